@@ -1,0 +1,85 @@
+//! Short decimal numbers.
+
+/// `value` with at most `digits` significant digits, trailing zeros dropped: what C's
+/// `%g` and a C++ stream print.
+pub fn general(value: f64, digits: usize) -> String {
+    if !value.is_finite() || value == 0.0 {
+        return format!("{value}").to_lowercase();
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let (mantissa, exponent) = scientific.split_once('e').expect("{:e} has an exponent");
+    let exponent: i32 = exponent.parse().expect("{:e} has a number there");
+    if exponent < -4 || exponent >= digits as i32 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs());
+    }
+    let decimals = (digits as i32 - 1 - exponent) as usize;
+    without_zeros(&format!("{value:.decimals$}")).to_owned()
+}
+
+fn without_zeros(number: &str) -> &str {
+    if number.contains('.') {
+        number.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        number
+    }
+}
+
+/// `count` with thin grouping: 4194304 becomes `4,194,304`.
+pub fn grouped(count: u64) -> String {
+    let digits = count.to_string();
+    let mut out = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `value` with an SI prefix and three digits: 1.34e10 becomes `13.4 G`.
+pub fn si(value: f64) -> String {
+    let prefixes = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
+    let (scale, prefix) = prefixes
+        .into_iter()
+        .find(|(scale, _)| value >= *scale)
+        .unwrap_or((1.0, " "));
+    format!("{}{prefix}", general(value / scale, 3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_what_a_cpp_stream_prints() {
+        // Right-hand sides from `std::cout << value`.
+        for (value, text) in [
+            (0.002729579, "0.00272958"),
+            (0.00034546, "0.00034546"),
+            (0.0001078301, "0.00010783"),
+            (0.0000999, "9.99e-05"),
+            (1234567.0, "1.23457e+06"),
+            (999999.5, "1e+06"),
+            (123456.0, "123456"),
+            (0.0, "0"),
+            (-2.5, "-2.5"),
+            (1e-10, "1e-10"),
+            (f64::INFINITY, "inf"),
+            (f64::NAN, "nan"),
+        ] {
+            assert_eq!(general(value, 6), text);
+        }
+    }
+
+    #[test]
+    fn groups_and_prefixes() {
+        assert_eq!(grouped(7), "7");
+        assert_eq!(grouped(4194304), "4,194,304");
+        assert_eq!(grouped(123456), "123,456");
+        assert_eq!(si(1.34e10), "13.4 G");
+        assert_eq!(si(950.0), "950 ");
+        assert_eq!(si(0.25), "0.25 ");
+    }
+}

@@ -1,1 +1,72 @@
-//! crosswarp-shmem
+//! Worlds of PEs (processing elements), a symmetric heap, and OpenSHMEM's one-sided verbs.
+//!
+//! A *world* is `n` PEs. Each PE owns a *symmetric heap*; an object allocated there has the same
+//! offset on every PE, so a handle ([`Sym`]) and a PE number name memory anywhere in the world.
+//! [`put`](Pe::put) and [`get`](Pe::get) copy into and out of another PE's memory without its help;
+//! [signals](Pe::put_signal), [`barrier`](Pe::barrier) and the collectives of a [`Team`] synchronise.
+//! Names and meanings are those of the OpenSHMEM 1.5 specification.
+//!
+//! PEs are threads of one process ([`spmd`]) or processes of one host ([`launch`], [`init`]); the
+//! same program runs on both.
+//!
+//! # No hang, no silence
+//! Every wait can say what it waits for ([`Wait`]). It gives up with an error after a configurable
+//! time (`CROSSWARP_WAIT_TIMEOUT`; default: never), warns after 30 s, and ends at once when a peer
+//! has failed or has left. PEs that call different collectives, or the same with different sizes, all
+//! get [`CollectiveError::Mismatch`].
+//!
+//! # Panics
+//! Indices out of range, PEs that do not exist and slices of unequal length panic, as slices do.
+//! Everything that depends on the outside (memory, settings, other PEs) is an error value.
+//!
+//! Linux only: heaps are memfds, sleeping is a futex.
+
+mod alloc;
+mod atomic;
+mod call;
+mod collective;
+mod config;
+mod control;
+mod launch;
+pub mod op;
+mod parker;
+mod pe;
+mod processes;
+mod region;
+mod rendezvous;
+mod rma;
+mod signal;
+mod symmetric;
+mod sync;
+mod threads;
+mod wait;
+
+#[cfg(all(test, loom))]
+mod loom_models;
+
+pub use alloc::{AllocError, GRANULE};
+pub use atomic::AtomicInt;
+pub use bytemuck::Pod;
+pub use collective::{CollectiveCall, CollectiveError, CollectiveKind, Team};
+pub use config::{ConfigError, HEAP, SETTINGS, Setting, WAIT_TIMEOUT, parse_bytes};
+pub use launch::{Ended, Launch, LaunchError, Outcome};
+pub use pe::{Pe, WorldKind};
+pub use processes::{InitError, init, under_launcher};
+pub use signal::SignalOp;
+pub use symmetric::{Sym, SymRef};
+pub use threads::{MAX_PES, ThreadWorld, WorldError, spmd};
+pub use wait::{Cmp, TenthSeconds, Wait, WaitError};
+
+/// Any error of a running PE, for programs that only pass errors on.
+#[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// From an allocation.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// From a collective.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+    /// From a wait.
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+}

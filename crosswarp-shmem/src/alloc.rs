@@ -1,0 +1,194 @@
+//! Collective allocation in the symmetric heap.
+//!
+//! Every PE keeps its own book of the heap and all books agree, because every PE makes the same
+//! calls in the same order; the rendezvous before each call checks that. The book lies outside the
+//! heap (a two-level segregated fit with constant-time operations), so the same code serves heaps
+//! the processor can not touch.
+
+use crate::call::Kind;
+use crate::collective::CollectiveError;
+use crate::pe::Pe;
+use crate::symmetric::Sym;
+use bytemuck::Pod;
+use offset_allocator::Allocator;
+use thiserror::Error;
+
+/// Allocations are whole multiples of this many bytes, and aligned to it: a cache line, so that two
+/// objects never share one.
+pub const GRANULE: usize = 64;
+
+/// Most live allocations at a time.
+const MAX_BLOCKS: u32 = 1 << 16;
+
+/// A symmetric allocation that failed, on every PE alike; nothing has changed.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum AllocError {
+    /// The heap has no free block of this size.
+    #[error(
+        "no room for {bytes} bytes in the symmetric heap of {heap} bytes ({free} free); raise CROSSWARP_HEAP or the heap option"
+    )]
+    OutOfHeap {
+        /// Bytes asked for.
+        bytes: usize,
+        /// Bytes free in total, possibly in pieces.
+        free: usize,
+        /// Size of the heap.
+        heap: usize,
+    },
+    /// The size in bytes does not fit the address space.
+    #[error("{len} elements of {element} bytes are more than can be addressed")]
+    TooLarge {
+        /// Elements asked for.
+        len: usize,
+        /// Bytes of one element.
+        element: usize,
+    },
+    /// The alignment is no power of two.
+    #[error("alignment {align} is not a power of two")]
+    BadAlign {
+        /// The alignment asked for.
+        align: usize,
+    },
+    /// The PEs asked for different things, or the meeting failed.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+}
+
+/// One PE's book of the symmetric heap.
+pub(crate) struct Book {
+    allocator: Allocator,
+    heap_bytes: usize,
+}
+
+impl Book {
+    pub(crate) fn new(heap_bytes: usize) -> Self {
+        // Granules are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
+        let granules = u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX);
+        Self {
+            allocator: Allocator::with_max_allocs(granules, MAX_BLOCKS),
+            heap_bytes,
+        }
+    }
+
+    /// A block of `bytes` aligned to `align`, as its byte offset and the allocator's note of it.
+    fn allocate(
+        &mut self,
+        bytes: usize,
+        align: usize,
+    ) -> Option<(usize, offset_allocator::Allocation)> {
+        let padding = align.max(GRANULE) - GRANULE;
+        let granules = bytes.checked_add(padding)?.div_ceil(GRANULE).max(1);
+        let block = self.allocator.allocate(u32::try_from(granules).ok()?)?;
+        let offset = (block.offset as usize * GRANULE).next_multiple_of(align.max(GRANULE));
+        Some((offset, block))
+    }
+
+    fn free_bytes(&self) -> usize {
+        self.allocator.storage_report().total_free_space as usize * GRANULE
+    }
+}
+
+/// Collective allocation; every PE of the world calls these in the same order.
+impl Pe {
+    /// An array of `len` elements on every PE, aligned to at least 64 bytes. Its content is
+    /// unspecified (whatever the memory held).
+    ///
+    /// # Errors
+    /// On every PE alike: a mismatch between the PEs, a heap without room, a size overflow.
+    pub fn alloc<T: Pod>(&self, len: usize) -> Result<Sym<T>, AllocError> {
+        self.alloc_aligned(len, align_of::<T>())
+    }
+
+    /// As [`alloc`](Self::alloc), at an offset that is a multiple of `align` bytes (of 64 if less).
+    /// Addresses are aligned up to 4096 bytes: heaps begin on a page.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc), and for an `align` that is no power of two.
+    pub fn alloc_aligned<T: Pod>(&self, len: usize, align: usize) -> Result<Sym<T>, AllocError> {
+        let bytes = len.checked_mul(size_of::<T>());
+        // A PE with a bad argument comes to the meeting too, so that the others do not hang.
+        self.meet(
+            Kind::Alloc,
+            align as u64,
+            bytes.map_or(u64::MAX, |bytes| bytes as u64),
+        )?;
+        let bytes =
+            bytes
+                .filter(|&bytes| bytes <= isize::MAX as usize)
+                .ok_or(AllocError::TooLarge {
+                    len,
+                    element: size_of::<T>(),
+                })?;
+        if !align.is_power_of_two() {
+            return Err(AllocError::BadAlign { align });
+        }
+        let mut book = self.book();
+        match book.allocate(bytes, align.max(align_of::<T>())) {
+            Some((offset, block)) => Ok(Sym::new(offset, len, Some(block))),
+            None => Err(AllocError::OutOfHeap {
+                bytes,
+                free: book.free_bytes(),
+                heap: book.heap_bytes,
+            }),
+        }
+    }
+
+    /// As [`alloc`](Self::alloc), with every byte zero on every PE before any PE returns.
+    ///
+    /// # Errors
+    /// As [`alloc`](Self::alloc).
+    pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<Sym<T>, AllocError> {
+        let object = self.alloc::<T>(len)?;
+        self.zero(&object);
+        self.barrier()?;
+        Ok(object)
+    }
+
+    /// Gives the memory of `object` back, on every PE, once every PE has come here.
+    ///
+    /// # Errors
+    /// A mismatch between the PEs (the memory then stays allocated).
+    pub fn free<T: Pod>(&self, object: Sym<T>) -> Result<(), AllocError> {
+        self.quiet();
+        self.meet(Kind::Free, 0, object.offset() as u64)?;
+        if let Some(block) = object.block {
+            self.book().allocator.free(block);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain list of live blocks: aligned, inside the heap, never overlapping.
+        #[test]
+        fn blocks_are_disjoint_and_aligned(
+            steps in prop::collection::vec((1usize..5000, 0u32..13, any::<bool>()), 1..200)
+        ) {
+            let heap = 1 << 18;
+            let mut book = Book::new(heap);
+            let mut live: Vec<(usize, usize, offset_allocator::Allocation)> = Vec::new();
+            for (bytes, align, free_one) in steps {
+                if free_one && !live.is_empty() {
+                    let (_, _, block) = live.swap_remove(bytes % live.len());
+                    book.allocator.free(block);
+                } else if let Some((offset, block)) = book.allocate(bytes, 1 << align) {
+                    prop_assert_eq!(offset % (1 << align), 0);
+                    prop_assert!(offset + bytes <= heap);
+                    for &(other, len, _) in &live {
+                        prop_assert!(offset + bytes <= other || other + len <= offset);
+                    }
+                    live.push((offset, bytes, block));
+                }
+            }
+            for (_, _, block) in live {
+                book.allocator.free(block);
+            }
+            prop_assert_eq!(book.free_bytes(), heap);
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Atomic operations on symmetric integers.
+#![allow(unsafe_code)] // makes atomic references to places in mapped heaps
+
+use crate::pe::Pe;
+use crate::symmetric::SymRef;
+use bytemuck::Pod;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+mod sealed {
+    use std::sync::atomic::Ordering;
+
+    /// The processor's own atomics, under one set of names.
+    pub trait Raw: Sized {
+        fn load(at: &Self::Atomic, order: Ordering) -> Self;
+        fn store(at: &Self::Atomic, value: Self, order: Ordering);
+        fn swap(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn compare_swap(at: &Self::Atomic, expected: Self, value: Self, order: Ordering) -> Self;
+        fn add(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn and(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn or(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn xor(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn to_u64(self) -> u64;
+        const ONE: Self;
+        type Atomic;
+    }
+}
+use sealed::Raw;
+
+/// Integers with atomic operations: `u32`, `i32`, `u64`, `i64`.
+pub trait AtomicInt: Pod + Ord + Raw {}
+
+macro_rules! atomic_int {
+    ($($int:ty => $atomic:ty),*) => {$(
+        impl Raw for $int {
+            type Atomic = $atomic;
+            const ONE: Self = 1;
+            #[inline(always)]
+            fn load(at: &$atomic, order: Ordering) -> Self { at.load(order) }
+            #[inline(always)]
+            fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value, order) }
+            #[inline(always)]
+            fn swap(at: &$atomic, value: Self, order: Ordering) -> Self { at.swap(value, order) }
+            #[inline(always)]
+            fn compare_swap(at: &$atomic, expected: Self, value: Self, order: Ordering) -> Self {
+                match at.compare_exchange(expected, value, order, Ordering::Acquire) {
+                    Ok(old) | Err(old) => old,
+                }
+            }
+            #[inline(always)]
+            fn add(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_add(value, order) }
+            #[inline(always)]
+            fn and(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_and(value, order) }
+            #[inline(always)]
+            fn or(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_or(value, order) }
+            #[inline(always)]
+            fn xor(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_xor(value, order) }
+            #[inline(always)]
+            fn to_u64(self) -> u64 { self as u64 }
+        }
+        impl AtomicInt for $int {}
+    )*};
+}
+atomic_int!(u32 => AtomicU32, i32 => AtomicI32, u64 => AtomicU64, i64 => AtomicI64);
+
+/// Atomic with respect to every other atomic on the same place, from any PE. Additions wrap.
+///
+/// Memory ordering: OpenSHMEM promises none beyond the place itself. Here read-modify-writes are
+/// `AcqRel`, sets `Release` and fetches `Acquire`, which costs nothing on x86-64 and little elsewhere
+/// and makes hand-made locks work.
+///
+/// All panic if `pe` does not exist or the object is not one single element.
+impl Pe {
+    /// Reads.
+    #[inline]
+    pub fn atomic_fetch<'a, T: AtomicInt>(&self, source: impl Into<SymRef<'a, T>>, pe: usize) -> T {
+        T::load(self.place(source.into(), pe), Ordering::Acquire)
+    }
+
+    /// Writes.
+    #[inline]
+    pub fn atomic_set<'a, T: AtomicInt>(
+        &self,
+        dest: impl Into<SymRef<'a, T>>,
+        value: T,
+        pe: usize,
+    ) {
+        T::store(self.place(dest.into(), pe), value, Ordering::Release);
+        self.notify(pe);
+    }
+
+    /// Writes and returns what was there.
+    #[inline]
+    pub fn atomic_swap<'a, T: AtomicInt>(
+        &self,
+        dest: impl Into<SymRef<'a, T>>,
+        value: T,
+        pe: usize,
+    ) -> T {
+        let old = T::swap(self.place(dest.into(), pe), value, Ordering::AcqRel);
+        self.notify(pe);
+        old
+    }
+
+    /// Writes `value` if `expected` is there; returns what was there.
+    #[inline]
+    pub fn atomic_compare_swap<'a, T: AtomicInt>(
+        &self,
+        dest: impl Into<SymRef<'a, T>>,
+        expected: T,
+        value: T,
+        pe: usize,
+    ) -> T {
+        let old = T::compare_swap(
+            self.place(dest.into(), pe),
+            expected,
+            value,
+            Ordering::AcqRel,
+        );
+        self.notify(pe);
+        old
+    }
+
+    /// Adds 1 and returns what was there.
+    #[inline]
+    pub fn atomic_fetch_inc<'a, T: AtomicInt>(
+        &self,
+        dest: impl Into<SymRef<'a, T>>,
+        pe: usize,
+    ) -> T {
+        self.atomic_fetch_add(dest, T::ONE, pe)
+    }
+
+    /// Adds 1.
+    #[inline]
+    pub fn atomic_inc<'a, T: AtomicInt>(&self, dest: impl Into<SymRef<'a, T>>, pe: usize) {
+        self.atomic_fetch_add(dest, T::ONE, pe);
+    }
+
+    /// The one element `object` of `pe`, as the processor's atomic.
+    #[inline(always)]
+    pub(crate) fn place<T: AtomicInt>(&self, object: SymRef<'_, T>, pe: usize) -> &T::Atomic {
+        assert!(
+            object.len() == 1,
+            "an atomic operation on {} elements",
+            object.len()
+        );
+        // SAFETY: `address` checked that one T lies there inside the mapped heap, which outlives
+        // `self`. Offsets of elements are multiples of their size from a 64-byte aligned start, so
+        // the atomic, of the same size, is aligned. Atomics may be shared and any bits are valid.
+        unsafe { &*self.address(object, pe).cast::<T::Atomic>() }
+    }
+}
+
+macro_rules! read_modify_write {
+    ($($fetching:ident $plain:ident $op:ident: $what:literal),*) => {
+        /// As above: the operations with an operand, with and without the old value.
+        impl Pe {$(
+            #[doc = concat!($what, " and returns what was there.")]
+            #[inline]
+            pub fn $fetching<'a, T: AtomicInt>(
+                &self,
+                dest: impl Into<SymRef<'a, T>>,
+                value: T,
+                pe: usize,
+            ) -> T {
+                let old = T::$op(self.place(dest.into(), pe), value, Ordering::AcqRel);
+                self.notify(pe);
+                old
+            }
+
+            #[doc = concat!($what, ".")]
+            #[inline]
+            pub fn $plain<'a, T: AtomicInt>(
+                &self,
+                dest: impl Into<SymRef<'a, T>>,
+                value: T,
+                pe: usize,
+            ) {
+                self.$fetching(dest, value, pe);
+            }
+        )*}
+    };
+}
+read_modify_write!(
+    atomic_fetch_add atomic_add add: "Adds, wrapping,",
+    atomic_fetch_and atomic_and and: "Ands bitwise",
+    atomic_fetch_or atomic_or or: "Ors bitwise",
+    atomic_fetch_xor atomic_xor xor: "Exclusive-ors bitwise"
+);

@@ -1,0 +1,105 @@
+//! What a PE says about the collective it calls, so that a mismatch is seen and named.
+
+use crate::rendezvous::Tag;
+use std::fmt;
+
+/// The collective operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// `barrier`
+    Barrier = 1,
+    /// `sync`
+    Sync,
+    /// `alloc`
+    Alloc,
+    /// `free`
+    Free,
+    /// `broadcast`
+    Broadcast,
+    /// `fcollect`
+    Fcollect,
+    /// `alltoall`
+    Alltoall,
+    /// `reduce`
+    Reduce,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Barrier,
+    Kind::Sync,
+    Kind::Alloc,
+    Kind::Free,
+    Kind::Broadcast,
+    Kind::Fcollect,
+    Kind::Alltoall,
+    Kind::Reduce,
+];
+
+/// One PE's collective call as the others see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Which collective.
+    pub kind: Kind,
+    /// Its root, alignment or operation, by kind. 0 where there is none.
+    pub parameter: u64,
+    /// Its size in bytes (`free`: the heap offset). 0 where there is none.
+    pub bytes: u64,
+}
+
+impl Call {
+    pub(crate) fn to_tag(self) -> Tag {
+        Tag {
+            tag: self.kind as u64 | self.parameter << 8,
+            detail: self.bytes,
+        }
+    }
+
+    /// The call behind a tag another PE wrote. An unknown kind can only be a damaged word; it shows
+    /// as a barrier with a strange parameter rather than as a panic in an error path.
+    pub(crate) fn from_tag(tag: Tag) -> Self {
+        let index = (tag.tag & 0xff) as usize;
+        Self {
+            kind: *KINDS.get(index.wrapping_sub(1)).unwrap_or(&Kind::Barrier),
+            parameter: tag.tag >> 8,
+            bytes: tag.detail,
+        }
+    }
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            parameter,
+            bytes,
+        } = self;
+        match kind {
+            Kind::Barrier => f.write_str("barrier"),
+            Kind::Sync => f.write_str("sync"),
+            Kind::Alloc => write!(f, "alloc of {bytes} bytes aligned to {parameter}"),
+            Kind::Free => write!(f, "free at heap offset {bytes}"),
+            Kind::Broadcast => write!(f, "broadcast of {bytes} bytes from PE {parameter}"),
+            Kind::Fcollect => write!(f, "fcollect of {bytes} bytes"),
+            Kind::Alltoall => write!(f, "alltoall of {bytes} bytes"),
+            Kind::Reduce => write!(f, "reduce of {bytes} bytes with operation {parameter:#x}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_survive_the_trip_through_a_tag() {
+        for kind in KINDS {
+            let call = Call {
+                kind,
+                parameter: 4096,
+                bytes: 1 << 40,
+            };
+            assert_eq!(Call::from_tag(call.to_tag()), call);
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! The settings of a world: one table that defines name, default and meaning of each.
+
+use std::time::Duration;
+use thiserror::Error;
+
+/// One environment variable Crosswarp reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Name of the variable.
+    pub name: &'static str,
+    /// What holds without it, in words.
+    pub default: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+/// Symmetric heap of each PE.
+pub const HEAP: Setting = Setting {
+    name: "CROSSWARP_HEAP",
+    default: "physical memory divided by the PEs (reserved, not touched)",
+    help: "bytes of symmetric heap per PE; K, M, G and T (powers of 1024) may follow",
+};
+
+/// When waits give up.
+pub const WAIT_TIMEOUT: Setting = Setting {
+    name: "CROSSWARP_WAIT_TIMEOUT",
+    default: "never",
+    help: "seconds after which a wait gives up with an error that names it",
+};
+
+/// Every setting, for help texts.
+pub const SETTINGS: [Setting; 2] = [HEAP, WAIT_TIMEOUT];
+
+/// A setting whose value makes no sense.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+#[error("{name} is '{value}', but must be {wanted}")]
+pub struct ConfigError {
+    /// The variable.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
+    /// What would be right.
+    pub wanted: &'static str,
+}
+
+/// Options of a world; unset ones come from the environment, then from defaults.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Config {
+    pub(crate) heap_bytes: Option<usize>,
+    pub(crate) wait_timeout: Option<Duration>,
+}
+
+impl Config {
+    /// Heap bytes per PE, a multiple of the page size, at least one page.
+    pub(crate) fn heap_bytes(&self, n_pes: usize) -> Result<usize, ConfigError> {
+        let bytes = match self.heap_bytes {
+            Some(bytes) => bytes,
+            None => match read(HEAP.name)? {
+                Some(text) => parse_bytes(&text).ok_or(ConfigError {
+                    name: HEAP.name,
+                    value: text,
+                    wanted: "a number of bytes such as 268435456, 256M or 1G",
+                })?,
+                None => physical_memory() / n_pes,
+            },
+        };
+        let page = rustix::param::page_size();
+        Ok(bytes
+            .clamp(page, isize::MAX as usize / 2)
+            .next_multiple_of(page))
+    }
+
+    pub(crate) fn wait_timeout(&self) -> Result<Option<Duration>, ConfigError> {
+        if self.wait_timeout.is_some() {
+            return Ok(self.wait_timeout);
+        }
+        let Some(text) = read(WAIT_TIMEOUT.name)? else {
+            return Ok(None);
+        };
+        let seconds: Option<f64> = text.trim().parse().ok().filter(|&s| s > 0.0);
+        match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+            Some(limit) => Ok(Some(limit)),
+            None => Err(ConfigError {
+                name: WAIT_TIMEOUT.name,
+                value: text,
+                wanted: "a positive number of seconds",
+            }),
+        }
+    }
+}
+
+/// The variable, or `None` if it is unset or empty.
+fn read(name: &'static str) -> Result<Option<String>, ConfigError> {
+    match std::env::var(name) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => Ok(Some(text)),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(raw)) => Err(ConfigError {
+            name,
+            value: raw.to_string_lossy().into_owned(),
+            wanted: "readable text",
+        }),
+    }
+}
+
+/// Parses `123`, `64K`, `1.5G`, `2GiB`, `2GB` (all powers of 1024); `None` for anything else.
+///
+/// ```
+/// use crosswarp_shmem::parse_bytes;
+/// assert_eq!(parse_bytes("1.5G"), Some(3 << 29));
+/// assert_eq!(parse_bytes("-1"), None);
+/// ```
+pub fn parse_bytes(text: &str) -> Option<usize> {
+    let text = text.trim();
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.');
+    let (number, unit) = text.split_at(digits.unwrap_or(text.len()));
+    let unit = match unit.trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 1u64,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1 << 40,
+        _ => return None,
+    };
+    let bytes = match number.parse::<u64>() {
+        Ok(number) => number.checked_mul(unit)?,
+        Err(_) => {
+            let bytes = number.parse::<f64>().ok()? * unit as f64;
+            (bytes < u64::MAX as f64).then_some(bytes as u64)?
+        }
+    };
+    usize::try_from(bytes).ok()
+}
+
+fn physical_memory() -> usize {
+    let info = rustix::system::sysinfo();
+    (info.totalram as usize).saturating_mul(info.mem_unit as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, bytes) in [
+            ("0", Some(0)),
+            ("4096", Some(4096)),
+            (" 64k ", Some(65536)),
+            ("2GiB", Some(2 << 30)),
+            ("0.5M", Some(1 << 19)),
+            ("", None),
+            ("G", None),
+            ("1.2.3", None),
+            ("12X", None),
+            ("99999999999999999999", None),
+            ("99999999T", None),
+        ] {
+            assert_eq!(parse_bytes(text), bytes, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn heaps_are_whole_pages() {
+        let page = rustix::param::page_size();
+        for (asked, got) in [(0, page), (1, page), (page + 1, 2 * page)] {
+            let config = Config {
+                heap_bytes: Some(asked),
+                wait_timeout: None,
+            };
+            assert_eq!(config.heap_bytes(3), Ok(got));
+        }
+    }
+}

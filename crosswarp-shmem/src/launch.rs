@@ -1,0 +1,517 @@
+//! The launcher: starts the PEs of a process world, watches them, and says how they ended.
+//!
+//! What holds it together, in order:
+//! 1. Control memory and heaps are memfds, created here, inherited by every PE, named nowhere.
+//! 2. Each PE asks the kernel to be killed when the launcher dies, so killing the launcher leaves
+//!    nothing behind.
+//! 3. A PE that dies without having left the world takes the others with it: the world is marked as
+//!    ended (waits return an error), they get SIGTERM and, a grace later, SIGKILL.
+//! 4. A PE that left the world and then exits with a failure code is reported but ends nobody: the
+//!    others may be writing their results.
+#![allow(unsafe_code)] // `pre_exec`, to set the death signal between fork and exec
+
+use crate::config::{Config, ConfigError};
+use crate::control::{Control, Life};
+use crate::processes::{FDS, N_PES, PE};
+use crate::region::{Region, memfd};
+use crate::threads::MAX_PES;
+use crate::wait::Wait;
+use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::low_level::siginfo::{Cause, Origin};
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How long PEs may take to end after SIGTERM.
+const GRACE: Duration = Duration::from_millis(300);
+/// How long to wait for output that a PE's own children may still hold open.
+const DRAIN: Duration = Duration::from_secs(1);
+/// Exit code when the time limit ended the run, as `timeout(1)` has it.
+const TIMED_OUT: i32 = 124;
+
+/// The PEs could not be started.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// A world has between 1 and [`MAX_PES`] PEs.
+    #[error("a world has 1 to {MAX_PES} PEs, not {n_pes}")]
+    NumberOfPes {
+        /// PEs asked for.
+        n_pes: usize,
+    },
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system did not give the memory.
+    #[error("cannot make the memory of the world ({bytes} bytes for {what}): {source}")]
+    Memory {
+        /// What for.
+        what: &'static str,
+        /// How much.
+        bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The program could not be started.
+    #[error("cannot start '{program}': {source}")]
+    Spawn {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Signals could not be watched.
+    #[error("cannot watch for signals: {0}")]
+    Signals(std::io::Error),
+}
+
+/// How one PE ended in failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The PE.
+    pub pe: usize,
+    /// Its status.
+    pub status: ExitStatus,
+    /// What it last waited for, if it ever waited.
+    pub last_wait: Option<Wait>,
+}
+
+impl Ended {
+    /// The exit code a shell would give: 128 + number for signals.
+    pub fn code(&self) -> i32 {
+        self.status
+            .code()
+            .unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+}
+
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status.signal() {
+            Some(signal) => {
+                let name = signal_hook::low_level::signal_name(signal).unwrap_or("unknown");
+                write!(f, "PE {} was killed by signal {signal} ({name})", self.pe)?;
+            }
+            None => write!(f, "PE {} ended with exit code {}", self.pe, self.code())?,
+        }
+        match self.last_wait {
+            Some(wait) => write!(f, "; it last waited for {wait}"),
+            None => write!(f, "; it had not waited for anyone"),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The PE that failed first of its own accord, if any.
+    pub failure: Option<Ended>,
+    /// With a time limit that ran out: what each PE still running last waited for.
+    pub timed_out: Option<Vec<(usize, Option<Wait>)>>,
+}
+
+impl Outcome {
+    /// 0, 124 for a run out of time, else the code of the first failure.
+    pub fn code(&self) -> i32 {
+        match (&self.timed_out, &self.failure) {
+            (Some(_), _) => TIMED_OUT,
+            (None, Some(failure)) => failure.code(),
+            (None, None) => 0,
+        }
+    }
+}
+
+/// A program to run on every PE of a process world.
+///
+/// ```
+/// use crosswarp_shmem::Launch;
+/// let outcome = Launch::new(2, "true").heap_bytes(1 << 20).run().unwrap();
+/// assert_eq!(outcome.code(), 0);
+/// let outcome = Launch::new(2, "sh").args(["-c", "exit 7"]).heap_bytes(1 << 20).run().unwrap();
+/// assert_eq!(outcome.code(), 7);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Launch {
+    n_pes: usize,
+    program: OsString,
+    args: Vec<OsString>,
+    timeout: Option<Duration>,
+    label: bool,
+    config: Config,
+}
+
+impl Launch {
+    /// `n_pes` processes of `program` (looked up in `PATH`).
+    pub fn new(n_pes: usize, program: impl AsRef<OsStr>) -> Self {
+        Self {
+            n_pes,
+            program: program.as_ref().to_owned(),
+            args: Vec::new(),
+            timeout: None,
+            label: false,
+            config: Config::default(),
+        }
+    }
+
+    /// Adds arguments.
+    pub fn args<A: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = A>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Ends the run after `limit`.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Whether each output line begins with `[PE] `.
+    pub fn label(mut self, label: bool) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// Bytes of symmetric heap per PE; without it what `CROSSWARP_HEAP` says, else the default.
+    pub fn heap_bytes(mut self, bytes: usize) -> Self {
+        self.config.heap_bytes = Some(bytes);
+        self
+    }
+
+    /// Starts the PEs and waits for all of them. While they run, signals sent to this process are
+    /// passed on to them (a second one kills them). PE 0 has this process's standard input.
+    ///
+    /// # Errors
+    /// [`LaunchError`]; then no PE is left running.
+    pub fn run(&self) -> Result<Outcome, LaunchError> {
+        if self.n_pes == 0 || self.n_pes > MAX_PES {
+            return Err(LaunchError::NumberOfPes { n_pes: self.n_pes });
+        }
+        let heap_bytes = self.config.heap_bytes(self.n_pes)?;
+        let world = World::create(self.n_pes, heap_bytes)?;
+        // Watch before the first child starts: none may end unseen.
+        let events = Events::watch()?;
+        let (drained, output_ends) = channel();
+        let mut job = Job {
+            children: Vec::with_capacity(self.n_pes),
+            control: world.control,
+            failure: None,
+            ending: None,
+        };
+        for pe in 0..self.n_pes {
+            let mut command = Command::new(&self.program);
+            command
+                .args(&self.args)
+                .env(PE, pe.to_string())
+                .env(N_PES, self.n_pes.to_string())
+                .env(FDS, &world.fd_list);
+            if pe != 0 {
+                command.stdin(Stdio::null());
+            }
+            if self.label {
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            }
+            let launcher = rustix::process::getpid();
+            // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are two
+            // plain system calls and no allocation.
+            unsafe {
+                command.pre_exec(move || {
+                    set_parent_process_death_signal(Some(Signal::KILL))?;
+                    // The launcher may have died before the line above.
+                    match rustix::process::getppid() == Some(launcher) {
+                        true => Ok(()),
+                        false => Err(rustix::io::Errno::SRCH.into()),
+                    }
+                });
+            }
+            match command.spawn() {
+                Ok(mut child) => {
+                    if self.label {
+                        label_lines(pe, child.stdout.take(), std::io::stdout, &drained);
+                        label_lines(pe, child.stderr.take(), std::io::stderr, &drained);
+                    }
+                    job.children.push(Some(child));
+                }
+                Err(source) => {
+                    job.signal_all(Signal::KILL);
+                    job.reap_all();
+                    return Err(LaunchError::Spawn {
+                        program: self.program.to_string_lossy().into_owned(),
+                        source,
+                    });
+                }
+            }
+        }
+        drop(drained);
+        let timed_out = job.watch(&events, self.timeout.map(|limit| Instant::now() + limit));
+        // Every sender is dropped when its pipe ends; then `recv` fails and we are done.
+        let drain_until = Instant::now() + DRAIN;
+        while output_ends
+            .recv_timeout(drain_until.saturating_duration_since(Instant::now()))
+            .is_ok_and(|never| match never {})
+        {}
+        Ok(Outcome {
+            failure: job.failure,
+            timed_out,
+        })
+    }
+}
+
+/// The memory of a world of processes, as the launcher holds it.
+struct World {
+    control: Control,
+    fd_list: String,
+    // Kept open until every PE has been started.
+    _fds: Vec<OwnedFd>,
+}
+
+impl World {
+    fn create(n_pes: usize, heap_bytes: usize) -> Result<Self, LaunchError> {
+        let memory = |what, bytes| {
+            move |error: rustix::io::Errno| LaunchError::Memory {
+                what,
+                bytes,
+                source: error.into(),
+            }
+        };
+        let bytes = Control::bytes(n_pes);
+        let control_error = memory("control", bytes);
+        let control_fd = memfd("crosswarp-control", bytes).map_err(control_error)?;
+        let region = Region::shared(control_fd.as_fd(), bytes).map_err(control_error)?;
+        let launcher = rustix::process::getpid().as_raw_nonzero().get() as u32;
+        let mut fds = vec![control_fd];
+        for _ in 0..n_pes {
+            fds.push(memfd("crosswarp-heap", heap_bytes).map_err(memory("a heap", heap_bytes))?);
+        }
+        let numbers: Vec<String> = fds.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
+        Ok(Self {
+            control: Control::create(region, n_pes, heap_bytes, launcher),
+            fd_list: numbers.join(","),
+            _fds: fds,
+        })
+    }
+}
+
+/// Signals, as they come in.
+struct Events {
+    receiver: Receiver<Origin>,
+    handle: signal_hook::iterator::Handle,
+}
+
+impl Events {
+    fn watch() -> Result<Self, LaunchError> {
+        let all = [SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
+        let mut signals = SignalsInfo::<WithOrigin>::new(all).map_err(LaunchError::Signals)?;
+        let handle = signals.handle();
+        let (sender, receiver) = channel();
+        std::thread::Builder::new()
+            .name("signals".into())
+            .spawn(move || {
+                for origin in signals.forever() {
+                    if sender.send(origin).is_err() {
+                        return;
+                    }
+                }
+            })
+            .map_err(LaunchError::Signals)?;
+        Ok(Self { receiver, handle })
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.handle.close();
+    }
+}
+
+/// The running PEs.
+struct Job {
+    /// By PE; `None` once reaped.
+    children: Vec<Option<Child>>,
+    control: Control,
+    failure: Option<Ended>,
+    /// When those still running get SIGKILL.
+    ending: Option<Instant>,
+}
+
+impl Job {
+    /// Waits until every PE has ended. Returns the last waits if `limit` passed before.
+    fn watch(
+        &mut self,
+        events: &Events,
+        limit: Option<Instant>,
+    ) -> Option<Vec<(usize, Option<Wait>)>> {
+        let mut timed_out = None;
+        let mut interrupted = false;
+        loop {
+            self.reap_ended();
+            if self.children.iter().all(Option::is_none) {
+                return timed_out;
+            }
+            let now = Instant::now();
+            if self.ending.is_some_and(|end| now >= end) {
+                self.signal_all(Signal::KILL);
+                self.ending = Some(now + GRACE);
+            }
+            if timed_out.is_none() && limit.is_some_and(|limit| now >= limit) {
+                timed_out = Some(self.last_waits());
+                self.end();
+            }
+            let next = [self.ending, limit.filter(|_| timed_out.is_none())];
+            let pause = match next.into_iter().flatten().min() {
+                Some(at) => at.saturating_duration_since(now),
+                None => Duration::from_secs(3600),
+            };
+            match events.receiver.recv_timeout(pause) {
+                Ok(origin) if origin.signal == SIGCHLD => {}
+                Ok(origin) => {
+                    let first = !std::mem::replace(&mut interrupted, is_end(origin.signal));
+                    if first || !is_end(origin.signal) {
+                        self.pass_on(&origin);
+                    } else {
+                        self.signal_all(Signal::KILL);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // The signal thread is gone, which only a panic in it could do; keep reaping.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(GRACE),
+            }
+        }
+    }
+
+    /// Collects PEs that have ended and decides what that means for the others.
+    fn reap_ended(&mut self) {
+        for pe in 0..self.children.len() {
+            let Some(child) = &mut self.children[pe] else {
+                continue;
+            };
+            let Ok(Some(status)) = child.try_wait() else {
+                continue;
+            };
+            // A PE whose parent (a shell, say) has ended may live on; it must not.
+            let started = child.id();
+            self.children[pe] = None;
+            self.signal_joined(pe, started, Signal::KILL);
+            let control = self.control.pe(pe);
+            let had_left = control.life() == Life::Finished;
+            if status.success() {
+                // It may have exited without leaving the world; nobody should wait for it.
+                control.set_life(Life::Finished);
+                self.control.wake_all(true);
+                continue;
+            }
+            // Those we end ourselves are not failures of their own.
+            if self.ending.is_none() && self.failure.is_none() {
+                self.failure = Some(Ended {
+                    pe,
+                    status,
+                    last_wait: Wait::from_words(control.last_wait()),
+                });
+            }
+            if !had_left && self.ending.is_none() {
+                control.set_life(Life::Failed);
+                self.end();
+                self.control.end(pe, true);
+            }
+        }
+    }
+
+    /// Begins to end all PEs still running.
+    fn end(&mut self) {
+        self.signal_all(Signal::TERM);
+        self.ending = Some(Instant::now() + GRACE);
+    }
+
+    fn last_waits(&self) -> Vec<(usize, Option<Wait>)> {
+        let running = (0..self.children.len()).filter(|&pe| self.children[pe].is_some());
+        running
+            .map(|pe| (pe, Wait::from_words(self.control.pe(pe).last_wait())))
+            .collect()
+    }
+
+    /// Passes a signal on, unless the terminal has sent it to the PEs as well.
+    fn pass_on(&self, origin: &Origin) {
+        if origin.cause == Cause::Kernel {
+            return;
+        }
+        if let Some(signal) = Signal::from_named_raw(origin.signal) {
+            self.signal_all(signal);
+        }
+    }
+
+    /// Signals every PE still running and, where a PE is a descendant of what we started (a shell,
+    /// say), that process too.
+    fn signal_all(&self, signal: Signal) {
+        for (pe, child) in self.children.iter().enumerate() {
+            let Some(child) = child else { continue };
+            // An unreaped child keeps its number, so this can not hit a stranger.
+            let _ = kill_process(Pid::from_child(child), signal);
+            self.signal_joined(pe, child.id(), signal);
+        }
+    }
+
+    fn signal_joined(&self, pe: usize, started: u32, signal: Signal) {
+        let control = self.control.pe(pe);
+        let pid = control.pid();
+        if control.life() == Life::Joined && pid != started {
+            if let Some(pid) = Pid::from_raw(pid as i32) {
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+
+    fn reap_all(&mut self) {
+        for child in self.children.iter_mut().flatten() {
+            let _ = child.wait();
+        }
+    }
+}
+
+fn is_end(signal: i32) -> bool {
+    matches!(signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT)
+}
+
+/// Never sent; the channel only tells when all senders are gone.
+enum Never {}
+
+/// Copies `from` to `to()` line by line, each with the PE in front, on a thread of its own.
+fn label_lines<W: Write>(
+    pe: usize,
+    from: Option<impl Read + Send + 'static>,
+    to: impl Fn() -> W + Send + 'static,
+    drained: &Sender<Never>,
+) {
+    let Some(from) = from else { return };
+    let drained = drained.clone();
+    std::thread::spawn(move || {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            line.extend_from_slice(format!("[{pe}] ").as_bytes());
+            let prefix = line.len();
+            match from.read_until(b'\n', &mut line) {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
+            }
+            debug_assert!(line.len() > prefix);
+            if line.last() != Some(&b'\n') {
+                line.push(b'\n');
+            }
+            // One write per line keeps the lines of different PEs apart. A closed output ends the
+            // copying; the PE then gets SIGPIPE as it would without us.
+            if to().write_all(&line).is_err() {
+                break;
+            }
+        }
+        drop(drained);
+    });
+}

@@ -1,0 +1,175 @@
+//! Joining a world whose PEs are processes, as the launcher set it up.
+//!
+//! The launcher hands down open memfds: first the control memory, then each PE's heap. Three
+//! variables say which PE this is and which descriptors these are. Nothing has a name anywhere, so
+//! nothing can be left behind.
+#![allow(unsafe_code)] // takes ownership of inherited file descriptors
+
+use crate::config::{Config, ConfigError};
+use crate::control::{Control, LAYOUT, MAGIC};
+use crate::pe::{Mapped, Pe, WorldKind};
+use crate::region::Region;
+use crate::sync::{Ordering, register_heavy_fence};
+use crate::threads::{MAX_PES, ThreadWorld, WorldError};
+use crate::wait::Patience;
+use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use thiserror::Error;
+
+/// Tells a process which PE it is.
+pub(crate) const PE: &str = "CROSSWARP_PE";
+/// Tells a process how many PEs there are.
+pub(crate) const N_PES: &str = "CROSSWARP_N_PES";
+/// Tells a process the file descriptors: control, then heaps, separated by commas.
+pub(crate) const FDS: &str = "CROSSWARP_FDS";
+
+/// Joining a world failed.
+#[derive(Debug, Error)]
+pub enum InitError {
+    /// A process is one PE; it has joined already.
+    #[error("this process has joined its world already")]
+    AlreadyJoined,
+    /// The launcher's variables are incomplete or make no sense.
+    #[error("{name} is '{value}', which no launcher sets; start the program with `crosswarp run`")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The inherited memory is not there: something between the launcher and here closed it.
+    #[error(
+        "cannot use the world's memory (file descriptor {fd}): {reason}; was it closed by a wrapper?"
+    )]
+    Memory {
+        /// The descriptor.
+        fd: RawFd,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Launcher and program were built from different versions.
+    #[error("the launcher's memory layout is version {theirs}, this program's is {ours}")]
+    Version {
+        /// The launcher's.
+        theirs: u32,
+        /// This program's.
+        ours: u32,
+    },
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The world of one could not be made.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+static JOINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was started by the launcher.
+pub fn under_launcher() -> bool {
+    std::env::var_os(FDS).is_some()
+}
+
+/// Joins the world the launcher made; without a launcher, a world of one.
+///
+/// Call it once, early: it takes over the file descriptors the launcher handed down.
+///
+/// # Errors
+/// [`InitError`].
+///
+/// ```
+/// // Not started by the launcher, so this is a world of one.
+/// let pe = crosswarp_shmem::init().unwrap();
+/// assert_eq!((pe.my_pe(), pe.n_pes()), (0, 1));
+/// ```
+pub fn init() -> Result<Pe, InitError> {
+    if !under_launcher() {
+        return Ok(Pe::join(ThreadWorld::new(1).map()?, 0));
+    }
+    let (me, n_pes): (usize, usize) = (number(PE)?, number(N_PES)?);
+    let fds = variable(FDS)?;
+    let bad_fds = || InitError::Environment {
+        name: FDS,
+        value: fds.clone(),
+    };
+    let numbers: Vec<RawFd> = fds
+        .split(',')
+        .map(|fd| fd.parse().ok().filter(|&fd| fd > 2).ok_or_else(bad_fds))
+        .collect::<Result<_, _>>()?;
+    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != n_pes + 1 {
+        return Err(bad_fds());
+    }
+    if me >= n_pes {
+        return Err(InitError::Environment {
+            name: PE,
+            value: me.to_string(),
+        });
+    }
+    if JOINED.swap(true, Ordering::AcqRel) {
+        return Err(InitError::AlreadyJoined);
+    }
+
+    let control = map(numbers[0], Control::bytes(n_pes))?;
+    let control = Control::new(control, n_pes);
+    let header = control.header();
+    // Acquire pairs with `Control::create`, though the launcher wrote it before we were started.
+    if header.magic.load(Ordering::Acquire) != MAGIC {
+        return Err(InitError::Memory {
+            fd: numbers[0],
+            reason: "it is not a Crosswarp world".into(),
+        });
+    }
+    let theirs = header.layout.load(Ordering::Relaxed);
+    if theirs != LAYOUT {
+        return Err(InitError::Version {
+            theirs,
+            ours: LAYOUT,
+        });
+    }
+    let heap_bytes = header.heap_bytes.load(Ordering::Relaxed) as usize;
+    let heaps: Result<Vec<_>, _> = numbers[1..].iter().map(|&fd| map(fd, heap_bytes)).collect();
+    register_heavy_fence(true);
+    let timeout = Config::default().wait_timeout()?;
+    Ok(Pe::join(
+        Arc::new(Mapped {
+            control,
+            heaps: heaps?,
+            heap_bytes,
+            kind: WorldKind::Processes,
+            patience: Patience::new(n_pes, timeout),
+        }),
+        me,
+    ))
+}
+
+/// Maps an inherited memfd and closes the descriptor.
+fn map(fd: RawFd, expected: usize) -> Result<Region, InitError> {
+    let memory = |reason: String| InitError::Memory { fd, reason };
+    // SAFETY: only borrowed for the one call that asks whether the descriptor is open at all.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let size = rustix::fs::fstat(borrowed)
+        .map_err(|e| memory(e.to_string()))?
+        .st_size as usize;
+    if size < expected {
+        return Err(memory(format!("it has {size} bytes")));
+    }
+    // SAFETY: the descriptor is open (fstat above) and the launcher handed it to this process for
+    // this one use; `JOINED` keeps a second call away, so nobody else owns or closes it.
+    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+    Region::shared(owned.as_fd(), size).map_err(|e| memory(e.to_string()))
+}
+
+fn variable(name: &'static str) -> Result<String, InitError> {
+    std::env::var(name).map_err(|error| InitError::Environment {
+        name,
+        value: error.to_string(),
+    })
+}
+
+fn number(name: &'static str) -> Result<usize, InitError> {
+    let value = variable(name)?;
+    value
+        .parse()
+        .map_err(|_| InitError::Environment { name, value })
+}

@@ -1,0 +1,86 @@
+//! Memory that PEs share: a memfd mapped by every process, or anonymous memory of one process.
+#![allow(unsafe_code)] // maps memory; everything above works with checked offsets into it
+
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::io;
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ptr::{self, NonNull};
+
+/// A mapping of `len` bytes, zero until written, unmapped on drop. Pages are reserved, not touched.
+#[derive(Debug)]
+pub(crate) struct Region {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a Region is an address range; it owns no thread-bound state. Whoever reads or writes
+// through `base` argues for the access itself.
+unsafe impl Send for Region {}
+// SAFETY: as above; shared references give out only the address.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Private to this process: the memory of a PE that is a thread.
+    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no existing memory.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        // SAFETY: the range was mapped just above. A refusal costs speed only.
+        let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxHugepage) };
+        Ok(Self::from_raw(base.cast(), len))
+    }
+
+    /// Maps the whole of a memfd of `len` bytes.
+    pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice. The file is a memfd sealed
+        // against shrinking (`memfd` below; `world::join` checks the length), so no access inside
+        // the range can fault because the file became shorter.
+        let base = unsafe {
+            rustix::mm::mmap(
+                ptr::null_mut(),
+                len,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::NORESERVE,
+                fd,
+                0,
+            )?
+        };
+        Ok(Self::from_raw(base.cast(), len))
+    }
+
+    fn from_raw(base: *mut u8, len: usize) -> Self {
+        let base = NonNull::new(base).expect("mmap does not return null");
+        Self { base, len }
+    }
+
+    pub(crate) fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: `base..base+len` was mapped by the constructor and is unmapped only here; all
+        // users hold a borrow of the world that owns this Region.
+        let _ = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// An unnamed file of `len` bytes in memory, inherited by child processes, sealed against resizing.
+pub(crate) fn memfd(name: &str, len: usize) -> io::Result<OwnedFd> {
+    // No CLOEXEC: inheritance is how the launcher hands the file down.
+    let fd = rustix::fs::memfd_create(name, MemfdFlags::ALLOW_SEALING)?;
+    rustix::fs::ftruncate(&fd, len as u64)?;
+    rustix::fs::fcntl_add_seals(
+        fd.as_fd(),
+        SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
+    )?;
+    Ok(fd)
+}

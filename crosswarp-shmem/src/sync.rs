@@ -1,0 +1,61 @@
+//! The one place atomics, fences and parking come from, so that `loom` can swap them
+//! (`RUSTFLAGS="--cfg loom" cargo test -p crosswarp-shmem --lib loom --release`).
+
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+/// The light half of an asymmetric fence: orders this thread's earlier stores before its later
+/// loads *as seen by a thread that runs [`heavy_fence`]* between its own store and load.
+///
+/// It costs nothing: `membarrier` on the other side interrupts every running thread of the world,
+/// which is a full fence at whatever point this thread had reached. Only the compiler must be kept
+/// from moving the load up.
+#[inline(always)]
+pub(crate) fn light_fence() {
+    #[cfg(not(loom))]
+    std::sync::atomic::compiler_fence(Ordering::SeqCst);
+    // loom has no membarrier: both halves become full fences, which is what the pair amounts to.
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
+/// The heavy half: a full fence here and on every running thread of the world.
+/// Returns `false` if the kernel offers none; the caller must then bound its sleep.
+pub(crate) fn heavy_fence(shared: bool) -> bool {
+    #[cfg(not(loom))]
+    {
+        use rustix::thread::{MembarrierCommand, membarrier};
+        std::sync::atomic::fence(Ordering::SeqCst);
+        let command = if shared {
+            MembarrierCommand::GlobalExpedited
+        } else {
+            MembarrierCommand::PrivateExpedited
+        };
+        membarrier(command).is_ok()
+    }
+    #[cfg(loom)]
+    {
+        let _ = shared;
+        loom::sync::atomic::fence(Ordering::SeqCst);
+        true
+    }
+}
+
+/// Registers this process for [`heavy_fence`] from other processes (`shared`) or its own threads.
+/// Failure is not an error: the fence then reports itself missing and sleeps are bounded.
+#[cfg(not(loom))]
+pub(crate) fn register_heavy_fence(shared: bool) {
+    use rustix::thread::{MembarrierCommand, membarrier};
+    let command = if shared {
+        MembarrierCommand::RegisterGlobalExpedited
+    } else {
+        MembarrierCommand::RegisterPrivateExpedited
+    };
+    let _ = membarrier(command);
+}
+
+#[cfg(loom)]
+pub(crate) fn register_heavy_fence(_shared: bool) {}

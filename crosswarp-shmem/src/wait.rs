@@ -1,0 +1,381 @@
+//! Waiting: spin briefly, then yield, then sleep; say what is waited for; give up when told to.
+
+use crate::control::{Control, Life};
+use std::fmt;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How to compare the value waited on with the one given; as in OpenSHMEM's `SHMEM_CMP_*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Cmp {
+    /// Equal.
+    Eq,
+    /// Not equal.
+    Ne,
+    /// Greater.
+    Gt,
+    /// Greater or equal.
+    Ge,
+    /// Less.
+    Lt,
+    /// Less or equal.
+    Le,
+}
+
+impl Cmp {
+    /// Whether `seen` stands in this relation to `expected`.
+    #[inline]
+    pub fn holds<T: PartialOrd>(self, seen: T, expected: T) -> bool {
+        match self {
+            Self::Eq => seen == expected,
+            Self::Ne => seen != expected,
+            Self::Gt => seen > expected,
+            Self::Ge => seen >= expected,
+            Self::Lt => seen < expected,
+            Self::Le => seen <= expected,
+        }
+    }
+
+    fn symbol(self) -> &'static str {
+        match self {
+            Self::Eq => "==",
+            Self::Ne => "!=",
+            Self::Gt => ">",
+            Self::Ge => ">=",
+            Self::Lt => "<",
+            Self::Le => "<=",
+        }
+    }
+
+    fn from_index(index: u64) -> Self {
+        [Self::Eq, Self::Ne, Self::Gt, Self::Ge, Self::Lt, Self::Le][(index % 6) as usize]
+    }
+}
+
+/// What a PE waits for. Its `Display` is what warnings, errors and the launcher show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// The `number`-th meeting of all PEs (barrier, sync or any other collective); `pe` is missing.
+    Collective {
+        /// Counts the collectives of the world from 1.
+        number: u64,
+        /// The PE that has not come.
+        pe: usize,
+    },
+    /// A value in this PE's symmetric heap.
+    Value {
+        /// Byte offset of the value in the heap.
+        offset: usize,
+        /// The comparison that must hold.
+        cmp: Cmp,
+        /// The value compared with (two's complement).
+        expected: u64,
+    },
+}
+
+impl Wait {
+    pub(crate) fn to_words(self) -> [u64; 4] {
+        match self {
+            Self::Collective { number, pe } => [1, number, pe as u64, 0],
+            Self::Value {
+                offset,
+                cmp,
+                expected,
+            } => [2, offset as u64, cmp as u64, expected],
+        }
+    }
+
+    /// `None` for words that no wait wrote: the PE never waited.
+    pub(crate) fn from_words(words: [u64; 4]) -> Option<Self> {
+        match words {
+            [1, number, pe, _] => Some(Self::Collective {
+                number,
+                pe: pe as usize,
+            }),
+            [2, offset, cmp, expected] => Some(Self::Value {
+                offset: offset as usize,
+                cmp: Cmp::from_index(cmp),
+                expected,
+            }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Collective { number, pe } => write!(f, "collective #{number} for PE {pe}"),
+            Self::Value {
+                offset,
+                cmp,
+                expected,
+            } => write!(
+                f,
+                "the value at heap offset {offset} to be {} {expected}",
+                cmp.symbol()
+            ),
+        }
+    }
+}
+
+/// A wait that can not, or may no longer, succeed.
+#[derive(Debug, Error, Clone, PartialEq, Eq)]
+pub enum WaitError {
+    /// The configured time has passed.
+    #[error("PE {me} waited {seconds:.1} s in vain for {wait}")]
+    TimedOut {
+        /// The PE that waited.
+        me: usize,
+        /// What it waited for.
+        wait: Wait,
+        /// How long, in seconds, rounded to tenths.
+        seconds: TenthSeconds,
+    },
+    /// A PE failed, and with it the world.
+    #[error("PE {pe} failed while PE {me} waited for {wait}")]
+    PeerFailed {
+        /// The PE that waited.
+        me: usize,
+        /// The PE that failed.
+        pe: usize,
+        /// What was waited for.
+        wait: Wait,
+    },
+    /// The PE waited for has left the world in good order; it will not come any more.
+    #[error("PE {pe} has left the world, but PE {me} waits for {wait}")]
+    PeerLeft {
+        /// The PE that waited.
+        me: usize,
+        /// The PE that left.
+        pe: usize,
+        /// What was waited for.
+        wait: Wait,
+    },
+    /// The launcher is gone, so nobody watches the PEs any more.
+    #[error("the launcher ended while PE {me} waited for {wait}")]
+    LauncherGone {
+        /// The PE that waited.
+        me: usize,
+        /// What was waited for.
+        wait: Wait,
+    },
+}
+
+/// Seconds in tenths, so that errors compare equal and print shortly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TenthSeconds(u64);
+
+impl fmt::Display for TenthSeconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (self.0 as f64 / 10.0).fmt(f)
+    }
+}
+
+impl From<Duration> for TenthSeconds {
+    fn from(duration: Duration) -> Self {
+        Self((duration.as_millis() / 100) as u64)
+    }
+}
+
+/// After how long a wait is named in a warning.
+const WARN_AFTER: Duration = Duration::from_secs(30);
+/// The longest sleep between two looks at the peers' lives.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+
+/// How a PE waits: the two limits before it sleeps, fixed when the world starts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    spins: u32,
+    yields: u32,
+    /// Give up after this long; `None`: never.
+    pub(crate) timeout: Option<Duration>,
+}
+
+impl Patience {
+    /// Spinning pays only if the PE waited for can run meanwhile, on a core of its own.
+    /// A spin is a `pause` of 20-140 cycles by processor, so 2000 are 20-70 µs, about the cost of
+    /// sleeping and being woken: at worst twice the best choice in hindsight (the ski-rental rule).
+    pub(crate) fn new(n_pes: usize, timeout: Option<Duration>) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (spins, yields) = if n_pes <= cores {
+            (2000, 20)
+        } else {
+            (20, 100)
+        };
+        Self {
+            spins,
+            yields,
+            timeout,
+        }
+    }
+}
+
+/// A PE about to wait.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiter<'a> {
+    pub(crate) control: &'a Control,
+    pub(crate) me: usize,
+    pub(crate) shared: bool,
+    pub(crate) patience: Patience,
+}
+
+impl Waiter<'_> {
+    /// Waits until `look` returns something. `wait` names it.
+    ///
+    /// `look` must read what it waits for with Acquire; whoever makes it true must afterwards
+    /// notify this PE's parker.
+    #[inline]
+    pub(crate) fn until<R>(
+        &self,
+        wait: impl Fn() -> Wait,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R, WaitError> {
+        if let Some(found) = look() {
+            return Ok(found);
+        }
+        self.control.pe(self.me).record_wait(wait().to_words());
+        for _ in 0..self.patience.spins {
+            std::hint::spin_loop();
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+        }
+        for _ in 0..self.patience.yields {
+            rustix::thread::sched_yield();
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+        }
+        self.sleep_until(wait(), look)
+    }
+
+    #[cold]
+    fn sleep_until<R>(
+        &self,
+        wait: Wait,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R, WaitError> {
+        let start = Instant::now();
+        let mut warned = false;
+        loop {
+            let mut found = None;
+            let waited = start.elapsed();
+            let left = self
+                .patience
+                .timeout
+                .map(|limit| limit.saturating_sub(waited));
+            let nap = left.map_or(HEARTBEAT, |left| left.min(HEARTBEAT));
+            self.control
+                .pe(self.me)
+                .arrival
+                .parker
+                .sleep(self.shared, nap, || {
+                    found = look();
+                    // An end of the world wakes sleepers once; one who comes later must not sleep.
+                    found.is_some() || self.control.ended_by().is_some()
+                });
+            if let Some(found) = found.or_else(&mut look) {
+                return Ok(found);
+            }
+            if let Some(error) = self.hopeless(wait) {
+                // What was waited for may have come true just before the peer ended.
+                return look().ok_or(error);
+            }
+            let waited = start.elapsed();
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(WaitError::TimedOut {
+                    me: self.me,
+                    wait,
+                    seconds: waited.into(),
+                });
+            }
+            if !warned && waited >= WARN_AFTER {
+                warned = true;
+                warn(&format!(
+                    "PE {} has waited {} s for {wait}",
+                    self.me,
+                    WARN_AFTER.as_secs()
+                ));
+            }
+        }
+    }
+
+    /// Why `wait` can not succeed any more, if so.
+    fn hopeless(&self, wait: Wait) -> Option<WaitError> {
+        let me = self.me;
+        if let Some(pe) = self.control.ended_by() {
+            return Some(WaitError::PeerFailed { me, pe, wait });
+        }
+        let left = |pe: usize| self.control.pe(pe).life() == Life::Finished;
+        let gone = match wait {
+            Wait::Collective { pe, .. } => left(pe).then_some(pe),
+            // Anyone may still write the value, so it is hopeless only when all others have left.
+            // A PE alone may wait for another of its threads.
+            Wait::Value { .. } => {
+                let mut others = (0..self.control.n_pes()).filter(|&pe| pe != me);
+                let first = others.next();
+                first.filter(|&pe| left(pe) && others.all(left))
+            }
+        };
+        if let Some(pe) = gone {
+            return Some(WaitError::PeerLeft { me, pe, wait });
+        }
+        launcher_gone(self.control).then_some(WaitError::LauncherGone { me, wait })
+    }
+}
+
+fn launcher_gone(control: &Control) -> bool {
+    let pid = control
+        .header()
+        .launcher_pid
+        .load(crate::sync::Ordering::Relaxed);
+    match rustix::process::Pid::from_raw(pid as i32) {
+        None => false, // a world of threads has no launcher
+        Some(pid) => rustix::process::test_kill_process(pid) == Err(rustix::io::Errno::SRCH),
+    }
+}
+
+/// A warning must not get lost because nobody installed a subscriber.
+fn warn(message: &str) {
+    if tracing::dispatcher::has_been_set() {
+        tracing::warn!("{message}");
+    } else {
+        eprintln!("crosswarp: warning: {message}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_survive_the_trip_through_the_control_memory() {
+        let collective = Wait::Collective { number: 41, pe: 3 };
+        let value = Wait::Value {
+            offset: 64,
+            cmp: Cmp::Le,
+            expected: u64::MAX,
+        };
+        for wait in [collective, value] {
+            assert_eq!(Wait::from_words(wait.to_words()), Some(wait));
+        }
+        assert_eq!(Wait::from_words([0; 4]), None);
+        assert_eq!(collective.to_string(), "collective #41 for PE 3");
+    }
+
+    #[test]
+    fn comparisons_follow_the_specification() {
+        for (cmp, holds) in [
+            (Cmp::Eq, [false, true, false]),
+            (Cmp::Ne, [true, false, true]),
+            (Cmp::Gt, [false, false, true]),
+            (Cmp::Ge, [false, true, true]),
+            (Cmp::Lt, [true, false, false]),
+            (Cmp::Le, [true, true, false]),
+        ] {
+            assert_eq!([-1, 0, 1].map(|seen| cmp.holds(seen, 0)), holds, "{cmp:?}");
+        }
+    }
+}

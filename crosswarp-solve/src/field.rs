@@ -1,0 +1,98 @@
+//! Storage of a PE's rows: private, aligned to pages, huge pages advised.
+#![allow(unsafe_code)] // A typed view of an anonymous mapping, and row pointers for the kernels.
+
+use std::io;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use bytemuck::Pod;
+use memmap2::MmapMut;
+
+/// Columns of padding left and right of every row: deeper than the halo of any pass plus one vector.
+pub const PAD: usize = 64;
+
+/// Rows `rows` of a grid `nx` columns wide, with [`PAD`] columns of padding on both sides, initially all zero bits.
+///
+/// Row and column numbers are global; both may run out of the grid by the halo (negative numbers included).
+pub struct Field<T> {
+    map: MmapMut,
+    rows: Range<isize>,
+    nx: usize,
+    stride: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Pod> Field<T> {
+    /// Allocates the rows `rows`, each of `nx` columns.
+    ///
+    /// Errors: the system's, when the memory can not be mapped.
+    pub fn new(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
+        let padded = (nx + 2 * PAD).next_multiple_of(16);
+        // An odd number of 64-byte lines between rows, so that equal columns of many rows spread over the cache sets.
+        let line = 64 / size_of::<T>();
+        let lines = padded.div_ceil(line) | 1;
+        let stride = lines * line;
+        let bytes = (rows.len() + 1)
+            .checked_mul(stride)
+            .and_then(|elements| elements.checked_mul(size_of::<T>()))
+            .ok_or(io::ErrorKind::OutOfMemory)?;
+        let map = MmapMut::map_anon(bytes)?;
+        #[cfg(target_os = "linux")]
+        {
+            // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        Ok(Field { map, rows, nx, stride, element: PhantomData })
+    }
+
+    /// The stored rows.
+    pub fn rows(&self) -> Range<isize> {
+        self.rows.clone()
+    }
+
+    /// Elements from one row to the next.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Address of column 0 of row `y`.
+    ///
+    /// Columns −[`PAD`] … nx + [`PAD`] − 1 are part of the allocation. Panics if the row is not stored.
+    pub fn row_ptr(&self, y: isize) -> *const T {
+        // SAFETY: `offset` is inside the mapping, which was sized for every stored row.
+        unsafe { self.map.as_ptr().cast::<T>().add(self.offset(y)) }
+    }
+
+    /// As [`Field::row_ptr`], for writing.
+    pub fn row_ptr_mut(&mut self, y: isize) -> *mut T {
+        let offset = self.offset(y);
+        // SAFETY: as in `row_ptr`.
+        unsafe { self.map.as_mut_ptr().cast::<T>().add(offset) }
+    }
+
+    /// Columns 0 … nx − 1 of row `y`. Panics if the row is not stored.
+    pub fn row(&self, y: isize) -> &[T] {
+        // SAFETY: nx elements from column 0 on are inside the row; the mapping lives as long as `self` and any bit
+        // pattern is a valid `T`.
+        unsafe { std::slice::from_raw_parts(self.row_ptr(y), self.nx) }
+    }
+
+    /// As [`Field::row`], for writing.
+    pub fn row_mut(&mut self, y: isize) -> &mut [T] {
+        let nx = self.nx;
+        // SAFETY: as in `row`; `&mut self` makes the borrow exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.row_ptr_mut(y), nx) }
+    }
+
+    /// Row `y` with the padding: element `PAD + x` is column x. Panics if the row is not stored.
+    pub fn padded_row_mut(&mut self, y: isize) -> &mut [T] {
+        let len = self.nx + 2 * PAD;
+        // SAFETY: PAD columns on both sides of the nx are inside the row; exclusive through `&mut self`.
+        unsafe { std::slice::from_raw_parts_mut(self.row_ptr_mut(y).sub(PAD), len) }
+    }
+
+    fn offset(&self, y: isize) -> usize {
+        assert!(self.rows.contains(&y), "row {y} is not among the stored rows {:?}", self.rows);
+        (y - self.rows.start) as usize * self.stride + PAD
+    }
+}

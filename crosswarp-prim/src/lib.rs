@@ -12,8 +12,11 @@
 pub mod leaf;
 
 mod float;
+mod leaves;
 mod round;
+mod simd;
 mod superaccumulator;
 
 pub use float::Float;
+pub use simd::Simd;
 pub use superaccumulator::Superaccumulator;

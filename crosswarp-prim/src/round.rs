@@ -147,6 +147,6 @@ mod tests {
                 (quotient >> 64) as u32
             ]
         );
-        assert_eq!(inexact, whole % 0x1_0000_0003 != 0);
+        assert_eq!(inexact, !whole.is_multiple_of(0x1_0000_0003));
     }
 }

@@ -1,12 +1,18 @@
 //! The `crosswarp` command.
+mod args;
+mod boundary;
 mod expression;
 mod general;
 mod history;
+mod image_input;
 mod npy;
 mod picture;
 mod plot;
+mod problem;
+mod problem_file;
 mod staged;
 mod ticks;
+mod topology;
 mod vti;
 fn main() {}
 #[cfg(test)]

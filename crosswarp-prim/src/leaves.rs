@@ -60,7 +60,11 @@ pub(crate) trait LeafOp {
     const COMBINE: Combine;
 
     /// Input arrays.
-    const INPUTS: usize = if matches!(Self::TERM, Term::Product) { 2 } else { 1 };
+    const INPUTS: usize = if matches!(Self::TERM, Term::Product) {
+        2
+    } else {
+        1
+    };
 
     /// What lanes start from.
     fn identity<F: Float>() -> F {
@@ -148,10 +152,20 @@ pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
     results: &mut [T::Wide],
 ) {
     assert_eq!(inputs.len(), O::INPUTS);
-    assert!(inputs.iter().all(|input| input.len() >= results.len() * LEAF));
+    assert!(
+        inputs
+            .iter()
+            .all(|input| input.len() >= results.len() * LEAF)
+    );
     let first = inputs[0].as_ptr();
     let second = inputs.get(1).map_or(first, |input| input.as_ptr());
-    simd.run(LeafResults { first, second, far, results, op: core::marker::PhantomData::<O> });
+    simd.run(LeafResults {
+        first,
+        second,
+        far,
+        results,
+        op: core::marker::PhantomData::<O>,
+    });
 }
 
 /// The result of one leaf of up to [`LEAF`] elements; missing ones are padded.
@@ -162,7 +176,12 @@ pub(crate) fn partial_leaf_result<T: InVectors, O: LeafOp>(simd: Simd, inputs: &
         padded[input.len()..].fill(O::padding(k));
     }
     let mut result = [O::identity()];
-    leaf_results::<T, O>(simd, &[&padded[0][..], &padded[1][..]][..O::INPUTS], false, &mut result);
+    leaf_results::<T, O>(
+        simd,
+        &[&padded[0][..], &padded[1][..]][..O::INPUTS],
+        false,
+        &mut result,
+    );
     result[0]
 }
 

@@ -9,14 +9,24 @@
 //!    commutes, so the parts of an array may be worked on anywhere and meet in any order.
 //! 3. The exact total is rounded once, to nearest even.
 
-pub mod leaf;
-
+mod element;
+mod error;
+mod exchange;
+mod extremum;
 mod float;
+mod integer;
+pub mod leaf;
 mod leaves;
+mod reducer;
 mod round;
 mod simd;
 mod superaccumulator;
+mod value;
 
+pub use element::Element;
+pub use error::ReduceError;
 pub use float::Float;
+pub use reducer::Reducer;
 pub use simd::Simd;
 pub use superaccumulator::Superaccumulator;
+pub use value::{DType, Op, Scalar, UnknownOp, Value};

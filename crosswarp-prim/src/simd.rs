@@ -62,7 +62,10 @@ impl Simd {
             #[cfg(target_arch = "x86_64")]
             Level::Avx512,
         ];
-        levels.iter().filter(|level| level.is_supported()).map(|&level| Self(level))
+        levels
+            .iter()
+            .filter(|level| level.is_supported())
+            .map(|&level| Self(level))
     }
 
     /// Runs `work` compiled for this instruction set.

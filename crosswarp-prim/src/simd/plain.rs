@@ -64,7 +64,9 @@ impl<const N: usize> Load<bf16> for Array<f32, N> {
     unsafe fn load(from: *const bf16) -> Self {
         // SAFETY: valid for N reads by the contract; an array has its elements' alignment.
         let narrow = unsafe { *from.cast::<[bf16; N]>() };
-        Self(core::array::from_fn(|k| f32::from_bits(u32::from(narrow[k].to_bits()) << 16)))
+        Self(core::array::from_fn(|k| {
+            f32::from_bits(u32::from(narrow[k].to_bits()) << 16)
+        }))
     }
 }
 

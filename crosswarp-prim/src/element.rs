@@ -1,0 +1,307 @@
+//! The twelve element types, and how each forms its sums.
+
+use half::{bf16, f16};
+
+use crate::exchange::Exchange;
+use crate::extremum::Ranked;
+use crate::{ReduceError, Scalar};
+
+/// An element type of reductions: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`, `u8` … `u64`.
+///
+/// Sealed: a reduction's result is a contract for each type.
+pub trait Element: Scalar + Ranked {
+    /// The type of sums, products and dot products: `f32` for `f16` and `bf16`, `i64` or `u64` for
+    /// integers.
+    type Sum: Scalar;
+    /// The type of means and norms: `f32` for `f16` and `bf16`, `f64` for integers.
+    type Mean: Scalar;
+
+    #[doc(hidden)]
+    fn sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Sum, ReduceError>;
+    #[doc(hidden)]
+    fn exact_sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Sum, ReduceError>;
+    #[doc(hidden)]
+    fn prod(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Sum, ReduceError>;
+    #[doc(hidden)]
+    fn mean(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Mean, ReduceError>;
+    #[doc(hidden)]
+    fn norm2(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Mean, ReduceError>;
+    #[doc(hidden)]
+    fn dot(exchange: &Exchange<'_>, x: &[Self], y: &[Self]) -> Result<Self::Sum, ReduceError>;
+}
+
+macro_rules! element {
+    ($body:ident: $($type:ident => $sum:ident, $mean:ident;)*) => {$(
+        impl Element for $type {
+            type Sum = $sum;
+            type Mean = $mean;
+
+            fn sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<$sum, ReduceError> {
+                $body::sum(exchange, values).map(|sum| sum as $sum)
+            }
+            fn exact_sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<$sum, ReduceError> {
+                $body::exact_sum(exchange, values).map(|sum| sum as $sum)
+            }
+            fn prod(exchange: &Exchange<'_>, values: &[Self]) -> Result<$sum, ReduceError> {
+                $body::prod(exchange, values).map(|product| product as $sum)
+            }
+            fn mean(exchange: &Exchange<'_>, values: &[Self]) -> Result<$mean, ReduceError> {
+                $body::mean(exchange, values)
+            }
+            fn norm2(exchange: &Exchange<'_>, values: &[Self]) -> Result<$mean, ReduceError> {
+                $body::norm2(exchange, values)
+            }
+            fn dot(exchange: &Exchange<'_>, x: &[Self], y: &[Self]) -> Result<$sum, ReduceError> {
+                $body::dot(exchange, x, y).map(|sum| sum as $sum)
+            }
+        }
+    )*};
+}
+
+element! { floats:
+    f16 => f32, f32;
+    bf16 => f32, f32;
+    f32 => f32, f32;
+    f64 => f64, f64;
+}
+element! { integers:
+    i8 => i64, f64;
+    i16 => i64, f64;
+    i32 => i64, f64;
+    i64 => i64, f64;
+    u8 => u64, f64;
+    u16 => u64, f64;
+    u32 => u64, f64;
+    u64 => u64, f64;
+}
+
+/// Leaf by leaf into the superaccumulator.
+mod floats {
+    use std::num::NonZeroU64;
+
+    use crate::exchange::Exchange;
+    use crate::leaf::LEAF;
+    use crate::leaves::{
+        InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results,
+        partial_leaf_result,
+    };
+    use crate::{Float, Op, ReduceError, Scalar, Superaccumulator};
+
+    /// Leaf results taken at once, so that adding them does not stall the loop over the elements:
+    /// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
+    const BATCH: usize = 32;
+    /// Bytes from which inputs are taken to come from beyond the inner caches. Prefetching the next
+    /// leaf gains 10 to 25 % there, and costs up to 10 % below.
+    const FAR_BYTES: usize = 4 << 20;
+
+    fn is_far<T>(len: usize) -> bool {
+        len * size_of::<T>() >= FAR_BYTES
+    }
+
+    /// The exact total of the leaf results of all PEs.
+    fn total<T: InVectors + Scalar, O: LeafOp>(
+        exchange: &Exchange<'_>,
+        inputs: &[&[T]],
+    ) -> Result<Superaccumulator<T::Wide>, ReduceError> {
+        let simd = exchange.reducer.simd;
+        let leaves = exchange.own_leaves(inputs)?;
+        let whole: Vec<_> = inputs
+            .iter()
+            .map(|input| &input[leaves.whole.clone()])
+            .collect();
+        let far = is_far::<T>(whole[0].len());
+        let sums = exchange.reducer.split::<T, _>(whole[0].len(), |part| {
+            let mut sum = Superaccumulator::new();
+            let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+            for start in part.clone().step_by(BATCH * LEAF) {
+                let end = (start + BATCH * LEAF).min(part.end);
+                let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
+                let results = &mut results[..(end - start) / LEAF];
+                leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
+                sum.extend(results.iter().copied());
+            }
+            sum
+        });
+        let mut sum = Superaccumulator::new();
+        sums.iter().for_each(|part| sum.merge(part));
+        if !leaves.last[0].is_empty() {
+            let last: Vec<_> = leaves.last.iter().map(Vec::as_slice).collect();
+            sum.add(partial_leaf_result::<T, O>(simd, &last));
+        }
+        meet(exchange, &sum)
+    }
+
+    /// Merges the superaccumulators of all PEs.
+    fn meet<F: Float>(
+        exchange: &Exchange<'_>,
+        sum: &Superaccumulator<F>,
+    ) -> Result<Superaccumulator<F>, ReduceError> {
+        let mut all = Superaccumulator::new();
+        for words in exchange.gather(sum.to_words().as_ref())? {
+            all.merge(&Superaccumulator::from_words(bytemuck::pod_read_unaligned(
+                bytemuck::cast_slice(&words),
+            )));
+        }
+        Ok(all)
+    }
+
+    pub fn sum<T: InVectors + Scalar>(
+        exchange: &Exchange<'_>,
+        values: &[T],
+    ) -> Result<T::Wide, ReduceError> {
+        Ok(total::<T, Sum>(exchange, &[values])?.round())
+    }
+
+    pub fn dot<T: InVectors + Scalar>(
+        exchange: &Exchange<'_>,
+        x: &[T],
+        y: &[T],
+    ) -> Result<T::Wide, ReduceError> {
+        Ok(total::<T, SumOfProducts>(exchange, &[x, y])?.round())
+    }
+
+    pub fn mean<T: InVectors + Scalar>(
+        exchange: &Exchange<'_>,
+        values: &[T],
+    ) -> Result<T::Wide, ReduceError> {
+        let count = NonZeroU64::new(exchange.total()).ok_or(ReduceError::Empty { op: Op::Mean })?;
+        Ok(total::<T, Sum>(exchange, &[values])?.mean(count))
+    }
+
+    pub fn norm2<T: InVectors + Scalar>(
+        exchange: &Exchange<'_>,
+        values: &[T],
+    ) -> Result<T::Wide, ReduceError> {
+        let squares = total::<T, SumOfSquares>(exchange, &[values])?.round_f64();
+        // + 0.0 turns the −0.0 of no elements into the norm's +0.0.
+        Ok(T::Wide::from_f64((squares + 0.0).sqrt()).canonical())
+    }
+
+    pub fn exact_sum<T: InVectors + Scalar>(
+        exchange: &Exchange<'_>,
+        values: &[T],
+    ) -> Result<T::Wide, ReduceError> {
+        let sums = exchange.reducer.split::<T, _>(values.len(), |part| {
+            let mut sum = Superaccumulator::new();
+            sum.extend(values[part].iter().map(|value| value.widen()));
+            sum
+        });
+        let mut sum = Superaccumulator::new();
+        sums.iter().for_each(|part| sum.merge(part));
+        Ok(meet(exchange, &sum)?.round())
+    }
+
+    pub fn prod<T: InVectors + Scalar>(
+        exchange: &Exchange<'_>,
+        values: &[T],
+    ) -> Result<T::Wide, ReduceError>
+    where
+        T::Wide: InVectors<Wide = T::Wide> + Scalar,
+    {
+        let simd = exchange.reducer.simd;
+        let leaves = exchange.own_leaves(&[values])?;
+        let whole = &values[leaves.whole.clone()];
+        let far = is_far::<T>(whole.len());
+        let products = exchange.reducer.split::<T, _>(whole.len(), |part| {
+            let mut products = vec![T::Wide::ONE; part.len() / LEAF];
+            leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
+            products
+        });
+        let mut products = products.concat();
+        if !leaves.last[0].is_empty() {
+            products.push(partial_leaf_result::<T, Product>(simd, &[&leaves.last[0]]));
+        }
+        let mut products = exchange.gather_leaves(products)?;
+        while products.len() > 1 {
+            let leaf = |values: &[_]| partial_leaf_result::<T::Wide, Product>(simd, &[values]);
+            products = products.chunks(LEAF).map(leaf).collect();
+        }
+        Ok(products
+            .first()
+            .copied()
+            .unwrap_or(T::Wide::ONE)
+            .canonical())
+    }
+}
+
+/// Exactly, in 192 bits or modulo 2^64.
+mod integers {
+    use std::num::NonZeroU64;
+
+    use crate::exchange::Exchange;
+    use crate::integer::{
+        Integer, IntegerDot, IntegerProduct, IntegerSquares, IntegerSum, IntegerTotal,
+    };
+    use crate::simd::Work;
+    use crate::{Op, ReduceError};
+
+    /// The exact total over all PEs of what `work` makes of each thread's part of the values.
+    fn total<'v, T: Integer, W: Work<Output = IntegerTotal>>(
+        exchange: &Exchange<'_>,
+        values: &'v [T],
+        work: impl Fn(&'v [T]) -> W + Sync,
+    ) -> Result<IntegerTotal, ReduceError> {
+        let simd = exchange.reducer.simd;
+        let parts = exchange
+            .reducer
+            .split::<T, _>(values.len(), |part| simd.run(work(&values[part])));
+        let mut sum = IntegerTotal::default();
+        parts.iter().for_each(|part| sum.merge(part));
+        let mut all = IntegerTotal::default();
+        for words in exchange.gather(&sum.words)? {
+            all.merge(&IntegerTotal {
+                words: [words[0], words[1], words[2]],
+            });
+        }
+        Ok(all)
+    }
+
+    /// Combines one word per thread, then one per PE.
+    fn combine<T>(
+        exchange: &Exchange<'_>,
+        len: usize,
+        work: impl Fn(std::ops::Range<usize>) -> u64 + Sync,
+        combine: fn(u64, u64) -> u64,
+        identity: u64,
+    ) -> Result<u64, ReduceError> {
+        let parts = exchange.reducer.split::<T, _>(len, work);
+        let mine = parts.into_iter().fold(identity, combine);
+        let all = exchange.gather(&[mine])?;
+        Ok(all
+            .into_iter()
+            .map(|words| words[0])
+            .fold(identity, combine))
+    }
+
+    pub fn sum<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<u64, ReduceError> {
+        Ok(total(exchange, values, IntegerSum)?.wrapped())
+    }
+
+    pub fn exact_sum<T: Integer>(
+        exchange: &Exchange<'_>,
+        values: &[T],
+    ) -> Result<u64, ReduceError> {
+        sum(exchange, values)
+    }
+
+    pub fn mean<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<f64, ReduceError> {
+        let count = NonZeroU64::new(exchange.total()).ok_or(ReduceError::Empty { op: Op::Mean })?;
+        Ok(total(exchange, values, IntegerSum)?.mean(count))
+    }
+
+    pub fn norm2<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<f64, ReduceError> {
+        Ok(total(exchange, values, IntegerSquares)?.round().sqrt())
+    }
+
+    pub fn prod<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<u64, ReduceError> {
+        let simd = exchange.reducer.simd;
+        let work = |part| simd.run(IntegerProduct(&values[part]));
+        combine::<T>(exchange, values.len(), work, u64::wrapping_mul, 1)
+    }
+
+    pub fn dot<T: Integer>(exchange: &Exchange<'_>, x: &[T], y: &[T]) -> Result<u64, ReduceError> {
+        let simd = exchange.reducer.simd;
+        let work = |part: std::ops::Range<usize>| simd.run(IntegerDot(&x[part.clone()], &y[part]));
+        combine::<T>(exchange, x.len(), work, u64::wrapping_add, 0)
+    }
+}

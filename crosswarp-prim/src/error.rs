@@ -1,0 +1,61 @@
+//! Errors of reductions.
+
+use crosswarp_shmem::{AllocError, CollectiveError};
+
+use crate::{DType, Op};
+
+/// A reduction that has no result. Over a team every PE gets the same error, and the team can go
+/// on, except after [`Alloc`](Self::Alloc) and [`Collective`](Self::Collective).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReduceError {
+    /// There are no elements, and the operation has no value for none.
+    #[error("{op} of no elements is undefined")]
+    Empty {
+        /// The operation.
+        op: Op,
+    },
+    /// Not as many input arrays as the operation takes.
+    #[error("{op} takes {expected} input array(s), got {got} on PE {pe}")]
+    Inputs {
+        /// The operation.
+        op: Op,
+        /// The first PE with the wrong number; 0 without a team.
+        pe: usize,
+        /// Arrays the operation takes.
+        expected: usize,
+        /// Arrays given.
+        got: usize,
+    },
+    /// Two input arrays of unequal length.
+    #[error("{op} needs inputs of the same length, got {left} and {right} elements on PE {pe}")]
+    Length {
+        /// The operation.
+        op: Op,
+        /// The first PE with unequal lengths; 0 without a team.
+        pe: usize,
+        /// Elements of the first input.
+        left: u64,
+        /// Elements of the second input.
+        right: u64,
+    },
+    /// The PEs of the team called different reductions.
+    #[error("PE 0 called {op} of {dtype}, but PE {pe} called {other_op} of {other_dtype}")]
+    Mismatch {
+        /// What PE 0 called.
+        op: Op,
+        /// With which element type.
+        dtype: DType,
+        /// The first PE that called something else.
+        pe: usize,
+        /// What that one called.
+        other_op: Op,
+        /// With which element type.
+        other_dtype: DType,
+    },
+    /// No room for the exchange in the symmetric heap.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// The team did not meet.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+}

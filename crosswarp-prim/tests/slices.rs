@@ -1,0 +1,265 @@
+//! Reductions of one array against the reference, for every type, instruction set and number of
+//! threads.
+
+mod reference;
+
+use crosswarp_prim::{Element, Op, ReduceError, Reducer, Scalar, Simd, Value};
+use half::{bf16, f16};
+use proptest::prelude::*;
+use reference::Narrow;
+
+fn reducers() -> impl Iterator<Item = Reducer<'static>> {
+    Simd::available().flat_map(|simd| [1, 3].map(|n| Reducer::new().simd(simd).threads(n)))
+}
+
+fn check<T: Narrow>(values: &[T]) {
+    let reversed: Vec<T> = values.iter().rev().copied().collect();
+    for reducer in reducers() {
+        let bits = |value: Result<T::Sum, ReduceError>| value.unwrap().bits();
+        let what = format!("{} elements of {}", values.len(), T::DTYPE);
+        assert_eq!(
+            bits(reducer.sum(values)),
+            reference::sum(values),
+            "sum of {what}"
+        );
+        assert_eq!(
+            bits(reducer.exact_sum(values)),
+            reference::exact_sum(values),
+            "exact {what}"
+        );
+        assert_eq!(
+            bits(reducer.prod(values)),
+            reference::prod(values),
+            "product of {what}"
+        );
+        let dot = bits(reducer.dot(values, &reversed));
+        assert_eq!(dot, reference::dot(values, &reversed), "dot of {what}");
+        let norm = reducer.norm2(values).unwrap().bits();
+        assert_eq!(norm, reference::norm2(values), "norm of {what}");
+        let pair = |value: Result<T, _>, index: Result<u64, _>| {
+            value.ok().map(|value| (value.bits(), index.unwrap()))
+        };
+        let min = pair(reducer.min(values), reducer.argmin(values));
+        assert_eq!(min, reference::extremum(values, false), "minimum of {what}");
+        let max = pair(reducer.max(values), reducer.argmax(values));
+        assert_eq!(max, reference::extremum(values, true), "maximum of {what}");
+        match reducer.mean(values) {
+            Ok(mean) => assert_eq!(mean.bits(), reference::mean(values), "mean of {what}"),
+            Err(error) => {
+                assert!(values.is_empty());
+                assert_eq!(error, ReduceError::Empty { op: Op::Mean });
+            }
+        }
+    }
+}
+
+/// Values of one kind; one seed gives one array.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Any bits: all magnitudes, NaNs, infinities.
+    Bits,
+    /// Any finite bits.
+    Finite,
+    /// Around 1, either sign.
+    Ordinary,
+    /// Subnormals and zeros.
+    Tiny,
+    /// Each value again with the other sign, far away.
+    Cancelling,
+    /// Mostly −0.0.
+    Zeros,
+}
+
+fn make<T: Narrow>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
+    let mut state = seed | 1;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let sign = 1u64 << (size_of::<T>() * 8 - 1);
+    let infinity = T::of_f64(f64::INFINITY).bits();
+    let mut one = |k: usize| {
+        let bits = random() >> 3;
+        match kind {
+            Kind::Bits => T::of_bits(bits),
+            Kind::Finite | Kind::Cancelling => {
+                let magnitude = bits % infinity;
+                T::of_bits(if bits & 1 << 60 == 0 {
+                    magnitude
+                } else {
+                    magnitude | sign
+                })
+            }
+            Kind::Ordinary => T::of_f64(bits as f64 / 2f64.powi(60) - 1.0),
+            Kind::Tiny => T::of_bits(bits & 0xff | if k % 2 == 0 { 0 } else { sign }),
+            Kind::Zeros => T::of_bits(if bits % 1000 == 0 { 0 } else { sign }),
+        }
+    };
+    let mut values: Vec<T> = (0..len).map(&mut one).collect();
+    if let Kind::Cancelling = kind {
+        for k in 0..len / 2 {
+            values[len - 1 - k] = T::of_bits(values[k].bits() ^ sign);
+        }
+    }
+    values
+}
+
+fn kinds() -> impl Strategy<Value = Kind> {
+    prop::sample::select(vec![
+        Kind::Bits,
+        Kind::Finite,
+        Kind::Ordinary,
+        Kind::Tiny,
+        Kind::Cancelling,
+        Kind::Zeros,
+    ])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn floats_agree_with_the_reference(
+        kind in kinds(), len in prop_oneof![0usize..300, 0usize..20_000], seed: u64,
+    ) {
+        check(&make::<f32>(kind, len, seed));
+        check(&make::<f64>(kind, len, seed));
+        check(&make::<f16>(kind, len, seed));
+        check(&make::<bf16>(kind, len, seed));
+    }
+}
+
+#[test]
+fn all_lengths_around_the_leaf_size() {
+    for leaves in [0, 1, 2, 32, 33] {
+        for len in (leaves * 2048usize).saturating_sub(2)..=leaves * 2048 + 2 {
+            check(&make::<f32>(Kind::Ordinary, len, 7));
+            check(&make::<f64>(Kind::Finite, len, 8));
+            check(&make::<f16>(Kind::Ordinary, len, 9));
+        }
+    }
+}
+
+#[test]
+fn arrays_that_are_split_between_threads() {
+    let values = make::<f32>(Kind::Ordinary, 3_000_001, 3);
+    let wide = make::<f64>(Kind::Finite, 700_001, 4);
+    for reducer in reducers() {
+        let reducer = reducer.threads(5);
+        assert_eq!(
+            reducer.sum(&values).unwrap().bits(),
+            reference::sum(&values)
+        );
+        assert_eq!(
+            reducer.prod(&values).unwrap().bits(),
+            reference::prod(&values)
+        );
+        assert_eq!(
+            reducer.exact_sum(&wide).unwrap().bits(),
+            reference::exact_sum(&wide)
+        );
+        assert_eq!(
+            reducer.argmax(&wide).unwrap(),
+            reference::extremum(&wide, true).unwrap().1
+        );
+        let longs: Vec<i64> = wide.iter().map(|x| x.to_bits() as i64).collect();
+        let sum: i128 = longs.iter().map(|&x| i128::from(x)).sum();
+        assert_eq!(reducer.sum(&longs).unwrap(), sum as i64);
+        assert_eq!(
+            reducer.mean(&longs).unwrap(),
+            sum as f64 / longs.len() as f64
+        );
+    }
+}
+
+#[test]
+fn integers_widen_to_64_bits_and_wrap_there() {
+    for reducer in reducers() {
+        assert_eq!(reducer.sum(&[i8::MIN; 100_000]).unwrap(), -12_800_000i64);
+        assert_eq!(reducer.sum(&[u64::MAX, 3]).unwrap(), 2u64);
+        assert_eq!(reducer.sum(&[i64::MAX, 1]).unwrap(), i64::MIN);
+        assert_eq!(reducer.prod(&[-3i8; 5]).unwrap(), -243i64);
+        assert_eq!(reducer.prod(&[10u16; 25]).unwrap(), 10u64.wrapping_pow(25));
+        assert_eq!(
+            reducer.dot(&[-2i32, i32::MIN], &[5, i32::MIN]).unwrap(),
+            (1i64 << 62) - 10
+        );
+        assert_eq!(reducer.mean(&[u64::MAX; 4]).unwrap(), u64::MAX as f64);
+        assert_eq!(reducer.mean(&[1i16, 2, 4]).unwrap(), 7.0 / 3.0);
+        assert_eq!(reducer.norm2(&[i64::MIN; 4]).unwrap(), 2f64.powi(64));
+        assert_eq!(reducer.norm2(&[3u8, 4]).unwrap(), 5.0);
+        assert_eq!(reducer.max(&[1u8, 255, 3, 255]).unwrap(), 255);
+        assert_eq!(reducer.argmax(&[1u8, 255, 3, 255]).unwrap(), 1);
+        assert_eq!(reducer.argmin(&[i32::MIN, i32::MAX, i32::MIN]).unwrap(), 0);
+    }
+}
+
+#[test]
+fn no_elements() {
+    fn empty<T: Element>(zero: T::Sum, one: T::Sum) {
+        let r = Reducer::new();
+        assert_eq!(r.sum::<T>(&[]).unwrap().bits(), zero.bits());
+        assert_eq!(r.exact_sum::<T>(&[]).unwrap().bits(), zero.bits());
+        assert_eq!(r.dot::<T>(&[], &[]).unwrap().bits(), zero.bits());
+        assert_eq!(r.prod::<T>(&[]).unwrap().bits(), one.bits());
+        assert_eq!(r.norm2::<T>(&[]).unwrap().bits(), 0);
+        assert_eq!(
+            r.min::<T>(&[]).unwrap_err(),
+            ReduceError::Empty { op: Op::Min }
+        );
+        assert_eq!(
+            r.argmax::<T>(&[]).unwrap_err(),
+            ReduceError::Empty { op: Op::Argmax }
+        );
+        assert_eq!(
+            r.mean::<T>(&[]).unwrap_err(),
+            ReduceError::Empty { op: Op::Mean }
+        );
+    }
+    empty::<f16>(-0.0, 1.0);
+    empty::<f32>(-0.0, 1.0);
+    empty::<f64>(-0.0, 1.0);
+    empty::<i32>(0, 1);
+    empty::<u64>(0, 1);
+}
+
+#[test]
+fn the_operation_can_be_chosen_at_run_time() {
+    let values = [3.0f32, 1.0, 2.0];
+    let expected = [
+        (Op::Sum, Value::F32(6.0)),
+        (Op::ExactSum, Value::F32(6.0)),
+        (Op::Prod, Value::F32(6.0)),
+        (Op::Min, Value::F32(1.0)),
+        (Op::Max, Value::F32(3.0)),
+        (Op::Argmin, Value::U64(1)),
+        (Op::Argmax, Value::U64(0)),
+        (Op::Mean, Value::F32(2.0)),
+        (Op::Norm2, Value::F32(14f32.sqrt())),
+    ];
+    for (op, value) in expected {
+        assert_eq!(Reducer::new().reduce(op, &[&values[..]]), Ok(value));
+    }
+    let dot = Reducer::new().reduce(Op::Dot, &[&[1i8, 2][..], &[3, 4]]);
+    assert_eq!(dot, Ok(Value::I64(11)));
+    assert_eq!(
+        Reducer::new().reduce(Op::Dot, &[&values[..]]),
+        Err(ReduceError::Inputs {
+            op: Op::Dot,
+            pe: 0,
+            expected: 2,
+            got: 1
+        })
+    );
+    assert_eq!(
+        Reducer::new().dot(&values, &values[1..]),
+        Err(ReduceError::Length {
+            op: Op::Dot,
+            pe: 0,
+            left: 3,
+            right: 2
+        })
+    );
+}

@@ -42,7 +42,13 @@ impl<T: Pod> Field<T> {
             // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
-        Ok(Field { map, rows, nx, stride, element: PhantomData })
+        Ok(Field {
+            map,
+            rows,
+            nx,
+            stride,
+            element: PhantomData,
+        })
     }
 
     /// The stored rows.
@@ -92,7 +98,11 @@ impl<T: Pod> Field<T> {
     }
 
     fn offset(&self, y: isize) -> usize {
-        assert!(self.rows.contains(&y), "row {y} is not among the stored rows {:?}", self.rows);
+        assert!(
+            self.rows.contains(&y),
+            "row {y} is not among the stored rows {:?}",
+            self.rows
+        );
         (y - self.rows.start) as usize * self.stride + PAD
     }
 }

@@ -12,8 +12,8 @@
 
 use std::ops::Range;
 
-use crosswarp_prim::Float as _;
 use crate::field::{Field, PAD};
+use crosswarp_prim::Float as _;
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
@@ -33,7 +33,9 @@ const MIDDLE: usize = STEP - 2;
 /// Elements between working rows: an odd number of 16-element groups, so that rows spread over the cache sets.
 const PITCH: usize = TILE + 2 * PAD + 16;
 
-const _: () = assert!(PAD >= MAX_DEPTH + 16 && TILE.is_multiple_of(LEAF_COLUMNS) && LEAF_ROWS.is_multiple_of(STEP));
+const _: () = assert!(
+    PAD >= MAX_DEPTH + 16 && TILE.is_multiple_of(LEAF_COLUMNS) && LEAF_ROWS.is_multiple_of(STEP)
+);
 
 /// What a pass works on.
 pub struct Band<'a, F> {
@@ -66,7 +68,9 @@ impl<F: Real> Workspace<F> {
     /// Errors: the system's, when the memory can not be mapped.
     pub fn new() -> std::io::Result<Workspace<F>> {
         let rows = 2 * MIDDLE + 1 + (MAX_DEPTH + 1) * 5;
-        Ok(Workspace { rows: Field::new(0..1, rows * PITCH)? })
+        Ok(Workspace {
+            rows: Field::new(0..1, rows * PITCH)?,
+        })
     }
 }
 
@@ -81,11 +85,23 @@ pub fn pass<F: Real>(
     work: &mut Workspace<F>,
     norms: &mut [Superaccumulator<F>],
 ) {
-    assert!((1..=MAX_DEPTH).contains(&norms.len()), "a pass of {} sweeps", norms.len());
+    assert!(
+        (1..=MAX_DEPTH).contains(&norms.len()),
+        "a pass of {} sweeps",
+        norms.len()
+    );
     let depth = norms.len() as isize;
     let rows = band.rows.start as isize..band.rows.end as isize;
-    let first = if band.wrap_y { rows.start - depth } else { (rows.start - depth).max(0) };
-    let last = if band.wrap_y { rows.end + depth } else { (rows.end + depth).min(band.ny as isize) };
+    let first = if band.wrap_y {
+        rows.start - depth
+    } else {
+        (rows.start - depth).max(0)
+    };
+    let last = if band.wrap_y {
+        rows.end + depth
+    } else {
+        (rows.end + depth).min(band.ny as isize)
+    };
     // The pointers below are only made for rows first … last − 1 of these fields.
     let stored = |have: Range<isize>| have.start <= first && have.end >= last;
     assert!(stored(band.before.rows()));
@@ -94,7 +110,10 @@ pub fn pass<F: Real>(
     assert!(after.rows().start <= rows.start && after.rows().end >= rows.end);
 
     for x0 in (0..band.nx).step_by(TILE) {
-        let tile = Tile { x0: x0 as isize, x1: (x0 + TILE).min(band.nx.next_multiple_of(16)) as isize };
+        let tile = Tile {
+            x0: x0 as isize,
+            x1: (x0 + TILE).min(band.nx.next_multiple_of(16)) as isize,
+        };
         // SAFETY: the vector unit was found on this processor by `Isa::available`; the rows were checked above.
         unsafe {
             match isa {
@@ -123,7 +142,11 @@ impl Tile {
     fn columns(self, depth: usize, wrap_x: bool, column_end: isize) -> Range<isize> {
         let margin = depth.next_multiple_of(16) as isize;
         let (start, end) = (self.x0 - margin, self.x1 + margin);
-        if wrap_x { start..end } else { start.max(0)..end.min(column_end) }
+        if wrap_x {
+            start..end
+        } else {
+            start.max(0)..end.min(column_end)
+        }
     }
 }
 
@@ -216,7 +239,11 @@ impl<F> Rows<F> {
 
     #[inline(always)]
     fn out(&self, j: usize) -> *mut F {
-        let (group, row) = if j < STEP - 2 { (self.out, j) } else { (self.out_newer, j + 2 - STEP) };
+        let (group, row) = if j < STEP - 2 {
+            (self.out, j)
+        } else {
+            (self.out_newer, j + 2 - STEP)
+        };
         group.wrapping_add(row * PITCH)
     }
 }
@@ -235,7 +262,11 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
     let (nx, ny) = (band.nx as isize, band.ny as isize);
     let own = band.rows.start as isize..band.rows.end as isize;
     // The rows that a level has: one less on each side than the level below, but not beyond the grid unless it wraps.
-    let (grid_first, grid_last) = if band.wrap_y { (isize::MIN, isize::MAX) } else { (0, ny) };
+    let (grid_first, grid_last) = if band.wrap_y {
+        (isize::MIN, isize::MAX)
+    } else {
+        (0, ny)
+    };
     let first_row = |level: isize| (own.start - (depth - level)).max(grid_first);
     let last_row = |level: isize| (own.end + (depth - level)).min(grid_last);
     let column_end = (nx as usize).next_multiple_of(16) as isize;
@@ -243,10 +274,16 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
     let buffer = work.rows.row_ptr_mut(0);
     // Column 0 of the grid in working row `row`. For all tiles but the first that is an address before the row, hence
     // wrapping arithmetic; only the columns of the tile and its margins are ever accessed.
-    let working = |row: usize| buffer.wrapping_add(row * PITCH + PAD).wrapping_offset(-tile.x0);
+    let working = |row: usize| {
+        buffer
+            .wrapping_add(row * PITCH + PAD)
+            .wrapping_offset(-tile.x0)
+    };
     let middle = |level: isize| working((level as usize & 1) * MIDDLE);
     let ended = working(2 * MIDDLE);
-    let newer = |level: isize, step: isize| working(2 * MIDDLE + 1 + level as usize * 5 + (step as usize & 1) * 2);
+    let newer = |level: isize, step: isize| {
+        working(2 * MIDDLE + 1 + level as usize * 5 + (step as usize & 1) * 2)
+    };
     let sums = |level: isize| working(2 * MIDDLE + 1 + level as usize * 5 + 4);
 
     // Level t is t rows behind level 0 and starts a step at row `base(step, t)`.
@@ -305,10 +342,28 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
                 out_newer: newer(level, step),
                 sums: sums(level),
                 ended,
-                fixed: if FIXED { band.fixed.map_or(std::ptr::null(), |field| field.row_ptr(clamp(base))) } else { std::ptr::null() },
-                fixed_pitch: if FIXED { band.fixed.map_or(0, |field| field.stride() as isize) } else { 0 },
-                source: if SOURCE { band.source.map_or(std::ptr::null(), |field| field.row_ptr(clamp(base))) } else { std::ptr::null() },
-                source_pitch: if SOURCE { band.source.map_or(0, |field| field.stride() as isize) } else { 0 },
+                fixed: if FIXED {
+                    band.fixed
+                        .map_or(std::ptr::null(), |field| field.row_ptr(clamp(base)))
+                } else {
+                    std::ptr::null()
+                },
+                fixed_pitch: if FIXED {
+                    band.fixed.map_or(0, |field| field.stride() as isize)
+                } else {
+                    0
+                },
+                source: if SOURCE {
+                    band.source
+                        .map_or(std::ptr::null(), |field| field.row_ptr(clamp(base)))
+                } else {
+                    std::ptr::null()
+                },
+                source_pitch: if SOURCE {
+                    band.source.map_or(0, |field| field.stride() as isize)
+                } else {
+                    0
+                },
             };
 
             let norm = &mut norms[level as usize - 1];
@@ -324,7 +379,10 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
                     }
                 }
             };
-            let leaf_ends = |y: isize| own.contains(&y) && (y % LEAF_ROWS as isize == LEAF_ROWS as isize - 1 || y == ny - 2);
+            let leaf_ends = |y: isize| {
+                own.contains(&y)
+                    && (y % LEAF_ROWS as isize == LEAF_ROWS as isize - 1 || y == ny - 2)
+            };
 
             // Rows 0, 1 and ny − 1 are special: fixed or ghost rows, and the first of a leaf.
             let inner = (base >= 2 && end < ny) || end <= 0 || base >= ny;
@@ -363,15 +421,30 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
                         // SAFETY: both rows cover the level's columns, and they are different buffers.
                         unsafe {
                             let from = band.before.row_ptr(y).offset(columns.start);
-                            from.copy_to_nonoverlapping(rows.out(j).wrapping_offset(columns.start), count);
+                            from.copy_to_nonoverlapping(
+                                rows.out(j).wrapping_offset(columns.start),
+                                count,
+                            );
                         }
                         continue;
                     }
                     let fresh = y % LEAF_ROWS as isize == 0 || y == 1;
-                    let fixed = if FIXED { band.fixed.map_or(std::ptr::null(), |field| field.row_ptr(y)) } else { std::ptr::null() };
-                    let source = if SOURCE { band.source.map_or(std::ptr::null(), |field| field.row_ptr(y)) } else { std::ptr::null() };
+                    let fixed = if FIXED {
+                        band.fixed
+                            .map_or(std::ptr::null(), |field| field.row_ptr(y))
+                    } else {
+                        std::ptr::null()
+                    };
+                    let source = if SOURCE {
+                        band.source
+                            .map_or(std::ptr::null(), |field| field.row_ptr(y))
+                    } else {
+                        std::ptr::null()
+                    };
                     // SAFETY: as above.
-                    unsafe { advance_one::<V, FIXED, SOURCE>(&rows, j, fixed, source, fresh, &columns) };
+                    unsafe {
+                        advance_one::<V, FIXED, SOURCE>(&rows, j, fixed, source, fresh, &columns)
+                    };
                     hold_columns(rows.out(j), y);
                     if leaf_ends(y) {
                         // SAFETY: as above.
@@ -388,7 +461,9 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
                         let mut x = columns.start;
                         while x < columns.end {
                             // SAFETY: the columns lie inside the padded rows of both fields.
-                            unsafe { V::load(from.wrapping_offset(x)).stream(to.wrapping_offset(x)) };
+                            unsafe {
+                                V::load(from.wrapping_offset(x)).stream(to.wrapping_offset(x))
+                            };
                             x += V::LANES as isize;
                         }
                     }
@@ -426,7 +501,11 @@ unsafe fn advance<V: Simd, const SPLIT: usize, const FIXED: bool, const SOURCE: 
         while x < columns.end {
             let mut up = V::load(rows.below(0).wrapping_offset(x));
             let mut centre = V::load(rows.below(1).wrapping_offset(x));
-            let mut sum = if SPLIT == 0 { nothing } else { V::load(rows.sums.wrapping_offset(x)) };
+            let mut sum = if SPLIT == 0 {
+                nothing
+            } else {
+                V::load(rows.sums.wrapping_offset(x))
+            };
             for j in 0..STEP {
                 if j == SPLIT && j > 0 {
                     sum.store(rows.ended.wrapping_offset(x));
@@ -438,7 +517,11 @@ unsafe fn advance<V: Simd, const SPLIT: usize, const FIXED: bool, const SOURCE: 
                     let next = V::load(row.wrapping_offset(x + V::LANES as isize));
                     left = V::shift_in_left(before[j], here[j]);
                     right = V::shift_in_right(here[j], next);
-                    down = if j + 1 < STEP { here[j + 1] } else { V::load(rows.below(j + 2).wrapping_offset(x)) };
+                    down = if j + 1 < STEP {
+                        here[j + 1]
+                    } else {
+                        V::load(rows.below(j + 2).wrapping_offset(x))
+                    };
                     before[j] = here[j];
                     here[j] = next;
                 } else {
@@ -448,11 +531,19 @@ unsafe fn advance<V: Simd, const SPLIT: usize, const FIXED: bool, const SOURCE: 
                 }
                 let mut total = right.add(left).add(down).add(up);
                 if SOURCE {
-                    total = total.sub(V::load(rows.source.wrapping_offset(x + j as isize * rows.source_pitch)));
+                    total = total.sub(V::load(
+                        rows.source
+                            .wrapping_offset(x + j as isize * rows.source_pitch),
+                    ));
                 }
                 let mut new = quarter.mul(total);
                 if FIXED {
-                    new = V::hold(rows.fixed.wrapping_offset(x + j as isize * rows.fixed_pitch), centre, new);
+                    new = V::hold(
+                        rows.fixed
+                            .wrapping_offset(x + j as isize * rows.fixed_pitch),
+                        centre,
+                        new,
+                    );
                 }
                 new.store(rows.out(j).wrapping_offset(x));
                 let difference = new.sub(centre);
@@ -479,7 +570,12 @@ unsafe fn advance_one<V: Simd, const FIXED: bool, const SOURCE: bool>(
     fresh: bool,
     columns: &Range<isize>,
 ) {
-    let (above, row, under, out) = (rows.below(j), rows.below(j + 1), rows.below(j + 2), rows.out(j));
+    let (above, row, under, out) = (
+        rows.below(j),
+        rows.below(j + 1),
+        rows.below(j + 2),
+        rows.out(j),
+    );
     let mut x = columns.start;
     // SAFETY: as in `advance`.
     unsafe {
@@ -501,8 +597,13 @@ unsafe fn advance_one<V: Simd, const FIXED: bool, const SOURCE: bool>(
             }
             new.store(out.wrapping_offset(x));
             let difference = new.sub(centre);
-            let sum = if fresh { nothing } else { V::load(rows.sums.wrapping_offset(x)) };
-            sum.add(difference.mul(difference)).store(rows.sums.wrapping_offset(x));
+            let sum = if fresh {
+                nothing
+            } else {
+                V::load(rows.sums.wrapping_offset(x))
+            };
+            sum.add(difference.mul(difference))
+                .store(rows.sums.wrapping_offset(x));
             x += V::LANES as isize;
         }
     }
@@ -513,7 +614,12 @@ unsafe fn advance_one<V: Simd, const FIXED: bool, const SOURCE: bool>(
 /// # Safety
 /// The processor must have `V`'s vector unit; `sums` must cover the tile's columns rounded up to whole leaves.
 #[inline(always)]
-unsafe fn add_leaves<V: Simd>(sums: *mut V::Elem, tile: Tile, nx: isize, norm: &mut Superaccumulator<V::Elem>) {
+unsafe fn add_leaves<V: Simd>(
+    sums: *mut V::Elem,
+    tile: Tile,
+    nx: isize,
+    norm: &mut Superaccumulator<V::Elem>,
+) {
     let mut x = tile.x0;
     while x < tile.x1 {
         let leaf = sums.wrapping_offset(x);
@@ -528,7 +634,9 @@ unsafe fn add_leaves<V: Simd>(sums: *mut V::Elem, tile: Tile, nx: isize, norm: &
             let mut half = LEAF_COLUMNS / 2;
             while half >= 16 {
                 for lane in (0..half).step_by(V::LANES) {
-                    V::load(leaf.add(lane)).add(V::load(leaf.add(lane + half))).store(leaf.add(lane));
+                    V::load(leaf.add(lane))
+                        .add(V::load(leaf.add(lane + half)))
+                        .store(leaf.add(lane));
                 }
                 half /= 2;
             }

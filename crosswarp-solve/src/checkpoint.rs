@@ -1,0 +1,363 @@
+//! Saving the state of a solve and going on from it.
+//!
+//! # The file
+//! Little-endian throughout: the header (eight words of 64 bits: magic, version, identity, bits per element, columns,
+//! rows, sweeps done, 0), the norm of every sweep (`f64`), the field row by row, and the CRC-32 of all that (32 bits).
+//! The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field, mask,
+//! source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may change.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crc32fast::Hasher;
+use crosswarp_shmem::Pe;
+
+use crate::driver::SolveError;
+use crate::gather;
+use crate::meeting::Meeting;
+use crate::real::Real;
+use crate::slab::Slab;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"CROSSWRP");
+const VERSION: u64 = 1;
+const HEADER_WORDS: usize = 8;
+
+/// A checkpoint that could not be written or is no use.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// The system refused.
+    #[error("checkpoint {}: can not {action}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Not a checkpoint of this kind at all.
+    #[error("{} is not a Crosswarp checkpoint", path.display())]
+    NotACheckpoint {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A later format.
+    #[error("checkpoint {} has format version {version}; this program reads version {VERSION}", path.display())]
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u64,
+    },
+    /// The file is shorter or longer than its header says.
+    #[error("checkpoint {} has {length} bytes, but its header asks for {expected}: it is truncated or damaged", path.display())]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Its length.
+        length: u64,
+        /// The length it should have.
+        expected: u64,
+    },
+    /// The checksum does not match.
+    #[error("checkpoint {} is damaged: its checksum is {found:08x}, its content has {computed:08x}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The checksum in the file.
+        found: u32,
+        /// The checksum of the content.
+        computed: u32,
+    },
+    /// A checkpoint of another grid or element type.
+    #[error("checkpoint {} holds {found}, but the problem is {expected}", path.display())]
+    OtherGrid {
+        /// The file.
+        path: PathBuf,
+        /// Grid and type in the file.
+        found: String,
+        /// Grid and type of the problem.
+        expected: String,
+    },
+    /// A checkpoint of another problem on the same grid.
+    #[error("checkpoint {} is of another problem: boundaries, initial field, mask, source, spacing or norm differ", path.display())]
+    OtherProblem {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another PE has the reason.
+    #[error("checkpoint {} failed on another PE, which tells why", path.display())]
+    Elsewhere {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+/// What a checkpoint must agree on with the problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub bits: u64,
+    pub nx: u64,
+    pub ny: u64,
+    pub hash: u64,
+}
+
+/// Combines the checksums of parts into an identity; the order of the parts does not matter, their index does.
+pub(crate) fn mix(index: u64, checksum: u32) -> u64 {
+    // The finaliser of SplitMix64.
+    let mut hash = (index << 32 | u64::from(checksum)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    hash ^ (hash >> 31)
+}
+
+/// Writes the state to `path`; PE 0 writes, all take part.
+///
+/// The file appears under its name only once it is complete and on the disk; on failure the old one stays and nothing
+/// else is left. The inner error is about the file, the outer one about the PEs.
+pub(crate) fn save<F: Real>(
+    pe: &Pe,
+    meeting: &Meeting<'_>,
+    slab: &impl Slab<F>,
+    path: &Path,
+    identity: &Identity,
+    history: &[f64],
+) -> Result<Result<(), CheckpointError>, SolveError> {
+    let failed = |action| {
+        move |source| CheckpointError::Io {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    };
+    let mut written = Ok(());
+    if pe.my_pe() == 0 {
+        let mut name = OsString::from(path);
+        name.push(".tmp");
+        let beside = PathBuf::from(name);
+        let mut writer = Writer::create(&beside);
+        if let Ok(writer) = &mut writer {
+            written = writer.begin(identity, history);
+        }
+        let streamed = gather::stream(pe, slab, |values| match &mut writer {
+            Ok(writer) => writer.write(bytemuck::cast_slice(values)),
+            Err(_) => Ok(()),
+        })?;
+        let written_all = match writer {
+            Ok(writer) => written
+                .and(streamed)
+                .and_then(|()| writer.finish())
+                .map_err(failed("write")),
+            Err(error) => Err(failed("create")(error)),
+        }
+        .and_then(|()| fs::rename(&beside, path).map_err(failed("rename")));
+        if written_all.is_err() {
+            // It may not exist; the reason to report is the first one.
+            let _ = fs::remove_file(&beside);
+        }
+        return finish_save(meeting, path, written_all);
+    }
+    if let Err(impossible) = gather::stream(pe, slab, |_| Ok::<(), std::convert::Infallible>(()))? {
+        match impossible {}
+    }
+    finish_save(meeting, path, Ok(()))
+}
+
+/// All PEs learn whether PE 0 succeeded.
+fn finish_save(
+    meeting: &Meeting<'_>,
+    path: &Path,
+    mine: Result<(), CheckpointError>,
+) -> Result<Result<(), CheckpointError>, SolveError> {
+    let mut failures = [u64::from(mine.is_err())];
+    meeting.sum(&mut failures)?;
+    Ok(match mine {
+        Ok(()) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
+            path: path.to_owned(),
+        }),
+        mine => mine,
+    })
+}
+
+/// A file being written, and the checksum of what it holds so far.
+struct Writer {
+    file: BufWriter<File>,
+    checksum: Hasher,
+}
+
+impl Writer {
+    fn create(path: &Path) -> io::Result<Writer> {
+        Ok(Writer {
+            file: BufWriter::with_capacity(1 << 18, File::create(path)?),
+            checksum: Hasher::new(),
+        })
+    }
+
+    fn begin(&mut self, identity: &Identity, history: &[f64]) -> io::Result<()> {
+        let Identity { bits, nx, ny, hash } = *identity;
+        for word in [MAGIC, VERSION, hash, bits, nx, ny, history.len() as u64, 0] {
+            self.write(&word.to_le_bytes())?;
+        }
+        for norm in history {
+            self.write(&norm.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.checksum.update(bytes);
+        self.file.write_all(bytes)
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        let checksum = self.checksum.finalize();
+        self.file.write_all(&checksum.to_le_bytes())?;
+        self.file
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .sync_all()
+    }
+}
+
+/// Checks the checkpoint `path`, loads this PE's rows from it and returns the norms of the sweeps done.
+///
+/// Collective. Every PE reads the whole file, so that each knows the reason of a refusal by itself.
+pub(crate) fn resume<F: Real>(
+    meeting: &Meeting<'_>,
+    slab: &mut impl Slab<F>,
+    path: &Path,
+    identity: &Identity,
+) -> Result<Vec<f64>, SolveError> {
+    let loaded = load(slab, path, identity);
+    let mut failures = [u64::from(loaded.is_err())];
+    meeting.sum(&mut failures)?;
+    match loaded {
+        Ok(_) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
+            path: path.to_owned(),
+        }
+        .into()),
+        loaded => Ok(loaded?),
+    }
+}
+
+fn load<F: Real>(
+    slab: &mut impl Slab<F>,
+    path: &Path,
+    identity: &Identity,
+) -> Result<Vec<f64>, CheckpointError> {
+    let failed = |action| {
+        move |source| CheckpointError::Io {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    };
+    let path_buf = || path.to_owned();
+    let file = File::open(path).map_err(failed("open"))?;
+    let length = file.metadata().map_err(failed("open"))?.len();
+    if length < 8 * HEADER_WORDS as u64 {
+        return Err(CheckpointError::NotACheckpoint { path: path_buf() });
+    }
+    let mut reader = Reader {
+        file: BufReader::with_capacity(1 << 18, file),
+        checksum: Hasher::new(),
+    };
+    let mut header = [0u64; HEADER_WORDS];
+    for word in &mut header {
+        *word = reader.word().map_err(failed("read"))?;
+    }
+    let [magic, version, hash, bits, nx, ny, sweeps, _] = header;
+    if magic != MAGIC {
+        return Err(CheckpointError::NotACheckpoint { path: path_buf() });
+    }
+    if version != VERSION {
+        return Err(CheckpointError::Version {
+            path: path_buf(),
+            version,
+        });
+    }
+    if (bits, nx, ny) != (identity.bits, identity.nx, identity.ny) {
+        let describe = |nx, ny, bits| format!("{nx} x {ny} points of f{bits}");
+        return Err(CheckpointError::OtherGrid {
+            path: path_buf(),
+            found: describe(nx, ny, bits),
+            expected: describe(identity.nx, identity.ny, identity.bits),
+        });
+    }
+    // The sizes are those of a checked problem, but the count of sweeps may be anything.
+    let field_bytes = nx * ny * (bits / 8);
+    let expected = sweeps
+        .checked_mul(8)
+        .and_then(|norms| norms.checked_add(field_bytes + 8 * HEADER_WORDS as u64 + 4))
+        .unwrap_or(u64::MAX);
+    if length != expected {
+        return Err(CheckpointError::Length {
+            path: path_buf(),
+            length,
+            expected,
+        });
+    }
+    let mut history = Vec::with_capacity(sweeps as usize);
+    for _ in 0..sweeps {
+        history.push(f64::from_bits(reader.word().map_err(failed("read"))?));
+    }
+    let own = slab.own();
+    let rows = slab.partition().total();
+    let rows_at_once = ((1 << 16) / slab.row_len()).max(1);
+    let mut values = Vec::new();
+    for first in (0..rows).step_by(rows_at_once) {
+        let end = (first + rows_at_once).min(rows);
+        values.clear();
+        values.resize((end - first) * slab.row_len(), F::ZERO);
+        reader
+            .fill(bytemuck::cast_slice_mut(&mut values))
+            .map_err(failed("read"))?;
+        let mine = first.max(own.start)..end.min(own.end);
+        if !mine.is_empty() {
+            let part = (mine.start - first) * slab.row_len()..(mine.end - first) * slab.row_len();
+            slab.unpack(mine.start as isize, &values[part]);
+        }
+    }
+    let computed = reader.checksum.clone().finalize();
+    let mut found = [0; 4];
+    reader.fill(&mut found).map_err(failed("read"))?;
+    let found = u32::from_le_bytes(found);
+    if found != computed {
+        return Err(CheckpointError::Damaged {
+            path: path_buf(),
+            found,
+            computed,
+        });
+    }
+    if hash != identity.hash {
+        return Err(CheckpointError::OtherProblem { path: path_buf() });
+    }
+    Ok(history)
+}
+
+/// A file being read, and the checksum of what was read so far.
+struct Reader {
+    file: BufReader<File>,
+    checksum: Hasher,
+}
+
+impl Reader {
+    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact(bytes)?;
+        self.checksum.update(bytes);
+        Ok(())
+    }
+
+    fn word(&mut self) -> io::Result<u64> {
+        let mut bytes = [0; 8];
+        self.fill(&mut bytes)?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+#[cfg(target_endian = "big")]
+compile_error!(
+    "checkpoints are written as the elements lie in memory, which must be little-endian"
+);

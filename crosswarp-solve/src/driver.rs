@@ -1,0 +1,289 @@
+//! The loop of a solve: exchange, advance, agree, decide.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use bytemuck::Zeroable;
+use crosswarp_prim::{Float, Superaccumulator};
+use crosswarp_shmem::{AllocError, CollectiveError, Pe, WaitError};
+
+use crate::checkpoint::{self, CheckpointError, Identity};
+use crate::halo::{Halo, Rows};
+use crate::kernel2d::MAX_DEPTH;
+use crate::meeting::Meeting;
+use crate::problem::{Norm, ProblemError};
+use crate::real::Real;
+use crate::slab::Slab;
+
+/// Sweeps of a pass unless the caller chooses: at this depth memory no longer limits the speed, and what a stop inside
+/// a pass computes twice is little.
+const DEFAULT_DEPTH: usize = 32;
+
+/// How to solve; the same on every PE but for `interrupt`.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// Stop after the first sweep whose norm is at most this.
+    pub tolerance: f64,
+    /// Stop after so many sweeps in any case; at least 1. Counted from the start, also when resumed.
+    pub max_sweeps: usize,
+    /// Sweeps per pass through memory and exchange of halos; `None`: chosen. What the grid or the halos do not allow is
+    /// lowered silently ([`Solution::block`](crate::Solution::block) tells). The results do not depend on it.
+    pub block: Option<usize>,
+    /// Where and how often to save the state.
+    pub checkpoint: Option<Checkpointing>,
+    /// A checkpoint to go on from.
+    pub resume: Option<PathBuf>,
+    /// When any PE's flag becomes true, all stop after the same pass (a checkpoint is written first, if configured).
+    pub interrupt: Option<&'a AtomicBool>,
+}
+
+impl Options<'_> {
+    /// Stop at `tolerance` or after `max_sweeps`; nothing else.
+    pub fn new(tolerance: f64, max_sweeps: usize) -> Options<'static> {
+        Options {
+            tolerance,
+            max_sweeps,
+            block: None,
+            checkpoint: None,
+            resume: None,
+            interrupt: None,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        if self.tolerance.is_nan() || self.tolerance < 0.0 {
+            return Err(OptionsError::Tolerance {
+                tolerance: self.tolerance,
+            });
+        }
+        if self.max_sweeps == 0 {
+            return Err(OptionsError::NoSweeps);
+        }
+        if self.block == Some(0) {
+            return Err(OptionsError::NoBlock);
+        }
+        if self
+            .checkpoint
+            .as_ref()
+            .is_some_and(|checkpoint| checkpoint.every == 0)
+        {
+            return Err(OptionsError::NeverCheckpoint);
+        }
+        Ok(())
+    }
+}
+
+/// Periodic saving of a solve's state.
+#[derive(Clone, Debug)]
+pub struct Checkpointing {
+    /// The file; written beside itself first and then renamed.
+    pub path: PathBuf,
+    /// Sweeps between two checkpoints; at least 1.
+    pub every: usize,
+}
+
+/// Options that make no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OptionsError {
+    /// A negative tolerance, or NaN.
+    #[error("a tolerance of {tolerance}: it must be zero or positive")]
+    Tolerance {
+        /// The tolerance.
+        tolerance: f64,
+    },
+    /// No sweep allowed.
+    #[error("at most 0 sweeps: at least one must be allowed")]
+    NoSweeps,
+    /// Passes of no sweeps.
+    #[error("blocks of 0 sweeps: a block has at least one")]
+    NoBlock,
+    /// A checkpoint interval of zero.
+    #[error("a checkpoint every 0 sweeps: the interval must be at least 1")]
+    NeverCheckpoint,
+}
+
+/// Why a solve ended without a solution.
+#[derive(Debug, thiserror::Error)]
+pub enum SolveError {
+    /// The problem makes no sense.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The options make no sense.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The checkpoint to resume from is no use.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The field does not fit this PE's memory.
+    #[error("no memory for this PE's rows: {0}")]
+    Memory(#[source] io::Error),
+    /// The symmetric heap has no room, or the PEs disagree.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// The PEs no longer act together.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+    /// A neighbour did not answer.
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+}
+
+/// What the observer of a solve sees after each pass, on every PE.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Sweeps done, those of earlier runs included.
+    pub sweeps: usize,
+    /// Norms of the sweeps of this pass, the last ones done; sweeps count from 0.
+    pub norms: &'a [f64],
+    /// Why the last checkpoint could not be written, if so. The solve goes on.
+    pub checkpoint_failure: Option<&'a CheckpointError>,
+}
+
+/// How a solve ended.
+pub(crate) struct Outcome {
+    pub converged: bool,
+    pub interrupted: bool,
+    pub history: Vec<f64>,
+    pub seconds: f64,
+    pub resumed_at: usize,
+    pub block: usize,
+    pub checkpoint_failure: Option<CheckpointError>,
+}
+
+/// What the loop needs besides the slab.
+pub(crate) struct Settings<'a> {
+    pub norm: Norm,
+    /// Points of the grid.
+    pub points: usize,
+    pub identity: Identity,
+    pub options: &'a Options<'a>,
+}
+
+/// Words that meet after every pass: an accumulator per sweep and the interrupts.
+pub(crate) fn meeting_words<F: Real>() -> usize {
+    MAX_DEPTH * Superaccumulator::<F>::WORDS + 1
+}
+
+/// Runs the sweeps. Collective.
+pub(crate) fn run<F: Real, S: Slab<F>>(
+    pe: &Pe,
+    meeting: &Meeting<'_>,
+    slab: &mut S,
+    settings: &Settings<'_>,
+    mut observer: impl FnMut(&Progress<'_>),
+) -> Result<Outcome, SolveError> {
+    let options = settings.options;
+    let depth_limit = MAX_DEPTH.min(slab.partition().max_depth(slab.wraps()));
+    let block = options.block.unwrap_or(DEFAULT_DEPTH).min(depth_limit);
+    let mut history = Vec::new();
+    if let Some(path) = &options.resume {
+        history = checkpoint::resume(meeting, slab, path, &settings.identity)?;
+    }
+    let resumed_at = history.len();
+    let meets = |history: &[f64]| {
+        history
+            .last()
+            .is_some_and(|&norm| norm <= options.tolerance)
+    };
+    let mut converged = meets(&history);
+    let mut interrupted = false;
+    let mut checkpoint_failure = None;
+
+    let mut halo = Halo::new(pe, slab.row_len(), block)?;
+    let mut sums = vec![Superaccumulator::<F>::new(); block];
+    let mut words = Vec::new();
+    pe.barrier()?;
+    let start = Instant::now();
+    while !converged && !interrupted && history.len() < options.max_sweeps {
+        let done = history.len();
+        let singly = done == 0 && slab.starts_singly();
+        let mut depth = if singly {
+            1
+        } else {
+            block.min(options.max_sweeps - done)
+        };
+        if let Some(checkpoint) = &options.checkpoint {
+            depth = depth.min(checkpoint.every - done % checkpoint.every);
+        }
+        halo.exchange(
+            pe,
+            slab,
+            if singly {
+                Rows::FIRST
+            } else {
+                Rows::halo(depth)
+            },
+        )?;
+        let sums = &mut sums[..depth];
+        sums.fill(Superaccumulator::new());
+        slab.pass(sums);
+
+        words.clear();
+        for sum in sums.iter() {
+            words.extend_from_slice(sum.to_words().as_ref());
+        }
+        words.push(
+            options
+                .interrupt
+                .is_some_and(|flag| flag.load(Ordering::Relaxed))
+                .into(),
+        );
+        meeting.sum(&mut words)?;
+        interrupted = words.pop() != Some(0);
+        for words in words.chunks_exact(Superaccumulator::<F>::WORDS) {
+            let mut sum = <F as Float>::Words::zeroed();
+            sum.as_mut().copy_from_slice(words);
+            let sum = Superaccumulator::<F>::from_words(sum).round_f64();
+            history.push(settings.norm.of(sum, settings.points));
+            converged = meets(&history);
+            if converged {
+                break;
+            }
+        }
+        // The stop lies inside the pass: the field before it is still there, and so are its halos.
+        let needed = history.len() - done;
+        if needed < depth {
+            sums[..needed].fill(Superaccumulator::new());
+            slab.pass(&mut sums[..needed]);
+        }
+        slab.accept();
+        if singly {
+            halo.exchange(pe, slab, Rows::GHOSTS)?;
+        }
+
+        if let Some(checkpoint) = &options.checkpoint {
+            let due = history.len() % checkpoint.every == 0
+                || interrupted
+                || history.len() == options.max_sweeps;
+            if due && !converged {
+                let written = checkpoint::save(
+                    pe,
+                    meeting,
+                    slab,
+                    &checkpoint.path,
+                    &settings.identity,
+                    &history,
+                )?;
+                checkpoint_failure = written.err();
+            }
+        }
+        observer(&Progress {
+            sweeps: history.len(),
+            norms: &history[done..],
+            checkpoint_failure: checkpoint_failure.as_ref(),
+        });
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    halo.free(pe)?;
+    Ok(Outcome {
+        converged,
+        interrupted: interrupted && !converged,
+        history,
+        seconds,
+        resumed_at,
+        block,
+        checkpoint_failure,
+    })
+}

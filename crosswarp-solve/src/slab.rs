@@ -1,0 +1,32 @@
+//! A PE's part of a field, as the driver sees it.
+
+use std::ops::Range;
+
+use crosswarp_prim::Superaccumulator;
+
+use crate::partition::Partition;
+use crate::real::Real;
+
+/// A field distributed by rows. In 1-D a row is a point.
+///
+/// The slab holds the field before and after a pass; the halo rows belong to the field before.
+pub(crate) trait Slab<F: Real> {
+    /// How the rows are dealt.
+    fn partition(&self) -> &Partition;
+    /// The rows of this PE.
+    fn own(&self) -> Range<usize>;
+    /// Elements of a row.
+    fn row_len(&self) -> usize;
+    /// Whether the rows wrap around, with ghost rows 0 and total − 1.
+    fn wraps(&self) -> bool;
+    /// Whether the first sweep must stand alone, because its ghosts are not yet copies.
+    fn starts_singly(&self) -> bool;
+    /// Appends the rows `rows` (own rows, before the pass) to `out`.
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>);
+    /// Overwrites the rows from `first` on, own or halo, before the pass.
+    fn unpack(&mut self, first: isize, values: &[F]);
+    /// Advances the own rows by `norms.len()` sweeps; the field before the pass stays. Needs halos that deep.
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]);
+    /// Makes the field after the pass the one before the next.
+    fn accept(&mut self);
+}

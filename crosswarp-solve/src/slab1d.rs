@@ -1,0 +1,104 @@
+//! A PE's part of the line.
+
+use std::ops::Range;
+
+use crosswarp_prim::Superaccumulator;
+use crosswarp_prim::leaf::LEAF;
+
+use crate::driver::SolveError;
+use crate::field::{Field, PAD};
+use crate::kernel1d::{self, Segment, Workspace};
+use crate::partition::Partition;
+use crate::problem::Problem1d;
+use crate::real::Real;
+use crate::simd::Isa;
+use crate::slab::Slab;
+
+/// Points of one PE. The halos lie in the padding of the one row.
+pub(crate) struct Slab1d<F> {
+    partition: Partition,
+    own: Range<usize>,
+    isa: Isa,
+    before: Field<F>,
+    after: Field<F>,
+    work: Workspace<F>,
+}
+
+impl<F: Real> Slab1d<F> {
+    /// The points of PE `pe` of `n_pes`: the ends as given, zero between.
+    pub(crate) fn new(
+        problem: &Problem1d<F>,
+        pe: usize,
+        n_pes: usize,
+        isa: Isa,
+    ) -> Result<Slab1d<F>, SolveError> {
+        let partition = Partition::new(problem.points, LEAF, n_pes);
+        let own = partition.rows(pe);
+        let field = || Field::new(0..1, own.len()).map_err(SolveError::Memory);
+        let mut slab = Slab1d {
+            before: field()?,
+            after: field()?,
+            work: Workspace::new().map_err(SolveError::Memory)?,
+            partition,
+            own,
+            isa,
+        };
+        for (point, value) in [(0, problem.left), (problem.points - 1, problem.right)] {
+            if slab.own.contains(&point) {
+                slab.before.row_mut(0)[point - slab.own.start] = value;
+            }
+        }
+        Ok(slab)
+    }
+
+    /// The own points.
+    pub(crate) fn values(&self) -> &[F] {
+        self.before.row(0)
+    }
+}
+
+impl<F: Real> Slab<F> for Slab1d<F> {
+    fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    fn own(&self) -> Range<usize> {
+        self.own.clone()
+    }
+
+    fn row_len(&self) -> usize {
+        1
+    }
+
+    fn wraps(&self) -> bool {
+        false
+    }
+
+    fn starts_singly(&self) -> bool {
+        false
+    }
+
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) {
+        out.extend_from_slice(
+            &self.before.row(0)[rows.start - self.own.start..rows.end - self.own.start],
+        );
+    }
+
+    fn unpack(&mut self, first: isize, values: &[F]) {
+        let start = (first - self.own.start as isize + PAD as isize) as usize;
+        self.before.padded_row_mut(0)[start..start + values.len()].copy_from_slice(values);
+    }
+
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) {
+        let segment = Segment {
+            points: self.partition.total(),
+            own: self.own.clone(),
+            before: &self.before,
+        };
+        kernel1d::pass(self.isa, &segment, &mut self.after, &mut self.work, norms);
+    }
+
+    fn accept(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.after);
+    }
+}

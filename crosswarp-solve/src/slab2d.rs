@@ -1,0 +1,240 @@
+//! A PE's band of a 2-D grid.
+
+use std::ops::Range;
+
+use crosswarp_prim::Superaccumulator;
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
+
+use crate::driver::SolveError;
+use crate::field::{Field, PAD};
+use crate::halo::image;
+use crate::kernel2d::{self, Band, MAX_DEPTH, Workspace};
+use crate::partition::Partition;
+use crate::problem::{Problem2d, ProblemError};
+use crate::real::Real;
+use crate::simd::Isa;
+use crate::slab::Slab;
+
+/// Rows of one PE with halos above and below.
+pub(crate) struct Slab2d<F> {
+    partition: Partition,
+    own: Range<usize>,
+    nx: usize,
+    wrap_x: bool,
+    wrap_y: bool,
+    isa: Isa,
+    before: Field<F>,
+    after: Field<F>,
+    fixed: Option<Field<u8>>,
+    source: Option<Field<F>>,
+    work: Workspace<F>,
+}
+
+/// What loading found besides the field.
+pub(crate) struct Loaded {
+    /// The first bad cell of the own rows in row-major order.
+    pub bad: Option<ProblemError>,
+    /// Own cells that a sweep may change.
+    pub free: u64,
+}
+
+impl<F: Real> Slab2d<F> {
+    /// Allocates the band of PE `pe` of `n_pes`.
+    pub(crate) fn new(
+        problem: &Problem2d<F>,
+        pe: usize,
+        n_pes: usize,
+        isa: Isa,
+    ) -> Result<Slab2d<F>, SolveError> {
+        let partition = Partition::new(problem.ny, LEAF_ROWS, n_pes);
+        let own = partition.rows(pe);
+        let (start, end) = (own.start as isize, own.end as isize);
+        let stored = if own.is_empty() {
+            start..end
+        } else {
+            start - MAX_DEPTH as isize..end + MAX_DEPTH as isize
+        };
+        let nx = problem.nx;
+        fn field<T: bytemuck::Pod>(rows: &Range<isize>, nx: usize) -> Result<Field<T>, SolveError> {
+            Field::new(rows.clone(), nx).map_err(SolveError::Memory)
+        }
+        Ok(Slab2d {
+            before: field(&stored, nx)?,
+            after: field(&stored, nx)?,
+            fixed: problem
+                .fixed
+                .is_some()
+                .then(|| field(&stored, nx))
+                .transpose()?,
+            source: problem
+                .source
+                .is_some()
+                .then(|| field(&stored, nx))
+                .transpose()?,
+            work: Workspace::new().map_err(SolveError::Memory)?,
+            wrap_x: problem.wrap_x(),
+            wrap_y: problem.wrap_y(),
+            nx,
+            partition,
+            own,
+            isa,
+        })
+    }
+
+    /// Loads field, mask and source of the own rows, and the last two of the halo rows as well, which never change.
+    pub(crate) fn load(&mut self, problem: &Problem2d<F>) -> Loaded {
+        let mut loaded = Loaded { bad: None, free: 0 };
+        if self.own.is_empty() {
+            return loaded;
+        }
+        let ny = problem.ny;
+        let (columns, rows) = problem.inner();
+        for y in self.own.clone() {
+            let row = self.before.row_mut(y as isize);
+            problem.initial_row(y, row);
+            if let (Some(x), None) = (
+                row.iter().position(|value| !value.to_f64().is_finite()),
+                &loaded.bad,
+            ) {
+                loaded.bad = Some(ProblemError::Value { x, y });
+            }
+        }
+        for y in self.before.rows() {
+            // Rows of a wrapped halo, and ghosts, take the mask and source of the row they are copies of.
+            let from = if self.wrap_y {
+                image(y, ny)
+            } else if (0..ny as isize).contains(&y) {
+                y as usize
+            } else {
+                continue;
+            };
+            if let (Some(fixed), Some(deliver)) = (&mut self.fixed, &problem.fixed) {
+                deliver(from, fixed.row_mut(y));
+                if self.wrap_x {
+                    wrap_row(fixed.padded_row_mut(y), self.nx);
+                }
+            }
+            if let (Some(source), Some(deliver)) = (&mut self.source, &problem.source) {
+                let squared = F::from_f64(problem.spacing * problem.spacing);
+                let row = source.row_mut(y);
+                deliver(from, row);
+                for (x, value) in row.iter_mut().enumerate() {
+                    *value = *value * squared;
+                    // Only inner cells are ever used; rows of halos are somebody else's to complain about.
+                    let inner = columns.contains(&x) && rows.contains(&from) && from as isize == y;
+                    if inner
+                        && self.own.contains(&from)
+                        && !value.to_f64().is_finite()
+                        && loaded.bad.is_none()
+                    {
+                        loaded.bad = Some(ProblemError::Source { x, y: from });
+                    }
+                }
+                if self.wrap_x {
+                    wrap_row(source.padded_row_mut(y), self.nx);
+                }
+            }
+        }
+        for y in self.own.clone().filter(|y| rows.contains(y)) {
+            loaded.free += match &self.fixed {
+                Some(fixed) => fixed.row(y as isize)[columns.clone()]
+                    .iter()
+                    .filter(|&&byte| byte == 0)
+                    .count() as u64,
+                None => columns.len() as u64,
+            };
+        }
+        loaded
+    }
+
+    /// Row `y` of the own rows.
+    pub(crate) fn row(&self, y: usize) -> &[F] {
+        assert!(
+            self.own.contains(&y),
+            "row {y} is not among this PE's rows {:?}",
+            self.own
+        );
+        self.before.row(y as isize)
+    }
+
+    /// The mask and the source (times h²) of row `y`, if any.
+    pub(crate) fn givens(&self, y: usize) -> (Option<&[u8]>, Option<&[F]>) {
+        let y = y as isize;
+        (
+            self.fixed.as_ref().map(|field| field.row(y)),
+            self.source.as_ref().map(|field| field.row(y)),
+        )
+    }
+
+    fn wrap_columns(&mut self, rows: Range<isize>) {
+        if self.wrap_x {
+            for y in rows {
+                wrap_row(self.before.padded_row_mut(y), self.nx);
+            }
+        }
+    }
+}
+
+/// Makes the ghost columns and the padding beyond them copies of the inner columns.
+fn wrap_row<T: Copy>(padded: &mut [T], nx: usize) {
+    for at in (0..=PAD).chain(PAD + nx - 1..padded.len()) {
+        padded[at] = padded[PAD + image(at as isize - PAD as isize, nx)];
+    }
+}
+
+impl<F: Real> Slab<F> for Slab2d<F> {
+    fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    fn own(&self) -> Range<usize> {
+        self.own.clone()
+    }
+
+    fn row_len(&self) -> usize {
+        self.nx
+    }
+
+    fn wraps(&self) -> bool {
+        self.wrap_y
+    }
+
+    fn starts_singly(&self) -> bool {
+        self.wrap_x || self.wrap_y
+    }
+
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) {
+        for y in rows {
+            out.extend_from_slice(self.before.row(y as isize));
+        }
+    }
+
+    fn unpack(&mut self, first: isize, values: &[F]) {
+        for (y, row) in (first..).zip(values.chunks_exact(self.nx)) {
+            self.before.row_mut(y).copy_from_slice(row);
+            self.wrap_columns(y..y + 1);
+        }
+    }
+
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) {
+        if self.own.is_empty() {
+            return;
+        }
+        let band = Band {
+            nx: self.nx,
+            ny: self.partition.total(),
+            rows: self.own.clone(),
+            wrap_x: self.wrap_x,
+            wrap_y: self.wrap_y,
+            before: &self.before,
+            fixed: self.fixed.as_ref(),
+            source: self.source.as_ref(),
+        };
+        kernel2d::pass(self.isa, &band, &mut self.after, &mut self.work, norms);
+    }
+
+    fn accept(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.after);
+        self.wrap_columns(self.own.start as isize..self.own.end as isize);
+    }
+}

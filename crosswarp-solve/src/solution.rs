@@ -1,0 +1,290 @@
+//! Solving, and what comes of it.
+
+use std::ops::Range;
+
+use crc32fast::Hasher;
+use crosswarp_shmem::Pe;
+
+use crate::checkpoint::{CheckpointError, Identity, mix};
+use crate::driver::{self, Options, Outcome, Progress, Settings, SolveError};
+use crate::gather;
+use crate::meeting::Meeting;
+use crate::problem::{Norm, Problem1d, Problem2d, ProblemError};
+use crate::real::Real;
+use crate::simd::Isa;
+use crate::slab::Slab;
+use crate::slab1d::Slab1d;
+use crate::slab2d::Slab2d;
+
+enum Field<F> {
+    Line(Slab1d<F>),
+    Grid(Slab2d<F>),
+}
+
+/// The end of a solve: what every PE knows, and this PE's part of the field.
+pub struct Solution<F> {
+    /// Sweeps done, those before a resumed checkpoint included.
+    pub sweeps: usize,
+    /// Whether the last norm is at most the tolerance.
+    pub converged: bool,
+    /// Whether an interrupt ended the solve.
+    pub interrupted: bool,
+    /// Norm of the last sweep.
+    pub norm: f64,
+    /// Norm of every sweep, from sweep 0 on.
+    pub history: Vec<f64>,
+    /// Wall-clock time of the sweeps of this run, set-up and output excluded, checkpoints included.
+    pub seconds: f64,
+    /// Updates of inner cells by the sweeps of this run; what was computed twice is not counted twice.
+    pub cell_updates: u64,
+    /// Sweeps per pass that were used.
+    pub block: usize,
+    /// Why the last checkpoint could not be written, if so.
+    pub checkpoint_failure: Option<CheckpointError>,
+    field: Field<F>,
+}
+
+/// Solves Laplace's equation on a line.
+///
+/// Collective: every PE calls it with the same arguments (but for the interrupt flag). `observer` is called after each
+/// pass, on every PE. Field, norms and number of sweeps have the same bits for any number of PEs, any block and any
+/// vector unit. Not reaching the tolerance is no error.
+///
+/// Errors: see [`SolveError`]; the same on every PE unless the world itself fails.
+///
+/// ```
+/// use crosswarp_solve::{Norm, Options, Problem1d, solve_1d};
+///
+/// let problem = Problem1d { points: 5000, left: 5.0f32, right: 10.0, norm: Norm::Rms };
+/// let sweeps = crosswarp_shmem::spmd(2, |pe| {
+///     let solution = solve_1d(pe, &problem, &Options::new(1e-3, 10_000), |_| {}).unwrap();
+///     assert!(solution.converged && solution.norm <= 1e-3);
+///     solution.sweeps
+/// })
+/// .unwrap();
+/// assert_eq!(sweeps[0], sweeps[1]);
+/// ```
+pub fn solve_1d<F: Real>(
+    pe: &Pe,
+    problem: &Problem1d<F>,
+    options: &Options<'_>,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Solution<F>, SolveError> {
+    problem.check()?;
+    options.check()?;
+    let mut slab = Slab1d::new(problem, pe.my_pe(), pe.n_pes(), Isa::widest())?;
+    let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
+    let settings = Settings {
+        norm: problem.norm,
+        points: problem.points,
+        identity: identity_1d(problem),
+        options,
+    };
+    let outcome = driver::run(pe, &meeting, &mut slab, &settings, observer)?;
+    meeting.free()?;
+    Ok(Solution::new(
+        outcome,
+        problem.points as u64 - 2,
+        Field::Line(slab),
+    ))
+}
+
+/// Solves Laplace's or Poisson's equation on a grid.
+///
+/// As [`solve_1d`] in everything else.
+///
+/// ```
+/// use crosswarp_solve::{Boundary, Options, Problem2d, solve_2d};
+///
+/// // One side at 1, the others at 0: by symmetry ¼ in the middle.
+/// let problem = Problem2d { top: Boundary::Fixed(vec![1.0f64; 33]), ..Problem2d::laplace(33, 33) };
+/// let middle = crosswarp_shmem::spmd(2, |pe| {
+///     let solution = solve_2d(pe, &problem, &Options::new(1e-12, 100_000), |_| {}).unwrap();
+///     solution.rows().contains(&16).then(|| solution.row(16)[16])
+/// })
+/// .unwrap();
+/// assert!((middle.iter().flatten().next().unwrap() - 0.25).abs() < 1e-9);
+/// ```
+pub fn solve_2d<F: Real>(
+    pe: &Pe,
+    problem: &Problem2d<F>,
+    options: &Options<'_>,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Solution<F>, SolveError> {
+    problem.check()?;
+    options.check()?;
+    let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), Isa::widest())?;
+    let loaded = slab.load(problem);
+    let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
+    if let Some(error) = first_bad(&meeting, loaded.bad, problem.nx)? {
+        return Err(error.into());
+    }
+    let mut free = [loaded.free];
+    meeting.sum(&mut free)?;
+    if free[0] == 0 {
+        return Err(ProblemError::NothingFree.into());
+    }
+    let settings = Settings {
+        norm: problem.norm,
+        points: problem.nx * problem.ny,
+        identity: identity_2d(&meeting, problem, &slab, options)?,
+        options,
+    };
+    let outcome = driver::run(pe, &meeting, &mut slab, &settings, observer)?;
+    meeting.free()?;
+    let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
+    Ok(Solution::new(outcome, inner, Field::Grid(slab)))
+}
+
+/// The first bad cell of the whole grid, on every PE alike.
+fn first_bad(
+    meeting: &Meeting<'_>,
+    mine: Option<ProblemError>,
+    nx: usize,
+) -> Result<Option<ProblemError>, SolveError> {
+    let code = match mine {
+        Some(ProblemError::Value { x, y }) => ((y * nx + x) * 2) as u64,
+        Some(ProblemError::Source { x, y }) => ((y * nx + x) * 2 + 1) as u64,
+        _ => u64::MAX,
+    };
+    let code = meeting.min(code)?;
+    if code == u64::MAX {
+        return Ok(None);
+    }
+    let cell = (code / 2) as usize;
+    let (x, y) = (cell % nx, cell / nx);
+    Ok(Some(if code.is_multiple_of(2) {
+        ProblemError::Value { x, y }
+    } else {
+        ProblemError::Source { x, y }
+    }))
+}
+
+fn norm_code(norm: Norm) -> u64 {
+    match norm {
+        Norm::L2 => 0,
+        Norm::Rms => 1,
+    }
+}
+
+fn identity_1d<F: Real>(problem: &Problem1d<F>) -> Identity {
+    let mut checksum = Hasher::new();
+    for word in [
+        problem.left.to_f64().to_bits(),
+        problem.right.to_f64().to_bits(),
+        norm_code(problem.norm),
+    ] {
+        checksum.update(&word.to_le_bytes());
+    }
+    Identity {
+        bits: 8 * size_of::<F>() as u64,
+        nx: problem.points as u64,
+        ny: 1,
+        hash: mix(0, checksum.finalize()),
+    }
+}
+
+/// Collective.
+fn identity_2d<F: Real>(
+    meeting: &Meeting<'_>,
+    problem: &Problem2d<F>,
+    slab: &Slab2d<F>,
+    options: &Options<'_>,
+) -> Result<Identity, SolveError> {
+    let mut hash = [0u64];
+    if options.checkpoint.is_some() || options.resume.is_some() {
+        for y in slab.own() {
+            let mut checksum = Hasher::new();
+            checksum.update(bytemuck::cast_slice(slab.row(y)));
+            let (fixed, source) = slab.givens(y);
+            checksum.update(fixed.unwrap_or_default());
+            checksum.update(bytemuck::cast_slice(source.unwrap_or_default()));
+            hash[0] = hash[0].wrapping_add(mix(1 + y as u64, checksum.finalize()));
+        }
+        meeting.sum(&mut hash)?;
+        let mut checksum = Hasher::new();
+        let kinds = u64::from(problem.wrap_x()) | u64::from(problem.wrap_y()) << 1;
+        let givens = u64::from(problem.fixed.is_some()) | u64::from(problem.source.is_some()) << 1;
+        for word in [kinds, givens, norm_code(problem.norm)] {
+            checksum.update(&word.to_le_bytes());
+        }
+        hash[0] = hash[0].wrapping_add(mix(0, checksum.finalize()));
+    }
+    let bits = 8 * size_of::<F>() as u64;
+    Ok(Identity {
+        bits,
+        nx: problem.nx as u64,
+        ny: problem.ny as u64,
+        hash: hash[0],
+    })
+}
+
+impl<F: Real> Solution<F> {
+    fn new(outcome: Outcome, inner: u64, field: Field<F>) -> Solution<F> {
+        let sweeps = outcome.history.len();
+        Solution {
+            sweeps,
+            converged: outcome.converged,
+            interrupted: outcome.interrupted,
+            norm: outcome.history.last().copied().unwrap_or(f64::NAN),
+            cell_updates: inner * (sweeps - outcome.resumed_at) as u64,
+            history: outcome.history,
+            seconds: outcome.seconds,
+            block: outcome.block,
+            checkpoint_failure: outcome.checkpoint_failure,
+            field,
+        }
+    }
+
+    /// The rows of the grid (1-D: the points) that this PE owns; empty if there are more PEs than leaves.
+    pub fn rows(&self) -> Range<usize> {
+        match &self.field {
+            Field::Line(slab) => slab.own(),
+            Field::Grid(slab) => slab.own(),
+        }
+    }
+
+    /// Row `y` of a 2-D field; of a 1-D field, the one value of point `y`.
+    ///
+    /// Panics if this PE does not own it.
+    pub fn row(&self, y: usize) -> &[F] {
+        match &self.field {
+            Field::Line(slab) => {
+                let at = y.checked_sub(slab.own().start).unwrap_or(usize::MAX);
+                std::slice::from_ref(&slab.values()[at])
+            }
+            Field::Grid(slab) => slab.row(y),
+        }
+    }
+
+    /// Hands the whole field, row-major, to `take` on PE 0, in pieces of whole rows, in order.
+    ///
+    /// Collective; PE 0 never holds more than a few pieces. When `take` fails it is not called again.
+    ///
+    /// Errors: outer, the world's; inner (on PE 0 only), what `take` returned.
+    pub fn gather<E>(
+        &self,
+        pe: &Pe,
+        take: impl FnMut(&[F]) -> Result<(), E>,
+    ) -> Result<Result<(), E>, SolveError> {
+        match &self.field {
+            Field::Line(slab) => gather::stream(pe, slab, take),
+            Field::Grid(slab) => gather::stream(pe, slab, take),
+        }
+    }
+
+    /// The whole field, row-major, on PE 0; empty on the others. Collective.
+    ///
+    /// Errors: the world's.
+    pub fn gather_all(&self, pe: &Pe) -> Result<Vec<F>, SolveError> {
+        let mut all = Vec::new();
+        let taken = self.gather(pe, |values| {
+            all.extend_from_slice(values);
+            Ok::<(), std::convert::Infallible>(())
+        })?;
+        match taken {
+            Ok(()) => Ok(all),
+            Err(impossible) => match impossible {},
+        }
+    }
+}

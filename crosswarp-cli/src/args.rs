@@ -224,7 +224,8 @@ index. bf16 has no NPY dtype: --dtype bf16 reads u16 files as bf16.
 Examples:
   crosswarp reduce sum samples.npy
   crosswarp reduce norm2 part1.npy part2.npy --json
-  crosswarp reduce dot a.npy b.npy --exact
+  crosswarp reduce sum ill-conditioned.npy --exact
+  crosswarp reduce dot a.npy b.npy
   crosswarp reduce mean weights.npy --dtype bf16";
 
 /// Arguments of `reduce`.
@@ -237,7 +238,7 @@ pub struct ReduceArgs {
     /// NPY files: f16, f32, f64, i8 to i64, u8 to u64
     #[arg(required = true, value_name = "FILE.npy", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
-    /// Round once, after an exact sum of all elements (sum and mean of floating-point numbers)
+    /// With sum: add all elements exactly and round once
     #[arg(long)]
     pub exact: bool,
     /// Read u16 files as bf16

@@ -38,14 +38,15 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
-/// `value` with an SI prefix and three digits: 1.34e10 becomes `13.4 G`.
-pub fn si(value: f64) -> String {
-    let prefixes = [(1e12, " T"), (1e9, " G"), (1e6, " M"), (1e3, " k")];
-    let (scale, prefix) = prefixes
-        .into_iter()
-        .find(|(scale, _)| value >= *scale)
-        .unwrap_or((1.0, " "));
-    format!("{}{prefix}", general(value / scale, 3))
+/// `value` with an SI prefix, three digits and `unit`: 1.34e10 of `B/s` is `13.4 GB/s`.
+///
+/// A unit of several words begins with a space: 1.34e10 of ` cells/s` is `13.4 G cells/s`.
+pub fn si(value: f64, unit: &str) -> String {
+    let prefixes = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    match prefixes.into_iter().find(|(scale, _)| value >= *scale) {
+        Some((scale, prefix)) => format!("{} {prefix}{unit}", general(value / scale, 3)),
+        None => format!("{} {}", general(value, 3), unit.trim_start()),
+    }
 }
 
 #[cfg(test)]
@@ -78,8 +79,8 @@ mod tests {
         assert_eq!(grouped(7), "7");
         assert_eq!(grouped(4194304), "4,194,304");
         assert_eq!(grouped(123456), "123,456");
-        assert_eq!(si(1.34e10), "13.4 G");
-        assert_eq!(si(950.0), "950 ");
-        assert_eq!(si(0.25), "0.25 ");
+        assert_eq!(si(1.34e10, " cells/s"), "13.4 G cells/s");
+        assert_eq!(si(950.0, " cells/s"), "950 cells/s");
+        assert_eq!(si(2.5e3, "B/s"), "2.5 kB/s");
     }
 }

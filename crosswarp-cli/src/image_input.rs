@@ -21,6 +21,12 @@ enum ImageProblem {
     Decode(#[from] png::DecodingError),
     #[error("too large to hold in memory")]
     TooLarge,
+    #[error("{columns} x {rows} pixels, but {} x {} are needed", needed.0, needed.1)]
+    Size {
+        columns: usize,
+        rows: usize,
+        needed: (usize, usize),
+    },
     #[error("a colour picture; values need a greyscale one")]
     Colour,
 }
@@ -42,6 +48,24 @@ pub struct ImagePlane<T> {
     pub rows: usize,
     /// The cells.
     pub cells: Vec<T>,
+}
+
+impl<T> ImagePlane<T> {
+    /// Refuses a picture that is not `needed` (columns, rows) large.
+    pub fn check_size(&self, path: &Path, needed: (usize, usize)) -> Result<(), ImageError> {
+        let (columns, rows) = (self.columns, self.rows);
+        if (columns, rows) == needed {
+            return Ok(());
+        }
+        Err(ImageError {
+            path: path.to_owned(),
+            problem: ImageProblem::Size {
+                columns,
+                rows,
+                needed,
+            },
+        })
+    }
 }
 
 /// The grey values of a greyscale PNG: 0 to 255, or to 65535 if it has 16 bits. Transparency is ignored.

@@ -1,75 +1,87 @@
-//! The `crosswarp` command.
+//! The `crosswarp` command: solves, reductions, worlds of processes.
+//!
+//! Only arguments, files, progress, tables and pictures live here; the numerics are in the
+//! `crosswarp` crate.
+
 mod args;
 mod boundary;
+mod console;
+mod error;
 mod expression;
 mod general;
+mod grid;
 mod history;
 mod image_input;
+mod info;
+mod interrupt;
 mod npy;
+mod outputs;
 mod picture;
 mod plot;
 mod problem;
 mod problem_file;
+mod progress;
+mod reduce;
+mod report;
+mod run;
+mod solve;
 mod staged;
 mod ticks;
 mod topology;
 mod vti;
-fn main() {}
-#[cfg(test)]
-mod demo {
-    #[test]
-    fn demo() {
-        use crate::*;
-        let norms: Vec<f64> = (0..57)
-            .map(|k| 0.0027 / (1.0 + k as f64).powf(0.85))
-            .collect();
-        plot::write_svg(
-            staged::StagedFile::create("/tmp/cli-plot.svg".as_ref()).unwrap(),
-            &plot::PlotTexts {
-                title: "Laplace 1-D, 4,194,304 points",
-                norm: "rms change per sweep",
-            },
-            &norms,
-            1e-4,
-        )
-        .unwrap();
-        let d = npy::NpyMap::open("../examples/jacksboro/jacksboro_dem.npy".as_ref()).unwrap();
-        let k: &'static npy::NpyMap = Box::leak(Box::new(
-            npy::NpyMap::open("../examples/jacksboro/jacksboro_known.npy".as_ref()).unwrap(),
-        ));
-        let f = staged::StagedFile::create("/tmp/cli-fill.png".as_ref()).unwrap();
-        let m: picture::MaskRows = std::sync::Arc::new(move |row, out: &mut [u8]| {
-            out.copy_from_slice(&k.elements::<u8>().unwrap()[row * 403..(row + 1) * 403])
-        });
-        let mut p = picture::MapPicture::new(
-            f,
-            "Jacksboro fault: voids filled".into(),
-            picture::Colours::Terrain,
-            (403, 344),
-            Some(m),
-        );
-        p.put(d.elements::<f32>().unwrap());
-        p.finish().unwrap();
-        let f = staged::StagedFile::create("/tmp/cli-map.png".as_ref()).unwrap();
-        let mut p = picture::MapPicture::new(
-            f,
-            "Laplace, 512 x 512, 1000 sweeps".into(),
-            picture::Colours::Viridis,
-            (512, 512),
-            None,
-        );
-        let v: Vec<f64> = (0..512 * 512)
-            .map(|k| {
-                let (x, y) = ((k % 512) as f64 / 511., (k / 512) as f64 / 511.);
-                (x * 3.14159).sin() * (2. * y * 3.14159).cos() * (1. - y)
-            })
-            .collect();
-        p.put(&v);
-        p.finish().unwrap();
-        let f = staged::StagedFile::create("/tmp/cli-curve.png".as_ref()).unwrap();
-        let mut p = picture::CurvePicture::new(f, "Laplace, 40 points".into(), 40);
-        let v: Vec<f64> = (0..40).map(|k| (k as f64 / 5.).sin()).collect();
-        p.put(&v);
-        p.finish().unwrap();
+mod world;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use error::CliError;
+
+fn main() -> ExitCode {
+    let code = match Cli::try_parse() {
+        Ok(cli) => match dispatch(cli.command) {
+            Ok(code) => code,
+            Err(error) => {
+                if !error.is_silent() {
+                    let_the_leader_speak();
+                    console::complain(&error);
+                }
+                error.exit_code()
+            }
+        },
+        Err(message) => {
+            if message.use_stderr() {
+                let_the_leader_speak();
+            }
+            // A closed output ends help and usage quietly.
+            let _ = message.print();
+            message.exit_code()
+        }
+    };
+    // Codes are 0 to 255.
+    ExitCode::from(u8::try_from(code).unwrap_or(1))
+}
+
+fn dispatch(command: Command) -> Result<i32, CliError> {
+    match command {
+        Command::Solve(args) => solve::solve(&args),
+        Command::Reduce(args) => reduce::reduce(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Info => info::info(),
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "crosswarp", &mut script);
+            console::text(&script)?;
+            Ok(0)
+        }
+    }
+}
+
+/// Lets PE 0 of a process world report what all PEs have found: the launcher ends the others then.
+fn let_the_leader_speak() {
+    if console::is_follower() {
+        std::thread::sleep(Duration::from_millis(300));
     }
 }

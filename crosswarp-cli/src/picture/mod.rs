@@ -12,5 +12,5 @@ pub use colours::Colours;
 pub use curve::CurvePicture;
 pub use map::MapPicture;
 
-/// Bytes of one mask row: 1 where the value was given.
-pub type MaskRows = std::sync::Arc<dyn Fn(usize, &mut [u8]) + Send + Sync>;
+/// The mask of given cells, row by row: not 0 where the value was given.
+pub type MaskRows = crosswarp::solve::RowSource<u8>;

@@ -1,0 +1,94 @@
+//! Everything that can end a command, with its exit code.
+
+use std::io;
+
+use crosswarp::prim::ReduceError;
+use crosswarp::shmem::{InitError, LaunchError, WorldError};
+use crosswarp::solve::{ProblemError as GridError, SolveError};
+
+use crate::expression::ExpressionError;
+use crate::image_input::ImageError;
+use crate::npy::NpyError;
+use crate::outputs::SameOutput;
+use crate::problem::ProblemError;
+use crate::staged::OutputError;
+
+/// Exit code of a solve that did not converge.
+pub const NOT_CONVERGED: i32 = 3;
+/// Exit code when standard output was closed: what a shell shows for SIGPIPE.
+pub const CLOSED_OUTPUT: i32 = 141;
+
+/// What ends a command.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// The arguments do not make a problem.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The problem makes no sense.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// Two outputs with one name.
+    #[error(transparent)]
+    SameOutput(#[from] SameOutput),
+    /// A formula without a finite value somewhere.
+    #[error(transparent)]
+    Expression(#[from] ExpressionError),
+    /// A wrong combination of arguments, in words.
+    #[error("{0}")]
+    Usage(String),
+    /// An NPY file.
+    #[error(transparent)]
+    Npy(#[from] NpyError),
+    /// A PNG to read.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A file to write.
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    /// The threads' world.
+    #[error(transparent)]
+    World(#[from] WorldError),
+    /// The processes' world.
+    #[error(transparent)]
+    Init(#[from] InitError),
+    /// The launcher.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The solve.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+    /// The reduction.
+    #[error(transparent)]
+    Reduce(#[from] ReduceError),
+    /// This command's own file.
+    #[error("cannot find this command's own file: {0}")]
+    Executable(io::Error),
+    /// Signal handlers.
+    #[error("cannot watch for Ctrl-C: {0}")]
+    Signals(io::Error),
+    /// Standard output.
+    #[error("cannot write to standard output: {0}")]
+    Stdout(#[from] io::Error),
+}
+
+impl CliError {
+    /// The exit code.
+    pub fn exit_code(&self) -> i32 {
+        match self {
+            Self::Problem(ProblemError::File(_)) => 1,
+            Self::Problem(_)
+            | Self::Grid(_)
+            | Self::SameOutput(_)
+            | Self::Expression(_)
+            | Self::Usage(_) => 2,
+            Self::Solve(error) if crate::solve::is_usage(error) => 2,
+            Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED_OUTPUT,
+            _ => 1,
+        }
+    }
+
+    /// Whether there is nobody left to tell.
+    pub fn is_silent(&self) -> bool {
+        self.exit_code() == CLOSED_OUTPUT
+    }
+}

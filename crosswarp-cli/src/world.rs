@@ -1,0 +1,60 @@
+//! The world in which a command works: the launcher's processes, else threads.
+
+use crosswarp::shmem::{Pe, WorldKind, init, spmd, under_launcher};
+
+use crate::error::CliError;
+use crate::topology::physical_cores;
+
+/// Runs `work` on every PE and returns what PE 0, or this process's PE, returned.
+///
+/// Under the launcher the world is the launcher's; else it has `pes` threads, by default one
+/// for each physical core.
+///
+/// # Errors
+/// [`CliError::Usage`] if `pes` contradicts the launcher's world; what `work` returned, a PE's
+/// own error before one that is only the echo of another PE's.
+pub fn in_world<R: Send>(
+    pes: Option<u32>,
+    work: impl Fn(&Pe) -> Result<R, CliError> + Sync,
+) -> Result<R, CliError> {
+    if under_launcher() {
+        let pe = init()?;
+        if let Some(asked) = pes.filter(|&asked| asked as usize != pe.n_pes()) {
+            return Err(CliError::Usage(format!(
+                "--pes {asked} contradicts the {} PEs that `crosswarp run` has started",
+                pe.n_pes()
+            )));
+        }
+        return work(&pe);
+    }
+    let n_pes = pes.map_or_else(physical_cores, |pes| pes as usize);
+    let mut first = None;
+    for result in spmd(n_pes, work)? {
+        match (&first, &result) {
+            (None, _) => first = Some(result),
+            (Some(Ok(_)), Err(_)) => first = Some(result),
+            (Some(Err(known)), Err(new)) if is_echo(known) && !is_echo(new) => first = Some(result),
+            _ => {}
+        }
+    }
+    first.expect("a world has at least one PE")
+}
+
+/// Whether the error only says that another PE has failed.
+fn is_echo(error: &CliError) -> bool {
+    use crosswarp::prim::ReduceError;
+    use crosswarp::solve::SolveError;
+    matches!(
+        error,
+        CliError::Solve(SolveError::Collective(_) | SolveError::Wait(_))
+            | CliError::Reduce(ReduceError::Collective(_))
+    )
+}
+
+/// The name of a world's kind in reports.
+pub fn kind_name(pe: &Pe) -> &'static str {
+    match pe.kind() {
+        WorldKind::Threads => "threads",
+        WorldKind::Processes => "processes",
+    }
+}

@@ -18,7 +18,8 @@ use thiserror::Error;
 
 pub use crate::call::{Call as CollectiveCall, Kind as CollectiveKind};
 
-/// A collective that did not come about. After it the world is good for nothing but leaving.
+/// A collective that did not come about. After a mismatch the PEs have met and may go on; after a
+/// failed wait the world is good for nothing but leaving.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum CollectiveError {
     /// The PEs called different collectives, or the same with different sizes.

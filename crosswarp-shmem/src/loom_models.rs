@@ -37,7 +37,9 @@ fn loom_wait_is_always_woken() {
 
 #[test]
 fn loom_signal_is_not_seen_before_its_data() {
-    loom::model(|| {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(|| {
         // Parker, data, signal of the receiving PE.
         let pe = Arc::new((Parker::new(), AtomicU64::new(0), AtomicU64::new(0)));
         let senders: Vec<_> = (0..2)

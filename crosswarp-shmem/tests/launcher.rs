@@ -1,0 +1,178 @@
+//! The launcher: exit codes, deaths, time limits, and nothing left behind.
+
+use crosswarp_shmem::{Launch, LaunchError, Pe, Wait};
+use std::time::{Duration, Instant};
+
+/// Runs `role` (see `pe`) on every PE of a process world, through a shell when `wrapped`.
+fn launch(n: usize, role: &str, wrapped: bool) -> Launch {
+    let test = std::env::current_exe().unwrap();
+    // Without `exec` the shell stays in between and the PE is its child.
+    let exec = if wrapped { "" } else { "exec " };
+    let script =
+        format!("ROLE={role} {exec}\"$0\" --ignored --exact pe --nocapture >/dev/null; exit $?");
+    Launch::new(n, "sh")
+        .args(["-c".as_ref(), script.as_ref(), test.as_os_str()])
+        .heap_bytes(1 << 20)
+}
+
+#[test]
+#[ignore = "one PE of the process worlds below, which start it"]
+fn pe() {
+    let pe = crosswarp_shmem::init().unwrap();
+    match std::env::var("ROLE").unwrap().as_str() {
+        "leave" => pe.barrier().unwrap(),
+        "kill 1 in barrier 3" => {
+            pe.barrier().unwrap();
+            pe.barrier().unwrap();
+            if pe.my_pe() == 1 {
+                // Let the others reach their third barrier first.
+                std::thread::sleep(Duration::from_millis(100));
+                kill(std::process::id());
+            }
+            let _ = pe.barrier();
+            // Ended by the launcher, not by returning.
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        "stubborn" => {
+            // SIGTERM does not impress these; SIGKILL must.
+            let ignored = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+            signal_hook::flag::register(signal_hook::consts::SIGTERM, ignored).unwrap();
+            pe.barrier().unwrap();
+            if pe.my_pe() == 0 {
+                kill(std::process::id());
+            }
+            std::thread::sleep(Duration::from_secs(60));
+        }
+        "fail after leaving" => fail_after_leaving(pe),
+        "exit without leaving" => {
+            if pe.my_pe() == 0 {
+                std::process::exit(0);
+            }
+            let error = pe.barrier().unwrap_err().to_string();
+            assert!(error.contains("PE 0 has left the world"), "{error}");
+        }
+        "wait" => {
+            let flag = pe.alloc_zeroed::<u64>(1).unwrap();
+            let _ = pe.signal_wait_until(&flag, crosswarp_shmem::Cmp::Eq, 5);
+        }
+        role => panic!("no role '{role}'"),
+    }
+}
+
+/// PE 0 fails at once; the others need longer and must be let finish.
+fn fail_after_leaving(pe: Pe) {
+    pe.barrier().unwrap();
+    let me = pe.my_pe();
+    drop(pe);
+    if me == 0 {
+        std::process::exit(3);
+    }
+    std::thread::sleep(Duration::from_millis(400));
+    let file = std::env::var("MARK").unwrap();
+    std::fs::write(format!("{file}.{me}"), "finished").unwrap();
+}
+
+fn kill(pid: u32) -> ! {
+    let pid = rustix::process::Pid::from_raw(pid as i32).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+    unreachable!("SIGKILL can not be survived");
+}
+
+#[test]
+fn all_well_is_exit_code_0() {
+    let outcome = launch(3, "leave", false).run().unwrap();
+    assert_eq!((outcome.code(), outcome.failure), (0, None));
+}
+
+#[test]
+fn a_killed_pe_ends_the_others_within_a_second() {
+    for wrapped in [false, true] {
+        let start = Instant::now();
+        let outcome = launch(4, "'kill 1 in barrier 3'", wrapped).run().unwrap();
+        assert!(
+            start.elapsed() < Duration::from_secs(2),
+            "{:?}",
+            start.elapsed()
+        );
+        let failure = outcome.failure.as_ref().unwrap();
+        assert_eq!((failure.pe, outcome.code()), (1, 137));
+        let line = failure.to_string();
+        if !wrapped {
+            assert!(
+                line.contains("PE 1 was killed by signal 9 (SIGKILL)"),
+                "{line}"
+            );
+        }
+        assert!(
+            matches!(failure.last_wait, None | Some(Wait::Collective { .. })),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_pe_that_ignores_sigterm_is_killed() {
+    let start = Instant::now();
+    let outcome = launch(3, "stubborn", false).run().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(2));
+    assert_eq!(outcome.code(), 137);
+}
+
+#[test]
+fn a_failure_after_leaving_ends_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let mark = dir.path().join("mark");
+    let outcome = Launch::new(3, "sh")
+        .args([
+            "-c".as_ref(),
+            "export ROLE='fail after leaving' MARK=\"$1\"; exec \"$0\" --ignored --exact pe --nocapture > /dev/null"
+                .as_ref(),
+            std::env::current_exe().unwrap().as_os_str(),
+            mark.as_os_str(),
+        ])
+        .heap_bytes(1 << 20)
+        .run()
+        .unwrap();
+    assert_eq!(outcome.code(), 3);
+    assert_eq!(outcome.failure.unwrap().pe, 0);
+    for pe in 1..3 {
+        let file = dir.path().join(format!("mark.{pe}"));
+        assert_eq!(std::fs::read_to_string(file).unwrap(), "finished");
+    }
+}
+
+#[test]
+fn a_pe_that_exits_without_leaving_is_not_waited_for() {
+    let outcome = launch(3, "'exit without leaving'", false).run().unwrap();
+    assert_eq!(outcome.code(), 0);
+}
+
+#[test]
+fn a_time_limit_ends_the_run_and_says_who_waits_for_what() {
+    let outcome = launch(2, "wait", false)
+        .timeout(Duration::from_millis(500))
+        .run()
+        .unwrap();
+    assert_eq!(outcome.code(), 124);
+    let waits = outcome.timed_out.unwrap();
+    assert_eq!(waits.len(), 2);
+    assert!(
+        matches!(waits[1], (1, Some(Wait::Value { expected: 5, .. }))),
+        "{waits:?}"
+    );
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let error = Launch::new(2, "no-such-program-anywhere")
+        .run()
+        .unwrap_err();
+    assert!(
+        matches!(&error, LaunchError::Spawn { program, .. } if program.contains("no-such")),
+        "{error}"
+    );
+    assert!(matches!(
+        Launch::new(0, "true").run(),
+        Err(LaunchError::NumberOfPes { n_pes: 0 })
+    ));
+}

@@ -1,0 +1,147 @@
+//! "No hang, no silence": every wait that can not succeed ends with an error that says why.
+
+use crosswarp_shmem::{Cmp, CollectiveError, Error, ThreadWorld, Wait, WaitError, WorldError};
+use std::time::{Duration, Instant};
+
+fn world(n: usize) -> ThreadWorld {
+    ThreadWorld::new(n).heap_bytes(1 << 20)
+}
+
+#[test]
+fn a_wait_gives_up_after_the_configured_time() {
+    let limit = Duration::from_millis(150);
+    let start = Instant::now();
+    let errors = world(2)
+        .wait_timeout(limit)
+        .spmd(|pe| {
+            let flag = pe.alloc_zeroed::<u32>(1).unwrap();
+            if pe.my_pe() == 1 {
+                std::thread::sleep(4 * limit);
+                return None;
+            }
+            Some(pe.wait_until(&flag, Cmp::Eq, 7).unwrap_err())
+        })
+        .unwrap();
+    assert!(start.elapsed() >= limit);
+    let Some(WaitError::TimedOut { me: 0, wait, .. }) = errors[0] else {
+        panic!("{errors:?}");
+    };
+    assert!(
+        matches!(
+            wait,
+            Wait::Value {
+                cmp: Cmp::Eq,
+                expected: 7,
+                ..
+            }
+        ),
+        "{wait:?}"
+    );
+}
+
+#[test]
+fn a_barrier_names_the_pe_that_is_missing() {
+    let errors = world(3)
+        .wait_timeout(Duration::from_millis(100))
+        .spmd(|pe| {
+            if pe.my_pe() == 1 {
+                std::thread::sleep(Duration::from_millis(600));
+                return None;
+            }
+            Some(pe.barrier().unwrap_err())
+        })
+        .unwrap();
+    for error in errors.into_iter().flatten() {
+        let CollectiveError::Wait(WaitError::TimedOut { wait, .. }) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(wait, Wait::Collective { number: 1, pe: 1 });
+    }
+}
+
+#[test]
+fn a_pe_that_has_left_is_not_waited_for() {
+    let errors = world(3)
+        .spmd(|pe| (pe.my_pe() != 2).then(|| pe.barrier().unwrap_err()))
+        .unwrap();
+    for (me, error) in errors.into_iter().enumerate().take(2) {
+        let wait = Wait::Collective { number: 1, pe: 2 };
+        let left = WaitError::PeerLeft { me, pe: 2, wait };
+        assert_eq!(error, Some(CollectiveError::Wait(left)));
+    }
+}
+
+#[test]
+fn a_value_nobody_is_left_to_write_is_not_waited_for() {
+    let errors = world(3)
+        .spmd(|pe| {
+            let flag = pe.alloc_zeroed::<u64>(1).ok()?;
+            (pe.my_pe() == 0).then(|| pe.signal_wait_until(&flag, Cmp::Ne, 0).unwrap_err())
+        })
+        .unwrap();
+    assert!(
+        matches!(errors[0], Some(WaitError::PeerLeft { .. })),
+        "{:?}",
+        errors[0]
+    );
+}
+
+#[test]
+fn a_panic_ends_the_waits_of_the_others() {
+    let ended = std::sync::Mutex::new(Vec::new());
+    let error = world(4)
+        .spmd(|pe| {
+            if pe.my_pe() == 2 {
+                std::thread::sleep(Duration::from_millis(20));
+                panic!("lost my {}", "marbles");
+            }
+            ended.lock().unwrap().push(pe.barrier().unwrap_err());
+        })
+        .unwrap_err();
+    assert!(
+        matches!(&error, WorldError::Panicked { pe: 2, message } if message == "lost my marbles"),
+        "{error}"
+    );
+    let ended = ended.into_inner().unwrap();
+    assert_eq!(ended.len(), 3);
+    for error in ended {
+        assert!(
+            matches!(
+                error,
+                CollectiveError::Wait(WaitError::PeerFailed { pe: 2, .. })
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn worlds_without_pes_are_refused() {
+    assert!(matches!(
+        world(0).spmd(|_| ()),
+        Err(WorldError::NoPes { n_pes: 0 })
+    ));
+    assert!(matches!(
+        world(1 << 20).spmd(|_| ()),
+        Err(WorldError::TooManyPes { .. })
+    ));
+}
+
+#[test]
+fn two_worlds_at_a_time_do_not_meet() {
+    std::thread::scope(|scope| {
+        for n in [2, 3] {
+            scope.spawn(move || {
+                let sums = world(n).spmd(|pe| {
+                    let sum = pe.alloc_zeroed::<u64>(1)?;
+                    for _ in 0..100 {
+                        pe.atomic_inc(&sum, 0);
+                        pe.barrier()?;
+                    }
+                    Ok::<_, Error>(pe.g(&sum, 0))
+                });
+                assert_eq!(sums.unwrap(), vec![Ok(100 * n as u64); n]);
+            });
+        }
+    });
+}

@@ -122,27 +122,38 @@ mod floats {
             }
             sum
         });
-        let mut sum = Superaccumulator::new();
-        sums.iter().for_each(|part| sum.merge(part));
+        let mut sum = merge(&sums);
         if !leaves.last[0].is_empty() {
             let last: Vec<_> = leaves.last.iter().map(Vec::as_slice).collect();
             sum.add(partial_leaf_result::<T, O>(simd, &last));
         }
-        meet(exchange, &sum)
+        meet(exchange, sum)
+    }
+
+    /// Merges the superaccumulators of all threads.
+    fn merge<F: Float>(parts: &[Superaccumulator<F>]) -> Superaccumulator<F> {
+        let mut sum = parts[0];
+        parts[1..].iter().for_each(|part| sum.merge(part));
+        sum
     }
 
     /// Merges the superaccumulators of all PEs.
     fn meet<F: Float>(
         exchange: &Exchange<'_>,
-        sum: &Superaccumulator<F>,
+        mine: Superaccumulator<F>,
     ) -> Result<Superaccumulator<F>, ReduceError> {
-        let mut all = Superaccumulator::new();
-        for words in exchange.gather(sum.to_words().as_ref())? {
-            all.merge(&Superaccumulator::from_words(bytemuck::pod_read_unaligned(
-                bytemuck::cast_slice(&words),
-            )));
+        if exchange.is_alone() {
+            return Ok(mine);
         }
-        Ok(all)
+        let all = exchange
+            .gather(mine.to_words().as_ref())?
+            .into_iter()
+            .map(|words| {
+                let mut array = <F::Words as bytemuck::Zeroable>::zeroed();
+                array.as_mut().copy_from_slice(&words);
+                Superaccumulator::from_words(array)
+            });
+        Ok(merge(&all.collect::<Vec<_>>()))
     }
 
     pub fn sum<T: InVectors + Scalar>(
@@ -186,9 +197,7 @@ mod floats {
             sum.extend(values[part].iter().map(|value| value.widen()));
             sum
         });
-        let mut sum = Superaccumulator::new();
-        sums.iter().for_each(|part| sum.merge(part));
-        Ok(meet(exchange, &sum)?.round())
+        Ok(meet(exchange, merge(&sums))?.round())
     }
 
     pub fn prod<T: InVectors + Scalar>(

@@ -78,6 +78,11 @@ impl<'a> Exchange<'a> {
         self.team.as_ref().map_or(0, |room| room.pe.my_pe())
     }
 
+    /// Whether there is no team to exchange with.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.team.is_none()
+    }
+
     /// Global index of this PE's first element.
     pub(crate) fn start(&self) -> u64 {
         self.parts[self.my_pe()].start

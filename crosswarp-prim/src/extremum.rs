@@ -125,7 +125,7 @@ mod tests {
         ];
         for k in 0..20_000 {
             let pick = |r: u64| {
-                f32::from_bits(if r % 3 == 0 {
+                f32::from_bits(if r.is_multiple_of(3) {
                     special[(r / 3 % 7) as usize]
                 } else {
                     r as u32

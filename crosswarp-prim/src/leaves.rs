@@ -7,11 +7,10 @@ use crate::Float;
 use crate::leaf::{LANES, LEAF, ROWS};
 use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch};
 
-/// Registers that one pass over a leaf adds into: enough independent additions to keep two adders
-/// of four cycles busy, few enough for 16 registers. Measured on AVX-512: 16 is no faster.
-const PASS: usize = 8;
 /// Most registers that hold the 128 lanes: with 2 lanes each.
 const MAX_REGISTERS: usize = LANES / 2;
+/// Largest [`Vector::PASS`].
+const MAX_PASS: usize = 16;
 
 /// An element type of reproducible sums, as the leaf loop sees it.
 pub trait Narrow: Copy + Send + Sync + 'static {
@@ -170,18 +169,17 @@ pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
 
 /// The result of one leaf of up to [`LEAF`] elements; missing ones are padded.
 pub(crate) fn partial_leaf_result<T: InVectors, O: LeafOp>(simd: Simd, inputs: &[&[T]]) -> T::Wide {
-    let mut padded = [[T::ZERO; LEAF]; 2];
-    for (k, (padded, input)) in padded.iter_mut().zip(inputs).enumerate() {
-        padded[..input.len()].copy_from_slice(input);
-        padded[input.len()..].fill(O::padding(k));
-    }
+    let pad = |k: usize| {
+        let mut padded = [O::padding(k); LEAF];
+        padded[..inputs[k].len()].copy_from_slice(inputs[k]);
+        padded
+    };
     let mut result = [O::identity()];
-    leaf_results::<T, O>(
-        simd,
-        &[&padded[0][..], &padded[1][..]][..O::INPUTS],
-        false,
-        &mut result,
-    );
+    if O::INPUTS == 2 {
+        leaf_results::<T, O>(simd, &[&pad(0), &pad(1)], false, &mut result);
+    } else {
+        leaf_results::<T, O>(simd, &[&pad(0)], false, &mut result);
+    }
     result[0]
 }
 
@@ -224,19 +222,20 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const FAR: bool>(
 ) -> T::Wide {
     let width = T::Vector::<I>::WIDTH;
     let registers = LANES / width;
+    let pass_size = T::Vector::<I>::PASS;
     // SAFETY: every load reads WIDTH elements from below LEAF: row < ROWS, and
     // (pass·PASS + k)·WIDTH + WIDTH ≤ LANES, as PASS divides the number of registers. The vectors'
     // functions need `I`, which the caller vouches for.
     unsafe {
         let identity = T::Vector::<I>::splat(O::identity());
         let mut lanes = [identity; MAX_REGISTERS];
-        for pass in 0..registers / PASS {
-            let mut sums = [identity; PASS];
+        for pass in 0..registers / pass_size {
+            let mut sums = [identity; MAX_PASS];
             for row in 0..ROWS {
-                let at = row * LANES + pass * PASS * width;
+                let at = row * LANES + pass * pass_size * width;
                 if FAR {
                     // The same place of the next leaf.
-                    for line in 0..PASS * width * size_of::<T>() / 64 {
+                    for line in 0..pass_size * width * size_of::<T>() / 64 {
                         let ahead = LEAF + at + line * 64 / size_of::<T>();
                         prefetch(first.wrapping_add(ahead));
                         if O::INPUTS == 2 {
@@ -244,7 +243,7 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const FAR: bool>(
                         }
                     }
                 }
-                for (k, sum) in sums.iter_mut().enumerate() {
+                for (k, sum) in sums[..pass_size].iter_mut().enumerate() {
                     let x = T::Vector::<I>::load(first.add(at + k * width));
                     let term = match O::TERM {
                         Term::Value => x,
@@ -254,7 +253,7 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const FAR: bool>(
                     *sum = combine::<_, O>(*sum, term);
                 }
             }
-            lanes[pass * PASS..][..PASS].copy_from_slice(&sums);
+            lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);
         }
 
         // Halving, as in `leaf::combine_lanes`: between registers, then within one.
@@ -281,7 +280,7 @@ mod tests {
 
     /// The rule of the `leaf` module, one element at a time and with any combination.
     fn by_the_rule<F: Float>(terms: &[F], identity: F, combine: impl Fn(F, F) -> F) -> F {
-        let mut lanes = vec![identity; 128];
+        let mut lanes = [identity; 128];
         for (i, &term) in terms.iter().enumerate() {
             lanes[i % 128] = combine(lanes[i % 128], term);
         }
@@ -374,7 +373,7 @@ mod tests {
         check(|r| SPECIAL[(r >> 20) as usize % 6]);
         check(|r| f64::from(SPECIAL[(r >> 20) as usize % 5]));
         check(|r| f32::from_bits(r as u32));
-        check(|r| f64::from_bits(r));
+        check(f64::from_bits);
         check(|r| f16::from_bits(r as u16));
         check(|r| bf16::from_bits(r as u16));
     }

@@ -303,6 +303,9 @@ impl<'a> Reducer<'a> {
             .threads
             .min(len * size_of::<T>() / BYTES_PER_THREAD)
             .max(1);
+        if parts == 1 {
+            return vec![work(0..len)];
+        }
         let leaves = len.div_ceil(LEAF);
         let cut = |part: usize| (leaves * part / parts * LEAF).min(len);
         let mut ranges = (0..parts).map(|part| cut(part)..cut(part + 1));

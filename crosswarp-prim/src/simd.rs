@@ -71,12 +71,13 @@ impl Simd {
     /// Runs `work` compiled for this instruction set.
     #[inline]
     pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
-        // SAFETY (all arms): a `Simd` is only made for a level that `is_supported` found, by
-        // `available`; the plain level needs nothing.
         match self.0 {
+            // SAFETY: needs no particular instructions.
             Level::Plain => unsafe { work.run::<plain::Plain>() },
+            // SAFETY: only `available` makes a `Simd`, of levels that `is_supported` found.
             #[cfg(target_arch = "x86_64")]
             Level::Avx2 => unsafe { run_avx2(work) },
+            // SAFETY: as for AVX2.
             #[cfg(target_arch = "x86_64")]
             Level::Avx512 => unsafe { run_avx512(work) },
         }
@@ -149,6 +150,18 @@ pub(crate) trait Isa {
     type F64: Vector<Lane = f64> + Load<f64>;
 }
 
+/// An intrinsic within [`Vector`] or [`Load`].
+#[cfg(target_arch = "x86_64")]
+macro_rules! intrinsic {
+    ($call:expr) => {{
+        // SAFETY: the machine has the instruction set of the vector, by the contract of `Vector`; a
+        // load is of the vector's width, which can be read by the contract of `Load`.
+        unsafe { $call }
+    }};
+}
+#[cfg(target_arch = "x86_64")]
+use intrinsic;
+
 /// A register of [`WIDTH`](Self::WIDTH) lanes.
 ///
 /// # Safety
@@ -157,6 +170,9 @@ pub(crate) trait Vector: Copy {
     type Lane: Float;
     /// Lanes: a power of two that divides 128.
     const WIDTH: usize;
+    /// Registers that one pass over a leaf adds into: 8 or 16. 8 independent additions keep two
+    /// adders of four cycles busy; 16 leave room for loads only where there are 32 registers.
+    const PASS: usize = 8;
 
     unsafe fn splat(value: Self::Lane) -> Self;
     unsafe fn add(self, other: Self) -> Self;

@@ -1,13 +1,11 @@
 //! Vectors of 256 bits: AVX2, with F16C for `f16`.
 #![allow(unsafe_code)] // Reason: intrinsics.
-#![allow(clippy::undocumented_unsafe_blocks)] // Every block: the instruction set is there, and loads
-// are of WIDTH elements, by the contracts of `Vector` and `Load`.
 
 use core::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::{Isa, Load, Vector};
+use super::{Isa, Load, Vector, intrinsic};
 
 pub(crate) struct Avx2;
 
@@ -22,51 +20,49 @@ impl Vector for __m256 {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
-        unsafe { _mm256_set1_ps(value) }
+        intrinsic!(_mm256_set1_ps(value))
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
-        unsafe { _mm256_add_ps(self, other) }
+        intrinsic!(_mm256_add_ps(self, other))
     }
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
-        unsafe { _mm256_mul_ps(self, other) }
+        intrinsic!(_mm256_mul_ps(self, other))
     }
     #[inline(always)]
     unsafe fn down(self, step: usize) -> Self {
         match step {
-            4 => unsafe { _mm256_permute2f128_ps::<1>(self, self) },
-            2 => unsafe { _mm256_permute_ps::<0b11_10_11_10>(self) },
-            _ => unsafe { _mm256_permute_ps::<0b11_11_01_01>(self) },
+            4 => intrinsic!(_mm256_permute2f128_ps::<1>(self, self)),
+            2 => intrinsic!(_mm256_permute_ps::<0b11_10_11_10>(self)),
+            _ => intrinsic!(_mm256_permute_ps::<0b11_11_01_01>(self)),
         }
     }
     #[inline(always)]
     unsafe fn first(self) -> f32 {
-        unsafe { _mm256_cvtss_f32(self) }
+        intrinsic!(_mm256_cvtss_f32(self))
     }
 }
 
 impl Load<f32> for __m256 {
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        unsafe { _mm256_loadu_ps(from) }
+        intrinsic!(_mm256_loadu_ps(from))
     }
 }
 
 impl Load<f16> for __m256 {
     #[inline(always)]
     unsafe fn load(from: *const f16) -> Self {
-        unsafe { _mm256_cvtph_ps(_mm_loadu_si128(from.cast())) }
+        intrinsic!(_mm256_cvtph_ps(_mm_loadu_si128(from.cast())))
     }
 }
 
 impl Load<bf16> for __m256 {
     #[inline(always)]
     unsafe fn load(from: *const bf16) -> Self {
-        unsafe {
-            let wide = _mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast()));
-            _mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide))
-        }
+        let wide = intrinsic!(_mm256_cvtepu16_epi32(_mm_loadu_si128(from.cast())));
+        intrinsic!(_mm256_castsi256_ps(_mm256_slli_epi32::<16>(wide)))
     }
 }
 
@@ -76,32 +72,32 @@ impl Vector for __m256d {
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> Self {
-        unsafe { _mm256_set1_pd(value) }
+        intrinsic!(_mm256_set1_pd(value))
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
-        unsafe { _mm256_add_pd(self, other) }
+        intrinsic!(_mm256_add_pd(self, other))
     }
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
-        unsafe { _mm256_mul_pd(self, other) }
+        intrinsic!(_mm256_mul_pd(self, other))
     }
     #[inline(always)]
     unsafe fn down(self, step: usize) -> Self {
         match step {
-            2 => unsafe { _mm256_permute2f128_pd::<1>(self, self) },
-            _ => unsafe { _mm256_permute_pd::<0b1111>(self) },
+            2 => intrinsic!(_mm256_permute2f128_pd::<1>(self, self)),
+            _ => intrinsic!(_mm256_permute_pd::<0b1111>(self)),
         }
     }
     #[inline(always)]
     unsafe fn first(self) -> f64 {
-        unsafe { _mm256_cvtsd_f64(self) }
+        intrinsic!(_mm256_cvtsd_f64(self))
     }
 }
 
 impl Load<f64> for __m256d {
     #[inline(always)]
     unsafe fn load(from: *const f64) -> Self {
-        unsafe { _mm256_loadu_pd(from) }
+        intrinsic!(_mm256_loadu_pd(from))
     }
 }

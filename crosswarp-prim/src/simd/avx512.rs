@@ -1,13 +1,11 @@
 //! Vectors of 512 bits: AVX-512 (F, BW, DQ, VL).
 #![allow(unsafe_code)] // Reason: intrinsics.
-#![allow(clippy::undocumented_unsafe_blocks)] // Every block: the instruction set is there, and loads
-// are of WIDTH elements, by the contracts of `Vector` and `Load`.
 
 use core::arch::x86_64::*;
 
 use half::{bf16, f16};
 
-use super::{Isa, Load, Vector};
+use super::{Isa, Load, Vector, intrinsic};
 
 pub(crate) struct Avx512;
 
@@ -22,88 +20,87 @@ impl Vector for __m512 {
 
     #[inline(always)]
     unsafe fn splat(value: f32) -> Self {
-        unsafe { _mm512_set1_ps(value) }
+        intrinsic!(_mm512_set1_ps(value))
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
-        unsafe { _mm512_add_ps(self, other) }
+        intrinsic!(_mm512_add_ps(self, other))
     }
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
-        unsafe { _mm512_mul_ps(self, other) }
+        intrinsic!(_mm512_mul_ps(self, other))
     }
     #[inline(always)]
     unsafe fn down(self, step: usize) -> Self {
         match step {
-            8 => unsafe { _mm512_shuffle_f32x4::<0b11_10_11_10>(self, self) },
-            4 => unsafe { _mm512_shuffle_f32x4::<0b11_11_01_01>(self, self) },
-            2 => unsafe { _mm512_permute_ps::<0b11_10_11_10>(self) },
-            _ => unsafe { _mm512_permute_ps::<0b11_11_01_01>(self) },
+            8 => intrinsic!(_mm512_shuffle_f32x4::<0b11_10_11_10>(self, self)),
+            4 => intrinsic!(_mm512_shuffle_f32x4::<0b11_11_01_01>(self, self)),
+            2 => intrinsic!(_mm512_permute_ps::<0b11_10_11_10>(self)),
+            _ => intrinsic!(_mm512_permute_ps::<0b11_11_01_01>(self)),
         }
     }
     #[inline(always)]
     unsafe fn first(self) -> f32 {
-        unsafe { _mm512_cvtss_f32(self) }
+        intrinsic!(_mm512_cvtss_f32(self))
     }
 }
 
 impl Load<f32> for __m512 {
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        unsafe { _mm512_loadu_ps(from) }
+        intrinsic!(_mm512_loadu_ps(from))
     }
 }
 
 impl Load<f16> for __m512 {
     #[inline(always)]
     unsafe fn load(from: *const f16) -> Self {
-        unsafe { _mm512_cvtph_ps(_mm256_loadu_si256(from.cast())) }
+        intrinsic!(_mm512_cvtph_ps(_mm256_loadu_si256(from.cast())))
     }
 }
 
 impl Load<bf16> for __m512 {
     #[inline(always)]
     unsafe fn load(from: *const bf16) -> Self {
-        unsafe {
-            let wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast()));
-            _mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide))
-        }
+        let wide = intrinsic!(_mm512_cvtepu16_epi32(_mm256_loadu_si256(from.cast())));
+        intrinsic!(_mm512_castsi512_ps(_mm512_slli_epi32::<16>(wide)))
     }
 }
 
 impl Vector for __m512d {
     type Lane = f64;
     const WIDTH: usize = 8;
+    const PASS: usize = 16;
 
     #[inline(always)]
     unsafe fn splat(value: f64) -> Self {
-        unsafe { _mm512_set1_pd(value) }
+        intrinsic!(_mm512_set1_pd(value))
     }
     #[inline(always)]
     unsafe fn add(self, other: Self) -> Self {
-        unsafe { _mm512_add_pd(self, other) }
+        intrinsic!(_mm512_add_pd(self, other))
     }
     #[inline(always)]
     unsafe fn mul(self, other: Self) -> Self {
-        unsafe { _mm512_mul_pd(self, other) }
+        intrinsic!(_mm512_mul_pd(self, other))
     }
     #[inline(always)]
     unsafe fn down(self, step: usize) -> Self {
         match step {
-            4 => unsafe { _mm512_shuffle_f64x2::<0b11_10_11_10>(self, self) },
-            2 => unsafe { _mm512_shuffle_f64x2::<0b11_11_01_01>(self, self) },
-            _ => unsafe { _mm512_permute_pd::<0b1111_1111>(self) },
+            4 => intrinsic!(_mm512_shuffle_f64x2::<0b11_10_11_10>(self, self)),
+            2 => intrinsic!(_mm512_shuffle_f64x2::<0b11_11_01_01>(self, self)),
+            _ => intrinsic!(_mm512_permute_pd::<0b1111_1111>(self)),
         }
     }
     #[inline(always)]
     unsafe fn first(self) -> f64 {
-        unsafe { _mm512_cvtsd_f64(self) }
+        intrinsic!(_mm512_cvtsd_f64(self))
     }
 }
 
 impl Load<f64> for __m512d {
     #[inline(always)]
     unsafe fn load(from: *const f64) -> Self {
-        unsafe { _mm512_loadu_pd(from) }
+        intrinsic!(_mm512_loadu_pd(from))
     }
 }

@@ -379,9 +379,10 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
                     }
                 }
             };
+            // Not at a ghost row: the leaf has ended at the last inner row then.
             let leaf_ends = |y: isize| {
-                own.contains(&y)
-                    && (y % LEAF_ROWS as isize == LEAF_ROWS as isize - 1 || y == ny - 2)
+                let last_of_leaf = y % LEAF_ROWS as isize == LEAF_ROWS as isize - 1;
+                own.contains(&y) && y <= ny - 2 && (last_of_leaf || y == ny - 2)
             };
 
             // Rows 0, 1 and ny − 1 are special: fixed or ghost rows, and the first of a leaf.

@@ -102,3 +102,50 @@ impl<F: Real> Slab<F> for Slab1d<F> {
         std::mem::swap(&mut self.before, &mut self.after);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::Norm;
+
+    fn check<F: Real>(depth: usize) {
+        let problem = Problem1d {
+            points: 9001,
+            left: F::from_f64(0.7),
+            right: F::from_f64(-3.1),
+            norm: Norm::Rms,
+        };
+        let run = |isa: Isa| {
+            let mut slab = Slab1d::new(&problem, 0, 1, isa).unwrap();
+            let noise: Vec<F> = (1..9000)
+                .map(|i| F::from_f64((i * 7919 % 1013) as f64 / 1013.0))
+                .collect();
+            slab.unpack(1, &noise);
+            let mut sums = vec![Superaccumulator::<F>::new(); depth];
+            slab.pass(&mut sums);
+            slab.accept();
+            (
+                slab.values()
+                    .iter()
+                    .map(|value| value.to_bits64())
+                    .collect::<Vec<_>>(),
+                sums,
+            )
+        };
+        let plain = run(Isa::Plain);
+        for isa in Isa::available() {
+            assert!(
+                run(isa) == plain,
+                "{isa:?} differs from plain code, depth {depth}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_vector_units_give_the_same_bits() {
+        for depth in [1, 2, 16, 17, 32] {
+            check::<f32>(depth);
+            check::<f64>(depth);
+        }
+    }
+}

@@ -238,3 +238,59 @@ impl<F: Real> Slab<F> for Slab2d<F> {
         self.wrap_columns(self.own.start as isize..self.own.end as isize);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::problem::RowSource;
+    use std::sync::Arc;
+
+    /// Fields and sums of a pass on every vector unit of this machine.
+    fn check<F: Real>(nx: usize, ny: usize, depth: usize) {
+        let noise = |x: usize, y: usize| ((x * 7919 + y * 104_729) % 1013) as f64 / 1013.0 - 0.4;
+        let field: RowSource<F> = Arc::new(move |y, row: &mut [F]| {
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(x, value)| *value = F::from_f64(noise(x, y)));
+        });
+        let mask: RowSource<u8> = Arc::new(|y, row| {
+            row.iter_mut()
+                .enumerate()
+                .for_each(|(x, byte)| *byte = (x * y % 5 / 4 * 0x80) as u8)
+        });
+        for features in 0..4 {
+            let problem = Problem2d {
+                initial: Some(field.clone()),
+                fixed: (features & 1 != 0).then(|| mask.clone()),
+                source: (features & 2 != 0).then(|| field.clone()),
+                ..Problem2d::laplace(nx, ny)
+            };
+            let run = |isa: Isa| {
+                let mut slab = Slab2d::new(&problem, 0, 1, isa).unwrap();
+                assert!(slab.load(&problem).bad.is_none());
+                let mut sums = vec![Superaccumulator::<F>::new(); depth];
+                slab.pass(&mut sums);
+                slab.accept();
+                let bits: Vec<u64> = (0..ny)
+                    .flat_map(|y| slab.row(y).iter().map(|v| v.to_bits64()))
+                    .collect();
+                (bits, sums)
+            };
+            let plain = run(Isa::Plain);
+            for isa in Isa::available() {
+                assert!(
+                    run(isa) == plain,
+                    "{isa:?} differs from plain code, features {features}, depth {depth}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn all_vector_units_give_the_same_bits() {
+        for depth in [1, 2, 15, 16, 17, 32] {
+            check::<f32>(1037, 53, depth);
+            check::<f64>(523, 37, depth);
+        }
+    }
+}

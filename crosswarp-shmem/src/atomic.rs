@@ -84,8 +84,9 @@ impl Pe {
         value: T,
         pe: usize,
     ) {
-        T::store(self.place(dest.into(), pe), value, Ordering::Release);
-        self.notify(pe);
+        let dest = dest.into();
+        T::store(self.place(dest, pe), value, Ordering::Release);
+        self.notify(dest, pe);
     }
 
     /// Writes and returns what was there.
@@ -96,8 +97,9 @@ impl Pe {
         value: T,
         pe: usize,
     ) -> T {
-        let old = T::swap(self.place(dest.into(), pe), value, Ordering::AcqRel);
-        self.notify(pe);
+        let dest = dest.into();
+        let old = T::swap(self.place(dest, pe), value, Ordering::AcqRel);
+        self.notify(dest, pe);
         old
     }
 
@@ -110,13 +112,9 @@ impl Pe {
         value: T,
         pe: usize,
     ) -> T {
-        let old = T::compare_swap(
-            self.place(dest.into(), pe),
-            expected,
-            value,
-            Ordering::AcqRel,
-        );
-        self.notify(pe);
+        let dest = dest.into();
+        let old = T::compare_swap(self.place(dest, pe), expected, value, Ordering::AcqRel);
+        self.notify(dest, pe);
         old
     }
 
@@ -163,8 +161,9 @@ macro_rules! read_modify_write {
                 value: T,
                 pe: usize,
             ) -> T {
-                let old = T::$op(self.place(dest.into(), pe), value, Ordering::AcqRel);
-                self.notify(pe);
+                let dest = dest.into();
+        let old = T::$op(self.place(dest, pe), value, Ordering::AcqRel);
+                self.notify(dest, pe);
                 old
             }
 

@@ -379,7 +379,7 @@ impl<T: Pod> Sources<'_, '_, T> {
                 // SAFETY: `address` checked both ranges; `copy` allows them to be the same memory
                 // (the root of an in-place broadcast).
                 unsafe { std::ptr::copy(from, to, dest.len()) };
-                team.pe.notify(team.my_pe());
+                team.pe.notify(dest, team.my_pe());
             }
         }
     }

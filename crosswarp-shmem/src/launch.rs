@@ -461,10 +461,11 @@ impl Job {
     fn signal_joined(&self, pe: usize, started: u32, signal: Signal) {
         let control = self.control.pe(pe);
         let pid = control.pid();
-        if control.life() == Life::Joined && pid != started {
-            if let Some(pid) = Pid::from_raw(pid as i32) {
-                let _ = kill_process(pid, signal);
-            }
+        if control.life() == Life::Joined
+            && pid != started
+            && let Some(pid) = Pid::from_raw(pid as i32)
+        {
+            let _ = kill_process(pid, signal);
         }
     }
 

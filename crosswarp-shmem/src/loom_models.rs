@@ -4,7 +4,7 @@
 //! Sleepers go straight to sleep (spinning and yielding only add looks), time does not pass, so a
 //! lost wake-up shows as a deadlock.
 
-use crate::parker::Parker;
+use crate::parker::{Parker, Watched};
 use crate::rendezvous::{Arrival, Tag, rendezvous};
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering};
@@ -12,9 +12,9 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 /// Waits as `Waiter::sleep_until` does, without the looks at lives and clocks.
-fn sleep_until(parker: &Parker, mut ready: impl FnMut() -> bool) {
+fn sleep_until(parker: &Parker, watched: Watched, mut ready: impl FnMut() -> bool) {
     while !ready() {
-        parker.sleep(true, Duration::MAX, &mut ready);
+        parker.sleep(watched, true, Duration::MAX, &mut ready);
     }
 }
 
@@ -27,10 +27,44 @@ fn loom_wait_is_always_woken() {
             loom::thread::spawn(move || {
                 // `p`: a relaxed store, then the look for sleepers.
                 shared.1.store(1, Ordering::Relaxed);
-                shared.0.notify(true);
+                shared.0.notify_store(64, 72, true);
             })
         };
-        sleep_until(&shared.0, || shared.1.load(Ordering::Acquire) == 1);
+        sleep_until(&shared.0, Watched::Word(64), || {
+            shared.1.load(Ordering::Acquire) == 1
+        });
+        writer.join().unwrap();
+    });
+}
+
+/// Two threads of one PE sleep on different words: neither hides the other's watch.
+#[test]
+fn loom_two_sleepers_are_both_woken() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let shared = Arc::new((Parker::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        let other = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                sleep_until(&shared.0, Watched::Word(8), || {
+                    shared.2.load(Ordering::Acquire) == 1
+                });
+            })
+        };
+        let writer = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || {
+                shared.1.store(1, Ordering::Relaxed);
+                shared.0.notify_store(0, 8, true);
+                shared.2.store(1, Ordering::Relaxed);
+                shared.0.notify_store(8, 16, true);
+            })
+        };
+        sleep_until(&shared.0, Watched::Word(0), || {
+            shared.1.load(Ordering::Acquire) == 1
+        });
+        other.join().unwrap();
         writer.join().unwrap();
     });
 }
@@ -48,11 +82,13 @@ fn loom_signal_is_not_seen_before_its_data() {
                 loom::thread::spawn(move || {
                     pe.1.fetch_add(21, Ordering::Relaxed);
                     pe.2.fetch_add(1, Ordering::AcqRel);
-                    pe.0.notify(true);
+                    pe.0.notify_store(64, 72, true);
                 })
             })
             .collect();
-        sleep_until(&pe.0, || pe.2.load(Ordering::Acquire) == 2);
+        sleep_until(&pe.0, Watched::Word(64), || {
+            pe.2.load(Ordering::Acquire) == 2
+        });
         assert_eq!(pe.1.load(Ordering::Relaxed), 42);
         for sender in senders {
             sender.join().unwrap();
@@ -75,7 +111,9 @@ fn meet(world: &(Vec<Arrival>, Vec<AtomicU64>), me: usize, tags: &[u64]) -> Vec<
             true,
             tag,
             |pe, epoch| -> Result<(), Infallible> {
-                sleep_until(&lines[me].parker, || lines[pe].arrived() >= epoch);
+                sleep_until(&lines[me].parker, Watched::Arrivals, || {
+                    lines[pe].arrived() >= epoch
+                });
                 Ok(())
             },
         );

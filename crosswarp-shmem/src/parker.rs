@@ -1,7 +1,7 @@
 //! Sleeping until another PE has written to this PE's memory.
 //!
-//! Access rules: `waiters` is incremented and decremented by threads of the owning PE only and read
-//! by everyone; `wake` is incremented by anyone who wakes the owner.
+//! Access rules: `sleepers` is changed by threads of the owning PE only and read by everyone; `wake`
+//! is incremented by anyone who wakes the owner.
 //!
 //! The problem to solve is the lost wake-up. A writer stores its value and then looks whether anyone
 //! sleeps; a sleeper announces itself and then looks at the value once more. If both looks could
@@ -9,16 +9,40 @@
 //! store-load fence on both sides; an [asymmetric one](crate::sync::light_fence) keeps it off the
 //! writer's path, which is every put.
 
-use crate::sync::{AtomicU32, Ordering, heavy_fence, light_fence};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, heavy_fence, light_fence};
 use std::time::Duration;
 
 /// How long to sleep where the kernel has no `membarrier`: a lost wake-up then costs at most this.
 const UNFENCED_SLEEP: Duration = Duration::from_millis(1);
 
-/// Per PE: who sleeps, and the futex word they sleep on.
+/// What a sleeper's awakening depends on, so that stores elsewhere need not wake it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// Arrivals of other PEs.
+    Arrivals,
+    /// The heap word at this byte offset.
+    Word(usize),
+}
+
+/// The watch, beside the number of sleepers, in one word.
+const SLEEPERS: u64 = 0xffff;
+/// Sleepers of one PE that watch different things: every store wakes them.
+const SEVERAL: u64 = 1 << 16;
+
+impl Watched {
+    fn bits(self) -> u64 {
+        match self {
+            Self::Arrivals => 0,
+            Self::Word(offset) => (offset as u64 + 2) << 16,
+        }
+    }
+}
+
+/// Per PE: who sleeps on what, and the futex word they sleep on.
 #[repr(C)]
 pub(crate) struct Parker {
-    waiters: AtomicU32,
+    /// Number of sleepers in the low 16 bits, above them what they watch.
+    sleepers: AtomicU64,
     wake: AtomicU32,
     #[cfg(loom)]
     model: (loom::sync::Mutex<()>, loom::sync::Condvar),
@@ -28,24 +52,37 @@ impl Parker {
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Self {
-            waiters: AtomicU32::new(0),
+            sleepers: AtomicU64::new(0),
             wake: AtomicU32::new(0),
             model: (loom::sync::Mutex::new(()), loom::sync::Condvar::new()),
         }
     }
 
-    /// Sleeps for at most `limit` unless `ready` already holds or a notification comes.
+    /// Sleeps for at most `limit` unless `ready` already holds or a store to what is watched comes.
     /// May return early; the caller looks again.
     ///
     /// `shared`: the word lies in memory shared between processes.
-    pub(crate) fn sleep(&self, shared: bool, limit: Duration, mut ready: impl FnMut() -> bool) {
-        // The announcement is a plain increment: the heavy fence below orders it before the look.
-        self.waiters.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn sleep(
+        &self,
+        watched: Watched,
+        shared: bool,
+        limit: Duration,
+        mut ready: impl FnMut() -> bool,
+    ) {
+        // Announce. Relaxed: the heavy fence below orders it before the look.
+        let announce = |word: u64| match word & SLEEPERS {
+            0 => Some(watched.bits() + 1),
+            n if word - n == watched.bits() => Some(word + 1),
+            n => Some(SEVERAL + n + 1),
+        };
+        let _ = self
+            .sleepers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, announce);
         // Read before the look, so that a notification after the look changes the word under us
         // and the futex refuses to sleep.
         let seen = self.wake.load(Ordering::Acquire);
         // Race prevented: a writer whose store we miss below has, after this fence, either not yet
-        // read `waiters` (it will see us) or has drained its store (we will see it).
+        // read `sleepers` (it will see us) or has drained its store (we will see it).
         let fenced = heavy_fence(shared);
         if !ready() {
             let limit = if fenced {
@@ -55,15 +92,43 @@ impl Parker {
             };
             self.futex_wait(seen, shared, limit);
         }
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        // The last to leave takes the watch along; those who stay keep it as it is.
+        let leave = |word: u64| Some(if word & SLEEPERS == 1 { 0 } else { word - 1 });
+        let _ = self
+            .sleepers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, leave);
     }
 
-    /// Wakes the owner if it sleeps. Called after a store the owner may be waiting for.
+    /// Wakes those who wait for arrivals. Called after an arrival.
     #[inline(always)]
-    pub(crate) fn notify(&self, shared: bool) {
+    pub(crate) fn notify_arrival(&self, shared: bool) {
         // Pairs with the heavy fence in `sleep`: the caller's store comes before this load.
         light_fence();
-        if self.waiters.load(Ordering::Relaxed) != 0 {
+        let word = self.sleepers.load(Ordering::Relaxed);
+        // Arrivals are watched as 0, so this is "someone sleeps, on arrivals or on several things".
+        if word != 0 && word <= SEVERAL + SLEEPERS {
+            self.wake_all(shared);
+        }
+    }
+
+    /// Wakes those who wait for a word in `start..end` (heap offsets). Called after storing there.
+    #[inline(always)]
+    pub(crate) fn notify_store(&self, start: usize, end: usize, shared: bool) {
+        light_fence();
+        let word = self.sleepers.load(Ordering::Relaxed);
+        if word != 0 {
+            self.notify_sleepers(word, start, end, shared);
+        }
+    }
+
+    #[cold]
+    fn notify_sleepers(&self, word: u64, start: usize, end: usize, shared: bool) {
+        let watched = word & !SLEEPERS;
+        let several = watched == SEVERAL;
+        // A watched word has 4 or 8 bytes; whoever stores into any of them stores into 8 from there.
+        let touched = (start as u64).saturating_sub(7)..end as u64;
+        let hit = watched > SEVERAL && touched.contains(&((watched >> 16) - 2));
+        if several || hit {
             self.wake_all(shared);
         }
     }

@@ -4,7 +4,9 @@ use crate::alloc::Book;
 use crate::collective::Team;
 use crate::control::{Control, Life};
 use crate::region::Region;
+use crate::symmetric::SymRef;
 use crate::wait::{Patience, Waiter};
+use bytemuck::Pod;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -129,10 +131,15 @@ impl Pe {
         (self.bases[pe], self.world.heap_bytes)
     }
 
-    /// Wakes `pe` if it sleeps; called after every store to its memory.
+    /// Wakes `pe` if it sleeps until something in `object` changes; called after every store there.
     #[inline(always)]
-    pub(crate) fn notify(&self, pe: usize) {
-        self.control().pe(pe).arrival.parker.notify(self.shared());
+    pub(crate) fn notify<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) {
+        let (start, end) = (
+            object.offset(),
+            object.offset() + object.len() * size_of::<T>(),
+        );
+        let parker = &self.control().pe(pe).arrival.parker;
+        parker.notify_store(start, end, self.shared());
     }
 
     pub(crate) fn waiter(&self) -> Waiter<'_> {

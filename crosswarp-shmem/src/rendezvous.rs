@@ -96,7 +96,7 @@ pub(crate) fn rendezvous<'a, E>(
     // the other's arrival visible before it sleeps).
     let mut differing = None;
     for j in 0..n {
-        line(j).parker.notify(shared);
+        line(j).parker.notify_arrival(shared);
         let theirs = line(j).tag(epoch);
         if theirs != tag && differing.is_none() {
             differing = Some((j, theirs));

@@ -32,7 +32,7 @@ impl Pe {
         // SAFETY: `address` checked that `to` starts `dest.len()` elements inside the mapped heap of
         // `pe`; the source is a valid slice of as many. A safe `&[T]` can not overlap the heap.
         unsafe { ptr::copy_nonoverlapping(source.as_ptr(), to, source.len()) };
-        self.notify(pe);
+        self.notify(dest, pe);
     }
 
     /// Copies `source` on `pe` into `dest`. The data have arrived when the call returns.
@@ -52,7 +52,7 @@ impl Pe {
         same_length(dest.len(), 1);
         // SAFETY: `address` returns the place of one T inside the mapped heap of `pe`.
         unsafe { store(self.address(dest, pe), value) };
-        self.notify(pe);
+        self.notify(dest, pe);
     }
 
     /// Loads the single element `source` on `pe`; never torn for 1, 2, 4 and 8 bytes.
@@ -101,7 +101,7 @@ impl Pe {
             // all lie inside the mapped heap of `pe`.
             unsafe { store(to.add(i * dest_stride), source[i * source_stride]) };
         }
-        self.notify(pe);
+        self.notify(dest, pe);
     }
 
     /// Strided get: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`; strides

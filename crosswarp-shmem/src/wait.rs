@@ -1,6 +1,7 @@
 //! Waiting: spin briefly, then yield, then sleep; say what is waited for; give up when told to.
 
 use crate::control::{Control, Life};
+use crate::parker::Watched;
 use std::fmt;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -83,6 +84,13 @@ impl Wait {
                 cmp,
                 expected,
             } => [2, offset as u64, cmp as u64, expected],
+        }
+    }
+
+    fn watched(self) -> Watched {
+        match self {
+            Self::Collective { .. } => Watched::Arrivals,
+            Self::Value { offset, .. } => Watched::Word(offset),
         }
     }
 
@@ -224,8 +232,8 @@ pub(crate) struct Waiter<'a> {
 impl Waiter<'_> {
     /// Waits until `look` returns something. `wait` names it.
     ///
-    /// `look` must read what it waits for with Acquire; whoever makes it true must afterwards
-    /// notify this PE's parker.
+    /// `look` must read what `wait` names, with Acquire; whoever makes it true must afterwards notify
+    /// this PE's parker.
     #[inline]
     pub(crate) fn until<R>(
         &self,
@@ -271,7 +279,7 @@ impl Waiter<'_> {
                 .pe(self.me)
                 .arrival
                 .parker
-                .sleep(self.shared, nap, || {
+                .sleep(wait.watched(), self.shared, nap, || {
                     found = look();
                     // An end of the world wakes sleepers once; one who comes later must not sleep.
                     found.is_some() || self.control.ended_by().is_some()

@@ -1,0 +1,211 @@
+//! Latency and bandwidth of the one-sided verbs, signals and collectives, for threads and processes:
+//! `cargo bench -p crosswarp-shmem`. PE 0 measures; the others serve what it asks for.
+
+use criterion::{BenchmarkId, Criterion, Throughput};
+use crosswarp_shmem::op::Sum;
+use crosswarp_shmem::{Cmp, Launch, Pe, SignalOp, Sym, ThreadWorld};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const HEAP_BYTES: usize = 64 << 20;
+
+/// What the serving PEs take part in, `count` times.
+#[derive(Clone, Copy)]
+#[repr(u64)]
+enum Request {
+    Done = 1,
+    Barrier,
+    PingPong,
+    SumOne,
+    SumMany,
+    AlltoallSmall,
+    AlltoallLarge,
+}
+
+const REQUESTS: [Request; 7] = [
+    Request::Done,
+    Request::Barrier,
+    Request::PingPong,
+    Request::SumOne,
+    Request::SumMany,
+    Request::AlltoallSmall,
+    Request::AlltoallLarge,
+];
+
+struct Bench<'a> {
+    pe: &'a Pe,
+    /// Request, count, sequence number.
+    request: Sym<u64>,
+    signal: Sym<u64>,
+    source: Sym<f64>,
+    dest: Sym<f64>,
+    bytes: Sym<u8>,
+}
+
+impl<'a> Bench<'a> {
+    fn new(pe: &'a Pe) -> Self {
+        Self {
+            pe,
+            request: pe.alloc_zeroed(3).unwrap(),
+            signal: pe.alloc_zeroed(1).unwrap(),
+            source: pe.alloc_zeroed(65_536).unwrap(),
+            dest: pe.alloc_zeroed(65_536).unwrap(),
+            bytes: pe.alloc_zeroed(4 << 20).unwrap(),
+        }
+    }
+
+    fn run(&self, request: Request, count: u64) {
+        let (pe, n) = (self.pe, self.pe.n_pes());
+        for i in 1..=count {
+            match request {
+                Request::Done => {}
+                Request::Barrier => pe.barrier().unwrap(),
+                Request::PingPong if pe.my_pe() == 0 => {
+                    pe.signal(&self.signal, i, SignalOp::Set, 1);
+                    pe.signal_wait_until(&self.signal, Cmp::Eq, i).unwrap();
+                }
+                Request::PingPong if pe.my_pe() == 1 => {
+                    pe.signal_wait_until(&self.signal, Cmp::Eq, i).unwrap();
+                    pe.signal(&self.signal, i, SignalOp::Set, 0);
+                }
+                Request::PingPong => {}
+                Request::SumOne => self.sum(1),
+                Request::SumMany => self.sum(65_536),
+                Request::AlltoallSmall => self.alltoall(n),
+                Request::AlltoallLarge => self.alltoall(8192 * n),
+            }
+        }
+    }
+
+    fn sum(&self, len: usize) {
+        let (dest, source) = (self.dest.range(..len), self.source.range(..len));
+        self.pe.world().reduce(Sum, dest, source).unwrap();
+    }
+
+    fn alltoall(&self, len: usize) {
+        let (dest, source) = (self.dest.range(..len), self.source.range(..len));
+        self.pe.world().alltoall(dest, source).unwrap();
+    }
+
+    /// Asks the others in and takes part; the time of `count` turns.
+    fn measure(&self, sequence: &mut u64, request: Request, count: u64) -> Duration {
+        *sequence += 1;
+        self.pe.write(&self.signal, &[0]);
+        for other in 1..self.pe.n_pes() {
+            self.pe.p(self.signal.at(0), 0, other);
+            self.pe
+                .put(self.request.range(..2), &[request as u64, count], other);
+            self.pe
+                .signal(self.request.at(2), *sequence, SignalOp::Set, other);
+        }
+        if matches!(request, Request::Done) {
+            return Duration::ZERO;
+        }
+        self.pe.barrier().unwrap();
+        let start = Instant::now();
+        self.run(request, count);
+        let time = start.elapsed();
+        self.pe.barrier().unwrap();
+        time
+    }
+
+    fn serve(&self) {
+        for sequence in 1.. {
+            let arrived = self.request.at(2);
+            self.pe
+                .signal_wait_until(arrived, Cmp::Eq, sequence)
+                .unwrap();
+            let mut words = [0; 2];
+            self.pe.read(&mut words, self.request.range(..2));
+            match REQUESTS[words[0] as usize - 1] {
+                Request::Done => return,
+                request => {
+                    self.pe.barrier().unwrap();
+                    self.run(request, words[1]);
+                    self.pe.barrier().unwrap();
+                }
+            }
+        }
+    }
+}
+
+/// What every PE of a world does; `name` heads the results.
+fn bench(pe: &Pe, name: &str) {
+    let bench = Bench::new(pe);
+    if pe.my_pe() != 0 {
+        return bench.serve();
+    }
+    let mut criterion = Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(600))
+        .sample_size(20)
+        .configure_from_args();
+    let mut group = criterion.benchmark_group(name);
+    let mut sequence = 0;
+    let mut together = vec![("barrier", Request::Barrier)];
+    if pe.n_pes() == 2 {
+        let word = bench.request.at(0);
+        let float = bench.source.at(0);
+        group.bench_function("p 8 B", |b| b.iter(|| pe.p(float, black_box(1.0), 1)));
+        group.bench_function("put 8 B + quiet", |b| {
+            b.iter(|| {
+                pe.put(float, black_box(&[1.0]), 1);
+                pe.quiet();
+            });
+        });
+        group.bench_function("get 8 B", |b| b.iter(|| pe.g(black_box(float), 1)));
+        group.bench_function("fetch_add", |b| b.iter(|| pe.atomic_fetch_add(word, 0, 1)));
+        for bytes in [8usize, 512, 32 << 10, 4 << 20] {
+            let mut local = vec![1u8; bytes];
+            group.throughput(Throughput::Bytes(bytes as u64));
+            group.bench_function(BenchmarkId::new("put", bytes), |b| {
+                b.iter(|| pe.put(bench.bytes.range(..bytes), black_box(&local), 1));
+            });
+            group.bench_function(BenchmarkId::new("get", bytes), |b| {
+                b.iter(|| pe.get(black_box(&mut local), bench.bytes.range(..bytes), 1));
+            });
+            let other = local.clone();
+            group.bench_function(BenchmarkId::new("memcpy", bytes), |b| {
+                b.iter(|| black_box(&mut local).copy_from_slice(black_box(&other)));
+            });
+        }
+        together.extend([
+            ("signal ping-pong (round trip)", Request::PingPong),
+            ("sum of 1 double", Request::SumOne),
+            ("sum of 65536 doubles", Request::SumMany),
+            ("alltoall 8 B", Request::AlltoallSmall),
+            ("alltoall 64 KiB", Request::AlltoallLarge),
+        ]);
+    }
+    group.finish();
+    // A group of its own: these have no throughput.
+    let mut group = criterion.benchmark_group(format!("{name}, together"));
+    for (name, request) in together {
+        group.bench_function(name, |b| {
+            b.iter_custom(|count| bench.measure(&mut sequence, request, count));
+        });
+    }
+    group.finish();
+    bench.measure(&mut sequence, Request::Done, 0);
+    criterion.final_summary();
+}
+
+fn main() {
+    if crosswarp_shmem::under_launcher() {
+        let pe = crosswarp_shmem::init().unwrap();
+        return bench(&pe, &format!("processes x{}", pe.n_pes()));
+    }
+    // Four PEs on a machine with fewer cores: waiting must give the core away.
+    for n in [2, 4] {
+        let world = ThreadWorld::new(n).heap_bytes(HEAP_BYTES);
+        world
+            .spmd(|pe| bench(pe, &format!("threads x{n}")))
+            .unwrap();
+        let outcome = Launch::new(n, std::env::current_exe().unwrap())
+            .args(std::env::args_os().skip(1))
+            .heap_bytes(HEAP_BYTES)
+            .run()
+            .unwrap();
+        assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
+    }
+}

@@ -85,6 +85,7 @@ mod floats {
         InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results,
         partial_leaf_result,
     };
+    use crate::reducer::Cost;
     use crate::{Float, Op, ReduceError, Scalar, Superaccumulator};
 
     /// Leaf results taken at once, so that adding them does not stall the loop over the elements:
@@ -110,18 +111,20 @@ mod floats {
             .map(|input| &input[leaves.whole.clone()])
             .collect();
         let far = is_far::<T>(whole[0].len());
-        let sums = exchange.reducer.split::<T, _>(whole[0].len(), |part| {
-            let mut sum = Superaccumulator::new();
-            let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
-            for start in part.clone().step_by(BATCH * LEAF) {
-                let end = (start + BATCH * LEAF).min(part.end);
-                let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
-                let results = &mut results[..(end - start) / LEAF];
-                leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
-                sum.extend(results.iter().copied());
-            }
-            sum
-        });
+        let sums = exchange
+            .reducer
+            .split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
+                let mut sum = Superaccumulator::new();
+                let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+                for start in part.clone().step_by(BATCH * LEAF) {
+                    let end = (start + BATCH * LEAF).min(part.end);
+                    let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
+                    let results = &mut results[..(end - start) / LEAF];
+                    leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
+                    sum.extend(results.iter().copied());
+                }
+                sum
+            });
         let mut sum = merge(&sums);
         if !leaves.last[0].is_empty() {
             let last: Vec<_> = leaves.last.iter().map(Vec::as_slice).collect();
@@ -192,11 +195,13 @@ mod floats {
         exchange: &Exchange<'_>,
         values: &[T],
     ) -> Result<T::Wide, ReduceError> {
-        let sums = exchange.reducer.split::<T, _>(values.len(), |part| {
-            let mut sum = Superaccumulator::new();
-            sum.extend(values[part].iter().map(|value| value.widen()));
-            sum
-        });
+        let sums = exchange
+            .reducer
+            .split::<T, _>(Cost::Slow, values.len(), |part| {
+                let mut sum = Superaccumulator::new();
+                sum.extend(values[part].iter().map(|value| value.widen()));
+                sum
+            });
         Ok(meet(exchange, merge(&sums))?.round())
     }
 
@@ -211,11 +216,13 @@ mod floats {
         let leaves = exchange.own_leaves(&[values])?;
         let whole = &values[leaves.whole.clone()];
         let far = is_far::<T>(whole.len());
-        let products = exchange.reducer.split::<T, _>(whole.len(), |part| {
-            let mut products = vec![T::Wide::ONE; part.len() / LEAF];
-            leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
-            products
-        });
+        let products = exchange
+            .reducer
+            .split::<T, _>(Cost::Streaming, whole.len(), |part| {
+                let mut products = vec![T::Wide::ONE; part.len() / LEAF];
+                leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
+                products
+            });
         let mut products = products.concat();
         if !leaves.last[0].is_empty() {
             products.push(partial_leaf_result::<T, Product>(simd, &[&leaves.last[0]]));
@@ -241,6 +248,7 @@ mod integers {
     use crate::integer::{
         Integer, IntegerDot, IntegerProduct, IntegerSquares, IntegerSum, IntegerTotal,
     };
+    use crate::reducer::Cost;
     use crate::simd::Work;
     use crate::{Op, ReduceError};
 
@@ -253,7 +261,9 @@ mod integers {
         let simd = exchange.reducer.simd;
         let parts = exchange
             .reducer
-            .split::<T, _>(values.len(), |part| simd.run(work(&values[part])));
+            .split::<T, _>(Cost::Streaming, values.len(), |part| {
+                simd.run(work(&values[part]))
+            });
         let mut sum = IntegerTotal::default();
         parts.iter().for_each(|part| sum.merge(part));
         let mut all = IntegerTotal::default();
@@ -273,7 +283,7 @@ mod integers {
         combine: fn(u64, u64) -> u64,
         identity: u64,
     ) -> Result<u64, ReduceError> {
-        let parts = exchange.reducer.split::<T, _>(len, work);
+        let parts = exchange.reducer.split::<T, _>(Cost::Streaming, len, work);
         let mine = parts.into_iter().fold(identity, combine);
         let all = exchange.gather(&[mine])?;
         Ok(all

@@ -1,13 +1,37 @@
 //! Reductions whose result bits depend only on the values and their index: not on threads, PEs,
 //! the split between them, or the width of the machine's vectors.
 //!
-//! The construction of a sum ([`leaf`], [`Superaccumulator`]):
-//! 1. A *leaf* is 2048 consecutive elements by global index. Its 128 lanes (index mod 128) each add
-//!    their 16 elements in order, starting from −0.0, and are then combined by halving. This is the
-//!    only place where rounding happens while adding, and its order is fixed.
-//! 2. Leaf sums are added *exactly* into an integer [`Superaccumulator`]. Integer addition
-//!    commutes, so the parts of an array may be worked on anywhere and meet in any order.
+//! [`Reducer`] reduces a slice, on one thread or many, or an array of which each PE of a team holds a
+//! contiguous part.
+//!
+//! # How a sum is made reproducible
+//! 1. A *leaf* ([`mod@leaf`]) is 2048 consecutive elements by global index. Its 128 lanes (index
+//!    mod 128) each add their 16 elements in order, starting from −0.0, and are then combined by
+//!    halving. Only here does adding round, in an order that is fixed.
+//! 2. Leaf sums are added *exactly* into an integer [`Superaccumulator`]. Integer addition commutes,
+//!    so the parts of an array may be worked on anywhere and meet in any order.
 //! 3. The exact total is rounded once, to nearest even.
+//!
+//! Nothing is contracted to fused multiply-adds and no subnormal is flushed to zero. A result that is
+//! NaN is the canonical quiet NaN.
+//!
+//! # What is the same, whatever the threads, PEs, cuts and vectors
+//! | operation | types | result | also independent of the elements' order | no elements |
+//! |---|---|---|---|---|
+//! | `sum`, `dot` | floats | `f32` (`f64` for `f64`) | no | −0.0 |
+//! | | integers | `i64`, `u64`, modulo 2^64 | yes | 0 |
+//! | `exact_sum` | floats | `f32` (`f64` for `f64`) | yes | −0.0 |
+//! | | integers | as `sum` | yes | 0 |
+//! | `prod` | floats | `f32` (`f64` for `f64`) | no | 1 |
+//! | | integers | `i64`, `u64`, modulo 2^64 | yes | 1 |
+//! | `mean` | floats | `f32` (`f64` for `f64`) | no | error |
+//! | | integers | `f64`, correctly rounded | yes | error |
+//! | `norm2` | floats | `f32` (`f64` for `f64`) | no | +0.0 |
+//! | | integers | `f64` | yes | +0.0 |
+//! | `min`, `max` | all | the element type | yes | error |
+//! | `argmin`, `argmax` | all | `u64`, the lowest such global index | | error |
+//!
+//! The contract is about one version of this crate, on any machine with IEEE 754 arithmetic.
 
 mod element;
 mod error;

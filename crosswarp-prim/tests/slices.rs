@@ -93,7 +93,7 @@ fn make<T: Narrow>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
                 })
             }
             Kind::Ordinary => T::of_f64(bits as f64 / 2f64.powi(60) - 1.0),
-            Kind::Tiny => T::of_bits(bits & 0xff | if k % 2 == 0 { 0 } else { sign }),
+            Kind::Tiny => T::of_bits(bits & 0xff | if k.is_multiple_of(2) { 0 } else { sign }),
             Kind::Zeros => T::of_bits(if bits % 1000 == 0 { 0 } else { sign }),
         }
     };
@@ -144,33 +144,27 @@ fn all_lengths_around_the_leaf_size() {
 
 #[test]
 fn arrays_that_are_split_between_threads() {
-    let values = make::<f32>(Kind::Ordinary, 3_000_001, 3);
-    let wide = make::<f64>(Kind::Finite, 700_001, 4);
-    for reducer in reducers() {
-        let reducer = reducer.threads(5);
-        assert_eq!(
-            reducer.sum(&values).unwrap().bits(),
-            reference::sum(&values)
-        );
-        assert_eq!(
-            reducer.prod(&values).unwrap().bits(),
-            reference::prod(&values)
-        );
-        assert_eq!(
-            reducer.exact_sum(&wide).unwrap().bits(),
-            reference::exact_sum(&wide)
-        );
-        assert_eq!(
-            reducer.argmax(&wide).unwrap(),
-            reference::extremum(&wide, true).unwrap().1
-        );
-        let longs: Vec<i64> = wide.iter().map(|x| x.to_bits() as i64).collect();
-        let sum: i128 = longs.iter().map(|&x| i128::from(x)).sum();
-        assert_eq!(reducer.sum(&longs).unwrap(), sum as i64);
-        assert_eq!(
-            reducer.mean(&longs).unwrap(),
-            sum as f64 / longs.len() as f64
-        );
+    // Long enough for several threads; ends within a leaf.
+    let values = make::<f32>(Kind::Ordinary, 13_000_001, 3);
+    let (sum, prod) = (reference::sum(&values), reference::prod(&values));
+    let max = reference::extremum(&values, true).unwrap();
+    let longs: Vec<i64> = values[..5_000_001]
+        .iter()
+        .map(|x| i64::from(x.to_bits()) << 31)
+        .collect();
+    let total: i128 = longs.iter().map(|&x| i128::from(x)).sum();
+    let wide = make::<f64>(Kind::Finite, 100_001, 4);
+    let exact = reference::exact_sum(&wide);
+    for simd in Simd::available() {
+        let reducer = Reducer::new().simd(simd).threads(5);
+        assert_eq!(reducer.sum(&values).unwrap().bits(), sum);
+        assert_eq!(reducer.prod(&values).unwrap().bits(), prod);
+        assert_eq!(reducer.argmax(&values), Ok(max.1));
+        assert_eq!(reducer.exact_sum(&wide).unwrap().bits(), exact);
+        assert_eq!(reducer.sum(&longs), Ok(total as i64));
+        let product = longs.iter().fold(1i64, |a, b| a.wrapping_mul(b | 1));
+        let odd: Vec<i64> = longs.iter().map(|x| x | 1).collect();
+        assert_eq!(reducer.prod(&odd), Ok(product));
     }
 }
 

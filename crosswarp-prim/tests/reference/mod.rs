@@ -71,7 +71,7 @@ narrow! {
 }
 
 fn leaf<W: Wide>(terms: &[W], identity: W, combine: fn(W, W) -> W) -> W {
-    let mut lanes = vec![identity; 128];
+    let mut lanes = [identity; 128];
     for (i, &term) in terms.iter().enumerate() {
         lanes[i % 128] = combine(lanes[i % 128], term);
     }

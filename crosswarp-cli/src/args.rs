@@ -109,10 +109,10 @@ pub struct SolveArgs {
     )]
     pub right: Option<f64>,
 
-    /// Columns [default: 512; preset: 16384]
+    /// Columns [default: 256; preset: 16384]
     #[arg(long, value_name = "N", help_heading = "laplace2d")]
     pub nx: Option<usize>,
-    /// Rows [default: 512; preset: 16384]
+    /// Rows [default: 256; preset: 16384]
     #[arg(long, value_name = "N", help_heading = "laplace2d")]
     pub ny: Option<usize>,
     /// A published problem instead of boundaries
@@ -138,10 +138,10 @@ pub struct SolveArgs {
     #[arg(long, value_enum, help_heading = "Method")]
     pub dtype: Option<FieldType>,
     /// Stop when the norm of a sweep's change is at most this [default: laplace1d 1e-4,
-    /// laplace2d 1e-6, preset 1e-8, fill 1e-4]
+    /// laplace2d 1e-7, preset 1e-8, fill 1e-4]
     #[arg(long, value_name = "NORM", help_heading = "Method")]
     pub tolerance: Option<f64>,
-    /// Stop after this many sweeps in any case [default: 100000; preset 1000]
+    /// Stop after this many sweeps in any case [default: 1000000; preset 1000]
     #[arg(long, value_name = "N", help_heading = "Method")]
     pub max_sweeps: Option<u64>,
     /// Norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells)

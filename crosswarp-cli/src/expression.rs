@@ -97,6 +97,7 @@ impl Expression {
     }
 
     /// The text that was compiled.
+    #[cfg(test)]
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -1,8 +1,8 @@
 //! Ctrl-C and SIGTERM: the first asks the solve to stop in good order, the second ends at once.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -14,13 +14,15 @@ pub struct Interrupt {
     signal: Arc<AtomicUsize>,
 }
 
+static INSTALLED: OnceLock<Interrupt> = OnceLock::new();
+
 impl Interrupt {
-    /// Takes over SIGINT and SIGTERM.
+    /// Takes over SIGINT and SIGTERM of this process.
     ///
     /// # Errors
     /// The system's, if it refuses the handlers.
-    pub fn install() -> io::Result<Self> {
-        let this = Self::default();
+    pub fn install() -> io::Result<&'static Self> {
+        let this = INSTALLED.get_or_init(Self::default);
         for signal in [SIGINT, SIGTERM] {
             // In this order: a handler that finds the flag raised ends the process.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&this.raised))?;
@@ -28,6 +30,11 @@ impl Interrupt {
             flag::register(signal, Arc::clone(&this.raised))?;
         }
         Ok(this)
+    }
+
+    /// Whether a signal has come that would have ended a process without handlers.
+    pub fn has_come() -> bool {
+        INSTALLED.get().is_some_and(|this| this.signal().is_some())
     }
 
     /// The flag that a solve watches.

@@ -38,25 +38,21 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 use error::CliError;
+use interrupt::Interrupt;
 
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
-        Ok(cli) => match dispatch(cli.command) {
-            Ok(code) => code,
-            Err(error) => {
-                if !error.is_silent() {
-                    let_the_leader_speak();
-                    console::complain(&error);
-                }
-                error.exit_code()
+        Ok(cli) => dispatch(cli.command).unwrap_or_else(|error| {
+            if !error.is_silent() && is_first_to_speak() {
+                console::complain(&error);
             }
-        },
+            error.exit_code()
+        }),
         Err(message) => {
-            if message.use_stderr() {
-                let_the_leader_speak();
+            if !message.use_stderr() || is_first_to_speak() {
+                // A closed output ends help and usage quietly.
+                let _ = message.print();
             }
-            // A closed output ends help and usage quietly.
-            let _ = message.print();
             message.exit_code()
         }
     };
@@ -79,9 +75,11 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
     }
 }
 
-/// Lets PE 0 of a process world report what all PEs have found: the launcher ends the others then.
-fn let_the_leader_speak() {
+/// Whether an error found here is news. All PEs of a process world find most errors; PE 0 says
+/// them, and the launcher then ends the others, which wait for that.
+fn is_first_to_speak() -> bool {
     if console::is_follower() {
         std::thread::sleep(Duration::from_millis(300));
     }
+    !Interrupt::has_come()
 }

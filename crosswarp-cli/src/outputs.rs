@@ -82,6 +82,8 @@ pub struct FieldHead {
     pub spacing: f64,
     /// Colours of the picture.
     pub colours: Colours,
+    /// For a line: how many points at each end can have changed; the picture shows those.
+    pub reach: usize,
     /// For a filled field: which cells were given.
     pub given: Option<MaskRows>,
 }
@@ -110,6 +112,7 @@ impl FieldOutputs {
         head: FieldHead,
     ) -> Result<Self, OutputError> {
         let FieldHead {
+            reach,
             title,
             dtype,
             columns,
@@ -131,15 +134,10 @@ impl FieldOutputs {
                 Some(_) => Picture::Map(Box::new(MapPicture::new(
                     file, title, colours, plane, given,
                 ))),
-                None => Picture::Curve(CurvePicture::new(file, title, columns)),
+                None => Picture::Curve(CurvePicture::new(file, title, columns, reach)),
             }),
             hash: hash.then(Sha256::new),
         })
-    }
-
-    /// Whether nobody wants the field.
-    pub fn is_empty(&self) -> bool {
-        self.npy.is_none() && self.vti.is_none() && self.picture.is_none() && self.hash.is_none()
     }
 
     /// Takes the next cells.
@@ -200,6 +198,7 @@ mod tests {
             rows: Some(1),
             spacing: 1.0,
             colours: Colours::Viridis,
+            reach: 2,
             given: None,
         };
         let mut outputs = FieldOutputs::start(None, None, None, true, head).unwrap();

@@ -126,8 +126,8 @@ impl Problem {
     /// The norm, tolerance and most sweeps that hold where none were given.
     pub fn defaults(&self) -> (NormKind, f64, u64) {
         match self {
-            Self::Line(_) | Self::Fill { .. } => (NormKind::Rms, 1e-4, 100_000),
-            Self::Plane(_) => (NormKind::Rms, 1e-6, 100_000),
+            Self::Line(_) | Self::Fill { .. } => (NormKind::Rms, 1e-4, 1_000_000),
+            Self::Plane(_) => (NormKind::Rms, 1e-7, 1_000_000),
             // Those of the published program.
             Self::Nvidia { .. } => (NormKind::L2, 1e-8, 1000),
         }
@@ -228,8 +228,8 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
 fn plane(args: &SolveArgs) -> Result<Plane, ProblemError> {
     let zero = || Boundary::Fixed(Values::Constant(0.0));
     let mut plane = Plane {
-        nx: args.nx.unwrap_or(512),
-        ny: args.ny.unwrap_or(512),
+        nx: args.nx.unwrap_or(256),
+        ny: args.ny.unwrap_or(256),
         spacing: None,
         left: zero(),
         right: zero(),

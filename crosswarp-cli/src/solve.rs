@@ -71,7 +71,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
         problem: &problem,
         norm: stopping.norm.unwrap_or(norm),
         options,
-        interrupt: &interrupt,
+        interrupt,
         files: Mutex::new(files),
     };
     match dtype {
@@ -264,6 +264,8 @@ impl Job<'_> {
                 Grid::Line(_) => 1.0,
             },
             colours: self.args.colours.unwrap_or(Colours::Viridis),
+            // What an end does travels one point a sweep; a few more show where it has not come yet.
+            reach: sweeps + sweeps / 8 + 4,
             given,
         }
     }

@@ -9,7 +9,7 @@ mod header;
 mod map;
 mod write;
 
-pub use error::{NpyError, NpyProblem};
+pub use error::NpyError;
 pub use header::{Dtype, Shape};
 pub use map::NpyMap;
 pub use write::NpyWriter;

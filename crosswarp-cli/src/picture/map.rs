@@ -21,6 +21,8 @@ const BAR_WIDTH: usize = 20;
 const TICK: usize = 5;
 /// Cells whose value was not given.
 const UNKNOWN: Rgb = [226, 229, 233];
+/// How much of a pixel's colour a contour line covers, at most.
+const CONTOUR: f64 = 0.55;
 /// How much hill shading darkens or lightens, at most.
 const RELIEF: f64 = 0.5;
 
@@ -125,9 +127,16 @@ impl MapPicture {
             Font::Title,
             &self.title,
         );
+        // A solution is smooth: lines of equal value show its shape. Given cells may be anything.
+        let contours = if self.given.is_none() && !self.colours.shaded() {
+            bar_ticks.clone()
+        } else {
+            Vec::new()
+        };
         let paint = Paint {
             colours: self.colours,
             range,
+            contours,
         };
         for (place, (subtitle, raster)) in panels.iter().enumerate() {
             let x = left + place * (panel.0 + PANEL_GAP);
@@ -203,6 +212,8 @@ fn pixel(cell: f64, cells: usize, length: usize) -> usize {
 struct Paint {
     colours: Colours,
     range: (f64, f64),
+    /// Values whose contour lines are drawn.
+    contours: Vec<f64>,
 }
 
 impl Paint {
@@ -211,6 +222,44 @@ impl Paint {
             for column in 0..raster.width {
                 let colour = self.cell(raster, column, row);
                 canvas.fill((x + column * grow, y + row * grow), (grow, grow), colour);
+            }
+        }
+        if !self.contours.is_empty() {
+            self.contour_lines(canvas, (x, y), raster, grow);
+        }
+    }
+
+    /// Draws each contour where the field, linear between the middles of the cells, crosses it:
+    /// a pixel's cover is its distance from the line, the value's difference over the slope.
+    fn contour_lines(
+        &self,
+        canvas: &mut Canvas,
+        (x, y): (usize, usize),
+        raster: &Raster,
+        grow: usize,
+    ) {
+        let scale = 1.0 / grow as f64;
+        let place = |pixel: usize| (pixel as f64 + 0.5) * scale - 0.5;
+        for py in 0..raster.height * grow {
+            for px in 0..raster.width * grow {
+                let (value, slope) = raster.linear(place(px), place(py));
+                let slope = slope * scale;
+                // Where the field is flat, or only touches the value (a constant side does), there
+                // is no line to draw.
+                if slope <= 1e-5 * (self.range.1 - self.range.0) {
+                    continue;
+                }
+                let (low, high) = raster.bounds(place(px), place(py));
+                let crossed = |level: &&f64| f64::from(low) < **level && **level < f64::from(high);
+                let nearest = self
+                    .contours
+                    .iter()
+                    .filter(crossed)
+                    .map(|level| (value - level).abs());
+                let distance = nearest.fold(f64::INFINITY, f64::min) / slope;
+                if distance < 1.0 {
+                    canvas.blend(x + px, y + py, [255; 3], CONTOUR * (1.0 - distance));
+                }
             }
         }
     }
@@ -289,10 +338,10 @@ mod tests {
     #[test]
     fn small_fields_grow_by_whole_factors() {
         let (_, height, pixels) = decoded(Colours::Viridis, (2, 1), None, |k| k as f64);
-        // 960 / 2 pixels a cell, and the ends of the range at the two cells and on the bar.
+        // 960 / 2 pixels a cell, less the contour lines, and the ends of the range at the two cells and on the bar.
         assert!(height > 480);
-        assert!(holds(&pixels, Colours::Viridis.at(0.0)) >= 480 * 480);
-        assert!(holds(&pixels, Colours::Viridis.at(1.0)) >= 480 * 480);
+        assert!(holds(&pixels, Colours::Viridis.at(0.0)) >= 400 * 400);
+        assert!(holds(&pixels, Colours::Viridis.at(1.0)) >= 400 * 400);
     }
 
     #[test]

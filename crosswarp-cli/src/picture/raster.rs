@@ -39,11 +39,6 @@ impl Raster {
         }
     }
 
-    /// Cells along one side of a box.
-    pub fn shrink(&self) -> usize {
-        self.shrink
-    }
-
     /// Takes the next cell; `None` is a cell that does not count.
     pub fn push(&mut self, value: Option<f64>) {
         if let Some(value) = value {
@@ -59,6 +54,38 @@ impl Raster {
                 self.close_boxes();
             }
         }
+    }
+
+    /// Value and slope at a place between the boxes' middles, which have whole coordinates.
+    pub fn linear(&self, x: f64, y: f64) -> (f64, f64) {
+        let cell = |place: f64, length: usize| {
+            let place = place.clamp(0.0, (length - 1) as f64);
+            let below = (place as usize).min(length.saturating_sub(2));
+            (below, (below + 1).min(length - 1), place - below as f64)
+        };
+        let (left, right, fx) = cell(x, self.width);
+        let (up, down, fy) = cell(y, self.height);
+        let at = |column: usize, row: usize| f64::from(self.means[row * self.width + column]);
+        let (a, b, c, d) = (at(left, up), at(right, up), at(left, down), at(right, down));
+        let (top, bottom) = (a + fx * (b - a), c + fx * (d - c));
+        let dx = (b - a) + fy * ((d - c) - (b - a));
+        (top + fy * (bottom - top), dx.hypot(bottom - top))
+    }
+
+    /// Least and greatest mean of the four boxes around a place and of their neighbours.
+    pub fn bounds(&self, x: f64, y: f64) -> (f32, f32) {
+        let span = |place: f64, length: usize| {
+            let below = place.max(0.0) as usize;
+            below.saturating_sub(1)..(below + 3).min(length)
+        };
+        let mut bounds = (f32::INFINITY, f32::NEG_INFINITY);
+        for row in span(y, self.height) {
+            for column in span(x, self.width) {
+                let mean = self.means[row * self.width + column];
+                bounds = (bounds.0.min(mean), bounds.1.max(mean));
+            }
+        }
+        bounds
     }
 
     fn close_boxes(&mut self) {
@@ -99,11 +126,24 @@ mod tests {
     #[test]
     fn boxes_hold_the_means() {
         let mut raster = Raster::new((5, 3), 3);
-        assert_eq!((raster.shrink(), raster.width, raster.height), (2, 3, 2));
+        assert_eq!((raster.shrink, raster.width, raster.height), (2, 3, 2));
         (0..15).for_each(|k| raster.push((k != 14).then_some(f64::from(k))));
         assert_eq!(raster.means[..3], [3.0, 5.0, 6.5]);
         assert_eq!(raster.means[3..5], [10.5, 12.5]);
         assert!(raster.means[5].is_nan());
+    }
+
+    #[test]
+    fn linear_in_between() {
+        let mut raster = Raster::new((3, 3), 9);
+        (0..9).for_each(|k| raster.push(Some(f64::from(k % 3 * 2 + k / 3 * 10))));
+        for (x, y) in [(0.0, 0.0), (0.5, 1.25), (1.75, 2.0), (2.0, 0.3)] {
+            let (value, slope) = raster.linear(x, y);
+            assert!((value - (2.0 * x + 10.0 * y)).abs() < 1e-12);
+            assert!((slope - 2f64.hypot(10.0)).abs() < 1e-12);
+        }
+        // Beyond the outermost middles the value stays.
+        assert_eq!(raster.linear(-0.4, 0.0).0, 0.0);
     }
 
     #[test]

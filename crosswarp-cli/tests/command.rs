@@ -1,0 +1,108 @@
+//! Help, completions, `info` and `run`.
+
+mod common;
+
+use common::{crosswarp, outcome};
+
+#[test]
+fn help_is_stable() {
+    for (name, line) in [
+        ("help", "--help"),
+        ("help_solve", "solve --help"),
+        ("help_reduce", "reduce --help"),
+        ("help_run", "run --help"),
+    ] {
+        let output = crosswarp()
+            .args(line.split(' '))
+            .env("COLUMNS", "100")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        insta::assert_snapshot!(name, String::from_utf8(output.stdout).unwrap());
+    }
+}
+
+#[test]
+fn completions_name_the_commands() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let (code, out, err) = outcome(&format!("completions {shell}"));
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(
+            out.contains("laplace1d") || out.contains("solve"),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn info_tells_what_would_be_used() {
+    let (code, out, err) = outcome("info");
+    assert_eq!((code, err.as_str()), (0, ""));
+    for name in [
+        "version",
+        "processor",
+        "cores",
+        "vectors",
+        "memory",
+        "backend",
+        "CROSSWARP_HEAP",
+    ] {
+        assert!(
+            out.lines().any(|line| line.starts_with(name)),
+            "{name}: {out}"
+        );
+    }
+}
+
+#[test]
+fn closed_outputs_end_quietly() {
+    for line in ["--help", "info", "completions bash"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
+        let output = command
+            .args(line.split(' '))
+            .stdout(writer)
+            .output()
+            .unwrap();
+        assert!(
+            matches!(output.status.code(), Some(0 | 141)),
+            "{line}: {output:?}"
+        );
+        assert_eq!(output.stderr, b"", "{line}");
+    }
+}
+
+#[test]
+fn run_passes_codes_labels_and_limits() {
+    let (code, out, _) = outcome("run -n 2 --label -- echo hello");
+    let mut lines: Vec<&str> = out.lines().collect();
+    lines.sort_unstable();
+    assert_eq!((code, lines), (0, vec!["[0] hello", "[1] hello"]));
+
+    let (code, _, err) = outcome("run -n 2 -- false");
+    assert_eq!(code, 1);
+    assert!(
+        err.starts_with("crosswarp: PE ") && err.contains(" ended with exit code 1"),
+        "{err}"
+    );
+
+    let (code, _, err) = outcome("run -n 2 --timeout 0.2 -- sleep 30");
+    assert_eq!(code, 124);
+    assert!(err.contains("ended after the time limit of 0.2 s"), "{err}");
+
+    let (code, _, err) = outcome("run -n 2 -- /no/such/program");
+    assert_eq!(code, 1);
+    assert!(err.contains("/no/such/program"), "{err}");
+}
+
+#[test]
+fn errors_of_a_world_are_said_once_by_pe_0() {
+    let (code, out, err) = outcome("run -n 3 -- crosswarp solve laplace1d --points 2");
+    assert_eq!((code, out.as_str()), (2, ""));
+    let said = err
+        .lines()
+        .filter(|line| line.contains("2 points: a line needs at least 3"))
+        .count();
+    assert_eq!(said, 1, "{err}");
+}

@@ -1,0 +1,81 @@
+//! What the end-to-end tests share.
+#![allow(dead_code)] // every test file uses a part
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+use npyz::WriterBuilder;
+
+/// The command, with a heap that fits anywhere.
+pub fn crosswarp() -> Command {
+    let mut command = Command::cargo_bin("crosswarp").unwrap();
+    command
+        .env("CROSSWARP_HEAP", "64M")
+        .env_remove("RUST_BACKTRACE");
+    command
+}
+
+/// Runs the command with the words of `line`.
+pub fn run(line: &str) -> Output {
+    crosswarp().args(line.split_whitespace()).output().unwrap()
+}
+
+/// Runs the command and returns its exit code, standard output and standard error.
+pub fn outcome(line: &str) -> (i32, String, String) {
+    let output = run(line);
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
+/// The object that a `--json` run printed.
+pub fn json(line: &str) -> serde_json::Value {
+    let (_, out, err) = outcome(line);
+    serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out:?} {err:?}"))
+}
+
+/// An example's path.
+pub fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../examples")
+        .join(name)
+}
+
+/// Writes an array with npyz, an implementation of the format that is not ours.
+pub fn write_npy<T: npyz::AutoSerialize>(
+    path: &Path,
+    shape: &[u64],
+    values: impl IntoIterator<Item = T>,
+) {
+    let mut bytes = Vec::new();
+    let options = npyz::WriteOptions::new().default_dtype().shape(shape);
+    let mut writer = options.writer(&mut bytes).begin_nd().unwrap();
+    writer.extend(values).unwrap();
+    writer.finish().unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// Reads an array of f32 with npyz.
+pub fn read_npy_f32(path: &Path) -> (Vec<u64>, Vec<f32>) {
+    let file = npyz::NpyFile::new(
+        std::fs::File::open(path)
+            .map(std::io::BufReader::new)
+            .unwrap(),
+    )
+    .unwrap();
+    (file.shape().to_vec(), file.into_vec().unwrap())
+}
+
+/// The names in a folder, sorted.
+pub fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|e| e.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}

@@ -7,6 +7,8 @@
 //! `-x^2` is `-(x^2)`. Where writers of formulas disagree (`2^3^2`, `2*-x^2`), the
 //! formula is refused and parentheses are asked for.
 
+use std::sync::Arc;
+
 use exmex::{
     Express, FlatEx, FloatOpsFactory, MakeOperators, MatchLiteral, Operator,
     literal_matcher_from_pattern,
@@ -37,7 +39,8 @@ pub struct Point {
 #[derive(Clone, Debug)]
 pub struct Expression {
     text: String,
-    compiled: FlatEx<f64, Operators, Numbers>,
+    /// Shared: it is large, and every clone of a formula is the same.
+    compiled: Arc<FlatEx<f64, Operators, Numbers>>,
     /// The variables used, in the order in which the evaluator wants their values.
     variables: Vec<Variable>,
 }
@@ -91,7 +94,7 @@ impl Expression {
         let variables = variables.collect::<Result<_, _>>()?;
         Ok(Self {
             text: formula.to_owned(),
-            compiled,
+            compiled: Arc::new(compiled),
             variables,
         })
     }

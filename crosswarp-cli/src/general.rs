@@ -30,12 +30,21 @@ pub fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();
     for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place) % 3 == 0 {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);
     }
     out
+}
+
+/// `1 PE`, `2 PEs`, …
+pub fn pes(count: usize) -> String {
+    if count == 1 {
+        "1 PE".to_owned()
+    } else {
+        format!("{count} PEs")
+    }
 }
 
 /// `value` with an SI prefix, three digits and `unit`: 1.34e10 of `B/s` is `13.4 GB/s`.

@@ -11,7 +11,7 @@ use half::{bf16, f16};
 use crate::args::{ReduceArgs, ReduceKind, Reinterpret};
 use crate::console;
 use crate::error::CliError;
-use crate::general::{grouped, si};
+use crate::general::{grouped, pes, si};
 use crate::npy::{Dtype, NpyMap};
 use crate::report::ReduceReport;
 use crate::world::{in_world, kind_name};
@@ -160,13 +160,13 @@ fn cut<'a, T: Copy>(slices: &[&'a [T]], range: Range<usize>) -> Cow<'a, [T]> {
 impl ReduceReport {
     fn summary(&self) -> String {
         format!(
-            "{} = {}  ({})\n{} elements {} on {} PEs ({}), {:.3} ms, {}",
+            "{} = {}  ({})\n{} elements {} on {} ({}), {:.3} ms, {}",
             self.op,
             self.value,
             self.value.hex(),
             grouped(self.count as u64),
             self.dtype,
-            self.pes,
+            pes(self.pes),
             self.world,
             self.seconds * 1e3,
             si(self.bytes_per_second, "B/s"),

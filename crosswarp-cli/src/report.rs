@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::ser::SerializeStruct;
 
-use crate::general::{general, grouped, si};
+use crate::general::{general, grouped, pes, si};
 use crate::reduce::json_value;
 
 /// The result of a solve, serialised as the object that `--json` prints.
@@ -73,11 +73,10 @@ impl SolveReport {
             None => "No sweep was made".to_owned(),
         };
         let mut text = format!(
-            "{outcome}\n{} {} on {} {} ({}), {} sweeps per pass; {} s, {}",
+            "{outcome}\n{} {} on {} ({}), {} sweeps per pass; {} s, {}",
             details.size,
             self.dtype,
-            self.pes,
-            if self.pes == 1 { "PE" } else { "PEs" },
+            pes(self.pes),
             self.world,
             details.block,
             general(self.seconds, 4),

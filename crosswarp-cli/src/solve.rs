@@ -109,12 +109,12 @@ impl Job<'_> {
         let mut closed = None;
         let mut warned = false;
         let observer = |pass: &Pass| {
-            if let Some(progress) = progress.as_mut().filter(|_| closed.is_none()) {
-                if let Err(error) = progress.pass(pass.sweeps as u64, pass.norms) {
-                    // Nobody reads any more: end as after Ctrl-C.
-                    closed = Some(error);
-                    self.interrupt.raise();
-                }
+            if let Some(progress) = progress.as_mut().filter(|_| closed.is_none())
+                && let Err(error) = progress.pass(pass.sweeps as u64, pass.norms)
+            {
+                // Nobody reads any more: end as after Ctrl-C.
+                closed = Some(error);
+                self.interrupt.raise();
             }
             if let (Some(failure), false, true) = (pass.checkpoint_failure, warned, lead) {
                 warned = true;

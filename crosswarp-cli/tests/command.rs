@@ -106,3 +106,59 @@ fn errors_of_a_world_are_said_once_by_pe_0() {
         .count();
     assert_eq!(said, 1, "{err}");
 }
+
+/// The processes that `parent` has started.
+fn children(parent: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn killing_one_pe_ends_the_run_with_a_clear_line_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
+    command.args(
+        "run -n 3 -- crosswarp solve laplace2d --tolerance 0 --max-sweeps 1000000000 -o f.npy"
+            .split(' '),
+    );
+    command
+        .current_dir(folder.path())
+        .env("CROSSWARP_HEAP", "64M");
+    command
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let launcher = command.spawn().unwrap();
+    let started = std::time::Instant::now();
+    while children(launcher.id()).len() < 3 && started.elapsed().as_secs() < 10 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    let pes = children(launcher.id());
+    assert_eq!(pes.len(), 3);
+    let kill = std::process::Command::new("kill")
+        .args(["-KILL", &pes[1].to_string()])
+        .status()
+        .unwrap();
+    assert!(kill.success());
+    let killed = std::time::Instant::now();
+    let output = launcher.wait_with_output().unwrap();
+    assert!(
+        killed.elapsed().as_secs_f64() < 2.0,
+        "{:?}",
+        killed.elapsed()
+    );
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(137), "{err}");
+    assert!(
+        err.contains("was killed by signal 9 (SIGKILL); it last waited for "),
+        "{err}"
+    );
+    assert_eq!(common::names(folder.path()), [""; 0]);
+    assert!(
+        pes.iter()
+            .all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+    );
+}

@@ -465,6 +465,48 @@ mod tests {
     }
 
     #[test]
+    fn damaged_headers_are_errors_not_panics() {
+        let whole = file("{'descr': '<f4', 'fortran_order': False, 'shape': (344, 403), }   \n");
+        let mut state = 1u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let pieces = [
+            "'",
+            "(",
+            ")",
+            "{",
+            "}",
+            ",",
+            "\u{e9}",
+            "9999999999999999999999",
+            "-",
+            "[",
+            "\0",
+            "True",
+            "L",
+        ];
+        let mut refused = 0;
+        for _ in 0..20_000 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + random(3) {
+                let place = random(bytes.len());
+                if random(2) == 0 {
+                    bytes[place] = random(256) as u8;
+                } else {
+                    let piece = pieces[random(pieces.len())];
+                    bytes.splice(place..(place + random(4)).min(bytes.len()), piece.bytes());
+                }
+            }
+            refused += usize::from(Header::parse(&bytes).is_err());
+        }
+        assert!(refused > 10_000);
+    }
+
+    #[test]
     fn every_cut_of_a_file_is_refused() {
         let whole = Header::write(Dtype::F32, &Shape(vec![2, 2]));
         for length in 0..whole.len() {

@@ -50,7 +50,7 @@ impl Raster {
         if self.column == self.columns {
             self.column = 0;
             self.row += 1;
-            if self.row % self.shrink == 0 || self.row == self.rows {
+            if self.row.is_multiple_of(self.shrink) || self.row == self.rows {
                 self.close_boxes();
             }
         }

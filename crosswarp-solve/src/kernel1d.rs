@@ -12,7 +12,7 @@ use crosswarp_prim::{Float as _, Superaccumulator};
 use crate::field::{Field, PAD};
 use crate::kernel2d::MAX_DEPTH;
 use crate::real::Real;
-use crate::simd::{Isa, Simd};
+use crate::simd::{Isa, Simd, Unit};
 
 const _: () = assert!(PAD >= MAX_DEPTH + 16);
 
@@ -63,12 +63,12 @@ pub fn pass<F: Real>(
     );
     // SAFETY: the vector unit was found on this processor by `Isa::available`; lengths were checked above.
     unsafe {
-        match isa {
+        match isa.unit() {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => leaves_avx512(segment, after, work, norms),
+            Unit::Avx512 => leaves_avx512(segment, after, work, norms),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => leaves_avx2(segment, after, work, norms),
-            Isa::Plain => leaves::<F::Plain>(segment, after, work, norms),
+            Unit::Avx2 => leaves_avx2(segment, after, work, norms),
+            Unit::Plain => leaves::<F::Plain>(segment, after, work, norms),
         }
     }
 }

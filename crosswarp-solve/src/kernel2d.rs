@@ -12,30 +12,25 @@
 
 use std::ops::Range;
 
-use crate::field::{Field, PAD};
-use crosswarp_prim::Float as _;
 use crosswarp_prim::Superaccumulator;
-use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
+use crate::field::{Field, PAD};
 use crate::real::Real;
-use crate::simd::{Isa, Simd};
+use crate::rows2d::{
+    Givens, Group, MIDDLE, PITCH, STEP, TILE, Tile, add_leaves, advance, advance_one,
+};
+use crate::simd::{self, Isa, Simd, Unit};
 
 /// Most sweeps of one pass.
 pub const MAX_DEPTH: usize = 32;
 
-/// Columns of a tile; a multiple of [`LEAF_COLUMNS`] so that no leaf is cut.
-const TILE: usize = 512;
-/// Rows that a level advances per step. Each row of the level below is then loaded once for up to four uses.
-const STEP: usize = 4;
+/// Working rows that all levels share: two sets of middle rows, and the sums of ended leaves.
+const SHARED_ROWS: usize = 2 * MIDDLE + 1;
+/// Working rows of each level: the last two rows of this step and of the one before, and the sums.
+const LEVEL_ROWS: usize = 5;
 
-/// Rows of a step between the two kept from the step before and the two kept for the next.
-const MIDDLE: usize = STEP - 2;
-/// Elements between working rows: an odd number of 16-element groups, so that rows spread over the cache sets.
-const PITCH: usize = TILE + 2 * PAD + 16;
-
-const _: () = assert!(
-    PAD >= MAX_DEPTH + 16 && TILE.is_multiple_of(LEAF_COLUMNS) && LEAF_ROWS.is_multiple_of(STEP)
-);
+const _: () = assert!(PAD >= MAX_DEPTH + 16 && LEAF_ROWS.is_multiple_of(STEP));
 
 /// What a pass works on.
 pub struct Band<'a, F> {
@@ -67,7 +62,7 @@ impl<F: Real> Workspace<F> {
     ///
     /// Errors: the system's, when the memory can not be mapped.
     pub fn new() -> std::io::Result<Workspace<F>> {
-        let rows = 2 * MIDDLE + 1 + (MAX_DEPTH + 1) * 5;
+        let rows = SHARED_ROWS + (MAX_DEPTH + 1) * LEVEL_ROWS;
         Ok(Workspace {
             rows: Field::new(0..1, rows * PITCH)?,
         })
@@ -116,38 +111,16 @@ pub fn pass<F: Real>(
         };
         // SAFETY: the vector unit was found on this processor by `Isa::available`; the rows were checked above.
         unsafe {
-            match isa {
+            match isa.unit() {
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => tile_avx512(band, tile, after, work, norms),
+                Unit::Avx512 => tile_avx512(band, tile, after, work, norms),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => tile_avx2(band, tile, after, work, norms),
-                Isa::Plain => tile_any::<F::Plain>(band, tile, after, work, norms),
+                Unit::Avx2 => tile_avx2(band, tile, after, work, norms),
+                Unit::Plain => tile_any::<F::Plain>(band, tile, after, work, norms),
             }
         }
     }
-}
-
-/// Columns x0 … x1 − 1, multiples of 16 (the last may reach into the padding).
-#[derive(Clone, Copy)]
-struct Tile {
-    x0: isize,
-    x1: isize,
-}
-
-impl Tile {
-    /// The tile's columns with a margin of `depth`, rounded up to 16, on both sides, cut at the grid's fixed columns.
-    ///
-    /// The outermost vectors hold a few wrong columns that no right one depends on.
-    #[inline(always)]
-    fn columns(self, depth: usize, wrap_x: bool, column_end: isize) -> Range<isize> {
-        let margin = depth.next_multiple_of(16) as isize;
-        let (start, end) = (self.x0 - margin, self.x1 + margin);
-        if wrap_x {
-            start..end
-        } else {
-            start.max(0)..end.min(column_end)
-        }
-    }
+    simd::drain();
 }
 
 /// # Safety
@@ -201,50 +174,251 @@ unsafe fn tile_any<V: Simd>(
     }
 }
 
-/// Rows of the level below and of this level in one step, as addresses of column 0 (often outside the buffer).
+/// The way of the levels down one tile.
 ///
-/// Rows of one group are [`PITCH`] apart, so that few addresses have to be held in registers.
-struct Rows<F> {
-    /// Rows y − 1 and y of the level below, kept from the step before.
-    older: *const F,
-    /// Rows y + 1 … y + STEP − 2 of the level below.
-    middle: *const F,
-    /// The last two rows, y + STEP − 1 and y + STEP, of the level below.
-    newer: *const F,
-    /// Rows y … y + STEP − 3 of this level.
-    out: *mut F,
-    /// The last two rows, y + STEP − 2 and y + STEP − 1, of this level.
-    out_newer: *mut F,
-    /// The running sum of squares of each column.
-    sums: *mut F,
-    /// Where the sums of a leaf that ends inside the step go.
-    ended: *mut F,
-    /// Row y of the mask and of the source, if any, and the distance of their rows.
-    fixed: *const u8,
-    fixed_pitch: isize,
-    source: *const F,
-    source_pitch: isize,
+/// Level t is t rows behind level 0. In step s it holds the rows `base(s, t)` … `base(s, t)` + STEP − 1.
+struct Wavefront<'a, F> {
+    band: &'a Band<'a, F>,
+    tile: Tile,
+    depth: isize,
+    /// Rows of the grid that exist, or all if it wraps around.
+    grid: Range<isize>,
+    /// The band's own rows.
+    own: Range<isize>,
+    /// The working rows.
+    buffer: *mut F,
 }
 
-impl<F> Rows<F> {
+impl<F: Real> Wavefront<'_, F> {
+    /// The rows that `level` has to have: one less on each side than the level below, but none beyond the grid.
     #[inline(always)]
-    fn below(&self, j: usize) -> *const F {
-        let (group, row) = match j {
-            0..2 => (self.older, j),
-            2..STEP => (self.middle, j - 2),
-            _ => (self.newer, j - STEP),
-        };
-        group.wrapping_add(row * PITCH)
+    fn rows(&self, level: isize) -> Range<isize> {
+        let margin = self.depth - level;
+        (self.own.start - margin).max(self.grid.start)..(self.own.end + margin).min(self.grid.end)
     }
 
     #[inline(always)]
-    fn out(&self, j: usize) -> *mut F {
-        let (group, row) = if j < STEP - 2 {
-            (self.out, j)
-        } else {
-            (self.out_newer, j + 2 - STEP)
+    fn base(&self, step: isize, level: isize) -> isize {
+        self.rows(1).start + step * STEP as isize - (level - 1)
+    }
+
+    /// The columns of `level`.
+    #[inline(always)]
+    fn columns(&self, level: isize) -> Range<isize> {
+        let band = self.band;
+        self.tile
+            .columns((self.depth - level) as usize, band.wrap_x, band.nx)
+    }
+
+    /// Column 0 of the grid in working row `row`.
+    ///
+    /// For all tiles but the first that is an address before the row, hence wrapping arithmetic; only the columns of
+    /// the tile and its margins are ever accessed.
+    #[inline(always)]
+    fn working(&self, row: usize) -> *mut F {
+        self.buffer
+            .wrapping_add(row * PITCH + PAD)
+            .wrapping_offset(-self.tile.x0)
+    }
+
+    /// The first rows of a step of `level`, which only the next level needs, and that at once: two sets in turn.
+    #[inline(always)]
+    fn middle(&self, level: isize) -> *mut F {
+        self.working((level as usize & 1) * MIDDLE)
+    }
+
+    /// The last two rows of a step of `level`, which the next level needs in the next step as well.
+    #[inline(always)]
+    fn newer(&self, level: isize, step: isize) -> *mut F {
+        self.working(SHARED_ROWS + level as usize * LEVEL_ROWS + (step as usize & 1) * 2)
+    }
+
+    /// The sums of squares of `level`.
+    #[inline(always)]
+    fn sums(&self, level: isize) -> *mut F {
+        self.working(SHARED_ROWS + level as usize * LEVEL_ROWS + 4)
+    }
+
+    /// The rows of `level` in `step`, and of the level below.
+    #[inline(always)]
+    fn group(&self, level: isize, step: isize) -> Group<F> {
+        Group {
+            older: self.newer(level - 1, step - 1),
+            middle: self.middle(level - 1),
+            newer: self.newer(level - 1, step),
+            out: self.middle(level),
+            out_newer: self.newer(level, step),
+            sums: self.sums(level),
+            ended: self.working(SHARED_ROWS - 1),
+        }
+    }
+
+    /// Mask and source from row `y` on.
+    #[inline(always)]
+    fn givens<const FIXED: bool, const SOURCE: bool>(&self, y: isize) -> Givens<F> {
+        let fixed = self.band.fixed.filter(|_| FIXED);
+        let source = self.band.source.filter(|_| SOURCE);
+        Givens {
+            fixed: fixed.map_or(std::ptr::null(), |field| field.row_ptr(y)),
+            fixed_pitch: fixed.map_or(0, |field| field.stride() as isize),
+            source: source.map_or(std::ptr::null(), |field| field.row_ptr(y)),
+            source_pitch: source.map_or(0, |field| field.stride() as isize),
+        }
+    }
+
+    /// Copies the rows of level 0 of a step from the field into the working rows.
+    ///
+    /// # Safety
+    /// As [`tile_any`].
+    #[inline(always)]
+    unsafe fn enter<V: Simd<Elem = F>>(&self, step: isize) {
+        let columns = self.columns(0);
+        let group = Group {
+            out: self.middle(0),
+            out_newer: self.newer(0, step),
+            ..self.group(1, step)
         };
-        group.wrapping_add(row * PITCH)
+        for j in 0..STEP {
+            let y = self.base(step, 0) + j as isize;
+            if self.rows(0).contains(&y) {
+                let (from, to) = (self.band.before.row_ptr(y), group.out(j));
+                for x in columns.clone().step_by(V::LANES) {
+                    // SAFETY: the columns, multiples of 16 of them, lie inside the padded rows of both fields.
+                    unsafe { V::load(from.wrapping_offset(x)).store(to.wrapping_offset(x)) };
+                }
+            }
+        }
+    }
+
+    /// Asks for those rows of level 0 of the next step whose turn is at `level`, so that memory is busy all the time.
+    #[inline(always)]
+    fn prefetch<V: Simd<Elem = F>>(&self, step: isize, level: isize) {
+        for j in ((level - 1) as usize..STEP).step_by(self.depth as usize) {
+            let y = self.base(step + 1, 0) + j as isize;
+            if self.rows(0).contains(&y) {
+                let from = self.band.before.row_ptr(y);
+                for x in self.columns(0).step_by(64 / size_of::<F>()) {
+                    V::prefetch(from.wrapping_offset(x));
+                }
+            }
+        }
+    }
+
+    /// Puts the fixed columns of row `y` back where vectors have run over them.
+    ///
+    /// # Safety
+    /// `row` must cover `columns`.
+    #[inline(always)]
+    unsafe fn hold_columns(&self, row: *mut F, y: isize, columns: &Range<isize>) {
+        if !self.band.wrap_x {
+            let kept = self.band.before.row_ptr(y);
+            for x in [0, self.band.nx as isize - 1] {
+                if columns.contains(&x) {
+                    // SAFETY: column x of row y is stored, and x is one of the columns of `row`.
+                    unsafe { *row.wrapping_offset(x) = *kept.offset(x) };
+                }
+            }
+        }
+    }
+
+    /// Whether a leaf of the band ends with row `y`. Not at a ghost row: it has ended at the last inner row then.
+    #[inline(always)]
+    fn leaf_ends(&self, y: isize) -> bool {
+        let last = self.band.ny as isize - 2;
+        self.own.contains(&y)
+            && y <= last
+            && (y % LEAF_ROWS as isize == LEAF_ROWS as isize - 1 || y == last)
+    }
+
+    /// Advances `level` in `step`, where it has STEP inner rows.
+    ///
+    /// # Safety
+    /// As [`tile_any`].
+    #[inline(always)]
+    unsafe fn advance_group<V: Simd<Elem = F>, const FIXED: bool, const SOURCE: bool>(
+        &self,
+        level: isize,
+        step: isize,
+        norm: &mut Superaccumulator<F>,
+    ) {
+        let (group, columns) = (self.group(level, step), self.columns(level));
+        let (base, nx) = (self.base(step, level), self.band.nx as isize);
+        let givens = self.givens::<FIXED, SOURCE>(base);
+        let phase = base.rem_euclid(LEAF_ROWS as isize) as usize;
+        // SAFETY: the rows are distinct buffers that cover the level's columns and a vector more on both sides; the
+        // sums cover the tile.
+        unsafe {
+            match phase {
+                0 => advance::<V, 0, FIXED, SOURCE>(&group, &givens, &columns),
+                13 => advance::<V, 3, FIXED, SOURCE>(&group, &givens, &columns),
+                14 => advance::<V, 2, FIXED, SOURCE>(&group, &givens, &columns),
+                15 => advance::<V, 1, FIXED, SOURCE>(&group, &givens, &columns),
+                _ => advance::<V, STEP, FIXED, SOURCE>(&group, &givens, &columns),
+            }
+            for j in 0..STEP {
+                self.hold_columns(group.out(j), base + j as isize, &columns);
+            }
+            if phase > LEAF_ROWS - STEP && self.leaf_ends(base + (LEAF_ROWS - phase) as isize - 1) {
+                add_leaves::<V>(group.ended, self.tile, nx, norm);
+            }
+            if self.leaf_ends(base + STEP as isize - 1) {
+                add_leaves::<V>(group.sums, self.tile, nx, norm);
+            }
+        }
+    }
+
+    /// Advances row `base` + `j` of `level` in `step`: any row that the level has.
+    ///
+    /// # Safety
+    /// As [`tile_any`].
+    #[inline(always)]
+    unsafe fn advance_row<V: Simd<Elem = F>, const FIXED: bool, const SOURCE: bool>(
+        &self,
+        level: isize,
+        step: isize,
+        j: usize,
+        norm: &mut Superaccumulator<F>,
+    ) {
+        let (group, columns) = (self.group(level, step), self.columns(level));
+        let y = self.base(step, level) + j as isize;
+        // SAFETY: as in `advance_group`; a fixed row is copied between different buffers.
+        unsafe {
+            if !self.band.wrap_y && (y == 0 || y == self.band.ny as isize - 1) {
+                let from = self.band.before.row_ptr(y).offset(columns.start);
+                from.copy_to_nonoverlapping(
+                    group.out(j).wrapping_offset(columns.start),
+                    columns.len(),
+                );
+                return;
+            }
+            let begins_leaf = y % LEAF_ROWS as isize == 0 || y == 1;
+            let givens = self.givens::<FIXED, SOURCE>(y);
+            advance_one::<V, FIXED, SOURCE>(&group, j, &givens, begins_leaf, &columns);
+            self.hold_columns(group.out(j), y, &columns);
+            if self.leaf_ends(y) {
+                add_leaves::<V>(group.sums, self.tile, self.band.nx as isize, norm);
+            }
+        }
+    }
+
+    /// Copies the rows of the last level of a step into the field.
+    ///
+    /// # Safety
+    /// As [`tile_any`].
+    #[inline(always)]
+    unsafe fn leave<V: Simd<Elem = F>>(&self, step: isize, after: &mut Field<F>) {
+        let group = self.group(self.depth, step);
+        for j in 0..STEP {
+            let y = self.base(step, self.depth) + j as isize;
+            if self.own.contains(&y) {
+                let (from, to) = (group.out(j), after.row_ptr_mut(y));
+                for x in self.columns(self.depth).step_by(V::LANES) {
+                    // SAFETY: the columns lie inside the padded rows of both fields; rows of fields begin on a
+                    // multiple of 64 bytes and the columns are counted from a multiple of 16, so vectors are aligned.
+                    unsafe { V::load(from.wrapping_offset(x)).stream(to.wrapping_offset(x)) };
+                }
+            }
+        }
     }
 }
 
@@ -258,398 +432,41 @@ unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
     work: &mut Workspace<V::Elem>,
     norms: &mut [Superaccumulator<V::Elem>],
 ) {
-    let depth = norms.len() as isize;
-    let (nx, ny) = (band.nx as isize, band.ny as isize);
-    let own = band.rows.start as isize..band.rows.end as isize;
-    // The rows that a level has: one less on each side than the level below, but not beyond the grid unless it wraps.
-    let (grid_first, grid_last) = if band.wrap_y {
-        (isize::MIN, isize::MAX)
-    } else {
-        (0, ny)
+    let (depth, ny) = (norms.len() as isize, band.ny as isize);
+    let front = Wavefront {
+        band,
+        tile,
+        depth,
+        grid: if band.wrap_y {
+            isize::MIN..isize::MAX
+        } else {
+            0..ny
+        },
+        own: band.rows.start as isize..band.rows.end as isize,
+        buffer: work.rows.row_ptr_mut(0),
     };
-    let first_row = |level: isize| (own.start - (depth - level)).max(grid_first);
-    let last_row = |level: isize| (own.end + (depth - level)).min(grid_last);
-    let column_end = (nx as usize).next_multiple_of(16) as isize;
-
-    let buffer = work.rows.row_ptr_mut(0);
-    // Column 0 of the grid in working row `row`. For all tiles but the first that is an address before the row, hence
-    // wrapping arithmetic; only the columns of the tile and its margins are ever accessed.
-    let working = |row: usize| {
-        buffer
-            .wrapping_add(row * PITCH + PAD)
-            .wrapping_offset(-tile.x0)
-    };
-    let middle = |level: isize| working((level as usize & 1) * MIDDLE);
-    let ended = working(2 * MIDDLE);
-    let newer = |level: isize, step: isize| {
-        working(2 * MIDDLE + 1 + level as usize * 5 + (step as usize & 1) * 2)
-    };
-    let sums = |level: isize| working(2 * MIDDLE + 1 + level as usize * 5 + 4);
-
-    // Level t is t rows behind level 0 and starts a step at row `base(step, t)`.
-    let base = |step: isize, level: isize| first_row(1) + step * STEP as isize - (level - 1);
-    let steps = (last_row(depth) - base(0, depth) + STEP as isize - 1) / STEP as isize;
-    for step in -1..steps {
-        // Level 0: rows into the working buffer.
-        {
-            let columns = tile.columns(depth as usize, band.wrap_x, column_end);
-            let rows = [(middle(0), MIDDLE, 0), (newer(0, step), 2, MIDDLE)];
-            for (group, count, offset) in rows {
-                for row in 0..count {
-                    let y = base(step, 0) + (offset + row) as isize;
-                    if y < first_row(0) || y >= last_row(0) {
-                        continue;
-                    }
-                    let from = band.before.row_ptr(y);
-                    let to = group.wrapping_add(row * PITCH);
-                    let mut x = columns.start;
-                    while x < columns.end {
-                        // SAFETY: the columns lie inside the padded rows of both fields.
-                        unsafe { V::load(from.wrapping_offset(x)).store(to.wrapping_offset(x)) };
-                        x += V::LANES as isize;
-                    }
-                }
-            }
-        }
-        if step < 0 {
-            continue;
-        }
-        for level in 1..=depth {
-            // The next step's rows of level 0, a part at each level.
-            for row in ((level - 1) as usize..STEP).step_by(depth as usize) {
-                let y = base(step + 1, 0) + row as isize;
-                if y >= first_row(0) && y < last_row(0) {
-                    let from = band.before.row_ptr(y);
-                    let columns = tile.columns(depth as usize, band.wrap_x, column_end);
-                    for x in columns.step_by(64 / size_of::<V::Elem>()) {
-                        V::prefetch(from.wrapping_offset(x));
-                    }
-                }
-            }
-            let base = base(step, level);
-            let end = base + STEP as isize;
-            let (first, last) = (first_row(level), last_row(level));
-            if base >= last || end <= first {
-                continue;
-            }
-            let columns = tile.columns((depth - level) as usize, band.wrap_x, column_end);
-            let clamp = |y: isize| y.clamp(first_row(0), last_row(0) - 1);
-            let rows = Rows {
-                older: newer(level - 1, step - 1),
-                middle: middle(level - 1),
-                newer: newer(level - 1, step),
-                out: middle(level),
-                out_newer: newer(level, step),
-                sums: sums(level),
-                ended,
-                fixed: if FIXED {
-                    band.fixed
-                        .map_or(std::ptr::null(), |field| field.row_ptr(clamp(base)))
-                } else {
-                    std::ptr::null()
-                },
-                fixed_pitch: if FIXED {
-                    band.fixed.map_or(0, |field| field.stride() as isize)
-                } else {
-                    0
-                },
-                source: if SOURCE {
-                    band.source
-                        .map_or(std::ptr::null(), |field| field.row_ptr(clamp(base)))
-                } else {
-                    std::ptr::null()
-                },
-                source_pitch: if SOURCE {
-                    band.source.map_or(0, |field| field.stride() as isize)
-                } else {
-                    0
-                },
-            };
-
-            let norm = &mut norms[level as usize - 1];
-            let hold_columns = |row: *mut V::Elem, y: isize| {
-                if !band.wrap_x {
-                    let kept = band.before.row_ptr(y);
-                    for x in [0, nx - 1] {
-                        if columns.contains(&x) {
-                            // SAFETY: column x of row y is stored in `before`, and in the working row as x is one of
-                            // the level's columns.
-                            unsafe { *row.wrapping_offset(x) = *kept.offset(x) };
-                        }
-                    }
-                }
-            };
-            // Not at a ghost row: the leaf has ended at the last inner row then.
-            let leaf_ends = |y: isize| {
-                let last_of_leaf = y % LEAF_ROWS as isize == LEAF_ROWS as isize - 1;
-                own.contains(&y) && y <= ny - 2 && (last_of_leaf || y == ny - 2)
-            };
-
-            // Rows 0, 1 and ny − 1 are special: fixed or ghost rows, and the first of a leaf.
-            let inner = (base >= 2 && end < ny) || end <= 0 || base >= ny;
-            if base >= first && end <= last && inner {
-                let phase = base.rem_euclid(LEAF_ROWS as isize) as usize;
-                // SAFETY: the rows are distinct buffers that cover the level's columns and one column more on
-                // both sides.
-                unsafe {
-                    match phase {
-                        0 => advance::<V, 0, FIXED, SOURCE>(&rows, &columns),
-                        13 => advance::<V, 3, FIXED, SOURCE>(&rows, &columns),
-                        14 => advance::<V, 2, FIXED, SOURCE>(&rows, &columns),
-                        15 => advance::<V, 1, FIXED, SOURCE>(&rows, &columns),
-                        _ => advance::<V, STEP, FIXED, SOURCE>(&rows, &columns),
-                    }
-                }
-                for j in 0..STEP {
-                    hold_columns(rows.out(j), base + j as isize);
-                }
-                if phase > LEAF_ROWS - STEP && leaf_ends(base + (LEAF_ROWS - phase) as isize - 1) {
-                    // SAFETY: the sums cover the tile's columns.
-                    unsafe { add_leaves::<V>(ended, tile, nx, norm) };
-                }
-                if leaf_ends(end - 1) {
-                    // SAFETY: as above.
-                    unsafe { add_leaves::<V>(rows.sums, tile, nx, norm) };
-                }
-            } else {
-                for j in 0..STEP {
-                    let y = base + j as isize;
-                    if y < first || y >= last {
-                        continue;
-                    }
-                    if !band.wrap_y && (y == 0 || y == ny - 1) {
-                        let count = (columns.end - columns.start) as usize;
-                        // SAFETY: both rows cover the level's columns, and they are different buffers.
-                        unsafe {
-                            let from = band.before.row_ptr(y).offset(columns.start);
-                            from.copy_to_nonoverlapping(
-                                rows.out(j).wrapping_offset(columns.start),
-                                count,
-                            );
-                        }
-                        continue;
-                    }
-                    let fresh = y % LEAF_ROWS as isize == 0 || y == 1;
-                    let fixed = if FIXED {
-                        band.fixed
-                            .map_or(std::ptr::null(), |field| field.row_ptr(y))
-                    } else {
-                        std::ptr::null()
-                    };
-                    let source = if SOURCE {
-                        band.source
-                            .map_or(std::ptr::null(), |field| field.row_ptr(y))
-                    } else {
-                        std::ptr::null()
-                    };
-                    // SAFETY: as above.
-                    unsafe {
-                        advance_one::<V, FIXED, SOURCE>(&rows, j, fixed, source, fresh, &columns)
-                    };
-                    hold_columns(rows.out(j), y);
-                    if leaf_ends(y) {
-                        // SAFETY: as above.
-                        unsafe { add_leaves::<V>(rows.sums, tile, nx, norm) };
-                    }
-                }
-            }
-            if level == depth {
-                for j in 0..STEP {
-                    let y = base + j as isize;
-                    if own.contains(&y) {
-                        let to = after.row_ptr_mut(y);
-                        let from = rows.out(j);
-                        let mut x = columns.start;
-                        while x < columns.end {
-                            // SAFETY: the columns lie inside the padded rows of both fields.
-                            unsafe {
-                                V::load(from.wrapping_offset(x)).stream(to.wrapping_offset(x))
-                            };
-                            x += V::LANES as isize;
-                        }
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Advances the rows y … y + STEP − 1 by one sweep.
-///
-/// `SPLIT`: the row that begins a new leaf (0: the sums start afresh; `STEP`: none does).
-///
-/// # Safety
-/// The processor must have `V`'s vector unit; every row must cover `columns` (multiples of 16 of them), the rows below
-/// one column more on the left and a vector more on the right; no `out` row may overlap a row that is read.
-#[inline(always)]
-unsafe fn advance<V: Simd, const SPLIT: usize, const FIXED: bool, const SOURCE: bool>(
-    rows: &Rows<V::Elem>,
-    columns: &Range<isize>,
-) {
-    let mut x = columns.start;
-    // SAFETY: the contract above; x runs over `columns` in whole vectors since LANES divides 16.
+    let rows_to_go = front.rows(depth).end - front.base(0, depth);
+    let steps = (rows_to_go + STEP as isize - 1) / STEP as isize;
+    // SAFETY: passed on; every level's rows are computed after those they need of the level below.
     unsafe {
-        let quarter = V::splat(V::Elem::from_f64(0.25));
-        let nothing = V::splat(V::Elem::NEG_ZERO);
-        let mut before = [nothing; STEP];
-        let mut here = [nothing; STEP];
-        if V::SHIFTS {
-            for j in 0..STEP {
-                before[j] = V::load(rows.below(j + 1).wrapping_offset(x - V::LANES as isize));
-                here[j] = V::load(rows.below(j + 1).wrapping_offset(x));
-            }
-        }
-        while x < columns.end {
-            let mut up = V::load(rows.below(0).wrapping_offset(x));
-            let mut centre = V::load(rows.below(1).wrapping_offset(x));
-            let mut sum = if SPLIT == 0 {
-                nothing
-            } else {
-                V::load(rows.sums.wrapping_offset(x))
-            };
-            for j in 0..STEP {
-                if j == SPLIT && j > 0 {
-                    sum.store(rows.ended.wrapping_offset(x));
-                    sum = nothing;
-                }
-                let row = rows.below(j + 1);
-                let (left, right, down);
-                if V::SHIFTS {
-                    let next = V::load(row.wrapping_offset(x + V::LANES as isize));
-                    left = V::shift_in_left(before[j], here[j]);
-                    right = V::shift_in_right(here[j], next);
-                    down = if j + 1 < STEP {
-                        here[j + 1]
-                    } else {
-                        V::load(rows.below(j + 2).wrapping_offset(x))
-                    };
-                    before[j] = here[j];
-                    here[j] = next;
+        front.enter::<V>(-1);
+        for step in 0..steps {
+            front.enter::<V>(step);
+            for (level, norm) in (1..).zip(norms.iter_mut()) {
+                front.prefetch::<V>(step, level);
+                let base = front.base(step, level);
+                let (rows, end) = (front.rows(level), base + STEP as isize);
+                // Rows 0, 1 and ny − 1 are special: fixed or ghost rows, and the first of a leaf.
+                let inner = (base >= 2 && end < ny) || end <= 0 || base >= ny;
+                if base >= rows.start && end <= rows.end && inner {
+                    front.advance_group::<V, FIXED, SOURCE>(level, step, norm);
                 } else {
-                    left = V::load(row.wrapping_offset(x - 1));
-                    right = V::load(row.wrapping_offset(x + 1));
-                    down = V::load(rows.below(j + 2).wrapping_offset(x));
+                    for j in (0..STEP).filter(|&j| rows.contains(&(base + j as isize))) {
+                        front.advance_row::<V, FIXED, SOURCE>(level, step, j, norm);
+                    }
                 }
-                let mut total = right.add(left).add(down).add(up);
-                if SOURCE {
-                    total = total.sub(V::load(
-                        rows.source
-                            .wrapping_offset(x + j as isize * rows.source_pitch),
-                    ));
-                }
-                let mut new = quarter.mul(total);
-                if FIXED {
-                    new = V::hold(
-                        rows.fixed
-                            .wrapping_offset(x + j as isize * rows.fixed_pitch),
-                        centre,
-                        new,
-                    );
-                }
-                new.store(rows.out(j).wrapping_offset(x));
-                let difference = new.sub(centre);
-                sum = sum.add(difference.mul(difference));
-                up = centre;
-                centre = down;
             }
-            sum.store(rows.sums.wrapping_offset(x));
-            x += V::LANES as isize;
+            front.leave::<V>(step, after);
         }
-    }
-}
-
-/// Advances row y + `j` alone; `fresh`: it begins a leaf.
-///
-/// # Safety
-/// As [`advance`].
-#[inline(always)]
-unsafe fn advance_one<V: Simd, const FIXED: bool, const SOURCE: bool>(
-    rows: &Rows<V::Elem>,
-    j: usize,
-    fixed: *const u8,
-    source: *const V::Elem,
-    fresh: bool,
-    columns: &Range<isize>,
-) {
-    let (above, row, under, out) = (
-        rows.below(j),
-        rows.below(j + 1),
-        rows.below(j + 2),
-        rows.out(j),
-    );
-    let mut x = columns.start;
-    // SAFETY: as in `advance`.
-    unsafe {
-        let quarter = V::splat(V::Elem::from_f64(0.25));
-        let nothing = V::splat(V::Elem::NEG_ZERO);
-        while x < columns.end {
-            let centre = V::load(row.wrapping_offset(x));
-            let right = V::load(row.wrapping_offset(x + 1));
-            let left = V::load(row.wrapping_offset(x - 1));
-            let down = V::load(under.wrapping_offset(x));
-            let up = V::load(above.wrapping_offset(x));
-            let mut total = right.add(left).add(down).add(up);
-            if SOURCE {
-                total = total.sub(V::load(source.wrapping_offset(x)));
-            }
-            let mut new = quarter.mul(total);
-            if FIXED {
-                new = V::hold(fixed.wrapping_offset(x), centre, new);
-            }
-            new.store(out.wrapping_offset(x));
-            let difference = new.sub(centre);
-            let sum = if fresh {
-                nothing
-            } else {
-                V::load(rows.sums.wrapping_offset(x))
-            };
-            sum.add(difference.mul(difference))
-                .store(rows.sums.wrapping_offset(x));
-            x += V::LANES as isize;
-        }
-    }
-}
-
-/// Adds the leaves of the tile whose column sums are `sums` to `norm`; fixed and ghost columns add nothing.
-///
-/// # Safety
-/// The processor must have `V`'s vector unit; `sums` must cover the tile's columns rounded up to whole leaves.
-#[inline(always)]
-unsafe fn add_leaves<V: Simd>(
-    sums: *mut V::Elem,
-    tile: Tile,
-    nx: isize,
-    norm: &mut Superaccumulator<V::Elem>,
-) {
-    let mut x = tile.x0;
-    while x < tile.x1 {
-        let leaf = sums.wrapping_offset(x);
-        // SAFETY: the contract above.
-        unsafe {
-            if x == 0 {
-                *leaf = V::Elem::ZERO;
-            }
-            for outside in (nx - 1).max(x)..x + LEAF_COLUMNS as isize {
-                *sums.wrapping_offset(outside) = V::Elem::ZERO;
-            }
-            let mut half = LEAF_COLUMNS / 2;
-            while half >= 16 {
-                for lane in (0..half).step_by(V::LANES) {
-                    V::load(leaf.add(lane))
-                        .add(V::load(leaf.add(lane + half)))
-                        .store(leaf.add(lane));
-                }
-                half /= 2;
-            }
-            let mut lanes = leaf.cast::<[V::Elem; 16]>().read_unaligned();
-            while half >= 1 {
-                for lane in 0..half {
-                    lanes[lane] = lanes[lane] + lanes[lane + half];
-                }
-                half /= 2;
-            }
-            norm.add(lanes[0]);
-        }
-        x += LEAF_COLUMNS as isize;
     }
 }

@@ -23,6 +23,7 @@ mod meeting;
 mod partition;
 mod problem;
 mod real;
+mod rows2d;
 mod simd;
 mod slab;
 mod slab1d;

@@ -44,9 +44,9 @@ pub trait Simd: Copy {
     unsafe fn shift_in_right(here: Self, after: Self) -> Self;
 }
 
-/// A vector unit that the running processor has.
+/// The kinds of vector unit that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isa {
+pub enum Unit {
     /// 512-bit AVX-512F.
     #[cfg(target_arch = "x86_64")]
     Avx512,
@@ -57,26 +57,45 @@ pub enum Isa {
     Plain,
 }
 
+/// A vector unit that the running processor has: only this module makes values of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isa(Unit);
+
 impl Isa {
-    /// The units of this processor, widest first; the last is always `Plain`.
+    /// The units of this processor, widest first; the last is always the baseline.
     pub fn available() -> Vec<Isa> {
         let mut units = Vec::new();
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx512f") {
-                units.push(Isa::Avx512);
+                units.push(Isa(Unit::Avx512));
             }
             if is_x86_feature_detected!("avx2") {
-                units.push(Isa::Avx2);
+                units.push(Isa(Unit::Avx2));
             }
         }
-        units.push(Isa::Plain);
+        units.push(Isa(Unit::Plain));
         units
     }
 
     /// The widest unit of this processor.
     pub fn widest() -> Isa {
         Isa::available()[0]
+    }
+
+    /// Which one it is.
+    pub fn unit(self) -> Unit {
+        self.0
+    }
+}
+
+/// Completes the [streamed](Simd::stream) stores of this thread before any later store, so that whoever learns of the
+/// data by ordinary means (a signal, the end of the thread) finds it.
+pub fn drain() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a fence touches no memory; every x86-64 processor has it.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
     }
 }
 
@@ -169,7 +188,7 @@ pub mod x86 {
     use super::Simd;
     use std::arch::x86_64::*;
 
-    /// Asks for the cache line of `at` in the second-level cache.
+    /// Asks for the cache line of `at`.
     #[inline(always)]
     pub fn prefetch<T>(at: *const T) {
         // SAFETY: a prefetch reads nothing and never faults; every x86-64 processor has it.

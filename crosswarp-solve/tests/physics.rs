@@ -162,9 +162,10 @@ fn voids_in_a_plane_become_the_plane() {
     let (nx, ny) = (47, 38);
     let plane = |x: usize, y: usize| 2.0 * x as f64 - 3.0 * y as f64 + 100.0;
     let is_known = |x: usize, y: usize| {
-        !((10..30).contains(&x) && (8..25).contains(&y))
-            && !((35..40).contains(&x) && y < 6)
-            && !(x < 2 && y == 20)
+        let inside = (10..30).contains(&x) && (8..25).contains(&y);
+        let on_top = (35..40).contains(&x) && y < 6;
+        let on_left = x < 2 && y == 20;
+        !(inside || on_top || on_left)
     };
     let values: RowSource<f64> = Arc::new(move |y, row| {
         row.iter_mut().enumerate().for_each(|(x, v)| {

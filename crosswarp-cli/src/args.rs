@@ -318,7 +318,7 @@ pub struct RunArgs {
     /// End the run after this many seconds (exit code 124)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Begin every line of output with its PE, as in `[2] …`
+    /// Begin every line of output with the number of its PE
     #[arg(long)]
     pub label: bool,
     /// The program and its arguments

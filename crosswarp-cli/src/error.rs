@@ -33,6 +33,18 @@ pub enum CliError {
     /// A formula without a finite value somewhere.
     #[error(transparent)]
     Expression(#[from] ExpressionError),
+    /// More cells than this machine can hold.
+    #[error(
+        "{cells} cells need {needed:.1} GiB for two copies of the field, this machine has {present:.1} GiB"
+    )]
+    Memory {
+        /// Number of cells.
+        cells: u128,
+        /// Memory for two copies.
+        needed: f64,
+        /// Memory and swap of the machine.
+        present: f64,
+    },
     /// A wrong combination of arguments, in words.
     #[error("{0}")]
     Usage(String),

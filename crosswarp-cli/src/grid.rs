@@ -38,6 +38,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
     };
     match problem {
         Problem::Line(line) => {
+            check_memory::<F>(line.points, 1)?;
             let (left, right) = (F::from_f64(line.left), F::from_f64(line.right));
             let problem = Problem1d {
                 points: line.points,
@@ -49,6 +50,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             Ok(Grid::Line(problem))
         }
         Problem::Nvidia { nx, ny } => {
+            check_memory::<F>(*nx, *ny)?;
             let problem = Problem2d {
                 norm,
                 ..Problem2d::nvidia(*nx, *ny)
@@ -60,6 +62,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             })
         }
         Problem::Plane(plane) => {
+            check_memory::<F>(plane.nx, plane.ny)?;
             let problem = Problem2d {
                 norm,
                 ..plane_problem(plane)?
@@ -73,6 +76,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
         Problem::Fill { values, known } => {
             let field = Field::open(values)?;
             let (nx, ny) = field.size();
+            check_memory::<F>(nx, ny)?;
             let mask = mask(known, (nx, ny))?;
             let problem = Problem2d::fill(nx, ny, field.rows(), Arc::clone(&mask))?;
             Ok(Grid::Plane {
@@ -81,6 +85,25 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             })
         }
     }
+}
+
+/// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
+/// allocated: the system would promise the memory and then end the process.
+fn check_memory<F>(nx: usize, ny: usize) -> Result<(), CliError> {
+    const GIB: f64 = (1u64 << 30) as f64;
+    let cells = nx as u128 * ny as u128;
+    let needed = 2.0 * cells as f64 * size_of::<F>() as f64 / GIB;
+    let memory = rustix::system::sysinfo();
+    let units = memory.totalram as f64 + memory.totalswap as f64;
+    let present = units * f64::from(memory.mem_unit) / GIB;
+    if needed > present {
+        return Err(CliError::Memory {
+            cells,
+            needed,
+            present,
+        });
+    }
+    Ok(())
 }
 
 /// The number type of a field's file; that of a picture is f32.

@@ -14,7 +14,14 @@ pub fn run(args: &RunArgs) -> Result<i32, CliError> {
         .program
         .split_first()
         .expect("the parser asks for a program");
-    let mut launch = Launch::new(args.n as usize, this_command(program)?)
+    // `crosswarp` alone is this very command, installed or not.
+    let own = program == "crosswarp";
+    let program = if own {
+        this_command()?
+    } else {
+        program.clone()
+    };
+    let mut launch = Launch::new(args.n as usize, program)
         .args(rest)
         .label(args.label);
     if let Some(limit) = args.timeout {
@@ -32,17 +39,15 @@ pub fn run(args: &RunArgs) -> Result<i32, CliError> {
         }
     }
     if let Some(failure) = &outcome.failure {
-        console::complain(failure);
+        // This command says itself why it ends with a code, which may be no error at all.
+        if !own || failure.status.code().is_none() {
+            console::complain(failure);
+        }
     }
     Ok(outcome.code())
 }
 
-/// The program to start: `crosswarp` alone is this very command, installed or not.
-fn this_command(program: &OsString) -> Result<OsString, CliError> {
-    if program != "crosswarp" {
-        return Ok(program.clone());
-    }
-    std::env::current_exe()
-        .map(Into::into)
-        .map_err(CliError::Executable)
+fn this_command() -> Result<OsString, CliError> {
+    let path = std::env::current_exe().map_err(CliError::Executable)?;
+    Ok(path.into())
 }

@@ -444,6 +444,23 @@ fn files_that_are_no_use_are_one_line_and_code_1() {
 }
 
 #[test]
+fn fields_too_large_for_the_machine_are_refused_at_once() {
+    for line in [
+        "solve laplace1d --points 18446744073709551615",
+        "solve laplace2d --nx 3 --ny 100000000000000",
+        "solve laplace2d --preset nvidia --nx 4294967296 --ny 4294967296",
+    ] {
+        let (code, out, err) = outcome(line);
+        assert_eq!((code, out.as_str()), (1, ""), "{err}");
+        assert!(
+            err.contains(" GiB for two copies of the field, this machine has "),
+            "{err}"
+        );
+        assert_eq!(err.lines().count(), 1, "{err}");
+    }
+}
+
+#[test]
 fn a_full_disk_is_said_and_leaves_no_file() {
     let (code, out, err) = outcome("solve laplace2d --nx 64 --ny 64 --max-sweeps 3 -o /dev/full");
     assert_eq!(
@@ -546,6 +563,37 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
     ));
     assert_eq!(code, 1);
     assert!(err.contains("holds"), "{err}");
+}
+
+#[test]
+fn an_interrupted_world_of_processes_writes_its_checkpoint_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("c").display().to_string();
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
+    let line = "run -n 3 -- crosswarp solve laplace2d --tolerance 0 --max-sweeps 1000000000";
+    command
+        .args(line.split(' '))
+        .args(["--checkpoint", &checkpoint, "--checkpoint-every", "100"])
+        .env("CROSSWARP_HEAP", "64M")
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let running = command.spawn().unwrap();
+    while !std::path::Path::new(&checkpoint).exists() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = running.id().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = running.wait_with_output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(
+        err.starts_with("crosswarp: interrupted after ") && err.lines().count() == 1,
+        "{err}"
+    );
+    assert_eq!(names(folder.path()), ["c"]);
 }
 
 #[test]

@@ -163,6 +163,38 @@ macro_rules! sums {
     }};
 }
 
+/// Sums of an array spread over PEs that are threads: microseconds a call, over many calls.
+fn team(pes: usize) {
+    println!("sum of f32 over {pes} PE(s), cut inside a leaf, microseconds a call");
+    for exponent in [0, 10, 14, 18, 22] {
+        let values: Vec<f32> = (0..1 << exponent).map(|k| k as f32).collect();
+        let cut = |pe: usize| match pe {
+            0 => 0,
+            _ if pe == pes => values.len(),
+            _ => (values.len() * pe / pes).saturating_sub(1),
+        };
+        let times = crosswarp_shmem::spmd(pes, |pe| {
+            let part = &values[cut(pe.my_pe())..cut(pe.my_pe() + 1)];
+            let calls = if exponent < 20 { 5000 } else { 50 };
+            let sums = |calls| {
+                (0..calls).for_each(|_| {
+                    black_box(Reducer::new().on(pe).sum(black_box(part)).unwrap());
+                });
+            };
+            sums(calls / 10);
+            let start = Instant::now();
+            sums(calls);
+            start.elapsed().as_secs_f64() / f64::from(calls)
+        });
+        println!(
+            "{:>12}  {:>9.2}",
+            format!("2^{exponent}"),
+            times.unwrap()[0] * 1e6
+        );
+    }
+    println!();
+}
+
 fn main() {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let part = std::env::args().nth(1).unwrap_or_else(|| "f32".into());
@@ -170,6 +202,7 @@ fn main() {
         "f32" => sums!(f32, 1),
         "f64" => sums!(f64, 1),
         "threads" => sums!(f32, threads),
+        "team" => (1..=threads).for_each(team),
         "operations" => {
             println!("every operation, 1 thread, GB/s of one input array");
             of_type(1, f16::from_f32);
@@ -182,6 +215,6 @@ fn main() {
             of_type(1, |x| x as i64);
             of_type(1, |x| x as u64);
         }
-        other => eprintln!("unknown part {other:?}; parts are f32, f64, threads, operations"),
+        other => eprintln!("unknown part {other:?}; parts are f32, f64, threads, team, operations"),
     }
 }

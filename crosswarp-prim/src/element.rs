@@ -127,7 +127,7 @@ mod floats {
             });
         let mut sum = merge(&sums);
         if !leaves.last[0].is_empty() {
-            let last: Vec<_> = leaves.last.iter().map(Vec::as_slice).collect();
+            let last: Vec<_> = leaves.last.iter().map(|values| &values[..]).collect();
             sum.add(partial_leaf_result::<T, O>(simd, &last));
         }
         meet(exchange, sum)

@@ -1,6 +1,7 @@
 //! What a reduction over a team exchanges: who holds which elements, the elements of leaves that
 //! lie on several PEs, and the PEs' partial results.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -120,15 +121,18 @@ impl<'a> Exchange<'a> {
     /// A leaf belongs to the PE that holds its first element. Elements at the front of a part that
     /// belong to the leaf of an earlier PE are sent there; what is missing at the end of the last
     /// leaf is received.
-    pub(crate) fn own_leaves<T: Scalar>(
+    pub(crate) fn own_leaves<'v, T: Scalar>(
         &self,
-        inputs: &[&[T]],
-    ) -> Result<OwnLeaves<T>, ReduceError> {
+        inputs: &[&'v [T]],
+    ) -> Result<OwnLeaves<'v, T>, ReduceError> {
         let part = &self.parts[self.my_pe()];
         let length = (part.end - part.start) as usize;
         let head = front(part);
         let whole = head..head + (length - head) / LEAF * LEAF;
-        let mut last: Vec<Vec<T>> = inputs.iter().map(|x| x[whole.end..].to_vec()).collect();
+        let mut last: Vec<_> = inputs
+            .iter()
+            .map(|x| Cow::Borrowed(&x[whole.end..]))
+            .collect();
 
         let cut = |part: &Range<u64>| front(part) > 0;
         if let Some(Room { pe, memory }) = &self.team
@@ -159,6 +163,7 @@ impl<'a> Exchange<'a> {
                 let leaf_start = part.end - have as u64;
                 let elements = (self.total() - leaf_start).min(LEAF as u64) as usize;
                 for (k, values) in last.iter_mut().enumerate() {
+                    let values = values.to_mut();
                     values.resize(elements, T::zeroed());
                     pe.read(
                         cast_slice_mut(&mut values[have..]),
@@ -193,11 +198,11 @@ impl<'a> Exchange<'a> {
 }
 
 /// The leaves that belong to a PE.
-pub(crate) struct OwnLeaves<T> {
+pub(crate) struct OwnLeaves<'v, T: Clone> {
     /// The whole leaves that lie in its part, as local indices.
     pub whole: Range<usize>,
     /// The elements of one more leaf, shorter or completed by other PEs, for each input; may be empty.
-    pub last: Vec<Vec<T>>,
+    pub last: Vec<Cow<'v, [T]>>,
 }
 
 /// Elements at the front of `part` that belong to a leaf which begins before it.

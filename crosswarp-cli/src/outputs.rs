@@ -44,8 +44,11 @@ impl OutputFiles {
         Ok(())
     }
 
-    /// Opens what `args` asks for.
+    /// Opens what `args` asks for, and sees that a checkpoint could be written.
     pub fn open(args: &SolveArgs) -> Result<Self, OutputError> {
+        if let Some(path) = &args.checkpoint {
+            StagedFile::create(path)?;
+        }
         let open = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
         Ok(Self {
             npy: open(&args.output)?,

@@ -25,7 +25,13 @@ pub fn in_world<R: Send>(
                 pe.n_pes()
             )));
         }
-        return work(&pe);
+        let result = work(&pe);
+        if result.is_err() {
+            // A PE that ends without having left is a failure to the launcher, which then ends
+            // the others: none waits for this one, and none repeats what it says.
+            std::mem::forget(pe);
+        }
+        return result;
     }
     let n_pes = pes.map_or_else(physical_cores, |pes| pes as usize);
     let mut first = None;

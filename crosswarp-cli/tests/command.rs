@@ -161,3 +161,16 @@ fn killing_one_pe_ends_the_run_with_a_clear_line_and_leaves_nothing() {
             .all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
     );
 }
+
+#[test]
+fn an_error_of_a_running_world_is_said_once() {
+    let mut command = crosswarp();
+    command.args("run -n 3 -- crosswarp solve laplace1d --points 5000".split(' '));
+    let output = command.env("CROSSWARP_HEAP", "4K").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(
+        err.starts_with("crosswarp: no room for ") && err.lines().count() == 1,
+        "{err}"
+    );
+}

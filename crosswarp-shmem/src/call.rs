@@ -23,9 +23,11 @@ pub enum Kind {
     Alltoall,
     /// `reduce`
     Reduce,
+    /// `share_fd`
+    Share,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::Barrier,
     Kind::Sync,
     Kind::Alloc,
@@ -34,6 +36,7 @@ const KINDS: [Kind; 8] = [
     Kind::Fcollect,
     Kind::Alltoall,
     Kind::Reduce,
+    Kind::Share,
 ];
 
 /// One PE's collective call as the others see it.
@@ -82,6 +85,7 @@ impl fmt::Display for Call {
             Kind::Broadcast => write!(f, "broadcast of {bytes} bytes from PE {parameter}"),
             Kind::Fcollect => write!(f, "fcollect of {bytes} bytes"),
             Kind::Alltoall => write!(f, "alltoall of {bytes} bytes"),
+            Kind::Share => write!(f, "share_fd, round {bytes}"),
             Kind::Reduce => write!(f, "reduce of {bytes} bytes with operation {parameter:#x}"),
         }
     }

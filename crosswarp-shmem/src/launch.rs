@@ -17,6 +17,7 @@ use crate::region::{Region, memfd};
 use crate::threads::MAX_PES;
 use crate::wait::Wait;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
@@ -290,6 +291,12 @@ impl World {
         let mut fds = vec![control_fd];
         for _ in 0..n_pes {
             fds.push(memfd("crosswarp-heap", heap_bytes).map_err(memory("a heap", heap_bytes))?);
+        }
+        for _ in 0..n_pes {
+            let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+            let (near, far) = socketpair(domain, kind, SocketFlags::empty(), None)
+                .map_err(memory("a socket", 0))?;
+            fds.extend([near, far]);
         }
         let numbers: Vec<String> = fds.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
         Ok(Self {

@@ -3,6 +3,7 @@
 use crate::alloc::Book;
 use crate::collective::Team;
 use crate::control::{Control, Life};
+use crate::fds::Ring;
 use crate::region::Region;
 use crate::symmetric::SymRef;
 use crate::wait::{Patience, Waiter};
@@ -28,6 +29,8 @@ pub(crate) struct Mapped {
     pub(crate) heap_bytes: usize,
     pub(crate) kind: WorldKind,
     pub(crate) patience: Patience,
+    /// Sockets to the neighbours; only worlds of processes have them.
+    pub(crate) ring: Option<Ring>,
 }
 
 impl Mapped {
@@ -118,6 +121,10 @@ impl Pe {
 
     pub(crate) fn shared(&self) -> bool {
         self.world.shared()
+    }
+
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.world.ring.as_ref()
     }
 
     /// Start and length of `pe`'s heap in this process. Panics if `pe` does not exist.

@@ -1,18 +1,19 @@
 //! Joining a world whose PEs are processes, as the launcher set it up.
 //!
-//! The launcher hands down open memfds: first the control memory, then each PE's heap. Three
+//! The launcher hands down open files: the control memory, each PE's heap, and a ring of sockets. Three
 //! variables say which PE this is and which descriptors these are. Nothing has a name anywhere, so
 //! nothing can be left behind.
 #![allow(unsafe_code)] // takes ownership of inherited file descriptors
 
 use crate::config::{Config, ConfigError};
 use crate::control::{Control, LAYOUT, MAGIC};
+use crate::fds::Ring;
 use crate::pe::{Mapped, Pe, WorldKind};
 use crate::region::Region;
 use crate::sync::{Ordering, register_heavy_fence};
 use crate::threads::{MAX_PES, ThreadWorld, WorldError};
 use crate::wait::Patience;
-use rustix::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thiserror::Error;
@@ -21,7 +22,8 @@ use thiserror::Error;
 pub(crate) const PE: &str = "CROSSWARP_PE";
 /// Tells a process how many PEs there are.
 pub(crate) const N_PES: &str = "CROSSWARP_N_PES";
-/// Tells a process the file descriptors: control, then heaps, separated by commas.
+/// Tells a process the file descriptors, separated by commas: control, heaps, then for each PE the
+/// two ends of its socket pair to the right neighbour.
 pub(crate) const FDS: &str = "CROSSWARP_FDS";
 
 /// Joining a world failed.
@@ -97,7 +99,7 @@ pub fn init() -> Result<Pe, InitError> {
         .split(',')
         .map(|fd| fd.parse().ok().filter(|&fd| fd > 2).ok_or_else(bad_fds))
         .collect::<Result<_, _>>()?;
-    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != n_pes + 1 {
+    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != 3 * n_pes + 1 {
         return Err(bad_fds());
     }
     if me >= n_pes {
@@ -128,7 +130,11 @@ pub fn init() -> Result<Pe, InitError> {
         });
     }
     let heap_bytes = header.heap_bytes.load(Ordering::Relaxed) as usize;
-    let heaps: Result<Vec<_>, _> = numbers[1..].iter().map(|&fd| map(fd, heap_bytes)).collect();
+    let heaps: Result<Vec<_>, _> = numbers[1..=n_pes]
+        .iter()
+        .map(|&fd| map(fd, heap_bytes))
+        .collect();
+    let ring = take_ring(&numbers[n_pes + 1..], me)?;
     register_heavy_fence(true);
     let timeout = Config::default().wait_timeout()?;
     Ok(Pe::join(
@@ -138,6 +144,7 @@ pub fn init() -> Result<Pe, InitError> {
             heap_bytes,
             kind: WorldKind::Processes,
             patience: Patience::new(n_pes, timeout),
+            ring: Some(ring),
         }),
         me,
     ))
@@ -158,6 +165,35 @@ fn map(fd: RawFd, expected: usize) -> Result<Region, InitError> {
     // this one use; `JOINED` keeps a second call away, so nobody else owns or closes it.
     let owned = unsafe { OwnedFd::from_raw_fd(fd) };
     Region::shared(owned.as_fd(), size).map_err(|e| memory(e.to_string()))
+}
+
+/// Keeps this PE's ends of the ring and closes everyone else's.
+fn take_ring(ends: &[RawFd], me: usize) -> Result<Ring, InitError> {
+    // Pair `i` joins PE `i` (first end) to its right neighbour (second end).
+    let (right, left) = (2 * me, (2 * me + ends.len() - 1) % ends.len());
+    let mut kept = (None, None);
+    for (index, &fd) in ends.iter().enumerate() {
+        // SAFETY: as in `map`: handed down for this one use.
+        let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+        if index == right {
+            kept.0 = Some(owned);
+        } else if index == left {
+            kept.1 = Some(owned);
+        }
+    }
+    let (Some(right), Some(left)) = kept else {
+        unreachable!("both indices are below the number of ends");
+    };
+    for end in [&right, &left] {
+        // Not for this PE's own children.
+        rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(|error| {
+            InitError::Memory {
+                fd: end.as_raw_fd(),
+                reason: error.to_string(),
+            }
+        })?;
+    }
+    Ok(Ring { right, left })
 }
 
 fn variable(name: &'static str) -> Result<String, InitError> {

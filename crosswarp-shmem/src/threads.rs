@@ -195,6 +195,7 @@ impl ThreadWorld {
             heap_bytes,
             kind: WorldKind::Threads,
             patience: Patience::new(n_pes, timeout),
+            ring: None,
         }))
     }
 }

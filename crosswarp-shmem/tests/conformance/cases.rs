@@ -33,6 +33,7 @@ pub const CASES: &[Case] = &[
     ("reduce integers", reduce_integers),
     ("reduce floats in rank order", reduce_floats_in_rank_order),
     ("collectives back to back", collectives_back_to_back),
+    ("shared file descriptors", shared_file_descriptors),
 ];
 
 /// Payload lengths on both sides of the inline limit of the collectives (4096 bytes).
@@ -526,4 +527,28 @@ fn collectives_back_to_back(pe: &Pe) {
     }
     pe.free(sum).unwrap();
     pe.free(value).unwrap();
+}
+
+/// Every PE reads every PE's file through the descriptors it was given.
+fn shared_file_descriptors(pe: &Pe) {
+    use std::io::{Read, Seek, Write};
+    use std::os::fd::AsFd;
+    for round in 0..3 {
+        let mut mine = tempfile::tempfile().unwrap();
+        write!(mine, "{} in round {round}", pe.my_pe()).unwrap();
+        let shared = pe.share_fd(mine.as_fd()).unwrap();
+        assert_eq!(shared.len(), pe.n_pes());
+        for (owner, fd) in shared.into_iter().enumerate() {
+            // The position is shared with the owner and all its other readers.
+            let mut file = std::fs::File::open(format!(
+                "/proc/self/fd/{}",
+                std::os::fd::AsRawFd::as_raw_fd(&fd)
+            ))
+            .unwrap();
+            let mut text = String::new();
+            file.rewind().unwrap();
+            file.read_to_string(&mut text).unwrap();
+            assert_eq!(text, format!("{owner} in round {round}"));
+        }
+    }
 }

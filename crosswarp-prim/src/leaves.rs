@@ -5,7 +5,7 @@ use half::{bf16, f16};
 
 use crate::Float;
 use crate::leaf::{LANES, LEAF, ROWS};
-use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch, widen_f16};
+use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch};
 
 /// Most registers that hold the 128 lanes: with 2 lanes each.
 const MAX_REGISTERS: usize = LANES / 2;
@@ -47,7 +47,7 @@ macro_rules! narrow {
     )*};
 }
 narrow! {
-    f16 => f32, F32, widen_f16, f16::NEG_ZERO, f16::ZERO, f16::ONE;
+    f16 => f32, F32, f16::to_f32, f16::NEG_ZERO, f16::ZERO, f16::ONE;
     bf16 => f32, F32, bf16::to_f32, bf16::NEG_ZERO, bf16::ZERO, bf16::ONE;
     f32 => f32, F32, core::convert::identity, -0.0, 0.0, 1.0;
     f64 => f64, F64, core::convert::identity, -0.0, 0.0, 1.0;

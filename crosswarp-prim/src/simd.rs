@@ -17,8 +17,6 @@ use core::fmt;
 
 use half::{bf16, f16};
 
-pub(crate) use plain::widen_f16;
-
 use crate::Float;
 
 /// A vector instruction set that this machine has.

@@ -73,7 +73,7 @@ impl<const N: usize> Load<bf16> for Array<f32, N> {
 /// Widens exactly and without branches, so that the compiler can vectorise it: the bits are placed
 /// as those of a tiny `f32`, which a multiplication by 2^112 brings to size, subnormals included.
 #[inline(always)]
-pub(crate) fn widen_f16(narrow: f16) -> f32 {
+fn widen_f16(narrow: f16) -> f32 {
     let bits = u32::from(narrow.to_bits());
     let magnitude = (f32::from_bits((bits & 0x7fff) << 13) * f32::from_bits(0x7780_0000)).to_bits();
     let special = u32::from(bits & 0x7c00 == 0x7c00).wrapping_neg() & 0x7f80_0000;

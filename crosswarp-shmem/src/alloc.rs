@@ -11,6 +11,7 @@ use crate::pe::Pe;
 use crate::symmetric::Sym;
 use bytemuck::Pod;
 use offset_allocator::Allocator;
+use std::fmt;
 use thiserror::Error;
 
 /// Allocations are whole multiples of this many bytes, and aligned to it: a cache line, so that two
@@ -54,14 +55,34 @@ pub enum AllocError {
     Collective(#[from] CollectiveError),
 }
 
-/// One PE's book of the symmetric heap.
-pub(crate) struct Book {
+/// One PE's book of a symmetric heap: which blocks of it are taken. It knows offsets, not memory, so it
+/// serves heaps of any kind; PEs that make the same calls in the same order have the same books.
+///
+/// ```
+/// let mut book = crosswarp_shmem::Book::new(1 << 20);
+/// let (offset, block) = book.allocate(1000, 256).unwrap();
+/// assert_eq!(offset % 256, 0);
+/// book.free(block);
+/// assert_eq!(book.free_bytes(), 1 << 20);
+/// ```
+pub struct Book {
     allocator: Allocator,
     heap_bytes: usize,
 }
 
+/// A block taken, to be given back with [`Book::free`].
+#[derive(Clone, Copy)]
+pub struct Block(offset_allocator::Allocation);
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block(granule {})", self.0.offset)
+    }
+}
+
 impl Book {
-    pub(crate) fn new(heap_bytes: usize) -> Self {
+    /// The book of an empty heap of `heap_bytes` bytes.
+    pub fn new(heap_bytes: usize) -> Self {
         // Granules are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
         let granules = u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX);
         Self {
@@ -70,20 +91,23 @@ impl Book {
         }
     }
 
-    /// A block of `bytes` aligned to `align`, as its byte offset and the allocator's note of it.
-    fn allocate(
-        &mut self,
-        bytes: usize,
-        align: usize,
-    ) -> Option<(usize, offset_allocator::Allocation)> {
+    /// Takes a block of `bytes` at a multiple of `align` (a power of two; at least [`GRANULE`] is
+    /// kept); its byte offset, and the block. `None` if there is no room.
+    pub fn allocate(&mut self, bytes: usize, align: usize) -> Option<(usize, Block)> {
         let padding = align.max(GRANULE) - GRANULE;
         let granules = bytes.checked_add(padding)?.div_ceil(GRANULE).max(1);
         let block = self.allocator.allocate(u32::try_from(granules).ok()?)?;
         let offset = (block.offset as usize * GRANULE).next_multiple_of(align.max(GRANULE));
-        Some((offset, block))
+        Some((offset, Block(block)))
     }
 
-    fn free_bytes(&self) -> usize {
+    /// Gives a block back.
+    pub fn free(&mut self, block: Block) {
+        self.allocator.free(block.0);
+    }
+
+    /// Bytes free in total, possibly in pieces.
+    pub fn free_bytes(&self) -> usize {
         self.allocator.storage_report().total_free_space as usize * GRANULE
     }
 }
@@ -152,7 +176,7 @@ impl Pe {
         self.quiet();
         self.meet(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
-            self.book().allocator.free(block);
+            self.book().free(block);
         }
         Ok(())
     }
@@ -171,11 +195,11 @@ mod tests {
         ) {
             let heap = 1 << 18;
             let mut book = Book::new(heap);
-            let mut live: Vec<(usize, usize, offset_allocator::Allocation)> = Vec::new();
+            let mut live: Vec<(usize, usize, Block)> = Vec::new();
             for (bytes, align, free_one) in steps {
                 if free_one && !live.is_empty() {
                     let (_, _, block) = live.swap_remove(bytes % live.len());
-                    book.allocator.free(block);
+                    book.free(block);
                 } else if let Some((offset, block)) = book.allocate(bytes, 1 << align) {
                     prop_assert_eq!(offset % (1 << align), 0);
                     prop_assert!(offset + bytes <= heap);
@@ -186,7 +210,7 @@ mod tests {
                 }
             }
             for (_, _, block) in live {
-                book.allocator.free(block);
+                book.free(block);
             }
             prop_assert_eq!(book.free_bytes(), heap);
         }

@@ -25,9 +25,11 @@ pub enum Kind {
     Reduce,
     /// `share_fd`
     Share,
+    /// `agree`
+    Agree,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::Barrier,
     Kind::Sync,
     Kind::Alloc,
@@ -37,6 +39,7 @@ const KINDS: [Kind; 9] = [
     Kind::Alltoall,
     Kind::Reduce,
     Kind::Share,
+    Kind::Agree,
 ];
 
 /// One PE's collective call as the others see it.
@@ -85,6 +88,7 @@ impl fmt::Display for Call {
             Kind::Broadcast => write!(f, "broadcast of {bytes} bytes from PE {parameter}"),
             Kind::Fcollect => write!(f, "fcollect of {bytes} bytes"),
             Kind::Alltoall => write!(f, "alltoall of {bytes} bytes"),
+            Kind::Agree => write!(f, "agree on {parameter} and {bytes}"),
             Kind::Share => write!(f, "share_fd, round {bytes}"),
             Kind::Reduce => write!(f, "reduce of {bytes} bytes with operation {parameter:#x}"),
         }

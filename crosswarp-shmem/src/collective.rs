@@ -90,6 +90,17 @@ impl Pe {
         }
     }
 
+    /// Waits until every PE has come here with the same two numbers: how collectives of other kinds of
+    /// memory check that all PEs make the same call. `parameter` below 2^56.
+    ///
+    /// Memory ordering: as [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn agree(&self, parameter: u64, bytes: u64) -> Result<(), CollectiveError> {
+        self.meet(Kind::Agree, parameter, bytes)
+    }
+
     /// Completes this PE's puts and waits until every PE has come here.
     ///
     /// Memory ordering: what any PE wrote or put before is visible to every PE after.

@@ -45,7 +45,7 @@ mod wait;
 #[cfg(all(test, loom))]
 mod loom_models;
 
-pub use alloc::{AllocError, GRANULE};
+pub use alloc::{AllocError, Block, Book, GRANULE};
 pub use atomic::AtomicInt;
 pub use bytemuck::Pod;
 pub use collective::{CollectiveCall, CollectiveError, CollectiveKind, Team};

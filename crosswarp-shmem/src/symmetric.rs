@@ -1,5 +1,6 @@
 //! Handles to symmetric objects.
 
+use crate::alloc::Block;
 use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,7 +28,7 @@ use std::ops::{Bound, RangeBounds};
 pub struct Sym<T> {
     offset: usize,
     len: usize,
-    pub(crate) block: Option<offset_allocator::Allocation>,
+    pub(crate) block: Option<Block>,
     element: PhantomData<T>,
 }
 
@@ -42,11 +43,7 @@ impl<T> fmt::Debug for Sym<T> {
 }
 
 impl<T: Pod> Sym<T> {
-    pub(crate) fn new(
-        offset: usize,
-        len: usize,
-        block: Option<offset_allocator::Allocation>,
-    ) -> Self {
+    pub(crate) fn new(offset: usize, len: usize, block: Option<Block>) -> Self {
         Self {
             offset,
             len,

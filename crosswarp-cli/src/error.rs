@@ -4,7 +4,7 @@ use std::io;
 
 use crosswarp::prim::ReduceError;
 use crosswarp::shmem::{InitError, LaunchError, WorldError};
-use crosswarp::solve::{ProblemError as GridError, SolveError};
+use crosswarp::solve::{CheckpointError, ProblemError as GridError, SolveError};
 
 use crate::expression::ExpressionError;
 use crate::image_input::ImageError;
@@ -96,6 +96,20 @@ impl CliError {
             Self::Solve(error) if crate::solve::is_usage(error) => 2,
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED_OUTPUT,
             _ => 1,
+        }
+    }
+
+    /// Whether the error only says that another PE has failed.
+    pub fn is_echo(&self) -> bool {
+        match self {
+            Self::Solve(error) => matches!(
+                error,
+                SolveError::Collective(_)
+                    | SolveError::Wait(_)
+                    | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
+            ),
+            Self::Reduce(error) => matches!(error, ReduceError::Collective(_)),
+            _ => false,
         }
     }
 

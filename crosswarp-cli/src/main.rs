@@ -43,13 +43,13 @@ use interrupt::Interrupt;
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(cli.command).unwrap_or_else(|error| {
-            if !error.is_silent() && is_first_to_speak() {
+            if !error.is_silent() && is_first_to_speak(error.is_echo()) {
                 console::complain(&error);
             }
             error.exit_code()
         }),
         Err(message) => {
-            if !message.use_stderr() || is_first_to_speak() {
+            if !message.use_stderr() || is_first_to_speak(false) {
                 // A closed output ends help and usage quietly.
                 let _ = message.print();
             }
@@ -75,11 +75,15 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
     }
 }
 
-/// Whether an error found here is news. All PEs of a process world find most errors; PE 0 says
-/// them, and the launcher then ends the others, which wait for that.
-fn is_first_to_speak() -> bool {
-    if console::is_follower() {
-        std::thread::sleep(Duration::from_millis(300));
+/// Whether an error found here is news.
+///
+/// In a process world most errors are found by all PEs, or echo on all PEs the failure of one.
+/// PE 0 speaks before the others, and whoever has a reason before those who have only heard of
+/// one. The launcher ends the others when the first has spoken.
+fn is_first_to_speak(echo: bool) -> bool {
+    let turn = u32::from(console::is_follower()) + 2 * u32::from(echo);
+    if crosswarp::shmem::under_launcher() {
+        std::thread::sleep(turn * Duration::from_millis(300));
     }
     !Interrupt::has_come()
 }

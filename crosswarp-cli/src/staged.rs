@@ -141,13 +141,15 @@ fn open_stage(target: &Path) -> io::Result<(Stage, File)> {
     match rustix::fs::openat(CWD, folder(target), flags, mode) {
         // Without /proc the unnamed file could never be given a name.
         Ok(file) if Path::new("/proc/self/fd").is_dir() => Ok((Stage::Unnamed, file.into())),
-        Ok(_) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
-            let path = beside(target);
-            let file = File::options().write(true).create_new(true).open(&path)?;
-            Ok((Stage::Beside(path), file))
-        }
+        Ok(_) | Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => open_beside(target),
         Err(errno) => Err(errno.into()),
     }
+}
+
+fn open_beside(target: &Path) -> io::Result<(Stage, File)> {
+    let path = beside(target);
+    let file = File::options().write(true).create_new(true).open(&path)?;
+    Ok((Stage::Beside(path), file))
 }
 
 fn link_unnamed(file: &File, path: &Path) -> io::Result<()> {
@@ -208,6 +210,33 @@ mod tests {
         staged.put(&vec![0; 3 << 20]).unwrap();
         drop(staged);
         assert_eq!(names(folder.path()), [""; 0]);
+    }
+
+    #[test]
+    fn files_with_a_name_meanwhile_go_the_same_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("field.npy");
+        let open = || {
+            let (stage, file) = open_beside(&target).unwrap();
+            StagedFile {
+                target: target.clone(),
+                stage,
+                file: BufWriter::new(file),
+            }
+        };
+        let mut staged = open();
+        staged.put(b"half").unwrap();
+        assert_eq!(
+            names(folder.path()),
+            [format!(".field.npy.{}.tmp", std::process::id())]
+        );
+        drop(staged);
+        assert_eq!(names(folder.path()), [""; 0]);
+        let mut staged = open();
+        staged.put(b"whole").unwrap();
+        staged.commit().unwrap();
+        assert_eq!(names(folder.path()), ["field.npy"]);
+        assert_eq!(std::fs::read(&target).unwrap(), b"whole");
     }
 
     #[test]

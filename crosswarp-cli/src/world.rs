@@ -39,22 +39,13 @@ pub fn in_world<R: Send>(
         match (&first, &result) {
             (None, _) => first = Some(result),
             (Some(Ok(_)), Err(_)) => first = Some(result),
-            (Some(Err(known)), Err(new)) if is_echo(known) && !is_echo(new) => first = Some(result),
+            (Some(Err(known)), Err(new)) if known.is_echo() && !new.is_echo() => {
+                first = Some(result)
+            }
             _ => {}
         }
     }
     first.expect("a world has at least one PE")
-}
-
-/// Whether the error only says that another PE has failed.
-fn is_echo(error: &CliError) -> bool {
-    use crosswarp::prim::ReduceError;
-    use crosswarp::solve::SolveError;
-    matches!(
-        error,
-        CliError::Solve(SolveError::Collective(_) | SolveError::Wait(_))
-            | CliError::Reduce(ReduceError::Collective(_))
-    )
 }
 
 /// The name of a world's kind in reports.

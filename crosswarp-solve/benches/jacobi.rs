@@ -176,7 +176,7 @@ fn main() {
     let large = laplace(8192);
     solve("8192² f32", solver(&large, pes, None));
     for block in [1, 4, 8, 16, 24, 32] {
-        solve("8192² f32, chosen", solver(&large, pes, Some(block)));
+        solve("8192² f32, asked for", solver(&large, pes, Some(block)));
     }
     solve("8192² f32, one PE", solver(&large, 1, None));
     let mask: RowSource<u8> = Arc::new(|y, row| {

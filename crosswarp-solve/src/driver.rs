@@ -17,10 +17,6 @@ use crate::problem::{Norm, ProblemError};
 use crate::real::Real;
 use crate::slab::Slab;
 
-/// Sweeps of a pass unless the caller chooses: at this depth memory no longer limits the speed, and what a stop inside
-/// a pass computes twice is little.
-const DEFAULT_DEPTH: usize = 32;
-
 /// How to solve; the same on every PE but for `interrupt`.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
@@ -176,7 +172,10 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
 ) -> Result<Outcome, SolveError> {
     let options = settings.options;
     let depth_limit = MAX_DEPTH.min(slab.partition().max_depth(slab.wraps()));
-    let block = options.block.unwrap_or(DEFAULT_DEPTH).min(depth_limit);
+    let block = options
+        .block
+        .unwrap_or(slab.default_depth())
+        .min(depth_limit);
     let mut history = Vec::new();
     if let Some(path) = &options.resume {
         history = checkpoint::resume(meeting, slab, path, &settings.identity)?;

@@ -36,11 +36,15 @@ impl<T: Pod> Field<T> {
             .checked_mul(stride)
             .and_then(|elements| elements.checked_mul(size_of::<T>()))
             .ok_or(io::ErrorKind::OutOfMemory)?;
-        let map = MmapMut::map_anon(bytes)?;
+        let mut map = MmapMut::map_anon(bytes)?;
         #[cfg(target_os = "linux")]
         {
             // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
             let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        // The pages are made here, by the PE that will use them, and not in the middle of the first pass.
+        for byte in (0..bytes).step_by(4096) {
+            map[byte] = 0;
         }
         Ok(Field {
             map,

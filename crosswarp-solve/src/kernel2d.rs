@@ -18,7 +18,7 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 use crate::field::{Field, PAD};
 use crate::real::Real;
 use crate::rows2d::{
-    Givens, Group, MIDDLE, PITCH, STEP, TILE, Tile, add_leaves, advance, advance_one,
+    Givens, Group, MIDDLE, STEP, Tile, add_leaves, advance, advance_one, pitch, tile_columns,
 };
 use crate::simd::{self, Isa, Simd, Unit};
 
@@ -64,7 +64,7 @@ impl<F: Real> Workspace<F> {
     pub fn new() -> std::io::Result<Workspace<F>> {
         let rows = SHARED_ROWS + (MAX_DEPTH + 1) * LEVEL_ROWS;
         Ok(Workspace {
-            rows: Field::new(0..1, rows * PITCH)?,
+            rows: Field::new(0..1, rows * pitch::<F>())?,
         })
     }
 }
@@ -104,10 +104,10 @@ pub fn pass<F: Real>(
     assert!(band.source.is_none_or(|field| stored(field.rows())));
     assert!(after.rows().start <= rows.start && after.rows().end >= rows.end);
 
-    for x0 in (0..band.nx).step_by(TILE) {
+    for x0 in (0..band.nx).step_by(tile_columns::<F>()) {
         let tile = Tile {
             x0: x0 as isize,
-            x1: (x0 + TILE).min(band.nx.next_multiple_of(16)) as isize,
+            x1: (x0 + tile_columns::<F>()).min(band.nx.next_multiple_of(16)) as isize,
         };
         // SAFETY: the vector unit was found on this processor by `Isa::available`; the rows were checked above.
         unsafe {
@@ -217,7 +217,7 @@ impl<F: Real> Wavefront<'_, F> {
     #[inline(always)]
     fn working(&self, row: usize) -> *mut F {
         self.buffer
-            .wrapping_add(row * PITCH + PAD)
+            .wrapping_add(row * pitch::<F>() + PAD)
             .wrapping_offset(-self.tile.x0)
     }
 

@@ -21,6 +21,8 @@ pub(crate) trait Slab<F: Real> {
     fn wraps(&self) -> bool;
     /// Whether the first sweep must stand alone, because its ghosts are not yet copies.
     fn starts_singly(&self) -> bool;
+    /// Sweeps of a pass unless the caller chooses.
+    fn default_depth(&self) -> usize;
     /// Appends the rows `rows` (own rows, before the pass) to `out`.
     fn pack(&self, rows: Range<usize>, out: &mut Vec<F>);
     /// Overwrites the rows from `first` on, own or halo, before the pass.

@@ -78,6 +78,11 @@ impl<F: Real> Slab<F> for Slab1d<F> {
         false
     }
 
+    fn default_depth(&self) -> usize {
+        // From 12 to 20 sweeps a pass are equally fast in memory; fewer are computed twice at the stop than with 32.
+        16
+    }
+
     fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) {
         out.extend_from_slice(
             &self.before.row(0)[rows.start - self.own.start..rows.end - self.own.start],

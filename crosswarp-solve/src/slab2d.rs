@@ -203,6 +203,11 @@ impl<F: Real> Slab<F> for Slab2d<F> {
         self.wrap_x || self.wrap_y
     }
 
+    fn default_depth(&self) -> usize {
+        // Measured at 256² to 8192²: never slower than shallower passes.
+        MAX_DEPTH
+    }
+
     fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) {
         for y in rows {
             out.extend_from_slice(self.before.row(y as isize));

@@ -79,3 +79,15 @@ pub fn names(folder: &Path) -> Vec<String> {
     names.sort();
     names
 }
+
+/// Waits until `path` exists.
+///
+/// # Panics
+/// After 20 s, so that a failure is not a hang.
+pub fn wait_for(path: &str) {
+    let started = std::time::Instant::now();
+    while !Path::new(path).exists() {
+        assert!(started.elapsed().as_secs() < 20, "{path} did not appear");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}

@@ -165,7 +165,7 @@ fn killing_one_pe_ends_the_run_with_a_clear_line_and_leaves_nothing() {
 #[test]
 fn an_error_of_a_running_world_is_said_once() {
     let mut command = crosswarp();
-    command.args("run -n 3 -- crosswarp solve laplace1d --points 5000".split(' '));
+    command.args("run -n 3 -- crosswarp solve laplace2d --dtype f64".split(' '));
     let output = command.env("CROSSWARP_HEAP", "4K").output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{err}");

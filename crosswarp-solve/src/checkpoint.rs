@@ -223,23 +223,23 @@ impl Writer {
 
 /// Checks the checkpoint `path`, loads this PE's rows from it and returns the norms of the sweeps done.
 ///
-/// Collective. Every PE reads the whole file, so that each knows the reason of a refusal by itself.
+/// Collective. Every PE reads the whole file, so that each knows the reason of a refusal by itself. The inner error is
+/// about the file, the outer one about the PEs; when the inner one is an error it is so on every PE.
 pub(crate) fn resume<F: Real>(
     meeting: &Meeting<'_>,
     slab: &mut impl Slab<F>,
     path: &Path,
     identity: &Identity,
-) -> Result<Vec<f64>, SolveError> {
+) -> Result<Result<Vec<f64>, CheckpointError>, SolveError> {
     let loaded = load(slab, path, identity);
     let mut failures = [u64::from(loaded.is_err())];
     meeting.sum(&mut failures)?;
-    match loaded {
+    Ok(match loaded {
         Ok(_) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
             path: path.to_owned(),
-        }
-        .into()),
-        loaded => Ok(loaded?),
-    }
+        }),
+        loaded => loaded,
+    })
 }
 
 fn load<F: Real>(

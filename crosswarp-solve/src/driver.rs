@@ -162,10 +162,10 @@ pub(crate) fn meeting_words<F: Real>() -> usize {
     MAX_DEPTH * Superaccumulator::<F>::WORDS + 1
 }
 
-/// Runs the sweeps. Collective.
+/// Runs the sweeps and gives `meeting` back. Collective.
 pub(crate) fn run<F: Real, S: Slab<F>>(
     pe: &Pe,
-    meeting: &Meeting<'_>,
+    meeting: Meeting<'_>,
     slab: &mut S,
     settings: &Settings<'_>,
     mut observer: impl FnMut(&Progress<'_>),
@@ -178,7 +178,13 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         .min(depth_limit);
     let mut history = Vec::new();
     if let Some(path) = &options.resume {
-        history = checkpoint::resume(meeting, slab, path, &settings.identity)?;
+        match checkpoint::resume(&meeting, slab, path, &settings.identity)? {
+            Ok(norms) => history = norms,
+            Err(error) => {
+                meeting.free()?;
+                return Err(error.into());
+            }
+        }
     }
     let resumed_at = history.len();
     let meets = |history: &[f64]| {
@@ -259,7 +265,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
             if due && !converged {
                 let written = checkpoint::save(
                     pe,
-                    meeting,
+                    &meeting,
                     slab,
                     &checkpoint.path,
                     &settings.identity,
@@ -276,6 +282,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
     }
     let seconds = start.elapsed().as_secs_f64();
     halo.free(pe)?;
+    meeting.free()?;
     Ok(Outcome {
         converged,
         interrupted: interrupted && !converged,

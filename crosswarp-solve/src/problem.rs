@@ -86,8 +86,8 @@ pub enum Boundary<F> {
     /// (by x). At a corner the left and right columns win.
     Fixed(Vec<F>),
     /// The grid wraps around. The side's cells are ghosts: after every sweep they become copies of the cells next to
-    /// the opposite side (row 0 of row ny − 2, row ny − 1 of row 1; columns likewise). The first sweep reads them as
-    /// given by `initial`. A cell fixed by a mask is wrapped like any other.
+    /// the opposite side, first whole rows (row 0 of row ny − 2, row ny − 1 of row 1, their ends included), then
+    /// whole columns likewise. The first sweep reads them as given by `initial`.
     Periodic,
 }
 
@@ -143,8 +143,11 @@ impl<F: Real> Problem2d<F> {
         }
     }
 
-    /// The problem of NVIDIA's multi-gpu-programming-models: left and right columns sin(2π·y/(ny − 1)) (computed in
-    /// `f64`, rounded to `F`), everything else zero, periodic in y, norm not divided by the number of cells.
+    /// The problem of NVIDIA's multi-gpu-programming-models: left and right columns sin(2π·y/(ny − 1)), everything else
+    /// zero, periodic in y, norm not divided by the number of cells.
+    ///
+    /// The sine is computed in `f64` with π to full precision and rounded to `F` (NVIDIA's programs round π to `f32`
+    /// first, which moves some boundary values by their last bits).
     pub fn nvidia(nx: usize, ny: usize) -> Problem2d<F> {
         let last = ny.saturating_sub(1).max(1) as f64;
         let wave: Vec<F> = (0..ny)

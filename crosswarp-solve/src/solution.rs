@@ -80,8 +80,7 @@ pub fn solve_1d<F: Real>(
         identity: identity_1d(problem),
         options,
     };
-    let outcome = driver::run(pe, &meeting, &mut slab, &settings, observer)?;
-    meeting.free()?;
+    let outcome = driver::run(pe, meeting, &mut slab, &settings, observer)?;
     Ok(Solution::new(
         outcome,
         problem.points as u64 - 2,
@@ -116,13 +115,13 @@ pub fn solve_2d<F: Real>(
     let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), Isa::widest())?;
     let loaded = slab.load(problem);
     let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
-    if let Some(error) = first_bad(&meeting, loaded.bad, problem.nx)? {
-        return Err(error.into());
-    }
+    let bad = first_bad(&meeting, loaded.bad, problem.nx)?;
     let mut free = [loaded.free];
     meeting.sum(&mut free)?;
-    if free[0] == 0 {
-        return Err(ProblemError::NothingFree.into());
+    let nothing_free = (free[0] == 0).then_some(ProblemError::NothingFree);
+    if let Some(error) = bad.or(nothing_free) {
+        meeting.free()?;
+        return Err(error.into());
     }
     let settings = Settings {
         norm: problem.norm,
@@ -130,8 +129,7 @@ pub fn solve_2d<F: Real>(
         identity: identity_2d(&meeting, problem, &slab, options)?,
         options,
     };
-    let outcome = driver::run(pe, &meeting, &mut slab, &settings, observer)?;
-    meeting.free()?;
+    let outcome = driver::run(pe, meeting, &mut slab, &settings, observer)?;
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
     Ok(Solution::new(outcome, inner, Field::Grid(slab)))
 }

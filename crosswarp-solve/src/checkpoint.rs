@@ -152,7 +152,8 @@ pub(crate) fn save<F: Real>(
                 .map_err(failed("write")),
             Err(error) => Err(failed("create")(error)),
         }
-        .and_then(|()| fs::rename(&beside, path).map_err(failed("rename")));
+        .and_then(|()| fs::rename(&beside, path).map_err(failed("rename")))
+        .and_then(|()| sync_folder(path).map_err(failed("sync the folder of")));
         if written_all.is_err() {
             // It may not exist; the reason to report is the first one.
             let _ = fs::remove_file(&beside);
@@ -163,6 +164,14 @@ pub(crate) fn save<F: Real>(
         match impossible {}
     }
     finish_save(meeting, path, Ok(()))
+}
+
+/// Puts the new name on the disk as well.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// All PEs learn whether PE 0 succeeded.

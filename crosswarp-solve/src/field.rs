@@ -60,6 +60,11 @@ impl<T: Pod> Field<T> {
         self.rows.clone()
     }
 
+    /// Whether all of `rows` are stored, `nx` columns wide.
+    pub fn covers(&self, rows: &Range<isize>, nx: usize) -> bool {
+        self.rows.start <= rows.start && rows.end <= self.rows.end && nx == self.nx
+    }
+
     /// Elements from one row to the next.
     pub fn stride(&self) -> usize {
         self.stride

@@ -71,8 +71,8 @@ impl<F: Real> Workspace<F> {
 
 /// Advances `band` by `norms.len()` sweeps into `after` and adds each sweep's squared differences to `norms`.
 ///
-/// Only the band's own rows of `after` are written. Panics if a needed row is not stored or `norms` is empty or
-/// longer than [`MAX_DEPTH`].
+/// Only the band's own rows of `after` are written. Panics if a needed row is not stored, the band is empty, or `norms`
+/// is empty or longer than [`MAX_DEPTH`].
 pub fn pass<F: Real>(
     isa: Isa,
     band: &Band<'_, F>,
@@ -97,12 +97,18 @@ pub fn pass<F: Real>(
     } else {
         (rows.end + depth).min(band.ny as isize)
     };
-    // The pointers below are only made for rows first … last − 1 of these fields.
-    let stored = |have: Range<isize>| have.start <= first && have.end >= last;
-    assert!(stored(band.before.rows()));
-    assert!(band.fixed.is_none_or(|field| stored(field.rows())));
-    assert!(band.source.is_none_or(|field| stored(field.rows())));
-    assert!(after.rows().start <= rows.start && after.rows().end >= rows.end);
+    // The pointers below are only made for rows first … last − 1, and columns up to nx plus padding, of these fields.
+    assert!(!rows.is_empty() && band.nx >= 3);
+    assert!(band.before.covers(&(first..last), band.nx));
+    assert!(
+        band.fixed
+            .is_none_or(|field| field.covers(&(first..last), band.nx))
+    );
+    assert!(
+        band.source
+            .is_none_or(|field| field.covers(&(first..last), band.nx))
+    );
+    assert!(after.covers(&rows, band.nx));
 
     for x0 in (0..band.nx).step_by(tile_columns::<F>()) {
         let tile = Tile {

@@ -117,7 +117,7 @@ pub struct Givens<F> {
 ///
 /// # Safety
 /// The processor must have `V`'s vector unit; every row must cover `columns` (multiples of 16 of them), the rows below
-/// one column more on the left and a vector more on the right; no `out` row may overlap a row that is read.
+/// a vector more on both sides; no `out` row may overlap a row that is read.
 #[inline(always)]
 pub unsafe fn advance<V: Simd, const SPLIT: usize, const FIXED: bool, const SOURCE: bool>(
     rows: &Group<V::Elem>,

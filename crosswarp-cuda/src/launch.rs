@@ -349,6 +349,18 @@ impl<'f> Launch<'f> {
         unsafe { self.prepare()?.launch(stream, args) }
     }
 
+    /// Blocks of the grid.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.shape.grid.count()
+    }
+
+    /// Has the kernel's code loaded now. Otherwise its first launch loads it, which waits for kernels
+    /// that are running, and they may be waiting for this one.
+    pub(crate) fn load(&self) -> Result<(), LaunchError> {
+        // SAFETY: the function is valid as long as `self.function` lives.
+        unsafe { cu!(cuFuncLoad(self.function.handle())) }.map_err(|source| self.failed(source))
+    }
+
     fn device(&self) -> &'f Device {
         self.function.device()
     }

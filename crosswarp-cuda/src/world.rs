@@ -1,0 +1,420 @@
+//! A GPU as a PE: the world as kernels see it, launches that start on all PEs together, and access to
+//! the symmetric device heap from the host.
+#![allow(unsafe_code)] // Calls into libcuda; launches.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_shmem::{AllocError, CollectiveError, Pe, Sym, WorldKind};
+
+use crate::args::KernelArgs;
+use crate::driver::cu;
+use crate::error::CudaError;
+use crate::heap::{DeviceHeap, DeviceSym, HeapError};
+use crate::launch::{Launch, LaunchError};
+use crate::memory::PinnedBuffer;
+use crate::module::{Module, ModuleError};
+use crate::{Device, Stream};
+
+/// The variable that `pe_world.cuh` defines in every module that includes it.
+const WORLD_SYMBOL: &str = "crosswarp_world";
+/// Bytes of one PE's payload slots, and of the header, in `pe_collective.cuh`.
+const SLOT_BYTES: usize = 2048 / 8 * 16;
+const SCRATCH_HEADER: usize = 128;
+
+/// `crosswarp::team`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct TeamState {
+    me: i32,
+    size: i32,
+    start: i32,
+    stride: i32,
+    scratch: u64,
+}
+
+/// `crosswarp::world_state`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct WorldState {
+    my_pe: i32,
+    n_pes: i32,
+    heap: u64,
+    stride: u64,
+    heap_bytes: u64,
+    timeout_ns: u64,
+    record: u64,
+    all: TeamState,
+}
+
+/// `crosswarp::wait_record`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct WaitRecord {
+    state: u32,
+    what: u32,
+    pe: i32,
+    peer: i32,
+    offset: u64,
+    expected: u64,
+    seen: u64,
+}
+
+/// A wait inside a kernel that ran out of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a kernel of PE {pe} waited {limit:?} in vain for {}; it saw {seen}",
+    describe(*wait, *expected)
+)]
+pub struct KernelTimeout {
+    /// The PE that waited.
+    pub pe: usize,
+    /// What it waited for; offsets are in the device heap.
+    pub wait: KernelWait,
+    /// The value waited for (two's complement), or the number of the meeting.
+    pub expected: u64,
+    /// The value it last saw.
+    pub seen: u64,
+    /// The time limit.
+    pub limit: Duration,
+}
+
+/// What a kernel waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KernelWait {
+    /// A value at this offset of its own device heap.
+    Value {
+        /// Byte offset in the heap.
+        offset: u64,
+    },
+    /// Another PE, in a collective inside the kernel.
+    Meeting {
+        /// The PE that did not come.
+        pe: usize,
+    },
+}
+
+fn describe(wait: KernelWait, expected: u64) -> String {
+    match wait {
+        KernelWait::Value { offset } => {
+            format!("the value at device heap offset {offset}, compared with {expected}")
+        }
+        KernelWait::Meeting { pe } => format!("meeting #{expected} with PE {pe}"),
+    }
+}
+
+/// A device world, or a launch on all its PEs, that did not come about; every PE gets an error.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceWorldError {
+    /// The heap could not be made or has no room.
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+    /// A kernel can not be launched like this.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// A module lacks the world: its source does not include `pe.cuh`.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// A module was compiled against other headers than this library's.
+    #[error("the module's {WORLD_SYMBOL} has {found} bytes, this library's has {expected}: it was compiled against other headers")]
+    Layout {
+        /// Bytes in the module.
+        found: usize,
+        /// Bytes here.
+        expected: usize,
+    },
+    /// PEs that are processes share a GPU, which runs one process at a time.
+    #[error(
+        "PE {pe} and PE {other} are processes that share a GPU: their kernels do not run at once, so \
+         they can not wait for one another; use one GPU per process, or PEs that are threads"
+    )]
+    SharedByProcesses {
+        /// This PE.
+        pe: usize,
+        /// Another one on the same GPU.
+        other: usize,
+    },
+    /// The kernels of all PEs on a GPU do not fit on it at once.
+    #[error(
+        "the kernels of the {pes} PEs on this GPU need {percent} % of it at once; they wait for one \
+         another, so they must fit: take fewer blocks"
+    )]
+    NotCoResident {
+        /// PEs on this GPU.
+        pes: usize,
+        /// What they need together, in percent of what can be resident.
+        percent: u64,
+    },
+    /// Another PE could not launch.
+    #[error("PE {pe} could not launch its kernel, so no PE did")]
+    PeerFailed {
+        /// The first such PE.
+        pe: usize,
+    },
+    /// The driver failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// Host memory for the world could not be had.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// The PEs did not meet.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+}
+
+/// One PE's GPU in a world of PEs.
+///
+/// Several PEs may share a GPU if they are threads of one process (that is how one-GPU machines are
+/// tested).
+pub struct DeviceWorld<'w> {
+    // Freed in this order: the heap's drop waits for the device, then the record may go.
+    heap: DeviceHeap<'w>,
+    record: PinnedBuffer<WaitRecord>,
+    scratch: DeviceSym<u8>,
+    limit: Option<Duration>,
+    /// One word per PE and launch: who shares my GPU (kept), and what each needs (per launch).
+    sharing: Vec<usize>,
+    word: Sym<u64>,
+    words: Sym<u64>,
+}
+
+impl<'w> DeviceWorld<'w> {
+    /// Makes `device` the GPU of `pe`. Collective: every PE brings its GPU.
+    ///
+    /// `heap_limit`: most bytes of device heap per PE (default: the smallest GPU's memory).
+    /// `wait_limit`: after how long waits inside kernels give up (default: never).
+    pub fn new(
+        pe: &'w Pe,
+        device: Device,
+        heap_limit: Option<usize>,
+        wait_limit: Option<Duration>,
+    ) -> Result<Self, DeviceWorldError> {
+        let heap = DeviceHeap::new(pe, device, heap_limit)?;
+        let n = pe.n_pes();
+        let bytes = SCRATCH_HEADER + (8usize * n).next_multiple_of(128) + 2 * n * SLOT_BYTES;
+        let scratch = heap.alloc::<u8>(bytes)?;
+        let at = heap.address_of(&scratch, pe.my_pe());
+        device.bind()?;
+        // SAFETY: this PE's part of an allocation of `bytes` bytes, which no kernel uses yet.
+        unsafe { cu!(cuMemsetD8_v2(at, 0, bytes)) }?;
+        device.synchronize()?;
+        let record = PinnedBuffer::zeroed(&device, 1)?;
+        let (word, words) = (pe.alloc(1)?, pe.alloc(n)?);
+        let mut world = Self {
+            heap,
+            record,
+            scratch,
+            limit: wait_limit,
+            sharing: Vec::new(),
+            word,
+            words,
+        };
+        // Numbers of GPUs differ between processes, bus addresses do not. This exchange is also the
+        // meeting after which peers may write to this PE's scratch.
+        let mut hasher = DefaultHasher::new();
+        device.properties().pci.hash(&mut hasher);
+        let (mine, all) = (hasher.finish(), world.gather(hasher.finish())?);
+        world.sharing = (0..n).filter(|&other| all[other] == mine).collect();
+        Ok(world)
+    }
+
+    /// The symmetric heap.
+    pub fn heap(&self) -> &DeviceHeap<'w> {
+        &self.heap
+    }
+
+    /// The PE this is.
+    pub fn pe(&self) -> &'w Pe {
+        self.heap.pe()
+    }
+
+    /// Its GPU.
+    pub fn device(&self) -> Device {
+        self.heap.device()
+    }
+
+    /// Tells the kernels of `module` who they are. Once per module, before its first launch.
+    pub fn install(&self, module: &Module) -> Result<(), DeviceWorldError> {
+        let global = module.global(WORLD_SYMBOL)?;
+        if global.size != size_of::<WorldState>() {
+            return Err(DeviceWorldError::Layout {
+                found: global.size,
+                expected: size_of::<WorldState>(),
+            });
+        }
+        let (me, n) = (self.pe().my_pe() as i32, self.pe().n_pes() as i32);
+        let limit = self.limit.map_or(0, |limit| limit.as_nanos().clamp(1, u64::MAX.into()) as u64);
+        let state = WorldState {
+            my_pe: me,
+            n_pes: n,
+            heap: self.heap.address(0, self.pe().my_pe()),
+            stride: self.heap.stride() as u64,
+            heap_bytes: self.heap.stride() as u64,
+            timeout_ns: limit,
+            record: self.record.address(),
+            all: TeamState {
+                me,
+                size: n,
+                start: 0,
+                stride: 1,
+                scratch: self.scratch.offset() as u64,
+            },
+        };
+        self.device().bind()?;
+        // SAFETY: the variable has this many bytes; the copy is done when the call returns.
+        unsafe { cu!(cuMemcpyHtoD_v2(global.address, (&raw const state).cast(), global.size)) }?;
+        Ok(())
+    }
+
+    /// Launches on every PE, kernels that wait for one another: checks that all can run at once, has
+    /// their code loaded everywhere before any starts, then starts. Collective.
+    ///
+    /// Errors: on every PE if any PE cannot launch; then none has.
+    ///
+    /// # Safety
+    /// As [`PreparedLaunch::launch`](crate::PreparedLaunch::launch). Until the kernels of all PEs have
+    /// ended, no PE may call what waits for its device while another's kernel waits for a later launch.
+    pub unsafe fn launch_together(
+        &self,
+        launch: Launch<'_>,
+        stream: &Stream,
+        args: impl KernelArgs,
+    ) -> Result<(), DeviceWorldError> {
+        let me = self.pe().my_pe();
+        let alone = self.sharing.len() == 1;
+        // A GPU of its own gets the driver's own guarantee. PEs that share one do not: cooperative
+        // launches exclude one another, so there the sum below has to do.
+        let launch = if alone { launch.cooperative() } else { launch };
+        let ready = launch.max_resident().and_then(|most| {
+            let prepared = launch.prepare()?;
+            launch.load()?;
+            Ok((prepared, launch.blocks() * 1000 / most.max(1)))
+        });
+        // Per mille of the GPU needed, or a mark of failure.
+        const FAILED: u64 = u64::MAX;
+        let needs = self.gather(ready.as_ref().map_or(FAILED, |&(_, need)| need))?;
+        let (prepared, _) = ready?;
+        if let Some(failed) = needs.iter().position(|&need| need == FAILED) {
+            return Err(DeviceWorldError::PeerFailed { pe: failed });
+        }
+        let together: u64 = self.sharing.iter().map(|&pe| needs[pe]).sum();
+        let refusal = if !alone && self.pe().kind() == WorldKind::Processes {
+            let other = self.sharing.iter().copied().find(|&other| other != me).unwrap_or(me);
+            Some(DeviceWorldError::SharedByProcesses { pe: me, other })
+        } else if together > 1000 {
+            let (pes, percent) = (self.sharing.len(), together.div_ceil(10));
+            Some(DeviceWorldError::NotCoResident { pes, percent })
+        } else {
+            None
+        };
+        // Other GPUs of the world may be fuller than mine.
+        let refused = self.gather(u64::from(refusal.is_some()))?;
+        if let Some(error) = refusal {
+            return Err(error);
+        }
+        if let Some(failed) = refused.iter().position(|&refused| refused != 0) {
+            return Err(DeviceWorldError::PeerFailed { pe: failed });
+        }
+        // SAFETY: the caller's promise.
+        Ok(unsafe { prepared.launch(stream, args) }?)
+    }
+
+    /// Waits for `stream`, then says whether a wait inside a kernel of this PE ran out of time.
+    ///
+    /// Errors: [`KernelTimeout`] inside [`SyncError`]; the record is then cleared.
+    pub fn synchronize(&self, stream: &Stream) -> Result<(), SyncError> {
+        stream.synchronize()?;
+        // SAFETY: one word of the record, aligned, alive as long as `self`; kernels change it with
+        // atomics and the host looks at it with one.
+        let state = unsafe { AtomicU32::from_ptr(self.record.address() as *mut u32) };
+        // Acquire: pairs with the kernel's system fence before it stored 2.
+        if state.load(Ordering::Acquire) != 2 {
+            return Ok(());
+        }
+        // SAFETY: as above; a complete record is not written any more until it is cleared.
+        let record = unsafe { (self.record.address() as *const WaitRecord).read_volatile() };
+        state.store(0, Ordering::Release);
+        let wait = match record.what {
+            1 => KernelWait::Value { offset: record.offset },
+            _ => KernelWait::Meeting { pe: record.peer as usize },
+        };
+        Err(SyncError::Timeout(KernelTimeout {
+            pe: record.pe as usize,
+            wait,
+            expected: record.expected,
+            seen: record.seen,
+            limit: self.limit.unwrap_or_default(),
+        }))
+    }
+
+    /// Copies `source` to elements `start..` of `dest` on `pe`; done when the call returns.
+    ///
+    /// Panics if `pe` does not exist or the elements do not.
+    pub fn put<T: Pod>(
+        &self,
+        stream: &Stream,
+        dest: &DeviceSym<T>,
+        start: usize,
+        source: &[T],
+        pe: usize,
+    ) -> Result<(), CudaError> {
+        let to = self.element(dest, start, source.len(), pe);
+        let (from, bytes) = (source.as_ptr().cast(), size_of_val(source));
+        self.device().bind()?;
+        // SAFETY: `element` checked the range; the source outlives the copy, for we wait for it.
+        unsafe { cu!(cuMemcpyHtoDAsync_v2(to, from, bytes, stream.handle())) }?;
+        stream.synchronize()
+    }
+
+    /// Copies elements `start..` of `source` on `pe` to `dest`; done when the call returns.
+    ///
+    /// Panics if `pe` does not exist or the elements do not.
+    pub fn get<T: Pod>(
+        &self,
+        stream: &Stream,
+        dest: &mut [T],
+        source: &DeviceSym<T>,
+        start: usize,
+        pe: usize,
+    ) -> Result<(), CudaError> {
+        let from = self.element(source, start, dest.len(), pe);
+        let (to, bytes) = (dest.as_mut_ptr().cast(), size_of_val(dest));
+        self.device().bind()?;
+        // SAFETY: `element` checked the range; the destination outlives the copy, for we wait for it,
+        // and any bits are a valid T.
+        unsafe { cu!(cuMemcpyDtoHAsync_v2(to, from, bytes, stream.handle())) }?;
+        stream.synchronize()
+    }
+
+    fn element<T: Pod>(&self, object: &DeviceSym<T>, start: usize, n: usize, pe: usize) -> u64 {
+        assert!(
+            start.checked_add(n).is_some_and(|end| end <= object.len()),
+            "elements {start}..{start}+{n} of a symmetric object of {}",
+            object.len()
+        );
+        self.heap.address_of(object, pe) + (start * size_of::<T>()) as u64
+    }
+
+    /// Every PE's `value`.
+    fn gather(&self, value: u64) -> Result<Vec<u64>, CollectiveError> {
+        let pe = self.pe();
+        pe.write(&self.word, &[value]);
+        pe.world().fcollect(&self.words, &self.word)?;
+        let mut all = vec![0; pe.n_pes()];
+        pe.read(&mut all, &self.words);
+        Ok(all)
+    }
+}
+
+/// A stream that did not end well.
+#[derive(Debug, thiserror::Error)]
+pub enum SyncError {
+    /// A wait inside a kernel ran out of time.
+    #[error(transparent)]
+    Timeout(#[from] KernelTimeout),
+    /// The driver failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+}

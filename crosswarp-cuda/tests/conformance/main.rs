@@ -1,0 +1,211 @@
+//! The device verbs inside kernels, on every kind of device world this machine can make: several PEs on
+//! one GPU, several GPUs as threads, several GPUs as processes. Without a GPU each test says so by name
+//! and does nothing.
+
+#![allow(unsafe_code)] // launches kernels
+
+use crosswarp_cuda::{
+    Buffer, Device, DeviceWorld, Launch, Module, Source, Stream, SyncError,
+};
+use crosswarp_shmem::{Launch as Processes, Pe, ThreadWorld};
+use std::time::Duration;
+
+const CONFORMANCE: Source<'static> =
+    Source::new("conformance.cu", include_str!("../../kernels/conformance.cu"));
+
+/// Room of each of the two symmetric arrays: the longest payload for eight PEs, in the widest type.
+const BYTES: usize = 8 * 3008 * 8;
+/// A hang is a failure, not a hanging test.
+const LIMIT: Duration = Duration::from_secs(20);
+
+const TYPES: [&str; 6] = ["u8", "u16", "i32", "u64", "float", "double"];
+const SCOPES: [(&str, u32); 3] = [("thread", 1), ("warp", 32), ("block", 128)];
+
+/// One PE's part of the whole suite.
+fn suite(pe: &Pe, device: Device) {
+    let module = Module::compile(&device, &CONFORMANCE).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let world = DeviceWorld::new(pe, device, Some(256 << 20), Some(LIMIT)).unwrap();
+    world.install(&module).unwrap();
+    let heap = world.heap();
+    let me = pe.my_pe();
+    let (a, b) = (heap.alloc::<u8>(BYTES).unwrap(), heap.alloc::<u8>(BYTES).unwrap());
+    let words = heap.alloc::<u64>(64).unwrap();
+    let (a_at, b_at) = (heap.address_of(&a, me), heap.address_of(&b, me));
+    let words_at = heap.address_of(&words, me);
+    world.put(&stream, &words, 0, &[0; 64], me).unwrap();
+    let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
+    let state = Buffer::<u8>::zeroed(&stream, 128 + 2 * 16 * 4096).unwrap();
+    pe.barrier().unwrap();
+
+    let done = |what: &str| {
+        let waited = world.synchronize(&stream);
+        let seen = errors.to_vec(&stream).unwrap();
+        // Read everything before failing, so that all PEs fail alike.
+        pe.barrier().unwrap();
+        waited.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(seen[0], 0, "{what} on PE {me}: {} wrong, last at place {}", seen[0], seen[1]);
+    };
+    for kernel in ["memory", "collectives"] {
+        for (scope, threads) in SCOPES {
+            for ty in TYPES {
+                let name = format!("{kernel}_{scope}_{ty}");
+                let function = module.function(&name).unwrap();
+                let launch = Launch::new(&function).block(threads);
+                // SAFETY: the parameters are (T*, T*, u64, u32*); the arrays have BYTES bytes each.
+                unsafe {
+                    world.launch_together(launch, &stream, (a_at, b_at, BYTES as u64, &errors))
+                }
+                .unwrap();
+                done(&name);
+            }
+        }
+    }
+    for (scope, threads) in SCOPES {
+        let name = format!("signals_{scope}");
+        let function = module.function(&name).unwrap();
+        let launch = Launch::new(&function).block(threads);
+        let args = (a_at, b_at, BYTES as u64, words_at, &errors);
+        // SAFETY: the parameters are (u32*, u32*, u64, u64*, u32*).
+        unsafe { world.launch_together(launch, &stream, args) }.unwrap();
+        done(&name);
+    }
+    for name in ["atomics", "wait_sets"] {
+        let function = module.function(name).unwrap();
+        // SAFETY: the parameters are (u64*, u32*).
+        unsafe { world.launch_together(Launch::new(&function), &stream, (words_at, &errors)) }.unwrap();
+        done(name);
+    }
+    let function = module.function("collectives_grid").unwrap();
+    for n in [100u64, 40_000] {
+        let launch = Launch::new(&function).grid(4).block(128);
+        // SAFETY: the parameters are (float*, float*, u64, grid_state*, u32*); n floats fit.
+        unsafe { world.launch_together(launch, &stream, (a_at, b_at, n, &state, &errors)) }.unwrap();
+        done("collectives_grid");
+    }
+    for (blocks, threads) in [(1, 1), (1, 113), (7, 113), (8, 256), (3, 1024)] {
+        let function = module.function("levels").unwrap();
+        let launch = Launch::new(&function).grid(blocks).block(threads.max(8));
+        // SAFETY: the parameters are (grid_state*, u32*).
+        unsafe { world.launch_together(launch, &stream, (&state, &errors)) }.unwrap();
+        done("levels");
+    }
+    if device.properties().cluster_launch {
+        let function = module.function("cluster_level").unwrap();
+        for blocks in [1u32, 2, 4, 8] {
+            let launch = Launch::new(&function).grid(2 * blocks).block(96).cluster(blocks);
+            // SAFETY: the parameter is u32*.
+            unsafe { launch.launch(&stream, (&errors,)) }.unwrap();
+            done("cluster_level");
+        }
+    }
+    // Too much for the GPU: refused on every PE, nothing hangs.
+    let function = module.function("levels").unwrap();
+    let launch = Launch::new(&function).grid(1 << 20).block(1024);
+    // SAFETY: never starts.
+    let refused = unsafe { world.launch_together(launch, &stream, (&state, &errors)) };
+    assert!(refused.is_err());
+    pe.barrier().unwrap();
+}
+
+/// A kernel's wait gives up and the host says which; every PE has one.
+fn gives_up(pe: &Pe, device: Device) {
+    let module = Module::compile(&device, &CONFORMANCE).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let limit = Duration::from_millis(50);
+    let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(limit)).unwrap();
+    world.install(&module).unwrap();
+    let words = world.heap().alloc::<u64>(64).unwrap();
+    world.put(&stream, &words, 0, &[3; 64], pe.my_pe()).unwrap();
+    let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
+    let at = world.heap().address_of(&words, pe.my_pe());
+    let function = module.function("wait_in_vain").unwrap();
+    // SAFETY: the parameters are (u64*, u32*).
+    unsafe { world.launch_together(Launch::new(&function), &stream, (at, &errors)) }.unwrap();
+    let error = world.synchronize(&stream).unwrap_err();
+    let SyncError::Timeout(timeout) = error else { panic!("{error}") };
+    assert_eq!((timeout.pe, timeout.expected, timeout.seen), (pe.my_pe(), 12345, 3));
+    assert_eq!(errors.to_vec(&stream).unwrap()[0], 0);
+    // The record is cleared: the world goes on.
+    world.synchronize(&stream).unwrap();
+    pe.barrier().unwrap();
+}
+
+fn devices(test: &str) -> Option<Vec<Device>> {
+    match Device::all() {
+        Ok(devices) => Some(devices),
+        Err(reason) => {
+            println!("{test}: skipped: {reason}");
+            None
+        }
+    }
+}
+
+fn threads(n: usize, body: impl Fn(&Pe) + Sync) {
+    let world = ThreadWorld::new(n).heap_bytes(1 << 20).wait_timeout(2 * LIMIT);
+    world.spmd(body).unwrap();
+}
+
+fn on_one_gpu(test: &str, n: usize) {
+    let Some(devices) = devices(test) else { return };
+    threads(n, |pe| suite(pe, devices[0]));
+}
+
+#[test]
+fn one_gpu_1_pe() {
+    on_one_gpu("one_gpu_1_pe", 1);
+}
+
+#[test]
+fn one_gpu_2_pes() {
+    on_one_gpu("one_gpu_2_pes", 2);
+}
+
+#[test]
+fn one_gpu_3_pes() {
+    on_one_gpu("one_gpu_3_pes", 3);
+}
+
+#[test]
+fn one_gpu_4_pes() {
+    on_one_gpu("one_gpu_4_pes", 4);
+}
+
+#[test]
+fn waits_give_up() {
+    let Some(devices) = devices("waits_give_up") else { return };
+    threads(2, |pe| gives_up(pe, devices[0]));
+}
+
+#[test]
+fn gpus_as_threads() {
+    let Some(devices) = devices("gpus_as_threads") else { return };
+    if devices.len() < 2 {
+        println!("gpus_as_threads: skipped: one GPU only");
+        return;
+    }
+    threads(devices.len(), |pe| suite(pe, devices[pe.my_pe()]));
+}
+
+#[test]
+fn gpus_as_processes() {
+    let Some(devices) = devices("gpus_as_processes") else { return };
+    let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
+    let test = std::env::current_exe().unwrap();
+    let outcome = Processes::new(devices.len(), "sh")
+        .args(["-c".as_ref(), quietly.as_ref(), test.as_os_str()])
+        .heap_bytes(1 << 20)
+        .timeout(Duration::from_secs(300))
+        .run()
+        .unwrap();
+    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
+    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
+}
+
+#[test]
+#[ignore = "one PE of the process world above, which starts it"]
+fn pe_of_a_process_world() {
+    let pe = crosswarp_shmem::init().unwrap();
+    let device = Device::get(pe.my_pe()).unwrap();
+    suite(&pe, device);
+}

@@ -187,7 +187,9 @@ fn write_new(path: &Path, payload: &[u8]) -> io::Result<()> {
         .open(path)?;
     file.write_all(&MAGIC)?;
     file.write_all(&Sha256::digest(payload))?;
-    file.write_all(payload)
+    file.write_all(payload)?;
+    // The file system's own clock is coarser than the one that marks entries as used.
+    file.set_modified(SystemTime::now())
 }
 
 /// The hash of everything a cubin depends on, each part preceded by its length so that no two

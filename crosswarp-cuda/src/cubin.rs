@@ -147,18 +147,17 @@ impl<'a> Elf<'a> {
                 reason: "address too large",
                 offset: 40,
             })?;
+            bytes_at::<64>(bytes, at)?;
             let section = Section {
                 name: "",
-                kind: u32_at(bytes, at.saturating_add(4))?,
-                offset: word_at(bytes, at.saturating_add(24))?,
-                size: u32::try_from(word_at(bytes, at.saturating_add(32))?).map_err(|_| {
-                    CubinError {
-                        reason: "section too large",
-                        offset: at + 32,
-                    }
+                kind: u32_at(bytes, at + 4)?,
+                offset: word_at(bytes, at + 24)?,
+                size: u32::try_from(word_at(bytes, at + 32)?).map_err(|_| CubinError {
+                    reason: "section too large",
+                    offset: at + 32,
                 })?,
-                link: u32_at(bytes, at.saturating_add(40))? as usize,
-                info: u32_at(bytes, at.saturating_add(44))?,
+                link: u32_at(bytes, at + 40)? as usize,
+                info: u32_at(bytes, at + 44)?,
             };
             Ok((u32_at(bytes, at)? as usize, section))
         };
@@ -278,3 +277,6 @@ fn text_at(names: &[u8], offset: usize) -> Result<&str, CubinError> {
             offset,
         })
 }
+
+#[cfg(test)]
+mod tests;

@@ -633,4 +633,4 @@ fn check(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

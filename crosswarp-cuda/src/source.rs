@@ -79,7 +79,7 @@ pub const HEADERS: &[(&str, &str)] = &[
 
 /// The kernel of the `threads` example: each lane reports where it is.
 pub const THREADS: Source<'static> =
-    Source::new("threads.cu", include_str!("../device/threads.cu")).with_shapes(&[Shape {
+    Source::new("threads.cu", include_str!("../kernels/threads.cu")).with_shapes(&[Shape {
         kernel: "threads",
         threads: 64,
         dynamic_shared: 0,

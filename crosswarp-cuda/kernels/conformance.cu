@@ -93,6 +93,8 @@ template <class Scope, class T> __device__ void collectives(T* a, T* b, u64 byte
             check(b, n, root, errors, 11, s);
         }
         fill(a, n, my_pe(), s);
+        // b is a destination others store into: everyone must have done with it.
+        barrier<Scope>();
         expect(fcollect<Scope>(b, a, n), errors, 20);
         for (int pe = 0; pe < pes; ++pe) check(b + pe * n, n, pe, errors, 21, s);
         // Block j of a is what goes to PE j: give it j's number on top.
@@ -248,6 +250,8 @@ extern "C" __global__ void wait_sets(u64* words, u32* errors) {
     expect(wait_until_any(words, n, status, cmp::eq, (u64)5) == 2, errors, 104);
     expect(wait_until_any(words, n, nullptr, cmp::eq, (u64)5) >= 1, errors, 105);
     expect(wait_until_some(words, n, indices, status, cmp::eq, (u64)5) == 1 && indices[0] == 2, errors, 106);
+    // The words still to come must not come before the counts above.
+    barrier();
     signal(words + 0, 5, signal_op::set, right());
     signal(words + 3, 5, signal_op::set, right());
     expect(wait_until_all(words, n, status, cmp::eq, (u64)5), errors, 107);

@@ -66,7 +66,9 @@ pub enum HeapError {
         element: usize,
     },
     /// Another PE could not take its share of physical memory.
-    #[error("another PE has not got the {bytes} bytes of device memory this allocation needs on each")]
+    #[error(
+        "another PE has not got the {bytes} bytes of device memory this allocation needs on each"
+    )]
     PeerOutOfMemory {
         /// Bytes of physical memory per PE.
         bytes: usize,
@@ -94,7 +96,11 @@ pub struct DeviceSym<T> {
 
 impl<T> fmt::Debug for DeviceSym<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceSym({} elements at heap offset {})", self.len, self.offset)
+        write!(
+            f,
+            "DeviceSym({} elements at heap offset {})",
+            self.len, self.offset
+        )
     }
 }
 
@@ -172,7 +178,11 @@ impl<'w> DeviceHeap<'w> {
             range: range?,
             stride,
             granularity: granularity_of_all,
-            state: Mutex::new(State { book: Book::new(stride), mapped: 0, mappings: Vec::new() }),
+            state: Mutex::new(State {
+                book: Book::new(stride),
+                mapped: 0,
+                mappings: Vec::new(),
+            }),
         })
     }
 
@@ -195,7 +205,11 @@ impl<'w> DeviceHeap<'w> {
     ///
     /// Panics if `pe` does not exist.
     pub fn address(&self, offset: usize, pe: usize) -> u64 {
-        assert!(pe < self.pe.n_pes(), "PE {pe} does not exist in a world of {}", self.pe.n_pes());
+        assert!(
+            pe < self.pe.n_pes(),
+            "PE {pe} does not exist in a world of {}",
+            self.pe.n_pes()
+        );
         self.range.base() + (pe * self.stride + offset) as u64
     }
 
@@ -209,19 +223,36 @@ impl<'w> DeviceHeap<'w> {
     /// An array of `len` elements on every PE, at a multiple of 256 bytes, content unspecified.
     /// Collective; errors come to every PE alike.
     pub fn alloc<T: Pod>(&self, len: usize) -> Result<DeviceSym<T>, HeapError> {
-        let bytes = len.checked_mul(size_of::<T>()).filter(|&bytes| bytes <= isize::MAX as usize);
-        self.pe.agree(align_of::<T>() as u64, bytes.map_or(u64::MAX, |bytes| bytes as u64))?;
-        let bytes = bytes.ok_or(HeapError::TooLarge { len, element: size_of::<T>() })?;
+        let bytes = len
+            .checked_mul(size_of::<T>())
+            .filter(|&bytes| bytes <= isize::MAX as usize);
+        self.pe.agree(
+            align_of::<T>() as u64,
+            bytes.map_or(u64::MAX, |bytes| bytes as u64),
+        )?;
+        let bytes = bytes.ok_or(HeapError::TooLarge {
+            len,
+            element: size_of::<T>(),
+        })?;
         let mut state = self.state();
         let Some((offset, block)) = state.book.allocate(bytes, align_of::<T>().max(256)) else {
             let free = state.book.free_bytes();
-            return Err(HeapError::OutOfHeap { bytes, free, heap: self.stride });
+            return Err(HeapError::OutOfHeap {
+                bytes,
+                free,
+                heap: self.stride,
+            });
         };
         if let Err(error) = self.back(&mut state, offset + bytes) {
             state.book.free(block);
             return Err(error);
         }
-        Ok(DeviceSym { offset, len, block, element: PhantomData })
+        Ok(DeviceSym {
+            offset,
+            len,
+            block,
+            element: PhantomData,
+        })
     }
 
     /// Gives the memory of `object` back on every PE, once every PE has come here. Kernels that use it
@@ -238,8 +269,12 @@ impl<'w> DeviceHeap<'w> {
             return Ok(());
         }
         let missing = end - state.mapped;
-        let bytes = missing.max(CHUNK).next_multiple_of(self.granularity).min(self.stride - state.mapped);
-        let chunk = Chunk::create(&self.device, bytes).and_then(|chunk| Ok((chunk.export()?, chunk)));
+        let bytes = missing
+            .max(CHUNK)
+            .next_multiple_of(self.granularity)
+            .min(self.stride - state.mapped);
+        let chunk =
+            Chunk::create(&self.device, bytes).and_then(|chunk| Ok((chunk.export()?, chunk)));
         all_well(self.pe, chunk.is_ok(), bytes)?;
         let (fd, chunk) = chunk?;
         let fds = self.pe.share_fd(fd.as_fd())?;
@@ -256,7 +291,11 @@ impl<'w> DeviceHeap<'w> {
             match outcome {
                 Ok(()) => mappings.push((at, bytes)),
                 Err(source) => {
-                    mapped = Err(HeapError::NoPeerAccess { from: self.device.ordinal(), pe, source });
+                    mapped = Err(HeapError::NoPeerAccess {
+                        from: self.device.ordinal(),
+                        pe,
+                        source,
+                    });
                     break;
                 }
             }

@@ -44,7 +44,13 @@ pub(crate) fn granularity(device: &Device) -> Result<usize, CudaError> {
     let mut granularity = 0;
     let flags = CUmemAllocationGranularity_flags::CU_MEM_ALLOC_GRANULARITY_MINIMUM;
     // SAFETY: writes one integer; the properties are fully initialised.
-    unsafe { cu!(cuMemGetAllocationGranularity(&mut granularity, &properties(device), flags)) }?;
+    unsafe {
+        cu!(cuMemGetAllocationGranularity(
+            &mut granularity,
+            &properties(device),
+            flags
+        ))
+    }?;
     Ok(granularity)
 }
 
@@ -72,7 +78,12 @@ impl Range {
 
     /// Maps `chunk` at `offset` and lets `device` read and write it. The caller keeps offsets whole
     /// multiples of the granularity, inside the range, and used once.
-    pub(crate) fn map(&self, offset: usize, chunk: &Chunk, device: &Device) -> Result<(), CudaError> {
+    pub(crate) fn map(
+        &self,
+        offset: usize,
+        chunk: &Chunk,
+        device: &Device,
+    ) -> Result<(), CudaError> {
         debug_assert!(offset + chunk.bytes <= self.bytes);
         let at = self.base + offset as u64;
         let access = sys::CUmemAccessDesc {
@@ -130,13 +141,22 @@ impl Chunk {
         let kind = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         // SAFETY: for this kind of handle the driver writes one `int`, a new descriptor that is ours.
         unsafe {
-            cu!(cuMemExportToShareableHandle((&raw mut fd).cast(), self.handle, kind, 0))?;
+            cu!(cuMemExportToShareableHandle(
+                (&raw mut fd).cast(),
+                self.handle,
+                kind,
+                0
+            ))?;
             Ok(OwnedFd::from_raw_fd(fd))
         }
     }
 
     /// The memory behind a descriptor that another PE exported; `bytes` as it was created.
-    pub(crate) fn import(device: &Device, fd: BorrowedFd<'_>, bytes: usize) -> Result<Self, CudaError> {
+    pub(crate) fn import(
+        device: &Device,
+        fd: BorrowedFd<'_>,
+        bytes: usize,
+    ) -> Result<Self, CudaError> {
         device.bind()?;
         let mut handle = 0;
         let kind = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;

@@ -118,7 +118,9 @@ pub enum DeviceWorldError {
     #[error(transparent)]
     Module(#[from] ModuleError),
     /// A module was compiled against other headers than this library's.
-    #[error("the module's {WORLD_SYMBOL} has {found} bytes, this library's has {expected}: it was compiled against other headers")]
+    #[error(
+        "the module's {WORLD_SYMBOL} has {found} bytes, this library's has {expected}: it was compiled against other headers"
+    )]
     Layout {
         /// Bytes in the module.
         found: usize,
@@ -245,7 +247,9 @@ impl<'w> DeviceWorld<'w> {
             });
         }
         let (me, n) = (self.pe().my_pe() as i32, self.pe().n_pes() as i32);
-        let limit = self.limit.map_or(0, |limit| limit.as_nanos().clamp(1, u64::MAX.into()) as u64);
+        let limit = self
+            .limit
+            .map_or(0, |limit| limit.as_nanos().clamp(1, u64::MAX.into()) as u64);
         let state = WorldState {
             my_pe: me,
             n_pes: n,
@@ -264,7 +268,13 @@ impl<'w> DeviceWorld<'w> {
         };
         self.device().bind()?;
         // SAFETY: the variable has this many bytes; the copy is done when the call returns.
-        unsafe { cu!(cuMemcpyHtoD_v2(global.address, (&raw const state).cast(), global.size)) }?;
+        unsafe {
+            cu!(cuMemcpyHtoD_v2(
+                global.address,
+                (&raw const state).cast(),
+                global.size
+            ))
+        }?;
         Ok(())
     }
 
@@ -301,7 +311,12 @@ impl<'w> DeviceWorld<'w> {
         }
         let together: u64 = self.sharing.iter().map(|&pe| needs[pe]).sum();
         let refusal = if !alone && self.pe().kind() == WorldKind::Processes {
-            let other = self.sharing.iter().copied().find(|&other| other != me).unwrap_or(me);
+            let other = self
+                .sharing
+                .iter()
+                .copied()
+                .find(|&other| other != me)
+                .unwrap_or(me);
             Some(DeviceWorldError::SharedByProcesses { pe: me, other })
         } else if together > 1000 {
             let (pes, percent) = (self.sharing.len(), together.div_ceil(10));
@@ -337,8 +352,12 @@ impl<'w> DeviceWorld<'w> {
         let record = unsafe { (self.record.address() as *const WaitRecord).read_volatile() };
         state.store(0, Ordering::Release);
         let wait = match record.what {
-            1 => KernelWait::Value { offset: record.offset },
-            _ => KernelWait::Meeting { pe: record.peer as usize },
+            1 => KernelWait::Value {
+                offset: record.offset,
+            },
+            _ => KernelWait::Meeting {
+                pe: record.peer as usize,
+            },
         };
         Err(SyncError::Timeout(KernelTimeout {
             pe: record.pe as usize,

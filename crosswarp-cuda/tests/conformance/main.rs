@@ -4,14 +4,14 @@
 
 #![allow(unsafe_code)] // launches kernels
 
-use crosswarp_cuda::{
-    Buffer, Device, DeviceWorld, Launch, Module, Source, Stream, SyncError,
-};
+use crosswarp_cuda::{Buffer, Device, DeviceWorld, Launch, Module, Source, Stream, SyncError};
 use crosswarp_shmem::{Launch as Processes, Pe, ThreadWorld};
 use std::time::Duration;
 
-const CONFORMANCE: Source<'static> =
-    Source::new("conformance.cu", include_str!("../../kernels/conformance.cu"));
+const CONFORMANCE: Source<'static> = Source::new(
+    "conformance.cu",
+    include_str!("../../kernels/conformance.cu"),
+);
 
 /// Room of each of the two symmetric arrays: the longest payload for eight PEs, in the widest type.
 const BYTES: usize = 8 * 3008 * 8;
@@ -29,7 +29,10 @@ fn suite(pe: &Pe, device: Device) {
     world.install(&module).unwrap();
     let heap = world.heap();
     let me = pe.my_pe();
-    let (a, b) = (heap.alloc::<u8>(BYTES).unwrap(), heap.alloc::<u8>(BYTES).unwrap());
+    let (a, b) = (
+        heap.alloc::<u8>(BYTES).unwrap(),
+        heap.alloc::<u8>(BYTES).unwrap(),
+    );
     let words = heap.alloc::<u64>(64).unwrap();
     let (a_at, b_at) = (heap.address_of(&a, me), heap.address_of(&b, me));
     let words_at = heap.address_of(&words, me);
@@ -44,7 +47,11 @@ fn suite(pe: &Pe, device: Device) {
         // Read everything before failing, so that all PEs fail alike.
         pe.barrier().unwrap();
         waited.unwrap_or_else(|error| panic!("{what}: {error}"));
-        assert_eq!(seen[0], 0, "{what} on PE {me}: {} wrong, last at place {}", seen[0], seen[1]);
+        assert_eq!(
+            seen[0], 0,
+            "{what} on PE {me}: {} wrong, last at place {}",
+            seen[0], seen[1]
+        );
     };
     for kernel in ["memory", "collectives"] {
         for (scope, threads) in SCOPES {
@@ -73,14 +80,16 @@ fn suite(pe: &Pe, device: Device) {
     for name in ["atomics", "wait_sets"] {
         let function = module.function(name).unwrap();
         // SAFETY: the parameters are (u64*, u32*).
-        unsafe { world.launch_together(Launch::new(&function), &stream, (words_at, &errors)) }.unwrap();
+        unsafe { world.launch_together(Launch::new(&function), &stream, (words_at, &errors)) }
+            .unwrap();
         done(name);
     }
     let function = module.function("collectives_grid").unwrap();
     for n in [100u64, 40_000] {
         let launch = Launch::new(&function).grid(4).block(128);
         // SAFETY: the parameters are (float*, float*, u64, grid_state*, u32*); n floats fit.
-        unsafe { world.launch_together(launch, &stream, (a_at, b_at, n, &state, &errors)) }.unwrap();
+        unsafe { world.launch_together(launch, &stream, (a_at, b_at, n, &state, &errors)) }
+            .unwrap();
         done("collectives_grid");
     }
     for (blocks, threads) in [(1, 1), (1, 113), (7, 113), (8, 256), (3, 1024)] {
@@ -93,7 +102,10 @@ fn suite(pe: &Pe, device: Device) {
     if device.properties().cluster_launch {
         let function = module.function("cluster_level").unwrap();
         for blocks in [1u32, 2, 4, 8] {
-            let launch = Launch::new(&function).grid(2 * blocks).block(96).cluster(blocks);
+            let launch = Launch::new(&function)
+                .grid(2 * blocks)
+                .block(96)
+                .cluster(blocks);
             // SAFETY: the parameter is u32*.
             unsafe { launch.launch(&stream, (&errors,)) }.unwrap();
             done("cluster_level");
@@ -123,8 +135,13 @@ fn gives_up(pe: &Pe, device: Device) {
     // SAFETY: the parameters are (u64*, u32*).
     unsafe { world.launch_together(Launch::new(&function), &stream, (at, &errors)) }.unwrap();
     let error = world.synchronize(&stream).unwrap_err();
-    let SyncError::Timeout(timeout) = error else { panic!("{error}") };
-    assert_eq!((timeout.pe, timeout.expected, timeout.seen), (pe.my_pe(), 12345, 3));
+    let SyncError::Timeout(timeout) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (timeout.pe, timeout.expected, timeout.seen),
+        (pe.my_pe(), 12345, 3)
+    );
     assert_eq!(errors.to_vec(&stream).unwrap()[0], 0);
     // The record is cleared: the world goes on.
     world.synchronize(&stream).unwrap();
@@ -142,7 +159,9 @@ fn devices(test: &str) -> Option<Vec<Device>> {
 }
 
 fn threads(n: usize, body: impl Fn(&Pe) + Sync) {
-    let world = ThreadWorld::new(n).heap_bytes(1 << 20).wait_timeout(2 * LIMIT);
+    let world = ThreadWorld::new(n)
+        .heap_bytes(1 << 20)
+        .wait_timeout(2 * LIMIT);
     world.spmd(body).unwrap();
 }
 
@@ -173,13 +192,17 @@ fn one_gpu_4_pes() {
 
 #[test]
 fn waits_give_up() {
-    let Some(devices) = devices("waits_give_up") else { return };
+    let Some(devices) = devices("waits_give_up") else {
+        return;
+    };
     threads(2, |pe| gives_up(pe, devices[0]));
 }
 
 #[test]
 fn gpus_as_threads() {
-    let Some(devices) = devices("gpus_as_threads") else { return };
+    let Some(devices) = devices("gpus_as_threads") else {
+        return;
+    };
     if devices.len() < 2 {
         println!("gpus_as_threads: skipped: one GPU only");
         return;
@@ -189,7 +212,9 @@ fn gpus_as_threads() {
 
 #[test]
 fn gpus_as_processes() {
-    let Some(devices) = devices("gpus_as_processes") else { return };
+    let Some(devices) = devices("gpus_as_processes") else {
+        return;
+    };
     let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
     let test = std::env::current_exe().unwrap();
     let outcome = Processes::new(devices.len(), "sh")

@@ -16,7 +16,7 @@
         if (status_ != ncclSuccess) {                                                       \
             fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #call,                   \
                     ncclGetErrorString(status_));                                           \
-            exit(1);                                                                        \
+            fail();                                                                         \
         }                                                                                   \
     } while (0)
 
@@ -99,7 +99,7 @@ void check_all_reduce(const std::vector<gpu>& all, size_t bytes) {
                               cudaMemcpyDeviceToHost));
         if (ends[0] != (float)all.size() || ends[1] != (float)all.size()) {
             fprintf(stderr, "nccl: GPU %zu has %g and %g, not %zu\n", rank, ends[0], ends[1], all.size());
-            exit(1);
+            fail();
         }
     }
 }

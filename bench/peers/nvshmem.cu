@@ -217,7 +217,7 @@ void check(const row& r, const int* dest, int me, int pes) {
         if (expected_value(r, me, pes, i, value) && seen[i] != value) {
             fprintf(stderr, "nvshmem: %s of %zu bytes: PE %d element %zu is %u, not %u\n", r.def.what,
                     r.def.bytes, me, i, seen[i], value);
-            exit(1);
+            fail();
         }
     }
 }
@@ -300,7 +300,7 @@ void measure(const row& r, int* dest, const int* source, uint64_t* flag, cudaStr
                                                 0, stream);
         if (status != 0) {
             fprintf(stderr, "nvshmem: collective launch of %s failed: %d\n", r.def.what, status);
-            exit(1);
+            fail();
         }
         CHECK_CUDA(cudaEventRecord(end, stream));
         CHECK_CUDA(cudaStreamSynchronize(stream));

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Puts measurements of one machine side by side: Crosswarp's beside its peers'.
+
+    bench/peers/ratios.py FILE...     files of JSON lines, as run.sh and `crosswarp bench shmem` write
+
+Rows belong together if `what`, `pes` and `bytes` agree. Of several scopes or block sizes each side shows
+its fastest. The ratio says how many times faster Crosswarp is: above 1 it is ahead.
+"""
+
+import json
+import sys
+
+US, THEM = "crosswarp", ("nvshmem", "nccl")
+
+
+def read(paths):
+    """The fastest row of each (what, pes, bytes) and implementation."""
+    best = {}
+    for path in paths:
+        with open(path, encoding="utf-8") as lines:
+            for number, line in enumerate(lines, 1):
+                if not line.strip():
+                    continue
+                try:
+                    row = json.loads(line)
+                except ValueError:
+                    sys.exit(f"{path}:{number}: not a JSON object: {line.strip()[:80]}")
+                if "impl" not in row:
+                    continue
+                key = (row["what"], row["pes"], row["bytes"])
+                other = best.setdefault(key, {}).get(row["impl"])
+                if other is None or row["us"] < other["us"]:
+                    best[key][row["impl"]] = row
+    return best
+
+
+def figure(row):
+    value = f"{row['gbs']:.1f} GB/s" if "gbs" in row else f"{row['us']:.2f} us"
+    return f"{value} ({row['scope']})"
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    print(f"{'what':22} {'PEs':>3} {'bytes':>10}  {'peer':>30}  {'crosswarp':>26}  ratio")
+    for (what, pes, size), rows in read(sys.argv[1:]).items():
+        for peer in THEM:
+            if peer not in rows:
+                continue
+            ours = rows.get(US)
+            right = figure(ours) if ours else "-"
+            ratio = f"{rows[peer]['us'] / ours['us']:.2f}" if ours else ""
+            print(f"{what:22} {pes:3} {size:10}  {peer + ' ' + figure(rows[peer]):>30}  {right:>26}  {ratio}")
+
+
+if __name__ == "__main__":
+    main()

@@ -74,6 +74,18 @@ KERNEL(p_pingpong) {
     }
 }
 
+KERNEL(p_signal_pingpong) {
+    int me = nvshmem_my_pe();
+    if (me > 1) return;
+    for (uint64_t value = base + 1; value <= base + iterations; ++value) {
+        if (me == 1) nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, value);
+        nvshmem_int_p(dest, (int)value, 1 - me);
+        nvshmem_fence();
+        nvshmemx_signal_op(flag, value, NVSHMEM_SIGNAL_SET, 1 - me);
+        if (me == 0) nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, value);
+    }
+}
+
 KERNEL(put_signal_pingpong_thread) {
     int me = nvshmem_my_pe();
     if (me > 1) return;
@@ -239,6 +251,7 @@ std::vector<row> rows(int pes) {
     add("get", 2, 8, "block", 1, 256, 2000, K(get_block), result::from_pe1);
     add("signal_pingpong", 2, 8, "thread", 1, 1, 2000, K(signal_pingpong), result::unchecked);
     add("p_pingpong", 2, 4, "thread", 1, 1, 2000, K(p_pingpong), result::unchecked);
+    add("p_signal_pingpong", 2, 4, "thread", 1, 1, 1000, K(p_signal_pingpong), result::unchecked);
     for (size_t bytes : {size_t(4), size_t(8192)}) {
         int iterations = bytes > 4 ? 200 : 1000;
         add("put_signal_pingpong", 2, bytes, "thread", 1, 1, iterations, K(put_signal_pingpong_thread),

@@ -14,26 +14,27 @@
 // The scope is the end of the name: _thread is launched with 1 thread, _warp with 32, _block with one
 // block of any size, _grid cooperatively; the bandwidth kernels with any blocks and threads.
 //
-// | kernel                   | PEs | one iteration                                                    |
-// |--------------------------|-----|------------------------------------------------------------------|
-// | p_quiet_thread           | 2   | PE 0 stores one int on PE 1 and completes it (quiet)             |
-// | put_quiet_block          | 2   | PE 0 puts `bytes` on PE 1, the block meets, thread 0 quiets      |
-// | put_quiet_warp           | 2   | the same by one warp                                             |
-// | get_block, get_warp      | 2   | PE 0 gets `bytes` of PE 1; the scope meets                       |
-// | signal_relaxed_pingpong_thread | 2 | there and back: PE 0 signals PE 1, which signals PE 0; orders nothing |
-// | signal_pingpong_thread   | 2   | the same with signals that follow and waits that precede data    |
-// | p_pingpong_thread        | 2   | there and back: p of one int, wait_until on its value            |
-// | put_signal_pingpong_…    | 2   | there and back: put_signal of `bytes`, wait for the signal       |
-// | bandwidth_p              | 2   | PE 0 stores `bytes` on PE 1 by p, one int each                   |
-// | bandwidth_store          | 2   | the same by plain stores through ptr                             |
-// | bandwidth_put_block      | 2   | PE 0 puts `bytes` on PE 1, each block its part                   |
-// | bandwidth_get_block      | 2   | PE 0 gets `bytes` of PE 1, each block its part                   |
-// | barrier_…, sync_…        | all | one barrier, one sync                                            |
-// | sum_i32_…                | all | element sum of `bytes` of int                                    |
-// | sum_f32_grid             | all | element sum of `bytes` of float                                  |
-// | fcollect_…               | all | fcollect; `bytes` is what `dest` receives, bytes / PEs from each |
-// | alltoall_…               | all | alltoall; `bytes` is what `dest` receives, bytes / PEs from each |
-// | broadcast_…              | all | broadcast of `bytes` from PE 0                                   |
+// | kernel                         | PEs | one iteration                                             |
+// |--------------------------------|-----|-----------------------------------------------------------|
+// | p_quiet_thread                 | 2   | PE 0 stores one int on PE 1 and completes it (quiet)      |
+// | put_quiet_block                | 2   | PE 0 puts `bytes` on PE 1; meet; thread 0 quiets          |
+// | put_quiet_warp                 | 2   | the same by one warp                                      |
+// | get_block, get_warp            | 2   | PE 0 gets `bytes` of PE 1; the scope meets                |
+// | signal_relaxed_pingpong_thread | 2   | there and back: a signal that orders nothing              |
+// | signal_pingpong_thread         | 2   | there and back: a signal after data, a wait before data   |
+// | p_pingpong_thread              | 2   | there and back: p of one int, wait_until on its value     |
+// | p_signal_pingpong_thread       | 2   | there and back: p of one int, signal; wait for the signal |
+// | put_signal_pingpong_…          | 2   | there and back: put_signal of `bytes`, wait for the signal |
+// | bandwidth_p                    | 2   | PE 0 stores `bytes` on PE 1 by p, one int each            |
+// | bandwidth_store                | 2   | the same by plain stores through ptr                      |
+// | bandwidth_put_block            | 2   | PE 0 puts `bytes` on PE 1, each block its part            |
+// | bandwidth_get_block            | 2   | PE 0 gets `bytes` of PE 1, each block its part            |
+// | barrier_…, sync_…              | all | one barrier, one sync                                     |
+// | sum_i32_…                      | all | element sum of `bytes` of int                             |
+// | sum_f32_grid                   | all | element sum of `bytes` of float                           |
+// | fcollect_…                     | all | `dest` receives `bytes`, bytes / PEs from each            |
+// | alltoall_…                     | all | `dest` receives `bytes`, bytes / PEs from each            |
+// | broadcast_…                    | all | broadcast of `bytes` from PE 0                            |
 //
 // With 2 PEs, the others return at once. Latencies: µs per iteration, of a ping-pong for the whole round
 // trip. Bandwidths: `bytes` per iteration; the blocks do not meet between iterations, and all is complete
@@ -115,6 +116,16 @@ KERNEL(p_pingpong_thread) {
     pingpong(
         iterations, base, [=](cw::u64 value, int peer) { cw::p(dest, (int)value, peer); },
         [=](cw::u64 value) { return cw::wait_until(dest, cw::cmp::eq, (int)value); });
+}
+
+KERNEL(p_signal_pingpong_thread) {
+    pingpong(
+        iterations, base,
+        [=](cw::u64 value, int peer) {
+            cw::p(dest, (int)value, peer);
+            cw::signal(flag, value, cw::signal_op::set, peer);
+        },
+        [=](cw::u64 value) { return cw::signal_wait_until(flag, cw::cmp::ge, value); });
 }
 
 template <class Scope>

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use crosswarp::cuda::Arch;
 
 use crate::boundary::SideBoundary;
 use crate::picture::Colours;
@@ -53,11 +54,50 @@ pub enum Command {
     Run(RunArgs),
     /// Show what this machine offers and what would be used
     Info,
+    /// Compile every GPU kernel and show what it needs; no GPU needed
+    Kernels(KernelsArgs),
+    /// Measure this machine
+    Bench {
+        /// What to measure
+        #[command(subcommand)]
+        what: BenchCommand,
+    },
     /// Write a completion script for a shell to standard output
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
+}
+
+/// Arguments of `kernels`.
+#[derive(Args, Debug)]
+pub struct KernelsArgs {
+    /// Architectures to compile for
+    #[arg(
+        long,
+        value_name = "ARCH",
+        value_delimiter = ',',
+        default_value = "sm_90"
+    )]
+    pub arch: Vec<Arch>,
+}
+
+/// What `bench` measures.
+#[derive(Subcommand, Debug)]
+pub enum BenchCommand {
+    /// One-sided communication and collectives inside kernels: latency, bandwidth (needs a GPU)
+    Shmem(BenchShmemArgs),
+}
+
+/// Arguments of `bench shmem`.
+#[derive(Args, Debug)]
+pub struct BenchShmemArgs {
+    /// PEs, dealt out over the GPUs [default: the GPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pes: Option<u32>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
 }
 
 const SOLVE_AFTER: &str = "\

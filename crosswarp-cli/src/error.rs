@@ -72,6 +72,15 @@ pub enum CliError {
     /// The reduction.
     #[error(transparent)]
     Reduce(#[from] ReduceError),
+    /// A GPU, its driver or the compiler.
+    #[error(transparent)]
+    Cuda(#[from] crosswarp::cuda::Error),
+    /// A kernel that does not compile.
+    #[error(transparent)]
+    Kernels(#[from] crosswarp::cuda::TableError),
+    /// A measurement.
+    #[error(transparent)]
+    Bench(#[from] crosswarp::cuda::BenchError),
     /// This command's own file.
     #[error("cannot find this command's own file: {0}")]
     Executable(io::Error),

@@ -36,7 +36,6 @@ pub fn info() -> Result<i32, CliError> {
                 gib(memory.freeram as u64)
             ),
         ),
-        ("backend", "cpu".to_owned()),
     ];
     for setting in SETTINGS {
         let value =
@@ -46,6 +45,10 @@ pub fn info() -> Result<i32, CliError> {
     for (name, value) in rows {
         console::line(format_args!("{name:<24}{value}"))?;
     }
+    console::line(format_args!(
+        "\n{}",
+        crosswarp::cuda::describe().to_string().trim_end()
+    ))?;
     Ok(0)
 }
 

@@ -4,6 +4,7 @@
 //! `crosswarp` crate.
 
 mod args;
+mod bench;
 mod boundary;
 mod console;
 mod error;
@@ -14,6 +15,7 @@ mod history;
 mod image_input;
 mod info;
 mod interrupt;
+mod kernels;
 mod npy;
 mod outputs;
 mod picture;
@@ -36,7 +38,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use args::{Cli, Command};
+use args::{BenchCommand, Cli, Command};
 use error::CliError;
 use interrupt::Interrupt;
 
@@ -66,6 +68,10 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Reduce(args) => reduce::reduce(&args),
         Command::Run(args) => run::run(&args),
         Command::Info => info::info(),
+        Command::Kernels(args) => kernels::kernels(&args),
+        Command::Bench {
+            what: BenchCommand::Shmem(args),
+        } => bench::shmem(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "crosswarp", &mut script);

@@ -17,6 +17,19 @@ pub fn in_world<R: Send>(
     pes: Option<u32>,
     work: impl Fn(&Pe) -> Result<R, CliError> + Sync,
 ) -> Result<R, CliError> {
+    in_world_of(
+        pes,
+        pes.map_or_else(physical_cores, |pes| pes as usize),
+        work,
+    )
+}
+
+/// As [`in_world`], with `n_pes` threads where there is no launcher.
+pub fn in_world_of<R: Send>(
+    pes: Option<u32>,
+    n_pes: usize,
+    work: impl Fn(&Pe) -> Result<R, CliError> + Sync,
+) -> Result<R, CliError> {
     if under_launcher() {
         let pe = init()?;
         if let Some(asked) = pes.filter(|&asked| asked as usize != pe.n_pes()) {
@@ -33,7 +46,6 @@ pub fn in_world<R: Send>(
         }
         return result;
     }
-    let n_pes = pes.map_or_else(physical_cores, |pes| pes as usize);
     let mut first = None;
     for result in spmd(n_pes, work)? {
         match (&first, &result) {

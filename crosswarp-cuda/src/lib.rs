@@ -18,6 +18,7 @@
 
 mod arch;
 mod args;
+mod bench;
 mod cache;
 mod compile;
 mod cubin;
@@ -41,6 +42,7 @@ mod world;
 
 pub use arch::{Arch, ArchError};
 pub use args::{ByValue, KernelArg, KernelArgs};
+pub use bench::{BENCH_SHMEM, BenchError, BenchRow, bench_shmem};
 pub use bytemuck::Pod;
 pub use cache::Cache;
 pub use compile::{CompileError, Diagnostic, Options, Severity, compile};

@@ -13,7 +13,7 @@ use crate::args::KernelArgs;
 use crate::driver::cu;
 use crate::error::CudaError;
 use crate::heap::{DeviceHeap, DeviceSym, HeapError};
-use crate::launch::{Launch, LaunchError};
+use crate::launch::{Launch, LaunchError, PreparedLaunch};
 use crate::memory::PinnedBuffer;
 use crate::module::{Module, ModuleError};
 use crate::{Device, Stream};
@@ -278,20 +278,39 @@ impl<'w> DeviceWorld<'w> {
         Ok(())
     }
 
-    /// Launches on every PE, kernels that wait for one another: checks that all can run at once, has
-    /// their code loaded everywhere before any starts, then starts. Collective.
+    /// Launches kernels that wait for one another, on every PE: [`prepare_together`] and then the
+    /// launch. Collective.
     ///
     /// Errors: on every PE if any PE cannot launch; then none has.
     ///
     /// # Safety
-    /// As [`PreparedLaunch::launch`](crate::PreparedLaunch::launch). Until the kernels of all PEs have
-    /// ended, no PE may call what waits for its device while another's kernel waits for a later launch.
+    /// See [`prepare_together`].
+    ///
+    /// [`prepare_together`]: Self::prepare_together
     pub unsafe fn launch_together(
         &self,
         launch: Launch<'_>,
         stream: &Stream,
         args: impl KernelArgs,
     ) -> Result<(), DeviceWorldError> {
+        let prepared = self.prepare_together(launch)?;
+        // SAFETY: the caller's promise.
+        Ok(unsafe { prepared.launch(stream, args) }?)
+    }
+
+    /// Prepares kernels that wait for one another, one on every PE: checks that all can run at once and
+    /// has their code loaded everywhere, so that no PE's start waits for another's kernel. Collective.
+    /// The launches themselves (as often as one likes) need no further meeting.
+    ///
+    /// Beside what [`PreparedLaunch::launch`] asks: once one PE launches, all must, and until these
+    /// kernels have ended, no PE may call what waits for its whole device (allocating and freeing
+    /// device memory, loading modules).
+    ///
+    /// Errors: on every PE if any PE cannot launch.
+    pub fn prepare_together<'f>(
+        &self,
+        launch: Launch<'f>,
+    ) -> Result<PreparedLaunch<'f>, DeviceWorldError> {
         let me = self.pe().my_pe();
         let alone = self.sharing.len() == 1;
         // A GPU of its own gets the driver's own guarantee. PEs that share one do not: cooperative
@@ -332,8 +351,7 @@ impl<'w> DeviceWorld<'w> {
         if let Some(failed) = refused.iter().position(|&refused| refused != 0) {
             return Err(DeviceWorldError::PeerFailed { pe: failed });
         }
-        // SAFETY: the caller's promise.
-        Ok(unsafe { prepared.launch(stream, args) }?)
+        Ok(prepared)
     }
 
     /// Waits for `stream`, then says whether a wait inside a kernel of this PE ran out of time.

@@ -131,6 +131,13 @@ fn damaged_and_missing_cache_files_are_rebuilt() {
     assert!(std::fs::metadata(file()).unwrap().modified().unwrap() >= before);
 }
 
+/// Sources that are not launched by the crate itself.
+const OTHERS: [Source<'static>; 3] = [
+    Source::new("gpu.cu", include_str!("kernels/gpu.cu")),
+    Source::new("conformance.cu", include_str!("../kernels/conformance.cu")),
+    Source::new("bench_shmem.cu", include_str!("../kernels/bench_shmem.cu")),
+];
+
 #[test]
 fn every_kernel_compiles_for_every_architecture_from_7_5() {
     let Some(nvrtc) = nvrtc("every_kernel_compiles_for_every_architecture_from_7_5") else {
@@ -141,7 +148,8 @@ fn every_kernel_compiles_for_every_architecture_from_7_5() {
             println!("skipped: {arch}: not known to this NVRTC");
             continue;
         }
-        let rows = kernel_table(arch, KERNELS).unwrap_or_else(|error| panic!("{arch}: {error}"));
+        let sources = [KERNELS, &OTHERS].concat();
+        let rows = kernel_table(arch, &sources).unwrap_or_else(|error| panic!("{arch}: {error}"));
         for row in &rows {
             assert!(row.resources.registers > 0, "{row:?}");
             assert!(

@@ -1,7 +1,8 @@
 //! The same verbs - synchronise, put, get, reduce - at every level of a parallel machine.
 //!
 //! This crate is the front door. [`shmem`] has the worlds, the symmetric heap and the one-sided
-//! verbs; [`prim`] the reductions whose bits never change; [`solve`] the Laplace and Poisson solver.
+//! verbs; [`cuda`] makes a GPU a PE, with the same verbs inside kernels; [`prim`] has the reductions whose
+//! bits never change; [`solve`] the Laplace and Poisson solver.
 //!
 //! ```
 //! // Four PEs, each adds its number into a counter on every PE.
@@ -17,6 +18,7 @@
 //! # Ok::<_, crosswarp::WorldError>(())
 //! ```
 
+pub use crosswarp_cuda as cuda;
 pub use crosswarp_prim as prim;
 pub use crosswarp_shmem as shmem;
 pub use crosswarp_solve as solve;

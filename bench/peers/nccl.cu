@@ -133,11 +133,11 @@ int main(int argc, char** argv) {
         int iterations;
     } sizes[] = {{size_t(1) << 10, 500}, {size_t(4) << 20, 200}, {size_t(1) << 30, 10}};
     for (auto size : sizes) {
-        measure(all, "all_reduce_f32", all_reduce, size.bytes, size.iterations, ring);
+        measure(all, "sum_f32", all_reduce, size.bytes, size.iterations, ring);
         check_all_reduce(all, size.bytes);
     }
     size_t bytes = largest / (sizeof(float) * gpus) * (sizeof(float) * gpus);
-    measure(all, "all_to_all", all_to_all, bytes, 10, exchange);
+    measure(all, "alltoall", all_to_all, bytes, 10, exchange);
     for (int rank = 0; rank < gpus; ++rank) CHECK_NCCL(ncclCommDestroy(comms[rank]));
     return 0;
 }

@@ -128,7 +128,7 @@ impl ThreadWorld {
         let world = self.map()?;
         let (f, world) = (&f, &world);
         let mut results = Vec::with_capacity(self.n_pes);
-        let mut panicked = None;
+        let mut panics = Vec::new();
         std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.n_pes);
             for me in 0..self.n_pes {
@@ -145,18 +145,21 @@ impl ThreadWorld {
                     }
                 }
             }
-            for thread in threads {
+            for (pe, thread) in threads.into_iter().enumerate() {
                 match thread.join() {
                     Ok(result) => results.push(result),
-                    Err(payload) => panicked = panicked.take().or(Some(payload)),
+                    Err(payload) => panics.push((pe, payload)),
                 }
             }
             Ok(())
         })?;
-        match panicked {
+        // Others may have panicked because the first did; only the first says why.
+        let first = world.control.ended_by();
+        let at = panics.iter().position(|(pe, _)| Some(*pe) == first);
+        match panics.into_iter().nth(at.unwrap_or(0)) {
             None => Ok(results),
-            Some(payload) => Err(WorldError::Panicked {
-                pe: world.control.ended_by().unwrap_or(0),
+            Some((pe, payload)) => Err(WorldError::Panicked {
+                pe,
                 message: payload
                     .downcast_ref::<String>()
                     .map(String::as_str)

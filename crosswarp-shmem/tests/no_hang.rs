@@ -115,6 +115,21 @@ fn a_panic_ends_the_waits_of_the_others() {
     }
 }
 
+/// PE 0 panics too, because of PE 2, and is the first to be looked at.
+#[test]
+fn the_panic_reported_is_the_one_that_came_first() {
+    let error = world(4)
+        .spmd(|pe| {
+            assert!(pe.my_pe() != 2, "the cause");
+            pe.barrier().unwrap();
+        })
+        .unwrap_err();
+    assert!(
+        matches!(&error, WorldError::Panicked { pe: 2, message } if message == "the cause"),
+        "{error}"
+    );
+}
+
 #[test]
 fn worlds_without_pes_are_refused() {
     assert!(matches!(

@@ -6,7 +6,7 @@
 //! [signals](Pe::put_signal), [`barrier`](Pe::barrier) and the collectives of a [`Team`] synchronise.
 //! Names and meanings are those of the OpenSHMEM 1.5 specification.
 //!
-//! PEs are threads of one process ([`spmd`]) or processes of one host ([`launch`], [`init`]); the
+//! PEs are threads of one process ([`spmd`]) or processes of one host ([`Launch`], [`init`]); the
 //! same program runs on both.
 //!
 //! # No hang, no silence

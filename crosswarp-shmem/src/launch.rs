@@ -206,6 +206,7 @@ impl Launch {
             control: world.control,
             failure: None,
             ending: None,
+            killed: false,
         };
         for pe in 0..self.n_pes {
             let mut command = Command::new(&self.program);
@@ -252,7 +253,11 @@ impl Launch {
             }
         }
         drop(drained);
-        let timed_out = job.watch(&events, self.timeout.map(|limit| Instant::now() + limit));
+        // A limit beyond the clock's range is none.
+        let deadline = self
+            .timeout
+            .and_then(|limit| Instant::now().checked_add(limit));
+        let timed_out = job.watch(&events, deadline);
         // Every sender is dropped when its pipe ends; then `recv` fails and we are done.
         let drain_until = Instant::now() + DRAIN;
         while output_ends
@@ -347,6 +352,8 @@ struct Job {
     failure: Option<Ended>,
     /// When those still running get SIGKILL.
     ending: Option<Instant>,
+    /// Whether they got it.
+    killed: bool,
 }
 
 impl Job {
@@ -365,27 +372,28 @@ impl Job {
             }
             let now = Instant::now();
             if self.ending.is_some_and(|end| now >= end) {
+                self.killed = true;
                 self.signal_all(Signal::KILL);
                 self.ending = Some(now + GRACE);
             }
-            if timed_out.is_none() && limit.is_some_and(|limit| now >= limit) {
+            // A run that is ending already has its reason.
+            if self.ending.is_none() && limit.is_some_and(|limit| now >= limit) {
                 timed_out = Some(self.last_waits());
-                self.end();
+                self.end(None);
             }
-            let next = [self.ending, limit.filter(|_| timed_out.is_none())];
-            let pause = match next.into_iter().flatten().min() {
+            let pause = match self.ending.or(limit) {
                 Some(at) => at.saturating_duration_since(now),
                 None => Duration::from_secs(3600),
             };
             match events.receiver.recv_timeout(pause) {
                 Ok(origin) if origin.signal == SIGCHLD => {}
                 Ok(origin) => {
-                    let first = !std::mem::replace(&mut interrupted, is_end(origin.signal));
-                    if first || !is_end(origin.signal) {
-                        self.pass_on(&origin);
-                    } else {
+                    if interrupted && is_end(origin.signal) {
                         self.signal_all(Signal::KILL);
+                    } else {
+                        self.pass_on(&origin);
                     }
+                    interrupted |= is_end(origin.signal);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // The signal thread is gone, which only a panic in it could do; keep reaping.
@@ -415,8 +423,11 @@ impl Job {
                 self.control.wake_all(true);
                 continue;
             }
-            // Those we end ourselves are not failures of their own.
-            if self.ending.is_none() && self.failure.is_none() {
+            // Those we end ourselves are not failures of their own. But a PE that fails makes others
+            // fail, who may be quicker to end: the one in whose name the world ended comes first.
+            let culprit = self.control.ended_by();
+            let cause = culprit == Some(pe) && self.failure.is_some() && !self.killed;
+            if cause || (self.ending.is_none() && self.failure.is_none()) {
                 self.failure = Some(Ended {
                     pe,
                     status,
@@ -425,15 +436,16 @@ impl Job {
             }
             if !had_left && self.ending.is_none() {
                 control.set_life(Life::Failed);
-                self.end();
+                self.end(culprit);
                 self.control.end(pe, true);
             }
         }
     }
 
-    /// Begins to end all PEs still running.
-    fn end(&mut self) {
-        self.signal_all(Signal::TERM);
+    /// Begins to end all PEs still running. `culprit` is ending by itself and gets the grace for it,
+    /// so that its own exit code is seen.
+    fn end(&mut self, culprit: Option<usize>) {
+        self.signal_but(culprit, Signal::TERM);
         self.ending = Some(Instant::now() + GRACE);
     }
 
@@ -457,8 +469,15 @@ impl Job {
     /// Signals every PE still running and, where a PE is a descendant of what we started (a shell,
     /// say), that process too.
     fn signal_all(&self, signal: Signal) {
+        self.signal_but(None, signal);
+    }
+
+    fn signal_but(&self, spared: Option<usize>, signal: Signal) {
         for (pe, child) in self.children.iter().enumerate() {
             let Some(child) = child else { continue };
+            if spared == Some(pe) {
+                continue;
+            }
             // An unreaped child keeps its number, so this can not hit a stranger.
             let _ = kill_process(Pid::from_child(child), signal);
             self.signal_joined(pe, child.id(), signal);

@@ -51,6 +51,7 @@ fn pe() {
             let error = pe.barrier().unwrap_err().to_string();
             assert!(error.contains("PE 0 has left the world"), "{error}");
         }
+        "panic slowly" => panic_slowly(pe),
         "wait" => {
             let flag = pe.alloc_zeroed::<u64>(1).unwrap();
             let _ = pe.signal_wait_until(&flag, crosswarp_shmem::Cmp::Eq, 5);
@@ -70,6 +71,22 @@ fn fail_after_leaving(pe: Pe) {
     std::thread::sleep(Duration::from_millis(400));
     let file = std::env::var("MARK").unwrap();
     std::fs::write(format!("{file}.{me}"), "finished").unwrap();
+}
+
+/// PE 2 panics and takes its time to end; the others fail because of it, at once.
+fn panic_slowly(pe: Pe) {
+    struct Slow;
+    impl Drop for Slow {
+        fn drop(&mut self) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    // Dropped after `pe`: by then the others know.
+    let _slow = (pe.my_pe() == 2).then_some(Slow);
+    let pe = pe;
+    assert!(pe.my_pe() != 2, "the cause");
+    pe.barrier().unwrap();
 }
 
 fn kill(pid: u32) -> ! {
@@ -160,6 +177,33 @@ fn a_time_limit_ends_the_run_and_says_who_waits_for_what() {
         matches!(waits[1], (1, Some(Wait::Value { expected: 5, .. }))),
         "{waits:?}"
     );
+}
+
+#[test]
+fn the_failure_reported_is_the_cause_of_the_others() {
+    let outcome = launch(4, "'panic slowly'", false).run().unwrap();
+    let failure = outcome.failure.as_ref().unwrap();
+    assert_eq!((failure.pe, outcome.code()), (2, 101), "{failure}");
+}
+
+#[test]
+fn a_time_limit_that_passes_while_a_failed_run_ends_is_not_its_reason() {
+    // PE 1 needs the whole grace, in which the limit falls.
+    let script =
+        "trap '' TERM; [ $CROSSWARP_PE = 0 ] && sleep 0.1 && exit 6; while :; do sleep 0.05; done";
+    let outcome = Launch::new(2, "sh")
+        .args(["-c", script])
+        .heap_bytes(1 << 20)
+        .timeout(Duration::from_millis(350))
+        .run()
+        .unwrap();
+    assert_eq!((outcome.code(), outcome.timed_out), (6, None));
+}
+
+#[test]
+fn a_time_limit_beyond_the_clock_is_none() {
+    let launch = Launch::new(1, "true").timeout(Duration::MAX);
+    assert_eq!(launch.heap_bytes(1 << 20).run().unwrap().code(), 0);
 }
 
 #[test]

@@ -220,10 +220,8 @@ fn arguments_of_all_kinds_arrive() {
         "launch of by_value: its parameters have [8, 8, 1, 8] bytes, the arguments [8, 8, 4, 8]"
     );
     // SAFETY: as above.
-    assert!(matches!(
-        unsafe { launch.launch(&gpu.stream, ()) },
-        Err(LaunchError::Arguments { .. })
-    ));
+    let error = unsafe { launch.launch(&gpu.stream, ()) };
+    assert!(matches!(error, Err(LaunchError::Arguments { .. })));
 }
 
 #[test]
@@ -431,7 +429,7 @@ fn clusters_are_formed_up_to_the_devices_size() {
     // Cooperative with clusters: whole clusters that fit.
     let cooperative = launch.cluster(2).cooperative();
     let resident = cooperative.max_resident().unwrap();
-    assert!(resident > 0 && resident % 2 == 0);
+    assert!(resident > 0 && resident.is_multiple_of(2));
     assert!(cooperative.clone().grid(resident as u32).prepare().is_ok());
     assert!(cooperative.grid(resident as u32 + 2).prepare().is_err());
 }

@@ -271,7 +271,8 @@ fn no_multiplication_is_contracted() {
     };
     let text = "extern \"C\" __global__ void k(float* p, double* d) { p[0] = p[1] * p[2] + p[3]; d[0] = d[1] * d[2] + d[3]; }";
     let folder = tempfile::tempdir().unwrap();
-    for &arch in nvrtc.archs() {
+    // The tool disassembles no architecture older than its own toolkit's.
+    for &arch in nvrtc.archs().iter().filter(|arch| arch.number() >= 75) {
         let cubin = compile(&Source::new("k.cu", text), arch, &Options::new()).unwrap();
         let file = folder.path().join("k.cubin");
         std::fs::write(&file, cubin).unwrap();

@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_machine_with_two_gpus_reads_well() {
-        let device = crate::launch::tests::hopper();
+        let device = crate::launch::limits::tests::hopper();
         let description = Description {
             driver: Ok((13, 0)),
             devices: vec![

@@ -1,5 +1,6 @@
 use super::*;
 use crate::Arch;
+use crate::LaunchError;
 
 /// An H200, as its driver describes it.
 pub(crate) fn hopper() -> DeviceProperties {

@@ -10,32 +10,32 @@
 //!    others may be writing their results.
 #![allow(unsafe_code)] // `pre_exec`, to set the death signal between fork and exec
 
+mod events;
+mod labels;
+
 use crate::config::{Config, ConfigError};
 use crate::control::{Control, Life};
 use crate::processes::{FDS, N_PES, PE};
 use crate::region::{Region, memfd};
 use crate::threads::MAX_PES;
 use crate::wait::Wait;
+use events::{Events, is_end};
+use labels::Labels;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
-use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-use signal_hook::iterator::SignalsInfo;
-use signal_hook::iterator::exfiltrator::WithOrigin;
+use signal_hook::consts::SIGCHLD;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How long PEs may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_millis(300);
-/// How long to wait for output that a PE's own children may still hold open.
-const DRAIN: Duration = Duration::from_secs(1);
 /// Exit code when the time limit ended the run, as `timeout(1)` has it.
 const TIMED_OUT: i32 = 124;
 
@@ -187,8 +187,12 @@ impl Launch {
         self
     }
 
-    /// Starts the PEs and waits for all of them. While they run, signals sent to this process are
-    /// passed on to them (a second one kills them). PE 0 has this process's standard input.
+    /// Starts the PEs and waits for all of them. PE 0 has this process's standard input.
+    ///
+    /// While they run, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to this process are
+    /// passed on to them, unless this process ignores them; a second one of the first four kills them.
+    /// Once caught, these signals do not end this process any more, also after the run: a program
+    /// that goes on has to handle them itself.
     ///
     /// # Errors
     /// [`LaunchError`]; then no PE is left running.
@@ -200,7 +204,7 @@ impl Launch {
         let world = World::create(self.n_pes, heap_bytes)?;
         // Watch before the first child starts: none may end unseen.
         let events = Events::watch()?;
-        let (drained, output_ends) = channel();
+        let labels = Labels::new();
         let mut job = Job {
             children: Vec::with_capacity(self.n_pes),
             control: world.control,
@@ -234,14 +238,14 @@ impl Launch {
                     }
                 });
             }
-            match command.spawn() {
-                Ok(mut child) => {
-                    if self.label {
-                        label_lines(pe, child.stdout.take(), std::io::stdout, &drained);
-                        label_lines(pe, child.stderr.take(), std::io::stderr, &drained);
-                    }
-                    job.children.push(Some(child));
-                }
+            let labelled = command.spawn().and_then(|mut child| {
+                let (out, err) = (child.stdout.take(), child.stderr.take());
+                job.children.push(Some(child));
+                labels.copy(pe, out, std::io::stdout)?;
+                labels.copy(pe, err, std::io::stderr)
+            });
+            match labelled {
+                Ok(()) => {}
                 Err(source) => {
                     job.signal_all(Signal::KILL);
                     job.reap_all();
@@ -252,18 +256,12 @@ impl Launch {
                 }
             }
         }
-        drop(drained);
         // A limit beyond the clock's range is none.
         let deadline = self
             .timeout
             .and_then(|limit| Instant::now().checked_add(limit));
         let timed_out = job.watch(&events, deadline);
-        // Every sender is dropped when its pipe ends; then `recv` fails and we are done.
-        let drain_until = Instant::now() + DRAIN;
-        while output_ends
-            .recv_timeout(drain_until.saturating_duration_since(Instant::now()))
-            .is_ok_and(|never| match never {})
-        {}
+        labels.drain(|| events.asked_to_end());
         Ok(Outcome {
             failure: job.failure,
             timed_out,
@@ -309,38 +307,6 @@ impl World {
             fd_list: numbers.join(","),
             _fds: fds,
         })
-    }
-}
-
-/// Signals, as they come in.
-struct Events {
-    receiver: Receiver<Origin>,
-    handle: signal_hook::iterator::Handle,
-}
-
-impl Events {
-    fn watch() -> Result<Self, LaunchError> {
-        let all = [SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
-        let mut signals = SignalsInfo::<WithOrigin>::new(all).map_err(LaunchError::Signals)?;
-        let handle = signals.handle();
-        let (sender, receiver) = channel();
-        std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                for origin in signals.forever() {
-                    if sender.send(origin).is_err() {
-                        return;
-                    }
-                }
-            })
-            .map_err(LaunchError::Signals)?;
-        Ok(Self { receiver, handle })
-    }
-}
-
-impl Drop for Events {
-    fn drop(&mut self) {
-        self.handle.close();
     }
 }
 
@@ -500,45 +466,4 @@ impl Job {
             let _ = child.wait();
         }
     }
-}
-
-fn is_end(signal: i32) -> bool {
-    matches!(signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT)
-}
-
-/// Never sent; the channel only tells when all senders are gone.
-enum Never {}
-
-/// Copies `from` to `to()` line by line, each with the PE in front, on a thread of its own.
-fn label_lines<W: Write>(
-    pe: usize,
-    from: Option<impl Read + Send + 'static>,
-    to: impl Fn() -> W + Send + 'static,
-    drained: &Sender<Never>,
-) {
-    let Some(from) = from else { return };
-    let drained = drained.clone();
-    std::thread::spawn(move || {
-        let mut from = BufReader::new(from);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            line.extend_from_slice(format!("[{pe}] ").as_bytes());
-            let prefix = line.len();
-            match from.read_until(b'\n', &mut line) {
-                Ok(0) | Err(_) => break,
-                Ok(_) => {}
-            }
-            debug_assert!(line.len() > prefix);
-            if line.last() != Some(&b'\n') {
-                line.push(b'\n');
-            }
-            // One write per line keeps the lines of different PEs apart. A closed output ends the
-            // copying; the PE then gets SIGPIPE as it would without us.
-            if to().write_all(&line).is_err() {
-                break;
-            }
-        }
-        drop(drained);
-    });
 }

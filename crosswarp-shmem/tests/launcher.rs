@@ -1,6 +1,8 @@
 //! The launcher: exit codes, deaths, time limits, and nothing left behind.
 
 use crosswarp_shmem::{Launch, LaunchError, Pe, Wait};
+use std::io::Read;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Runs `role` (see `pe`) on every PE of a process world, through a shell when `wrapped`.
@@ -219,4 +221,80 @@ fn a_program_that_is_not_there_is_named() {
         Launch::new(0, "true").run(),
         Err(LaunchError::NumberOfPes { n_pes: 0 })
     ));
+}
+
+/// A launcher as a process of its own, with two PEs that run the shell script `pes`, its output
+/// labelled. The shell script `around` starts it, as "$@".
+fn launcher(around: &str, pes: &str) -> std::process::Child {
+    Command::new("sh")
+        .args(["-c", around, "sh"])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "a_launcher", "--nocapture"])
+        .env("PES", pes)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+#[test]
+#[ignore = "the launcher of the tests below, which start it"]
+fn a_launcher() {
+    let script = std::env::var("PES").unwrap();
+    let launch = Launch::new(2, "sh").args(["-c", &script]).label(true);
+    std::process::exit(launch.heap_bytes(1 << 20).run().unwrap().code());
+}
+
+/// The labelled lines.
+fn lines(launcher: &mut std::process::Child) -> Vec<String> {
+    let mut text = String::new();
+    let mut output = launcher.stdout.take().unwrap();
+    output.read_to_string(&mut text).unwrap();
+    let lines = text.lines().filter(|line| line.starts_with('['));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_slow_reader_gets_all_output() {
+    // More than a pipe holds, but not more than all the pipes on the way.
+    let mut launcher = launcher("exec \"$@\"", "seq 10000");
+    std::thread::sleep(Duration::from_millis(1500));
+    let lines = lines(&mut launcher);
+    for pe in 0..2 {
+        let mine = lines
+            .iter()
+            .filter(|line| line.starts_with(&format!("[{pe}]")));
+        let expected: Vec<_> = (1..=10_000).map(|i| format!("[{pe}] {i}")).collect();
+        assert!(mine.eq(&expected), "{} lines", lines.len());
+    }
+    assert!(launcher.wait().unwrap().success());
+}
+
+#[test]
+fn signals_ignored_when_the_run_starts_stay_ignored() {
+    let around = "trap '' HUP; exec \"$@\"";
+    let mut launcher = launcher(around, "kill -HUP $$; kill -HUP $PPID; echo survived");
+    assert_eq!(lines(&mut launcher).len(), 2);
+    assert!(launcher.wait().unwrap().success());
+}
+
+#[test]
+fn a_second_interrupt_kills() {
+    let pes = "trap '' INT; trap 'echo heard' USR1; echo ready; for i in $(seq 300); do sleep 0.02; done";
+    let mut launcher = launcher("exec \"$@\"", pes);
+    let pid = rustix::process::Pid::from_child(&launcher);
+    let send = |signal| {
+        std::thread::sleep(Duration::from_millis(200));
+        rustix::process::kill_process(pid, signal).unwrap();
+    };
+    send(rustix::process::Signal::INT);
+    // Something else in between does not start the count again.
+    send(rustix::process::Signal::USR1);
+    send(rustix::process::Signal::INT);
+    let start = Instant::now();
+    let lines = lines(&mut launcher);
+    assert!(start.elapsed() < Duration::from_secs(2), "{lines:?}");
+    for line in ["[0] heard", "[1] heard"] {
+        assert!(lines.iter().any(|heard| heard == line), "{lines:?}");
+    }
+    assert_eq!(launcher.wait().unwrap().code(), Some(137));
 }

@@ -67,6 +67,18 @@ impl PeControl {
         Life::from_u32(self.life.state.load(Ordering::Acquire))
     }
 
+    /// Makes the calling process this PE, unless one has been it before: two would both write what
+    /// only this PE may, and one after the other would look to its peers as if it had left.
+    pub(crate) fn claim(&self) -> bool {
+        // Claimed by its number: the life changes when all is set up.
+        let (mine, order) = (std::process::id(), Ordering::AcqRel);
+        let claimed = self
+            .life
+            .pid
+            .compare_exchange(0, mine, order, Ordering::Acquire);
+        claimed.is_ok()
+    }
+
     pub(crate) fn set_life(&self, life: Life) {
         self.life.state.store(life as u32, Ordering::Release);
     }

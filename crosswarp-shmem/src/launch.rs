@@ -22,6 +22,7 @@ use crate::wait::Wait;
 use events::{Events, is_end};
 use labels::Labels;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 use signal_hook::consts::SIGCHLD;
@@ -30,6 +31,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -226,10 +228,14 @@ impl Launch {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
             let launcher = rustix::process::getpid();
-            // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are two
-            // plain system calls and no allocation.
+            let inherited = Arc::clone(&world.fds);
+            // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are plain
+            // system calls and no allocation.
             unsafe {
                 command.pre_exec(move || {
+                    for fd in inherited.iter() {
+                        rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
+                    }
                     set_parent_process_death_signal(Some(Signal::KILL))?;
                     // The launcher may have died before the line above.
                     match rustix::process::getppid() == Some(launcher) {
@@ -273,8 +279,8 @@ impl Launch {
 struct World {
     control: Control,
     fd_list: String,
-    // Kept open until every PE has been started.
-    _fds: Vec<OwnedFd>,
+    /// Close-on-exec here, so that nothing else this process starts meanwhile inherits them.
+    fds: Arc<[OwnedFd]>,
 }
 
 impl World {
@@ -297,7 +303,7 @@ impl World {
         }
         for _ in 0..n_pes {
             let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-            let (near, far) = socketpair(domain, kind, SocketFlags::empty(), None)
+            let (near, far) = socketpair(domain, kind, SocketFlags::CLOEXEC, None)
                 .map_err(memory("a socket", 0))?;
             fds.extend([near, far]);
         }
@@ -305,7 +311,7 @@ impl World {
         Ok(Self {
             control: Control::create(region, n_pes, heap_bytes, launcher),
             fd_list: numbers.join(","),
-            _fds: fds,
+            fds: fds.into(),
         })
     }
 }
@@ -464,6 +470,24 @@ impl Job {
     fn reap_all(&mut self) {
         for child in self.children.iter_mut().flatten() {
             let _ = child.wait();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_else_a_process_starts_inherits_nothing_of_the_world() {
+        let world = World::create(2, 1 << 16).unwrap();
+        let mut ls = Command::new("ls");
+        let listing = ls.args(["-l", "/proc/self/fd"]).output().unwrap();
+        let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
+        assert!(listing.contains("pipe:"), "{listing}");
+        for fd in world.fds.iter() {
+            let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap();
+            assert!(!listing.contains(link.to_str().unwrap()), "{listing}");
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::region::Region;
 use crate::sync::{Ordering, register_heavy_fence};
 use crate::threads::{MAX_PES, ThreadWorld, WorldError};
 use crate::wait::Patience;
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thiserror::Error;
@@ -49,6 +49,14 @@ pub enum InitError {
         fd: RawFd,
         /// What is wrong.
         reason: String,
+    },
+    /// Another process has joined as this PE; a PE joins its world once.
+    #[error("process {pid} has joined as PE {pe} already; a run can hold one program per PE")]
+    Taken {
+        /// This PE.
+        pe: usize,
+        /// The other process.
+        pid: u32,
     },
     /// Launcher and program were built from different versions.
     #[error("the launcher's memory layout is version {theirs}, this program's is {ours}")]
@@ -137,6 +145,12 @@ pub fn init() -> Result<Pe, InitError> {
     let ring = take_ring(&numbers[n_pes + 1..], me)?;
     register_heavy_fence(true);
     let timeout = Config::default().wait_timeout()?;
+    if !control.pe(me).claim() {
+        return Err(InitError::Taken {
+            pe: me,
+            pid: control.pe(me).pid(),
+        });
+    }
     Ok(Pe::join(
         Arc::new(Mapped {
             control,
@@ -161,10 +175,15 @@ fn map(fd: RawFd, expected: usize) -> Result<Region, InitError> {
     if size < expected {
         return Err(memory(format!("it has {size} bytes")));
     }
+    // Before ownership is taken: a file that is no sealed memfd is somebody else's.
+    let region = Region::shared(borrowed, size).map_err(|error| match error {
+        rustix::io::Errno::INVAL => memory("it is not memory of a launcher".into()),
+        error => memory(error.to_string()),
+    })?;
     // SAFETY: the descriptor is open (fstat above) and the launcher handed it to this process for
     // this one use; `JOINED` keeps a second call away, so nobody else owns or closes it.
-    let owned = unsafe { OwnedFd::from_raw_fd(fd) };
-    Region::shared(owned.as_fd(), size).map_err(|e| memory(e.to_string()))
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok(region)
 }
 
 /// Keeps this PE's ends of the ring and closes everyone else's.

@@ -37,11 +37,14 @@ impl Region {
         Ok(Self::from_raw(base.cast(), len))
     }
 
-    /// Maps the whole of a memfd of `len` bytes.
+    /// Maps the first `len` bytes of a sealed memfd that has as many; refuses other files.
     pub(crate) fn shared(fd: BorrowedFd<'_>, len: usize) -> io::Result<Self> {
-        // SAFETY: a fresh mapping at an address of the kernel's choice. The file is a memfd sealed
-        // against shrinking (`memfd` below; `world::join` checks the length), so no access inside
-        // the range can fault because the file became shorter.
+        // The file must not become shorter, or accesses inside the range would fault.
+        if !rustix::fs::fcntl_get_seals(fd)?.contains(SealFlags::SHRINK) {
+            return Err(io::Errno::INVAL);
+        }
+        // SAFETY: a fresh mapping at an address of the kernel's choice, of a file that has at least
+        // `len` bytes (by the caller) and keeps them (by the seal).
         let base = unsafe {
             rustix::mm::mmap(
                 ptr::null_mut(),
@@ -73,10 +76,10 @@ impl Drop for Region {
     }
 }
 
-/// An unnamed file of `len` bytes in memory, inherited by child processes, sealed against resizing.
+/// An unnamed file of `len` bytes in memory, sealed against resizing, close-on-exec.
 pub(crate) fn memfd(name: &str, len: usize) -> io::Result<OwnedFd> {
-    // No CLOEXEC: inheritance is how the launcher hands the file down.
-    let fd = rustix::fs::memfd_create(name, MemfdFlags::ALLOW_SEALING)?;
+    let flags = MemfdFlags::ALLOW_SEALING | MemfdFlags::CLOEXEC;
+    let fd = rustix::fs::memfd_create(name, flags)?;
     rustix::fs::ftruncate(&fd, len as u64)?;
     rustix::fs::fcntl_add_seals(
         fd.as_fd(),

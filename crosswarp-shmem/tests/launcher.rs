@@ -1,6 +1,6 @@
 //! The launcher: exit codes, deaths, time limits, and nothing left behind.
 
-use crosswarp_shmem::{Launch, LaunchError, Pe, Wait};
+use crosswarp_shmem::{InitError, Launch, LaunchError, Pe, Wait};
 use std::io::Read;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -73,6 +73,29 @@ fn fail_after_leaving(pe: Pe) {
     std::thread::sleep(Duration::from_millis(400));
     let file = std::env::var("MARK").unwrap();
     std::fs::write(format!("{file}.{me}"), "finished").unwrap();
+}
+
+#[test]
+#[ignore = "runs as a second program of a PE"]
+fn second_program() {
+    let error = crosswarp_shmem::init().unwrap_err();
+    assert!(matches!(error, InitError::Taken { .. }), "{error}");
+}
+
+#[test]
+fn a_pe_joins_once() {
+    let script = "ROLE=leave \"$0\" --ignored --exact pe > /dev/null &&
+        exec \"$0\" --ignored --exact second_program > /dev/null";
+    let outcome = Launch::new(2, "sh")
+        .args([
+            "-c".as_ref(),
+            script.as_ref(),
+            std::env::current_exe().unwrap().as_os_str(),
+        ])
+        .heap_bytes(1 << 20)
+        .run()
+        .unwrap();
+    assert_eq!(outcome.code(), 0);
 }
 
 /// PE 2 panics and takes its time to end; the others fail because of it, at once.
@@ -279,7 +302,8 @@ fn signals_ignored_when_the_run_starts_stay_ignored() {
 
 #[test]
 fn a_second_interrupt_kills() {
-    let pes = "trap '' INT; trap 'echo heard' USR1; echo ready; for i in $(seq 300); do sleep 0.02; done";
+    let pes =
+        "trap '' INT; trap 'echo heard' USR1; echo ready; for i in $(seq 300); do sleep 0.02; done";
     let mut launcher = launcher("exec \"$@\"", pes);
     let pid = rustix::process::Pid::from_child(&launcher);
     let send = |signal| {

@@ -2,8 +2,8 @@
 //!
 //! What holds it together, in order:
 //! 1. Control memory and heaps are memfds, created here, inherited by every PE, named nowhere.
-//! 2. Each PE asks the kernel to be killed when the launcher dies, so killing the launcher leaves
-//!    nothing behind.
+//! 2. What is started asks the kernel to be killed when the launcher dies, and a PE further down (with
+//!    a shell in between) watches the launcher itself, so killing the launcher leaves no PE behind.
 //! 3. A PE that dies without having left the world takes the others with it: the world is marked as
 //!    ended (waits return an error), they get SIGTERM and, a grace later, SIGKILL.
 //! 4. A PE that left the world and then exits with a failure code is reported but ends nobody: the

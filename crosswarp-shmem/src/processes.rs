@@ -13,7 +13,9 @@ use crate::region::Region;
 use crate::sync::{Ordering, register_heavy_fence};
 use crate::threads::{MAX_PES, ThreadWorld, WorldError};
 use crate::wait::Patience;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thiserror::Error;
@@ -151,6 +153,7 @@ pub fn init() -> Result<Pe, InitError> {
             pid: control.pe(me).pid(),
         });
     }
+    end_with(header.launcher_pid.load(Ordering::Relaxed));
     Ok(Pe::join(
         Arc::new(Mapped {
             control,
@@ -162,6 +165,30 @@ pub fn init() -> Result<Pe, InitError> {
         }),
         me,
     ))
+}
+
+/// Sees to it that this process ends when the launcher does. Those the launcher started itself the
+/// kernel ends; a PE with a shell in between, say, needs its own eye on it, for it may never wait.
+fn end_with(launcher: u32) {
+    let Some(launcher) = Pid::from_raw(launcher as i32) else {
+        return;
+    };
+    if getppid() == Some(launcher) {
+        return;
+    }
+    // Where the kernel refuses, only waits notice the end, as `WaitError::LauncherGone`.
+    let Ok(launcher) = pidfd_open(launcher, PidfdFlags::empty()) else {
+        return;
+    };
+    let watch = std::thread::Builder::new().name("launcher watch".into());
+    let _ = watch.spawn(move || {
+        // Readable once it has ended.
+        let mut ended = [PollFd::new(&launcher, PollFlags::IN)];
+        while let Err(rustix::io::Errno::INTR) = poll(&mut ended, None) {}
+        if ended[0].revents().contains(PollFlags::IN) {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    });
 }
 
 /// Maps an inherited memfd and closes the descriptor.

@@ -44,6 +44,13 @@ impl<T> fmt::Debug for Sym<T> {
 
 impl<T: Pod> Sym<T> {
     pub(crate) fn new(offset: usize, len: usize, block: Option<Block>) -> Self {
+        // Heaps begin on a page, so an object can not be aligned better in memory than that.
+        const {
+            assert!(
+                align_of::<T>() <= 4096,
+                "elements aligned to more than a page"
+            )
+        };
         Self {
             offset,
             len,
@@ -172,11 +179,11 @@ impl<'a, T: Pod> SymRef<'a, T> {
     pub fn range(self, range: impl RangeBounds<usize>) -> SymRef<'a, T> {
         let start = match range.start_bound() {
             Bound::Included(&start) => start,
-            Bound::Excluded(&before) => before + 1,
+            Bound::Excluded(&before) => before.saturating_add(1),
             Bound::Unbounded => 0,
         };
         let end = match range.end_bound() {
-            Bound::Included(&last) => last + 1,
+            Bound::Included(&last) => last.saturating_add(1),
             Bound::Excluded(&end) => end,
             Bound::Unbounded => self.len,
         };
@@ -189,6 +196,35 @@ impl<'a, T: Pod> SymRef<'a, T> {
             offset: self.offset + start * size_of::<T>(),
             len: end - start,
             object: PhantomData,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_checked_as_those_of_slices() {
+        let object = Sym::<u32>::new(64, 10, None);
+        let part = object.range((Bound::Excluded(2), Bound::Included(9)));
+        assert_eq!((part.offset(), part.len()), (64 + 3 * 4, 7));
+        assert_eq!(object.range(10..).len(), 0);
+        let part = part.range(1..3).at(1);
+        assert_eq!((part.offset(), part.len()), (64 + 5 * 4, 1));
+        let max = usize::MAX;
+        for range in [
+            (Bound::Included(0), Bound::Included(max)),
+            (Bound::Excluded(max), Bound::Unbounded),
+            (Bound::Included(0), Bound::Excluded(11)),
+            (Bound::Included(6), Bound::Excluded(5)),
+        ] {
+            let refused = std::panic::catch_unwind(|| object.range(range)).unwrap_err();
+            let message = refused.downcast::<String>().unwrap();
+            assert!(
+                message.ends_with("of a symmetric object of 10"),
+                "{message}"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The launcher: exit codes, deaths, time limits, and nothing left behind.
 
 use crosswarp_shmem::{InitError, Launch, LaunchError, Pe, Wait};
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -52,6 +52,10 @@ fn pe() {
             }
             let error = pe.barrier().unwrap_err().to_string();
             assert!(error.contains("PE 0 has left the world"), "{error}");
+        }
+        "never wait" => {
+            println!("here {}", std::process::id());
+            std::thread::sleep(Duration::from_secs(20));
         }
         "panic slowly" => panic_slowly(pe),
         "wait" => {
@@ -321,4 +325,31 @@ fn a_second_interrupt_kills() {
         assert!(lines.iter().any(|heard| heard == line), "{lines:?}");
     }
     assert_eq!(launcher.wait().unwrap().code(), Some(137));
+}
+
+/// PEs behind a shell, which never wait for anyone.
+#[test]
+fn killing_the_launcher_leaves_no_pe_behind() {
+    let test = std::env::current_exe().unwrap();
+    let test = test.to_str().unwrap();
+    let pes = format!("ROLE='never wait' '{test}' --ignored --exact pe --nocapture; true");
+    let mut launcher = launcher("exec \"$@\"", &pes);
+    let mut output = std::io::BufReader::new(launcher.stdout.take().unwrap()).lines();
+    let mut here = || loop {
+        let line = output.next().unwrap().unwrap();
+        if let Some((_, pid)) = line.split_once("] here ") {
+            return pid.parse::<u32>().unwrap();
+        }
+    };
+    let pes = [here(), here()];
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+    let start = Instant::now();
+    // A process that has ended has no command line, be it still in the table or not.
+    let alive =
+        |pe: &u32| std::fs::read(format!("/proc/{pe}/cmdline")).is_ok_and(|c| !c.is_empty());
+    while pes.iter().any(alive) {
+        assert!(start.elapsed() < Duration::from_secs(5), "they live on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

@@ -18,15 +18,16 @@ use thiserror::Error;
 /// objects never share one.
 pub const GRANULE: usize = 64;
 
-/// Most live allocations at a time.
+/// Most blocks a heap can be cut into, taken ones and free ones.
 const MAX_BLOCKS: u32 = 1 << 16;
 
 /// A symmetric allocation that failed, on every PE alike; nothing has changed.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum AllocError {
-    /// The heap has no free block of this size.
+    /// The heap has no free block of this size. The search is by size classes, so a block may need up
+    /// to an eighth more than its size in one piece.
     #[error(
-        "no room for {bytes} bytes in the symmetric heap of {heap} bytes ({free} free); raise CROSSWARP_HEAP or the heap option"
+        "no room for {bytes} bytes in the symmetric heap of {heap} bytes ({free} free, but a block may need an eighth more than its size in one piece); raise CROSSWARP_HEAP or the heap option"
     )]
     OutOfHeap {
         /// Bytes asked for.
@@ -35,6 +36,12 @@ pub enum AllocError {
         free: usize,
         /// Size of the heap.
         heap: usize,
+    },
+    /// There is room, but the heap is in as many blocks as it can be.
+    #[error("no room for another object in the symmetric heap: it is in {most} blocks already")]
+    TooManyBlocks {
+        /// Most blocks, taken and free together.
+        most: u32,
     },
     /// The size in bytes does not fit the address space.
     #[error("{len} elements of {element} bytes are more than can be addressed")]
@@ -67,6 +74,7 @@ pub enum AllocError {
 /// ```
 pub struct Book {
     allocator: Allocator,
+    free_granules: u32,
     heap_bytes: usize,
 }
 
@@ -81,12 +89,13 @@ impl fmt::Debug for Block {
 }
 
 impl Book {
-    /// The book of an empty heap of `heap_bytes` bytes.
+    /// The book of an empty heap of `heap_bytes` bytes, of which it uses at most 256 GiB.
     pub fn new(heap_bytes: usize) -> Self {
         // Granules are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
         let granules = u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX);
         Self {
             allocator: Allocator::with_max_allocs(granules, MAX_BLOCKS),
+            free_granules: granules,
             heap_bytes,
         }
     }
@@ -96,19 +105,28 @@ impl Book {
     pub fn allocate(&mut self, bytes: usize, align: usize) -> Option<(usize, Block)> {
         let padding = align.max(GRANULE) - GRANULE;
         let granules = bytes.checked_add(padding)?.div_ceil(GRANULE).max(1);
-        let block = self.allocator.allocate(u32::try_from(granules).ok()?)?;
+        let granules = u32::try_from(granules).ok()?;
+        let block = self.allocator.allocate(granules)?;
+        self.free_granules -= granules;
         let offset = (block.offset as usize * GRANULE).next_multiple_of(align.max(GRANULE));
         Some((offset, Block(block)))
     }
 
     /// Gives a block back.
     pub fn free(&mut self, block: Block) {
+        self.free_granules += self.allocator.allocation_size(block.0);
         self.allocator.free(block.0);
     }
 
     /// Bytes free in total, possibly in pieces.
     pub fn free_bytes(&self) -> usize {
-        self.allocator.storage_report().total_free_space as usize * GRANULE
+        self.free_granules as usize * GRANULE
+    }
+
+    /// Whether no block can be taken whatever its size, though there is room. The allocator tells by
+    /// reporting no free space.
+    fn in_too_many_blocks(&self) -> bool {
+        self.free_granules > 0 && self.allocator.storage_report().total_free_space == 0
     }
 }
 
@@ -149,6 +167,9 @@ impl Pe {
         let mut book = self.book();
         match book.allocate(bytes, align.max(align_of::<T>())) {
             Some((offset, block)) => Ok(Sym::new(offset, len, Some(block))),
+            None if book.in_too_many_blocks() => {
+                Err(AllocError::TooManyBlocks { most: MAX_BLOCKS })
+            }
             None => Err(AllocError::OutOfHeap {
                 bytes,
                 free: book.free_bytes(),
@@ -214,5 +235,43 @@ mod tests {
             }
             prop_assert_eq!(book.free_bytes(), heap);
         }
+    }
+
+    #[test]
+    fn a_heap_in_too_many_blocks_says_so() {
+        let world = crate::ThreadWorld::new(1).heap_bytes(16 << 20);
+        let (objects, error) = world
+            .spmd(|pe| {
+                let mut objects = Vec::new();
+                loop {
+                    match pe.alloc::<u8>(1) {
+                        Ok(object) => objects.push(object.offset()),
+                        Err(error) => return (objects.len(), error),
+                    }
+                }
+            })
+            .unwrap()
+            .remove(0);
+        assert!(objects > 60_000);
+        assert_eq!(error, AllocError::TooManyBlocks { most: MAX_BLOCKS });
+    }
+
+    /// The largest sizes must not upset the size classes.
+    #[test]
+    fn sizes_around_the_largest_are_refused_or_served() {
+        let mut book = Book::new(usize::MAX);
+        for bytes in [
+            1 << 38,
+            (1 << 38) - 1,
+            (1 << 38) - GRANULE,
+            1 << 60,
+            usize::MAX,
+        ] {
+            assert!(book.allocate(bytes, 1).is_none(), "{bytes}");
+            assert!(book.allocate(64, 1 << 63).is_none());
+        }
+        let (_, half) = book.allocate(1 << 37, 1).unwrap();
+        book.free(half);
+        assert_eq!(book.free_bytes(), u32::MAX as usize * GRANULE);
     }
 }

@@ -171,7 +171,8 @@ impl Team<'_> {
         self.pe.meet(Kind::Sync, 0, 0)
     }
 
-    /// Copies `source` on PE `root` into `dest` on every PE, the root included.
+    /// Copies `source` on PE `root` into `dest` on every PE, the root included. They may be the same
+    /// object, but not overlap in part.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -193,7 +194,8 @@ impl Team<'_> {
     }
 
     /// Concatenates the `source`s of all PEs in rank order into `dest` on every PE.
-    /// `dest` has [`n_pes`](Self::n_pes) times as many elements as `source`.
+    /// `dest` has [`n_pes`](Self::n_pes) times as many elements as `source`. They must not overlap, or
+    /// the result is unspecified.
     ///
     /// # Errors
     /// See [`CollectiveError`].
@@ -214,7 +216,8 @@ impl Team<'_> {
     }
 
     /// Block `j` of PE `i`'s `source` becomes block `i` of PE `j`'s `dest`. Both have the same number
-    /// of elements, a multiple of [`n_pes`](Self::n_pes).
+    /// of elements, a multiple of [`n_pes`](Self::n_pes). They must not overlap, or the result is
+    /// unspecified.
     ///
     /// # Errors
     /// See [`CollectiveError`].

@@ -57,7 +57,8 @@ struct PeLife {
     record: [AtomicU64; 4],
 }
 
-/// Payload of one collective, in words so that torn reads are impossible by type.
+/// Payload of one collective. Atomics, so that a PE may write through a shared reference; that nobody
+/// reads meanwhile is rule 2.
 #[repr(C, align(128))]
 pub(crate) struct Slot(pub(crate) [AtomicU64; SLOT_BYTES / 8]);
 

@@ -8,6 +8,9 @@
 //! element of 1, 2, 4 or 8 bytes moves by one relaxed atomic access (never torn), everything else
 //! through raw pointers, where a racing access can tear values but every bit pattern is a valid
 //! `Pod`. Ordering comes from `fence`, `quiet`, signals and collectives alone.
+//! What is not formally proven: Rust's memory model has no word for such a race of plain copies and
+//! calls it undefined. We rely on what every compiler does, a call of `memcpy` on memory it can not
+//! reason about, until Rust has an atomic `memcpy`.
 #![allow(unsafe_code)] // raw copies into mapped heaps, each after a bounds check
 
 use crate::pe::Pe;

@@ -50,6 +50,33 @@ template <class T> __device__ inline bool holds(cmp how, T seen, T expected) {
     }
 }
 
+// A parameter that takes its type from the others: `p(flag, 1, peer)` for a u64 flag.
+template <class T> struct same {
+    using type = T;
+};
+template <class T> using same_t = typename same<T>::type;
+
+// The largest unsigned integer that a T can be moved by: it divides T's size and alignment.
+template <int Bytes> struct unit_of_bytes { using type = u8; };
+template <> struct unit_of_bytes<2> { using type = u16; };
+template <> struct unit_of_bytes<4> { using type = u32; };
+template <> struct unit_of_bytes<8> { using type = u64; };
+template <class T>
+using unit_of = typename unit_of_bytes<(alignof(T) < 8 ? alignof(T) : 8)>::type;
+
+// Loads a T of any kind past the first-level cache, which other SMs' and GPUs' stores do not reach.
+template <class T> __device__ inline T load_volatile(const T* from) {
+    using U = unit_of<T>;
+    constexpr int n = sizeof(T) / sizeof(U);
+    U part[n];
+    const volatile U* at = reinterpret_cast<const volatile U*>(from);
+#pragma unroll
+    for (int i = 0; i < n; ++i) part[i] = at[i];
+    T value;
+    memcpy(&value, part, sizeof(T));
+    return value;
+}
+
 // Applies `move(word)` to the value 4 bytes at a time: how shuffles carry a T of any size.
 template <class T, class Move> __device__ inline T by_words(T value, Move move) {
     constexpr int words = (sizeof(T) + 3) / 4;

@@ -21,7 +21,7 @@ class block {
     // The neighbour's value: shared memory is one address space, so these are plain accesses, to be
     // ordered with `sync`.
     template <class T> __device__ T get(const T* shared) const {
-        return *static_cast<const volatile T*>(shared);
+        return load_volatile(shared);
     }
     template <class T> __device__ void put(T* shared, T value) const { *shared = value; }
 
@@ -41,7 +41,10 @@ class block {
         __shared__ T of_warp[32];
         value = warp().reduce(value, op);
         int warps = (size() + 31) / 32;
-        if (warps == 1) return value;
+        if (warps == 1) {
+            sync();
+            return value;
+        }
         if (warp::lane() == 0) of_warp[rank() / 32] = value;
         sync();
         // Every warp combines the warps' values for itself: no second trip for the result.

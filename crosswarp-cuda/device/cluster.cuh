@@ -32,8 +32,9 @@ class cluster {
     // Orders memory, shared and global, among the cluster's threads: arrive has release and wait has
     // acquire semantics at cluster scope.
     __device__ void sync() const {
-        asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-        asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+        // Not .aligned: the lanes of a warp may come here apart.
+        asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+        asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
     }
 
     // Where block `peer` keeps what this block keeps at `shared` (a generic address).
@@ -43,7 +44,7 @@ class cluster {
         return reinterpret_cast<T*>(mapped);
     }
     template <class T> __device__ T get(const T* shared, int peer) const {
-        return *static_cast<const volatile T*>(map(const_cast<T*>(shared), peer));
+        return load_volatile(map(const_cast<T*>(shared), peer));
     }
     template <class T> __device__ void put(T* shared, T value, int peer) const {
         *map(shared, peer) = value;
@@ -67,8 +68,9 @@ class cluster {
         __shared__ T of_block[16];
         value = block().reduce(value, op);
         // Thread i of each block tells block i, so the puts go out side by side.
-        int me = block().rank();
-        if (me < size()) put(&of_block[rank()], value, me);
+        for (int peer = block().rank(); peer < size(); peer += block().size()) {
+            put(&of_block[rank()], value, peer);
+        }
         sync();
         T total = of_block[0];
         for (int i = 1; i < size(); ++i) total = op(total, of_block[i]);

@@ -4,6 +4,7 @@
 //         cw::grid g(state);
 //         float total = g.sum(x);
 //
+// One `grid` object per kernel: it knows which of two sets of slots comes next.
 // All blocks must be running at once (a cooperative launch checks that). `rank` and `size` count
 // blocks. Every thread of every block must call, in the same order; results are valid in every thread.
 //
@@ -61,11 +62,13 @@ class grid {
         value = block().reduce(value, op);
         if (warp::linear_thread() == 0) *reinterpret_cast<T*>(slot + 16 * rank()) = value;
         sync();
-        // Threads read the slots side by side, then every block combines them in rank order: all
-        // blocks get the same bits.
-        T total = load(reinterpret_cast<T*>(slot));
-        for (int i = 1; i < size(); ++i) total = op(total, load(reinterpret_cast<T*>(slot + 16 * i)));
-        return total;
+        // Threads read the slots side by side; the tree over them depends on the launch's shape alone,
+        // so all blocks get the same bits.
+        present<T> mine = {T(), false};
+        for (int i = warp::linear_thread(); i < size(); i += block().size()) {
+            mine = either(op)(mine, present<T>{load(reinterpret_cast<T*>(slot + 16 * i)), true});
+        }
+        return block().reduce(mine, either(op)).value;
     }
 
     template <class T> __device__ T sum(T value) { return reduce(value, sum_op()); }
@@ -73,6 +76,21 @@ class grid {
     template <class T> __device__ T max(T value) { return reduce(value, max_op()); }
 
   private:
+    // A value that some threads do not have, and an operation on such values.
+    template <class T> struct present {
+        T value;
+        bool there;
+    };
+    template <class Op> struct either_op {
+        Op op;
+        template <class T> __device__ present<T> operator()(present<T> a, present<T> b) const {
+            if (!a.there) return b;
+            if (!b.there) return a;
+            return {op(a.value, b.value), true};
+        }
+    };
+    template <class Op> static __device__ either_op<Op> either(Op op) { return {op}; }
+
     // Two sets, used in turn: a set is written again only after a `sync` that follows its reading.
     template <class T> __device__ T* slots() {
         static_assert(sizeof(T) <= 16, "a grid slot has 16 bytes");
@@ -81,7 +99,7 @@ class grid {
     }
     // Past the first-level cache, which other blocks' stores do not reach.
     template <class T> static __device__ T load(const T* slot) {
-        return *static_cast<const volatile T*>(slot);
+        return load_volatile(slot);
     }
 
     grid_state* state_;

@@ -57,26 +57,26 @@ template <class T> __device__ inline T atomic_fetch(const T* source, int pe) {
     using C = detail::carrier_of<T>;
     return detail::bits<T>(detail::load_relaxed(reinterpret_cast<const C*>(ptr(source, pe))));
 }
-template <class T> __device__ inline void atomic_set(T* dest, T value, int pe) {
+template <class T> __device__ inline void atomic_set(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
-    detail::store_relaxed(reinterpret_cast<C*>(ptr(dest, pe)), detail::bits<C>(value));
+    detail::store_relaxed(reinterpret_cast<C*>(ptr(dest, pe)), detail::bits<C>((T)value));
 }
-template <class T> __device__ inline T atomic_swap(T* dest, T value, int pe) {
+template <class T> __device__ inline T atomic_swap(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
-    return detail::bits<T>(atomicExch_system(at, detail::bits<C>(value)));
+    return detail::bits<T>(atomicExch_system(at, detail::bits<C>((T)value)));
 }
-template <class T> __device__ inline T atomic_compare_swap(T* dest, T expected, T value, int pe) {
+template <class T> __device__ inline T atomic_compare_swap(T* dest, same_t<T> expected, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
-    return detail::bits<T>(atomicCAS_system(at, detail::bits<C>(expected), detail::bits<C>(value)));
+    return detail::bits<T>(atomicCAS_system(at, detail::bits<C>(expected), detail::bits<C>((T)value)));
 }
 
 // Two's complement makes one addition serve signed and unsigned.
-template <class T> __device__ inline T atomic_fetch_add(T* dest, T value, int pe) {
+template <class T> __device__ inline T atomic_fetch_add(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
-    return detail::bits<T>(atomicAdd_system(at, detail::bits<C>(value)));
+    return detail::bits<T>(atomicAdd_system(at, detail::bits<C>((T)value)));
 }
 __device__ inline float atomic_fetch_add(float* dest, float value, int pe) {
     return atomicAdd_system(ptr(dest, pe), value);
@@ -84,37 +84,37 @@ __device__ inline float atomic_fetch_add(float* dest, float value, int pe) {
 __device__ inline double atomic_fetch_add(double* dest, double value, int pe) {
     return atomicAdd_system(ptr(dest, pe), value);
 }
-template <class T> __device__ inline T atomic_fetch_and(T* dest, T value, int pe) {
+template <class T> __device__ inline T atomic_fetch_and(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
-    return detail::bits<T>(atomicAnd_system(at, detail::bits<C>(value)));
+    return detail::bits<T>(atomicAnd_system(at, detail::bits<C>((T)value)));
 }
-template <class T> __device__ inline T atomic_fetch_or(T* dest, T value, int pe) {
+template <class T> __device__ inline T atomic_fetch_or(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
-    return detail::bits<T>(atomicOr_system(at, detail::bits<C>(value)));
+    return detail::bits<T>(atomicOr_system(at, detail::bits<C>((T)value)));
 }
-template <class T> __device__ inline T atomic_fetch_xor(T* dest, T value, int pe) {
+template <class T> __device__ inline T atomic_fetch_xor(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
-    return detail::bits<T>(atomicXor_system(at, detail::bits<C>(value)));
+    return detail::bits<T>(atomicXor_system(at, detail::bits<C>((T)value)));
 }
 template <class T> __device__ inline T atomic_fetch_inc(T* dest, int pe) {
     return atomic_fetch_add(dest, (T)1, pe);
 }
 
 // Without the old value: the hardware then sends a reduction, which nobody waits for.
-template <class T> __device__ inline void atomic_add(T* dest, T value, int pe) {
+template <class T> __device__ inline void atomic_add(T* dest, same_t<T> value, int pe) {
     atomic_fetch_add(dest, value, pe);
 }
 template <class T> __device__ inline void atomic_inc(T* dest, int pe) { atomic_fetch_inc(dest, pe); }
-template <class T> __device__ inline void atomic_and(T* dest, T value, int pe) {
+template <class T> __device__ inline void atomic_and(T* dest, same_t<T> value, int pe) {
     atomic_fetch_and(dest, value, pe);
 }
-template <class T> __device__ inline void atomic_or(T* dest, T value, int pe) {
+template <class T> __device__ inline void atomic_or(T* dest, same_t<T> value, int pe) {
     atomic_fetch_or(dest, value, pe);
 }
-template <class T> __device__ inline void atomic_xor(T* dest, T value, int pe) {
+template <class T> __device__ inline void atomic_xor(T* dest, same_t<T> value, int pe) {
     atomic_fetch_xor(dest, value, pe);
 }
 

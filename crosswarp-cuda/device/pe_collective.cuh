@@ -29,7 +29,8 @@ constexpr int small_units = small_bytes / 8;
 // this header, then `size` arrival words, then two sets of `size` × `small_units` units of 16 bytes.
 struct alignas(128) team_scratch {
     u64 generation;  // meetings so far; written by this PE only
-    u64 pad[15];
+    u64 verdict;     // with a time limit: whether the last meeting came about
+    u64 pad[14];
 };
 
 // All threads of a cooperative grid as one scope.
@@ -57,42 +58,42 @@ __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
     return reinterpret_cast<vec16*>(first) + index;
 }
 
-// The number of the meeting about to be held. Every thread of the scope reads it before any thread
-// ends the meeting, for ending comes after a `sync` of the scope.
-__device__ inline u64 next_generation(const team& t) {
-    return *const_cast<volatile u64*>(&scratch_of(t)->generation) + 1;
-}
-
-// Ends a meeting: all threads of the scope have what they waited for.
-template <class Scope>
-__device__ inline bool end_meeting(const team& t, u64 generation, const Scope& scope, bool came) {
+// Begins a meeting; returns its number. What the scope's threads stored before is ordered before what
+// they do after. The number is read by all before one of them writes the new one.
+template <class Scope> __device__ inline u64 begin_meeting(const team& t, const Scope& scope) {
+    u64 generation = load_volatile(&scratch_of(t)->generation) + 1;
     scope.sync();
     if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
-    // The new generation must be there before anyone of the scope begins another meeting.
-    scope.sync();
-    return came && !given_up();
+    return generation;
 }
 
-// Arrival words all around. Fenced: what the scope wrote before is visible to every PE after.
-template <bool Fenced, class Scope> __device__ inline bool meet(const team& t, const Scope& scope) {
-    u64 generation = next_generation(t);
-    // Other threads' stores come before this thread's fence.
+// Ends a meeting: all threads of the scope have what they waited for. All get the same answer.
+template <class Scope> __device__ inline bool end_meeting(const team& t, const Scope& scope) {
     scope.sync();
-    u64* mine = arrivals_of(t) + t.me;
+    if (crosswarp_world.timeout_ns == 0) return true;
+    // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
+    if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->verdict) = !given_up();
+    scope.sync();
+    return load_volatile(&scratch_of(t)->verdict) != 0;
+}
+
+// Arrival words all around: what the scope wrote before is visible to every PE after.
+template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope) {
+    u64 generation = begin_meeting(t, scope);
     u64* arrivals = arrivals_of(t);
-    if (Fenced && scope.rank() < t.size) fence();
+    // The scope's sync in `begin_meeting` put the other threads' stores before this thread's fence,
+    // which is cumulative. Race prevented: a peer must not see the arrival before those stores.
+    if (scope.rank() < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
-        store_relaxed(ptr(mine, t.pe(r)), generation);
+        store_relaxed(ptr(arrivals + t.me, t.pe(r)), generation);
     }
-    bool came = true;
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         const u64* word = arrivals + r;
-        auto seen = [=] { return load_relaxed(word); };
-        came &= spin([=] { return load_relaxed(word) >= generation; }, 2, t.pe(r), word, generation, seen);
+        // Acquire pairs with the peer's fence; the scope's sync in `end_meeting` hands it on.
+        spin([=] { return load_acquire(word) >= generation; }, 2, t.pe(r), word, generation,
+             [=] { return load_relaxed(word); });
     }
-    // Pairs with the peers' fences: their stores before theirs are visible after this one.
-    if (Fenced && scope.rank() < t.size) fence();
-    return end_meeting(t, generation, scope, came);
+    return end_meeting(t, scope);
 }
 
 // One payload unit: 8 bytes of data and the generation, stored and loaded as one.
@@ -105,12 +106,6 @@ __device__ inline void load_unit(const vec16* at, u64& data, u64& generation) {
     asm volatile("{ .reg .b128 unit; ld.relaxed.sys.global.b128 unit, [%2]; mov.b128 {%0, %1}, unit; }"
                  : "=l"(data), "=l"(generation) : "l"(at) : "memory");
 }
-__device__ inline bool wait_unit(const vec16* at, u64 generation, int peer, u64& data) {
-    u64 seen = 0;
-    return spin([&] { load_unit(at, data, seen); return seen == generation; }, 2, peer, at, generation,
-                [&] { return seen; });
-}
-
 // Elements of a unit, and moving them in and out of one.
 template <class T> constexpr int per_unit = 8 / sizeof(T);
 template <class T> __device__ inline u64 pack(const T* from, u64 first, u64 n) {
@@ -132,160 +127,246 @@ template <class T> __device__ inline void unpack(T* to, u64 first, u64 n, u64 da
     }
 }
 template <class T> __device__ inline int units(u64 n) { return (n + per_unit<T> - 1) / per_unit<T>; }
-template <class T> __device__ inline bool is_small(u64 n) {
-    return sizeof(T) <= 8 && n * sizeof(T) <= small_bytes;
+// Whether elements of T fill a unit evenly, and `n` of them the slots at most.
+template <class T> constexpr bool fits_units = 8 % sizeof(T) == 0;
+template <class T> __device__ inline bool is_small(u64 n) { return n * sizeof(T) <= small_bytes; }
+
+// Stores unit `u` of `data(u)` to every PE.
+template <class Scope, class Data>
+__device__ inline void send_to_all(const team& t, u64 generation, int units, const Scope& scope, Data data) {
+    vec16* mine = slots_of(t, generation, t.me);
+    // Several units' loads are under way before the first is stored.
+    constexpr int batch = 4;
+    for (int u = scope.rank(); u < units; u += batch * scope.size()) {
+        u64 unit[batch];
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            if (u + k * scope.size() < units) unit[k] = data(u + k * scope.size());
+        }
+        for (int r = 0; r < t.size; ++r) {
+            vec16* to = ptr(mine + u, t.pe(r));
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (u + k * scope.size() < units) store_unit(to + k * scope.size(), unit[k], generation);
+            }
+        }
+    }
 }
 
-// Unit `u` of what goes to rank `r` is `data(r, u)`, the same number of units to everyone.
-template <class Scope, class Data>
-__device__ inline void send_units(const team& t, u64 generation, int n, const Scope& scope, Data data) {
-    vec16* mine = slots_of(t, generation, t.me);
-    for (int i = scope.rank(); i < n * t.size; i += scope.size()) {
-        int r = i / n, u = i - r * n;
-        store_unit(ptr(mine + u, t.pe(r)), data(r, u), generation);
+// Takes `count` units, the threads of the scope side by side: waits for the one that `at(i)` names (a
+// sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread gets its own in
+// order. Several loads are under way at a time, or each would cost a trip to the second-level cache.
+template <class Scope, class At, class Take>
+__device__ inline void take_units(const team& t, u64 generation, int count, const Scope& scope, At at, Take take) {
+    constexpr int batch = 8;
+    for (int first = scope.rank(); first < count; first += batch * scope.size()) {
+        const vec16* place[batch];
+        u64 data[batch];
+        int n = 0;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            int i = first + k * scope.size();
+            if (i < count) {
+                int from, unit;
+                at(i, from, unit);
+                place[k] = slots_of(t, generation, from) + unit;
+                n = k + 1;
+            } else {
+                place[k] = nullptr;
+            }
+        }
+        u32 missing = (1u << n) - 1;
+        u64 last_seen = 0;
+        auto look = [&] {
+            u64 seen[batch];
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (missing >> k & 1) load_unit(place[k], data[k], seen[k]);
+            }
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (missing >> k & 1) {
+                    if (seen[k] == generation) missing &= ~(1u << k);
+                    last_seen = seen[k];
+                }
+            }
+            return missing == 0;
+        };
+        // Who is waited for, for the record: the first sender of this batch.
+        int from, unit;
+        at(first, from, unit);
+        if (!spin(look, 2, t.pe(from), place[0], generation, [&] { return last_seen; })) return;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            if (k < n) take(first + k * scope.size(), data[k]);
+        }
     }
 }
 
 }  // namespace detail
 
-// Waits for all PEs of the team. Orders no puts: it synchronises control. What this scope's threads
-// stored in its own memory before is visible to the others after.
+// Waits for all PEs of the team. What the scope's threads stored in memory before is visible to every PE
+// after. (The fence that this takes completes their puts too; OpenSHMEM does not promise that.)
 template <class Scope = thread>
 __device__ inline bool sync(const team& t = world(), const Scope& scope = Scope()) {
-    return detail::meet<true>(t, scope);
+    return detail::meet(t, scope);
 }
 
 // Completes the scope's puts and waits for all PEs of the team.
 template <class Scope = thread>
 __device__ inline bool barrier(const team& t = world(), const Scope& scope = Scope()) {
-    return detail::meet<true>(t, scope);
+    return detail::meet(t, scope);
 }
 
 // `n` elements of `source` on rank `root` to `dest` on every PE, the root included.
 template <class Scope = thread, class T>
 __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, const team& t = world(),
                                  const Scope& scope = Scope()) {
-    if (detail::is_small<T>(n)) {
-        if constexpr (sizeof(T) <= 8) {
-            u64 generation = detail::next_generation(t);
+    if constexpr (detail::fits_units<T>) {
+        if (detail::is_small<T>(n)) {
+            u64 generation = detail::begin_meeting(t, scope);
             int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
-            int sends = t.me == root ? (units ? units : 1) : 1;
-            detail::send_units(t, generation, sends, scope, [=](int, int u) {
-                return t.me == root && u < units ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
+            bool sends = t.me == root && units > 0;
+            detail::send_to_all(t, generation, sends ? units : 1, scope, [=](int u) {
+                return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
             });
-            bool came = true;
-            for (int i = scope.rank(); i < t.size + units; i += scope.size()) {
-                int from = i < t.size ? i : root, u = i < t.size ? 0 : i - t.size;
-                u64 data;
-                came &= detail::wait_unit(detail::slots_of(t, generation, from) + u, generation, t.pe(from), data);
-                if (i >= t.size) detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
-            }
-            return detail::end_meeting(t, generation, scope, came);
+            detail::take_units(
+                t, generation, t.size + units, scope,
+                [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
+                [=](int i, u64 data) {
+                    if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
+                });
+            return detail::end_meeting(t, scope);
         }
     }
     // Each PE pulls for itself: the root's links then carry each byte once per peer, side by side.
-    bool came = detail::meet<true>(t, scope);
+    detail::meet(t, scope);
     get(dest, source, n, t.pe(root), scope);
-    return detail::meet<true>(t, scope) && came;
+    return detail::meet(t, scope);
 }
 
 // The `n` elements of every PE's `source`, in rank order, to `dest` (n × size) on every PE.
 template <class Scope = thread, class T>
 __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t = world(),
                                 const Scope& scope = Scope()) {
-    if (detail::is_small<T>(n)) {
-        if constexpr (sizeof(T) <= 8) {
-            u64 generation = detail::next_generation(t);
+    if constexpr (detail::fits_units<T>) {
+        if (n > 0 && detail::is_small<T>(n)) {
+            u64 generation = detail::begin_meeting(t, scope);
             int units = detail::units<T>(n);
-            if (units == 0) return detail::meet<true>(t, scope);
-            detail::send_units(t, generation, units, scope, [=](int, int u) {
+            detail::send_to_all(t, generation, units, scope, [=](int u) {
                 return detail::pack(source, (u64)u * detail::per_unit<T>, n);
             });
-            bool came = true;
-            for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
-                int r = i / units, u = i - r * units;
-                u64 data;
-                came &= detail::wait_unit(detail::slots_of(t, generation, r) + u, generation, t.pe(r), data);
-                detail::unpack(dest + r * n, (u64)u * detail::per_unit<T>, n, data);
-            }
-            return detail::end_meeting(t, generation, scope, came);
+            detail::take_units(
+                t, generation, units * t.size, scope,
+                [=](int i, int& from, int& u) { from = i / units, u = i % units; },
+                [=](int i, u64 data) {
+                    detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
+                });
+            return detail::end_meeting(t, scope);
         }
     }
     // Push, beginning behind me, so that the links fill evenly; the barrier completes it.
-    for (int i = 1; i <= t.size; ++i) {
-        int r = (t.me + i) % t.size;
-        put(dest + t.me * n, source, n, t.pe(r), scope);
-    }
-    return detail::meet<true>(t, scope);
+    for (int i = 1; i <= t.size; ++i) put(dest + t.me * n, source, n, t.pe((t.me + i) % t.size), scope);
+    return detail::meet(t, scope);
 }
 
 // Block `j` (n elements) of rank `i`'s `source` to block `i` of rank `j`'s `dest`.
 template <class Scope = thread, class T>
 __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t = world(),
                                 const Scope& scope = Scope()) {
-    if (detail::is_small<T>(n)) {
-        if constexpr (sizeof(T) <= 8) {
-            u64 generation = detail::next_generation(t);
+    if constexpr (detail::fits_units<T>) {
+        if (n > 0 && detail::is_small<T>(n)) {
+            u64 generation = detail::begin_meeting(t, scope);
             int units = detail::units<T>(n);
-            if (units == 0) return detail::meet<true>(t, scope);
-            detail::send_units(t, generation, units, scope, [=](int r, int u) {
-                return detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
-            });
-            bool came = true;
+            detail::vec16* mine = detail::slots_of(t, generation, t.me);
             for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
-                int r = i / units, u = i - r * units;
-                u64 data;
-                came &= detail::wait_unit(detail::slots_of(t, generation, r) + u, generation, t.pe(r), data);
-                detail::unpack(dest + r * n, (u64)u * detail::per_unit<T>, n, data);
+                int r = i / units, u = i % units;
+                u64 data = detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
+                detail::store_unit(ptr(mine + u, t.pe(r)), data, generation);
             }
-            return detail::end_meeting(t, generation, scope, came);
+            detail::take_units(
+                t, generation, units * t.size, scope,
+                [=](int i, int& from, int& u) { from = i / units, u = i % units; },
+                [=](int i, u64 data) {
+                    detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
+                });
+            return detail::end_meeting(t, scope);
         }
     }
     for (int i = 1; i <= t.size; ++i) {
         int r = (t.me + i) % t.size;
         put(dest + t.me * n, source + r * n, n, t.pe(r), scope);
     }
-    return detail::meet<true>(t, scope);
+    return detail::meet(t, scope);
 }
 
 namespace detail {
 
-// dest[i] for i in first..last = the PEs' source[i] combined in rank order, stored at every rank in
-// `to_first..to_last`.
+// One element of a reduction: the PEs' values in rank order.
+template <class T, class Op>
+__device__ inline T reduce_element(const T* source, Op op, const team& t) {
+    T total = load_fresh(ptr(source, t.pe(0)));
+    for (int r = 1; r < t.size; ++r) total = op(total, load_fresh(ptr(source, t.pe(r))));
+    return total;
+}
+
+// dest[i - shift] for i in first..last = the PEs' source[i] combined in rank order; on every PE of the
+// team if `everywhere`, else on this one.
 template <class T, class Op, class Scope>
 __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last, u64 shift, Op op,
                                    const team& t, bool everywhere, const Scope& scope) {
-    constexpr int per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
-    bool aligned = (((u64)(source + first) | (u64)(dest + first - shift)) & 15) == 0;
-    u64 vectors = aligned ? (last - first) / per : 0;
-    for (u64 v = scope.rank(); v < vectors; v += scope.size()) {
-        u64 i = first + v * per;
-        T total[per];
-        vec16 word = load_fresh(reinterpret_cast<const vec16*>(ptr(source + i, t.pe(0))));
-        memcpy(total, &word, sizeof(word));
-        for (int r = 1; r < t.size; ++r) {
-            T next[per];
-            word = load_fresh(reinterpret_cast<const vec16*>(ptr(source + i, t.pe(r))));
-            memcpy(next, &word, sizeof(word));
+    u64 done = first;
+    if constexpr (16 % sizeof(T) == 0) {
+        constexpr int per = 16 / sizeof(T);
+        // Loads under way per thread: what hides the trip to a peer.
+        constexpr int flight = 4;
+        bool aligned = (((u64)(source + first) | (u64)(dest + first - shift)) & 15) == 0;
+        u64 vectors = aligned ? (last - first) / per : 0;
+        const vec16* from = reinterpret_cast<const vec16*>(source + first);
+        vec16* to = reinterpret_cast<vec16*>(dest + first - shift);
+        u64 step = scope.size();
+        for (u64 v = scope.rank(); v < vectors; v += flight * step) {
+            T total[flight][per];
+            vec16 next[flight];
+            auto load_from = [&](int r) {
+                const vec16* theirs = ptr(from, t.pe(r));
 #pragma unroll
-            for (int k = 0; k < per; ++k) total[k] = op(total[k], next[k]);
+                for (int k = 0; k < flight; ++k) {
+                    if (v + k * step < vectors) next[k] = load_fresh(theirs + v + k * step);
+                }
+            };
+            load_from(0);
+            for (int r = 0; r < t.size; ++r) {
+                vec16 now[flight];
+#pragma unroll
+                for (int k = 0; k < flight; ++k) now[k] = next[k];
+                // The next PE's values travel while this one's are added.
+                if (r + 1 < t.size) load_from(r + 1);
+#pragma unroll
+                for (int k = 0; k < flight; ++k) {
+                    T value[per];
+                    memcpy(value, &now[k], 16);
+#pragma unroll
+                    for (int j = 0; j < per; ++j) total[k][j] = r == 0 ? value[j] : op(total[k][j], value[j]);
+                }
+            }
+#pragma unroll
+            for (int k = 0; k < flight; ++k) memcpy(&next[k], total[k], 16);
+            for (int i = 0; i < (everywhere ? t.size : 1); ++i) {
+                vec16* theirs = ptr(to, t.pe(everywhere ? (t.me + i) % t.size : t.me));
+#pragma unroll
+                for (int k = 0; k < flight; ++k) {
+                    if (v + k * step < vectors) theirs[v + k * step] = next[k];
+                }
+            }
         }
-        memcpy(&word, total, sizeof(word));
-        vec16* to = reinterpret_cast<vec16*>(dest + i - shift);
-        if (!everywhere) {
-            *to = word;
-        } else {
-            for (int r = 0; r < t.size; ++r) *ptr(to, t.pe((t.me + r) % t.size)) = word;
-        }
+        done += vectors * per;
     }
-    for (u64 i = first + vectors * per + scope.rank(); i < last; i += scope.size()) {
-        T total = load_fresh(ptr(source + i, t.pe(0)));
-        for (int r = 1; r < t.size; ++r) total = op(total, load_fresh(ptr(source + i, t.pe(r))));
-        if (!everywhere) {
-            dest[i - shift] = total;
-        } else {
-            for (int r = 0; r < t.size; ++r) p(dest + i - shift, total, t.pe((t.me + r) % t.size));
+    for (u64 i = done + scope.rank(); i < last; i += scope.size()) {
+        T total = reduce_element(source + i, op, t);
+        for (int k = 0; k < (everywhere ? t.size : 1); ++k) {
+            p(dest + i - shift, total, t.pe(everywhere ? (t.me + k) % t.size : t.me));
         }
     }
 }
@@ -297,53 +378,53 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
 template <class Scope = thread, class T, class Op>
 __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team& t = world(),
                               const Scope& scope = Scope()) {
-    if (detail::is_small<T>(n)) {
-        if constexpr (sizeof(T) <= 8) {
-            u64 generation = detail::next_generation(t);
+    if constexpr (detail::fits_units<T>) {
+        if (n > 0 && detail::is_small<T>(n)) {
+            constexpr int per = detail::per_unit<T>;
+            u64 generation = detail::begin_meeting(t, scope);
             int units = detail::units<T>(n);
-            if (units == 0) return detail::meet<true>(t, scope);
-            detail::send_units(t, generation, units, scope, [=](int, int u) {
-                return detail::pack(source, (u64)u * detail::per_unit<T>, n);
-            });
-            bool came = true;
-            // In place: every thread must have sent its elements before any thread overwrites them.
-            scope.sync();
-            for (int u = scope.rank(); u < units; u += scope.size()) {
-                T total[detail::per_unit<T>], next[detail::per_unit<T>];
-                u64 data;
-                for (int r = 0; r < t.size; ++r) {
-                    came &= detail::wait_unit(detail::slots_of(t, generation, r) + u, generation, t.pe(r), data);
-                    memcpy(next, &data, 8);
+            detail::send_to_all(t, generation, units, scope,
+                                [=](int u) { return detail::pack(source, (u64)u * per, n); });
+            // In place: each thread overwrites only the elements it has sent itself, so no thread has
+            // to wait for the others here. A thread takes all ranks' copies of its units, in order.
+            int mine = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
+            T total[per];
+            detail::take_units(
+                t, generation, mine * t.size, thread(),
+                [&](int i, int& from, int& u) { from = i % t.size, u = scope.rank() + i / t.size * scope.size(); },
+                [&](int i, u64 data) {
+                    T value[per];
+                    memcpy(value, &data, 8);
+                    int r = i % t.size;
 #pragma unroll
-                    for (int k = 0; k < detail::per_unit<T>; ++k) {
-                        total[k] = r == 0 ? next[k] : op(total[k], next[k]);
+                    for (int k = 0; k < per; ++k) total[k] = r == 0 ? value[k] : op(total[k], value[k]);
+                    if (r == t.size - 1) {
+                        memcpy(&data, total, 8);
+                        detail::unpack(dest, (u64)(scope.rank() + i / t.size * scope.size()) * per, n, data);
                     }
-                }
-                memcpy(&data, total, 8);
-                detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
-            }
-            return detail::end_meeting(t, generation, scope, came);
+                });
+            return detail::end_meeting(t, scope);
         }
     }
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
     // writes destinations, so dest == source is safe.
-    bool came = detail::meet<true>(t, scope);
+    detail::meet(t, scope);
     constexpr u64 per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     u64 share = ((n + t.size - 1) / t.size + per - 1) / per * per;
     u64 first = share * t.me < n ? share * t.me : n;
     u64 last = first + share < n ? first + share : n;
     detail::reduce_span(dest, source, first, last, 0, op, t, true, scope);
-    return detail::meet<true>(t, scope) && came;
+    return detail::meet(t, scope);
 }
 
 // Block `r` (n elements) of the PEs' `source` (n × size) combined in rank order, in `dest` of rank r.
 template <class Scope = thread, class T, class Op>
 __device__ inline bool reducescatter(T* dest, const T* source, u64 n, Op op, const team& t = world(),
                                      const Scope& scope = Scope()) {
-    bool came = detail::meet<true>(t, scope);
+    detail::meet(t, scope);
     u64 first = n * t.me;
     detail::reduce_span(dest, source, first, first + n, first, op, t, false, scope);
-    return detail::meet<true>(t, scope) && came;
+    return detail::meet(t, scope);
 }
 
 template <class Scope = thread, class T>

@@ -34,9 +34,7 @@ __device__ inline vec16 load_fresh(const vec16* from) {
                  : "l"(from) : "memory");
     return v;
 }
-template <class T> __device__ inline T load_fresh(const T* from) {
-    return *const_cast<const volatile T*>(from);
-}
+template <class T> __device__ inline T load_fresh(const T* from) { return load_volatile(from); }
 
 template <class W, bool Fresh> __device__ inline W load(const W* from) {
     if constexpr (Fresh) {
@@ -61,8 +59,9 @@ __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scop
     for (; i < n; i += step) to[i] = load<W, Fresh>(from + i);
 }
 
-// Copies bytes with the widest accesses the alignment allows. Fresh: see other PEs' stores.
-template <bool Fresh, class Scope>
+// Copies bytes with the widest accesses the alignment allows, never narrower than U, to which both
+// sides are aligned. Fresh: see other PEs' stores.
+template <class U, bool Fresh, class Scope>
 __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& scope) {
     u64 t = reinterpret_cast<u64>(to), f = reinterpret_cast<u64>(from);
     if (((t ^ f) & 15) == 0 && bytes >= 16) {
@@ -70,23 +69,23 @@ __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& 
         u64 head = (16 - (t & 15)) & 15;
         if (head > bytes) head = bytes;
         u64 words = (bytes - head) / 16, tail = (bytes - head) % 16;
-        if (head) copy_words<u8, Fresh>((u8*)t, (const u8*)f, head, scope);
+        if (head) copy_words<U, Fresh>((U*)t, (const U*)f, head / sizeof(U), scope);
         copy_words<vec16, Fresh>((vec16*)(t + head), (const vec16*)(f + head), words, scope);
         u64 done = head + 16 * words;
-        if (tail) copy_words<u8, Fresh>((u8*)(t + done), (const u8*)(f + done), tail, scope);
+        if (tail) copy_words<U, Fresh>((U*)(t + done), (const U*)(f + done), tail / sizeof(U), scope);
     } else if (((t | f | bytes) & 7) == 0) {
         copy_words<u64, Fresh>((u64*)t, (const u64*)f, bytes / 8, scope);
     } else if (((t | f | bytes) & 3) == 0) {
         copy_words<u32, Fresh>((u32*)t, (const u32*)f, bytes / 4, scope);
     } else {
-        copy_words<u8, Fresh>((u8*)t, (const u8*)f, bytes, scope);
+        copy_words<U, Fresh>((U*)t, (const U*)f, bytes / sizeof(U), scope);
     }
 }
 
 }  // namespace detail
 
 // Stores one value at `dest` on `pe`. Any thread.
-template <class T> __device__ inline void p(T* dest, T value, int pe) { *ptr(dest, pe) = value; }
+template <class T> __device__ inline void p(T* dest, same_t<T> value, int pe) { *ptr(dest, pe) = value; }
 
 // Loads one value from `source` on `pe`. Any thread.
 template <class T> __device__ inline T g(const T* source, int pe) {
@@ -97,14 +96,14 @@ template <class T> __device__ inline T g(const T* source, int pe) {
 // calling thread's part has been issued; the other threads' too after `Scope().sync()`.
 template <class Scope = thread, class T>
 __device__ inline void put(T* dest, const T* source, u64 n, int pe, const Scope& scope = Scope()) {
-    detail::copy<false>(ptr(dest, pe), source, n * sizeof(T), scope);
+    detail::copy<unit_of<T>, false>(ptr(dest, pe), source, n * sizeof(T), scope);
 }
 
 // Copies `n` elements from `source` on `pe` to `dest` (any memory of mine). When it returns, the
 // calling thread's part has arrived; the other threads' too after `Scope().sync()`.
 template <class Scope = thread, class T>
 __device__ inline void get(T* dest, const T* source, u64 n, int pe, const Scope& scope = Scope()) {
-    detail::copy<true>(dest, ptr(source, pe), n * sizeof(T), scope);
+    detail::copy<unit_of<T>, true>(dest, ptr(source, pe), n * sizeof(T), scope);
 }
 
 template <class Scope = thread, class T>

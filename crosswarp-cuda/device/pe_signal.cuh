@@ -11,8 +11,8 @@ namespace crosswarp {
 enum class signal_op : int { set, add };
 
 // Changes `signal` on `pe` after everything this thread put before. One thread calls.
-// Race prevented: the receiver must not see the signal before the data; the release (for `add`: the
-// fence) orders them, and is cumulative over what this thread observed through a scope's `sync`.
+// Race prevented: the receiver must not see the signal before the data; the release orders them, and
+// is cumulative over what this thread observed through a scope's `sync`.
 __device__ inline void signal(u64* signal, u64 value, signal_op op, int pe) {
     u64* at = ptr(signal, pe);
     if (op == signal_op::set) {
@@ -31,14 +31,14 @@ __device__ inline void put_signal(T* dest, const T* source, u64 n, u64* flag, u6
     if (scope.rank() == 0) signal(flag, value, op, pe);
 }
 
-template <class T> __device__ inline bool test(const T* value, cmp how, T expected) {
+template <class T> __device__ inline bool test(const T* value, cmp how, same_t<T> expected) {
     using C = detail::carrier_of<T>;
     C seen = detail::load_acquire(reinterpret_cast<const C*>(value));
-    return holds(how, detail::bits<T>(seen), expected);
+    return holds<T>(how, detail::bits<T>(seen), expected);
 }
 
 // Waits until my own `value` compares as asked. One thread, or all of a scope each for itself.
-template <class T> __device__ inline bool wait_until(const T* value, cmp how, T expected) {
+template <class T> __device__ inline bool wait_until(const T* value, cmp how, same_t<T> expected) {
     using C = detail::carrier_of<T>;
     const C* at = reinterpret_cast<const C*>(value);
     return spin([=] { return test(value, how, expected); }, 1, -1, value,
@@ -53,7 +53,7 @@ __device__ inline u64 signal_fetch(const u64* signal) { return detail::load_rela
 // Over `n` values; an element whose `status` is not 0 is left out (`status` may be null).
 // test_any: the lowest index that holds, or -1 if none does or all are left out.
 template <class T>
-__device__ inline i64 test_any(const T* values, u64 n, const int* status, cmp how, T expected) {
+__device__ inline i64 test_any(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     for (u64 i = 0; i < n; ++i) {
         if ((!status || status[i] == 0) && test(values + i, how, expected)) return (i64)i;
     }
@@ -61,7 +61,7 @@ __device__ inline i64 test_any(const T* values, u64 n, const int* status, cmp ho
 }
 // test_all: whether all that are not left out hold; true if none is.
 template <class T>
-__device__ inline bool test_all(const T* values, u64 n, const int* status, cmp how, T expected) {
+__device__ inline bool test_all(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     for (u64 i = 0; i < n; ++i) {
         if ((!status || status[i] == 0) && !test(values + i, how, expected)) return false;
     }
@@ -70,7 +70,7 @@ __device__ inline bool test_all(const T* values, u64 n, const int* status, cmp h
 // test_some: writes the indices that hold to `indices`, returns how many.
 template <class T>
 __device__ inline u64 test_some(const T* values, u64 n, u64* indices, const int* status, cmp how,
-                                T expected) {
+                                same_t<T> expected) {
     u64 found = 0;
     for (u64 i = 0; i < n; ++i) {
         if ((!status || status[i] == 0) && test(values + i, how, expected)) indices[found++] = i;
@@ -90,7 +90,7 @@ __device__ inline bool none_left(u64 n, const int* status) {
 
 // Waits until at least one holds; its index, or -1 for an empty set or when time ran out.
 template <class T>
-__device__ inline i64 wait_until_any(const T* values, u64 n, const int* status, cmp how, T expected) {
+__device__ inline i64 wait_until_any(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     if (detail::none_left(n, status)) return -1;
     i64 found = -1;
     spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, 1, -1, values,
@@ -98,7 +98,7 @@ __device__ inline i64 wait_until_any(const T* values, u64 n, const int* status, 
     return found;
 }
 template <class T>
-__device__ inline bool wait_until_all(const T* values, u64 n, const int* status, cmp how, T expected) {
+__device__ inline bool wait_until_all(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     for (u64 i = 0; i < n; ++i) {
         if ((!status || status[i] == 0) && !wait_until(values + i, how, expected)) return false;
     }
@@ -106,7 +106,7 @@ __device__ inline bool wait_until_all(const T* values, u64 n, const int* status,
 }
 template <class T>
 __device__ inline u64 wait_until_some(const T* values, u64 n, u64* indices, const int* status, cmp how,
-                                      T expected) {
+                                      same_t<T> expected) {
     if (detail::none_left(n, status)) return 0;
     u64 found = 0;
     spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; }, 1, -1,

@@ -46,7 +46,8 @@ struct world_state {
     u64 stride;
     u64 heap_bytes;
     u64 timeout_ns;  // 0: waits never give up
-    wait_record* record;
+    wait_record* record;  // in host memory
+    u32* gave_up;         // in this GPU's memory: 1 after a wait of this PE ran out of time
     team all;
 };
 
@@ -79,15 +80,15 @@ __device__ inline u64 nanoseconds() {
     return now;
 }
 
-// Whether an earlier wait of this kernel on this PE ran out of time; then the rest need not try.
+// Whether a wait on this PE ran out of time since the host last asked; then the rest need not try.
 __device__ inline bool given_up() {
-    return crosswarp_world.timeout_ns != 0 &&
-           *const_cast<volatile u32*>(&crosswarp_world.record->state) != 0;
+    return crosswarp_world.timeout_ns != 0 && load_volatile(crosswarp_world.gave_up) != 0;
 }
 
 // Says what was waited for; the first to give up is the one reported.
 __device__ inline void give_up(u32 what, int peer, const void* word, u64 expected, u64 seen) {
     wait_record* record = crosswarp_world.record;
+    *const_cast<volatile u32*>(crosswarp_world.gave_up) = 1;
     if (atomicCAS_system(&record->state, 0u, 1u) != 0) return;
     record->what = what;
     record->pe = my_pe();
@@ -110,7 +111,9 @@ __device__ inline bool spin(Look look, u32 what, int peer, const void* word, u64
         return true;
     }
     u64 start = nanoseconds();
-    while (!look()) {
+    // The clock and the flag are slow to read; a limit is at least microseconds.
+    for (u32 looks = 1; !look(); ++looks) {
+        if (looks % 256 != 0) continue;
         if (given_up()) return false;
         if (nanoseconds() - start > limit) {
             give_up(what, peer, word, expected, seen());

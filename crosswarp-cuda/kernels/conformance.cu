@@ -208,13 +208,19 @@ template <class T> __device__ void float_atomics(T* words, u32* errors) {
     extern "C" __global__ void collectives_##Scope##_##T(T* a, T* b, u64 bytes, u32* errors) {      \
         collectives<Scope>(a, b, bytes, errors);                                                    \
     }
-#define PER_TYPE(T) PER_SCOPE(thread, T) PER_SCOPE(warp, T) PER_SCOPE(block, T)
-PER_TYPE(u8)
-PER_TYPE(u16)
-PER_TYPE(i32)
-PER_TYPE(u64)
-PER_TYPE(float)
-PER_TYPE(double)
+// All types for a block; one of each size, and a float, for the others: compiling takes its time.
+PER_SCOPE(thread, u8)
+PER_SCOPE(thread, i32)
+PER_SCOPE(thread, double)
+PER_SCOPE(warp, u16)
+PER_SCOPE(warp, float)
+PER_SCOPE(warp, u64)
+PER_SCOPE(block, u8)
+PER_SCOPE(block, u16)
+PER_SCOPE(block, i32)
+PER_SCOPE(block, u64)
+PER_SCOPE(block, float)
+PER_SCOPE(block, double)
 
 #define SIGNALS(Scope)                                                                              \
     extern "C" __global__ void signals_##Scope(u32* a, u32* b, u64 bytes, u64* flags, u32* errors) {\

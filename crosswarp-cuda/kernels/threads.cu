@@ -1,5 +1,5 @@
 // Each lane of a grid reports its index, block, warp and lane, in the order in which they arrive.
-#include "base.cuh"
+#include "warp.cuh"
 
 // One report; the host reads the same layout.
 struct Report {
@@ -16,9 +16,9 @@ extern "C" __global__ void threads(Report* reports, cw::u32* arrived) {
     const cw::u32 warp = threadIdx.x / 32;
     const cw::u32 lane = threadIdx.x % 32;
     // The block's last warp may be partial: its lanes are counted, not assumed.
-    const cw::u32 lanes = __activemask();
+    const cw::warp lanes;
     cw::u32 first = 0;
-    if (lane == 0) first = atomicAdd(arrived, __popc(lanes));
-    first = __shfl_sync(lanes, first, 0);
+    if (lane == 0) first = atomicAdd(arrived, lanes.size());
+    first = lanes.broadcast(first, 0);
     reports[first + lane] = {blockIdx.x * blockDim.x + threadIdx.x, blockIdx.x, warp, lane};
 }

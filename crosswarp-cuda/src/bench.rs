@@ -8,8 +8,13 @@ use crate::{Buffer, Device, Event, Launch, Module, Shape, Source, Stream};
 
 /// The measuring kernels.
 pub const BENCH_SHMEM: Source<'static> =
-    Source::new("bench_shmem.cu", include_str!("../kernels/bench_shmem.cu"))
-        .with_shapes(&[Shape { kernel: "bandwidth_put_block", threads: 256, dynamic_shared: 0 }]);
+    Source::new("bench_shmem.cu", include_str!("../kernels/bench_shmem.cu")).with_shapes(&[
+        Shape {
+            kernel: "bandwidth_put_block",
+            threads: 256,
+            dynamic_shared: 0,
+        },
+    ]);
 
 /// Repetitions of each row that count, after [`WARM_UP`] that do not.
 const REPETITIONS: usize = 15;
@@ -27,21 +32,53 @@ struct Row {
 }
 
 const fn pair(what: &'static str, scope: &'static str, bytes: usize, iterations: u64) -> Row {
-    Row { what, scope, pair: true, bytes, blocks: 1, threads: threads(scope), iterations }
+    Row {
+        what,
+        scope,
+        pair: true,
+        bytes,
+        blocks: 1,
+        threads: threads(scope),
+        iterations,
+    }
 }
 
 const fn all(what: &'static str, scope: &'static str, bytes: usize, iterations: u64) -> Row {
-    Row { what, scope, pair: false, bytes, blocks: 1, threads: threads(scope), iterations }
+    Row {
+        what,
+        scope,
+        pair: false,
+        bytes,
+        blocks: 1,
+        threads: threads(scope),
+        iterations,
+    }
 }
 
 const fn bandwidth(what: &'static str, scope: &'static str) -> Row {
     let (bytes, blocks, threads, iterations) = (4 << 20, 32, 256, 200);
-    Row { what, scope, pair: true, bytes, blocks, threads, iterations }
+    Row {
+        what,
+        scope,
+        pair: true,
+        bytes,
+        blocks,
+        threads,
+        iterations,
+    }
 }
 
 const fn grid(what: &'static str, bytes: usize, iterations: u64) -> Row {
-    let (scope, blocks, threads) = ("grid", 0, 512);
-    Row { what, scope, pair: false, bytes, blocks, threads, iterations }
+    let (scope, blocks, threads) = ("grid", 0, 256);
+    Row {
+        what,
+        scope,
+        pair: false,
+        bytes,
+        blocks,
+        threads,
+        iterations,
+    }
 }
 
 const fn threads(scope: &str) -> u32 {
@@ -78,6 +115,7 @@ const ROWS: &[Row] = &[
     all("sync", "block", 0, 1000),
     all("sum_i32", "thread", 16, 1000),
     all("sum_i32", "warp", 16, 1000),
+    all("sum_i32", "block", 16, 1000),
     all("sum_i32", "thread", 1024, 200),
     all("sum_i32", "warp", 1024, 1000),
     all("sum_i32", "block", 1024, 1000),
@@ -158,13 +196,14 @@ pub fn bench_shmem(
 ) -> Result<(), BenchError> {
     let module = Module::compile(&device, &BENCH_SHMEM)?;
     let stream = Stream::new(&device)?;
-    let world = DeviceWorld::new(pe, device, None, Some(std::time::Duration::from_secs(10)))?;
+    let world = DeviceWorld::new(pe, device, None, None)?;
     world.install(&module)?;
     let largest = ROWS.iter().map(|row| row.bytes).max().unwrap_or(0);
     let heap = world.heap();
     let alloc = |bytes| heap.alloc::<u8>(bytes).map_err(DeviceWorldError::from);
     let (dest, source, flag) = (alloc(largest)?, alloc(largest)?, alloc(8)?);
-    let [dest_at, source_at, flag_at] = [&dest, &source, &flag].map(|of| heap.address_of(of, pe.my_pe()));
+    let [dest_at, source_at, flag_at] =
+        [&dest, &source, &flag].map(|of| heap.address_of(of, pe.my_pe()));
     // Grids of one block per SM; room for a few more.
     let most_blocks = device.properties().multiprocessors;
     let state = Buffer::<u8>::zeroed(&stream, 128 + 2 * 16 * most_blocks as usize)?;
@@ -178,7 +217,11 @@ pub fn bench_shmem(
             scope => format!("{}_{scope}", row.what),
         };
         let function = module.function(&name).map_err(DeviceWorldError::from)?;
-        let blocks = if row.blocks == 0 { most_blocks } else { row.blocks };
+        let blocks = if row.blocks == 0 {
+            most_blocks
+        } else {
+            row.blocks
+        };
         let launch = Launch::new(&function).grid(blocks).block(row.threads);
         let prepared = world.prepare_together(launch)?;
         world.put(&stream, &dest, 0, &[0; 16], pe.my_pe())?;
@@ -189,7 +232,13 @@ pub fn bench_shmem(
             pe.barrier()?;
             stream.record(&start)?;
             let args = (
-                dest_at, source_at, flag_at, &state, row.bytes as u64, row.iterations, base,
+                dest_at,
+                source_at,
+                flag_at,
+                &state,
+                row.bytes as u64,
+                row.iterations,
+                base,
             );
             // SAFETY: these are the kernels' parameters (see bench_shmem.cu); the symmetric arrays have
             // `largest` bytes, the grid state serves `most_blocks` blocks, and all PEs launch.

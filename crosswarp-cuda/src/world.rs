@@ -14,7 +14,7 @@ use crate::driver::cu;
 use crate::error::CudaError;
 use crate::heap::{DeviceHeap, DeviceSym, HeapError};
 use crate::launch::{Launch, LaunchError, PreparedLaunch};
-use crate::memory::PinnedBuffer;
+use crate::memory::{Buffer, PinnedBuffer};
 use crate::module::{Module, ModuleError};
 use crate::{Device, Stream};
 
@@ -46,6 +46,7 @@ struct WorldState {
     heap_bytes: u64,
     timeout_ns: u64,
     record: u64,
+    gave_up: u64,
     all: TeamState,
 }
 
@@ -174,6 +175,8 @@ pub struct DeviceWorld<'w> {
     // Freed in this order: the heap's drop waits for the device, then the record may go.
     heap: DeviceHeap<'w>,
     record: PinnedBuffer<WaitRecord>,
+    /// One word: a wait of this PE has run out of time.
+    gave_up: Buffer<u32>,
     scratch: DeviceSym<u8>,
     limit: Option<Duration>,
     /// One word per PE and launch: who shares my GPU (kept), and what each needs (per launch).
@@ -203,10 +206,13 @@ impl<'w> DeviceWorld<'w> {
         unsafe { cu!(cuMemsetD8_v2(at, 0, bytes)) }?;
         device.synchronize()?;
         let record = PinnedBuffer::zeroed(&device, 1)?;
+        let gave_up = Buffer::zeroed(&Stream::new(&device)?, 1)?;
+        device.synchronize()?;
         let (word, words) = (pe.alloc(1)?, pe.alloc(n)?);
         let mut world = Self {
             heap,
             record,
+            gave_up,
             scratch,
             limit: wait_limit,
             sharing: Vec::new(),
@@ -258,6 +264,7 @@ impl<'w> DeviceWorld<'w> {
             heap_bytes: self.heap.stride() as u64,
             timeout_ns: limit,
             record: self.record.address(),
+            gave_up: self.gave_up.address(),
             all: TeamState {
                 me,
                 size: n,
@@ -368,6 +375,8 @@ impl<'w> DeviceWorld<'w> {
         }
         // SAFETY: as above; a complete record is not written any more until it is cleared.
         let record = unsafe { (self.record.address() as *const WaitRecord).read_volatile() };
+        stream.zero(&self.gave_up)?;
+        stream.synchronize()?;
         state.store(0, Ordering::Release);
         let wait = match record.what {
             1 => KernelWait::Value {

@@ -143,9 +143,10 @@ fn loom_barrier_of_two_meets_and_is_always_woken() {
         let world = world(2);
         let other = {
             let world = Arc::clone(&world);
-            loom::thread::spawn(move || meet(&world, 1, &[7, 7]))
+            loom::thread::spawn(move || meet(&world, 1, &[7, 9]))
         };
-        assert_eq!(meet(&world, 0, &[7, 7]), [None, None]);
+        // Different tags: the one of a PE that is a round ahead must not be taken for this round's.
+        assert_eq!(meet(&world, 0, &[7, 9]), [None, None]);
         assert_eq!(other.join().unwrap(), [None, None]);
     });
 }

@@ -135,6 +135,14 @@ template <class T> __device__ inline bool is_small(u64 n) { return n * sizeof(T)
 template <class Scope, class Data>
 __device__ inline void send_to_all(const team& t, u64 generation, int units, const Scope& scope, Data data) {
     vec16* mine = slots_of(t, generation, t.me);
+    if (units * t.size <= scope.size()) {
+        // Threads to spare: one for each store.
+        for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
+            int r = i / units, u = i - r * units;
+            store_unit(ptr(mine + u, t.pe(r)), data(u), generation);
+        }
+        return;
+    }
     // Several units' loads are under way before the first is stored.
     constexpr int batch = 4;
     for (int u = scope.rank(); u < units; u += batch * scope.size()) {
@@ -154,21 +162,22 @@ __device__ inline void send_to_all(const team& t, u64 generation, int units, con
 }
 
 // Takes `count` units, the threads of the scope side by side: waits for the one that `at(i)` names (a
-// sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread gets its own in
-// order. Several loads are under way at a time, or each would cost a trip to the second-level cache.
+// sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread calls both for its
+// own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level cache.
 template <class Scope, class At, class Take>
 __device__ inline void take_units(const team& t, u64 generation, int count, const Scope& scope, At at, Take take) {
     constexpr int batch = 8;
     for (int first = scope.rank(); first < count; first += batch * scope.size()) {
         const vec16* place[batch];
         u64 data[batch];
-        int n = 0;
+        int n = 0, first_from = 0;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             int i = first + k * scope.size();
             if (i < count) {
                 int from, unit;
                 at(i, from, unit);
+                if (k == 0) first_from = from;
                 place[k] = slots_of(t, generation, from) + unit;
                 n = k + 1;
             } else {
@@ -192,10 +201,8 @@ __device__ inline void take_units(const team& t, u64 generation, int count, cons
             }
             return missing == 0;
         };
-        // Who is waited for, for the record: the first sender of this batch.
-        int from, unit;
-        at(first, from, unit);
-        if (!spin(look, 2, t.pe(from), place[0], generation, [&] { return last_seen; })) return;
+        // The first sender of the batch stands for all of them in the record.
+        if (!spin(look, 2, t.pe(first_from), place[0], generation, [&] { return last_seen; })) return;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             if (k < n) take(first + k * scope.size(), data[k]);
@@ -319,46 +326,36 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
     u64 done = first;
     if constexpr (16 % sizeof(T) == 0) {
         constexpr int per = 16 / sizeof(T);
-        // Loads under way per thread: what hides the trip to a peer.
-        constexpr int flight = 4;
+        // PEs read from at a time. All loads are under way before the first value is used, so that no
+        // PE's links carry everyone's reads at once; the additions keep to the rank order.
+        constexpr int flight = 8;
         bool aligned = (((u64)(source + first) | (u64)(dest + first - shift)) & 15) == 0;
         u64 vectors = aligned ? (last - first) / per : 0;
         const vec16* from = reinterpret_cast<const vec16*>(source + first);
         vec16* to = reinterpret_cast<vec16*>(dest + first - shift);
-        u64 step = scope.size();
-        for (u64 v = scope.rank(); v < vectors; v += flight * step) {
-            T total[flight][per];
-            vec16 next[flight];
-            auto load_from = [&](int r) {
-                const vec16* theirs = ptr(from, t.pe(r));
+        for (u64 v = scope.rank(); v < vectors; v += scope.size()) {
+            T total[per];
+            for (int base = 0; base < t.size; base += flight) {
+                vec16 word[flight];
 #pragma unroll
                 for (int k = 0; k < flight; ++k) {
-                    if (v + k * step < vectors) next[k] = load_fresh(theirs + v + k * step);
+                    if (base + k < t.size) word[k] = load_fresh(ptr(from + v, t.pe(base + k)));
                 }
-            };
-            load_from(0);
-            for (int r = 0; r < t.size; ++r) {
-                vec16 now[flight];
-#pragma unroll
-                for (int k = 0; k < flight; ++k) now[k] = next[k];
-                // The next PE's values travel while this one's are added.
-                if (r + 1 < t.size) load_from(r + 1);
 #pragma unroll
                 for (int k = 0; k < flight; ++k) {
+                    if (base + k >= t.size) continue;
                     T value[per];
-                    memcpy(value, &now[k], 16);
+                    memcpy(value, &word[k], 16);
 #pragma unroll
-                    for (int j = 0; j < per; ++j) total[k][j] = r == 0 ? value[j] : op(total[k][j], value[j]);
+                    for (int j = 0; j < per; ++j) {
+                        total[j] = base + k == 0 ? value[j] : op(total[j], value[j]);
+                    }
                 }
             }
-#pragma unroll
-            for (int k = 0; k < flight; ++k) memcpy(&next[k], total[k], 16);
+            vec16 result;
+            memcpy(&result, total, 16);
             for (int i = 0; i < (everywhere ? t.size : 1); ++i) {
-                vec16* theirs = ptr(to, t.pe(everywhere ? (t.me + i) % t.size : t.me));
-#pragma unroll
-                for (int k = 0; k < flight; ++k) {
-                    if (v + k * step < vectors) theirs[v + k * step] = next[k];
-                }
+                *ptr(to + v, t.pe(everywhere ? (t.me + i) % t.size : t.me)) = result;
             }
         }
         done += vectors * per;
@@ -389,19 +386,24 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
             // to wait for the others here. A thread takes all ranks' copies of its units, in order.
             int mine = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
             T total[per];
+            // Rank and unit of the next to name and of the next to take, counted along: divisions would
+            // cost one thread alone more than the loads.
+            int name_r = 0, name_u = scope.rank(), r = 0, u = scope.rank();
             detail::take_units(
                 t, generation, mine * t.size, thread(),
-                [&](int i, int& from, int& u) { from = i % t.size, u = scope.rank() + i / t.size * scope.size(); },
-                [&](int i, u64 data) {
+                [&](int, int& from, int& unit) {
+                    from = name_r, unit = name_u;
+                    if (++name_r == t.size) name_r = 0, name_u += scope.size();
+                },
+                [&](int, u64 data) {
                     T value[per];
                     memcpy(value, &data, 8);
-                    int r = i % t.size;
 #pragma unroll
                     for (int k = 0; k < per; ++k) total[k] = r == 0 ? value[k] : op(total[k], value[k]);
-                    if (r == t.size - 1) {
-                        memcpy(&data, total, 8);
-                        detail::unpack(dest, (u64)(scope.rank() + i / t.size * scope.size()) * per, n, data);
-                    }
+                    if (++r < t.size) return;
+                    memcpy(&data, total, 8);
+                    detail::unpack(dest, (u64)u * per, n, data);
+                    r = 0, u += scope.size();
                 });
             return detail::end_meeting(t, scope);
         }

@@ -44,19 +44,39 @@ template <class W, bool Fresh> __device__ inline W load(const W* from) {
     }
 }
 
-// Copies `n` words, the threads of the scope side by side, eight words each in flight.
+// How the threads of a scope share out `n` items when each works on `flight` at a time: a warp's lanes
+// side by side, its items next to one another (few pages and cache lines at once, however large the
+// scope is), the warps one behind the other. Scopes that are no whole warps go side by side as a whole.
+template <int flight, class Scope> struct shares {
+    u64 first, near, far;  // this thread's first item, the way to its next, and to its next `flight`
+
+    explicit __device__ shares(const Scope& scope) {
+        u64 rank = scope.rank(), size = scope.size();
+        bool whole_warps = size % 32 == 0;
+        near = whole_warps ? 32 : size;
+        first = whole_warps ? (rank & ~31ull) * flight + (rank & 31) : rank;
+        far = size * flight;
+    }
+};
+
+// Copies `n` words, eight words a thread in flight.
 template <class W, bool Fresh, class Scope>
 __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scope) {
     constexpr int flight = 8;
-    u64 step = scope.size(), i = scope.rank();
-    for (; i + (flight - 1) * step < n; i += flight * step) {
+    const shares<flight, Scope> mine(scope);
+    u64 i = mine.first;
+    for (; i + (flight - 1) * mine.near < n; i += mine.far) {
         W word[flight];
 #pragma unroll
-        for (int j = 0; j < flight; ++j) word[j] = load<W, Fresh>(from + i + j * step);
+        for (int j = 0; j < flight; ++j) word[j] = load<W, Fresh>(from + i + j * mine.near);
 #pragma unroll
-        for (int j = 0; j < flight; ++j) to[i + j * step] = word[j];
+        for (int j = 0; j < flight; ++j) to[i + j * mine.near] = word[j];
     }
-    for (; i < n; i += step) to[i] = load<W, Fresh>(from + i);
+    // The last round, where only some of this thread's items exist. (If its first does, the round after
+    // would lie beyond the end.)
+    for (int j = 0; j < flight; ++j) {
+        if (i + j * mine.near < n) to[i + j * mine.near] = load<W, Fresh>(from + i + j * mine.near);
+    }
 }
 
 // Copies bytes with the widest accesses the alignment allows, never narrower than U, to which both

@@ -69,7 +69,7 @@ const fn bandwidth(what: &'static str, scope: &'static str) -> Row {
 }
 
 const fn grid(what: &'static str, bytes: usize, iterations: u64) -> Row {
-    let (scope, blocks, threads) = ("grid", 0, 256);
+    let (scope, blocks, threads) = ("grid", 0, 512);
     Row {
         what,
         scope,

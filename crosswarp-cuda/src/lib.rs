@@ -61,3 +61,8 @@ pub use source::{HEADERS, KERNELS, Shape, Source, THREADS};
 pub use stream::{Event, Priority, Stream};
 pub use table::{KernelRow, TableError, kernel_table};
 pub use world::{DeviceWorld, DeviceWorldError, KernelTimeout, KernelWait, SyncError};
+
+// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

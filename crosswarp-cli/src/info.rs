@@ -36,6 +36,7 @@ pub fn info() -> Result<i32, CliError> {
                 gib(memory.freeram as u64)
             ),
         ),
+        ("backend", "cpu (solve and reduce do not use GPUs yet)".to_owned()),
     ];
     for setting in SETTINGS {
         let value =

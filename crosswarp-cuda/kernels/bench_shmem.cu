@@ -41,8 +41,9 @@
 // before the kernel ends. Collectives follow one another without a pause.
 #include "pe.cuh"
 
-#define KERNEL(name)                                                                                     \
-    extern "C" __global__ void name(int* dest, const int* source, cw::u64* flag, cw::grid_state* grid,   \
+#define KERNEL(name) BOUNDED_KERNEL(name, )
+#define BOUNDED_KERNEL(name, bounds)                                                                     \
+    extern "C" __global__ void bounds name(int* dest, const int* source, cw::u64* flag, cw::grid_state* grid,   \
                                     cw::u64 bytes, cw::u64 iterations, cw::u64 base)
 
 // ---- one way ---------------------------------------------------------------------------------------
@@ -215,7 +216,7 @@ KERNEL(bandwidth_get_block) {
     KERNEL(name##_##scope) { repeat_##name(dest, source, bytes, iterations, cw::scope()); }
 
 #define ON_GRID(name)                                                               \
-    KERNEL(name##_grid) {                                                           \
+    BOUNDED_KERNEL(name##_grid, __launch_bounds__(512)) {                            \
         cw::grid whole(grid);                                                       \
         repeat_##name(dest, source, bytes, iterations, cw::grid_threads(whole));    \
     }

@@ -262,6 +262,11 @@ impl<'f> Launch<'f> {
         unsafe { self.prepare()?.launch(stream, args) }
     }
 
+    /// The same without the checks, for what [`prepare`](Self::prepare) has found good before.
+    pub(crate) fn prepared_before(self) -> PreparedLaunch<'f> {
+        PreparedLaunch { launch: self }
+    }
+
     /// Blocks of the grid.
     pub(crate) fn blocks(&self) -> u64 {
         self.shape.grid.count()

@@ -10,6 +10,8 @@
 //! - [`Stream`], [`Event`], [`Graph`]: order, time, repetition.
 //! - [`Buffer`], [`PinnedBuffer`]: memory, and copies that can not outlive it.
 //! - [`Launch`]: grids, blocks, clusters, cooperative grids.
+//! - [`DeviceWorld`], [`DeviceHeap`], [`DeviceTeam`]: GPUs as PEs, their symmetric memory, and the verbs
+//!   between them from the host, in stream order.
 //! - [`kernel_resources`], [`Occupancy`], [`kernel_table`]: what kernels need, without a GPU.
 //!
 //! # Panics
@@ -34,9 +36,12 @@ mod module;
 mod nvrtc;
 mod nvrtc_search;
 mod occupancy;
+mod on_stream;
 mod source;
 mod stream;
 mod table;
+mod team;
+mod view;
 mod vmm;
 mod world;
 
@@ -57,9 +62,12 @@ pub use memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};
 pub use module::{Function, FunctionAttributes, Global, Module, ModuleError};
 pub use nvrtc::{Nvrtc, NvrtcError};
 pub use occupancy::{ArchLimits, BlockNeeds, LimitedBy, Occupancy};
+pub use on_stream::{DeviceNumber, ON_STREAM};
 pub use source::{HEADERS, KERNELS, Shape, Source, THREADS};
 pub use stream::{Event, Priority, Stream};
 pub use table::{KernelRow, TableError, kernel_table};
+pub use team::DeviceTeam;
+pub use view::{DeviceMemory, DeviceSymRef};
 pub use world::{DeviceWorld, DeviceWorldError, KernelTimeout, KernelWait, SyncError};
 
 // The README's program compiles.

@@ -186,7 +186,7 @@ impl<'a, T: Pod> BufferRef<'a, T> {
     }
 }
 
-fn limits(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
+pub(crate) fn limits(range: impl RangeBounds<usize>, len: usize) -> (usize, usize) {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,
         Bound::Excluded(&before) => before.checked_add(1).expect("range start overflows"),

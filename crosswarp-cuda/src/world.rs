@@ -16,24 +16,12 @@ use crate::heap::{DeviceHeap, DeviceSym, HeapError};
 use crate::launch::{Launch, LaunchError, PreparedLaunch};
 use crate::memory::{Buffer, PinnedBuffer};
 use crate::module::{Module, ModuleError};
+use crate::on_stream::Kernels;
+use crate::team::{DeviceTeam, TeamState};
 use crate::{Device, Stream};
 
 /// The variable that `pe_world.cuh` defines in every module that includes it.
 const WORLD_SYMBOL: &str = "crosswarp_world";
-/// Bytes of one PE's payload slots, and of the header, in `pe_collective.cuh`.
-const SLOT_BYTES: usize = 2048 / 8 * 16;
-const SCRATCH_HEADER: usize = 128;
-
-/// `crosswarp::team`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct TeamState {
-    me: i32,
-    size: i32,
-    start: i32,
-    stride: i32,
-    scratch: u64,
-}
 
 /// `crosswarp::world_state`.
 #[repr(C)]
@@ -156,6 +144,15 @@ pub enum DeviceWorldError {
         /// The first such PE.
         pe: usize,
     },
+    /// The kernels of the stream-ordered verbs could not be compiled or loaded.
+    #[error("the kernels of the stream-ordered verbs: {0}")]
+    OnStream(#[source] crate::Error),
+    /// Another PE could not make its part of a device world or team.
+    #[error("PE {pe} could not make its part of the device world or team, so no PE has one")]
+    PeerNotReady {
+        /// The first such PE.
+        pe: usize,
+    },
     /// The driver failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
@@ -177,10 +174,14 @@ pub struct DeviceWorld<'w> {
     record: PinnedBuffer<WaitRecord>,
     /// One word: a wait of this PE has run out of time.
     gave_up: Buffer<u32>,
-    scratch: DeviceSym<u8>,
+    all: DeviceTeam,
+    /// Of the stream-ordered verbs; there when `new` returns.
+    kernels: Option<Kernels>,
     limit: Option<Duration>,
     /// One word per PE and launch: who shares my GPU (kept), and what each needs (per launch).
     sharing: Vec<usize>,
+    /// Two PEs that share any GPU of the world, the same ones on every PE.
+    shared_gpu: Option<(usize, usize)>,
     word: Sym<u64>,
     words: Sym<u64>,
 }
@@ -190,6 +191,9 @@ impl<'w> DeviceWorld<'w> {
     ///
     /// `heap_limit`: most bytes of device heap per PE (default: the smallest GPU's memory).
     /// `wait_limit`: after how long waits inside kernels give up (default: never).
+    ///
+    /// Compiles (once per machine) and loads the kernels of the stream-ordered verbs, so that none of
+    /// them is loaded when another PE's kernel already waits for it.
     pub fn new(
         pe: &'w Pe,
         device: Device,
@@ -198,13 +202,7 @@ impl<'w> DeviceWorld<'w> {
     ) -> Result<Self, DeviceWorldError> {
         let heap = DeviceHeap::new(pe, device, heap_limit)?;
         let n = pe.n_pes();
-        let bytes = SCRATCH_HEADER + (8usize * n).next_multiple_of(128) + 2 * n * SLOT_BYTES;
-        let scratch = heap.alloc::<u8>(bytes)?;
-        let at = heap.address_of(&scratch, pe.my_pe());
-        device.bind()?;
-        // SAFETY: this PE's part of an allocation of `bytes` bytes, which no kernel uses yet.
-        unsafe { cu!(cuMemsetD8_v2(at, 0, bytes)) }?;
-        device.synchronize()?;
+        let all = DeviceTeam::make(&heap, 0, 1, n)?.expect("every PE is in the team of all");
         let record = PinnedBuffer::zeroed(&device, 1)?;
         let gave_up = Buffer::zeroed(&Stream::new(&device)?, 1)?;
         device.synchronize()?;
@@ -213,9 +211,11 @@ impl<'w> DeviceWorld<'w> {
             heap,
             record,
             gave_up,
-            scratch,
+            all,
+            kernels: None,
             limit: wait_limit,
             sharing: Vec::new(),
+            shared_gpu: None,
             word,
             words,
         };
@@ -225,7 +225,45 @@ impl<'w> DeviceWorld<'w> {
         device.properties().pci.hash(&mut hasher);
         let (mine, all) = (hasher.finish(), world.gather(hasher.finish())?);
         world.sharing = (0..n).filter(|&other| all[other] == mine).collect();
+        world.shared_gpu = (0..n)
+            .flat_map(|pe| (pe + 1..n).map(move |other| (pe, other)))
+            .find(|&(pe, other)| all[pe] == all[other]);
+        world.load_kernels()?;
         Ok(world)
+    }
+
+    /// Loads the stream-ordered verbs on all PEs; the first one first, since it then compiles alone and
+    /// the others find the cache filled.
+    fn load_kernels(&mut self) -> Result<(), DeviceWorldError> {
+        let load = |world: &Self| {
+            let kernels = Kernels::load(&world.device(), world.sharing.len())?;
+            world.install(kernels.module())?;
+            Ok::<_, DeviceWorldError>(kernels)
+        };
+        let first = (self.pe().my_pe() == 0).then(|| load(self));
+        self.gather(0)?;
+        let kernels = first.unwrap_or_else(|| load(self));
+        let loaded = self.gather(u64::from(kernels.is_ok()))?;
+        self.kernels = Some(kernels?);
+        match loaded.iter().position(|&loaded| loaded == 0) {
+            Some(pe) => Err(DeviceWorldError::PeerNotReady { pe }),
+            None => Ok(()),
+        }
+    }
+
+    /// The stream-ordered verbs' kernels.
+    pub(crate) fn kernels(&self) -> &Kernels {
+        self.kernels.as_ref().expect("`new` loads them")
+    }
+
+    /// Two PEs that share a GPU, if any do; the same answer on every PE.
+    pub(crate) fn shared_gpu(&self) -> Option<(usize, usize)> {
+        self.shared_gpu
+    }
+
+    /// The team of all PEs.
+    pub fn everyone(&self) -> &DeviceTeam {
+        &self.all
     }
 
     /// The symmetric heap.
@@ -265,13 +303,7 @@ impl<'w> DeviceWorld<'w> {
             timeout_ns: limit,
             record: self.record.address(),
             gave_up: self.gave_up.address(),
-            all: TeamState {
-                me,
-                size: n,
-                start: 0,
-                stride: 1,
-                scratch: self.scratch.offset() as u64,
-            },
+            all: self.all.state(),
         };
         self.device().bind()?;
         // SAFETY: the variable has this many bytes; the copy is done when the call returns.
@@ -444,7 +476,7 @@ impl<'w> DeviceWorld<'w> {
     }
 
     /// Every PE's `value`.
-    fn gather(&self, value: u64) -> Result<Vec<u64>, CollectiveError> {
+    pub(crate) fn gather(&self, value: u64) -> Result<Vec<u64>, CollectiveError> {
         let pe = self.pe();
         pe.write(&self.word, &[value]);
         pe.world().fcollect(&self.words, &self.word)?;

@@ -1,0 +1,87 @@
+// The verbs that the host gives to streams (src/on_stream.rs): one kernel each, for any team.
+//
+// `_block` kernels serve payloads that travel in slots; their whole work is one block's. `_grid` kernels
+// are started with all their blocks resident and share the payload among them; `state` is the team's.
+// Both have one parameter list, so that the host launches them alike. Bytes are moved as the widest
+// units that sizes and places allow; the large kernels find them themselves.
+#include "pe.cuh"
+
+using cw::i32;
+using cw::i64;
+using cw::u32;
+using cw::u64;
+using cw::u8;
+
+// At most 128 registers: two blocks per SM, whichever they are, so that grids of one block per SM of
+// different PEs or streams fit beside each other.
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(256, 2) name
+
+KERNEL(signal)(u64* flag, u64 value, i32 add, i32 pe) {
+    cw::signal(flag, value, add ? cw::signal_op::add : cw::signal_op::set, pe);
+}
+
+KERNEL(signal_wait)(const u64* flag, i32 how, u64 value) {
+    cw::signal_wait_until(flag, static_cast<cw::cmp>(how), value);
+}
+
+KERNEL(barrier)(cw::team t) { cw::barrier<cw::warp>(t); }
+KERNEL(sync)(cw::team t) { cw::sync<cw::warp>(t); }
+
+// `call` in terms of t, dest, source, n, root and scope. The host has chosen by size; knowing it, the
+// compiler leaves the other half of the collective out.
+#define ON_BLOCK(name, T, call)                                                                         \
+    KERNEL(name##_block_##T)(cw::team t, cw::grid_state*, T* dest, const T* source, u64 n, i32 root) {  \
+        cw::block scope;                                                                                \
+        if (n == 0 || !cw::detail::is_small<T>(n)) __builtin_unreachable();                             \
+        call;                                                                                           \
+    }
+#define ON_GRID(name, T, call)                                                                               \
+    KERNEL(name##_grid_##T)(cw::team t, cw::grid_state* state, T* dest, const T* source, u64 n, i32 root) {  \
+        cw::grid grid(state);                                                                                \
+        cw::grid_threads scope(grid);                                                                        \
+        if (cw::detail::is_small<T>(n)) __builtin_unreachable();                                             \
+        call;                                                                                                \
+    }
+#define MOVES(name, call)      \
+    ON_BLOCK(name, u8, call)   \
+    ON_BLOCK(name, u32, call)  \
+    ON_BLOCK(name, u64, call)  \
+    ON_GRID(name, u8, call)
+
+MOVES(broadcast, cw::broadcast(dest, source, n, root, t, scope))
+MOVES(fcollect, cw::fcollect(dest, source, n, t, scope))
+MOVES(alltoall, cw::alltoall(dest, source, n, t, scope))
+
+// The operation as a parameter: one kernel per type instead of seven, which would take half a minute
+// to compile. All threads take the same branch, and memory and links set the pace.
+struct any_op {
+    i32 code;
+    template <class T> __device__ T operator()(T a, T b) const {
+        switch (code) {
+            case 0: return cw::sum_op()(a, b);
+            case 1: return cw::prod_op()(a, b);
+            case 2: return cw::min_op()(a, b);
+            case 3: return cw::max_op()(a, b);
+        }
+        if constexpr (static_cast<T>(0.5) == 0) {  // integers
+            switch (code) {
+                case 4: return cw::and_op()(a, b);
+                case 5: return cw::or_op()(a, b);
+                case 6: return cw::xor_op()(a, b);
+            }
+        }
+        return a;
+    }
+};
+
+#define REDUCES(T)                                                               \
+    ON_BLOCK(reduce, T, cw::reduce(dest, source, n, any_op{root}, t, scope))     \
+    ON_GRID(reduce, T, cw::reduce(dest, source, n, any_op{root}, t, scope))
+
+REDUCES(i32)
+REDUCES(u32)
+REDUCES(i64)
+REDUCES(u64)
+REDUCES(float)
+REDUCES(double)
+

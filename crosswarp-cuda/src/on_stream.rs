@@ -1,0 +1,642 @@
+//! The verbs from the host in stream order: copies by the copy engines, and kernels of one collective
+//! each (`kernels/on_stream.cu`).
+#![allow(unsafe_code)] // Calls into libcuda; launches kernels of this crate.
+
+use bytemuck::Pod;
+use crosswarp_shmem::op::{self, ReduceOp};
+use crosswarp_shmem::{Cmp, SignalOp, WorldKind};
+use cudarc::driver::sys;
+
+use crate::args::KernelArgs;
+use crate::driver::cu;
+use crate::error::CudaError;
+use crate::team::DeviceTeam;
+use crate::view::{DeviceMemory, DeviceSymRef};
+use crate::world::{DeviceWorld, DeviceWorldError};
+use crate::{Function, Launch, Module, Shape, Source, Stream};
+
+/// Threads of a block of the collectives; of the barriers; and of the signals.
+const THREADS: u32 = 256;
+const WARP: u32 = 32;
+/// The payload of one PE that travels in slots (`small_bytes` in `pe_collective.cuh`): up to this one
+/// block does the work.
+const SMALL_BYTES: usize = 2048;
+
+/// The kernels of the stream-ordered verbs.
+pub const ON_STREAM: Source<'static> =
+    Source::new("on_stream.cu", include_str!("../kernels/on_stream.cu")).with_shapes(&[
+        shape("signal", 1),
+        shape("signal_wait", 1),
+        shape("barrier", WARP),
+        shape("sync", WARP),
+    ]);
+
+const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
+    Shape {
+        kernel,
+        threads,
+        dynamic_shared: 0,
+    }
+}
+
+/// Numbers that [`DeviceWorld::reduce_on_stream`] combines: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`.
+pub trait DeviceNumber: Pod + sealed::Index {}
+
+mod sealed {
+    /// Place of the type in [`super::NUMBERS`].
+    pub trait Index {
+        const INDEX: usize;
+    }
+}
+
+macro_rules! numbers {
+    ($($number:ty = $index:literal: $name:literal),*) => {
+        /// The types' names in the kernels' names.
+        const NUMBERS: [&str; 6] = [$($name),*];
+        $(
+            impl sealed::Index for $number {
+                const INDEX: usize = $index;
+            }
+            impl DeviceNumber for $number {}
+        )*
+    };
+}
+numbers!(i32 = 0: "i32", u32 = 1: "u32", i64 = 2: "i64", u64 = 3: "u64", f32 = 4: "float", f64 = 5: "double");
+
+/// The operation's number in `on_stream.cu`.
+const fn code<T: Pod, O: ReduceOp<T>>() -> i32 {
+    // The identifier's upper half counts the operations from 1, in the same order.
+    (O::ID >> 8) as i32 - 1
+}
+
+/// The kernels of one collective for payloads of `T`.
+struct Pair {
+    block: Function,
+    grid: Function,
+}
+
+/// The kernels of one collective that moves bytes.
+struct Move {
+    /// Units of 1, 4 and 8 bytes.
+    block: [Function; 3],
+    grid: Function,
+}
+
+/// The verbs' kernels, loaded, and how they are launched.
+pub(crate) struct Kernels {
+    module: Module,
+    signal: Function,
+    signal_wait: Function,
+    barrier: Function,
+    sync: Function,
+    broadcast: Move,
+    fcollect: Move,
+    alltoall: Move,
+    reduce: [Pair; 6],
+    /// Blocks of a grid: this PE's share of one per SM.
+    blocks: u32,
+    /// Whether grids are launched cooperatively: where PEs share a GPU such launches would exclude
+    /// one another.
+    cooperative: bool,
+}
+
+impl Kernels {
+    /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
+    /// PE: loading may wait for it.
+    pub(crate) fn load(device: &crate::Device, sharing: usize) -> Result<Self, DeviceWorldError> {
+        let module = Module::compile(device, &ON_STREAM).map_err(DeviceWorldError::OnStream)?;
+        let multiprocessors = device.properties().multiprocessors;
+        let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
+        let cooperative = sharing == 1;
+        let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
+            let function = module.function(name)?;
+            let launch = Launch::new(&function).grid(blocks).block(threads);
+            let launch = match cooperative && blocks > 1 {
+                true => launch.cooperative(),
+                false => launch,
+            };
+            // All PEs' kernels of this GPU at once; their launch bounds see to it that kernels of
+            // different names fit beside each other as well as those of one name.
+            let (needed, most) = (u64::from(blocks) * sharing as u64, launch.max_resident()?);
+            if needed > most {
+                let percent = (needed * 100).div_ceil(most.max(1));
+                return Err(DeviceWorldError::NotCoResident {
+                    pes: sharing,
+                    percent,
+                });
+            }
+            launch.prepare()?;
+            launch.load()?;
+            Ok(function)
+        };
+        let block = |name: &str, unit: &str| load(&format!("{name}_block_{unit}"), THREADS, 1);
+        let grid = |name: &str, unit: &str| load(&format!("{name}_grid_{unit}"), THREADS, blocks);
+        let moves = |name: &str| -> Result<Move, DeviceWorldError> {
+            Ok(Move {
+                block: [block(name, "u8")?, block(name, "u32")?, block(name, "u64")?],
+                grid: grid(name, "u8")?,
+            })
+        };
+        let reduce = |number: usize| -> Result<Pair, DeviceWorldError> {
+            Ok(Pair {
+                block: block("reduce", NUMBERS[number])?,
+                grid: grid("reduce", NUMBERS[number])?,
+            })
+        };
+        Ok(Self {
+            signal: load("signal", 1, 1)?,
+            signal_wait: load("signal_wait", 1, 1)?,
+            barrier: load("barrier", WARP, 1)?,
+            sync: load("sync", WARP, 1)?,
+            broadcast: moves("broadcast")?,
+            fcollect: moves("fcollect")?,
+            alltoall: moves("alltoall")?,
+            reduce: [
+                reduce(0)?,
+                reduce(1)?,
+                reduce(2)?,
+                reduce(3)?,
+                reduce(4)?,
+                reduce(5)?,
+            ],
+            module,
+            blocks,
+            cooperative,
+        })
+    }
+
+    pub(crate) fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// # Safety
+    /// Arguments as `function`'s parameters in `on_stream.cu`, addressing memory of the world's heap.
+    unsafe fn launch(
+        &self,
+        function: &Function,
+        (blocks, threads): (u32, u32),
+        stream: &Stream,
+        args: impl KernelArgs,
+    ) -> Result<(), DeviceWorldError> {
+        let launch = Launch::new(function).grid(blocks).block(threads);
+        let launch = match self.cooperative && blocks > 1 {
+            true => launch.cooperative(),
+            false => launch,
+        };
+        // SAFETY: the caller's promise; heap and module live until the world ends, which waits for
+        // the GPU's work.
+        Ok(unsafe { launch.prepared_before().launch(stream, args) }?)
+    }
+}
+
+/// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
+/// [`Move::block`] and size.
+fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
+    let all = bytes | places[0] | places[1];
+    match all {
+        _ if all.is_multiple_of(8) => (2, 8),
+        _ if all.is_multiple_of(4) => (1, 4),
+        _ => (0, 1),
+    }
+}
+
+/// Number of elements that every `stride`-th of `len` makes, beginning with the first.
+fn strided(len: usize, stride: usize) -> usize {
+    assert!(stride > 0, "a stride of 0");
+    len.div_ceil(stride)
+}
+
+/// Verbs in stream order: each is given to the stream and runs after the stream's earlier work; the
+/// calls return at
+/// once. All can be captured into a [`Graph`](crate::Graph).
+///
+/// The copies are the copy engines' and take no SM. The others are kernels.
+///
+/// # Who calls
+/// `put_on_stream` to `signal_wait_on_stream`: any PE by itself. The collectives: all PEs of the team,
+/// the same ones in the same order with the same sizes, in streams that nothing holds back on account
+/// of another PE's later call. A team's collectives must follow one another, so use one stream for
+/// a team (or order them by events), and a team of its own for each stream of collectives.
+///
+/// PEs that are threads may share a GPU: each then launches at most its share of one block per SM, so
+/// that the kernels of all PEs that wait for one another are on the GPU at once, beside those of one
+/// more team. What else runs there must leave them room. While a kernel waits for another PE, no PE
+/// whose help it needs may call what waits for the whole device: allocating and freeing device memory,
+/// loading modules, `DeviceWorld::new`, `team`.
+///
+/// # Memory ordering
+/// A collective is complete on this PE for what follows it in the stream. Puts are complete for all PEs
+/// after a later `barrier_on_stream`, or for the PE that waited for a later `signal_on_stream`. As with
+/// the device verbs, every PE's destination must be ready before any PE calls: end its earlier use with
+/// a barrier.
+///
+/// # Errors
+/// Those of the driver and of launching; [`DeviceWorldError::SharedByProcesses`] on every PE from verbs
+/// that wait, where PEs that are processes share a GPU. Waits that run out of time are reported by
+/// [`DeviceWorld::synchronize`].
+///
+/// # Panics
+/// Views of different lengths where they must agree, PEs that do not exist, teams of another world.
+impl DeviceWorld<'_> {
+    /// Copies `source`, in this PE's device memory, to `dest` on `pe`.
+    pub fn put_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        source: impl Into<DeviceMemory<'b, T>>,
+        pe: usize,
+    ) -> Result<(), CudaError> {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(dest.len(), source.len());
+        let to = self.heap().address(dest.offset(), pe);
+        self.copy(
+            stream,
+            to,
+            source.address(self),
+            size_of::<T>() * dest.len(),
+        )
+    }
+
+    /// Copies `source` on `pe` to `dest`, in this PE's device memory.
+    pub fn get_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        dest: impl Into<DeviceMemory<'a, T>>,
+        source: impl Into<DeviceSymRef<'b, T>>,
+        pe: usize,
+    ) -> Result<(), CudaError> {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(dest.len(), source.len());
+        let from = self.heap().address(source.offset(), pe);
+        self.copy(
+            stream,
+            dest.address(self),
+            from,
+            size_of::<T>() * source.len(),
+        )
+    }
+
+    /// Copies every `source_stride`-th element of `source`, from its first on, to every
+    /// `dest_stride`-th of `dest` on `pe`.
+    ///
+    /// Panics if a stride is 0 or `dest` has too few elements.
+    pub fn iput_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        dest_stride: usize,
+        source: impl Into<DeviceMemory<'b, T>>,
+        source_stride: usize,
+        pe: usize,
+    ) -> Result<(), CudaError> {
+        let (dest, source) = (dest.into(), source.into());
+        let n = strided(source.len(), source_stride);
+        enough(strided(dest.len(), dest_stride), n);
+        let to = (self.heap().address(dest.offset(), pe), dest_stride);
+        self.copy_strided::<T>(stream, to, (source.address(self), source_stride), n)
+    }
+
+    /// Copies every `source_stride`-th element of `source` on `pe`, from its first on, to every
+    /// `dest_stride`-th of `dest`.
+    ///
+    /// Panics if a stride is 0 or `dest` has too few elements.
+    pub fn iget_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        dest: impl Into<DeviceMemory<'a, T>>,
+        dest_stride: usize,
+        source: impl Into<DeviceSymRef<'b, T>>,
+        source_stride: usize,
+        pe: usize,
+    ) -> Result<(), CudaError> {
+        let (dest, source) = (dest.into(), source.into());
+        let n = strided(source.len(), source_stride);
+        enough(strided(dest.len(), dest_stride), n);
+        let from = (self.heap().address(source.offset(), pe), source_stride);
+        self.copy_strided::<T>(stream, (dest.address(self), dest_stride), from, n)
+    }
+
+    /// Changes the one word `signal` on `pe` after the stream's earlier puts: who waits for the change
+    /// sees them.
+    pub fn signal_on_stream<'a>(
+        &self,
+        stream: &Stream,
+        signal: impl Into<DeviceSymRef<'a, u64>>,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) -> Result<(), DeviceWorldError> {
+        let at = self.word(signal.into());
+        // For its check of `pe`.
+        self.heap().address(0, pe);
+        let add = i32::from(op == SignalOp::Add);
+        let kernels = self.kernels();
+        // SAFETY: the parameters are (u64*, u64, i32, i32); the word is symmetric and `pe` exists.
+        unsafe { kernels.launch(&kernels.signal, (1, 1), stream, (at, value, add, pe as i32)) }
+    }
+
+    /// Holds the stream's later work back until this PE's one word `signal` compares with `value` as
+    /// asked.
+    pub fn signal_wait_on_stream<'a>(
+        &self,
+        stream: &Stream,
+        signal: impl Into<DeviceSymRef<'a, u64>>,
+        how: Cmp,
+        value: u64,
+    ) -> Result<(), DeviceWorldError> {
+        let at = self.word(signal.into());
+        self.may_wait()?;
+        let how: i32 = match how {
+            Cmp::Eq => 0,
+            Cmp::Ne => 1,
+            Cmp::Gt => 2,
+            Cmp::Ge => 3,
+            Cmp::Lt => 4,
+            Cmp::Le => 5,
+        };
+        let kernels = self.kernels();
+        // SAFETY: the parameters are (const u64*, i32, u64).
+        unsafe { kernels.launch(&kernels.signal_wait, (1, 1), stream, (at, how, value)) }
+    }
+
+    /// Completes the puts before it in every PE's stream and meets the team.
+    pub fn barrier_on_stream(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+    ) -> Result<(), DeviceWorldError> {
+        self.meet_on_stream(stream, team, &self.kernels().barrier)
+    }
+
+    /// Meets the team.
+    pub fn sync_on_stream(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+    ) -> Result<(), DeviceWorldError> {
+        self.meet_on_stream(stream, team, &self.kernels().sync)
+    }
+
+    /// `source` of the team's rank `root` to `dest` on every PE, the root included. Both have the same
+    /// length. Panics if the team has no such rank.
+    pub fn broadcast_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        source: impl Into<DeviceSymRef<'b, T>>,
+        root: usize,
+    ) -> Result<(), DeviceWorldError> {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(dest.len(), source.len());
+        assert!(
+            root < team.n_pes(),
+            "rank {root} of a team of {}",
+            team.n_pes()
+        );
+        let n = source.len();
+        self.move_on_stream(
+            stream,
+            team,
+            &self.kernels().broadcast,
+            (dest, source, n),
+            root,
+        )
+    }
+
+    /// Every PE's `source`, in rank order, to `dest` on every PE; `dest` is as long as all sources.
+    pub fn fcollect_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        source: impl Into<DeviceSymRef<'b, T>>,
+    ) -> Result<(), DeviceWorldError> {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(dest.len(), source.len() * team.n_pes());
+        let n = source.len();
+        self.move_on_stream(stream, team, &self.kernels().fcollect, (dest, source, n), 0)
+    }
+
+    /// Block `j` of rank `i`'s `source` to block `i` of rank `j`'s `dest`: both are one block per PE of
+    /// the team, all of one length.
+    pub fn alltoall_on_stream<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        source: impl Into<DeviceSymRef<'b, T>>,
+    ) -> Result<(), DeviceWorldError> {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(dest.len(), source.len());
+        let n = source.len() / team.n_pes();
+        same_length(dest.len(), n * team.n_pes());
+        self.move_on_stream(stream, team, &self.kernels().alltoall, (dest, source, n), 0)
+    }
+
+    /// The PEs' `source` combined element by element in rank order, in `dest` on every PE: the same
+    /// bits
+    /// everywhere. `op` is one of [`crosswarp_shmem::op`]; integers wrap. `dest` and `source` have the
+    /// same length and may be the same.
+    pub fn reduce_on_stream<'a, 'b, T: DeviceNumber, O: ReduceOp<T>>(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        _op: O,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        source: impl Into<DeviceSymRef<'b, T>>,
+    ) -> Result<(), DeviceWorldError> {
+        let (dest, source) = (dest.into(), source.into());
+        same_length(dest.len(), source.len());
+        let n = source.len();
+        let pair = &self.kernels().reduce[T::INDEX];
+        let function = match n * size_of::<T>() <= SMALL_BYTES {
+            true => &pair.block,
+            false => &pair.grid,
+        };
+        let places = [dest.offset(), source.offset()];
+        let payload = (n, size_of::<T>());
+        self.collective_on_stream(stream, team, function, places, payload, code::<T, O>())
+    }
+
+    /// [`reduce_on_stream`](Self::reduce_on_stream) with [`op::Sum`].
+    pub fn sum_on_stream<'a, 'b, T: DeviceNumber>(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        dest: impl Into<DeviceSymRef<'a, T>>,
+        source: impl Into<DeviceSymRef<'b, T>>,
+    ) -> Result<(), DeviceWorldError>
+    where
+        op::Sum: ReduceOp<T>,
+    {
+        self.reduce_on_stream(stream, team, op::Sum, dest, source)
+    }
+
+    fn meet_on_stream(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        function: &Function,
+    ) -> Result<(), DeviceWorldError> {
+        team.check(self.heap());
+        self.may_wait()?;
+        // SAFETY: the parameter is a team, of this world.
+        unsafe { self.kernels().launch(function, (1, WARP), stream, (team,)) }
+    }
+
+    /// `n` elements per PE, as the widest units that fit.
+    fn move_on_stream<T: Pod>(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        kernels: &Move,
+        (dest, source, n): (DeviceSymRef<'_, T>, DeviceSymRef<'_, T>, usize),
+        root: usize,
+    ) -> Result<(), DeviceWorldError> {
+        let bytes = n * size_of::<T>();
+        let places = [dest.offset(), source.offset()];
+        let (index, size) = unit(bytes, places);
+        let (function, size) = match bytes <= SMALL_BYTES {
+            true => (&kernels.block[index], size),
+            false => (&kernels.grid, 1),
+        };
+        let payload = (bytes / size, size);
+        self.collective_on_stream(stream, team, function, places, payload, root as i32)
+    }
+
+    /// Launches a collective's kernel on `n` elements of `size` bytes per PE at two heap offsets.
+    fn collective_on_stream(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        function: &Function,
+        places: [usize; 2],
+        (n, size): (usize, usize),
+        root_or_op: i32,
+    ) -> Result<(), DeviceWorldError> {
+        team.check(self.heap());
+        self.may_wait()?;
+        if n == 0 {
+            return Ok(());
+        }
+        let kernels = self.kernels();
+        let blocks = match n * size <= SMALL_BYTES {
+            true => 1,
+            false => kernels.blocks,
+        };
+        let me = self.pe().my_pe();
+        let [dest, source] = places.map(|offset| self.heap().address(offset, me));
+        let args = (team, team.grid(), dest, source, n as u64, root_or_op);
+        // SAFETY: the parameters are (team, grid_state*, T*, const T*, u64, i32). The views have the
+        // lengths that the collective asks for, by the callers; the grid state has room for a block
+        // per SM.
+        unsafe { kernels.launch(function, (blocks, THREADS), stream, args) }
+    }
+
+    /// The address of the one word of a view.
+    fn word(&self, signal: DeviceSymRef<'_, u64>) -> u64 {
+        assert!(signal.len() == 1, "a signal of {} words", signal.len());
+        self.heap().address(signal.offset(), self.pe().my_pe())
+    }
+
+    fn copy(&self, stream: &Stream, to: u64, from: u64, bytes: usize) -> Result<(), CudaError> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.device().bind()?;
+        // SAFETY: both are device memory of that many bytes, mapped here, which outlives the copy:
+        // freeing it waits for the GPU's work.
+        unsafe { cu!(cuMemcpyAsync(to, from, bytes, stream.handle())) }
+    }
+
+    fn copy_strided<T: Pod>(
+        &self,
+        stream: &Stream,
+        (to, to_stride): (u64, usize),
+        (from, from_stride): (u64, usize),
+        n: usize,
+    ) -> Result<(), CudaError> {
+        let size = size_of::<T>();
+        if to_stride == 1 && from_stride == 1 || n * size == 0 {
+            return self.copy(stream, to, from, n * size);
+        }
+        let device = sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
+        // A row per element.
+        let copy = sys::CUDA_MEMCPY2D_st {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: device,
+            srcHost: std::ptr::null(),
+            srcDevice: from,
+            srcArray: std::ptr::null_mut(),
+            srcPitch: from_stride * size,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: device,
+            dstHost: std::ptr::null_mut(),
+            dstDevice: to,
+            dstArray: std::ptr::null_mut(),
+            dstPitch: to_stride * size,
+            WidthInBytes: size,
+            Height: n,
+        };
+        self.device().bind()?;
+        // SAFETY: as in `copy`; the rows are elements of the two views.
+        unsafe { cu!(cuMemcpy2DAsync_v2(&copy, stream.handle())) }
+    }
+
+    /// Processes that share a GPU can not wait for one another; every PE sees this alike.
+    fn may_wait(&self) -> Result<(), DeviceWorldError> {
+        match (self.pe().kind(), self.shared_gpu()) {
+            (WorldKind::Processes, Some((pe, other))) => {
+                Err(DeviceWorldError::SharedByProcesses { pe, other })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn same_length(dest: usize, source: usize) {
+    assert!(dest == source, "copy of {source} elements to {dest}");
+}
+
+fn enough(dest: usize, n: usize) {
+    assert!(n <= dest, "strided copy of {n} elements to {dest}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operations_have_the_kernels_numbers() {
+        assert_eq!(
+            [
+                code::<i32, op::Sum>(),
+                code::<f64, op::Prod>(),
+                code::<u32, op::Min>(),
+                code::<f32, op::Max>(),
+                code::<u64, op::And>(),
+                code::<i64, op::Or>(),
+                code::<u32, op::Xor>(),
+            ],
+            [0, 1, 2, 3, 4, 5, 6]
+        );
+    }
+
+    #[test]
+    fn units_divide_sizes_and_places() {
+        assert_eq!(unit(16, [256, 8]), (2, 8));
+        assert_eq!(unit(16, [256, 4]), (1, 4));
+        assert_eq!(unit(12, [256, 8]), (1, 4));
+        assert_eq!(unit(2, [256, 8]), (0, 1));
+        assert_eq!(unit(8, [0, 3]), (0, 1));
+    }
+
+    #[test]
+    fn strides_count_from_the_first() {
+        assert_eq!([0, 1, 3, 4].map(|len| strided(len, 3)), [0, 1, 1, 2]);
+        assert!(std::panic::catch_unwind(|| strided(1, 0)).is_err());
+    }
+}

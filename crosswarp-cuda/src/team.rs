@@ -1,0 +1,222 @@
+//! Teams of PEs as kernels know them.
+#![allow(unsafe_code)] // A kernel argument; clears memory.
+
+use std::ffi::c_void;
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::args::KernelArg;
+use crate::driver::cu;
+use crate::error::CudaError;
+use crate::heap::{DeviceHeap, DeviceSym, HeapError};
+use crate::memory::Buffer;
+use crate::world::{DeviceWorld, DeviceWorldError};
+
+/// Bytes of one PE's payload slots, and of the header, in `pe_collective.cuh`.
+const SLOT_BYTES: usize = 2048 / 8 * 16;
+const SCRATCH_HEADER: usize = 128;
+/// Bytes of `crosswarp::grid_state`'s counter, and of a block's slots behind it, in `grid.cuh`.
+const GRID_HEADER: usize = 128;
+const GRID_SLOTS: usize = 2 * 16;
+
+/// `crosswarp::team`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+pub(crate) struct TeamState {
+    pub(crate) me: i32,
+    pub(crate) size: i32,
+    pub(crate) start: i32,
+    pub(crate) stride: i32,
+    /// Heap offset of the `crosswarp::team_scratch`.
+    pub(crate) scratch: u64,
+}
+
+impl TeamState {
+    /// `pe`'s part in the team of `size` PEs from `start` on, `stride` apart; `None` if it has none.
+    fn of(pe: usize, start: usize, stride: usize, size: usize, scratch: u64) -> Option<Self> {
+        let away = pe.checked_sub(start)?;
+        let rank = away / stride;
+        (away % stride == 0 && rank < size).then_some(Self {
+            me: rank as i32,
+            size: size as i32,
+            start: start as i32,
+            stride: stride as i32,
+            scratch,
+        })
+    }
+}
+
+fn scratch_bytes(size: usize) -> usize {
+    SCRATCH_HEADER + (8 * size).next_multiple_of(128) + 2 * size * SLOT_BYTES
+}
+
+/// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`], ranked in this order.
+///
+/// A kernel takes it by value: pass `&DeviceTeam` for a parameter `cw::team`. A team's collectives
+/// follow one another: all its PEs call the same ones in the same order, and no two of one PE run at
+/// once (whichever kernels or streams they are in).
+///
+/// ```
+/// use crosswarp_cuda::{Device, DeviceWorld, Stream};
+/// use crosswarp_shmem::op;
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let Ok(device) = Device::get(0) else { return Ok(()) };
+///     let pe = crosswarp_shmem::init()?;
+///     let stream = Stream::new(&device)?;
+///     let world = DeviceWorld::new(&pe, device, Some(64 << 20), None)?;
+///     let (source, dest) = (world.heap().alloc::<f32>(3)?, world.heap().alloc::<f32>(3)?);
+///     world.put(&stream, &source, 0, &[1.0, 2.0, 3.0], pe.my_pe())?;
+///     // A team of every second PE; the others get `None`.
+///     if let Some(team) = world.team(0, 2, pe.n_pes().div_ceil(2))? {
+///         world.reduce_on_stream(&stream, &team, op::Sum, &dest, &source)?;
+///         world.synchronize(&stream)?;
+///         let mut sums = [0.0; 3];
+///         world.get(&stream, &mut sums, &dest, 0, pe.my_pe())?;
+///         assert_eq!(sums[2], 3.0 * team.n_pes() as f32);
+///     }
+///     pe.barrier()?;
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct DeviceTeam {
+    state: TeamState,
+    /// The world it is of, told by where that keeps its heap.
+    heap: u64,
+    /// Counter and slots of the grids that the stream-ordered verbs launch.
+    grid: Buffer<u8>,
+}
+
+// SAFETY: points to `crosswarp::team`'s bytes in the handle.
+unsafe impl KernelArg for &DeviceTeam {
+    fn pointer(&self) -> *const c_void {
+        (&raw const self.state).cast()
+    }
+    fn size(&self) -> usize {
+        size_of::<TeamState>()
+    }
+}
+
+impl DeviceTeam {
+    /// This PE's rank in the team.
+    pub fn my_pe(&self) -> usize {
+        self.state.me as usize
+    }
+
+    /// Number of PEs.
+    pub fn n_pes(&self) -> usize {
+        self.state.size as usize
+    }
+
+    pub(crate) fn state(&self) -> TeamState {
+        self.state
+    }
+
+    pub(crate) fn grid(&self) -> &Buffer<u8> {
+        &self.grid
+    }
+
+    /// Panics if this is a team of another world than the one with this heap.
+    pub(crate) fn check(&self, heap: &DeviceHeap<'_>) {
+        assert!(
+            self.heap == heap.address(0, 0),
+            "the team is of another device world"
+        );
+    }
+
+    /// Makes the team. Collective over the world; what comes after must be a meeting of all PEs, for
+    /// peers may write to this PE's scratch then.
+    pub(crate) fn make(
+        heap: &DeviceHeap<'_>,
+        start: usize,
+        stride: usize,
+        size: usize,
+    ) -> Result<Option<Self>, HeapError> {
+        let (pe, device) = (heap.pe(), heap.device());
+        let bytes = scratch_bytes(size);
+        // Not given back: peers' late reads may outlive any one PE's use of the team.
+        let scratch: DeviceSym<u8> = heap.alloc(bytes)?;
+        let at = heap.address_of(&scratch, pe.my_pe());
+        let grid_bytes = GRID_HEADER + GRID_SLOTS * device.properties().multiprocessors as usize;
+        let clear = || -> Result<Buffer<u8>, CudaError> {
+            let grid = Buffer::new(&device, grid_bytes)?;
+            device.bind()?;
+            // SAFETY: this PE's part of an allocation of `bytes` bytes and a buffer, which no kernel
+            // uses yet.
+            unsafe {
+                cu!(cuMemsetD8_v2(at, 0, bytes))?;
+                cu!(cuMemsetD8_v2(grid.address(), 0, grid_bytes))?;
+            }
+            device.synchronize()?;
+            Ok(grid)
+        };
+        let grid = clear()?;
+        let state = TeamState::of(pe.my_pe(), start, stride, size, scratch.offset() as u64);
+        Ok(state.map(|state| Self {
+            state,
+            heap: heap.address(0, 0),
+            grid,
+        }))
+    }
+}
+
+/// Teams.
+impl DeviceWorld<'_> {
+    /// The team of `size` PEs from `start` on, `stride` apart; `None` on PEs that are not in it.
+    ///
+    /// Collective over the world: all PEs call with the same numbers, while no kernel waits for
+    /// another PE (it takes device memory). The team's scratch, about 4 KiB × `size`² over all, stays taken
+    /// until the world ends.
+    ///
+    /// Errors: no room. Panics if the team is empty, `stride` is 0, or it has PEs that do not exist.
+    pub fn team(
+        &self,
+        start: usize,
+        stride: usize,
+        size: usize,
+    ) -> Result<Option<DeviceTeam>, DeviceWorldError> {
+        let last = size
+            .checked_sub(1)
+            .and_then(|steps| steps.checked_mul(stride)?.checked_add(start));
+        let n = self.pe().n_pes();
+        assert!(
+            stride > 0 && last.is_some_and(|last| last < n),
+            "team of {size} PEs from {start} on, {stride} apart, in a world of {n}"
+        );
+        let team = DeviceTeam::make(self.heap(), start, stride, size);
+        // The meeting after which peers may write to my scratch.
+        let made = self.gather(u64::from(team.is_ok()))?;
+        let team = team?;
+        match made.iter().position(|&made| made == 0) {
+            Some(pe) => Err(DeviceWorldError::PeerNotReady { pe }),
+            None => Ok(team),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_ranked_and_others_left_out() {
+        let rank = |pe, start, stride, size| {
+            TeamState::of(pe, start, stride, size, 0).map(|state| state.me as usize)
+        };
+        for start in 0..4 {
+            for stride in 1..4 {
+                for size in 1..5 {
+                    let members: Vec<_> = (0..size).map(|rank| start + rank * stride).collect();
+                    for pe in 0..20 {
+                        let expected = members.iter().position(|&member| member == pe);
+                        assert_eq!(
+                            rank(pe, start, stride, size),
+                            expected,
+                            "{pe} of {members:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

@@ -326,36 +326,24 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
     u64 done = first;
     if constexpr (16 % sizeof(T) == 0) {
         constexpr int per = 16 / sizeof(T);
-        // PEs read from at a time. All loads are under way before the first value is used, so that no
-        // PE's links carry everyone's reads at once; the additions keep to the rank order.
-        constexpr int flight = 8;
         bool aligned = (((u64)(source + first) | (u64)(dest + first - shift)) & 15) == 0;
         u64 vectors = aligned ? (last - first) / per : 0;
         const vec16* from = reinterpret_cast<const vec16*>(source + first);
         vec16* to = reinterpret_cast<vec16*>(dest + first - shift);
         for (u64 v = scope.rank(); v < vectors; v += scope.size()) {
             T total[per];
-            for (int base = 0; base < t.size; base += flight) {
-                vec16 word[flight];
+            vec16 word = load_fresh(ptr(from + v, t.pe(0)));
+            memcpy(total, &word, 16);
+            for (int r = 1; r < t.size; ++r) {
+                T value[per];
+                word = load_fresh(ptr(from + v, t.pe(r)));
+                memcpy(value, &word, 16);
 #pragma unroll
-                for (int k = 0; k < flight; ++k) {
-                    if (base + k < t.size) word[k] = load_fresh(ptr(from + v, t.pe(base + k)));
-                }
-#pragma unroll
-                for (int k = 0; k < flight; ++k) {
-                    if (base + k >= t.size) continue;
-                    T value[per];
-                    memcpy(value, &word[k], 16);
-#pragma unroll
-                    for (int j = 0; j < per; ++j) {
-                        total[j] = base + k == 0 ? value[j] : op(total[j], value[j]);
-                    }
-                }
+                for (int j = 0; j < per; ++j) total[j] = op(total[j], value[j]);
             }
-            vec16 result;
-            memcpy(&result, total, 16);
+            memcpy(&word, total, 16);
             for (int i = 0; i < (everywhere ? t.size : 1); ++i) {
-                *ptr(to + v, t.pe(everywhere ? (t.me + i) % t.size : t.me)) = result;
+                *ptr(to + v, t.pe(everywhere ? (t.me + i) % t.size : t.me)) = word;
             }
         }
         done += vectors * per;

@@ -1,7 +1,7 @@
 // The verbs that the host gives to streams (src/on_stream.rs): one kernel each, for any team.
 //
 // `_block` kernels serve payloads that travel in slots; their whole work is one block's. `_grid` kernels
-// are started with all their blocks resident and share the payload among them; `state` is the team's.
+// are started with so few blocks that all are resident, and share the payload among them; `state` is the team's.
 // Both have one parameter list, so that the host launches them alike. Bytes are moved as the widest
 // units that sizes and places allow; the large kernels find them themselves.
 #include "pe.cuh"

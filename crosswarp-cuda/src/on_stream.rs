@@ -7,37 +7,18 @@ use crosswarp_shmem::op::{self, ReduceOp};
 use crosswarp_shmem::{Cmp, SignalOp, WorldKind};
 use cudarc::driver::sys;
 
-use crate::args::KernelArgs;
 use crate::driver::cu;
 use crate::error::CudaError;
 use crate::team::DeviceTeam;
 use crate::view::{DeviceMemory, DeviceSymRef};
 use crate::world::{DeviceWorld, DeviceWorldError};
-use crate::{Function, Launch, Module, Shape, Source, Stream};
+use crate::{Function, Stream};
 
-/// Threads of a block of the collectives; of the barriers; and of the signals.
-const THREADS: u32 = 256;
-const WARP: u32 = 32;
-/// The payload of one PE that travels in slots (`small_bytes` in `pe_collective.cuh`): up to this one
-/// block does the work.
-const SMALL_BYTES: usize = 2048;
+mod kernels;
 
-/// The kernels of the stream-ordered verbs.
-pub const ON_STREAM: Source<'static> =
-    Source::new("on_stream.cu", include_str!("../kernels/on_stream.cu")).with_shapes(&[
-        shape("signal", 1),
-        shape("signal_wait", 1),
-        shape("barrier", WARP),
-        shape("sync", WARP),
-    ]);
-
-const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
-    Shape {
-        kernel,
-        threads,
-        dynamic_shared: 0,
-    }
-}
+pub(crate) use kernels::Kernels;
+pub use kernels::ON_STREAM;
+use kernels::{Move, SMALL_BYTES, THREADS, WARP};
 
 /// Numbers that [`DeviceWorld::reduce_on_stream`] combines: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`.
 pub trait DeviceNumber: Pod + sealed::Index {}
@@ -67,126 +48,6 @@ numbers!(i32 = 0: "i32", u32 = 1: "u32", i64 = 2: "i64", u64 = 3: "u64", f32 = 4
 const fn code<T: Pod, O: ReduceOp<T>>() -> i32 {
     // The identifier's upper half counts the operations from 1, in the same order.
     (O::ID >> 8) as i32 - 1
-}
-
-/// The kernels of one collective for payloads of `T`.
-struct Pair {
-    block: Function,
-    grid: Function,
-}
-
-/// The kernels of one collective that moves bytes.
-struct Move {
-    /// Units of 1, 4 and 8 bytes.
-    block: [Function; 3],
-    grid: Function,
-}
-
-/// The verbs' kernels, loaded, and how they are launched.
-pub(crate) struct Kernels {
-    module: Module,
-    signal: Function,
-    signal_wait: Function,
-    barrier: Function,
-    sync: Function,
-    broadcast: Move,
-    fcollect: Move,
-    alltoall: Move,
-    reduce: [Pair; 6],
-    /// Blocks of a grid: this PE's share of one per SM.
-    blocks: u32,
-    /// Whether grids are launched cooperatively: where PEs share a GPU such launches would exclude
-    /// one another.
-    cooperative: bool,
-}
-
-impl Kernels {
-    /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
-    /// PE: loading may wait for it.
-    pub(crate) fn load(device: &crate::Device, sharing: usize) -> Result<Self, DeviceWorldError> {
-        let module = Module::compile(device, &ON_STREAM).map_err(DeviceWorldError::OnStream)?;
-        let multiprocessors = device.properties().multiprocessors;
-        let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
-        let cooperative = sharing == 1;
-        let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
-            let function = module.function(name)?;
-            let launch = Launch::new(&function).grid(blocks).block(threads);
-            let launch = match cooperative && blocks > 1 {
-                true => launch.cooperative(),
-                false => launch,
-            };
-            // All PEs' kernels of this GPU at once; their launch bounds see to it that kernels of
-            // different names fit beside each other as well as those of one name.
-            let (needed, most) = (u64::from(blocks) * sharing as u64, launch.max_resident()?);
-            if needed > most {
-                let percent = (needed * 100).div_ceil(most.max(1));
-                return Err(DeviceWorldError::NotCoResident {
-                    pes: sharing,
-                    percent,
-                });
-            }
-            launch.prepare()?;
-            launch.load()?;
-            Ok(function)
-        };
-        let block = |name: &str, unit: &str| load(&format!("{name}_block_{unit}"), THREADS, 1);
-        let grid = |name: &str, unit: &str| load(&format!("{name}_grid_{unit}"), THREADS, blocks);
-        let moves = |name: &str| -> Result<Move, DeviceWorldError> {
-            Ok(Move {
-                block: [block(name, "u8")?, block(name, "u32")?, block(name, "u64")?],
-                grid: grid(name, "u8")?,
-            })
-        };
-        let reduce = |number: usize| -> Result<Pair, DeviceWorldError> {
-            Ok(Pair {
-                block: block("reduce", NUMBERS[number])?,
-                grid: grid("reduce", NUMBERS[number])?,
-            })
-        };
-        Ok(Self {
-            signal: load("signal", 1, 1)?,
-            signal_wait: load("signal_wait", 1, 1)?,
-            barrier: load("barrier", WARP, 1)?,
-            sync: load("sync", WARP, 1)?,
-            broadcast: moves("broadcast")?,
-            fcollect: moves("fcollect")?,
-            alltoall: moves("alltoall")?,
-            reduce: [
-                reduce(0)?,
-                reduce(1)?,
-                reduce(2)?,
-                reduce(3)?,
-                reduce(4)?,
-                reduce(5)?,
-            ],
-            module,
-            blocks,
-            cooperative,
-        })
-    }
-
-    pub(crate) fn module(&self) -> &Module {
-        &self.module
-    }
-
-    /// # Safety
-    /// Arguments as `function`'s parameters in `on_stream.cu`, addressing memory of the world's heap.
-    unsafe fn launch(
-        &self,
-        function: &Function,
-        (blocks, threads): (u32, u32),
-        stream: &Stream,
-        args: impl KernelArgs,
-    ) -> Result<(), DeviceWorldError> {
-        let launch = Launch::new(function).grid(blocks).block(threads);
-        let launch = match self.cooperative && blocks > 1 {
-            true => launch.cooperative(),
-            false => launch,
-        };
-        // SAFETY: the caller's promise; heap and module live until the world ends, which waits for
-        // the GPU's work.
-        Ok(unsafe { launch.prepared_before().launch(stream, args) }?)
-    }
 }
 
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
@@ -222,7 +83,10 @@ fn strided(len: usize, stride: usize) -> usize {
 /// that the kernels of all PEs that wait for one another are on the GPU at once, beside those of one
 /// more team. What else runs there must leave them room. While a kernel waits for another PE, no PE
 /// whose help it needs may call what waits for the whole device: allocating and freeing device memory,
-/// loading modules, `DeviceWorld::new`, `team`.
+/// loading modules, `DeviceWorld::new`, `team`. The driver has 8 queues per process and GPU for all
+/// streams (`CUDA_DEVICE_MAX_CONNECTIONS`, up to 32, read when the process starts to use GPUs): streams
+/// beyond share queues, in which work waits for that before it, so keep fewer streams than that
+/// among the PEs of one GPU.
 ///
 /// # Memory ordering
 /// A collective is complete on this PE for what follows it in the stream. Puts are complete for all PEs

@@ -16,16 +16,18 @@ enum Request {
     Done = 1,
     Barrier,
     PingPong,
+    BareFlag,
     SumOne,
     SumMany,
     AlltoallSmall,
     AlltoallLarge,
 }
 
-const REQUESTS: [Request; 7] = [
+const REQUESTS: [Request; 8] = [
     Request::Done,
     Request::Barrier,
     Request::PingPong,
+    Request::BareFlag,
     Request::SumOne,
     Request::SumMany,
     Request::AlltoallSmall,
@@ -69,6 +71,19 @@ impl<'a> Bench<'a> {
                     pe.signal(&self.signal, i, SignalOp::Set, 0);
                 }
                 Request::PingPong => {}
+                // The machine's floor: a flag there and back, nothing but stores and loads.
+                Request::BareFlag => {
+                    let (me, flag) = (pe.my_pe(), self.signal.at(0));
+                    if me == 0 {
+                        pe.atomic_set(flag, i, 1);
+                    }
+                    while me < 2 && pe.atomic_fetch(flag, me) != i {
+                        std::hint::spin_loop();
+                    }
+                    if me == 1 {
+                        pe.atomic_set(flag, i, 0);
+                    }
+                }
                 Request::SumOne => self.sum(1),
                 Request::SumMany => self.sum(65_536),
                 Request::AlltoallSmall => self.alltoall(n),
@@ -171,6 +186,7 @@ fn bench(pe: &Pe, name: &str) {
         }
         together.extend([
             ("signal ping-pong (round trip)", Request::PingPong),
+            ("bare flag ping-pong (round trip)", Request::BareFlag),
             ("sum of 1 double", Request::SumOne),
             ("sum of 65536 doubles", Request::SumMany),
             ("alltoall 8 B", Request::AlltoallSmall),

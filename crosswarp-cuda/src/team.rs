@@ -165,7 +165,7 @@ impl DeviceWorld<'_> {
     /// The team of `size` PEs from `start` on, `stride` apart; `None` on PEs that are not in it.
     ///
     /// Collective over the world: all PEs call with the same numbers, while no kernel waits for
-    /// another PE (it takes device memory). The team's scratch, about 4 KiB × `size`² over all, stays taken
+    /// another PE (it takes device memory). The team's scratch, 8 KiB × `size` on every PE, stays taken
     /// until the world ends.
     ///
     /// Errors: no room. Panics if the team is empty, `stride` is 0, or it has PEs that do not exist.

@@ -36,7 +36,10 @@ pub fn info() -> Result<i32, CliError> {
                 gib(memory.freeram as u64)
             ),
         ),
-        ("backend", "cpu (solve and reduce do not use GPUs yet)".to_owned()),
+        (
+            "backend",
+            "cpu (solve and reduce do not use GPUs yet)".to_owned(),
+        ),
     ];
     for setting in SETTINGS {
         let value =

@@ -9,6 +9,7 @@ use crosswarp_cuda::{
     SyncError,
 };
 use crosswarp_shmem::{Launch as Processes, Pe, ThreadWorld};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 const CONFORMANCE: Source<'static> = Source::new(
@@ -164,7 +165,11 @@ fn devices(test: &str) -> Option<Vec<Device>> {
     }
 }
 
+/// One world at a time: kernels of several that wait on one GPU would take each other's room.
+static GPUS: Mutex<()> = Mutex::new(());
+
 fn threads(n: usize, body: impl Fn(&Pe) + Sync) {
+    let _alone = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
     let world = ThreadWorld::new(n)
         .heap_bytes(1 << 20)
         .wait_timeout(2 * LIMIT);
@@ -235,6 +240,7 @@ fn gpus_as_processes() {
     };
     let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
     let test = std::env::current_exe().unwrap();
+    let _alone = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
     let outcome = Processes::new(devices.len(), "sh")
         .args(["-c".as_ref(), quietly.as_ref(), test.as_os_str()])
         .heap_bytes(1 << 20)

@@ -36,6 +36,11 @@ struct xor_op {
     template <class T> __device__ T operator()(T a, T b) const { return a ^ b; }
 };
 
+// A half-precision number by its bits: there is no toolkit header, so there is no __half.
+struct f16 {
+    u16 bits;
+};
+
 // What `signal_wait_until` and its kin compare with, as in OpenSHMEM's SHMEM_CMP_*.
 enum class cmp : int { eq, ne, gt, ge, lt, le };
 

@@ -1,5 +1,5 @@
-// Atomics on symmetric objects of any PE: u32, i32, u64, i64 for all operations, and float, double
-// for fetch, set, swap and add. Any thread. Atomic with respect to all other atomics on the word, from
+// Atomics on symmetric objects of any PE: u32, i32, u64, i64 for all operations, float and double for
+// fetch, set, swap and add, f16 for add. Any thread. Atomic with respect to all other atomics on the word, from
 // any PE; they order nothing else (relaxed, system scope).
 #pragma once
 #include "pe_memory.cuh"
@@ -83,6 +83,13 @@ __device__ inline float atomic_fetch_add(float* dest, float value, int pe) {
 }
 __device__ inline double atomic_fetch_add(double* dest, double value, int pe) {
     return atomicAdd_system(ptr(dest, pe), value);
+}
+// Half precision, without flushing subnormals.
+__device__ inline f16 atomic_fetch_add(f16* dest, f16 value, int pe) {
+    f16 old;
+    asm volatile("atom.add.noftz.relaxed.sys.global.f16 %0, [%1], %2;"
+                 : "=h"(old.bits) : "l"(ptr(dest, pe)), "h"(value.bits) : "memory");
+    return old;
 }
 template <class T> __device__ inline T atomic_fetch_and(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;

@@ -199,6 +199,18 @@ template <class T> __device__ void float_atomics(T* words, u32* errors) {
     barrier();
 }
 
+// Half precision counts exactly up to 2048: 1.0 is 0x3c00, and 2^k has the exponent 15 + k.
+__device__ void half_atomics(f16* words, u32* errors) {
+    barrier();
+    for (int i = 0; i < 64; ++i) atomic_add(words + 1, f16{0x3c00}, 0);
+    barrier();
+    u16 expected[] = {0, 0x5400, 0x5800, 0x5a00, 0x5c00};  // 0, 64, 128, 192, 256
+    if (n_pes() <= 4) expect(g(words + 1, 0).bits == expected[n_pes()], errors, 94);
+    barrier();
+    words[0].bits = words[1].bits = 0;
+    barrier();
+}
+
 }  // namespace
 
 #define PER_SCOPE(Scope, T)                                                                         \
@@ -237,6 +249,7 @@ extern "C" __global__ void atomics(u64* words, u32* errors) {
     integer_atomics((i64*)words, errors);
     float_atomics((float*)words, errors);
     float_atomics((double*)words, errors);
+    half_atomics((f16*)words, errors);
 }
 
 // wait_until and test over several words, with elements left out.

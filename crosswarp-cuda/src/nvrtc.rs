@@ -314,10 +314,10 @@ impl Nvrtc {
     }
 }
 
-/// Opens a library for the rest of the process: NVRTC keeps threads and caches that do not survive
-/// being unloaded.
-fn open_library(name: &OsStr) -> Result<&'static Library, String> {
-    // SAFETY: the initialisers run are those of NVRTC, written to be run by dlopen in any thread.
+/// Opens a library of NVIDIA's for the rest of the process: these keep threads and caches that do not
+/// survive being unloaded.
+pub(crate) fn open_library(name: &OsStr) -> Result<&'static Library, String> {
+    // SAFETY: the initialisers run are those of NVRTC or NCCL, written to be run by dlopen in any thread.
     let library = unsafe { Library::new(name) };
     match library {
         Ok(library) => Ok(Box::leak(Box::new(library))),
@@ -346,7 +346,7 @@ fn builtins_beside(path: &Path) -> Result<PathBuf, String> {
 }
 
 /// The file that is mapped at `address` in this process.
-fn mapped_file(address: usize) -> Option<PathBuf> {
+pub(crate) fn mapped_file(address: usize) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;

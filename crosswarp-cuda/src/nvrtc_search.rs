@@ -122,12 +122,13 @@ impl Search {
         // Python is asked only when nothing else has it: starting it takes tens of milliseconds.
         let python = move || {
             let folders = if search {
-                self.asked_python()
+                self.python_path()
             } else {
                 Vec::new()
             };
             folders
                 .into_iter()
+                .flat_map(|site| wheel_folders(&site))
                 .filter_map(|folder| {
                     NAMES
                         .iter()
@@ -199,7 +200,8 @@ impl Search {
         folders
     }
 
-    fn site_packages(&self) -> Vec<PathBuf> {
+    /// The site-packages folders with NVIDIA's wheels in them, in order.
+    pub(crate) fn site_packages(&self) -> Vec<PathBuf> {
         let mut prefixes: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
             .iter()
             .filter_map(|name| self.path(name))
@@ -246,7 +248,7 @@ impl Search {
     }
 
     /// The folders of the module search path of the `python3` on PATH.
-    fn asked_python(&self) -> Vec<PathBuf> {
+    pub(crate) fn python_path(&self) -> Vec<PathBuf> {
         if self.root != Path::new("/") {
             return Vec::new();
         }
@@ -257,7 +259,7 @@ impl Search {
         let text = String::from_utf8_lossy(&output.stdout);
         text.lines()
             .filter(|line| line.starts_with('/'))
-            .flat_map(|line| wheel_folders(Path::new(line)))
+            .map(PathBuf::from)
             .collect()
     }
 }

@@ -45,9 +45,28 @@ macro_rules! numbers {
 numbers!(i32 = 0: "i32", u32 = 1: "u32", i64 = 2: "i64", u64 = 3: "u64", f32 = 4: "float", f64 = 5: "double");
 
 /// The operation's number in `on_stream.cu`.
-const fn code<T: Pod, O: ReduceOp<T>>() -> i32 {
+pub(crate) const fn code<T: Pod, O: ReduceOp<T>>() -> i32 {
     // The identifier's upper half counts the operations from 1, in the same order.
     (O::ID >> 8) as i32 - 1
+}
+
+/// A collective that moves or combines elements.
+#[derive(Clone, Copy)]
+pub(crate) enum Collective {
+    /// From this rank.
+    Broadcast {
+        root: usize,
+    },
+    Fcollect,
+    /// Among this many PEs.
+    Alltoall {
+        pes: usize,
+    },
+    /// Of the type at this place in [`NUMBERS`], by the operation with this number.
+    Reduce {
+        number: usize,
+        op: i32,
+    },
 }
 
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
@@ -264,7 +283,7 @@ impl DeviceWorld<'_> {
             team,
             &self.kernels().broadcast,
             (dest, source, n),
-            root,
+            Collective::Broadcast { root },
         )
     }
 
@@ -279,7 +298,14 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len() * team.n_pes());
         let n = source.len();
-        self.move_on_stream(stream, team, &self.kernels().fcollect, (dest, source, n), 0)
+        let kernels = &self.kernels().fcollect;
+        self.move_on_stream(
+            stream,
+            team,
+            kernels,
+            (dest, source, n),
+            Collective::Fcollect,
+        )
     }
 
     /// Block `j` of rank `i`'s `source` to block `i` of rank `j`'s `dest`: both are one block per PE of
@@ -295,13 +321,15 @@ impl DeviceWorld<'_> {
         same_length(dest.len(), source.len());
         let n = source.len() / team.n_pes();
         same_length(dest.len(), n * team.n_pes());
-        self.move_on_stream(stream, team, &self.kernels().alltoall, (dest, source, n), 0)
+        let kernels = &self.kernels().alltoall;
+        let collective = Collective::Alltoall { pes: team.n_pes() };
+        self.move_on_stream(stream, team, kernels, (dest, source, n), collective)
     }
 
     /// The PEs' `source` combined element by element in rank order, in `dest` on every PE: the same
-    /// bits
-    /// everywhere. `op` is one of [`crosswarp_shmem::op`]; integers wrap. `dest` and `source` have the
-    /// same length and may be the same.
+    /// bits everywhere, unless [`use_nccl`](Self::use_nccl) was called. `op` is one of
+    /// [`crosswarp_shmem::op`]; integers wrap. `dest` and `source` have the same length and may be the
+    /// same.
     pub fn reduce_on_stream<'a, 'b, T: DeviceNumber, O: ReduceOp<T>>(
         &self,
         stream: &Stream,
@@ -320,7 +348,11 @@ impl DeviceWorld<'_> {
         };
         let places = [dest.offset(), source.offset()];
         let payload = (n, size_of::<T>());
-        self.collective_on_stream(stream, team, function, places, payload, code::<T, O>())
+        let collective = Collective::Reduce {
+            number: T::INDEX,
+            op: code::<T, O>(),
+        };
+        self.collective_on_stream(stream, team, function, places, payload, collective)
     }
 
     /// [`reduce_on_stream`](Self::reduce_on_stream) with [`op::Sum`].
@@ -356,7 +388,7 @@ impl DeviceWorld<'_> {
         team: &DeviceTeam,
         kernels: &Move,
         (dest, source, n): (DeviceSymRef<'_, T>, DeviceSymRef<'_, T>, usize),
-        root: usize,
+        collective: Collective,
     ) -> Result<(), DeviceWorldError> {
         let bytes = n * size_of::<T>();
         let places = [dest.offset(), source.offset()];
@@ -366,10 +398,11 @@ impl DeviceWorld<'_> {
             false => (&kernels.grid, 1),
         };
         let payload = (bytes / size, size);
-        self.collective_on_stream(stream, team, function, places, payload, root as i32)
+        self.collective_on_stream(stream, team, function, places, payload, collective)
     }
 
-    /// Launches a collective's kernel on `n` elements of `size` bytes per PE at two heap offsets.
+    /// Launches a collective's kernel, or lets NCCL run it if that was asked for, on `n` elements of
+    /// `size` bytes per PE at two heap offsets.
     fn collective_on_stream(
         &self,
         stream: &Stream,
@@ -377,7 +410,7 @@ impl DeviceWorld<'_> {
         function: &Function,
         places: [usize; 2],
         (n, size): (usize, usize),
-        root_or_op: i32,
+        collective: Collective,
     ) -> Result<(), DeviceWorldError> {
         team.check(self.heap());
         self.may_wait()?;
@@ -391,6 +424,19 @@ impl DeviceWorld<'_> {
         };
         let me = self.pe().my_pe();
         let [dest, source] = places.map(|offset| self.heap().address(offset, me));
+        if let Some(nccl) = self.nccl_for(team, n * size) {
+            // SAFETY: parts of this PE's heap with the lengths that the collective asks for, by the
+            // callers; freeing them waits for the GPU's work.
+            let started = unsafe { nccl.start(stream, collective, [dest, source], (n, size)) };
+            if let Some(outcome) = started {
+                return outcome;
+            }
+        }
+        let root_or_op = match collective {
+            Collective::Broadcast { root } => root as i32,
+            Collective::Reduce { op, .. } => op,
+            Collective::Fcollect | Collective::Alltoall { .. } => 0,
+        };
         let args = (team, team.grid(), dest, source, n as u64, root_or_op);
         // SAFETY: the parameters are (team, grid_state*, T*, const T*, u64, i32). The views have the
         // lengths that the collective asks for, by the callers; the grid state has room for a block

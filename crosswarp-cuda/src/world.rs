@@ -16,6 +16,7 @@ use crate::heap::{DeviceHeap, DeviceSym, HeapError};
 use crate::launch::{Launch, LaunchError, PreparedLaunch};
 use crate::memory::{Buffer, PinnedBuffer};
 use crate::module::{Module, ModuleError};
+use crate::nccl::{Communicator, NcclError};
 use crate::on_stream::Kernels;
 use crate::team::{DeviceTeam, TeamState};
 use crate::{Device, Stream};
@@ -153,6 +154,9 @@ pub enum DeviceWorldError {
         /// The first such PE.
         pe: usize,
     },
+    /// NCCL can not be used, or failed.
+    #[error(transparent)]
+    Nccl(#[from] NcclError),
     /// The driver failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
@@ -169,7 +173,9 @@ pub enum DeviceWorldError {
 /// Several PEs may share a GPU if they are threads of one process (that is how one-GPU machines are
 /// tested).
 pub struct DeviceWorld<'w> {
-    // Freed in this order: the heap's drop waits for the device, then the record may go.
+    // Freed in this order: NCCL works on the heap; the heap's drop waits for the device, then the
+    // record may go.
+    pub(crate) nccl: Option<Communicator>,
     heap: DeviceHeap<'w>,
     record: PinnedBuffer<WaitRecord>,
     /// One word: a wait of this PE has run out of time.
@@ -208,6 +214,7 @@ impl<'w> DeviceWorld<'w> {
         device.synchronize()?;
         let (word, words) = (pe.alloc(1)?, pe.alloc(n)?);
         let mut world = Self {
+            nccl: None,
             heap,
             record,
             gave_up,

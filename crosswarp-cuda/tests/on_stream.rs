@@ -10,7 +10,8 @@ use std::time::Duration;
 use bytemuck::Pod;
 use crosswarp_cuda::{
     Arch, Buffer, Cache, Device, DeviceNumber, DeviceSym, DeviceTeam, DeviceWorld,
-    DeviceWorldError, Graph, Launch, Module, Nvrtc, ON_STREAM, Options, Source, Stream,
+    DeviceWorldError, Graph, Launch, Module, Nccl, NcclError, Nvrtc, ON_STREAM, Options, Source,
+    Stream,
 };
 use crosswarp_shmem::op::{self, ReduceOp};
 use crosswarp_shmem::{Cmp, Launch as Processes, Pe, SignalOp, ThreadWorld};
@@ -416,6 +417,37 @@ fn suite(pe: &Pe, device: Device, sharing: usize) {
     }
 }
 
+/// The collectives with NCCL for the larger ones. Every result is exact, so the order of sums does not
+/// show; lengths lie on both sides of the limit, and the bitwise operations are never NCCL's.
+fn nccl_suite(pe: &Pe, device: Device) {
+    let stream = Stream::new(&device).unwrap();
+    let mut world = DeviceWorld::new(pe, device, Some(256 << 20), Some(LIMIT)).unwrap();
+    for min_bytes in [1, 2048] {
+        world.use_nccl(min_bytes).unwrap();
+        let case = Case {
+            pe,
+            world: &world,
+            stream: &stream,
+            team: world.everyone(),
+            members: (0..pe.n_pes()).collect(),
+        };
+        case.collectives();
+    }
+    // Not the team of all.
+    teams(pe, &world, &stream);
+}
+
+/// Whether NCCL can be used here; if not, says why.
+fn nccl(test: &str) -> bool {
+    let reason = match (Nccl::get(), std::env::var("NCCL_NVLS_ENABLE").as_deref()) {
+        (Err(reason), _) => reason.to_string(),
+        (_, Ok("0")) => return true,
+        _ => "NCCL_NVLS_ENABLE is not 0".into(),
+    };
+    println!("{test}: skipped: {reason}");
+    false
+}
+
 /// A team of every second PE, from the host and in a user's kernel; the others go on meanwhile.
 fn teams(pe: &Pe, world: &DeviceWorld<'_>, stream: &Stream) {
     let (me, n) = (pe.my_pe(), pe.n_pes());
@@ -542,6 +574,26 @@ fn threads(n: usize, body: impl Fn(&Pe) + Sync) {
     world.spmd(body).unwrap();
 }
 
+/// Runs an ignored test of this file as every PE of a process world.
+fn processes(n: usize, test: &str) {
+    let quietly = "exec \"$0\" --ignored --exact \"$1\" --nocapture > /dev/null";
+    let program = std::env::current_exe().unwrap();
+    let _alone = gpus();
+    let outcome = Processes::new(n, "sh")
+        .args([
+            "-c".as_ref(),
+            quietly.as_ref(),
+            program.as_os_str(),
+            test.as_ref(),
+        ])
+        .heap_bytes(1 << 20)
+        .timeout(Duration::from_secs(300))
+        .run()
+        .unwrap();
+    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
+    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
+}
+
 fn on_one_gpu(test: &str, n: usize) {
     let Some(devices) = devices(test) else { return };
     threads(n, |pe| suite(pe, devices[0], n));
@@ -588,22 +640,100 @@ fn gpus_as_threads() {
     threads(devices.len(), |pe| suite(pe, devices[pe.my_pe()], 1));
 }
 
+/// Refused on every PE, and the kernels go on as before.
+#[test]
+fn nccl_needs_a_gpu_per_pe() {
+    let Some(devices) = devices("nccl_needs_a_gpu_per_pe") else {
+        return;
+    };
+    threads(2, |pe| {
+        let stream = Stream::new(&devices[0]).unwrap();
+        let mut world = DeviceWorld::new(pe, devices[0], Some(64 << 20), Some(LIMIT)).unwrap();
+        let refused = world.use_nccl(1);
+        assert!(
+            matches!(
+                refused,
+                Err(DeviceWorldError::Nccl(NcclError::SharedGpu {
+                    pe: 0,
+                    other: 1
+                }))
+            ),
+            "{refused:?}"
+        );
+        let sums = world.heap().alloc::<u32>(1).unwrap();
+        let mine = world.heap().alloc::<u32>(1).unwrap();
+        world.put(&stream, &mine, 0, &[5], pe.my_pe()).unwrap();
+        let everyone = world.everyone();
+        world
+            .sum_on_stream(&stream, everyone, &sums, &mine)
+            .unwrap();
+        world.synchronize(&stream).unwrap();
+        let mut sum = [0];
+        world.get(&stream, &mut sum, &sums, 0, pe.my_pe()).unwrap();
+        assert_eq!(sum, [10]);
+        pe.barrier().unwrap();
+    });
+}
+
+/// Where NCCL can not be used for another reason, the error says which, on every PE.
+#[test]
+fn nccl_as_threads() {
+    let Some(devices) = devices("nccl_as_threads") else {
+        return;
+    };
+    if devices.len() < 2 {
+        println!("nccl_as_threads: skipped: one GPU only");
+        return;
+    }
+    if nccl("nccl_as_threads") {
+        threads(devices.len(), |pe| nccl_suite(pe, devices[pe.my_pe()]));
+        return;
+    }
+    threads(devices.len(), |pe| {
+        let device = devices[pe.my_pe()];
+        let mut world = DeviceWorld::new(pe, device, Some(64 << 20), Some(LIMIT)).unwrap();
+        let refused = world.use_nccl(1);
+        assert!(
+            matches!(
+                refused,
+                Err(DeviceWorldError::Nccl(
+                    NcclError::NotFound { .. } | NcclError::Multicast { .. }
+                ))
+            ),
+            "{refused:?}"
+        );
+        pe.barrier().unwrap();
+    });
+}
+
+#[test]
+fn nccl_as_processes() {
+    let Some(devices) = devices("nccl_as_processes") else {
+        return;
+    };
+    if devices.len() < 2 {
+        println!("nccl_as_processes: skipped: one GPU only");
+        return;
+    }
+    if nccl("nccl_as_processes") {
+        processes(devices.len(), "nccl_pe_of_a_process_world");
+    }
+}
+
+#[test]
+#[ignore = "one PE of the process world above, which starts it"]
+fn nccl_pe_of_a_process_world() {
+    let pe = crosswarp_shmem::init().unwrap();
+    let device = Device::get(pe.my_pe()).unwrap();
+    nccl_suite(&pe, device);
+}
+
 #[test]
 fn gpus_as_processes() {
     let Some(devices) = devices("gpus_as_processes") else {
         return;
     };
-    let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
-    let test = std::env::current_exe().unwrap();
-    let _alone = gpus();
-    let outcome = Processes::new(devices.len(), "sh")
-        .args(["-c".as_ref(), quietly.as_ref(), test.as_os_str()])
-        .heap_bytes(1 << 20)
-        .timeout(Duration::from_secs(300))
-        .run()
-        .unwrap();
-    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
-    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
+    processes(devices.len(), "pe_of_a_process_world");
 }
 
 #[test]

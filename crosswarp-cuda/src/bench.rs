@@ -69,13 +69,14 @@ const fn bandwidth(what: &'static str, scope: &'static str) -> Row {
 }
 
 const fn grid(what: &'static str, bytes: usize, iterations: u64) -> Row {
-    let (scope, blocks, threads) = ("grid", 0, 512);
+    // More threads move more, fewer meet sooner.
+    let threads = if bytes > 64 << 20 { 512 } else { 256 };
     Row {
         what,
-        scope,
+        scope: "grid",
         pair: false,
         bytes,
-        blocks,
+        blocks: 0,
         threads,
         iterations,
     }

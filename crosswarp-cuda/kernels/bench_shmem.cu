@@ -30,6 +30,7 @@
 // | bandwidth_put_block            | 2   | PE 0 puts `bytes` on PE 1, each block its part            |
 // | bandwidth_get_block            | 2   | PE 0 gets `bytes` of PE 1, each block its part            |
 // | barrier_…, sync_…              | all | one barrier, one sync                                     |
+// | meeting_block                  | all | what a collective does beside exchanging: its number, two syncs   |
 // | sum_i32_…                      | all | element sum of `bytes` of int                             |
 // | sum_f32_grid                   | all | element sum of `bytes` of float                           |
 // | fcollect_…                     | all | `dest` receives `bytes`, bytes / PEs from each            |
@@ -230,6 +231,9 @@ COLLECTIVE(sync, cw::sync(all, scope))
 ON_THREADS(sync, thread)
 ON_THREADS(sync, warp)
 ON_THREADS(sync, block)
+
+COLLECTIVE(meeting, (cw::detail::begin_meeting(all, scope), cw::detail::end_meeting(all, scope)))
+ON_THREADS(meeting, block)
 
 COLLECTIVE(sum_i32, cw::sum(dest, source, n, all, scope))
 ON_THREADS(sum_i32, thread)

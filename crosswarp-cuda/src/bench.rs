@@ -114,6 +114,7 @@ const ROWS: &[Row] = &[
     all("sync", "thread", 0, 1000),
     all("sync", "warp", 0, 1000),
     all("sync", "block", 0, 1000),
+    all("meeting", "block", 0, 1000),
     all("sum_i32", "thread", 16, 1000),
     all("sum_i32", "warp", 16, 1000),
     all("sum_i32", "block", 16, 1000),

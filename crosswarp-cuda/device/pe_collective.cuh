@@ -370,8 +370,10 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
             int units = detail::units<T>(n);
             detail::send_to_all(t, generation, units, scope,
                                 [=](int u) { return detail::pack(source, (u64)u * per, n); });
-            // In place: each thread overwrites only the elements it has sent itself, so no thread has
-            // to wait for the others here. A thread takes all ranks' copies of its units, in order.
+            // Race prevented in place: a unit may be sent to different PEs by different threads, and none
+            // of them may find it already overwritten with the result.
+            if (dest == source) scope.sync();
+            // A thread takes all ranks' copies of its units, in order.
             int mine = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
             T total[per];
             // Rank and unit of the next to name and of the next to take, counted along: divisions would

@@ -1,12 +1,12 @@
 // Collectives over a team of PEs, from one thread, a warp, a block, or a whole cooperative grid.
 //
-//     float total;                                     // symmetric: dest and source
-//     cw::reduce<cw::block>(dest, source, n, cw::sum_op());
+//     cw::reduce<cw::block>(dest, source, n, cw::sum_op());   // dest and source are symmetric
 //
 // All PEs of the team call the same collective with the same sizes, each from one scope; all threads
 // of the scope call. Before any PE calls, `dest` must be ready on all (as OpenSHMEM has it): peers may
 // store into it at once. On return the result is complete on this PE and visible to the scope, and the
-// source may be reused. They return false if a wait ran out of time. Floating sums are taken in PE order: every PE gets the same bits.
+// source may be reused. They return false if a wait ran out of time. Floating sums are taken in PE
+// order: every PE gets the same bits.
 //
 // Small payloads are one-shot: each PE stores to every peer's slot, data and generation together in
 // one 16-byte store (single-copy atomic for .b128), so that no flag, fence or acknowledgement follows.

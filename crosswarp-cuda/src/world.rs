@@ -184,7 +184,7 @@ pub struct DeviceWorld<'w> {
     /// Of the stream-ordered verbs; there when `new` returns.
     kernels: Option<Kernels>,
     limit: Option<Duration>,
-    /// One word per PE and launch: who shares my GPU (kept), and what each needs (per launch).
+    /// The PEs on my GPU, this one included.
     sharing: Vec<usize>,
     /// Two PEs that share any GPU of the world, the same ones on every PE.
     shared_gpu: Option<(usize, usize)>,

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crosswarp::cuda::{Arch, KERNELS, KernelRow, kernel_table};
+use crosswarp::cuda::{Arch, KernelRow, kernel_table};
+use crosswarp::{cuda, lab, prim, solve};
 
 use crate::args::KernelsArgs;
 use crate::console;
@@ -11,7 +12,10 @@ use crate::error::CliError;
 /// Compiles for each architecture and prints a table.
 pub fn kernels(args: &KernelsArgs) -> Result<i32, CliError> {
     for (index, &arch) in args.arch.iter().enumerate() {
-        let rows = kernel_table(arch, KERNELS)?;
+        let mut rows = Vec::new();
+        for kernels in [cuda::KERNELS, prim::KERNELS, solve::KERNELS, lab::KERNELS] {
+            rows.extend(kernel_table(arch, kernels)?);
+        }
         let gap = if index > 0 { "\n" } else { "" };
         console::line(format_args!("{gap}{}", table(arch, &rows)))?;
     }

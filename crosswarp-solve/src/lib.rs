@@ -35,3 +35,6 @@ pub use driver::{Checkpointing, Options, OptionsError, Progress, SolveError};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use real::Real;
 pub use solution::{Solution, solve_1d, solve_2d};
+
+/// Every source of this crate that holds kernels.
+pub const KERNELS: &[crosswarp_cuda::Source<'static>] = &[];

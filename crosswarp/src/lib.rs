@@ -2,7 +2,7 @@
 //!
 //! This crate is the front door. [`shmem`] has the worlds, the symmetric heap and the one-sided
 //! verbs; [`cuda`] makes a GPU a PE, with the same verbs inside kernels; [`prim`] has the reductions whose
-//! bits never change; [`solve`] the Laplace and Poisson solver.
+//! bits never change; [`solve`] the Laplace and Poisson solver; [`lab`] models and measures where time goes.
 //!
 //! ```
 //! // Four PEs, each adds its number into a counter on every PE.
@@ -19,6 +19,7 @@
 //! ```
 
 pub use crosswarp_cuda as cuda;
+pub use crosswarp_lab as lab;
 pub use crosswarp_prim as prim;
 pub use crosswarp_shmem as shmem;
 pub use crosswarp_solve as solve;

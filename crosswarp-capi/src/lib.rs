@@ -1,0 +1,1 @@
+//! OpenSHMEM 1.5 for C and C++.

@@ -1,4 +1,16 @@
-//! Where GPU time goes: models that need no GPU, and the textbook variants measured beside them.
+//! Where GPU time goes: models that need no GPU, and measurements beside them.
+//!
+//! - [`occupancy`]: how many blocks an SM holds, what stops more, and what would let one more in.
+//! - [`banks`]: conflicts of accesses to shared memory; [`divergence`]: lanes that idle.
+//! - [`roofline`]: what bandwidth and arithmetic allow, and the bytes that must be in flight for it.
+//! - [`measure`]: the harness behind every `crosswarp bench`.
+
+pub mod banks;
+pub mod divergence;
+pub mod expression;
+pub mod measure;
+pub mod occupancy;
+pub mod roofline;
 
 use crosswarp_cuda::Source;
 

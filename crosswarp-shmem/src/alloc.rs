@@ -11,6 +11,7 @@ use crate::pe::Pe;
 use crate::symmetric::Sym;
 use bytemuck::Pod;
 use offset_allocator::Allocator;
+use std::collections::HashMap;
 use std::fmt;
 use thiserror::Error;
 
@@ -56,6 +57,12 @@ pub enum AllocError {
     BadAlign {
         /// The alignment asked for.
         align: usize,
+    },
+    /// No allocation begins at this address.
+    #[error("no symmetric allocation begins at address {addr:#x}")]
+    NotAllocated {
+        /// The address given back.
+        addr: usize,
     },
     /// The PEs asked for different things, or the meeting failed.
     #[error(transparent)]
@@ -130,6 +137,30 @@ impl Book {
     }
 }
 
+/// What a PE knows of the heap it shares: the book, and what was allocated by address rather than by
+/// handle.
+#[derive(Debug)]
+pub(crate) struct Heap {
+    pub(crate) book: Book,
+    /// By heap offset: the block and the bytes asked for.
+    pub(crate) by_offset: HashMap<usize, (Block, usize)>,
+}
+
+impl Heap {
+    pub(crate) fn new(heap_bytes: usize) -> Self {
+        Self {
+            book: Book::new(heap_bytes),
+            by_offset: HashMap::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Book {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Book({} of {} free)", self.free_bytes(), self.heap_bytes)
+    }
+}
+
 /// Collective allocation; every PE of the world calls these in the same order.
 impl Pe {
     /// An array of `len` elements on every PE, aligned to at least 64 bytes. Its content is
@@ -142,7 +173,7 @@ impl Pe {
     }
 
     /// As [`alloc`](Self::alloc), at an offset that is a multiple of `align` bytes (of 64 if less).
-    /// Addresses are aligned up to 4096 bytes: heaps begin on a page.
+    /// Addresses are aligned up to 2 MiB: heaps begin at a multiple of that.
     ///
     /// # Errors
     /// As [`alloc`](Self::alloc), and for an `align` that is no power of two.
@@ -154,19 +185,31 @@ impl Pe {
             align as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
         )?;
-        let bytes =
-            bytes
-                .filter(|&bytes| bytes <= isize::MAX as usize)
-                .ok_or(AllocError::TooLarge {
-                    len,
-                    element: size_of::<T>(),
-                })?;
         if !align.is_power_of_two() {
             return Err(AllocError::BadAlign { align });
         }
-        let mut book = self.book();
-        match book.allocate(bytes, align.max(align_of::<T>())) {
-            Some((offset, block)) => Ok(Sym::new(offset, len, Some(block))),
+        let too_large = AllocError::TooLarge {
+            len,
+            element: size_of::<T>(),
+        };
+        let (offset, block) = self.take(bytes.ok_or(too_large)?, align.max(align_of::<T>()))?;
+        Ok(Sym::new(offset, len, Some(block)))
+    }
+
+    /// The allocation itself, once all PEs have met over it.
+    pub(crate) fn take(&self, bytes: usize, align: usize) -> Result<(usize, Block), AllocError> {
+        if bytes > isize::MAX as usize {
+            return Err(AllocError::TooLarge {
+                len: bytes,
+                element: 1,
+            });
+        }
+        if !align.is_power_of_two() {
+            return Err(AllocError::BadAlign { align });
+        }
+        let book = &mut self.heap().book;
+        match book.allocate(bytes, align) {
+            Some(taken) => Ok(taken),
             None if book.in_too_many_blocks() => {
                 Err(AllocError::TooManyBlocks { most: MAX_BLOCKS })
             }
@@ -197,7 +240,7 @@ impl Pe {
         self.quiet();
         self.meet(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
-            self.book().free(block);
+            self.heap().book.free(block);
         }
         Ok(())
     }

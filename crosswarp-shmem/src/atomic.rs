@@ -4,16 +4,24 @@
 use crate::pe::Pe;
 use crate::symmetric::SymRef;
 use bytemuck::Pod;
-use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{
+    AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering,
+};
 
 mod sealed {
     use std::sync::atomic::Ordering;
 
-    /// The processor's own atomics, under one set of names.
-    pub trait Raw: Sized {
+    /// What the processor does with any value of an atomic's width, under one set of names.
+    pub trait RawValue: Sized {
+        type Atomic;
         fn load(at: &Self::Atomic, order: Ordering) -> Self;
         fn store(at: &Self::Atomic, value: Self, order: Ordering);
         fn swap(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+    }
+
+    /// What it does with integers.
+    pub trait RawInt: RawValue {
         fn compare_swap(at: &Self::Atomic, expected: Self, value: Self, order: Ordering) -> Self;
         fn add(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
         fn and(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
@@ -21,25 +29,29 @@ mod sealed {
         fn xor(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
         fn to_u64(self) -> u64;
         const ONE: Self;
-        type Atomic;
     }
 }
-use sealed::Raw;
+pub(crate) use sealed::{RawInt, RawValue};
 
-/// Integers with atomic operations: `u32`, `i32`, `u64`, `i64`.
-pub trait AtomicInt: Pod + Ord + Raw {}
+/// Values that can be fetched, set and swapped atomically: the [`AtomicInt`]s, `f32` and `f64`.
+pub trait AtomicValue: Pod + RawValue {}
+
+/// Integers with all atomic operations: of 16, 32 and 64 bits, and the pointer-sized ones.
+pub trait AtomicInt: AtomicValue + Ord + RawInt {}
 
 macro_rules! atomic_int {
     ($($int:ty => $atomic:ty),*) => {$(
-        impl Raw for $int {
+        impl RawValue for $int {
             type Atomic = $atomic;
-            const ONE: Self = 1;
             #[inline(always)]
             fn load(at: &$atomic, order: Ordering) -> Self { at.load(order) }
             #[inline(always)]
             fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value, order) }
             #[inline(always)]
             fn swap(at: &$atomic, value: Self, order: Ordering) -> Self { at.swap(value, order) }
+        }
+        impl RawInt for $int {
+            const ONE: Self = 1;
             #[inline(always)]
             fn compare_swap(at: &$atomic, expected: Self, value: Self, order: Ordering) -> Self {
                 match at.compare_exchange(expected, value, order, Ordering::Acquire) {
@@ -57,10 +69,32 @@ macro_rules! atomic_int {
             #[inline(always)]
             fn to_u64(self) -> u64 { self as u64 }
         }
+        impl AtomicValue for $int {}
         impl AtomicInt for $int {}
     )*};
 }
-atomic_int!(u32 => AtomicU32, i32 => AtomicI32, u64 => AtomicU64, i64 => AtomicI64);
+atomic_int!(
+    u16 => AtomicU16, i16 => AtomicI16, u32 => AtomicU32, i32 => AtomicI32, u64 => AtomicU64,
+    i64 => AtomicI64, usize => AtomicUsize, isize => AtomicIsize
+);
+
+macro_rules! atomic_float {
+    ($($float:ty => $atomic:ty),*) => {$(
+        impl RawValue for $float {
+            type Atomic = $atomic;
+            #[inline(always)]
+            fn load(at: &$atomic, order: Ordering) -> Self { Self::from_bits(at.load(order)) }
+            #[inline(always)]
+            fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value.to_bits(), order) }
+            #[inline(always)]
+            fn swap(at: &$atomic, value: Self, order: Ordering) -> Self {
+                Self::from_bits(at.swap(value.to_bits(), order))
+            }
+        }
+        impl AtomicValue for $float {}
+    )*};
+}
+atomic_float!(f32 => AtomicU32, f64 => AtomicU64);
 
 /// Atomic with respect to every other atomic on the same place, from any PE. Additions wrap.
 ///
@@ -72,13 +106,17 @@ atomic_int!(u32 => AtomicU32, i32 => AtomicI32, u64 => AtomicU64, i64 => AtomicI
 impl Pe {
     /// Reads.
     #[inline]
-    pub fn atomic_fetch<'a, T: AtomicInt>(&self, source: impl Into<SymRef<'a, T>>, pe: usize) -> T {
+    pub fn atomic_fetch<'a, T: AtomicValue>(
+        &self,
+        source: impl Into<SymRef<'a, T>>,
+        pe: usize,
+    ) -> T {
         T::load(self.place(source.into(), pe), Ordering::Acquire)
     }
 
     /// Writes.
     #[inline]
-    pub fn atomic_set<'a, T: AtomicInt>(
+    pub fn atomic_set<'a, T: AtomicValue>(
         &self,
         dest: impl Into<SymRef<'a, T>>,
         value: T,
@@ -91,7 +129,7 @@ impl Pe {
 
     /// Writes and returns what was there.
     #[inline]
-    pub fn atomic_swap<'a, T: AtomicInt>(
+    pub fn atomic_swap<'a, T: AtomicValue>(
         &self,
         dest: impl Into<SymRef<'a, T>>,
         value: T,
@@ -136,7 +174,7 @@ impl Pe {
 
     /// The one element `object` of `pe`, as the processor's atomic.
     #[inline(always)]
-    pub(crate) fn place<T: AtomicInt>(&self, object: SymRef<'_, T>, pe: usize) -> &T::Atomic {
+    pub(crate) fn place<T: AtomicValue>(&self, object: SymRef<'_, T>, pe: usize) -> &T::Atomic {
         assert!(
             object.len() == 1,
             "an atomic operation on {} elements",

@@ -20,8 +20,10 @@ const UNFENCED_SLEEP: Duration = Duration::from_millis(1);
 pub(crate) enum Watched {
     /// Arrivals of other PEs.
     Arrivals,
-    /// The heap word at this byte offset.
+    /// The word at this symmetric position (a heap offset, or beyond the heap in a segment).
     Word(usize),
+    /// Several words: every store wakes.
+    Anything,
 }
 
 /// The watch, beside the number of sleepers, in one word.
@@ -34,6 +36,7 @@ impl Watched {
         match self {
             Self::Arrivals => 0,
             Self::Word(offset) => (offset as u64 + 2) << 16,
+            Self::Anything => SEVERAL,
         }
     }
 }
@@ -119,6 +122,14 @@ impl Parker {
         if word != 0 {
             self.notify_sleepers(word, start, end, shared);
         }
+    }
+
+    /// Whether anyone sleeps; the first half of `notify_store`, whose `start` and `end` may take a
+    /// while to find out. Called after storing.
+    #[inline(always)]
+    pub(crate) fn has_sleepers(&self) -> bool {
+        light_fence();
+        self.sleepers.load(Ordering::Relaxed) != 0
     }
 
     #[cold]

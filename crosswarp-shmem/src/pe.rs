@@ -1,10 +1,11 @@
 //! One PE's handle on its world.
 
-use crate::alloc::Book;
+use crate::alloc::Heap;
 use crate::collective::Team;
-use crate::control::{Control, Life};
+use crate::control::{Control, Life, PeControl};
 use crate::fds::Ring;
 use crate::region::Region;
+use crate::segment::Segments;
 use crate::symmetric::SymRef;
 use crate::wait::{Patience, Waiter};
 use bytemuck::Pod;
@@ -54,8 +55,33 @@ pub struct Pe {
     world: Arc<Mapped>,
     me: usize,
     // Everything the fast paths need, without a walk through the Arc.
-    bases: Box<[NonNull<u8>]>,
-    book: Mutex<Book>,
+    peers: Box<[Peer]>,
+    /// This PE's own heap: where it begins, as a number, and how long every heap is.
+    heap_start: usize,
+    heap_bytes: usize,
+    pub(crate) segments: Segments,
+    heap: Mutex<Heap>,
+}
+
+/// What the fast paths need of one PE.
+pub(crate) struct Peer {
+    /// Its heap.
+    pub(crate) heap: NonNull<u8>,
+    /// Its part of the first registered segment; means nothing before one is registered.
+    pub(crate) segment: NonNull<u8>,
+    control: NonNull<PeControl>,
+}
+
+impl Peer {
+    #[inline(always)]
+    pub(crate) fn control(&self) -> &PeControl {
+        // SAFETY: points into the control memory, which the `Pe` that owns this `Peer` keeps mapped;
+        // `Control::pe` says why it may be shared.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.control.as_ref()
+        }
+    }
 }
 
 // The base addresses point into `world.heaps`, which this handle keeps alive; what may be done with
@@ -80,10 +106,19 @@ impl Pe {
         let control = world.control.pe(me);
         control.set_pid(std::process::id());
         control.set_life(Life::Joined);
+        let peers = world.heaps.iter().map(Region::base).enumerate();
+        let peers = peers.map(|(pe, heap)| Peer {
+            heap,
+            segment: heap,
+            control: NonNull::from(world.control.pe(pe)),
+        });
         Self {
             me,
-            bases: world.heaps.iter().map(Region::base).collect(),
-            book: Mutex::new(Book::new(world.heap_bytes)),
+            peers: peers.collect(),
+            heap_start: world.heaps[me].base().addr().get(),
+            heap_bytes: world.heap_bytes,
+            segments: Segments::default(),
+            heap: Mutex::new(Heap::new(world.heap_bytes)),
             world,
         }
     }
@@ -97,7 +132,7 @@ impl Pe {
     /// Number of PEs in the world.
     #[inline]
     pub fn n_pes(&self) -> usize {
-        self.bases.len()
+        self.peers.len()
     }
 
     /// Whether the PEs are threads or processes.
@@ -107,7 +142,7 @@ impl Pe {
 
     /// Bytes of each PE's symmetric heap.
     pub fn heap_bytes(&self) -> usize {
-        self.world.heap_bytes
+        self.heap_bytes
     }
 
     /// The team of all PEs.
@@ -127,15 +162,23 @@ impl Pe {
         self.world.ring.as_ref()
     }
 
-    /// Start and length of `pe`'s heap in this process. Panics if `pe` does not exist.
+    /// Panics if `pe` does not exist.
     #[inline(always)]
-    pub(crate) fn heap_of(&self, pe: usize) -> (NonNull<u8>, usize) {
-        assert!(
-            pe < self.bases.len(),
-            "PE {pe} does not exist in a world of {}",
-            self.bases.len()
-        );
-        (self.bases[pe], self.world.heap_bytes)
+    pub(crate) fn peer(&self, pe: usize) -> &Peer {
+        match self.peers.get(pe) {
+            Some(peer) => peer,
+            None => no_such_pe(pe, self.n_pes()),
+        }
+    }
+
+    pub(crate) fn peers_mut(&mut self) -> &mut [Peer] {
+        &mut self.peers
+    }
+
+    /// Where this PE's own heap begins.
+    #[inline(always)]
+    pub(crate) fn heap_start(&self) -> usize {
+        self.heap_start
     }
 
     /// Wakes `pe` if it sleeps until something in `object` changes; called after every store there.
@@ -145,7 +188,7 @@ impl Pe {
             object.offset(),
             object.offset() + object.len() * size_of::<T>(),
         );
-        let parker = &self.control().pe(pe).arrival.parker;
+        let parker = &self.peer(pe).control().arrival.parker;
         parker.notify_store(start, end, self.shared());
     }
 
@@ -158,10 +201,15 @@ impl Pe {
         }
     }
 
-    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        // The book's own operations do not panic half-way.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
+        // The heap's own operations do not panic half-way.
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+#[cold]
+fn no_such_pe(pe: usize, n: usize) -> ! {
+    panic!("PE {pe} does not exist in a world of {n}");
 }
 
 impl Drop for Pe {

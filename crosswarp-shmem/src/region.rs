@@ -5,7 +5,11 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::io;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use std::ffi::c_void;
 use std::ptr::{self, NonNull};
+
+/// Every mapping begins at a multiple of this: so objects of a heap can be aligned up to it, on every PE.
+pub(crate) const ALIGN: usize = 2 << 20;
 
 /// A mapping of `len` bytes, zero until written, unmapped on drop. Pages are reserved, not touched.
 #[derive(Debug)]
@@ -21,15 +25,41 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
+    /// Reserves addresses for `len` bytes from a multiple of [`ALIGN`] on; what is mapped there next
+    /// replaces the reservation.
+    fn reserve(len: usize) -> io::Result<*mut c_void> {
+        let page = rustix::param::page_size();
+        let whole = len.checked_next_multiple_of(page);
+        let all = whole.and_then(|len| len.checked_add(ALIGN));
+        let all = all.ok_or(io::Errno::NOMEM)?;
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no existing memory.
+        let start =
+            unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), all, ProtFlags::empty(), flags)? };
+        let before = start.addr().next_multiple_of(ALIGN) - start.addr();
+        let after = ALIGN - before;
+        // SAFETY: both ranges are whole pages of the reservation, outside the `len` bytes that stay.
+        unsafe {
+            if before > 0 {
+                rustix::mm::munmap(start, before)?;
+            }
+            if after > 0 {
+                rustix::mm::munmap(start.wrapping_byte_add(all - after), after)?;
+            }
+        }
+        Ok(start.wrapping_byte_add(before))
+    }
+
     /// Private to this process: the memory of a PE that is a thread.
     pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
-        // SAFETY: a fresh mapping at an address of the kernel's choice touches no existing memory.
+        let at = Self::reserve(len)?;
+        // SAFETY: replaces the reservation just made, which nobody else knows of.
         let base = unsafe {
             rustix::mm::mmap_anonymous(
-                ptr::null_mut(),
+                at,
                 len,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::PRIVATE | MapFlags::NORESERVE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
             )?
         };
         // SAFETY: the range was mapped just above. A refusal costs speed only.
@@ -43,14 +73,15 @@ impl Region {
         if !rustix::fs::fcntl_get_seals(fd)?.contains(SealFlags::SHRINK) {
             return Err(io::Errno::INVAL);
         }
-        // SAFETY: a fresh mapping at an address of the kernel's choice, of a file that has at least
-        // `len` bytes (by the caller) and keeps them (by the seal).
+        let at = Self::reserve(len)?;
+        // SAFETY: replaces the reservation just made, which nobody else knows of, by a file that has at
+        // least `len` bytes (by the caller) and keeps them (by the seal).
         let base = unsafe {
             rustix::mm::mmap(
-                ptr::null_mut(),
+                at,
                 len,
                 ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::NORESERVE,
+                MapFlags::SHARED | MapFlags::NORESERVE | MapFlags::FIXED,
                 fd,
                 0,
             )?

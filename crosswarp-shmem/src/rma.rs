@@ -199,7 +199,7 @@ impl Pe {
     /// If `pe` does not exist, or the object lies outside the heap (it belongs to another world).
     #[inline(always)]
     pub(crate) fn address<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) -> *mut T {
-        let (base, heap_bytes) = self.heap_of(pe);
+        let (base, heap_bytes) = (self.peer(pe).heap, self.heap_bytes());
         let end = object.offset() + object.len() * size_of::<T>();
         assert!(
             end <= heap_bytes,
@@ -231,7 +231,7 @@ fn spans(len: usize, stride: usize, n: usize) {
 /// # Safety
 /// `to` is valid for writing a T; other PEs may access it at the same time.
 #[inline(always)]
-unsafe fn store<T: Pod>(to: *mut T, value: T) {
+pub(crate) unsafe fn store<T: Pod>(to: *mut T, value: T) {
     // SAFETY: valid for size_of::<T>() bytes by the caller; the alignment of the atomic is checked
     // in each arm; the transmutes are between Pod values of equal size.
     unsafe {
@@ -256,7 +256,7 @@ unsafe fn store<T: Pod>(to: *mut T, value: T) {
 /// # Safety
 /// `from` is valid for reading a T; other PEs may access it at the same time.
 #[inline(always)]
-unsafe fn load<T: Pod>(from: *mut T) -> T {
+pub(crate) unsafe fn load<T: Pod>(from: *mut T) -> T {
     // SAFETY: as in `store`.
     unsafe {
         match size_of::<T>() {

@@ -73,6 +73,15 @@ pub enum Wait {
         /// The value compared with (two's complement).
         expected: u64,
     },
+    /// One or some of several values in this PE's symmetric heap.
+    Values {
+        /// Byte offset of the first in the heap.
+        offset: usize,
+        /// How many there are, those left out included.
+        count: usize,
+        /// The comparison that must hold.
+        cmp: Cmp,
+    },
 }
 
 impl Wait {
@@ -84,6 +93,7 @@ impl Wait {
                 cmp,
                 expected,
             } => [2, offset as u64, cmp as u64, expected],
+            Self::Values { offset, count, cmp } => [3, offset as u64, cmp as u64, count as u64],
         }
     }
 
@@ -91,6 +101,7 @@ impl Wait {
         match self {
             Self::Collective { .. } => Watched::Arrivals,
             Self::Value { offset, .. } => Watched::Word(offset),
+            Self::Values { .. } => Watched::Anything,
         }
     }
 
@@ -105,6 +116,11 @@ impl Wait {
                 offset: offset as usize,
                 cmp: Cmp::from_index(cmp),
                 expected,
+            }),
+            [3, offset, cmp, count] => Some(Self::Values {
+                offset: offset as usize,
+                count: count as usize,
+                cmp: Cmp::from_index(cmp),
             }),
             _ => None,
         }
@@ -122,6 +138,11 @@ impl fmt::Display for Wait {
             } => write!(
                 f,
                 "the value at heap offset {offset} to be {} {expected}",
+                cmp.symbol()
+            ),
+            Self::Values { offset, count, cmp } => write!(
+                f,
+                "any of the {count} values from heap offset {offset} to be {} what it should",
                 cmp.symbol()
             ),
         }
@@ -321,7 +342,7 @@ impl Waiter<'_> {
             Wait::Collective { pe, .. } => left(pe).then_some(pe),
             // Anyone may still write the value, so it is hopeless only when all others have left.
             // A PE alone may wait for another of its threads.
-            Wait::Value { .. } => {
+            Wait::Value { .. } | Wait::Values { .. } => {
                 let mut others = (0..self.control.n_pes()).filter(|&pe| pe != me);
                 let first = others.next();
                 first.filter(|&pe| left(pe) && others.all(left))
@@ -366,7 +387,12 @@ mod tests {
             cmp: Cmp::Le,
             expected: u64::MAX,
         };
-        for wait in [collective, value] {
+        let values = Wait::Values {
+            offset: 8,
+            count: 3,
+            cmp: Cmp::Ge,
+        };
+        for wait in [collective, value, values] {
             assert_eq!(Wait::from_words(wait.to_words()), Some(wait));
         }
         assert_eq!(Wait::from_words([0; 4]), None);

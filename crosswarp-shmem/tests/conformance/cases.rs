@@ -18,10 +18,14 @@ pub const CASES: &[Case] = &[
     ("strided", strided),
     ("non-blocking", non_blocking),
     ("local views", local_views),
+    ("atomics u16", atomics::<u16>),
+    ("atomics i16", atomics::<i16>),
     ("atomics u32", atomics::<u32>),
     ("atomics i32", atomics::<i32>),
     ("atomics u64", atomics::<u64>),
     ("atomics i64", atomics::<i64>),
+    ("atomics usize", atomics::<usize>),
+    ("atomic floats", atomic_floats),
     ("compare-swap lock", compare_swap_lock),
     ("wait and test", wait_and_test),
     ("signals", signals),
@@ -39,11 +43,11 @@ pub const CASES: &[Case] = &[
 /// Payload lengths on both sides of the inline limit of the collectives (4096 bytes).
 const LENGTHS: [usize; 6] = [0, 1, 7, 64, 512, 5000];
 
-fn right(pe: &Pe) -> usize {
+pub fn right(pe: &Pe) -> usize {
     (pe.my_pe() + 1) % pe.n_pes()
 }
 
-fn left(pe: &Pe) -> usize {
+pub fn left(pe: &Pe) -> usize {
     (pe.my_pe() + pe.n_pes() - 1) % pe.n_pes()
 }
 
@@ -271,6 +275,23 @@ fn atomics<T: AtomicInt + From<u8> + std::fmt::Debug>(pe: &Pe) {
     assert_eq!(pe.atomic_fetch(object.at(2), 0), expected);
     pe.free(counter).unwrap();
     pe.free(object).unwrap();
+}
+
+fn atomic_floats(pe: &Pe) {
+    let (single, double) = (
+        pe.alloc_zeroed::<f32>(1).unwrap(),
+        pe.alloc_zeroed::<f64>(1).unwrap(),
+    );
+    let to = right(pe);
+    pe.atomic_set(&single, -0.5, to);
+    assert_eq!(pe.atomic_swap(&single, f32::INFINITY, to), -0.5);
+    assert_eq!(pe.atomic_fetch(&single, to), f32::INFINITY);
+    assert_eq!(pe.atomic_swap(&double, 1e300, to), 0.0);
+    pe.barrier().unwrap();
+    assert_eq!(pe.atomic_fetch(&double, pe.my_pe()), 1e300);
+    pe.barrier().unwrap();
+    pe.free(double).unwrap();
+    pe.free(single).unwrap();
 }
 
 /// A lock made by hand of compare-swap and set protects plain gets and puts.

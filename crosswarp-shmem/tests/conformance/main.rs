@@ -2,6 +2,7 @@
 //! processes.
 
 mod cases;
+mod raw;
 
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 use std::time::Duration;
@@ -12,7 +13,7 @@ const HEAP_BYTES: usize = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn run_all(pe: &Pe) {
-    for (name, case) in cases::CASES {
+    for (name, case) in cases::CASES.iter().chain(raw::CASES) {
         case(pe);
         let met = pe.barrier();
         met.unwrap_or_else(|error| panic!("'{name}' left the PEs out of step: {error}"));
@@ -46,8 +47,9 @@ fn processes(n: usize) {
 #[ignore = "one PE of the process worlds below, which start it"]
 fn pe_of_a_process_world() {
     assert!(crosswarp_shmem::under_launcher());
-    let pe = crosswarp_shmem::init().unwrap();
+    let mut pe = crosswarp_shmem::init().unwrap();
     assert_eq!(pe.kind(), crosswarp_shmem::WorldKind::Processes);
+    raw::segments(&mut pe);
     run_all(&pe);
 }
 

@@ -1,0 +1,281 @@
+//! The verbs over plain addresses: what a C interface is made of.
+//!
+//! The safe verbs take handles ([`Sym`](crate::Sym)). C programs have addresses: a pointer into this PE's
+//! symmetric heap, or into a [registered segment](crate::Pe::register_segment) such as the static data,
+//! names the same object on every PE. [`Raw`] takes those. Each operation costs a range check and an
+//! addition over the copy or the atomic itself, and means exactly what its safe namesake means, memory
+//! ordering included.
+//!
+//! # Safety
+//! All operations share these conditions; single ones add to them.
+//! - *Symmetric* arguments are addresses of this PE's heap or of a registered segment, with all their
+//!   elements in the same piece of it. The others are valid for the whole access, for reading or writing.
+//! - Arguments of an atomic or a wait are aligned to their size.
+//! - Other PEs may change symmetric memory at any time; what a race leaves is unspecified.
+//!
+//! # Panics
+//! If a PE does not exist or a symmetric address is not symmetric ([`Raw::contains`] tells beforehand).
+//!
+//! ```
+//! let seen = crosswarp_shmem::spmd(2, |pe| {
+//!     let raw = pe.raw();
+//!     let word = raw.malloc(8, 8)?.cast::<u64>();
+//!     // SAFETY: `word` is 8 bytes of the heap.
+//!     let seen = unsafe {
+//!         raw.p(word, 40 + pe.my_pe() as u64, 1 - pe.my_pe());
+//!         pe.barrier()?;
+//!         raw.g(word, pe.my_pe())
+//!     };
+//!     raw.free(word.cast())?;
+//!     Ok::<_, crosswarp_shmem::Error>(seen)
+//! });
+//! assert_eq!(seen.unwrap(), [Ok(41), Ok(40)]);
+//! ```
+#![allow(unsafe_code)] // addresses come from the caller, who promises what is said above
+
+mod atomic;
+mod heap;
+mod wait;
+
+use crate::pe::{Pe, Peer};
+use crate::rma::{load, store};
+use crate::signal::SignalOp;
+use bytemuck::Pod;
+use rustix::fd::OwnedFd;
+use std::ptr;
+
+pub use wait::{Values, WaitSet};
+
+/// An unnamed file of `len` bytes in memory that can not change its size, close-on-exec: what
+/// [`register_segment`](Pe::register_segment) takes.
+///
+/// # Errors
+/// What the system says.
+pub fn memfd(name: &str, len: usize) -> std::io::Result<OwnedFd> {
+    Ok(crate::region::memfd(name, len)?)
+}
+
+/// A PE, for access by address.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a> {
+    pe: &'a Pe,
+}
+
+impl Pe {
+    /// This PE for access by address; see [`raw`](crate::raw).
+    #[inline(always)]
+    pub fn raw(&self) -> Raw<'_> {
+        Raw { pe: self }
+    }
+}
+
+/// Where things are.
+impl<'a> Raw<'a> {
+    /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
+    pub fn contains<T>(self, addr: *const T, bytes: usize) -> bool {
+        self.pe.is_symmetric(addr.addr(), bytes)
+    }
+
+    /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
+    /// is no such PE or the address is not symmetric. The result is not a symmetric address.
+    pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
+        if pe < self.pe.n_pes() && self.contains(addr, 1) {
+            self.pe.locate(addr.addr(), pe).0.as_ptr().cast()
+        } else {
+            ptr::null_mut()
+        }
+    }
+
+    /// Start of this PE's own heap.
+    pub fn heap(self) -> *mut u8 {
+        self.pe.peer(self.pe.my_pe()).heap.as_ptr()
+    }
+
+    #[inline(always)]
+    fn to<T>(self, addr: *const T, pe: usize) -> (*mut T, &'a Peer) {
+        let (place, peer) = self.pe.locate(addr.addr(), pe);
+        (place.as_ptr().cast(), peer)
+    }
+
+    /// Wakes the owner of `peer` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`.
+    #[inline(always)]
+    fn notify<T>(self, peer: &Peer, addr: *const T, bytes: usize) {
+        if peer.control().arrival.parker.has_sleepers() {
+            self.notify_sleepers(peer, addr.addr(), bytes);
+        }
+    }
+
+    #[cold]
+    fn notify_sleepers(self, peer: &Peer, addr: usize, bytes: usize) {
+        let start = self.pe.position(addr);
+        let parker = &peer.control().arrival.parker;
+        parker.notify_store(start, start + bytes, self.pe.shared());
+    }
+}
+
+/// Put and get.
+impl Raw<'_> {
+    /// As [`Pe::put`]: `bytes` bytes from `source` to the symmetric `dest` on `pe`.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn put(self, dest: *mut u8, source: *const u8, bytes: usize, pe: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let (to, peer) = self.to(dest, pe);
+        // SAFETY: by the caller; `locate` maps symmetric bytes to mapped bytes. `copy`, because a PE may
+        // put an object onto itself.
+        unsafe { ptr::copy(source, to, bytes) };
+        self.notify(peer, dest, bytes);
+    }
+
+    /// As [`Pe::get`]: `bytes` bytes of the symmetric `source` on `pe` to `dest`.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn get(self, dest: *mut u8, source: *const u8, bytes: usize, pe: usize) {
+        if bytes == 0 {
+            return;
+        }
+        // SAFETY: as in `put`.
+        unsafe { ptr::copy(self.to(source, pe).0, dest, bytes) };
+    }
+
+    /// As [`Pe::p`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline(always)]
+    pub unsafe fn p<T: Pod>(self, dest: *mut T, value: T, pe: usize) {
+        let (to, peer) = self.to(dest, pe);
+        // SAFETY: by the caller.
+        unsafe { store(to, value) };
+        self.notify(peer, dest, size_of::<T>());
+    }
+
+    /// As [`Pe::g`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline(always)]
+    pub unsafe fn g<T: Pod>(self, source: *const T, pe: usize) -> T {
+        // SAFETY: by the caller.
+        unsafe { load(self.to(source, pe).0) }
+    }
+
+    /// As [`Pe::iput`]; strides count elements.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe fn iput<T: Pod>(
+        self,
+        dest: *mut T,
+        dest_stride: isize,
+        source: *const T,
+        source_stride: isize,
+        n: usize,
+        pe: usize,
+    ) {
+        if n == 0 {
+            return;
+        }
+        let (to, peer) = self.to(dest, pe);
+        for i in 0..n as isize {
+            // SAFETY: by the caller.
+            unsafe {
+                let value = source.offset(i * source_stride).read_unaligned();
+                store(to.offset(i * dest_stride), value);
+            }
+        }
+        if peer.control().arrival.parker.has_sleepers() {
+            let span = (n as isize - 1) * dest_stride;
+            // The lowest element, should the stride be negative.
+            let first = dest.wrapping_offset(span.min(0));
+            let bytes = (span.unsigned_abs() + 1) * size_of::<T>();
+            self.notify(peer, first, bytes);
+        }
+    }
+
+    /// As [`Pe::iget`]; strides count elements.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe fn iget<T: Pod>(
+        self,
+        dest: *mut T,
+        dest_stride: isize,
+        source: *const T,
+        source_stride: isize,
+        n: usize,
+        pe: usize,
+    ) {
+        if n == 0 {
+            return;
+        }
+        let from = self.to(source, pe).0;
+        for i in 0..n as isize {
+            // SAFETY: by the caller.
+            unsafe {
+                let value = load(from.offset(i * source_stride));
+                dest.offset(i * dest_stride).write_unaligned(value);
+            }
+        }
+    }
+}
+
+/// Signals.
+impl Raw<'_> {
+    /// As [`Pe::put_signal`]; `dest` and `signal` are symmetric.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // those of the operation
+    pub unsafe fn put_signal(
+        self,
+        dest: *mut u8,
+        source: *const u8,
+        bytes: usize,
+        signal: *mut u64,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            self.put(dest, source, bytes, pe);
+            self.signal(signal, value, op, pe);
+        }
+    }
+
+    /// As [`Pe::signal`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn signal(self, signal: *mut u64, value: u64, op: SignalOp, pe: usize) {
+        // Atomic and at least Release, as argued in `Pe::signal`.
+        // SAFETY: by the caller.
+        unsafe {
+            match op {
+                SignalOp::Set => self.atomic_set(signal, value, pe),
+                SignalOp::Add => {
+                    self.atomic_fetch_add(signal, value, pe);
+                }
+            }
+        }
+    }
+
+    /// As [`Pe::signal_fetch`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn signal_fetch(self, signal: *const u64) -> u64 {
+        // SAFETY: by the caller.
+        unsafe { self.atomic_fetch(signal, self.pe.my_pe()) }
+    }
+}

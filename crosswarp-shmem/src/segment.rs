@@ -1,0 +1,165 @@
+//! Symmetric memory beside the heap: segments that a program already has, such as its static data.
+//!
+//! A segment is a memfd of the same size on every PE that its owner has mapped where it likes. Each PE
+//! maps every other PE's, so that an address in one's own segment becomes an address in another PE's by
+//! one range check, one subtraction and one addition, as for the heap.
+//!
+//! *Positions* number all symmetric bytes of a PE: heap offsets first, then the segments in the order
+//! of registration. They mean the same on every PE.
+#![allow(unsafe_code)] // maps memory of other PEs and computes addresses in it
+
+use crate::fds::ShareError;
+use crate::pe::{Pe, Peer};
+use crate::region::Region;
+use rustix::fd::{AsFd, BorrowedFd};
+use std::ptr::NonNull;
+
+/// One registered segment, as this PE sees it.
+#[derive(Debug)]
+struct Segment {
+    /// Where this PE's own part lies, as a number.
+    start: usize,
+    len: usize,
+    /// Position of its first byte.
+    position: usize,
+    /// Every PE's part as mapped here; one's own is the original.
+    parts: Box<[NonNull<u8>]>,
+    /// What keeps the other PEs' parts mapped.
+    _regions: Vec<Region>,
+}
+
+/// All segments of a PE, in the order of registration.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    /// The first one again, where the fast paths find it; its parts are in [`Peer::segment`].
+    first_start: usize,
+    first_len: usize,
+    all: Vec<Segment>,
+}
+
+impl Pe {
+    /// Makes `len` bytes of this process symmetric: those at `base`, which are a shared mapping of
+    /// `memory` from its beginning. From then on the [raw layer](crate::raw) takes addresses in them as
+    /// it takes addresses in the heap, as fast for the first segment and a little slower for further ones.
+    ///
+    /// Collective; every PE passes the same `len`. `memory` must be sealed against shrinking, as
+    /// [`raw::memfd`](crate::raw::memfd) makes it; it may be closed afterwards.
+    ///
+    /// # Errors
+    /// [`ShareError`]; a mismatch of the lengths is one.
+    ///
+    /// # Safety
+    /// `base..base + len` is mapped shared from the start of `memory`, readable and writable, aligned to
+    /// a page, overlaps no other symmetric memory, and stays so while this `Pe` lives. Like all symmetric
+    /// memory it may change at any time.
+    pub unsafe fn register_segment(
+        &mut self,
+        base: NonNull<u8>,
+        len: usize,
+        memory: BorrowedFd<'_>,
+    ) -> Result<(), ShareError> {
+        self.agree(0, len as u64)?;
+        let me = self.my_pe();
+        let mut parts = vec![base; self.n_pes()].into_boxed_slice();
+        let mut regions = Vec::new();
+        for (pe, theirs) in self.share_fd(memory)?.iter().enumerate() {
+            if pe == me {
+                continue;
+            }
+            let pass = |error: rustix::io::Errno| ShareError::Pass(error.into());
+            let bytes = rustix::fs::fstat(theirs).map_err(pass)?.st_size as usize;
+            if bytes < len {
+                return Err(pass(rustix::io::Errno::INVAL));
+            }
+            let region = Region::shared(theirs.as_fd(), len).map_err(pass)?;
+            parts[pe] = region.base();
+            regions.push(region);
+        }
+        let last = self.segments.all.last();
+        let position = last.map_or(self.heap_bytes(), |last| last.position + last.len);
+        if self.segments.all.is_empty() {
+            for (peer, &part) in self.peers_mut().iter_mut().zip(&parts) {
+                peer.segment = part;
+            }
+            self.segments.first_start = base.addr().get();
+            self.segments.first_len = len;
+        }
+        self.segments.all.push(Segment {
+            start: base.addr().get(),
+            len,
+            position,
+            parts,
+            _regions: regions,
+        });
+        Ok(())
+    }
+
+    /// Where `pe` has the symmetric byte that this PE has at `addr`, and what else the fast paths need
+    /// of `pe`.
+    ///
+    /// # Panics
+    /// If `pe` does not exist or `addr` is not in symmetric memory.
+    #[inline(always)]
+    pub(crate) fn locate(&self, addr: usize, pe: usize) -> (NonNull<u8>, &Peer) {
+        let peer = self.peer(pe);
+        let in_heap = addr.wrapping_sub(self.heap_start());
+        if in_heap < self.heap_bytes() {
+            // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
+            return (unsafe { peer.heap.add(in_heap) }, peer);
+        }
+        let in_first = addr.wrapping_sub(self.segments.first_start);
+        if in_first < self.segments.first_len {
+            // SAFETY: inside `pe`'s part of the first segment; all parts are equally long.
+            return (unsafe { peer.segment.add(in_first) }, peer);
+        }
+        match self.locate_further(addr, pe) {
+            Some(place) => (place, peer),
+            None => self.not_symmetric(addr),
+        }
+    }
+
+    /// The same for further segments.
+    #[cold]
+    fn locate_further(&self, addr: usize, pe: usize) -> Option<NonNull<u8>> {
+        let segment = self.segment_of(addr)?;
+        // SAFETY: inside `pe`'s part; all parts are equally long.
+        Some(unsafe { segment.parts[pe].add(addr - segment.start) })
+    }
+
+    fn segment_of(&self, addr: usize) -> Option<&Segment> {
+        let inside = |segment: &&Segment| addr.wrapping_sub(segment.start) < segment.len;
+        self.segments.all.iter().find(inside)
+    }
+
+    /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
+    pub(crate) fn is_symmetric(&self, addr: usize, bytes: usize) -> bool {
+        let fits = |start: usize, len: usize| {
+            let offset = addr.wrapping_sub(start);
+            offset < len && bytes <= len - offset
+        };
+        fits(self.heap_start(), self.heap_bytes())
+            || self.segments.all.iter().any(|s| fits(s.start, s.len))
+    }
+
+    /// Position of the symmetric byte at `addr`; that of no byte if it is none.
+    pub(crate) fn position(&self, addr: usize) -> usize {
+        let in_heap = addr.wrapping_sub(self.heap_start());
+        if in_heap < self.heap_bytes() {
+            return in_heap;
+        }
+        let segment = self.segment_of(addr);
+        // Positions have 47 bits at most, as addresses have.
+        segment.map_or(1 << 47, |s| s.position + (addr - s.start))
+    }
+
+    #[cold]
+    fn not_symmetric(&self, addr: usize) -> ! {
+        let (start, bytes) = (self.heap_start(), self.heap_bytes());
+        panic!(
+            "PE {}: the address {addr:#x} is not in symmetric memory (the heap is {start:#x}..{:#x}, and there are {} segments)",
+            self.my_pe(),
+            start + bytes,
+            self.segments.all.len()
+        );
+    }
+}

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use crosswarp::cuda::Arch;
 
 use crate::boundary::SideBoundary;
+use crate::lab::args::{BanksArgs, CompareArgs, DivergenceArgs, OccupancyArgs, RooflineArgs};
 use crate::picture::Colours;
 
 const STYLES: Styles = Styles::styled()
@@ -56,6 +57,14 @@ pub enum Command {
     Info,
     /// Compile every GPU kernel and show what it needs; no GPU needed
     Kernels(KernelsArgs),
+    /// How many blocks of a kernel an SM holds, and what stops more; no GPU needed
+    Occupancy(Box<OccupancyArgs>),
+    /// Bank conflicts of accesses to shared memory; no GPU needed
+    Banks(BanksArgs),
+    /// Lanes that idle in the reduction trees of a block; no GPU needed
+    Divergence(DivergenceArgs),
+    /// What bandwidth and arithmetic allow a kernel; no GPU needed
+    Roofline(Box<RooflineArgs>),
     /// Measure this machine
     Bench {
         /// What to measure
@@ -87,6 +96,8 @@ pub struct KernelsArgs {
 pub enum BenchCommand {
     /// One-sided communication and collectives inside kernels: latency, bandwidth (needs a GPU)
     Shmem(BenchShmemArgs),
+    /// Two runs of a bench side by side
+    Compare(CompareArgs),
 }
 
 /// Arguments of `bench shmem`.

@@ -81,6 +81,25 @@ pub enum CliError {
     /// A measurement.
     #[error(transparent)]
     Bench(#[from] crosswarp::cuda::BenchError),
+    /// A kernel of the user's.
+    #[error(transparent)]
+    Kernel(#[from] crate::lab::KernelError),
+    /// A file to read.
+    #[error("{}: {source}", path.display())]
+    Input {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// A file of measured rows.
+    #[error("{}: {source}", path.display())]
+    Rows {
+        /// The file.
+        path: std::path::PathBuf,
+        /// What is wrong with it.
+        source: crosswarp::lab::measure::ReadError,
+    },
     /// This command's own file.
     #[error("cannot find this command's own file: {0}")]
     Executable(io::Error),

@@ -16,6 +16,7 @@ mod image_input;
 mod info;
 mod interrupt;
 mod kernels;
+mod lab;
 mod npy;
 mod outputs;
 mod picture;
@@ -69,9 +70,14 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Run(args) => run::run(&args),
         Command::Info => info::info(),
         Command::Kernels(args) => kernels::kernels(&args),
-        Command::Bench {
-            what: BenchCommand::Shmem(args),
-        } => bench::shmem(&args),
+        Command::Bench { what } => match what {
+            BenchCommand::Shmem(args) => bench::shmem(&args),
+            BenchCommand::Compare(args) => lab::compare(&args),
+        },
+        Command::Occupancy(args) => lab::occupancy(&args),
+        Command::Banks(args) => lab::banks(&args),
+        Command::Divergence(args) => lab::divergence(&args),
+        Command::Roofline(args) => lab::roofline(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "crosswarp", &mut script);

@@ -246,7 +246,8 @@ fn line(out: &mut String, element: std::fmt::Arguments) {
     writeln!(out, "  {element}").expect("a String takes everything");
 }
 
-fn escape(text: &str) -> String {
+/// `text` for XML and HTML.
+pub fn escape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {

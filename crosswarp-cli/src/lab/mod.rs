@@ -1,0 +1,19 @@
+//! The commands of the lab: models of where GPU time goes, and measurements beside them.
+
+pub mod args;
+mod axes;
+mod banks;
+mod chart;
+mod compare;
+mod device;
+mod divergence;
+mod kernel;
+mod occupancy;
+mod roofline;
+
+pub use banks::banks;
+pub use compare::compare;
+pub use divergence::divergence;
+pub use kernel::KernelError;
+pub use occupancy::occupancy;
+pub use roofline::roofline;

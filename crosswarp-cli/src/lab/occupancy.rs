@@ -1,0 +1,379 @@
+//! `crosswarp occupancy`: how many blocks an SM holds, and what stops more.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use crosswarp::cuda::KernelResources;
+use crosswarp::lab::occupancy::{
+    ArchLimits, Axis, BlockNeeds, CurvePoint, LimitedBy, Occupancy, clusters, curve,
+    most_registers, most_shared,
+};
+use serde_json::{Value, json};
+
+use super::args::{CurveOver, OccupancyArgs};
+use super::axes::{Axes, Scale};
+use super::chart::Chart;
+use super::device::Modelled;
+use super::kernel;
+use crate::console;
+use crate::error::CliError;
+use crate::general::{general, grouped};
+use crate::staged::StagedFile;
+
+/// Prints the answer, and draws the curve if asked for.
+pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
+    let svg = args.svg.as_deref().map(StagedFile::create).transpose()?;
+    let question = Question::new(args)?;
+    if let (Some(mut file), Some(over)) = (svg, args.curve) {
+        file.put(question.picture(over).as_bytes())?;
+        file.commit()?;
+    }
+    if args.json {
+        console::line(question.json(args))?;
+        return Ok(0);
+    }
+    console::line(question.table(args).trim_end())?;
+    if let Some(over) = args.curve {
+        console::line(format_args!("\n{}", question.curve_table(over).trim_end()))?;
+    }
+    Ok(0)
+}
+
+/// A block on an SM, and how it comes out.
+struct Question {
+    title: String,
+    limits: &'static ArchLimits,
+    needs: BlockNeeds,
+    occupancy: Occupancy,
+    multiprocessors: Option<u32>,
+    kernel: Option<KernelResources>,
+}
+
+impl Question {
+    fn new(args: &OccupancyArgs) -> Result<Self, CliError> {
+        let device = Modelled::choose(args.device, args.arch);
+        let limits = device.limits()?;
+        let kernel = match &args.file {
+            Some(path) => Some(kernel::resources(
+                path,
+                args.kernel.as_deref(),
+                device.arch,
+            )?),
+            None => None,
+        };
+        let of_kernel =
+            |number: fn(&KernelResources) -> Option<u32>| kernel.as_ref().and_then(number);
+        let needs = BlockNeeds {
+            threads: args
+                .threads
+                .or_else(|| of_kernel(|kernel| kernel.max_threads))
+                .unwrap_or(256),
+            registers: args
+                .registers
+                .or_else(|| of_kernel(|kernel| Some(kernel.registers)))
+                .unwrap_or(32),
+            shared: args
+                .shared
+                .or_else(|| of_kernel(|kernel| Some(kernel.static_shared)))
+                .unwrap_or(0),
+        };
+        if args.cluster.is_some() && device.arch.major < 9 {
+            return Err(CliError::Usage(format!(
+                "{} has no clusters; they came with compute capability 9.0",
+                device.arch
+            )));
+        }
+        Ok(Self {
+            title: match (&args.file, &kernel) {
+                (Some(path), Some(kernel)) => format!("{} ({})", kernel.name, file_name(path)),
+                _ => "a block".to_owned(),
+            },
+            limits,
+            needs,
+            occupancy: Occupancy::new(limits, &needs),
+            multiprocessors: args.sms.or(device.multiprocessors),
+            kernel,
+        })
+    }
+
+    fn heading(&self) -> String {
+        format!("{} on {}", self.title, self.setting())
+    }
+
+    fn setting(&self) -> String {
+        format!(
+            "{}: {} threads, {} registers a thread, {} bytes of shared memory",
+            self.limits.arch,
+            self.needs.threads,
+            self.needs.registers,
+            grouped(self.needs.shared.into()),
+        )
+    }
+
+    fn table(&self, args: &OccupancyArgs) -> String {
+        let o = &self.occupancy;
+        let mut out = self.heading();
+        out.push_str("\n\nlimit            blocks of an SM");
+        for (name, blocks, limit) in [
+            ("blocks", o.by_blocks, LimitedBy::Blocks),
+            ("registers", o.by_registers, LimitedBy::Registers),
+            ("shared memory", o.by_shared, LimitedBy::Shared),
+            ("warps", o.by_warps, LimitedBy::Warps),
+        ] {
+            let mark = if limit == o.limited_by {
+                "  <- limits"
+            } else {
+                ""
+            };
+            let _ = write!(out, "\n{name:<17}{blocks:>15}{mark}");
+        }
+        let _ = write!(
+            out,
+            "\n\ntheoretical occupancy  {} % ({} of {} warps, {} blocks)\n",
+            general(100.0 * o.fraction(), 4),
+            o.warps,
+            o.max_warps,
+            o.blocks
+        );
+        if let Some(more) = self.one_more() {
+            let _ = writeln!(out, "one more block         {more}");
+        }
+        if let Some((grid, sms)) = args.grid.zip(self.multiprocessors) {
+            let waves = o.waves(grid, sms);
+            let _ = writeln!(
+                out,
+                "waves                  {waves:.2} ({} blocks over {sms} SMs, {} at a time)",
+                grouped(grid),
+                u64::from(o.blocks) * u64::from(sms)
+            );
+        } else if args.grid.is_some() {
+            out.push_str("waves                  unknown: how many --sms?\n");
+        }
+        if let Some(size) = args.cluster {
+            out.push_str(&self.cluster_line(size, &args.gpcs));
+        }
+        if let Some(blocks) = args.min_blocks {
+            out.push_str(&self.bounds_lines(blocks));
+        }
+        if let Some(local) = self
+            .kernel
+            .as_ref()
+            .map(|kernel| kernel.local)
+            .filter(|&l| l > 0)
+        {
+            let _ = writeln!(
+                out,
+                "local memory           {local} bytes a thread: spilled registers, or arrays indexed at run time"
+            );
+        }
+        out
+    }
+
+    /// What lets one more block in, if one resource alone is in the way.
+    fn one_more(&self) -> Option<String> {
+        let wanted = self.occupancy.blocks + 1;
+        match self.occupancy.limited_by {
+            LimitedBy::Registers => most_registers(self.limits, &self.needs, wanted)
+                .map(|most| format!("with at most {most} registers a thread")),
+            LimitedBy::Shared => most_shared(self.limits, &self.needs, wanted).map(|most| {
+                format!(
+                    "with at most {} bytes of shared memory",
+                    grouped(most.into())
+                )
+            }),
+            LimitedBy::Warps | LimitedBy::Blocks => None,
+        }
+    }
+
+    fn cluster_line(&self, size: u32, gpcs: &[u32]) -> String {
+        let whole = [self.multiprocessors.unwrap_or(0)];
+        let (gpcs, note) = match gpcs {
+            [] if whole[0] == 0 => {
+                return "clusters               unknown: how many --sms or --gpcs?\n".to_owned();
+            }
+            [] => (&whole[..], "at most; --gpcs N,N,... gives the card's own"),
+            gpcs => (gpcs, "none crosses a GPC"),
+        };
+        let fit = clusters(self.occupancy.blocks, gpcs, size);
+        format!(
+            "clusters of {size:<2}         {} resident, {} block places left over ({note})\n",
+            fit.resident, fit.idle_blocks
+        )
+    }
+
+    fn bounds_lines(&self, blocks: u32) -> String {
+        let bounds = format!("__launch_bounds__({}, {blocks})", self.needs.threads);
+        let Some(cap) = most_registers(self.limits, &self.needs, blocks) else {
+            return format!("{bounds}  can not be met: other limits allow fewer blocks\n");
+        };
+        let registers = cap.min(self.needs.registers);
+        let then = Occupancy::new(
+            self.limits,
+            &BlockNeeds {
+                registers,
+                ..self.needs
+            },
+        );
+        let cost = match self.needs.registers.checked_sub(cap) {
+            None | Some(0) => "which it keeps already".to_owned(),
+            Some(over) => format!("{over} fewer than it uses: the compiler spills or recomputes"),
+        };
+        format!(
+            "{bounds}  caps registers at {cap}, {cost}; occupancy {} %\n",
+            general(100.0 * then.fraction(), 4)
+        )
+    }
+
+    fn json(&self, args: &OccupancyArgs) -> Value {
+        let o = &self.occupancy;
+        let mut object = json!({
+            "arch": self.limits.arch.to_string(),
+            "threads": self.needs.threads,
+            "registers": self.needs.registers,
+            "shared": self.needs.shared,
+            "limits": {
+                "blocks": o.by_blocks,
+                "registers": o.by_registers,
+                "shared": o.by_shared,
+                "warps": o.by_warps,
+            },
+            "limited_by": limit_name(o.limited_by),
+            "blocks": o.blocks,
+            "warps": o.warps,
+            "occupancy": o.fraction(),
+        });
+        if let Some(kernel) = &self.kernel {
+            object["kernel"] = kernel.name.clone().into();
+        }
+        if let Some((grid, sms)) = args.grid.zip(self.multiprocessors) {
+            object["waves"] = o.waves(grid, sms).into();
+        }
+        if let (Some(size), Some(sms)) = (args.cluster, self.multiprocessors) {
+            let whole = [sms];
+            let gpcs = if args.gpcs.is_empty() {
+                &whole[..]
+            } else {
+                &args.gpcs
+            };
+            object["clusters"] = clusters(o.blocks, gpcs, size).resident.into();
+        }
+        if let Some(blocks) = args.min_blocks {
+            object["register_cap"] = most_registers(self.limits, &self.needs, blocks).into();
+        }
+        if let Some(over) = args.curve {
+            object["curve"] = self
+                .points(over)
+                .iter()
+                .map(|p| json!({"x": p.x, "blocks": p.occupancy.blocks, "occupancy": p.occupancy.fraction(), "limited_by": limit_name(p.occupancy.limited_by)}))
+                .collect();
+        }
+        object
+    }
+
+    fn points(&self, over: CurveOver) -> Vec<CurvePoint> {
+        curve(self.limits, &self.needs, over.axis())
+    }
+
+    /// The curve's steps: the ranges over which blocks and limit stay the same.
+    fn curve_table(&self, over: CurveOver) -> String {
+        let mut out = format!(
+            "{:<24}{:>7}{:>11}  limited by",
+            over.label(),
+            "blocks",
+            "occupancy"
+        );
+        let points = self.points(over);
+        let same = |a: &CurvePoint, b: &CurvePoint| {
+            let key = |p: &CurvePoint| (p.occupancy.warps, p.occupancy.limited_by);
+            key(a) == key(b)
+        };
+        for step in points.chunk_by(same) {
+            let (first, last) = (&step[0], &step[step.len() - 1]);
+            let range = if first.x == last.x {
+                first.x.to_string()
+            } else {
+                format!("{} to {}", first.x, last.x)
+            };
+            let o = &first.occupancy;
+            let _ = write!(
+                out,
+                "\n{range:<24}{:>7}{:>9} %  {}",
+                o.blocks,
+                general(100.0 * o.fraction(), 4),
+                limit_name(o.limited_by)
+            );
+        }
+        out
+    }
+
+    fn picture(&self, over: CurveOver) -> String {
+        let points = self.points(over);
+        let last = points.last().map_or(1.0, |point| f64::from(point.x));
+        let mut chart = Chart::new(&format!("Occupancy of {}", self.title), 860.0, 440.0);
+        chart.text("faint", "start", 24.0, 52.0, &self.setting());
+        let axes = Axes {
+            x: Scale::linear(0.0, last),
+            y: Scale::linear(0.0, 100.0),
+            x_label: over.label(),
+            y_label: "theoretical occupancy, %",
+        };
+        let plot = chart.plot(&axes);
+        // Steps: each value holds up to the next point's.
+        let mut path: Vec<(f64, f64)> = Vec::new();
+        for point in &points {
+            let y = 100.0 * point.occupancy.fraction();
+            if let Some(&(_, before)) = path.last() {
+                path.push((f64::from(point.x), before));
+            }
+            path.push((f64::from(point.x), y));
+        }
+        let path: Vec<(f64, f64)> = path.iter().map(|&(x, y)| plot.at(&axes, x, y)).collect();
+        chart.polyline("curve", &path);
+        let here = match over {
+            CurveOver::Threads => self.needs.threads,
+            CurveOver::Registers => self.needs.registers,
+            CurveOver::Shared => self.needs.shared,
+        };
+        let percent = 100.0 * self.occupancy.fraction();
+        let (x, y) = plot.at(&axes, f64::from(here).min(last), percent);
+        let text = format!("{here}: {} %", general(percent, 4));
+        chart.dot("mark", x, y, 5.0, &text);
+        chart.text("strong", "start", x + 8.0, y - 8.0, &text);
+        chart.standalone()
+    }
+}
+
+impl CurveOver {
+    fn axis(self) -> Axis {
+        match self {
+            Self::Threads => Axis::Threads,
+            Self::Registers => Axis::Registers,
+            Self::Shared => Axis::Shared,
+        }
+    }
+
+    fn label(self) -> &'static str {
+        match self {
+            Self::Threads => "threads of a block",
+            Self::Registers => "registers of a thread",
+            Self::Shared => "shared memory, bytes",
+        }
+    }
+}
+
+/// The limit in words.
+pub fn limit_name(limit: LimitedBy) -> &'static str {
+    match limit {
+        LimitedBy::Warps => "warps",
+        LimitedBy::Registers => "registers",
+        LimitedBy::Shared => "shared memory",
+        LimitedBy::Blocks => "blocks",
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}

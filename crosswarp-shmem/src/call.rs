@@ -27,9 +27,17 @@ pub enum Kind {
     Share,
     /// `agree`
     Agree,
+    /// `collect`
+    Collect,
+    /// `alltoalls`
+    Alltoalls,
+    /// `split_strided` and `split_2d`
+    Split,
+    /// `destroy` of a team
+    Destroy,
 }
 
-const KINDS: [Kind; 10] = [
+const KINDS: [Kind; 14] = [
     Kind::Barrier,
     Kind::Sync,
     Kind::Alloc,
@@ -40,6 +48,10 @@ const KINDS: [Kind; 10] = [
     Kind::Reduce,
     Kind::Share,
     Kind::Agree,
+    Kind::Collect,
+    Kind::Alltoalls,
+    Kind::Split,
+    Kind::Destroy,
 ];
 
 /// One PE's collective call as the others see it.
@@ -88,6 +100,17 @@ impl fmt::Display for Call {
             Kind::Broadcast => write!(f, "broadcast of {bytes} bytes from PE {parameter}"),
             Kind::Fcollect => write!(f, "fcollect of {bytes} bytes"),
             Kind::Alltoall => write!(f, "alltoall of {bytes} bytes"),
+            Kind::Collect => f.write_str("collect"),
+            Kind::Alltoalls => write!(f, "alltoalls of {bytes} bytes"),
+            Kind::Split if *parameter == u64::MAX >> 8 => write!(f, "split_2d in rows of {bytes}"),
+            Kind::Split => write!(
+                f,
+                "split_strided of {bytes} PEs from PE {} at stride {}",
+                parameter >> 24,
+                // The stride's low 24 bits, with its sign.
+                ((*parameter as u32) << 8) as i32 >> 8
+            ),
+            Kind::Destroy => f.write_str("destroy"),
             Kind::Agree => write!(f, "agree on {parameter} and {bytes}"),
             Kind::Share => write!(f, "share_fd, round {bytes}"),
             Kind::Reduce => write!(f, "reduce of {bytes} bytes with operation {parameter:#x}"),

@@ -1,22 +1,19 @@
 //! Collectives over a team: everyone calls, in the same order, and everyone gets the answer.
-//!
-//! Payloads of up to [`SLOT_BYTES`] travel through the slots of the control memory, written before
-//! and read after one rendezvous. Larger ones are read straight out of the callers' symmetric memory
-//! between two rendezvous, moved once. Nothing is written to a destination before the PEs have
-//! agreed that they are in the same call.
-#![allow(unsafe_code)] // reads and writes the slots' words as elements
+#![allow(unsafe_code)] // hands checked ranges of the heap to the functions over addresses
+
+mod core;
 
 use crate::call::{Call, Kind};
-use crate::control::{SLOT_BYTES, Slot};
 use crate::op::ReduceOp;
 use crate::pe::Pe;
-use crate::rendezvous::{Arrival, rendezvous};
 use crate::symmetric::SymRef;
-use crate::wait::{Wait, WaitError};
+use crate::team::Team;
+use crate::wait::WaitError;
 use bytemuck::Pod;
 use thiserror::Error;
 
 pub use crate::call::{Call as CollectiveCall, Kind as CollectiveKind};
+pub(crate) use core::{PIECE_BYTES, Strides};
 
 /// A collective that did not come about. After a mismatch the PEs have met and may go on; after a
 /// failed wait the world is good for nothing but leaving.
@@ -44,6 +41,16 @@ pub enum CollectiveError {
         /// Elements it must have.
         needed: usize,
     },
+    /// What all PEs bring together does not fit the destination of this PE; it was not touched.
+    #[error("PE {me}: collect of {total} elements into a destination of {dest}")]
+    Room {
+        /// The PE that reports.
+        me: usize,
+        /// Elements of all PEs.
+        total: usize,
+        /// Elements of the destination.
+        dest: usize,
+    },
     /// The meeting itself failed.
     #[error(transparent)]
     Wait(#[from] WaitError),
@@ -57,37 +64,11 @@ impl Pe {
         parameter: u64,
         bytes: u64,
     ) -> Result<(), CollectiveError> {
-        let (control, me, shared) = (self.control(), self.my_pe(), self.shared());
-        let mine = Call {
+        self.world().meet(Call {
             kind,
             parameter,
             bytes,
-        };
-        let waiter = self.waiter();
-        let line = |pe: usize| -> &Arrival { &control.pe(pe).arrival };
-        let differing = rendezvous(
-            line,
-            self.n_pes(),
-            me,
-            shared,
-            mine.to_tag(),
-            |pe, number| {
-                let arrival = line(pe);
-                waiter.until(
-                    || Wait::Collective { number, pe },
-                    || (arrival.arrived() >= number).then_some(()),
-                )
-            },
-        )?;
-        match differing {
-            None => Ok(()),
-            Some((pe, theirs)) => Err(CollectiveError::Mismatch {
-                me,
-                mine,
-                pe,
-                theirs: Call::from_tag(theirs),
-            }),
-        }
+        })
     }
 
     /// Waits until every PE has come here with the same two numbers: how collectives of other kinds of
@@ -120,55 +101,25 @@ impl Pe {
     }
 }
 
-/// A set of PEs that meet: at present always the whole world.
-///
-/// ```
-/// use crosswarp_shmem::op::Sum;
-/// let sums = crosswarp_shmem::spmd(4, |pe| {
-///     let (mine, all) = (pe.alloc::<u64>(1)?, pe.alloc::<u64>(1)?);
-///     pe.write(&mine, &[10 + pe.my_pe() as u64]);
-///     pe.world().reduce(Sum, &all, &mine)?;
-///     Ok::<_, crosswarp_shmem::Error>(pe.g(&all, pe.my_pe()))
-/// })
-/// .unwrap();
-/// assert!(sums.iter().all(|sum| *sum == Ok(46)));
-/// ```
-///
-/// Every method is collective: all PEs of the team call it in the same order with objects of the
-/// same sizes. Sources and destinations are symmetric. On return the destination is complete on this
-/// PE and the source may be reused. Each implies a `sync`, not a `quiet`. On a mismatch every PE gets
-/// [`CollectiveError::Mismatch`] and no destination has been touched.
-#[derive(Clone, Copy)]
-pub struct Team<'a> {
-    pub(crate) pe: &'a Pe,
-}
-
+/// The collectives; see [`Team`](Team#collectives) for what holds for all of them.
 impl Team<'_> {
-    /// This PE's number in the team.
-    pub fn my_pe(&self) -> usize {
-        self.pe.my_pe()
-    }
-
-    /// Number of PEs in the team.
-    pub fn n_pes(&self) -> usize {
-        self.pe.n_pes()
-    }
-
     /// See [`Pe::barrier`].
     ///
     /// # Errors
     /// See [`CollectiveError`].
+    #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
         self.pe.quiet();
-        self.pe.meet(Kind::Barrier, 0, 0)
+        self.meet(bare(Kind::Barrier))
     }
 
     /// See [`Pe::sync`].
     ///
     /// # Errors
     /// See [`CollectiveError`].
+    #[inline]
     pub fn sync(&self) -> Result<(), CollectiveError> {
-        self.pe.meet(Kind::Sync, 0, 0)
+        self.meet(bare(Kind::Sync))
     }
 
     /// Copies `source` on PE `root` into `dest` on every PE, the root included. They may be the same
@@ -186,11 +137,12 @@ impl Team<'_> {
         root: usize,
     ) -> Result<(), CollectiveError> {
         let (dest, source) = (dest.into(), source.into());
+        // Panics for a root that does not exist.
+        self.world_pe(root);
         self.check_length(Kind::Broadcast, dest.len(), source.len())?;
-        let bytes = size_of_val_ref(source);
-        self.exchange(Kind::Broadcast, root as u64, bytes, source, |from| {
-            from.copy(root, 0, dest);
-        })
+        let (to, from) = (self.mine(dest), self.mine(source));
+        // SAFETY: `mine` checked both ranges, of equal length.
+        unsafe { self.broadcast_bytes(to, from, bytes(source), root, true) }
     }
 
     /// Concatenates the `source`s of all PEs in rank order into `dest` on every PE.
@@ -205,14 +157,36 @@ impl Team<'_> {
         source: impl Into<SymRef<'s, T>>,
     ) -> Result<(), CollectiveError> {
         let (dest, source) = (dest.into(), source.into());
-        let n = source.len();
-        self.check_length(Kind::Fcollect, dest.len(), n * self.n_pes())?;
-        let bytes = size_of_val_ref(source);
-        self.exchange(Kind::Fcollect, 0, bytes, source, |from| {
-            for pe in self.others_first() {
-                from.copy(pe, 0, dest.range(pe * n..(pe + 1) * n));
-            }
-        })
+        self.check_length(Kind::Fcollect, dest.len(), source.len() * self.n_pes())?;
+        let (to, from) = (self.mine(dest), self.mine(source));
+        // SAFETY: `mine` checked both ranges, and `dest` has room for all.
+        unsafe { self.fcollect_bytes(to, from, bytes(source)) }
+    }
+
+    /// Concatenates the `source`s of all PEs in rank order into the beginning of `dest` on every PE, and
+    /// returns how many elements that is. Lengths of the sources may differ, 0 included; `dest` has room
+    /// for all. They must not overlap, or the result is unspecified.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn collect<'d, 's, T: Pod>(
+        &self,
+        dest: impl Into<SymRef<'d, T>>,
+        source: impl Into<SymRef<'s, T>>,
+    ) -> Result<usize, CollectiveError> {
+        let (dest, source) = (dest.into(), source.into());
+        let (to, from) = (self.mine(dest), self.mine(source));
+        // SAFETY: `mine` checked both ranges, and on the other PEs theirs; `dest` has the room told.
+        let total = unsafe { self.collect_bytes(to, bytes(dest), from, bytes(source))? };
+        let total = total / size_of::<T>().max(1);
+        if total > dest.len() {
+            return Err(CollectiveError::Room {
+                me: self.pe.my_pe(),
+                total,
+                dest: dest.len(),
+            });
+        }
+        Ok(total)
     }
 
     /// Block `j` of PE `i`'s `source` becomes block `i` of PE `j`'s `dest`. Both have the same number
@@ -230,12 +204,48 @@ impl Team<'_> {
         let n = source.len() / self.n_pes();
         self.check_length(Kind::Alltoall, source.len(), n * self.n_pes())?;
         self.check_length(Kind::Alltoall, dest.len(), source.len())?;
-        let bytes = size_of_val_ref(source);
-        self.exchange(Kind::Alltoall, 0, bytes, source, |from| {
-            for pe in self.others_first() {
-                from.copy(pe, self.my_pe() * n, dest.range(pe * n..(pe + 1) * n));
-            }
-        })
+        let (to, from) = (self.mine(dest), self.mine(source));
+        // SAFETY: `mine` checked both ranges, of `n` elements for each PE.
+        unsafe { self.alltoall_bytes(to, from, n * size_of::<T>()) }
+    }
+
+    /// As [`alltoall`](Self::alltoall) with blocks of `n` elements, of which those of `dest` lie
+    /// `dest_stride` apart and those of `source` `source_stride` (in elements, at least 1): block `i` begins
+    /// at element `i * n * stride`.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    ///
+    /// # Panics
+    /// If a stride is 0.
+    pub fn alltoalls<'d, 's, T: Pod>(
+        &self,
+        dest: impl Into<SymRef<'d, T>>,
+        dest_stride: usize,
+        source: impl Into<SymRef<'s, T>>,
+        source_stride: usize,
+        n: usize,
+    ) -> Result<(), CollectiveError> {
+        assert!(dest_stride > 0 && source_stride > 0, "a stride of 0");
+        let (dest, source) = (dest.into(), source.into());
+        let needed = |stride: usize| match n.checked_mul(self.n_pes()) {
+            Some(0) => 0,
+            all => all
+                .and_then(|all| (all - 1).checked_mul(stride)?.checked_add(1))
+                .unwrap_or(usize::MAX),
+        };
+        for (object, stride) in [(dest, dest_stride), (source, source_stride)] {
+            let (len, needed) = (object.len(), needed(stride));
+            self.check_length(Kind::Alltoalls, len.min(needed), needed)?;
+        }
+        let (to, from) = (self.mine(dest), self.mine(source));
+        // Elements fit the memory, so strides fit as well.
+        let strides = Strides {
+            dest: dest_stride as isize,
+            source: source_stride as isize,
+        };
+        // SAFETY: `mine` checked both ranges, and `needed` that they reach to the last element.
+        unsafe { self.alltoalls_bytes(to, from, strides, size_of::<T>(), n) }
     }
 
     /// Combines the `source`s of all PEs element by element, in rank order, into `dest` on every PE;
@@ -249,89 +259,22 @@ impl Team<'_> {
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
     ) -> Result<(), CollectiveError> {
+        // Larger elements would not fit what the sums are kept in.
+        const { assert!(size_of::<T>() <= PIECE_BYTES, "elements of more than 8 KiB") };
         let (dest, source) = (dest.into(), source.into());
         self.check_length(Kind::Reduce, dest.len(), source.len())?;
-        let bytes = size_of_val_ref(source);
-        let id = u64::from(O::ID);
-        if bytes <= SLOT_BYTES {
-            return self.exchange(Kind::Reduce, id, bytes, source, |from| {
-                self.reduce_part::<T, O>(&from, 0, source.len(), |part, values| {
-                    self.pe.put(dest.range(part), values, self.my_pe());
-                });
-            });
+        let (to, from) = (self.mine(dest), self.mine(source));
+        // SAFETY: `mine` checked both ranges, of equal length; `combine` uses what it is given.
+        unsafe {
+            self.reduce_bytes(
+                u64::from(O::ID),
+                to,
+                from,
+                size_of::<T>(),
+                source.len(),
+                combine::<T, O>,
+            )
         }
-        // Each PE reduces its share for everyone. Of every share only its reducer reads sources and
-        // writes destinations, and it reads a piece on all PEs before it writes it anywhere, so
-        // `dest == source` is safe.
-        self.pe.meet(Kind::Reduce, id, bytes as u64)?;
-        let share = source.len().div_ceil(self.n_pes());
-        let start = (self.my_pe() * share).min(source.len());
-        let end = (start + share).min(source.len());
-        let from = Sources::Heaps {
-            team: *self,
-            source,
-        };
-        self.reduce_part::<T, O>(&from, start, end, |part, values| {
-            for pe in self.others_first() {
-                self.pe.put(dest.range(part.clone()), values, pe);
-            }
-        });
-        self.pe.meet(Kind::Reduce, id, bytes as u64)
-    }
-
-    /// Combines elements `start..end` of all PEs piece by piece and hands each piece out.
-    fn reduce_part<T: Pod, O: ReduceOp<T>>(
-        &self,
-        from: &Sources<'_, '_, T>,
-        start: usize,
-        end: usize,
-        mut hand_out: impl FnMut(std::ops::Range<usize>, &[T]),
-    ) {
-        // Two pieces stay in the first-level cache.
-        const PIECE_BYTES: usize = 8192;
-        let piece = (PIECE_BYTES / size_of::<T>().max(1))
-            .max(1)
-            .min(end - start);
-        let mut sum = vec![T::zeroed(); piece];
-        let mut next = sum.clone();
-        for at in (start..end).step_by(piece.max(1)) {
-            let n = piece.min(end - at);
-            from.read(0, at, &mut sum[..n]);
-            for pe in 1..self.n_pes() {
-                from.read(pe, at, &mut next[..n]);
-                for (sum, &next) in sum[..n].iter_mut().zip(&next[..n]) {
-                    *sum = O::apply(*sum, next);
-                }
-            }
-            hand_out(at..at + n, &sum[..n]);
-        }
-    }
-
-    /// The meeting around an exchange of `source`: `take` reads what it wants from any PE's source.
-    fn exchange<'s, T: Pod>(
-        &self,
-        kind: Kind,
-        parameter: u64,
-        bytes: usize,
-        source: SymRef<'s, T>,
-        take: impl FnOnce(Sources<'_, 's, T>),
-    ) -> Result<(), CollectiveError> {
-        if bytes <= SLOT_BYTES {
-            let set = self.pe.next_slot();
-            let slot = &self.pe.control().pe(self.my_pe()).slots[set];
-            slot.write(self.pe, source);
-            self.pe.meet(kind, parameter, bytes as u64)?;
-            take(Sources::Slots { team: *self, set });
-            // No second meeting: the slot is written next two meetings from now (rule 2 of control).
-            return Ok(());
-        }
-        self.pe.meet(kind, parameter, bytes as u64)?;
-        take(Sources::Heaps {
-            team: *self,
-            source,
-        });
-        // Nobody may change its source before everyone has read it.
-        self.pe.meet(kind, parameter, bytes as u64)
     }
 
     /// Lengths are part of the call, so a PE with a wrong one is in the same call as the others, or
@@ -341,96 +284,41 @@ impl Team<'_> {
             return Ok(());
         }
         // A call no other PE makes unless it errs in the same way.
-        self.pe.meet(kind, u64::MAX >> 8, dest as u64)?;
+        self.meet(Call {
+            kind,
+            parameter: u64::MAX >> 8,
+            bytes: dest as u64,
+        })?;
         Err(CollectiveError::Length { kind, dest, needed })
     }
 
-    /// All PEs, beginning behind me: spreads the load when all read from all.
-    fn others_first(&self) -> impl Iterator<Item = usize> + use<> {
-        let (me, n) = (self.my_pe(), self.n_pes());
-        (me + 1..n).chain(0..=me)
+    /// Where my own part of `object` is.
+    fn mine<T: Pod>(&self, object: SymRef<'_, T>) -> *mut u8 {
+        self.pe.address(object, self.pe.my_pe()).cast()
     }
 }
 
-fn size_of_val_ref<T: Pod>(object: SymRef<'_, T>) -> usize {
+fn bare(kind: Kind) -> Call {
+    Call {
+        kind,
+        parameter: 0,
+        bytes: 0,
+    }
+}
+
+fn bytes<T: Pod>(object: SymRef<'_, T>) -> usize {
     object.len() * size_of::<T>()
 }
 
-/// Where the sources of a collective can be read, between its meetings.
-enum Sources<'t, 's, T> {
-    Slots {
-        team: Team<'t>,
-        set: usize,
-    },
-    Heaps {
-        team: Team<'t>,
-        source: SymRef<'s, T>,
-    },
-}
-
-impl<T: Pod> Sources<'_, '_, T> {
-    /// Elements `at..at + dest.len()` of `pe`'s source.
-    fn read(&self, pe: usize, at: usize, dest: &mut [T]) {
-        match self {
-            Self::Slots { team, set } => team.pe.control().pe(pe).slots[*set].read(at, dest),
-            Self::Heaps { team, source } => {
-                team.pe.get(dest, source.range(at..at + dest.len()), pe);
-            }
-        }
-    }
-
-    /// Elements `at..` of `pe`'s source into my own part of `dest`.
-    fn copy(&self, pe: usize, at: usize, dest: SymRef<'_, T>) {
-        match self {
-            Self::Slots { team, .. } => {
-                let mut values = vec![T::zeroed(); dest.len()];
-                self.read(pe, at, &mut values);
-                team.pe.write(dest, &values);
-            }
-            Self::Heaps { team, source } => {
-                let from = team.pe.address(source.range(at..at + dest.len()), pe);
-                let to = team.pe.address(dest, team.my_pe());
-                // SAFETY: `address` checked both ranges; `copy` allows them to be the same memory
-                // (the root of an in-place broadcast).
-                unsafe { std::ptr::copy(from, to, dest.len()) };
-                team.pe.notify(dest, team.my_pe());
-            }
-        }
-    }
-}
-
-impl Slot {
-    /// Fills this (my own) slot with my part of `source`, at most [`SLOT_BYTES`].
-    fn write<T: Pod>(&self, pe: &Pe, source: SymRef<'_, T>) {
-        debug_assert!(size_of_val_ref(source) <= SLOT_BYTES);
-        let to = self.0.as_ptr().cast::<u8>().cast_mut();
-        let from = pe.address(source, pe.my_pe()).cast::<u8>();
-        // SAFETY: the slot has SLOT_BYTES, atomics allow writing through a shared reference, and
-        // rule 2 of `control` says nobody reads this slot before my next arrival.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, size_of_val_ref(source)) };
-    }
-
-    /// Reads elements `at..` of this slot.
-    fn read<T: Pod>(&self, at: usize, dest: &mut [T]) {
-        assert!((at + dest.len()) * size_of::<T>() <= SLOT_BYTES);
-        // SAFETY: inside the slot by the assertion; its owner wrote it before it arrived and writes
-        // it again only after two more meetings; any bits are a valid T. The copy is bytewise, so
-        // the slot's alignment does not matter.
+/// `n` elements at `out` from those at `a` and `b`. Other PEs may race with it only by breaking the rules
+/// of collectives, and then any bits are a valid `T`.
+pub(crate) fn combine<T: Pod, O: ReduceOp<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
+    for i in 0..n {
+        // SAFETY: only called by `reduce_bytes`, with `n` elements at each, whatever their alignment.
         unsafe {
-            let from = self.0.as_ptr().cast::<u8>().add(at * size_of::<T>());
-            std::ptr::copy_nonoverlapping(
-                from,
-                dest.as_mut_ptr().cast::<u8>(),
-                size_of_val::<[T]>(dest),
-            );
+            let value = O::apply(a.add(i).read_unaligned(), b.add(i).read_unaligned());
+            out.add(i).write_unaligned(value);
         }
-    }
-}
-
-impl Pe {
-    /// Which slot belongs to this PE's next rendezvous.
-    fn next_slot(&self) -> usize {
-        let mine = &self.control().pe(self.my_pe()).arrival;
-        ((mine.arrived() + 1) % 2) as usize
     }
 }

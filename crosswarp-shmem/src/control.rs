@@ -1,24 +1,31 @@
-//! What the PEs of a world share beside their heaps: arrival flags, collective tags and slots,
+//! What the PEs of a world share beside their heaps: parkers, seats and slots for the meetings of teams,
 //! wait records, and who is alive.
 //!
 //! Access rules
-//! 1. `arrival` has its own rules (see [`crate::rendezvous`]).
-//! 2. `slots[e % 2]` of a PE belongs to rendezvous number `e`: written by that PE before it arrives,
-//!    read by the others after they saw the arrival.
+//! 1. `parker` and each `seat` have their own rules (see [`crate::parker`], [`crate::rendezvous`]).
+//! 2. `slots[e % 2]` beside a seat belongs to meeting number `e` there: written by its PE before it
+//!    arrives, read by the others after they saw the arrival.
 //! 3. `record` is written by its PE only.
 //! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher.
+//! 5. `offer` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::active_set`] says.
 #![allow(unsafe_code)] // overlays the structures below on shared zeroed memory
 
+use crate::parker::Parker;
 use crate::region::Region;
-use crate::rendezvous::Arrival;
+use crate::rendezvous::{LINE_BYTES, Seat};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Bytes of one collective slot: payloads up to this size travel inside the rendezvous.
+/// Bytes of one slot: payloads up to this size are copied into it and need one meeting only.
 pub(crate) const SLOT_BYTES: usize = 4096;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crosswrp");
 /// Changes with every change of the layouts in this file.
-pub(crate) const LAYOUT: u32 = 1;
+pub(crate) const LAYOUT: u32 = 2;
+
+/// Most teams a PE can be in at a time, the world and the shared team included.
+pub(crate) const SEATS: usize = 1024;
+/// Words of a set of seats.
+pub(crate) const SEAT_WORDS: usize = SEATS / 64;
 
 /// What can be said of a PE's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,13 +48,46 @@ impl Life {
     }
 }
 
-/// What one PE shows to the others. Aligned to two cache lines, because processors prefetch in
-/// pairs; the first line holds all that a rendezvous without sleepers touches.
+/// What one PE shows to the others. Parts are aligned to two cache lines, because processors prefetch in
+/// pairs. Most seats are never touched and take no memory.
 #[repr(C, align(128))]
 pub(crate) struct PeControl {
-    pub(crate) arrival: Arrival,
+    pub(crate) parker: Parker,
     life: PeLife,
-    pub(crate) slots: [Slot; 2],
+    pub(crate) offer: Offer,
+    pub(crate) places: [Place; SEATS],
+}
+
+/// What a PE contributes to the choice of a seat for a new team.
+#[repr(C, align(128))]
+pub(crate) struct Offer(pub(crate) [AtomicU64; 1 + SEAT_WORDS]);
+
+/// A PE's place in one team: its seat, and slots for payloads that do not fit the seat's lines.
+#[repr(C)]
+pub(crate) struct Place {
+    pub(crate) seat: Seat,
+    slots: [Slot; 2],
+}
+
+impl Place {
+    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of meeting `epoch` is; written and read
+    /// by rule 2. Aligned to 16 bytes.
+    #[inline(always)]
+    pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *mut u8 {
+        if bytes <= LINE_BYTES {
+            self.seat.payload(epoch).as_ptr().cast::<u8>().cast_mut()
+        } else {
+            self.slot(epoch)
+        }
+    }
+
+    /// The slot of meeting `epoch`: [`SLOT_BYTES`] bytes.
+    #[inline(always)]
+    pub(crate) fn slot(&self, epoch: u64) -> *mut u8 {
+        let slot = &self.slots[(epoch % 2) as usize].0;
+        // Atomics may be written through a shared reference.
+        slot.as_ptr().cast::<u8>().cast_mut()
+    }
 }
 
 #[repr(C, align(128))]
@@ -60,7 +100,7 @@ struct PeLife {
 /// Payload of one collective. Atomics, so that a PE may write through a shared reference; that nobody
 /// reads meanwhile is rule 2.
 #[repr(C, align(128))]
-pub(crate) struct Slot(pub(crate) [AtomicU64; SLOT_BYTES / 8]);
+struct Slot([AtomicU64; SLOT_BYTES / 8]);
 
 impl PeControl {
     pub(crate) fn life(&self) -> Life {
@@ -125,7 +165,8 @@ pub(crate) struct Control {
 impl Control {
     /// Bytes needed for `n_pes` PEs.
     pub(crate) fn bytes(n_pes: usize) -> usize {
-        size_of::<Header>() + n_pes * size_of::<PeControl>()
+        let calls = n_pes * n_pes * size_of::<AtomicU64>();
+        size_of::<Header>() + n_pes * size_of::<PeControl>() + calls
     }
 
     /// `region`: zeroed on creation, at least [`Control::bytes`] long.
@@ -178,6 +219,21 @@ impl Control {
         }
     }
 
+    /// How often PE `from` has called PE `to` to a handshake.
+    pub(crate) fn calls(&self, from: usize, to: usize) -> &AtomicU64 {
+        let n = self.n_pes;
+        assert!(from < n && to < n);
+        // SAFETY: as in `header`; an array of `n * n` words follows that of PeControl.
+        unsafe {
+            self.region
+                .base()
+                .byte_add(size_of::<Header>() + n * size_of::<PeControl>())
+                .cast::<AtomicU64>()
+                .add(to * n + from)
+                .as_ref()
+        }
+    }
+
     pub(crate) fn pes(&self) -> impl Iterator<Item = &PeControl> {
         (0..self.n_pes).map(|pe| self.pe(pe))
     }
@@ -204,14 +260,14 @@ impl Control {
     /// Wakes every sleeper, so that it looks at the lives of its peers.
     pub(crate) fn wake_all(&self, shared: bool) {
         for pe in self.pes() {
-            pe.arrival.parker.wake_all(shared);
+            pe.parker.wake_all(shared);
         }
     }
 }
 
 #[cfg(not(loom))]
 const _: () = {
-    assert!(std::mem::offset_of!(PeControl, life) == 128);
-    assert!(size_of::<Arrival>() <= 64);
     assert!(size_of::<Header>() == 128);
+    assert!(std::mem::offset_of!(PeControl, life) == 128);
+    assert!(size_of::<Place>() == 2 * 128 + 2 * SLOT_BYTES);
 };

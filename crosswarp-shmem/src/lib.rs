@@ -21,6 +21,7 @@
 //!
 //! Linux only: heaps are memfds, sleeping is a futex.
 
+mod active_set;
 mod alloc;
 mod atomic;
 mod call;
@@ -41,6 +42,7 @@ mod segment;
 mod signal;
 mod symmetric;
 mod sync;
+mod team;
 mod threads;
 mod wait;
 
@@ -50,7 +52,7 @@ mod loom_models;
 pub use alloc::{AllocError, Block, Book, GRANULE};
 pub use atomic::{AtomicInt, AtomicValue};
 pub use bytemuck::Pod;
-pub use collective::{CollectiveCall, CollectiveError, CollectiveKind, Team};
+pub use collective::{CollectiveCall, CollectiveError, CollectiveKind};
 pub use config::{ConfigError, HEAP, SETTINGS, Setting, WAIT_TIMEOUT, parse_bytes};
 pub use fds::ShareError;
 pub use launch::{Ended, Launch, LaunchError, Outcome};
@@ -58,6 +60,7 @@ pub use pe::{Pe, WorldKind};
 pub use processes::{InitError, init, under_launcher};
 pub use signal::SignalOp;
 pub use symmetric::{Sym, SymRef};
+pub use team::{Team, TeamError};
 pub use threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 pub use wait::{Cmp, TenthSeconds, Wait, WaitError};
 
@@ -70,6 +73,9 @@ pub enum Error {
     /// From a collective.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
+    /// From making or ending a team.
+    #[error(transparent)]
+    Team(#[from] TeamError),
     /// From a wait.
     #[error(transparent)]
     Wait(#[from] WaitError),

@@ -1,12 +1,12 @@
 //! One PE's handle on its world.
 
 use crate::alloc::Heap;
-use crate::collective::Team;
 use crate::control::{Control, Life, PeControl};
 use crate::fds::Ring;
 use crate::region::Region;
 use crate::segment::Segments;
 use crate::symmetric::SymRef;
+use crate::team::Seats;
 use crate::wait::{Patience, Waiter};
 use bytemuck::Pod;
 use std::fmt;
@@ -61,6 +61,7 @@ pub struct Pe {
     heap_bytes: usize,
     pub(crate) segments: Segments,
     heap: Mutex<Heap>,
+    seats: Mutex<Seats>,
 }
 
 /// What the fast paths need of one PE.
@@ -119,6 +120,7 @@ impl Pe {
             heap_bytes: world.heap_bytes,
             segments: Segments::default(),
             heap: Mutex::new(Heap::new(world.heap_bytes)),
+            seats: Mutex::default(),
             world,
         }
     }
@@ -143,11 +145,6 @@ impl Pe {
     /// Bytes of each PE's symmetric heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
-    }
-
-    /// The team of all PEs.
-    pub fn world(&self) -> Team<'_> {
-        Team { pe: self }
     }
 
     pub(crate) fn control(&self) -> &Control {
@@ -188,7 +185,7 @@ impl Pe {
             object.offset(),
             object.offset() + object.len() * size_of::<T>(),
         );
-        let parker = &self.peer(pe).control().arrival.parker;
+        let parker = &self.peer(pe).control().parker;
         parker.notify_store(start, end, self.shared());
     }
 
@@ -204,6 +201,11 @@ impl Pe {
     pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
         // The heap's own operations do not panic half-way.
         self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seats(&self) -> MutexGuard<'_, Seats> {
+        // Nor do those of the seats.
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -34,6 +34,7 @@
 #![allow(unsafe_code)] // addresses come from the caller, who promises what is said above
 
 mod atomic;
+mod collective;
 mod heap;
 mod wait;
 
@@ -100,16 +101,9 @@ impl<'a> Raw<'a> {
     /// Wakes the owner of `peer` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`.
     #[inline(always)]
     fn notify<T>(self, peer: &Peer, addr: *const T, bytes: usize) {
-        if peer.control().arrival.parker.has_sleepers() {
-            self.notify_sleepers(peer, addr.addr(), bytes);
+        if peer.control().parker.has_sleepers() {
+            self.pe.notify_sleepers(peer, addr.addr(), bytes);
         }
-    }
-
-    #[cold]
-    fn notify_sleepers(self, peer: &Peer, addr: usize, bytes: usize) {
-        let start = self.pe.position(addr);
-        let parker = &peer.control().arrival.parker;
-        parker.notify_store(start, start + bytes, self.pe.shared());
     }
 }
 
@@ -190,7 +184,7 @@ impl Raw<'_> {
                 store(to.offset(i * dest_stride), value);
             }
         }
-        if peer.control().arrival.parker.has_sleepers() {
+        if peer.control().parker.has_sleepers() {
             let span = (n as isize - 1) * dest_stride;
             // The lowest element, should the stride be negative.
             let first = dest.wrapping_offset(span.min(0));

@@ -50,8 +50,9 @@ impl Region {
         Ok(start.wrapping_byte_add(before))
     }
 
-    /// Private to this process: the memory of a PE that is a thread.
-    pub(crate) fn anonymous(len: usize) -> io::Result<Self> {
+    /// Private to this process: the memory of PEs that are threads. `huge` asks for huge pages, which
+    /// cost 2 MiB at the first touch of each.
+    pub(crate) fn anonymous(len: usize, huge: bool) -> io::Result<Self> {
         let at = Self::reserve(len)?;
         // SAFETY: replaces the reservation just made, which nobody else knows of.
         let base = unsafe {
@@ -62,8 +63,10 @@ impl Region {
                 MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
             )?
         };
-        // SAFETY: the range was mapped just above. A refusal costs speed only.
-        let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxHugepage) };
+        if huge {
+            // SAFETY: the range was mapped just above. A refusal costs speed only.
+            let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxHugepage) };
+        }
         Ok(Self::from_raw(base.cast(), len))
     }
 

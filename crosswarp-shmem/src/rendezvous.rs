@@ -1,26 +1,39 @@
-//! The meeting of all PEs under every collective: a flat barrier that carries a tag.
+//! The meeting under every collective: a flat barrier that carries a tag and a few bytes.
 //!
-//! Every PE stores the number of its rendezvous in its own line and reads the lines of all others.
-//! For the handful of PEs of one host that is one cache-line transfer deep (a counter or a tree is at
-//! least two), and no PE writes a line another PE writes. The tag says which collective the PE is in,
-//! so that a mismatch is seen by every PE in the same memory access that sees the arrival.
+//! Every PE of a team writes its own lines and reads those of all others. For the handful of PEs of one
+//! host that is one cache-line transfer deep (a counter or a tree is at least two), and no PE writes a
+//! line another PE writes. The tag says which collective the PE is in, so that a mismatch is seen by
+//! every PE in the same memory access that sees the arrival; a payload of up to [`LINE_BYTES`] rides along.
 //!
 //! Access rules
-//! 1. `arrived`, `tags` and `details` of a PE are written by that PE only.
-//! 2. `tags[e % 2]` and `details[e % 2]` belong to rendezvous number `e`. They are written before the
-//!    Release store of `e` to `arrived` and read by others after an Acquire load that saw it. A PE
-//!    can be one rendezvous ahead of another but never two, so two sets suffice.
+//! 1. A [`Seat`] is written by its PE only.
+//! 2. `lines[e % 2]`, like everything else that exists twice, belongs to meeting number `e`. It is written
+//!    before the Release store of `e` to its `epoch` and read by others after an Acquire load that saw it.
+//!    A PE can be one meeting ahead of another but never two, so two sets suffice.
+//! 3. Epochs of a seat only grow, also from one team to the next that uses it. So whoever still waits in
+//!    the last meeting of the old team sees it as met (and, knowing that, does not look at tags there).
 
 use crate::parker::Parker;
 use crate::sync::{AtomicU64, Ordering};
 
-/// One PE's line. At most 64 bytes: all that a rendezvous without sleepers touches.
+/// Bytes of payload beside the tag: a collective that needs no more is one line's transfer.
+pub(crate) const LINE_BYTES: usize = 40;
+
+/// What one PE shows in one meeting. One cache line, alone in its pair because processors prefetch in
+/// pairs.
+#[repr(C, align(128))]
+struct Line {
+    epoch: AtomicU64,
+    tag: AtomicU64,
+    /// At a multiple of 16, so that any element type is aligned.
+    payload: [AtomicU64; LINE_BYTES / 8],
+    detail: AtomicU64,
+}
+
+/// One PE's place in one team's meetings.
 #[repr(C)]
-pub(crate) struct Arrival {
-    arrived: AtomicU64,
-    tags: [AtomicU64; 2],
-    details: [AtomicU64; 2],
-    pub(crate) parker: Parker,
+pub(crate) struct Seat {
+    lines: [Line; 2],
 }
 
 /// What a PE says about the collective it is in.
@@ -32,59 +45,91 @@ pub(crate) struct Tag {
     pub(crate) detail: u64,
 }
 
-impl Arrival {
+impl Seat {
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        let line = || Line {
+            epoch: zero(),
+            tag: zero(),
+            payload: std::array::from_fn(|_| zero()),
+            detail: zero(),
+        };
         Self {
-            arrived: AtomicU64::new(0),
-            tags: [AtomicU64::new(0), AtomicU64::new(0)],
-            details: [AtomicU64::new(0), AtomicU64::new(0)],
-            parker: Parker::new(),
+            lines: [line(), line()],
         }
     }
 
-    /// Number of the last rendezvous this PE came to.
     #[inline(always)]
-    pub(crate) fn arrived(&self) -> u64 {
-        // Acquire: pairs with the Release store in `rendezvous`; what the PE did before it arrived
-        // happens before what we do after we saw it.
-        self.arrived.load(Ordering::Acquire)
+    fn line(&self, epoch: u64) -> &Line {
+        &self.lines[(epoch % 2) as usize]
+    }
+
+    /// Number of the last meeting the owner came to. For the owner itself, who alone writes it.
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u64 {
+        let [even, odd] = &self.lines;
+        let (even, odd) = (&even.epoch, &odd.epoch);
+        even.load(Ordering::Relaxed)
+            .max(odd.load(Ordering::Relaxed))
+    }
+
+    /// Makes `epoch` the number of the last meeting, before the first of a new team; no smaller than any
+    /// before (rule 3). Nobody waits for `epoch` itself, so this is no arrival.
+    pub(crate) fn begin(&self, epoch: u64) {
+        self.line(epoch).epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Whether the owner has come to meeting `epoch`.
+    #[inline(always)]
+    pub(crate) fn came_to(&self, epoch: u64) -> bool {
+        // Acquire: pairs with the Release store in `meet`; what the PE did before it arrived happens
+        // before what we do after we saw it.
+        self.line(epoch).epoch.load(Ordering::Acquire) >= epoch
+    }
+
+    /// The payload of meeting `epoch`, to be used as rule 2 says.
+    #[inline(always)]
+    pub(crate) fn payload(&self, epoch: u64) -> &[AtomicU64; LINE_BYTES / 8] {
+        &self.line(epoch).payload
     }
 
     #[inline(always)]
     fn tag(&self, epoch: u64) -> Tag {
-        let set = (epoch % 2) as usize;
+        let line = self.line(epoch);
         Tag {
-            tag: self.tags[set].load(Ordering::Relaxed),
-            detail: self.details[set].load(Ordering::Relaxed),
+            tag: line.tag.load(Ordering::Relaxed),
+            detail: line.detail.load(Ordering::Relaxed),
         }
     }
 }
 
-/// Meets the `n` PEs whose lines `line` gives. `wait` waits until PE `j` has come to `epoch`.
+/// Meets the `n` PEs of a team, whose seats `seat` gives and who sleep on what `parker` gives. `wait`
+/// waits until the seat of PE `j` has come to the given epoch. Payloads of this meeting, number
+/// `seat(me).epoch() + 1`, must be in place.
 ///
 /// Returns the first PE whose tag differs from mine, with its tag.
 ///
 /// Memory ordering: everything any PE did before its call happens before everything any PE does
 /// after its return (Release on arrival, Acquire on every other PE's arrival).
 #[inline]
-pub(crate) fn rendezvous<'a, E>(
-    line: impl Fn(usize) -> &'a Arrival,
+pub(crate) fn meet<'a, E>(
+    seat: impl Fn(usize) -> &'a Seat,
+    parker: impl Fn(usize) -> &'a Parker,
     n: usize,
     me: usize,
     shared: bool,
     tag: Tag,
     mut wait: impl FnMut(usize, u64) -> Result<(), E>,
 ) -> Result<Option<(usize, Tag)>, E> {
-    let mine = line(me);
-    // Only this PE writes `arrived`, so a relaxed read sees the last value.
-    let epoch = mine.arrived.load(Ordering::Relaxed) + 1;
-    let set = (epoch % 2) as usize;
-    // These cells were last used for rendezvous `epoch - 2`. Every PE has come to `epoch - 1`, so
-    // every PE has left `epoch - 2` and nobody reads them any more.
-    mine.tags[set].store(tag.tag, Ordering::Relaxed);
-    mine.details[set].store(tag.detail, Ordering::Relaxed);
-    mine.arrived.store(epoch, Ordering::Release);
+    let mine = seat(me);
+    let epoch = mine.epoch() + 1;
+    let line = mine.line(epoch);
+    // This line was last used for meeting `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
+    // left `epoch - 2` and nobody reads it any more.
+    line.tag.store(tag.tag, Ordering::Relaxed);
+    line.detail.store(tag.detail, Ordering::Relaxed);
+    line.epoch.store(epoch, Ordering::Release);
 
     // Starting behind myself spreads the reads over different lines.
     for j in (me + 1..n).chain(0..me) {
@@ -96,11 +141,18 @@ pub(crate) fn rendezvous<'a, E>(
     // the other's arrival visible before it sleeps).
     let mut differing = None;
     for j in 0..n {
-        line(j).parker.notify_arrival(shared);
-        let theirs = line(j).tag(epoch);
+        parker(j).notify_arrival(shared);
+        let theirs = seat(j).tag(epoch);
         if theirs != tag && differing.is_none() {
             differing = Some((j, theirs));
         }
     }
     Ok(differing)
 }
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<Line>() == 128);
+    assert!(std::mem::offset_of!(Line, payload) % 16 == 0);
+    assert!(std::mem::offset_of!(Line, detail) + 8 <= 64);
+};

@@ -152,6 +152,39 @@ impl Pe {
         segment.map_or(1 << 47, |s| s.position + (addr - s.start))
     }
 
+    /// Where `pe` has the symmetric byte at `position`, which came from a PE's [`position`](Self::position).
+    ///
+    /// # Panics
+    /// If no symmetric byte is there.
+    pub(crate) fn at_position(&self, position: usize, pe: usize) -> NonNull<u8> {
+        let offset_in = |s: &Segment| position.checked_sub(s.position).filter(|&at| at < s.len);
+        let mut segments = self.segments.all.iter();
+        let in_segment = segments.find_map(|s| Some((s.parts[pe], offset_in(s)?)));
+        let in_heap = || (position < self.heap_bytes()).then(|| (self.peer(pe).heap, position));
+        match in_heap().or(in_segment) {
+            // SAFETY: inside `pe`'s heap, or its part of the segment.
+            Some((start, offset)) => unsafe { start.add(offset) },
+            None => panic!("PE {pe} has no symmetric memory at position {position:#x}"),
+        }
+    }
+
+    /// Wakes `pe` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`; called after
+    /// every store there.
+    #[inline(always)]
+    pub(crate) fn notify_addr(&self, addr: usize, bytes: usize, pe: usize) {
+        let peer = self.peer(pe);
+        if peer.control().parker.has_sleepers() {
+            self.notify_sleepers(peer, addr, bytes);
+        }
+    }
+
+    #[cold]
+    pub(crate) fn notify_sleepers(&self, peer: &Peer, addr: usize, bytes: usize) {
+        let start = self.position(addr);
+        let parker = &peer.control().parker;
+        parker.notify_store(start, start + bytes, self.shared());
+    }
+
     #[cold]
     fn not_symmetric(&self, addr: usize) -> ! {
         let (start, bytes) = (self.heap_start(), self.heap_bytes());

@@ -180,16 +180,16 @@ impl ThreadWorld {
         }
         let heap_bytes = self.config.heap_bytes(n_pes)?;
         let timeout = self.config.wait_timeout()?;
-        let memory = |what, bytes| {
-            Region::anonymous(bytes).map_err(|source| WorldError::Memory {
+        let memory = |what, bytes, huge| {
+            Region::anonymous(bytes, huge).map_err(|source| WorldError::Memory {
                 what,
                 bytes,
                 source: source.into(),
             })
         };
-        let control = memory("the control memory", Control::bytes(n_pes))?;
+        let control = memory("the control memory", Control::bytes(n_pes), false)?;
         let heaps: Result<Vec<_>, _> = (0..n_pes)
-            .map(|_| memory("a symmetric heap", heap_bytes))
+            .map(|_| memory("a symmetric heap", heap_bytes, true))
             .collect();
         register_heavy_fence(false);
         Ok(Arc::new(Mapped {

@@ -298,7 +298,6 @@ impl Waiter<'_> {
             let nap = left.map_or(HEARTBEAT, |left| left.min(HEARTBEAT));
             self.control
                 .pe(self.me)
-                .arrival
                 .parker
                 .sleep(wait.watched(), self.shared, nap, || {
                     found = look();

@@ -3,6 +3,7 @@
 use super::Raw;
 use crate::atomic::AtomicInt;
 use crate::wait::{Cmp, Wait, WaitError};
+use std::sync::atomic::Ordering;
 
 /// What the elements of a set are compared with.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +49,16 @@ impl<T: AtomicInt> WaitSet<T> {
     }
 }
 
+/// What this PE's own integer holds. Own symmetric memory is where its address says.
+///
+/// # Safety
+/// `ivar` is valid and aligned, and only accessed atomically while others write it.
+#[inline(always)]
+unsafe fn own<T: AtomicInt>(ivar: *const T) -> T {
+    // SAFETY: by the caller; atomics may be shared.
+    T::load(unsafe { &*ivar.cast::<T::Atomic>() }, Ordering::Acquire)
+}
+
 /// Point-to-point synchronisation on this PE's own integers, ordered as
 /// [`Pe::wait_until`](crate::Pe::wait_until). Waits end with an error only as described there.
 impl Raw<'_> {
@@ -70,10 +81,9 @@ impl Raw<'_> {
             cmp,
             expected: value.to_u64(),
         };
-        let me = self.pe.my_pe();
         self.pe.waiter().until(wait, || {
             // SAFETY: by the caller.
-            let seen = unsafe { self.atomic_fetch(ivar, me) };
+            let seen = unsafe { own(ivar) };
             cmp.holds(seen, value).then_some(seen)
         })
     }
@@ -85,7 +95,7 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn test<T: AtomicInt>(self, ivar: *const T, cmp: Cmp, value: T) -> bool {
         // SAFETY: by the caller.
-        cmp.holds(unsafe { self.atomic_fetch(ivar, self.pe.my_pe()) }, value)
+        cmp.holds(unsafe { own(ivar) }, value)
     }
 
     /// Waits until every element of `set` has compared as asked, each at some time.

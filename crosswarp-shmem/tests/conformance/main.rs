@@ -1,8 +1,9 @@
-//! One suite for both kinds of world: every case runs with 1, 2, 3, 4 and 7 PEs, as threads and as
+//! One suite for both kinds of world: every case runs with 1, 2, 3, 4, 5 and 8 PEs, as threads and as
 //! processes.
 
 mod cases;
 mod raw;
+mod teams;
 
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 use std::time::Duration;
@@ -13,7 +14,7 @@ const HEAP_BYTES: usize = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn run_all(pe: &Pe) {
-    for (name, case) in cases::CASES.iter().chain(raw::CASES) {
+    for (name, case) in cases::CASES.iter().chain(teams::CASES).chain(raw::CASES) {
         case(pe);
         let met = pe.barrier();
         met.unwrap_or_else(|error| panic!("'{name}' left the PEs out of step: {error}"));
@@ -67,5 +68,5 @@ macro_rules! worlds {
 }
 worlds!(
     1 threads_1 processes_1, 2 threads_2 processes_2, 3 threads_3 processes_3,
-    4 threads_4 processes_4, 7 threads_7 processes_7
+    4 threads_4 processes_4, 5 threads_5 processes_5, 8 threads_8 processes_8
 );

@@ -145,7 +145,8 @@ fn verbs(pe: &Pe, at: *mut u8) {
                 std::thread::sleep(std::time::Duration::from_millis(2));
             } else {
                 raw.wait_until(word(30), Cmp::Ge, round).unwrap();
-                assert_eq!(raw.g(word(31), me), round);
+                // The neighbour may be further already, never behind.
+                assert!(raw.g(word(31), me) >= round);
             }
             if to != 0 {
                 let data = (&raw const round).cast();

@@ -1,0 +1,412 @@
+//! The collectives over addresses: what both the safe methods of [`Team`] and the raw layer are.
+//!
+//! Payloads of up to [`SLOT_BYTES`] travel through the lines and slots of the control memory, written
+//! before and read after one meeting. Larger ones are read straight out of the callers' symmetric memory
+//! between two meetings, moved once. Nothing is written to a destination before the PEs have agreed that
+//! they are in the same call.
+//!
+//! Common conditions of the functions here: destinations and sources are symmetric addresses of this PE
+//! (sources of at most [`SLOT_BYTES`] may be any valid memory) with room for what the function says, and do
+//! not overlap, except where a function allows them to be the same.
+#![allow(unsafe_code)] // copies between places that the callers name by address
+
+use super::CollectiveError;
+use crate::call::{Call, Kind};
+use crate::control::SLOT_BYTES;
+use crate::sync::Ordering;
+use crate::team::{Offer, Team};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+/// Where the sources of a collective can be read, between its meetings.
+#[derive(Clone, Copy)]
+enum Sources<'t, 'p> {
+    /// In lines or slots, by the number of bytes each PE put there.
+    Places {
+        team: &'t Team<'p>,
+        epoch: u64,
+        bytes: usize,
+    },
+    /// Where they are, at this symmetric address.
+    Memory {
+        team: &'t Team<'p>,
+        source: *const u8,
+    },
+}
+
+impl Sources<'_, '_> {
+    /// Start of `member`'s source.
+    #[inline(always)]
+    fn of(&self, member: usize) -> *const u8 {
+        match *self {
+            Self::Places { team, epoch, bytes } => team.place(member).payload(epoch, bytes),
+            Self::Memory { team, source } => team.peer_address(source, member),
+        }
+    }
+}
+
+/// How a strided exchange steps, in elements: block `i` of a source or destination begins at element
+/// `i * n * stride`.
+#[derive(Clone, Copy)]
+pub(crate) struct Strides {
+    pub(crate) dest: isize,
+    pub(crate) source: isize,
+}
+
+impl Team<'_> {
+    /// Where `member` has this PE's symmetric byte at `addr`.
+    #[inline(always)]
+    fn peer_address(&self, addr: *const u8, member: usize) -> *mut u8 {
+        let pe = self.world_pe(member);
+        self.pe.locate(addr.addr(), pe).0.as_ptr()
+    }
+
+    /// Another thread of this PE may wait for what a collective has just written.
+    #[inline(always)]
+    fn notify_self(&self, dest: *const u8, bytes: usize) {
+        self.pe.notify_addr(dest.addr(), bytes, self.pe.my_pe());
+    }
+
+    /// All PEs of the team, beginning behind me: spreads the load when all read from all.
+    fn others_first(&self) -> impl Iterator<Item = usize> + use<> {
+        let (me, n) = (self.my_pe(), self.n_pes());
+        (me + 1..n).chain(0..=me)
+    }
+
+    /// The meetings around an exchange of `bytes` bytes at `source`: `take` reads what it wants from any
+    /// PE's source. Without `offer` nobody reads mine.
+    ///
+    /// # Safety
+    /// `source` is valid for reading `bytes` bytes, and symmetric if they are more than [`SLOT_BYTES`].
+    #[inline(always)]
+    unsafe fn exchange(
+        &self,
+        call: Call,
+        source: *const u8,
+        bytes: usize,
+        offer: bool,
+        take: impl FnOnce(Sources<'_, '_>),
+    ) -> Result<(), CollectiveError> {
+        if bytes > SLOT_BYTES {
+            self.meet(call)?;
+            take(Sources::Memory { team: self, source });
+            // Nobody may change its source before everyone has read it.
+            return self.meet(call);
+        }
+        let epoch = self.next_epoch();
+        if offer && bytes > 0 {
+            let to = self.place(self.my_pe()).payload(epoch, bytes);
+            // SAFETY: the source by the caller; the payload has room for `bytes`, and by rule 2 of
+            // `rendezvous` nobody reads it before my arrival.
+            unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
+        }
+        self.meet(call)?;
+        take(Sources::Places {
+            team: self,
+            epoch,
+            bytes,
+        });
+        // No second meeting: the payload is written next two meetings from now.
+        Ok(())
+    }
+
+    /// Hands every PE of the team every PE's `words`.
+    pub(crate) fn exchange_words(
+        &self,
+        call: Call,
+        words: &Offer,
+    ) -> Result<Vec<Offer>, CollectiveError> {
+        let mut all = vec![[0; _]; self.n_pes()];
+        let bytes = size_of::<Offer>();
+        let take = |from: Sources<'_, '_>| {
+            for (member, words) in all.iter_mut().enumerate() {
+                // SAFETY: every PE put an offer there, aligned to 16.
+                *words = unsafe { from.of(member).cast::<Offer>().read() };
+            }
+        };
+        // SAFETY: a live array of `bytes` bytes, which fit a slot.
+        unsafe { self.exchange(call, words.as_ptr().cast(), bytes, true, take)? };
+        Ok(all)
+    }
+
+    /// `bytes` bytes of the root's `source` to every PE's `dest`, on the root only if `at_root`. They may
+    /// be the same.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub(crate) unsafe fn broadcast_bytes(
+        &self,
+        dest: *mut u8,
+        source: *const u8,
+        bytes: usize,
+        root: usize,
+        at_root: bool,
+    ) -> Result<(), CollectiveError> {
+        let call = Call {
+            kind: Kind::Broadcast,
+            parameter: root as u64,
+            bytes: bytes as u64,
+        };
+        let is_root = root == self.my_pe();
+        let take = |from: Sources<'_, '_>| {
+            if bytes > 0 && (!is_root || (at_root && dest.cast_const() != source)) {
+                // SAFETY: by the caller; the root's source is as long on every PE.
+                unsafe { ptr::copy(from.of(root), dest, bytes) };
+                self.notify_self(dest, bytes);
+            }
+        };
+        // SAFETY: by the caller.
+        unsafe { self.exchange(call, source, bytes, is_root, take) }
+    }
+
+    /// Every PE's `bytes` bytes, in order of the PEs, to every PE's `dest`.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub(crate) unsafe fn fcollect_bytes(
+        &self,
+        dest: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<(), CollectiveError> {
+        let call = Call {
+            kind: Kind::Fcollect,
+            parameter: 0,
+            bytes: bytes as u64,
+        };
+        let take = |from: Sources<'_, '_>| {
+            if bytes == 0 {
+                return;
+            }
+            for member in self.others_first() {
+                // SAFETY: by the caller; `dest` has room for `bytes` of each PE.
+                unsafe { ptr::copy(from.of(member), dest.add(member * bytes), bytes) };
+            }
+            self.notify_self(dest, bytes * self.n_pes());
+        };
+        // SAFETY: by the caller.
+        unsafe { self.exchange(call, source, bytes, true, take) }
+    }
+
+    /// As [`fcollect_bytes`](Self::fcollect_bytes), but each PE brings as many bytes as it likes. Returns
+    /// the bytes of all; writes nothing if they are more than `room`, which is for the caller to report.
+    ///
+    /// # Safety
+    /// See the [module](self); `dest` has room for `room` bytes or for what all PEs bring.
+    pub(crate) unsafe fn collect_bytes(
+        &self,
+        dest: *mut u8,
+        room: usize,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<usize, CollectiveError> {
+        let call = |bytes: usize| Call {
+            kind: Kind::Collect,
+            parameter: 0,
+            bytes: bytes as u64,
+        };
+        let epoch = self.next_epoch();
+        let mine = self.place(self.my_pe());
+        let [my_size, my_position, ..] = mine.seat.payload(epoch);
+        my_size.store(bytes as u64, Ordering::Relaxed);
+        // Where it is, which only its PE has checked to have room for so much.
+        let position = self.pe.position(source.addr());
+        my_position.store(position as u64, Ordering::Relaxed);
+        if bytes > 0 && bytes <= SLOT_BYTES {
+            // SAFETY: as in `exchange`.
+            unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
+        }
+        self.meet(call(0))?;
+        // Relaxed: ordered by the meeting.
+        let size = |member: usize| {
+            let payload = self.place(member).seat.payload(epoch);
+            payload[0].load(Ordering::Relaxed) as usize
+        };
+        let (mut total, mut largest) = (0, 0);
+        for member in 0..self.n_pes() {
+            total += size(member);
+            largest = largest.max(size(member));
+        }
+        if total <= room && total > 0 {
+            let mut at = 0;
+            for member in 0..self.n_pes() {
+                let bytes = size(member);
+                if bytes == 0 {
+                    continue;
+                }
+                let from = if bytes <= SLOT_BYTES {
+                    self.place(member).slot(epoch).cast_const()
+                } else {
+                    let position =
+                        self.place(member).seat.payload(epoch)[1].load(Ordering::Relaxed);
+                    let place = self
+                        .pe
+                        .at_position(position as usize, self.world_pe(member));
+                    place.as_ptr().cast_const()
+                };
+                // SAFETY: by the caller; `at` is what the PEs before brought.
+                unsafe { ptr::copy(from, dest.add(at), bytes) };
+                at += bytes;
+            }
+            self.notify_self(dest, total);
+        }
+        if largest > SLOT_BYTES {
+            // Nobody may change its source before everyone has read it.
+            self.meet(call(total))?;
+        }
+        Ok(total)
+    }
+
+    /// Block `j` of PE `i`'s `source` becomes block `i` of PE `j`'s `dest`; `bytes` is that of a block.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub(crate) unsafe fn alltoall_bytes(
+        &self,
+        dest: *mut u8,
+        source: *const u8,
+        bytes: usize,
+    ) -> Result<(), CollectiveError> {
+        let all = bytes * self.n_pes();
+        let call = Call {
+            kind: Kind::Alltoall,
+            parameter: 0,
+            bytes: all as u64,
+        };
+        let mine = self.my_pe() * bytes;
+        let take = |from: Sources<'_, '_>| {
+            if bytes == 0 {
+                return;
+            }
+            for member in self.others_first() {
+                // SAFETY: by the caller; both have a block for each PE.
+                unsafe { ptr::copy(from.of(member).add(mine), dest.add(member * bytes), bytes) };
+            }
+            self.notify_self(dest, all);
+        };
+        // SAFETY: by the caller.
+        unsafe { self.exchange(call, source, all, true, take) }
+    }
+
+    /// As [`alltoall_bytes`](Self::alltoall_bytes) with blocks of `n` elements of `size` bytes that lie
+    /// apart.
+    ///
+    /// # Safety
+    /// See the [module](self); the strides are at least 1.
+    pub(crate) unsafe fn alltoalls_bytes(
+        &self,
+        dest: *mut u8,
+        source: *const u8,
+        strides: Strides,
+        size: usize,
+        n: usize,
+    ) -> Result<(), CollectiveError> {
+        let blocks = n * self.n_pes();
+        let call = Call {
+            kind: Kind::Alltoalls,
+            parameter: (strides.dest as u64 & 0xffff) << 16 | strides.source as u64 & 0xffff,
+            bytes: (blocks * size) as u64,
+        };
+        let step = size as isize;
+        // The elements are wherever they are, so they are read in place whatever their size.
+        self.meet(call)?;
+        for member in self.others_first() {
+            if n == 0 {
+                break;
+            }
+            let first = (self.my_pe() * n) as isize;
+            let mut to = dest.wrapping_offset((member * n) as isize * strides.dest * step);
+            let from = self.peer_address(source, member).cast_const();
+            let mut from = from.wrapping_offset(first * strides.source * step);
+            for _ in 0..n {
+                // SAFETY: by the caller; `n * n_pes` elements lie at these strides on each side.
+                unsafe { ptr::copy(from, to, size) };
+                to = to.wrapping_offset(strides.dest * step);
+                from = from.wrapping_offset(strides.source * step);
+            }
+        }
+        if n > 0 {
+            let span = ((blocks - 1) as isize * strides.dest + 1) * step;
+            self.notify_self(dest, span.unsigned_abs());
+        }
+        self.meet(call)
+    }
+
+    /// Combines the `n` elements of `size` bytes at all PEs' `source`s, element by element and in order of
+    /// the PEs, into every PE's `dest`; all get the same bits. They may be the same. `combine(out, a, b, n)`
+    /// sets `n` elements at `out` from those at `a` and `b`; `out` may be `a`.
+    ///
+    /// # Safety
+    /// See the [module](self). `combine` is sound for valid pointers aligned to the element, or to 16 if
+    /// that is less.
+    pub(crate) unsafe fn reduce_bytes(
+        &self,
+        id: u64,
+        dest: *mut u8,
+        source: *const u8,
+        size: usize,
+        n: usize,
+        combine: impl Fn(*mut u8, *const u8, *const u8, usize),
+    ) -> Result<(), CollectiveError> {
+        let bytes = n * size;
+        let call = Call {
+            kind: Kind::Reduce,
+            parameter: id,
+            bytes: bytes as u64,
+        };
+        if self.n_pes() == 1 || bytes <= SLOT_BYTES {
+            let take = |from: Sources<'_, '_>| {
+                if bytes == 0 {
+                    return;
+                }
+                if self.n_pes() == 1 {
+                    // SAFETY: by the caller.
+                    unsafe { ptr::copy(from.of(0), dest, bytes) };
+                } else {
+                    combine(dest, from.of(0), from.of(1), n);
+                    for member in 2..self.n_pes() {
+                        combine(dest, dest, from.of(member), n);
+                    }
+                }
+                self.notify_self(dest, bytes);
+            };
+            // SAFETY: by the caller.
+            return unsafe { self.exchange(call, source, bytes, true, take) };
+        }
+        // Each PE reduces its share for everyone. Of every share only its reducer reads sources and
+        // writes destinations, and it reads a piece on all PEs before it writes it anywhere, so they may
+        // be the same.
+        self.meet(call)?;
+        let share = n.div_ceil(self.n_pes());
+        let start = (self.my_pe() * share).min(n);
+        let end = (start + share).min(n);
+        let mut piece = Piece(MaybeUninit::uninit());
+        let piece = ptr::from_mut(&mut piece).cast::<u8>();
+        let most = (PIECE_BYTES / size).max(1);
+        for at in (start..end).step_by(most) {
+            let n = most.min(end - at);
+            let from = |member| {
+                let from = self.peer_address(source, member);
+                from.wrapping_add(at * size).cast_const()
+            };
+            combine(piece, from(0), from(1), n);
+            for member in 2..self.n_pes() {
+                combine(piece, piece, from(member), n);
+            }
+            for member in self.others_first() {
+                let to = self.peer_address(dest, member).wrapping_add(at * size);
+                // SAFETY: by the caller; `at + n` elements are inside every PE's `dest`.
+                unsafe { ptr::copy_nonoverlapping(piece, to, n * size) };
+                let mine = dest.addr() + at * size;
+                self.pe.notify_addr(mine, n * size, self.world_pe(member));
+            }
+        }
+        self.meet(call)
+    }
+}
+
+/// Elements of this many bytes at most can be reduced; a piece of them stays in the first-level cache.
+pub(crate) const PIECE_BYTES: usize = 8192;
+
+#[repr(align(64))]
+struct Piece(#[allow(dead_code)] MaybeUninit<[u8; PIECE_BYTES]>); // used through its address

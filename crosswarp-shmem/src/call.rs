@@ -35,9 +35,11 @@ pub enum Kind {
     Split,
     /// `destroy` of a team
     Destroy,
+    /// `inscan` and `exscan`
+    Scan,
 }
 
-const KINDS: [Kind; 14] = [
+const KINDS: [Kind; 15] = [
     Kind::Barrier,
     Kind::Sync,
     Kind::Alloc,
@@ -52,6 +54,7 @@ const KINDS: [Kind; 14] = [
     Kind::Alltoalls,
     Kind::Split,
     Kind::Destroy,
+    Kind::Scan,
 ];
 
 /// One PE's collective call as the others see it.
@@ -110,6 +113,7 @@ impl fmt::Display for Call {
                 // The stride's low 24 bits, with its sign.
                 ((*parameter as u32) << 8) as i32 >> 8
             ),
+            Kind::Scan => write!(f, "scan of {bytes} bytes with operation {parameter:#x}"),
             Kind::Destroy => f.write_str("destroy"),
             Kind::Agree => write!(f, "agree on {parameter} and {bytes}"),
             Kind::Share => write!(f, "share_fd, round {bytes}"),

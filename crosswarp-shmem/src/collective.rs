@@ -4,6 +4,7 @@
 mod core;
 
 use crate::call::{Call, Kind};
+use crate::control::SLOT_BYTES;
 use crate::op::ReduceOp;
 use crate::pe::Pe;
 use crate::symmetric::SymRef;
@@ -275,6 +276,53 @@ impl Team<'_> {
                 combine::<T, O>,
             )
         }
+    }
+
+    /// Combines element by element, in rank order, the `source`s of the PEs up to and including this one,
+    /// into this PE's `dest`. They may be the same object, but not overlap in part.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn inscan<'d, 's, T: Pod, O: ReduceOp<T>>(
+        &self,
+        _op: O,
+        dest: impl Into<SymRef<'d, T>>,
+        source: impl Into<SymRef<'s, T>>,
+    ) -> Result<(), CollectiveError> {
+        self.scan::<T, O>(dest.into(), source.into(), false)
+    }
+
+    /// As [`inscan`](Self::inscan), without this PE's own `source`. The `dest` of the team's first PE is left
+    /// as it is.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    pub fn exscan<'d, 's, T: Pod, O: ReduceOp<T>>(
+        &self,
+        _op: O,
+        dest: impl Into<SymRef<'d, T>>,
+        source: impl Into<SymRef<'s, T>>,
+    ) -> Result<(), CollectiveError> {
+        self.scan::<T, O>(dest.into(), source.into(), true)
+    }
+
+    fn scan<T: Pod, O: ReduceOp<T>>(
+        &self,
+        dest: SymRef<'_, T>,
+        source: SymRef<'_, T>,
+        exclusive: bool,
+    ) -> Result<(), CollectiveError> {
+        const {
+            assert!(
+                size_of::<T>() > 0 && size_of::<T>() <= SLOT_BYTES,
+                "too large to scan"
+            )
+        };
+        self.check_length(Kind::Scan, dest.len(), source.len())?;
+        let (to, from) = (self.mine(dest), self.mine(source));
+        let (id, size, n) = (u64::from(O::ID), size_of::<T>(), source.len());
+        // SAFETY: `mine` checked both ranges, of equal length.
+        unsafe { self.scan_bytes(id, to, from, size, n, exclusive, combine::<T, O>) }
     }
 
     /// Lengths are part of the call, so a PE with a wrong one is in the same call as the others, or

@@ -21,6 +21,13 @@ pub const HEAP: Setting = Setting {
     help: "bytes of symmetric heap per PE; K, M, G and T (powers of 1024) may follow",
 };
 
+/// The same by the name that OpenSHMEM gives it.
+pub const SYMMETRIC_SIZE: Setting = Setting {
+    name: "SHMEM_SYMMETRIC_SIZE",
+    default: "what CROSSWARP_HEAP says, which comes first",
+    help: "bytes of symmetric heap per PE that allocations can use, written like those of CROSSWARP_HEAP",
+};
+
 /// When waits give up.
 pub const WAIT_TIMEOUT: Setting = Setting {
     name: "CROSSWARP_WAIT_TIMEOUT",
@@ -29,7 +36,7 @@ pub const WAIT_TIMEOUT: Setting = Setting {
 };
 
 /// Every setting, for help texts.
-pub const SETTINGS: [Setting; 2] = [HEAP, WAIT_TIMEOUT];
+pub const SETTINGS: [Setting; 3] = [HEAP, SYMMETRIC_SIZE, WAIT_TIMEOUT];
 
 /// A setting whose value makes no sense.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -55,13 +62,11 @@ impl Config {
     pub(crate) fn heap_bytes(&self, n_pes: usize) -> Result<usize, ConfigError> {
         let bytes = match self.heap_bytes {
             Some(bytes) => bytes,
-            None => match read(HEAP.name)? {
-                Some(text) => parse_bytes(&text).ok_or(ConfigError {
-                    name: HEAP.name,
-                    value: text,
-                    wanted: "a number of bytes such as 268435456, 256M or 1G",
-                })?,
-                None => physical_memory() / n_pes,
+            None => match (size(HEAP.name)?, size(SYMMETRIC_SIZE.name)?) {
+                (Some(bytes), _) => bytes,
+                // One object of that size must fit, which takes up to an eighth more.
+                (None, Some(bytes)) => bytes.saturating_add(bytes / 8).saturating_add(1 << 20),
+                (None, None) => physical_memory() / n_pes,
             },
         };
         let page = rustix::param::page_size();
@@ -101,6 +106,18 @@ fn read(name: &'static str) -> Result<Option<String>, ConfigError> {
             wanted: "readable text",
         }),
     }
+}
+
+/// The variable as a number of bytes.
+fn size(name: &'static str) -> Result<Option<usize>, ConfigError> {
+    let wrong = |value| ConfigError {
+        name,
+        value,
+        wanted: "a number of bytes such as 268435456, 256M or 1G",
+    };
+    read(name)?
+        .map(|text| parse_bytes(&text).ok_or_else(|| wrong(text)))
+        .transpose()
 }
 
 /// Parses `123`, `64K`, `1.5G`, `2GiB`, `2GB` (all powers of 1024); `None` for anything else.
@@ -158,6 +175,36 @@ mod tests {
         ] {
             assert_eq!(parse_bytes(text), bytes, "{text:?}");
         }
+    }
+
+    /// In a process of its own, for the environment is everybody's.
+    #[test]
+    fn the_specifications_size_counts_for_allocations() {
+        for (ours, theirs, at_least) in [("", "1.5M", 3 << 19), ("8M", "64M", 8 << 20)] {
+            let test = std::env::current_exe().unwrap();
+            let status = std::process::Command::new(test)
+                .args(["--ignored", "--exact", "config::tests::asks_for_the_heap"])
+                .env(HEAP.name, ours)
+                .env(SYMMETRIC_SIZE.name, theirs)
+                .env("AT_LEAST", at_least.to_string())
+                .stdout(std::process::Stdio::null())
+                .status();
+            assert!(status.unwrap().success(), "{ours} {theirs}");
+        }
+    }
+
+    #[test]
+    #[ignore = "run by the test above, with variables set"]
+    fn asks_for_the_heap() {
+        let bytes: usize = std::env::var("AT_LEAST").unwrap().parse().unwrap();
+        crate::spmd(2, |pe| {
+            assert!(pe.heap_bytes() < 2 * bytes);
+            // All of it as one object, if the size is the specification's.
+            let object = bytes - if bytes == 8 << 20 { bytes / 8 } else { 0 };
+            let object = pe.raw().malloc(object, 1).unwrap();
+            pe.raw().free(object).unwrap();
+        })
+        .unwrap();
     }
 
     #[test]

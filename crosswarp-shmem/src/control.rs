@@ -153,6 +153,8 @@ pub(crate) struct Header {
     pub(crate) launcher_pid: AtomicU32,
     /// 1 + the PE whose failure ended the world; 0 while it lives.
     ended_by: AtomicU32,
+    /// 2^32 + the exit code a PE has asked for; 0 while none has.
+    exit: AtomicU64,
 }
 
 /// The control memory of one world.
@@ -243,6 +245,21 @@ impl Control {
         match self.header().ended_by.load(Ordering::Acquire) {
             0 => None,
             pe => Some(pe as usize - 1),
+        }
+    }
+
+    /// Notes that a PE asks for the end of all; the first to do so gives the exit code.
+    pub(crate) fn announce_exit(&self, status: i32) {
+        let (asked, order) = (1 << 32 | u64::from(status as u32), Ordering::AcqRel);
+        let exit = &self.header().exit;
+        let _ = exit.compare_exchange(0, asked, order, Ordering::Acquire);
+    }
+
+    /// The exit code that a PE has asked for, if one has.
+    pub(crate) fn announced_exit(&self) -> Option<i32> {
+        match self.header().exit.load(Ordering::Acquire) {
+            0 => None,
+            asked => Some(asked as u32 as i32),
         }
     }
 

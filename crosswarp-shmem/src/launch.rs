@@ -6,7 +6,8 @@
 //!    a shell in between) watches the launcher itself, so killing the launcher leaves no PE behind.
 //! 3. A PE that dies without having left the world takes the others with it: the world is marked as
 //!    ended (waits return an error), they get SIGTERM and, a grace later, SIGKILL.
-//! 4. A PE that left the world and then exits with a failure code is reported but ends nobody: the
+//! 4. So does a PE that has asked for it by `global_exit`, which is no failure whatever its code.
+//! 5. A PE that left the world and then exits with a failure code is reported but ends nobody: the
 //!    others may be writing their results.
 #![allow(unsafe_code)] // `pre_exec`, to set the death signal between fork and exec
 
@@ -117,17 +118,21 @@ impl fmt::Display for Ended {
 pub struct Outcome {
     /// The PE that failed first of its own accord, if any.
     pub failure: Option<Ended>,
+    /// The exit code with which a PE ended all ([`Pe::global_exit`](crate::Pe::global_exit)).
+    pub global_exit: Option<i32>,
     /// With a time limit that ran out: what each PE still running last waited for.
     pub timed_out: Option<Vec<(usize, Option<Wait>)>>,
 }
 
 impl Outcome {
-    /// 0, 124 for a run out of time, else the code of the first failure.
+    /// 124 for a run out of time, what a PE asked for that ended all, the code of the first failure, or 0.
     pub fn code(&self) -> i32 {
-        match (&self.timed_out, &self.failure) {
-            (Some(_), _) => TIMED_OUT,
-            (None, Some(failure)) => failure.code(),
-            (None, None) => 0,
+        match (&self.timed_out, self.global_exit, &self.failure) {
+            (Some(_), _, _) => TIMED_OUT,
+            // What of it an exit code can hold.
+            (None, Some(status), _) => status & 0xff,
+            (None, None, Some(failure)) => failure.code(),
+            (None, None, None) => 0,
         }
     }
 }
@@ -268,8 +273,11 @@ impl Launch {
             .and_then(|limit| Instant::now().checked_add(limit));
         let timed_out = job.watch(&events, deadline);
         labels.drain(|| events.asked_to_end());
+        // A run cut short by its time limit has ended by that.
+        let exit = job.control.announced_exit();
         Ok(Outcome {
             failure: job.failure,
+            global_exit: exit.filter(|_| timed_out.is_none()),
             timed_out,
         })
     }
@@ -389,6 +397,12 @@ impl Job {
             self.signal_joined(pe, started, Signal::KILL);
             let control = self.control.pe(pe);
             let had_left = control.life() == Life::Finished;
+            if self.control.announced_exit().is_some() {
+                if self.ending.is_none() {
+                    self.end(None);
+                }
+                continue;
+            }
             if status.success() {
                 // It may have exited without leaving the world; nobody should wait for it.
                 control.set_life(Life::Finished);

@@ -4,6 +4,7 @@
 //! Sleepers go straight to sleep (spinning and yielding only add looks), time does not pass, so a
 //! lost wake-up shows as a deadlock.
 
+use crate::lock::{LockWord, Queue};
 use crate::parker::{Parker, Watched};
 use crate::rendezvous::{Seat, Tag, meet};
 use loom::sync::Arc;
@@ -94,6 +95,83 @@ fn loom_signal_is_not_seen_before_its_data() {
             sender.join().unwrap();
         }
     });
+}
+
+/// A lock whose home is PE 0.
+struct ModelLock {
+    words: Vec<LockWord>,
+    parkers: Vec<Parker>,
+    /// What the lock protects, in two steps that must not interleave.
+    sum: AtomicU64,
+}
+
+struct ModelQueue<'a>(&'a ModelLock, usize);
+
+impl Queue for ModelQueue<'_> {
+    type Error = Infallible;
+    fn word(&self, pe: usize) -> &LockWord {
+        &self.0.words[pe]
+    }
+    fn notify(&self, pe: usize) {
+        self.0.parkers[pe].notify_store(0, 8, true);
+    }
+    fn wait(&self, ready: impl Fn() -> bool) -> Result<(), Infallible> {
+        sleep_until(&self.0.parkers[self.1], Watched::Word(0), ready);
+        Ok(())
+    }
+    fn home_and_me(&self) -> (usize, usize) {
+        (0, self.1)
+    }
+}
+
+/// `asking[i]` is the PE of thread `i`, each of which takes the lock once; the last only tries.
+fn model_lock(asking: &'static [usize], preemptions: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let lock = Arc::new(ModelLock {
+            words: (0..2).map(|_| LockWord::new()).collect(),
+            parkers: (0..2).map(|_| Parker::new()).collect(),
+            sum: AtomicU64::new(0),
+        });
+        let ask = |lock: &ModelLock, pe: usize, only_try: bool| {
+            let queue = ModelQueue(lock, pe);
+            if only_try && !queue.try_acquire() {
+                return 0;
+            }
+            if !only_try {
+                let Ok(()) = queue.acquire();
+            }
+            let seen = lock.sum.load(Ordering::Relaxed);
+            lock.sum.store(seen + 1, Ordering::Relaxed);
+            assert_eq!(queue.release(), Ok(true));
+            1
+        };
+        let (&first, others) = asking.split_first().unwrap();
+        let threads: Vec<_> = others
+            .iter()
+            .map(|&pe| {
+                let lock = Arc::clone(&lock);
+                loom::thread::spawn(move || ask(&lock, pe, false))
+            })
+            .collect();
+        let mut taken = ask(&lock, first, true);
+        for thread in threads {
+            taken += thread.join().unwrap();
+        }
+        // Relaxed: the joins order it.
+        assert_eq!(lock.sum.load(Ordering::Relaxed), taken);
+    });
+}
+
+#[test]
+fn loom_lock_of_two_pes() {
+    model_lock(&[0, 1], 4);
+}
+
+#[test]
+fn loom_lock_of_two_threads_of_a_pe_and_another_pe() {
+    model_lock(&[1, 1, 0], 2);
 }
 
 /// What the PEs of a model share: seats, parkers, and a value each.

@@ -214,13 +214,19 @@ fn no_such_pe(pe: usize, n: usize) -> ! {
     panic!("PE {pe} does not exist in a world of {n}");
 }
 
-impl Drop for Pe {
-    fn drop(&mut self) {
+impl Pe {
+    /// Leaves the world: completes this PE's puts and tells the others not to wait for it. The memory stays
+    /// mapped while the handle lives, but nothing collective may follow. Dropping the handle does the same;
+    /// a second time does nothing.
+    pub fn leave(&self) {
         // 1. Complete what this PE has put: its peers go on using their heaps.
         self.quiet();
         // 2. Say how it left. A panicking PE has failed, and its peers with it; otherwise only those
         //    who wait for this PE in particular get an error.
         let mine = self.control().pe(self.me);
+        if mine.life() != Life::Joined {
+            return;
+        }
         if std::thread::panicking() {
             mine.set_life(Life::Failed);
             self.control().end(self.me, self.shared());
@@ -229,5 +235,24 @@ impl Drop for Pe {
             // 3. Wake sleepers, so that whoever waits for this PE learns that it will not come.
             self.control().wake_all(self.shared());
         }
+    }
+
+    /// Asks the launcher to end all PEs, whatever they are doing, when this process ends, and to report
+    /// `status` as the exit code of the run.
+    pub fn announce_exit(&self, status: i32) {
+        self.control().announce_exit(status);
+    }
+
+    /// Ends all PEs, whatever they are doing; the run's exit code is `status`, which may be 0. A world of
+    /// threads ends with its process.
+    pub fn global_exit(&self, status: i32) -> ! {
+        self.announce_exit(status);
+        std::process::exit(status)
+    }
+}
+
+impl Drop for Pe {
+    fn drop(&mut self) {
+        self.leave();
     }
 }

@@ -36,6 +36,7 @@
 mod atomic;
 mod collective;
 mod heap;
+mod lock;
 mod wait;
 
 use crate::pe::{Pe, Peer};
@@ -73,12 +74,14 @@ impl Pe {
 /// Where things are.
 impl<'a> Raw<'a> {
     /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
+    #[inline]
     pub fn contains<T>(self, addr: *const T, bytes: usize) -> bool {
         self.pe.is_symmetric(addr.addr(), bytes)
     }
 
     /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
     /// is no such PE or the address is not symmetric. The result is not a symmetric address.
+    #[inline]
     pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
         if pe < self.pe.n_pes() && self.contains(addr, 1) {
             self.pe.locate(addr.addr(), pe).0.as_ptr().cast()

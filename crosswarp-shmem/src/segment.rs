@@ -132,6 +132,7 @@ impl Pe {
     }
 
     /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
+    #[inline]
     pub(crate) fn is_symmetric(&self, addr: usize, bytes: usize) -> bool {
         let fits = |start: usize, len: usize| {
             let offset = addr.wrapping_sub(start);

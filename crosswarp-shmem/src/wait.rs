@@ -73,6 +73,11 @@ pub enum Wait {
         /// The value compared with (two's complement).
         expected: u64,
     },
+    /// A lock.
+    Lock {
+        /// Byte offset of its word in the heap.
+        offset: usize,
+    },
     /// One or some of several values in this PE's symmetric heap.
     Values {
         /// Byte offset of the first in the heap.
@@ -93,6 +98,7 @@ impl Wait {
                 cmp,
                 expected,
             } => [2, offset as u64, cmp as u64, expected],
+            Self::Lock { offset } => [4, offset as u64, 0, 0],
             Self::Values { offset, count, cmp } => [3, offset as u64, cmp as u64, count as u64],
         }
     }
@@ -100,7 +106,7 @@ impl Wait {
     fn watched(self) -> Watched {
         match self {
             Self::Collective { .. } => Watched::Arrivals,
-            Self::Value { offset, .. } => Watched::Word(offset),
+            Self::Value { offset, .. } | Self::Lock { offset } => Watched::Word(offset),
             Self::Values { .. } => Watched::Anything,
         }
     }
@@ -116,6 +122,9 @@ impl Wait {
                 offset: offset as usize,
                 cmp: Cmp::from_index(cmp),
                 expected,
+            }),
+            [4, offset, ..] => Some(Self::Lock {
+                offset: offset as usize,
             }),
             [3, offset, cmp, count] => Some(Self::Values {
                 offset: offset as usize,
@@ -140,6 +149,7 @@ impl fmt::Display for Wait {
                 "the value at heap offset {offset} to be {} {expected}",
                 cmp.symbol()
             ),
+            Self::Lock { offset } => write!(f, "the lock at heap offset {offset}"),
             Self::Values { offset, count, cmp } => write!(
                 f,
                 "any of the {count} values from heap offset {offset} to be {} what it should",
@@ -341,7 +351,7 @@ impl Waiter<'_> {
             Wait::Collective { pe, .. } => left(pe).then_some(pe),
             // Anyone may still write the value, so it is hopeless only when all others have left.
             // A PE alone may wait for another of its threads.
-            Wait::Value { .. } | Wait::Values { .. } => {
+            Wait::Value { .. } | Wait::Values { .. } | Wait::Lock { .. } => {
                 let mut others = (0..self.control.n_pes()).filter(|&pe| pe != me);
                 let first = others.next();
                 first.filter(|&pe| left(pe) && others.all(left))
@@ -391,7 +401,7 @@ mod tests {
             count: 3,
             cmp: Cmp::Ge,
         };
-        for wait in [collective, value, values] {
+        for wait in [collective, value, values, Wait::Lock { offset: 8 }] {
             assert_eq!(Wait::from_words(wait.to_words()), Some(wait));
         }
         assert_eq!(Wait::from_words([0; 4]), None);

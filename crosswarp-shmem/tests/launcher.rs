@@ -53,6 +53,8 @@ fn pe() {
             let error = pe.barrier().unwrap_err().to_string();
             assert!(error.contains("PE 0 has left the world"), "{error}");
         }
+        "global exit 0" => global_exit(&pe, 0),
+        "global exit 41" => global_exit(&pe, 41),
         "never wait" => {
             println!("here {}", std::process::id());
             std::thread::sleep(Duration::from_secs(20));
@@ -63,6 +65,19 @@ fn pe() {
             let _ = pe.signal_wait_until(&flag, crosswarp_shmem::Cmp::Eq, 5);
         }
         role => panic!("no role '{role}'"),
+    }
+}
+
+/// One PE ends all, of which one is in a barrier and one computes.
+fn global_exit(pe: &Pe, status: i32) {
+    pe.barrier().unwrap();
+    match pe.my_pe() {
+        1 => {
+            std::thread::sleep(Duration::from_millis(50));
+            pe.global_exit(status);
+        }
+        2 => std::thread::sleep(Duration::from_secs(60)),
+        _ => pe.barrier().unwrap(),
     }
 }
 
@@ -128,6 +143,18 @@ fn kill(pid: u32) -> ! {
 fn all_well_is_exit_code_0() {
     let outcome = launch(3, "leave", false).run().unwrap();
     assert_eq!((outcome.code(), outcome.failure), (0, None));
+}
+
+#[test]
+fn a_global_exit_ends_all_and_is_no_failure() {
+    for (status, wrapped) in [(0, false), (41, false), (0, true)] {
+        let start = Instant::now();
+        let role = format!("'global exit {status}'");
+        let outcome = launch(4, &role, wrapped).run().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(5));
+        assert_eq!(outcome.global_exit, Some(status));
+        assert_eq!((outcome.code(), outcome.failure), (status, None));
+    }
 }
 
 #[test]

@@ -405,6 +405,53 @@ impl Team<'_> {
     }
 }
 
+impl Team<'_> {
+    /// As [`reduce_bytes`](Self::reduce_bytes), but each PE gets only what the PEs up to itself bring, or, if
+    /// `exclusive`, those before it: the first PE's `dest` is then left as it is.
+    ///
+    /// # Safety
+    /// As [`reduce_bytes`](Self::reduce_bytes).
+    #[allow(clippy::too_many_arguments)] // those of the operation
+    pub(crate) unsafe fn scan_bytes(
+        &self,
+        id: u64,
+        dest: *mut u8,
+        source: *const u8,
+        size: usize,
+        n: usize,
+        exclusive: bool,
+        combine: impl Fn(*mut u8, *const u8, *const u8, usize),
+    ) -> Result<(), CollectiveError> {
+        let call = Call {
+            kind: Kind::Scan,
+            parameter: id << 1 | u64::from(exclusive),
+            bytes: (n * size) as u64,
+        };
+        let pes = self.my_pe() + usize::from(!exclusive);
+        // Piece by piece through the slots, so that a `dest` that is `source` is written only once its old
+        // values are elsewhere. Also with no elements there is a meeting.
+        let most = (SLOT_BYTES / size).max(1);
+        for at in (0..n.max(1)).step_by(most) {
+            let n = most.min(n - at);
+            let (dest, source) = (dest.wrapping_add(at * size), source.wrapping_add(at * size));
+            let take = |from: Sources<'_, '_>| {
+                if n == 0 || pes == 0 {
+                    return;
+                }
+                // SAFETY: by the caller.
+                unsafe { ptr::copy(from.of(0), dest, n * size) };
+                for member in 1..pes {
+                    combine(dest, dest, from.of(member), n);
+                }
+                self.notify_self(dest, n * size);
+            };
+            // SAFETY: by the caller.
+            unsafe { self.exchange(call, source, n * size, true, take)? };
+        }
+        Ok(())
+    }
+}
+
 /// Elements of this many bytes at most can be reduced; a piece of them stays in the first-level cache.
 pub(crate) const PIECE_BYTES: usize = 8192;
 

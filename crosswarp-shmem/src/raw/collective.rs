@@ -2,6 +2,7 @@
 
 use super::Raw;
 use crate::collective::{CollectiveError, PIECE_BYTES, Strides, combine};
+use crate::control::SLOT_BYTES;
 use crate::op::ReduceOp;
 use crate::team::{Team, TeamError};
 use bytemuck::Pod;
@@ -160,6 +161,33 @@ impl Team<'_> {
         );
         // SAFETY: by the caller.
         unsafe { self.reduce_bytes(id, dest, source, size, n, combine) }
+    }
+
+    /// As [`reduce_raw`](Self::reduce_raw) over the PEs up to this one only, or, if `exclusive`, those before
+    /// it: the first PE's `dest` is then left as it is.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    ///
+    /// # Safety
+    /// As [`reduce_raw`](Self::reduce_raw); `id` is below 2^55.
+    ///
+    /// # Panics
+    /// If an element has more than 4096 bytes or none.
+    #[allow(clippy::too_many_arguments)] // those of the operation
+    pub unsafe fn scan_raw(
+        &self,
+        id: u64,
+        dest: *mut u8,
+        source: *const u8,
+        size: usize,
+        n: usize,
+        exclusive: bool,
+        combine: impl Fn(*mut u8, *const u8, *const u8, usize),
+    ) -> Result<(), CollectiveError> {
+        assert!((1..=SLOT_BYTES).contains(&size), "elements of {size} bytes");
+        // SAFETY: by the caller.
+        unsafe { self.scan_bytes(id, dest, source, size, n, exclusive, combine) }
     }
 
     /// [`reduce_raw`](Self::reduce_raw) with a known operation on a known type.

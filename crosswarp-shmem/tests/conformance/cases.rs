@@ -27,6 +27,8 @@ pub const CASES: &[Case] = &[
     ("atomics usize", atomics::<usize>),
     ("atomic floats", atomic_floats),
     ("compare-swap lock", compare_swap_lock),
+    ("locks", locks),
+    ("locks by address", locks_by_address),
     ("wait and test", wait_and_test),
     ("signals", signals),
     ("signal after data", signal_after_data),
@@ -311,6 +313,104 @@ fn compare_swap_lock(pe: &Pe) {
     assert_eq!(pe.g(&sum, 0), 50 * pe.n_pes() as u64);
     pe.free(sum).unwrap();
     pe.free(lock).unwrap();
+}
+
+/// Two locks with different homes, each of which protects plain gets and puts.
+fn locks(pe: &Pe) {
+    let locks = [pe.alloc_lock().unwrap(), pe.alloc_lock().unwrap()];
+    let sums = pe.alloc_zeroed::<u64>(2).unwrap();
+    for round in 0..100 {
+        let which = (round + pe.my_pe()) % 2;
+        let sum = sums.at(which);
+        let held = pe.lock(&locks[which]).unwrap();
+        let seen = pe.g(sum, 0);
+        pe.p(sum, seen + 1, 0);
+        // Held by this PE, and so for other threads of it as well.
+        assert!(pe.try_lock(&locks[which]).is_none());
+        drop(held);
+    }
+    pe.barrier().unwrap();
+    assert_eq!(
+        pe.g(sums.at(0), 0) + pe.g(sums.at(1), 0),
+        100 * pe.n_pes() as u64
+    );
+    // One PE holds on; the others can not have it, then all get it in turn.
+    if pe.my_pe() == 0 {
+        let held = pe.lock(&locks[0]).unwrap();
+        pe.barrier().unwrap();
+        pe.barrier().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        pe.p(sums.at(0), 0, 0);
+        drop(held);
+    } else {
+        pe.barrier().unwrap();
+        assert!(pe.try_lock(&locks[0]).is_none());
+        pe.barrier().unwrap();
+        // Whoever has it after PE 0 sees what PE 0 did under it.
+        let _held = pe.lock(&locks[0]).unwrap();
+        assert_eq!(pe.g(sums.at(0), 0), 0);
+    }
+    // Threads of one PE exclude each other too.
+    let mine = pe.alloc_zeroed::<u64>(1).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let _held = pe.lock(&locks[1]).unwrap();
+                    let seen = pe.g(&mine, 0);
+                    pe.p(&mine, seen + 1, 0);
+                }
+            });
+        }
+    });
+    pe.barrier().unwrap();
+    assert_eq!(pe.g(&mine, 0), 150 * pe.n_pes() as u64);
+    pe.free(mine).unwrap();
+    pe.free(sums).unwrap();
+    for lock in locks {
+        pe.free_lock(lock).unwrap();
+    }
+}
+
+/// First come, first served: PEs that ask one after the other get it in that order.
+#[allow(unsafe_code)]
+fn locks_by_address(pe: &Pe) {
+    let (raw, me, n) = (pe.raw(), pe.my_pe(), pe.n_pes());
+    let lock = raw.calloc(1, 8).unwrap().cast::<i64>();
+    let order = pe.alloc_zeroed::<u64>(1).unwrap();
+    let turn = pe.alloc_zeroed::<u32>(1).unwrap();
+    // SAFETY: the lock is a zeroed word of the heap, used for nothing else.
+    unsafe {
+        assert_eq!(raw.clear_lock(lock), Ok(false), "nobody has it");
+        pe.barrier().unwrap();
+        if me == 0 {
+            assert!(raw.test_lock(lock) && !raw.test_lock(lock));
+            // Everyone asks in turn while it is held. That a PE is in the queue can not be seen from
+            // outside, so there is a pause for it.
+            for other in 1..n {
+                pe.atomic_set(&turn, 1, other);
+                pe.wait_until(&turn, Cmp::Eq, other as u32).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            assert_eq!(raw.clear_lock(lock), Ok(true));
+        } else {
+            pe.wait_until(&turn, Cmp::Eq, 1).unwrap();
+            pe.atomic_set(&turn, me as u32, 0);
+            raw.set_lock(lock).unwrap();
+            // How many were before me, PE 0 aside.
+            let before = pe.g(&order, 0);
+            pe.p(&order, before + 1, 0);
+            assert_eq!(raw.clear_lock(lock), Ok(true));
+            pe.p(&order, before + 1, me);
+        }
+    }
+    pe.barrier().unwrap();
+    if me != 0 {
+        assert_eq!(pe.g(&order, me), me as u64, "served out of turn");
+    }
+    pe.free(turn).unwrap();
+    pe.free(order).unwrap();
+    raw.free(lock.cast()).unwrap();
 }
 
 fn wait_and_test(pe: &Pe) {

@@ -16,6 +16,7 @@ pub const CASES: &[Case] = &[
     ("collectives of teams", collectives_of_teams),
     ("collect of unequal sizes", collect_of_unequal_sizes),
     ("alltoalls", alltoalls),
+    ("scans", scans),
     ("active sets", active_sets),
 ];
 
@@ -367,6 +368,37 @@ fn alltoalls(pe: &Pe) {
     assert_eq!(short.is_err(), n < needed);
     pe.free(source).unwrap();
     pe.free(dest).unwrap();
+}
+
+/// Inclusive and exclusive, in place and not, within a slot and beyond.
+fn scans(pe: &Pe) {
+    let me = pe.my_pe();
+    for len in [0, 1, 3000] {
+        let (dest, source) = (pe.alloc::<i64>(len).unwrap(), pe.alloc::<i64>(len).unwrap());
+        let value = |i: usize, pe: usize| (i * 7 + pe * pe) as i64;
+        let sum = |i: usize, pes: usize| (0..pes).map(|pe| value(i, pe)).sum::<i64>();
+        let mine: Vec<_> = (0..len).map(|i| value(i, me)).collect();
+        let check = |object: &crosswarp_shmem::Sym<i64>, expected: &dyn Fn(usize) -> i64| {
+            let mut seen = vec![0; len];
+            pe.read(&mut seen, object);
+            assert!(
+                seen.iter()
+                    .enumerate()
+                    .all(|(i, &seen)| seen == expected(i))
+            );
+        };
+        pe.write(&source, &mine);
+        pe.write(&dest, &vec![-1; len]);
+        pe.world().inscan(Sum, &dest, &source).unwrap();
+        check(&dest, &|i| sum(i, me + 1));
+        pe.write(&dest, &vec![-1; len]);
+        pe.world().exscan(Sum, &dest, &source).unwrap();
+        check(&dest, &|i| if me == 0 { -1 } else { sum(i, me) });
+        pe.world().inscan(Sum, &source, &source).unwrap();
+        check(&source, &|i| sum(i, me + 1));
+        pe.free(source).unwrap();
+        pe.free(dest).unwrap();
+    }
 }
 
 /// Overlapping active sets, in the order every PE meets them, again and again.

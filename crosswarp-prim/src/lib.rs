@@ -45,6 +45,7 @@ mod reducer;
 mod round;
 mod simd;
 mod superaccumulator;
+mod transpose;
 mod value;
 
 pub use element::Element;
@@ -53,6 +54,7 @@ pub use float::Float;
 pub use reducer::Reducer;
 pub use simd::Simd;
 pub use superaccumulator::Superaccumulator;
+pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 pub use value::{DType, Op, Scalar, UnknownOp, Value};
 
 /// Every source of this crate that holds kernels.

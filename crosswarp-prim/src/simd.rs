@@ -148,6 +148,7 @@ pub(crate) trait Work {
 pub(crate) trait Isa {
     type F32: Vector<Lane = f32> + Load<f32> + Load<f16> + Load<bf16>;
     type F64: Vector<Lane = f64> + Load<f64>;
+    type Lanes: crate::transpose::lanes::Lanes;
 }
 
 /// An intrinsic within [`Vector`] or [`Load`].

@@ -12,6 +12,7 @@ pub(crate) struct Avx2;
 impl Isa for Avx2 {
     type F32 = __m256;
     type F64 = __m256d;
+    type Lanes = __m256i;
 }
 
 impl Vector for __m256 {

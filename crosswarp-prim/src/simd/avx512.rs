@@ -12,6 +12,7 @@ pub(crate) struct Avx512;
 impl Isa for Avx512 {
     type F32 = __m512;
     type F64 = __m512d;
+    type Lanes = __m512i;
 }
 
 impl Vector for __m512 {

@@ -51,6 +51,8 @@ pub enum Command {
     Solve(Box<SolveArgs>),
     /// Reduce the elements of NPY files to one value, the same bits for any number of PEs
     Reduce(ReduceArgs),
+    /// Transpose the matrices of an NPY file into another
+    Transpose(TransposeArgs),
     /// Run a program as a world of PEs, one process each
     Run(RunArgs),
     /// Show what this machine offers and what would be used
@@ -348,6 +350,33 @@ impl ReduceKind {
 pub enum Reinterpret {
     /// bfloat16
     Bf16,
+}
+
+const TRANSPOSE_AFTER: &str = "\
+A file of shape (rows, columns) becomes one of (columns, rows); one of (matrices, rows, columns),
+each matrix by itself, one of (matrices, columns, rows). Any dtype of NPY that is a plain number.
+The file may be larger than memory. Under `crosswarp run` the PEs share the rows, and PE 0 writes.
+
+Examples:
+  crosswarp transpose table.npy --output columns.npy
+  crosswarp transpose images.npy -o turned.npy --json";
+
+/// Arguments of `transpose`.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{TRANSPOSE_AFTER}\n\n{EXIT_CODES}"))]
+pub struct TransposeArgs {
+    /// NPY file of 2 or 3 axes
+    #[arg(value_name = "FILE.npy", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// NPY file to write
+    #[arg(short, long, value_name = "OUT.npy", value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Number of PEs, threads of this process [default: the physical cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub pes: Option<u32>,
+    /// Print one JSON object and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 const RUN_AFTER: &str = "\

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crosswarp::prim::ReduceError;
+use crosswarp::prim::{ReduceError, TransposeError};
 use crosswarp::shmem::{InitError, LaunchError, WorldError};
 use crosswarp::solve::{CheckpointError, ProblemError as GridError, SolveError};
 
@@ -72,6 +72,9 @@ pub enum CliError {
     /// The reduction.
     #[error(transparent)]
     Reduce(#[from] ReduceError),
+    /// The transposition.
+    #[error(transparent)]
+    Transpose(#[from] TransposeError),
     /// A GPU, its driver or the compiler.
     #[error(transparent)]
     Cuda(#[from] crosswarp::cuda::Error),
@@ -137,6 +140,7 @@ impl CliError {
                     | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
             ),
             Self::Reduce(error) => matches!(error, ReduceError::Collective(_)),
+            Self::Transpose(error) => matches!(error, TransposeError::Collective(_)),
             _ => false,
         }
     }

@@ -31,6 +31,7 @@ mod solve;
 mod staged;
 mod ticks;
 mod topology;
+mod transpose;
 mod vti;
 mod world;
 
@@ -67,6 +68,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
     match command {
         Command::Solve(args) => solve::solve(&args),
         Command::Reduce(args) => reduce::reduce(&args),
+        Command::Transpose(args) => transpose::transpose(&args),
         Command::Run(args) => run::run(&args),
         Command::Info => info::info(),
         Command::Kernels(args) => kernels::kernels(&args),

@@ -10,6 +10,7 @@ fn help_is_stable() {
         ("help", "--help"),
         ("help_solve", "solve --help"),
         ("help_reduce", "reduce --help"),
+        ("help_transpose", "transpose --help"),
         ("help_run", "run --help"),
     ] {
         let output = crosswarp()

@@ -7,7 +7,9 @@ use std::time::Instant;
 use bytemuck::Pod;
 use crosswarp_prim::{Layout, Simd, Transposer};
 
-fn best(runs: &mut [(String, Box<dyn FnMut() + '_>)]) -> Vec<f64> {
+type Run<'a> = (String, Box<dyn FnMut() + 'a>);
+
+fn best(runs: &mut [Run<'_>]) -> Vec<f64> {
     let mut best = vec![f64::INFINITY; runs.len()];
     for _ in 0..5 {
         for ((_, run), best) in runs.iter_mut().zip(&mut best) {
@@ -33,7 +35,7 @@ fn row<T: Pod + Send + Sync>(rows: usize, columns: usize, pad: usize, threads: u
         Layout::new(columns, rows).with_leading_dimension(rows + pad),
     );
     let output = RefCell::new(&mut output);
-    let mut runs: Vec<(String, Box<dyn FnMut() + '_>)> = Vec::new();
+    let mut runs: Vec<Run<'_>> = Vec::new();
     runs.push((
         "copy".into(),
         Box::new(|| {

@@ -76,7 +76,7 @@ fn in_place<T: Pod + PartialEq + std::fmt::Debug>(
     }
 }
 
-/// Runs `$function::<T>` for elements of every size.
+/// Runs `$function::<T>` for elements of every size, that of a complex number with its alignment.
 macro_rules! every_size {
     ($function:ident($($argument:expr),*)) => {
         $function::<u8>($($argument),*);

@@ -61,8 +61,7 @@ pub(crate) trait Queue {
     fn acquire(&self) -> Result<(), Self::Error> {
         let (home, me) = self.home_and_me();
         let mine = &self.word(me).node;
-        // Acquire: pairs with the store of 0 by another thread of this PE that has left the queue.
-        while mine.fetch_or(BUSY, Ordering::Acquire) & BUSY != 0 {
+        while !enter(mine) {
             self.wait(|| mine.load(Ordering::Relaxed) & BUSY == 0)?;
         }
         // Acquire: pairs with the Release of a holder that emptied the queue. Release: the one behind me
@@ -89,7 +88,7 @@ pub(crate) trait Queue {
     fn try_acquire(&self) -> bool {
         let (home, me) = self.home_and_me();
         let mine = &self.word(me).node;
-        if mine.fetch_or(BUSY, Ordering::Acquire) & BUSY != 0 {
+        if !enter(mine) {
             return false;
         }
         let (tail, new) = (&self.word(home).tail, me as u32 + 1);
@@ -137,6 +136,14 @@ pub(crate) trait Queue {
         self.notify(behind);
         Ok(true)
     }
+}
+
+/// Makes the calling thread the one of its PE that is in the queue, unless another is.
+#[inline(always)]
+fn enter(mine: &AtomicU32) -> bool {
+    // Acquire: pairs with the store of 0 by another thread of this PE that has left the queue.
+    let entered = mine.compare_exchange(0, BUSY, Ordering::Acquire, Ordering::Relaxed);
+    entered.is_ok()
 }
 
 /// A lock of a world, by where its copies are.

@@ -130,8 +130,8 @@ fn model_lock(asking: &'static [usize], preemptions: usize) {
     model.preemption_bound = Some(preemptions);
     model.check(move || {
         let lock = Arc::new(ModelLock {
-            words: (0..2).map(|_| LockWord::new()).collect(),
-            parkers: (0..2).map(|_| Parker::new()).collect(),
+            words: (0..3).map(|_| LockWord::new()).collect(),
+            parkers: (0..3).map(|_| Parker::new()).collect(),
             sum: AtomicU64::new(0),
         });
         let ask = |lock: &ModelLock, pe: usize, only_try: bool| {
@@ -172,6 +172,12 @@ fn loom_lock_of_two_pes() {
 #[test]
 fn loom_lock_of_two_threads_of_a_pe_and_another_pe() {
     model_lock(&[1, 1, 0], 2);
+    model_lock(&[0, 1, 1], 2);
+}
+
+#[test]
+fn loom_lock_of_three_pes() {
+    model_lock(&[2, 0, 1], 2);
 }
 
 /// What the PEs of a model share: seats, parkers, and a value each.

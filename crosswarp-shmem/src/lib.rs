@@ -27,6 +27,7 @@ mod atomic;
 mod call;
 mod collective;
 mod config;
+mod context;
 mod control;
 mod fds;
 mod launch;
@@ -46,6 +47,7 @@ mod sync;
 mod team;
 mod threads;
 mod wait;
+mod wait_set;
 
 #[cfg(all(test, loom))]
 mod loom_models;
@@ -55,16 +57,18 @@ pub use atomic::{AtomicInt, AtomicValue};
 pub use bytemuck::Pod;
 pub use collective::{CollectiveCall, CollectiveError, CollectiveKind};
 pub use config::{ConfigError, HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes};
+pub use context::{Context, ContextOptions};
 pub use fds::ShareError;
 pub use launch::{Ended, Launch, LaunchError, Outcome};
 pub use lock::{Lock, LockGuard};
-pub use pe::{Pe, WorldKind};
+pub use pe::{Pe, SPECIFICATION, ThreadLevel, WorldKind};
 pub use processes::{InitError, init, under_launcher};
 pub use signal::SignalOp;
 pub use symmetric::{Sym, SymRef};
 pub use team::{Team, TeamError};
 pub use threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 pub use wait::{Cmp, TenthSeconds, Wait, WaitError};
+pub use wait_set::WaitSet;
 
 /// Any error of a running PE, for programs that only pass errors on.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]

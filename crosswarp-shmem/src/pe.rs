@@ -22,6 +22,23 @@ pub enum WorldKind {
     Processes,
 }
 
+/// How a program may use its threads, as OpenSHMEM names it; each allows what those before it do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(i32)]
+pub enum ThreadLevel {
+    /// There is one thread.
+    Single,
+    /// Only the thread that joined the world uses it.
+    Funneled,
+    /// All threads may use it, one at a time.
+    Serialized,
+    /// All threads may use it at any time.
+    Multiple,
+}
+
+/// The version of the OpenSHMEM specification that names and meanings follow.
+pub const SPECIFICATION: (u32, u32) = (1, 5);
+
 /// A world as seen from one process: the control memory and every PE's heap, mapped.
 #[derive(Debug)]
 pub(crate) struct Mapped {
@@ -140,6 +157,24 @@ impl Pe {
     /// Whether the PEs are threads or processes.
     pub fn kind(&self) -> WorldKind {
         self.world.kind
+    }
+
+    /// What threads may do with this handle: always [`ThreadLevel::Multiple`], by its type.
+    pub fn thread_level(&self) -> ThreadLevel {
+        ThreadLevel::Multiple
+    }
+
+    /// Whether PE `pe` exists and can be reached: then its whole heap can.
+    pub fn pe_accessible(&self, pe: usize) -> bool {
+        pe < self.n_pes()
+    }
+
+    /// Where this process can load and store `pe`'s copy of `object`; what a race leaves is unspecified.
+    ///
+    /// # Panics
+    /// If `pe` does not exist.
+    pub fn ptr<'a, T: Pod>(&self, object: impl Into<SymRef<'a, T>>, pe: usize) -> *mut T {
+        self.address(object.into(), pe)
     }
 
     /// Bytes of each PE's symmetric heap.

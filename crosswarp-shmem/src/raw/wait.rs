@@ -3,6 +3,7 @@
 use super::Raw;
 use crate::atomic::AtomicInt;
 use crate::wait::{Cmp, Wait, WaitError};
+use crate::wait_set::Set;
 use std::sync::atomic::Ordering;
 
 /// What the elements of a set are compared with.
@@ -30,21 +31,51 @@ pub struct WaitSet<T> {
     pub values: Values<T>,
 }
 
-impl<T: AtomicInt> WaitSet<T> {
-    /// # Safety
-    /// `i < n` and the pointers are as [`WaitSet`] says.
-    unsafe fn includes(&self, i: usize) -> bool {
-        // SAFETY: by the caller.
-        self.status.is_null() || unsafe { *self.status.add(i) } == 0
+/// A set whose pointers the caller of one of the functions below vouches for.
+struct Vouched<'a, T> {
+    raw: Raw<'a>,
+    set: WaitSet<T>,
+}
+
+impl<T: AtomicInt> Vouched<'_, T> {
+    fn element(&self, i: usize) -> (*const T, T) {
+        let value = match self.set.values {
+            Values::One(value) => value,
+            // SAFETY: as many values as elements, by whoever vouches.
+            Values::Each(values) => unsafe { *values.add(i) },
+        };
+        (self.set.ivars.wrapping_add(i), value)
+    }
+}
+
+impl<T: AtomicInt> Set for Vouched<'_, T> {
+    fn len(&self) -> usize {
+        self.set.n
     }
 
-    /// # Safety
-    /// As for `includes`.
-    unsafe fn value(&self, i: usize) -> T {
-        match self.values {
-            Values::One(value) => value,
-            // SAFETY: by the caller.
-            Values::Each(values) => unsafe { *values.add(i) },
+    fn includes(&self, i: usize) -> bool {
+        let status = self.set.status;
+        // SAFETY: null, or as many entries as elements, by whoever vouches.
+        status.is_null() || unsafe { *status.add(i) } == 0
+    }
+
+    fn holds(&self, i: usize) -> bool {
+        let (ivar, value) = self.element(i);
+        // SAFETY: by whoever vouches.
+        unsafe { self.raw.test(ivar, self.set.cmp, value) }
+    }
+
+    fn wait_for(&self, i: usize) -> Result<(), WaitError> {
+        let (ivar, value) = self.element(i);
+        // SAFETY: by whoever vouches.
+        unsafe { self.raw.wait_until(ivar, self.set.cmp, value) }.map(drop)
+    }
+
+    fn name(&self) -> Wait {
+        Wait::Values {
+            offset: self.raw.pe.position(self.set.ivars.addr()),
+            count: self.set.n,
+            cmp: self.set.cmp,
         }
     }
 }
@@ -106,15 +137,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn wait_until_all<T: AtomicInt>(self, set: WaitSet<T>) -> Result<(), WaitError> {
-        for i in 0..set.n {
-            // SAFETY: by the caller.
-            unsafe {
-                if set.includes(i) {
-                    self.wait_until(set.ivars.add(i), set.cmp, set.value(i))?;
-                }
-            }
-        }
-        Ok(())
+        Vouched { raw: self, set }.wait_all()
     }
 
     /// Waits until an element of `set` compares as asked and returns its index; `usize::MAX` at once if
@@ -126,16 +149,8 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn wait_until_any<T: AtomicInt>(self, set: WaitSet<T>) -> Result<usize, WaitError> {
-        // SAFETY: by the caller.
-        if (0..set.n).all(|i| unsafe { !set.includes(i) }) {
-            return Ok(usize::MAX);
-        }
-        let look = || {
-            // SAFETY: by the caller.
-            let found = unsafe { self.test_any(set) };
-            (found != usize::MAX).then_some(found)
-        };
-        self.pe.waiter().until(|| self.name(&set), look)
+        let found = Vouched { raw: self, set }.wait_any(self.pe)?;
+        Ok(found.unwrap_or(usize::MAX))
     }
 
     /// Waits until at least one element of `set` compares as asked; writes the indices of all that do to
@@ -151,16 +166,9 @@ impl Raw<'_> {
         set: WaitSet<T>,
         indices: *mut usize,
     ) -> Result<usize, WaitError> {
-        // SAFETY: by the caller.
-        if (0..set.n).all(|i| unsafe { !set.includes(i) }) {
-            return Ok(0);
-        }
-        let look = || {
-            // SAFETY: by the caller.
-            let found = unsafe { self.test_some(set, indices) };
-            (found != 0).then_some(found)
-        };
-        self.pe.waiter().until(|| self.name(&set), look)
+        // SAFETY: by the caller. Looks that find nothing write nothing, so there is one list.
+        let found = unsafe { writer(indices) };
+        Vouched { raw: self, set }.wait_some(self.pe, found)
     }
 
     /// Whether every element of `set` compares as asked; true for an empty set.
@@ -168,8 +176,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn test_all<T: AtomicInt>(self, set: WaitSet<T>) -> bool {
-        // SAFETY: by the caller.
-        (0..set.n).all(|i| unsafe { !set.includes(i) || self.holds(&set, i) })
+        Vouched { raw: self, set }.all_hold()
     }
 
     /// Index of an element of `set` that compares as asked; `usize::MAX` if none does.
@@ -177,9 +184,8 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn test_any<T: AtomicInt>(self, set: WaitSet<T>) -> usize {
-        // SAFETY: by the caller.
-        let holds = |&i: &usize| unsafe { set.includes(i) && self.holds(&set, i) };
-        (0..set.n).find(holds).unwrap_or(usize::MAX)
+        let found = Vouched { raw: self, set }.find();
+        found.unwrap_or(usize::MAX)
     }
 
     /// Writes the indices of all elements of `set` that compare as asked to the beginning of `indices`,
@@ -188,31 +194,21 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`]; `indices` has room for `n`.
     pub unsafe fn test_some<T: AtomicInt>(self, set: WaitSet<T>, indices: *mut usize) -> usize {
-        let mut found = 0;
-        for i in 0..set.n {
-            // SAFETY: by the caller; `found <= i < n`.
-            unsafe {
-                if set.includes(i) && self.holds(&set, i) {
-                    indices.add(found).write(i);
-                    found += 1;
-                }
-            }
-        }
-        found
-    }
-
-    /// # Safety
-    /// `i < n` and the set is valid.
-    unsafe fn holds<T: AtomicInt>(self, set: &WaitSet<T>, i: usize) -> bool {
         // SAFETY: by the caller.
-        unsafe { self.test(set.ivars.add(i), set.cmp, set.value(i)) }
+        let found = unsafe { writer(indices) };
+        Vouched { raw: self, set }.find_all(found)
     }
+}
 
-    fn name<T>(self, set: &WaitSet<T>) -> Wait {
-        Wait::Values {
-            offset: self.pe.position(set.ivars.addr()),
-            count: set.n,
-            cmp: set.cmp,
-        }
+/// Writes one index after the other.
+///
+/// # Safety
+/// `indices` has room for as many as the result is called with.
+unsafe fn writer(indices: *mut usize) -> impl FnMut(usize) {
+    let mut next = indices;
+    move |i| {
+        // SAFETY: by the caller.
+        unsafe { next.write(i) };
+        next = next.wrapping_add(1);
     }
 }

@@ -4,7 +4,8 @@
 
 use crosswarp_shmem::op::{And, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use crosswarp_shmem::{
-    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Pe, Pod, SignalOp,
+    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, ContextOptions, Pe, Pod, SignalOp,
+    ThreadLevel, WaitSet,
 };
 
 pub type Case = (&'static str, fn(&Pe));
@@ -30,6 +31,9 @@ pub const CASES: &[Case] = &[
     ("locks", locks),
     ("locks by address", locks_by_address),
     ("wait and test", wait_and_test),
+    ("wait sets", wait_sets),
+    ("contexts", contexts),
+    ("where things are", where_things_are),
     ("signals", signals),
     ("signal after data", signal_after_data),
     ("barrier order", barrier_order),
@@ -448,6 +452,169 @@ fn wait_and_test(pe: &Pe) {
         }
     }
     pe.free(flags).unwrap();
+}
+
+/// All, any and some, with elements left out, empty sets, and one value or one each.
+fn wait_sets(pe: &Pe) {
+    let flags = pe.alloc_zeroed::<i32>(6).unwrap();
+    let (to, me) = (right(pe), pe.my_pe());
+    let values = [5, 6, 7, 8, 9, 10];
+    let mut marks = [false; 6];
+    let all_marked = [true; 6];
+    let none = flags.range(0..0);
+    for empty in [
+        WaitSet::new(none, Cmp::Eq, 1),
+        WaitSet::each(none, Cmp::Eq, &[]),
+        WaitSet::new(&flags, Cmp::Ne, 0).without(&all_marked),
+    ] {
+        assert_eq!(pe.wait_until_all(&empty), Ok(()));
+        assert_eq!(pe.wait_until_any(&empty), Ok(None));
+        assert_eq!(pe.wait_until_some(&empty), Ok(vec![]));
+        assert!(pe.test_all(&empty));
+        assert_eq!(pe.test_any(&empty), None);
+        assert_eq!(pe.test_some(&empty), []);
+    }
+    let set = WaitSet::each(&flags, Cmp::Eq, &values);
+    assert!(!pe.test_all(&set) && pe.test_any(&set).is_none() && pe.test_some(&set).is_empty());
+    pe.barrier().unwrap();
+    for (i, &value) in values.iter().enumerate() {
+        pe.p(flags.at(i), value, to);
+        let set = WaitSet::each(&flags, Cmp::Eq, &values).without(&marks);
+        // The others may be further; this one is there at last.
+        while !pe.wait_until_some(&set).unwrap().contains(&i) {}
+        assert!(
+            pe.wait_until_any(&set)
+                .unwrap()
+                .is_some_and(|first| first <= i || !marks[i])
+        );
+        marks[i] = true;
+    }
+    pe.wait_until_all(&set).unwrap();
+    pe.wait_until_all(&WaitSet::new(&flags, Cmp::Ge, 5))
+        .unwrap();
+    assert_eq!(pe.test_some(&WaitSet::new(&flags, Cmp::Gt, 8)), [4, 5]);
+    marks = [true, true, true, true, true, false];
+    assert_eq!(pe.test_any(&set.without(&marks)), Some(5));
+    pe.barrier().unwrap();
+    // Asleep on several.
+    if me == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        for other in 1..pe.n_pes() {
+            pe.atomic_set(flags.at(other % 6), -1, other);
+        }
+    } else {
+        let any = WaitSet::new(&flags, Cmp::Lt, 0);
+        assert_eq!(pe.wait_until_any(&any), Ok(Some(me % 6)));
+    }
+    pe.barrier().unwrap();
+    pe.free(flags).unwrap();
+}
+
+/// Every operation through contexts of two teams, with the PEs numbered as in the team.
+fn contexts(pe: &Pe) {
+    let n = pe.n_pes();
+    let words = pe.alloc_zeroed::<u64>(32).unwrap();
+    let back = pe.world().split_strided(n - 1, -1, n).unwrap().unwrap();
+    let options = ContextOptions {
+        nostore: true,
+        ..Default::default()
+    };
+    let (context, of_world) = (back.context(options), pe.world());
+    let of_world = of_world.context(ContextOptions::default());
+    assert_eq!(
+        (context.options(), context.team().my_pe()),
+        (options, n - 1 - pe.my_pe())
+    );
+    // To the right neighbour in the team's order, which is the left one in the world's.
+    let to = (back.my_pe() + 1) % n;
+    assert_eq!(back.world_pe(to), left(pe));
+    context.p(words.at(0), 1 + pe.my_pe() as u64, to);
+    context.put(words.range(1..3), &[10, 11], to);
+    context.put_nbi(words.range(3..4), &[12], to);
+    context.iput(words.range(4..8), 2, &[13, 0, 14], 2, 2, to);
+    context.fence();
+    context.put_signal(words.range(8..9), &[15], words.at(9), 1, SignalOp::Set, to);
+    context.put_signal_nbi(
+        words.range(10..11),
+        &[16],
+        words.at(11),
+        1,
+        SignalOp::Add,
+        to,
+    );
+    context.quiet();
+    pe.wait_until_all(&WaitSet::new(words.range(9..10), Cmp::Eq, 1))
+        .unwrap();
+    pe.barrier().unwrap();
+    let mut seen = [0; 12];
+    pe.read(&mut seen, words.range(..12));
+    let from = 1 + right(pe) as u64;
+    assert_eq!(seen, [from, 10, 11, 12, 13, 0, 14, 0, 15, 1, 16, 1]);
+    let (mut got, mut strided) = ([0; 2], [0; 4]);
+    context.get(&mut got, words.range(1..3), to);
+    assert_eq!(got, [10, 11]);
+    context.get_nbi(&mut got[..1], words.range(3..4), to);
+    context.iget(&mut strided, 3, words.range(4..8), 2, 2, to);
+    context.quiet();
+    assert_eq!((got[0], strided), (12, [13, 0, 0, 14]));
+    assert_eq!(context.g(words.at(0), to), 1 + pe.my_pe() as u64);
+    assert_eq!(of_world.g(words.at(0), left(pe)), 1 + pe.my_pe() as u64);
+    // Atomics, blocking and not.
+    let at = words.at(20);
+    context.atomic_set(at, 3, to);
+    assert_eq!(context.atomic_fetch(at, to), 3);
+    assert_eq!(context.atomic_fetch_add(at, 4, to), 3);
+    assert_eq!(context.atomic_fetch_inc(at, to), 7);
+    assert_eq!(context.atomic_compare_swap(at, 8, 12, to), 8);
+    assert_eq!(context.atomic_swap(at, 0b1100, to), 12);
+    assert_eq!(context.atomic_fetch_and(at, 0b0110, to), 0b1100);
+    assert_eq!(context.atomic_fetch_or(at, 0b0001, to), 0b0100);
+    assert_eq!(context.atomic_fetch_xor(at, 0b0111, to), 0b0101);
+    context.atomic_inc(at, to);
+    context.atomic_add(at, 1, to);
+    context.atomic_and(at, 0b0100, to);
+    context.atomic_or(at, 0b1000, to);
+    context.atomic_xor(at, 0b0100, to);
+    let mut old = 0;
+    let mut check = |expected: u64, issue: &dyn Fn(&mut u64)| {
+        issue(&mut old);
+        context.quiet();
+        assert_eq!(old, expected);
+    };
+    check(0b1000, &|old| context.atomic_fetch_nbi(old, at, to));
+    check(0b1000, &|old| context.atomic_fetch_add_nbi(old, at, 1, to));
+    check(0b1001, &|old| context.atomic_fetch_inc_nbi(old, at, to));
+    check(0b1010, &|old| {
+        context.atomic_fetch_and_nbi(old, at, 0b0110, to)
+    });
+    check(0b0010, &|old| {
+        context.atomic_fetch_or_nbi(old, at, 0b0101, to)
+    });
+    check(0b0111, &|old| {
+        context.atomic_fetch_xor_nbi(old, at, 0b0001, to)
+    });
+    check(0b0110, &|old| context.atomic_swap_nbi(old, at, 40, to));
+    check(40, &|old| {
+        context.atomic_compare_swap_nbi(old, at, 40, 41, to)
+    });
+    pe.barrier().unwrap();
+    assert_eq!(pe.atomic_fetch(at, pe.my_pe()), 41);
+    back.destroy().unwrap();
+    pe.free(words).unwrap();
+}
+
+#[allow(unsafe_code)]
+fn where_things_are(pe: &Pe) {
+    assert_eq!(pe.thread_level(), ThreadLevel::Multiple);
+    let object = pe.alloc::<u32>(3).unwrap();
+    pe.write(&object, &[1, 2, pe.my_pe() as u32]);
+    pe.barrier().unwrap();
+    assert!(pe.pe_accessible(pe.n_pes() - 1) && !pe.pe_accessible(pe.n_pes()));
+    // SAFETY: the place of the third element on the neighbour, which nobody writes to now.
+    let seen = unsafe { pe.ptr(object.at(2), right(pe)).read() };
+    assert_eq!(seen, right(pe) as u32);
+    pe.barrier().unwrap();
+    pe.free(object).unwrap();
 }
 
 fn signals(pe: &Pe) {

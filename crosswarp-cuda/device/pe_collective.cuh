@@ -16,8 +16,7 @@
 // is written again at the earliest in meeting g + 2, which a PE enters only after every PE has entered
 // meeting g + 1, that is, has left meeting g and read its slots.
 #pragma once
-#include "grid.cuh"
-#include "pe_signal.cuh"
+#include "pe_staged.cuh"
 
 namespace crosswarp {
 
@@ -40,12 +39,20 @@ class grid_threads {
     __device__ int rank() const { return grid_.rank() * block().size() + block().rank(); }
     __device__ int size() const { return grid_.size() * block().size(); }
     __device__ void sync() const { grid_.sync(); }
+    __device__ const grid& blocks() const { return grid_; }
 
   private:
     const grid& grid_;
 };
 
+// From how many bytes on an array is combined through slots, by stores alone; measured: below, two more
+// trips of the links cost more than is gained.
+constexpr u64 staged_min_bytes = 16 << 20;
+
 namespace detail {
+
+template <class Scope> constexpr bool is_grid = false;
+template <> constexpr bool is_grid<grid_threads> = true;
 
 __device__ inline team_scratch* scratch_of(const team& t) { return at<team_scratch>(t.scratch); }
 __device__ inline u64* arrivals_of(const team& t) {
@@ -400,6 +407,26 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
     }
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
     // writes destinations, so dest == source is safe.
+    if constexpr (16 % sizeof(T) == 0 && detail::is_grid<Scope>) {
+        // The same answer on every PE: symmetric addresses are equally aligned.
+        bool aligned = (((u64)dest | (u64)source) & 15) == 0;
+        if (t.stage != 0 && aligned && n * sizeof(T) >= staged_min_bytes) {
+            const detail::stage here(t);
+            for (int r = scope.rank(); r < t.size; r += scope.size()) {
+                detail::store_relaxed(ptr(here.grids() + t.me, t.pe(r)), (u64)scope.blocks().size());
+            }
+            detail::meet(t, scope);
+            constexpr u64 per = 16 / sizeof(T);
+            u64 vectors = n / per, generation = load_volatile(&detail::scratch_of(t)->generation);
+            detail::reduce_staged<T>(reinterpret_cast<detail::vec16*>(dest),
+                                     reinterpret_cast<const detail::vec16*>(source),
+                                     (vectors + t.size - 1) / t.size, vectors, op, t, generation,
+                                     scope.blocks(), block());
+            // Less than a vector.
+            if (t.me == 0) detail::reduce_span(dest, source, vectors * per, n, 0, op, t, true, scope);
+            return detail::meet(t, scope);
+        }
+    }
     detail::meet(t, scope);
     constexpr u64 per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     u64 share = ((n + t.size - 1) / t.size + per - 1) / per * per;

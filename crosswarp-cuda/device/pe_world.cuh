@@ -28,13 +28,16 @@ struct wait_record {
 };
 
 // A set of PEs that meet: `start`, `start + stride`, … (`size` of them). `scratch` is the heap offset
-// of the team's `team_scratch`, the same on all its PEs.
+// of the team's `team_scratch`, the same on all its PEs; `stage` that of the slots of `stage_blocks`
+// blocks for large reductions (pe_staged.cuh), 0 if the team has none.
 struct team {
     i32 me;
     i32 size;
     i32 start;
     i32 stride;
     u64 scratch;
+    u64 stage;
+    u64 stage_blocks;
 
     __device__ int pe(int rank) const { return start + rank * stride; }
 };

@@ -8,9 +8,11 @@
 
 using cw::i32;
 using cw::i64;
+using cw::u16;
 using cw::u32;
 using cw::u64;
 using cw::u8;
+using cw::detail::vec16;
 
 // At most 128 registers: two blocks per SM, whichever they are, so that grids of one block per SM of
 // different PEs or streams fit beside each other.
@@ -26,6 +28,22 @@ KERNEL(signal_wait)(const u64* flag, i32 how, u64 value) {
 
 KERNEL(barrier)(cw::team t) { cw::barrier<cw::warp>(t); }
 KERNEL(sync)(cw::team t) { cw::sync<cw::warp>(t); }
+
+// dest[i * dest_stride] = source[i * source_stride], i < n: elements of `units` Ts, strides in Ts. Either
+// side may be another PE's memory, or page-locked memory of the host.
+#define STRIDED(T)                                                                                 \
+    KERNEL(strided_##T)(T* dest, u64 dest_stride, const T* source, u64 source_stride, u64 n, u64 units) { \
+        u64 step = (u64)gridDim.x * blockDim.x;                                                    \
+        for (u64 k = (u64)blockIdx.x * blockDim.x + threadIdx.x; k < n * units; k += step) {       \
+            u64 i = units == 1 ? k : k / units, part = k - i * units;                              \
+            dest[i * dest_stride + part] = cw::detail::load_fresh(source + i * source_stride + part); \
+        }                                                                                          \
+    }
+STRIDED(u8)
+STRIDED(u16)
+STRIDED(u32)
+STRIDED(u64)
+STRIDED(vec16)
 
 // `call` in terms of t, dest, source, n, root and scope. The host has chosen by size; knowing it, the
 // compiler leaves the other half of the collective out.

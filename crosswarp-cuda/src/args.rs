@@ -6,10 +6,11 @@ use std::ffi::c_void;
 use bytemuck::Pod;
 use half::{bf16, f16};
 
+use crate::heap::DeviceSym;
 use crate::memory::{Buffer, BufferRef, PinnedBuffer};
 
-/// One argument: numbers, buffers (as the address of their first element), and with [`ByValue`]
-/// structures.
+/// One argument: numbers, buffers and symmetric objects (as the address of their first element on this
+/// PE), and with [`ByValue`] structures.
 ///
 /// # Safety
 /// `pointer` points to `size` bytes that are valid while `self` is borrowed.
@@ -78,6 +79,16 @@ unsafe impl<T: Pod> KernelArg for &PinnedBuffer<T> {
     }
     fn size(&self) -> usize {
         size_of::<*const T>()
+    }
+}
+
+// SAFETY: points to the address in the object's handle.
+unsafe impl<T: Pod> KernelArg for &DeviceSym<T> {
+    fn pointer(&self) -> *const c_void {
+        self.parameter()
+    }
+    fn size(&self) -> usize {
+        size_of::<u64>()
     }
 }
 

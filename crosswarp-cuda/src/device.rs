@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use cudarc::driver::sys::{self, CUdevice_P2PAttribute as P2p, CUdevice_attribute as Attribute};
 
@@ -81,6 +81,8 @@ struct Inner {
     handle: sys::CUdevice,
     properties: DeviceProperties,
     context: OnceLock<Result<Context, CudaError>>,
+    /// See `Stream::turn`.
+    turns: Mutex<()>,
 }
 
 /// A primary context. Retained on first use and never released: at exit the driver may already be
@@ -152,6 +154,7 @@ fn read_table() -> Result<Vec<Inner>, DriverError> {
                 handle,
                 properties: read_properties(handle)?,
                 context: OnceLock::new(),
+                turns: Mutex::new(()),
             })
         })
         .collect()
@@ -254,6 +257,10 @@ impl Device {
     /// Its number in the driver's order.
     pub fn ordinal(&self) -> usize {
         self.0.ordinal
+    }
+
+    pub(crate) fn turns(&self) -> &'static Mutex<()> {
+        &self.0.turns
     }
 
     /// What it is and can do.

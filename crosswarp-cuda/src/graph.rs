@@ -95,6 +95,7 @@ impl Graph {
     /// modules that it uses are alive until the run has ended, and nothing else races with it.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<(), CudaError> {
         stream.device().bind()?;
+        let _turn = stream.turn();
         // SAFETY: the graph and the stream are alive; the rest is the caller's promise.
         unsafe { cu!(cuGraphLaunch(self.executable, stream.handle())) }
     }

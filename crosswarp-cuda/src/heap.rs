@@ -4,7 +4,9 @@
 //! into it: PE `i`'s heap begins at `base + i × stride`. An object has the same offset on all PEs, so in
 //! a kernel its address on any PE is one multiply and one add away. Physical memory is taken in chunks
 //! when an allocation first needs it, on all PEs together, and shared by file descriptor.
+#![allow(unsafe_code)] // Clears memory it has just allocated.
 
+use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
@@ -13,9 +15,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytemuck::Pod;
 use crosswarp_shmem::{Block, Book, CollectiveError, Pe, ShareError, op};
 
-use crate::Device;
 use crate::error::CudaError;
 use crate::vmm::{self, Chunk, Range};
+use crate::{Device, Stream};
 
 /// Physical memory is taken in at least this many bytes at a time: mapping costs tens of microseconds
 /// and a message per PE, whatever the size.
@@ -86,9 +88,14 @@ pub enum HeapError {
 
 /// An array of `T` at the same offset of every PE's device heap. Given back by
 /// [`DeviceHeap::free`] (collective); dropped without it, it keeps its memory until the heap ends.
+///
+/// As an argument of a kernel, `&object` is the address of this PE's part, which is how the verbs in
+/// kernels want it.
 #[must_use = "dropping the handle does not free the memory; see DeviceHeap::free"]
 pub struct DeviceSym<T> {
     offset: usize,
+    /// Where this PE's part is, in this PE's mapping.
+    address: u64,
     len: usize,
     block: Block,
     element: PhantomData<T>,
@@ -118,6 +125,11 @@ impl<T: Pod> DeviceSym<T> {
     /// Byte offset from the start of the heap, the same on every PE.
     pub fn offset(&self) -> usize {
         self.offset
+    }
+
+    /// Where the address of this PE's part is kept.
+    pub(crate) fn parameter(&self) -> *const c_void {
+        (&raw const self.address).cast()
     }
 }
 
@@ -249,10 +261,24 @@ impl<'w> DeviceHeap<'w> {
         }
         Ok(DeviceSym {
             offset,
+            address: self.address(offset, self.pe.my_pe()),
             len,
             block,
             element: PhantomData,
         })
+    }
+
+    /// The same, filled with zero bytes on every PE when it returns on any.
+    pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<DeviceSym<T>, HeapError> {
+        let object = self.alloc::<T>(len)?;
+        let clear = Stream::new(&self.device).and_then(|stream| {
+            // SAFETY: this PE's part, which nobody uses before the meeting below.
+            unsafe { stream.zero_at(object.address, len * size_of::<T>()) }
+        });
+        // Also the meeting after which the others may write to this PE's part.
+        all_well(self.pe, clear.is_ok(), len * size_of::<T>())?;
+        clear?;
+        Ok(object)
     }
 
     /// Gives the memory of `object` back on every PE, once every PE has come here. Kernels that use it

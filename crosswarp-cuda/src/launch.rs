@@ -461,6 +461,7 @@ impl PreparedLaunch<'_> {
                     arguments: sizes.to_vec(),
                 });
             }
+            let _turn = stream.turn();
             self.launch.with_config(shape, stream.handle(), |config| {
                 // SAFETY: as many pointers as the kernel has parameters, each to as many bytes,
                 // which the driver copies before it returns; function and stream are alive. What the

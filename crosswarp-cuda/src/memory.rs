@@ -297,6 +297,7 @@ impl Stream {
     pub fn zero<'a, T: Pod>(&self, dest: impl Into<BufferRef<'a, T>>) -> Result<(), CudaError> {
         let dest = dest.into();
         self.device().bind()?;
+        let _turn = self.turn();
         // SAFETY: device memory of that many bytes; any bytes are a T.
         unsafe {
             cu!(cuMemsetD8Async(
@@ -306,6 +307,21 @@ impl Stream {
                 self.handle()
             ))
         }
+    }
+
+    /// Fills `bytes` bytes at `address` with zeros and waits for the end.
+    ///
+    /// # Safety
+    /// It is device memory of that many bytes, alive until then.
+    pub(crate) unsafe fn zero_at(
+        &self,
+        address: CUdeviceptr,
+        bytes: usize,
+    ) -> Result<(), CudaError> {
+        self.device().bind()?;
+        // SAFETY: the caller's promise.
+        unsafe { cu!(cuMemsetD8Async(address, 0, bytes, self.handle())) }?;
+        self.synchronize()
     }
 
     /// Runs `work`, in which copies between host and GPU go on beside the host's own work, and waits

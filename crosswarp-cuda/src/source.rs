@@ -74,6 +74,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     ),
     ("pe_memory.cuh", include_str!("../device/pe_memory.cuh")),
     ("pe_signal.cuh", include_str!("../device/pe_signal.cuh")),
+    ("pe_staged.cuh", include_str!("../device/pe_staged.cuh")),
     ("pe_world.cuh", include_str!("../device/pe_world.cuh")),
 ];
 

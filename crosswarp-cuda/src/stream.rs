@@ -2,8 +2,8 @@
 #![allow(unsafe_code)] // Calls into libcuda.
 
 use std::ptr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 
@@ -141,6 +141,32 @@ impl Stream {
         let _joining = self.capture_lock();
         // SAFETY: both are alive.
         unsafe { cu!(cuStreamWaitEvent(self.0.handle, event.0.handle, 0)) }
+    }
+
+    /// Held while work is given to the GPU: threads take turns.
+    ///
+    /// The driver spreads streams over a few hardware queues, and where two threads give work to two
+    /// streams at the same moment it may put both into one. Work in a queue waits for what is before it,
+    /// so a kernel of one stream that waits for a kernel of the other would wait for ever (seen with
+    /// driver 580; one launch at a time, up to 8 streams never shared a queue).
+    ///
+    /// `None` after a while: a thread may be held up inside the driver because its stream is full, and
+    /// may need the others to go on.
+    pub(crate) fn turn(&self) -> Option<MutexGuard<'static, ()>> {
+        const PATIENCE: Duration = Duration::from_millis(10);
+        let turns = self.0.device.turns();
+        let mut since = None;
+        loop {
+            match turns.try_lock() {
+                Ok(turn) => return Some(turn),
+                Err(TryLockError::Poisoned(turn)) => return Some(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => {}
+            }
+            if since.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return None;
+            }
+            std::thread::yield_now();
+        }
     }
 
     /// See [`Inner::capture`].

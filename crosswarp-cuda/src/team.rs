@@ -1,13 +1,12 @@
 //! Teams of PEs as kernels know them.
-#![allow(unsafe_code)] // A kernel argument; clears memory.
+#![allow(unsafe_code)] // A kernel argument.
 
 use std::ffi::c_void;
 
 use bytemuck::{Pod, Zeroable};
 
+use crate::Stream;
 use crate::args::KernelArg;
-use crate::driver::cu;
-use crate::error::CudaError;
 use crate::heap::{DeviceHeap, DeviceSym, HeapError};
 use crate::memory::Buffer;
 use crate::world::{DeviceWorld, DeviceWorldError};
@@ -15,6 +14,10 @@ use crate::world::{DeviceWorld, DeviceWorldError};
 /// Bytes of one PE's payload slots, and of the header, in `pe_collective.cuh`.
 const SLOT_BYTES: usize = 2048 / 8 * 16;
 const SCRATCH_HEADER: usize = 128;
+/// Bytes of one PE's slots for one block, in `pe_staged.cuh`.
+const STAGED_BYTES: usize = 2 * 2048 * 16;
+/// The part of the heap that these may take.
+const STAGE_SHARE: usize = 4;
 /// Bytes of `crosswarp::grid_state`'s counter, and of a block's slots behind it, in `grid.cuh`.
 const GRID_HEADER: usize = 128;
 const GRID_SLOTS: usize = 2 * 16;
@@ -29,6 +32,9 @@ pub(crate) struct TeamState {
     pub(crate) stride: i32,
     /// Heap offset of the `crosswarp::team_scratch`.
     pub(crate) scratch: u64,
+    /// Heap offset of the slots for large reductions, 0 for none, and how many blocks they are for.
+    pub(crate) stage: u64,
+    pub(crate) stage_blocks: u64,
 }
 
 impl TeamState {
@@ -42,12 +48,19 @@ impl TeamState {
             start: start as i32,
             stride: stride as i32,
             scratch,
+            stage: 0,
+            stage_blocks: 0,
         })
     }
 }
 
 fn scratch_bytes(size: usize) -> usize {
     SCRATCH_HEADER + (8 * size).next_multiple_of(128) + 2 * size * SLOT_BYTES
+}
+
+/// Bytes of the slots for large reductions by `blocks` blocks, and of what goes before them.
+fn stage_bytes(size: usize, blocks: usize) -> usize {
+    (8 * size * (1 + 2 * blocks)).next_multiple_of(128) + size * blocks * STAGED_BYTES
 }
 
 /// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`], ranked in this order.
@@ -124,6 +137,21 @@ impl DeviceTeam {
         );
     }
 
+    /// The team of all PEs, with slots for large reductions by up to `blocks` blocks (the same number on
+    /// every PE) unless they would take too much of the heap. Collective as `make`.
+    pub(crate) fn of_all(heap: &DeviceHeap<'_>, blocks: usize) -> Result<Self, HeapError> {
+        let size = heap.pe().n_pes();
+        let mut team = Self::make(heap, 0, 1, size)?.expect("every PE is in the team of all");
+        let bytes = stage_bytes(size, blocks);
+        if size > 1 && bytes <= heap.stride() / STAGE_SHARE {
+            // As `scratch`, not given back.
+            let stage: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
+            team.state.stage = stage.offset() as u64;
+            team.state.stage_blocks = blocks as u64;
+        }
+        Ok(team)
+    }
+
     /// Makes the team. Collective over the world; what comes after must be a meeting of all PEs, for
     /// peers may write to this PE's scratch then.
     pub(crate) fn make(
@@ -133,24 +161,12 @@ impl DeviceTeam {
         size: usize,
     ) -> Result<Option<Self>, HeapError> {
         let (pe, device) = (heap.pe(), heap.device());
-        let bytes = scratch_bytes(size);
         // Not given back: peers' late reads may outlive any one PE's use of the team.
-        let scratch: DeviceSym<u8> = heap.alloc(bytes)?;
-        let at = heap.address_of(&scratch, pe.my_pe());
+        let scratch: DeviceSym<u8> = heap.alloc_zeroed(scratch_bytes(size))?;
         let grid_bytes = GRID_HEADER + GRID_SLOTS * device.properties().multiprocessors as usize;
-        let clear = || -> Result<Buffer<u8>, CudaError> {
-            let grid = Buffer::new(&device, grid_bytes)?;
-            device.bind()?;
-            // SAFETY: this PE's part of an allocation of `bytes` bytes and a buffer, which no kernel
-            // uses yet.
-            unsafe {
-                cu!(cuMemsetD8_v2(at, 0, bytes))?;
-                cu!(cuMemsetD8_v2(grid.address(), 0, grid_bytes))?;
-            }
-            device.synchronize()?;
-            Ok(grid)
-        };
-        let grid = clear()?;
+        let stream = Stream::new(&device)?;
+        let grid = Buffer::zeroed(&stream, grid_bytes)?;
+        stream.synchronize()?;
         let state = TeamState::of(pe.my_pe(), start, stride, size, scratch.offset() as u64);
         Ok(state.map(|state| Self {
             state,

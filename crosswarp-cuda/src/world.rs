@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // Calls into libcuda; launches.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use crate::module::{Module, ModuleError};
 use crate::nccl::{Communicator, NcclError};
 use crate::on_stream::Kernels;
 use crate::team::{DeviceTeam, TeamState};
-use crate::{Device, Stream};
+use crate::{Device, Source, Stream};
 
 /// The variable that `pe_world.cuh` defines in every module that includes it.
 const WORLD_SYMBOL: &str = "crosswarp_world";
@@ -145,9 +146,9 @@ pub enum DeviceWorldError {
         /// The first such PE.
         pe: usize,
     },
-    /// The kernels of the stream-ordered verbs could not be compiled or loaded.
-    #[error("the kernels of the stream-ordered verbs: {0}")]
-    OnStream(#[source] crate::Error),
+    /// Kernels could not be compiled or loaded.
+    #[error(transparent)]
+    Load(crate::Error),
     /// Another PE could not make its part of a device world or team.
     #[error("PE {pe} could not make its part of the device world or team, so no PE has one")]
     PeerNotReady {
@@ -183,6 +184,8 @@ pub struct DeviceWorld<'w> {
     all: DeviceTeam,
     /// Of the stream-ordered verbs; there when `new` returns.
     kernels: Option<Kernels>,
+    /// For strided copies from and to the host; made when first used.
+    pub(crate) staging: Mutex<Option<PinnedBuffer<u8>>>,
     limit: Option<Duration>,
     /// The PEs on my GPU, this one included.
     sharing: Vec<usize>,
@@ -208,11 +211,23 @@ impl<'w> DeviceWorld<'w> {
     ) -> Result<Self, DeviceWorldError> {
         let heap = DeviceHeap::new(pe, device, heap_limit)?;
         let n = pe.n_pes();
-        let all = DeviceTeam::make(&heap, 0, 1, n)?.expect("every PE is in the team of all");
-        let record = PinnedBuffer::zeroed(&device, 1)?;
-        let gave_up = Buffer::zeroed(&Stream::new(&device)?, 1)?;
-        device.synchronize()?;
         let (word, words) = (pe.alloc(1)?, pe.alloc(n)?);
+        let gather = |value| gather(pe, &word, &words, value);
+        // Numbers of GPUs differ between processes, bus addresses do not.
+        let mut hasher = DefaultHasher::new();
+        device.properties().pci.hash(&mut hasher);
+        let (mine, gpus) = (hasher.finish(), gather(hasher.finish())?);
+        let sharing: Vec<usize> = (0..n).filter(|&other| gpus[other] == mine).collect();
+        let shared_gpu = (0..n)
+            .flat_map(|pe| (pe + 1..n).map(move |other| (pe, other)))
+            .find(|&(pe, other)| gpus[pe] == gpus[other]);
+        let blocks = gather(u64::from(device.properties().multiprocessors) / sharing.len() as u64)?;
+        let blocks = blocks.into_iter().min().unwrap_or(0);
+        let all = DeviceTeam::of_all(&heap, blocks as usize)?;
+        let record = PinnedBuffer::zeroed(&device, 1)?;
+        let stream = Stream::new(&device)?;
+        let gave_up = Buffer::zeroed(&stream, 1)?;
+        stream.synchronize()?;
         let mut world = Self {
             nccl: None,
             heap,
@@ -220,21 +235,14 @@ impl<'w> DeviceWorld<'w> {
             gave_up,
             all,
             kernels: None,
+            staging: Mutex::new(None),
             limit: wait_limit,
-            sharing: Vec::new(),
-            shared_gpu: None,
+            sharing,
+            shared_gpu,
             word,
             words,
         };
-        // Numbers of GPUs differ between processes, bus addresses do not. This exchange is also the
-        // meeting after which peers may write to this PE's scratch.
-        let mut hasher = DefaultHasher::new();
-        device.properties().pci.hash(&mut hasher);
-        let (mine, all) = (hasher.finish(), world.gather(hasher.finish())?);
-        world.sharing = (0..n).filter(|&other| all[other] == mine).collect();
-        world.shared_gpu = (0..n)
-            .flat_map(|pe| (pe + 1..n).map(move |other| (pe, other)))
-            .find(|&(pe, other)| all[pe] == all[other]);
+        // Its exchanges are also the meeting after which peers may write to this PE's scratch.
         world.load_kernels()?;
         Ok(world)
     }
@@ -322,6 +330,14 @@ impl<'w> DeviceWorld<'w> {
             ))
         }?;
         Ok(())
+    }
+
+    /// Compiles `source` (or takes the cache's copy), loads it and tells its kernels who they are:
+    /// [`Module::compile`] and [`install`](Self::install). Not while a kernel waits for another PE.
+    pub fn load(&self, source: &Source<'_>) -> Result<Module, DeviceWorldError> {
+        let module = Module::compile(&self.device(), source).map_err(DeviceWorldError::Load)?;
+        self.install(&module)?;
+        Ok(module)
     }
 
     /// Launches kernels that wait for one another, on every PE: [`prepare_together`] and then the
@@ -484,13 +500,22 @@ impl<'w> DeviceWorld<'w> {
 
     /// Every PE's `value`.
     pub(crate) fn gather(&self, value: u64) -> Result<Vec<u64>, CollectiveError> {
-        let pe = self.pe();
-        pe.write(&self.word, &[value]);
-        pe.world().fcollect(&self.words, &self.word)?;
-        let mut all = vec![0; pe.n_pes()];
-        pe.read(&mut all, &self.words);
-        Ok(all)
+        gather(self.pe(), &self.word, &self.words, value)
     }
+}
+
+/// Every PE's `value`, by way of one word and one word per PE.
+fn gather(
+    pe: &Pe,
+    word: &Sym<u64>,
+    words: &Sym<u64>,
+    value: u64,
+) -> Result<Vec<u64>, CollectiveError> {
+    pe.write(word, &[value]);
+    pe.world().fcollect(words, word)?;
+    let mut all = vec![0; pe.n_pes()];
+    pe.read(&mut all, words);
+    Ok(all)
 }
 
 /// A stream that did not end well.

@@ -55,6 +55,8 @@ pub(crate) struct Kernels {
     pub(super) fcollect: Move,
     pub(super) alltoall: Move,
     pub(super) reduce: [Pair; 6],
+    /// Units of 1, 2, 4, 8 and 16 bytes.
+    strided: [Function; 5],
     /// Blocks of a grid: this PE's share of one per SM. The launches are not cooperative: those exclude
     /// one another on a GPU, so two worlds or teams in two streams each could wait for the other.
     /// Instead the sizes see to it that the grids of two streams fit at once.
@@ -65,7 +67,7 @@ impl Kernels {
     /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
     /// PE: loading may wait for it.
     pub(crate) fn load(device: &Device, sharing: usize) -> Result<Self, DeviceWorldError> {
-        let module = Module::compile(device, &ON_STREAM).map_err(DeviceWorldError::OnStream)?;
+        let module = Module::compile(device, &ON_STREAM).map_err(DeviceWorldError::Load)?;
         let multiprocessors = device.properties().multiprocessors;
         let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
         let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
@@ -99,7 +101,15 @@ impl Kernels {
                 grid: grid("reduce", NUMBERS[number])?,
             })
         };
+        let strided = |unit: &str| load(&format!("strided_{unit}"), THREADS, blocks);
         Ok(Self {
+            strided: [
+                strided("u8")?,
+                strided("u16")?,
+                strided("u32")?,
+                strided("u64")?,
+                strided("vec16")?,
+            ],
             signal: load("signal", 1, 1)?,
             signal_wait: load("signal_wait", 1, 1)?,
             barrier: load("barrier", WARP, 1)?,
@@ -122,6 +132,22 @@ impl Kernels {
 
     pub(crate) fn module(&self) -> &Module {
         &self.module
+    }
+
+    /// Copies `units` units of the kernel at place `kernel`, strided.
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    pub(crate) unsafe fn copy_strided(
+        &self,
+        stream: &Stream,
+        kernel: usize,
+        units: usize,
+        args: impl KernelArgs,
+    ) -> Result<(), DeviceWorldError> {
+        let blocks = units.div_ceil(THREADS as usize).min(self.blocks as usize) as u32;
+        // SAFETY: the caller's promise.
+        unsafe { self.launch(&self.strided[kernel], (blocks, THREADS), stream, args) }
     }
 
     /// # Safety

@@ -4,13 +4,16 @@
 
 #![allow(unsafe_code)] // launches kernels
 
-use crosswarp_cuda::{
-    Arch, Buffer, Cache, Device, DeviceWorld, Launch, Module, Nvrtc, Options, Source, Stream,
-    SyncError,
-};
-use crosswarp_shmem::{Launch as Processes, Pe, ThreadWorld};
-use std::sync::{Mutex, PoisonError};
+#[path = "../support/mod.rs"]
+mod support;
+
 use std::time::Duration;
+
+use crosswarp_cuda::{
+    Arch, Buffer, Device, DeviceWorld, Launch, Module, Source, Stream, SyncError,
+};
+use crosswarp_shmem::Pe;
+use support::{LIMIT, as_process, as_processes, compiles, on_all_gpus, on_one_gpu};
 
 const CONFORMANCE: Source<'static> = Source::new(
     "conformance.cu",
@@ -19,8 +22,6 @@ const CONFORMANCE: Source<'static> = Source::new(
 
 /// Room of each of the two symmetric arrays: the longest payload for eight PEs, in the widest type.
 const BYTES: usize = 8 * 3008 * 8;
-/// A hang is a failure, not a hanging test.
-const LIMIT: Duration = Duration::from_secs(20);
 
 const SCOPES: [(&str, u32); 3] = [("thread", 1), ("warp", 32), ("block", 128)];
 
@@ -155,106 +156,48 @@ fn gives_up(pe: &Pe, device: Device) {
     pe.barrier().unwrap();
 }
 
-fn devices(test: &str) -> Option<Vec<Device>> {
-    match Device::all() {
-        Ok(devices) => Some(devices),
-        Err(reason) => {
-            println!("{test}: skipped: {reason}");
-            None
-        }
-    }
-}
-
-/// One world at a time: kernels of several that wait on one GPU would take each other's room.
-static GPUS: Mutex<()> = Mutex::new(());
-
-fn threads(n: usize, body: impl Fn(&Pe) + Sync) {
-    let _alone = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
-    let world = ThreadWorld::new(n)
-        .heap_bytes(1 << 20)
-        .wait_timeout(2 * LIMIT);
-    world.spmd(body).unwrap();
-}
-
-fn on_one_gpu(test: &str, n: usize) {
-    let Some(devices) = devices(test) else { return };
-    threads(n, |pe| suite(pe, devices[0]));
-}
-
-/// Needs the compiler but no GPU; what follows needs both.
 #[test]
-fn compiles() {
-    match Nvrtc::get() {
-        Ok(_) => {
-            let compiled = Cache::of_user().compile(&CONFORMANCE, Arch::new(9, 0), &Options::new());
-            compiled.unwrap_or_else(|error| panic!("{error}"));
-        }
-        Err(reason) => println!("compiles: skipped: {reason}"),
-    }
+fn sources_compile() {
+    compiles(&[&CONFORMANCE], &[Arch::new(9, 0)]);
 }
 
 #[test]
 fn one_gpu_1_pe() {
-    on_one_gpu("one_gpu_1_pe", 1);
+    on_one_gpu("one_gpu_1_pe", 1, suite);
 }
 
 #[test]
 fn one_gpu_2_pes() {
-    on_one_gpu("one_gpu_2_pes", 2);
+    on_one_gpu("one_gpu_2_pes", 2, suite);
 }
 
 #[test]
 fn one_gpu_3_pes() {
-    on_one_gpu("one_gpu_3_pes", 3);
+    on_one_gpu("one_gpu_3_pes", 3, suite);
 }
 
 #[test]
 fn one_gpu_4_pes() {
-    on_one_gpu("one_gpu_4_pes", 4);
+    on_one_gpu("one_gpu_4_pes", 4, suite);
 }
 
 #[test]
 fn waits_give_up() {
-    let Some(devices) = devices("waits_give_up") else {
-        return;
-    };
-    threads(2, |pe| gives_up(pe, devices[0]));
+    on_one_gpu("waits_give_up", 2, gives_up);
 }
 
 #[test]
 fn gpus_as_threads() {
-    let Some(devices) = devices("gpus_as_threads") else {
-        return;
-    };
-    if devices.len() < 2 {
-        println!("gpus_as_threads: skipped: one GPU only");
-        return;
-    }
-    threads(devices.len(), |pe| suite(pe, devices[pe.my_pe()]));
+    on_all_gpus("gpus_as_threads", suite);
 }
 
 #[test]
 fn gpus_as_processes() {
-    let Some(devices) = devices("gpus_as_processes") else {
-        return;
-    };
-    let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
-    let test = std::env::current_exe().unwrap();
-    let _alone = GPUS.lock().unwrap_or_else(PoisonError::into_inner);
-    let outcome = Processes::new(devices.len(), "sh")
-        .args(["-c".as_ref(), quietly.as_ref(), test.as_os_str()])
-        .heap_bytes(1 << 20)
-        .timeout(Duration::from_secs(300))
-        .run()
-        .unwrap();
-    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
-    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
+    as_processes("gpus_as_processes", "pe_of_a_process_world", 1);
 }
 
 #[test]
 #[ignore = "one PE of the process world above, which starts it"]
 fn pe_of_a_process_world() {
-    let pe = crosswarp_shmem::init().unwrap();
-    let device = Device::get(pe.my_pe()).unwrap();
-    suite(&pe, device);
+    as_process(suite);
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use crosswarp::cuda::Arch;
+use crosswarp::solve::Strategy;
 
+use crate::backend::BackendArgs;
 use crate::boundary::SideBoundary;
 use crate::lab::args::{BanksArgs, CompareArgs, DivergenceArgs, OccupancyArgs, RooflineArgs};
 use crate::picture::Colours;
@@ -201,9 +203,13 @@ pub struct SolveArgs {
     /// [default: rms; preset l2]
     #[arg(long, value_enum, help_heading = "Method")]
     pub norm: Option<NormKind>,
-    /// Number of PEs, threads of this process [default: the physical cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096), help_heading = "Method")]
-    pub pes: Option<u32>,
+    /// Where and on how many PEs.
+    #[command(flatten, next_help_heading = "Method")]
+    pub backend: BackendArgs,
+    /// How sweeps are launched on GPUs and halos exchanged: auto, sweep, host-exchange [default:
+    /// auto]; the result is the same
+    #[arg(long, value_name = "NAME", help_heading = "Method")]
+    pub strategy: Option<Strategy>,
     /// Sweeps per pass through memory [default: chosen for the machine]; the result is the same
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Method")]
     pub block: Option<u32>,

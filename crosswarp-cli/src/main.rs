@@ -4,6 +4,7 @@
 //! `crosswarp` crate.
 
 mod args;
+mod backend;
 mod bench;
 mod boundary;
 mod console;

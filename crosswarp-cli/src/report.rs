@@ -13,7 +13,7 @@ pub struct SolveReport {
     pub problem: &'static str,
     /// f32 or f64.
     pub dtype: &'static str,
-    /// What computed: cpu.
+    /// What computed: cpu or cuda.
     pub backend: &'static str,
     /// Number of PEs.
     pub pes: usize,
@@ -39,6 +39,8 @@ pub struct SolveReport {
 pub struct SolveDetails {
     /// `512 x 512 cells`, say.
     pub size: String,
+    /// What computed, in words.
+    pub machine: String,
     /// Where it had to stop.
     pub tolerance: f64,
     /// Sweeps per pass through memory.
@@ -73,11 +75,12 @@ impl SolveReport {
             None => "No sweep was made".to_owned(),
         };
         let mut text = format!(
-            "{outcome}\n{} {} on {} ({}), {} sweeps per pass; {} s, {}",
+            "{outcome}\n{} {} on {} ({}; {}), {} sweeps per pass; {} s, {}",
             details.size,
             self.dtype,
             pes(self.pes),
             self.world,
+            details.machine,
             details.block,
             general(self.seconds, 4),
             si(self.cell_updates_per_second, " cell updates/s"),

@@ -4,10 +4,11 @@ use std::sync::Mutex;
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
-    Checkpointing, Options, Progress as Pass, Real, Solution, SolveError, solve_1d, solve_2d,
+    Checkpointing, Gpu, Options, Progress as Pass, Real, Solution, SolveError, solve_1d, solve_2d,
 };
 
 use crate::args::{FieldType, NormKind, SolveArgs};
+use crate::backend::Backend;
 use crate::console;
 use crate::error::{CliError, NOT_CONVERGED};
 use crate::general::grouped;
@@ -22,7 +23,7 @@ use crate::problem::{self, Problem};
 use crate::progress::Progress;
 use crate::report::{SolveDetails, SolveReport};
 use crate::staged::StagedFile;
-use crate::world::{in_world, kind_name};
+use crate::world::{in_world_of, kind_name};
 
 /// A solve with everything decided.
 struct Job<'a> {
@@ -31,6 +32,7 @@ struct Job<'a> {
     norm: NormKind,
     options: Options<'a>,
     interrupt: &'a Interrupt,
+    backend: Backend,
     /// Taken by PE 0.
     files: Mutex<OutputFiles>,
 }
@@ -47,6 +49,13 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
         _ => FieldType::F32,
     };
     let (norm, tolerance, max_sweeps) = problem.defaults();
+    let backend = args.backend.choose()?;
+    if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
+        let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
+        return Err(CliError::Usage(format!(
+            "--strategy {strategy} is a way of using GPUs: {reason}"
+        )));
+    }
     let interrupt = Interrupt::install().map_err(CliError::Signals)?;
     let every = args.checkpoint_every.unwrap_or(10_000);
     let options = Options {
@@ -59,6 +68,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
         }),
         resume: args.resume.clone(),
         interrupt: Some(interrupt.flag()),
+        gpu: None,
     };
     // Only one PE writes, and what it cannot write is said before anything is computed.
     let files = if console::is_follower() {
@@ -72,6 +82,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
         norm: stopping.norm.unwrap_or(norm),
         options,
         interrupt,
+        backend,
         files: Mutex::new(files),
     };
     match dtype {
@@ -87,7 +98,9 @@ fn saturating(count: u64) -> usize {
 impl Job<'_> {
     fn run<F: Real + Into<f64>>(&self, name: &'static str, dtype: Dtype) -> Result<i32, CliError> {
         let grid = grid::load::<F>(self.problem, self.norm)?;
-        in_world(self.args.pes, |pe| {
+        let asked = self.args.backend.pes;
+        let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
+        in_world_of(asked, n_pes, |pe| {
             let solution = self.sweep(pe, &grid)?;
             if solution.interrupted {
                 return self.interrupted(pe, &solution);
@@ -121,9 +134,16 @@ impl Job<'_> {
                 console::complain(format_args!("{failure}; the solve goes on"));
             }
         };
+        let options = Options {
+            gpu: self.backend.device(pe).map(|device| Gpu {
+                device,
+                strategy: self.args.strategy.unwrap_or_default(),
+            }),
+            ..self.options.clone()
+        };
         let solution = match grid {
-            Grid::Line(problem) => solve_1d(pe, problem, &self.options, observer),
-            Grid::Plane { problem, .. } => solve_2d(pe, problem, &self.options, observer),
+            Grid::Line(problem) => solve_1d(pe, problem, &options, observer),
+            Grid::Plane { problem, .. } => solve_2d(pe, problem, &options, observer),
         };
         if let Some(progress) = &progress {
             progress.finish();
@@ -205,7 +225,7 @@ impl Job<'_> {
         let report = SolveReport {
             problem: self.problem.name(),
             dtype: name,
-            backend: "cpu",
+            backend: self.backend.name(),
             pes: pe.n_pes(),
             world: kind_name(pe),
             sweeps: solution.sweeps as u64,
@@ -221,6 +241,7 @@ impl Job<'_> {
         } else {
             let details = SolveDetails {
                 size: grid.size_text(),
+                machine: self.backend.describe(),
                 tolerance: self.options.tolerance,
                 block: solution.block,
                 files: paths(self.args)

@@ -240,7 +240,9 @@ pub(crate) fn resume<F: Real>(
     path: &Path,
     identity: &Identity,
 ) -> Result<Result<Vec<f64>, CheckpointError>, SolveError> {
-    let loaded = load(slab, path, identity);
+    let mut unpacked = Ok(());
+    let loaded = load(slab, path, identity, &mut unpacked);
+    unpacked?;
     let mut failures = [u64::from(loaded.is_err())];
     meeting.sum(&mut failures)?;
     Ok(match loaded {
@@ -251,10 +253,12 @@ pub(crate) fn resume<F: Real>(
     })
 }
 
+/// `unpacked`: whether the slab took its rows.
 fn load<F: Real>(
     slab: &mut impl Slab<F>,
     path: &Path,
     identity: &Identity,
+    unpacked: &mut Result<(), SolveError>,
 ) -> Result<Vec<f64>, CheckpointError> {
     let failed = |action| {
         move |source| CheckpointError::Io {
@@ -326,7 +330,9 @@ fn load<F: Real>(
         let mine = first.max(own.start)..end.min(own.end);
         if !mine.is_empty() {
             let part = (mine.start - first) * slab.row_len()..(mine.end - first) * slab.row_len();
-            slab.unpack(mine.start as isize, &values[part]);
+            if unpacked.is_ok() {
+                *unpacked = slab.unpack(mine.start as isize, &values[part]);
+            }
         }
     }
     let computed = reader.checksum.clone().finalize();

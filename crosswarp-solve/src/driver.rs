@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytemuck::Zeroable;
+use crosswarp_cuda::{CudaError, LaunchError};
 use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::{AllocError, CollectiveError, Pe, WaitError};
 
 use crate::checkpoint::{self, CheckpointError, Identity};
+use crate::cuda::Gpu;
 use crate::halo::{Halo, Rows};
 use crate::kernel2d::MAX_DEPTH;
 use crate::meeting::Meeting;
@@ -17,7 +19,7 @@ use crate::problem::{Norm, ProblemError};
 use crate::real::Real;
 use crate::slab::Slab;
 
-/// How to solve; the same on every PE but for `interrupt`.
+/// How to solve; the same on every PE but for `interrupt` and the GPU's number.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
     /// Stop after the first sweep whose norm is at most this.
@@ -31,6 +33,9 @@ pub struct Options<'a> {
     pub checkpoint: Option<Checkpointing>,
     /// A checkpoint to go on from.
     pub resume: Option<PathBuf>,
+    /// The GPU of this PE; `None`: the sweeps are made on the CPU. All PEs must choose the same. The results do not
+    /// depend on it.
+    pub gpu: Option<Gpu>,
     /// When any PE's flag becomes true, all stop after the same pass (a checkpoint is written first, if configured).
     pub interrupt: Option<&'a AtomicBool>,
 }
@@ -44,6 +49,7 @@ impl Options<'_> {
             block: None,
             checkpoint: None,
             resume: None,
+            gpu: None,
             interrupt: None,
         }
     }
@@ -115,6 +121,15 @@ pub enum SolveError {
     /// The field does not fit this PE's memory.
     #[error("no memory for this PE's rows: {0}")]
     Memory(#[source] io::Error),
+    /// The grid has more columns or rows than the kernels can number.
+    #[error("a side of {longest} cells: on a GPU a side has fewer than 2^31")]
+    TooLongForGpu {
+        /// Cells of the longer side.
+        longest: usize,
+    },
+    /// The GPU, its driver or the compiler of kernels.
+    #[error(transparent)]
+    Cuda(#[from] crosswarp_cuda::Error),
     /// The symmetric heap has no room, or the PEs disagree.
     #[error(transparent)]
     Alloc(#[from] AllocError),
@@ -124,6 +139,18 @@ pub enum SolveError {
     /// A neighbour did not answer.
     #[error(transparent)]
     Wait(#[from] WaitError),
+}
+
+impl From<CudaError> for SolveError {
+    fn from(error: CudaError) -> SolveError {
+        SolveError::Cuda(error.into())
+    }
+}
+
+impl From<LaunchError> for SolveError {
+    fn from(error: LaunchError) -> SolveError {
+        SolveError::Cuda(error.into())
+    }
 }
 
 /// What the observer of a solve sees after each pass, on every PE.
@@ -157,6 +184,24 @@ pub(crate) struct Settings<'a> {
     pub options: &'a Options<'a>,
 }
 
+/// How many sweeps are likely to go on until the tolerance is met, at least 1, if the norms fall by the same power of
+/// the number of sweeps as in the last half of them. A pass need not be longer; if it is too short, another follows.
+fn likely_left(history: &[f64], tolerance: f64) -> usize {
+    let done = history.len();
+    if done < 4 {
+        return usize::MAX;
+    }
+    let (half, last) = (history[done / 2 - 1], history[done - 1]);
+    let power = (half / last).ln() / (done as f64 / (done / 2) as f64).ln();
+    let total = done as f64 * (last / tolerance).powf(1.0 / power);
+    // Not a number, or without end, if the norms do not fall or nothing is tolerated.
+    if power > 0.0 && total.is_finite() {
+        ((total - done as f64).ceil() as usize).max(1)
+    } else {
+        usize::MAX
+    }
+}
+
 /// Words that meet after every pass: an accumulator per sweep and the interrupts.
 pub(crate) fn meeting_words<F: Real>() -> usize {
     MAX_DEPTH * Superaccumulator::<F>::WORDS + 1
@@ -171,7 +216,9 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome, SolveError> {
     let options = settings.options;
-    let depth_limit = MAX_DEPTH.min(slab.partition().max_depth(slab.wraps()));
+    let depth_limit = slab
+        .depth_limit()
+        .min(slab.partition().max_depth(slab.wraps()));
     let block = options
         .block
         .unwrap_or(slab.default_depth())
@@ -207,14 +254,16 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         let mut depth = if singly {
             1
         } else {
-            block.min(options.max_sweeps - done)
+            block
+                .min(options.max_sweeps - done)
+                .min(likely_left(&history, options.tolerance))
         };
         if let Some(checkpoint) = &options.checkpoint {
             depth = depth.min(checkpoint.every - done % checkpoint.every);
         }
-        halo.exchange(
+        slab.exchange(
             pe,
-            slab,
+            &mut halo,
             if singly {
                 Rows::FIRST
             } else {
@@ -223,7 +272,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         )?;
         let sums = &mut sums[..depth];
         sums.fill(Superaccumulator::new());
-        slab.pass(sums);
+        slab.pass(sums)?;
 
         words.clear();
         for sum in sums.iter() {
@@ -251,11 +300,11 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         let needed = history.len() - done;
         if needed < depth {
             sums[..needed].fill(Superaccumulator::new());
-            slab.pass(&mut sums[..needed]);
+            slab.pass(&mut sums[..needed])?;
         }
         slab.accept();
         if singly {
-            halo.exchange(pe, slab, Rows::GHOSTS)?;
+            slab.exchange(pe, &mut halo, Rows::GHOSTS)?;
         }
 
         if let Some(checkpoint) = &options.checkpoint {

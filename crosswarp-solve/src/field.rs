@@ -92,6 +92,13 @@ impl<T: Pod> Field<T> {
         unsafe { std::slice::from_raw_parts(self.row_ptr(y), self.nx) }
     }
 
+    /// Columns −`pad` … nx + `pad` − 1 of row `y`. Panics if the row is not stored or `pad` exceeds [`PAD`].
+    pub fn with_padding(&self, y: isize, pad: usize) -> &[T] {
+        assert!(pad <= PAD);
+        // SAFETY: PAD columns on both sides of the nx are inside the row; else as in `row`.
+        unsafe { std::slice::from_raw_parts(self.row_ptr(y).sub(pad), self.nx + 2 * pad) }
+    }
+
     /// As [`Field::row`], for writing.
     pub fn row_mut(&mut self, y: isize) -> &mut [T] {
         let nx = self.nx;

@@ -35,7 +35,7 @@ pub(crate) fn stream<F: Real, E>(
     if pe.my_pe() == 0 {
         for number in 0..pieces(0) {
             values.clear();
-            slab.pack(piece(number), &mut values);
+            slab.pack(piece(number), &mut values)?;
             if outcome.is_ok() {
                 outcome = take(&values);
             }
@@ -71,7 +71,7 @@ pub(crate) fn stream<F: Real, E>(
     } else {
         for number in 0..pieces(pe.my_pe()) {
             values.clear();
-            slab.pack(piece(number), &mut values);
+            slab.pack(piece(number), &mut values)?;
             pe.signal_wait_until(signals.at(1), Cmp::Gt, number as u64)?;
             let start = number % 2 * capacity;
             let target = buffers.range(start..start + values.len());

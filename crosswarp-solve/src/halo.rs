@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym, WaitError};
+use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 
 use crate::driver::SolveError;
 use crate::kernel2d::MAX_DEPTH;
@@ -95,7 +95,7 @@ impl<F: Real> Halo<F> {
         pe: &Pe,
         slab: &mut impl Slab<F>,
         rows: Rows,
-    ) -> Result<(), WaitError> {
+    ) -> Result<(), SolveError> {
         let (me, active, total) = (
             pe.my_pe(),
             slab.partition().active(),
@@ -106,7 +106,7 @@ impl<F: Real> Halo<F> {
         }
         if active == 1 {
             if slab.wraps() {
-                wrap_alone(slab, rows.wrapped);
+                wrap_alone(slab, rows.wrapped)?;
             }
             return Ok(());
         }
@@ -125,12 +125,12 @@ impl<F: Real> Halo<F> {
             let count = rows.across(edge);
             // The row that the ghost below copies is row 1.
             let first = if edge.wrapped { 1 } else { own.start };
-            self.send(pe, slab, first..first + count, edge.neighbour, BELOW);
+            self.send(pe, slab, first..first + count, edge.neighbour, BELOW)?;
         }
         if let Some(edge) = &below {
             let count = rows.across(edge);
             let end = if edge.wrapped { total - 1 } else { own.end };
-            self.send(pe, slab, end - count..end, edge.neighbour, ABOVE);
+            self.send(pe, slab, end - count..end, edge.neighbour, ABOVE)?;
         }
         if let Some(edge) = &above {
             let count = rows.across(edge);
@@ -144,13 +144,21 @@ impl<F: Real> Halo<F> {
         Ok(())
     }
 
-    fn send(&mut self, pe: &Pe, slab: &impl Slab<F>, rows: Range<usize>, to: usize, side: usize) {
+    fn send(
+        &mut self,
+        pe: &Pe,
+        slab: &impl Slab<F>,
+        rows: Range<usize>,
+        to: usize,
+        side: usize,
+    ) -> Result<(), SolveError> {
         let target = self.part(side, rows.len());
         self.packed.clear();
-        slab.pack(rows, &mut self.packed);
+        slab.pack(rows, &mut self.packed)?;
         let (buffer, signal) = (self.buffers.range(target), self.signals.at(side));
         // Release: the rows are visible to whoever sees the signal.
         pe.put_signal(buffer, &self.packed, signal, self.number, SignalOp::Set, to);
+        Ok(())
     }
 
     fn receive(
@@ -160,15 +168,14 @@ impl<F: Real> Halo<F> {
         first: isize,
         count: usize,
         side: usize,
-    ) -> Result<(), WaitError> {
+    ) -> Result<(), SolveError> {
         // Acquire. The neighbour can be one exchange ahead, and then writes the other buffer: at least, not equal.
         pe.signal_wait_until(self.signals.at(side), Cmp::Ge, self.number)?;
         let source = self.part(side, count);
         self.packed.clear();
         self.packed.resize(count * self.row_len, F::ZERO);
         pe.read(&mut self.packed, self.buffers.range(source));
-        slab.unpack(first, &self.packed);
-        Ok(())
+        slab.unpack(first, &self.packed)
     }
 
     /// Where `count` rows for `side` of the current exchange lie.
@@ -190,7 +197,7 @@ impl Rows {
 }
 
 /// The ghost rows and the halos beyond them, `count` rows at each end, of a grid that one PE owns alone.
-fn wrap_alone<F: Real>(slab: &mut impl Slab<F>, count: usize) {
+fn wrap_alone<F: Real>(slab: &mut impl Slab<F>, count: usize) -> Result<(), SolveError> {
     let total = slab.partition().total();
     let mut row = Vec::with_capacity(slab.row_len());
     let ends =
@@ -198,9 +205,10 @@ fn wrap_alone<F: Real>(slab: &mut impl Slab<F>, count: usize) {
     for y in ends {
         let image = image(y, total);
         row.clear();
-        slab.pack(image..image + 1, &mut row);
-        slab.unpack(y, &row);
+        slab.pack(image..image + 1, &mut row)?;
+        slab.unpack(y, &row)?;
     }
+    Ok(())
 }
 
 /// The inner row (or column) that number `at` of a periodic grid of `total` is a copy of.

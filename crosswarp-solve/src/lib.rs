@@ -12,6 +12,7 @@
 //! pass, not once per sweep.
 
 mod checkpoint;
+mod cuda;
 mod driver;
 mod field;
 mod fill;
@@ -31,10 +32,8 @@ mod slab2d;
 mod solution;
 
 pub use checkpoint::CheckpointError;
+pub use cuda::{Gpu, KERNELS, Strategy, UnknownStrategy};
 pub use driver::{Checkpointing, Options, OptionsError, Progress, SolveError};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use real::Real;
 pub use solution::{Solution, solve_1d, solve_2d};
-
-/// Every source of this crate that holds kernels.
-pub const KERNELS: &[crosswarp_cuda::Source<'static>] = &[];

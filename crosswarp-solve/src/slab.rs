@@ -3,14 +3,17 @@
 use std::ops::Range;
 
 use crosswarp_prim::Superaccumulator;
+use crosswarp_shmem::Pe;
 
+use crate::driver::SolveError;
+use crate::halo::{Halo, Rows};
 use crate::partition::Partition;
 use crate::real::Real;
 
 /// A field distributed by rows. In 1-D a row is a point.
 ///
 /// The slab holds the field before and after a pass; the halo rows belong to the field before.
-pub(crate) trait Slab<F: Real> {
+pub(crate) trait Slab<F: Real>: Sized {
     /// How the rows are dealt.
     fn partition(&self) -> &Partition;
     /// The rows of this PE.
@@ -23,12 +26,18 @@ pub(crate) trait Slab<F: Real> {
     fn starts_singly(&self) -> bool;
     /// Sweeps of a pass unless the caller chooses.
     fn default_depth(&self) -> usize;
+    /// Most sweeps of a pass.
+    fn depth_limit(&self) -> usize;
     /// Appends the rows `rows` (own rows, before the pass) to `out`.
-    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>);
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError>;
     /// Overwrites the rows from `first` on, own or halo, before the pass.
-    fn unpack(&mut self, first: isize, values: &[F]);
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError>;
+    /// Sends the outermost rows to the neighbours and receives theirs as halos. Collective.
+    fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
+        halo.exchange(pe, self, rows)
+    }
     /// Advances the own rows by `norms.len()` sweeps; the field before the pass stays. Needs halos that deep.
-    fn pass(&mut self, norms: &mut [Superaccumulator<F>]);
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError>;
     /// Makes the field after the pass the one before the next.
     fn accept(&mut self);
 }

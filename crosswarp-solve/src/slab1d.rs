@@ -8,6 +8,7 @@ use crosswarp_prim::leaf::LEAF;
 use crate::driver::SolveError;
 use crate::field::{Field, PAD};
 use crate::kernel1d::{self, Segment, Workspace};
+use crate::kernel2d::MAX_DEPTH;
 use crate::partition::Partition;
 use crate::problem::Problem1d;
 use crate::real::Real;
@@ -83,24 +84,31 @@ impl<F: Real> Slab<F> for Slab1d<F> {
         16
     }
 
-    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) {
+    fn depth_limit(&self) -> usize {
+        MAX_DEPTH
+    }
+
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
         out.extend_from_slice(
             &self.before.row(0)[rows.start - self.own.start..rows.end - self.own.start],
         );
+        Ok(())
     }
 
-    fn unpack(&mut self, first: isize, values: &[F]) {
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError> {
         let start = (first - self.own.start as isize + PAD as isize) as usize;
         self.before.padded_row_mut(0)[start..start + values.len()].copy_from_slice(values);
+        Ok(())
     }
 
-    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) {
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
         let segment = Segment {
             points: self.partition.total(),
             own: self.own.clone(),
             before: &self.before,
         };
         kernel1d::pass(self.isa, &segment, &mut self.after, &mut self.work, norms);
+        Ok(())
     }
 
     fn accept(&mut self) {
@@ -125,9 +133,9 @@ mod tests {
             let noise: Vec<F> = (1..9000)
                 .map(|i| F::from_f64((i * 7919 % 1013) as f64 / 1013.0))
                 .collect();
-            slab.unpack(1, &noise);
+            slab.unpack(1, &noise).unwrap();
             let mut sums = vec![Superaccumulator::<F>::new(); depth];
-            slab.pass(&mut sums);
+            slab.pass(&mut sums).unwrap();
             slab.accept();
             (
                 slab.values()

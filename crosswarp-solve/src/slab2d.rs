@@ -22,7 +22,7 @@ pub(crate) struct Slab2d<F> {
     nx: usize,
     wrap_x: bool,
     wrap_y: bool,
-    isa: Isa,
+    isa: Option<Isa>,
     before: Field<F>,
     after: Field<F>,
     fixed: Option<Field<u8>>,
@@ -39,12 +39,13 @@ pub(crate) struct Loaded {
 }
 
 impl<F: Real> Slab2d<F> {
-    /// Allocates the band of PE `pe` of `n_pes`.
+    /// Allocates the band of PE `pe` of `n_pes`. `isa`: what its passes use; none, and half the memory, for a band that
+    /// only holds what is computed elsewhere.
     pub(crate) fn new(
         problem: &Problem2d<F>,
         pe: usize,
         n_pes: usize,
-        isa: Isa,
+        isa: Option<Isa>,
     ) -> Result<Slab2d<F>, SolveError> {
         let partition = Partition::new(problem.ny, LEAF_ROWS, n_pes);
         let own = partition.rows(pe);
@@ -60,7 +61,7 @@ impl<F: Real> Slab2d<F> {
         }
         Ok(Slab2d {
             before: field(&stored, nx)?,
-            after: field(&stored, nx)?,
+            after: field(if isa.is_some() { &stored } else { &(0..0) }, nx)?,
             fixed: problem
                 .fixed
                 .is_some()
@@ -157,6 +158,21 @@ impl<F: Real> Slab2d<F> {
         self.before.row(y as isize)
     }
 
+    /// The field.
+    pub(crate) fn before(&self) -> &Field<F> {
+        &self.before
+    }
+
+    /// The mask and the source (times h²), if any, halos included.
+    pub(crate) fn given_fields(&self) -> (Option<&Field<u8>>, Option<&Field<F>>) {
+        (self.fixed.as_ref(), self.source.as_ref())
+    }
+
+    /// Overwrites row `y` of the own rows.
+    pub(crate) fn overwrite(&mut self, y: isize, row: &[F]) {
+        self.before.row_mut(y).copy_from_slice(row);
+    }
+
     /// The mask and the source (times h²) of row `y`, if any.
     pub(crate) fn givens(&self, y: usize) -> (Option<&[u8]>, Option<&[F]>) {
         let y = y as isize;
@@ -208,22 +224,28 @@ impl<F: Real> Slab<F> for Slab2d<F> {
         MAX_DEPTH
     }
 
-    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) {
+    fn depth_limit(&self) -> usize {
+        MAX_DEPTH
+    }
+
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
         for y in rows {
             out.extend_from_slice(self.before.row(y as isize));
         }
+        Ok(())
     }
 
-    fn unpack(&mut self, first: isize, values: &[F]) {
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError> {
         for (y, row) in (first..).zip(values.chunks_exact(self.nx)) {
             self.before.row_mut(y).copy_from_slice(row);
             self.wrap_columns(y..y + 1);
         }
+        Ok(())
     }
 
-    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) {
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
         if self.own.is_empty() {
-            return;
+            return Ok(());
         }
         let band = Band {
             nx: self.nx,
@@ -235,7 +257,9 @@ impl<F: Real> Slab<F> for Slab2d<F> {
             fixed: self.fixed.as_ref(),
             source: self.source.as_ref(),
         };
-        kernel2d::pass(self.isa, &band, &mut self.after, &mut self.work, norms);
+        let isa = self.isa.expect("made for passes");
+        kernel2d::pass(isa, &band, &mut self.after, &mut self.work, norms);
+        Ok(())
     }
 
     fn accept(&mut self) {
@@ -271,10 +295,10 @@ mod tests {
                 ..Problem2d::laplace(nx, ny)
             };
             let run = |isa: Isa| {
-                let mut slab = Slab2d::new(&problem, 0, 1, isa).unwrap();
+                let mut slab = Slab2d::new(&problem, 0, 1, Some(isa)).unwrap();
                 assert!(slab.load(&problem).bad.is_none());
                 let mut sums = vec![Superaccumulator::<F>::new(); depth];
-                slab.pass(&mut sums);
+                slab.pass(&mut sums).unwrap();
                 slab.accept();
                 let bits: Vec<u64> = (0..ny)
                     .flat_map(|y| slab.row(y).iter().map(|v| v.to_bits64()))

@@ -6,6 +6,8 @@ use crc32fast::Hasher;
 use crosswarp_shmem::Pe;
 
 use crate::checkpoint::{CheckpointError, Identity, mix};
+use crate::cuda::line::Line;
+use crate::cuda::plane::Plane;
 use crate::driver::{self, Options, Outcome, Progress, Settings, SolveError};
 use crate::gather;
 use crate::meeting::Meeting;
@@ -80,7 +82,15 @@ pub fn solve_1d<F: Real>(
         identity: identity_1d(problem),
         options,
     };
-    let outcome = driver::run(pe, meeting, &mut slab, &settings, observer)?;
+    let outcome = match &options.gpu {
+        None => driver::run(pe, meeting, &mut slab, &settings, observer)?,
+        Some(gpu) => {
+            let mut line = Line::new(&slab, gpu)?;
+            let outcome = driver::run(pe, meeting, &mut line, &settings, observer)?;
+            line.save(&mut slab)?;
+            outcome
+        }
+    };
     Ok(Solution::new(
         outcome,
         problem.points as u64 - 2,
@@ -112,7 +122,8 @@ pub fn solve_2d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
-    let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), Isa::widest())?;
+    let isa = options.gpu.is_none().then(Isa::widest);
+    let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), isa)?;
     let loaded = slab.load(problem);
     let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
     let bad = first_bad(&meeting, loaded.bad, problem.nx)?;
@@ -129,7 +140,15 @@ pub fn solve_2d<F: Real>(
         identity: identity_2d(&meeting, problem, &slab, options)?,
         options,
     };
-    let outcome = driver::run(pe, meeting, &mut slab, &settings, observer)?;
+    let outcome = match &options.gpu {
+        None => driver::run(pe, meeting, &mut slab, &settings, observer)?,
+        Some(gpu) => {
+            let mut plane = Plane::new(problem, &slab, gpu)?;
+            let outcome = driver::run(pe, meeting, &mut plane, &settings, observer)?;
+            plane.save(&mut slab)?;
+            outcome
+        }
+    };
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
     Ok(Solution::new(outcome, inner, Field::Grid(slab)))
 }

@@ -1,0 +1,241 @@
+// Many sweeps of the line in one pass over memory: a warp holds its points, and 64 more on each side, in
+// registers.
+//
+// A leaf lies across `lanes` lanes: row r (of 16) and column c of a lane are point 128 r + W l + c of it, so
+// that a lane adds up its columns of the norm in the leaf's own order. The last of a row is the neighbour of
+// the first of the next. With W = 8 a warp has two leaves, with W = 4 one.
+#pragma once
+#include "line.cuh"
+
+namespace crosswarp {
+
+// Points beyond the warp's own that it advances as well, right for one less in every sweep.
+constexpr int line_halo = 64;
+constexpr int line_depth = line_halo;
+
+template <class F, int W, int Warps> class line_pass {
+    static constexpr u32 all = 0xffffffffu;
+    static constexpr int rows = leaf_points / leaf_columns;
+    static constexpr int lanes = leaf_columns / W, leaves = 32 / lanes;
+    static constexpr int word_count = float_format<F>::words;
+
+  public:
+    struct scratch {
+        F sums[line_depth][Warps * leaves];
+        u64 words[line_depth][word_count];
+    };
+
+    static __device__ __forceinline__ void run(const segment<F>& g, scratch& s, int depth) {
+        int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+        i64 first = g.own_start + ((i64)blockIdx.x * Warps + warp) * (leaves * leaf_points);
+        for (int i = threadIdx.x; i < line_depth * word_count; i += 32 * Warps) (&s.words[0][0])[i] = 0;
+        for (int i = threadIdx.x; i < line_depth * Warps * leaves; i += 32 * Warps) (&s.sums[0][0])[i] = F(0);
+        __syncthreads();
+        if (first < g.own_end) {
+            // A fixed point that is not the warp's first or last takes a look at every point.
+            bool ends_inside = first + leaves * leaf_points + line_halo >= g.points &&
+                               first + leaves * leaf_points != g.points;
+            if (ends_inside) {
+                advance<true>(g, s, depth, first, warp, lane);
+            } else {
+                advance<false>(g, s, depth, first, warp, lane);
+            }
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < depth * Warps * leaves; i += 32 * Warps) {
+            int sweep = i / (Warps * leaves);
+            u64* to = s.words[sweep];
+            accumulate(s.sums[sweep][i % (Warps * leaves)], [=](int k, u64 amount) {
+                if (amount != 0) atomicAdd(to + k, amount);
+            });
+        }
+        __syncthreads();
+        for (int i = threadIdx.x; i < depth * word_count; i += 32 * Warps) {
+            u64 word = (&s.words[0][0])[i];
+            if (word != 0) atomicAdd(g.words + i, word);
+        }
+    }
+
+  private:
+    template <bool Value> struct constant {
+        static constexpr bool value = Value;
+    };
+
+    // Care: points 0 and N − 1 may be anywhere; else only the warp's first and last point may be fixed.
+    template <bool Care>
+    static __device__ __forceinline__ void advance(const segment<F>& g, scratch& s, int depth, i64 first, int warp,
+                                                   int lane) {
+        const int column = lane % lanes;
+        const i64 leaf = first + lane / lanes * leaf_points;
+        const bool mine = leaf < g.own_end;
+        const int before = (lane & ~(lanes - 1)) | ((lane - 1) & (lanes - 1));
+        const int behind = (lane & ~(lanes - 1)) | ((lane + 1) & (lanes - 1));
+        const bool head = column == 0, tail = column == lanes - 1;
+        // Whether the point `x` of this leaf's numbering is fixed, or lies beyond the line.
+        const int line_start = (int)max(-leaf, (i64)-leaf_points * 4);
+        const int line_end = (int)min(g.points - 1 - leaf, (i64)leaf_points * 4);
+        auto fixed = [&](int x) { return x <= line_start || x >= line_end; };
+
+        F u[rows][W], left_halo[2], right_halo[2];
+        const F* from = g.before + (leaf - g.own_start) + column * W;
+        if (mine || leaf < g.own_end + line_halo) {
+#pragma unroll
+            for (int r = 0; r < rows; ++r) load(u[r], from + r * leaf_columns, g.own_end + line_halo - leaf - r * leaf_columns - column * W);
+        } else {
+#pragma unroll
+            for (int r = 0; r < rows; ++r) {
+#pragma unroll
+                for (int c = 0; c < W; ++c) u[r][c] = F(0);
+            }
+        }
+        const i64 left_point = first - line_halo + 2 * lane;
+        const i64 right_point = first + leaves * leaf_points + 2 * lane;
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+            left_halo[c] = g.before[left_point + c - g.own_start];
+            bool there = right_point + c < g.own_end + line_halo;
+            right_halo[c] = there ? g.before[right_point + c - g.own_start] : F(0);
+        }
+        const bool first_fixed = lane == 0 && fixed(0);
+        const bool last_fixed = lane == 31 && fixed(leaf_points - 1);
+
+        auto advance_once = [&](auto backwards, int sweep) {
+            // What comes from beyond: for the head of each leaf the point before it, for the tail the one behind.
+            F give_left = lane == 31 ? left_halo[1] : u[rows - 1][W - 1];
+            F give_right = lane == 0 ? right_halo[0] : u[0][0];
+            F from_left = __shfl_sync(all, give_left, (lane - 1) & 31);
+            F from_right = __shfl_sync(all, give_right, (lane + 1) & 31);
+            F old_first = u[0][0], old_last = u[rows - 1][W - 1];
+            {
+                // The halos, two points a lane.
+                F first_own = __shfl_sync(all, old_first, 0), last_own = __shfl_sync(all, old_last, 31);
+                F l0 = __shfl_up_sync(all, left_halo[1], 1), l1 = __shfl_down_sync(all, left_halo[0], 1);
+                F r0 = __shfl_up_sync(all, right_halo[1], 1), r1 = __shfl_down_sync(all, right_halo[0], 1);
+                l1 = lane == 31 ? first_own : l1;
+                r0 = lane == 0 ? last_own : r0;
+                F a = F(0.5) * (l0 + left_halo[1]), b = F(0.5) * (left_halo[0] + l1);
+                F c = F(0.5) * (r0 + right_halo[1]), d = F(0.5) * (right_halo[0] + r1);
+                if constexpr (Care) {
+                    a = fixed((int)(left_point - leaf)) ? left_halo[0] : a;
+                    b = fixed((int)(left_point + 1 - leaf)) ? left_halo[1] : b;
+                    c = fixed((int)(right_point - leaf)) ? right_halo[0] : c;
+                    d = fixed((int)(right_point + 1 - leaf)) ? right_halo[1] : d;
+                }
+                left_halo[0] = a;
+                left_halo[1] = b;
+                right_halo[0] = c;
+                right_halo[1] = d;
+            }
+            F sum[W];
+#pragma unroll
+            for (int c = 0; c < W; ++c) sum[c] = F(-0.0);
+            // Rotated within the leaf: the head gets its row's last point, the next row's neighbour; the tail its
+            // row's first point, the row before's neighbour.
+            F over = from_left;
+            F next_first = __shfl_sync(all, u[0][0], behind);
+#pragma unroll
+            for (int r = 0; r < rows; ++r) {
+                F this_first = next_first;
+                F last = __shfl_sync(all, u[r][W - 1], before);
+                F left = head ? over : last;
+                over = last;
+                next_first = r + 1 < rows ? __shfl_sync(all, u[r + 1 < rows ? r + 1 : r][0], behind) : from_right;
+                F right = tail ? next_first : this_first;
+                // The neighbour that has moved on already, as it was.
+                F passed = backwards.value ? right : left;
+#pragma unroll
+                for (int i = 0; i < W; ++i) {
+                    const int c = backwards.value ? W - 1 - i : i;
+                    F old = u[r][c];
+                    F ahead = backwards.value ? (c > 0 ? u[r][c > 0 ? c - 1 : 0] : left)
+                                              : (c + 1 < W ? u[r][c + 1 < W ? c + 1 : c] : right);
+                    F now = F(0.5) * (passed + ahead);
+                    if constexpr (Care) {
+                        now = fixed(r * leaf_columns + column * W + c) ? old : now;
+                    } else {
+                        if (r == 0 && c == 0) now = first_fixed ? old : now;
+                        if (r == rows - 1 && c == W - 1) now = last_fixed ? old : now;
+                    }
+                    F difference = now - old;
+                    F square = difference * difference;
+                    sum[c] = sum[c] + square;
+                    u[r][c] = now;
+                    passed = old;
+                }
+            }
+            F total = combine(sum, lane);
+            if (column == 0 && mine) s.sums[sweep][warp * leaves + lane / lanes] = total;
+        };
+        // Forwards and back: every point then moves by one register and returns, without copies.
+        int sweep = 0;
+        if constexpr (!Care) {
+#pragma unroll 1
+            for (; sweep + 1 < depth; sweep += 2) {
+                advance_once(constant<false>(), sweep);
+                advance_once(constant<true>(), sweep + 1);
+            }
+        }
+#pragma unroll 1
+        for (; sweep < depth; ++sweep) advance_once(constant<false>(), sweep);
+        if (mine) {
+            F* to = g.after + (leaf - g.own_start) + column * W;
+#pragma unroll
+            for (int r = 0; r < rows; ++r) store(to + r * leaf_columns, u[r], g.own_end - leaf - r * leaf_columns - column * W);
+        }
+    }
+
+    // Adds the 128 columns of each leaf by halving: distances of 64 … W between lanes, each of which then keeps
+    // half of its columns while there is more than one, then those below W, which by then lie in different lanes.
+    static __device__ __forceinline__ F combine(F (&sum)[W], int lane) {
+        int bit = lanes / 2;
+#pragma unroll
+        for (int n = W / 2; n >= 1; n /= 2, bit /= 2) {
+            bool upper = lane & bit;
+#pragma unroll
+            for (int c = 0; c < n; ++c) {
+                F keep = upper ? sum[c + n] : sum[c], give = upper ? sum[c] : sum[c + n];
+                sum[c] = keep + __shfl_xor_sync(all, give, bit);
+            }
+        }
+        F total = sum[0];
+#pragma unroll
+        for (; bit >= 1; bit /= 2) total = total + __shfl_xor_sync(all, total, bit);
+        bit = lanes / 2;
+#pragma unroll
+        for (int n = W; n > 1; n /= 2, bit /= 2) total = total + __shfl_xor_sync(all, total, bit);
+        return total;
+    }
+
+    // W neighbouring points, `left` of which exist.
+    static __device__ __forceinline__ void load(F (&to)[W], const F* from, i64 left) {
+        constexpr int per = 16 / sizeof(F);
+        if (left >= W) {
+#pragma unroll
+            for (int c = 0; c < W; c += per) {
+                uint4 part = *(const uint4*)(from + c);
+                memcpy(&to[c], &part, 16);
+            }
+        } else {
+#pragma unroll
+            for (int c = 0; c < W; ++c) to[c] = c < left ? from[c] : F(0);
+        }
+    }
+    static __device__ __forceinline__ void store(F* to, const F (&from)[W], i64 left) {
+        constexpr int per = 16 / sizeof(F);
+        if (left >= W) {
+#pragma unroll
+            for (int c = 0; c < W; c += per) {
+                uint4 part;
+                memcpy(&part, &from[c], 16);
+                *(uint4*)(to + c) = part;
+            }
+        } else {
+#pragma unroll
+            for (int c = 0; c < W; ++c) {
+                if (c < left) to[c] = from[c];
+            }
+        }
+    }
+};
+
+}  // namespace crosswarp

@@ -1,0 +1,92 @@
+//! The sources of the kernels, and finding one.
+
+use crosswarp_cuda::{Device, Function, Module, Shape, Source};
+
+use crate::driver::SolveError;
+use crate::real::Real;
+
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "async_copy.cuh",
+        include_str!("../../kernels/async_copy.cuh"),
+    ),
+    ("line.cuh", include_str!("../../kernels/line.cuh")),
+    (
+        "line_pass.cuh",
+        include_str!("../../kernels/line_pass.cuh"),
+    ),
+    ("pass.cuh", include_str!("../../kernels/pass.cuh")),
+    ("plane.cuh", include_str!("../../kernels/plane.cuh")),
+    (
+        "superaccumulator.cuh",
+        include_str!("../../kernels/superaccumulator.cuh"),
+    ),
+    ("sweep.cuh", include_str!("../../kernels/sweep.cuh")),
+    ("wavefront.cuh", include_str!("../../kernels/wavefront.cuh")),
+    ("wrap.cuh", include_str!("../../kernels/wrap.cuh")),
+];
+
+macro_rules! shapes {
+    ($($kernel:literal: $threads:literal),*) => {
+        &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: 0 }),*]
+    };
+}
+
+const SWEEP: Source<'static> = Source::new("sweep.cu", include_str!("../../kernels/sweep.cu"))
+    .with_headers(HEADERS)
+    .with_shapes(shapes!(
+        "sweep_plane_f32": 128, "sweep_plane_f64": 128, "sweep_line_f32": 128, "sweep_line_f64": 128,
+        "wrap_rows_f32": 256, "wrap_rows_f64": 256, "wrap_columns_f32": 256, "wrap_columns_f64": 256
+    ));
+const PASS_F32: Source<'static> =
+    Source::new("pass_f32.cu", include_str!("../../kernels/pass_f32.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(shapes!("pass_plain_f32": 128));
+const PASS_F64: Source<'static> =
+    Source::new("pass_f64.cu", include_str!("../../kernels/pass_f64.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(shapes!("pass_plain_f64": 64));
+const PASS_GIVEN_F32: Source<'static> = Source::new(
+    "pass_given_f32.cu",
+    include_str!("../../kernels/pass_given_f32.cu"),
+)
+.with_headers(HEADERS)
+.with_shapes(shapes!("pass_fixed_f32": 128, "pass_source_f32": 128, "pass_both_f32": 128));
+const PASS_GIVEN_F64: Source<'static> = Source::new(
+    "pass_given_f64.cu",
+    include_str!("../../kernels/pass_given_f64.cu"),
+)
+.with_headers(HEADERS)
+.with_shapes(shapes!("pass_fixed_f64": 64, "pass_source_f64": 64, "pass_both_f64": 64));
+
+const LINE_PASS: Source<'static> =
+    Source::new("line_pass.cu", include_str!("../../kernels/line_pass.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(shapes!("pass_line_f32": 256, "pass_line_f64": 256));
+
+/// Every source of this crate that holds kernels.
+pub const KERNELS: &[Source<'static>] = &[
+    SWEEP,
+    LINE_PASS,
+    PASS_F32,
+    PASS_F64,
+    PASS_GIVEN_F32,
+    PASS_GIVEN_F64,
+];
+
+/// The kernel `name` for fields of `F`, and the threads of its block.
+pub(crate) fn find<F: Real>(device: &Device, name: &str) -> Result<(Function, u32), SolveError> {
+    let name = format!("{name}_{}", F::NAME);
+    let (source, shape) = KERNELS
+        .iter()
+        .find_map(|source| {
+            let shape = source.shapes.iter().find(|shape| shape.kernel == name);
+            shape.map(|shape| (source, shape))
+        })
+        .unwrap_or_else(|| panic!("no source has a kernel {name}"));
+    let module = Module::compile(device, source)?;
+    let function = module
+        .function(&name)
+        .map_err(crosswarp_cuda::Error::from)?;
+    Ok((function, shape.threads))
+}

@@ -1,0 +1,196 @@
+//! A PE's part of the line in its GPU's memory.
+#![allow(unsafe_code)] // Launches of kernels.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_prim::Superaccumulator;
+use crosswarp_prim::leaf::{LANES, LEAF};
+
+use crate::cuda::plane::sum_of_squares;
+use crate::cuda::{Gpu, Strategy, kernels};
+use crate::driver::SolveError;
+use crate::partition::Partition;
+use crate::real::Real;
+use crate::slab::Slab;
+use crate::slab1d::Slab1d;
+
+/// `crosswarp::line_halo`: points of padding on both sides of the own ones, and most sweeps of a pass.
+const PAD: usize = 64;
+
+/// `crosswarp::segment`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Segment {
+    before: u64,
+    after: u64,
+    words: u64,
+    points: i64,
+    own_start: i64,
+    own_end: i64,
+}
+
+/// Points of one PE with halos left and right.
+pub(crate) struct Line<F: Real> {
+    partition: Partition,
+    own: Range<usize>,
+    before: Buffer<F>,
+    after: Buffer<F>,
+    words: Buffer<u64>,
+    advance: Advance,
+    /// Where the words of a pass are copied to.
+    sums: PinnedBuffer<u64>,
+    stream: Stream,
+}
+
+/// How sweeps are made.
+enum Advance {
+    /// One a launch.
+    Sweep(Function),
+    /// Up to [`PAD`] in a pass.
+    Pass {
+        kernel: Function,
+        threads: u32,
+        /// Points of a block.
+        points: usize,
+    },
+}
+
+impl<F: Real> Line<F> {
+    /// The points that `host` has.
+    pub(crate) fn new(host: &Slab1d<F>, gpu: &Gpu) -> Result<Line<F>, SolveError> {
+        let own = host.own();
+        let stream = Stream::new(&gpu.device)?;
+        let advance = match gpu.strategy {
+            Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_line")?.0),
+            Strategy::Auto | Strategy::HostExchange => {
+                let (kernel, threads) = kernels::find::<F>(&gpu.device, "pass_line")?;
+                // A lane holds 512 bytes of points.
+                let points = threads as usize * 512 / size_of::<F>();
+                Advance::Pass {
+                    kernel,
+                    threads,
+                    points,
+                }
+            }
+        };
+        let line = Line {
+            partition: *host.partition(),
+            before: Buffer::zeroed(&stream, own.len() + 2 * PAD)?,
+            after: Buffer::zeroed(&stream, own.len() + 2 * PAD)?,
+            words: Buffer::new(&gpu.device, PAD * Superaccumulator::<F>::WORDS)?,
+            sums: PinnedBuffer::zeroed(&gpu.device, PAD * Superaccumulator::<F>::WORDS)?,
+            advance,
+            own,
+            stream,
+        };
+        line.stream
+            .write(line.before.range(PAD..PAD + line.own.len()), host.values())?;
+        Ok(line)
+    }
+
+    /// Copies the points before the next sweep to `host`.
+    pub(crate) fn save(&self, host: &mut Slab1d<F>) -> Result<(), SolveError> {
+        let mut values = Vec::new();
+        self.pack(self.own.clone(), &mut values)?;
+        host.unpack(self.own.start as isize, &values)
+    }
+}
+
+impl<F: Real> Slab<F> for Line<F> {
+    fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    fn own(&self) -> Range<usize> {
+        self.own.clone()
+    }
+
+    fn row_len(&self) -> usize {
+        1
+    }
+
+    fn wraps(&self) -> bool {
+        false
+    }
+
+    fn starts_singly(&self) -> bool {
+        false
+    }
+
+    fn default_depth(&self) -> usize {
+        self.depth_limit().min(32)
+    }
+
+    fn depth_limit(&self) -> usize {
+        match self.advance {
+            Advance::Sweep(_) => 1,
+            Advance::Pass { .. } => PAD,
+        }
+    }
+
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
+        let from = rows.start - self.own.start + PAD;
+        let at = out.len();
+        out.resize(at + rows.len(), F::ZERO);
+        let part = self.before.range(from..from + rows.len());
+        Ok(self.stream.read(&mut out[at..], part)?)
+    }
+
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError> {
+        let at = (first - self.own.start as isize + PAD as isize) as usize;
+        let part = self.before.range(at..at + values.len());
+        Ok(self.stream.write(part, values)?)
+    }
+
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
+        if self.own.is_empty() {
+            return Ok(());
+        }
+        let point0 = |buffer: &Buffer<F>| buffer.address() + (PAD * size_of::<F>()) as u64;
+        let segment = Segment {
+            before: point0(&self.before),
+            after: point0(&self.after),
+            words: self.words.address(),
+            points: self.partition.total() as i64,
+            own_start: self.own.start as i64,
+            own_end: self.own.end as i64,
+        };
+        let count = Superaccumulator::<F>::WORDS;
+        let words = self.words.range(..norms.len() * count);
+        self.stream.zero(words)?;
+        let segment = ByValue(segment);
+        match &self.advance {
+            Advance::Sweep(kernel) => {
+                let launch = Launch::new(kernel)
+                    .grid(self.own.len().div_ceil(LEAF) as u32)
+                    .block(LANES as u32);
+                // SAFETY: the parameter is a `segment`, whose arrays hold the own points and PAD more on each side,
+                // and live until the stream has been waited for.
+                unsafe { launch.launch(&self.stream, (segment,)) }?;
+            }
+            Advance::Pass {
+                kernel,
+                threads,
+                points,
+            } => {
+                let launch = Launch::new(kernel)
+                    .grid(self.own.len().div_ceil(*points) as u32)
+                    .block(*threads);
+                // SAFETY: as above; the second parameter is an int.
+                unsafe { launch.launch(&self.stream, (segment, norms.len() as i32)) }?;
+            }
+        }
+        let sums = &mut self.sums[..norms.len() * count];
+        self.stream.read(sums, words)?;
+        for (norm, sum) in norms.iter_mut().zip(sums.chunks_exact(count)) {
+            norm.merge(&sum_of_squares(sum));
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.after);
+    }
+}

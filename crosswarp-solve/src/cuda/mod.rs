@@ -1,0 +1,88 @@
+//! Solves on GPUs: the same field bits, norms and stopping sweep as on the CPU.
+//!
+//! A PE's rows live in its GPU's memory ([`plane`], [`line`]). The kernels round as the CPU does: the same fixed
+//! expression a cell, no contraction; leaves of the norm in the same order; their sums added exactly into the words of
+//! a superaccumulator, with integer atomics, in any order.
+
+mod kernels;
+pub(crate) mod line;
+pub(crate) mod plane;
+
+use std::fmt;
+use std::str::FromStr;
+
+use crosswarp_cuda::Device;
+
+pub use kernels::KERNELS;
+
+/// A GPU to solve on, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Gpu {
+    /// This PE's GPU. PEs that are threads may share one.
+    pub device: Device,
+    /// How sweeps are launched and halos exchanged.
+    pub strategy: Strategy,
+}
+
+/// How the sweeps of a solve on GPUs are launched, and how halos travel. The result does not depend on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// The fastest known for the problem and the number of PEs.
+    #[default]
+    Auto,
+    /// One launch a sweep: the obvious scheme, for comparison. Halos travel through the host.
+    Sweep,
+    /// Passes of several sweeps; halos and norms travel through the host.
+    HostExchange,
+}
+
+impl Strategy {
+    /// Every strategy.
+    pub const ALL: &[Strategy] = &[Strategy::Auto, Strategy::Sweep, Strategy::HostExchange];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Strategy::Auto => "auto",
+            Strategy::Sweep => "sweep",
+            Strategy::HostExchange => "host-exchange",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A strategy that does not exist.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no strategy `{0}`: it is one of {list}", list = Strategy::ALL.iter().map(|s| s.name()).collect::<Vec<_>>().join(", "))]
+pub struct UnknownStrategy(String);
+
+impl FromStr for Strategy {
+    type Err = UnknownStrategy;
+
+    fn from_str(name: &str) -> Result<Strategy, UnknownStrategy> {
+        Strategy::ALL
+            .iter()
+            .copied()
+            .find(|strategy| strategy.name() == name)
+            .ok_or_else(|| UnknownStrategy(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strategies_are_known_by_their_names() {
+        for &strategy in Strategy::ALL {
+            assert_eq!(strategy.name().parse(), Ok(strategy));
+        }
+        let error = "fast".parse::<Strategy>().unwrap_err().to_string();
+        assert!(error.starts_with("there is no strategy `fast`"), "{error}");
+    }
+}

@@ -1,0 +1,502 @@
+//! A PE's band of a 2-D grid in its GPU's memory.
+#![allow(unsafe_code)] // Launches of kernels.
+
+use std::ops::Range;
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
+use crosswarp_prim::{Float, Superaccumulator};
+use crosswarp_shmem::Pe;
+
+use crate::cuda::{Gpu, Strategy, kernels};
+use crate::driver::SolveError;
+use crate::field::Field;
+use crate::halo::{Halo, Rows};
+use crate::partition::Partition;
+use crate::problem::Problem2d;
+use crate::real::Real;
+use crate::slab::Slab;
+use crate::slab2d::Slab2d;
+
+/// `crosswarp::pad`: columns of padding before column 0, and at least as many behind the last tile.
+const PAD: usize = 16;
+/// Most sweeps of a pass that any kernel makes.
+const MAX_DEPTH: usize = 10;
+/// Stored rows before the own ones: halos, and the ghost row at the end of a grid that wraps.
+const ROWS_BEFORE: usize = MAX_DEPTH + 2;
+/// Stored rows behind the own ones. A strip's last leaf is advanced as a whole (15 rows more), its halo is read, and
+/// three rows more are fetched ahead.
+const ROWS_BEHIND: usize = 32;
+/// Columns a warp of a pass owns.
+const STRIP_COLUMNS: usize = 128;
+/// Elements at once of a copy between host and device.
+const COPY: usize = 1 << 22;
+
+/// `crosswarp::band`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Band {
+    before: u64,
+    after: u64,
+    fixed: u64,
+    source: u64,
+    words: u64,
+    pitch: i64,
+    nx: i32,
+    ny: i32,
+    first: i32,
+    own_start: i32,
+    own_end: i32,
+    wrap_x: i32,
+    wrap_y: i32,
+    padding: u32,
+}
+
+/// `crosswarp::strips`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+struct Strips {
+    rows: i32,
+    edge_rows: i32,
+}
+
+/// Where the rows of an array lie.
+#[derive(Clone, Copy)]
+struct Layout {
+    /// Columns of the grid.
+    nx: usize,
+    /// Elements from one row to the next.
+    pitch: usize,
+    /// The first stored row.
+    first: isize,
+    /// Stored rows.
+    rows: usize,
+}
+
+impl Layout {
+    /// Rows that are copied together: a few million elements, at least one row.
+    fn rows_at_once(&self) -> usize {
+        (COPY / self.pitch).max(1)
+    }
+
+    /// The elements of `rows` with their padding.
+    fn elements(&self, rows: &Range<isize>) -> Range<usize> {
+        let at = |y: isize| (y - self.first) as usize * self.pitch;
+        at(rows.start)..at(rows.end)
+    }
+
+    /// Copies `rows` from `field`, padding columns included, to `to`.
+    fn upload<T: Pod>(
+        &self,
+        stream: &Stream,
+        to: &Buffer<T>,
+        field: &Field<T>,
+        rows: Range<isize>,
+    ) -> Result<(), SolveError> {
+        let mut staged = Vec::new();
+        for part in pieces(rows, self.rows_at_once()) {
+            staged.clear();
+            staged.resize(part.len() * self.pitch, T::zeroed());
+            for (y, row) in part.clone().zip(staged.chunks_exact_mut(self.pitch)) {
+                row[..self.nx + 2 * PAD].copy_from_slice(field.with_padding(y, PAD));
+            }
+            stream.write(to.range(self.elements(&part)), &staged)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `take` with each of `rows` of `from`, padding excluded.
+    fn download<T: Pod>(
+        &self,
+        stream: &Stream,
+        from: &Buffer<T>,
+        rows: Range<isize>,
+        mut take: impl FnMut(isize, &[T]),
+    ) -> Result<(), SolveError> {
+        let mut staged = Vec::new();
+        for part in pieces(rows, self.rows_at_once()) {
+            staged.resize(part.len() * self.pitch, T::zeroed());
+            stream.read(&mut staged, from.range(self.elements(&part)))?;
+            for (y, row) in part.zip(staged.chunks_exact(self.pitch)) {
+                take(y, &row[PAD..PAD + self.nx]);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `rows` in pieces of at most `most`.
+fn pieces(rows: Range<isize>, most: usize) -> impl Iterator<Item = Range<isize>> {
+    rows.clone()
+        .step_by(most)
+        .map(move |start| start..(start + most as isize).min(rows.end))
+}
+
+/// How sweeps are made.
+enum Advance {
+    /// One a launch.
+    Sweep(Function),
+    /// Up to `depth` in a pass.
+    Pass {
+        kernel: Function,
+        threads: u32,
+        depth: usize,
+        cut: Strips,
+        blocks: u32,
+    },
+}
+
+/// Rows of one PE with halos above and below.
+pub(crate) struct Plane<F: Real> {
+    partition: Partition,
+    own: Range<usize>,
+    layout: Layout,
+    wrap_x: bool,
+    wrap_y: bool,
+    before: Buffer<F>,
+    after: Buffer<F>,
+    fixed: Option<Buffer<u8>>,
+    source: Option<Buffer<F>>,
+    words: Buffer<u64>,
+    /// Where the words of a pass are copied to.
+    sums: PinnedBuffer<u64>,
+    advance: Advance,
+    wrap_rows: Function,
+    wrap_columns: Function,
+    stream: Stream,
+}
+
+impl<F: Real> Plane<F> {
+    /// The band that `host` has loaded.
+    pub(crate) fn new(
+        problem: &Problem2d<F>,
+        host: &Slab2d<F>,
+        gpu: &Gpu,
+    ) -> Result<Plane<F>, SolveError> {
+        let (own, nx) = (host.own(), problem.nx);
+        if nx > i32::MAX as usize - 256 || problem.ny > i32::MAX as usize - 256 {
+            return Err(SolveError::TooLongForGpu {
+                longest: nx.max(problem.ny),
+            });
+        }
+        let layout = Layout {
+            nx,
+            pitch: PAD + nx.next_multiple_of(STRIP_COLUMNS) + PAD,
+            first: own.start as isize - ROWS_BEFORE as isize,
+            rows: if own.is_empty() {
+                0
+            } else {
+                ROWS_BEFORE + own.len() + ROWS_BEHIND
+            },
+        };
+        let stream = Stream::new(&gpu.device)?;
+        let elements = layout.rows * layout.pitch;
+        let before = Buffer::zeroed(&stream, elements)?;
+        let after = Buffer::zeroed(&stream, elements)?;
+        let stored = layout.first..layout.first + layout.rows as isize;
+        layout.upload(
+            &stream,
+            &before,
+            host.before(),
+            own.start as isize..own.end as isize,
+        )?;
+        let (fixed, source) = host.given_fields();
+        fn given<T: Pod>(
+            layout: &Layout,
+            stream: &Stream,
+            field: &Field<T>,
+            stored: &Range<isize>,
+        ) -> Result<Buffer<T>, SolveError> {
+            let buffer = Buffer::zeroed(stream, layout.rows * layout.pitch)?;
+            let rows = field.rows();
+            let both = rows.start.max(stored.start)..rows.end.min(stored.end);
+            layout.upload(stream, &buffer, field, both)?;
+            Ok(buffer)
+        }
+        let fixed = fixed
+            .map(|field| given(&layout, &stream, field, &stored))
+            .transpose()?;
+        let source = source
+            .map(|field| given(&layout, &stream, field, &stored))
+            .transpose()?;
+        let advance = match gpu.strategy {
+            Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_plane")?.0),
+            Strategy::Auto | Strategy::HostExchange => {
+                let plain = fixed.is_none() && source.is_none();
+                let name = match (fixed.is_some(), source.is_some()) {
+                    (false, false) => "pass_plain",
+                    (true, false) => "pass_fixed",
+                    (false, true) => "pass_source",
+                    (true, true) => "pass_both",
+                };
+                let (kernel, threads) = kernels::find::<F>(&gpu.device, name)?;
+                let warps =
+                    Launch::new(&kernel).block(threads).max_resident()? * u64::from(threads / 32);
+                let (cut, strips) = cut(nx, own.len(), warps as usize);
+                Advance::Pass {
+                    kernel,
+                    threads,
+                    depth: if plain && size_of::<F>() == 4 { 6 } else { 4 },
+                    cut,
+                    blocks: strips.div_ceil(threads as usize / 32) as u32,
+                }
+            }
+        };
+        Ok(Plane {
+            words: Buffer::new(&gpu.device, MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
+            sums: PinnedBuffer::zeroed(&gpu.device, MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
+            wrap_rows: kernels::find::<F>(&gpu.device, "wrap_rows")?.0,
+            wrap_columns: kernels::find::<F>(&gpu.device, "wrap_columns")?.0,
+            wrap_x: problem.wrap_x(),
+            wrap_y: problem.wrap_y(),
+            partition: *host.partition(),
+            own,
+            layout,
+            before,
+            after,
+            fixed,
+            source,
+            advance,
+            stream,
+        })
+    }
+
+    /// Copies the field before the next pass to `host`.
+    pub(crate) fn save(&self, host: &mut Slab2d<F>) -> Result<(), SolveError> {
+        let rows = self.own.start as isize..self.own.end as isize;
+        self.layout
+            .download(&self.stream, &self.before, rows, |y, row| {
+                host.overwrite(y, row);
+            })
+    }
+
+    fn band(&self) -> Band {
+        // The kernels count from column 0.
+        let column0 = |address: u64, element: usize| address + (PAD * element) as u64;
+        let field = size_of::<F>();
+        Band {
+            before: column0(self.before.address(), field),
+            after: column0(self.after.address(), field),
+            fixed: self
+                .fixed
+                .as_ref()
+                .map_or(0, |mask| column0(mask.address(), 1)),
+            source: self
+                .source
+                .as_ref()
+                .map_or(0, |source| column0(source.address(), field)),
+            words: self.words.address(),
+            pitch: self.layout.pitch as i64,
+            nx: self.layout.nx as i32,
+            ny: self.partition.total() as i32,
+            first: self.layout.first as i32,
+            own_start: self.own.start as i32,
+            own_end: self.own.end as i32,
+            wrap_x: self.wrap_x.into(),
+            wrap_y: self.wrap_y.into(),
+            padding: 0,
+        }
+    }
+
+    /// Gives the `depth` sweeps of a pass to the stream.
+    fn launch(&self, depth: usize) -> Result<(), SolveError> {
+        let band = ByValue(self.band());
+        match &self.advance {
+            Advance::Sweep(kernel) => {
+                let leaves =
+                    self.own.len().div_ceil(LEAF_ROWS) * self.layout.nx.div_ceil(LEAF_COLUMNS);
+                let launch = Launch::new(kernel)
+                    .grid(leaves as u32)
+                    .block(LEAF_COLUMNS as u32);
+                // SAFETY: the parameter is a `band`, whose arrays hold the rows and columns around the own ones that
+                // a sweep reads, and live until the stream has been waited for.
+                unsafe { launch.launch(&self.stream, (band,)) }?;
+            }
+            Advance::Pass {
+                kernel,
+                threads,
+                cut,
+                blocks,
+                ..
+            } => {
+                let launch = Launch::new(kernel).grid(*blocks).block(*threads);
+                // SAFETY: the parameters are a `band`, a `strips` and an int. As above; a pass reads `ROWS_BEFORE`
+                // and `ROWS_BEHIND` rows around the own ones at most, and writes at most 15 rows behind them.
+                unsafe { launch.launch(&self.stream, (band, ByValue(*cut), depth as i32)) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the ghosts, and the halos beyond them, copies of inner cells again, where the grid wraps around and this
+    /// PE has both sides. `rows`: how many rows at each end.
+    fn wrap(&self, rows: usize) -> Result<(), SolveError> {
+        let band = self.band();
+        let field = |launch: Launch<'_>, a: i32, b: i32| {
+            let (first, nx) = (band.first, band.nx);
+            // SAFETY: the parameters are F*, i64 and four ints; the rows and columns are stored.
+            unsafe { launch.launch(&self.stream, (band.before, band.pitch, first, nx, a, b)) }
+        };
+        if self.wrap_y && self.partition.active() == 1 {
+            let launch = Launch::new(&self.wrap_rows)
+                .grid(2 * rows as u32)
+                .block(256);
+            field(launch, band.ny, rows as i32)?;
+        }
+        if self.wrap_x {
+            let y0 = band.own_start - rows as i32;
+            let count = self.own.len() + 2 * rows;
+            let threads = count * 2 * (PAD + 1);
+            let launch = Launch::new(&self.wrap_columns)
+                .grid(threads.div_ceil(256) as u32)
+                .block(256);
+            field(launch, y0, count as i32)?;
+        }
+        Ok(())
+    }
+}
+
+/// How a band of `rows` rows and `nx` columns is cut into at most `warps` strips, if it can be, and how many they are.
+///
+/// Strips at the left and right end take longer a row; measured, half the rows make up for it.
+fn cut(nx: usize, rows: usize, warps: usize) -> (Strips, usize) {
+    let across = nx.div_ceil(STRIP_COLUMNS);
+    let ends = across.min(2);
+    let leaves = rows.div_ceil(LEAF_ROWS).max(1);
+    let strips = |of_leaves: usize| {
+        let of_edge = (of_leaves / 2).max(1);
+        let count = (across - ends) * leaves.div_ceil(of_leaves) + ends * leaves.div_ceil(of_edge);
+        let cut = Strips {
+            rows: (of_leaves * LEAF_ROWS) as i32,
+            edge_rows: (of_edge * LEAF_ROWS) as i32,
+        };
+        (cut, count)
+    };
+    (1..leaves)
+        .map(strips)
+        .find(|&(_, count)| count <= warps)
+        .unwrap_or_else(|| strips(leaves))
+}
+
+impl<F: Real> Slab<F> for Plane<F> {
+    fn partition(&self) -> &Partition {
+        &self.partition
+    }
+
+    fn own(&self) -> Range<usize> {
+        self.own.clone()
+    }
+
+    fn row_len(&self) -> usize {
+        self.layout.nx
+    }
+
+    fn wraps(&self) -> bool {
+        self.wrap_y
+    }
+
+    fn starts_singly(&self) -> bool {
+        self.wrap_x || self.wrap_y
+    }
+
+    fn default_depth(&self) -> usize {
+        self.depth_limit()
+    }
+
+    fn depth_limit(&self) -> usize {
+        match self.advance {
+            Advance::Sweep(_) => 1,
+            Advance::Pass { depth, .. } => depth,
+        }
+    }
+
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
+        let rows = rows.start as isize..rows.end as isize;
+        self.layout
+            .download(&self.stream, &self.before, rows, |_, row| {
+                out.extend_from_slice(row);
+            })
+    }
+
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError> {
+        for (y, row) in (first..).zip(values.chunks_exact(self.layout.nx)) {
+            let start = self.layout.elements(&(y..y)).start + PAD;
+            self.stream
+                .write(self.before.range(start..start + row.len()), row)?;
+        }
+        Ok(())
+    }
+
+    fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
+        if self.partition.active() > 1 {
+            halo.exchange(pe, self, rows)?;
+        }
+        // Before the first sweep the ghosts stay as they were given.
+        if rows.wrapped > 0 && !self.own.is_empty() {
+            self.wrap(rows.wrapped)?;
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
+        if self.own.is_empty() {
+            return Ok(());
+        }
+        let count = Superaccumulator::<F>::WORDS;
+        let words = self.words.range(..norms.len() * count);
+        self.stream.zero(words)?;
+        self.launch(norms.len())?;
+        let sums = &mut self.sums[..norms.len() * count];
+        self.stream.read(sums, words)?;
+        for (norm, sum) in norms.iter_mut().zip(sums.chunks_exact(count)) {
+            norm.merge(&sum_of_squares(sum));
+        }
+        Ok(())
+    }
+
+    fn accept(&mut self) {
+        std::mem::swap(&mut self.before, &mut self.after);
+    }
+}
+
+/// The accumulator of a sum of squares whose words the kernels have added up.
+pub(crate) fn sum_of_squares<F: Real>(words: &[u64]) -> Superaccumulator<F> {
+    let mut sum = <F as Float>::Words::zeroed();
+    sum.as_mut().copy_from_slice(words);
+    // The kernels do not count values other than −0.0; that a sum is not −0.0 makes no difference to a norm.
+    sum.as_mut()[words.len() - 4] = 1;
+    Superaccumulator::from_words(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strips_are_whole_leaves_cover_the_band_and_fit_where_they_can() {
+        for (nx, rows) in [
+            (3, 3),
+            (129, 47),
+            (1000, 700),
+            (16384, 16384),
+            (128, 100_000),
+        ] {
+            for warps in [1, 7, 528, 1584] {
+                let (cut, count) = cut(nx, rows, warps);
+                assert!(cut.rows % 16 == 0 && cut.edge_rows % 16 == 0 && cut.edge_rows > 0);
+                let across = nx.div_ceil(STRIP_COLUMNS);
+                let of = |each: i32| rows.div_ceil(each as usize);
+                let ends = across.min(2);
+                assert_eq!(
+                    count,
+                    (across - ends) * of(cut.rows) + ends * of(cut.edge_rows)
+                );
+                assert!(
+                    count <= warps || cut.rows as usize >= rows,
+                    "{nx} x {rows}, {warps}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! On GPUs: the bits of the literal program and of the CPU, for every strategy, feature, block and number of PEs.
+//!
+//! Needs a GPU and NVRTC; where there is none the tests say so and pass. With several GPUs PEs are dealt out over them,
+//! and there are always cases with more PEs than GPUs.
+
+mod common;
+
+use common::{Features, Run, noisy_problem, reference_1d, reference_2d, run_1d, run_2d};
+use crosswarp_cuda::{Device, Nvrtc};
+use crosswarp_shmem::spmd;
+use crosswarp_solve::{
+    Boundary, Checkpointing, Gpu, Norm, Options, Problem1d, Problem2d, Real, Strategy, solve_1d,
+    solve_2d,
+};
+
+/// The GPUs, or nothing and a line that says why the test is skipped.
+fn gpus(test: &str) -> Option<Vec<Device>> {
+    let reason = match Device::all() {
+        Err(reason) => reason.to_string(),
+        Ok(devices) => match Nvrtc::get() {
+            Ok(_) => return Some(devices),
+            Err(reason) => reason.to_string(),
+        },
+    };
+    eprintln!("skipped: {test}: {reason}");
+    None
+}
+
+/// Where and how a test solves.
+#[derive(Clone, Copy)]
+struct On<'a> {
+    gpus: &'a [Device],
+    pes: usize,
+    strategy: Strategy,
+}
+
+impl On<'_> {
+    fn options<'o>(&self, pe: usize, options: &Options<'o>) -> Options<'o> {
+        Options {
+            gpu: Some(Gpu {
+                device: self.gpus[pe % self.gpus.len()],
+                strategy: self.strategy,
+            }),
+            ..options.clone()
+        }
+    }
+
+    fn run_2d<F: Real>(&self, problem: &Problem2d<F>, options: &Options<'_>) -> Run<F> {
+        let runs = spmd(self.pes, |pe| {
+            let options = self.options(pe.my_pe(), options);
+            let solution = solve_2d(pe, problem, &options, |_| {}).unwrap();
+            let field = solution.gather_all(pe).unwrap();
+            Run {
+                field,
+                history: solution.history,
+                converged: solution.converged,
+            }
+        });
+        runs.unwrap().into_iter().next().unwrap()
+    }
+
+    fn run_1d<F: Real>(&self, problem: &Problem1d<F>, options: &Options<'_>) -> Run<F> {
+        let runs = spmd(self.pes, |pe| {
+            let options = self.options(pe.my_pe(), options);
+            let solution = solve_1d(pe, problem, &options, |_| {}).unwrap();
+            let field = solution.gather_all(pe).unwrap();
+            Run {
+                field,
+                history: solution.history,
+                converged: solution.converged,
+            }
+        });
+        runs.unwrap().into_iter().next().unwrap()
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {} PEs", self.strategy, self.pes)
+    }
+}
+
+/// Every strategy on 1 PE, one per GPU, and one more than that.
+fn everywhere(gpus: &[Device]) -> Vec<On<'_>> {
+    let mut pes = vec![1, gpus.len(), gpus.len() + 1];
+    pes.dedup();
+    let on = |strategy: Strategy| {
+        pes.clone().into_iter().map(move |pes| On {
+            gpus,
+            pes,
+            strategy,
+        })
+    };
+    Strategy::ALL.iter().copied().flat_map(on).collect()
+}
+
+fn blocks_of(block: usize, tolerance: f64, max_sweeps: usize) -> Options<'static> {
+    Options {
+        block: Some(block),
+        ..Options::new(tolerance, max_sweeps)
+    }
+}
+
+fn check_2d<F: Real>(gpus: &[Device], problem: &Problem2d<F>, sweeps: usize, what: &str) {
+    // A stop at a sweep that lies inside of a block.
+    let unlimited = reference_2d(problem, 0.0, sweeps);
+    let tolerance = *unlimited.history.last().unwrap();
+    let expected = reference_2d(problem, tolerance, sweeps + 5);
+    for on in everywhere(gpus) {
+        for block in [1, 3, 16] {
+            on.run_2d(problem, &blocks_of(block, tolerance, sweeps + 5))
+                .assert_same(&expected, &format!("{what}, {}, block {block}", on.name()));
+        }
+    }
+}
+
+#[test]
+fn planes_with_all_features() {
+    let Some(gpus) = gpus("planes_with_all_features") else {
+        return;
+    };
+    for bits in 0..16u32 {
+        let on = |bit: u32| bits >> bit & 1 == 1;
+        let features = Features {
+            wrap_x: on(0),
+            wrap_y: on(1),
+            fixed: on(2),
+            source: on(3),
+        };
+        let what = format!("{features:?}");
+        check_2d(
+            &gpus,
+            &noisy_problem::<f32>(407, 243, features, 2),
+            13,
+            &what,
+        );
+        check_2d(
+            &gpus,
+            &noisy_problem::<f64>(151, 107, features, 3),
+            11,
+            &what,
+        );
+    }
+}
+
+#[test]
+fn planes_of_odd_sizes() {
+    let Some(gpus) = gpus("planes_of_odd_sizes") else {
+        return;
+    };
+    for (nx, ny) in [
+        (3, 3),
+        (3, 200),
+        (1000, 3),
+        (128, 128),
+        (129, 17),
+        (130, 33),
+        (256, 400),
+        (1500, 97),
+    ] {
+        for wrap in [false, true] {
+            let features = Features {
+                wrap_x: wrap,
+                wrap_y: wrap,
+                ..Features::default()
+            };
+            let what = format!("{nx} x {ny}, wrap {wrap}");
+            check_2d(&gpus, &noisy_problem::<f32>(nx, ny, features, 5), 9, &what);
+        }
+    }
+}
+
+#[test]
+fn small_and_subnormal_values() {
+    let Some(gpus) = gpus("small_and_subnormal_values") else {
+        return;
+    };
+    // The front that leaves the sides has numbers of every size down to the smallest subnormal.
+    let problem = Problem2d::<f32>::nvidia(512, 300);
+    let expected = reference_2d(&problem, 0.0, 150);
+    assert!(expected.field.iter().any(|x| x.is_subnormal()));
+    for on in everywhere(&gpus) {
+        on.run_2d(&problem, &Options::new(0.0, 150))
+            .assert_same(&expected, &on.name());
+    }
+}
+
+#[test]
+fn overflow_ends_in_the_same_norms() {
+    let Some(gpus) = gpus("overflow_ends_in_the_same_norms") else {
+        return;
+    };
+    let problem = Problem2d::<f32> {
+        top: Boundary::Fixed(vec![3e38; 200]),
+        left: Boundary::Fixed(vec![-3e38; 200]),
+        ..Problem2d::laplace(200, 200)
+    };
+    let expected = reference_2d(&problem, 0.0, 2);
+    assert!(expected.history[0].is_infinite());
+    for on in everywhere(&gpus) {
+        on.run_2d(&problem, &Options::new(0.0, 2))
+            .assert_same(&expected, &on.name());
+    }
+}
+
+#[test]
+fn a_long_solve_to_its_tolerance() {
+    let Some(gpus) = gpus("a_long_solve_to_its_tolerance") else {
+        return;
+    };
+    let problem = noisy_problem::<f64>(140, 153, Features::default(), 5);
+    let options = Options::new(2e-6, 100_000);
+    let expected = run_2d(&problem, 2, &options);
+    assert!(expected.converged && expected.history.len() > 1000);
+    for on in everywhere(&gpus) {
+        on.run_2d(&problem, &options)
+            .assert_same(&expected, &on.name());
+    }
+}
+
+#[test]
+fn lines() {
+    let Some(gpus) = gpus("lines") else {
+        return;
+    };
+    fn check<F: Real>(gpus: &[Device], points: usize, sweeps: usize) {
+        let problem = Problem1d {
+            points,
+            left: F::from_f64(5.0),
+            right: F::from_f64(-0.3),
+            norm: Norm::Rms,
+        };
+        let unlimited = reference_1d(&problem, 0.0, sweeps);
+        let tolerance = *unlimited.history.last().unwrap();
+        let expected = reference_1d(&problem, tolerance, sweeps + 5);
+        for on in everywhere(gpus) {
+            for block in [1, 7, 100] {
+                on.run_1d(&problem, &blocks_of(block, tolerance, sweeps + 5))
+                    .assert_same(&expected, &format!("{points} points, {}", on.name()));
+            }
+        }
+    }
+    for points in [3, 64, 2047, 2048, 2049, 9000, 100_001] {
+        check::<f32>(&gpus, points, 40);
+        check::<f64>(&gpus, points, 75);
+    }
+}
+
+#[test]
+fn the_seed_problem() {
+    let Some(gpus) = gpus("the_seed_problem") else {
+        return;
+    };
+    let problem = Problem1d {
+        points: 4_194_304,
+        left: 5.0f32,
+        right: 10.0,
+        norm: Norm::Rms,
+    };
+    let options = Options::new(1e-4, 1000);
+    let expected = run_1d(&problem, 2, &options);
+    assert_eq!(expected.history.len(), 57);
+    for on in everywhere(&gpus) {
+        on.run_1d(&problem, &options)
+            .assert_same(&expected, &on.name());
+    }
+}
+
+#[test]
+fn checkpoints_go_from_cpu_to_gpu_and_back() {
+    let Some(gpus) = gpus("checkpoints_go_from_cpu_to_gpu_and_back") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let saving = |max_sweeps: usize| Options {
+        checkpoint: Some(Checkpointing {
+            path: path.clone(),
+            every: 20,
+        }),
+        ..Options::new(0.0, max_sweeps)
+    };
+    let resuming = Options {
+        resume: Some(path.clone()),
+        ..Options::new(0.0, 90)
+    };
+    let features = Features {
+        wrap_x: true,
+        wrap_y: true,
+        fixed: true,
+        source: true,
+    };
+    for features in [features, Features::default()] {
+        let problem = noisy_problem::<f32>(130, 77, features, 4);
+        let straight = run_2d(&problem, 2, &Options::new(0.0, 90));
+        for on in everywhere(&gpus) {
+            run_2d(&problem, 3, &saving(47));
+            on.run_2d(&problem, &resuming)
+                .assert_same(&straight, &on.name());
+            on.run_2d(&problem, &saving(47));
+            run_2d(&problem, 2, &resuming).assert_same(&straight, &on.name());
+            // A single sweep before, which is special with ghosts.
+            on.run_2d(&problem, &saving(1));
+            on.run_2d(&problem, &resuming)
+                .assert_same(&straight, &on.name());
+        }
+    }
+    let line = Problem1d {
+        points: 9000,
+        left: 1.0f64,
+        right: -2.0,
+        norm: Norm::L2,
+    };
+    let straight = run_1d(&line, 1, &Options::new(0.0, 90));
+    for on in everywhere(&gpus) {
+        run_1d(&line, 3, &saving(47));
+        on.run_1d(&line, &resuming)
+            .assert_same(&straight, &on.name());
+        on.run_1d(&line, &saving(47));
+        run_1d(&line, 2, &resuming).assert_same(&straight, &on.name());
+    }
+}

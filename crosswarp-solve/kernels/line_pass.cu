@@ -1,12 +1,14 @@
 // Passes over a line.
 #include "line_pass.cuh"
 
-#define KERNEL(F, name, W)                                                                               \
-    extern "C" __global__ void __launch_bounds__(256, 1) pass_line_##name(cw::segment<F> g, int depth) { \
-        using pass = cw::line_pass<F, W, 8>;                                                             \
-        __shared__ pass::scratch scratch;                                                                \
-        pass::run(g, scratch, depth);                                                                    \
+#define KERNEL(F, name, warps)                                                                                  \
+    extern "C" __global__ void __launch_bounds__(32 * warps, 1) pass_line_##name(cw::segment<F> g, int depth) { \
+        using pass = cw::line_pass<F, 4, warps>;                                                                \
+        __shared__ pass::scratch scratch;                                                                       \
+        pass::run(g, scratch, depth);                                                                           \
     }
 
-KERNEL(float, f32, 8)
-KERNEL(double, f64, 4)
+// Four columns a lane. Eight, with half the shuffles but two instead of four warps a scheduler, are slower: 82
+// against 74 us for 57 sweeps of 4,194,304 points on an H200.
+KERNEL(float, f32, 16)
+KERNEL(double, f64, 8)

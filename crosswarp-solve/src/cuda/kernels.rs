@@ -11,10 +11,7 @@ const HEADERS: &[(&str, &str)] = &[
         include_str!("../../kernels/async_copy.cuh"),
     ),
     ("line.cuh", include_str!("../../kernels/line.cuh")),
-    (
-        "line_pass.cuh",
-        include_str!("../../kernels/line_pass.cuh"),
-    ),
+    ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
     ("plane.cuh", include_str!("../../kernels/plane.cuh")),
     (
@@ -62,7 +59,7 @@ const PASS_GIVEN_F64: Source<'static> = Source::new(
 const LINE_PASS: Source<'static> =
     Source::new("line_pass.cu", include_str!("../../kernels/line_pass.cu"))
         .with_headers(HEADERS)
-        .with_shapes(shapes!("pass_line_f32": 256, "pass_line_f64": 256));
+        .with_shapes(shapes!("pass_line_f32": 512, "pass_line_f64": 256));
 
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[

@@ -66,8 +66,8 @@ impl<F: Real> Line<F> {
             Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_line")?.0),
             Strategy::Auto | Strategy::HostExchange => {
                 let (kernel, threads) = kernels::find::<F>(&gpu.device, "pass_line")?;
-                // A lane holds 512 bytes of points.
-                let points = threads as usize * 512 / size_of::<F>();
+                // A lane holds 64 points.
+                let points = threads as usize * 64;
                 Advance::Pass {
                     kernel,
                     threads,

@@ -1,0 +1,192 @@
+//! Atomics.
+//!
+//! The non-fetching forms drop the result, the non-blocking fetching ones store it at once.
+#![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
+
+use crate::context::Context;
+use crate::world::{Name, enter};
+use crosswarp_shmem::{AtomicInt, AtomicValue, Pe};
+use std::ffi::c_int;
+
+/// The PE that issues and the number of the one accessed.
+#[inline(always)]
+fn target<T>(
+    name: Name,
+    ctx: Context,
+    argument: Name,
+    addr: *const T,
+    pe: c_int,
+) -> (&'static Pe, usize) {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.atomic(argument, addr);
+    });
+    (me, pe)
+}
+
+/// `shmem_atomic_fetch`.
+#[inline]
+pub(crate) unsafe fn fetch<T: AtomicValue>(
+    name: Name,
+    ctx: Context,
+    source: *const T,
+    pe: c_int,
+) -> T {
+    let (me, pe) = target(name, ctx, "source", source, pe);
+    // SAFETY: by the caller.
+    unsafe { me.raw().atomic_fetch(source, pe) }
+}
+
+/// `shmem_atomic_set`.
+#[inline]
+pub(crate) unsafe fn set<T: AtomicValue>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    value: T,
+    pe: c_int,
+) {
+    let (me, pe) = target(name, ctx, "dest", dest, pe);
+    // SAFETY: by the caller.
+    unsafe { me.raw().atomic_set(dest, value, pe) };
+}
+
+/// `shmem_atomic_swap`.
+#[inline]
+pub(crate) unsafe fn swap<T: AtomicValue>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    value: T,
+    pe: c_int,
+) -> T {
+    let (me, pe) = target(name, ctx, "dest", dest, pe);
+    // SAFETY: by the caller.
+    unsafe { me.raw().atomic_swap(dest, value, pe) }
+}
+
+/// `shmem_atomic_compare_swap`.
+#[inline]
+pub(crate) unsafe fn compare_swap<T: AtomicInt>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    cond: T,
+    value: T,
+    pe: c_int,
+) -> T {
+    let (me, pe) = target(name, ctx, "dest", dest, pe);
+    // SAFETY: by the caller.
+    unsafe { me.raw().atomic_compare_swap(dest, cond, value, pe) }
+}
+
+/// `shmem_atomic_fetch_nbi`.
+#[inline]
+pub(crate) unsafe fn fetch_nbi<T: AtomicValue>(
+    name: Name,
+    ctx: Context,
+    fetched: *mut T,
+    source: *const T,
+    pe: c_int,
+) {
+    // SAFETY: by the caller; `fetched` is valid for writing a T.
+    unsafe { fetched.write(fetch(name, ctx, source, pe)) };
+}
+
+/// `shmem_atomic_swap_nbi`.
+#[inline]
+pub(crate) unsafe fn swap_nbi<T: AtomicValue>(
+    name: Name,
+    ctx: Context,
+    fetched: *mut T,
+    dest: *mut T,
+    value: T,
+    pe: c_int,
+) {
+    // SAFETY: as in `fetch_nbi`.
+    unsafe { fetched.write(swap(name, ctx, dest, value, pe)) };
+}
+
+/// `shmem_atomic_compare_swap_nbi`.
+#[inline]
+pub(crate) unsafe fn compare_swap_nbi<T: AtomicInt>(
+    name: Name,
+    ctx: Context,
+    fetched: *mut T,
+    dest: *mut T,
+    cond: T,
+    value: T,
+    pe: c_int,
+) {
+    // SAFETY: as in `fetch_nbi`.
+    unsafe { fetched.write(compare_swap(name, ctx, dest, cond, value, pe)) };
+}
+
+/// The three forms of each operation with an operand.
+macro_rules! with_operand {
+    ($($fetching:ident $plain:ident $nbi:ident $raw:ident),* $(,)?) => {$(
+        #[inline]
+        pub(crate) unsafe fn $fetching<T: AtomicInt>(
+            name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
+        ) -> T {
+            let (me, pe) = target(name, ctx, "dest", dest, pe);
+            // SAFETY: by the caller.
+            unsafe { me.raw().$raw(dest, value, pe) }
+        }
+
+        #[inline]
+        pub(crate) unsafe fn $plain<T: AtomicInt>(
+            name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
+        ) {
+            // SAFETY: by the caller.
+            unsafe { $fetching(name, ctx, dest, value, pe) };
+        }
+
+        #[inline]
+        pub(crate) unsafe fn $nbi<T: AtomicInt>(
+            name: Name, ctx: Context, fetched: *mut T, dest: *mut T, value: T, pe: c_int,
+        ) {
+            // SAFETY: as in `fetch_nbi`.
+            unsafe { fetched.write($fetching(name, ctx, dest, value, pe)) };
+        }
+    )*};
+}
+with_operand!(
+    fetch_add add fetch_add_nbi atomic_fetch_add,
+    fetch_and and fetch_and_nbi atomic_fetch_and,
+    fetch_or or fetch_or_nbi atomic_fetch_or,
+    fetch_xor xor fetch_xor_nbi atomic_fetch_xor,
+);
+
+/// `shmem_atomic_fetch_inc`.
+#[inline]
+pub(crate) unsafe fn fetch_inc<T: AtomicInt>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    pe: c_int,
+) -> T {
+    // SAFETY: by the caller.
+    unsafe { fetch_add(name, ctx, dest, T::ONE, pe) }
+}
+
+/// `shmem_atomic_inc`.
+#[inline]
+pub(crate) unsafe fn inc<T: AtomicInt>(name: Name, ctx: Context, dest: *mut T, pe: c_int) {
+    // SAFETY: by the caller.
+    unsafe { fetch_inc(name, ctx, dest, pe) };
+}
+
+/// `shmem_atomic_fetch_inc_nbi`.
+#[inline]
+pub(crate) unsafe fn fetch_inc_nbi<T: AtomicInt>(
+    name: Name,
+    ctx: Context,
+    fetched: *mut T,
+    dest: *mut T,
+    pe: c_int,
+) {
+    // SAFETY: as in `fetch_nbi`.
+    unsafe { fetched.write(fetch_inc(name, ctx, dest, pe)) };
+}

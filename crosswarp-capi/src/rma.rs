@@ -1,0 +1,192 @@
+//! Put and get.
+//!
+//! A non-blocking form does what the blocking one does: between mapped heaps there is nothing to overlap
+//! a copy with.
+#![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
+
+use crate::context::Context;
+use crate::world::{Name, enter};
+use bytemuck::Pod;
+use std::ffi::c_int;
+
+/// `shmem_put`, `shmem_put_nbi`.
+#[inline]
+pub(crate) unsafe fn put<T>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let bytes = nelems * size_of::<T>();
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.symmetric("dest", dest, bytes);
+    });
+    // SAFETY: by the caller.
+    unsafe { me.raw().put(dest.cast(), source.cast(), bytes, pe) };
+}
+
+/// `shmem_get`, `shmem_get_nbi`.
+#[inline]
+pub(crate) unsafe fn get<T>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let bytes = nelems * size_of::<T>();
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.symmetric("source", source, bytes);
+    });
+    // SAFETY: by the caller.
+    unsafe { me.raw().get(dest.cast(), source.cast(), bytes, pe) };
+}
+
+/// `shmem_p`.
+#[inline]
+pub(crate) unsafe fn p<T: Pod>(name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int) {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.symmetric("dest", dest, size_of::<T>());
+    });
+    // SAFETY: by the caller.
+    unsafe { me.raw().p(dest, value, pe) };
+}
+
+/// `shmem_g`.
+#[inline]
+pub(crate) unsafe fn g<T: Pod>(name: Name, ctx: Context, source: *const T, pe: c_int) -> T {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.symmetric("source", source, size_of::<T>());
+    });
+    // SAFETY: by the caller.
+    unsafe { me.raw().g(source, pe) }
+}
+
+/// Bytes from the first of `n` blocks of `block` elements, `stride` apart, to the end of the last.
+fn span<T>(n: usize, stride: isize, block: usize) -> usize {
+    match n {
+        0 => 0,
+        n => ((n - 1) * stride.max(1) as usize + block) * size_of::<T>(),
+    }
+}
+
+/// `shmem_iput`.
+#[allow(clippy::too_many_arguments)] // those of the function
+#[inline]
+pub(crate) unsafe fn iput<T: Pod>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    nelems: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.stride("dst", dst);
+        check.stride("sst", sst);
+        check.symmetric("dest", dest, span::<T>(nelems, dst, 1));
+    });
+    // SAFETY: by the caller.
+    unsafe { me.raw().iput(dest, dst, source, sst, nelems, pe) };
+}
+
+/// `shmem_iget`.
+#[allow(clippy::too_many_arguments)] // those of the function
+#[inline]
+pub(crate) unsafe fn iget<T: Pod>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    nelems: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.stride("dst", dst);
+        check.stride("sst", sst);
+        check.symmetric("source", source, span::<T>(nelems, sst, 1));
+    });
+    // SAFETY: by the caller.
+    unsafe { me.raw().iget(dest, dst, source, sst, nelems, pe) };
+}
+
+/// `shmem_ibput` (1.6): blocks of `bsize` elements, whose starts are the strides apart.
+#[allow(clippy::too_many_arguments)] // those of the function
+#[inline]
+pub(crate) unsafe fn ibput<T>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    bsize: usize,
+    nblocks: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.stride("dst", dst);
+        check.stride("sst", sst);
+        check.symmetric("dest", dest, span::<T>(nblocks, dst, bsize));
+    });
+    let bytes = bsize * size_of::<T>();
+    for block in 0..nblocks as isize {
+        // SAFETY: by the caller, who has `nblocks` blocks of `bsize` elements at these strides.
+        unsafe {
+            let (to, from) = (dest.offset(block * dst), source.offset(block * sst));
+            me.raw().put(to.cast(), from.cast(), bytes, pe);
+        }
+    }
+}
+
+/// `shmem_ibget` (1.6).
+#[allow(clippy::too_many_arguments)] // those of the function
+#[inline]
+pub(crate) unsafe fn ibget<T>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    dst: isize,
+    sst: isize,
+    bsize: usize,
+    nblocks: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let me = enter(name, |check| {
+        check.pe("pe", pe);
+        check.stride("dst", dst);
+        check.stride("sst", sst);
+        check.symmetric("source", source, span::<T>(nblocks, sst, bsize));
+    });
+    let bytes = bsize * size_of::<T>();
+    for block in 0..nblocks as isize {
+        // SAFETY: as in `ibput`.
+        unsafe {
+            let (to, from) = (dest.offset(block * dst), source.offset(block * sst));
+            me.raw().get(to.cast(), from.cast(), bytes, pe);
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Global and static variables as symmetric memory.
+//!
+//! The specification makes the program's global and static variables symmetric. When the library is
+//! initialised, the writable segment of the program (its `.data` and `.bss`), and those of its own shared
+//! libraries, change their backing: a memfd gets the same content and is mapped over the same addresses,
+//! in one step each. The other PEs map that memfd too, so put, get, atomics and signals reach a static
+//! variable as they reach the heap. Addresses in it stay as they are; where two PEs' segments lie at
+//! different addresses (position-independent programs under address randomisation), offsets translate.
+//!
+//! What is left alone: what the loader has made read-only (RELRO), thread-local variables, the data of
+//! the system's libraries (below `/lib` and `/usr/lib`) and of this library.
+//!
+//! Limits. All PEs must run the same program with the same libraries, or nothing is shared (said so if
+//! debugging). Other threads must not write to global variables during initialisation. Libraries opened
+//! later (`dlopen`) are not shared. A child made by `fork` shares the variables with its parent until it
+//! calls `exec`.
+#![allow(unsafe_code)] // maps memory over the program's own
+
+use crosswarp_shmem::{CollectiveError, Pe, ShareError, raw};
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
+use std::ffi::{CStr, c_int, c_void};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::ptr::{self, NonNull};
+use std::{io, slice};
+use thiserror::Error;
+
+/// Sharing the static data failed.
+#[derive(Debug, Error)]
+pub(crate) enum StaticDataError {
+    /// The system refused memory or a mapping.
+    #[error("cannot make the program's static data symmetric: {0}")]
+    Memory(#[from] io::Error),
+    /// The PEs could not exchange it.
+    #[error("cannot exchange the PEs' static data: {0}")]
+    Share(#[from] ShareError),
+    /// The PEs did not meet.
+    #[error(transparent)]
+    Meeting(#[from] CollectiveError),
+}
+
+/// A page-aligned range of writable memory of a loaded object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Segment {
+    start: usize,
+    end: usize,
+    /// Where the part begins that no file fills: pages there that were never touched are zero.
+    zeros: usize,
+}
+
+impl Segment {
+    fn len(&self) -> usize {
+        self.end - self.start
+    }
+}
+
+/// Makes the static data of the program symmetric. Collective; to be called before other threads of the
+/// program write to it.
+pub(crate) fn share(pe: &mut Pe) -> Result<(), StaticDataError> {
+    let segments = segments();
+    // 56 bits of a digest of all lengths: PEs with another program must not register.
+    let digest = segments
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |digest, segment| {
+            (digest ^ segment.len() as u64).wrapping_mul(0x100_0000_01b3)
+        });
+    match pe.agree(digest >> 8, segments.len() as u64) {
+        Ok(()) => {}
+        Err(CollectiveError::Mismatch { .. }) => {
+            if crate::setup::debugging() {
+                crate::misuse::say(format_args!(
+                    "the PEs run different programs, so static data are not symmetric"
+                ));
+            }
+            return Ok(());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    for segment in segments {
+        let memory = replace(segment)?;
+        let base = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(segment.start));
+        let base = base.expect("no segment begins at address 0");
+        // SAFETY: `replace` has mapped the whole of `memory` shared at `base`, where the program keeps
+        // it for its whole life; segments of different objects do not overlap.
+        unsafe { pe.register_segment(base, segment.len(), memory.as_fd())? };
+    }
+    Ok(())
+}
+
+/// Changes the backing of `segment` to a new memfd with the same content.
+fn replace(segment: Segment) -> io::Result<OwnedFd> {
+    let len = segment.len();
+    let memory = raw::memfd("crosswarp-static", len)?;
+    // SAFETY: a fresh mapping at an address of the kernel's choice.
+    let copy = unsafe {
+        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED);
+        rustix::mm::mmap(ptr::null_mut(), len, protection, flags, &memory, 0)?
+    };
+    let page = rustix::param::page_size();
+    let touched = touched_pages(segment, page);
+    // From here to the end nothing may write to the segment, which in a static program holds this
+    // library's and the C library's variables too: only copies and one system call follow.
+    for index in 0..len / page {
+        let at = segment.start + index * page;
+        if at >= segment.zeros && !touched.get(index).is_none_or(|&touched| touched) {
+            continue;
+        }
+        // SAFETY: both are mapped pages; nobody else writes to the old one (see the module's limits).
+        unsafe {
+            let from = ptr::with_exposed_provenance::<u8>(at);
+            ptr::copy_nonoverlapping(from, copy.cast::<u8>().add(index * page), page);
+        }
+    }
+    // SAFETY: moves the copy over the pages it was made of, so every address keeps its content; the
+    // kernel does it in one step.
+    unsafe {
+        let place = ptr::with_exposed_provenance_mut::<c_void>(segment.start);
+        rustix::mm::mremap_fixed(copy, len, len, MremapFlags::MAYMOVE, place)?;
+    }
+    Ok(memory)
+}
+
+/// Which pages of `segment` have content, so that a large `.bss` need not be touched to be copied.
+/// Empty if the kernel does not say.
+fn touched_pages(segment: Segment, page: usize) -> Vec<bool> {
+    let mut entries = vec![0u8; segment.len() / page * 8];
+    let read = File::open("/proc/self/pagemap")
+        .and_then(|map| map.read_exact_at(&mut entries, (segment.start / page * 8) as u64));
+    match read {
+        // Bit 63: present; bit 62: swapped out. (The page numbers below are hidden, these are not.)
+        Ok(()) => entries
+            .chunks_exact(8)
+            .map(|entry| entry[7] & 0xc0 != 0)
+            .collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The segments to share, the program's own first, in the order of loading.
+fn segments() -> Vec<Segment> {
+    extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, list: *mut c_void) -> c_int {
+        // SAFETY: the loader passes a valid description and hands on the list given below.
+        let (info, list) = unsafe { (&*info, &mut *list.cast::<Vec<Segment>>()) };
+        // SAFETY: as many headers as the loader says.
+        let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let name = match info.dlpi_name.is_null() {
+            true => c"",
+            // SAFETY: a C string that lives as long as the object.
+            false => unsafe { CStr::from_ptr(info.dlpi_name) },
+        };
+        if belongs_to_the_program(name, info.dlpi_addr as usize, headers) {
+            list.extend(writable(info.dlpi_addr as usize, headers));
+        }
+        0
+    }
+    let mut list: Vec<Segment> = Vec::new();
+    // SAFETY: `visit` gets the list and nothing else uses it meanwhile.
+    unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut list).cast()) };
+    list
+}
+
+/// Whether an object is the program (which has no name) or a library of its own.
+fn belongs_to_the_program(name: &CStr, base: usize, headers: &[libc::Elf64_Phdr]) -> bool {
+    let name = name.to_bytes();
+    if name.is_empty() {
+        return true;
+    }
+    let here = segments as fn() -> Vec<Segment> as usize;
+    let holds_this_library = headers.iter().any(|header| {
+        let start = base + header.p_vaddr as usize;
+        header.p_type == libc::PT_LOAD && (start..start + header.p_memsz as usize).contains(&here)
+    });
+    let system = [&b"/lib"[..], b"/usr/lib", b"linux-vdso", b"linux-gate"];
+    !holds_this_library && !system.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// The writable pages of one object, less those that the loader has made read-only.
+fn writable(base: usize, headers: &[libc::Elf64_Phdr]) -> Vec<Segment> {
+    let page = rustix::param::page_size();
+    let down = |address: usize| address / page * page;
+    let range = |header: &libc::Elf64_Phdr, bytes: u64| {
+        let start = base + header.p_vaddr as usize;
+        (start, start + bytes as usize)
+    };
+    let relro = headers
+        .iter()
+        .find(|header| header.p_type == libc::PT_GNU_RELRO);
+    let loaded = headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W != 0);
+    let mut list = Vec::new();
+    for header in loaded {
+        let (start, end) = range(header, header.p_memsz);
+        let (_, filled) = range(header, header.p_filesz);
+        let mut segment = Segment {
+            start: down(start),
+            end: end.next_multiple_of(page),
+            zeros: filled.next_multiple_of(page),
+        };
+        if let Some(relro) = relro {
+            // The linker puts it at the beginning of the segment; the loader protects whole pages of it.
+            let (from, to) = range(relro, relro.p_memsz);
+            if (segment.start..segment.end).contains(&down(from)) {
+                segment.start = segment.start.max(down(to));
+            }
+        }
+        if segment.start < segment.end {
+            list.push(segment);
+        }
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    static INITIALISED: AtomicU64 = AtomicU64::new(41);
+    static ZERO: [AtomicU64; 4096] = [const { AtomicU64::new(0) }; 4096];
+
+    #[test]
+    fn the_program_comes_first_and_its_variables_lie_inside() {
+        let list = segments();
+        for variable in [&INITIALISED, &ZERO[0], &ZERO[4095]] {
+            let at = ptr::from_ref(variable).addr();
+            assert!(
+                (list[0].start..list[0].end).contains(&at),
+                "{at:#x} {list:?}"
+            );
+        }
+        let page = rustix::param::page_size();
+        assert!(
+            list.iter()
+                .all(|s| s.start % page == 0 && s.end % page == 0)
+        );
+    }
+
+    #[test]
+    fn read_only_pages_at_the_beginning_are_left_out() {
+        let header = |p_type, p_flags, p_vaddr, p_filesz, p_memsz| libc::Elf64_Phdr {
+            p_type,
+            p_flags,
+            p_offset: 0,
+            p_vaddr,
+            p_paddr: 0,
+            p_filesz,
+            p_memsz,
+            p_align: 0x1000,
+        };
+        let headers = [
+            header(libc::PT_LOAD, libc::PF_R | libc::PF_X, 0, 0x1000, 0x1000),
+            header(
+                libc::PT_LOAD,
+                libc::PF_R | libc::PF_W,
+                0x2d00,
+                0x500,
+                0x5000,
+            ),
+            header(libc::PT_GNU_RELRO, libc::PF_R, 0x2d00, 0x300, 0x300),
+        ];
+        let expected = Segment {
+            start: 0x40_3000,
+            end: 0x40_8000,
+            zeros: 0x40_4000,
+        };
+        assert_eq!(writable(0x40_0000, &headers), [expected]);
+    }
+}

@@ -1,0 +1,143 @@
+//! This process's PE, where every function finds it.
+//!
+//! `ENTRY` is null before `shmem_init`, after `shmem_finalize`, and while argument checking is on; one
+//! look at it therefore tells whether a function may run straight on, and checking costs nothing when it
+//! is off.
+#![allow(unsafe_code)] // turns the pointers stored here back into references
+
+use crate::misuse;
+use crosswarp_shmem::Pe;
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+
+static ENTRY: AtomicPtr<Pe> = AtomicPtr::new(ptr::null_mut());
+static WORLD: AtomicPtr<Pe> = AtomicPtr::new(ptr::null_mut());
+static FINALIZED: AtomicBool = AtomicBool::new(false);
+
+/// The name of the function a program called.
+pub(crate) type Name = &'static str;
+
+/// Makes `pe` this process's PE; it lives until the process ends.
+pub(crate) fn open(pe: Pe, checking: bool) -> &'static Pe {
+    let pe: &'static Pe = Box::leak(Box::new(pe));
+    let pointer = ptr::from_ref(pe).cast_mut();
+    WORLD.store(pointer, Ordering::Release);
+    if !checking {
+        ENTRY.store(pointer, Ordering::Release);
+    }
+    pe
+}
+
+/// No function may be called any more.
+pub(crate) fn close() {
+    FINALIZED.store(true, Ordering::Release);
+    ENTRY.store(ptr::null_mut(), Ordering::Release);
+}
+
+/// Whether `shmem_finalize` has been.
+pub(crate) fn finalized() -> bool {
+    FINALIZED.load(Ordering::Acquire)
+}
+
+/// This process's PE if it has one, finalised or not.
+pub(crate) fn any() -> Option<&'static Pe> {
+    // SAFETY: null, or from `open`, which leaks it.
+    unsafe { WORLD.load(Ordering::Acquire).as_ref() }
+}
+
+/// This process's PE, for the function `name`, whose arguments `check` checks if checking is on.
+///
+/// Ends the process with a message outside of `shmem_init` … `shmem_finalize`.
+#[inline(always)]
+pub(crate) fn enter(name: Name, check: impl FnOnce(&Check)) -> &'static Pe {
+    let entry = ENTRY.load(Ordering::Acquire);
+    // SAFETY: null, or from `open`, which leaks it.
+    match unsafe { entry.as_ref() } {
+        Some(pe) => pe,
+        None => enter_slowly(name, check),
+    }
+}
+
+/// [`enter`] for functions without arguments to check.
+#[inline(always)]
+pub(crate) fn enter_unchecked(name: Name) -> &'static Pe {
+    enter(name, |_| ())
+}
+
+#[cold]
+#[inline(never)]
+fn enter_slowly(name: Name, check: impl FnOnce(&Check)) -> &'static Pe {
+    if finalized() {
+        misuse::end(name, format_args!("called after shmem_finalize"));
+    }
+    let Some(pe) = any() else {
+        misuse::end(name, format_args!("called before shmem_init"));
+    };
+    check(&Check { name, pe });
+    pe
+}
+
+/// The checks of one call's arguments, each of which ends the process with a message that names them.
+pub(crate) struct Check {
+    name: Name,
+    pe: &'static Pe,
+}
+
+impl Check {
+    /// `pe` is a PE of the world.
+    pub(crate) fn pe(&self, argument: Name, pe: usize) {
+        let n = self.pe.n_pes();
+        if pe >= n {
+            let pe = pe as isize;
+            misuse::end(
+                self.name,
+                format_args!("{argument} is {pe}, but there are PEs 0 to {}", n - 1),
+            );
+        }
+    }
+
+    /// The `bytes` bytes at `addr` are symmetric; nothing is asked of none.
+    pub(crate) fn symmetric<T>(&self, argument: Name, addr: *const T, bytes: usize) {
+        if bytes > 0 && !self.pe.raw().contains(addr, bytes) {
+            misuse::end(
+                self.name,
+                format_args!(
+                    "{argument} is {:#x}, and its {bytes} bytes are not in symmetric memory",
+                    addr.addr()
+                ),
+            );
+        }
+    }
+
+    /// As [`symmetric`](Self::symmetric), and aligned as an atomic has to be.
+    pub(crate) fn atomic<T>(&self, argument: Name, addr: *const T) {
+        self.symmetric(argument, addr, size_of::<T>());
+        if !addr.is_aligned() {
+            misuse::end(
+                self.name,
+                format_args!(
+                    "{argument} is {:#x}, not a multiple of {}",
+                    addr.addr(),
+                    size_of::<T>()
+                ),
+            );
+        }
+    }
+
+    /// Strides are at least 1.
+    pub(crate) fn stride(&self, argument: Name, stride: isize) {
+        if stride < 1 {
+            misuse::end(
+                self.name,
+                format_args!("{argument} is {stride}, but a stride is at least 1"),
+            );
+        }
+    }
+}
+
+/// A PE number from C. One that does not exist stays one that does not exist.
+#[inline(always)]
+pub(crate) fn number(pe: c_int) -> usize {
+    pe as isize as usize
+}

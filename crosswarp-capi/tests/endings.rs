@@ -1,0 +1,160 @@
+//! How programs end: finalised, by `global_exit`, by `exit` and failures, and by misuse.
+
+mod support;
+
+use std::process::{Command, Output};
+use support::{Language, compile, launch};
+
+#[test]
+fn the_job_ends_as_the_specification_says() {
+    let program = compile("endings.c", Language::C11, "so", &[]);
+    for (how, n, code) in [
+        ("finalize", 3, 0),
+        // Frees the PEs that wait in a barrier.
+        ("global_exit 0", 4, 0),
+        ("global_exit 7", 4, 7),
+        ("global_exit all 9", 3, 9),
+        // Without finalize: nobody waits for anybody, so all is well.
+        ("exit", 3, 0),
+        ("exit 5", 3, 5),
+        ("return without finalize", 2, 0),
+        ("abort", 3, 134),
+        ("segfault", 3, 139),
+    ] {
+        let outcome = launch(n, &program, &[how]);
+        assert_eq!(outcome.code(), code, "{how}: {outcome:?}");
+        assert!(outcome.timed_out.is_none(), "{how}");
+    }
+    // A PE that leaves while others wait for it: they must end, with a failure.
+    let outcome = launch(3, &program, &["exit while others wait"]);
+    assert!(
+        outcome.timed_out.is_none() && outcome.code() != 0,
+        "{outcome:?}"
+    );
+}
+
+/// Runs one PE alone; what it says on standard error.
+fn misuse(program: &std::path::Path, how: &str, debug: bool) -> Output {
+    let mut command = Command::new(program);
+    command
+        .arg(how)
+        .env("CROSSWARP_HEAP", "1M")
+        .env_remove("SHMEM_DEBUG");
+    if debug {
+        command.env("SHMEM_DEBUG", "1");
+    }
+    command.output().unwrap()
+}
+
+#[test]
+fn misuse_is_named_and_ends_the_process() {
+    let program = compile("misuse.c", Language::C11, "so", &[]);
+    for (how, debug, said) in [
+        (
+            "before init",
+            false,
+            "crosswarp: shmem_my_pe: called before shmem_init",
+        ),
+        (
+            "after finalize",
+            false,
+            "crosswarp: PE 0: shmem_long_p: called after shmem_finalize",
+        ),
+        (
+            "no such PE",
+            true,
+            "crosswarp: PE 0: shmem_long_p: pe is 5, but there are PEs 0 to 0",
+        ),
+        (
+            "negative PE",
+            true,
+            "crosswarp: PE 0: shmem_int_get: pe is -1, but there are PEs 0 to 0",
+        ),
+        (
+            "not symmetric",
+            true,
+            "crosswarp: PE 0: shmem_long_put: dest is 0x",
+        ),
+        (
+            "beyond the end",
+            true,
+            "crosswarp: PE 0: shmem_putmem: dest is 0x",
+        ),
+        (
+            "misaligned atomic",
+            true,
+            "crosswarp: PE 0: shmem_long_atomic_inc: dest is 0x",
+        ),
+        (
+            "bad comparison",
+            false,
+            "crosswarp: PE 0: shmem_long_wait_until: cmp is 77, none of SHMEM_CMP_*",
+        ),
+        (
+            "bad signal",
+            false,
+            "crosswarp: PE 0: shmem_long_put_signal: sig_op is 9",
+        ),
+        (
+            "invalid context",
+            false,
+            "crosswarp: PE 0: shmem_ctx_long_p: ctx is SHMEM_CTX_INVALID",
+        ),
+        (
+            "bad stride",
+            true,
+            "crosswarp: PE 0: shmem_long_iput: dst is 0, but a stride is at least 1",
+        ),
+        ("free twice", false, "crosswarp: PE 0: shmem_free: "),
+        ("not symmetric", false, "crosswarp: PE 0: the address 0x"),
+        ("no such PE", false, "crosswarp: PE 0: PE 5 does not exist"),
+        (
+            "destroy the world",
+            false,
+            "crosswarp: PE 0: shmem_team_destroy: this team is the library's own",
+        ),
+        (
+            "bad root",
+            false,
+            "crosswarp: PE 0: shmem_long_broadcast: PE_root is 3, but there are PEs 0 to 0",
+        ),
+    ] {
+        let output = misuse(&program, how, debug);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.starts_with(said), "{how}: {error}");
+        assert_eq!(error.lines().count(), 1, "{how}: {error}");
+        use std::os::unix::process::ExitStatusExt;
+        assert_eq!(output.status.signal(), Some(6), "{how}");
+    }
+}
+
+#[test]
+fn the_environment_is_honoured() {
+    let program = compile("misuse.c", Language::C11, "environment", &[]);
+    let run = |variable: &str, value: &str, how: &str| {
+        let mut command = Command::new(&program);
+        command
+            .arg(how)
+            .env(variable, value)
+            .env_remove("CROSSWARP_HEAP");
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        (
+            output.status.success(),
+            text,
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    let (ok, said, _) = run("SHMEM_VERSION", "1", "nothing");
+    assert!(ok && said.contains("OpenSHMEM 1.5"), "{said}");
+    let (ok, said, _) = run("SHMEM_INFO", "yes", "nothing");
+    assert!(
+        ok && said.contains("SHMEM_SYMMETRIC_SIZE") && said.contains("SHMEM_DEBUG"),
+        "{said}"
+    );
+    // 3.1m is 3250586 bytes, by the specification.
+    assert!(run("SHMEM_SYMMETRIC_SIZE", "3.1m", "allocate 3250000").0);
+    assert!(!run("SHMEM_SYMMETRIC_SIZE", "3.1m", "allocate 100000000").0);
+    let (ok, _, error) = run("SHMEM_SYMMETRIC_SIZE", "20kk", "nothing");
+    assert!(!ok && error.contains("20kk"), "{error}");
+}

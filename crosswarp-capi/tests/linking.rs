@@ -1,0 +1,95 @@
+//! Ways of linking: position-dependent and -independent programs, the static library, libraries with data
+//! of their own, tools that intercept functions, OpenMP.
+
+mod support;
+
+use std::process::Command;
+use support::{Language, PES, compile, launch, passes, prefix, source, succeed};
+
+fn static_library() -> String {
+    let library = prefix().join("lib/libcrosswarp_shmem.a");
+    library.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn static_variables_of_every_kind_of_executable() {
+    for (label, arguments) in [
+        ("pie", &["-fPIE", "-pie"][..]),
+        ("no-pie", &["-fno-pie", "-no-pie"]),
+        ("now", &["-fPIE", "-pie", "-Wl,-z,relro,-z,now"]),
+        ("lazy", &["-fPIE", "-pie", "-Wl,-z,norelro,-z,lazy"]),
+    ] {
+        let program = compile("statics.c", Language::C11, label, arguments);
+        for n in [1, 2, 4] {
+            assert_eq!(launch(n, &program, &[]).code(), 0, "{label} on {n} PEs");
+        }
+    }
+}
+
+/// The library's own variables are then among those of the program.
+#[test]
+fn the_static_library_serves_as_well() {
+    let library = static_library();
+    for (label, position) in [("a-pie", "-pie"), ("a-no-pie", "-no-pie")] {
+        let arguments = [position, library.as_str(), "-ldl"];
+        passes(
+            &compile("statics.c", Language::C11, label, &arguments),
+            &PES,
+        );
+    }
+    passes(
+        &compile("collect.c", Language::C11, "a", &[&library, "-ldl"]),
+        &PES,
+    );
+}
+
+#[test]
+fn a_library_of_the_program_has_symmetric_variables() {
+    let object = prefix().join("lib/libcounter.so");
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-shared", "-fPIC", "-O1"])
+        .arg(source("counter_library.c"))
+        .arg("-o")
+        .arg(&object);
+    succeed(gcc);
+    passes(
+        &compile(
+            "counter.c",
+            Language::C11,
+            "library",
+            &["-L", prefix().join("lib").to_str().unwrap(), "-lcounter"],
+        ),
+        &PES,
+    );
+}
+
+/// A tool defines `shmem_…` and calls `pshmem_…`: between program and shared library, and before the
+/// archive.
+#[test]
+fn a_tool_intercepts_functions() {
+    passes(&compile("profile.c", Language::C11, "so", &[]), &PES);
+}
+
+#[test]
+fn openmp_threads_share_a_pe() {
+    passes(
+        &compile("openmp.c", Language::C11, "so", &["-fopenmp"]),
+        &PES,
+    );
+}
+
+/// Nothing in the library goes through a symbol that a tool may define.
+#[test]
+fn the_library_does_not_call_itself_by_name() {
+    let mut readelf = Command::new("readelf");
+    readelf
+        .args(["--relocs", "--wide"])
+        .arg(support::library("so"));
+    let output = succeed(readelf);
+    let relocations = String::from_utf8(output.stdout).unwrap();
+    let own: Vec<_> = relocations
+        .lines()
+        .filter(|line| line.contains("shmem_"))
+        .collect();
+    assert!(own.is_empty(), "{own:?}");
+}

@@ -1,0 +1,30 @@
+//! C programs for every family of functions, each on 1, 2, 3, 4, 5 and 8 PEs, and as C++ on 2 and 5.
+//!
+//! They check values by the specification themselves and say on standard error what is wrong.
+
+mod support;
+
+use support::{Language, PES, compile, passes};
+
+/// A program that is C11 and C++17 at once.
+macro_rules! in_both {
+    ($($name:ident),* $(,)?) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            fn c() {
+                passes(&compile(concat!(stringify!($name), ".c"), Language::C11, "so", &[]), &PES);
+            }
+
+            #[test]
+            fn cxx() {
+                passes(&compile(concat!(stringify!($name), ".c"), Language::Cxx17, "so", &[]), &[2, 5]);
+            }
+        }
+    )*};
+}
+in_both!(
+    rma, amo, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup, statics,
+    threads, generics, ring, heat, isort, matmul, samplesort
+);

@@ -38,6 +38,7 @@ mod error;
 mod exchange;
 mod extremum;
 mod float;
+pub mod histogram;
 mod integer;
 pub mod leaf;
 mod leaves;

@@ -1,0 +1,150 @@
+// Which bin a sample belongs to: the rules of src/histogram/rule.rs again, operation by operation, so
+// that CPU and GPU agree on every sample. Parameters are computed on the host and passed by value.
+//
+// `bin(x)` is the bin, or a number that is not below `bins` if the sample is dropped.
+#pragma once
+#include "base.cuh"
+
+namespace crosswarp {
+namespace histogram {
+
+constexpr u32 dropped = ~0u;
+
+// How far a key is above `low`. A key below wraps to beyond every distance inside: all distances fit 32
+// bits.
+__device__ inline u32 distance(i32 key, i32 low) {
+    return static_cast<u32>(key) - static_cast<u32>(low);
+}
+
+// An integer rule first moves keys to the nearer of `from` and `to`: the ends of the range where samples
+// outside are clamped, else the limits of the type.
+template <class Rule> struct moving : Rule {
+    static constexpr bool moves = true;
+    using fixed = Rule;
+    __device__ u32 bin(i32 x) const { return Rule::bin(max(this->from, min(x, this->to))); }
+};
+
+// Integers, 2^shift values a bin.
+struct fixed_shift {
+    static constexpr bool moves = false;
+    using key = i32;
+    i32 low, from, to;
+    u32 bins, shift;
+    __device__ u32 bin(i32 x) const { return distance(x, low) >> shift; }
+};
+
+// Integers, fewer bins than values: distance · bins / width is distance · factor / 2^64.
+struct fixed_multiply {
+    static constexpr bool moves = false;
+    using key = i32;
+    i32 low, from, to;
+    u32 bins, factor_low, factor_high;
+    __device__ u32 bin(i32 x) const {
+        u32 d = distance(x, low);
+        u64 upper = static_cast<u64>(factor_high) * d + __umulhi(factor_low, d);
+        return static_cast<u32>(upper >> 32);
+    }
+};
+
+// Integers, more bins than values.
+struct fixed_spread {
+    static constexpr bool moves = false;
+    using key = i32;
+    i32 low, from, to;
+    u32 bins, per_value, factor_low, factor_high, last;
+    __device__ u32 bin(i32 x) const {
+        u32 d = distance(x, low);
+        u64 upper = static_cast<u64>(factor_high) * d + __umulhi(factor_low, d);
+        return d <= last ? d * per_value + static_cast<u32>(upper >> 32) : dropped;
+    }
+};
+
+using even_shift = moving<fixed_shift>;
+using even_multiply = moving<fixed_multiply>;
+using even_spread = moving<fixed_spread>;
+
+// Floating point: trunc((x - low) · scale), each operation rounded once, in the type of the samples.
+template <class F> struct even_float {
+    static constexpr bool moves = false;
+    using key = F;
+    F low, scale, from, to;
+    u32 bins, pad;
+    __device__ u32 bin(F x) const {
+        // The conversion saturates: negative to 0, large to the greatest.
+        u32 b = min(static_cast<u32>((x - low) * scale), bins - 1);
+        return from <= x && x <= to ? b : dropped;
+    }
+};
+
+// Bin k is [edge[k], edge[k + 1]). Edges that no key can reach (i32: 2^31) are left out, so there may
+// be fewer than bins + 1.
+template <class K> struct edges {
+    static constexpr bool moves = false;
+    using key = K;
+    const K* edge;
+    K from, to;
+    u32 count, bins;
+    __device__ u32 bin(K x) const {
+        // How many edges are at or below x.
+        u32 below = 0;
+        for (u32 n = count; n > 1;) {
+            u32 half = n / 2;
+            below = edge[below + half - 1] <= x ? below + half : below;
+            n -= half;
+        }
+        below += edge[below] <= x;
+        return from <= x && x <= to ? min(max(below, 1u), bins) - 1 : dropped;
+    }
+};
+
+// Calls `work` with the rule, or with one that does not move keys, two instructions a sample less, if that
+// makes no difference.
+template <class Rule, class Work> __device__ inline void with_policy(const Rule& rule, Work work) {
+    if constexpr (Rule::moves) {
+        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
+            work(static_cast<const typename Rule::fixed&>(rule));
+            return;
+        }
+    }
+    work(rule);
+}
+
+// Sixteen bytes of samples.
+template <class T> struct vector_of {
+    static constexpr int size = 16 / sizeof(T);
+    T sample[size];
+};
+
+// Samples are read once: past the first-level cache.
+template <class T> __device__ inline vector_of<T> load_vector(const T* from) {
+    uint4 bits;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+                 : "l"(from));
+    vector_of<T> v;
+    memcpy(&v, &bits, 16);
+    return v;
+}
+
+// An array cut for 16-byte loads: samples before the first 16-byte boundary and after the last whole
+// vector are `loose`.
+template <class T> struct cut {
+    const T* samples;
+    u64 n;
+    u32 head;
+    u64 vectors;
+    __device__ cut(const T* samples, u64 n) : samples(samples), n(n) {
+        u32 past = static_cast<u32>(reinterpret_cast<u64>(samples) % 16 / sizeof(T));
+        u32 ahead = past ? vector_of<T>::size - past : 0;
+        head = n < ahead ? static_cast<u32>(n) : ahead;
+        vectors = (n - head) / vector_of<T>::size;
+    }
+    __device__ const T* vector(u64 i) const { return samples + head + i * vector_of<T>::size; }
+    __device__ u32 loose() const { return static_cast<u32>(n - vectors * vector_of<T>::size); }
+    __device__ T loose_sample(u32 i) const {
+        return samples[i < head ? i : vectors * vector_of<T>::size + i];
+    }
+};
+
+}  // namespace histogram
+}  // namespace crosswarp

@@ -1,0 +1,271 @@
+//! Counting on the CPU.
+#![allow(unsafe_code)] // Reason: counters are indexed without checks, by bins limited just before.
+
+use crosswarp_shmem::{Pe, op};
+
+use super::bins::Bins;
+use super::error::HistogramError;
+use super::rule::{BinRule, Visit};
+use super::sample::Sample;
+use crate::reducer::Cost;
+use crate::simd::{Isa, Work};
+use crate::{Reducer, Simd};
+
+/// Samples whose bins are found before they are counted: the loop that finds them has no dependences
+/// and fills whole vectors.
+const BLOCK: usize = 1024;
+/// Samples that pay for a thread.
+const SAMPLES_PER_THREAD: usize = 1 << 17;
+/// Totals exchanged at a time by a team.
+const EXCHANGED: usize = 1 << 16;
+
+/// Histograms of slices on the CPU, on one thread or many, or of an array of which each PE of a team
+/// holds a part.
+///
+/// ```
+/// use crosswarp_prim::histogram::{Bins, Histogram};
+///
+/// let dice = [1u8, 6, 3, 3, 2, 6, 6];
+/// let faces = Bins::integers(1, 7)?;
+/// assert_eq!(Histogram::new(&faces).count(&dice)?, [1, 1, 2, 0, 0, 3]);
+/// assert_eq!(
+///     Histogram::new(&faces).sum_weights(&dice, &[10, 1, 1, 1, 1, 1, 1])?,
+///     [10, 1, 2, 0, 0, 3]
+/// );
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Histogram<'a, T: Sample> {
+    bins: &'a Bins<T>,
+    simd: Simd,
+    threads: usize,
+    pe: Option<&'a Pe>,
+}
+
+impl<'a, T: Sample> Histogram<'a, T> {
+    /// Histograms of whole arrays on one thread.
+    #[must_use]
+    pub fn new(bins: &'a Bins<T>) -> Self {
+        Self {
+            bins,
+            simd: Simd::detect(),
+            threads: 1,
+            pe: None,
+        }
+    }
+
+    /// Uses up to `threads` threads (on each PE); 0 counts as 1. Small arrays use fewer.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Self {
+            threads: threads.max(1),
+            ..self
+        }
+    }
+
+    /// Uses this instruction set.
+    #[must_use]
+    pub fn simd(self, simd: Simd) -> Self {
+        Self { simd, ..self }
+    }
+
+    /// Adds over all PEs of `pe`'s world: each passes its part of the samples, in any split, and gets
+    /// the totals of all. Collective: every PE calls with the same bins.
+    ///
+    /// Memory ordering: implies a `sync`, not a `quiet`.
+    #[must_use]
+    pub fn on(self, pe: &'a Pe) -> Self {
+        Self {
+            pe: Some(pe),
+            ..self
+        }
+    }
+
+    /// Samples in each bin.
+    ///
+    /// # Errors
+    /// Over a team, what [`team_sum`](Self::team_sum) reports; none without.
+    pub fn count(&self, samples: &[T]) -> Result<Vec<u64>, HistogramError> {
+        let totals = self.tally(samples, None);
+        self.team_sum(totals)
+    }
+
+    /// Sum of the weights of the samples in each bin, modulo 2^64.
+    ///
+    /// # Errors
+    /// [`HistogramError::Weights`] unless there is a weight for each sample; on other PEs this shows as
+    /// a mismatch. Those of [`count`](Self::count).
+    pub fn sum_weights(
+        &self,
+        samples: &[T],
+        weights: &[u32],
+    ) -> Result<Vec<u64>, HistogramError> {
+        if samples.len() != weights.len() {
+            if let Some(pe) = self.pe {
+                // So that nobody waits for this PE; its own error says more than the mismatch.
+                let _ = pe.agree(0, 0);
+            }
+            return Err(HistogramError::Weights {
+                samples: samples.len(),
+                weights: weights.len(),
+            });
+        }
+        let totals = self.tally(samples, Some(weights));
+        self.team_sum(totals)
+    }
+
+    /// Adds the totals of the team's PEs, one a bin, element by element; without a team, returns them.
+    /// For totals that were counted elsewhere, as on GPUs.
+    ///
+    /// # Errors
+    /// [`HistogramError::Collective`] on every PE if the PEs passed different bins or a PE failed;
+    /// [`HistogramError::Alloc`] if the symmetric heap has no room (1 MiB at most).
+    ///
+    /// # Panics
+    /// If there is not one total a bin.
+    pub fn team_sum(&self, mut totals: Vec<u64>) -> Result<Vec<u64>, HistogramError> {
+        assert_eq!(totals.len(), self.bins.count(), "one total a bin");
+        let Some(pe) = self.pe else {
+            return Ok(totals);
+        };
+        pe.agree(self.bins.count() as u64, self.bins.fingerprint())?;
+        let piece = totals.len().min(EXCHANGED);
+        let memory = pe.alloc::<u64>(piece)?;
+        for part in totals.chunks_mut(EXCHANGED) {
+            let place = memory.range(..part.len());
+            pe.write(place, part);
+            pe.world().reduce(op::Sum, place, place)?;
+            pe.read(part, place);
+        }
+        pe.free(memory)?;
+        Ok(totals)
+    }
+
+    fn tally(&self, samples: &[T], weights: Option<&[u32]>) -> Vec<u64> {
+        let bins = self.bins.count();
+        // A thread's counters have to be cleared and added up, too.
+        let threads = self.threads.min(samples.len() / SAMPLES_PER_THREAD.max(bins));
+        let parts = Reducer::new()
+            .threads(threads)
+            .split::<T, _>(Cost::Slow, samples.len(), |range| {
+                self.bins.rule().visit(Tally {
+                    simd: self.simd,
+                    bins,
+                    samples: &samples[range.clone()],
+                    weights: weights.map(|weights| &weights[range]),
+                })
+            });
+        let mut parts = parts.into_iter();
+        let mut totals = parts.next().unwrap_or_default();
+        for part in parts {
+            totals.iter_mut().zip(part).for_each(|(total, part)| {
+                *total = total.wrapping_add(part);
+            });
+        }
+        totals
+    }
+}
+
+/// One thread's part.
+struct Tally<'a, T> {
+    simd: Simd,
+    bins: usize,
+    samples: &'a [T],
+    weights: Option<&'a [u32]>,
+}
+
+impl<T: Sample> Visit<T::Key> for Tally<'_, T> {
+    type Output = Vec<u64>;
+    fn visit<R: BinRule<T::Key>>(self, rule: &R) -> Vec<u64> {
+        if let Some(weights) = self.weights {
+            return self.weigh(rule, weights);
+        }
+        // An increment has to wait until the one before of the same counter has reached the cache,
+        // about five cycles, so neighbouring samples count in sets of counters of their own, as long
+        // as those fit the first-level cache.
+        match self.bins {
+            0..=1024 => self.count::<R, 8>(rule),
+            1025..=4096 => self.count::<R, 2>(rule),
+            _ => self.count::<R, 1>(rule),
+        }
+    }
+}
+
+impl<T: Sample> Tally<'_, T> {
+    fn count<R: BinRule<T::Key>, const SETS: usize>(&self, rule: &R) -> Vec<u64> {
+        let mut totals = vec![0u64; self.bins];
+        // The last counter of a set takes what is dropped. Sets are shifted against one another, so
+        // that counters of a bin are not a power of two apart, which the processor would take for one.
+        let stride = self.bins + 1 + 16;
+        let mut counters = vec![0u32; stride * SETS];
+        let mut found = [0u32; BLOCK];
+        // A counter of 32 bits can not overflow within such a part.
+        for part in self.samples.chunks(1 << 31) {
+            for samples in part.chunks(BLOCK) {
+                let found = &mut found[..samples.len()];
+                self.find_bins(rule, samples, found);
+                let (whole, rest) = found.as_chunks::<SETS>();
+                for bins in whole {
+                    for (set, &bin) in bins.iter().enumerate() {
+                        // SAFETY: `find_bins` leaves no number above `self.bins`, and a set is longer.
+                        unsafe {
+                            *counters.get_unchecked_mut(set * stride + bin as usize) += 1;
+                        }
+                    }
+                }
+                for &bin in rest {
+                    counters[bin as usize] += 1;
+                }
+            }
+            for set in counters.chunks_exact_mut(stride) {
+                totals.iter_mut().zip(set).for_each(|(total, count)| {
+                    *total += u64::from(std::mem::take(count));
+                });
+            }
+        }
+        totals
+    }
+
+    fn weigh<R: BinRule<T::Key>>(&self, rule: &R, weights: &[u32]) -> Vec<u64> {
+        // The last total takes what is dropped.
+        let mut totals = vec![0u64; self.bins + 1];
+        let mut found = [0u32; BLOCK];
+        for (samples, weights) in self.samples.chunks(BLOCK).zip(weights.chunks(BLOCK)) {
+            let found = &mut found[..samples.len()];
+            self.find_bins(rule, samples, found);
+            for (&bin, &weight) in found.iter().zip(weights) {
+                let total = &mut totals[bin as usize];
+                *total = total.wrapping_add(weight.into());
+            }
+        }
+        totals.pop();
+        totals
+    }
+
+    /// Writes the bin of each sample, or `self.bins` for one that is dropped.
+    fn find_bins<R: BinRule<T::Key>>(&self, rule: &R, samples: &[T], found: &mut [u32]) {
+        self.simd.run(FindBins {
+            rule,
+            bins: self.bins as u32,
+            samples,
+            found,
+        });
+    }
+}
+
+struct FindBins<'a, T, R> {
+    rule: &'a R,
+    bins: u32,
+    samples: &'a [T],
+    found: &'a mut [u32],
+}
+
+impl<T: Sample, R: BinRule<T::Key>> Work for FindBins<'_, T, R> {
+    type Output = ();
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        for (found, &sample) in self.found.iter_mut().zip(self.samples) {
+            *found = self.rule.bin(sample.key()).min(self.bins);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Histograms: how many samples, or how much weight, fall into each bin.
+//!
+//! [`Bins`] says which bin a sample belongs to, in arithmetic that is the same everywhere, so counts
+//! are equal on CPU and GPU, for any number of threads, blocks and PEs. [`Histogram`] counts on the CPU,
+//! [`DeviceHistogram`](crate::cuda::DeviceHistogram) on a GPU.
+//!
+//! # Which bin
+//! Bins are half-open: bin k holds the samples x with edge k ≤ x < edge k + 1.
+//!
+//! | bins | samples | bin of x |
+//! |---|---|---|
+//! | [`even`](Bins::even) | `u8`, `u16`, `i32` | ⌊(x − low) · bins / (high − low)⌋, exactly |
+//! | | `f32`, `f64` | the integer part of (x − low) · scale, at most bins − 1, for low ≤ x < high; scale = bins / (high − low), and each operation is rounded once, to nearest even, in the type of the samples: no fused multiply-add, no flush to zero |
+//! | [`integers`](Bins::integers) | `u8`, `u16`, `i32` | x − low |
+//! | [`edges`](Bins::edges) | all | the last k with edge k ≤ x |
+//!
+//! So a floating-point sample closer to an even edge than the roundings of three operations can lie on
+//! either side of it, the same one everywhere; with explicit edges it can not.
+//!
+//! Samples outside are dropped, or count in the first or last bin ([`OutOfRange`]). A NaN is in no bin
+//! and is dropped in any case.
+//!
+//! # What is counted
+//! Totals are 64-bit. Weights are 32-bit unsigned integers, and their totals are exact modulo 2^64.
+//! There are no floating-point weights: their sums would depend on the order or cost a
+//! [`Superaccumulator`](crate::Superaccumulator) a bin. Scale them to integers instead.
+
+mod bins;
+mod count;
+mod error;
+mod rule;
+mod sample;
+
+pub use bins::{Bins, OutOfRange};
+pub use count::Histogram;
+pub use error::{BinsError, HistogramError};
+pub use sample::Sample;
+

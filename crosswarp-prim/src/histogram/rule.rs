@@ -1,0 +1,309 @@
+//! The rules that assign samples to bins, operation by operation. `kernels/histogram_bins.cuh` has the
+//! same ones, and the layouts agree: the rules are kernel arguments.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::sample::Key;
+
+/// What [`BinRule::bin`] returns for a sample that belongs to no bin. Any number that is not below the
+/// number of bins means the same.
+pub const DROPPED: u32 = u32::MAX;
+
+/// Assigns keys to bins.
+pub trait BinRule<K>: Sync {
+    /// The bin of `key`, or a number that is not below the number of bins.
+    fn bin(&self, key: K) -> u32;
+}
+
+/// The rule of some bins.
+#[derive(Clone, Debug)]
+pub enum Rule<K: Key> {
+    Even(K::Even),
+    Edges(Edges<K>),
+}
+
+/// Work to be done with a rule, compiled for each kind.
+pub trait Visit<K> {
+    type Output;
+    fn visit<R: BinRule<K>>(self, rule: &R) -> Self::Output;
+}
+
+impl<K: Key> Rule<K> {
+    pub fn visit<V: Visit<K>>(&self, visit: V) -> V::Output {
+        match self {
+            Self::Even(even) => K::visit_even(even, visit),
+            Self::Edges(edges) => visit.visit(edges),
+        }
+    }
+}
+
+/// Even bins of integers.
+#[derive(Clone, Copy, Debug)]
+pub enum EvenInteger {
+    Shift(EvenShift),
+    Multiply(EvenMultiply),
+    Spread(EvenSpread),
+}
+
+/// 2^shift values a bin. Keys are first moved into `from..=to`: the range if samples outside are
+/// clamped, else the limits of the type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct EvenShift {
+    pub low: i32,
+    pub from: i32,
+    pub to: i32,
+    pub bins: u32,
+    pub shift: u32,
+}
+
+/// Fewer bins than values.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct EvenMultiply {
+    pub low: i32,
+    pub from: i32,
+    pub to: i32,
+    pub bins: u32,
+    pub factor_low: u32,
+    pub factor_high: u32,
+}
+
+/// More bins than values.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct EvenSpread {
+    pub low: i32,
+    pub from: i32,
+    pub to: i32,
+    pub bins: u32,
+    /// Whole bins a value.
+    pub per_value: u32,
+    pub factor_low: u32,
+    pub factor_high: u32,
+    /// The greatest distance from `low` that is inside.
+    pub last: u32,
+}
+
+/// Even bins of floating-point samples. Samples outside `from..=to` are dropped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct EvenFloat<F> {
+    pub low: F,
+    pub scale: F,
+    pub from: F,
+    pub to: F,
+    pub bins: u32,
+    pub pad: u32,
+}
+
+macro_rules! pod {
+    ($($float:ty),*) => {$(
+        #[allow(unsafe_code)] // Reason: the derive macro does not promise layouts of generic structures.
+        const _: () = {
+            assert!(size_of::<EvenFloat<$float>>() == 4 * size_of::<$float>() + 8);
+            // SAFETY: all zeros are values of every field.
+            unsafe impl Zeroable for EvenFloat<$float> {}
+            // SAFETY: `repr(C)`, fields are plain numbers, and by the assertion there is no padding.
+            unsafe impl Pod for EvenFloat<$float> {}
+        };
+    )*};
+}
+pod!(f32, f64);
+
+/// Explicit edges, ascending. Those that no key can reach are left out. Samples outside `from..=to` are
+/// dropped.
+#[derive(Clone, Debug)]
+pub struct Edges<K> {
+    pub edge: Vec<K>,
+    pub from: K,
+    pub to: K,
+    pub bins: u32,
+}
+
+impl EvenInteger {
+    /// Bins of `low..=top`, at least one.
+    pub fn new(low: i32, top: i32, bins: u32, clamp: bool) -> Self {
+        let (from, to) = if clamp { (low, top) } else { (i32::MIN, i32::MAX) };
+        let last = (top as u32).wrapping_sub(low as u32);
+        let width = u64::from(last) + 1; // 1 to 2^32
+        let per_bin = width / u64::from(bins);
+        if per_bin.is_power_of_two() && per_bin * u64::from(bins) == width {
+            // A shift by 32 bits is none: one bin of all values.
+            if let shift @ 0..32 = per_bin.ilog2() {
+                return Self::Shift(EvenShift {
+                    low,
+                    from,
+                    to,
+                    bins,
+                    shift,
+                });
+            }
+        }
+        let (per_value, rest) = (u64::from(bins) / width, u64::from(bins) % width);
+        // ceil(2^64 · rest / width). For a distance d < width the product d · factor / 2^64 exceeds
+        // d · rest / width by less than d / 2^64 < 1 / width, the least that is missing to the next
+        // integer; so the integer parts agree. Beyond the range the product is at least `rest`.
+        let factor = (u128::from(rest) << 64).div_ceil(width.into()) as u64;
+        let (factor_low, factor_high) = (factor as u32, (factor >> 32) as u32);
+        if per_value == 0 {
+            Self::Multiply(EvenMultiply {
+                low,
+                from,
+                to,
+                bins,
+                factor_low,
+                factor_high,
+            })
+        } else {
+            Self::Spread(EvenSpread {
+                low,
+                from,
+                to,
+                bins,
+                per_value: per_value as u32,
+                factor_low,
+                factor_high,
+                last,
+            })
+        }
+    }
+}
+
+/// How far `key`, moved into `from..=to`, is above `low`; keys below wrap to beyond every distance
+/// inside.
+#[inline(always)]
+fn distance(key: i32, low: i32, from: i32, to: i32) -> u32 {
+    (key.min(to).max(from) as u32).wrapping_sub(low as u32)
+}
+
+/// The upper half of `d` · factor.
+#[inline(always)]
+fn upper(d: u32, factor_low: u32, factor_high: u32) -> u32 {
+    let lower = (u64::from(factor_low) * u64::from(d)) >> 32;
+    ((u64::from(factor_high) * u64::from(d) + lower) >> 32) as u32
+}
+
+impl BinRule<i32> for EvenShift {
+    #[inline(always)]
+    fn bin(&self, key: i32) -> u32 {
+        distance(key, self.low, self.from, self.to) >> self.shift
+    }
+}
+
+impl BinRule<i32> for EvenMultiply {
+    #[inline(always)]
+    fn bin(&self, key: i32) -> u32 {
+        let d = distance(key, self.low, self.from, self.to);
+        upper(d, self.factor_low, self.factor_high)
+    }
+}
+
+impl BinRule<i32> for EvenSpread {
+    #[inline(always)]
+    fn bin(&self, key: i32) -> u32 {
+        let d = distance(key, self.low, self.from, self.to);
+        let bin = d
+            .wrapping_mul(self.per_value)
+            .wrapping_add(upper(d, self.factor_low, self.factor_high));
+        if d <= self.last { bin } else { DROPPED }
+    }
+}
+
+macro_rules! even_float {
+    ($($float:ident),*) => {$(
+        impl EvenFloat<$float> {
+            /// Bins from `low` up to `high`; `scale` is bins a unit.
+            pub fn new(low: $float, high: $float, scale: $float, bins: u32, clamp: bool) -> Self {
+                let (from, to) = if clamp {
+                    ($float::NEG_INFINITY, $float::INFINITY)
+                } else {
+                    (low, high.next_down())
+                };
+                Self { low, scale, from, to, bins, pad: 0 }
+            }
+        }
+
+        impl BinRule<$float> for EvenFloat<$float> {
+            #[inline(always)]
+            fn bin(&self, key: $float) -> u32 {
+                // The conversion saturates: negative to 0, large to the greatest.
+                let bin = (((key - self.low) * self.scale) as u32).min(self.bins - 1);
+                // No NaN is inside.
+                if self.from <= key && key <= self.to { bin } else { DROPPED }
+            }
+        }
+    )*};
+}
+even_float!(f32, f64);
+
+impl<K: Key> BinRule<K> for Edges<K> {
+    #[inline(always)]
+    fn bin(&self, key: K) -> u32 {
+        // Fewer than 2^29 edges.
+        let below = self.edge.partition_point(|&edge| edge <= key) as u32;
+        if self.from <= key && key <= self.to {
+            below.clamp(1, self.bins) - 1
+        } else {
+            DROPPED
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bin(even: EvenInteger, key: i32) -> u32 {
+        match even {
+            EvenInteger::Shift(rule) => rule.bin(key),
+            EvenInteger::Multiply(rule) => rule.bin(key),
+            EvenInteger::Spread(rule) => rule.bin(key),
+        }
+    }
+
+    /// The definition, in integers that hold everything.
+    fn by_definition(low: i32, top: i32, bins: u32, key: i32) -> Option<u32> {
+        let width = i128::from(top) - i128::from(low) + 1;
+        (low..=top)
+            .contains(&key)
+            .then(|| ((i128::from(key) - i128::from(low)) * i128::from(bins) / width) as u32)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn integers_are_binned_by_the_definition(
+            a: i32, b: i32, bins in 1u32..1 << 28, small in 0u32..16, key: i32, near in -3i64..4,
+        ) {
+            let (low, top) = (a.min(b), a.max(b));
+            let bins = bins >> (small % 28);
+            let bins = bins.max(1);
+            let even = EvenInteger::new(low, top, bins, false);
+            let clamping = EvenInteger::new(low, top, bins, true);
+            // Keys next to the edge of a bin, and at the ends.
+            let width = i128::from(top) - i128::from(low) + 1;
+            let k = i128::from(key.unsigned_abs() % (bins + 1));
+            let edge = i128::from(low) + (k * width).div_euclid(i128::from(bins)) + i128::from(near);
+            let edge = edge.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i32;
+            for key in [key, edge, low, top, i32::MIN, i32::MAX, low.wrapping_sub(1), top.wrapping_add(1)] {
+                let expected = by_definition(low, top, bins, key);
+                let found = bin(even, key);
+                prop_assert_eq!((found < bins).then_some(found), expected, "{:?} {}", even, key);
+                let clamped = by_definition(low, top, bins, key.clamp(low, top));
+                prop_assert_eq!(Some(bin(clamping, key)), clamped, "{:?} {}", even, key);
+            }
+        }
+    }
+
+    #[test]
+    fn every_rule_for_integers_occurs() {
+        assert!(matches!(EvenInteger::new(0, 255, 256, false), EvenInteger::Shift(_)));
+        assert!(matches!(EvenInteger::new(0, 255, 64, false), EvenInteger::Shift(_)));
+        assert!(matches!(EvenInteger::new(0, 255, 100, false), EvenInteger::Multiply(_)));
+        assert!(matches!(EvenInteger::new(0, 255, 512, false), EvenInteger::Spread(_)));
+        let all = EvenInteger::new(i32::MIN, i32::MAX, 1, false);
+        assert_eq!((bin(all, i32::MIN), bin(all, i32::MAX)), (0, 0));
+    }
+}

@@ -10,6 +10,7 @@ use crosswarp::solve::Strategy;
 
 use crate::backend::BackendArgs;
 use crate::boundary::SideBoundary;
+use crate::histogram::RangeText;
 use crate::lab::args::{BanksArgs, CompareArgs, DivergenceArgs, OccupancyArgs, RooflineArgs};
 use crate::picture::Colours;
 
@@ -53,6 +54,8 @@ pub enum Command {
     Solve(Box<SolveArgs>),
     /// Reduce the elements of NPY files to one value, the same bits for any number of PEs
     Reduce(ReduceArgs),
+    /// Count the samples of an NPY file in bins
+    Histogram(Box<HistogramArgs>),
     /// Transpose the matrices of an NPY file into another
     Transpose(TransposeArgs),
     /// Run a program as a world of PEs, one process each
@@ -356,6 +359,79 @@ impl ReduceKind {
 pub enum Reinterpret {
     /// bfloat16
     Bf16,
+}
+
+const HISTOGRAM_AFTER: &str = "\
+Bins are half-open: a sample on an edge belongs to the bin above it. Without --range the range
+is that of the samples. NaNs are in no bin. Counts are the same for any number of PEs.
+
+Examples:
+  crosswarp histogram image.npy --integer --plot levels.svg
+  crosswarp histogram samples.npy --bins 100 --range -5:5 --out-of-range clamp
+  crosswarp histogram samples.npy --edges decades.npy --csv counts.csv
+  crosswarp histogram energies.npy --bins 4096 --weights multiplicities.npy -o totals.npy --json";
+
+/// Arguments of `histogram`.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{HISTOGRAM_AFTER}\n\n{EXIT_CODES}"))]
+pub struct HistogramArgs {
+    /// NPY file of samples: u8, u16, i32, f32, f64
+    #[arg(value_name = "FILE.npy", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Number of bins of the same width [default: 64]
+    #[arg(long, value_name = "N", help_heading = "Bins")]
+    pub bins: Option<usize>,
+    /// Where they begin and end [default: the samples' range]
+    #[arg(
+        long,
+        value_name = "LOW:HIGH",
+        allow_hyphen_values = true,
+        help_heading = "Bins"
+    )]
+    pub range: Option<RangeText>,
+    /// A bin for every integer of the range
+    #[arg(long, conflicts_with = "bins", help_heading = "Bins")]
+    pub integer: bool,
+    /// Ascending edges of bins, a 1-D NPY file
+    #[arg(long, value_name = "EDGES.npy", value_hint = ValueHint::FilePath, help_heading = "Bins",
+        conflicts_with_all = ["bins", "range", "integer"])]
+    pub edges: Option<PathBuf>,
+    /// What becomes of samples outside the range
+    #[arg(long, value_enum, default_value_t = OutsideArg::Drop, help_heading = "Bins")]
+    pub out_of_range: OutsideArg,
+    /// Add these weights instead of counting: an NPY file of u8, u16 or u32 of the samples' shape
+    #[arg(long, value_name = "WEIGHTS.npy", value_hint = ValueHint::FilePath, help_heading = "Bins")]
+    pub weights: Option<PathBuf>,
+
+    /// Number of PEs, threads of this process [default: the physical cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub pes: Option<u32>,
+
+    /// Print one JSON object and nothing else
+    #[arg(long, help_heading = "Outputs")]
+    pub json: bool,
+    /// Write the totals as NPY (u64)
+    #[arg(short, long, value_name = "TOTALS.npy", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub output: Option<PathBuf>,
+    /// Write edges and totals as CSV
+    #[arg(long, value_name = "TOTALS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub csv: Option<PathBuf>,
+    /// Draw the bins as bars
+    #[arg(long, value_name = "BARS.svg", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub plot: Option<PathBuf>,
+    /// The same as a picture
+    #[arg(long, value_name = "BARS.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub png: Option<PathBuf>,
+}
+
+/// What becomes of samples outside the range.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum OutsideArg {
+    /// They are not counted
+    Drop,
+    /// They count in the first or last bin
+    Clamp,
 }
 
 const TRANSPOSE_AFTER: &str = "\

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crosswarp::prim::histogram::{BinsError, HistogramError};
 use crosswarp::prim::{ReduceError, TransposeError};
 use crosswarp::shmem::{InitError, LaunchError, WorldError};
 use crosswarp::solve::{CheckpointError, ProblemError as GridError, SolveError};
@@ -72,6 +73,12 @@ pub enum CliError {
     /// The reduction.
     #[error(transparent)]
     Reduce(#[from] ReduceError),
+    /// Bins that make no sense.
+    #[error(transparent)]
+    Bins(#[from] BinsError),
+    /// The histogram.
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
     /// The transposition.
     #[error(transparent)]
     Transpose(#[from] TransposeError),
@@ -123,6 +130,7 @@ impl CliError {
             | Self::Grid(_)
             | Self::SameOutput(_)
             | Self::Expression(_)
+            | Self::Bins(_)
             | Self::Usage(_) => 2,
             Self::Solve(error) if crate::solve::is_usage(error) => 2,
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED_OUTPUT,
@@ -140,6 +148,7 @@ impl CliError {
                     | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
             ),
             Self::Reduce(error) => matches!(error, ReduceError::Collective(_)),
+            Self::Histogram(error) => matches!(error, HistogramError::Collective(_)),
             Self::Transpose(error) => matches!(error, TransposeError::Collective(_)),
             _ => false,
         }

@@ -5,6 +5,7 @@
 
 mod args;
 mod backend;
+mod bars;
 mod bench;
 mod boundary;
 mod console;
@@ -12,6 +13,7 @@ mod error;
 mod expression;
 mod general;
 mod grid;
+mod histogram;
 mod history;
 mod image_input;
 mod info;
@@ -69,6 +71,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
     match command {
         Command::Solve(args) => solve::solve(&args),
         Command::Reduce(args) => reduce::reduce(&args),
+        Command::Histogram(args) => histogram::histogram(&args),
         Command::Transpose(args) => transpose::transpose(&args),
         Command::Run(args) => run::run(&args),
         Command::Info => info::info(),

@@ -92,13 +92,14 @@ struct ranges {
     u32 count, span;
 };
 
-// Whether samples spread so evenly over the bins that digits of 4 bits rarely overflow. Of
-// `judged` samples, taken from all over the array, it counts the pairs in the same cell of a table
-// indexed by a hash of the bin: as many as chance brings together, and those of equal bins, of
-// which there are judged² / 2 times the sum of the squares of the bins' shares. All blocks look at
-// the same samples, so they agree.
+// Whether digits of 4 bits would rarely overflow. Of `judged` samples, taken from all over the array, it
+// counts the pairs in the same cell of a table indexed by a hash of the bin: as many as chance brings
+// together, and those of equal bins, judged² / 2 times the sum of the squares of the bins' shares.
+// Cells with many are left out: those bins are hot and go through the table of `count_tiles`; so are
+// repetitions of a sample's neighbour. All blocks look at the same samples, so they agree.
 constexpr u32 judged = 16384;
 constexpr u32 cell_bits = 15;
+constexpr u32 hot_cell = 32;
 
 template <class Rule, class T>
 __device__ bool is_even(const T* samples, u64 n, const Rule& rule, u32 most_pairs) {
@@ -110,16 +111,22 @@ __device__ bool is_even(const T* samples, u64 n, const Rule& rule, u32 most_pair
     __syncthreads();
     const cut<T> parts(samples, n);
     const u64 apart = parts.vectors / vectors;
-    u32 mine = 0;
     for (u32 i = threadIdx.x; i < vectors; i += threads) {
         // Not at equal distances, so that periodic samples do not mislead.
         vector_of<T> v = load_vector(parts.vector(apart * i + i * 0x9e3779b1u % apart));
+        u32 before = dropped;
 #pragma unroll
         for (int k = 0; k < size; ++k) {
             u32 b = rule.bin(static_cast<typename Rule::key>(v.sample[k]));
-            // The j-th sample of a cell makes j - 1 pairs.
-            if (b < rule.bins) mine += atomicAdd(&cell[b * 0x9e3779b1u >> (32 - cell_bits)], 1u);
+            if (b < rule.bins && b != before) atomicAdd(&cell[b * 0x9e3779b1u >> (32 - cell_bits)], 1u);
+            before = b;
         }
+    }
+    __syncthreads();
+    u32 mine = 0;
+    for (u32 i = threadIdx.x; i < 1u << cell_bits; i += threads) {
+        u32 c = cell[i];
+        if (c > 1 && c <= hot_cell) mine += c * (c - 1) / 2;
     }
     atomicAdd(&pairs, mine);
     __syncthreads();

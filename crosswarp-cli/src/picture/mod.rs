@@ -8,7 +8,8 @@ mod curve;
 mod map;
 mod raster;
 
-pub use colours::Colours;
+pub use canvas::{Anchor, Canvas, Font, LINE, PAPER};
+pub use colours::{Colours, Rgb, mix};
 pub use curve::CurvePicture;
 pub use map::MapPicture;
 

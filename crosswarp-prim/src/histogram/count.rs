@@ -95,11 +95,7 @@ impl<'a, T: Sample> Histogram<'a, T> {
     /// # Errors
     /// [`HistogramError::Weights`] unless there is a weight for each sample; on other PEs this shows as
     /// a mismatch. Those of [`count`](Self::count).
-    pub fn sum_weights(
-        &self,
-        samples: &[T],
-        weights: &[u32],
-    ) -> Result<Vec<u64>, HistogramError> {
+    pub fn sum_weights(&self, samples: &[T], weights: &[u32]) -> Result<Vec<u64>, HistogramError> {
         if samples.len() != weights.len() {
             if let Some(pe) = self.pe {
                 // So that nobody waits for this PE; its own error says more than the mismatch.
@@ -144,17 +140,20 @@ impl<'a, T: Sample> Histogram<'a, T> {
     fn tally(&self, samples: &[T], weights: Option<&[u32]>) -> Vec<u64> {
         let bins = self.bins.count();
         // A thread's counters have to be cleared and added up, too.
-        let threads = self.threads.min(samples.len() / SAMPLES_PER_THREAD.max(bins));
-        let parts = Reducer::new()
-            .threads(threads)
-            .split::<T, _>(Cost::Slow, samples.len(), |range| {
-                self.bins.rule().visit(Tally {
-                    simd: self.simd,
-                    bins,
-                    samples: &samples[range.clone()],
-                    weights: weights.map(|weights| &weights[range]),
-                })
-            });
+        let threads = self
+            .threads
+            .min(samples.len() / SAMPLES_PER_THREAD.max(bins));
+        let parts =
+            Reducer::new()
+                .threads(threads)
+                .split::<T, _>(Cost::Slow, samples.len(), |range| {
+                    self.bins.rule().visit(Tally {
+                        simd: self.simd,
+                        bins,
+                        samples: &samples[range.clone()],
+                        weights: weights.map(|weights| &weights[range]),
+                    })
+                });
         let mut parts = parts.into_iter();
         let mut totals = parts.next().unwrap_or_default();
         for part in parts {

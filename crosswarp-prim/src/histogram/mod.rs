@@ -35,4 +35,3 @@ pub use bins::{Bins, OutOfRange};
 pub use count::Histogram;
 pub use error::{BinsError, HistogramError};
 pub use sample::Sample;
-

@@ -124,7 +124,11 @@ pub struct Edges<K> {
 impl EvenInteger {
     /// Bins of `low..=top`, at least one.
     pub fn new(low: i32, top: i32, bins: u32, clamp: bool) -> Self {
-        let (from, to) = if clamp { (low, top) } else { (i32::MIN, i32::MAX) };
+        let (from, to) = if clamp {
+            (low, top)
+        } else {
+            (i32::MIN, i32::MAX)
+        };
         let last = (top as u32).wrapping_sub(low as u32);
         let width = u64::from(last) + 1; // 1 to 2^32
         let per_bin = width / u64::from(bins);
@@ -203,9 +207,11 @@ impl BinRule<i32> for EvenSpread {
     #[inline(always)]
     fn bin(&self, key: i32) -> u32 {
         let d = distance(key, self.low, self.from, self.to);
-        let bin = d
-            .wrapping_mul(self.per_value)
-            .wrapping_add(upper(d, self.factor_low, self.factor_high));
+        let bin = d.wrapping_mul(self.per_value).wrapping_add(upper(
+            d,
+            self.factor_low,
+            self.factor_high,
+        ));
         if d <= self.last { bin } else { DROPPED }
     }
 }
@@ -299,10 +305,22 @@ mod tests {
 
     #[test]
     fn every_rule_for_integers_occurs() {
-        assert!(matches!(EvenInteger::new(0, 255, 256, false), EvenInteger::Shift(_)));
-        assert!(matches!(EvenInteger::new(0, 255, 64, false), EvenInteger::Shift(_)));
-        assert!(matches!(EvenInteger::new(0, 255, 100, false), EvenInteger::Multiply(_)));
-        assert!(matches!(EvenInteger::new(0, 255, 512, false), EvenInteger::Spread(_)));
+        assert!(matches!(
+            EvenInteger::new(0, 255, 256, false),
+            EvenInteger::Shift(_)
+        ));
+        assert!(matches!(
+            EvenInteger::new(0, 255, 64, false),
+            EvenInteger::Shift(_)
+        ));
+        assert!(matches!(
+            EvenInteger::new(0, 255, 100, false),
+            EvenInteger::Multiply(_)
+        ));
+        assert!(matches!(
+            EvenInteger::new(0, 255, 512, false),
+            EvenInteger::Spread(_)
+        ));
         let all = EvenInteger::new(i32::MIN, i32::MAX, 1, false);
         assert_eq!((bin(all, i32::MIN), bin(all, i32::MAX)), (0, 0));
     }

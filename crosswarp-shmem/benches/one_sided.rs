@@ -1,10 +1,17 @@
 //! Latency and bandwidth of the one-sided verbs, signals and collectives, for threads and processes:
-//! `cargo bench -p crosswarp-shmem`. PE 0 measures; the others serve what it asks for.
+//! `cargo bench -p crosswarp-shmem`. PE 0 measures; the others serve what it asks for. A bare flag there and
+//! back and a barrier that only spins are measured beside them.
+#![allow(unsafe_code)] // the raw layer is measured too; addresses are those of live objects
 
-use criterion::{BenchmarkId, Criterion, Throughput};
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput};
 use crosswarp_shmem::op::Sum;
-use crosswarp_shmem::{Cmp, Launch, Pe, SignalOp, Sym, ThreadWorld};
+use crosswarp_shmem::{Cmp, Launch, Lock, Pe, SignalOp, Sym, Team, ThreadWorld};
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::cell::Cell;
 use std::hint::black_box;
+use std::os::fd::AsFd;
+use std::ptr::{NonNull, null_mut};
 use std::time::{Duration, Instant};
 
 const HEAP_BYTES: usize = 64 << 20;
@@ -21,9 +28,16 @@ enum Request {
     SumMany,
     AlltoallSmall,
     AlltoallLarge,
+    TeamSync,
+    SpinningBarrier,
+    BroadcastSmall,
+    BroadcastLarge,
+    FcollectSmall,
+    FetchAdd,
+    Lock,
 }
 
-const REQUESTS: [Request; 8] = [
+const REQUESTS: [Request; 15] = [
     Request::Done,
     Request::Barrier,
     Request::PingPong,
@@ -32,6 +46,13 @@ const REQUESTS: [Request; 8] = [
     Request::SumMany,
     Request::AlltoallSmall,
     Request::AlltoallLarge,
+    Request::TeamSync,
+    Request::SpinningBarrier,
+    Request::BroadcastSmall,
+    Request::BroadcastLarge,
+    Request::FcollectSmall,
+    Request::FetchAdd,
+    Request::Lock,
 ];
 
 struct Bench<'a> {
@@ -42,6 +63,12 @@ struct Bench<'a> {
     source: Sym<f64>,
     dest: Sym<f64>,
     bytes: Sym<u8>,
+    /// One word for each PE.
+    flags: Sym<u64>,
+    /// Number of the last spinning barrier.
+    spun: Cell<u64>,
+    lock: Lock,
+    team: Team<'a>,
 }
 
 impl<'a> Bench<'a> {
@@ -53,6 +80,10 @@ impl<'a> Bench<'a> {
             source: pe.alloc_zeroed(65_536).unwrap(),
             dest: pe.alloc_zeroed(65_536).unwrap(),
             bytes: pe.alloc_zeroed(4 << 20).unwrap(),
+            flags: pe.alloc_zeroed(pe.n_pes()).unwrap(),
+            spun: Cell::new(0),
+            lock: pe.alloc_lock().unwrap(),
+            team: pe.world().split_strided(0, 1, pe.n_pes()).unwrap().unwrap(),
         }
     }
 
@@ -88,6 +119,18 @@ impl<'a> Bench<'a> {
                 Request::SumMany => self.sum(65_536),
                 Request::AlltoallSmall => self.alltoall(n),
                 Request::AlltoallLarge => self.alltoall(8192 * n),
+                Request::TeamSync => self.team.sync().unwrap(),
+                Request::SpinningBarrier => self.spinning_barrier(),
+                Request::BroadcastSmall => self.broadcast(1),
+                Request::BroadcastLarge => self.broadcast(8192),
+                Request::FcollectSmall => {
+                    let (dest, source) = (self.dest.range(..n), self.source.range(..1));
+                    pe.world().fcollect(dest, source).unwrap();
+                }
+                Request::FetchAdd => {
+                    black_box(pe.atomic_fetch_add(self.signal.at(0), 1, 0));
+                }
+                Request::Lock => drop(pe.lock(&self.lock).unwrap()),
             }
         }
     }
@@ -95,6 +138,26 @@ impl<'a> Bench<'a> {
     fn sum(&self, len: usize) {
         let (dest, source) = (self.dest.range(..len), self.source.range(..len));
         self.pe.world().reduce(Sum, dest, source).unwrap();
+    }
+
+    fn broadcast(&self, len: usize) {
+        let (dest, source) = (self.dest.range(..len), self.source.range(..len));
+        self.pe.world().broadcast(dest, source, 0).unwrap();
+    }
+
+    /// What a library does that never gives the core away.
+    fn spinning_barrier(&self) {
+        let (pe, me) = (self.pe, self.pe.my_pe());
+        let number = self.spun.get() + 1;
+        self.spun.set(number);
+        for other in 0..pe.n_pes() {
+            pe.atomic_set(self.flags.at(me), number, other);
+        }
+        for other in 0..pe.n_pes() {
+            while pe.atomic_fetch(self.flags.at(other), me) < number {
+                std::hint::spin_loop();
+            }
+        }
     }
 
     fn alltoall(&self, len: usize) {
@@ -144,8 +207,55 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// What every PE of a world does; `name` heads the results.
-fn bench(pe: &Pe, name: &str) {
+/// The verbs by address, in the heap and in a registered segment, as the C interface calls them.
+fn raw(pe: &Pe, segment: Option<*mut u64>, group: &mut BenchmarkGroup<'_, WallTime>) {
+    let heap = pe.raw().heap().cast::<u64>();
+    for (place, word) in [("heap", Some(heap)), ("segment", segment)] {
+        let Some(word) = word else { continue };
+        let raw = pe.raw();
+        // SAFETY: the first words of the heap, which hold the request of a server that now waits for a
+        // change of the third, and of the segment.
+        unsafe {
+            group.bench_function(format!("raw p 8 B, {place}"), |b| {
+                b.iter(|| raw.p(black_box(word), black_box(1), 1));
+            });
+            group.bench_function(format!("raw put 8 B + quiet, {place}"), |b| {
+                b.iter(|| {
+                    let source = [1u64];
+                    raw.put(
+                        black_box(word).cast(),
+                        source.as_ptr().cast(),
+                        black_box(8),
+                        1,
+                    );
+                    pe.quiet();
+                });
+            });
+            group.bench_function(format!("raw g 8 B, {place}"), |b| {
+                b.iter(|| raw.g(black_box(word), 1));
+            });
+            group.bench_function(format!("raw fetch_add, {place}"), |b| {
+                b.iter(|| raw.atomic_fetch_add(black_box(word), 1, 1));
+            });
+        }
+    }
+}
+
+/// A page of every process as a segment beside the heap.
+fn segment(pe: &mut Pe) -> *mut u64 {
+    let memory = crosswarp_shmem::raw::memfd("crosswarp-bench", 4096).unwrap();
+    let (read, write) = (ProtFlags::READ, ProtFlags::WRITE);
+    // SAFETY: a fresh mapping of the file just made, which stays; it is registered as what it is.
+    unsafe {
+        let base = mmap(null_mut(), 4096, read | write, MapFlags::SHARED, &memory, 0);
+        let base = NonNull::new(base.unwrap()).unwrap().cast::<u8>();
+        pe.register_segment(base, 4096, memory.as_fd()).unwrap();
+        base.as_ptr().cast()
+    }
+}
+
+/// What every PE of a world does; `name` heads the results. `segment`: a word in one.
+fn bench(pe: &Pe, name: &str, segment: Option<*mut u64>) {
     let bench = Bench::new(pe);
     if pe.my_pe() != 0 {
         return bench.serve();
@@ -157,7 +267,10 @@ fn bench(pe: &Pe, name: &str) {
         .configure_from_args();
     let mut group = criterion.benchmark_group(name);
     let mut sequence = 0;
-    let mut together = vec![("barrier", Request::Barrier)];
+    let mut together = vec![
+        ("barrier", Request::Barrier),
+        ("barrier, spinning", Request::SpinningBarrier),
+    ];
     if pe.n_pes() == 2 {
         let word = bench.request.at(0);
         let float = bench.source.at(0);
@@ -170,6 +283,10 @@ fn bench(pe: &Pe, name: &str) {
         });
         group.bench_function("get 8 B", |b| b.iter(|| pe.g(black_box(float), 1)));
         group.bench_function("fetch_add", |b| b.iter(|| pe.atomic_fetch_add(word, 0, 1)));
+        group.bench_function("lock + unlock", |b| {
+            b.iter(|| drop(pe.lock(&bench.lock).unwrap()));
+        });
+        raw(pe, segment, &mut group);
         for bytes in [8usize, 512, 32 << 10, 4 << 20] {
             let mut local = vec![1u8; bytes];
             group.throughput(Throughput::Bytes(bytes as u64));
@@ -191,6 +308,12 @@ fn bench(pe: &Pe, name: &str) {
             ("sum of 65536 doubles", Request::SumMany),
             ("alltoall 8 B", Request::AlltoallSmall),
             ("alltoall 64 KiB", Request::AlltoallLarge),
+            ("sync of a team", Request::TeamSync),
+            ("broadcast 8 B", Request::BroadcastSmall),
+            ("broadcast 64 KiB", Request::BroadcastLarge),
+            ("fcollect 8 B", Request::FcollectSmall),
+            ("fetch_add, contended", Request::FetchAdd),
+            ("lock + unlock, contended", Request::Lock),
         ]);
     }
     group.finish();
@@ -208,14 +331,15 @@ fn bench(pe: &Pe, name: &str) {
 
 fn main() {
     if crosswarp_shmem::under_launcher() {
-        let pe = crosswarp_shmem::init().unwrap();
-        return bench(&pe, &format!("processes x{}", pe.n_pes()));
+        let mut pe = crosswarp_shmem::init().unwrap();
+        let segment = segment(&mut pe);
+        return bench(&pe, &format!("processes x{}", pe.n_pes()), Some(segment));
     }
-    // Four PEs on a machine with fewer cores: waiting must give the core away.
-    for n in [2, 4] {
+    // Four and eight PEs on a machine with fewer cores: waiting must give the core away.
+    for n in [2, 4, 8] {
         let world = ThreadWorld::new(n).heap_bytes(HEAP_BYTES);
         world
-            .spmd(|pe| bench(pe, &format!("threads x{n}")))
+            .spmd(|pe| bench(pe, &format!("threads x{n}"), None))
             .unwrap();
         let outcome = Launch::new(n, std::env::current_exe().unwrap())
             .args(std::env::args_os().skip(1))

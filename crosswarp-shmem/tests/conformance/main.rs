@@ -4,6 +4,7 @@
 mod cases;
 mod raw;
 mod teams;
+mod waiting;
 
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 use std::time::Duration;
@@ -14,7 +15,8 @@ const HEAP_BYTES: usize = 8 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn run_all(pe: &Pe) {
-    for (name, case) in cases::CASES.iter().chain(teams::CASES).chain(raw::CASES) {
+    let suites = [cases::CASES, waiting::CASES, teams::CASES, raw::CASES];
+    for (name, case) in suites.into_iter().flatten() {
         case(pe);
         let met = pe.barrier();
         met.unwrap_or_else(|error| panic!("'{name}' left the PEs out of step: {error}"));

@@ -188,7 +188,13 @@ struct World {
 }
 
 /// One meeting of the first `n` PEs.
-fn meet_once(world: &World, n: usize, me: usize, tag: u64) -> Option<(usize, Tag)> {
+fn meet_once(
+    world: &World,
+    n: usize,
+    me: usize,
+    tag: u64,
+    payload: &[u64],
+) -> Option<(usize, Tag)> {
     let met = meet(
         |pe| &world.seats[pe],
         |pe| &world.parkers[pe],
@@ -196,6 +202,7 @@ fn meet_once(world: &World, n: usize, me: usize, tag: u64) -> Option<(usize, Tag
         me,
         true,
         Tag { tag, detail: 0 },
+        payload,
         |pe, epoch| -> Result<(), Infallible> {
             sleep_until(&world.parkers[me], Watched::Arrivals, || {
                 world.seats[pe].came_to(epoch)
@@ -212,7 +219,7 @@ fn meet_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>> {
     let mut differing = Vec::new();
     for (round, &tag) in tags.iter().enumerate() {
         world.values[me].store(round as u64 + 1, Ordering::Relaxed);
-        let met = meet_once(world, world.seats.len(), me, tag);
+        let met = meet_once(world, world.seats.len(), me, tag, &[]);
         differing.push(met.map(|(pe, _)| pe));
         for value in &world.values {
             let value = value.load(Ordering::Relaxed);
@@ -241,14 +248,13 @@ fn loom_a_seat_is_used_again_while_a_peer_still_leaves() {
         let world = world(3);
         let pe = |world: &World, me: usize| {
             // `destroy`: tags are not compared.
-            let _ = meet_once(world, 3, me, 1);
+            let _ = meet_once(world, 3, me, 1, &[]);
             if me == 2 {
                 return;
             }
             // Both have come to epoch 1 in teams now gone, so the new one begins there.
             world.seats[me].begin(world.seats[me].epoch());
-            world.seats[me].payload(2)[0].store(10 + me as u64, Ordering::Relaxed);
-            assert_eq!(meet_once(world, 2, me, 2), None);
+            assert_eq!(meet_once(world, 2, me, 2, &[10 + me as u64]), None);
             let theirs = world.seats[1 - me].payload(2)[0].load(Ordering::Relaxed);
             assert_eq!(theirs, 11 - me as u64);
         };

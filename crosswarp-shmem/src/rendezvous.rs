@@ -105,14 +105,15 @@ impl Seat {
 }
 
 /// Meets the `n` PEs of a team, whose seats `seat` gives and who sleep on what `parker` gives. `wait`
-/// waits until the seat of PE `j` has come to the given epoch. Payloads of this meeting, number
-/// `seat(me).epoch() + 1`, must be in place.
+/// waits until the seat of PE `j` has come to the given epoch. `payload` goes into the line; what goes
+/// elsewhere must be in place for meeting number `seat(me).epoch() + 1`.
 ///
 /// Returns the first PE whose tag differs from mine, with its tag.
 ///
 /// Memory ordering: everything any PE did before its call happens before everything any PE does
 /// after its return (Release on arrival, Acquire on every other PE's arrival).
-#[inline]
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // what the model and the world have each in their way
 pub(crate) fn meet<'a, E>(
     seat: impl Fn(usize) -> &'a Seat,
     parker: impl Fn(usize) -> &'a Parker,
@@ -120,6 +121,7 @@ pub(crate) fn meet<'a, E>(
     me: usize,
     shared: bool,
     tag: Tag,
+    payload: &[u64],
     mut wait: impl FnMut(usize, u64) -> Result<(), E>,
 ) -> Result<Option<(usize, Tag)>, E> {
     let mine = seat(me);
@@ -127,6 +129,11 @@ pub(crate) fn meet<'a, E>(
     let line = mine.line(epoch);
     // This line was last used for meeting `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
     // left `epoch - 2` and nobody reads it any more.
+    // All stores to the line in one go: a peer that polls it takes it away, and a store after that would
+    // have to fetch it back.
+    for (word, &value) in line.payload.iter().zip(payload) {
+        word.store(value, Ordering::Relaxed);
+    }
     line.tag.store(tag.tag, Ordering::Relaxed);
     line.detail.store(tag.detail, Ordering::Relaxed);
     line.epoch.store(epoch, Ordering::Release);

@@ -440,11 +440,12 @@ impl<'a> Team<'a> {
             return Err(TeamError::Predefined);
         }
         // Tags are not compared: a PE that has left may be using its seat for another team already.
-        let _ = self.arrive(Call {
+        let call = Call {
             kind: Kind::Destroy,
             parameter: 0,
             bytes: 0,
-        })?;
+        };
+        let _ = self.arrive(call, &[])?;
         let epoch = self.place(self.me).seat.epoch();
         self.pe.seats().give_back(self.seat, epoch);
         Ok(())
@@ -463,9 +464,13 @@ impl<'a> Team<'a> {
         self.place(self.me).seat.epoch() + 1
     }
 
-    /// Meets the others; says who called something else, and what.
+    /// Meets the others, with a few words for them; says who called something else, and what.
     #[inline(always)]
-    fn arrive(&self, mine: Call) -> Result<Option<(usize, Call)>, CollectiveError> {
+    fn arrive(
+        &self,
+        mine: Call,
+        payload: &[u64],
+    ) -> Result<Option<(usize, Call)>, CollectiveError> {
         let waiter = self.pe.waiter();
         let parker = |member: usize| -> &Parker {
             let peer = self.pe.peer(self.shape.world_pe(member));
@@ -478,6 +483,7 @@ impl<'a> Team<'a> {
             self.me,
             self.pe.shared(),
             mine.to_tag(),
+            payload,
             |member, number| {
                 let seat = &self.place(member).seat;
                 let pe = self.shape.world_pe(member);
@@ -491,9 +497,16 @@ impl<'a> Team<'a> {
     }
 
     /// Meets all PEs of the team, each of which must be in the same call.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn meet(&self, mine: Call) -> Result<(), CollectiveError> {
-        match self.arrive(mine)? {
+        self.meet_with(mine, &[])
+    }
+
+    /// Meets them with a few words, at most [`LINE_BYTES`](crate::rendezvous::LINE_BYTES) long, for the others
+    /// to find in the payload of this PE's seat.
+    #[inline(always)]
+    pub(crate) fn meet_with(&self, mine: Call, payload: &[u64]) -> Result<(), CollectiveError> {
+        match self.arrive(mine, payload)? {
             None => Ok(()),
             Some((member, theirs)) => Err(CollectiveError::Mismatch {
                 me: self.pe.my_pe(),

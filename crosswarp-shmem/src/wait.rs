@@ -220,6 +220,8 @@ impl From<Duration> for TenthSeconds {
 
 /// After how long a wait is named in a warning.
 const WARN_AFTER: Duration = Duration::from_secs(30);
+/// Spins before a wait is recorded.
+const BRIEF_SPINS: u32 = 20;
 /// The longest sleep between two looks at the peers' lives.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 
@@ -274,8 +276,24 @@ impl Waiter<'_> {
         if let Some(found) = look() {
             return Ok(found);
         }
+        // The usual wait is over before there is anything to tell of it.
+        for _ in 0..self.patience.spins.min(BRIEF_SPINS) {
+            std::hint::spin_loop();
+            if let Some(found) = look() {
+                return Ok(found);
+            }
+        }
+        self.wait_on(wait, look)
+    }
+
+    #[inline(never)]
+    fn wait_on<R>(
+        &self,
+        wait: impl Fn() -> Wait,
+        mut look: impl FnMut() -> Option<R>,
+    ) -> Result<R, WaitError> {
         self.control.pe(self.me).record_wait(wait().to_words());
-        for _ in 0..self.patience.spins {
+        for _ in BRIEF_SPINS..self.patience.spins {
             std::hint::spin_loop();
             if let Some(found) = look() {
                 return Ok(found);

@@ -13,6 +13,7 @@
 use super::CollectiveError;
 use crate::call::{Call, Kind};
 use crate::control::SLOT_BYTES;
+use crate::rendezvous::LINE_BYTES;
 use crate::sync::Ordering;
 use crate::team::{Offer, Team};
 use std::mem::MaybeUninit;
@@ -94,13 +95,20 @@ impl Team<'_> {
             return self.meet(call);
         }
         let epoch = self.next_epoch();
-        if offer && bytes > 0 {
-            let to = self.place(self.my_pe()).payload(epoch, bytes);
-            // SAFETY: the source by the caller; the payload has room for `bytes`, and by rule 2 of
+        if !offer || bytes == 0 {
+            self.meet(call)?;
+        } else if bytes <= LINE_BYTES {
+            let mut words = [0u64; LINE_BYTES / 8];
+            // SAFETY: the source by the caller; the words have room for as much.
+            unsafe { ptr::copy_nonoverlapping(source, words.as_mut_ptr().cast(), bytes) };
+            self.meet_with(call, &words[..bytes.div_ceil(8)])?;
+        } else {
+            let to = self.place(self.my_pe()).slot(epoch);
+            // SAFETY: the source by the caller; the slot has room for `bytes`, and by rule 2 of
             // `rendezvous` nobody reads it before my arrival.
             unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
+            self.meet(call)?;
         }
-        self.meet(call)?;
         take(Sources::Places {
             team: self,
             epoch,
@@ -207,16 +215,13 @@ impl Team<'_> {
         };
         let epoch = self.next_epoch();
         let mine = self.place(self.my_pe());
-        let [my_size, my_position, ..] = mine.seat.payload(epoch);
-        my_size.store(bytes as u64, Ordering::Relaxed);
         // Where it is, which only its PE has checked to have room for so much.
         let position = self.pe.position(source.addr());
-        my_position.store(position as u64, Ordering::Relaxed);
         if bytes > 0 && bytes <= SLOT_BYTES {
             // SAFETY: as in `exchange`.
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
         }
-        self.meet(call(0))?;
+        self.meet_with(call(0), &[bytes as u64, position as u64])?;
         // Relaxed: ordered by the meeting.
         let size = |member: usize| {
             let payload = self.place(member).seat.payload(epoch);

@@ -103,8 +103,21 @@ pub struct KernelsArgs {
 pub enum BenchCommand {
     /// One-sided communication and collectives inside kernels: latency, bandwidth (needs a GPU)
     Shmem(BenchShmemArgs),
+    /// Transpositions beside a copy, or over several GPUs (needs a GPU)
+    Transpose(BenchTransposeArgs),
     /// Two runs of a bench side by side
     Compare(CompareArgs),
+}
+
+/// Arguments of `bench transpose`.
+#[derive(Args, Debug)]
+pub struct BenchTransposeArgs {
+    /// PEs, dealt out over the GPUs; from 2 on, matrices spread over them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pes: Option<u32>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `bench shmem`.

@@ -3,7 +3,7 @@
 use std::io;
 
 use crosswarp::prim::histogram::{BinsError, HistogramError};
-use crosswarp::prim::{ReduceError, TransposeError};
+use crosswarp::prim::{DeviceTransposeError, ReduceError, TransposeError};
 use crosswarp::shmem::{InitError, LaunchError, WorldError};
 use crosswarp::solve::{CheckpointError, ProblemError as GridError, SolveError};
 
@@ -82,6 +82,9 @@ pub enum CliError {
     /// The transposition.
     #[error(transparent)]
     Transpose(#[from] TransposeError),
+    /// The transposition on a GPU.
+    #[error(transparent)]
+    DeviceTranspose(#[from] DeviceTransposeError),
     /// A GPU, its driver or the compiler.
     #[error(transparent)]
     Cuda(#[from] crosswarp::cuda::Error),

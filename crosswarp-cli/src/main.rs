@@ -7,6 +7,7 @@ mod args;
 mod backend;
 mod bars;
 mod bench;
+mod bench_transpose;
 mod boundary;
 mod console;
 mod error;
@@ -77,6 +78,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Info => info::info(),
         Command::Kernels(args) => kernels::kernels(&args),
         Command::Bench { what } => match what {
+            BenchCommand::Transpose(args) => bench_transpose::transpose(&args),
             BenchCommand::Shmem(args) => bench::shmem(&args),
             BenchCommand::Compare(args) => lab::compare(&args),
         },

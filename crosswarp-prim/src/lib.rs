@@ -33,6 +33,7 @@
 //!
 //! The contract is about one version of this crate, on any machine with IEEE 754 arithmetic.
 
+mod cuda;
 mod element;
 mod error;
 mod exchange;
@@ -49,6 +50,7 @@ mod superaccumulator;
 mod transpose;
 mod value;
 
+pub use cuda::{DeviceTransposeError, DeviceTransposer, KERNELS, TextbookTile, WorldTransposer};
 pub use element::Element;
 pub use error::ReduceError;
 pub use float::Float;
@@ -57,6 +59,3 @@ pub use simd::Simd;
 pub use superaccumulator::Superaccumulator;
 pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 pub use value::{DType, Op, Scalar, UnknownOp, Value};
-
-/// Every source of this crate that holds kernels.
-pub const KERNELS: &[crosswarp_cuda::Source<'static>] = &[];

@@ -450,11 +450,14 @@ pub enum OutsideArg {
 const TRANSPOSE_AFTER: &str = "\
 A file of shape (rows, columns) becomes one of (columns, rows); one of (matrices, rows, columns),
 each matrix by itself, one of (matrices, columns, rows). Any dtype of NPY that is a plain number.
-The file may be larger than memory. Under `crosswarp run` the PEs share the rows, and PE 0 writes.
+The file may be larger than memory, and than a GPU's: it goes through in panels, one GPU working
+beside the reading and writing. Under `crosswarp run`, and with --pes on GPUs, the PEs share the
+rows of each matrix, which must then fit their memory, and PE 0 writes.
 
 Examples:
   crosswarp transpose table.npy --output columns.npy
-  crosswarp transpose images.npy -o turned.npy --json";
+  crosswarp transpose images.npy -o turned.npy --json
+  crosswarp run -n 4 -- crosswarp transpose table.npy -o columns.npy";
 
 /// Arguments of `transpose`.
 #[derive(Args, Debug)]
@@ -466,9 +469,8 @@ pub struct TransposeArgs {
     /// NPY file to write
     #[arg(short, long, value_name = "OUT.npy", value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
-    /// Number of PEs, threads of this process [default: the physical cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub pes: Option<u32>,
+    #[command(flatten)]
+    pub backend: BackendArgs,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,

@@ -224,7 +224,7 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
 /// kernels that run, and those may be peers' that wait for this PE.
 fn load(world: &DeviceWorld<'_>) -> Result<Vec<Function>, DeviceWorldError> {
     let device = world.device();
-    let module = Module::compile(&device, &TRANSPOSE_PE).map_err(DeviceWorldError::OnStream)?;
+    let module = Module::compile(&device, &TRANSPOSE_PE).map_err(DeviceWorldError::Load)?;
     world.install(&module)?;
     let stream = Stream::new(&device)?;
     let nothing = Buffer::<u8>::new(&device, 1)?;

@@ -1,22 +1,28 @@
 //! `crosswarp transpose`: the matrices of an NPY file, transposed into another.
 
+mod gpu;
+mod panels;
+
 use std::time::Instant;
 
 use bytemuck::Pod;
-use crosswarp::prim::{Layout, Transposer, part_len, rows_of};
+use crosswarp::cuda::{Buffer, DeviceSym, DeviceWorld, DeviceWorldError, Stream};
+use crosswarp::prim::{
+    DeviceTransposeError, TransposeError, Transposer, WorldTransposer, part_len, rows_of,
+};
 use crosswarp::shmem::{Pe, under_launcher};
 
 use crate::args::TransposeArgs;
+use crate::backend::Backend;
 use crate::console;
 use crate::error::CliError;
 use crate::general::{pes, si};
 use crate::npy::{Dtype, NpyMap, NpyWriter, Shape};
 use crate::staged::StagedFile;
 use crate::topology::physical_cores;
-use crate::world::{in_world, kind_name};
-
-/// Bytes of output that are made, then written, at a time.
-const PANEL_BYTES: usize = 64 << 20;
+use crate::world::{in_world_of, kind_name};
+use gpu::stream_through;
+use panels::{PANEL_BYTES, panels};
 
 /// Transposes the file and says how fast.
 pub fn transpose(args: &TransposeArgs) -> Result<i32, CliError> {
@@ -86,6 +92,7 @@ impl Matrices {
 /// How it went.
 struct Report {
     matrices: Matrices,
+    backend: Backend,
     pes: usize,
     world: &'static str,
     seconds: f64,
@@ -101,6 +108,7 @@ impl Report {
         serde_json::json!({
             "dtype": self.matrices.dtype.name(),
             "shape": self.matrices.transposed().0,
+            "backend": self.backend.name(),
             "pes": self.pes,
             "world": self.world,
             "seconds": self.seconds,
@@ -111,10 +119,11 @@ impl Report {
 
     fn summary(&self, args: &TransposeArgs) -> String {
         format!(
-            "Wrote {}: {} {}\non {} ({}), {:.3} ms, {}",
+            "Wrote {}: {} {}\non {}, {} ({}), {:.3} ms, {}",
             args.output.display(),
             self.matrices.transposed(),
             self.matrices.dtype,
+            self.backend.describe(),
             pes(self.pes),
             self.world,
             self.seconds * 1e3,
@@ -124,30 +133,49 @@ impl Report {
 }
 
 /// Transposes elements that have the size of `T`; the report, if this is PE 0.
-fn of_size<T: Pod>(
+fn of_size<T: Pod + Send + Sync>(
     args: &TransposeArgs,
     file: &NpyMap,
     matrices: Matrices,
 ) -> Result<Option<Report>, CliError> {
-    if under_launcher() {
-        return in_world(args.pes, |pe| in_processes::<T>(pe, args, file, matrices));
+    let backend = args.backend.choose()?;
+    let asked = args.backend.pes;
+    let on_gpus = matches!(backend, Backend::Cuda(_));
+    if under_launcher() || (on_gpus && asked.is_some_and(|pes| pes > 1)) {
+        let pes = asked.unwrap_or(1) as usize;
+        return in_world_of(asked, pes, |pe| {
+            over_pes::<T>(pe, &backend, args, file, matrices)
+        });
     }
-    let threads = args.pes.map_or_else(physical_cores, |pes| pes as usize);
     let input = file.elements::<T>()?;
     let mut writer = writer(args, matrices)?;
     let start = Instant::now();
-    let transposer = Transposer::new().threads(threads);
-    let mut buffer = Vec::new();
-    panels(input, matrices, |panel, from| {
-        let to = from.transposed();
-        buffer.resize(to.rows * to.columns, T::zeroed());
-        transposer.transpose(panel, &from, &mut buffer, &to)?;
-        Ok(writer.put(&buffer)?)
-    })?;
+    let panels = panels(
+        matrices.batch,
+        matrices.rows,
+        matrices.columns,
+        size_of::<T>(),
+    );
+    let mut pes = 1;
+    match &backend {
+        Backend::Cuda(devices) => stream_through(&devices[0], input, &panels, &mut writer)?,
+        Backend::Cpu { .. } => {
+            pes = asked.map_or_else(physical_cores, |pes| pes as usize);
+            let transposer = Transposer::new().threads(pes);
+            let mut buffer = Vec::new();
+            for panel in panels {
+                let (from, to) = (panel.layout, panel.layout.transposed());
+                buffer.resize(panel.len(), T::zeroed());
+                transposer.transpose(&input[panel.first..], &from, &mut buffer, &to)?;
+                writer.put(&buffer)?;
+            }
+        }
+    }
     writer.finish()?;
     Ok(Some(Report {
         matrices,
-        pes: threads,
+        backend,
+        pes,
         world: "threads",
         seconds: start.elapsed().as_secs_f64(),
     }))
@@ -162,84 +190,59 @@ fn writer(args: &TransposeArgs, matrices: Matrices) -> Result<NpyWriter, CliErro
     )?)
 }
 
-/// Cuts the matrices into panels whose transposed parts follow one another in the output, and hands
-/// each with its layout to `work`: some columns of all rows, or, where one column is more than
-/// [`PANEL_BYTES`], some rows of one column.
-fn panels<'a, T: Pod>(
-    input: &'a [T],
-    matrices: Matrices,
-    mut work: impl FnMut(&'a [T], Layout) -> Result<(), CliError>,
-) -> Result<(), CliError> {
-    let Matrices {
-        batch,
-        rows,
-        columns,
-        ..
-    } = matrices;
-    let most = PANEL_BYTES / size_of::<T>();
-    // Whole cache lines of output and of input, where there are as many.
-    let width = match most / rows {
-        0 => 1,
-        wide if wide >= 128 => wide / 128 * 128,
-        narrow => narrow,
-    };
-    let height = if width == 1 { rows.min(most) } else { rows };
-    for matrix in 0..batch {
-        for column in (0..columns).step_by(width) {
-            for row in (0..rows).step_by(height) {
-                let (height, width) = (height.min(rows - row), width.min(columns - column));
-                let first = (matrix * rows + row) * columns + column;
-                let layout = Layout::new(height, width).with_leading_dimension(columns);
-                work(&input[first..first + layout.span()?], layout)?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The same by the processes of `crosswarp run`, matrix by matrix: each PE reads its rows and puts what
-/// it transposes to the PEs whose rows of the output they are, and PE 0 writes those.
-fn in_processes<T: Pod>(
+/// The same by several PEs, matrix by matrix: each PE reads its rows and puts what it transposes to the
+/// PEs whose rows of the output they are, and PE 0 writes those.
+fn over_pes<T: Pod>(
     pe: &Pe,
+    backend: &Backend,
     args: &TransposeArgs,
     file: &NpyMap,
     matrices: Matrices,
 ) -> Result<Option<Report>, CliError> {
-    let Matrices {
-        batch,
-        rows,
-        columns,
-        ..
-    } = matrices;
+    let (rows, columns, n) = (matrices.rows, matrices.columns, pe.n_pes());
     let input = file.elements::<T>()?;
     let mut writer = match pe.my_pe() {
         0 => Some(writer(args, matrices)?),
         _ => None,
     };
-    let n = pe.n_pes();
     let mine = rows_of(rows, n, pe.my_pe());
-    let len = part_len(rows, columns, n).ok_or(crosswarp::prim::TransposeError::TooLarge)?;
-    let output = pe
-        .alloc::<T>(len)
-        .map_err(crosswarp::prim::TransposeError::from)?;
+    let len = part_len(rows, columns, n).ok_or(TransposeError::TooLarge)?;
+    let world = match backend.device(pe) {
+        Some(device) => Some(DeviceWorld::new(pe, device, None, None).map_err(device_error)?),
+        None => None,
+    };
+    let gpu = match &world {
+        Some(world) => Some(Gpu::<T>::new(world, mine.len() * columns, len)?),
+        None => None,
+    };
+    let output = match gpu {
+        Some(_) => None,
+        None => Some(pe.alloc::<T>(len).map_err(TransposeError::from)?),
+    };
     let start = Instant::now();
     let mut buffer = vec![T::zeroed(); len.min((PANEL_BYTES / size_of::<T>()).max(1))];
-    for matrix in input.chunks_exact(rows * columns).take(batch) {
+    for matrix in input.chunks_exact(rows * columns) {
         let part = &matrix[mine.start * columns..mine.end * columns];
-        Transposer::new().transpose_on(pe, rows, columns, part, &output)?;
+        if let Some(output) = &output {
+            Transposer::new().transpose_on(pe, rows, columns, part, output)?;
+        }
+        if let Some(gpu) = &gpu {
+            gpu.transpose(rows, columns, part)?;
+        }
         let Some(writer) = &mut writer else {
             continue;
         };
         for owner in 0..n {
             let len = rows_of(columns, n, owner).len() * rows;
             for first in (0..len).step_by(buffer.len()) {
-                let piece = buffer.len().min(len - first);
-                pe.get(
-                    &mut buffer[..piece],
-                    output.range(first..first + piece),
-                    owner,
-                );
-                writer.put(&buffer[..piece])?;
+                let piece = &mut buffer[..(len - first).min(PANEL_BYTES / size_of::<T>())];
+                if let Some(output) = &output {
+                    pe.get(piece, output.range(first..first + piece.len()), owner);
+                }
+                if let Some(gpu) = &gpu {
+                    gpu.get(piece, first, owner)?;
+                }
+                writer.put(piece)?;
             }
         }
     }
@@ -248,43 +251,54 @@ fn in_processes<T: Pod>(
     }
     let seconds = start.elapsed().as_secs_f64();
     // The others' parts are read up to here.
-    pe.barrier()
-        .map_err(crosswarp::prim::TransposeError::from)?;
+    pe.barrier().map_err(TransposeError::from)?;
     Ok((pe.my_pe() == 0).then(|| Report {
         matrices,
+        backend: backend.clone(),
         pes: n,
         world: kind_name(pe),
         seconds,
     }))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+fn device_error(error: impl Into<DeviceTransposeError>) -> CliError {
+    error.into().into()
+}
 
-    #[test]
-    fn panels_follow_one_another_in_the_output() {
-        // A matrix of few and one of very many rows; the elements are not looked at.
-        for (rows, columns) in [(3, 40_000_000), (100_000, 1500), (40_000_000, 2)] {
-            let matrices = Matrices {
-                dtype: Dtype::U8,
-                batch: 1,
-                rows,
-                columns,
-                stacked: false,
-            };
-            let input = vec![0u8; rows * columns];
-            let mut next = 0;
-            panels(&input, matrices, |panel, layout| {
-                let first = panel.as_ptr() as usize - input.as_ptr() as usize;
-                assert_eq!(first % columns * rows + first / columns, next);
-                let size = layout.rows * layout.columns;
-                assert!(size <= PANEL_BYTES && (layout.rows == rows || layout.columns == 1));
-                next += size;
-                Ok(())
-            })
-            .unwrap();
-            assert_eq!(next, rows * columns);
-        }
+/// What a PE with a GPU works with.
+struct Gpu<'a, 'w, T: Pod> {
+    world: &'a DeviceWorld<'w>,
+    transposer: WorldTransposer<'a, 'w>,
+    stream: Stream,
+    input: Buffer<T>,
+    output: DeviceSym<T>,
+}
+
+impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
+    fn new(world: &'a DeviceWorld<'w>, in_len: usize, out_len: usize) -> Result<Self, CliError> {
+        let (device, heap) = (world.device(), world.heap());
+        let output = heap
+            .alloc(out_len)
+            .map_err(|error| device_error(DeviceWorldError::from(error)))?;
+        Ok(Self {
+            world,
+            transposer: WorldTransposer::new(world).map_err(device_error)?,
+            stream: Stream::new(&device).map_err(device_error)?,
+            input: Buffer::new(&device, in_len).map_err(device_error)?,
+            output,
+        })
+    }
+
+    fn transpose(&self, rows: usize, columns: usize, part: &[T]) -> Result<(), CliError> {
+        self.stream.write(&self.input, part).map_err(device_error)?;
+        self.transposer
+            .transpose(&self.stream, rows, columns, &self.input, &self.output)?;
+        self.stream.synchronize().map_err(device_error)
+    }
+
+    fn get(&self, piece: &mut [T], first: usize, owner: usize) -> Result<(), CliError> {
+        self.world
+            .get(&self.stream, piece, &self.output, first, owner)
+            .map_err(device_error)
     }
 }

@@ -125,6 +125,12 @@ impl Book {
         self.allocator.free(block.0);
     }
 
+    /// Bytes from `offset`, where [`allocate`](Self::allocate) put an object, to the end of its block.
+    pub(crate) fn room(&self, offset: usize, block: Block) -> usize {
+        let end = block.0.offset + self.allocator.allocation_size(block.0);
+        end as usize * GRANULE - offset
+    }
+
     /// Bytes free in total, possibly in pieces.
     pub fn free_bytes(&self) -> usize {
         self.free_granules as usize * GRANULE

@@ -9,6 +9,22 @@
 //! PEs are threads of one process ([`spmd`]) or processes of one host ([`Launch`], [`init`]); the
 //! same program runs on both.
 //!
+//! | what | where |
+//! |---|---|
+//! | who and where | [`Pe::my_pe`], [`Pe::n_pes`], [`Pe::ptr`], [`Pe::pe_accessible`] |
+//! | symmetric memory | [`Pe::alloc`], [`Pe::alloc_aligned`], [`Pe::alloc_zeroed`], [`Pe::free`], [`Sym`] |
+//! | put and get | [`Pe::put`], [`Pe::get`], [`Pe::p`], [`Pe::g`], [`Pe::iput`], [`Pe::iget`], the `_nbi` forms |
+//! | atomics | [`Pe::atomic_fetch_add`] and its kin on [`AtomicInt`] and [`AtomicValue`] |
+//! | signals and waiting | [`Pe::put_signal`], [`Pe::wait_until`], [`Pe::test`], several at once: [`WaitSet`] |
+//! | order | [`Pe::fence`], [`Pe::quiet`], [`Context`] |
+//! | teams | [`Pe::world`], [`Team::split_strided`], [`Team::split_2d`], [`Team::translate`] |
+//! | collectives | [`Team::barrier`], [`Team::sync`], [`Team::broadcast`], [`Team::collect`], [`Team::fcollect`], [`Team::alltoall`], [`Team::alltoalls`], [`Team::reduce`], [`Team::inscan`], [`Team::exscan`] |
+//! | locks | [`Pe::lock`], [`Pe::try_lock`] |
+//! | the end | [`Pe::leave`], [`Pe::global_exit`] |
+//! | by address, for C | [`raw`] |
+//!
+//! The calling thread may be any: [`Pe`] can be shared between the threads of a PE.
+//!
 //! # No hang, no silence
 //! Every wait can say what it waits for ([`Wait`]). It gives up with an error after a configurable
 //! time (`CROSSWARP_WAIT_TIMEOUT`; default: never), warns after 30 s, and ends at once when a peer

@@ -243,7 +243,7 @@ fn world(n: usize) -> Arc<World> {
 #[test]
 fn loom_a_seat_is_used_again_while_a_peer_still_leaves() {
     let mut model = loom::model::Builder::new();
-    model.preemption_bound = Some(2);
+    model.preemption_bound = Some(1);
     model.check(|| {
         let world = world(3);
         let pe = |world: &World, me: usize| {

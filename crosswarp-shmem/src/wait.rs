@@ -66,7 +66,7 @@ pub enum Wait {
     },
     /// A value in this PE's symmetric heap.
     Value {
-        /// Byte offset of the value in the heap.
+        /// Byte offset of the value in the heap; from the heap's size on, in a registered segment.
         offset: usize,
         /// The comparison that must hold.
         cmp: Cmp,

@@ -2,7 +2,7 @@
 //! (memory management), 9.5 (put and get), 9.7 (atomics), 9.8 (signals), 9.9 (collectives), 9.10
 //! (wait and test) and 9.11 (ordering).
 
-use crosswarp_shmem::op::{And, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
+use crosswarp_shmem::op::{And, Complex, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use crosswarp_shmem::{
     AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Pe, Pod, SignalOp,
 };
@@ -498,6 +498,12 @@ fn reduce_floats_in_rank_order(pe: &Pe) {
     check_reduce(pe, Prod, |i, pe| value(i, pe) as f32);
     check_reduce(pe, Min, value);
     check_reduce(pe, Max, |i, pe| value(i, pe) as f32);
+    let complex = |i: usize, pe: usize| Complex {
+        re: value(i, pe),
+        im: value(i + 1, pe),
+    };
+    check_reduce(pe, Sum, complex);
+    check_reduce(pe, Prod, complex);
 }
 
 /// The inline slots are reused every second collective; nobody may see another round's value.

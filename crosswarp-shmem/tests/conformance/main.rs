@@ -56,6 +56,11 @@ fn pe_of_a_process_world() {
     run_all(&pe);
 }
 
+#[test]
+fn segments_in_a_world_of_one() {
+    raw::segments(&mut crosswarp_shmem::init().unwrap());
+}
+
 macro_rules! worlds {
     ($($n:literal $threads:ident $processes:ident),*) => {$(
         #[test]

@@ -40,7 +40,9 @@ fn heap(pe: &Pe) {
     // SAFETY: still allocated.
     unsafe { ptr::write_bytes(zeros, 3 + pe.my_pe() as u8, 1 << 20) };
     let more = raw.realloc(zeros, 3 << 20).unwrap();
+    assert_ne!(more, zeros);
     let less = raw.realloc(more, 1000).unwrap();
+    assert_eq!(less, more, "it fits where it is");
     let mut theirs = [0; 1000];
     // SAFETY: `less` has 1000 bytes on every PE.
     unsafe { raw.get(theirs.as_mut_ptr(), less, 1000, right(pe)) };

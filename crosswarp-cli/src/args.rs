@@ -11,7 +11,7 @@ use crosswarp::solve::Strategy;
 use crate::backend::BackendArgs;
 use crate::boundary::SideBoundary;
 use crate::histogram::RangeText;
-use crate::lab::args::{BanksArgs, CompareArgs, DivergenceArgs, OccupancyArgs, RooflineArgs};
+use crate::lab::args as lab;
 use crate::picture::Colours;
 
 const STYLES: Styles = Styles::styled()
@@ -65,13 +65,17 @@ pub enum Command {
     /// Compile every GPU kernel and show what it needs; no GPU needed
     Kernels(KernelsArgs),
     /// How many blocks of a kernel an SM holds, and what stops more; no GPU needed
-    Occupancy(Box<OccupancyArgs>),
+    Occupancy(Box<lab::OccupancyArgs>),
     /// Bank conflicts of accesses to shared memory; no GPU needed
-    Banks(BanksArgs),
+    Banks(lab::BanksArgs),
     /// Lanes that idle in the reduction trees of a block; no GPU needed
-    Divergence(DivergenceArgs),
+    Divergence(lab::DivergenceArgs),
     /// What bandwidth and arithmetic allow a kernel; no GPU needed
-    Roofline(Box<RooflineArgs>),
+    Roofline(Box<lab::RooflineArgs>),
+    /// Every textbook variant of a problem, checked and measured beside the roof
+    Ladder(lab::LadderArgs),
+    /// Run a program under Nsight Compute, with the model beside what it measures
+    Profile(lab::ProfileArgs),
     /// Measure this machine
     Bench {
         /// What to measure
@@ -106,7 +110,7 @@ pub enum BenchCommand {
     /// Transpositions beside a copy, or over several GPUs (needs a GPU)
     Transpose(BenchTransposeArgs),
     /// Two runs of a bench side by side
-    Compare(CompareArgs),
+    Compare(lab::CompareArgs),
 }
 
 /// Arguments of `bench transpose`.

@@ -94,6 +94,12 @@ pub enum CliError {
     /// A measurement.
     #[error(transparent)]
     Bench(#[from] crosswarp::cuda::BenchError),
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] crate::lab::ProfilingError),
+    /// A ladder.
+    #[error(transparent)]
+    Ladder(#[from] crosswarp::lab::ladder::LadderError),
     /// A kernel of the user's.
     #[error(transparent)]
     Kernel(#[from] crate::lab::KernelError),
@@ -134,7 +140,8 @@ impl CliError {
             | Self::SameOutput(_)
             | Self::Expression(_)
             | Self::Bins(_)
-            | Self::Usage(_) => 2,
+            | Self::Usage(_)
+            | Self::Ladder(crosswarp::lab::ladder::LadderError::Size { .. }) => 2,
             Self::Solve(error) if crate::solve::is_usage(error) => 2,
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED_OUTPUT,
             _ => 1,

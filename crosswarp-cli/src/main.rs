@@ -86,6 +86,8 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Banks(args) => lab::banks(&args),
         Command::Divergence(args) => lab::divergence(&args),
         Command::Roofline(args) => lab::roofline(&args),
+        Command::Ladder(args) => lab::ladder(&args),
+        Command::Profile(args) => lab::profile(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "crosswarp", &mut script);

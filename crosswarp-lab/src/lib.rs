@@ -3,16 +3,20 @@
 //! - [`occupancy`]: how many blocks an SM holds, what stops more, and what would let one more in.
 //! - [`banks`]: conflicts of accesses to shared memory; [`divergence`]: lanes that idle.
 //! - [`roofline`]: what bandwidth and arithmetic allow, and the bytes that must be in flight for it.
+//! - [`ladder`]: the textbook's variants of five problems, measured beside the roof.
+//! - [`profile`]: Nsight Compute's figures beside the model's.
 //! - [`measure`]: the harness behind every `crosswarp bench`.
 
 pub mod banks;
 pub mod divergence;
 pub mod expression;
+pub mod ladder;
 pub mod measure;
 pub mod occupancy;
+pub mod profile;
 pub mod roofline;
 
 use crosswarp_cuda::Source;
 
 /// Every source of this crate that holds kernels.
-pub const KERNELS: &[Source<'static>] = &[];
+pub const KERNELS: &[Source<'static>] = ladder::SOURCES;

@@ -38,6 +38,8 @@ pub struct Plan {
     pub least: Duration,
     /// Most calls of a sample.
     pub most_calls: u32,
+    /// Time for all samples; of calls so long that it does not suffice, at least three are taken.
+    pub budget: Duration,
 }
 
 impl Default for Plan {
@@ -48,6 +50,7 @@ impl Default for Plan {
             samples: 15,
             least: Duration::from_millis(2),
             most_calls: 1000,
+            budget: Duration::from_millis(500),
         }
     }
 }
@@ -68,6 +71,14 @@ impl Plan {
         let needed = self.least.as_secs_f64() / once.as_secs_f64().max(1e-9);
         // Casts saturate.
         (needed.ceil() as u32).clamp(1, self.most_calls.max(1))
+    }
+
+    /// Samples, if one takes `sample`.
+    fn samples(&self, sample: Duration) -> u32 {
+        let affordable = self.budget.as_secs_f64() / sample.as_secs_f64().max(1e-9);
+        (affordable as u32)
+            .clamp(3.min(self.samples), self.samples)
+            .max(1)
     }
 }
 
@@ -123,7 +134,7 @@ pub fn host<E>(plan: &Plan, mut call: impl FnMut(usize) -> Result<(), E>) -> Res
     }
     let calls = plan.calls(fastest);
     let mut samples = Vec::new();
-    for _ in 0..plan.samples.max(1) {
+    for _ in 0..plan.samples(fastest * calls) {
         let before = Instant::now();
         for _ in 0..calls {
             call(number)?;
@@ -156,7 +167,9 @@ pub fn on_stream<E: From<CudaError>>(
     };
     let once = warm_up(plan, || sample(1))?;
     let calls = plan.calls(once);
-    let samples: Result<Vec<f64>, E> = (0..plan.samples.max(1)).map(|_| sample(calls)).collect();
+    let samples: Result<Vec<f64>, E> = (0..plan.samples(once * calls))
+        .map(|_| sample(calls))
+        .collect();
     Ok(Spread::of(samples?, calls).expect("at least one sample"))
 }
 
@@ -202,7 +215,8 @@ pub unsafe fn in_graph<E: From<CudaError>>(
         Ok(end.since(&start)?.as_secs_f64() / f64::from(calls))
     };
     run()?;
-    let samples: Result<Vec<f64>, CudaError> = (0..plan.samples.max(1)).map(|_| run()).collect();
+    let samples: Result<Vec<f64>, CudaError> =
+        (0..plan.samples(once * calls)).map(|_| run()).collect();
     Ok(Spread::of(samples?, calls).expect("at least one sample"))
 }
 
@@ -274,6 +288,9 @@ mod tests {
         assert_eq!(plan.calls(Duration::from_millis(5)), 1);
         assert_eq!(plan.calls(Duration::from_micros(100)), 20);
         assert_eq!(plan.calls(Duration::ZERO), 1000);
+        assert_eq!(plan.samples(Duration::from_millis(2)), 15);
+        assert_eq!(plan.samples(Duration::from_millis(100)), 5);
+        assert_eq!(plan.samples(Duration::from_secs(9)), 3);
     }
 
     #[test]
@@ -283,6 +300,7 @@ mod tests {
             samples: 3,
             least: Duration::ZERO,
             most_calls: 10,
+            budget: Duration::MAX,
         };
         let mut seen = Vec::new();
         let spread = host(&plan, |number| {

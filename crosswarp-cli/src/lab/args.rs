@@ -253,6 +253,91 @@ fn point(text: &str) -> Result<Point, String> {
     })
 }
 
+const LADDER_AFTER: &str = "\
+Each rung is a small kernel whose result is checked in this run. With --json there is one object a
+line, which `crosswarp bench compare` reads.
+
+Examples:
+  crosswarp ladder reduce
+  crosswarp ladder reduce --html report.html
+  crosswarp ladder transpose --size 16384 --json > transpose.json
+  crosswarp ladder sgemm --cpu";
+
+/// Arguments of `ladder`.
+#[derive(Args, Debug)]
+#[command(after_help = LADDER_AFTER)]
+pub struct LadderArgs {
+    /// The problem
+    #[arg(value_enum)]
+    pub subject: LadderSubject,
+    /// Elements, samples, points, or rows and columns [default: depends on the problem]
+    #[arg(long, value_name = "N")]
+    pub size: Option<usize>,
+    /// The GPU, by number [default: 0]
+    #[arg(long, value_name = "N", conflicts_with = "cpu")]
+    pub gpu: Option<usize>,
+    /// The processor's rungs, even if there is a GPU
+    #[arg(long)]
+    pub cpu: bool,
+    /// Measure less often and for less long
+    #[arg(long)]
+    pub quick: bool,
+    /// Write a page with charts that needs nothing else
+    #[arg(long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+    /// Print one JSON object a rung and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The problems.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum LadderSubject {
+    /// Sum of an array, f32 and f16
+    Reduce,
+    /// Counts of samples by bin
+    Histogram,
+    /// Transpose of a matrix
+    Transpose,
+    /// Jacobi sweeps in one dimension
+    Jacobi1d,
+    /// Product of two matrices, f32
+    Sgemm,
+}
+
+const PROFILE_AFTER: &str = "\
+Under `crosswarp run` one PE is profiled, the others run as they are; kernels that wait for other PEs
+can not be profiled, since the profiler runs each launch several times.
+
+Examples:
+  crosswarp profile -- ./my-program
+  crosswarp profile --kernel tile_padded --launches 1 -- crosswarp ladder transpose --quick
+  crosswarp run -n 4 -- crosswarp profile --pe 2 -- ./my-program";
+
+/// Arguments of `profile`.
+#[derive(Args, Debug)]
+#[command(after_help = PROFILE_AFTER)]
+pub struct ProfileArgs {
+    /// The PE to profile, in a world of processes
+    #[arg(long, value_name = "PE", default_value_t = 0)]
+    pub pe: u32,
+    /// Only kernels of this name, or regex:EXPRESSION
+    #[arg(long, value_name = "NAME")]
+    pub kernel: Option<String>,
+    /// Launches to pass over first
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub skip: u32,
+    /// Launches to profile
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    pub launches: u32,
+    /// Print one JSON object a launch and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    pub program: Vec<std::ffi::OsString>,
+}
+
 const COMPARE_AFTER: &str = "\
 Both files hold one JSON object a line, as `crosswarp bench ... --json` prints them. Rows are the
 same measurement if all but the figures, the version and the machine is equal. A change counts

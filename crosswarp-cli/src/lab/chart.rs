@@ -168,6 +168,11 @@ impl Chart {
         )
     }
 
+    /// The picture as part of a page that has [`STYLE`].
+    pub fn inline(&self) -> String {
+        self.svg("", "")
+    }
+
     fn svg(&self, namespace: &str, before: &str) -> String {
         format!(
             "<svg{namespace} class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{before}{}</svg>\n",

@@ -8,12 +8,17 @@ mod compare;
 mod device;
 mod divergence;
 mod kernel;
+mod ladder;
 mod occupancy;
+mod page;
+mod profile;
 mod roofline;
 
 pub use banks::banks;
 pub use compare::compare;
 pub use divergence::divergence;
 pub use kernel::KernelError;
+pub use ladder::ladder;
 pub use occupancy::occupancy;
+pub use profile::{ProfilingError, profile};
 pub use roofline::roofline;

@@ -290,7 +290,7 @@ pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
         f64::midpoint(left.1, corner.1),
     );
     chart.text("strong", "end", middle.0 - 10.0, middle.1 - 4.0, &bandwidth);
-    let rate = format!("{} GFLOP/s", general(roof.ceilings.rate / 1e9, 5));
+    let rate = format!("{:.0} GFLOP/s", roof.ceilings.rate / 1e9);
     chart.text("strong", "start", corner.0 + 8.0, corner.1 - 9.0, &rate);
     for mark in marks {
         let top = at(mark.intensity, roof.ceilings.attainable(mark.intensity));

@@ -18,6 +18,7 @@ const NOT_IDENTITY: &[&str] = &[
     "calls",
     "repetitions",
     "iterations",
+    "about",
     "version",
     "machine",
 ];

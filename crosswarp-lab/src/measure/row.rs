@@ -11,6 +11,8 @@ pub struct Row {
     pub what: String,
     /// The parameters, by name, in the order they were given.
     pub parameters: Vec<(String, Value)>,
+    /// What else is to be said, by name; no part of what the row measures.
+    pub remarks: Vec<(String, Value)>,
     /// The time of one call.
     pub time: Spread,
     /// Bytes that one call has to move.
@@ -25,6 +27,7 @@ impl Row {
         Self {
             what: what.into(),
             parameters: Vec::new(),
+            remarks: Vec::new(),
             time,
             bytes: None,
             operations: None,
@@ -35,6 +38,13 @@ impl Row {
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.parameters.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The same with one more remark, which two runs may differ in.
+    #[must_use]
+    pub fn about(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.remarks.push((name.to_owned(), value.into()));
         self
     }
 
@@ -67,7 +77,8 @@ impl Row {
     }
 
     /// The row as one line of JSON: `what`, the parameters, `us`, `us_min`, `us_max`, `samples`, `calls`,
-    /// with bytes also `gbs`, with operations `gflops`, then the version and the machine.
+    /// with bytes also `gbs`, with operations `gflops`, the remarks as `about`, then the version and the
+    /// machine.
     pub fn json(&self, machine: &Machine) -> String {
         let mut object = Map::new();
         object.insert("impl".into(), "crosswarp".into());
@@ -90,6 +101,10 @@ impl Row {
         }
         if let Some(rate) = self.gigaflops() {
             object.insert("gflops".into(), rate.into());
+        }
+        if !self.remarks.is_empty() {
+            let remarks: Map<String, Value> = self.remarks.iter().cloned().collect();
+            object.insert("about".into(), remarks.into());
         }
         object.insert("version".into(), env!("CARGO_PKG_VERSION").into());
         object.insert("machine".into(), machine.to_string().into());

@@ -1,0 +1,94 @@
+//! Histograms on the processor.
+
+use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
+use super::{Climb, RungKind, Spec, Verdict, on_threads};
+
+const BINS: u32 = 256;
+
+fn scalar(x: &[u32], counts: &mut [u32]) {
+    for &bin in x {
+        counts[bin as usize] += 1;
+    }
+}
+
+/// Four histograms, so that equal neighbours do not wait for one another's store.
+fn four_copies(x: &[u32], counts: &mut [u32]) {
+    let bins = counts.len();
+    let mut copies = vec![0u32; 4 * bins];
+    let quads = x.chunks_exact(4);
+    scalar(quads.remainder(), counts);
+    for quad in quads {
+        for (copy, &bin) in quad.iter().enumerate() {
+            copies[copy * bins + bin as usize] += 1;
+        }
+    }
+    for copy in copies.chunks_exact(bins) {
+        for (count, part) in counts.iter_mut().zip(copy) {
+            *count += part;
+        }
+    }
+}
+
+fn threads(x: &[u32], counts: &mut [u32], threads: usize) {
+    let parts = x.chunks(x.len().div_ceil(threads)).collect();
+    let bins = counts.len();
+    let of_part = |part: &[u32]| {
+        let mut own = vec![0; bins];
+        four_copies(part, &mut own);
+        own
+    };
+    for own in on_threads(parts, of_part) {
+        for (count, part) in counts.iter_mut().zip(own) {
+            *count += part;
+        }
+    }
+}
+
+pub fn climb(climb: &mut Climb) {
+    let n = climb.size();
+    climb.group = format!(
+        "histogram of {} samples in {} bins",
+        grouped(n),
+        grouped(BINS as usize)
+    );
+    let x: Vec<u32> = (0..n).map(|index| sample(index, BINS)).collect();
+    let expected = exact_histogram(n, BINS);
+    let count = climb.threads;
+    let mut rung = |name, why, histogram: &dyn Fn(&[u32], &mut [u32])| {
+        let spec = Spec {
+            name,
+            kind: RungKind::Textbook,
+            why,
+            work: histogram_work(n, BINS),
+        };
+        climb.rung(
+            spec,
+            &mut vec![u32::MAX; BINS as usize],
+            |counts| {
+                counts.fill(0);
+                histogram(std::hint::black_box(&x), counts);
+            },
+            |counts| Verdict::of_slices(counts, &expected),
+        );
+    };
+    rung(
+        "scalar",
+        "A load, an add and a store a sample; a bin hit twice waits for its own store.",
+        &scalar,
+    );
+    rung(
+        "four copies",
+        "Neighbouring samples count in different copies and never wait for each other.",
+        &four_copies,
+    );
+    rung(
+        "one thread",
+        "The same through the code for threads, with one of them.",
+        &|x, counts| threads(x, counts, 1),
+    );
+    rung(
+        "threads",
+        "A histogram per thread, added up at the end.",
+        &|x, counts| threads(x, counts, count),
+    );
+}

@@ -1,0 +1,174 @@
+//! Histograms on the GPU.
+#![allow(unsafe_code)] // Launches kernels.
+
+use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
+
+use super::super::peers::cub;
+use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
+use super::{Call, Climb, HISTOGRAM, LadderError, RungKind, Spec, Verdict, resident};
+use crate::measure::Rotating;
+
+const THREADS: u32 = 512;
+const CLUSTER: u32 = 8;
+
+/// Few bins, and more than a block's shared memory holds.
+const BINS: [u32; 2] = [256, 65_536];
+
+struct Variant {
+    kernel: &'static str,
+    why: &'static str,
+    /// How many blocks share a histogram in shared memory; `None` if there is none.
+    shared_by: Option<u32>,
+}
+
+const VARIANTS: [Variant; 4] = [
+    Variant {
+        kernel: "global_atomics",
+        why: "Every sample is an atomic in the level-2 cache; equal samples queue up there.",
+        shared_by: None,
+    },
+    Variant {
+        kernel: "shared_atomics",
+        why: "A histogram per block in shared memory: atomics stay on the SM, one flush at the end.",
+        shared_by: Some(1),
+    },
+    Variant {
+        kernel: "shared_wide",
+        why: "The same with 16-byte loads, two of them in flight.",
+        shared_by: Some(1),
+    },
+    Variant {
+        kernel: "cluster_dsm",
+        why: "A histogram per cluster of 8 blocks, over distributed shared memory: eight times the bins.",
+        shared_by: Some(CLUSTER),
+    },
+];
+
+pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
+    let module = Module::compile(&climb.device, &HISTOGRAM)?;
+    for bins in BINS {
+        let n = climb.size();
+        climb.group = format!(
+            "histogram of {} samples in {} bins",
+            grouped(n),
+            grouped(bins as usize)
+        );
+        let samples: Vec<u32> = (0..n).map(|index| sample(index, bins)).collect();
+        let mut bench = Bench {
+            x: &climb.inputs(&samples)?,
+            counts: &Buffer::new(&climb.device, bins as usize)?,
+            expected: exact_histogram(n, bins),
+            climb: &mut *climb,
+            bins,
+        };
+        for variant in &VARIANTS {
+            bench.variant(&module, variant)?;
+        }
+        bench.peer()?;
+    }
+    Ok(())
+}
+
+struct Bench<'c, 'o> {
+    climb: &'c mut Climb<'o>,
+    x: &'c Rotating<u32>,
+    bins: u32,
+    counts: &'c Buffer<u32>,
+    expected: Vec<u32>,
+}
+
+impl Bench<'_, '_> {
+    fn variant(&mut self, module: &Module, variant: &Variant) -> Result<(), LadderError> {
+        let Some(kernel) = Climb::kernel(module, variant.kernel)? else {
+            let note = format!("{}: not on this GPU", variant.kernel);
+            self.climb.notes.push(note);
+            return Ok(());
+        };
+        let shared = variant
+            .shared_by
+            .map_or(0, |blocks| 4 * self.bins.div_ceil(blocks));
+        let most = self.climb.device.properties().shared_per_block_optin;
+        if shared + kernel.attributes().static_shared > most {
+            let note = format!(
+                "{}: {} bins do not fit in {most} bytes of shared memory",
+                variant.kernel, self.bins
+            );
+            self.climb.notes.push(note);
+            return Ok(());
+        }
+        let launch = Launch::new(&kernel).block(THREADS).shared(shared);
+        let launch = match variant.shared_by {
+            Some(blocks) if blocks > 1 => {
+                let launch = launch.cluster(blocks);
+                let grid = launch.max_resident()?;
+                launch.grid(u32::try_from(grid).unwrap_or(u32::MAX))
+            }
+            _ => launch.grid(resident(&kernel, THREADS, shared)?),
+        };
+        let launch = launch.prepare()?;
+        // At most 2^30 samples, see `Subject::check`.
+        let (n, bins) = (self.climb.size() as u32, self.bins);
+        let (x, counts) = (self.x, BufferRef::from(self.counts));
+        let mut call = |stream: &Stream, number: usize| {
+            stream.zero(counts)?;
+            // SAFETY: x has n numbers below `bins`, `counts` has `bins`, and the block (or its cluster)
+            // has shared memory for as many; both live as long as `call`, which the measurement does
+            // not outlast.
+            unsafe { launch.launch(stream, (x.get(number), n, counts, bins)) }?;
+            Ok(())
+        };
+        let spec = Spec {
+            name: &variant.kernel.replace('_', " "),
+            kind: RungKind::Textbook,
+            why: variant.why,
+            work: histogram_work(n as usize, bins),
+            occupied: self.climb.occupied(&kernel, THREADS, shared),
+        };
+        // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
+        unsafe { self.measure(spec, &mut call) }
+    }
+
+    fn peer(&mut self) -> Result<(), LadderError> {
+        let n = self.climb.size() as u32;
+        let histogram = match cub::Histogram::find(&self.climb.device, n, self.bins) {
+            Ok(histogram) => histogram,
+            Err(reason) => {
+                let note = format!("CUB: {reason}");
+                if !self.climb.notes.contains(&note) {
+                    self.climb.notes.push(note);
+                }
+                return Ok(());
+            }
+        };
+        let (x, counts) = (self.x, BufferRef::from(self.counts));
+        let mut call = |stream: &Stream, number: usize| {
+            // SAFETY: x has the n samples and `counts` the bins that `histogram` was made for; both
+            // live as long as `call`.
+            unsafe { histogram.launch(stream, x.get(number).address(), counts.address()) }
+        };
+        let spec = Spec {
+            name: "CUB",
+            kind: RungKind::Peer,
+            why: "NVIDIA's library: private histograms in shared memory up to 256 bins.",
+            work: histogram_work(n as usize, self.bins),
+            occupied: None,
+        };
+        // SAFETY: as above.
+        unsafe { self.measure(spec, &mut call) }
+    }
+
+    /// # Safety
+    /// As [`Climb::rung`].
+    unsafe fn measure(&mut self, spec: Spec, call: &mut Call) -> Result<(), LadderError> {
+        let (counts, expected) = (self.counts, &self.expected);
+        let poisoned = vec![u32::MAX; expected.len()];
+        let mut poison = |stream: &Stream| Ok(stream.write(counts, &poisoned)?);
+        let mut verify =
+            |stream: &Stream| Ok(Verdict::of_slices(&counts.to_vec(stream)?, expected));
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.climb
+                .rung(spec, self.x.count(), call, &mut poison, &mut verify)
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Jacobi sweeps on the GPU.
+#![allow(unsafe_code)] // Launches kernels.
+
+use crosswarp_cuda::{Buffer, Function, Launch, Module, PreparedLaunch, Stream};
+
+use super::super::own;
+use super::super::problem::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::{Climb, JACOBI1D, LadderError, RungKind, Spec, resident};
+
+const THREADS: u32 = 256;
+/// Threads of a block, and points of a thread, of `persistent_registers`.
+const REGISTERS: (u32, u32) = (1024, 32);
+
+pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
+    let n = climb.size();
+    climb.group = format!(
+        "{SWEEPS} Jacobi sweeps over {} points, f32, norm of each",
+        grouped(n)
+    );
+    let first: Vec<f32> = (0..n).map(first_field).collect();
+    let module = Module::compile(&climb.device, &JACOBI1D)?;
+    let stream = climb.stream.clone();
+    let device = climb.device;
+    let most_blocks = n.div_ceil(THREADS as usize);
+    let mut bench = Bench {
+        n: n as u32,
+        first: Buffer::from_slice(&stream, &first)?,
+        fields: [Buffer::new(&device, n)?, Buffer::new(&device, n)?],
+        norms: Buffer::new(&device, SWEEPS)?,
+        edges: Buffer::new(&device, 4 * most_blocks)?,
+        state: Buffer::zeroed(&stream, 128 + 32 * most_blocks)?,
+        expected: relax(first),
+        climb,
+    };
+    bench.sweep_by_sweep(
+        &module.function("per_point")?,
+        "per point",
+        "A launch a sweep, and every point an atomic on one norm: 4 million additions in a queue.",
+    )?;
+    bench.sweep_by_sweep(
+        &module.function("per_block")?,
+        "per block",
+        "The block adds up its changes first: one atomic for 256 points. Now memory and launches count.",
+    )?;
+    bench.persistent(
+        &module.function("persistent")?,
+        "One launch for all sweeps: a grid barrier of a microsecond instead of a launch.",
+    )?;
+    bench.in_registers(
+        &module.function("persistent_registers")?,
+        "The field stays in registers, and only edges of threads and blocks are passed on: memory is read and written once for all sweeps.",
+    )?;
+    let (time, verdict) = own::jacobi1d(n, 1, Some(device), &bench.climb.options.plan)?;
+    let spec = Spec {
+        name: "crosswarp",
+        kind: RungKind::Own,
+        why: "The solver: exact norms and stopping, several sweeps a pass; by the host's clock, so with its launches and its wait.",
+        work: jacobi_work(n),
+        occupied: None,
+    };
+    bench.climb.done(spec, time, None, verdict);
+    Ok(())
+}
+
+struct Bench<'c, 'o> {
+    climb: &'c mut Climb<'o>,
+    n: u32,
+    first: Buffer<f32>,
+    fields: [Buffer<f32>; 2],
+    norms: Buffer<f32>,
+    edges: Buffer<f32>,
+    state: Buffer<u8>,
+    expected: Relaxed,
+}
+
+impl Bench<'_, '_> {
+    fn sweep_by_sweep(
+        &mut self,
+        kernel: &Function,
+        name: &str,
+        why: &'static str,
+    ) -> Result<(), LadderError> {
+        let blocks = self.n.div_ceil(THREADS);
+        let launch = Launch::new(kernel).grid(blocks).block(THREADS).prepare()?;
+        let n = self.n;
+        self.rung(name, why, kernel, THREADS, SWEEPS % 2, &|bench, stream| {
+            for sweep in 0..SWEEPS {
+                let [now, next] = [0, 1].map(|k| &bench.fields[(sweep + k) % 2]);
+                let norm = bench.norms.range(sweep..=sweep);
+                // SAFETY: both fields have n points, `norm` is one number; `rung` keeps all alive.
+                unsafe { launch.launch(stream, (now, next, n, norm)) }?;
+            }
+            Ok(())
+        })
+    }
+
+    fn persistent(&mut self, kernel: &Function, why: &'static str) -> Result<(), LadderError> {
+        let blocks = resident(kernel, THREADS, 0)?.min(self.n.div_ceil(THREADS));
+        let launch = Self::cooperative(kernel, blocks, THREADS)?;
+        let n = self.n;
+        self.rung(
+            "persistent",
+            why,
+            kernel,
+            THREADS,
+            SWEEPS % 2,
+            &|bench, stream| {
+                let [now, next] = &bench.fields;
+                // SAFETY: both fields have n points, there are SWEEPS norms, and `state` is that of a grid of
+                // at least `blocks` blocks; `rung` keeps all alive.
+                unsafe {
+                    launch.launch(
+                        stream,
+                        (now, next, n, &bench.norms, SWEEPS as u32, &bench.state),
+                    )
+                }?;
+                Ok(())
+            },
+        )
+    }
+
+    fn in_registers(&mut self, kernel: &Function, why: &'static str) -> Result<(), LadderError> {
+        let (threads, own) = REGISTERS;
+        let blocks = self.n.div_ceil(threads * own);
+        let most = resident(kernel, threads, 0)?;
+        if blocks > most {
+            let points = u64::from(most) * u64::from(threads * own);
+            let note =
+                format!("persistent registers: the registers of this GPU hold {points} points");
+            self.climb.notes.push(note);
+            return Ok(());
+        }
+        let launch = Self::cooperative(kernel, blocks, threads)?;
+        let n = self.n;
+        self.rung(
+            "persistent registers",
+            why,
+            kernel,
+            threads,
+            0,
+            &|bench, stream| {
+                // SAFETY: the field has n points, there are SWEEPS norms, four edges a block, and `state` is
+                // that of a grid of at least `blocks` blocks; `rung` keeps all alive.
+                unsafe {
+                    launch.launch(
+                        stream,
+                        (
+                            &bench.fields[0],
+                            n,
+                            &bench.norms,
+                            SWEEPS as u32,
+                            &bench.edges,
+                            &bench.state,
+                        ),
+                    )
+                }?;
+                Ok(())
+            },
+        )
+    }
+
+    fn cooperative(
+        kernel: &Function,
+        blocks: u32,
+        threads: u32,
+    ) -> Result<PreparedLaunch<'_>, LadderError> {
+        let launch = Launch::new(kernel).grid(blocks).block(threads);
+        Ok(launch.cooperative().prepare()?)
+    }
+
+    /// Measures `solve`, which leaves the field in number `result`.
+    fn rung(
+        &mut self,
+        name: &str,
+        why: &'static str,
+        kernel: &Function,
+        threads: u32,
+        result: usize,
+        solve: &dyn Fn(&Bench, &Stream) -> Result<(), LadderError>,
+    ) -> Result<(), LadderError> {
+        let spec = Spec {
+            name,
+            kind: RungKind::Textbook,
+            why,
+            work: jacobi_work(self.n as usize),
+            occupied: self.climb.occupied(kernel, threads, 0),
+        };
+        let plan = self.climb.options.plan;
+        // The sweeps alone: a call goes on from the field that the one before has left.
+        let mut call = |stream: &Stream, _: usize| solve(self, stream);
+        // SAFETY: `self` owns the buffers, and the kernels are borrowed for longer than this function.
+        let time = unsafe { crate::measure::in_graph(&plan, &self.climb.stream, 1, &mut call) }?;
+        let stream = &self.climb.stream;
+        stream.copy(&self.fields[0], &self.first)?;
+        stream.copy(&self.fields[1], &self.first)?;
+        stream.zero(&self.norms)?;
+        solve(self, stream)?;
+        let field = self.fields[result].to_vec(stream)?;
+        let verdict = self.expected.check(&field, &self.norms.to_vec(stream)?);
+        self.climb.done(spec, time, None, verdict);
+        Ok(())
+    }
+}

@@ -1,0 +1,127 @@
+//! Transposes on the GPU.
+#![allow(unsafe_code)] // Launches kernels.
+
+use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
+
+use super::super::peers::cublas::Cublas;
+use super::super::problem::{check_transpose, element, transpose_work};
+use super::{Call, Climb, LadderError, RungKind, Spec, TRANSPOSE};
+use crate::measure::Rotating;
+
+const TILE: u32 = 32;
+const BLOCK: (u32, u32) = (32, 8);
+
+const VARIANTS: [(&str, &str); 5] = [
+    (
+        "naive_read",
+        "Rows are read side by side; each lane's store goes to another line.",
+    ),
+    (
+        "naive_write",
+        "The other way round: scattered loads can be in flight together, and lines are used again from the cache.",
+    ),
+    (
+        "tile",
+        "Both sides go along rows, but a column of the tile lies in one bank: 32-way conflicts.",
+    ),
+    (
+        "tile_padded",
+        "A word of padding a row moves the columns over all banks.",
+    ),
+    (
+        "tile_swizzled",
+        "Element (r, c) is kept at c ^ r: no conflicts, and no padding.",
+    ),
+];
+
+pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
+    let n = climb.size();
+    climb.group = format!("transpose of {n} x {n} f32");
+    let from: Vec<f32> = (0..n * n).map(element).collect();
+    let mut bench = Bench {
+        from: &climb.inputs(&from)?,
+        to: &Buffer::new(&climb.device, n * n)?,
+        climb: &mut *climb,
+    };
+    let module = Module::compile(&bench.climb.device, &TRANSPOSE)?;
+    for (kernel, why) in VARIANTS {
+        bench.variant(&module, kernel, why)?;
+    }
+    bench.peer()
+}
+
+struct Bench<'c, 'o> {
+    climb: &'c mut Climb<'o>,
+    from: &'c Rotating<f32>,
+    to: &'c Buffer<f32>,
+}
+
+impl Bench<'_, '_> {
+    fn variant(
+        &mut self,
+        module: &Module,
+        name: &str,
+        why: &'static str,
+    ) -> Result<(), LadderError> {
+        let kernel = module.function(name)?;
+        // At most 2^16, see `Subject::check`.
+        let n = self.climb.size() as u32;
+        let tiles = n.div_ceil(TILE);
+        let launch = Launch::new(&kernel).grid((tiles, tiles)).block(BLOCK);
+        let launch = launch.prepare()?;
+        let (from, to) = (self.from, BufferRef::from(self.to));
+        let mut call = |stream: &Stream, number: usize| {
+            // SAFETY: both matrices have n × n elements, and live as long as `call`, which the
+            // measurement does not outlast.
+            unsafe { launch.launch(stream, (to, from.get(number), n, n)) }?;
+            Ok(())
+        };
+        let spec = Spec {
+            name: &name.replace('_', " "),
+            kind: RungKind::Textbook,
+            why,
+            work: transpose_work(n as usize),
+            occupied: self.climb.occupied(&kernel, BLOCK.0 * BLOCK.1, 0),
+        };
+        // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
+        unsafe { self.measure(spec, &mut call) }
+    }
+
+    fn peer(&mut self) -> Result<(), LadderError> {
+        let cublas = match Cublas::find(&self.climb.stream) {
+            Ok(cublas) => cublas,
+            Err(reason) => {
+                self.climb.notes.push(format!("cuBLAS: {reason}"));
+                return Ok(());
+            }
+        };
+        let n = self.climb.size();
+        let (from, to) = (self.from, BufferRef::from(self.to));
+        let mut call = |_: &Stream, number: usize| {
+            // SAFETY: both matrices have n × n elements, and live as long as `call`.
+            unsafe { cublas.transpose(to.address(), from.get(number).address(), n) }
+        };
+        let spec = Spec {
+            name: "cuBLAS",
+            kind: RungKind::Peer,
+            why: "NVIDIA's geam with one factor of zero: the usual way to transpose out of a library.",
+            work: transpose_work(n),
+            occupied: None,
+        };
+        // SAFETY: as above.
+        unsafe { self.measure(spec, &mut call) }
+    }
+
+    /// # Safety
+    /// As [`Climb::rung`].
+    unsafe fn measure(&mut self, spec: Spec, call: &mut Call) -> Result<(), LadderError> {
+        let (to, n) = (self.to, self.climb.size());
+        let mut poison = |stream: &Stream| Ok(stream.zero(to)?);
+        let mut verify = |stream: &Stream| Ok(check_transpose(&to.to_vec(stream)?, n));
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.climb
+                .rung(spec, self.from.count(), call, &mut poison, &mut verify)
+        }
+    }
+}

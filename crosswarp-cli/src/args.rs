@@ -109,6 +109,8 @@ pub enum BenchCommand {
     Shmem(BenchShmemArgs),
     /// Transpositions beside a copy, or over several GPUs (needs a GPU)
     Transpose(BenchTransposeArgs),
+    /// Histograms by bins and distribution (needs a GPU)
+    Histogram(BenchHistogramArgs),
     /// Two runs of a bench side by side
     Compare(lab::CompareArgs),
 }
@@ -130,6 +132,20 @@ pub struct BenchShmemArgs {
     /// PEs, dealt out over the GPUs [default: the GPUs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pes: Option<u32>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench histogram`.
+#[derive(Args, Debug)]
+pub struct BenchHistogramArgs {
+    /// Number of the GPU
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device: usize,
+    /// Samples, as a power of two
+    #[arg(long, value_name = "LOG2", default_value_t = 27, value_parser = clap::value_parser!(u32).range(10..=32))]
+    pub samples: u32,
     /// Print one JSON object a row
     #[arg(long)]
     pub json: bool,
@@ -380,7 +396,8 @@ pub enum Reinterpret {
 
 const HISTOGRAM_AFTER: &str = "\
 Bins are half-open: a sample on an edge belongs to the bin above it. Without --range the range
-is that of the samples. NaNs are in no bin. Counts are the same for any number of PEs.
+is that of the samples. NaNs are in no bin. Counts are the same on CPUs and GPUs, for any number
+of PEs. The file may be larger than the GPU's memory.
 
 Examples:
   crosswarp histogram image.npy --integer --plot levels.svg
@@ -421,9 +438,9 @@ pub struct HistogramArgs {
     #[arg(long, value_name = "WEIGHTS.npy", value_hint = ValueHint::FilePath, help_heading = "Bins")]
     pub weights: Option<PathBuf>,
 
-    /// Number of PEs, threads of this process [default: the physical cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub pes: Option<u32>,
+    /// Where to work
+    #[command(flatten)]
+    pub backend: BackendArgs,
 
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Outputs")]

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
+use crosswarp::cuda::{Buffer, Device, Event, Stream};
+use crosswarp::prim::cuda::DeviceHistogram;
 use crosswarp::prim::histogram::{Bins, Histogram, HistogramError, OutOfRange, Sample};
 use crosswarp::shmem::{Pe, op};
 
@@ -16,11 +18,13 @@ use crate::general::{general, grouped, pes, si};
 use crate::npy::{Dtype, NpyMap, NpyWriter, Shape};
 use crate::outputs::SameOutput;
 use crate::staged::{OutputError, StagedFile};
-use crate::world::{in_world, kind_name};
+use crate::world::{in_world_of, kind_name};
 
 const DTYPES: &str = "u8, u16, i32, f32 or f64";
 /// Bins where nothing else is asked for.
 const DEFAULT_BINS: usize = 64;
+/// Bytes of samples that travel to a GPU at a time.
+const PIECE_BYTES: usize = 64 << 20;
 /// Lines of the printed histogram.
 const MOST_LINES: usize = 32;
 /// Length of the longest printed bar.
@@ -186,15 +190,24 @@ fn run<T: CliSample>(
 ) -> Result<Option<Report>, CliError> {
     let samples = file.elements::<T>()?;
     let edges = args.edges.as_deref().map(read_edges::<T>).transpose()?;
-    in_world(args.pes, |pe| {
+    let backend = args.backend.choose()?;
+    let n_pes = args
+        .backend
+        .pes
+        .map_or(backend.default_pes(), |pes| pes as usize);
+    in_world_of(args.backend.pes, n_pes, |pe| {
         let range = share(samples.len(), pe);
         let part = &samples[range.clone()];
         let bins = bins_of(args, edges.as_deref(), pe, part)?;
+        let weights = weights.map(|weights| weights.part(range)).transpose()?;
         let start = Instant::now();
         let histogram = Histogram::new(&bins).on(pe);
-        let totals = match weights {
-            Some(weights) => histogram.sum_weights(part, &weights.part(range)?)?,
-            None => histogram.count(part)?,
+        let totals = match (backend.device(pe), &weights) {
+            (Some(device), weights) => {
+                histogram.team_sum(on_gpu(device, &bins, part, weights.as_deref())?)?
+            }
+            (None, Some(weights)) => histogram.sum_weights(part, weights)?,
+            (None, None) => histogram.count(part)?,
         };
         let seconds = start.elapsed().as_secs_f64();
         Ok((pe.my_pe() == 0).then(|| Report {
@@ -203,11 +216,62 @@ fn run<T: CliSample>(
             weighted: weights.is_some(),
             edges: (0..=bins.count()).map(|k| bins.edge(k)).collect(),
             totals,
+            backend: backend.name(),
+            machine: backend.describe(),
             pes: pe.n_pes(),
             world: kind_name(pe),
             seconds,
         }))
     })
+}
+
+/// The totals of `part`, which travels to the GPU piece by piece: while one piece is counted, the next
+/// one is copied.
+fn on_gpu<T: Sample>(
+    device: Device,
+    bins: &Bins<T>,
+    part: &[T],
+    weights: Option<&[u32]>,
+) -> Result<Vec<u64>, CliError> {
+    use crosswarp::cuda::Error;
+    let piece = (PIECE_BYTES / size_of::<T>()).min(part.len().max(1));
+    let work = || -> Result<Vec<u64>, Error> {
+        let (copies, counting) = (Stream::new(&device)?, Stream::new(&device)?);
+        let histogram = DeviceHistogram::new(&counting, bins)?;
+        let workspace = histogram.workspace()?;
+        let totals = Buffer::zeroed(&counting, bins.count())?;
+        // A place for a piece, and the event that it has been counted.
+        let place = || -> Result<_, Error> {
+            let weights = if weights.is_some() { piece } else { 0 };
+            let samples = Buffer::<T>::new(&device, piece)?;
+            Ok((
+                samples,
+                Buffer::<u32>::new(&device, weights)?,
+                Event::without_timing(&device)?,
+            ))
+        };
+        let places = [place()?, place()?];
+        for (k, samples) in part.chunks(piece).enumerate() {
+            let (there, weighing, counted) = &places[k % 2];
+            let there = there.range(..samples.len());
+            if k >= 2 {
+                counted.synchronize()?;
+            }
+            // Returns when the copy has ended, so that counting need not wait for it.
+            copies.write(there, samples)?;
+            match weights {
+                Some(weights) => {
+                    let weighing = weighing.range(..samples.len());
+                    copies.write(weighing, &weights[k * piece..k * piece + samples.len()])?;
+                    histogram.add_weights(&counting, there, weighing, &totals)?;
+                }
+                None => histogram.add_counts(&counting, there, &totals, &workspace)?,
+            }
+            counting.record(counted)?;
+        }
+        Ok(totals.to_vec(&counting)?)
+    };
+    Ok(work()?)
 }
 
 /// The bins asked for; the range, unless given, from the samples of all PEs.
@@ -314,6 +378,8 @@ struct Report {
     weighted: bool,
     edges: Vec<f64>,
     totals: Vec<u64>,
+    backend: &'static str,
+    machine: String,
     pes: usize,
     world: &'static str,
     seconds: f64,
@@ -373,6 +439,7 @@ impl Report {
             "weighted": self.weighted,
             "edges": self.edges.iter().map(|&edge| json_edge(edge)).collect::<Vec<_>>(),
             "totals": self.totals,
+            "backend": self.backend,
             "pes": self.pes,
             "world": self.world,
             "seconds": self.seconds,
@@ -427,11 +494,12 @@ impl Report {
             format!("{} dropped", grouped(self.samples as u64 - self.sum()))
         };
         text.push_str(&format!(
-            "{} samples {} in {bins}, {outside}; on {} ({}), {:.3} ms, {}",
+            "{} samples {} in {bins}, {outside}\n{} ({}) on {}, {:.3} ms, {}",
             grouped(self.samples as u64),
             self.dtype,
             pes(self.pes),
             self.world,
+            self.machine,
             self.seconds * 1e3,
             si(self.samples as f64 / self.seconds, " samples/s"),
         ));

@@ -8,6 +8,7 @@ mod backend;
 mod bars;
 mod bench;
 mod bench_transpose;
+mod bench_histogram;
 mod boundary;
 mod console;
 mod error;
@@ -80,6 +81,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Bench { what } => match what {
             BenchCommand::Transpose(args) => bench_transpose::transpose(&args),
             BenchCommand::Shmem(args) => bench::shmem(&args),
+            BenchCommand::Histogram(args) => bench_histogram::histogram(&args),
             BenchCommand::Compare(args) => lab::compare(&args),
         },
         Command::Occupancy(args) => lab::occupancy(&args),

@@ -136,7 +136,8 @@ fn what_is_printed_and_written() {
     assert_eq!(lines[1], format!("1 .. 2  1  {}", "█".repeat(20)));
     assert_eq!(lines[2], format!("2 .. 3  2  {}", "█".repeat(40)));
     assert!(
-        lines[4].starts_with("4 samples u8 in 4 bins, 1 dropped; on 1 PE (threads), "),
+        lines[4] == "4 samples u8 in 4 bins, 1 dropped"
+            && lines[5].starts_with("1 PE (threads) on "),
         "{out}"
     );
     let bytes = std::fs::read(at("t.npy")).unwrap();

@@ -79,10 +79,18 @@ __device__ void count_in_ranges(const T* samples, u64 n, const Rule& rule, u64* 
     const u32 first = range * span;
     const u32 bins = min(span, rule.bins - first);
     const digit_sink<BITS> sink{{shared_address(words), counts + first, bins}, first, bins};
+    const u32 group = blockIdx.x / ranges;
     // The barrier after the zeros is in `count_tiles`.
-    with_policy(rule, [&](const auto& which) {
-        count_tiles(samples, n, which, sink, hot, blockIdx.x / ranges, groups);
-    });
+    bool counted = false;
+    if constexpr (Rule::moves) {
+        // Not to move keys, where that makes no difference, saves two instructions a sample.
+        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
+            const typename Rule::fixed& fixed = rule;
+            count_tiles(samples, n, fixed, sink, hot, group, groups);
+            counted = true;
+        }
+    }
+    if (!counted) count_tiles(samples, n, rule, sink, hot, group, groups);
     __syncthreads();
     for (u32 i = threadIdx.x; i < vectors; i += threads) rows[u64(blockIdx.x) * vectors + i] = words[i];
 }
@@ -248,36 +256,33 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
 }  // namespace histogram
 }  // namespace crosswarp
 
-// The kernels for samples of type T and one rule.
-#define HISTOGRAM_KERNELS(T, Rule, name)                                                                  \
-    using namespace cw::histogram;                                                                       \
-    using cw::u32;                                                                                       \
-    using cw::u64;                                                                                       \
-    extern "C" __global__ void __launch_bounds__(1024)                                                   \
-        histogram_shared_##name(const T* samples, u64 n, Rule rule, u64* counts) {            \
-        count_shared(samples, n, rule, counts);                                                   \
+// The kernels for samples of type T and one rule, as written out by src/cuda/histogram_kernels.rs.
+#define HISTOGRAM_KERNEL(name) extern "C" __global__ void __launch_bounds__(1024) name
+
+#define HISTOGRAM_KERNELS(T, Rule, name)                                                                 \
+    HISTOGRAM_KERNEL(histogram_shared_##name)(const T* samples, u64 n, Rule rule, u64* counts) {         \
+        count_shared(samples, n, rule, counts);                                                          \
     }                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(1024)                                                   \
-        histogram_digits_##name(const T* samples, u64 n, Rule rule, u64* counts, ranges wide, \
-                                ranges narrow, u32 most_pairs, uint4* rows, u32* bits) {                 \
-        count_digits(samples, n, rule, counts, wide, narrow, most_pairs, rows, bits);             \
+    HISTOGRAM_KERNEL(histogram_global_##name)(const T* samples, u64 n, Rule rule, u64* counts) {         \
+        count_global(samples, n, rule, counts);                                                          \
     }                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(256)                                                    \
-        histogram_rows_##name(const u32* rows, const u32* bits, u32 blocks, ranges wide, ranges narrow,  \
-                              u32 bins, u64* counts) {                                                   \
+    HISTOGRAM_KERNEL(histogram_weigh_shared_##name)                                                      \
+    (const T* samples, const u32* weights, u64 n, Rule rule, u64* counts) {                              \
+        weigh_shared(samples, weights, n, rule, counts);                                                 \
+    }                                                                                                    \
+    HISTOGRAM_KERNEL(histogram_weigh_global_##name)                                                      \
+    (const T* samples, const u32* weights, u64 n, Rule rule, u64* counts) {                              \
+        weigh_global(samples, weights, n, rule, counts);                                                 \
+    }
+
+// Those for more bins than `shared` can hold; `rows` is launched after `digits` with 32 × 8 threads.
+#define HISTOGRAM_DIGIT_KERNELS(T, Rule, name)                                                           \
+    HISTOGRAM_KERNEL(histogram_digits_##name)                                                            \
+    (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, u32 most_pairs,        \
+     uint4* rows, u32* bits) {                                                                           \
+        count_digits(samples, n, rule, counts, wide, narrow, most_pairs, rows, bits);                    \
+    }                                                                                                    \
+    extern "C" __global__ void __launch_bounds__(256) histogram_rows_##name(                             \
+        const u32* rows, const u32* bits, u32 blocks, ranges wide, ranges narrow, u32 bins, u64* counts) { \
         sum_rows(rows, bits, blocks, wide, narrow, bins, counts);                                        \
-    }                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(1024)                                                   \
-        histogram_global_##name(const T* samples, u64 n, Rule rule, u64* counts) {            \
-        count_global(samples, n, rule, counts);                                                   \
-    }                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(1024)                                                   \
-        histogram_weigh_shared_##name(const T* samples, const u32* weights, u64 n, Rule rule, \
-                                      u64* counts) {                                                     \
-        weigh_shared(samples, weights, n, rule, counts);                                          \
-    }                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(1024)                                                   \
-        histogram_weigh_global_##name(const T* samples, const u32* weights, u64 n, Rule rule, \
-                                      u64* counts) {                                                     \
-        weigh_global(samples, weights, n, rule, counts);                                          \
     }

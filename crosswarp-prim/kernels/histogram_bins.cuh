@@ -84,7 +84,8 @@ template <class K> struct edges {
     const K* edge;
     K from, to;
     u32 count, bins;
-    __device__ u32 bin(K x) const {
+    // Not inlined: the call is nothing beside the search.
+    __device__ __noinline__ u32 bin(K x) const {
         // How many edges are at or below x.
         u32 below = 0;
         for (u32 n = count; n > 1;) {
@@ -96,18 +97,6 @@ template <class K> struct edges {
         return from <= x && x <= to ? min(max(below, 1u), bins) - 1 : dropped;
     }
 };
-
-// Calls `work` with the rule, or with one that does not move keys, two instructions a sample less, if that
-// makes no difference.
-template <class Rule, class Work> __device__ inline void with_policy(const Rule& rule, Work work) {
-    if constexpr (Rule::moves) {
-        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
-            work(static_cast<const typename Rule::fixed&>(rule));
-            return;
-        }
-    }
-    work(rule);
-}
 
 // Sixteen bytes of samples.
 template <class T> struct vector_of {

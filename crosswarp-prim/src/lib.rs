@@ -33,7 +33,7 @@
 //!
 //! The contract is about one version of this crate, on any machine with IEEE 754 arithmetic.
 
-mod cuda;
+pub mod cuda;
 mod element;
 mod error;
 mod exchange;

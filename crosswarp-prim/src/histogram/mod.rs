@@ -35,3 +35,5 @@ pub use bins::{Bins, OutOfRange};
 pub use count::Histogram;
 pub use error::{BinsError, HistogramError};
 pub use sample::Sample;
+
+pub(crate) use rule::{BinRule, Visit};

@@ -10,9 +10,17 @@ use super::sample::Key;
 pub const DROPPED: u32 = u32::MAX;
 
 /// Assigns keys to bins.
-pub trait BinRule<K>: Sync {
+pub trait BinRule<K>: Clone + Sync + 'static {
+    /// What names of kernels call it.
+    const NAME: &'static str;
     /// The bin of `key`, or a number that is not below the number of bins.
     fn bin(&self, key: K) -> u32;
+    /// Edges that kernels look up.
+    fn edges(&self) -> &[K] {
+        &[]
+    }
+    /// The kernels' argument, with the address of the edges in device memory.
+    fn argument(&self, edges: u64) -> Vec<u8>;
 }
 
 /// The rule of some bins.
@@ -189,6 +197,10 @@ fn upper(d: u32, factor_low: u32, factor_high: u32) -> u32 {
 }
 
 impl BinRule<i32> for EvenShift {
+    const NAME: &'static str = "shift";
+    fn argument(&self, _: u64) -> Vec<u8> {
+        bytemuck::bytes_of(self).to_vec()
+    }
     #[inline(always)]
     fn bin(&self, key: i32) -> u32 {
         distance(key, self.low, self.from, self.to) >> self.shift
@@ -196,6 +208,10 @@ impl BinRule<i32> for EvenShift {
 }
 
 impl BinRule<i32> for EvenMultiply {
+    const NAME: &'static str = "multiply";
+    fn argument(&self, _: u64) -> Vec<u8> {
+        bytemuck::bytes_of(self).to_vec()
+    }
     #[inline(always)]
     fn bin(&self, key: i32) -> u32 {
         let d = distance(key, self.low, self.from, self.to);
@@ -204,6 +220,10 @@ impl BinRule<i32> for EvenMultiply {
 }
 
 impl BinRule<i32> for EvenSpread {
+    const NAME: &'static str = "spread";
+    fn argument(&self, _: u64) -> Vec<u8> {
+        bytemuck::bytes_of(self).to_vec()
+    }
     #[inline(always)]
     fn bin(&self, key: i32) -> u32 {
         let d = distance(key, self.low, self.from, self.to);
@@ -231,6 +251,10 @@ macro_rules! even_float {
         }
 
         impl BinRule<$float> for EvenFloat<$float> {
+            const NAME: &'static str = "even";
+            fn argument(&self, _: u64) -> Vec<u8> {
+                bytemuck::bytes_of(self).to_vec()
+            }
             #[inline(always)]
             fn bin(&self, key: $float) -> u32 {
                 // The conversion saturates: negative to 0, large to the greatest.
@@ -244,6 +268,17 @@ macro_rules! even_float {
 even_float!(f32, f64);
 
 impl<K: Key> BinRule<K> for Edges<K> {
+    const NAME: &'static str = "edges";
+    fn edges(&self) -> &[K] {
+        &self.edge
+    }
+    fn argument(&self, edges: u64) -> Vec<u8> {
+        let mut bytes = edges.to_le_bytes().to_vec();
+        bytes.extend(bytemuck::bytes_of(&[self.from, self.to]));
+        let counts = [self.edge.len() as u32, self.bins];
+        bytes.extend(bytemuck::bytes_of(&counts));
+        bytes
+    }
     #[inline(always)]
     fn bin(&self, key: K) -> u32 {
         // Fewer than 2^29 edges.

@@ -1,0 +1,139 @@
+//! `crosswarp bench histogram`: counting on one GPU, by bins and distribution.
+
+use std::thread;
+
+use crosswarp::cuda::{Buffer, Device, Error, Stream};
+use crosswarp::lab::measure::{Machine, Plan, Row, on_stream};
+use crosswarp::prim::cuda::DeviceHistogram;
+use crosswarp::prim::histogram::Bins;
+
+use crate::args::BenchHistogramArgs;
+use crate::console;
+use crate::error::CliError;
+
+const BINS: [u32; 12] = [
+    64, 256, 2048, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576, 4_194_304,
+];
+/// Threads that make samples.
+const THREADS: usize = 16;
+
+#[derive(Clone, Copy)]
+enum Distribution {
+    Uniform,
+    OneHot,
+    /// Fourth powers of uniform numbers: half of the samples in 6 % of the bins.
+    Skewed,
+}
+
+impl Distribution {
+    const ALL: [Self; 3] = [Self::Uniform, Self::OneHot, Self::Skewed];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Uniform => "uniform",
+            Self::OneHot => "one-hot",
+            Self::Skewed => "skewed",
+        }
+    }
+
+    /// Sample `k` in 0..`bins`. `bench/peers/cub_histogram.cu` has the same.
+    fn sample(self, k: u64, bins: u32) -> i32 {
+        // The mixing of SplitMix64 (Steele, Lea and Flood, 2014).
+        let mut z = k.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^= z >> 31;
+        let unit = (z >> 11) as f64 / (1u64 << 53) as f64;
+        let place = match self {
+            Self::Uniform => unit,
+            Self::OneHot => 0.37,
+            Self::Skewed => unit * unit * unit * unit,
+        };
+        (place * f64::from(bins)) as i32
+    }
+}
+
+/// Measures and prints a table, or with `--json` one object a line.
+pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
+    let gpu = |error| CliError::Cuda(Error::from(error));
+    let device = Device::get(args.device).map_err(|error| CliError::Cuda(error.into()))?;
+    let machine = Machine::with_gpu(&device);
+    let stream = Stream::new(&device).map_err(gpu)?;
+    let n = 1usize << args.samples;
+    let there = Buffer::<i32>::new(&device, n).map_err(gpu)?;
+    let mut samples = vec![0i32; n];
+    if !args.json {
+        console::line(format_args!(
+            "{:>9} {:>14} {:>12} {:>12} {:>12} {:>14}",
+            "bins", "distribution", "us", "min", "max", "G samples/s"
+        ))?;
+    }
+    for bins in BINS {
+        for distribution in Distribution::ALL {
+            fill(&mut samples, |k| distribution.sample(k, bins));
+            stream.write(&there, &samples).map_err(gpu)?;
+            let even = Bins::<i32>::even(0, bins.into(), bins as usize)?;
+            let histogram = DeviceHistogram::new(&stream, &even)?;
+            let workspace = histogram.workspace().map_err(gpu)?;
+            let totals = Buffer::<u64>::zeroed(&stream, bins as usize).map_err(gpu)?;
+            let time = on_stream(&Plan::quick(), &stream, |stream, _| {
+                histogram.add_counts(stream, &there, &totals, &workspace)
+            })?;
+            if args.json {
+                let row = Row::new("histogram", time)
+                    .with("dtype", "i32")
+                    .with("elements", n)
+                    .with("bins", bins)
+                    .with("distribution", distribution.name())
+                    .with("gsamples", n as f64 / time.median / 1e9)
+                    .bytes(4 * n as u64);
+                console::line(row.json(&machine))?;
+            } else {
+                console::line(format_args!(
+                    "{bins:>9} {:>14} {:>12.2} {:>12.2} {:>12.2} {:>14.1}",
+                    distribution.name(),
+                    time.median * 1e6,
+                    time.min * 1e6,
+                    time.max * 1e6,
+                    n as f64 / time.median / 1e9
+                ))?;
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Writes `value(k)` to place k.
+fn fill(samples: &mut [i32], value: impl Fn(u64) -> i32 + Sync) {
+    let part = samples.len().div_ceil(THREADS).max(1);
+    let value = &value;
+    thread::scope(|scope| {
+        for (place, samples) in samples.chunks_mut(part).enumerate() {
+            scope.spawn(move || {
+                for (k, sample) in samples.iter_mut().enumerate() {
+                    *sample = value((place * part + k) as u64);
+                }
+            });
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_in_range_and_as_named() {
+        let mut samples = vec![0; 100_000];
+        for distribution in Distribution::ALL {
+            fill(&mut samples, |k| distribution.sample(k, 1000));
+            assert!(samples.iter().all(|sample| (0..1000).contains(sample)));
+            let low = samples.iter().filter(|&&sample| sample < 63).count();
+            match distribution {
+                Distribution::Uniform => assert!((6000..6600).contains(&low), "{low}"),
+                Distribution::OneHot => assert!(samples.iter().all(|&sample| sample == 370)),
+                Distribution::Skewed => assert!((49_000..51_500).contains(&low), "{low}"),
+            }
+        }
+    }
+}

@@ -379,13 +379,11 @@ impl<T: Sample> DeviceHistogram<T> {
                 } else {
                     blocks
                 };
-                let most_pairs = if narrow.count > 0 {
-                    let share = n as f64 / f64::from(blocks / narrow.count);
+                let most_pairs = blocks.checked_div(narrow.count).map_or(0, |groups| {
+                    let share = n as f64 / f64::from(groups);
                     let by_chance = 1.0 / f64::from(CELLS / 4);
                     (JUDGED * JUDGED / 2.0 * (by_chance + NARROW_LOAD / share)) as u32
-                } else {
-                    0
-                };
+                });
                 let bytes = (shared - HOT_TABLE) as usize * blocks as usize;
                 assert!(
                     bytes <= workspace.rows.len(),

@@ -139,7 +139,10 @@ fn verbs(pe: &Pe, at: *mut u8) {
         assert_eq!(raw.atomic_fetch(word(21), me), 13);
         assert_eq!(raw.atomic_fetch(word(22).cast::<i32>(), me), -3);
         // Through the pointer as through the verb.
-        assert_eq!(raw.ptr(word(8), to).read(), 7 + me as u64);
+        let there = raw.ptr(word(8), to);
+        assert_eq!(there.read(), 7 + me as u64);
+        // Which is not an address that the verbs take, unless it is this PE's own.
+        assert_eq!(raw.contains(there, 8), to == me);
         pe.barrier().unwrap();
         // A sleeper on any of these addresses is woken.
         for round in 1..=3 {

@@ -120,22 +120,35 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
 
     // The part of `height` × `width` elements of a tile at any address. Loads the aligned chunks that
     // the rows lie in, and moves each element by itself to where it lies in the aligned chunks of the
-    // output's rows, which begin at `to`, `to_stride` apart. Chunks that do not lie between `begin` and
-    // `end` are loaded by elements.
+    // output's rows, which begin at `to`, `to_stride` apart. Nothing outside of `begin` to `end` is read.
     static __device__ void load_any(chunk* shared, const char* from, u64 stride, int height, int width,
                                     const char* to, u64 to_stride, const char* begin, const char* end,
                                     int thread) {
+        const char* last = from + (u64)(height - 1) * stride;
+        // All chunks of most tiles can be read as they are, which lets loads overlap.
+        if (from - 16 >= begin && last + 16 * (in_chunks + 1) <= end) {
+            load_chunks<true>(shared, from, stride, height, width, to, to_stride, begin, end, thread);
+        } else {
+            load_chunks<false>(shared, from, stride, height, width, to, to_stride, begin, end, thread);
+        }
+    }
+
+    template <bool Inside>
+    static __device__ void load_chunks(chunk* shared, const char* from, u64 stride, int height, int width,
+                                       const char* to, u64 to_stride, const char* begin, const char* end,
+                                       int thread) {
         constexpr int batch = 4, rounds = Rows * in_chunks / Threads / batch;
         static_assert(rounds * batch * Threads == Rows * in_chunks, "threads share the chunks evenly");
         // Where chunk `c` of row `row` begins, in bytes from the row's beginning.
         auto first_of = [&](int row, int c) {
-            return 16 * c - (int)(reinterpret_cast<u64>(from + (u64)row * stride) & 15);
+            return 16 * c - (((int)reinterpret_cast<u64>(from) + row * (int)stride) & 15);
         };
         auto fetch = [&](int row, int c) {
+            // Rows beyond the last are read as the last, and not placed.
+            row = row < height ? row : height - 1;
             const char* at = from + (u64)row * stride + first_of(row, c);
+            if (Inside || (at >= begin && at + 16 <= end)) return *reinterpret_cast<const chunk*>(at);
             chunk value = {};
-            if (row >= height || first_of(row, c) >= width * E) return value;
-            if (at >= begin && at + 16 <= end) return *reinterpret_cast<const chunk*>(at);
             if constexpr (E < 16) {
 #pragma unroll
                 for (int j = 0; j < per_chunk; ++j) {
@@ -156,7 +169,7 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
             for (int j = 0; j < per_chunk; ++j) {
                 int at = first + j * E, column = at / E;
                 if (at < 0 || column >= width) continue;
-                int skew = (int)(reinterpret_cast<u64>(to) + column * to_stride) & 15;
+                int skew = ((int)reinterpret_cast<u64>(to) + column * (int)to_stride) & 15;
                 int byte = skew + row * E;
                 int index = column * any_pitch + swizzle(column, byte / 16);
                 *reinterpret_cast<typename element_of<E>::type*>(bytes + index * 16 + byte % 16) =

@@ -60,6 +60,8 @@ pub enum Command {
     Transpose(TransposeArgs),
     /// Run a program as a world of PEs, one process each
     Run(RunArgs),
+    /// Install OpenSHMEM for C and C++: oshcc, oshc++, oshrun, shmem.h, the library
+    Install(InstallArgs),
     /// Show what this machine offers and what would be used
     Info,
     /// Compile every GPU kernel and show what it needs; no GPU needed
@@ -522,6 +524,24 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub program: Vec<std::ffi::OsString>,
+}
+
+const INSTALL_AFTER: &str = "\
+Builds the C library with cargo, from the sources this command was built from, and lays out
+bin, include, lib and lib/pkgconfig below the prefix.
+
+Example:
+  crosswarp install --prefix ~/.local
+  oshcc -O2 ring.c -o ring
+  oshrun -np 4 ./ring";
+
+/// Arguments of `install`.
+#[derive(Args, Debug)]
+#[command(after_help = INSTALL_AFTER)]
+pub struct InstallArgs {
+    /// Where to install
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub prefix: PathBuf,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

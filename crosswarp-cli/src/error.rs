@@ -67,6 +67,9 @@ pub enum CliError {
     /// The launcher.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+    /// The C library.
+    #[error(transparent)]
+    Install(#[from] crate::install::InstallError),
     /// The solve.
     #[error(transparent)]
     Solve(#[from] SolveError),

@@ -19,6 +19,7 @@ mod histogram;
 mod history;
 mod image_input;
 mod info;
+mod install;
 mod interrupt;
 mod kernels;
 mod lab;
@@ -76,6 +77,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Histogram(args) => histogram::histogram(&args),
         Command::Transpose(args) => transpose::transpose(&args),
         Command::Run(args) => run::run(&args),
+        Command::Install(args) => install::install(&args),
         Command::Info => info::info(),
         Command::Kernels(args) => kernels::kernels(&args),
         Command::Bench { what } => match what {

@@ -12,6 +12,7 @@ fn help_is_stable() {
         ("help_reduce", "reduce --help"),
         ("help_transpose", "transpose --help"),
         ("help_run", "run --help"),
+        ("help_install", "install --help"),
     ] {
         let output = crosswarp()
             .args(line.split(' '))

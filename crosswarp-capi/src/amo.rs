@@ -26,7 +26,7 @@ fn target<T>(
 }
 
 /// `shmem_atomic_fetch`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn fetch<T: AtomicValue>(
     name: Name,
     ctx: Context,
@@ -39,7 +39,7 @@ pub(crate) unsafe fn fetch<T: AtomicValue>(
 }
 
 /// `shmem_atomic_set`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn set<T: AtomicValue>(
     name: Name,
     ctx: Context,
@@ -53,7 +53,7 @@ pub(crate) unsafe fn set<T: AtomicValue>(
 }
 
 /// `shmem_atomic_swap`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn swap<T: AtomicValue>(
     name: Name,
     ctx: Context,
@@ -67,7 +67,7 @@ pub(crate) unsafe fn swap<T: AtomicValue>(
 }
 
 /// `shmem_atomic_compare_swap`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn compare_swap<T: AtomicInt>(
     name: Name,
     ctx: Context,
@@ -82,7 +82,7 @@ pub(crate) unsafe fn compare_swap<T: AtomicInt>(
 }
 
 /// `shmem_atomic_fetch_nbi`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn fetch_nbi<T: AtomicValue>(
     name: Name,
     ctx: Context,
@@ -95,7 +95,7 @@ pub(crate) unsafe fn fetch_nbi<T: AtomicValue>(
 }
 
 /// `shmem_atomic_swap_nbi`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn swap_nbi<T: AtomicValue>(
     name: Name,
     ctx: Context,
@@ -109,7 +109,7 @@ pub(crate) unsafe fn swap_nbi<T: AtomicValue>(
 }
 
 /// `shmem_atomic_compare_swap_nbi`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn compare_swap_nbi<T: AtomicInt>(
     name: Name,
     ctx: Context,
@@ -126,7 +126,7 @@ pub(crate) unsafe fn compare_swap_nbi<T: AtomicInt>(
 /// The three forms of each operation with an operand.
 macro_rules! with_operand {
     ($($fetching:ident $plain:ident $nbi:ident $raw:ident),* $(,)?) => {$(
-        #[inline]
+        #[inline(always)]
         pub(crate) unsafe fn $fetching<T: AtomicInt>(
             name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
         ) -> T {
@@ -135,7 +135,7 @@ macro_rules! with_operand {
             unsafe { me.raw().$raw(dest, value, pe) }
         }
 
-        #[inline]
+        #[inline(always)]
         pub(crate) unsafe fn $plain<T: AtomicInt>(
             name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
         ) {
@@ -143,7 +143,7 @@ macro_rules! with_operand {
             unsafe { $fetching(name, ctx, dest, value, pe) };
         }
 
-        #[inline]
+        #[inline(always)]
         pub(crate) unsafe fn $nbi<T: AtomicInt>(
             name: Name, ctx: Context, fetched: *mut T, dest: *mut T, value: T, pe: c_int,
         ) {
@@ -160,7 +160,7 @@ with_operand!(
 );
 
 /// `shmem_atomic_fetch_inc`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn fetch_inc<T: AtomicInt>(
     name: Name,
     ctx: Context,
@@ -172,14 +172,14 @@ pub(crate) unsafe fn fetch_inc<T: AtomicInt>(
 }
 
 /// `shmem_atomic_inc`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn inc<T: AtomicInt>(name: Name, ctx: Context, dest: *mut T, pe: c_int) {
     // SAFETY: by the caller.
     unsafe { fetch_inc(name, ctx, dest, pe) };
 }
 
 /// `shmem_atomic_fetch_inc_nbi`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn fetch_inc_nbi<T: AtomicInt>(
     name: Name,
     ctx: Context,

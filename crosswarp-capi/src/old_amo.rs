@@ -9,7 +9,7 @@ use std::ffi::c_int;
 
 macro_rules! old_names {
     ($($old:ident<$bound:ident>($($argument:ident: $ty:ty),*) $(-> $result:ty)? = $new:ident),* $(,)?) => {$(
-        #[inline]
+        #[inline(always)]
         pub(crate) unsafe fn $old<T: $bound>(name: Name, $($argument: $ty),*) $(-> $result)? {
             // SAFETY: by the caller.
             unsafe { amo::$new(name, Context::DEFAULT, $($argument),*) }

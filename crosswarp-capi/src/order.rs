@@ -9,7 +9,7 @@ use crate::world::{Name, enter_unchecked};
 use std::ffi::c_int;
 
 /// `shmem_fence`, `shmem_ctx_fence`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn fence(name: Name, ctx: Context) {
     if ctx.is_valid() {
         enter_unchecked(name).fence();
@@ -17,7 +17,7 @@ pub(crate) unsafe fn fence(name: Name, ctx: Context) {
 }
 
 /// `shmem_quiet`, `shmem_ctx_quiet`.
-#[inline]
+#[inline(always)]
 pub(crate) unsafe fn quiet(name: Name, ctx: Context) {
     if ctx.is_valid() {
         enter_unchecked(name).quiet();

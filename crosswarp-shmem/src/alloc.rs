@@ -8,6 +8,7 @@
 use crate::call::Kind;
 use crate::collective::CollectiveError;
 use crate::pe::Pe;
+use crate::region::ALIGN;
 use crate::symmetric::Sym;
 use bytemuck::Pod;
 use offset_allocator::Allocator;
@@ -52,8 +53,8 @@ pub enum AllocError {
         /// Bytes of one element.
         element: usize,
     },
-    /// The alignment is no power of two.
-    #[error("alignment {align} is not a power of two")]
+    /// The alignment is no power of two, or more than heaps have.
+    #[error("alignment {align} is not a power of two of at most {ALIGN}")]
     BadAlign {
         /// The alignment asked for.
         align: usize,
@@ -179,10 +180,10 @@ impl Pe {
     }
 
     /// As [`alloc`](Self::alloc), at an offset that is a multiple of `align` bytes (of 64 if less).
-    /// Addresses are aligned up to 2 MiB: heaps begin at a multiple of that.
+    /// Heaps begin at a multiple of 2 MiB, so addresses are aligned as offsets are.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), and for an `align` that is no power of two.
+    /// As [`alloc`](Self::alloc), and for an `align` that is no power of two or more than 2 MiB.
     pub fn alloc_aligned<T: Pod>(&self, len: usize, align: usize) -> Result<Sym<T>, AllocError> {
         let bytes = len.checked_mul(size_of::<T>());
         // A PE with a bad argument comes to the meeting too, so that the others do not hang.
@@ -191,7 +192,7 @@ impl Pe {
             align as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
         )?;
-        if !align.is_power_of_two() {
+        if !align.is_power_of_two() || align > ALIGN {
             return Err(AllocError::BadAlign { align });
         }
         let too_large = AllocError::TooLarge {
@@ -210,7 +211,7 @@ impl Pe {
                 element: 1,
             });
         }
-        if !align.is_power_of_two() {
+        if !align.is_power_of_two() || align > ALIGN {
             return Err(AllocError::BadAlign { align });
         }
         let book = &mut self.heap().book;

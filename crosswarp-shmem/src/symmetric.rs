@@ -44,7 +44,7 @@ impl<T> fmt::Debug for Sym<T> {
 
 impl<T: Pod> Sym<T> {
     pub(crate) fn new(offset: usize, len: usize, block: Option<Block>) -> Self {
-        // Heaps begin on a page, so an object can not be aligned better in memory than that.
+        // Heaps begin on a page at least (at a multiple of 2 MiB on a CPU).
         const {
             assert!(
                 align_of::<T>() <= 4096,

@@ -92,6 +92,8 @@ fn allocation_errors(pe: &Pe) {
     );
     let align = pe.alloc_aligned::<u64>(1, 48).unwrap_err();
     assert_eq!(align, AllocError::BadAlign { align: 48 });
+    let align = pe.alloc_aligned::<u64>(1, 4 << 20).unwrap_err();
+    assert_eq!(align, AllocError::BadAlign { align: 4 << 20 });
     // Nothing was lost by it.
     let object = pe.alloc::<u8>(100).unwrap();
     pe.free(object).unwrap();

@@ -22,7 +22,7 @@ fn heap(pe: &Pe) {
         assert!(raw.calloc(8, 0).unwrap().is_null());
         raw.free(ptr::null_mut()).unwrap();
     }
-    for align in [1, 8, 64, 4096, 1 << 20] {
+    for align in [1, 8, 64, 4096, 2 << 20] {
         let object = raw.malloc(100, align).unwrap();
         assert_eq!(object.addr() % align.max(64), 0);
         assert!(raw.contains(object, 100));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use bytemuck::Zeroable;
-use crosswarp_cuda::{CudaError, LaunchError};
+use crosswarp_cuda::{CudaError, DeviceWorldError, HeapError, LaunchError, SyncError};
 use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::{AllocError, CollectiveError, Pe, WaitError};
 
@@ -130,6 +130,15 @@ pub enum SolveError {
     /// The GPU, its driver or the compiler of kernels.
     #[error(transparent)]
     Cuda(#[from] crosswarp_cuda::Error),
+    /// The GPUs can not work together.
+    #[error(transparent)]
+    DeviceWorld(#[from] DeviceWorldError),
+    /// A kernel waited in vain for a neighbour, or the GPU failed.
+    #[error(transparent)]
+    Kernel(#[from] SyncError),
+    /// No room for halos in the device heap.
+    #[error(transparent)]
+    DeviceHeap(#[from] HeapError),
     /// The symmetric heap has no room, or the PEs disagree.
     #[error(transparent)]
     Alloc(#[from] AllocError),
@@ -270,6 +279,10 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
                 Rows::halo(depth)
             },
         )?;
+        // What the next pass is if this one neither stops the solve nor ends at a checkpoint.
+        let left = options.max_sweeps - done - depth;
+        let saves = options.checkpoint.is_some();
+        slab.expect((left >= block && !singly && !saves).then_some(block));
         let sums = &mut sums[..depth];
         sums.fill(Superaccumulator::new());
         slab.pass(sums)?;

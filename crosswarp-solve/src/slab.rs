@@ -36,6 +36,8 @@ pub(crate) trait Slab<F: Real>: Sized {
     fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
         halo.exchange(pe, self, rows)
     }
+    /// Says how many sweeps the pass after the next call of `pass` is likely to have, so that it may begin early.
+    fn expect(&mut self, _next: Option<usize>) {}
     /// Advances the own rows by `norms.len()` sweeps; the field before the pass stays. Needs halos that deep.
     fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError>;
     /// Makes the field after the pass the one before the next.

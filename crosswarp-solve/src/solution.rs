@@ -143,7 +143,7 @@ pub fn solve_2d<F: Real>(
     let outcome = match &options.gpu {
         None => driver::run(pe, meeting, &mut slab, &settings, observer)?,
         Some(gpu) => {
-            let mut plane = Plane::new(problem, &slab, gpu)?;
+            let mut plane = Plane::new(pe, problem, &slab, gpu)?;
             let outcome = driver::run(pe, meeting, &mut plane, &settings, observer)?;
             plane.save(&mut slab)?;
             outcome

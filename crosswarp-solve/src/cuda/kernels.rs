@@ -10,6 +10,7 @@ const HEADERS: &[(&str, &str)] = &[
         "async_copy.cuh",
         include_str!("../../kernels/async_copy.cuh"),
     ),
+    ("exchange.cuh", include_str!("../../kernels/exchange.cuh")),
     ("line.cuh", include_str!("../../kernels/line.cuh")),
     ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
@@ -33,7 +34,8 @@ const SWEEP: Source<'static> = Source::new("sweep.cu", include_str!("../../kerne
     .with_headers(HEADERS)
     .with_shapes(shapes!(
         "sweep_plane_f32": 128, "sweep_plane_f64": 128, "sweep_line_f32": 128, "sweep_line_f64": 128,
-        "wrap_rows_f32": 256, "wrap_rows_f64": 256, "wrap_columns_f32": 256, "wrap_columns_f64": 256
+        "wrap_rows_f32": 256, "wrap_rows_f64": 256, "wrap_columns_f32": 256, "wrap_columns_f64": 256,
+        "publish": 256
     ));
 const PASS_F32: Source<'static> =
     Source::new("pass_f32.cu", include_str!("../../kernels/pass_f32.cu"))
@@ -61,9 +63,15 @@ const LINE_PASS: Source<'static> =
         .with_headers(HEADERS)
         .with_shapes(shapes!("pass_line_f32": 512, "pass_line_f64": 256));
 
+const EXCHANGE: Source<'static> =
+    Source::new("exchange.cu", include_str!("../../kernels/exchange.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(shapes!("exchange_halos_f32": 256, "exchange_halos_f64": 256));
+
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[
     SWEEP,
+    EXCHANGE,
     LINE_PASS,
     PASS_F32,
     PASS_F64,
@@ -73,7 +81,15 @@ pub const KERNELS: &[Source<'static>] = &[
 
 /// The kernel `name` for fields of `F`, and the threads of its block.
 pub(crate) fn find<F: Real>(device: &Device, name: &str) -> Result<(Function, u32), SolveError> {
-    let name = format!("{name}_{}", F::NAME);
+    find_named(device, &format!("{name}_{}", F::NAME))
+}
+
+/// A kernel that is the same for all fields.
+pub(crate) fn find_plain(device: &Device, name: &str) -> Result<Function, SolveError> {
+    Ok(find_named(device, name)?.0)
+}
+
+fn find_named(device: &Device, name: &str) -> Result<(Function, u32), SolveError> {
     let (source, shape) = KERNELS
         .iter()
         .find_map(|source| {
@@ -82,8 +98,6 @@ pub(crate) fn find<F: Real>(device: &Device, name: &str) -> Result<(Function, u3
         })
         .unwrap_or_else(|| panic!("no source has a kernel {name}"));
     let module = Module::compile(device, source)?;
-    let function = module
-        .function(&name)
-        .map_err(crosswarp_cuda::Error::from)?;
+    let function = module.function(name).map_err(crosswarp_cuda::Error::from)?;
     Ok((function, shape.threads))
 }

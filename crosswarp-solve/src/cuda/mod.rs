@@ -4,6 +4,7 @@
 //! expression a cell, no contraction; leaves of the norm in the same order; their sums added exactly into the words of
 //! a superaccumulator, with integer atomics, in any order.
 
+mod exchange;
 mod kernels;
 pub(crate) mod line;
 pub(crate) mod plane;
@@ -32,13 +33,21 @@ pub enum Strategy {
     Auto,
     /// One launch a sweep: the obvious scheme, for comparison. Halos travel through the host.
     Sweep,
-    /// Passes of several sweeps; halos and norms travel through the host.
+    /// Passes of several sweeps; halos travel through the host, which waits for them.
     HostExchange,
+    /// Passes of several sweeps; a kernel puts halos into the neighbours' memory, in stream order. GPUs that reach each
+    /// other's memory, one for each PE or PEs that are threads. On a line as `host-exchange`.
+    DevicePut,
 }
 
 impl Strategy {
     /// Every strategy.
-    pub const ALL: &[Strategy] = &[Strategy::Auto, Strategy::Sweep, Strategy::HostExchange];
+    pub const ALL: &[Strategy] = &[
+        Strategy::Auto,
+        Strategy::Sweep,
+        Strategy::HostExchange,
+        Strategy::DevicePut,
+    ];
 
     /// Its name on the command line and in reports.
     pub fn name(self) -> &'static str {
@@ -46,6 +55,7 @@ impl Strategy {
             Strategy::Auto => "auto",
             Strategy::Sweep => "sweep",
             Strategy::HostExchange => "host-exchange",
+            Strategy::DevicePut => "device-put",
         }
     }
 }

@@ -1,18 +1,24 @@
 //! A PE's band of a 2-D grid in its GPU's memory.
+//!
+//! The host reads a pass's norms while the next pass already runs: whether it was needed turns out later. If the stop
+//! lies in the pass before, what the early pass wrote is forgotten; the field before that pass is still there.
 #![allow(unsafe_code)] // Launches of kernels.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_cuda::{Buffer, ByValue, Event, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
+use crate::cuda::exchange::{Exchange, FieldRows, PATIENCE, Place};
 use crate::cuda::{Gpu, Strategy, kernels};
 use crate::driver::SolveError;
 use crate::field::Field;
 use crate::halo::{Halo, Rows};
+use crate::meeting::Meeting;
 use crate::partition::Partition;
 use crate::problem::Problem2d;
 use crate::real::Real;
@@ -148,7 +154,7 @@ enum Advance {
 }
 
 /// Rows of one PE with halos above and below.
-pub(crate) struct Plane<F: Real> {
+pub(crate) struct Plane<'w, F: Real> {
     partition: Partition,
     own: Range<usize>,
     layout: Layout,
@@ -156,24 +162,39 @@ pub(crate) struct Plane<F: Real> {
     wrap_y: bool,
     before: Buffer<F>,
     after: Buffer<F>,
+    /// What an early pass writes to; none if memory is short.
+    spare: Option<Buffer<F>>,
     fixed: Option<Buffer<u8>>,
     source: Option<Buffer<F>>,
     words: Buffer<u64>,
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
+    exchange: Option<Exchange<'w, F>>,
+    /// The pass expected after the next one.
+    expected: Option<usize>,
+    /// Sweeps of the pass from `before` to `after` that has been launched early, its exchange included.
+    early: Option<usize>,
+    /// The same from `after` to `spare`.
+    earlier: Option<usize>,
+    /// Which half of `words` the next pass adds to.
+    half: usize,
     advance: Advance,
     wrap_rows: Function,
     wrap_columns: Function,
+    publish: Function,
+    /// The words of the last pass are in `sums`.
+    published: Event,
     stream: Stream,
 }
 
-impl<F: Real> Plane<F> {
-    /// The band that `host` has loaded.
+impl<'w, F: Real> Plane<'w, F> {
+    /// The band that `host` has loaded. Collective.
     pub(crate) fn new(
+        pe: &'w Pe,
         problem: &Problem2d<F>,
         host: &Slab2d<F>,
         gpu: &Gpu,
-    ) -> Result<Plane<F>, SolveError> {
+    ) -> Result<Plane<'w, F>, SolveError> {
         let (own, nx) = (host.own(), problem.nx);
         if nx > i32::MAX as usize - 256 || problem.ny > i32::MAX as usize - 256 {
             return Err(SolveError::TooLongForGpu {
@@ -222,7 +243,7 @@ impl<F: Real> Plane<F> {
             .transpose()?;
         let advance = match gpu.strategy {
             Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_plane")?.0),
-            Strategy::Auto | Strategy::HostExchange => {
+            Strategy::Auto | Strategy::HostExchange | Strategy::DevicePut => {
                 let plain = fixed.is_none() && source.is_none();
                 let name = match (fixed.is_some(), source.is_some()) {
                     (false, false) => "pass_plain",
@@ -243,11 +264,40 @@ impl<F: Real> Plane<F> {
                 }
             }
         };
+        let make = || {
+            let columns = nx.next_multiple_of(STRIP_COLUMNS);
+            Exchange::new(pe, gpu.device, &stream, MAX_DEPTH + 1, columns)
+        };
+        let alone = host.partition().active() == 1;
+        let exchange = match gpu.strategy {
+            Strategy::DevicePut if !alone => Some(make()?),
+            // Where it can not be, all PEs are told so.
+            Strategy::Auto if !alone => make().ok(),
+            _ => None,
+        };
+        let early = exchange.is_some() || (alone && gpu.strategy != Strategy::Sweep);
+        let spare = early
+            .then(|| Buffer::zeroed(&stream, elements).ok())
+            .flatten();
+        // Early passes are launched on all PEs or on none.
+        let spare = if pe.n_pes() > 1 && !everyone_has(pe, spare.is_some())? {
+            None
+        } else {
+            spare
+        };
         Ok(Plane {
-            words: Buffer::new(&gpu.device, MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
+            words: Buffer::new(&gpu.device, 2 * MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
+            exchange,
+            expected: None,
+            early: None,
+            earlier: None,
+            half: 0,
+            spare,
             sums: PinnedBuffer::zeroed(&gpu.device, MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
             wrap_rows: kernels::find::<F>(&gpu.device, "wrap_rows")?.0,
             wrap_columns: kernels::find::<F>(&gpu.device, "wrap_columns")?.0,
+            publish: kernels::find_plain(&gpu.device, "publish")?,
+            published: Event::without_timing(&gpu.device)?,
             wrap_x: problem.wrap_x(),
             wrap_y: problem.wrap_y(),
             partition: *host.partition(),
@@ -263,7 +313,10 @@ impl<F: Real> Plane<F> {
     }
 
     /// Copies the field before the next pass to `host`.
+    ///
+    /// Errors: also if a kernel ever gave up waiting for a neighbour.
     pub(crate) fn save(&self, host: &mut Slab2d<F>) -> Result<(), SolveError> {
+        self.check_waits()?;
         let rows = self.own.start as isize..self.own.end as isize;
         self.layout
             .download(&self.stream, &self.before, rows, |y, row| {
@@ -271,13 +324,14 @@ impl<F: Real> Plane<F> {
             })
     }
 
-    fn band(&self) -> Band {
+    /// The band for a pass from `before` to `after` that adds to the half `half` of the words.
+    fn band(&self, before: &Buffer<F>, after: &Buffer<F>, half: usize) -> Band {
         // The kernels count from column 0.
         let column0 = |address: u64, element: usize| address + (PAD * element) as u64;
         let field = size_of::<F>();
         Band {
-            before: column0(self.before.address(), field),
-            after: column0(self.after.address(), field),
+            before: column0(before.address(), field),
+            after: column0(after.address(), field),
             fixed: self
                 .fixed
                 .as_ref()
@@ -286,7 +340,7 @@ impl<F: Real> Plane<F> {
                 .source
                 .as_ref()
                 .map_or(0, |source| column0(source.address(), field)),
-            words: self.words.address(),
+            words: self.words.address() + 8 * self.half_start(half) as u64,
             pitch: self.layout.pitch as i64,
             nx: self.layout.nx as i32,
             ny: self.partition.total() as i32,
@@ -299,9 +353,17 @@ impl<F: Real> Plane<F> {
         }
     }
 
-    /// Gives the `depth` sweeps of a pass to the stream.
-    fn launch(&self, depth: usize) -> Result<(), SolveError> {
-        let band = ByValue(self.band());
+    /// The first word of a half.
+    fn half_start(&self, half: usize) -> usize {
+        half * MAX_DEPTH * Superaccumulator::<F>::WORDS
+    }
+
+    /// Gives the `depth` sweeps of the pass of `band` to the stream; its words begin at 0.
+    fn launch(&self, band: Band, half: usize, depth: usize) -> Result<(), SolveError> {
+        let start = self.half_start(half);
+        let words = start..start + depth * Superaccumulator::<F>::WORDS;
+        self.stream.zero(self.words.range(words))?;
+        let band = ByValue(band);
         match &self.advance {
             Advance::Sweep(kernel) => {
                 let leaves =
@@ -329,10 +391,40 @@ impl<F: Real> Plane<F> {
         Ok(())
     }
 
+    fn check_waits(&self) -> Result<(), SolveError> {
+        match &self.exchange {
+            Some(exchange) => exchange.synchronize(&self.stream),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the exchange of the halos of the field before `band`'s pass to the stream, and what follows from it.
+    fn fill_halos(&mut self, band: Band, rows: Rows) -> Result<(), SolveError> {
+        if let Some(exchange) = &mut self.exchange {
+            let field = FieldRows {
+                address: band.before,
+                pitch: self.layout.pitch,
+                first: self.layout.first,
+                columns: self.layout.nx.next_multiple_of(STRIP_COLUMNS),
+            };
+            let place = Place {
+                own: self.own.clone(),
+                total: self.partition.total(),
+                active: self.partition.active(),
+                wraps: self.wrap_y,
+            };
+            exchange.launch(&self.stream, &field, &place, rows)?;
+        }
+        // Before the first sweep the ghosts stay as they were given.
+        if rows.wrapped > 0 {
+            self.wrap(band, rows.wrapped)?;
+        }
+        Ok(())
+    }
+
     /// Makes the ghosts, and the halos beyond them, copies of inner cells again, where the grid wraps around and this
     /// PE has both sides. `rows`: how many rows at each end.
-    fn wrap(&self, rows: usize) -> Result<(), SolveError> {
-        let band = self.band();
+    fn wrap(&self, band: Band, rows: usize) -> Result<(), SolveError> {
         let field = |launch: Launch<'_>, a: i32, b: i32| {
             let (first, nx) = (band.first, band.nx);
             // SAFETY: the parameters are F*, i64 and four ints; the rows and columns are stored.
@@ -379,7 +471,7 @@ fn cut(nx: usize, rows: usize, warps: usize) -> (Strips, usize) {
         .unwrap_or_else(|| strips(leaves))
 }
 
-impl<F: Real> Slab<F> for Plane<F> {
+impl<F: Real> Slab<F> for Plane<'_, F> {
     fn partition(&self) -> &Partition {
         &self.partition
     }
@@ -429,26 +521,56 @@ impl<F: Real> Slab<F> for Plane<F> {
     }
 
     fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
-        if self.partition.active() > 1 {
+        if self.partition.active() > 1 && self.exchange.is_none() {
             halo.exchange(pe, self, rows)?;
         }
-        // Before the first sweep the ghosts stay as they were given.
-        if rows.wrapped > 0 && !self.own.is_empty() {
-            self.wrap(rows.wrapped)?;
+        // An early pass has had its halos.
+        if self.own.is_empty() || self.early.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let band = self.band(&self.before, &self.after, self.half);
+        self.fill_halos(band, rows)
+    }
+
+    fn expect(&mut self, next: Option<usize>) {
+        self.expected = next;
     }
 
     fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
         if self.own.is_empty() {
             return Ok(());
         }
-        let count = Superaccumulator::<F>::WORDS;
-        let words = self.words.range(..norms.len() * count);
-        self.stream.zero(words)?;
-        self.launch(norms.len())?;
-        let sums = &mut self.sums[..norms.len() * count];
-        self.stream.read(sums, words)?;
+        let (half, count) = (self.half, Superaccumulator::<F>::WORDS);
+        self.earlier = None;
+        if self.early.take() != Some(norms.len()) {
+            let band = self.band(&self.before, &self.after, half);
+            self.launch(band, half, norms.len())?;
+        }
+        let words = self.half_start(half)..self.half_start(half) + norms.len() * count;
+        let publish = Launch::new(&self.publish).block(256);
+        let parameters = (
+            self.words.range(words),
+            &self.sums,
+            (norms.len() * count) as i32,
+        );
+        // SAFETY: the parameters are two u64* and an int; both arrays have as many words, and the host looks at the
+        // second only after the event.
+        unsafe { publish.launch(&self.stream, parameters) }?;
+        self.stream.record(&self.published)?;
+
+        if let (Some(next), Some(spare)) = (self.expected.take(), &self.spare) {
+            let band = self.band(&self.after, spare, 1 - half);
+            self.fill_halos(band, Rows::halo(next))?;
+            self.launch(band, 1 - half, next)?;
+            self.earlier = Some(next);
+        }
+        let start = Instant::now();
+        self.published.synchronize()?;
+        if start.elapsed() > PATIENCE / 2 {
+            // Perhaps a kernel gave up waiting for a neighbour.
+            self.check_waits()?;
+        }
+        let sums = &self.sums[..norms.len() * count];
         for (norm, sum) in norms.iter_mut().zip(sums.chunks_exact(count)) {
             norm.merge(&sum_of_squares(sum));
         }
@@ -457,7 +579,20 @@ impl<F: Real> Slab<F> for Plane<F> {
 
     fn accept(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
+        self.half = 1 - self.half;
+        self.early = self.earlier.take();
+        if let (Some(_), Some(spare)) = (self.early, &mut self.spare) {
+            std::mem::swap(&mut self.after, spare);
+        }
     }
+}
+
+/// Whether `mine` is true on every PE. Collective.
+fn everyone_has(pe: &Pe, mine: bool) -> Result<bool, SolveError> {
+    let meeting = Meeting::new(pe, 1)?;
+    let least = meeting.min(mine.into())?;
+    meeting.free()?;
+    Ok(least == 1)
 }
 
 /// The accumulator of a sum of squares whose words the kernels have added up.

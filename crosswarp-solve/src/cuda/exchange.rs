@@ -1,0 +1,184 @@
+//! Halos from GPU to GPU: each PE's kernel puts its outermost rows into its neighbours' memory.
+#![allow(unsafe_code)] // Launches of kernels.
+
+use std::time::Duration;
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, Stream};
+use crosswarp_shmem::Pe;
+
+use crate::cuda::kernels;
+use crate::driver::SolveError;
+use crate::halo::Rows;
+use crate::real::Real;
+
+/// Blocks of the exchange: enough for the rows of a pass at the speed of the links, and so few that all of them run at
+/// once, also where PEs share a GPU.
+const BLOCKS: u32 = 48;
+
+/// After how long a kernel that waits for a neighbour's rows gives up. Neighbours are at most a pass apart.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+/// `crosswarp::edge`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Edge {
+    pe: i32,
+    count: i32,
+    send: i32,
+    receive: i32,
+}
+
+impl Edge {
+    const NONE: Edge = Edge {
+        pe: -1,
+        count: 0,
+        send: 0,
+        receive: 0,
+    };
+}
+
+/// `crosswarp::exchange`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct Parameters {
+    field: u64,
+    buffers: u64,
+    signals: u64,
+    pitch: i64,
+    part: i64,
+    number: u64,
+    first: i32,
+    columns: i32,
+    edges: [Edge; 2],
+}
+
+/// Rows of a field on the device.
+pub(crate) struct FieldRows {
+    /// Address of row `first`, column 0.
+    pub address: u64,
+    /// Elements from one row to the next.
+    pub pitch: usize,
+    /// The first stored row.
+    pub first: isize,
+    /// Elements of a row that travel, a multiple of 128.
+    pub columns: usize,
+}
+
+/// This PE's place among its neighbours.
+pub(crate) struct Place {
+    /// The rows it owns.
+    pub own: std::ops::Range<usize>,
+    /// Rows of the grid.
+    pub total: usize,
+    /// PEs that own rows; the first ones.
+    pub active: usize,
+    /// Whether the rows wrap around.
+    pub wraps: bool,
+}
+
+/// Buffers and signals of the exchange, in the symmetric device heap.
+pub(crate) struct Exchange<'w, F> {
+    world: DeviceWorld<'w>,
+    buffers: DeviceSym<F>,
+    signals: DeviceSym<u64>,
+    kernel: Function,
+    threads: u32,
+    /// The exchanges so far.
+    number: u64,
+}
+
+impl<'w, F: Real> Exchange<'w, F> {
+    /// Room for halos of up to `rows` rows of `columns` elements. Collective.
+    ///
+    /// Errors: on every PE alike, if GPUs cannot reach each other, or PEs that are processes share one.
+    pub(crate) fn new(
+        pe: &'w Pe,
+        device: Device,
+        stream: &Stream,
+        rows: usize,
+        columns: usize,
+    ) -> Result<Exchange<'w, F>, SolveError> {
+        let world = DeviceWorld::new(pe, device, None, Some(PATIENCE))?;
+        let (kernel, threads) = kernels::find::<F>(&device, "exchange_halos")?;
+        world.install(kernel.module())?;
+        let buffers = world.heap().alloc(4 * rows * columns)?;
+        let signals = world.heap().alloc(2)?;
+        world
+            .put(stream, &signals, 0, &[0, 0], pe.my_pe())
+            .map_err(crosswarp_cuda::Error::from)?;
+        // Checks that the kernels of all PEs run at once, and loads them. It is also the meeting before which no PE
+        // signals to another.
+        world.prepare_together(Launch::new(&kernel).grid(BLOCKS).block(threads))?;
+        Ok(Exchange {
+            world,
+            buffers,
+            signals,
+            kernel,
+            threads,
+            number: 0,
+        })
+    }
+
+    /// Gives the exchange of `rows` rows of `field` to `stream`. All PEs that own rows call it.
+    pub(crate) fn launch(
+        &mut self,
+        stream: &Stream,
+        field: &FieldRows,
+        place: &Place,
+        rows: Rows,
+    ) -> Result<(), SolveError> {
+        let (me, own) = (self.world.pe().my_pe(), &place.own);
+        let count = |wrapped: bool| if wrapped { rows.wrapped } else { rows.inner } as i32;
+        let mut edges = [Edge::NONE; 2];
+        if me > 0 || place.wraps {
+            let wrapped = me == 0;
+            // The row that the ghost below copies is row 1.
+            let (send, end) = if wrapped {
+                (1, 1)
+            } else {
+                (own.start as i32, own.start as i32)
+            };
+            edges[0] = Edge {
+                pe: ((me + place.active - 1) % place.active) as i32,
+                count: count(wrapped),
+                send,
+                receive: end - count(wrapped),
+            };
+        }
+        if me + 1 < place.active || place.wraps {
+            let wrapped = me + 1 == place.active;
+            let end = if wrapped { place.total - 1 } else { own.end } as i32;
+            edges[1] = Edge {
+                pe: ((me + 1) % place.active) as i32,
+                count: count(wrapped),
+                send: end - count(wrapped),
+                receive: end,
+            };
+        }
+        self.number += 1;
+        let heap = self.world.heap();
+        let parameters = Parameters {
+            field: field.address,
+            buffers: heap.address_of(&self.buffers, me),
+            signals: heap.address_of(&self.signals, me),
+            pitch: field.pitch as i64,
+            part: (self.buffers.len() / 4) as i64,
+            number: self.number,
+            first: field.first as i32,
+            columns: field.columns as i32,
+            edges,
+        };
+        let launch = Launch::new(&self.kernel).grid(BLOCKS).block(self.threads);
+        // SAFETY: the parameter is an `exchange`; the rows are stored, as the caller vouches with `field`, and the
+        // buffers hold as many rows as `new` was told.
+        Ok(unsafe { launch.launch(stream, (ByValue(parameters),)) }?)
+    }
+
+    /// Waits for `stream`.
+    ///
+    /// Errors: also if a wait for a neighbour ran out of time.
+    pub(crate) fn synchronize(&self, stream: &Stream) -> Result<(), SolveError> {
+        Ok(self.world.synchronize(stream)?)
+    }
+}

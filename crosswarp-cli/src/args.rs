@@ -113,6 +113,8 @@ pub enum BenchCommand {
     Transpose(BenchTransposeArgs),
     /// Histograms by bins and distribution (needs a GPU)
     Histogram(BenchHistogramArgs),
+    /// Laplace solves on GPUs: whole solves, norm of every sweep (needs a GPU)
+    Jacobi(BenchJacobiArgs),
     /// Two runs of a bench side by side
     Compare(lab::CompareArgs),
 }
@@ -123,6 +125,28 @@ pub struct BenchTransposeArgs {
     /// PEs, dealt out over the GPUs; from 2 on, matrices spread over them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub pes: Option<u32>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench jacobi`.
+#[derive(Args, Debug)]
+pub struct BenchJacobiArgs {
+    /// PEs, dealt out over the GPUs [default: 1, 2, 4, ... up to the GPUs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub pes: Option<u32>,
+    /// How sweeps are launched and halos exchanged [default: auto]
+    #[arg(long, value_name = "NAME")]
+    pub strategy: Option<Strategy>,
+    /// Sides of the square planes
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "1024,4096,16384"
+    )]
+    pub sides: Vec<usize>,
     /// Print one JSON object a row
     #[arg(long)]
     pub json: bool,

@@ -8,6 +8,7 @@ mod backend;
 mod bars;
 mod bench;
 mod bench_histogram;
+mod bench_jacobi;
 mod bench_transpose;
 mod boundary;
 mod console;
@@ -84,6 +85,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
             BenchCommand::Transpose(args) => bench_transpose::transpose(&args),
             BenchCommand::Shmem(args) => bench::shmem(&args),
             BenchCommand::Histogram(args) => bench_histogram::histogram(&args),
+            BenchCommand::Jacobi(args) => bench_jacobi::jacobi(&args),
             BenchCommand::Compare(args) => lab::compare(&args),
         },
         Command::Occupancy(args) => lab::occupancy(&args),

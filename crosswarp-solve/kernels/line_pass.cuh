@@ -36,9 +36,9 @@ template <class F, int W, int Warps> class line_pass {
             bool ends_inside = first + leaves * leaf_points + line_halo >= g.points &&
                                first + leaves * leaf_points != g.points;
             if (ends_inside) {
-                advance<true>(g, s, depth, first, warp, lane);
+                line_pass(g, s, first, warp, lane).template advance<true>(depth);
             } else {
-                advance<false>(g, s, depth, first, warp, lane);
+                line_pass(g, s, first, warp, lane).template advance<false>(depth);
             }
         }
         __syncthreads();
@@ -57,131 +57,131 @@ template <class F, int W, int Warps> class line_pass {
     }
 
   private:
-    template <bool Value> struct constant {
-        static constexpr bool value = Value;
-    };
+    const segment<F>& g_;
+    scratch& s_;
+    const int lane_, warp_, column_;
+    // The first point of this lane's leaf, and whether it is this PE's.
+    const i64 leaf_;
+    const bool mine_;
+    // The lanes beside this one, around the leaf.
+    const int before_, behind_;
+    const bool head_, tail_;
+    // Points up to and from these, in the leaf's numbering, are fixed or lie beyond the line.
+    const int line_start_, line_end_;
+    // Of the halos a lane has two neighbouring points.
+    const i64 left_point_, right_point_;
+    const bool first_fixed_, last_fixed_;
+    F u_[rows][W], left_halo_[2], right_halo_[2];
 
-    // Care: points 0 and N − 1 may be anywhere; else only the warp's first and last point may be fixed.
-    template <bool Care>
-    static __device__ __forceinline__ void advance(const segment<F>& g, scratch& s, int depth, i64 first, int warp,
-                                                   int lane) {
-        const int column = lane % lanes;
-        const i64 leaf = first + lane / lanes * leaf_points;
-        const bool mine = leaf < g.own_end;
-        const int before = (lane & ~(lanes - 1)) | ((lane - 1) & (lanes - 1));
-        const int behind = (lane & ~(lanes - 1)) | ((lane + 1) & (lanes - 1));
-        const bool head = column == 0, tail = column == lanes - 1;
-        // Whether the point `x` of this leaf's numbering is fixed, or lies beyond the line.
-        const int line_start = (int)max(-leaf, (i64)-leaf_points * 4);
-        const int line_end = (int)min(g.points - 1 - leaf, (i64)leaf_points * 4);
-        auto fixed = [&](int x) { return x <= line_start || x >= line_end; };
+    __device__ bool fixed(int x) const { return x <= line_start_ || x >= line_end_; }
 
-        F u[rows][W], left_halo[2], right_halo[2];
-        const F* from = g.before + (leaf - g.own_start) + column * W;
-        if (mine || leaf < g.own_end + line_halo) {
+    __device__ __forceinline__ line_pass(const segment<F>& g, scratch& s, i64 first, int warp, int lane)
+        : g_(g), s_(s), lane_(lane), warp_(warp), column_(lane % lanes), leaf_(first + lane / lanes * leaf_points),
+          mine_(leaf_ < g.own_end), before_((lane & ~(lanes - 1)) | ((lane - 1) & (lanes - 1))),
+          behind_((lane & ~(lanes - 1)) | ((lane + 1) & (lanes - 1))), head_(column_ == 0),
+          tail_(column_ == lanes - 1), line_start_((int)max(-leaf_, (i64)-leaf_points * 4)),
+          line_end_((int)min(g.points - 1 - leaf_, (i64)leaf_points * 4)), left_point_(first - line_halo + 2 * lane),
+          right_point_(first + leaves * leaf_points + 2 * lane), first_fixed_(lane == 0 && fixed(0)),
+          last_fixed_(lane == 31 && fixed(leaf_points - 1)) {
+        const F* from = g.before + (leaf_ - g.own_start) + column_ * W;
+        const i64 stored = g.own_end + line_halo - leaf_ - column_ * W;
 #pragma unroll
-            for (int r = 0; r < rows; ++r) load(u[r], from + r * leaf_columns, g.own_end + line_halo - leaf - r * leaf_columns - column * W);
-        } else {
-#pragma unroll
-            for (int r = 0; r < rows; ++r) {
-#pragma unroll
-                for (int c = 0; c < W; ++c) u[r][c] = F(0);
-            }
-        }
-        const i64 left_point = first - line_halo + 2 * lane;
-        const i64 right_point = first + leaves * leaf_points + 2 * lane;
+        for (int r = 0; r < rows; ++r) load(u_[r], from + r * leaf_columns, stored - r * leaf_columns);
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
-            left_halo[c] = g.before[left_point + c - g.own_start];
-            bool there = right_point + c < g.own_end + line_halo;
-            right_halo[c] = there ? g.before[right_point + c - g.own_start] : F(0);
+            left_halo_[c] = g.before[left_point_ + c - g.own_start];
+            bool there = right_point_ + c < g.own_end + line_halo;
+            right_halo_[c] = there ? g.before[right_point_ + c - g.own_start] : F(0);
         }
-        const bool first_fixed = lane == 0 && fixed(0);
-        const bool last_fixed = lane == 31 && fixed(leaf_points - 1);
+    }
 
-        auto advance_once = [&](auto backwards, int sweep) {
-            // What comes from beyond: for the head of each leaf the point before it, for the tail the one behind.
-            F give_left = lane == 31 ? left_halo[1] : u[rows - 1][W - 1];
-            F give_right = lane == 0 ? right_halo[0] : u[0][0];
-            F from_left = __shfl_sync(all, give_left, (lane - 1) & 31);
-            F from_right = __shfl_sync(all, give_right, (lane + 1) & 31);
-            F old_first = u[0][0], old_last = u[rows - 1][W - 1];
-            {
-                // The halos, two points a lane.
-                F first_own = __shfl_sync(all, old_first, 0), last_own = __shfl_sync(all, old_last, 31);
-                F l0 = __shfl_up_sync(all, left_halo[1], 1), l1 = __shfl_down_sync(all, left_halo[0], 1);
-                F r0 = __shfl_up_sync(all, right_halo[1], 1), r1 = __shfl_down_sync(all, right_halo[0], 1);
-                l1 = lane == 31 ? first_own : l1;
-                r0 = lane == 0 ? last_own : r0;
-                F a = F(0.5) * (l0 + left_halo[1]), b = F(0.5) * (left_halo[0] + l1);
-                F c = F(0.5) * (r0 + right_halo[1]), d = F(0.5) * (right_halo[0] + r1);
-                if constexpr (Care) {
-                    a = fixed((int)(left_point - leaf)) ? left_halo[0] : a;
-                    b = fixed((int)(left_point + 1 - leaf)) ? left_halo[1] : b;
-                    c = fixed((int)(right_point - leaf)) ? right_halo[0] : c;
-                    d = fixed((int)(right_point + 1 - leaf)) ? right_halo[1] : d;
-                }
-                left_halo[0] = a;
-                left_halo[1] = b;
-                right_halo[0] = c;
-                right_halo[1] = d;
-            }
-            F sum[W];
-#pragma unroll
-            for (int c = 0; c < W; ++c) sum[c] = F(-0.0);
-            // Rotated within the leaf: the head gets its row's last point, the next row's neighbour; the tail its
-            // row's first point, the row before's neighbour.
-            F over = from_left;
-            F next_first = __shfl_sync(all, u[0][0], behind);
-#pragma unroll
-            for (int r = 0; r < rows; ++r) {
-                F this_first = next_first;
-                F last = __shfl_sync(all, u[r][W - 1], before);
-                F left = head ? over : last;
-                over = last;
-                next_first = r + 1 < rows ? __shfl_sync(all, u[r + 1 < rows ? r + 1 : r][0], behind) : from_right;
-                F right = tail ? next_first : this_first;
-                // The neighbour that has moved on already, as it was.
-                F passed = backwards.value ? right : left;
-#pragma unroll
-                for (int i = 0; i < W; ++i) {
-                    const int c = backwards.value ? W - 1 - i : i;
-                    F old = u[r][c];
-                    F ahead = backwards.value ? (c > 0 ? u[r][c > 0 ? c - 1 : 0] : left)
-                                              : (c + 1 < W ? u[r][c + 1 < W ? c + 1 : c] : right);
-                    F now = F(0.5) * (passed + ahead);
-                    if constexpr (Care) {
-                        now = fixed(r * leaf_columns + column * W + c) ? old : now;
-                    } else {
-                        if (r == 0 && c == 0) now = first_fixed ? old : now;
-                        if (r == rows - 1 && c == W - 1) now = last_fixed ? old : now;
-                    }
-                    F difference = now - old;
-                    F square = difference * difference;
-                    sum[c] = sum[c] + square;
-                    u[r][c] = now;
-                    passed = old;
-                }
-            }
-            F total = combine(sum, lane);
-            if (column == 0 && mine) s.sums[sweep][warp * leaves + lane / lanes] = total;
-        };
-        // Forwards and back: every point then moves by one register and returns, without copies.
+    // Care: points 0 and N − 1 may be anywhere; else only the warp's first and last point may be fixed.
+    template <bool Care> __device__ __forceinline__ void advance(int depth) {
         int sweep = 0;
         if constexpr (!Care) {
+            // Forwards and back: every point then moves by one register and returns, without copies.
 #pragma unroll 1
             for (; sweep + 1 < depth; sweep += 2) {
-                advance_once(constant<false>(), sweep);
-                advance_once(constant<true>(), sweep + 1);
+                advance_once<false, false>(sweep);
+                advance_once<false, true>(sweep + 1);
             }
         }
 #pragma unroll 1
-        for (; sweep < depth; ++sweep) advance_once(constant<false>(), sweep);
-        if (mine) {
-            F* to = g.after + (leaf - g.own_start) + column * W;
+        for (; sweep < depth; ++sweep) advance_once<Care, false>(sweep);
+        if (mine_) {
+            F* to = g_.after + (leaf_ - g_.own_start) + column_ * W;
+            const i64 own = g_.own_end - leaf_ - column_ * W;
 #pragma unroll
-            for (int r = 0; r < rows; ++r) store(to + r * leaf_columns, u[r], g.own_end - leaf - r * leaf_columns - column * W);
+            for (int r = 0; r < rows; ++r) store(to + r * leaf_columns, u_[r], own - r * leaf_columns);
         }
+    }
+
+    template <bool Care, bool Backwards> __device__ __forceinline__ void advance_once(int sweep) {
+        // What comes from beyond: for the head_ of each leaf_ the point before_ it, for the tail_ the one behind_.
+        F give_left = lane_ == 31 ? left_halo_[1] : u_[rows - 1][W - 1];
+        F give_right = lane_ == 0 ? right_halo_[0] : u_[0][0];
+        F from_left = __shfl_sync(all, give_left, (lane_ - 1) & 31);
+        F from_right = __shfl_sync(all, give_right, (lane_ + 1) & 31);
+        F old_first = u_[0][0], old_last = u_[rows - 1][W - 1];
+        {
+            // The halos, two points a lane_.
+            F first_own = __shfl_sync(all, old_first, 0), last_own = __shfl_sync(all, old_last, 31);
+            F l0 = __shfl_up_sync(all, left_halo_[1], 1), l1 = __shfl_down_sync(all, left_halo_[0], 1);
+            F r0 = __shfl_up_sync(all, right_halo_[1], 1), r1 = __shfl_down_sync(all, right_halo_[0], 1);
+            l1 = lane_ == 31 ? first_own : l1;
+            r0 = lane_ == 0 ? last_own : r0;
+            F a = F(0.5) * (l0 + left_halo_[1]), b = F(0.5) * (left_halo_[0] + l1);
+            F c = F(0.5) * (r0 + right_halo_[1]), d = F(0.5) * (right_halo_[0] + r1);
+            if constexpr (Care) {
+                a = fixed((int)(left_point_ - leaf_)) ? left_halo_[0] : a;
+                b = fixed((int)(left_point_ + 1 - leaf_)) ? left_halo_[1] : b;
+                c = fixed((int)(right_point_ - leaf_)) ? right_halo_[0] : c;
+                d = fixed((int)(right_point_ + 1 - leaf_)) ? right_halo_[1] : d;
+            }
+            left_halo_[0] = a;
+            left_halo_[1] = b;
+            right_halo_[0] = c;
+            right_halo_[1] = d;
+        }
+        F sum[W];
+#pragma unroll
+        for (int c = 0; c < W; ++c) sum[c] = F(-0.0);
+        // Rotated within the leaf_: the head_ gets its row's last point, the next row's neighbour; the tail_ its
+        // row's first point, the row before_'s neighbour.
+        F over = from_left;
+        F next_first = __shfl_sync(all, u_[0][0], behind_);
+#pragma unroll
+        for (int r = 0; r < rows; ++r) {
+            F this_first = next_first;
+            F last = __shfl_sync(all, u_[r][W - 1], before_);
+            F left = head_ ? over : last;
+            over = last;
+            next_first = r + 1 < rows ? __shfl_sync(all, u_[r + 1 < rows ? r + 1 : r][0], behind_) : from_right;
+            F right = tail_ ? next_first : this_first;
+            // The neighbour that has moved on already, as it was.
+            F passed = Backwards ? right : left;
+#pragma unroll
+            for (int i = 0; i < W; ++i) {
+                const int c = Backwards ? W - 1 - i : i;
+                F old = u_[r][c];
+                F ahead = Backwards ? (c > 0 ? u_[r][c > 0 ? c - 1 : 0] : left)
+                                          : (c + 1 < W ? u_[r][c + 1 < W ? c + 1 : c] : right);
+                F now = F(0.5) * (passed + ahead);
+                if constexpr (Care) {
+                    now = fixed(r * leaf_columns + column_ * W + c) ? old : now;
+                } else {
+                    if (r == 0 && c == 0) now = first_fixed_ ? old : now;
+                    if (r == rows - 1 && c == W - 1) now = last_fixed_ ? old : now;
+                }
+                F difference = now - old;
+                F square = difference * difference;
+                sum[c] = sum[c] + square;
+                u_[r][c] = now;
+                passed = old;
+            }
+        }
+        F total = combine(sum, lane_);
+        if (column_ == 0 && mine_) s_.sums[sweep][warp_ * leaves + lane_ / lanes] = total;
     }
 
     // Adds the 128 columns of each leaf by halving: distances of 64 … W between lanes, each of which then keeps

@@ -13,7 +13,6 @@ use crosswarp_shmem::{AllocError, CollectiveError, Pe, WaitError};
 use crate::checkpoint::{self, CheckpointError, Identity};
 use crate::cuda::Gpu;
 use crate::halo::{Halo, Rows};
-use crate::kernel2d::MAX_DEPTH;
 use crate::meeting::Meeting;
 use crate::problem::{Norm, ProblemError};
 use crate::real::Real;
@@ -211,9 +210,12 @@ fn likely_left(history: &[f64], tolerance: f64) -> usize {
     }
 }
 
+/// Most sweeps of a pass on any backend.
+pub(crate) const MOST_SWEEPS: usize = 64;
+
 /// Words that meet after every pass: an accumulator per sweep and the interrupts.
 pub(crate) fn meeting_words<F: Real>() -> usize {
-    MAX_DEPTH * Superaccumulator::<F>::WORDS + 1
+    MOST_SWEEPS * Superaccumulator::<F>::WORDS + 1
 }
 
 /// Runs the sweeps and gives `meeting` back. Collective.
@@ -225,6 +227,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome, SolveError> {
     let options = settings.options;
+    assert!(slab.depth_limit() <= MOST_SWEEPS);
     let depth_limit = slab
         .depth_limit()
         .min(slab.partition().max_depth(slab.wraps()));

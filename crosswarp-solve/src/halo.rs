@@ -11,7 +11,6 @@ use std::ops::Range;
 use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 
 use crate::driver::SolveError;
-use crate::kernel2d::MAX_DEPTH;
 use crate::real::Real;
 use crate::slab::Slab;
 
@@ -68,7 +67,6 @@ pub(crate) struct Halo<F> {
 impl<F: Real> Halo<F> {
     /// Collective: allocates buffers for halos of up to `depth` rows.
     pub(crate) fn new(pe: &Pe, row_len: usize, depth: usize) -> Result<Halo<F>, SolveError> {
-        assert!(depth <= MAX_DEPTH);
         let buffers = pe.alloc::<F>(4 * (depth + 1) * row_len)?;
         let signals = pe.alloc_zeroed::<u64>(2)?;
         Ok(Halo {

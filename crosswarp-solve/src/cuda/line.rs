@@ -10,14 +10,14 @@ use crosswarp_prim::leaf::{LANES, LEAF};
 
 use crate::cuda::plane::sum_of_squares;
 use crate::cuda::{Gpu, Strategy, kernels};
-use crate::driver::SolveError;
+use crate::driver::{MOST_SWEEPS, SolveError};
 use crate::partition::Partition;
 use crate::real::Real;
 use crate::slab::Slab;
 use crate::slab1d::Slab1d;
 
 /// `crosswarp::line_halo`: points of padding on both sides of the own ones, and most sweeps of a pass.
-const PAD: usize = 64;
+const PAD: usize = MOST_SWEEPS;
 
 /// `crosswarp::segment`.
 #[repr(C)]

@@ -66,12 +66,19 @@ __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
 }
 
 // Begins a meeting; returns its number. What the scope's threads stored before is ordered before what
-// they do after. The number is read by all before one of them writes the new one.
+// they do after. `count_meeting` follows when everything has been sent.
 template <class Scope> __device__ inline u64 begin_meeting(const team& t, const Scope& scope) {
     u64 generation = load_volatile(&scratch_of(t)->generation) + 1;
     scope.sync();
-    if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
     return generation;
+}
+
+// Leaves the meeting's number for the next one, before `end_meeting`, whose sync puts it before the next
+// one's reading; all have read the old one before the sync of `begin_meeting`. Not there, for what is
+// sent would wait for this store.
+template <class Scope>
+__device__ inline void count_meeting(const team& t, u64 generation, const Scope& scope) {
+    if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
 }
 
 // Ends a meeting: all threads of the scope have what they waited for. All get the same answer.
@@ -94,6 +101,7 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         store_relaxed(ptr(arrivals + t.me, t.pe(r)), generation);
     }
+    count_meeting(t, generation, scope);
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         const u64* word = arrivals + r;
         // Acquire pairs with the peer's fence; the scope's sync in `end_meeting` hands it on.
@@ -245,6 +253,7 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
             detail::send_to_all(t, generation, sends ? units : 1, scope, [=](int u) {
                 return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
             });
+            detail::count_meeting(t, generation, scope);
             detail::take_units(
                 t, generation, t.size + units, scope,
                 [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
@@ -254,9 +263,17 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
             return detail::end_meeting(t, scope);
         }
     }
-    // Each PE pulls for itself: the root's links then carry each byte once per peer, side by side.
-    detail::meet(t, scope);
-    get(dest, source, n, t.pe(root), scope);
+    if constexpr (detail::is_grid<Scope>) {
+        // The root's grid fills its links by itself; the barrier completes the puts: one meeting, where
+        // pulling would take two.
+        if (t.me == root) {
+            for (int i = 1; i <= t.size; ++i) put(dest, source, n, t.pe((root + i) % t.size), scope);
+        }
+    } else {
+        // Each PE pulls for itself: several blocks move more than the root's alone.
+        detail::meet(t, scope);
+        get(dest, source, n, t.pe(root), scope);
+    }
     return detail::meet(t, scope);
 }
 
@@ -271,6 +288,7 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
             detail::send_to_all(t, generation, units, scope, [=](int u) {
                 return detail::pack(source, (u64)u * detail::per_unit<T>, n);
             });
+            detail::count_meeting(t, generation, scope);
             detail::take_units(
                 t, generation, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
@@ -299,6 +317,7 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
                 u64 data = detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
                 detail::store_unit(ptr(mine + u, t.pe(r)), data, generation);
             }
+            detail::count_meeting(t, generation, scope);
             detail::take_units(
                 t, generation, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
@@ -377,6 +396,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
             int units = detail::units<T>(n);
             detail::send_to_all(t, generation, units, scope,
                                 [=](int u) { return detail::pack(source, (u64)u * per, n); });
+            detail::count_meeting(t, generation, scope);
             // Race prevented in place: a unit may be sent to different PEs by different threads, and none
             // of them may find it already overwritten with the result.
             if (dest == source) scope.sync();

@@ -232,7 +232,8 @@ ON_THREADS(sync, thread)
 ON_THREADS(sync, warp)
 ON_THREADS(sync, block)
 
-COLLECTIVE(meeting, (cw::detail::begin_meeting(all, scope), cw::detail::end_meeting(all, scope)))
+COLLECTIVE(meeting, (cw::detail::count_meeting(all, cw::detail::begin_meeting(all, scope), scope),
+                     cw::detail::end_meeting(all, scope)))
 ON_THREADS(meeting, block)
 
 COLLECTIVE(sum_i32, cw::sum(dest, source, n, all, scope))

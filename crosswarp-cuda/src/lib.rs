@@ -31,6 +31,7 @@ mod error;
 mod graph;
 mod heap;
 mod launch;
+mod library;
 mod memory;
 mod module;
 mod nccl;

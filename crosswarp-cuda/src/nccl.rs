@@ -11,7 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use cudarc::driver::sys::CUstream;
 use libloading::Library;
 
-use crate::nvrtc::{mapped_file, open_library};
+use crate::library::{list, mapped_file, open_library, symbol};
 use crate::nvrtc_search::{Place, Search};
 use crate::on_stream::Collective;
 use crate::team::DeviceTeam;
@@ -68,13 +68,6 @@ pub enum NcclError {
         /// NCCL's own text for it.
         message: String,
     },
-}
-
-fn list(looked: &[(String, String)]) -> String {
-    let places = looked
-        .iter()
-        .map(|(place, reason)| format!("{place} ({reason})"));
-    places.collect::<Vec<_>>().join("; ")
 }
 
 /// `ncclResult_t`; 0 is success.
@@ -135,30 +128,22 @@ struct Functions {
 
 impl Functions {
     fn load(library: &Library) -> Result<Self, String> {
-        /// # Safety
-        /// `T` must be the function's type.
-        unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
-            // SAFETY: passed on to the caller.
-            let symbol = unsafe { library.get::<T>(name) };
-            symbol
-                .map(|s| *s)
-                .map_err(|_| format!("has no function {name}: not NCCL, or older than 2.7"))
-        }
+        const NOT: &str = "not NCCL, or older than 2.7";
         // SAFETY: the types are those of nccl.h, whose functions have kept them within version 2.
         unsafe {
             Ok(Self {
-                error_string: symbol(library, "ncclGetErrorString")?,
-                version: symbol(library, "ncclGetVersion")?,
-                unique_id: symbol(library, "ncclGetUniqueId")?,
-                init_rank: symbol(library, "ncclCommInitRank")?,
-                destroy: symbol(library, "ncclCommDestroy")?,
-                all_reduce: symbol(library, "ncclAllReduce")?,
-                broadcast: symbol(library, "ncclBroadcast")?,
-                all_gather: symbol(library, "ncclAllGather")?,
-                send: symbol(library, "ncclSend")?,
-                receive: symbol(library, "ncclRecv")?,
-                group_start: symbol(library, "ncclGroupStart")?,
-                group_end: symbol(library, "ncclGroupEnd")?,
+                error_string: symbol(library, "ncclGetErrorString", NOT)?,
+                version: symbol(library, "ncclGetVersion", NOT)?,
+                unique_id: symbol(library, "ncclGetUniqueId", NOT)?,
+                init_rank: symbol(library, "ncclCommInitRank", NOT)?,
+                destroy: symbol(library, "ncclCommDestroy", NOT)?,
+                all_reduce: symbol(library, "ncclAllReduce", NOT)?,
+                broadcast: symbol(library, "ncclBroadcast", NOT)?,
+                all_gather: symbol(library, "ncclAllGather", NOT)?,
+                send: symbol(library, "ncclSend", NOT)?,
+                receive: symbol(library, "ncclRecv", NOT)?,
+                group_start: symbol(library, "ncclGroupStart", NOT)?,
+                group_end: symbol(library, "ncclGroupEnd", NOT)?,
             })
         }
     }

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use libloading::Library;
 
 use crate::Arch;
+use crate::library::{list, mapped_file, open_library, symbol};
 use crate::nvrtc_search::{Place, Search};
 
 /// Why there is no usable NVRTC.
@@ -25,16 +26,9 @@ impl fmt::Display for NvrtcError {
             f,
             "NVRTC (NVIDIA's run-time compiler, libnvrtc.so) was not found; install it with \
              `pip install nvidia-cuda-nvrtc` or a CUDA toolkit, or set CROSSWARP_NVRTC to the \
-             library's path. Looked at: "
-        )?;
-        for (index, (place, reason)) in self.looked.iter().enumerate() {
-            write!(
-                f,
-                "{}{place} ({reason})",
-                if index == 0 { "" } else { "; " }
-            )?;
-        }
-        Ok(())
+             library's path. Looked at: {}",
+            list(&self.looked)
+        )
     }
 }
 
@@ -69,29 +63,21 @@ struct Functions {
 
 impl Functions {
     fn load(library: &Library) -> Result<Self, String> {
-        /// # Safety
-        /// `T` must be the function's type.
-        unsafe fn symbol<T: Copy>(library: &Library, name: &str) -> Result<T, String> {
-            // SAFETY: passed on to the caller.
-            let symbol = unsafe { library.get::<T>(name) };
-            symbol
-                .map(|s| *s)
-                .map_err(|_| format!("has no function {name}: not NVRTC, or older than 11.2"))
-        }
+        const NOT: &str = "not NVRTC, or older than 11.2";
         // SAFETY: the types are those of nvrtc.h, whose functions have kept them since they exist.
         unsafe {
             Ok(Self {
-                error_string: symbol(library, "nvrtcGetErrorString")?,
-                version: symbol(library, "nvrtcVersion")?,
-                arch_count: symbol(library, "nvrtcGetNumSupportedArchs")?,
-                archs: symbol(library, "nvrtcGetSupportedArchs")?,
-                create: symbol(library, "nvrtcCreateProgram")?,
-                destroy: symbol(library, "nvrtcDestroyProgram")?,
-                compile: symbol(library, "nvrtcCompileProgram")?,
-                cubin_size: symbol(library, "nvrtcGetCUBINSize")?,
-                cubin: symbol(library, "nvrtcGetCUBIN")?,
-                log_size: symbol(library, "nvrtcGetProgramLogSize")?,
-                log: symbol(library, "nvrtcGetProgramLog")?,
+                error_string: symbol(library, "nvrtcGetErrorString", NOT)?,
+                version: symbol(library, "nvrtcVersion", NOT)?,
+                arch_count: symbol(library, "nvrtcGetNumSupportedArchs", NOT)?,
+                archs: symbol(library, "nvrtcGetSupportedArchs", NOT)?,
+                create: symbol(library, "nvrtcCreateProgram", NOT)?,
+                destroy: symbol(library, "nvrtcDestroyProgram", NOT)?,
+                compile: symbol(library, "nvrtcCompileProgram", NOT)?,
+                cubin_size: symbol(library, "nvrtcGetCUBINSize", NOT)?,
+                cubin: symbol(library, "nvrtcGetCUBIN", NOT)?,
+                log_size: symbol(library, "nvrtcGetProgramLogSize", NOT)?,
+                log: symbol(library, "nvrtcGetProgramLog", NOT)?,
             })
         }
     }
@@ -314,20 +300,6 @@ impl Nvrtc {
     }
 }
 
-/// Opens a library of NVIDIA's for the rest of the process: these keep threads and caches that do not
-/// survive being unloaded.
-pub(crate) fn open_library(name: &OsStr) -> Result<&'static Library, String> {
-    // SAFETY: the initialisers run are those of NVRTC or NCCL, written to be run by dlopen in any thread.
-    let library = unsafe { Library::new(name) };
-    match library {
-        Ok(library) => Ok(Box::leak(Box::new(library))),
-        Err(error) => Err(match std::error::Error::source(&error) {
-            Some(source) => source.to_string(),
-            None => error.to_string(),
-        }),
-    }
-}
-
 fn builtins_beside(path: &Path) -> Result<PathBuf, String> {
     // The name may be a link into another folder; the builtins are beside the file itself.
     let file = path.canonicalize().map_err(|error| error.to_string())?;
@@ -343,17 +315,6 @@ fn builtins_beside(path: &Path) -> Result<PathBuf, String> {
         })
         .max()
         .ok_or_else(|| "libnvrtc-builtins.so is not beside it".into())
-}
-
-/// The file that is mapped at `address` in this process.
-pub(crate) fn mapped_file(address: usize) -> Option<PathBuf> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    maps.lines().find_map(|line| {
-        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
-        let range = usize::from_str_radix(start, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
-        let path = &line[line.find('/')?..];
-        range.contains(&address).then(|| path.into())
-    })
 }
 
 #[cfg(test)]
@@ -380,12 +341,5 @@ mod tests {
         assert!(line.contains(fake.to_str().unwrap()), "{line}");
         assert!(line.contains("site-packages"), "{line}");
         assert!(!line.contains('\n'), "{line}");
-    }
-
-    #[test]
-    fn finds_the_file_behind_an_address() {
-        let file = mapped_file(builtins_beside as *const () as usize).unwrap();
-        assert_eq!(file, std::env::current_exe().unwrap());
-        assert_eq!(mapped_file(1), None);
     }
 }

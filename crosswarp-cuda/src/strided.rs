@@ -31,7 +31,7 @@ fn unit(size: usize) -> (usize, usize) {
     (kernel, size >> kernel)
 }
 
-/// Strided copies: every so-manieth element. `_on_stream` runs in stream order, see
+/// Strided copies: every n-th element. `_on_stream` runs in stream order, see
 /// [the verbs in stream order](Self#verbs-in-stream-order); the other two have ended when they return.
 ///
 /// # Panics

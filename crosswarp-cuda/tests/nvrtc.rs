@@ -292,3 +292,24 @@ fn no_multiplication_is_contracted() {
         );
     }
 }
+
+/// The examples' kernels, for every architecture that the project's own are compiled for.
+#[test]
+fn the_examples_compile() {
+    if nvrtc("the_examples_compile").is_none() {
+        return;
+    }
+    let sources = [
+        Source::new("ring.cu", include_str!("../examples/ring.cu")),
+        Source::new("halo.cu", include_str!("../examples/halo.cu")),
+    ];
+    for (major, minor) in [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)] {
+        let table = kernel_table(Arch::new(major, minor), &sources);
+        let table = table.unwrap_or_else(|error| panic!("{error}"));
+        let names: Vec<&str> = table
+            .iter()
+            .map(|row| row.resources.name.as_str())
+            .collect();
+        assert_eq!(names, ["ring", "halo"]);
+    }
+}

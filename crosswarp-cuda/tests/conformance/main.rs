@@ -10,7 +10,7 @@ mod support;
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceWorld, Launch, Module, Source, Stream, SyncError,
+    Arch, Buffer, Device, DeviceWorld, Launch, Module, Options, Source, Stream, SyncError,
 };
 use crosswarp_shmem::Pe;
 use support::{LIMIT, as_process, as_processes, compiles, on_all_gpus, on_one_gpu};
@@ -158,7 +158,21 @@ fn gives_up(pe: &Pe, device: Device) {
 
 #[test]
 fn sources_compile() {
-    compiles(&[&CONFORMANCE], &[Arch::new(9, 0)]);
+    let archs = [Arch::new(8, 0), Arch::new(9, 0)];
+    let less = Options::new().define("ONE_TYPE_PER_SCOPE", 1);
+    compiles("sources_compile", &[CONFORMANCE], &archs, &less);
+}
+
+#[test]
+#[ignore = "takes a minute, and the tests below compile it, too: fills the cache for a machine with a GPU"]
+fn whole_source_compiles() {
+    let archs = [Arch::new(9, 0)];
+    compiles(
+        "whole_source_compiles",
+        &[CONFORMANCE],
+        &archs,
+        &Options::new(),
+    );
 }
 
 #[test]

@@ -13,7 +13,7 @@ use bytemuck::Pod;
 use case::{Case, value};
 use crosswarp_cuda::{
     Arch, Buffer, Device, DeviceNumber, DeviceWorld, DeviceWorldError, Graph, Launch, Module,
-    ON_STREAM, Source, Stream,
+    ON_STREAM, Options, Source, Stream,
 };
 use crosswarp_shmem::op::{self, ReduceOp};
 use crosswarp_shmem::{Cmp, Pe, SignalOp};
@@ -387,7 +387,13 @@ fn mixed_worlds(pe: &Pe, device: Device, world: &DeviceWorld<'_>, stream: &Strea
 
 #[test]
 fn sources_compile() {
-    compiles(&[&ON_STREAM, &MEETS], &[Arch::new(9, 0)]);
+    let archs = [Arch::new(9, 0)];
+    compiles(
+        "sources_compile",
+        &[ON_STREAM, MEETS],
+        &archs,
+        &Options::new(),
+    );
 }
 
 #[test]

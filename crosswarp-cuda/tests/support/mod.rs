@@ -79,16 +79,21 @@ pub fn as_process(body: impl Fn(&Pe, Device)) {
     body(&pe, device);
 }
 
-/// Compiles `sources` for `archs`; needs the compiler but no GPU.
-pub fn compiles(sources: &[&Source<'_>], archs: &[Arch]) {
+/// Compiles `sources` for `archs`, a thread each; needs the compiler but no GPU.
+pub fn compiles(test: &str, sources: &[Source<'_>], archs: &[Arch], options: &Options) {
     if let Err(reason) = Nvrtc::get() {
-        println!("compiles: skipped: {reason}");
+        println!("{test}: skipped: {reason}");
         return;
     }
-    for source in sources {
-        for &arch in archs {
-            let compiled = Cache::of_user().compile(source, arch, &Options::new());
+    let all_for = |arch: Arch| {
+        for source in sources {
+            let compiled = Cache::of_user().compile(source, arch, options);
             compiled.unwrap_or_else(|error| panic!("{} for {arch}: {error}", source.name));
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for &arch in archs {
+            scope.spawn(move || all_for(arch));
+        }
+    });
 }

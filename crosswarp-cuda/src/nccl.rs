@@ -428,13 +428,15 @@ impl DeviceWorld<'_> {
     /// `min_bytes` bytes per PE (of `source`; for an alltoall, of one block of it). A second call only
     /// changes `min_bytes`.
     ///
-    /// Collective: all PEs call it with the same number, while no kernel waits for another PE.
+    /// Collective: all PEs call it with the same number, while no kernel waits for another PE. `1 << 20`
+    /// is a good number for programs that broadcast; the other collectives gain nothing (the crate's
+    /// README has the figures).
     ///
     /// It is an option because it gives up what the kernels promise: NCCL combines in an order of its
     /// own, so floating-point results are not the bits of the sum in PE order, and may differ between
     /// machines and versions. The world's wait limit does not end NCCL's waits. NCCL takes device
     /// memory, and the first collective of each kind and size may meet all PEs in the host's call to
-    /// connect the GPUs: make it before kernels wait.
+    /// connect the GPUs: make it before kernels wait, and before it is recorded into a graph.
     ///
     /// NVLink multicast is never used: NCCL has to be started with `NCCL_NVLS_ENABLE=0` in the
     /// environment.

@@ -74,8 +74,8 @@ template <class Scope> __device__ inline u64 begin_meeting(const team& t, const 
 }
 
 // Leaves the meeting's number for the next one, before `end_meeting`, whose sync puts it before the next
-// one's reading; all have read the old one before the sync of `begin_meeting`. Not there, for what is
-// sent would wait for this store.
+// one's reading; all have read the old one before the sync of `begin_meeting`. (Stored there, it would
+// hold up what is sent.)
 template <class Scope>
 __device__ inline void count_meeting(const team& t, u64 generation, const Scope& scope) {
     if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;

@@ -66,6 +66,8 @@ fn halo(world: DeviceWorld<'_>) -> Result<(), Failure> {
     unsafe { world.launch_together(Launch::new(&kernel).block(256), &stream, args) }?;
     // Waits for the kernel, and says so if a wait inside it gave up.
     world.synchronize(&stream)?;
+    // Nobody unloads or frees anything, which waits for the whole GPU, before all kernels have ended.
+    world.pe().barrier()?;
     // The last sweep wrote state SWEEPS % 2.
     let mut got = vec![0.0f32; POINTS];
     world.get(&stream, &mut got, &u, SWEEPS % 2 * (POINTS + 2) + 1, me)?;

@@ -32,6 +32,8 @@ fn ring(world: DeviceWorld<'_>) -> Result<(), Failure> {
     unsafe { world.launch_together(Launch::new(&kernel), &stream, (&token, &arrived)) }?;
     // Waits for the kernel, and says so if a wait inside it gave up.
     world.synchronize(&stream)?;
+    // Nobody unloads or frees anything, which waits for the whole GPU, before all kernels have ended.
+    world.pe().barrier()?;
     let (me, gpu, mut got) = (world.pe().my_pe(), world.device().ordinal(), [0]);
     world.get(&stream, &mut got, &token, 0, me)?;
     println!("PE {me} on GPU {gpu} got {}", got[0]);

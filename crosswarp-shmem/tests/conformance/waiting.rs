@@ -2,6 +2,7 @@
 
 use crate::cases::{Case, left, right};
 use crosswarp_shmem::{Cmp, ContextOptions, Pe, SignalOp, ThreadLevel, WaitSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const CASES: &[Case] = &[
     ("locks", locks),
@@ -10,6 +11,7 @@ pub const CASES: &[Case] = &[
     ("wait sets", wait_sets),
     ("contexts", contexts),
     ("where things are", where_things_are),
+    ("stores through pointers", stores_through_pointers),
 ];
 
 /// Two locks with different homes, each of which protects plain gets and puts.
@@ -308,4 +310,23 @@ fn where_things_are(pe: &Pe) {
     assert_eq!(seen, right(pe) as u32);
     pe.barrier().unwrap();
     pe.free(object).unwrap();
+}
+
+/// A plain store through a pointer ends a wait too, though nobody is told of it.
+#[allow(unsafe_code)]
+fn stores_through_pointers(pe: &Pe) {
+    let flag = pe.alloc_zeroed::<u64>(1).unwrap();
+    for round in 1..=20 {
+        if pe.my_pe() == 0 {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            for other in 1..pe.n_pes() {
+                // SAFETY: a live word of the other PE, which reads it atomically; so the store is atomic.
+                let there = unsafe { AtomicU64::from_ptr(pe.ptr(&flag, other)) };
+                there.store(round, Ordering::Release);
+            }
+        } else {
+            pe.wait_until(&flag, Cmp::Ge, round).unwrap();
+        }
+    }
+    pe.free(flag).unwrap();
 }

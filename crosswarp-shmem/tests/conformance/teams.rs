@@ -12,6 +12,10 @@ pub const CASES: &[Case] = &[
     ("teams of teams", teams_of_teams),
     ("teams come and go", teams_come_and_go),
     ("two teams by turns", two_teams_by_turns),
+    (
+        "threads in teams of their own",
+        threads_in_teams_of_their_own,
+    ),
     ("team mismatch", team_mismatch),
     ("collectives of teams", collectives_of_teams),
     ("collect of unequal sizes", collect_of_unequal_sizes),
@@ -188,6 +192,42 @@ fn two_teams_by_turns(pe: &Pe) {
     }
     pe.free(max).unwrap();
     pe.free(value).unwrap();
+}
+
+/// Two threads of each PE in collectives of different teams at the same time, splits included: those have to
+/// agree on seats that the other thread may take meanwhile.
+fn threads_in_teams_of_their_own(pe: &Pe) {
+    let n = pe.n_pes();
+    let values = pe.alloc::<u64>(2 * 2).unwrap();
+    let teams = [1, -1].map(|stride| {
+        let start = if stride > 0 { 0 } else { n - 1 };
+        let team = pe.world().split_strided(start, stride, n).unwrap();
+        team.unwrap()
+    });
+    std::thread::scope(|scope| {
+        for (thread, team) in teams.iter().enumerate() {
+            let (value, sum) = (values.at(2 * thread), values.at(2 * thread + 1));
+            scope.spawn(move || {
+                for round in 0..60u64 {
+                    pe.p(value, round + team.my_pe() as u64, pe.my_pe());
+                    team.reduce(Sum, sum, value).unwrap();
+                    let all = n as u64 * round + (0..n as u64).sum::<u64>();
+                    assert_eq!(pe.g(sum, pe.my_pe()), all);
+                    let part = team.split_strided(0, 1, n.div_ceil(2)).unwrap();
+                    if let Some(part) = part {
+                        part.reduce(Max, sum, value).unwrap();
+                        let last = part.n_pes() as u64 - 1;
+                        assert_eq!(pe.g(sum, pe.my_pe()), round + last);
+                        part.destroy().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    for team in teams {
+        team.destroy().unwrap();
+    }
+    pe.free(values).unwrap();
 }
 
 fn team_mismatch(pe: &Pe) {

@@ -4,25 +4,26 @@
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::context::Context;
-use crate::world::{Name, enter};
+use crate::world::{Check, Name, run};
 use crosswarp_shmem::{AtomicInt, AtomicValue, Pe};
 use std::ffi::c_int;
 
-/// The PE that issues and the number of the one accessed.
+/// Runs `op` with the PE that issues and the number of the one accessed.
 #[inline(always)]
-fn target<T>(
+fn on<T, R>(
     name: Name,
     ctx: Context,
     argument: Name,
     addr: *const T,
     pe: c_int,
-) -> (&'static Pe, usize) {
+    op: impl FnOnce(&'static Pe, usize) -> R,
+) -> R {
     let pe = ctx.world_pe(name, pe);
-    let me = enter(name, |check| {
+    let check = move |check: &Check| {
         check.pe("pe", pe);
         check.atomic(argument, addr);
-    });
-    (me, pe)
+    };
+    run(name, check, move |me| op(me, pe))
 }
 
 /// `shmem_atomic_fetch`.
@@ -33,9 +34,10 @@ pub(crate) unsafe fn fetch<T: AtomicValue>(
     source: *const T,
     pe: c_int,
 ) -> T {
-    let (me, pe) = target(name, ctx, "source", source, pe);
     // SAFETY: by the caller.
-    unsafe { me.raw().atomic_fetch(source, pe) }
+    on(name, ctx, "source", source, pe, move |me, pe| unsafe {
+        me.raw().atomic_fetch(source, pe)
+    })
 }
 
 /// `shmem_atomic_set`.
@@ -47,9 +49,10 @@ pub(crate) unsafe fn set<T: AtomicValue>(
     value: T,
     pe: c_int,
 ) {
-    let (me, pe) = target(name, ctx, "dest", dest, pe);
     // SAFETY: by the caller.
-    unsafe { me.raw().atomic_set(dest, value, pe) };
+    on(name, ctx, "dest", dest, pe, move |me, pe| unsafe {
+        me.raw().atomic_set(dest, value, pe)
+    });
 }
 
 /// `shmem_atomic_swap`.
@@ -61,9 +64,10 @@ pub(crate) unsafe fn swap<T: AtomicValue>(
     value: T,
     pe: c_int,
 ) -> T {
-    let (me, pe) = target(name, ctx, "dest", dest, pe);
     // SAFETY: by the caller.
-    unsafe { me.raw().atomic_swap(dest, value, pe) }
+    on(name, ctx, "dest", dest, pe, move |me, pe| unsafe {
+        me.raw().atomic_swap(dest, value, pe)
+    })
 }
 
 /// `shmem_atomic_compare_swap`.
@@ -76,9 +80,10 @@ pub(crate) unsafe fn compare_swap<T: AtomicInt>(
     value: T,
     pe: c_int,
 ) -> T {
-    let (me, pe) = target(name, ctx, "dest", dest, pe);
     // SAFETY: by the caller.
-    unsafe { me.raw().atomic_compare_swap(dest, cond, value, pe) }
+    on(name, ctx, "dest", dest, pe, move |me, pe| unsafe {
+        me.raw().atomic_compare_swap(dest, cond, value, pe)
+    })
 }
 
 /// `shmem_atomic_fetch_nbi`.
@@ -130,9 +135,8 @@ macro_rules! with_operand {
         pub(crate) unsafe fn $fetching<T: AtomicInt>(
             name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
         ) -> T {
-            let (me, pe) = target(name, ctx, "dest", dest, pe);
             // SAFETY: by the caller.
-            unsafe { me.raw().$raw(dest, value, pe) }
+            on(name, ctx, "dest", dest, pe, move |me, pe| unsafe { me.raw().$raw(dest, value, pe) })
         }
 
         #[inline(always)]

@@ -7,7 +7,7 @@
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::context::Context;
-use crate::world::{Name, enter};
+use crate::world::{Check, Name, enter, run};
 use bytemuck::Pod;
 use std::ffi::c_int;
 
@@ -23,12 +23,14 @@ pub(crate) unsafe fn put<T>(
 ) {
     let pe = ctx.world_pe(name, pe);
     let bytes = nelems * size_of::<T>();
-    let me = enter(name, |check| {
+    let check = move |check: &Check| {
         check.pe("pe", pe);
         check.symmetric("dest", dest, bytes);
-    });
+    };
     // SAFETY: by the caller.
-    unsafe { me.raw().put(dest.cast(), source.cast(), bytes, pe) };
+    run(name, check, move |me| unsafe {
+        me.raw().put(dest.cast(), source.cast(), bytes, pe)
+    });
 }
 
 /// `shmem_get`, `shmem_get_nbi`.
@@ -43,36 +45,40 @@ pub(crate) unsafe fn get<T>(
 ) {
     let pe = ctx.world_pe(name, pe);
     let bytes = nelems * size_of::<T>();
-    let me = enter(name, |check| {
+    let check = move |check: &Check| {
         check.pe("pe", pe);
         check.symmetric("source", source, bytes);
-    });
+    };
     // SAFETY: by the caller.
-    unsafe { me.raw().get(dest.cast(), source.cast(), bytes, pe) };
+    run(name, check, move |me| unsafe {
+        me.raw().get(dest.cast(), source.cast(), bytes, pe)
+    });
 }
 
 /// `shmem_p`.
 #[inline(always)]
 pub(crate) unsafe fn p<T: Pod>(name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int) {
     let pe = ctx.world_pe(name, pe);
-    let me = enter(name, |check| {
+    let check = move |check: &Check| {
         check.pe("pe", pe);
         check.symmetric("dest", dest, size_of::<T>());
-    });
+    };
     // SAFETY: by the caller.
-    unsafe { me.raw().p(dest, value, pe) };
+    run(name, check, move |me| unsafe {
+        me.raw().p(dest, value, pe)
+    });
 }
 
 /// `shmem_g`.
 #[inline(always)]
 pub(crate) unsafe fn g<T: Pod>(name: Name, ctx: Context, source: *const T, pe: c_int) -> T {
     let pe = ctx.world_pe(name, pe);
-    let me = enter(name, |check| {
+    let check = move |check: &Check| {
         check.pe("pe", pe);
         check.symmetric("source", source, size_of::<T>());
-    });
+    };
     // SAFETY: by the caller.
-    unsafe { me.raw().g(source, pe) }
+    run(name, check, move |me| unsafe { me.raw().g(source, pe) })
 }
 
 /// Bytes from the first of `n` blocks of `block` elements, `stride` apart, to the end of the last.

@@ -59,6 +59,29 @@ pub(crate) fn enter(name: Name, check: impl FnOnce(&Check)) -> &'static Pe {
     }
 }
 
+/// Runs `op` with this process's PE, as [`enter`] finds it. For functions of a few instructions: `op` is
+/// the last thing done on either way, so the usual one need not keep anything for the other. (Closures
+/// that `move` what they need: a borrow would put it on the stack first.)
+#[inline(always)]
+pub(crate) fn run<R>(
+    name: Name,
+    check: impl FnOnce(&Check),
+    op: impl FnOnce(&'static Pe) -> R,
+) -> R {
+    let entry = ENTRY.load(Ordering::Acquire);
+    // SAFETY: null, or from `open`, which leaks it.
+    match unsafe { entry.as_ref() } {
+        Some(pe) => op(pe),
+        None => run_slowly(name, check, op),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn run_slowly<R>(name: Name, check: impl FnOnce(&Check), op: impl FnOnce(&'static Pe) -> R) -> R {
+    op(enter_slowly(name, check))
+}
+
 /// [`enter`] for functions without arguments to check.
 #[inline(always)]
 pub(crate) fn enter_unchecked(name: Name) -> &'static Pe {

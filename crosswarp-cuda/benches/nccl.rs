@@ -13,7 +13,7 @@ use crosswarp_cuda::{DeviceSym, DeviceWorld, DeviceWorldError, Event, Graph, Spm
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// What is measured, each of `bytes` per PE.
-const VERBS: [&str; 4] = ["sum_f32", "broadcast", "fcollect", "alltoall"];
+const VERBS: [&str; 3] = ["sum_f32", "broadcast", "fcollect"];
 /// Bytes of the longest array; every verb is measured with an eighth of it and less, too.
 const MOST: usize = 1 << 30;
 /// Measurements of each row that count, after one that does not.
@@ -39,11 +39,10 @@ fn call(
     match verb {
         "sum_f32" => world.sum_on_stream(stream, team, to, from),
         "broadcast" => world.broadcast_on_stream(stream, team, to, from, 0),
-        "fcollect" => {
+        _ => {
             let part = source.range(..n / world.pe().n_pes());
             world.fcollect_on_stream(stream, team, to, part)
         }
-        _ => world.alltoall_on_stream(stream, team, to, from),
     }
 }
 

@@ -120,10 +120,6 @@ struct Functions {
         Handle,
         CUstream,
     ) -> Status,
-    send: unsafe extern "C" fn(*const c_void, usize, DataType, c_int, Handle, CUstream) -> Status,
-    receive: unsafe extern "C" fn(*mut c_void, usize, DataType, c_int, Handle, CUstream) -> Status,
-    group_start: unsafe extern "C" fn() -> Status,
-    group_end: unsafe extern "C" fn() -> Status,
 }
 
 impl Functions {
@@ -140,10 +136,6 @@ impl Functions {
                 all_reduce: symbol(library, "ncclAllReduce", NOT)?,
                 broadcast: symbol(library, "ncclBroadcast", NOT)?,
                 all_gather: symbol(library, "ncclAllGather", NOT)?,
-                send: symbol(library, "ncclSend", NOT)?,
-                receive: symbol(library, "ncclRecv", NOT)?,
-                group_start: symbol(library, "ncclGroupStart", NOT)?,
-                group_end: symbol(library, "ncclGroupEnd", NOT)?,
             })
         }
     }
@@ -359,49 +351,11 @@ impl Communicator {
                     "ncclAllGather",
                     (nccl.all_gather)(from, to, bytes, BYTES, handle, stream),
                 ),
-                (Collective::Alltoall { pes }, _) => (
-                    "ncclSend or ncclRecv",
-                    self.alltoall(handle, stream, [dest, source], bytes, pes),
-                ),
-                (Collective::Reduce { .. }, None) => return None,
+                // The kernels move them as fast at any size, and NCCL would send block by block.
+                (Collective::Alltoall, _) | (Collective::Reduce { .. }, None) => return None,
             }
         };
         Some(self.nccl.check(call, status).map_err(Into::into))
-    }
-
-    /// # Safety
-    /// As [`start`](Self::start), with blocks of `bytes` bytes.
-    unsafe fn alltoall(
-        &self,
-        handle: Handle,
-        stream: CUstream,
-        [dest, source]: [u64; 2],
-        bytes: usize,
-        pes: usize,
-    ) -> Status {
-        let nccl = &self.nccl.functions;
-        // SAFETY: takes nothing; the group is this thread's.
-        let started = unsafe { (nccl.group_start)() };
-        if started != SUCCESS {
-            return started;
-        }
-        let mut status = SUCCESS;
-        for pe in 0..pes {
-            let at = (pe * bytes) as u64;
-            let (to, from) = ((dest + at) as *mut c_void, (source + at) as *const c_void);
-            // SAFETY: the caller's promise, for block `pe`.
-            unsafe {
-                if status == SUCCESS {
-                    status = (nccl.send)(from, bytes, BYTES, pe as c_int, handle, stream);
-                }
-                if status == SUCCESS {
-                    status = (nccl.receive)(to, bytes, BYTES, pe as c_int, handle, stream);
-                }
-            }
-        }
-        // SAFETY: ends the group begun above, also after a failure.
-        let ended = unsafe { (nccl.group_end)() };
-        if status == SUCCESS { ended } else { status }
     }
 }
 
@@ -423,10 +377,10 @@ impl Drop for Communicator {
 
 /// NCCL for large collectives.
 impl DeviceWorld<'_> {
-    /// From now on broadcasts, fcollects, alltoalls and reductions by `Sum`, `Prod`, `Min` and `Max`
+    /// From now on broadcasts, fcollects and reductions by `Sum`, `Prod`, `Min` and `Max`
     /// in stream order go through NCCL, if they are over [`everyone`](Self::everyone) and move at least
-    /// `min_bytes` bytes per PE (of `source`; for an alltoall, of one block of it). A second call only
-    /// changes `min_bytes`.
+    /// `min_bytes` bytes per PE (of `source`). A second call only changes `min_bytes`. (Alltoalls gain
+    /// nothing and stay with the kernels.)
     ///
     /// Collective: all PEs call it with the same number, while no kernel waits for another PE. `1 << 20`
     /// is a good number for programs that broadcast; the other collectives gain nothing (the crate's

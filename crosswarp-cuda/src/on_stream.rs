@@ -57,10 +57,7 @@ pub(crate) enum Collective {
         root: usize,
     },
     Fcollect,
-    /// Among this many PEs.
-    Alltoall {
-        pes: usize,
-    },
+    Alltoall,
     /// Of the type at this place in [`NUMBERS`], by the operation with this number.
     Reduce {
         number: usize,
@@ -283,7 +280,7 @@ impl DeviceWorld<'_> {
         let n = source.len() / team.n_pes();
         same_length(dest.len(), n * team.n_pes());
         let kernels = &self.kernels().alltoall;
-        let collective = Collective::Alltoall { pes: team.n_pes() };
+        let collective = Collective::Alltoall;
         self.move_on_stream(stream, team, kernels, (dest, source, n), collective)
     }
 
@@ -396,7 +393,7 @@ impl DeviceWorld<'_> {
         let root_or_op = match collective {
             Collective::Broadcast { root } => root as i32,
             Collective::Reduce { op, .. } => op,
-            Collective::Fcollect | Collective::Alltoall { .. } => 0,
+            Collective::Fcollect | Collective::Alltoall => 0,
         };
         let args = (team, team.grid(), dest, source, n as u64, root_or_op);
         // SAFETY: the parameters are (team, grid_state*, T*, const T*, u64, i32). The views have the

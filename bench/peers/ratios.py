@@ -10,7 +10,7 @@ its fastest. The ratio says how many times faster Crosswarp is: above 1 it is ah
 import json
 import sys
 
-US, THEM = "crosswarp", ("nvshmem", "nccl", "sweep")
+US, THEM = "crosswarp", ("nvshmem", "nccl", "sweep", "cub")
 # NVSHMEM's signal orders nothing, so both of Crosswarp's stand beside it.
 PEER_NAME = {"signal_relaxed_pingpong": "signal_pingpong"}
 
@@ -37,14 +37,15 @@ def read(paths):
 
 
 def figure(row):
-    value = f"{row['gbs']:.1f} GB/s" if "gbs" in row else f"{row['us']:.2f} us"
-    return f"{value} ({row['scope']})"
+    large = "gbs" in row and row["bytes"] >= 1 << 16
+    value = f"{row['gbs']:.1f} GB/s" if large else f"{row['us']:.2f} us"
+    return f"{value} ({row['scope']})" if row.get("scope") else value
 
 
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    print(f"{'what':22} {'PEs':>3} {'bytes':>10}  {'peer':>30}  {'crosswarp':>26}  ratio")
+    print(f"{'what':28} {'PEs':>3} {'bytes':>10}  {'peer':>30}  {'crosswarp':>26}  ratio")
     best = read(sys.argv[1:])
     for (what, pes, size), rows in best.items():
         ours = rows.get(US)
@@ -54,7 +55,7 @@ def main():
                 continue
             right = figure(ours) if ours else "-"
             ratio = f"{theirs[peer]['us'] / ours['us']:.2f}" if ours else ""
-            print(f"{what:22} {pes:3} {size:10}  {peer + ' ' + figure(theirs[peer]):>30}  {right:>26}  {ratio}")
+            print(f"{what:28} {pes:3} {size:10}  {peer + ' ' + figure(theirs[peer]):>30}  {right:>26}  {ratio}")
 
 
 if __name__ == "__main__":

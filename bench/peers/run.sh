@@ -3,7 +3,7 @@
 #
 #     bench/peers/run.sh OUTPUT [GPUS]     OUTPUT: a file, written anew; GPUS: how many, all if not said
 #
-# Looks for nvcc in $CUDA_HOME, on the PATH and in Python's site-packages; for NVSHMEM in $NVSHMEM_HOME
+# Looks for nvcc (with CUB) in $CUDA_HOME, on the PATH and in Python's site-packages; for NVSHMEM in $NVSHMEM_HOME
 # and site-packages; for NCCL in $NCCL_HOME, site-packages and the system. What is missing is said and
 # left out. Ends with 0 if every peer that was found has been measured, 1 if one failed, 2 if there was
 # nothing to run.
@@ -125,11 +125,23 @@ if [ "$found_gpus" -lt 2 ] && [ "${#built[@]}" -gt 0 ]; then
     say "built ${built[*]}; not run: $found_gpus GPUs here, 2 or more needed"
     built=()
 fi
+
+# The programs below need one GPU. Toolkits have CUB in include/cccl.
 if compile jacobi_sweep; then
     built+=(jacobi_sweep)
 else
     say "jacobi_sweep.cu does not build"
     failed=1
+fi
+if [ -e "$cuda/include/cccl/cub/cub.cuh" ]; then
+    if compile cub_reduce "-I$cuda/include/cccl" -cudart static; then
+        built+=(cub_reduce)
+    else
+        say "CUB was found but cub_reduce.cu does not build"
+        failed=1
+    fi
+else
+    say "no CUB: install the CUDA toolkit or the nvidia-cuda-cccl wheel"
 fi
 if [ "${#built[@]}" -eq 0 ] || [ "$found_gpus" -lt 1 ]; then
     say "nothing to run: $found_gpus GPUs here"
@@ -147,7 +159,7 @@ for program in "${built[@]}"; do
     # A hung peer must not hang the script; the program's PEs end with it. Libraries that print to
     # stdout are kept out of the result.
     arguments=(${gpus:+"$gpus"})
-    [ "$program" = jacobi_sweep ] && arguments=()
+    [ "$program" = jacobi_sweep ] || [ "$program" = cub_reduce ] && arguments=()
     if ! timeout 300 "$build/$program" ${arguments[@]+"${arguments[@]}"} | { grep '^{"impl"' >>"$output" || true; }; then
         say "$program failed"
         failed=1

@@ -115,6 +115,8 @@ pub enum BenchCommand {
     Histogram(BenchHistogramArgs),
     /// Laplace solves on GPUs: whole solves, norm of every sweep (needs a GPU)
     Jacobi(BenchJacobiArgs),
+    /// Sums of arrays in GPU memory, from 2^10 to 2^30 elements (needs a GPU)
+    Reduce(BenchReduceArgs),
     /// Two runs of a bench side by side
     Compare(lab::CompareArgs),
 }
@@ -147,6 +149,17 @@ pub struct BenchJacobiArgs {
         default_value = "1024,4096,16384"
     )]
     pub sides: Vec<usize>,
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `bench reduce`.
+#[derive(Args, Debug)]
+pub struct BenchReduceArgs {
+    /// Number of the GPU
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub device: usize,
     /// Print one JSON object a row
     #[arg(long)]
     pub json: bool,
@@ -365,9 +378,8 @@ pub struct ReduceArgs {
     /// Read u16 files as bf16
     #[arg(long, value_enum)]
     pub dtype: Option<Reinterpret>,
-    /// Number of PEs, threads of this process [default: the physical cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub pes: Option<u32>,
+    #[command(flatten)]
+    pub backend: BackendArgs,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,

@@ -1,8 +1,10 @@
-//! `crosswarp bench shmem`: the device verbs measured on this machine's GPUs.
+//! `crosswarp bench shmem` and `bench reduce`: the device verbs and reductions measured on this machine's
+//! GPUs.
 
 use crosswarp::cuda::{BenchRow, Device, bench_shmem};
+use crosswarp::prim::cuda::{ReduceBenchRow, bench_reduce};
 
-use crate::args::BenchShmemArgs;
+use crate::args::{BenchReduceArgs, BenchShmemArgs};
 use crate::console;
 use crate::error::CliError;
 use crate::world::{in_world_of, kind_name};
@@ -74,4 +76,57 @@ fn json(row: &BenchRow, world: &str) -> String {
         object["gbs"] = rate.into();
     }
     object.to_string()
+}
+
+/// Measures sums and prints a table, or with `--json` one object a line.
+pub fn reduce(args: &BenchReduceArgs) -> Result<i32, CliError> {
+    let device = Device::get(args.device).map_err(crosswarp::cuda::Error::from)?;
+    let mut outcome = Ok(());
+    if !args.json {
+        outcome = console::line(format_args!(
+            "{:<6}{:>12}{:>13}{:>12}{:>12}{:>12}{:>11}",
+            "type", "elements", "calls", "us", "min", "max", "GB/s"
+        ));
+    }
+    bench_reduce(&device, |row| {
+        if outcome.is_ok() {
+            outcome = if args.json {
+                console::line(reduce_json(row))
+            } else {
+                console::line(reduce_line(row))
+            };
+        }
+    })?;
+    Ok(outcome.map(|()| 0)?)
+}
+
+fn reduce_line(row: &ReduceBenchRow) -> String {
+    format!(
+        "{:<6}{:>12}{:>13}{:>12.3}{:>12.3}{:>12.3}{:>11.1}",
+        row.dtype.to_string(),
+        row.elements,
+        row.calls.name(),
+        row.us,
+        row.us_min,
+        row.us_max,
+        row.bytes as f64 / row.us / 1e3,
+    )
+}
+
+fn reduce_json(row: &ReduceBenchRow) -> String {
+    serde_json::json!({
+        "impl": "crosswarp",
+        "version": env!("CARGO_PKG_VERSION"),
+        "what": format!("reduce_sum_{}_{}", row.dtype, row.calls.name()),
+        "pes": 1,
+        "scope": "",
+        "bytes": row.bytes,
+        "iterations": row.iterations,
+        "repetitions": row.repetitions,
+        "us": row.us,
+        "us_min": row.us_min,
+        "us_max": row.us_max,
+        "gbs": row.bytes as f64 / row.us / 1e3,
+    })
+    .to_string()
 }

@@ -91,6 +91,9 @@ pub enum CliError {
     /// A GPU, its driver or the compiler.
     #[error(transparent)]
     Cuda(#[from] crosswarp::cuda::Error),
+    /// A call of the GPU's driver.
+    #[error(transparent)]
+    Driver(#[from] crosswarp::cuda::CudaError),
     /// A kernel that does not compile.
     #[error(transparent)]
     Kernels(#[from] crosswarp::cuda::TableError),
@@ -160,9 +163,12 @@ impl CliError {
                     | SolveError::Wait(_)
                     | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
             ),
-            Self::Reduce(error) => matches!(error, ReduceError::Collective(_)),
             Self::Histogram(error) => matches!(error, HistogramError::Collective(_)),
             Self::Transpose(error) => matches!(error, TransposeError::Collective(_)),
+            Self::Reduce(error) => matches!(
+                error,
+                ReduceError::Collective(_) | ReduceError::PeerFailed { .. }
+            ),
             _ => false,
         }
     }

@@ -38,7 +38,7 @@ pub fn info() -> Result<i32, CliError> {
         ),
         (
             "backend",
-            "cpu (solve and reduce do not use GPUs yet)".to_owned(),
+            "GPUs if there are any, else the CPU (--backend)".to_owned(),
         ),
     ];
     for setting in SETTINGS {

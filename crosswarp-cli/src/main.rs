@@ -86,6 +86,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
             BenchCommand::Shmem(args) => bench::shmem(&args),
             BenchCommand::Histogram(args) => bench_histogram::histogram(&args),
             BenchCommand::Jacobi(args) => bench_jacobi::jacobi(&args),
+            BenchCommand::Reduce(args) => bench::reduce(&args),
             BenchCommand::Compare(args) => lab::compare(&args),
         },
         Command::Occupancy(args) => lab::occupancy(&args),

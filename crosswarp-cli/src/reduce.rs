@@ -4,17 +4,20 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Instant;
 
+use crosswarp::cuda::Stream;
+use crosswarp::prim::cuda::DeviceReducer;
 use crosswarp::prim::{Element, Op, Reducer, Value};
 use crosswarp::shmem::Pe;
 use half::{bf16, f16};
 
 use crate::args::{ReduceArgs, ReduceKind, Reinterpret};
+use crate::backend::Backend;
 use crate::console;
 use crate::error::CliError;
 use crate::general::{grouped, pes, si};
 use crate::npy::{Dtype, NpyMap};
 use crate::report::ReduceReport;
-use crate::world::{in_world, kind_name};
+use crate::world::{in_world_of, kind_name};
 
 /// Reduces the files and prints the value.
 pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
@@ -43,19 +46,22 @@ pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
     } else {
         vec![&files]
     };
-    let report = in_world(args.pes, |pe| match (dtype, args.dtype) {
-        (_, Some(Reinterpret::Bf16)) => of_type::<bf16>(pe, op, &arrays),
-        (Dtype::F16, _) => of_type::<f16>(pe, op, &arrays),
-        (Dtype::F32, _) => of_type::<f32>(pe, op, &arrays),
-        (Dtype::F64, _) => of_type::<f64>(pe, op, &arrays),
-        (Dtype::I8, _) => of_type::<i8>(pe, op, &arrays),
-        (Dtype::I16, _) => of_type::<i16>(pe, op, &arrays),
-        (Dtype::I32, _) => of_type::<i32>(pe, op, &arrays),
-        (Dtype::I64, _) => of_type::<i64>(pe, op, &arrays),
-        (Dtype::U8, _) => of_type::<u8>(pe, op, &arrays),
-        (Dtype::U16, _) => of_type::<u16>(pe, op, &arrays),
-        (Dtype::U32, _) => of_type::<u32>(pe, op, &arrays),
-        (Dtype::U64, _) => of_type::<u64>(pe, op, &arrays),
+    let backend = args.backend.choose()?;
+    let asked = args.backend.pes;
+    let n_pes = asked.map_or(backend.default_pes(), |pes| pes as usize);
+    let report = in_world_of(asked, n_pes, |pe| match (dtype, args.dtype) {
+        (_, Some(Reinterpret::Bf16)) => of_type::<bf16>(pe, &backend, op, &arrays),
+        (Dtype::F16, _) => of_type::<f16>(pe, &backend, op, &arrays),
+        (Dtype::F32, _) => of_type::<f32>(pe, &backend, op, &arrays),
+        (Dtype::F64, _) => of_type::<f64>(pe, &backend, op, &arrays),
+        (Dtype::I8, _) => of_type::<i8>(pe, &backend, op, &arrays),
+        (Dtype::I16, _) => of_type::<i16>(pe, &backend, op, &arrays),
+        (Dtype::I32, _) => of_type::<i32>(pe, &backend, op, &arrays),
+        (Dtype::I64, _) => of_type::<i64>(pe, &backend, op, &arrays),
+        (Dtype::U8, _) => of_type::<u8>(pe, &backend, op, &arrays),
+        (Dtype::U16, _) => of_type::<u16>(pe, &backend, op, &arrays),
+        (Dtype::U32, _) => of_type::<u32>(pe, &backend, op, &arrays),
+        (Dtype::U64, _) => of_type::<u64>(pe, &backend, op, &arrays),
         (Dtype::Bool, _) => Err(files[0]
             .wrong_dtype("a number type (f16, f32, f64, i8 to i64, u8 to u64)")
             .into()),
@@ -64,6 +70,8 @@ pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
         return Ok(0);
     };
     report.op = args.op.name();
+    report.backend = backend.name();
+    report.place = backend.describe();
     if args.json {
         console::line(report.to_json())?;
     } else {
@@ -102,6 +110,7 @@ fn operation(args: &ReduceArgs) -> Result<Op, CliError> {
 /// The report, on PE 0.
 fn of_type<T: Element>(
     pe: &Pe,
+    backend: &Backend,
     op: Op,
     arrays: &[&[NpyMap]],
 ) -> Result<Option<ReduceReport>, CliError> {
@@ -116,12 +125,27 @@ fn of_type<T: Element>(
         parts.push(cut(&slices, share(count, pe)));
     }
     let parts: Vec<&[T]> = parts.iter().map(|part| &**part).collect();
-    let start = Instant::now();
-    let value = Reducer::new().on(pe).reduce(op, &parts)?;
-    let seconds = start.elapsed().as_secs_f64();
+    let (value, seconds) = match backend.device(pe) {
+        None => {
+            let start = Instant::now();
+            let value = Reducer::new().on(pe).reduce(op, &parts)?;
+            (value, start.elapsed())
+        }
+        Some(device) => {
+            let gpu = DeviceReducer::new(&device);
+            let mut workspace = gpu.workspace(&Stream::new(&device)?)?;
+            gpu.prepare(op, T::DTYPE)?;
+            let start = Instant::now();
+            let value = gpu.reduce_host_on(pe, op, &mut workspace, &parts)?;
+            (value, start.elapsed())
+        }
+    };
+    let seconds = seconds.as_secs_f64();
     let bytes = count * size_of::<T>() * arrays.len();
     Ok((pe.my_pe() == 0).then(|| ReduceReport {
         op: "",
+        backend: "",
+        place: String::new(),
         dtype: T::DTYPE.to_string(),
         count,
         value,
@@ -160,7 +184,7 @@ fn cut<'a, T: Copy>(slices: &[&'a [T]], range: Range<usize>) -> Cow<'a, [T]> {
 impl ReduceReport {
     fn summary(&self) -> String {
         format!(
-            "{} = {}  ({})\n{} elements {} on {} ({}), {:.3} ms, {}",
+            "{} = {}  ({})\n{} elements {} on {} ({}), {}, {:.3} ms, {}",
             self.op,
             self.value,
             self.value.hex(),
@@ -168,6 +192,7 @@ impl ReduceReport {
             self.dtype,
             pes(self.pes),
             self.world,
+            self.place,
             self.seconds * 1e3,
             si(self.bytes_per_second, "B/s"),
         )

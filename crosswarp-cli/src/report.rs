@@ -97,6 +97,8 @@ impl SolveReport {
 pub struct ReduceReport {
     /// The operation.
     pub op: &'static str,
+    /// `cpu` or `cuda`.
+    pub backend: &'static str,
     /// Type of the elements.
     pub dtype: String,
     /// Number of elements.
@@ -111,6 +113,8 @@ pub struct ReduceReport {
     pub pes: usize,
     /// threads or processes; for people.
     pub world: &'static str,
+    /// Where the work was done; for people.
+    pub place: String,
 }
 
 impl ReduceReport {
@@ -122,8 +126,9 @@ impl ReduceReport {
 
 impl Serialize for ReduceReport {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ReduceReport", 7)?;
+        let mut object = serializer.serialize_struct("ReduceReport", 8)?;
         object.serialize_field("op", self.op)?;
+        object.serialize_field("backend", self.backend)?;
         object.serialize_field("dtype", &self.dtype)?;
         object.serialize_field("count", &self.count)?;
         object.serialize_field("value", &json_value(self.value))?;

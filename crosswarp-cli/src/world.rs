@@ -3,28 +3,14 @@
 use crosswarp::shmem::{Pe, WorldKind, init, spmd, under_launcher};
 
 use crate::error::CliError;
-use crate::topology::physical_cores;
 
 /// Runs `work` on every PE and returns what PE 0, or this process's PE, returned.
 ///
-/// Under the launcher the world is the launcher's; else it has `pes` threads, by default one
-/// for each physical core.
+/// Under the launcher the world is the launcher's; else it has `n_pes` threads.
 ///
 /// # Errors
-/// [`CliError::Usage`] if `pes` contradicts the launcher's world; what `work` returned, a PE's
-/// own error before one that is only the echo of another PE's.
-pub fn in_world<R: Send>(
-    pes: Option<u32>,
-    work: impl Fn(&Pe) -> Result<R, CliError> + Sync,
-) -> Result<R, CliError> {
-    in_world_of(
-        pes,
-        pes.map_or_else(physical_cores, |pes| pes as usize),
-        work,
-    )
-}
-
-/// As [`in_world`], with `n_pes` threads where there is no launcher.
+/// [`CliError::Usage`] if `pes`, what was asked for, contradicts the launcher's world; what `work`
+/// returned, a PE's own error before one that is only the echo of another PE's.
 pub fn in_world_of<R: Send>(
     pes: Option<u32>,
     n_pes: usize,

@@ -19,6 +19,7 @@ fn json_has_exactly_the_documented_fields() {
         .collect();
     let mut expected = [
         "op",
+        "backend",
         "dtype",
         "count",
         "value",
@@ -60,10 +61,15 @@ fn every_operation() {
     }
     let object = json(&format!("reduce dot {0} {0} --json", path.display()));
     assert_eq!(object["value"].as_f64(), Some(329.0));
-    let (code, out, _) = outcome(&format!("reduce argmax {} --pes 1", path.display()));
+    let (code, out, _) = outcome(&format!(
+        "reduce argmax {} --pes 1 --backend cpu",
+        path.display()
+    ));
     assert_eq!(code, 0);
     assert!(
-        out.starts_with("argmax = 3  (0x0000000000000003)\n6 elements f64 on 1 PE (threads), "),
+        out.starts_with(
+            "argmax = 3  (0x0000000000000003)\n6 elements f64 on 1 PE (threads), CPU, "
+        ),
         "{out}"
     );
 }
@@ -234,4 +240,34 @@ fn errors_are_one_line() {
             "{line}"
         );
     }
+}
+
+#[test]
+fn the_backend_does_not_change_the_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npy");
+    write_npy(&path, &[30_001], (0..30_001).map(|k| (k as f32).sin()));
+    let line = |rest: &str| format!("reduce norm2 {} --json {rest}", path.display());
+    let cpu = json(&line("--backend cpu"));
+    assert_eq!(cpu["backend"], "cpu");
+    assert_eq!(json(&line(""))["bits"], cpu["bits"]);
+    let (code, out, err) = outcome(&line("--backend cuda --pes 3"));
+    if code == 0 {
+        let cuda: serde_json::Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(
+            (&cuda["bits"], &cuda["backend"]),
+            (&cpu["bits"], &"cuda".into())
+        );
+    } else {
+        // Without a GPU: one line that says what is missing.
+        assert_eq!(
+            (code, out.as_str(), err.lines().count()),
+            (1, "", 1),
+            "{err}"
+        );
+        assert!(err.contains("install") || err.contains("GPU"), "{err}");
+    }
+    let (code, _, err) = outcome(&line("--backend cpu --device 0"));
+    assert_eq!(code, 2);
+    assert!(err.contains("--backend cpu uses none"), "{err}");
 }

@@ -8,7 +8,7 @@ use cudarc::driver::sys;
 use crate::args::KernelArgs;
 use crate::driver::cu;
 use crate::error::CudaError;
-use crate::{Device, Function, Stream};
+use crate::{Arch, Device, Function, Stream};
 
 pub(crate) mod limits;
 
@@ -119,6 +119,7 @@ pub enum LaunchError {
 pub struct Launch<'f> {
     function: &'f Function,
     shape: Shape,
+    overlapping: bool,
 }
 
 /// The largest cluster that every GPU with clusters has.
@@ -135,7 +136,11 @@ impl<'f> Launch<'f> {
             dynamic_shared: 0,
             cooperative: false,
         };
-        Self { function, shape }
+        Self {
+            function,
+            shape,
+            overlapping: false,
+        }
     }
 
     /// Blocks of the grid.
@@ -165,6 +170,17 @@ impl<'f> Launch<'f> {
     /// All blocks resident at once, as barriers over the grid need.
     pub fn cooperative(mut self) -> Self {
         self.shape.cooperative = true;
+        self
+    }
+
+    /// Lets the kernel begin while the one before it in the stream, or in a graph, is still running
+    /// (programmatic dependent launch), which hides most of the launch. On GPUs below compute
+    /// capability 9.0 nothing changes.
+    ///
+    /// The kernel must execute `griddepcontrol.wait` before it touches any memory that earlier work
+    /// writes or that it writes itself: this belongs to what [`PreparedLaunch::launch`] asks.
+    pub fn overlapping(mut self) -> Self {
+        self.overlapping = self.device().arch() >= Arch::new(9, 0);
         self
     }
 
@@ -358,7 +374,7 @@ impl<'f> Launch<'f> {
         };
         let none = sys::CUlaunchAttributeValue { pad: [0; 64] };
         let mut attributes =
-            [attribute(sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE, none); 2];
+            [attribute(sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE, none); 3];
         let mut count = 0;
         if let Some(Dim3 { x, y, z }) = shape.cluster {
             let mut value = none;
@@ -376,6 +392,14 @@ impl<'f> Launch<'f> {
                 sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
                 value,
             );
+            count += 1;
+        }
+        if self.overlapping {
+            let mut value = none;
+            value.programmaticStreamSerializationAllowed = 1;
+            let id =
+                sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            attributes[count] = attribute(id, value);
             count += 1;
         }
         let config = sys::CUlaunchConfig {
@@ -445,7 +469,9 @@ impl PreparedLaunch<'_> {
     /// - The kernel's module stays loaded until the kernel has ended: a [`Function`] or
     ///   [`Module`](crate::Module) of it is kept.
     pub unsafe fn launch(&self, stream: &Stream, args: impl KernelArgs) -> Result<(), LaunchError> {
-        let Launch { function, shape } = &self.launch;
+        let Launch {
+            function, shape, ..
+        } = &self.launch;
         if stream.device() != function.device() {
             return Err(LaunchError::WrongDevice {
                 kernel: function.name().into(),

@@ -4,6 +4,7 @@ use half::{bf16, f16};
 
 use crate::exchange::Exchange;
 use crate::extremum::Ranked;
+use crate::part::Part;
 use crate::{ReduceError, Scalar};
 
 /// An element type of reductions: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`, `u8` … `u64`.
@@ -17,17 +18,17 @@ pub trait Element: Scalar + Ranked {
     type Mean: Scalar;
 
     #[doc(hidden)]
-    fn sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Sum, ReduceError>;
+    fn sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
     #[doc(hidden)]
-    fn exact_sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Sum, ReduceError>;
+    fn exact_sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
     #[doc(hidden)]
-    fn prod(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Sum, ReduceError>;
+    fn prod(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
     #[doc(hidden)]
-    fn mean(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Mean, ReduceError>;
+    fn mean(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Mean, ReduceError>;
     #[doc(hidden)]
-    fn norm2(exchange: &Exchange<'_>, values: &[Self]) -> Result<Self::Mean, ReduceError>;
+    fn norm2(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Mean, ReduceError>;
     #[doc(hidden)]
-    fn dot(exchange: &Exchange<'_>, x: &[Self], y: &[Self]) -> Result<Self::Sum, ReduceError>;
+    fn dot(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
 }
 
 macro_rules! element {
@@ -36,23 +37,23 @@ macro_rules! element {
             type Sum = $sum;
             type Mean = $mean;
 
-            fn sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<$sum, ReduceError> {
-                $body::sum(exchange, values).map(|sum| sum as $sum)
+            fn sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::sum(exchange, part).map(|sum| sum as $sum)
             }
-            fn exact_sum(exchange: &Exchange<'_>, values: &[Self]) -> Result<$sum, ReduceError> {
-                $body::exact_sum(exchange, values).map(|sum| sum as $sum)
+            fn exact_sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::exact_sum(exchange, part).map(|sum| sum as $sum)
             }
-            fn prod(exchange: &Exchange<'_>, values: &[Self]) -> Result<$sum, ReduceError> {
-                $body::prod(exchange, values).map(|product| product as $sum)
+            fn prod(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::prod(exchange, part).map(|product| product as $sum)
             }
-            fn mean(exchange: &Exchange<'_>, values: &[Self]) -> Result<$mean, ReduceError> {
-                $body::mean(exchange, values)
+            fn mean(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$mean, ReduceError> {
+                $body::mean(exchange, part)
             }
-            fn norm2(exchange: &Exchange<'_>, values: &[Self]) -> Result<$mean, ReduceError> {
-                $body::norm2(exchange, values)
+            fn norm2(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$mean, ReduceError> {
+                $body::norm2(exchange, part)
             }
-            fn dot(exchange: &Exchange<'_>, x: &[Self], y: &[Self]) -> Result<$sum, ReduceError> {
-                $body::dot(exchange, x, y).map(|sum| sum as $sum)
+            fn dot(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::dot(exchange, part).map(|sum| sum as $sum)
             }
         }
     )*};
@@ -85,6 +86,7 @@ mod floats {
         InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results,
         partial_leaf_result,
     };
+    use crate::part::Part;
     use crate::reducer::Cost;
     use crate::{Float, Op, ReduceError, Scalar, Superaccumulator};
 
@@ -99,17 +101,41 @@ mod floats {
         len * size_of::<T>() >= FAR_BYTES
     }
 
-    /// The exact total of the leaf results of all PEs.
+    /// The exact total of the leaf results of all PEs. `op`: what a GPU calls `O`.
     fn total<T: InVectors + Scalar, O: LeafOp>(
         exchange: &Exchange<'_>,
-        inputs: &[&[T]],
+        part: &Part<'_, T>,
+        op: Op,
     ) -> Result<Superaccumulator<T::Wide>, ReduceError> {
         let simd = exchange.reducer.simd;
-        let leaves = exchange.own_leaves(inputs)?;
-        let whole: Vec<_> = inputs
-            .iter()
-            .map(|input| &input[leaves.whole.clone()])
-            .collect();
+        let leaves = exchange.own_leaves(part)?;
+        let mine = match part {
+            Part::Host(inputs) => {
+                let whole: Vec<_> = inputs
+                    .iter()
+                    .map(|input| &input[leaves.whole.clone()])
+                    .collect();
+                Ok(total_of_slices::<T, O>(exchange, &whole))
+            }
+            Part::Device(part) => part.partial(op, leaves.whole).map(from_words),
+        };
+        let mine = leaves.failure.map_or(mine, Err);
+        let mine = mine.map(|mut sum| {
+            if !leaves.last[0].is_empty() {
+                let last: Vec<_> = leaves.last.iter().map(|values| &values[..]).collect();
+                sum.add(partial_leaf_result::<T, O>(simd, &last));
+            }
+            sum
+        });
+        meet(exchange, mine)
+    }
+
+    /// The exact total of the leaf results of whole leaves.
+    fn total_of_slices<T: InVectors, O: LeafOp>(
+        exchange: &Exchange<'_>,
+        whole: &[&[T]],
+    ) -> Superaccumulator<T::Wide> {
+        let simd = exchange.reducer.simd;
         let far = is_far::<T>(whole[0].len());
         let sums = exchange
             .reducer
@@ -125,12 +151,7 @@ mod floats {
                 }
                 sum
             });
-        let mut sum = merge(&sums);
-        if !leaves.last[0].is_empty() {
-            let last: Vec<_> = leaves.last.iter().map(|values| &values[..]).collect();
-            sum.add(partial_leaf_result::<T, O>(simd, &last));
-        }
-        meet(exchange, sum)
+        merge(&sums)
     }
 
     /// Merges the superaccumulators of all threads.
@@ -140,93 +161,115 @@ mod floats {
         sum
     }
 
+    fn from_words<F: Float>(words: Vec<u64>) -> Superaccumulator<F> {
+        let mut array = <F::Words as bytemuck::Zeroable>::zeroed();
+        array.as_mut().copy_from_slice(&words);
+        Superaccumulator::from_words(array)
+    }
+
     /// Merges the superaccumulators of all PEs.
     fn meet<F: Float>(
         exchange: &Exchange<'_>,
-        mine: Superaccumulator<F>,
+        mine: Result<Superaccumulator<F>, ReduceError>,
     ) -> Result<Superaccumulator<F>, ReduceError> {
         if exchange.is_alone() {
-            return Ok(mine);
+            return mine;
         }
-        let all = exchange
-            .gather(mine.to_words().as_ref())?
-            .into_iter()
-            .map(|words| {
-                let mut array = <F::Words as bytemuck::Zeroable>::zeroed();
-                array.as_mut().copy_from_slice(&words);
-                Superaccumulator::from_words(array)
-            });
-        Ok(merge(&all.collect::<Vec<_>>()))
+        let words = mine.map(|sum| sum.to_words().as_ref().to_vec());
+        let all = exchange.gather(Superaccumulator::<F>::WORDS, words)?;
+        let all: Vec<_> = all.into_iter().map(from_words).collect();
+        Ok(merge(&all))
     }
 
     pub fn sum<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
-        values: &[T],
+        part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        Ok(total::<T, Sum>(exchange, &[values])?.round())
+        Ok(total::<T, Sum>(exchange, part, Op::Sum)?.round())
     }
 
     pub fn dot<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
-        x: &[T],
-        y: &[T],
+        part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        Ok(total::<T, SumOfProducts>(exchange, &[x, y])?.round())
+        Ok(total::<T, SumOfProducts>(exchange, part, Op::Dot)?.round())
     }
 
     pub fn mean<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
-        values: &[T],
+        part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
         let count = NonZeroU64::new(exchange.total()).ok_or(ReduceError::Empty { op: Op::Mean })?;
-        Ok(total::<T, Sum>(exchange, &[values])?.mean(count))
+        Ok(total::<T, Sum>(exchange, part, Op::Sum)?.mean(count))
     }
 
     pub fn norm2<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
-        values: &[T],
+        part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        let squares = total::<T, SumOfSquares>(exchange, &[values])?.round_f64();
+        let squares = total::<T, SumOfSquares>(exchange, part, Op::Norm2)?.round_f64();
         // + 0.0 turns the −0.0 of no elements into the norm's +0.0.
         Ok(T::Wide::from_f64((squares + 0.0).sqrt()).canonical())
     }
 
     pub fn exact_sum<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
-        values: &[T],
+        part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        let sums = exchange
-            .reducer
-            .split::<T, _>(Cost::Slow, values.len(), |part| {
-                let mut sum = Superaccumulator::new();
-                sum.extend(values[part].iter().map(|value| value.widen()));
-                sum
-            });
-        Ok(meet(exchange, merge(&sums))?.round())
+        let mine = match part {
+            Part::Host(inputs) => {
+                let values = inputs[0];
+                let sums = exchange
+                    .reducer
+                    .split::<T, _>(Cost::Slow, values.len(), |part| {
+                        let mut sum = Superaccumulator::new();
+                        sum.extend(values[part].iter().map(|value| value.widen()));
+                        sum
+                    });
+                Ok(merge(&sums))
+            }
+            Part::Device(part) => part.partial(Op::ExactSum, 0..part.len(0)).map(from_words),
+        };
+        Ok(meet(exchange, mine)?.round())
     }
 
     pub fn prod<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
-        values: &[T],
+        part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError>
     where
         T::Wide: InVectors<Wide = T::Wide> + Scalar,
     {
         let simd = exchange.reducer.simd;
-        let leaves = exchange.own_leaves(&[values])?;
-        let whole = &values[leaves.whole.clone()];
-        let far = is_far::<T>(whole.len());
-        let products = exchange
-            .reducer
-            .split::<T, _>(Cost::Streaming, whole.len(), |part| {
-                let mut products = vec![T::Wide::ONE; part.len() / LEAF];
-                leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
-                products
-            });
-        let mut products = products.concat();
-        if !leaves.last[0].is_empty() {
-            products.push(partial_leaf_result::<T, Product>(simd, &[&leaves.last[0]]));
-        }
+        let leaves = exchange.own_leaves(part)?;
+        let products = match part {
+            Part::Host(inputs) => {
+                let whole = &inputs[0][leaves.whole.clone()];
+                let far = is_far::<T>(whole.len());
+                let products =
+                    exchange
+                        .reducer
+                        .split::<T, _>(Cost::Streaming, whole.len(), |part| {
+                            let mut products = vec![T::Wide::ONE; part.len() / LEAF];
+                            leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
+                            products
+                        });
+                Ok(products.concat())
+            }
+            Part::Device(part) => part.partial(Op::Prod, leaves.whole).map(|words| {
+                words
+                    .into_iter()
+                    .map(<T::Wide as Float>::from_bits64)
+                    .collect()
+            }),
+        };
+        let products = leaves.failure.map_or(products, Err);
+        let products = products.map(|mut products: Vec<T::Wide>| {
+            if !leaves.last[0].is_empty() {
+                products.push(partial_leaf_result::<T, Product>(simd, &[&leaves.last[0]]));
+            }
+            products
+        });
         let mut products = exchange.gather_leaves(products)?;
         while products.len() > 1 {
             let leaf = |values: &[_]| partial_leaf_result::<T::Wide, Product>(simd, &[values]);
@@ -243,31 +286,41 @@ mod floats {
 /// Exactly, in 192 bits or modulo 2^64.
 mod integers {
     use std::num::NonZeroU64;
+    use std::ops::Range;
 
     use crate::exchange::Exchange;
     use crate::integer::{
         Integer, IntegerDot, IntegerProduct, IntegerSquares, IntegerSum, IntegerTotal,
     };
+    use crate::part::Part;
     use crate::reducer::Cost;
     use crate::simd::Work;
     use crate::{Op, ReduceError};
 
-    /// The exact total over all PEs of what `work` makes of each thread's part of the values.
+    /// The exact total over all PEs of what `work` makes of each thread's part of the values, or what a
+    /// GPU calls `op`.
     fn total<'v, T: Integer, W: Work<Output = IntegerTotal>>(
         exchange: &Exchange<'_>,
-        values: &'v [T],
+        part: &Part<'v, T>,
+        op: Op,
         work: impl Fn(&'v [T]) -> W + Sync,
     ) -> Result<IntegerTotal, ReduceError> {
-        let simd = exchange.reducer.simd;
-        let parts = exchange
-            .reducer
-            .split::<T, _>(Cost::Streaming, values.len(), |part| {
-                simd.run(work(&values[part]))
-            });
-        let mut sum = IntegerTotal::default();
-        parts.iter().for_each(|part| sum.merge(part));
+        let mine = match part {
+            Part::Host(inputs) => {
+                let (values, simd) = (inputs[0], exchange.reducer.simd);
+                let parts = exchange
+                    .reducer
+                    .split::<T, _>(Cost::Streaming, values.len(), |part| {
+                        simd.run(work(&values[part]))
+                    });
+                let mut sum = IntegerTotal::default();
+                parts.iter().for_each(|part| sum.merge(part));
+                Ok(sum.words.to_vec())
+            }
+            Part::Device(part) => part.partial(op, 0..part.len(0)),
+        };
         let mut all = IntegerTotal::default();
-        for words in exchange.gather(&sum.words)? {
+        for words in exchange.gather(3, mine)? {
             all.merge(&IntegerTotal {
                 words: [words[0], words[1], words[2]],
             });
@@ -276,51 +329,78 @@ mod integers {
     }
 
     /// Combines one word per thread, then one per PE.
-    fn combine<T>(
+    fn combine<T: Integer>(
         exchange: &Exchange<'_>,
-        len: usize,
-        work: impl Fn(std::ops::Range<usize>) -> u64 + Sync,
+        part: &Part<'_, T>,
+        op: Op,
+        work: impl Fn(&[&[T]], Range<usize>) -> u64 + Sync,
         combine: fn(u64, u64) -> u64,
         identity: u64,
     ) -> Result<u64, ReduceError> {
-        let parts = exchange.reducer.split::<T, _>(Cost::Streaming, len, work);
-        let mine = parts.into_iter().fold(identity, combine);
-        let all = exchange.gather(&[mine])?;
+        let mine = match part {
+            Part::Host(inputs) => {
+                let len = inputs[0].len();
+                let work = |part| work(inputs, part);
+                let parts = exchange.reducer.split::<T, _>(Cost::Streaming, len, work);
+                Ok(vec![parts.into_iter().fold(identity, combine)])
+            }
+            Part::Device(part) => part.partial(op, 0..part.len(0)),
+        };
+        let all = exchange.gather(1, mine)?;
         Ok(all
             .into_iter()
             .map(|words| words[0])
             .fold(identity, combine))
     }
 
-    pub fn sum<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<u64, ReduceError> {
-        Ok(total(exchange, values, IntegerSum)?.wrapped())
+    pub fn sum<T: Integer>(
+        exchange: &Exchange<'_>,
+        part: &Part<'_, T>,
+    ) -> Result<u64, ReduceError> {
+        Ok(total(exchange, part, Op::Sum, IntegerSum)?.wrapped())
     }
 
     pub fn exact_sum<T: Integer>(
         exchange: &Exchange<'_>,
-        values: &[T],
+        part: &Part<'_, T>,
     ) -> Result<u64, ReduceError> {
-        sum(exchange, values)
+        sum(exchange, part)
     }
 
-    pub fn mean<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<f64, ReduceError> {
+    pub fn mean<T: Integer>(
+        exchange: &Exchange<'_>,
+        part: &Part<'_, T>,
+    ) -> Result<f64, ReduceError> {
         let count = NonZeroU64::new(exchange.total()).ok_or(ReduceError::Empty { op: Op::Mean })?;
-        Ok(total(exchange, values, IntegerSum)?.mean(count))
+        Ok(total(exchange, part, Op::Sum, IntegerSum)?.mean(count))
     }
 
-    pub fn norm2<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<f64, ReduceError> {
-        Ok(total(exchange, values, IntegerSquares)?.round().sqrt())
+    pub fn norm2<T: Integer>(
+        exchange: &Exchange<'_>,
+        part: &Part<'_, T>,
+    ) -> Result<f64, ReduceError> {
+        Ok(total(exchange, part, Op::Norm2, IntegerSquares)?
+            .round()
+            .sqrt())
     }
 
-    pub fn prod<T: Integer>(exchange: &Exchange<'_>, values: &[T]) -> Result<u64, ReduceError> {
+    pub fn prod<T: Integer>(
+        exchange: &Exchange<'_>,
+        part: &Part<'_, T>,
+    ) -> Result<u64, ReduceError> {
         let simd = exchange.reducer.simd;
-        let work = |part| simd.run(IntegerProduct(&values[part]));
-        combine::<T>(exchange, values.len(), work, u64::wrapping_mul, 1)
+        let work = |inputs: &[&[T]], range| simd.run(IntegerProduct(&inputs[0][range]));
+        combine(exchange, part, Op::Prod, work, u64::wrapping_mul, 1)
     }
 
-    pub fn dot<T: Integer>(exchange: &Exchange<'_>, x: &[T], y: &[T]) -> Result<u64, ReduceError> {
+    pub fn dot<T: Integer>(
+        exchange: &Exchange<'_>,
+        part: &Part<'_, T>,
+    ) -> Result<u64, ReduceError> {
         let simd = exchange.reducer.simd;
-        let work = |part: std::ops::Range<usize>| simd.run(IntegerDot(&x[part.clone()], &y[part]));
-        combine::<T>(exchange, x.len(), work, u64::wrapping_add, 0)
+        let work = |inputs: &[&[T]], range: Range<usize>| {
+            simd.run(IntegerDot(&inputs[0][range.clone()], &inputs[1][range]))
+        };
+        combine(exchange, part, Op::Dot, work, u64::wrapping_add, 0)
     }
 }

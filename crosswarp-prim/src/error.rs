@@ -4,8 +4,8 @@ use crosswarp_shmem::{AllocError, CollectiveError};
 
 use crate::{DType, Op};
 
-/// A reduction that has no result. Over a team every PE gets the same error, and the team can go
-/// on, except after [`Alloc`](Self::Alloc) and [`Collective`](Self::Collective).
+/// A reduction that has no result. Over a team every PE gets an error, the same one unless a GPU failed,
+/// and the team can go on, except after [`Alloc`](Self::Alloc) and [`Collective`](Self::Collective).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReduceError {
     /// There are no elements, and the operation has no value for none.
@@ -52,10 +52,47 @@ pub enum ReduceError {
         /// With which element type.
         other_dtype: DType,
     },
+    /// An operation that is not there for segments.
+    #[error(
+        "segments can be reduced by sum, mean, norm2 and dot of floats, not by {op} of {dtype}"
+    )]
+    NotSegmented {
+        /// The operation.
+        op: Op,
+        /// The element type.
+        dtype: DType,
+    },
+    /// Expressions are of floating-point elements.
+    #[error("expressions are summed over floats, not over {dtype}")]
+    NoExpression {
+        /// The element type.
+        dtype: DType,
+    },
+    /// A GPU, its driver or the compiler of its kernels failed.
+    #[error(transparent)]
+    Cuda(#[from] crosswarp_cuda::Error),
+    /// Another PE has no result of its part to add; it got the error that says why.
+    #[error("PE {pe} could not reduce its part")]
+    PeerFailed {
+        /// The first such PE.
+        pe: usize,
+    },
     /// No room for the exchange in the symmetric heap.
     #[error(transparent)]
     Alloc(#[from] AllocError),
     /// The team did not meet.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
+}
+
+impl From<crosswarp_cuda::CudaError> for ReduceError {
+    fn from(error: crosswarp_cuda::CudaError) -> Self {
+        Self::Cuda(error.into())
+    }
+}
+
+impl From<crosswarp_cuda::LaunchError> for ReduceError {
+    fn from(error: crosswarp_cuda::LaunchError) -> Self {
+        Self::Cuda(error.into())
+    }
 }

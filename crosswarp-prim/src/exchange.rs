@@ -8,12 +8,13 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use crosswarp_shmem::{Pe, Sym};
 
 use crate::leaf::LEAF;
+use crate::part::Part;
 use crate::{DType, Op, ReduceError, Reducer, Scalar, Superaccumulator};
 
 /// Words of a PE's announcement: operation, type, number of inputs, length of the first and second.
 const CALL_WORDS: usize = 5;
-/// Words of the longest partial result.
-const RESULT_WORDS: usize = Superaccumulator::<f64>::WORDS;
+/// Words of the longest partial result, and one that says whether there is one.
+const RESULT_WORDS: usize = Superaccumulator::<f64>::WORDS + 1;
 /// Bytes of a leaf of the widest type.
 const LEAF_BYTES: usize = LEAF * 8;
 
@@ -40,11 +41,11 @@ impl<'a> Exchange<'a> {
     pub(crate) fn run<T: Scalar, R>(
         reducer: &'a Reducer<'a>,
         op: Op,
-        inputs: &[&[T]],
+        part: &Part<'_, T>,
         work: impl FnOnce(&Self) -> Result<R, ReduceError>,
     ) -> Result<R, ReduceError> {
         let Some(pe) = reducer.pe else {
-            let parts = agree(op, &[announce(op, inputs)])?;
+            let parts = agree(op, &[announce(op, part)])?;
             return work(&Self {
                 reducer,
                 parts,
@@ -62,7 +63,7 @@ impl<'a> Exchange<'a> {
             team: Some(room),
         };
         let result = exchange
-            .gather_at(0, &announce(op, inputs))
+            .gather_at(0, &announce(op, part))
             .and_then(|calls| agree(op_of(&calls[0]), &calls))
             .and_then(|parts| {
                 exchange.parts = parts;
@@ -94,11 +95,29 @@ impl<'a> Exchange<'a> {
         self.parts.last().map_or(0, |part| part.end)
     }
 
-    /// All PEs' `words` (at most [`RESULT_WORDS`], as many on each), in rank order. Once per reduction.
-    pub(crate) fn gather(&self, words: &[u64]) -> Result<Vec<Vec<u64>>, ReduceError> {
-        debug_assert!(words.len() <= RESULT_WORDS);
-        let n_pes = self.parts.len();
-        self.gather_at(8 * CALL_WORDS * (n_pes + 1), words)
+    /// All PEs' `words` (`len` on each, fewer than [`RESULT_WORDS`]), in rank order. Once per reduction.
+    ///
+    /// A PE without words comes too, so that nobody waits for it in vain: then all PEs get an error.
+    pub(crate) fn gather(
+        &self,
+        len: usize,
+        words: Result<Vec<u64>, ReduceError>,
+    ) -> Result<Vec<Vec<u64>>, ReduceError> {
+        debug_assert!(len < RESULT_WORDS);
+        let mut marked = vec![0; len + 1];
+        if let Ok(words) = &words {
+            marked[0] = 1;
+            marked[1..].copy_from_slice(words);
+        }
+        let mut all = self.gather_at(8 * CALL_WORDS * (self.parts.len() + 1), &marked)?;
+        words?;
+        if let Some(pe) = all.iter().position(|words| words[0] == 0) {
+            return Err(ReduceError::PeerFailed { pe });
+        }
+        for words in &mut all {
+            words.remove(0);
+        }
+        Ok(all)
     }
 
     /// Gathers through the area at byte `at`.
@@ -123,15 +142,23 @@ impl<'a> Exchange<'a> {
     /// leaf is received.
     pub(crate) fn own_leaves<'v, T: Scalar>(
         &self,
-        inputs: &[&'v [T]],
+        values: &Part<'v, T>,
     ) -> Result<OwnLeaves<'v, T>, ReduceError> {
         let part = &self.parts[self.my_pe()];
         let length = (part.end - part.start) as usize;
         let head = front(part);
         let whole = head..head + (length - head) / LEAF * LEAF;
-        let mut last: Vec<_> = inputs
-            .iter()
-            .map(|x| Cow::Borrowed(&x[whole.end..]))
+        // A failure to fetch is told after the barrier, which the other PEs come to.
+        let mut failure = None;
+        let mut fetch = |k: usize, range: Range<usize>| {
+            let len = range.len();
+            values.fetch(k, range).unwrap_or_else(|error| {
+                failure.get_or_insert(error);
+                Cow::Owned(vec![T::zeroed(); len])
+            })
+        };
+        let mut last: Vec<_> = (0..values.inputs())
+            .map(|k| fetch(k, whole.end..length))
             .collect();
 
         let cut = |part: &Range<u64>| front(part) > 0;
@@ -152,9 +179,9 @@ impl<'a> Exchange<'a> {
                     .position(|part| part.contains(&leaf_start));
                 let owner = owner.expect("some PE holds every element below the total");
                 let offset = (part.start - leaf_start) as usize;
-                for (k, input) in inputs.iter().enumerate() {
+                for k in 0..values.inputs() {
                     let dest = place(k, offset..offset + head);
-                    pe.put(dest, cast_slice(&input[..head]), owner);
+                    pe.put(dest, cast_slice(&fetch(k, 0..head)), owner);
                 }
             }
             pe.barrier()?;
@@ -172,14 +199,23 @@ impl<'a> Exchange<'a> {
                 }
             }
         }
-        Ok(OwnLeaves { whole, last })
+        Ok(OwnLeaves {
+            whole,
+            last,
+            failure,
+        })
     }
 
     /// The array of one value per leaf, given this PE's values for the leaves that belong to it.
-    pub(crate) fn gather_leaves<T: Scalar>(&self, mine: Vec<T>) -> Result<Vec<T>, ReduceError> {
+    pub(crate) fn gather_leaves<T: Scalar>(
+        &self,
+        mine: Result<Vec<T>, ReduceError>,
+    ) -> Result<Vec<T>, ReduceError> {
         let Some(Room { pe, .. }) = &self.team else {
-            return Ok(mine);
+            return mine;
         };
+        self.gather(0, mine.as_ref().map(|_| Vec::new()).map_err(Clone::clone))?;
+        let mine = mine?;
         let leaves = self.total().div_ceil(LEAF as u64) as usize;
         let all = pe.alloc::<T>(leaves)?;
         // A leaf that begins before this part belongs to an earlier PE.
@@ -203,6 +239,8 @@ pub(crate) struct OwnLeaves<'v, T: Clone> {
     pub whole: Range<usize>,
     /// The elements of one more leaf, shorter or completed by other PEs, for each input; may be empty.
     pub last: Vec<Cow<'v, [T]>>,
+    /// Elements could not be fetched from the GPU: what this PE makes of the leaves is not to be used.
+    pub failure: Option<ReduceError>,
 }
 
 /// Elements at the front of `part` that belong to a leaf which begins before it.
@@ -212,14 +250,13 @@ fn front(part: &Range<u64>) -> usize {
     missing.min(part.end - part.start) as usize
 }
 
-fn announce<T: Scalar>(op: Op, inputs: &[&[T]]) -> [u64; CALL_WORDS] {
-    let length = |k: usize| inputs.get(k).map_or(0, |input| input.len() as u64);
+fn announce<T: Scalar>(op: Op, part: &Part<'_, T>) -> [u64; CALL_WORDS] {
     [
         op as u64,
         T::DTYPE as u64,
-        inputs.len() as u64,
-        length(0),
-        length(1),
+        part.inputs() as u64,
+        part.len(0) as u64,
+        part.len(1) as u64,
     ]
 }
 

@@ -43,6 +43,7 @@ pub mod histogram;
 mod integer;
 pub mod leaf;
 mod leaves;
+mod part;
 mod reducer;
 mod round;
 mod simd;

@@ -9,6 +9,7 @@ use crate::element::Element;
 use crate::exchange::Exchange;
 use crate::extremum::first_extremum;
 use crate::leaf::LEAF;
+use crate::part::Part;
 use crate::{Op, ReduceError, Simd, Value};
 
 /// How much work pays for starting a thread, which takes about 40 µs.
@@ -132,9 +133,8 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// Only those of all reductions, see [`Reducer`].
     pub fn sum<T: Element>(&self, values: &[T]) -> Result<T::Sum, ReduceError> {
-        Exchange::run(self, Op::Sum, &[values], |exchange| {
-            T::sum(exchange, values)
-        })
+        let part = Part::Host(vec![values]);
+        Exchange::run(self, Op::Sum, &part, |exchange| T::sum(exchange, &part))
     }
 
     /// The exact sum, rounded once to nearest even: as [`sum`](Self::sum), but without any rounding
@@ -152,8 +152,9 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// Only those of all reductions, see [`Reducer`].
     pub fn exact_sum<T: Element>(&self, values: &[T]) -> Result<T::Sum, ReduceError> {
-        Exchange::run(self, Op::ExactSum, &[values], |exchange| {
-            T::exact_sum(exchange, values)
+        let part = Part::Host(vec![values]);
+        Exchange::run(self, Op::ExactSum, &part, |exchange| {
+            T::exact_sum(exchange, &part)
         })
     }
 
@@ -168,9 +169,8 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// Only those of all reductions, see [`Reducer`].
     pub fn prod<T: Element>(&self, values: &[T]) -> Result<T::Sum, ReduceError> {
-        Exchange::run(self, Op::Prod, &[values], |exchange| {
-            T::prod(exchange, values)
-        })
+        let part = Part::Host(vec![values]);
+        Exchange::run(self, Op::Prod, &part, |exchange| T::prod(exchange, &part))
     }
 
     /// Arithmetic mean: the sum before its final rounding, divided by the number of elements and
@@ -180,9 +180,8 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// [`ReduceError::Empty`] if there are no elements.
     pub fn mean<T: Element>(&self, values: &[T]) -> Result<T::Mean, ReduceError> {
-        Exchange::run(self, Op::Mean, &[values], |exchange| {
-            T::mean(exchange, values)
-        })
+        let part = Part::Host(vec![values]);
+        Exchange::run(self, Op::Mean, &part, |exchange| T::mean(exchange, &part))
     }
 
     /// Euclidean norm: the square root of the sum of squares; +0.0 if there are no elements.
@@ -196,9 +195,8 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// Only those of all reductions, see [`Reducer`].
     pub fn norm2<T: Element>(&self, values: &[T]) -> Result<T::Mean, ReduceError> {
-        Exchange::run(self, Op::Norm2, &[values], |exchange| {
-            T::norm2(exchange, values)
-        })
+        let part = Part::Host(vec![values]);
+        Exchange::run(self, Op::Norm2, &part, |exchange| T::norm2(exchange, &part))
     }
 
     /// Dot product Σ x·y: each product is rounded (integers: taken modulo 2^64), then they are summed
@@ -207,7 +205,8 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// [`ReduceError::Length`] if `x` and `y` are not of the same length on every PE.
     pub fn dot<T: Element>(&self, x: &[T], y: &[T]) -> Result<T::Sum, ReduceError> {
-        Exchange::run(self, Op::Dot, &[x, y], |exchange| T::dot(exchange, x, y))
+        let part = Part::Host(vec![x, y]);
+        Exchange::run(self, Op::Dot, &part, |exchange| T::dot(exchange, &part))
     }
 
     /// Smallest element. −0.0 is less than +0.0; if there is a NaN, the result is the canonical NaN.
@@ -253,58 +252,39 @@ impl<'a> Reducer<'a> {
     /// # Errors
     /// Those of the operation; [`ReduceError::Inputs`] if the number of arrays is wrong.
     pub fn reduce<T: Element>(&self, op: Op, inputs: &[&[T]]) -> Result<Value, ReduceError> {
-        let (x, y) = match *inputs {
-            [x] if op.inputs() == 1 => (x, x),
-            [x, y] if op.inputs() == 2 => (x, y),
-            // Goes through the exchange so that the other PEs hear of it.
-            _ => {
-                return Exchange::run(self, op, inputs, |_| {
-                    unreachable!("refused by the exchange")
-                });
-            }
-        };
-        Ok(match op {
-            Op::Sum => self.sum(x)?.into(),
-            Op::ExactSum => self.exact_sum(x)?.into(),
-            Op::Prod => self.prod(x)?.into(),
-            Op::Min => self.min(x)?.into(),
-            Op::Max => self.max(x)?.into(),
-            Op::Argmin => self.argmin(x)?.into(),
-            Op::Argmax => self.argmax(x)?.into(),
-            Op::Mean => self.mean(x)?.into(),
-            Op::Norm2 => self.norm2(x)?.into(),
-            Op::Dot => self.dot(x, y)?.into(),
+        self.reduce_part(op, &Part::Host(inputs.to_vec()))
+    }
+
+    /// Any reduction of a part, wherever it is.
+    pub(crate) fn reduce_part<T: Element>(
+        &self,
+        op: Op,
+        part: &Part<'_, T>,
+    ) -> Result<Value, ReduceError> {
+        Exchange::run(self, op, part, |exchange| {
+            Ok(match op {
+                Op::Sum => T::sum(exchange, part)?.into(),
+                Op::ExactSum => T::exact_sum(exchange, part)?.into(),
+                Op::Prod => T::prod(exchange, part)?.into(),
+                Op::Min => extremum::<T, false>(exchange, part, op)?.0.into(),
+                Op::Max => extremum::<T, true>(exchange, part, op)?.0.into(),
+                Op::Argmin => extremum::<T, false>(exchange, part, op)?.1.into(),
+                Op::Argmax => extremum::<T, true>(exchange, part, op)?.1.into(),
+                Op::Mean => T::mean(exchange, part)?.into(),
+                Op::Norm2 => T::norm2(exchange, part)?.into(),
+                Op::Dot => T::dot(exchange, part)?.into(),
+            })
         })
     }
 
-    /// The first extremum and its global index.
     fn extremum<T: Element, const MAX: bool>(
         &self,
         op: Op,
         values: &[T],
     ) -> Result<(T, u64), ReduceError> {
-        Exchange::run(self, op, &[values], |exchange| {
-            let found = self.split::<T, _>(Cost::Streaming, values.len(), |part| {
-                let place = first_extremum::<T, MAX>(self.simd, &values[part.clone()])?;
-                Some(part.start + place)
-            });
-            // Candidates in the order of their index; `min_by_key` takes the first of equals.
-            let mine = found
-                .into_iter()
-                .flatten()
-                .min_by_key(|&place| values[place].rank::<MAX>());
-            let word = match mine {
-                Some(place) => [1, exchange.start() + place as u64, values[place].bits()],
-                None => [0; 3],
-            };
-            let candidates = exchange
-                .gather(&word)?
-                .into_iter()
-                .filter(|word| word[0] == 1);
-            let candidates = candidates.map(|word| (T::from_bits64(word[2]), word[1]));
-            let first = candidates.min_by_key(|(value, _)| value.rank::<MAX>());
-            let (value, index) = first.ok_or(ReduceError::Empty { op })?;
-            Ok((value.canonical(), index))
+        let part = Part::Host(vec![values]);
+        Exchange::run(self, op, &part, |exchange| {
+            extremum::<T, MAX>(exchange, &part, op)
         })
     }
 
@@ -349,4 +329,39 @@ impl<'a> Reducer<'a> {
             results
         })
     }
+}
+
+/// The first extremum and its global index.
+fn extremum<T: Element, const MAX: bool>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+    op: Op,
+) -> Result<(T, u64), ReduceError> {
+    let mine = match part {
+        Part::Host(inputs) => {
+            let (values, reducer) = (inputs[0], exchange.reducer);
+            let found = reducer.split::<T, _>(Cost::Streaming, values.len(), |part| {
+                let place = first_extremum::<T, MAX>(reducer.simd, &values[part.clone()])?;
+                Some(part.start + place)
+            });
+            // Candidates in the order of their index; `min_by_key` takes the first of equals.
+            let mine = found
+                .into_iter()
+                .flatten()
+                .min_by_key(|&place| values[place].rank::<MAX>());
+            Ok(mine
+                .map_or([0; 3], |place| [1, place as u64, values[place].bits()])
+                .to_vec())
+        }
+        Part::Device(part) => part.partial(op, 0..part.len(0)),
+    };
+    let mine = mine.map(|words| vec![words[0], exchange.start() + words[1], words[2]]);
+    let candidates = exchange
+        .gather(3, mine)?
+        .into_iter()
+        .filter(|words| words[0] == 1);
+    let candidates = candidates.map(|words| (T::from_bits64(words[2]), words[1]));
+    let first = candidates.min_by_key(|(value, _)| value.rank::<MAX>());
+    let (value, index) = first.ok_or(ReduceError::Empty { op })?;
+    Ok((value.canonical(), index))
 }

@@ -24,6 +24,14 @@ macro_rules! element_types {
             }
         }
 
+        impl DType {
+            /// Whether it is a floating-point type.
+            #[must_use]
+            pub fn is_float(self) -> bool {
+                matches!(self, Self::F16 | Self::Bf16 | Self::F32 | Self::F64)
+            }
+        }
+
         impl fmt::Display for DType {
             /// The Rust name of the type.
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

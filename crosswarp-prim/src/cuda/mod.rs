@@ -2,19 +2,26 @@
 
 mod histogram;
 mod histogram_kernels;
+mod pieces;
+mod reduce;
 mod transpose;
 mod transpose_pe;
 
 pub use histogram::{DeviceHistogram, HistogramWorkspace};
 pub use histogram_kernels::HISTOGRAM_CLUSTER;
+pub use pieces::{PIECE_BYTES, in_pieces};
+pub use reduce::{
+    DeviceReducer, ReduceBenchRow, ReduceCalls, ReduceWorkspace, Segments, bench_reduce,
+};
 pub use transpose::{DeviceTransposeError, DeviceTransposer, TextbookTile};
 pub use transpose_pe::WorldTransposer;
 
 use crosswarp_cuda::Source;
 
-const GROUPS: [&[Source<'static>]; 2] = [
+const GROUPS: [&[Source<'static>]; 3] = [
     &[transpose::TRANSPOSE, transpose_pe::TRANSPOSE_PE],
     &histogram_kernels::SOURCES,
+    reduce::KERNELS,
 ];
 
 /// Every source of this crate that holds kernels.

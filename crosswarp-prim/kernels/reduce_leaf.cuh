@@ -1,0 +1,241 @@
+// The leaf of a reproducible sum, on half a warp or a whole one.
+//
+// A leaf is 2048 consecutive elements; element i belongs to leaf lane i mod 128; each leaf lane starts
+// from the identity and takes its 16 elements in order; then leaf lanes combine by halving
+// (64, 32, …, 1). See `leaf.rs`, which is the contract: here are the same additions, spread over the
+// lanes of a warp.
+//
+// A lane loads 16 bytes at a time. With 4-byte elements a row of 128 is one load of a warp; with 2-byte
+// elements it is one of half a warp, so that a warp has two leaves in the making; with 8-byte elements
+// it is two.
+#pragma once
+#include "reduce_spread.cuh"
+
+namespace crosswarp {
+
+constexpr int leaf_elements = 2048;
+constexpr int leaf_lanes = 128;
+constexpr int leaf_rows = 16;
+
+// Element types: how 16 bytes of them become values of the type in which leaves are formed.
+struct element_f32 {
+    using storage = u32;
+    using format = format32;
+    static __device__ float widen(u32 bits) { return __uint_as_float(bits); }
+    static __device__ void unpack(uint4 v, float (&x)[4]) {
+        x[0] = widen(v.x), x[1] = widen(v.y), x[2] = widen(v.z), x[3] = widen(v.w);
+    }
+};
+struct element_f64 {
+    using storage = u64;
+    using format = format64;
+    static __device__ double widen(u64 bits) { return __longlong_as_double(bits); }
+    static __device__ void unpack(uint4 v, double (&x)[2]) {
+        x[0] = widen(v.x | u64(v.y) << 32), x[1] = widen(v.z | u64(v.w) << 32);
+    }
+};
+struct element_f16 {
+    using storage = u16;
+    using format = format32;
+    static __device__ float widen(u16 bits) {
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+        return value;
+    }
+    static __device__ void unpack(uint4 v, float (&x)[8]) {
+        const u32 word[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int i = 0; i < 8; ++i) x[i] = widen(u16(word[i / 2] >> 16 * (i % 2)));
+    }
+};
+struct element_bf16 {
+    using storage = u16;
+    using format = format32;
+    static __device__ float widen(u16 bits) { return __uint_as_float(u32(bits) << 16); }
+    static __device__ void unpack(uint4 v, float (&x)[8]) {
+        const u32 word[4] = {v.x, v.y, v.z, v.w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            x[2 * i] = __uint_as_float(word[i] << 16);
+            x[2 * i + 1] = __uint_as_float(word[i] & 0xffff0000u);
+        }
+    }
+};
+
+// 16 bytes, read once and not again: past the first-level cache. Volatile, so that the loads of a leaf
+// stay together, before the first use.
+__device__ inline uint4 load16(const void* from) {
+    uint4 v;
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+        : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(from));
+    return v;
+}
+
+// 16 bytes of elements, from any address that is aligned to an element. `aligned`: to 16 bytes.
+template <class Storage, bool aligned> __device__ inline uint4 load_elements(const Storage* from) {
+    if (aligned) return load16(from);
+    constexpr int n = 16 / sizeof(Storage);
+    Storage part[n];
+#pragma unroll
+    for (int i = 0; i < n; ++i) part[i] = __ldg(from + i);
+    uint4 v;
+    memcpy(&v, part, sizeof(v));
+    return v;
+}
+
+// Which lanes form a leaf together, and which leaf lanes each of them holds.
+template <class E> struct leaf_layout {
+    static constexpr int width = 16 / sizeof(typename E::storage);        // elements of a load
+    static constexpr int lanes = width >= 4 ? leaf_lanes / width : 32;    // lanes of a leaf
+    static constexpr int leaves = 32 / lanes;                             // leaves of a warp
+    static constexpr int loads = leaf_lanes / (width * lanes);            // loads of a row
+    static constexpr int values = width * loads;                          // leaf lanes of a lane
+};
+
+// Leaf lanes combined by halving: lane l of a leaf holds in `x` the leaf lanes width·l + c, and with
+// two loads a row 64 + that. The leaf's value, in each of its lanes.
+template <class L, class T, class Op> __device__ inline T combine_leaf_lanes(T (&x)[L::values], Op op) {
+    if (L::loads == 2) {
+#pragma unroll
+        for (int c = 0; c < L::width; ++c) x[c] = op(x[c], x[c + L::width]);
+    }
+    // All of a lane's sums travel side by side: this takes more shuffles than handing over half of
+    // them at each step, but fewer steps one after the other.
+#pragma unroll
+    for (int distance = L::lanes / 2; distance > 0; distance /= 2) {
+#pragma unroll
+        for (int c = 0; c < L::width; ++c) {
+            x[c] = op(x[c], __shfl_xor_sync(0xffffffffu, x[c], distance));
+        }
+    }
+#pragma unroll
+    for (int half = L::width / 2; half > 0; half /= 2) {
+#pragma unroll
+        for (int c = 0; c < half; ++c) x[c] = op(x[c], x[c + half]);
+    }
+    return x[0];
+}
+
+// What a leaf makes of its elements: the term that an element x of the first input, and y of the second,
+// gives, and how terms combine.
+struct value_term {
+    static constexpr int inputs = 1;
+    template <class T> static __device__ T of(T x, T) { return x; }
+};
+struct square_term {
+    static constexpr int inputs = 1;
+    template <class T> static __device__ T of(T x, T) { return x * x; }
+};
+struct product_term {
+    static constexpr int inputs = 2;
+    template <class T> static __device__ T of(T x, T y) { return x * y; }
+};
+#ifdef EXPRESSION
+// What the user wrote, of the element `x`.
+struct expression_term {
+    static constexpr int inputs = 1;
+    template <class T> static __device__ T of(T x, T) { return T(EXPRESSION); }
+};
+#endif
+struct leaf_sum {
+    template <class T> static __device__ T identity() { return T(-0.0); }
+    template <class T> __device__ T operator()(T a, T b) const { return a + b; }
+};
+struct leaf_product {
+    template <class T> static __device__ T identity() { return T(1); }
+    template <class T> __device__ T operator()(T a, T b) const { return a * b; }
+};
+
+// Leaves in the making on one warp: `L::leaves` of them side by side, called a unit.
+template <class E, class Term, class Op, bool aligned> struct leaf_pass {
+    using L = leaf_layout<E>;
+    using T = typename E::format::type;
+    using S = typename E::storage;
+    static constexpr u64 unit = u64(leaf_elements) * L::leaves;
+    static constexpr bool two = Term::inputs == 2;
+    // Rows that are loaded before the first is used: all 16, or 8 of each of two inputs, so that a warp
+    // has 8 KB in flight (f64: 16 KB).
+    static constexpr int rows = two ? 8 : 16;
+    static constexpr int loads = rows * L::loads;
+    static constexpr int stride = L::width * L::lanes;  // elements from one load of a lane to its next
+
+    const S* x;
+    const S* y;
+
+    // The inputs' first elements.
+    __device__ leaf_pass(const void* x, const void* y)
+        : x(static_cast<const S*>(x)), y(static_cast<const S*>(y)) {}
+
+    // Where this lane's part of unit `u` begins.
+    static __device__ u64 first(u64 u) {
+        int lane = warp::lane();
+        return u * unit + lane / L::lanes * leaf_elements + lane % L::lanes * L::width;
+    }
+
+    // Unit u, of inputs of n elements; leaf i's value in the lanes of leaf i. `whole`: it ends with
+    // element n or before; else elements that are not there are left out, which is the same as taking
+    // in the identity.
+    template <bool whole> __device__ T value(u64 u, u64 n) const {
+        T sum[L::values];
+#pragma unroll
+        for (int c = 0; c < L::values; ++c) sum[c] = Op::template identity<T>();
+        const u64 at = first(u);
+        // Elements from there to the end of the leaf that are there.
+        const i64 of_leaf = leaf_elements - warp::lane() % L::lanes * L::width;
+        const i64 left = min(i64(n) - i64(at), of_leaf);
+        auto there = [&](int load) { return whole || left >= load * stride + L::width; };
+#pragma unroll
+        for (int done = 0; done < leaf_rows * L::loads; done += loads) {
+            uint4 a[loads], b[two ? loads : 1];
+#pragma unroll
+            for (int i = 0; i < loads; ++i) {
+                if (!whole) a[i] = b[two ? i : 0] = uint4();
+                if (!there(done + i)) continue;
+                a[i] = load_elements<S, aligned>(x + at + (done + i) * stride);
+                if (two) b[i] = load_elements<S, aligned>(y + at + (done + i) * stride);
+            }
+#pragma unroll
+            for (int i = 0; i < loads; ++i) {
+                T p[L::width], q[L::width];
+                E::unpack(a[i], p);
+                if (two) E::unpack(b[i], q);
+#pragma unroll
+                for (int c = 0; c < L::width; ++c) {
+                    T& lane = sum[i % L::loads * L::width + c];
+                    T next = Op()(lane, Term::of(p[c], two ? q[c] : p[c]));
+                    if (there(done + i)) lane = next;
+                }
+            }
+        }
+        if (!whole) {
+            // The load that would reach beyond the end, element by element; it comes last in its lanes.
+            i64 load = left < 0 ? 0 : left / stride;
+            int rest = left < 0 ? 0 : int(left % stride);
+            if (rest < L::width) {
+#pragma unroll
+                for (int c = 0; c < L::width; ++c) {
+                    if (c >= rest) continue;
+                    u64 k = at + load * stride + c;
+                    T p = E::widen(x[k]), q = two ? E::widen(y[k]) : p;
+#pragma unroll
+                    for (int i = 0; i < L::loads; ++i) {
+                        T& lane = sum[i * L::width + c];
+                        if (load % L::loads == i) lane = Op()(lane, Term::of(p, q));
+                    }
+                }
+            }
+        }
+        return combine_leaf_lanes<L>(sum, Op());
+    }
+
+    // Hands the values of the units of inputs of n elements that fall to this warp to `use`: unit
+    // `from`, from + step, …
+    template <class Use> __device__ void run(u64 n, u64 from, u64 step, Use use) const {
+        const u64 whole = n / unit;
+        u64 u = from;
+        for (; u < whole; u += step) use(u, value<true>(u, n));
+        if (u == whole && n % unit) use(u, value<false>(u, n));
+    }
+};
+
+}  // namespace crosswarp

@@ -1,0 +1,392 @@
+// A superaccumulator spread over the lanes of a warp, and the rounding of its sum.
+//
+// The exact sum of any number of floating-point values as a long fixed-point integer (Kulisch's long
+// accumulator; carry-save limbs as in Neal, "Fast exact summation using small and large
+// superaccumulators", 2015). Limb k counts units of 2^(32k + the format's least exponent), as
+// `Superaccumulator` in Rust has it; lane l holds the limbs PER·l … PER·l + PER − 1 in registers, so
+// that adding a value takes every lane a handful of instructions, no memory and no atomics.
+//
+// Every lane of a whole warp calls; values are the same in every lane unless said otherwise.
+#pragma once
+#include "warp.cuh"
+
+namespace crosswarp {
+
+// What sums need to know of a binary format.
+struct format32 {
+    using type = float;
+    using bits = u32;
+    static constexpr int precision = 24;
+    static constexpr int min_lsb = -149;  // exponent of a subnormal's last bit
+    static constexpr int limbs = 10;
+    static constexpr int per_lane = 1;
+    static constexpr u64 infinity = 0x7f800000;
+    static constexpr u64 nan = 0x7fc00000;
+    static constexpr u64 neg_zero = 0x80000000;
+    static __device__ bits to_bits(float value) { return __float_as_uint(value); }
+    static __device__ float from_bits(u64 bits) { return __uint_as_float(u32(bits)); }
+};
+struct format64 {
+    using type = double;
+    using bits = u64;
+    static constexpr int precision = 53;
+    static constexpr int min_lsb = -1074;
+    static constexpr int limbs = 67;
+    static constexpr int per_lane = 3;
+    static constexpr u64 infinity = 0x7ff0000000000000;
+    static constexpr u64 nan = 0x7ff8000000000000;
+    static constexpr u64 neg_zero = 0x8000000000000000;
+    static __device__ bits to_bits(double value) { return __double_as_longlong(value); }
+    static __device__ double from_bits(u64 bits) { return __longlong_as_double(bits); }
+};
+
+// What was seen beside the finite values.
+enum seen : u32 { seen_not_neg_zero = 1, seen_nan = 2, seen_infinity = 4, seen_neg_infinity = 8 };
+
+// A value as what it adds: three chunks of 32 bits from limb `limb` upwards, with a sign.
+struct chunks {
+    u32 chunk[3];
+    int limb;
+    bool negative;
+    u32 seen;
+};
+
+template <class F> __device__ inline chunks chunks_of(typename F::type value) {
+    using bits_t = typename F::bits;
+    constexpr int field = F::precision - 1;
+    bits_t bits = F::to_bits(value);
+    u32 exponent = u32(bits >> field) & u32(F::infinity >> field);
+    bits_t fraction = bits & ((bits_t(1) << field) - 1);
+    bool special = exponent == u32(F::infinity >> field);
+    chunks c;
+    c.negative = bits >> (8 * sizeof(bits_t) - 1);
+    c.seen = bits != bits_t(F::neg_zero) ? seen_not_neg_zero : 0;
+    if (special) {
+        c.seen |= fraction ? seen_nan : c.negative ? seen_neg_infinity : seen_infinity;
+    }
+    // Subnormals share the last bit of the smallest normals.
+    u32 hidden = exponent != 0;
+    u64 significand = special ? 0 : u64(fraction) | u64(hidden) << field;
+    u32 position = exponent - hidden;
+    u32 shift = position % 32;
+    c.limb = position / 32;
+    u64 low = significand << shift;
+    c.chunk[0] = u32(low);
+    c.chunk[1] = u32(low >> 32);
+    c.chunk[2] = F::precision > 32 ? u32((significand >> 1) >> (63 - shift)) : 0;
+    return c;
+}
+
+// Sum, least and greatest of one number per lane.
+#if __CUDA_ARCH__ >= 800
+__device__ inline u32 warp_sum(u32 x) { return __reduce_add_sync(0xffffffffu, x); }
+__device__ inline int warp_min(int x) { return __reduce_min_sync(0xffffffffu, x); }
+__device__ inline int warp_max(int x) { return __reduce_max_sync(0xffffffffu, x); }
+#else
+__device__ inline u32 warp_sum(u32 x) { return warp().sum(x); }
+__device__ inline int warp_min(int x) { return warp().min(x); }
+__device__ inline int warp_max(int x) { return warp().max(x); }
+#endif
+
+template <class F> struct spread {
+    static constexpr int per = F::per_lane;
+    i64 limb[per];
+    u32 seen;  // bits of `seen`, the same in every lane
+
+    __device__ spread() : seen(0) {
+#pragma unroll
+        for (int i = 0; i < per; ++i) limb[i] = 0;
+    }
+
+    // Adds one value. A limb holds 2^29 of them before it has to be carried.
+    __device__ void add(typename F::type value) {
+        chunks c = chunks_of<F>(value);
+        seen |= c.seen;
+        add_chunks(c.chunk, c.limb, c.negative);
+    }
+
+    // Adds one value of each of the first `lanes` lanes. The conversions go on side by side.
+    __device__ void add_lanes(typename F::type value, int lanes) {
+        constexpr u32 all = 0xffffffffu;
+        chunks c = chunks_of<F>(value);
+        u32 place_and_sign = u32(c.limb) << 1 | c.negative;
+#pragma unroll 8
+        for (int from = 0; from < lanes; ++from) {
+            u32 packed = __shfl_sync(all, place_and_sign, from);
+            u32 chunk[3];
+#pragma unroll
+            for (int i = 0; i < 3; ++i) chunk[i] = __shfl_sync(all, c.chunk[i], from);
+            add_chunks(chunk, packed >> 1, packed & 1);
+        }
+        bool there = int(warp::lane()) < lanes;
+#pragma unroll
+        for (u32 bit = seen_not_neg_zero; bit <= seen_neg_infinity; bit *= 2) {
+            if (__any_sync(all, there && c.seen & bit)) seen |= bit;
+        }
+    }
+
+    // Carries once: limbs of any size end up below 2^33 in magnitude.
+    __device__ void carry() {
+        i64 high[per];
+#pragma unroll
+        for (int i = 0; i < per; ++i) {
+            high[i] = limb[i] >> 32;
+            limb[i] = u32(limb[i]);
+        }
+        i64 below = __shfl_up_sync(0xffffffffu, high[per - 1], 1);
+        limb[0] += warp::lane() == 0 ? 0 : below;
+#pragma unroll
+        for (int i = 1; i < per; ++i) limb[i] += high[i - 1];
+    }
+
+  private:
+    __device__ void add_chunks(const u32 (&chunk)[3], int at, bool negative) {
+#pragma unroll
+        for (int i = 0; i < per; ++i) {
+            int place = per * int(warp::lane()) + i - at;
+            u32 part = place == 0 ? chunk[0] : place == 1 ? chunk[1] : place == 2 ? chunk[2] : 0;
+            limb[i] += negative ? -i64(part) : i64(part);
+        }
+    }
+};
+
+// The digits of a spread sum: the magnitude in base 2^32, `per` digits a lane, and the sign.
+template <int per> struct spread_digits {
+    u32 digit[per];
+    bool negative;
+
+    // From carry-save limbs below 2^61 in magnitude, as one number in two's complement over all lanes.
+    explicit __device__ spread_digits(const i64 (&limb)[per]) {
+        constexpr u32 all = 0xffffffffu;
+        bool first = warp::lane() == 0;
+        // What is added to each limb is taken from the next, so that no limb is negative and all
+        // carries go upwards; what leaves the top is a multiple of the whole range.
+        u64 carry = 0;
+#pragma unroll
+        for (int i = 0; i < per; ++i) {
+            u64 bias = (1ull << 62) - (first && i == 0 ? 0 : 1ull << 30);
+            u64 sum = u64(limb[i]) + bias + carry;
+            digit[i] = u32(sum);
+            carry = sum >> 32;
+        }
+        carry = __shfl_up_sync(all, carry, 1);
+        if (first) carry = 0;
+        bool out = ripple(carry);
+        // Now a lane passes on 0 or 1: carry look-ahead, with the adder of the integer unit.
+        u32 generate = __ballot_sync(all, out);
+        u32 propagate = __ballot_sync(all, every(all));
+        u32 in = ((generate << 1) + propagate) ^ propagate;
+        ripple(in >> warp::lane() & 1);
+
+        negative = __ballot_sync(all, digit[per - 1] >> 31) >> 31;
+        if (negative) {
+#pragma unroll
+            for (int i = 0; i < per; ++i) digit[i] = ~digit[i];
+            propagate = __ballot_sync(all, every(all));
+            in = (propagate + 1) ^ propagate;
+            ripple(in >> warp::lane() & 1);
+        }
+    }
+
+    // Index of the highest digit that is not 0; −1 if all are.
+    __device__ int top() const {
+        int mine = -1;
+#pragma unroll
+        for (int i = 0; i < per; ++i) mine = digit[i] ? i : mine;
+        u32 lanes = __ballot_sync(0xffffffffu, mine >= 0);
+        if (lanes == 0) return -1;
+        int from = 31 - __clz(lanes);
+        return per * from + __shfl_sync(0xffffffffu, mine, from);
+    }
+
+    // Digit k, in every lane; 0 for k < 0.
+    __device__ u32 get(int k) const {
+        int from = k < 0 ? 0 : k / per;
+        u32 mine = digit[0];
+#pragma unroll
+        for (int i = 1; i < per; ++i) mine = k - per * from == i ? digit[i] : mine;
+        u32 value = __shfl_sync(0xffffffffu, mine, from);
+        return k < 0 ? 0 : value;
+    }
+
+    // Whether any digit below number `k` is not 0.
+    __device__ bool any_below(int k) const {
+        bool mine = false;
+#pragma unroll
+        for (int i = 0; i < per; ++i) mine |= per * int(warp::lane()) + i < k && digit[i];
+        return __any_sync(0xffffffffu, mine);
+    }
+
+  private:
+    __device__ bool every(u32 value) const {
+        bool same = true;
+#pragma unroll
+        for (int i = 0; i < per; ++i) same &= digit[i] == value;
+        return same;
+    }
+    // Adds `carry` to the lane's digits; whether they overflow.
+    __device__ bool ripple(u64 carry) {
+#pragma unroll
+        for (int i = 0; i < per; ++i) {
+            u64 sum = digit[i] + carry;
+            digit[i] = u32(sum);
+            carry = sum >> 32;
+        }
+        return carry;
+    }
+};
+
+// Rounds ±(`bits`, whose highest bit is set and has the exponent `exponent`, + something below its last
+// bit if `sticky`) to format G, to nearest even. The bits of the result.
+template <class G>
+__device__ inline u64 round_bits(bool negative, u64 bits, bool sticky, int exponent) {
+    constexpr int precision = G::precision;
+    // Exponent of the result's last bit, and how many bits it keeps.
+    int last = exponent - (precision - 1);
+    if (last < G::min_lsb) last = G::min_lsb;
+    int keep = exponent - last + 1;
+    u64 significand = 0, rest = 0;  // `rest`: what is cut off, its highest bit worth one half
+    if (keep > 0) {
+        significand = bits >> (64 - keep);
+        rest = bits << keep;
+    } else if (keep == 0) {
+        rest = bits;
+    }
+    significand += rest >> 63 && (sticky || rest << 1 || significand & 1);
+    // The hidden bit carries into the exponent's field by itself.
+    u64 magnitude = (u64(last - G::min_lsb) << (precision - 1)) + significand;
+    if (magnitude > G::infinity) magnitude = G::infinity;
+    return (negative ? G::neg_zero : 0) | magnitude;
+}
+
+// The same for the 96-bit number h2:h1:h0, whose top digit is not 0 and whose last bit has the exponent
+// `lsb`.
+template <class G>
+__device__ inline u64 round_top(bool negative, u32 h2, u32 h1, u32 h0, bool sticky, int lsb) {
+    int zeros = __clz(h2);
+    u64 top = u64(h2) << 32 | h1;
+    u64 bits = zeros ? top << zeros | h0 >> (32 - zeros) : top;
+    return round_bits<G>(negative, bits, sticky || h0 << zeros, lsb + 95 - zeros);
+}
+
+// The result for values that are not finite, or for nothing but −0.0.
+template <class G> __device__ inline bool special_result(u32 seen, u64& bits) {
+    bool positive = seen & seen_infinity, negative = seen & seen_neg_infinity;
+    if (seen & seen_nan || (positive && negative)) {
+        bits = G::nan;
+    } else if (positive) {
+        bits = G::infinity;
+    } else if (negative) {
+        bits = G::infinity | G::neg_zero;
+    } else if (!(seen & seen_not_neg_zero)) {
+        bits = G::neg_zero;
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// The sum of carry-save limbs, the last bit of which has the exponent `lsb`, rounded to format G; +0 if
+// it is 0. The bits, in every lane.
+template <class G, int per> __device__ __noinline__ u64 round_digits(const i64 (&limb)[per], int lsb) {
+    const spread_digits<per> digits(limb);
+    int top = digits.top();
+    if (top < 0) return 0;
+    u32 h2 = digits.get(top), h1 = digits.get(top - 1), h0 = digits.get(top - 2);
+    bool sticky = digits.any_below(top - 2);
+    return round_top<G>(digits.negative, h2, h1, h0, sticky, lsb + 32 * (top - 2));
+}
+
+// The sum of carry-save limbs below 2^52 in magnitude, rounded likewise: the short way if at most four
+// neighbouring limbs are not 0, as with values of similar size; else digit by digit.
+template <class G, int per> __device__ inline u64 round_limbs(const i64 (&limb)[per], int lsb) {
+    int low = 1 << 20, high = -1;
+#pragma unroll
+    for (int i = 0; i < per; ++i) {
+        int k = per * int(warp::lane()) + i;
+        low = limb[i] && k < low ? k : low;
+        high = limb[i] ? k : high;
+    }
+    int bottom = warp_min(low), top = warp_max(high);
+    if (top < 0) return 0;
+    if (top - bottom > 3) return round_digits<G>(limb, lsb);
+    i64 x[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) {
+        int k = bottom + j;
+        int from = k / per;
+        i64 mine = limb[0];
+#pragma unroll
+        for (int i = 1; i < per; ++i) mine = k - per * from == i ? limb[i] : mine;
+        // Beyond the last lane there are no limbs.
+        i64 value = __shfl_sync(0xffffffffu, mine, from);
+        x[j] = from < 32 ? value : 0;
+    }
+    // upper:middle:lower, of 64, 64 and 32 bits.
+    x[1] += x[0] >> 32;
+    x[2] += x[1] >> 32;
+    i64 upper = x[3] + (x[2] >> 32);
+    u64 middle = u64(x[2]) << 32 | u32(x[1]);
+    u32 lower = u32(x[0]);
+    bool negative = upper < 0;
+    if (negative) {
+        lower = -lower;
+        middle = ~middle + (lower == 0);
+        upper = ~upper + (lower == 0 && middle == 0);
+    }
+    // The highest 64 bits that are not 0, and what is below.
+    u64 first = upper ? u64(upper) : middle, second = upper ? middle : u64(lower) << 32;
+    u32 third = upper ? lower : 0;
+    int below = upper ? 96 : 32;  // bits below `first`
+    if (first == 0) {
+        first = second;
+        second = 0;
+        below -= 64;
+    }
+    if (first == 0) return 0;
+    int zeros = __clzll(first);
+    u64 bits = zeros ? first << zeros | second >> (64 - zeros) : first;
+    bool sticky = second << zeros || third;
+    return round_bits<G>(negative, bits, sticky, lsb + 32 * bottom + below + 63 - zeros);
+}
+
+// The sum divided by `count`, likewise.
+template <class G, int per> __device__ __noinline__ u64 round_quotient(const i64 (&limb)[per], int lsb, u64 count) {
+    const spread_digits<per> digits(limb);
+    int top = digits.top();
+    if (top < 0) return 0;
+    // Of a quotient by up to 64 bits, six digits give 97 bits or more.
+    constexpr int n = 6;
+    u32 digit[n];
+    bool sticky = digits.any_below(top - (n - 1));
+    u64 rest = 0;
+#pragma unroll 1
+    for (int i = 0; i < n; ++i) {
+        u32 next = digits.get(top - i);
+        u32 quotient = 0;
+        if (count >> 32 == 0) {
+            u64 dividend = rest << 32 | next;
+            quotient = u32(dividend / count);
+            rest = dividend - u64(quotient) * count;
+        } else {
+            // Bit by bit; counts this large come with seconds of reading.
+            for (int bit = 31; bit >= 0; --bit) {
+                bool over = rest >> 63;
+                rest = rest << 1 | (next >> bit & 1);
+                bool fits = over || rest >= count;
+                if (fits) rest -= count;
+                quotient = quotient << 1 | fits;
+            }
+        }
+        digit[i] = quotient;
+    }
+    sticky |= rest != 0;
+    // The quotient's first three digits from the highest that is not 0.
+    int skip = 0;
+    while (skip < n - 3 && digit[skip] == 0) ++skip;
+    u32 h[3] = {digit[skip], digit[skip + 1], digit[skip + 2]};
+    for (int i = skip + 3; i < n; ++i) sticky |= digit[i] != 0;
+    return round_top<G>(digits.negative, h[0], h[1], h[2], sticky, lsb + 32 * (top - skip - 2));
+}
+
+}  // namespace crosswarp

@@ -1,0 +1,125 @@
+// The sum of leaves by a grid of blocks: what the kernels of sums share.
+//
+// ELEMENT names the element type (element_f32, …), TERM what is summed up (value_term, …).
+#pragma once
+#include "reduce_finish.cuh"
+#include "reduce_leaf.cuh"
+#include "reduce_meeting.cuh"
+
+#ifndef ELEMENT
+#define ELEMENT element_f32
+#define TERM value_term
+#endif
+
+namespace crosswarp {
+
+constexpr int sum_threads = 256;
+
+// The sum of the values in lanes 0 … `count` − 1, of f32, when none is larger than 2^26 times another
+// and none is special: as integers, with the hardware's sums over a warp. False if it is not so.
+__device__ inline bool sum_of_similar(float value, u64& bits) {
+    using F = format32;
+    u32 mine = F::to_bits(value);
+    int exponent = mine >> 23 & 255;
+    bool zero = (mine << 1) == 0;
+    int top = warp_max(exponent);
+    bool good = zero || (exponent > 0 && exponent + 26 >= top && top < 255);
+    if (!__all_sync(0xffffffffu, good) || top == 0) return false;
+    i64 fixed = zero ? 0 : i64((mine & 0x7fffff) | 0x800000) << (26 - (top - exponent));
+    if (mine >> 31) fixed = -fixed;
+    // 27 bits below and 23 and a sign above: 32 of them fit in 32 bits.
+    u32 low = warp_sum(u32(fixed) & 0x7ffffff);
+    int high = int(warp_sum(u32(int(fixed >> 27))));
+    i64 total = (i64(high) << 27) + low;
+    u64 magnitude = total < 0 ? -total : total;
+    if (magnitude == 0) {
+        bits = 0;
+    } else {
+        int zeros = __clzll(magnitude);
+        bits = round_bits<F>(total < 0, magnitude << zeros, false, top - 1 - 26 + F::min_lsb + 63 - zeros);
+    }
+    return true;
+}
+__device__ inline bool sum_of_similar(double, u64&) { return false; }
+
+// Adds the values of a unit's leaves, which are in the leaves' lanes.
+template <class E> __device__ inline void add_leaves(spread<typename E::format>& total, typename E::format::type value) {
+    using L = leaf_layout<E>;
+#pragma unroll
+    for (int leaf = 0; leaf < L::leaves; ++leaf) {
+        total.add(L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes));
+    }
+}
+
+// The sum over the blocks of one row of the grid (gridDim.x).
+template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
+    using E = ELEMENT;
+    using F = typename E::format;
+    using L = leaf_layout<E>;
+    constexpr int per = F::per_lane;
+    constexpr int most_warps = sum_threads / 32;
+    __shared__ union {
+        i64 limb[most_warps][32 * per];
+        typename F::type leaf[most_warps * L::leaves];
+    } of_warp;
+    __shared__ u32 seen[most_warps];
+
+    const u64 n = element_count(a);
+    const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
+    const leaf_pass<E, TERM, leaf_sum, aligned> pass(a.x, a.y);
+    // Neighbouring units go to different blocks, so that few units use many SMs.
+    const u64 from = u64(me) * gridDim.x + blockIdx.x, step = u64(warps) * gridDim.x;
+    // In a single block with a unit a warp the first warp adds up the leaves' values.
+    const bool few = gridDim.x == 1 && n <= warps * pass.unit;
+
+    spread<F> total;
+    auto only = leaf_sum::identity<typename F::type>();
+    pass.run(n, from, step, [&](u64, typename F::type value) {
+        only = value;
+        if (!few) add_leaves<E>(total, value);
+    });
+
+    if (few) {
+        if (n <= leaf_elements && a.finish == finish_value) {
+            // One leaf is its own sum.
+            if (threadIdx.x == 0) *a.out = only != only ? F::nan : u64(F::to_bits(only));
+            return;
+        }
+        if (lane % L::lanes == 0) of_warp.leaf[me * L::leaves + lane / L::lanes] = only;
+        __syncthreads();
+        if (me) return;
+        int leaves = warps * L::leaves;
+        if (lane < leaves) only = of_warp.leaf[lane];
+        if (lane >= leaves) only = leaf_sum::identity<typename F::type>();
+        u64 bits;
+        if (a.finish == finish_value && sum_of_similar(only, bits)) {
+            if (lane == 0) *a.out = bits;
+            return;
+        }
+        total.add_lanes(only, leaves);
+    } else {
+        if (me) {
+#pragma unroll
+            for (int i = 0; i < per; ++i) of_warp.limb[me][per * lane + i] = total.limb[i];
+            if (lane == 0) seen[me] = total.seen;
+        }
+        if (warps > 1) __syncthreads();
+        if (me) return;
+#pragma unroll
+        for (int w = 1; w < most_warps; ++w) {
+            if (w >= warps) break;
+#pragma unroll
+            for (int i = 0; i < per; ++i) total.limb[i] += of_warp.limb[w][per * lane + i];
+            total.seen |= seen[w];
+        }
+        total.carry();
+        if (gridDim.x > 1 && !meet(total, a.state)) return;
+    }
+    finish<F>(total, n, a);
+}
+
+}  // namespace crosswarp
+
+// With a number of blocks per SM the compiler keeps a leaf's loads before their use; else it would save
+// registers.
+#define SUM_BLOCKS (sizeof(cw::ELEMENT::storage) == 8 ? 1 : 2)

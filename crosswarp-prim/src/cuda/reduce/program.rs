@@ -1,0 +1,337 @@
+//! Which kernel serves a reduction, and how it is launched.
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
+
+use crate::{DType, Op, ReduceError};
+
+/// What every kernel of a reduction takes: `crosswarp::reduce_arguments`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub(crate) struct Arguments {
+    pub x: u64,
+    pub y: u64,
+    pub n: u64,
+    pub count: u64,
+    pub state: u64,
+    pub out: u64,
+    pub finish: u64,
+}
+
+/// What a kernel writes: `crosswarp::finish_kind`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finish {
+    Words = 0,
+    Value = 1,
+    Mean = 2,
+    Norm = 3,
+    Index = 4,
+}
+
+impl Finish {
+    /// What makes the result of `op`.
+    pub fn of(op: Op) -> Self {
+        match op {
+            Op::Mean => Self::Mean,
+            Op::Norm2 => Self::Norm,
+            Op::Argmin | Op::Argmax => Self::Index,
+            _ => Self::Value,
+        }
+    }
+}
+
+macro_rules! text {
+    ($name:literal) => {
+        include_str!(concat!("../../../kernels/", $name))
+    };
+}
+
+const HEADERS: &[(&str, &str)] = &[
+    ("reduce_finish.cuh", text!("reduce_finish.cuh")),
+    ("reduce_leaf.cuh", text!("reduce_leaf.cuh")),
+    ("reduce_meeting.cuh", text!("reduce_meeting.cuh")),
+    ("reduce_spread.cuh", text!("reduce_spread.cuh")),
+    ("reduce_sum.cuh", text!("reduce_sum.cuh")),
+    ("reduce_ticket.cuh", text!("reduce_ticket.cuh")),
+    ("reduce_vectors.cuh", text!("reduce_vectors.cuh")),
+];
+
+const fn source(name: &'static str, text: &'static str) -> Source<'static> {
+    Source::new(name, text)
+        .with_headers(HEADERS)
+        .with_shapes(&[Shape {
+            kernel: "reduce",
+            threads: THREADS,
+            dynamic_shared: 0,
+        }])
+}
+
+const SUM: Source<'static> = source("reduce_sum.cu", text!("reduce_sum.cu"));
+const SEGMENTS: Source<'static> = Source::new("reduce_segments.cu", text!("reduce_segments.cu"))
+    .with_headers(HEADERS)
+    .with_shapes(&[
+        Shape {
+            kernel: "narrow",
+            threads: THREADS,
+            dynamic_shared: 0,
+        },
+        Shape {
+            kernel: "wide",
+            threads: THREADS,
+            dynamic_shared: 0,
+        },
+    ]);
+const EXACT: Source<'static> = source("reduce_exact.cu", text!("reduce_exact.cu"));
+const PRODUCT: Source<'static> = source("reduce_product.cu", text!("reduce_product.cu"));
+const INTEGER: Source<'static> = source("reduce_integer.cu", text!("reduce_integer.cu"));
+const INTEGER_PRODUCT: Source<'static> = source(
+    "reduce_integer_product.cu",
+    text!("reduce_integer_product.cu"),
+);
+const EXTREMUM: Source<'static> = source("reduce_extremum.cu", text!("reduce_extremum.cu"));
+
+/// Every source of this crate that holds kernels, each for the type it names if none is asked for.
+pub const KERNELS: &[Source<'static>] = &[SUM, EXACT, PRODUCT, INTEGER, INTEGER_PRODUCT, EXTREMUM];
+
+/// Most threads of a block: the kernels are compiled for them.
+pub(crate) const THREADS: u32 = 256;
+
+/// The kernel of an operation on a type: many operations share one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Key {
+    body: Body,
+    dtype: DType,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Body {
+    /// Sums of leaves, or of integers, of a term.
+    Sum(Term),
+    Exact,
+    Product,
+    /// Of integers.
+    WrappingProduct,
+    Extremum {
+        max: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Term {
+    Value,
+    Square,
+    Product,
+}
+
+impl Key {
+    pub fn new(op: Op, dtype: DType) -> Self {
+        let body = match op {
+            Op::ExactSum if dtype.is_float() => Body::Exact,
+            Op::Sum | Op::ExactSum | Op::Mean => Body::Sum(Term::Value),
+            Op::Norm2 => Body::Sum(Term::Square),
+            Op::Dot => Body::Sum(Term::Product),
+            Op::Prod if dtype.is_float() => Body::Product,
+            Op::Prod => Body::WrappingProduct,
+            Op::Min | Op::Argmin => Body::Extremum { max: false },
+            Op::Max | Op::Argmax => Body::Extremum { max: true },
+        };
+        Self { body, dtype }
+    }
+
+    /// What to compile.
+    pub fn source(self) -> (Source<'static>, Options) {
+        let options = Options::new().define("ELEMENT", format_args!("element_{}", self.dtype));
+        match self.body {
+            Body::Sum(term) => {
+                let source = if self.dtype.is_float() { SUM } else { INTEGER };
+                let term = match term {
+                    Term::Value => "value_term",
+                    Term::Square => "square_term",
+                    Term::Product => "product_term",
+                };
+                (source, options.define("TERM", term))
+            }
+            Body::Exact => (EXACT, options),
+            Body::Product => (PRODUCT, options),
+            Body::WrappingProduct => (INTEGER_PRODUCT, options),
+            Body::Extremum { max } => (EXTREMUM, options.define("MAXIMUM", u8::from(max))),
+        }
+    }
+
+    /// What to compile for segments; of sums of floats.
+    pub fn segment_source(self) -> (Source<'static>, Options) {
+        let (_, options) = self.source();
+        (SEGMENTS, options)
+    }
+
+    /// Whether warps work on leaves; else every thread on 16 bytes at a time.
+    fn has_leaves(self) -> bool {
+        self.dtype.is_float() && matches!(self.body, Body::Sum(_) | Body::Product)
+    }
+
+    /// Whether the products of leaves need memory: `ReduceWorkspace::products`.
+    pub fn needs_products(self) -> bool {
+        self.body == Body::Product
+    }
+
+    /// Threads of a block.
+    fn threads(self) -> u32 {
+        if self.body == Body::Exact && self.dtype.size() == 8 {
+            64
+        } else {
+            THREADS
+        }
+    }
+
+    /// Elements that one warp works on at a time.
+    fn unit(self) -> u64 {
+        let size = self.dtype.size() as u64;
+        if self.has_leaves() {
+            // One leaf, of 2-byte elements two.
+            if size == 2 { 4096 } else { 2048 }
+        } else {
+            // Eight times 16 bytes a lane.
+            8 * 32 * 16 / size
+        }
+    }
+}
+
+/// A loaded kernel.
+pub(crate) struct Program {
+    key: Key,
+    aligned: Function,
+    unaligned: Function,
+    multiprocessors: u64,
+    /// Blocks of the most threads that are resident on a multiprocessor.
+    blocks: u64,
+}
+
+impl Program {
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    pub fn load(device: &Device, key: Key) -> Result<Self, ReduceError> {
+        let (source, options) = key.source();
+        Self::compile(device, key, &source, &options)
+    }
+
+    /// The sum of what `expression` makes of each element, of a floating-point type.
+    pub fn of_expression(
+        device: &Device,
+        dtype: DType,
+        expression: &str,
+    ) -> Result<Self, ReduceError> {
+        let options = Options::new()
+            .define("ELEMENT", format_args!("element_{dtype}"))
+            .define("TERM", "expression_term")
+            .define("EXPRESSION", expression);
+        Self::compile(device, Key::new(Op::Sum, dtype), &SUM, &options)
+    }
+
+    fn compile(
+        device: &Device,
+        key: Key,
+        source: &Source<'static>,
+        options: &Options,
+    ) -> Result<Self, ReduceError> {
+        let module = Module::compile_with(device, source, options)?;
+        let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
+        let aligned = function("reduce")?;
+        let blocks = aligned
+            .blocks_per_multiprocessor(key.threads(), 0)
+            .map_err(crosswarp_cuda::Error::from)?;
+        Ok(Self {
+            key,
+            unaligned: function("reduce_unaligned")?,
+            multiprocessors: device.properties().multiprocessors.max(1).into(),
+            blocks: u64::from(blocks.max(1)),
+            aligned,
+        })
+    }
+
+    /// The launch for `n` elements at these addresses: (blocks, threads) depend on `n` alone.
+    ///
+    /// Figures: H200, `f32`, from memory, in a graph.
+    pub fn launch(&self, n: u64, aligned: bool) -> Launch<'_> {
+        let units = n.div_ceil(self.key.unit()).max(1);
+        let warps = u64::from(self.key.threads() / 32);
+        let per_block = |blocks: u64| units.div_ceil(blocks).min(warps);
+        let (blocks, warps) = if units <= self.one_block().min(warps) {
+            (1, units)
+        } else if units <= self.multiprocessors * warps {
+            // A block on each multiprocessor, as few warps as it takes.
+            let blocks = units.min(self.multiprocessors);
+            (blocks, per_block(blocks))
+        } else {
+            let resident = self.multiprocessors * self.blocks;
+            // Blocks that come after others even out what multiprocessors differ in: 2^26 elements in
+            // 62.0 µs instead of 62.2, 2^28 in 233.4 instead of 233.8. With one block each it costs.
+            let rounds =
+                if self.key.has_leaves() && self.blocks > 1 && units >= 4 * resident * warps {
+                    2
+                } else {
+                    1
+                };
+            ((resident * rounds).min(MEETING_BLOCKS), warps)
+        };
+        let function = if aligned {
+            &self.aligned
+        } else {
+            &self.unaligned
+        };
+        Launch::new(function)
+            .grid(blocks as u32)
+            .block(32 * warps as u32)
+            .overlapping()
+    }
+
+    /// Most units that one block takes: a second one costs 0.5 µs for the meeting.
+    fn one_block(&self) -> u64 {
+        // 2^14 f32: 2.1 µs in one block, 2.5 in 8; 2^13 f64: 3.2 in one, 3.0 in 4.
+        if self.key.has_leaves() && self.key.dtype.size() == 8 {
+            2
+        } else {
+            8
+        }
+    }
+}
+
+/// `crosswarp::meeting_blocks`.
+const MEETING_BLOCKS: u64 = 2047;
+
+#[cfg(test)]
+mod tests {
+    use crosswarp_cuda::{Arch, Cache, Nvrtc};
+
+    use super::*;
+
+    #[test]
+    fn operations_share_kernels_where_they_can() {
+        let kernels = |dtype| {
+            let mut keys: Vec<_> = Op::ALL.iter().map(|&op| Key::new(op, dtype)).collect();
+            keys.sort_by_key(|key| format!("{key:?}"));
+            keys.dedup();
+            keys.len()
+        };
+        assert_eq!((kernels(DType::F32), kernels(DType::I32)), (7, 6));
+        assert_eq!(Finish::of(Op::Argmax), Finish::Index);
+    }
+
+    /// All of them, not only those of [`KERNELS`]: two minutes, unless the cache has them.
+    #[test]
+    #[ignore = "slow without a warm cache"]
+    fn every_kernel_compiles_for_every_type() {
+        if let Err(reason) = Nvrtc::get() {
+            println!("skipped: every_kernel_compiles_for_every_type: {reason}");
+            return;
+        }
+        for &dtype in DType::ALL {
+            for &op in Op::ALL {
+                let (source, options) = Key::new(op, dtype).source();
+                let cubin = Cache::of_user().compile(&source, Arch::new(9, 0), &options);
+                cubin.unwrap_or_else(|error| panic!("{op} of {dtype}: {error}"));
+            }
+        }
+    }
+}

@@ -1,0 +1,546 @@
+//! Reductions on a GPU: the CPU's bits, for every operation and type. Without a GPU (or NVRTC) each test
+//! says by name that it was skipped.
+#![allow(unsafe_code)] // Runs graphs.
+
+use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
+use crosswarp_prim::cuda::{DeviceReducer, PIECE_BYTES, Segments};
+use crosswarp_prim::{DType, Element, Op, ReduceError, Reducer, Value};
+use crosswarp_shmem::spmd;
+use half::{bf16, f16};
+
+struct Gpu {
+    device: Device,
+    stream: Stream,
+    reducer: DeviceReducer,
+}
+
+fn gpu(test: &str) -> Option<Gpu> {
+    if let Err(reason) = Device::count() {
+        println!("skipped: {test}: no GPU: {reason}");
+        return None;
+    }
+    if let Err(reason) = Nvrtc::get() {
+        println!("skipped: {test}: {reason}");
+        return None;
+    }
+    let device = Device::get(0).unwrap();
+    Some(Gpu {
+        device,
+        stream: Stream::new(&device).unwrap(),
+        reducer: DeviceReducer::new(&device),
+    })
+}
+
+fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+}
+
+/// Values of one kind, from random bits.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// Of similar size, either sign.
+    Ordinary,
+    /// Of all sizes, finite.
+    Finite,
+    /// Any bits: NaNs and infinities too.
+    Bits,
+    /// Subnormal, or −0.0.
+    Tiny,
+    /// Each value again with the other sign.
+    Cancelling,
+}
+
+const KINDS: [Kind; 5] = [
+    Kind::Ordinary,
+    Kind::Finite,
+    Kind::Bits,
+    Kind::Tiny,
+    Kind::Cancelling,
+];
+
+fn make<T: Element>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
+    let mut random = random(seed);
+    let width = 8 * size_of::<T>() as u32;
+    let sign = 1u64 << (width - 1);
+    // (bits of the fraction, bits of 1.0) of the floating-point formats.
+    let format = match T::DTYPE {
+        DType::F16 => Some((10, 0x3c00)),
+        DType::Bf16 => Some((7, 0x3f80)),
+        DType::F32 => Some((23, 0x3f80_0000)),
+        DType::F64 => Some((52, 0x3ff0_0000_0000_0000u64)),
+        _ => None,
+    };
+    let mut one = || {
+        let bits = random() >> (64 - width);
+        let Some((fraction, one)) = format else {
+            return match kind {
+                Kind::Tiny => bits & 1,
+                Kind::Ordinary => bits & 0x7f,
+                _ => bits,
+            };
+        };
+        let mantissa = bits & ((1 << fraction) - 1);
+        match kind {
+            Kind::Ordinary => (bits & sign) | one | mantissa,
+            Kind::Bits => bits,
+            Kind::Tiny if bits & 0x70 == 0 => (bits & sign) | (mantissa & 0xf),
+            Kind::Tiny => sign,
+            Kind::Finite | Kind::Cancelling => {
+                let exponents = (sign - 1) >> fraction;
+                let exponent = (random() >> 20) % exponents;
+                (bits & sign) | exponent << fraction | mantissa
+            }
+        }
+    };
+    let mut bits: Vec<u64> = (0..len).map(|_| one()).collect();
+    if let (Kind::Cancelling, Some(_)) = (kind, format) {
+        for k in 0..len / 2 {
+            bits[len - 1 - k] = bits[k] ^ sign;
+        }
+    }
+    bits.into_iter().map(T::from_bits64).collect()
+}
+
+fn bits(value: &Result<Value, ReduceError>) -> Result<(DType, u64), String> {
+    value
+        .as_ref()
+        .map(|value| (value.dtype(), value.bits()))
+        .map_err(ToString::to_string)
+}
+
+/// Every operation on elements `offset`.. of arrays of `offset` + `len`.
+fn check<T: Element>(gpu: &Gpu, kind: Kind, len: usize, offset: usize) {
+    let arrays = [1, 2].map(|seed| make::<T>(kind, offset + len, seed + len as u64));
+    let buffers = arrays
+        .each_ref()
+        .map(|array| Buffer::from_slice(&gpu.stream, array).unwrap());
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    for &op in Op::ALL {
+        let host: Vec<&[T]> = arrays.iter().map(|array| &array[offset..]).collect();
+        let there: Vec<_> = buffers
+            .iter()
+            .map(|buffer| buffer.range(offset..))
+            .collect();
+        let cpu = Reducer::new().reduce(op, &host[..op.inputs()]);
+        let cuda = gpu
+            .reducer
+            .reduce(op, &mut workspace, &there[..op.inputs()]);
+        let what = format!("{op} of {len} {} {kind:?} from {offset}", T::DTYPE);
+        assert_eq!(bits(&cuda), bits(&cpu), "{what}");
+    }
+}
+
+macro_rules! for_every_type {
+    ($function:ident($($argument:expr),*)) => {
+        $function::<f16>($($argument),*);
+        $function::<bf16>($($argument),*);
+        $function::<f32>($($argument),*);
+        $function::<f64>($($argument),*);
+        $function::<i8>($($argument),*);
+        $function::<i16>($($argument),*);
+        $function::<i32>($($argument),*);
+        $function::<i64>($($argument),*);
+        $function::<u8>($($argument),*);
+        $function::<u16>($($argument),*);
+        $function::<u32>($($argument),*);
+        $function::<u64>($($argument),*);
+    };
+}
+
+#[test]
+fn every_operation_and_type_around_every_boundary() {
+    let Some(gpu) = gpu("every_operation_and_type_around_every_boundary") else {
+        return;
+    };
+    // Lanes, loads, leaves, units of 2-byte types, one block, one round of blocks.
+    let mut lengths = vec![0, 1, 2, 3, 7, 8, 9, 31, 127, 128, 129, 1000];
+    for border in [2048, 4096, 8 * 2048, 8 * 4096, 132 * 2048, 132 * 8 * 2048] {
+        lengths.extend([border - 1, border, border + 1]);
+    }
+    lengths.extend([2 * 2048 + 77, 100_003, 1_000_000]);
+    for &len in &lengths {
+        for_every_type!(check(&gpu, Kind::Ordinary, len, 0));
+    }
+}
+
+#[test]
+fn values_of_all_kinds() {
+    let Some(gpu) = gpu("values_of_all_kinds") else {
+        return;
+    };
+    for kind in KINDS {
+        for len in [5, 2048, 2050, 30_000, 700_001] {
+            for_every_type!(check(&gpu, kind, len, 0));
+        }
+    }
+}
+
+#[test]
+fn arrays_may_begin_anywhere() {
+    let Some(gpu) = gpu("arrays_may_begin_anywhere") else {
+        return;
+    };
+    for offset in [1, 2, 3, 5, 8, 15] {
+        for len in [0, 1, 130, 2049, 50_000, 300_000] {
+            for_every_type!(check(&gpu, Kind::Ordinary, len, offset));
+        }
+    }
+}
+
+#[test]
+fn large_arrays() {
+    let Some(gpu) = gpu("large_arrays") else {
+        return;
+    };
+    check::<f32>(&gpu, Kind::Finite, 40_000_003, 0);
+    check::<f16>(&gpu, Kind::Ordinary, 50_000_001, 0);
+    check::<f64>(&gpu, Kind::Bits, 10_000_000, 1);
+    check::<i32>(&gpu, Kind::Bits, 30_000_001, 0);
+}
+
+/// Every operation of an array cut at `cuts`, a PE and a GPU for each part.
+fn check_team<T: Element>(len: usize, cuts: &[usize]) {
+    let x = make::<T>(Kind::Ordinary, len, 7);
+    let y = make::<T>(Kind::Ordinary, len, 8);
+    let mut cuts = cuts.to_vec();
+    cuts.extend([0, len]);
+    cuts.sort_unstable();
+    let devices = Device::all().unwrap();
+    let alone: Vec<_> = Op::ALL
+        .iter()
+        .map(|&op| Reducer::new().reduce(op, &[&x[..], &y][..op.inputs()]))
+        .collect();
+    let together = spmd(cuts.len() - 1, |pe| {
+        let device = devices[pe.my_pe() % devices.len()];
+        let stream = Stream::new(&device).unwrap();
+        let reducer = DeviceReducer::new(&device);
+        let mut workspace = reducer.workspace(&stream).unwrap();
+        let part = cuts[pe.my_pe()]..cuts[pe.my_pe() + 1];
+        let buffers = [&x, &y].map(|x| Buffer::from_slice(&stream, &x[part.clone()]).unwrap());
+        let views = buffers.each_ref().map(Into::into);
+        let reduce = |&op: &Op| reducer.reduce_on(pe, op, &mut workspace, &views[..op.inputs()]);
+        Op::ALL.iter().map(reduce).collect::<Vec<_>>()
+    })
+    .unwrap();
+    for (pe, results) in together.iter().enumerate() {
+        for ((op, alone), together) in Op::ALL.iter().zip(&alone).zip(results) {
+            let what = format!("{op} of {len} {} on PE {pe}, cuts {cuts:?}", T::DTYPE);
+            assert_eq!(bits(together), bits(alone), "{what}");
+        }
+    }
+}
+
+#[test]
+fn cuts_between_pes_do_not_show() {
+    if gpu("cuts_between_pes_do_not_show").is_none() {
+        return;
+    }
+    for (len, cuts) in [
+        (5000, vec![1, 2049]),
+        (100_000, vec![33_333, 66_666]),
+        (2000, vec![100, 200, 200, 1999]),
+        (4097, vec![2048]),
+        (0, vec![0]),
+    ] {
+        check_team::<f32>(len, &cuts);
+        check_team::<f64>(len, &cuts);
+        check_team::<f16>(len, &cuts);
+        check_team::<u8>(len, &cuts);
+        check_team::<i64>(len, &cuts);
+    }
+}
+
+#[test]
+fn counts_that_only_the_gpu_knows() {
+    let Some(gpu) = gpu("counts_that_only_the_gpu_knows") else {
+        return;
+    };
+    let x = make::<f32>(Kind::Ordinary, 300_000, 3);
+    let there = Buffer::from_slice(&gpu.stream, &x).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
+    for count in [0, 1, 2047, 20_000, 299_999, 300_000, 1 << 40] {
+        let counts = Buffer::from_slice(&gpu.stream, &[count as u64]).unwrap();
+        let len = count.min(x.len());
+        for &op in Op::ALL {
+            let inputs = [(&there).into(); 2];
+            let count = Some((&counts).into());
+            gpu.reducer
+                .enqueue::<f32>(
+                    op,
+                    &mut workspace,
+                    &inputs[..op.inputs()],
+                    count,
+                    (&result).into(),
+                )
+                .unwrap();
+            let found = result.to_vec(&gpu.stream).unwrap()[0];
+            match Reducer::new().reduce(op, &[&x[..len], &x[..len]][..op.inputs()]) {
+                Ok(value) => {
+                    assert_eq!(DeviceReducer::value::<f32>(op, found), value, "{op} {len}")
+                }
+                Err(_) => assert_eq!(found, u64::MAX, "{op} {len}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_graph_runs_again_on_new_values() {
+    let Some(gpu) = gpu("a_graph_runs_again_on_new_values") else {
+        return;
+    };
+    let len = 200_000;
+    let there = Buffer::<f32>::zeroed(&gpu.stream, len).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    let ops = [Op::Sum, Op::Norm2, Op::Argmin, Op::Prod, Op::ExactSum];
+    let results = Buffer::<u64>::zeroed(&gpu.stream, ops.len()).unwrap();
+    for op in ops {
+        // Compiles, and makes room for the product.
+        gpu.reducer
+            .reduce(op, &mut workspace, &[(&there).into()])
+            .unwrap();
+    }
+    let graph = Graph::capture(&gpu.stream, |_| {
+        for (k, &op) in ops.iter().enumerate() {
+            let out = results.range(k..=k);
+            gpu.reducer
+                .enqueue::<f32>(op, &mut workspace, &[(&there).into()], None, out)?;
+        }
+        Ok::<_, ReduceError>(())
+    })
+    .unwrap();
+    for seed in 1..5 {
+        let x = make::<f32>(Kind::Ordinary, len, seed);
+        gpu.stream.write(&there, &x).unwrap();
+        // SAFETY: workspace, buffers and kernels outlive the run, and nothing else uses the workspace.
+        unsafe { graph.launch(&gpu.stream) }.unwrap();
+        let found = results.to_vec(&gpu.stream).unwrap();
+        for (&op, &found) in ops.iter().zip(&found) {
+            let value = Reducer::new().reduce(op, &[&x[..]]).unwrap();
+            assert_eq!(DeviceReducer::value::<f32>(op, found), value, "{op} {seed}");
+        }
+    }
+}
+
+#[test]
+fn streams_do_not_disturb_each_other() {
+    let Some(gpu) = gpu("streams_do_not_disturb_each_other") else {
+        return;
+    };
+    let x = make::<f64>(Kind::Ordinary, 500_000, 5);
+    let there = Buffer::from_slice(&gpu.stream, &x).unwrap();
+    let ops = [Op::Sum, Op::Max, Op::Norm2, Op::ExactSum];
+    let expected = ops.map(|op| Reducer::new().reduce(op, &[&x[..]]).unwrap().bits());
+    const ROUNDS: usize = 50;
+    let lanes: Vec<_> = (0..4)
+        .map(|_| {
+            let stream = Stream::new(&gpu.device).unwrap();
+            let results = Buffer::<u64>::zeroed(&stream, ROUNDS * ops.len()).unwrap();
+            let workspace = gpu.reducer.workspace(&stream).unwrap();
+            (stream, results, workspace)
+        })
+        .collect();
+    let mut lanes = lanes;
+    for round in 0..ROUNDS {
+        for (_, results, workspace) in &mut lanes {
+            for (k, &op) in ops.iter().enumerate() {
+                let at = round * ops.len() + k;
+                let out = results.range(at..=at);
+                gpu.reducer
+                    .enqueue::<f64>(op, workspace, &[(&there).into()], None, out)
+                    .unwrap();
+            }
+        }
+    }
+    for (stream, results, _) in &lanes {
+        for found in results.to_vec(stream).unwrap().chunks(ops.len()) {
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn host_arrays_pass_through_in_pieces() {
+    let Some(gpu) = gpu("host_arrays_pass_through_in_pieces") else {
+        return;
+    };
+    fn check<T: Element>(gpu: &Gpu, len: usize) {
+        let x = make::<T>(Kind::Ordinary, len, 9);
+        for &op in Op::ALL {
+            let inputs = &[&x[..], &x][..op.inputs()];
+            let alone = Reducer::new().reduce(op, inputs);
+            let together = spmd(2, |pe| {
+                let mut workspace = gpu
+                    .reducer
+                    .workspace(&Stream::new(&gpu.device).unwrap())
+                    .unwrap();
+                let part = [0..len / 3, len / 3..len][pe.my_pe()].clone();
+                let parts: Vec<_> = inputs.iter().map(|x| &x[part.clone()]).collect();
+                gpu.reducer.reduce_host_on(pe, op, &mut workspace, &parts)
+            })
+            .unwrap();
+            for found in together {
+                assert_eq!(bits(&found), bits(&alone), "{op} of {len} {}", T::DTYPE);
+            }
+        }
+    }
+    // More than three pieces on one PE.
+    let piece = PIECE_BYTES;
+    check::<f64>(&gpu, piece / 8 * 5 + 1000);
+    check::<i16>(&gpu, piece / 2 * 2 + 3);
+    check::<f32>(&gpu, 10_000);
+    check::<f32>(&gpu, 1);
+}
+
+/// Segments between `cuts`, all operations.
+fn check_segments<T: Element>(gpu: &Gpu, cuts: &[usize], rows: Option<usize>) {
+    let len = *cuts.last().unwrap();
+    let arrays = [1, 2].map(|seed| make::<T>(Kind::Ordinary, len, seed));
+    let buffers = arrays
+        .each_ref()
+        .map(|array| Buffer::from_slice(&gpu.stream, array).unwrap());
+    let offsets: Vec<u64> = cuts.iter().map(|&cut| cut as u64).collect();
+    let offsets = Buffer::from_slice(&gpu.stream, &offsets).unwrap();
+    let results = Buffer::<u64>::zeroed(&gpu.stream, cuts.len() - 1).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    for op in [Op::Sum, Op::Mean, Op::Norm2, Op::Dot] {
+        let views = buffers.each_ref().map(Into::into);
+        let segments = match rows {
+            Some(columns) => Segments::Rows(columns),
+            None => Segments::Offsets((&offsets).into()),
+        };
+        let inputs = &views[..op.inputs()];
+        // Twice: the first leaves the state as it found it.
+        for _ in 0..2 {
+            gpu.reducer
+                .enqueue_segments::<T>(op, &mut workspace, inputs, segments, (&results).into())
+                .unwrap();
+        }
+        let found = results.to_vec(&gpu.stream).unwrap();
+        for (k, (cut, &found)) in cuts.windows(2).zip(&found).enumerate() {
+            let parts = arrays.each_ref().map(|array| &array[cut[0]..cut[1]]);
+            let what = format!("{op} of segment {k}, {cut:?}, {}", T::DTYPE);
+            match Reducer::new().reduce(op, &parts[..op.inputs()]) {
+                Ok(value) => assert_eq!(DeviceReducer::value::<T>(op, found), value, "{what}"),
+                Err(_) => assert_eq!(found, u64::MAX, "{what}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn segments_have_the_bits_of_arrays_of_their_own() {
+    let Some(gpu) = gpu("segments_have_the_bits_of_arrays_of_their_own") else {
+        return;
+    };
+    let rows =
+        |columns: usize, rows: usize| -> Vec<usize> { (0..=rows).map(|k| k * columns).collect() };
+    let mut random = random(99);
+    let mut tiny = vec![0];
+    for _ in 0..20_000 {
+        tiny.push(tiny.last().unwrap() + random() as usize % 9);
+    }
+    let mixed = [0, 0, 3, 3, 2051, 10_000, 10_001, 500_000, 500_000];
+    macro_rules! check {
+        ($($type:ident)*) => {$(
+            check_segments::<$type>(&gpu, &tiny, None);
+            check_segments::<$type>(&gpu, &mixed, None);
+            check_segments::<$type>(&gpu, &rows(4096, 700), Some(4096));
+            check_segments::<$type>(&gpu, &rows(1_000_001, 3), Some(1_000_001));
+            check_segments::<$type>(&gpu, &rows(5, 3000), Some(5));
+        )*};
+    }
+    check!(f16 bf16 f32 f64);
+    let there = Buffer::<i32>::zeroed(&gpu.stream, 4).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
+    let inputs = [(&there).into()];
+    let refused = gpu.reducer.enqueue_segments::<i32>(
+        Op::Sum,
+        &mut workspace,
+        &inputs,
+        Segments::Rows(4),
+        (&result).into(),
+    );
+    assert!(matches!(refused, Err(ReduceError::NotSegmented { .. })));
+}
+
+#[test]
+fn expressions_of_elements_are_summed() {
+    let Some(gpu) = gpu("expressions_of_elements_are_summed") else {
+        return;
+    };
+    fn check<T: Element>(gpu: &Gpu, len: usize, expression: &str, f: impl Fn(T) -> T::Sum)
+    where
+        T::Sum: Element,
+    {
+        let x = make::<T>(Kind::Ordinary, len, 4);
+        let there = Buffer::from_slice(&gpu.stream, &x).unwrap();
+        let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
+        let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+        gpu.reducer
+            .enqueue_expression::<T>(
+                expression,
+                &mut workspace,
+                (&there).into(),
+                (&result).into(),
+            )
+            .unwrap();
+        let found = result.to_vec(&gpu.stream).unwrap()[0];
+        let terms: Vec<T::Sum> = x.into_iter().map(f).collect();
+        let expected = Reducer::new().reduce(Op::Sum, &[&terms[..]]).unwrap();
+        assert_eq!(found, expected.bits(), "{expression} of {len}");
+    }
+    for len in [1, 2049, 300_001] {
+        check::<f32>(&gpu, len, "x * x * x - 1", |x| x * x * x - 1.0);
+        check::<f64>(&gpu, len, "sqrt(x < 0 ? -x : x)", |x| x.abs().sqrt());
+        check::<f16>(&gpu, len, "x > 0 ? x : 0", |x| x.to_f32().max(0.0));
+    }
+    let there = Buffer::<f32>::zeroed(&gpu.stream, 4).unwrap();
+    let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    let error = gpu
+        .reducer
+        .enqueue_expression::<f32>("y +", &mut workspace, (&there).into(), (&result).into())
+        .unwrap_err();
+    assert!(error.to_string().contains("error"), "{error}");
+}
+
+#[test]
+fn wrong_inputs_are_refused() {
+    let Some(gpu) = gpu("wrong_inputs_are_refused") else {
+        return;
+    };
+    let there = Buffer::from_slice(&gpu.stream, &[1.0f32, 2.0, 3.0]).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    let mut reduce = |op, inputs: &[_]| gpu.reducer.reduce::<f32>(op, &mut workspace, inputs);
+    let whole = there.range(..);
+    assert!(matches!(
+        reduce(Op::Dot, &[whole]),
+        Err(ReduceError::Inputs {
+            expected: 2,
+            got: 1,
+            ..
+        })
+    ));
+    assert!(matches!(
+        reduce(Op::Dot, &[whole, whole.range(1..)]),
+        Err(ReduceError::Length {
+            left: 3,
+            right: 2,
+            ..
+        })
+    ));
+    assert_eq!(
+        reduce(Op::Min, &[whole.range(3..)]),
+        Err(ReduceError::Empty { op: Op::Min })
+    );
+    assert_eq!(reduce(Op::Sum, &[whole.range(3..)]), Ok(Value::F32(-0.0)));
+}

@@ -45,6 +45,14 @@ pub(crate) fn check_arrays<T>(
     });
 }
 
+/// Elements from the first to the last of `n` that are `stride` apart.
+fn stride_span(n: usize, stride: isize) -> usize {
+    match n {
+        0 => 0,
+        n => (n - 1) * stride.max(1) as usize + 1,
+    }
+}
+
 /// `shmem_barrier_all`.
 #[inline]
 pub(crate) unsafe fn barrier_all(name: Name) {
@@ -71,8 +79,8 @@ pub(crate) unsafe fn broadcast<T>(
     nelems: usize,
     root: c_int,
 ) -> c_int {
-    check_arrays(name, dest, nelems, source, nelems);
     on(name, team, |team| {
+        check_arrays(name, dest, nelems, source, nelems);
         let root = root_of(name, root, team.n_pes());
         // SAFETY: by the caller.
         unsafe {
@@ -107,10 +115,10 @@ pub(crate) unsafe fn collect<T>(
     source: *const T,
     nelems: usize,
 ) -> c_int {
-    check_arrays(name, dest, nelems, source, nelems);
-    // SAFETY: by the caller.
-    on(name, team, |team| unsafe {
-        team.collect_raw(dest.cast(), source.cast(), nelems * size_of::<T>())
+    on(name, team, |team| {
+        check_arrays(name, dest, nelems, source, nelems);
+        // SAFETY: by the caller.
+        unsafe { team.collect_raw(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     })
 }
 
@@ -122,10 +130,11 @@ pub(crate) unsafe fn fcollect<T>(
     source: *const T,
     nelems: usize,
 ) -> c_int {
-    check_arrays(name, dest, nelems, source, nelems);
-    // SAFETY: by the caller.
-    on(name, team, |team| unsafe {
-        team.fcollect_raw(dest.cast(), source.cast(), nelems * size_of::<T>())
+    on(name, team, |team| {
+        let n = team.n_pes();
+        check_arrays(name, dest, nelems * n, source, nelems);
+        // SAFETY: by the caller.
+        unsafe { team.fcollect_raw(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     })
 }
 
@@ -137,10 +146,11 @@ pub(crate) unsafe fn alltoall<T>(
     source: *const T,
     nelems: usize,
 ) -> c_int {
-    check_arrays(name, dest, nelems, source, nelems);
-    // SAFETY: by the caller.
-    on(name, team, |team| unsafe {
-        team.alltoall_raw(dest.cast(), source.cast(), nelems * size_of::<T>())
+    on(name, team, |team| {
+        let n = team.n_pes();
+        check_arrays(name, dest, nelems * n, source, nelems * n);
+        // SAFETY: by the caller.
+        unsafe { team.alltoall_raw(dest.cast(), source.cast(), nelems * size_of::<T>()) }
     })
 }
 
@@ -154,9 +164,16 @@ pub(crate) unsafe fn alltoalls<T>(
     sst: isize,
     nelems: usize,
 ) -> c_int {
-    check_arrays(name, dest, nelems.min(1), source, nelems.min(1));
-    // SAFETY: by the caller.
-    on(name, team, |team| unsafe {
-        team.alltoalls_raw(dest.cast(), source.cast(), dst, sst, size_of::<T>(), nelems)
+    on(name, team, |team| {
+        let n = team.n_pes();
+        check_arrays(
+            name,
+            dest,
+            stride_span(nelems * n, dst),
+            source,
+            stride_span(nelems * n, sst),
+        );
+        // SAFETY: by the caller.
+        unsafe { team.alltoalls_raw(dest.cast(), source.cast(), dst, sst, size_of::<T>(), nelems) }
     })
 }

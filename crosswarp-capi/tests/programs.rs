@@ -4,7 +4,8 @@
 
 mod support;
 
-use support::{Language, PES, compile, passes};
+use std::path::Path;
+use support::{Language, PES, compile, launch, passes};
 
 /// A program that is C11 and C++17 at once.
 macro_rules! in_both {
@@ -28,3 +29,16 @@ in_both!(
     rma, amo, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup, statics,
     threads, generics, ring, heat, isort, matmul, samplesort
 );
+
+/// Argument checks have nothing to say about right programs.
+#[test]
+fn checking_lets_right_programs_pass() {
+    for name in [
+        "rma", "amo", "signal", "collect", "reduce", "teams", "old", "statics",
+    ] {
+        let program = compile(&format!("{name}.c"), Language::C11, "checked", &[]);
+        let arguments = ["SHMEM_DEBUG=1", program.to_str().unwrap()];
+        let outcome = launch(3, Path::new("env"), &arguments);
+        assert_eq!(outcome.code(), 0, "{name}: {outcome:?}");
+    }
+}

@@ -58,28 +58,29 @@ template <class T, int E> __device__ inline void any_tiles(const matrices& m) {
     int width = m.columns - column < T::columns ? m.columns - column : T::columns;
     const char* from = m.in + matrix * m.in_batch + row * m.in_stride + column * E;
     char* to = m.out + matrix * m.out_batch + column * m.out_stride + row * E;
-    T::load_any(shared, from, m.in_stride, height, width, to, m.out_stride, m.in, m.in + m.in_bytes,
-                threadIdx.x);
+    bool shifted = T::shiftable(from, m.in_stride, height, width, m.in, m.in + m.in_bytes);
+    T::load_any(shared, shifted, from, m.in_stride, height, width, to, m.out_stride, m.in,
+                m.in + m.in_bytes, threadIdx.x);
     __syncthreads();
-    T::store_any(shared, to, m.out_stride, height, width, threadIdx.x);
+    T::store_any(shared, shifted, to, m.out_stride, height, width, threadIdx.x);
 }
 
 // Pair `i` of tiles that change places, counted down the columns of the upper triangle.
-__device__ inline void triangle(u64 i, u32& row, u32& column) {
-    u64 c = (u64)((sqrt(8.0 * (double)i + 1.0) - 1.0) * 0.5);
-    while ((c + 1) * (c + 2) / 2 <= i) ++c;
-    while (c * (c + 1) / 2 > i) --c;
-    column = c, row = i - c * (c + 1) / 2;
+__device__ inline u32 pairs_of(u64 tiles) { return tiles * (tiles + 1) / 2; }
+__device__ inline void triangle(u32 i, u32& row, u32& column) {
+    column = (u32)((sqrt(8.0 * i + 1.0) - 1.0) * 0.5);
+    while (pairs_of(column + 1) <= i) ++column;
+    while (pairs_of(column) > i) --column;
+    row = i - pairs_of(column);
 }
 
 // Half of the block's threads take the tile above the diagonal, half the one below; a tile on the
 // diagonal leaves the second half idle. Race prevented by the barrier: a tile is overwritten only when
 // both have been read.
 template <class T, int E, bool Whole> __device__ inline void square_tiles(const squares& m) {
-    u64 down = Whole ? m.whole / T::rows : (m.side + T::rows - 1) / T::rows;
-    u64 left_out = Whole ? 0 : m.whole / T::rows;
-    left_out = left_out * (left_out + 1) / 2;
-    u64 pairs = down * (down + 1) / 2 - left_out, matrix = blockIdx.x / pairs;
+    u32 left_out = Whole ? 0 : pairs_of(m.whole / T::rows);
+    u32 pairs = pairs_of(Whole ? m.whole / T::rows : (m.side + T::rows - 1) / T::rows) - left_out;
+    u64 matrix = blockIdx.x / pairs;
     u32 row, column;
     triangle(blockIdx.x % pairs + left_out, row, column);
     bool lower = threadIdx.x >= T::threads, works = !lower || row != column;
@@ -91,11 +92,14 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
     char* to = data + c * m.stride + r * E;
     int height = m.side - r < T::rows ? m.side - r : T::rows;
     int width = m.side - c < T::rows ? m.side - c : T::rows;
+    bool shifted = false;
     if (works) {
         if constexpr (Whole) {
             T::load(mine, from, m.stride, thread);
         } else {
-            T::load_any(mine, from, m.stride, height, width, to, m.stride, m.data, m.data + m.bytes, thread);
+            shifted = T::shiftable(from, m.stride, height, width, m.data, m.data + m.bytes);
+            T::load_any(mine, shifted, from, m.stride, height, width, to, m.stride, m.data,
+                        m.data + m.bytes, thread);
         }
     }
     __syncthreads();
@@ -103,7 +107,7 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
         if constexpr (Whole) {
             T::store(mine, to, m.stride, thread);
         } else {
-            T::store_any(mine, to, m.stride, height, width, thread);
+            T::store_any(mine, shifted, to, m.stride, height, width, thread);
         }
     }
 }
@@ -125,8 +129,8 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
     }
 #define SHAPE(ROWS, COLUMNS, THREADS) ROWS, COLUMNS, THREADS
 
-TRANSPOSE(1, SHAPE(256, 256, 128), SHAPE(128, 128, 256), SHAPE(256, 256, 256), SHAPE(128, 128, 256))
-TRANSPOSE(2, SHAPE(128, 128, 256), SHAPE(128, 128, 256), SHAPE(128, 128, 256), SHAPE(64, 64, 128))
+TRANSPOSE(1, SHAPE(256, 256, 128), SHAPE(128, 128, 64), SHAPE(256, 256, 256), SHAPE(128, 128, 64))
+TRANSPOSE(2, SHAPE(128, 128, 256), SHAPE(128, 128, 256), SHAPE(128, 128, 256), SHAPE(64, 64, 64))
 TRANSPOSE(4, SHAPE(64, 64, 256), SHAPE(64, 64, 256), SHAPE(64, 64, 128), SHAPE(64, 64, 128))
 TRANSPOSE(8, SHAPE(64, 32, 512), SHAPE(64, 32, 256), SHAPE(32, 32, 128), SHAPE(32, 32, 128))
 TRANSPOSE(16, SHAPE(64, 16, 512), SHAPE(64, 16, 256), SHAPE(32, 32, 256), SHAPE(16, 16, 64))

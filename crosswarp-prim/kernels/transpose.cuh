@@ -72,6 +72,21 @@ template <int E> __device__ inline void transpose_block(const chunk* rows, chunk
     }
 }
 
+// The 16 bytes that begin `skew` bytes (0 to 15) into `low`, and go on in `high`.
+__device__ inline chunk shift(const chunk& low, const chunk& high, int skew) {
+    const u32 word[8] = {low.word[0],  low.word[1],  low.word[2],  low.word[3],
+                         high.word[0], high.word[1], high.word[2], high.word[3]};
+    u32 odd[7], all[5];
+#pragma unroll
+    for (int i = 0; i < 7; ++i) odd[i] = skew & 4 ? word[i + 1] : word[i];
+#pragma unroll
+    for (int i = 0; i < 5; ++i) all[i] = skew & 8 ? odd[i + 2] : odd[i];
+    chunk shifted;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) shifted.word[i] = __funnelshift_r(all[i], all[i + 1], skew % 4 * 8);
+    return shifted;
+}
+
 // Tiles of Rows × Columns elements of E bytes, each worked on by Threads threads, `thread` of them
 // calling. Strides are in bytes. Between loading and storing the threads synchronise.
 template <int E, int Rows, int Columns, int Threads> struct tile {
@@ -85,7 +100,8 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
 
     static __device__ int swizzle(int column, int c) { return c ^ (column / per_chunk & 7); }
 
-    // A whole tile, all of whose rows begin at multiples of 16 bytes.
+    // A whole tile; unless Shifted, all of its rows begin at multiples of 16 bytes.
+    template <bool Shifted = false>
     static __device__ void load(chunk* shared, const char* from, u64 stride, int thread) {
         constexpr int blocks = in_chunks * out_chunks, mine = blocks / Threads;
         static_assert(mine * Threads == blocks, "threads share the blocks evenly");
@@ -95,7 +111,14 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
             int i = thread + m * Threads, row = i / in_chunks * per_chunk, c = i % in_chunks;
 #pragma unroll
             for (int k = 0; k < per_chunk; ++k) {
-                block[m][k] = *reinterpret_cast<const chunk*>(from + (u64)(row + k) * stride + c * 16);
+                const char* at = from + (u64)(row + k) * stride + c * 16;
+                if constexpr (Shifted) {
+                    int skew = (int)reinterpret_cast<u64>(at) & 15;
+                    const chunk* low = reinterpret_cast<const chunk*>(at - skew);
+                    block[m][k] = shift(low[0], low[1], skew);
+                } else {
+                    block[m][k] = *reinterpret_cast<const chunk*>(at);
+                }
             }
         }
 #pragma unroll
@@ -118,12 +141,29 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
         }
     }
 
-    // The part of `height` × `width` elements of a tile at any address. Loads the aligned chunks that
-    // the rows lie in, and moves each element by itself to where it lies in the aligned chunks of the
-    // output's rows, which begin at `to`, `to_stride` apart. Nothing outside of `begin` to `end` is read.
-    static __device__ void load_any(chunk* shared, const char* from, u64 stride, int height, int width,
-                                    const char* to, u64 to_stride, const char* begin, const char* end,
-                                    int thread) {
+    // Whether a tile at any address can be loaded as a whole one, shifted: it is whole, and so are the
+    // aligned chunks that it lies in. Larger elements are as fast one by one.
+    static __device__ bool shiftable(const char* from, u64 stride, int height, int width, const char* begin,
+                                     const char* end) {
+        const char* last = from + (u64)(Rows - 1) * stride;
+        return E <= 2 && height == Rows && width == Columns && from - 16 >= begin &&
+               last + 16 * (in_chunks + 1) <= end;
+    }
+
+    // The part of `height` × `width` elements of a tile at any address. If `shifted`, a whole tile in its
+    // place in shared memory, the output's rows being shifted when they are stored. Otherwise loads the
+    // aligned chunks that the rows lie in, and moves each element by itself to where it lies in the
+    // aligned chunks of the output's rows, which begin at `to`, `to_stride` apart. Nothing outside of
+    // `begin` to `end` is read.
+    static __device__ void load_any(chunk* shared, bool shifted, const char* from, u64 stride, int height,
+                                    int width, const char* to, u64 to_stride, const char* begin,
+                                    const char* end, int thread) {
+        if constexpr (E <= 2) {
+            if (shifted) {
+                load<true>(shared, from, stride, thread);
+                return;
+            }
+        }
         const char* last = from + (u64)(height - 1) * stride;
         // All chunks of most tiles can be read as they are, which lets loads overlap.
         if (from - 16 >= begin && last + 16 * (in_chunks + 1) <= end) {
@@ -196,8 +236,39 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
         }
     }
 
-    static __device__ void store_any(const chunk* shared, char* to, u64 stride, int height, int width,
-                                     int thread) {
+    // Stores a whole tile, whose rows begin anywhere, from where `load` left it.
+    static __device__ void store_shifted(const chunk* shared, char* to, u64 stride, int thread) {
+        for (int i = thread; i < Columns * (out_chunks + 1); i += Threads) {
+            int row = i / (out_chunks + 1), c = i % (out_chunks + 1);
+            char* start = to + (u64)row * stride;
+            int skew = (int)reinterpret_cast<u64>(start) & 15;
+            // The last of one chunk and the first of the next.
+            chunk low = shared[row * pitch + swizzle(row, c > 0 ? c - 1 : 0)];
+            chunk high = shared[row * pitch + swizzle(row, c < out_chunks ? c : out_chunks - 1)];
+            chunk value = skew == 0 ? high : shift(low, high, 16 - skew);
+            char* out = start + 16 * c - skew;
+            if ((c > 0 && c < out_chunks) || (skew == 0 && c == 0)) {
+                *reinterpret_cast<chunk*>(out) = value;
+            } else {
+                // The row's own part of its first and last chunk.
+#pragma unroll
+                for (int j = 0; j < per_chunk; ++j) {
+                    if (c == 0 ? j * E >= skew : j * E < skew) {
+                        reinterpret_cast<typename element_of<E>::type*>(out)[j] = element<E>(value, j);
+                    }
+                }
+            }
+        }
+    }
+
+    static __device__ void store_any(const chunk* shared, bool shifted, char* to, u64 stride, int height,
+                                     int width, int thread) {
+        if constexpr (E <= 2) {
+            if (shifted) {
+                store_shifted(shared, to, stride, thread);
+                return;
+            }
+        }
         const char* bytes = reinterpret_cast<const char*>(shared);
         for (int i = thread; i < width * (out_chunks + 1); i += Threads) {
             int row = i / (out_chunks + 1), c = i % (out_chunks + 1);

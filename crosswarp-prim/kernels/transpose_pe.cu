@@ -35,10 +35,11 @@ template <class T, int E> __device__ inline void put_tile(const part& p) {
         __syncthreads();
         T::store(shared, to, stride, threadIdx.x);
     } else {
-        T::load_any(shared, from, p.in_stride, height, width, to, stride, p.in, p.in + p.in_bytes,
+        bool shifted = T::shiftable(from, p.in_stride, height, width, p.in, p.in + p.in_bytes);
+        T::load_any(shared, shifted, from, p.in_stride, height, width, to, stride, p.in, p.in + p.in_bytes,
                     threadIdx.x);
         __syncthreads();
-        T::store_any(shared, to, stride, height, width, threadIdx.x);
+        T::store_any(shared, shifted, to, stride, height, width, threadIdx.x);
     }
 }
 

@@ -41,10 +41,11 @@ impl Tile {
 struct Tiles {
     element: usize,
     /// Whole tiles. Shapes and threads by measurement of 16384² on an H200, GB/s read and written, against
-    /// the device's copy: 1 byte 256 × 256 by 128 threads 4006 (128 × 256: 3800) of 4160; 2 bytes 4089
-    /// (64 × 128: 4005) of 4184; 4 bytes 4130 (32 × 32: 3900) of 4233; 8 bytes 4169 of 4248; 16 bytes 4047
-    /// (16 × 16: 4023) of 4277. Segments of 256 bytes and more on both sides is what all good ones share.
-    /// Cache hints cost 1 to 3 % everywhere; walking along rows instead of down columns 2 to 5 %; a
+    /// the device's copy: 1 byte 256 × 256 by 128 threads 4006 of 4160; 2 bytes 4089 (64 × 128: 4005) of
+    /// 4184; 4 bytes 4130 (32 × 32 with the same threads an SM: 3900) of 4233; 8 bytes 4169 (in other
+    /// processes, with buffers elsewhere, down to 3920) of 4248; 16 bytes 4047 (16 × 16: 4023) of 4277.
+    /// Segments of 256 bytes and more on both sides is what all good ones share. Cache hints cost 1 to 3 %
+    /// everywhere; walking along rows instead of down columns 2 to 5 %; fewer blocks on an SM 3 to 6 %; a
     /// persistent grid that loads tiles by bulk copies, two to four ahead, 5 % and more.
     whole: Tile,
     any: Tile,
@@ -56,16 +57,16 @@ const TILES: [Tiles; 5] = [
     Tiles {
         element: 1,
         whole: Tile::new(256, 256, 128),
-        any: Tile::new(128, 128, 256),
+        any: Tile::new(128, 128, 64),
         square: Tile::new(256, 256, 256),
-        any_square: Tile::new(128, 128, 256),
+        any_square: Tile::new(128, 128, 64),
     },
     Tiles {
         element: 2,
         whole: Tile::new(128, 128, 256),
         any: Tile::new(128, 128, 256),
         square: Tile::new(128, 128, 256),
-        any_square: Tile::new(64, 64, 128),
+        any_square: Tile::new(64, 64, 64),
     },
     Tiles {
         element: 4,
@@ -224,8 +225,8 @@ pub enum TextbookTile {
 /// Any number of streams may be used at once.
 ///
 /// Rows that begin at multiples of 16 bytes, in input and output, move in accesses of 16 bytes, tile by
-/// tile; where they do not, and in the tiles at the edges, single elements are put right in shared
-/// memory, and the accesses are still of 16 bytes but for the ends of rows.
+/// tile; where they do not, and in the tiles at the edges, bytes are shifted or single elements put right
+/// in shared memory, and the accesses are still of 16 bytes but for the ends of rows.
 ///
 /// ```
 /// use crosswarp_cuda::{Buffer, Device, Stream};

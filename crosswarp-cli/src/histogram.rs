@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
-use crosswarp::cuda::{Buffer, Device, Event, Stream};
-use crosswarp::prim::cuda::DeviceHistogram;
+use crosswarp::cuda::{Buffer, Device, Stream};
+use crosswarp::prim::cuda::{DeviceHistogram, PIECE_BYTES, in_pieces};
 use crosswarp::prim::histogram::{Bins, Histogram, HistogramError, OutOfRange, Sample};
 use crosswarp::shmem::{Pe, op};
 
@@ -23,8 +23,6 @@ use crate::world::{in_world_of, kind_name};
 const DTYPES: &str = "u8, u16, i32, f32 or f64";
 /// Bins where nothing else is asked for.
 const DEFAULT_BINS: usize = 64;
-/// Bytes of samples that travel to a GPU at a time.
-const PIECE_BYTES: usize = 64 << 20;
 /// Lines of the printed histogram.
 const MOST_LINES: usize = 32;
 /// Length of the longest printed bar.
@@ -225,51 +223,37 @@ fn run<T: CliSample>(
     })
 }
 
-/// The totals of `part`, which travels to the GPU piece by piece: while one piece is counted, the next
-/// one is copied.
+/// The totals of `part`, which travels to the GPU piece by piece; while one piece is counted, the next
+/// one is copied (with weights they take turns).
 fn on_gpu<T: Sample>(
     device: Device,
     bins: &Bins<T>,
     part: &[T],
     weights: Option<&[u32]>,
 ) -> Result<Vec<u64>, CliError> {
-    use crosswarp::cuda::Error;
     let piece = (PIECE_BYTES / size_of::<T>()).min(part.len().max(1));
-    let work = || -> Result<Vec<u64>, Error> {
-        let (copies, counting) = (Stream::new(&device)?, Stream::new(&device)?);
-        let histogram = DeviceHistogram::new(&counting, bins)?;
-        let workspace = histogram.workspace()?;
-        let totals = Buffer::zeroed(&counting, bins.count())?;
-        // A place for a piece, and the event that it has been counted.
-        let place = || -> Result<_, Error> {
-            let weights = if weights.is_some() { piece } else { 0 };
-            let samples = Buffer::<T>::new(&device, piece)?;
-            Ok((
-                samples,
-                Buffer::<u32>::new(&device, weights)?,
-                Event::without_timing(&device)?,
-            ))
-        };
-        let places = [place()?, place()?];
-        for (k, samples) in part.chunks(piece).enumerate() {
-            let (there, weighing, counted) = &places[k % 2];
-            let there = there.range(..samples.len());
-            if k >= 2 {
-                counted.synchronize()?;
+    let work = || -> Result<Vec<u64>, crosswarp::cuda::Error> {
+        let stream = Stream::new(&device)?;
+        let histogram = DeviceHistogram::new(&stream, bins)?;
+        let totals = Buffer::zeroed(&stream, bins.count())?;
+        if let Some(weights) = weights {
+            let samples_there = Buffer::<T>::new(&device, piece)?;
+            let weights_there = Buffer::<u32>::new(&device, piece)?;
+            for (samples, weights) in part.chunks(piece).zip(weights.chunks(piece)) {
+                let there = samples_there.range(..samples.len());
+                let weighing = weights_there.range(..weights.len());
+                stream.write(there, samples)?;
+                stream.write(weighing, weights)?;
+                histogram.add_weights(&stream, there, weighing, &totals)?;
             }
-            // Returns when the copy has ended, so that counting need not wait for it.
-            copies.write(there, samples)?;
-            match weights {
-                Some(weights) => {
-                    let weighing = weighing.range(..samples.len());
-                    copies.write(weighing, &weights[k * piece..k * piece + samples.len()])?;
-                    histogram.add_weights(&counting, there, weighing, &totals)?;
-                }
-                None => histogram.add_counts(&counting, there, &totals, &workspace)?,
-            }
-            counting.record(counted)?;
+        } else {
+            let workspace = histogram.workspace()?;
+            in_pieces(&device, &[part], 0..part.len(), piece, |pieces, _| {
+                histogram.add_counts(&stream, pieces[0], &totals, &workspace)?;
+                Ok::<_, crosswarp::cuda::Error>(stream.synchronize()?)
+            })?;
         }
-        Ok(totals.to_vec(&counting)?)
+        Ok(totals.to_vec(&stream)?)
     };
     Ok(work()?)
 }

@@ -2,7 +2,7 @@
 //! the split between them, or the width of the machine's vectors.
 //!
 //! [`Reducer`] reduces a slice, on one thread or many, or an array of which each PE of a team holds a
-//! contiguous part.
+//! contiguous part. [`histogram`] counts samples in bins, in integers, so there it is the same by nature.
 //!
 //! # How a sum is made reproducible
 //! 1. A *leaf* ([`mod@leaf`]) is 2048 consecutive elements by global index. Its 128 lanes (index

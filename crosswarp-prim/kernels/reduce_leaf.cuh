@@ -181,8 +181,8 @@ template <class E, class Term, class Op, bool aligned> struct leaf_pass {
         for (int c = 0; c < L::values; ++c) sum[c] = Op::template identity<T>();
         const u64 at = first(u);
         // Elements from there to the end of the leaf that are there.
-        const i64 of_leaf = leaf_elements - warp::lane() % L::lanes * L::width;
-        const i64 left = min(i64(n) - i64(at), of_leaf);
+        const u64 of_leaf = leaf_elements - warp::lane() % L::lanes * L::width;
+        const int left = at < n ? int(min(n - at, of_leaf)) : 0;
         auto there = [&](int load) { return whole || left >= load * stride + L::width; };
 #pragma unroll
         for (int done = 0; done < leaf_rows * L::loads; done += loads) {
@@ -209,8 +209,7 @@ template <class E, class Term, class Op, bool aligned> struct leaf_pass {
         }
         if (!whole) {
             // The load that would reach beyond the end, element by element; it comes last in its lanes.
-            i64 load = left < 0 ? 0 : left / stride;
-            int rest = left < 0 ? 0 : int(left % stride);
+            const int load = left / stride, rest = left % stride;
             if (rest < L::width) {
 #pragma unroll
                 for (int c = 0; c < L::width; ++c) {

@@ -3,7 +3,7 @@
 //! A non-blocking form does what the blocking one does: between mapped heaps there is nothing to overlap
 //! a copy with.
 //!
-//! The plain ones are inlined into the exported functions always: a call more is a third of what `p` takes.
+//! The plain ones are inlined into the exported functions always: they are a few loads and a store.
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::context::Context;

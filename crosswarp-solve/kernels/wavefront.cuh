@@ -83,20 +83,28 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
 #pragma unroll
         for (int c = 0; c < K; ++c) fixed_column |= held_column_[c];
         fixed_column = __any_sync(all, fixed_column);
+        // In the first and last rows of a grid, some levels' rows are fixed or do not count.
+        auto special = [&](int row) { return row <= T || row + leaf_rows > g_.ny || depth_ < T; };
 #pragma unroll 1
-        for (; r < y0_; ++r) step<true, true>(r);
+        for (; r < y0_; ++r) {
+            if (special(y0_ - T)) {
+                step<true, true>(r, false);
+            } else if (fixed_column) {
+                step<false, true>(r, false);
+            } else {
+                step<false, false>(r, false);
+            }
+        }
 #pragma unroll 1
         for (;; r += leaf_rows) {
-            // In the first and last rows of a strip or a grid, some levels' rows are fixed, do not count or
-            // are not put out.
-            if (r == y0_ || r <= T || r + leaf_rows > min(g_.ny, y1_) || depth_ < T) {
+            if (special(r)) {
                 leaf<true, true>(r);
-                if (r >= y1_) break;
             } else if (fixed_column) {
                 leaf<false, true>(r);
             } else {
                 leaf<false, false>(r);
             }
+            if (r >= y1_) break;
         }
         copy_wait<0>();
         __syncwarp();
@@ -114,13 +122,15 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
     template <bool Rows, bool Columns> __device__ __forceinline__ void leaf(int r) {
 #pragma unroll
         for (int i = 0; i < shape::first_steps; ++i) {
-            step<Rows, Columns>(r + i);
+            // Step i puts out row r + i − T.
+            bool puts = i < T ? r > y0_ && (!Rows || r + i - T < y1_) : r + i - T < y1_;
+            step<Rows, Columns>(r + i, puts);
             if (i < T) dump(i);
         }
-        if (!Rows || r > y0_) combine();
-        if (Rows && r >= y1_) return;
+        if (r > y0_) combine();
+        if (r >= y1_) return;
 #pragma unroll 3
-        for (int i = shape::first_steps; i < leaf_rows; ++i) step<Rows, Columns>(r + i);
+        for (int i = shape::first_steps; i < leaf_rows; ++i) step<Rows, Columns>(r + i, !Rows || r + i - T < y1_);
     }
 
     // Starts row y of level 0, the next one, on its way.
@@ -135,8 +145,9 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
         fetching_ += g_.pitch * sizeof(F);
     }
 
-    // Rows: some levels' rows are fixed or do not count. Columns: some columns are fixed.
-    template <bool Rows, bool Columns> __device__ __forceinline__ void step(int r) {
+    // Rows: some levels' rows are fixed or do not count. Columns: some columns are fixed. Puts out row r − T if
+    // it is owned.
+    template <bool Rows, bool Columns> __device__ __forceinline__ void step(int r, bool puts) {
         // Row r has arrived when all but the last ring − 2 copies have; for all lanes after the barrier,
         // which is also what lets the row of the step before and the row put out in it be overwritten.
         copy_wait<shape::ring - 2>();
@@ -191,7 +202,7 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
                 in[c] = made[c];
             }
         }
-        if (!Rows || (r - T >= y0_ && r - T < y1_)) put_out(in);
+        if (puts) put_out(in);
     }
 
     __device__ F source(int y, int c) const {

@@ -3,6 +3,8 @@
 //!
 //! [`Reducer`] reduces a slice, on one thread or many, or an array of which each PE of a team holds a
 //! contiguous part. [`histogram`] counts samples in bins, in integers, so there it is the same by nature.
+//! [`Transposer`], [`DeviceTransposer`] and [`WorldTransposer`] transpose on the CPU, on a GPU, and over the
+//! GPUs of several PEs.
 //!
 //! # How a sum is made reproducible
 //! 1. A *leaf* ([`mod@leaf`]) is 2048 consecutive elements by global index. Its 128 lanes (index

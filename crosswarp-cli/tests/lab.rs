@@ -119,7 +119,11 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
         ("banks --index lane-1", 2, "lane 0, i = 0: the index is -1"),
         ("banks --json", 2, "name it"),
         ("divergence --threads 100", 2, "a power of two up to 1024"),
-        ("roofline", 2, "--device GPU, or --bandwidth and --rate"),
+        (
+            "roofline --bandwidth 100",
+            2,
+            "--bandwidth and --rate go together",
+        ),
         (
             "roofline --device h200 --point a=1",
             2,

@@ -175,10 +175,12 @@ pub struct DivergenceArgs {
 }
 
 const ROOFLINE_AFTER: &str = "\
-A point is a kernel's counted work: the bytes it has to move through device memory, its
+Without a GPU by name and without ceilings, those of this machine are measured: of its GPU, else of
+its processor. A point is a kernel's counted work: the bytes it has to move through device memory, its
 floating-point operations and, if measured, its seconds.
 
 Examples:
+  crosswarp roofline
   crosswarp roofline --device h200 --latency 600
   crosswarp roofline --device a100 --point saxpy=12e9,2e9,6.5e-3 --svg roof.svg
   crosswarp roofline --device h100 --latency 480 --kernel sum.cu --threads 256 --load 16";
@@ -187,7 +189,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = ROOFLINE_AFTER)]
 pub struct RooflineArgs {
-    /// A GPU by name: the ceilings of its data sheet
+    /// A GPU by name: the ceilings of its data sheet [default: this machine's, measured]
     #[arg(long, value_name = "GPU", value_parser = data_sheet)]
     pub device: Option<&'static DataSheet>,
     /// Memory bandwidth, GB/s, instead of the GPU's
@@ -203,7 +205,7 @@ pub struct RooflineArgs {
     #[arg(long, value_name = "NS", value_parser = positive)]
     pub latency: Option<f64>,
     /// A cubin or CUDA source: the bytes that its resident threads keep in flight
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires_all = ["latency", "device"])]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "device")]
     pub kernel: Option<PathBuf>,
     /// The kernel's name, where the file has several
     #[arg(long, value_name = "NAME", requires = "kernel")]

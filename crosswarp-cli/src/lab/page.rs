@@ -221,6 +221,8 @@ fn roofline(ladder: &Ladder) -> Chart {
     let roof = Roof {
         name: ladder.machine.to_string(),
         ceilings: ladder.ceilings,
+        latency: None,
+        multiprocessors: None,
     };
     let mut marks = Vec::new();
     let mut number = 0;

@@ -2,6 +2,9 @@
 
 use std::fmt::Write as _;
 
+use crosswarp::cuda::{Device, Stream};
+use crosswarp::lab::ladder::{GpuCeilings, HostCeilings};
+use crosswarp::lab::measure::Machine;
 use crosswarp::lab::occupancy::{BlockNeeds, Occupancy};
 use crosswarp::lab::roofline::{Ceilings, Work};
 use serde_json::{Value, json};
@@ -15,11 +18,12 @@ use crate::console;
 use crate::error::CliError;
 use crate::general::general;
 use crate::staged::StagedFile;
+use crate::topology::physical_cores;
 
 /// Prints ceilings and points, and draws them if asked for.
 pub fn roofline(args: &RooflineArgs) -> Result<i32, CliError> {
     let roof = Roof::choose(args)?;
-    let flight = Flight::new(args, &roof.ceilings)?;
+    let flight = Flight::new(args, &roof)?;
     if let Some(path) = &args.svg {
         let mut file = StagedFile::create(path)?;
         let points: Vec<Mark> = args.point.iter().map(Mark::from).collect();
@@ -53,6 +57,10 @@ pub struct Roof {
     pub name: String,
     /// The ceilings.
     pub ceilings: Ceilings,
+    /// Of one load from memory, seconds, if measured.
+    pub latency: Option<f64>,
+    /// Streaming multiprocessors, of a GPU.
+    pub multiprocessors: Option<u32>,
 }
 
 impl Roof {
@@ -63,9 +71,9 @@ impl Roof {
         let both = bandwidth
             .or(sheet.map(|sheet| sheet.bandwidth))
             .zip(rate.or(sheet.map(|sheet| sheet.rate)));
-        let (bandwidth, rate) = both.ok_or_else(|| {
-            CliError::Usage("whose roof? --device GPU, or --bandwidth and --rate".to_owned())
-        })?;
+        let Some((bandwidth, rate)) = both else {
+            return Self::measured(args);
+        };
         let name = match args.device {
             Some(sheet) if args.bandwidth.is_none() && args.rate.is_none() => {
                 format!("{} (data sheet, single precision)", sheet.name)
@@ -76,6 +84,43 @@ impl Roof {
         Ok(Self {
             name,
             ceilings: Ceilings { bandwidth, rate },
+            latency: None,
+            multiprocessors: args.device.map(|sheet| sheet.multiprocessors),
+        })
+    }
+}
+
+impl Roof {
+    /// This machine's: the GPU's if there is one.
+    fn measured(args: &RooflineArgs) -> Result<Self, CliError> {
+        if args.bandwidth.is_some() || args.rate.is_some() {
+            return Err(CliError::Usage(
+                "--bandwidth and --rate go together, unless --device has the other".to_owned(),
+            ));
+        }
+        Ok(match Device::get(0) {
+            Ok(device) => {
+                let stream = Stream::new(&device).map_err(crosswarp::cuda::Error::from)?;
+                let found = GpuCeilings::measure(&device, &stream)?;
+                Self {
+                    name: format!(
+                        "{} (measured: reading, fused multiply-adds in f32)",
+                        device.properties().name
+                    ),
+                    ceilings: found.reading(),
+                    latency: Some(found.latency),
+                    multiprocessors: Some(device.properties().multiprocessors),
+                }
+            }
+            Err(_) => Self {
+                name: format!(
+                    "{} (measured: reading, fused multiply-adds in f32)",
+                    Machine::of_host()
+                ),
+                ceilings: HostCeilings::measure(physical_cores()).reading(),
+                latency: None,
+                multiprocessors: None,
+            },
         })
     }
 }
@@ -95,12 +140,12 @@ struct InFlight {
 }
 
 impl Flight {
-    fn new(args: &RooflineArgs, ceilings: &Ceilings) -> Result<Option<Self>, CliError> {
-        let Some(nanoseconds) = args.latency else {
+    fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CliError> {
+        let given = args.latency.map(|nanoseconds| 1e-9 * nanoseconds);
+        let Some(latency) = given.or(roof.latency) else {
             return Ok(None);
         };
-        let latency = 1e-9 * nanoseconds;
-        let multiprocessors = args.device.map(|sheet| sheet.multiprocessors);
+        let multiprocessors = roof.multiprocessors;
         let kernel = match (&args.kernel, multiprocessors) {
             (Some(path), Some(multiprocessors)) => {
                 let device = Modelled::choose(args.device, None);
@@ -122,7 +167,7 @@ impl Flight {
         };
         Ok(Some(Self {
             latency,
-            needed: ceilings.bytes_in_flight(latency),
+            needed: roof.ceilings.bytes_in_flight(latency),
             multiprocessors,
             kernel,
         }))

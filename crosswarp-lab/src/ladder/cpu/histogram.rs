@@ -1,5 +1,7 @@
 //! Histograms on the processor.
 
+use crosswarp_prim::histogram::{Bins, Histogram};
+
 use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
 use super::{Climb, RungKind, Spec, Verdict, on_threads};
 
@@ -54,10 +56,11 @@ pub fn climb(climb: &mut Climb) {
     let x: Vec<u32> = (0..n).map(|index| sample(index, BINS)).collect();
     let expected = exact_histogram(n, BINS);
     let count = climb.threads;
-    let mut rung = |name, why, histogram: &dyn Fn(&[u32], &mut [u32])| {
+    use RungKind::{Own, Textbook};
+    let mut rung = |name, kind, why, histogram: &dyn Fn(&[u32], &mut [u32])| {
         let spec = Spec {
             name,
-            kind: RungKind::Textbook,
+            kind,
             why,
             work: histogram_work(n, BINS),
         };
@@ -73,22 +76,38 @@ pub fn climb(climb: &mut Climb) {
     };
     rung(
         "scalar",
+        Textbook,
         "A load, an add and a store a sample; a bin hit twice waits for its own store.",
         &scalar,
     );
     rung(
         "four copies",
+        Textbook,
         "Neighbouring samples count in different copies and never wait for each other.",
         &four_copies,
     );
     rung(
-        "one thread",
-        "The same through the code for threads, with one of them.",
-        &|x, counts| threads(x, counts, 1),
-    );
-    rung(
         "threads",
+        Textbook,
         "A histogram per thread, added up at the end.",
         &|x, counts| threads(x, counts, count),
+    );
+    let Ok(bins) = Bins::<i32>::integers(0, BINS.into()) else {
+        return;
+    };
+    let own = Histogram::new(&bins).threads(count);
+    rung(
+        "crosswarp",
+        Own,
+        "Checks that samples are in range, and counts with more than one copy per thread.",
+        &|x, counts| {
+            // On no team it has no error; the check would show it.
+            for (count, of_bin) in counts
+                .iter_mut()
+                .zip(own.count(bytemuck::cast_slice(x)).unwrap_or_default())
+            {
+                *count = of_bin as u32;
+            }
+        },
     );
 }

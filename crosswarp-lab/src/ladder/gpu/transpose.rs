@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // Launches kernels.
 
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
+use crosswarp_prim::{DeviceTransposer, Layout};
 
 use super::super::peers::cublas::Cublas;
 use super::super::problem::{check_transpose, element, transpose_work};
@@ -47,6 +48,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
     for (kernel, why) in VARIANTS {
         bench.variant(&module, kernel, why)?;
     }
+    bench.own()?;
     bench.peer()
 }
 
@@ -82,6 +84,30 @@ impl Bench<'_, '_> {
             why,
             work: transpose_work(n as usize),
             occupied: self.climb.occupied(&kernel, BLOCK.0 * BLOCK.1, 0),
+        };
+        // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
+        unsafe { self.measure(spec, &mut call) }
+    }
+
+    fn own(&mut self) -> Result<(), LadderError> {
+        let transposer = DeviceTransposer::new(&self.climb.device)?;
+        let n = self.climb.size();
+        let layout = Layout::new(n, n);
+        let (from, to) = (self.from, self.to);
+        let mut call = |stream: &Stream, number: usize| {
+            transposer
+                .transpose(stream, from.get(number), &layout, to, &layout)
+                .map_err(|error| LadderError::Rung {
+                    rung: "crosswarp",
+                    reason: error.to_string(),
+                })
+        };
+        let spec = Spec {
+            name: "crosswarp",
+            kind: RungKind::Own,
+            why: "Larger tiles, 16-byte accesses on both sides, and enough of them in flight.",
+            work: transpose_work(n),
+            occupied: None,
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }

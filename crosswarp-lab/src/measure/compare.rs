@@ -1,19 +1,15 @@
 //! Two files of measured rows side by side.
 //!
 //! A file holds one JSON object a line. Rows of two files are the same measurement if all that
-//! describes it is equal: every member but the figures, the version and the machine.
+//! describes it is equal: every member but the figures, the remarks, the version and the machine.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Members that are measured, or say with what it was.
+/// Members that say how and with what it was measured. Figures are told by their kind: they are numbers
+/// that are not whole.
 const NOT_IDENTITY: &[&str] = &[
-    "us",
-    "us_min",
-    "us_max",
-    "gbs",
-    "gflops",
     "samples",
     "calls",
     "repetitions",
@@ -92,6 +88,11 @@ impl Rows {
     }
 }
 
+/// Whether a member is measured: times, and numbers with a point.
+fn is_figure(name: &str, value: &Value) -> bool {
+    name.starts_with("us") || value.is_f64()
+}
+
 /// What was measured: the name first, then the parameters by name.
 fn identity(object: &serde_json::Map<String, Value>) -> String {
     let text = |value: &Value| match value {
@@ -99,8 +100,11 @@ fn identity(object: &serde_json::Map<String, Value>) -> String {
         other => other.to_string(),
     };
     let what = object.get("what").map(text).unwrap_or_default();
-    let parameters = object.iter().filter(|(name, _)| {
-        *name != "what" && *name != "impl" && !NOT_IDENTITY.contains(&name.as_str())
+    let parameters = object.iter().filter(|(name, value)| {
+        !is_figure(name, value)
+            && *name != "what"
+            && *name != "impl"
+            && !NOT_IDENTITY.contains(&name.as_str())
     });
     let parameters: BTreeMap<&String, String> = parameters
         .map(|(name, value)| (name, text(value)))
@@ -185,6 +189,7 @@ mod tests {
         let time = Spread::of(seconds.to_vec(), 1).unwrap();
         Row::new(what, time)
             .with("elements", elements)
+            .with("gsamples", f64::from(elements) / seconds[0])
             .bytes(1 << 20)
             .json(&Machine::of_host())
     }

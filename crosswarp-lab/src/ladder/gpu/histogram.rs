@@ -2,6 +2,8 @@
 #![allow(unsafe_code)] // Launches kernels.
 
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
+use crosswarp_prim::cuda::DeviceHistogram;
+use crosswarp_prim::histogram::Bins;
 
 use super::super::peers::cub;
 use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
@@ -53,7 +55,8 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
             grouped(n),
             grouped(bins as usize)
         );
-        let samples: Vec<u32> = (0..n).map(|index| sample(index, bins)).collect();
+        // Below 2^31, so the bits are those of the u32 that the textbook's kernels read.
+        let samples: Vec<i32> = (0..n).map(|index| sample(index, bins) as i32).collect();
         let mut bench = Bench {
             x: &climb.inputs(&samples)?,
             counts: &Buffer::new(&climb.device, bins as usize)?,
@@ -64,6 +67,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
         for variant in &VARIANTS {
             bench.variant(&module, variant)?;
         }
+        bench.own()?;
         bench.peer()?;
     }
     Ok(())
@@ -71,7 +75,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
 
 struct Bench<'c, 'o> {
     climb: &'c mut Climb<'o>,
-    x: &'c Rotating<u32>,
+    x: &'c Rotating<i32>,
     bins: u32,
     counts: &'c Buffer<u32>,
     expected: Vec<u32>,
@@ -126,6 +130,42 @@ impl Bench<'_, '_> {
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
+    }
+
+    fn own(&mut self) -> Result<(), LadderError> {
+        let failed = |reason: String| LadderError::Rung {
+            rung: "crosswarp",
+            reason,
+        };
+        let stream = self.climb.stream.clone();
+        let bins = Bins::<i32>::integers(0, self.bins.into());
+        let bins = bins.map_err(|error| failed(error.to_string()))?;
+        let histogram = DeviceHistogram::new(&stream, &bins)?;
+        let workspace = histogram.workspace()?;
+        let totals = &Buffer::<u64>::new(&self.climb.device, self.expected.len())?;
+        let x = self.x;
+        let mut call = |stream: &Stream, number: usize| {
+            stream.zero(totals)?;
+            histogram.add_counts(stream, x.get(number), totals, &workspace)?;
+            Ok(())
+        };
+        let spec = Spec {
+            name: "crosswarp",
+            kind: RungKind::Own,
+            why: "Private histograms in shared memory up to 58,112 bins; beyond, 8-bit digits that know their overflows.",
+            work: histogram_work(self.climb.size(), self.bins),
+            occupied: None,
+        };
+        let expected: Vec<u64> = self.expected.iter().map(|&count| count.into()).collect();
+        let poisoned = vec![u64::MAX; expected.len()];
+        let mut poison = |stream: &Stream| Ok(stream.write(totals, &poisoned)?);
+        let mut verify =
+            |stream: &Stream| Ok(Verdict::of_slices(&totals.to_vec(stream)?, &expected));
+        // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
+        unsafe {
+            self.climb
+                .rung(spec, x.count(), &mut call, &mut poison, &mut verify)
+        }
     }
 
     fn peer(&mut self) -> Result<(), LadderError> {

@@ -90,7 +90,7 @@ impl Rows {
 
 /// Whether a member is measured: times, and numbers with a point.
 fn is_figure(name: &str, value: &Value) -> bool {
-    name.starts_with("us") || value.is_f64()
+    name == "us" || name.starts_with("us_") || value.is_f64()
 }
 
 /// What was measured: the name first, then the parameters by name.

@@ -2,6 +2,8 @@
 #![allow(unsafe_code)] // Launches kernels.
 
 use crosswarp_cuda::{Buffer, BufferRef, Function, Launch, Module, Pod, PreparedLaunch};
+use crosswarp_prim::cuda::DeviceReducer;
+use crosswarp_prim::{DType, Element, Op, ReduceError};
 use half::f16;
 
 use super::super::peers::cub;
@@ -186,6 +188,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
         for variant in &F32 {
             bench.variant(&module, variant)?;
         }
+        bench.own(DType::F32)?;
         bench.peer(cub::Element::F32)?;
     }
     climb.group = format!("sum of {} f16", grouped(n));
@@ -196,6 +199,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
     for (kernel, why) in F16 {
         bench.variant(&module, &textbook(kernel, Shape::Resident, why))?;
     }
+    bench.own(DType::F16)?;
     bench.peer(cub::Element::F16)
 }
 
@@ -300,6 +304,48 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
+    }
+
+    /// Crosswarp's reproducible sum, of elements of type `dtype`, which is T's.
+    fn own(&mut self, dtype: DType) -> Result<(), LadderError>
+    where
+        T: Element,
+    {
+        let failed = |error: ReduceError| LadderError::Rung {
+            rung: "crosswarp",
+            reason: error.to_string(),
+        };
+        let stream = self.climb.stream.clone();
+        let reducer = DeviceReducer::new(&self.climb.device);
+        reducer.prepare(Op::Sum, dtype).map_err(failed)?;
+        let mut workspace = reducer.workspace(&stream).map_err(failed)?;
+        let result = &Buffer::<u64>::new(&self.climb.device, 1)?;
+        let (x, expected) = (self.x, self.expected);
+        // The workspace's stream is the one that is measured.
+        let mut call = |_: &crosswarp_cuda::Stream, number: usize| {
+            let input = [BufferRef::from(x.get(number))];
+            reducer
+                .enqueue::<T>(Op::Sum, &mut workspace, &input, None, result.into())
+                .map_err(failed)
+        };
+        let spec = Spec {
+            name: "crosswarp",
+            kind: RungKind::Own,
+            why: "One launch, loads of 16 bytes all in flight, and leaves that meet exactly: the same bits on any machine.",
+            work: sum_work(self.n as usize, size_of::<T>()),
+            occupied: None,
+        };
+        let mut poison = |stream: &crosswarp_cuda::Stream| Ok(stream.write(result, &[u64::MAX])?);
+        let mut verify = |stream: &crosswarp_cuda::Stream| {
+            // The sum is an f32, its bits zero-extended.
+            let got = f32::from_bits(result.to_vec(stream)?[0] as u32);
+            Ok(Verdict::of(f64::from(got), expected, 0.0))
+        };
+        // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
+        unsafe {
+            self.climb
+                .rung(spec, x.count(), &mut call, &mut poison, &mut verify)
+        }
     }
 
     /// CUB's sum, if CUB and a compiler for it are there.

@@ -3,7 +3,7 @@
 
 use crate::world::{self, Name, enter_unchecked};
 use crate::{misuse, static_data, team};
-use crosswarp_shmem::{Pe, SETTINGS};
+use crosswarp_shmem::{Pe, SETTINGS, SYMMETRIC_SIZE};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
@@ -105,7 +105,11 @@ fn greet(pe: &Pe) {
         println!("SHMEM_VERSION         if set, print the version at start-up");
         println!("SHMEM_INFO            if set, print this text at start-up");
         println!("SHMEM_DEBUG           if set, check arguments and print debugging messages");
-        for setting in SETTINGS {
+        // SHMEM_SYMMETRIC_SIZE stands above.
+        for setting in SETTINGS
+            .iter()
+            .filter(|setting| setting.name != SYMMETRIC_SIZE.name)
+        {
             println!(
                 "{:<21} {} (default: {})",
                 setting.name, setting.help, setting.default

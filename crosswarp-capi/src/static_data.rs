@@ -100,16 +100,18 @@ fn replace(segment: Segment) -> io::Result<OwnedFd> {
     let page = rustix::param::page_size();
     let touched = touched_pages(segment, page);
     // From here to the end nothing may write to the segment, which in a static program holds this
-    // library's and the C library's variables too: only copies and one system call follow.
+    // library's and the C library's variables too: only system calls follow.
     for index in 0..len / page {
         let at = segment.start + index * page;
         if at >= segment.zeros && !touched.get(index).is_none_or(|&touched| touched) {
             continue;
         }
-        // SAFETY: both are mapped pages; nobody else writes to the old one (see the module's limits).
-        unsafe {
-            let from = ptr::with_exposed_provenance::<u8>(at);
-            ptr::copy_nonoverlapping(from, copy.cast::<u8>().add(index * page), page);
+        // By the kernel, not by `memcpy`: a program built with the address sanitizer would report the gaps
+        // that it keeps between variables.
+        // SAFETY: a mapped page; nobody else writes to it (see the module's limits).
+        let content = unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(at), page) };
+        if rustix::io::pwrite(&memory, content, (index * page) as u64)? != page {
+            return Err(io::ErrorKind::WriteZero.into());
         }
     }
     // SAFETY: moves the copy over the pages it was made of, so every address keeps its content; the

@@ -12,6 +12,8 @@ export CROSSWARP_HEAP=64M
 oshcc -O2 -Wall -Wextra -Werror -pedantic "$here/c/ring.c" -o ring
 oshrun -np 4 ./ring
 oshrun -n 3 --label ring
+oshrun -np2 --mca any thing ring
+oshcc -v 2>/dev/null
 oshcc -std=c11 -O2 -c "$here/c/rma.c" -o rma.o
 oshcc rma.o -o rma
 oshrun -n 5 ./rma

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 use support::{Language, PES, compile, launch, passes, prefix, source, succeed};
 
@@ -68,6 +69,24 @@ fn a_library_of_the_program_has_symmetric_variables() {
 #[test]
 fn a_tool_intercepts_functions() {
     passes(&compile("profile.c", Language::C11, "so", &[]), &PES);
+}
+
+/// It watches memory that this library moves (its runtime belongs to gcc, but may not be installed).
+#[test]
+fn the_address_sanitizer_has_nothing_to_say() {
+    let mut probe = Command::new("gcc");
+    let runtime = probe.arg("-print-file-name=libasan.so").output().unwrap();
+    if !runtime.stdout.starts_with(b"/") {
+        eprintln!("skipped: no runtime of the address sanitizer");
+        return;
+    }
+    let arguments = ["-g", "-fsanitize=address"];
+    let program = compile("statics.c", Language::C11, "asan", &arguments);
+    let leaks = ["ASAN_OPTIONS=detect_leaks=0", program.to_str().unwrap()];
+    for n in [1, 3] {
+        let outcome = launch(n, Path::new("env"), &leaks);
+        assert_eq!(outcome.code(), 0, "{n} PEs: {outcome:?}");
+    }
 }
 
 #[test]

@@ -73,10 +73,10 @@ pub fn install(args: &InstallArgs) -> Result<i32, CliError> {
     copy(&out.join("shmem.h"), &include.join("shmem.h"))?;
     copy(&out.join("pshmem.h"), &include.join("pshmem.h"))?;
     copy(&sources.join("include/shmemx.h"), &include.join("shmemx.h"))?;
-    copy(
-        &sources.join("include/mpp-shmem.h"),
-        &include.join("mpp/shmem.h"),
-    )?;
+    for name in ["shmem.h", "shmemx.h"] {
+        let from = sources.join("include").join(format!("mpp-{name}"));
+        copy(&from, &include.join("mpp").join(name))?;
+    }
     copy(&shared, &lib.join(format!("{name}.so")))?;
     let installed = lib.join(format!("{name}.a"));
     copy(&archive, &installed)?;

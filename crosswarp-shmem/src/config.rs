@@ -28,6 +28,9 @@ pub const SYMMETRIC_SIZE: Setting = Setting {
     help: "bytes of symmetric heap per PE that allocations can use, written like those of CROSSWARP_HEAP",
 };
 
+/// [`SYMMETRIC_SIZE`] before OpenSHMEM 1.4, deprecated but not gone; the new name comes first.
+const OLD_SYMMETRIC_SIZE: &str = "SMA_SYMMETRIC_SIZE";
+
 /// When waits give up.
 pub const WAIT_TIMEOUT: Setting = Setting {
     name: "CROSSWARP_WAIT_TIMEOUT",
@@ -62,7 +65,7 @@ impl Config {
     pub(crate) fn heap_bytes(&self, n_pes: usize) -> Result<usize, ConfigError> {
         let bytes = match self.heap_bytes {
             Some(bytes) => bytes,
-            None => match (size(HEAP.name)?, size(SYMMETRIC_SIZE.name)?) {
+            None => match (size(HEAP.name)?, symmetric_size()?) {
                 (Some(bytes), _) => bytes,
                 // One object of that size must fit, which takes up to an eighth more.
                 (None, Some(bytes)) => bytes.saturating_add(bytes / 8).saturating_add(1 << 20),
@@ -105,6 +108,14 @@ fn read(name: &'static str) -> Result<Option<String>, ConfigError> {
             value: raw.to_string_lossy().into_owned(),
             wanted: "readable text",
         }),
+    }
+}
+
+/// What OpenSHMEM's variable says, by its new or old name.
+fn symmetric_size() -> Result<Option<usize>, ConfigError> {
+    match size(SYMMETRIC_SIZE.name)? {
+        Some(bytes) => Ok(Some(bytes)),
+        None => size(OLD_SYMMETRIC_SIZE),
     }
 }
 

@@ -1,5 +1,7 @@
-/* The header by itself, first and only. */
+/* The header by itself, first and only; then by the names of old. */
 #include <shmem.h>
+#include <mpp/shmem.h>
+#include <mpp/shmemx.h>
 
 /* complex.h would make this a syntax error. */
 static int I = 0;

@@ -45,6 +45,7 @@ pub fn prefix() -> &'static Path {
             (made.join("pshmem.h"), include.join("pshmem.h")),
             (source.join("shmemx.h"), include.join("shmemx.h")),
             (source.join("mpp-shmem.h"), include.join("mpp/shmem.h")),
+            (source.join("mpp-shmemx.h"), include.join("mpp/shmemx.h")),
             (library("so"), lib.join("libcrosswarp_shmem.so")),
             (library("a"), lib.join("libcrosswarp_shmem.a")),
         ] {

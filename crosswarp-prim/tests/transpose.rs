@@ -104,6 +104,27 @@ fn shapes_around_every_tile() {
 }
 
 #[test]
+fn the_leading_dimension_of_a_single_row_may_be_any() {
+    let row = Layout::new(1, 3).with_leading_dimension(usize::MAX);
+    let column = Layout::new(3, 1).with_leading_dimension(2);
+    let mut output = [0u32; 5];
+    let transposer = Transposer::new();
+    assert_eq!(
+        transposer.transpose(&[1, 2, 3], &row, &mut output, &column),
+        Ok(())
+    );
+    assert_eq!(output, [1, 0, 2, 0, 3]);
+    let mut back = [0; 3];
+    assert_eq!(
+        transposer.transpose(&output, &column, &mut back, &row),
+        Ok(())
+    );
+    assert_eq!(back, [1, 2, 3]);
+    let one = Layout::new(1, 1).with_leading_dimension(usize::MAX);
+    assert_eq!(transposer.transpose_in_place(&mut [7u32], &one), Ok(()));
+}
+
+#[test]
 fn large_outputs_go_past_the_caches_and_over_threads() {
     out_of_place::<u8>([3001, 3003, 1], [0, 0, 0, 0], 3);
     out_of_place::<u16>([2048, 2304, 1], [0, 0, 0, 0], 2);

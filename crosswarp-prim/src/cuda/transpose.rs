@@ -395,7 +395,7 @@ impl DeviceTransposer {
         let mut squares = Squares {
             data: array.address(),
             bytes: (layout.span()? * element) as u64,
-            stride: (layout.leading_dimension * element) as u64,
+            stride: layout.row_bytes(element) as u64,
             batch: batch_bytes(layout, element),
             side: side as u64,
             whole: 0,
@@ -472,6 +472,13 @@ impl DeviceTransposer {
     }
 }
 
+impl Drop for DeviceTransposer {
+    fn drop(&mut self) {
+        // Its module goes with it, and kernels may still be running.
+        let _ = self.device.synchronize();
+    }
+}
+
 /// Bytes between matrices; 0 for a single one, which then has no say in alignment.
 fn batch_bytes(layout: &Layout, element: usize) -> u64 {
     match layout.batch {
@@ -501,8 +508,8 @@ fn matrices<T: Pod>(
         input: start,
         output: output.address(),
         in_bytes: in_bytes as u64,
-        in_stride: (from.leading_dimension * element) as u64,
-        out_stride: (to.leading_dimension * element) as u64,
+        in_stride: from.row_bytes(element) as u64,
+        out_stride: to.row_bytes(element) as u64,
         in_batch: batch_bytes(from, element),
         out_batch: batch_bytes(to, element),
         rows: from.rows as u64,

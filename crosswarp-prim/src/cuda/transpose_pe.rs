@@ -220,6 +220,13 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     }
 }
 
+impl Drop for WorldTransposer<'_, '_> {
+    fn drop(&mut self) {
+        // Their module goes with the functions, and kernels may still be running.
+        let _ = self.world.device().synchronize();
+    }
+}
+
 /// Loads the kernels and has each run once, on nothing: its first launch loads its code, which waits for
 /// kernels that run, and those may be peers' that wait for this PE.
 fn load(world: &DeviceWorld<'_>) -> Result<Vec<Function>, DeviceWorldError> {

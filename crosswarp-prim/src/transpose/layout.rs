@@ -122,6 +122,15 @@ impl Layout {
             .ok_or(TransposeError::TooLarge)
     }
 
+    /// Bytes from one row to the next, of matrices that were checked. The leading dimension of a single row
+    /// means nothing and may be any.
+    pub(crate) fn row_bytes(&self, element: usize) -> usize {
+        match self.rows {
+            0 | 1 => self.columns * element,
+            _ => self.leading_dimension * element,
+        }
+    }
+
     /// Checks that an array of `len` elements of `element` bytes holds the matrices.
     pub(crate) fn check(
         &self,

@@ -104,9 +104,9 @@ impl Transposer {
                 let columns = band * CUT..(last * CUT).min(from.columns);
                 let part = Part {
                     input: (input + matrix * from.batch_stride * element) as *const u8,
-                    input_stride: from.leading_dimension * element,
+                    input_stride: from.row_bytes(element),
                     output: (output + matrix * to.batch_stride * element) as *mut u8,
-                    output_stride: to.leading_dimension * element,
+                    output_stride: to.row_bytes(element),
                     rows: from.rows,
                     columns: from.columns,
                     element,
@@ -142,7 +142,7 @@ impl Transposer {
         self.split(bytes, layout.batch * pairs, |range| {
             for at in range {
                 let start = array + at / pairs * layout.batch_stride * element;
-                let stride = layout.leading_dimension * element;
+                let stride = layout.row_bytes(element);
                 // SAFETY: the layout was checked against the slice; each pair of blocks is worked on
                 // once.
                 unsafe {

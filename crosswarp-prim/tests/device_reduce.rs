@@ -1,6 +1,6 @@
 //! Reductions on a GPU: the CPU's bits, for every operation and type. Without a GPU (or NVRTC) each test
 //! says by name that it was skipped.
-#![allow(unsafe_code)] // Runs graphs.
+#![allow(unsafe_code)] // Runs graphs and expressions.
 
 use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
 use crosswarp_prim::cuda::{DeviceReducer, PIECE_BYTES, Segments};
@@ -485,14 +485,16 @@ fn expressions_of_elements_are_summed() {
         let there = Buffer::from_slice(&gpu.stream, &x).unwrap();
         let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
         let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
-        gpu.reducer
-            .enqueue_expression::<T>(
+        // SAFETY: the expressions below compute and do nothing else.
+        unsafe {
+            gpu.reducer.enqueue_expression::<T>(
                 expression,
                 &mut workspace,
                 (&there).into(),
                 (&result).into(),
             )
-            .unwrap();
+        }
+        .unwrap();
         let found = result.to_vec(&gpu.stream).unwrap()[0];
         let terms: Vec<T::Sum> = x.into_iter().map(f).collect();
         let expected = Reducer::new().reduce(Op::Sum, &[&terms[..]]).unwrap();
@@ -506,10 +508,13 @@ fn expressions_of_elements_are_summed() {
     let there = Buffer::<f32>::zeroed(&gpu.stream, 4).unwrap();
     let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
     let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
-    let error = gpu
-        .reducer
-        .enqueue_expression::<f32>("y +", &mut workspace, (&there).into(), (&result).into())
-        .unwrap_err();
+    let (there, result) = ((&there).into(), (&result).into());
+    // SAFETY: it does not compile.
+    let enqueued = unsafe {
+        gpu.reducer
+            .enqueue_expression::<f32>("y +", &mut workspace, there, result)
+    };
+    let error = enqueued.unwrap_err();
     assert!(error.to_string().contains("error"), "{error}");
 }
 

@@ -178,7 +178,10 @@ impl DeviceReducer {
     ///     let reducer = DeviceReducer::new(&device);
     ///     let mut workspace = reducer.workspace(&stream)?;
     ///     let positive = "x > 0 ? x * x : 0";
-    ///     reducer.enqueue_expression::<f32>(positive, &mut workspace, (&x).into(), (&sum).into())?;
+    ///     // SAFETY: it computes and does nothing else.
+    ///     unsafe {
+    ///         reducer.enqueue_expression::<f32>(positive, &mut workspace, (&x).into(), (&sum).into())?;
+    ///     }
     ///     let bits = sum.to_vec(&stream)?[0];
     ///     assert_eq!(DeviceReducer::value::<f32>(Op::Sum, bits), Value::F32(10.0));
     ///     Ok(())
@@ -191,7 +194,10 @@ impl DeviceReducer {
     ///
     /// # Panics
     /// If `result` is not of one element.
-    pub fn enqueue_expression<T: Element>(
+    ///
+    /// # Safety
+    /// The expression is code that runs on the GPU: it comes to an end and touches no memory.
+    pub unsafe fn enqueue_expression<T: Element>(
         &self,
         expression: &str,
         workspace: &mut ReduceWorkspace,
@@ -343,8 +349,8 @@ impl DeviceReducer {
         // SAFETY: the kernel's one parameter is this structure. It reads `n` elements of the inputs and
         // one count, uses the state, which has the words it needs, and the products, for which there is
         // room, and writes what `finish` says: one word everywhere but for `Words`, for which `out` has
-        // room. Buffers that go before the kernel has
-        // run wait for it when they are freed; the workspace keeps the program loaded until its own
+        // room. Buffers that go before the kernel has run
+        // wait for it when they are freed; the workspace keeps the program loaded until its own
         // memory has been freed, which waits likewise. The state is used by one launch at a time, since
         // the workspace is borrowed exclusively and has one stream. The kernel begins with
         // `griddepcontrol.wait`, as an overlapping launch asks. Host memory is written only for calls

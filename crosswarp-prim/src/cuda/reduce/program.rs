@@ -91,7 +91,15 @@ const INTEGER_PRODUCT: Source<'static> = source(
 const EXTREMUM: Source<'static> = source("reduce_extremum.cu", text!("reduce_extremum.cu"));
 
 /// Every source of this crate that holds kernels, each for the type it names if none is asked for.
-pub const KERNELS: &[Source<'static>] = &[SUM, EXACT, PRODUCT, INTEGER, INTEGER_PRODUCT, EXTREMUM];
+pub const KERNELS: &[Source<'static>] = &[
+    SUM,
+    SEGMENTS,
+    EXACT,
+    PRODUCT,
+    INTEGER,
+    INTEGER_PRODUCT,
+    EXTREMUM,
+];
 
 /// Most threads of a block: the kernels are compiled for them.
 pub(crate) const THREADS: u32 = 256;
@@ -328,9 +336,15 @@ mod tests {
         }
         for &dtype in DType::ALL {
             for &op in Op::ALL {
-                let (source, options) = Key::new(op, dtype).source();
-                let cubin = Cache::of_user().compile(&source, Arch::new(9, 0), &options);
-                cubin.unwrap_or_else(|error| panic!("{op} of {dtype}: {error}"));
+                let key = Key::new(op, dtype);
+                let segmented = dtype.is_float() && matches!(key.body, Body::Sum(_));
+                for (source, options) in [key.source()]
+                    .into_iter()
+                    .chain(segmented.then(|| key.segment_source()))
+                {
+                    let cubin = Cache::of_user().compile(&source, Arch::new(9, 0), &options);
+                    cubin.unwrap_or_else(|error| panic!("{op} of {dtype}: {error}"));
+                }
             }
         }
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device, Dim3, Function, Launch, Module};
+use crosswarp_cuda::{BufferRef, ByValue, Device, Dim3, Function, Launch, Module};
 
 use crate::cuda::reduce::program::{Arguments, Finish, Key, THREADS};
 use crate::cuda::{DeviceReducer, ReduceWorkspace};
@@ -163,16 +163,6 @@ impl DeviceReducer {
         // state of each segment; and write one word for each segment. The rest is as in
         // `DeviceReducer::launch`.
         unsafe { launch.launch(&workspace.stream, (ByValue(arguments),)) }?;
-        Ok(())
-    }
-}
-
-impl ReduceWorkspace {
-    /// Makes room for the states of segments, zero as launches leave them.
-    fn reserve_segments(&mut self, words: usize) -> Result<(), ReduceError> {
-        if words > self.segments.len() {
-            self.segments = Buffer::zeroed(&self.stream, words)?;
-        }
         Ok(())
     }
 }

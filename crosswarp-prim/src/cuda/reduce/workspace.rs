@@ -1,6 +1,7 @@
 //! What reductions in one stream need beside their inputs.
 
 use std::any::Any;
+use std::mem::replace;
 use std::sync::Arc;
 
 use crosswarp_cuda::{Buffer, PinnedBuffer, Stream};
@@ -24,6 +25,9 @@ pub struct ReduceWorkspace {
     pub(crate) products: Buffer<u64>,
     /// The states of segments; zero between launches.
     pub(crate) segments: Buffer<u64>,
+    /// What `products` and `segments` were before they grew: graphs may still use it. Each is at most half
+    /// of what came after.
+    outgrown: Vec<Buffer<u64>>,
     /// Where results of waiting calls arrive: the GPU writes them to the host itself.
     pub(crate) result: PinnedBuffer<u64>,
     pub(crate) stream: Stream,
@@ -37,6 +41,7 @@ impl ReduceWorkspace {
             state: Buffer::zeroed(stream, STATE_WORDS)?,
             products: Buffer::new(stream.device(), 0)?,
             segments: Buffer::new(stream.device(), 0)?,
+            outgrown: Vec::new(),
             result: PinnedBuffer::zeroed(stream.device(), RESULT_WORDS)?,
             stream: stream.clone(),
             used: Vec::new(),
@@ -56,7 +61,20 @@ impl ReduceWorkspace {
             words += level;
         }
         if words > self.products.len() as u64 {
-            self.products = Buffer::new(self.stream.device(), words as usize)?;
+            let larger = Buffer::new(self.stream.device(), words.next_power_of_two() as usize)?;
+            self.outgrown.push(replace(&mut self.products, larger));
+        }
+        Ok(())
+    }
+
+    /// Makes room for the states of segments, zero as launches leave them.
+    pub(crate) fn reserve_segments(&mut self, words: usize) -> Result<(), ReduceError> {
+        if words > self.segments.len() {
+            // In a stream of its own: were this one captured, only the graph would clear it.
+            let stream = Stream::new(self.stream.device())?;
+            let larger = Buffer::zeroed(&stream, words.next_power_of_two())?;
+            stream.synchronize()?;
+            self.outgrown.push(replace(&mut self.segments, larger));
         }
         Ok(())
     }

@@ -24,14 +24,6 @@ const HEADERS: &[(&str, &str)] = &[
 /// Threads of a block of all but the `rows` kernels.
 pub(super) const THREADS: u32 = 1024;
 
-/// The textbook's cluster histogram, where every increment travels to the block of a thread-block
-/// cluster that owns the bin. Nothing here uses it: it is there to be measured. Compute capability 9.0.
-pub const HISTOGRAM_CLUSTER: Source<'static> = Source::new(
-    "histogram_cluster.cu",
-    include_str!("../../kernels/histogram_cluster.cu"),
-)
-.with_headers(HEADERS);
-
 /// The kernels for one type of samples and one rule.
 pub(super) struct Kernels {
     dtype: DType,
@@ -157,8 +149,8 @@ pub(super) fn kernels_of(dtype: DType, rule: &str) -> &'static Kernels {
 }
 
 /// Every source of the histograms' kernels.
-pub(crate) const SOURCES: [Source<'static>; ALL.len() + 1] = {
-    let mut sources = [HISTOGRAM_CLUSTER; ALL.len() + 1];
+pub(crate) const SOURCES: [Source<'static>; ALL.len()] = {
+    let mut sources = [ALL[0].source; ALL.len()];
     let mut k = 0;
     while k < ALL.len() {
         sources[k] = ALL[k].source;

@@ -8,7 +8,6 @@ mod transpose;
 mod transpose_pe;
 
 pub use histogram::{DeviceHistogram, HistogramWorkspace};
-pub use histogram_kernels::HISTOGRAM_CLUSTER;
 pub use pieces::{PIECE_BYTES, in_pieces};
 pub use reduce::{
     DeviceReducer, ReduceBenchRow, ReduceCalls, ReduceWorkspace, Segments, bench_reduce,

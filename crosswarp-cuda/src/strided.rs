@@ -177,11 +177,12 @@ impl DeviceWorld<'_> {
         }
         let (kernel, units) = unit(size_of::<T>());
         let kernels = self.kernels();
+        // The stride of a single element means nothing and may be any.
         let args = (
             to,
-            (to_stride * units) as u64,
+            to_stride.wrapping_mul(units) as u64,
             from,
-            (from_stride * units) as u64,
+            from_stride.wrapping_mul(units) as u64,
             n as u64,
             units as u64,
         );

@@ -88,19 +88,25 @@ pub(crate) struct Exchange<'w, F> {
     number: u64,
 }
 
+/// The kernel of [`Exchange::new`], found before it: what fails on one PE alone must not be taken for an exchange
+/// that no PE can have.
+pub(crate) fn kernel<F: Real>(device: &Device) -> Result<(Function, u32), SolveError> {
+    kernels::find::<F>(device, "exchange_halos")
+}
+
 impl<'w, F: Real> Exchange<'w, F> {
-    /// Room for halos of up to `rows` rows of `columns` elements. Collective.
+    /// Room for halos of up to `rows` rows of `columns` elements; `kernel` is from [`kernel`]. Collective.
     ///
     /// Errors: on every PE alike, if GPUs cannot reach each other, or PEs that are processes share one.
     pub(crate) fn new(
         pe: &'w Pe,
         device: Device,
         stream: &Stream,
+        (kernel, threads): (Function, u32),
         rows: usize,
         columns: usize,
     ) -> Result<Exchange<'w, F>, SolveError> {
         let world = DeviceWorld::new(pe, device, None, Some(PATIENCE))?;
-        let (kernel, threads) = kernels::find::<F>(&device, "exchange_halos")?;
         world.install(kernel.module())?;
         let buffers = world.heap().alloc(4 * rows * columns)?;
         let signals = world.heap().alloc(2)?;

@@ -14,7 +14,7 @@ use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
 use crate::cuda::exchange::{Exchange, FieldRows, PATIENCE, Place};
-use crate::cuda::{Gpu, Strategy, kernels};
+use crate::cuda::{Gpu, Strategy, exchange, kernels};
 use crate::driver::SolveError;
 use crate::field::Field;
 use crate::halo::{Halo, Rows};
@@ -264,15 +264,15 @@ impl<'w, F: Real> Plane<'w, F> {
                 }
             }
         };
-        let make = || {
+        let make = |kernel| {
             let columns = nx.next_multiple_of(STRIP_COLUMNS);
-            Exchange::new(pe, gpu.device, &stream, MAX_DEPTH + 1, columns)
+            Exchange::new(pe, gpu.device, &stream, kernel, MAX_DEPTH + 1, columns)
         };
         let alone = host.partition().active() == 1;
         let exchange = match gpu.strategy {
-            Strategy::DevicePut if !alone => Some(make()?),
+            Strategy::DevicePut if !alone => Some(make(exchange::kernel::<F>(&gpu.device)?)?),
             // Where it can not be, all PEs are told so.
-            Strategy::Auto if !alone => make().ok(),
+            Strategy::Auto if !alone => make(exchange::kernel::<F>(&gpu.device)?).ok(),
             _ => None,
         };
         let early = exchange.is_some() || (alone && gpu.strategy != Strategy::Sweep);

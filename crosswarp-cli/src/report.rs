@@ -75,7 +75,7 @@ impl SolveReport {
             None => "No sweep was made".to_owned(),
         };
         let mut text = format!(
-            "{outcome}\n{} {} on {} ({}; {}), {} sweeps per pass; {} s, {}",
+            "{outcome}\n{} {} on {} ({}), {}, {} sweeps per pass; {} s, {}",
             details.size,
             self.dtype,
             pes(self.pes),

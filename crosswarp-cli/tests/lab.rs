@@ -105,6 +105,9 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
             "compute capability 6.0 are not known",
         ),
         ("occupancy --device g80", 2, "known are v100"),
+        ("occupancy --device v100 --threads 1025", 2, "1..=1024"),
+        ("occupancy --device v100 --registers 256", 2, "1..=255"),
+        ("occupancy --device v100 --grid 0", 2, "1.."),
         (
             "occupancy --arch 8.0 --cluster 2",
             2,

@@ -49,16 +49,16 @@ pub struct OccupancyArgs {
     #[arg(long, value_name = "GPU", value_parser = data_sheet)]
     pub device: Option<&'static DataSheet>,
     /// Threads of a block [default: the kernel's launch bounds, else 256]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
     /// Registers of a thread [default: the kernel's, else 32]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=255))]
     pub registers: Option<u32>,
     /// Shared memory of a block, bytes, static and dynamic [default: the kernel's static, else 0]
     #[arg(long, value_name = "BYTES")]
     pub shared: Option<u32>,
     /// Blocks of the grid, for the waves
-    #[arg(long, value_name = "BLOCKS")]
+    #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..))]
     pub grid: Option<u64>,
     /// Streaming multiprocessors of the GPU [default: the GPU's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -214,7 +214,13 @@ pub struct RooflineArgs {
     #[arg(long, value_name = "N", requires = "kernel")]
     pub threads: Option<u32>,
     /// Bytes that each thread of the kernel has in flight
-    #[arg(long, value_name = "BYTES", default_value_t = 4, requires = "kernel")]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        default_value_t = 4,
+        requires = "kernel",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub load: u32,
     /// Write the plot
     #[arg(long, value_name = "ROOFLINE.svg", value_hint = ValueHint::FilePath)]

@@ -3,16 +3,15 @@
 
 mod cases;
 mod raw;
+#[path = "../support/mod.rs"]
+mod support;
 mod teams;
 mod waiting;
 
-use crosswarp_shmem::{Launch, Pe, ThreadWorld};
-use std::time::Duration;
+use crosswarp_shmem::Pe;
 
-/// Enough for the largest case, small enough for seven.
+/// Enough for the largest case, small enough for eight PEs.
 const HEAP_BYTES: usize = 8 << 20;
-/// A hang is a failure, not a hanging test.
-const LIMIT: Duration = Duration::from_secs(60);
 
 fn run_all(pe: &Pe) {
     let suites = [cases::CASES, waiting::CASES, teams::CASES, raw::CASES];
@@ -21,29 +20,6 @@ fn run_all(pe: &Pe) {
         let met = pe.barrier();
         met.unwrap_or_else(|error| panic!("'{name}' left the PEs out of step: {error}"));
     }
-}
-
-fn threads(n: usize) {
-    ThreadWorld::new(n)
-        .heap_bytes(HEAP_BYTES)
-        .wait_timeout(LIMIT)
-        .spmd(run_all)
-        .unwrap();
-}
-
-fn processes(n: usize) {
-    // The PEs are this test executable again. Their reports of success would drown ours; what fails
-    // speaks on standard error.
-    let test = std::env::current_exe().unwrap();
-    let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
-    let outcome = Launch::new(n, "sh")
-        .args(["-c".as_ref(), quietly.as_ref(), test.as_os_str()])
-        .heap_bytes(HEAP_BYTES)
-        .timeout(LIMIT)
-        .run()
-        .unwrap();
-    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
-    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
 }
 
 #[test]
@@ -65,11 +41,11 @@ macro_rules! worlds {
     ($($n:literal $threads:ident $processes:ident),*) => {$(
         #[test]
         fn $threads() {
-            threads($n);
+            support::threads($n, HEAP_BYTES, run_all);
         }
         #[test]
         fn $processes() {
-            processes($n);
+            support::processes($n, HEAP_BYTES);
         }
     )*};
 }

@@ -7,13 +7,12 @@
 
 mod model;
 mod program;
+#[path = "../support/mod.rs"]
+mod support;
 
-use crosswarp_shmem::{Launch, Pe, ThreadWorld};
-use std::time::Duration;
+use crosswarp_shmem::Pe;
 
 const HEAP_BYTES: usize = 4 << 20;
-/// A hang is a failure, not a hanging test.
-const LIMIT: Duration = Duration::from_secs(60);
 const SEEDS: u64 = 12;
 const STEPS: usize = 60;
 
@@ -23,28 +22,6 @@ fn run_all(pe: &Pe) {
     for seed in seeds {
         program::run(pe, seed, STEPS);
     }
-}
-
-fn threads(n: usize) {
-    ThreadWorld::new(n)
-        .heap_bytes(HEAP_BYTES)
-        .wait_timeout(LIMIT)
-        .spmd(run_all)
-        .unwrap();
-}
-
-fn processes(n: usize) {
-    // The PEs are this test executable again.
-    let test = std::env::current_exe().unwrap();
-    let quietly = "exec \"$0\" --ignored --exact pe_of_a_process_world --nocapture > /dev/null";
-    let outcome = Launch::new(n, "sh")
-        .args(["-c".as_ref(), quietly.as_ref(), test.as_os_str()])
-        .heap_bytes(HEAP_BYTES)
-        .timeout(LIMIT)
-        .run()
-        .unwrap();
-    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
-    assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
 }
 
 #[test]
@@ -57,11 +34,11 @@ macro_rules! worlds {
     ($($n:literal $threads:ident $processes:ident),*) => {$(
         #[test]
         fn $threads() {
-            threads($n);
+            support::threads($n, HEAP_BYTES, run_all);
         }
         #[test]
         fn $processes() {
-            processes($n);
+            support::processes($n, HEAP_BYTES);
         }
     )*};
 }

@@ -6,8 +6,10 @@
 
 mod exchange;
 mod kernels;
+mod layout;
 pub(crate) mod line;
 pub(crate) mod plane;
+mod strips;
 
 use std::fmt;
 use std::str::FromStr;

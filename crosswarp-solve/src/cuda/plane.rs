@@ -14,6 +14,8 @@ use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
 use crate::cuda::exchange::{Exchange, FieldRows, PATIENCE, Place};
+use crate::cuda::layout::{Layout, PAD};
+use crate::cuda::strips::{STRIP_COLUMNS, Strips, cut};
 use crate::cuda::{Gpu, Strategy, exchange, kernels};
 use crate::driver::SolveError;
 use crate::field::Field;
@@ -25,8 +27,6 @@ use crate::real::Real;
 use crate::slab::Slab;
 use crate::slab2d::Slab2d;
 
-/// `crosswarp::pad`: columns of padding before column 0, and at least as many behind the last tile.
-const PAD: usize = 16;
 /// Most sweeps of a pass that any kernel makes.
 const MAX_DEPTH: usize = 10;
 /// Stored rows before the own ones: halos, and the ghost row at the end of a grid that wraps.
@@ -34,10 +34,6 @@ const ROWS_BEFORE: usize = MAX_DEPTH + 2;
 /// Stored rows behind the own ones. A strip's last leaf is advanced as a whole (15 rows more), its halo is read, and
 /// three rows more are fetched ahead.
 const ROWS_BEHIND: usize = 32;
-/// Columns a warp of a pass owns.
-const STRIP_COLUMNS: usize = 128;
-/// Elements at once of a copy between host and device.
-const COPY: usize = 1 << 22;
 
 /// `crosswarp::band`.
 #[repr(C)]
@@ -57,86 +53,6 @@ struct Band {
     wrap_x: i32,
     wrap_y: i32,
     padding: u32,
-}
-
-/// `crosswarp::strips`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-struct Strips {
-    rows: i32,
-    edge_rows: i32,
-}
-
-/// Where the rows of an array lie.
-#[derive(Clone, Copy)]
-struct Layout {
-    /// Columns of the grid.
-    nx: usize,
-    /// Elements from one row to the next.
-    pitch: usize,
-    /// The first stored row.
-    first: isize,
-    /// Stored rows.
-    rows: usize,
-}
-
-impl Layout {
-    /// Rows that are copied together: a few million elements, at least one row.
-    fn rows_at_once(&self) -> usize {
-        (COPY / self.pitch).max(1)
-    }
-
-    /// The elements of `rows` with their padding.
-    fn elements(&self, rows: &Range<isize>) -> Range<usize> {
-        let at = |y: isize| (y - self.first) as usize * self.pitch;
-        at(rows.start)..at(rows.end)
-    }
-
-    /// Copies `rows` from `field`, padding columns included, to `to`.
-    fn upload<T: Pod>(
-        &self,
-        stream: &Stream,
-        to: &Buffer<T>,
-        field: &Field<T>,
-        rows: Range<isize>,
-    ) -> Result<(), SolveError> {
-        let mut staged = Vec::new();
-        for part in pieces(rows, self.rows_at_once()) {
-            staged.clear();
-            staged.resize(part.len() * self.pitch, T::zeroed());
-            for (y, row) in part.clone().zip(staged.chunks_exact_mut(self.pitch)) {
-                row[..self.nx + 2 * PAD].copy_from_slice(field.with_padding(y, PAD));
-            }
-            stream.write(to.range(self.elements(&part)), &staged)?;
-        }
-        Ok(())
-    }
-
-    /// Calls `take` with each of `rows` of `from`, padding excluded.
-    fn download<T: Pod>(
-        &self,
-        stream: &Stream,
-        from: &Buffer<T>,
-        rows: Range<isize>,
-        mut take: impl FnMut(isize, &[T]),
-    ) -> Result<(), SolveError> {
-        let mut staged = Vec::new();
-        for part in pieces(rows, self.rows_at_once()) {
-            staged.resize(part.len() * self.pitch, T::zeroed());
-            stream.read(&mut staged, from.range(self.elements(&part)))?;
-            for (y, row) in part.zip(staged.chunks_exact(self.pitch)) {
-                take(y, &row[PAD..PAD + self.nx]);
-            }
-        }
-        Ok(())
-    }
-}
-
-/// `rows` in pieces of at most `most`.
-fn pieces(rows: Range<isize>, most: usize) -> impl Iterator<Item = Range<isize>> {
-    rows.clone()
-        .step_by(most)
-        .map(move |start| start..(start + most as isize).min(rows.end))
 }
 
 /// How sweeps are made.
@@ -449,28 +365,6 @@ impl<'w, F: Real> Plane<'w, F> {
     }
 }
 
-/// How a band of `rows` rows and `nx` columns is cut into at most `warps` strips, if it can be, and how many they are.
-///
-/// Strips at the left and right end take longer a row; measured, half the rows make up for it.
-fn cut(nx: usize, rows: usize, warps: usize) -> (Strips, usize) {
-    let across = nx.div_ceil(STRIP_COLUMNS);
-    let ends = across.min(2);
-    let leaves = rows.div_ceil(LEAF_ROWS).max(1);
-    let strips = |of_leaves: usize| {
-        let of_edge = (of_leaves / 2).max(1);
-        let count = (across - ends) * leaves.div_ceil(of_leaves) + ends * leaves.div_ceil(of_edge);
-        let cut = Strips {
-            rows: (of_leaves * LEAF_ROWS) as i32,
-            edge_rows: (of_edge * LEAF_ROWS) as i32,
-        };
-        (cut, count)
-    };
-    (1..leaves)
-        .map(strips)
-        .find(|&(_, count)| count <= warps)
-        .unwrap_or_else(|| strips(leaves))
-}
-
 impl<F: Real> Slab<F> for Plane<'_, F> {
     fn partition(&self) -> &Partition {
         &self.partition
@@ -602,36 +496,4 @@ pub(crate) fn sum_of_squares<F: Real>(words: &[u64]) -> Superaccumulator<F> {
     // The kernels do not count values other than −0.0; that a sum is not −0.0 makes no difference to a norm.
     sum.as_mut()[words.len() - 4] = 1;
     Superaccumulator::from_words(sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strips_are_whole_leaves_cover_the_band_and_fit_where_they_can() {
-        for (nx, rows) in [
-            (3, 3),
-            (129, 47),
-            (1000, 700),
-            (16384, 16384),
-            (128, 100_000),
-        ] {
-            for warps in [1, 7, 528, 1584] {
-                let (cut, count) = cut(nx, rows, warps);
-                assert!(cut.rows % 16 == 0 && cut.edge_rows % 16 == 0 && cut.edge_rows > 0);
-                let across = nx.div_ceil(STRIP_COLUMNS);
-                let of = |each: i32| rows.div_ceil(each as usize);
-                let ends = across.min(2);
-                assert_eq!(
-                    count,
-                    (across - ends) * of(cut.rows) + ends * of(cut.edge_rows)
-                );
-                assert!(
-                    count <= warps || cut.rows as usize >= rows,
-                    "{nx} x {rows}, {warps}"
-                );
-            }
-        }
-    }
 }

@@ -282,7 +282,7 @@ pub struct SolveArgs {
     #[command(flatten, next_help_heading = "Method")]
     pub backend: BackendArgs,
     /// How sweeps are launched on GPUs and halos exchanged: auto, sweep, host-exchange,
-    /// device-put [default: auto]; the result is the same
+    /// device-put, persistent [default: auto]; the result is the same
     #[arg(long, value_name = "NAME", help_heading = "Method")]
     pub strategy: Option<Strategy>,
     /// Sweeps per pass through memory [default: chosen for the machine]; the result is the same

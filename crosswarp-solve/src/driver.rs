@@ -16,7 +16,8 @@ use crate::halo::{Halo, Rows};
 use crate::meeting::Meeting;
 use crate::problem::{Norm, ProblemError};
 use crate::real::Real;
-use crate::slab::Slab;
+use crate::slab::{March, Slab};
+use crate::threshold::Threshold;
 
 /// How to solve; the same on every PE but for `interrupt` and the GPU's number.
 #[derive(Clone, Debug)]
@@ -126,6 +127,16 @@ pub enum SolveError {
         /// Cells of the longer side.
         longest: usize,
     },
+    /// [`Strategy::Persistent`](crate::Strategy::Persistent) has no room for the field.
+    #[error(
+        "`persistent` keeps a PE's part on the chip: at most {most} cells of this problem, not {cells}"
+    )]
+    TooLargeForChip {
+        /// Cells of the largest part.
+        cells: usize,
+        /// Cells that there is room for.
+        most: usize,
+    },
     /// The GPU, its driver or the compiler of kernels.
     #[error(transparent)]
     Cuda(#[from] crosswarp_cuda::Error),
@@ -210,6 +221,9 @@ fn likely_left(history: &[f64], tolerance: f64) -> usize {
     }
 }
 
+/// Most sweeps that a slab makes by itself between two looks at interrupts and the observer.
+pub(crate) const MOST_MARCHED: usize = 1024;
+
 /// Most sweeps of a pass on any backend.
 pub(crate) const MOST_SWEEPS: usize = 64;
 
@@ -256,43 +270,55 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
     let mut checkpoint_failure = None;
 
     let mut halo = Halo::new(pe, slab.row_len(), block)?;
-    let mut sums = vec![Superaccumulator::<F>::new(); block];
+    let mut sums: Vec<Superaccumulator<F>> = Vec::new();
     let mut words = Vec::new();
+    let threshold = Threshold::new(options.tolerance, settings.norm, settings.points);
     pe.barrier()?;
     let start = Instant::now();
     while !converged && !interrupted && history.len() < options.max_sweeps {
         let done = history.len();
         let singly = done == 0 && slab.starts_singly();
-        let mut depth = if singly {
-            1
+        let most = options
+            .checkpoint
+            .as_ref()
+            .map_or(usize::MAX, |checkpoint| {
+                checkpoint.every - done % checkpoint.every
+            })
+            .min(options.max_sweeps - done);
+        let marches = slab.marches() && !singly;
+        sums.clear();
+        words.clear();
+        if marches {
+            let march = March {
+                done,
+                most: most.min(MOST_MARCHED),
+                depth: block,
+                threshold: &threshold,
+            };
+            slab.march(&march, &mut sums)?;
         } else {
-            block
-                .min(options.max_sweeps - done)
-                .min(likely_left(&history, options.tolerance))
-        };
-        if let Some(checkpoint) = &options.checkpoint {
-            depth = depth.min(checkpoint.every - done % checkpoint.every);
-        }
-        slab.exchange(
-            pe,
-            &mut halo,
-            if singly {
+            let depth = if singly {
+                1
+            } else {
+                block
+                    .min(most)
+                    .min(likely_left(&history, options.tolerance))
+            };
+            let rows = if singly {
                 Rows::FIRST
             } else {
                 Rows::halo(depth)
-            },
-        )?;
-        // What the next pass is if this one neither stops the solve nor ends at a checkpoint.
-        let left = options.max_sweeps - done - depth;
-        let saves = options.checkpoint.is_some();
-        slab.expect((left >= block && !singly && !saves).then_some(block));
-        let sums = &mut sums[..depth];
-        sums.fill(Superaccumulator::new());
-        slab.pass(sums)?;
-
-        words.clear();
-        for sum in sums.iter() {
-            words.extend_from_slice(sum.to_words().as_ref());
+            };
+            slab.exchange(pe, &mut halo, rows)?;
+            // What the next pass is if this one neither stops the solve nor ends at a checkpoint.
+            let left = options.max_sweeps - done - depth;
+            let saves = options.checkpoint.is_some();
+            slab.expect((left >= block && !singly && !saves).then_some(block));
+            sums.resize(depth, Superaccumulator::new());
+            slab.pass(&mut sums)?;
+            for sum in &sums {
+                words.extend_from_slice(sum.to_words().as_ref());
+            }
         }
         words.push(
             options
@@ -302,25 +328,33 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         );
         meeting.sum(&mut words)?;
         interrupted = words.pop() != Some(0);
-        for words in words.chunks_exact(Superaccumulator::<F>::WORDS) {
-            let mut sum = <F as Float>::Words::zeroed();
-            sum.as_mut().copy_from_slice(words);
-            let sum = Superaccumulator::<F>::from_words(sum).round_f64();
-            history.push(settings.norm.of(sum, settings.points));
+        for (sum, met) in sums
+            .iter_mut()
+            .zip(words.chunks_exact(Superaccumulator::<F>::WORDS))
+        {
+            let mut words = <F as Float>::Words::zeroed();
+            words.as_mut().copy_from_slice(met);
+            *sum = Superaccumulator::from_words(words);
+        }
+        for sum in &sums {
+            history.push(settings.norm.of(sum.round_f64(), settings.points));
             converged = meets(&history);
             if converged {
                 break;
             }
         }
-        // The stop lies inside the pass: the field before it is still there, and so are its halos.
-        let needed = history.len() - done;
-        if needed < depth {
-            sums[..needed].fill(Superaccumulator::new());
-            slab.pass(&mut sums[..needed])?;
-        }
-        slab.accept();
-        if singly {
-            slab.exchange(pe, &mut halo, Rows::GHOSTS)?;
+        if !marches {
+            // The stop lies inside the pass: the field before it is still there, and so are its halos.
+            let needed = history.len() - done;
+            if needed < sums.len() {
+                sums.truncate(needed);
+                sums.fill(Superaccumulator::new());
+                slab.pass(&mut sums)?;
+            }
+            slab.accept();
+            if singly {
+                slab.exchange(pe, &mut halo, Rows::GHOSTS)?;
+            }
         }
 
         if let Some(checkpoint) = &options.checkpoint {

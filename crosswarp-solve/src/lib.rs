@@ -30,6 +30,7 @@ mod slab;
 mod slab1d;
 mod slab2d;
 mod solution;
+mod threshold;
 
 pub use checkpoint::CheckpointError;
 pub use cuda::{Gpu, KERNELS, Strategy, UnknownStrategy};

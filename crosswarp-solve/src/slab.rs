@@ -9,6 +9,7 @@ use crate::driver::SolveError;
 use crate::halo::{Halo, Rows};
 use crate::partition::Partition;
 use crate::real::Real;
+use crate::threshold::Threshold;
 
 /// A field distributed by rows. In 1-D a row is a point.
 ///
@@ -42,4 +43,32 @@ pub(crate) trait Slab<F: Real>: Sized {
     fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError>;
     /// Makes the field after the pass the one before the next.
     fn accept(&mut self);
+
+    /// Whether the slab makes its sweeps by [`march`](Self::march) instead; the same on every PE.
+    fn marches(&self) -> bool {
+        false
+    }
+    /// Makes at least one sweep and at most `march.most`, and stops after the first one that meets the threshold. The
+    /// field before becomes the one after the last of them. `sums` (empty) gets each sweep's sum over all PEs, the same
+    /// on every PE. Exchanges the halos itself. Collective.
+    fn march(
+        &mut self,
+        _march: &March<'_>,
+        _sums: &mut Vec<Superaccumulator<F>>,
+    ) -> Result<(), SolveError> {
+        unreachable!("only slabs that say so march")
+    }
+}
+
+/// What a slab that stops by itself is to do.
+#[allow(dead_code)] // Until the first slab that does.
+pub(crate) struct March<'a> {
+    /// Sweeps made since the start of the solve.
+    pub done: usize,
+    /// Most sweeps, at least 1.
+    pub most: usize,
+    /// Sweeps between two exchanges of halos, at least 1 and at most [`Slab::depth_limit`].
+    pub depth: usize,
+    /// When a sweep's norm meets the tolerance.
+    pub threshold: &'a Threshold,
 }

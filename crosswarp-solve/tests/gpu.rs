@@ -89,7 +89,14 @@ fn everywhere(gpus: &[Device]) -> Vec<On<'_>> {
             strategy,
         })
     };
-    Strategy::ALL.iter().copied().flat_map(on).collect()
+    // There is no `persistent` yet.
+    let made = |&strategy: &Strategy| strategy != Strategy::Persistent;
+    Strategy::ALL
+        .iter()
+        .copied()
+        .filter(made)
+        .flat_map(on)
+        .collect()
 }
 
 fn blocks_of(block: usize, tolerance: f64, max_sweeps: usize) -> Options<'static> {

@@ -64,6 +64,12 @@ impl<F: Real> Line<F> {
         let stream = Stream::new(&gpu.device)?;
         let advance = match gpu.strategy {
             Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_line")?.0),
+            Strategy::Persistent => {
+                return Err(SolveError::TooLargeForChip {
+                    cells: own.len(),
+                    most: 0,
+                });
+            }
             Strategy::Auto | Strategy::HostExchange | Strategy::DevicePut => {
                 let (kernel, threads) = kernels::find::<F>(&gpu.device, "pass_line")?;
                 // A lane holds 64 points.

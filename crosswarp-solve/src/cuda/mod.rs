@@ -40,6 +40,9 @@ pub enum Strategy {
     /// Passes of several sweeps; a kernel puts halos into the neighbours' memory, in stream order. GPUs that reach each
     /// other's memory, one for each PE or PEs that are threads. On a line as `host-exchange`.
     DevicePut,
+    /// One kernel for a whole solve, or a thousand sweeps of it: the field stays on the chip, blocks and PEs exchange
+    /// halos and norms and decide on the stop among themselves. Only for fields that fit; GPUs as for `device-put`.
+    Persistent,
 }
 
 impl Strategy {
@@ -49,6 +52,7 @@ impl Strategy {
         Strategy::Sweep,
         Strategy::HostExchange,
         Strategy::DevicePut,
+        Strategy::Persistent,
     ];
 
     /// Its name on the command line and in reports.
@@ -58,6 +62,7 @@ impl Strategy {
             Strategy::Sweep => "sweep",
             Strategy::HostExchange => "host-exchange",
             Strategy::DevicePut => "device-put",
+            Strategy::Persistent => "persistent",
         }
     }
 }

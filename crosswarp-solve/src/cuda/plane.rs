@@ -159,6 +159,12 @@ impl<'w, F: Real> Plane<'w, F> {
             .transpose()?;
         let advance = match gpu.strategy {
             Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_plane")?.0),
+            Strategy::Persistent => {
+                return Err(SolveError::TooLargeForChip {
+                    cells: own.len() * nx,
+                    most: 0,
+                });
+            }
             Strategy::Auto | Strategy::HostExchange | Strategy::DevicePut => {
                 let plain = fixed.is_none() && source.is_none();
                 let name = match (fixed.is_some(), source.is_some()) {

@@ -1,132 +1,150 @@
-//! `crosswarp bench shmem` and `bench reduce`: the device verbs and reductions measured on this machine's
-//! GPUs.
+//! `crosswarp bench`: how measured rows are shown, and the benches of verbs and reductions.
 
-use crosswarp::cuda::{BenchRow, Device, bench_shmem};
-use crosswarp::prim::cuda::{ReduceBenchRow, bench_reduce};
+use std::fmt::Write as _;
+
+use crosswarp::cuda::Device;
+use crosswarp::lab::bench;
+use crosswarp::lab::measure::{Machine, Row};
 
 use crate::args::{BenchReduceArgs, BenchShmemArgs};
 use crate::console;
 use crate::error::CliError;
 use crate::world::{in_world_of, kind_name};
 
-/// Measures and prints a table, or with `--json` one object a line.
+/// From this many bytes on, the table shows a rate.
+const PAYLOAD: u64 = 1 << 16;
+
+/// Where measured rows go: a table, or one JSON object a line with machine and version.
+pub struct Rows {
+    machine: Option<Machine>,
+    /// Width of the first column.
+    width: usize,
+    headed: bool,
+}
+
+impl Rows {
+    /// A table whose first column has `width` characters or, with `json`, objects that name `device`.
+    pub fn new(json: bool, device: &Device, width: usize) -> Self {
+        Self {
+            machine: json.then(|| Machine::with_gpu(device)),
+            width,
+            headed: false,
+        }
+    }
+
+    /// Shows one row. All rows of a table have the same parameters.
+    pub fn show(&mut self, row: &Row) -> Result<(), CliError> {
+        if let Some(machine) = &self.machine {
+            return Ok(console::line(row.json(machine))?);
+        }
+        if !self.headed {
+            console::line(heading(row, self.width))?;
+            self.headed = true;
+        }
+        Ok(console::line(line(row, self.width))?)
+    }
+}
+
+/// Width of a parameter's column.
+fn column(name: &str) -> usize {
+    name.len().max(9) + 2
+}
+
+fn heading(row: &Row, width: usize) -> String {
+    let mut out = format!("{:<width$}", "what");
+    for (name, _) in &row.parameters {
+        let _ = write!(out, "{name:>0$}", column(name));
+    }
+    out + &format!(
+        "{:>13}{:>12}{:>12}{:>12}{:>11}",
+        "bytes", "us", "min", "max", "GB/s"
+    )
+}
+
+fn line(row: &Row, width: usize) -> String {
+    let mut out = format!("{:<width$}", row.what);
+    for (name, value) in &row.parameters {
+        let text = match value {
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Number(number) if number.is_f64() => {
+                format!("{:.1}", number.as_f64().unwrap_or_default())
+            }
+            other => other.to_string(),
+        };
+        let _ = write!(out, "{text:>0$}", column(name));
+    }
+    let bytes = row.bytes.unwrap_or_default();
+    let rate = row.gigabytes().filter(|_| bytes >= PAYLOAD);
+    let time = &row.time;
+    out + &format!(
+        "{bytes:>13}{:>12.3}{:>12.3}{:>12.3}{:>11}",
+        1e6 * time.median,
+        1e6 * time.min,
+        1e6 * time.max,
+        rate.map_or(String::new(), |rate| format!("{rate:.1}")),
+    )
+}
+
+/// Measures the device verbs.
 pub fn shmem(args: &BenchShmemArgs) -> Result<i32, CliError> {
     let devices = Device::all().map_err(crosswarp::cuda::Error::from)?;
     let pes = args.pes.map_or(devices.len(), |pes| pes as usize);
     in_world_of(args.pes, pes, |pe| {
         let device = devices[pe.my_pe() % devices.len()];
+        let mut rows = Rows::new(args.json, &device, 26);
         let mut outcome = Ok(());
-        if pe.my_pe() == 0 && !args.json {
-            outcome = console::line(format_args!(
-                "{:<26}{:>8}{:>12}{:>5}{:>12}{:>12}{:>12}{:>11}",
-                "what", "scope", "bytes", "PEs", "us", "min", "max", "GB/s"
-            ));
-        }
-        bench_shmem(pe, device, |row| {
+        bench::shmem(pe, device, |row| {
             if pe.my_pe() == 0 && outcome.is_ok() {
-                let line = if args.json {
-                    json(row, kind_name(pe))
-                } else {
-                    line(row)
-                };
-                outcome = console::line(format_args!("{line}"));
+                outcome = rows.show(&row.with("world", kind_name(pe)));
             }
         })?;
-        Ok(outcome.map(|()| 0)?)
+        outcome.map(|()| 0)
     })
 }
 
-/// Payload over time; nothing for rows without payload to speak of.
-fn gigabytes(row: &BenchRow) -> Option<f64> {
-    (row.bytes >= 1 << 16).then(|| row.bytes as f64 / row.us / 1e3)
-}
-
-fn line(row: &BenchRow) -> String {
-    format!(
-        "{:<26}{:>8}{:>12}{:>5}{:>12.3}{:>12.3}{:>12.3}{:>11}",
-        row.what,
-        row.scope,
-        row.bytes,
-        row.pes,
-        row.us,
-        row.us_min,
-        row.us_max,
-        gigabytes(row).map_or(String::new(), |rate| format!("{rate:.1}")),
-    )
-}
-
-fn json(row: &BenchRow, world: &str) -> String {
-    let mut object = serde_json::json!({
-        "impl": "crosswarp",
-        "version": env!("CARGO_PKG_VERSION"),
-        "world": world,
-        "what": row.what,
-        "scope": row.scope,
-        "pes": row.pes,
-        "bytes": row.bytes,
-        "blocks": row.blocks,
-        "threads": row.threads,
-        "iterations": row.iterations,
-        "repetitions": row.repetitions,
-        "us": row.us,
-        "us_min": row.us_min,
-        "us_max": row.us_max,
-    });
-    if let Some(rate) = gigabytes(row) {
-        object["gbs"] = rate.into();
-    }
-    object.to_string()
-}
-
-/// Measures sums and prints a table, or with `--json` one object a line.
+/// Measures sums.
 pub fn reduce(args: &BenchReduceArgs) -> Result<i32, CliError> {
     let device = Device::get(args.device).map_err(crosswarp::cuda::Error::from)?;
+    let mut rows = Rows::new(args.json, &device, 28);
     let mut outcome = Ok(());
-    if !args.json {
-        outcome = console::line(format_args!(
-            "{:<6}{:>12}{:>13}{:>12}{:>12}{:>12}{:>11}",
-            "type", "elements", "calls", "us", "min", "max", "GB/s"
-        ));
-    }
-    bench_reduce(&device, |row| {
+    bench::reduce(&device, |row| {
         if outcome.is_ok() {
-            outcome = if args.json {
-                console::line(reduce_json(row))
-            } else {
-                console::line(reduce_line(row))
-            };
+            outcome = rows.show(&row);
         }
     })?;
-    Ok(outcome.map(|()| 0)?)
+    outcome.map(|()| 0)
 }
 
-fn reduce_line(row: &ReduceBenchRow) -> String {
-    format!(
-        "{:<6}{:>12}{:>13}{:>12.3}{:>12.3}{:>12.3}{:>11.1}",
-        row.dtype.to_string(),
-        row.elements,
-        row.calls.name(),
-        row.us,
-        row.us_min,
-        row.us_max,
-        row.bytes as f64 / row.us / 1e3,
-    )
-}
+#[cfg(test)]
+mod tests {
+    use crosswarp::lab::measure::Spread;
 
-fn reduce_json(row: &ReduceBenchRow) -> String {
-    serde_json::json!({
-        "impl": "crosswarp",
-        "version": env!("CARGO_PKG_VERSION"),
-        "what": format!("reduce_sum_{}_{}", row.dtype, row.calls.name()),
-        "pes": 1,
-        "scope": "",
-        "bytes": row.bytes,
-        "iterations": row.iterations,
-        "repetitions": row.repetitions,
-        "us": row.us,
-        "us_min": row.us_min,
-        "us_max": row.us_max,
-        "gbs": row.bytes as f64 / row.us / 1e3,
-    })
-    .to_string()
+    use super::*;
+
+    #[test]
+    fn lines_stand_under_their_headings() {
+        let time = Spread {
+            median: 1.5e-6,
+            min: 1e-6,
+            max: 2e-6,
+            samples: 3,
+            calls: 1,
+        };
+        let row = Row::new("get", time)
+            .with("scope", "warp")
+            .with("pes", 2)
+            .bytes(8);
+        let (heading, line) = (heading(&row, 10), line(&row, 10));
+        assert_eq!(heading.len(), line.len());
+        for (name, value) in [
+            ("scope", "warp"),
+            ("pes", "2"),
+            ("bytes", "8"),
+            ("us", "1.500"),
+        ] {
+            let end = |text: &str, part: &str| text.find(part).map(|at| at + part.len());
+            assert_eq!(end(&heading, name), end(&line, value), "{heading}\n{line}");
+        }
+        assert!(line.trim_end().ends_with("2.000"), "no rate: {line}");
+    }
 }

@@ -3,12 +3,12 @@
 use std::thread;
 
 use crosswarp::cuda::{Buffer, Device, Error, Stream};
-use crosswarp::lab::measure::{Machine, Plan, Row, on_stream};
+use crosswarp::lab::measure::{Plan, Row, on_stream};
 use crosswarp::prim::cuda::DeviceHistogram;
 use crosswarp::prim::histogram::Bins;
 
 use crate::args::BenchHistogramArgs;
-use crate::console;
+use crate::bench::Rows;
 use crate::error::CliError;
 
 const BINS: [u32; 12] = [
@@ -57,17 +57,11 @@ impl Distribution {
 pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
     let gpu = |error| CliError::Cuda(Error::from(error));
     let device = Device::get(args.device).map_err(|error| CliError::Cuda(error.into()))?;
-    let machine = Machine::with_gpu(&device);
     let stream = Stream::new(&device).map_err(gpu)?;
     let n = 1usize << args.samples;
     let there = Buffer::<i32>::new(&device, n).map_err(gpu)?;
     let mut samples = vec![0i32; n];
-    if !args.json {
-        console::line(format_args!(
-            "{:>9} {:>14} {:>12} {:>12} {:>12} {:>14}",
-            "bins", "distribution", "us", "min", "max", "G samples/s"
-        ))?;
-    }
+    let mut rows = Rows::new(args.json, &device, 11);
     for bins in BINS {
         for distribution in Distribution::ALL {
             fill(&mut samples, |k| distribution.sample(k, bins));
@@ -76,28 +70,17 @@ pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
             let histogram = DeviceHistogram::new(&stream, &even)?;
             let workspace = histogram.workspace().map_err(gpu)?;
             let totals = Buffer::<u64>::zeroed(&stream, bins as usize).map_err(gpu)?;
-            let time = on_stream(&Plan::quick(), &stream, |stream, _| {
+            let time = on_stream(&Plan::quick(), &stream, None, |stream, _| {
                 histogram.add_counts(stream, &there, &totals, &workspace)
             })?;
-            if args.json {
-                let row = Row::new("histogram", time)
-                    .with("dtype", "i32")
-                    .with("elements", n)
-                    .with("bins", bins)
-                    .with("distribution", distribution.name())
-                    .with("gsamples", n as f64 / time.median / 1e9)
-                    .bytes(4 * n as u64);
-                console::line(row.json(&machine))?;
-            } else {
-                console::line(format_args!(
-                    "{bins:>9} {:>14} {:>12.2} {:>12.2} {:>12.2} {:>14.1}",
-                    distribution.name(),
-                    time.median * 1e6,
-                    time.min * 1e6,
-                    time.max * 1e6,
-                    n as f64 / time.median / 1e9
-                ))?;
-            }
+            let row = Row::new("histogram", time)
+                .with("dtype", "i32")
+                .with("elements", n)
+                .with("bins", bins)
+                .with("distribution", distribution.name())
+                .with("gsamples", n as f64 / time.median / 1e9)
+                .bytes(4 * n as u64);
+            rows.show(&row)?;
         }
     }
     Ok(0)

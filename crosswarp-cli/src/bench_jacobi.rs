@@ -1,19 +1,20 @@
 //! `crosswarp bench jacobi`: whole solves on this machine's GPUs.
 
 use crosswarp::cuda::Device;
+use crosswarp::lab::measure::{Row, counted};
 use crosswarp::shmem::{Pe, under_launcher};
 use crosswarp::solve::{
-    Gpu, Norm, Options, Problem1d, Problem2d, Solution, SolveError, Strategy, solve_1d, solve_2d,
+    Gpu, Norm, Options, Problem1d, Problem2d, Solution, SolveError, solve_1d, solve_2d,
 };
 
 use crate::args::BenchJacobiArgs;
-use crate::console;
+use crate::bench::Rows;
 use crate::error::CliError;
 use crate::world::{in_world_of, kind_name};
 
 /// Sweeps of a solve on a plane, and how often it is made.
 const SWEEPS: usize = 1000;
-const REPETITIONS: usize = 3;
+const REPETITIONS: u32 = 3;
 
 /// What is measured.
 #[derive(Clone, Copy)]
@@ -24,29 +25,11 @@ enum What {
     Plane(usize),
 }
 
-/// A measurement, as PE 0 reports it.
-struct Row {
-    what: String,
-    strategy: Strategy,
-    pes: usize,
-    world: &'static str,
-    bytes: usize,
-    sweeps: usize,
-    /// Microseconds: of a solve on the line, of a sweep on a plane; sorted.
-    times: Vec<f64>,
-    updates_per_second: f64,
-}
-
 /// Measures and prints a table, or with `--json` one object a line.
 pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
     let devices = Device::all().map_err(crosswarp::cuda::Error::from)?;
     let strategy = args.strategy.unwrap_or_default();
-    if !args.json {
-        console::line(format_args!(
-            "{:<16}{:>14}{:>5}{:>8}{:>12}{:>12}{:>12}{:>16}",
-            "what", "strategy", "PEs", "sweeps", "us", "min", "max", "G updates/s"
-        ))?;
-    }
+    let mut rows = Rows::new(args.json, &devices[0], 16);
     let pes: Vec<usize> = match args.pes {
         Some(pes) => vec![pes as usize],
         // The launcher's world is what it is.
@@ -66,47 +49,36 @@ pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
                 };
                 Ok(measure(pe, gpu, what)?)
             })?;
-            console::line(if args.json { json(&row) } else { line(&row) })?;
+            rows.show(&row)?;
         }
     }
     Ok(0)
 }
 
 fn measure(pe: &Pe, gpu: Gpu, what: What) -> Result<Row, SolveError> {
-    let mut times = Vec::new();
-    let mut sweeps = 0;
-    let mut best = 0.0f64;
-    let bytes = match what {
-        What::Line => 4 * POINTS,
-        What::Plane(side) => 4 * side * side,
-    };
+    let (mut sweeps, mut updates) = (0, 0.0);
     // The first one warms up: kernels are compiled and loaded.
-    for repetition in 0..=REPETITIONS {
+    let time = counted(1, REPETITIONS, 1, |_| -> Result<f64, SolveError> {
         let solution = solve(pe, gpu, what)?;
+        let per = match what {
+            What::Line => 1.0,
+            What::Plane(_) => solution.sweeps as f64,
+        };
         sweeps = solution.sweeps;
-        if repetition > 0 {
-            let per = match what {
-                What::Line => 1.0,
-                What::Plane(_) => sweeps as f64,
-            };
-            times.push(solution.seconds * 1e6 / per);
-            best = best.max(solution.cell_updates as f64 / solution.seconds);
-        }
-    }
-    times.sort_by(f64::total_cmp);
-    Ok(Row {
-        what: match what {
-            What::Line => format!("line_{POINTS}"),
-            What::Plane(side) => format!("plane_{side}"),
-        },
-        strategy: gpu.strategy,
-        pes: pe.n_pes(),
-        world: kind_name(pe),
-        bytes,
-        sweeps,
-        times,
-        updates_per_second: best,
-    })
+        updates = solution.cell_updates as f64 / per;
+        Ok(solution.seconds / per)
+    })?;
+    let (what, bytes) = match what {
+        What::Line => (format!("line_{POINTS}"), 4 * POINTS),
+        What::Plane(side) => (format!("plane_{side}"), 4 * side * side),
+    };
+    Ok(Row::new(what, time)
+        .with("scope", gpu.strategy.name())
+        .with("pes", pe.n_pes())
+        .with("world", kind_name(pe))
+        .with("sweeps", sweeps)
+        .with("gupdates", updates / time.median / 1e9)
+        .bytes(bytes as u64))
 }
 
 const POINTS: usize = 4_194_304;
@@ -131,43 +103,4 @@ fn solve(pe: &Pe, gpu: Gpu, what: What) -> Result<Solution<f32>, SolveError> {
             solve_2d(pe, &problem, &options(0.0, SWEEPS), |_| {})
         }
     }
-}
-
-impl Row {
-    fn median(&self) -> f64 {
-        self.times[self.times.len() / 2]
-    }
-}
-
-fn line(row: &Row) -> String {
-    format!(
-        "{:<16}{:>14}{:>5}{:>8}{:>12.3}{:>12.3}{:>12.3}{:>16.1}",
-        row.what,
-        row.strategy.name(),
-        row.pes,
-        row.sweeps,
-        row.median(),
-        row.times[0],
-        row.times[row.times.len() - 1],
-        row.updates_per_second / 1e9,
-    )
-}
-
-fn json(row: &Row) -> String {
-    serde_json::json!({
-        "impl": "crosswarp",
-        "version": env!("CARGO_PKG_VERSION"),
-        "world": row.world,
-        "what": row.what,
-        "scope": row.strategy.name(),
-        "pes": row.pes,
-        "bytes": row.bytes,
-        "iterations": row.sweeps,
-        "repetitions": row.times.len(),
-        "us": row.median(),
-        "us_min": row.times[0],
-        "us_max": row.times[row.times.len() - 1],
-        "updates_per_second": row.updates_per_second,
-    })
-    .to_string()
 }

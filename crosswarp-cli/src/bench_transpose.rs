@@ -1,15 +1,14 @@
 //! `crosswarp bench transpose`: transpositions on this machine's GPUs beside a copy of the same bytes.
 
 use bytemuck::Pod;
-use crosswarp::cuda::{
-    BenchError, Buffer, CudaError, Device, DeviceWorld, DeviceWorldError, Event, Stream,
-};
-use crosswarp::lab::measure::{Machine, Plan, Row, Spread, on_stream};
+use crosswarp::cuda::{Buffer, CudaError, Device, DeviceWorld, DeviceWorldError, Event, Stream};
+use crosswarp::lab::bench::BenchError;
+use crosswarp::lab::measure::{Plan, Row, Spread, counted, on_stream};
 use crosswarp::prim::{DeviceTransposer, Layout, TextbookTile, WorldTransposer, part_len, rows_of};
 use crosswarp::shmem::Pe;
 
 use crate::args::BenchTransposeArgs;
-use crate::console;
+use crate::bench::Rows;
 use crate::error::CliError;
 use crate::world::in_world_of;
 
@@ -18,17 +17,13 @@ pub fn transpose(args: &BenchTransposeArgs) -> Result<i32, CliError> {
     let devices = Device::all().map_err(crosswarp::cuda::Error::from)?;
     let pes = args.pes.unwrap_or(1) as usize;
     if pes == 1 && !crosswarp::shmem::under_launcher() {
-        let printer = Printer::new(args.json, &devices[0])?;
-        one_gpu(&printer, &devices[0])?;
+        one_gpu(&mut Rows::new(args.json, &devices[0], 22), &devices[0])?;
         return Ok(0);
     }
     in_world_of(args.pes, pes, |pe| {
         let device = devices[pe.my_pe() % devices.len()];
-        let printer = match pe.my_pe() {
-            0 => Some(Printer::new(args.json, &device)?),
-            _ => None,
-        };
-        several_gpus(printer.as_ref(), pe, device)?;
+        let mut out = (pe.my_pe() == 0).then(|| Rows::new(args.json, &device, 22));
+        several_gpus(out.as_mut(), pe, device)?;
         Ok(0)
     })
 }
@@ -37,50 +32,14 @@ fn bench(error: impl Into<BenchError>) -> CliError {
     CliError::Bench(error.into())
 }
 
-/// Where rows go.
-struct Printer {
-    machine: Option<Machine>,
-}
-
-impl Printer {
-    fn new(json: bool, device: &Device) -> Result<Self, CliError> {
-        if json {
-            return Ok(Self {
-                machine: Some(Machine::with_gpu(device)),
-            });
-        }
-        console::line(format_args!(
-            "{:<22}{:>8}{:>8}{:>8}{:>12}{:>12}{:>12}{:>10}",
-            "what", "bytes", "rows", "columns", "us", "min", "max", "GB/s"
-        ))?;
-        Ok(Self { machine: None })
-    }
-
-    fn row(
-        &self,
-        what: &str,
-        shape: [usize; 3],
-        moved: usize,
-        time: Spread,
-    ) -> Result<(), CliError> {
-        let [element, rows, columns] = shape;
-        let row = Row::new(what, time)
-            .with("element", element)
-            .with("rows", rows)
-            .with("columns", columns)
-            .bytes(moved as u64);
-        match &self.machine {
-            Some(machine) => console::line(row.json(machine))?,
-            None => console::line(format_args!(
-                "{what:<22}{element:>8}{rows:>8}{columns:>8}{:>12.2}{:>12.2}{:>12.2}{:>10.1}",
-                1e6 * time.median,
-                1e6 * time.min,
-                1e6 * time.max,
-                row.gigabytes().unwrap_or_default(),
-            ))?,
-        }
-        Ok(())
-    }
+/// The row of an element's size, rows and columns.
+fn row_of(what: &str, shape: [usize; 3], moved: usize, time: Spread) -> Row {
+    let [element, rows, columns] = shape;
+    Row::new(what, time)
+        .with("element", element)
+        .with("rows", rows)
+        .with("columns", columns)
+        .bytes(moved as u64)
 }
 
 /// A buffer of numbers that repeat only after 16 MiB.
@@ -108,27 +67,27 @@ fn filled<T: Pod>(stream: &Stream, len: usize) -> Result<Buffer<T>, CudaError> {
     Ok(buffer)
 }
 
-fn one_gpu(printer: &Printer, device: &Device) -> Result<(), CliError> {
+fn one_gpu(out: &mut Rows, device: &Device) -> Result<(), CliError> {
     let stream = Stream::new(device).map_err(bench)?;
     let transposer = DeviceTransposer::new(device)?;
     for n in [4096, 8192, 16384, 32768] {
-        square::<u32>(printer, &transposer, &stream, n, n)?;
+        square::<u32>(out, &transposer, &stream, n, n)?;
     }
-    square::<u8>(printer, &transposer, &stream, 16384, 16384)?;
-    square::<u16>(printer, &transposer, &stream, 16384, 16384)?;
-    square::<u64>(printer, &transposer, &stream, 16384, 16384)?;
-    square::<u128>(printer, &transposer, &stream, 16384, 16384)?;
+    square::<u8>(out, &transposer, &stream, 16384, 16384)?;
+    square::<u16>(out, &transposer, &stream, 16384, 16384)?;
+    square::<u64>(out, &transposer, &stream, 16384, 16384)?;
+    square::<u128>(out, &transposer, &stream, 16384, 16384)?;
     // Rows that begin anywhere, and tiles at every edge.
-    square::<u8>(printer, &transposer, &stream, 16383, 16381)?;
-    square::<u16>(printer, &transposer, &stream, 16383, 16381)?;
-    square::<u32>(printer, &transposer, &stream, 16383, 16381)?;
-    square::<u64>(printer, &transposer, &stream, 16383, 16381)?;
-    square::<u128>(printer, &transposer, &stream, 16383, 16381)
+    square::<u8>(out, &transposer, &stream, 16383, 16381)?;
+    square::<u16>(out, &transposer, &stream, 16383, 16381)?;
+    square::<u32>(out, &transposer, &stream, 16383, 16381)?;
+    square::<u64>(out, &transposer, &stream, 16383, 16381)?;
+    square::<u128>(out, &transposer, &stream, 16383, 16381)
 }
 
 /// The rows of one shape.
 fn square<T: Pod>(
-    printer: &Printer,
+    out: &mut Rows,
     transposer: &DeviceTransposer,
     stream: &Stream,
     rows: usize,
@@ -141,17 +100,20 @@ fn square<T: Pod>(
     let moved = 2 * len * element;
     let input = filled::<T>(stream, len).map_err(bench)?;
     let output = Buffer::<T>::new(stream.device(), len).map_err(bench)?;
-    let time = on_stream(&plan, stream, |stream, _| stream.copy(&output, &input)).map_err(bench)?;
-    printer.row("copy", shape, moved, time)?;
-    let time = on_stream(&plan, stream, |stream, _| {
+    let time = on_stream(&plan, stream, None, |stream, _| {
+        stream.copy(&output, &input)
+    })
+    .map_err(bench)?;
+    out.show(&row_of("copy", shape, moved, time))?;
+    let time = on_stream(&plan, stream, None, |stream, _| {
         transposer.transpose(stream, &input, &from, &output, &to)
     })?;
-    printer.row("transpose", shape, moved, time)?;
+    out.show(&row_of("transpose", shape, moved, time))?;
     if rows == columns {
-        let time = on_stream(&plan, stream, |stream, _| {
+        let time = on_stream(&plan, stream, None, |stream, _| {
             transposer.transpose_in_place(stream, &input, &from)
         })?;
-        printer.row("transpose_in_place", shape, moved, time)?;
+        out.show(&row_of("transpose_in_place", shape, moved, time))?;
     }
     if element == 4 && rows == columns {
         // The textbook's tiles move words, so the buffers serve as words.
@@ -161,10 +123,10 @@ fn square<T: Pod>(
             (TextbookTile::Padded, "transpose_padded"),
             (TextbookTile::Unpadded, "transpose_unpadded"),
         ] {
-            let time = on_stream(&plan, stream, |stream, _| {
+            let time = on_stream(&plan, stream, None, |stream, _| {
                 transposer.transpose_by(tile, stream, &words, &from, &turned, &to)
             })?;
-            printer.row(what, shape, moved, time)?;
+            out.show(&row_of(what, shape, moved, time))?;
         }
     }
     Ok(())
@@ -175,21 +137,21 @@ const SAMPLES: u32 = 15;
 const CALLS: u32 = 5;
 
 /// The rows of a matrix over the PEs. The bytes are those that a PE sends to others, over its links.
-fn several_gpus(printer: Option<&Printer>, pe: &Pe, device: Device) -> Result<(), CliError> {
+fn several_gpus(mut out: Option<&mut Rows>, pe: &Pe, device: Device) -> Result<(), CliError> {
     let world = DeviceWorld::new(pe, device, None, None).map_err(bench)?;
     let transposer = WorldTransposer::new(&world).map_err(bench)?;
     // 256 MiB, 1 GiB and, if there are more than two PEs, 4 GiB in all.
     for n in [8192, 16384, 32768] {
-        spread::<u32>(printer, &world, &transposer, n)?;
+        spread::<u32>(out.as_deref_mut(), &world, &transposer, n)?;
     }
-    spread::<u8>(printer, &world, &transposer, 32768)?;
-    spread::<u16>(printer, &world, &transposer, 32768)?;
-    spread::<u64>(printer, &world, &transposer, 16384)?;
-    spread::<u128>(printer, &world, &transposer, 16384)
+    spread::<u8>(out.as_deref_mut(), &world, &transposer, 32768)?;
+    spread::<u16>(out.as_deref_mut(), &world, &transposer, 32768)?;
+    spread::<u64>(out.as_deref_mut(), &world, &transposer, 16384)?;
+    spread::<u128>(out, &world, &transposer, 16384)
 }
 
 fn spread<T: Pod>(
-    printer: Option<&Printer>,
+    out: Option<&mut Rows>,
     world: &DeviceWorld<'_>,
     transposer: &WorldTransposer<'_, '_>,
     side: usize,
@@ -207,8 +169,7 @@ fn spread<T: Pod>(
         Event::new(&device).map_err(bench)?,
         Event::new(&device).map_err(bench)?,
     );
-    let mut samples = Vec::new();
-    for sample in 0..SAMPLES + 2 {
+    let time = counted(2, SAMPLES, CALLS, |_| -> Result<f64, CliError> {
         // One call before the clock starts, so that all PEs are there.
         transposer.transpose(&stream, side, side, &input, &output)?;
         stream.record(&start).map_err(bench)?;
@@ -217,19 +178,17 @@ fn spread<T: Pod>(
         }
         stream.record(&end).map_err(bench)?;
         world.synchronize(&stream).map_err(bench)?;
-        let time = end.since(&start).map_err(bench)?.as_secs_f64() / f64::from(CALLS);
-        if sample >= 2 {
-            samples.push(time);
-        }
-    }
+        Ok(end.since(&start).map_err(bench)?.as_secs_f64() / f64::from(CALLS))
+    })?;
     world
         .heap()
         .free(output)
         .map_err(|error| bench(DeviceWorldError::from(error)))?;
-    if let (Some(printer), Some(time)) = (printer, Spread::of(samples, CALLS)) {
+    if let Some(out) = out {
         let sent = mine * size_of::<T>() * (n - 1) / n;
         let what = format!("transpose_{n}_pes");
-        printer.row(&what, [size_of::<T>(), side, side], sent, time)?;
+        let shape = [size_of::<T>(), side, side];
+        out.show(&row_of(&what, shape, sent, time))?;
     }
     Ok(())
 }

@@ -99,7 +99,7 @@ pub enum CliError {
     Kernels(#[from] crosswarp::cuda::TableError),
     /// A measurement.
     #[error(transparent)]
-    Bench(#[from] crosswarp::cuda::BenchError),
+    Bench(#[from] crosswarp::lab::bench::BenchError),
     /// A profile.
     #[error(transparent)]
     Profile(#[from] crate::lab::ProfilingError),

@@ -20,7 +20,6 @@
 
 mod arch;
 mod args;
-mod bench;
 mod cache;
 mod compile;
 mod cubin;
@@ -51,7 +50,6 @@ mod world;
 
 pub use arch::{Arch, ArchError};
 pub use args::{ByValue, KernelArg, KernelArgs};
-pub use bench::{BENCH_SHMEM, BenchError, BenchRow, bench_shmem};
 pub use bytemuck::Pod;
 pub use cache::Cache;
 pub use compile::{CompileError, Diagnostic, Options, Severity, compile};

@@ -87,4 +87,4 @@ pub const THREADS: Source<'static> =
     }]);
 
 /// Every source of this crate that holds kernels.
-pub const KERNELS: &[Source<'static>] = &[THREADS, crate::ON_STREAM, crate::BENCH_SHMEM];
+pub const KERNELS: &[Source<'static>] = &[THREADS, crate::ON_STREAM];

@@ -131,12 +131,9 @@ fn damaged_and_missing_cache_files_are_rebuilt() {
     assert!(std::fs::metadata(file()).unwrap().modified().unwrap() >= before);
 }
 
-/// Sources that only tests and benchmarks launch. Not among them is `conformance.cu`: its many
+/// Sources that only tests launch. Not among them is `conformance.cu`: its many
 /// kernels take half a minute an architecture.
-const OTHERS: [Source<'static>; 2] = [
-    Source::new("gpu.cu", include_str!("kernels/gpu.cu")),
-    Source::new("bench_shmem.cu", include_str!("../kernels/bench_shmem.cu")),
-];
+const OTHERS: [Source<'static>; 1] = [Source::new("gpu.cu", include_str!("kernels/gpu.cu"))];
 
 #[test]
 fn every_kernel_compiles_for_every_architecture_from_7_5() {

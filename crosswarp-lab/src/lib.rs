@@ -5,9 +5,10 @@
 //! - [`roofline`]: what bandwidth and arithmetic allow, and the bytes that must be in flight for it.
 //! - [`ladder`]: the textbook's variants of five problems, measured beside the roof.
 //! - [`profile`]: Nsight Compute's figures beside the model's.
-//! - [`measure`]: the harness behind every `crosswarp bench`.
+//! - [`measure`]: the harness behind every `crosswarp bench`; [`bench`]: rows that stand beside peers.
 
 pub mod banks;
+pub mod bench;
 pub mod divergence;
 pub mod expression;
 pub mod ladder;
@@ -19,4 +20,17 @@ pub mod roofline;
 use crosswarp_cuda::Source;
 
 /// Every source of this crate that holds kernels.
-pub const KERNELS: &[Source<'static>] = ladder::SOURCES;
+pub const KERNELS: &[Source<'static>] = &{
+    const OTHERS: [Source<'static>; 2] = [measure::READ, bench::SHMEM];
+    let mut all = [measure::READ; OTHERS.len() + ladder::SOURCES.len()];
+    let mut k = 0;
+    while k < all.len() {
+        all[k] = if k < OTHERS.len() {
+            OTHERS[k]
+        } else {
+            ladder::SOURCES[k - OTHERS.len()]
+        };
+        k += 1;
+    }
+    all
+};

@@ -16,6 +16,7 @@
 #![allow(unsafe_code)] // Launches recorded work again.
 
 mod compare;
+mod flush;
 mod machine;
 mod row;
 
@@ -24,6 +25,8 @@ use std::time::{Duration, Instant};
 use crosswarp_cuda::{Buffer, CudaError, Device, Event, Graph, Pod, Stream};
 
 pub use compare::{Change, Comparison, ReadError, Rows, compare};
+pub use flush::Flush;
+pub(crate) use flush::READ;
 pub use machine::Machine;
 pub use row::Row;
 
@@ -145,22 +148,48 @@ pub fn host<E>(plan: &Plan, mut call: impl FnMut(usize) -> Result<(), E>) -> Res
     Ok(Spread::of(samples, calls).expect("at least one sample"))
 }
 
+/// Measures `run`, which makes `calls` calls, is given its own number from 0, and returns the seconds of one
+/// call: `warm_up` runs that do not count, then `samples` that do.
+///
+/// For what the PEs of a world do together: nothing here depends on the clock, so all PEs make the same
+/// runs.
+///
+/// Errors: the first of `run`.
+///
+/// # Panics
+/// If `samples` is 0.
+pub fn counted<E>(
+    warm_up: u32,
+    samples: u32,
+    calls: u32,
+    mut run: impl FnMut(u32) -> Result<f64, E>,
+) -> Result<Spread, E> {
+    for number in 0..warm_up {
+        run(number)?;
+    }
+    let times: Result<Vec<f64>, E> = (0..samples).map(|k| run(warm_up + k)).collect();
+    Ok(Spread::of(times?, calls).expect("samples of nothing"))
+}
+
 /// Measures what `call` gives to the stream, by events, one call after the other as a program would
-/// make them: gaps between launches count.
+/// make them: gaps between launches count. With a `flush`, caches are emptied before each sample; then
+/// `call`, which is given its number within the sample, should take other memory each time.
 ///
 /// Errors: the first of `call`, and those of the GPU.
 pub fn on_stream<E: From<CudaError>>(
     plan: &Plan,
     stream: &Stream,
+    flush: Option<&Flush>,
     mut call: impl FnMut(&Stream, usize) -> Result<(), E>,
 ) -> Result<Spread, E> {
     let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
-    let mut number = 0;
     let mut sample = |calls: u32| -> Result<f64, E> {
+        if let Some(flush) = flush {
+            flush.run(stream)?;
+        }
         stream.record(&start)?;
-        for _ in 0..calls {
+        for number in 0..calls as usize {
             call(stream, number)?;
-            number += 1;
         }
         stream.record(&end)?;
         Ok(end.since(&start)?.as_secs_f64() / f64::from(calls))
@@ -176,8 +205,9 @@ pub fn on_stream<E: From<CudaError>>(
 /// Measures what `call` gives to the stream, by events around a graph of many calls: what the GPU
 /// itself needs, without the host's launches.
 ///
-/// `call` is given the number of the call within the graph, from 0: with [`Rotating`] buffers,
-/// `call` number k takes buffer k.
+/// `call` is given the number of the call within the graph, from 0. With a `flush`, caches are emptied
+/// before each graph: if call k then takes buffer k of [`Rotating`] ones, every call finds its input in
+/// memory.
 ///
 /// Errors: the first of `call`, and those of the GPU.
 ///
@@ -187,7 +217,7 @@ pub fn on_stream<E: From<CudaError>>(
 pub unsafe fn in_graph<E: From<CudaError>>(
     plan: &Plan,
     stream: &Stream,
-    least_calls: usize,
+    flush: Option<&Flush>,
     mut call: impl FnMut(&Stream, usize) -> Result<(), E>,
 ) -> Result<Spread, E> {
     let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
@@ -198,15 +228,14 @@ pub unsafe fn in_graph<E: From<CudaError>>(
         stream.record(&end)?;
         Ok(end.since(&start)?.as_secs_f64())
     })?;
-    let calls = plan.calls(once).max(
-        u32::try_from(least_calls)
-            .unwrap_or(u32::MAX)
-            .min(plan.most_calls),
-    );
+    let calls = plan.calls(once);
     let graph = Graph::capture(stream, |stream| {
         (0..calls as usize).try_for_each(|number| call(stream, number))
     })?;
     let run = || -> Result<f64, CudaError> {
+        if let Some(flush) = flush {
+            flush.run(stream)?;
+        }
         stream.record(&start)?;
         // SAFETY: the caller's promise; the run has ended when `since` returns. If that fails, the
         // context is broken and runs nothing any more.
@@ -291,6 +320,20 @@ mod tests {
         assert_eq!(plan.samples(Duration::from_millis(2)), 15);
         assert_eq!(plan.samples(Duration::from_millis(100)), 5);
         assert_eq!(plan.samples(Duration::from_secs(9)), 3);
+    }
+
+    #[test]
+    fn counted_runs_are_as_many_as_asked_for() {
+        let mut seen = Vec::new();
+        let spread = counted(2, 3, 10, |number| {
+            seen.push(number);
+            Ok::<_, ()>(f64::from(number))
+        })
+        .unwrap();
+        assert_eq!(seen, [0, 1, 2, 3, 4]);
+        assert_eq!((spread.min, spread.median, spread.max), (2.0, 3.0, 4.0));
+        assert_eq!((spread.samples, spread.calls), (3, 10));
+        assert_eq!(counted(1, 1, 1, |_| Err("no")), Err("no"));
     }
 
     #[test]

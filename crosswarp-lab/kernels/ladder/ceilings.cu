@@ -1,24 +1,8 @@
-// The roofs of a GPU: reading, arithmetic, and the latency of memory.
+// Two roofs of a GPU: arithmetic, and the latency of memory. Reading is in ../read.cu.
 #include "block.cuh"
 
 using cw::u32;
 using cw::u64;
-
-// Reads all of x; the sum of its bits is stored only if it is one number in 2^32, so that nothing is
-// left out by the compiler and nearly nothing is written.
-extern "C" __global__ void read(const uint4* x, u64 n, u64* out) {
-    u64 stride = u64(gridDim.x) * blockDim.x, i = u64(blockIdx.x) * blockDim.x + threadIdx.x;
-    u32 all = 0;
-    for (; i + 3 * stride < n; i += 4 * stride) {
-        uint4 a[4];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) a[k] = x[i + k * stride];
-#pragma unroll
-        for (int k = 0; k < 4; ++k) all ^= a[k].x ^ a[k].y ^ a[k].z ^ a[k].w;
-    }
-    for (; i < n; i += stride) all ^= x[i].x ^ x[i].y ^ x[i].z ^ x[i].w;
-    if (all == 0x9e3779b9) *out = all;
-}
 
 // 8 independent chains of fused multiply-adds a thread, 16 x rounds each.
 extern "C" __global__ void arithmetic(float a, float b, u32 rounds, u64* out) {

@@ -8,7 +8,7 @@ use crosswarp_cuda::{Buffer, Device, Launch, Module, Stream};
 
 use super::LadderError;
 use super::gpu::CEILINGS;
-use crate::measure::{Plan, host, in_graph, on_stream};
+use crate::measure::{Plan, READ, host, in_graph, on_stream};
 use crate::roofline::Ceilings;
 
 /// The roofs of a GPU.
@@ -54,28 +54,40 @@ impl GpuCeilings {
         let target = Buffer::<u64>::new(device, BYTES / 8)?;
         let out = Buffer::<u64>::zeroed(stream, 1)?;
 
-        let kernel = module.function("read")?;
+        let kernel = Module::compile(device, &READ)?.function("read")?;
         let launch = Launch::new(&kernel).block(512).grid(sms * 8).prepare()?;
         let quads = (BYTES / 16) as u64;
         // SAFETY: the kernel reads `quads` times 16 bytes of `source` and writes at most 4 of `out`; all
         // live to the end of this function, which every measurement of it does not outlast.
         let read = unsafe {
-            in_graph(&plan, stream, 1, |stream, _| -> Result<(), LadderError> {
-                Ok(launch.launch(stream, (&source, quads, &out))?)
-            })
+            in_graph(
+                &plan,
+                stream,
+                None,
+                |stream, _| -> Result<(), LadderError> {
+                    Ok(launch.launch(stream, (&source, quads, &out))?)
+                },
+            )
         }?;
 
         // Not in a graph, where the driver leaves copies to the copy engines, which are slower.
-        let copy = on_stream(&plan, stream, |stream, _| stream.copy(&target, &source))?;
+        let copy = on_stream(&plan, stream, None, |stream, _| {
+            stream.copy(&target, &source)
+        })?;
 
         let kernel = module.function("arithmetic")?;
         let (threads, blocks) = (512, sms * 4);
         let launch = Launch::new(&kernel).block(threads).grid(blocks).prepare()?;
         // SAFETY: the kernel writes at most 4 bytes of `out`, which lives to the end of this function.
         let arithmetic = unsafe {
-            in_graph(&plan, stream, 1, |stream, _| -> Result<(), LadderError> {
-                Ok(launch.launch(stream, (0.5f32, 0.25f32, ROUNDS, &out))?)
-            })
+            in_graph(
+                &plan,
+                stream,
+                None,
+                |stream, _| -> Result<(), LadderError> {
+                    Ok(launch.launch(stream, (0.5f32, 0.25f32, ROUNDS, &out))?)
+                },
+            )
         }?;
         let operations = OPERATIONS * f64::from(ROUNDS) * f64::from(threads) * f64::from(blocks);
 
@@ -85,9 +97,14 @@ impl GpuCeilings {
         // SAFETY: the kernel reads elements of `source` whose numbers are below CHAIN, as all its values
         // and the first place are, and writes 8 bytes of `out`.
         let chase = unsafe {
-            in_graph(&plan, stream, 1, |stream, _| -> Result<(), LadderError> {
-                Ok(launch.launch(stream, (&source, STEPS, &out))?)
-            })
+            in_graph(
+                &plan,
+                stream,
+                None,
+                |stream, _| -> Result<(), LadderError> {
+                    Ok(launch.launch(stream, (&source, STEPS, &out))?)
+                },
+            )
         }?;
         Ok(Self {
             // A roof is the best that was seen.

@@ -13,7 +13,7 @@ use crosswarp_cuda::{
 
 use super::ceilings::GpuCeilings;
 use super::{Ladder, LadderError, Occupied, Options, Rate, Rung, RungKind, Subject, Verdict};
-use crate::measure::{Machine, Rotating, Spread, cold_bytes, in_graph};
+use crate::measure::{Flush, Machine, Rotating, Spread, cold_bytes, in_graph};
 use crate::roofline::{Ceilings, Work};
 
 macro_rules! source {
@@ -63,6 +63,7 @@ pub fn run(
     let measured = GpuCeilings::measure(device, &stream)?;
     let mut climb = Climb {
         device: *device,
+        flush: Flush::new(&stream)?,
         stream,
         options,
         each,
@@ -119,6 +120,7 @@ fn roof(subject: Subject, measured: &GpuCeilings) -> (Rate, Ceilings, &'static s
 struct Climb<'a> {
     device: Device,
     stream: Stream,
+    flush: Flush,
     options: &'a Options,
     each: &'a mut dyn FnMut(&Rung),
     group: String,
@@ -193,13 +195,13 @@ impl Climb<'_> {
         poison: &mut dyn FnMut(&Stream) -> Result<(), LadderError>,
         verify: &mut dyn FnMut(&Stream) -> Result<Verdict, LadderError>,
     ) -> Result<(), LadderError> {
-        let plan = &self.options.plan;
+        let (plan, stream) = (&self.options.plan, &self.stream);
+        let flush = Some(&self.flush);
         // SAFETY: the caller's promise, for all runs of both measurements.
-        let time: Spread =
-            unsafe { in_graph(plan, &self.stream, inputs, |stream, k| call(stream, k)) }?;
+        let time: Spread = unsafe { in_graph(plan, stream, flush, |stream, k| call(stream, k)) }?;
         let hot = if inputs > 1 {
             // SAFETY: as above.
-            Some(unsafe { in_graph(plan, &self.stream, 1, |stream, _| call(stream, 0)) }?)
+            Some(unsafe { in_graph(plan, stream, None, |stream, _| call(stream, 0)) }?)
         } else {
             None
         };

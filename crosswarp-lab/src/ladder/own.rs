@@ -1,11 +1,13 @@
 //! Crosswarp's own rungs that processor and GPU have in common.
 
 use crosswarp_cuda::Device;
-use crosswarp_solve::{Gpu, Norm, Options as SolveOptions, Problem1d, Strategy, solve_1d};
+use crosswarp_solve::{
+    Gpu, Norm, Options as SolveOptions, Problem1d, SolveError, Strategy, solve_1d,
+};
 
 use super::problem::{SWEEPS, relax};
 use super::{LadderError, Verdict};
-use crate::measure::{Plan, Spread};
+use crate::measure::{Plan, Spread, counted};
 
 /// Solves of the seed problem's kind, zero between two ends, with `n` points: on `device`, or on `threads`
 /// threads. The times are those that the solver gives for its sweeps.
@@ -33,30 +35,27 @@ pub fn jacobi1d(
         reason,
     };
     let pes = if device.is_some() { 1 } else { threads };
-    let samples = plan.samples.max(1);
-    // One solve more than samples: the first warms up.
-    let solves = crosswarp_shmem::spmd(pes, |pe| {
-        (0..=samples)
-            .map(|_| {
-                let solution = solve_1d(pe, &problem, &options, |_| {})?;
-                Ok((solution.seconds, solution.history))
-            })
-            .collect::<Result<Vec<_>, crosswarp_solve::SolveError>>()
+    let outcomes = crosswarp_shmem::spmd(pes, |pe| {
+        let mut histories = Vec::new();
+        let time = counted(1, plan.samples.max(1), 1, |_| -> Result<f64, SolveError> {
+            let solution = solve_1d(pe, &problem, &options, |_| {})?;
+            histories.push(solution.history);
+            Ok(solution.seconds)
+        })?;
+        Ok::<_, SolveError>((time, histories))
     })
     .map_err(|error| failed(error.to_string()))?;
-    let of_first = solves
+    let (spread, histories) = outcomes
         .into_iter()
         .next()
         .ok_or_else(|| failed("no PE".to_owned()))?
         .map_err(|error| failed(error.to_string()))?;
-    let seconds = of_first[1..].iter().map(|(seconds, _)| *seconds).collect();
-    let spread = Spread::of(seconds, 1).ok_or_else(|| failed("no samples".to_owned()))?;
 
     let mut field = vec![0.0; n];
     (field[0], field[n - 1]) = (problem.left, problem.right);
     let expected = relax(field).squares;
     let mut worst = 0.0f64;
-    for (_, history) in &of_first {
+    for history in &histories {
         if history.len() != SWEEPS {
             let wrong = format!("{} norms instead of {SWEEPS}", history.len());
             return Ok((spread, Verdict::Wrong(wrong)));

@@ -9,9 +9,7 @@ mod transpose_pe;
 
 pub use histogram::{DeviceHistogram, HistogramWorkspace};
 pub use pieces::{PIECE_BYTES, in_pieces};
-pub use reduce::{
-    DeviceReducer, ReduceBenchRow, ReduceCalls, ReduceWorkspace, Segments, bench_reduce,
-};
+pub use reduce::{DeviceReducer, ReduceWorkspace, Segments};
 pub use transpose::{DeviceTransposeError, DeviceTransposer, TextbookTile};
 pub use transpose_pe::WorldTransposer;
 

@@ -189,7 +189,7 @@ impl Bench<'_, '_> {
         // The sweeps alone: a call goes on from the field that the one before has left.
         let mut call = |stream: &Stream, _: usize| solve(self, stream);
         // SAFETY: `self` owns the buffers, and the kernels are borrowed for longer than this function.
-        let time = unsafe { crate::measure::in_graph(&plan, &self.climb.stream, 1, &mut call) }?;
+        let time = unsafe { crate::measure::in_graph(&plan, &self.climb.stream, None, &mut call) }?;
         let stream = &self.climb.stream;
         stream.copy(&self.fields[0], &self.first)?;
         stream.copy(&self.fields[1], &self.first)?;

@@ -3,14 +3,12 @@
 //! [`DeviceReducer`] reduces arrays in device memory, in one launch, and arrays in host memory of any
 //! size, which it streams through the GPU. Over a team each PE brings its part and its GPU.
 
-mod bench;
 mod device_part;
 mod device_reducer;
 mod program;
 mod segments;
 mod workspace;
 
-pub use bench::{ReduceBenchRow, ReduceCalls, bench_reduce};
 pub use device_reducer::DeviceReducer;
 pub(super) use program::KERNELS;
 pub use segments::Segments;

@@ -1,24 +1,28 @@
 //! Measuring the device verbs: the rows of `kernels/bench_shmem.cu`, which says what each one is.
 #![allow(unsafe_code)] // Launches the measuring kernels.
 
+use crosswarp_cuda::{
+    Buffer, Device, DeviceWorld, DeviceWorldError, Event, Launch, Module, Shape, Source, Stream,
+};
 use crosswarp_shmem::Pe;
 
-use crate::world::{DeviceWorld, DeviceWorldError, SyncError};
-use crate::{Buffer, Device, Event, Launch, Module, Shape, Source, Stream};
+use super::BenchError;
+use crate::measure::{self, counted};
 
 /// The measuring kernels.
-pub const BENCH_SHMEM: Source<'static> =
-    Source::new("bench_shmem.cu", include_str!("../kernels/bench_shmem.cu")).with_shapes(&[
-        Shape {
-            kernel: "bandwidth_put_block",
-            threads: 256,
-            dynamic_shared: 0,
-        },
-    ]);
+pub const SHMEM: Source<'static> = Source::new(
+    "bench_shmem.cu",
+    include_str!("../../kernels/bench_shmem.cu"),
+)
+.with_shapes(&[Shape {
+    kernel: "bandwidth_put_block",
+    threads: 256,
+    dynamic_shared: 0,
+}]);
 
-/// Repetitions of each row that count, after [`WARM_UP`] that do not.
-const REPETITIONS: usize = 15;
-const WARM_UP: usize = 2;
+/// Launches of each row that count, after [`WARM_UP`] that do not.
+const SAMPLES: u32 = 15;
+const WARM_UP: u32 = 2;
 
 /// What is measured, with how many PEs at least, how many bytes, blocks, threads and iterations.
 struct Row {
@@ -28,10 +32,10 @@ struct Row {
     bytes: usize,
     blocks: u32,
     threads: u32,
-    iterations: u64,
+    iterations: u32,
 }
 
-const fn pair(what: &'static str, scope: &'static str, bytes: usize, iterations: u64) -> Row {
+const fn pair(what: &'static str, scope: &'static str, bytes: usize, iterations: u32) -> Row {
     Row {
         what,
         scope,
@@ -43,7 +47,7 @@ const fn pair(what: &'static str, scope: &'static str, bytes: usize, iterations:
     }
 }
 
-const fn all(what: &'static str, scope: &'static str, bytes: usize, iterations: u64) -> Row {
+const fn all(what: &'static str, scope: &'static str, bytes: usize, iterations: u32) -> Row {
     Row {
         what,
         scope,
@@ -68,7 +72,7 @@ const fn bandwidth(what: &'static str, scope: &'static str) -> Row {
     }
 }
 
-const fn grid(what: &'static str, bytes: usize, iterations: u64) -> Row {
+const fn grid(what: &'static str, bytes: usize, iterations: u32) -> Row {
     // More threads move more, fewer meet sooner.
     let threads = if bytes > 64 << 20 { 512 } else { 256 };
     Row {
@@ -139,64 +143,25 @@ const ROWS: &[Row] = &[
     grid("alltoall", 1 << 30, 2),
 ];
 
-/// One measured row; times are of one iteration, in microseconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BenchRow {
-    /// The measuring kernel without its scope.
-    pub what: &'static str,
-    /// Who calls: `thread`, `warp`, `block`, `grid`, or empty for plain loops.
-    pub scope: &'static str,
-    /// PEs that take part.
-    pub pes: usize,
-    /// Payload, bytes.
-    pub bytes: usize,
-    /// Blocks of each PE's launch.
-    pub blocks: u32,
-    /// Threads of a block.
-    pub threads: u32,
-    /// Iterations of each launch.
-    pub iterations: u64,
-    /// Launches that count.
-    pub repetitions: usize,
-    /// Median.
-    pub us: f64,
-    /// Shortest.
-    pub us_min: f64,
-    /// Longest.
-    pub us_max: f64,
-}
-
-/// A measurement that failed.
-#[derive(Debug, thiserror::Error)]
-pub enum BenchError {
-    /// The device world or a launch.
-    #[error(transparent)]
-    World(#[from] DeviceWorldError),
-    /// The compiler, the driver or a module.
-    #[error(transparent)]
-    Cuda(#[from] crate::Error),
-    /// A kernel.
-    #[error(transparent)]
-    Sync(#[from] SyncError),
-    /// The PEs did not meet.
-    #[error(transparent)]
-    Collective(#[from] crosswarp_shmem::CollectiveError),
-}
-
-impl From<crate::CudaError> for BenchError {
-    fn from(error: crate::CudaError) -> Self {
-        Self::Cuda(error.into())
+impl Row {
+    fn measured(&self, pes: usize, blocks: u32, time: measure::Spread) -> measure::Row {
+        measure::Row::new(self.what, time)
+            .with("scope", self.scope)
+            .with("pes", if self.pair { 2 } else { pes })
+            .with("blocks", blocks)
+            .with("threads", self.threads)
+            .bytes(self.bytes as u64)
     }
 }
 
 /// Measures every row and hands it to `report`, on every PE alike but for the times, which are PE 0's.
 /// Collective. Rows for two PEs are left out in a world of one.
-pub fn bench_shmem(
+pub fn shmem(
     pe: &Pe,
     device: Device,
-    mut report: impl FnMut(&BenchRow),
+    mut report: impl FnMut(measure::Row),
 ) -> Result<(), BenchError> {
-    let module = Module::compile(&device, &BENCH_SHMEM)?;
+    let module = Module::compile(&device, &SHMEM)?;
     let stream = Stream::new(&device)?;
     let world = DeviceWorld::new(pe, device, None, None)?;
     world.install(&module)?;
@@ -228,43 +193,32 @@ pub fn bench_shmem(
         let prepared = world.prepare_together(launch)?;
         world.put(&stream, &dest, 0, &[0; 16], pe.my_pe())?;
         world.put(&stream, &flag, 0, &[0; 8], pe.my_pe())?;
-        let mut times = Vec::with_capacity(REPETITIONS);
-        for repetition in 0..WARM_UP + REPETITIONS {
-            let base = repetition as u64 * row.iterations;
-            pe.barrier()?;
-            stream.record(&start)?;
-            let args = (
-                dest_at,
-                source_at,
-                flag_at,
-                &state,
-                row.bytes as u64,
-                row.iterations,
-                base,
-            );
-            // SAFETY: these are the kernels' parameters (see bench_shmem.cu); the symmetric arrays have
-            // `largest` bytes, the grid state serves `most_blocks` blocks, and all PEs launch.
-            unsafe { prepared.launch(&stream, args) }.map_err(DeviceWorldError::from)?;
-            stream.record(&end)?;
-            world.synchronize(&stream)?;
-            if repetition >= WARM_UP {
-                times.push(end.since(&start)?.as_secs_f64() * 1e6 / row.iterations as f64);
-            }
-        }
-        times.sort_by(f64::total_cmp);
-        report(&BenchRow {
-            what: row.what,
-            scope: row.scope,
-            pes: if row.pair { 2 } else { pe.n_pes() },
-            bytes: row.bytes,
-            blocks,
-            threads: row.threads,
-            iterations: row.iterations,
-            repetitions: REPETITIONS,
-            us: times[REPETITIONS / 2],
-            us_min: times[0],
-            us_max: times[REPETITIONS - 1],
-        });
+        let time = counted(
+            WARM_UP,
+            SAMPLES,
+            row.iterations,
+            |launch| -> Result<f64, BenchError> {
+                let base = u64::from(launch) * u64::from(row.iterations);
+                pe.barrier()?;
+                stream.record(&start)?;
+                let args = (
+                    dest_at,
+                    source_at,
+                    flag_at,
+                    &state,
+                    row.bytes as u64,
+                    u64::from(row.iterations),
+                    base,
+                );
+                // SAFETY: these are the kernels' parameters (see bench_shmem.cu); the symmetric arrays have
+                // `largest` bytes, the grid state serves `most_blocks` blocks, and all PEs launch.
+                unsafe { prepared.launch(&stream, args) }.map_err(DeviceWorldError::from)?;
+                stream.record(&end)?;
+                world.synchronize(&stream)?;
+                Ok(end.since(&start)?.as_secs_f64() / f64::from(row.iterations))
+            },
+        )?;
+        report(row.measured(pe.n_pes(), blocks, time));
     }
     pe.barrier()?;
     Ok(())

@@ -10,6 +10,7 @@
 mod vectorised;
 
 mod ceilings;
+mod counters;
 mod cpu;
 mod gpu;
 mod own;
@@ -163,6 +164,17 @@ pub fn on_gpu(
 ) -> Result<Ladder, LadderError> {
     subject.check(options.size)?;
     gpu::run(subject, device, options, each)
+}
+
+/// Runs `subject`'s rungs on `device` once each, for a profiler, whose list of launches
+/// [`Ladder::add_counters`] takes. Nothing is measured or checked.
+pub fn run_marked(subject: Subject, device: &Device, size: usize) -> Result<(), LadderError> {
+    subject.check(size)?;
+    let options = Options {
+        size,
+        plan: Plan::quick(),
+    };
+    gpu::run_marked(subject, device, &options)
 }
 
 /// Runs `subject`'s rungs on this machine's processor, with up to `threads` threads.

@@ -248,6 +248,6 @@ impl HostCeilings {
 
     /// What the rate is.
     pub fn text_arithmetic(&self) -> String {
-        self.text("fused multiply-adds in vectors")
+        self.text("a copy; fused multiply-adds in vectors")
     }
 }

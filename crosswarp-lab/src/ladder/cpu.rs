@@ -35,17 +35,15 @@ pub fn run(
         Subject::Sgemm => sgemm::climb(&mut climb),
     }
     let (rate, ceilings, ceilings_are) = match subject {
-        Subject::Sgemm => (
+        Subject::Jacobi1d | Subject::Sgemm => (
             Rate::Gigaflops,
-            ceilings.reading(),
+            ceilings.copying(),
             ceilings.text_arithmetic(),
         ),
         Subject::Reduce | Subject::Histogram => {
             (Rate::Gigabytes, ceilings.reading(), ceilings.text_reading())
         }
-        Subject::Transpose | Subject::Jacobi1d => {
-            (Rate::Gigabytes, ceilings.copying(), ceilings.text_copying())
-        }
+        Subject::Transpose => (Rate::Gigabytes, ceilings.copying(), ceilings.text_copying()),
     };
     Ok(Ladder {
         subject: subject.name(),

@@ -10,15 +10,18 @@ use crosswarp::cuda::{
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The source does not compile.
-    #[error("{}: {source}", path.display())]
+    /// The source has errors; each of the compiler's lines names the file.
+    #[error("{0}")]
+    Source(CompileError),
+    /// The source cannot be compiled.
+    #[error("cannot compile {}: {source}", path.display())]
     Compile {
         /// The file.
         path: PathBuf,
@@ -95,13 +98,16 @@ fn compile(path: &Path, arch: Arch) -> Result<Vec<u8>, KernelError> {
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.to_string_lossy();
     let source = Source::new(&name, &text).with_headers(&headers);
     Cache::of_user()
         .compile(&source, arch, &Options::new())
-        .map_err(|source| KernelError::Compile {
-            path: path.to_owned(),
-            source,
+        .map_err(|source| match source {
+            CompileError::Source(_) => KernelError::Source(source),
+            source => KernelError::Compile {
+                path: path.to_owned(),
+                source,
+            },
         })
 }
 

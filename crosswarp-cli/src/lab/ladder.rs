@@ -1,14 +1,19 @@
 //! `crosswarp ladder`: the textbook's variants of a problem, from the bottom up.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
 use crosswarp::cuda::Device;
-use crosswarp::lab::ladder::{Ladder, Options, Rung, Subject, on_cpu, on_gpu};
+use crosswarp::lab::ladder::{
+    Ladder, Occupied, Options, Rung, Subject, on_cpu, on_gpu, run_marked,
+};
 use crosswarp::lab::measure::Plan;
+use crosswarp::lab::profile::Launched;
 
 use super::args::{LadderArgs, LadderSubject};
 use super::page;
+use super::profile::{ProfilingError, Selection, collect};
 use crate::console;
 use crate::error::CliError;
 use crate::general::general;
@@ -20,6 +25,9 @@ const WRONG: i32 = 1;
 
 /// Climbs, prints the table or JSON, and writes the page.
 pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
+    if args.marked {
+        return marked(args);
+    }
     let html = args.html.as_deref().map(StagedFile::create).transpose()?;
     let subject = Subject::from(args.subject);
     let device = if args.cpu { None } else { find(args)? };
@@ -59,6 +67,14 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
             ),
         );
     }
+    if let (Some(device), true) = (&device, args.counters) {
+        match counters(subject, device, options.size) {
+            Ok(launches) => ladder.add_counters(&launches),
+            Err(reason) => ladder
+                .notes
+                .push(format!("no achieved occupancy: {reason}")),
+        }
+    }
     if let Some(mut file) = html {
         file.put(page::page(&ladder).as_bytes())?;
         file.commit()?;
@@ -74,9 +90,39 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
     Ok(if wrong { WRONG } else { 0 })
 }
 
+/// What Nsight Compute sees of the rungs when this command runs them once, marked.
+fn counters(
+    subject: Subject,
+    device: &Device,
+    size: usize,
+) -> Result<Vec<Launched>, ProfilingError> {
+    let words = [
+        "ladder",
+        subject.name(),
+        "--marked",
+        "--size",
+        &size.to_string(),
+        "--device",
+        &device.ordinal().to_string(),
+    ];
+    let program = std::env::current_exe().map_err(|source| ProfilingError::Start {
+        program: "crosswarp".into(),
+        source,
+    })?;
+    collect(&Selection::default(), &program, &words.map(OsString::from))
+}
+
+fn marked(args: &LadderArgs) -> Result<i32, CliError> {
+    let subject = Subject::from(args.subject);
+    let device = Device::get(args.device.unwrap_or(0)).map_err(crosswarp::cuda::Error::from)?;
+    let size = args.size.unwrap_or_else(|| subject.default_size(true));
+    run_marked(subject, &device, size)?;
+    Ok(0)
+}
+
 /// The GPU asked for, or the first if there is one.
 fn find(args: &LadderArgs) -> Result<Option<Device>, CliError> {
-    match args.gpu {
+    match args.device {
         Some(ordinal) => Ok(Some(
             Device::get(ordinal).map_err(crosswarp::cuda::Error::from)?,
         )),
@@ -93,7 +139,7 @@ pub fn table(ladder: &Ladder) -> String {
         let width = width.max(8);
         let _ = write!(
             out,
-            "\n\n{}\n\n  #  {:<width$}  {:>10}  {:>10}  {:>8}  {:>7}  {:>9}  {:>8}  result",
+            "\n\n{}\n\n  #  {:<width$}  {:>10}  {:>10}  {:>8}  {:>7}  {:>11}  {:>8}  result",
             group[0].group,
             "rung",
             "cold us",
@@ -107,16 +153,14 @@ pub fn table(ladder: &Ladder) -> String {
             let hot = rung
                 .hot
                 .map_or(String::new(), |hot| general(1e6 * hot.median, 5));
-            let occupancy = rung
-                .occupied
-                .map_or(String::new(), |o| format!("{:.0} %", 100.0 * o.theoretical));
+            let occupancy = rung.occupied.map_or(String::new(), |o| occupancy(&o));
             let speedup = ladder
                 .speedup(number)
                 .map_or(String::new(), |speedup| format!("{speedup:.2} x"));
             number += 1;
             let _ = write!(
                 out,
-                "\n{number:>3}  {:<width$}  {:>10}  {hot:>10}  {:>8}  {:>7}  {occupancy:>9}  {speedup:>8}  {}",
+                "\n{number:>3}  {:<width$}  {:>10}  {hot:>10}  {:>8}  {:>7}  {occupancy:>11}  {speedup:>8}  {}",
                 rung.name,
                 general(1e6 * rung.time.median, 5),
                 rate(rung.rate(ladder.rate)),
@@ -129,6 +173,15 @@ pub fn table(ladder: &Ladder) -> String {
         let _ = write!(out, "\n\n{}", ladder.notes.join("\n"));
     }
     out
+}
+
+/// The theoretical occupancy, and the achieved one if it was counted.
+fn occupancy(occupied: &Occupied) -> String {
+    let theoretical = format!("{:.0}", 100.0 * occupied.theoretical);
+    match occupied.achieved {
+        Some(achieved) => format!("{:.0} of {theoretical} %", 100.0 * achieved),
+        None => format!("{theoretical} %"),
+    }
 }
 
 /// The roof in a line.

@@ -17,16 +17,19 @@ use super::device::Modelled;
 use super::kernel;
 use crate::console;
 use crate::error::CliError;
-use crate::general::{general, grouped};
-use crate::staged::StagedFile;
+use crate::general::{counted, general, grouped};
 
 /// Prints the answer, and draws the curve if asked for.
 pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
-    let svg = args.svg.as_deref().map(StagedFile::create).transpose()?;
+    if args.pictures.wanted() && args.curve.is_none() {
+        return Err(CliError::Usage(
+            "--svg and --png draw a curve: --curve threads, registers or shared".to_owned(),
+        ));
+    }
+    let pictures = args.pictures.create()?;
     let question = Question::new(args)?;
-    if let (Some(mut file), Some(over)) = (svg, args.curve) {
-        file.put(question.picture(over).as_bytes())?;
-        file.commit()?;
+    if let Some(over) = args.curve {
+        pictures.draw(|| question.picture(over))?;
     }
     if args.json {
         console::line(question.json(args))?;
@@ -77,6 +80,12 @@ impl Question {
                 .or_else(|| of_kernel(|kernel| Some(kernel.static_shared)))
                 .unwrap_or(0),
         };
+        if needs.shared > limits.shared_per_block {
+            return Err(CliError::Usage(format!(
+                "{} bytes of shared memory: a block on {} has at most {}",
+                needs.shared, limits.arch, limits.shared_per_block
+            )));
+        }
         if args.cluster.is_some() && device.arch.major < 9 {
             return Err(CliError::Usage(format!(
                 "{} has no clusters; they came with compute capability 9.0",
@@ -102,11 +111,11 @@ impl Question {
 
     fn setting(&self) -> String {
         format!(
-            "{}: {} threads, {} registers a thread, {} bytes of shared memory",
+            "{}: {}, {} a thread, {} of shared memory",
             self.limits.arch,
-            self.needs.threads,
-            self.needs.registers,
-            grouped(self.needs.shared.into()),
+            counted(self.needs.threads.into(), "thread"),
+            counted(self.needs.registers.into(), "register"),
+            counted(self.needs.shared.into(), "byte"),
         )
     }
 
@@ -129,12 +138,15 @@ impl Question {
         }
         let _ = write!(
             out,
-            "\n\ntheoretical occupancy  {} % ({} of {} warps, {} blocks)\n",
+            "\n\ntheoretical occupancy  {} % ({} of {} warps, {})\n",
             general(100.0 * o.fraction(), 4),
             o.warps,
             o.max_warps,
-            o.blocks
+            counted(o.blocks.into(), "block")
         );
+        if o.blocks == 0 {
+            out.push_str("no block fits           a launch fails\n");
+        }
         if let Some(more) = self.one_more() {
             let _ = writeln!(out, "one more block         {more}");
         }
@@ -142,8 +154,8 @@ impl Question {
             let waves = o.waves(grid, sms);
             let _ = writeln!(
                 out,
-                "waves                  {waves:.2} ({} blocks over {sms} SMs, {} at a time)",
-                grouped(grid),
+                "waves                  {waves:.2} ({} over {sms} SMs, {} at a time)",
+                counted(grid, "block"),
                 u64::from(o.blocks) * u64::from(sms)
             );
         } else if args.grid.is_some() {
@@ -196,8 +208,9 @@ impl Question {
         };
         let fit = clusters(self.occupancy.blocks, gpcs, size);
         format!(
-            "clusters of {size:<2}         {} resident, {} block places left over ({note})\n",
-            fit.resident, fit.idle_blocks
+            "clusters of {size:<2}         {} resident, {} left over ({note})\n",
+            fit.resident,
+            counted(fit.idle_blocks.into(), "block place")
         )
     }
 
@@ -306,7 +319,7 @@ impl Question {
         out
     }
 
-    fn picture(&self, over: CurveOver) -> String {
+    fn picture(&self, over: CurveOver) -> Chart {
         let points = self.points(over);
         let last = points.last().map_or(1.0, |point| f64::from(point.x));
         let mut chart = Chart::new(&format!("Occupancy of {}", self.title), 860.0, 440.0);
@@ -339,7 +352,7 @@ impl Question {
         let text = format!("{here}: {} %", general(percent, 4));
         chart.dot("mark", x, y, 5.0, &text);
         chart.text("strong", "start", x + 8.0, y - 8.0, &text);
-        chart.standalone()
+        chart
     }
 }
 

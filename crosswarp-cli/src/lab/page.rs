@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind};
 
-use super::chart::{Chart, STYLE};
+use super::chart::Chart;
 use super::ladder::{percent, rate, roof_line};
+use super::palette;
 use super::roofline::{Mark, Roof, picture};
 use crate::general::{general, grouped};
 use crate::plot::escape;
@@ -42,10 +43,11 @@ pub fn page(ladder: &Ladder) -> String {
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title} on {machine}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title} on {machine}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{PAGE_STYLE}{style}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p class=\"lead\">{what}, on {machine}</p>\n",
         machine = escape(&ladder.machine.to_string()),
         what = escape(&groups(ladder)),
+        style = palette::style(),
     );
     tiles(&mut out, ladder);
     out.push_str("<h2>How fast each rung is</h2>\n");
@@ -201,7 +203,12 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
             rung.why
         );
         let width = (x(value) - NAMES).max(1.5);
-        chart.cell(class(rung.kind), NAMES, top + 4.0, width, ROW - 8.0, &hint);
+        chart.cell(
+            class(rung.kind),
+            (NAMES, top + 4.0),
+            (width, ROW - 8.0),
+            &hint,
+        );
         let figures = format!(
             "{} {} · {}",
             rate(value),
@@ -257,28 +264,40 @@ fn roofline(ladder: &Ladder) -> Chart {
 }
 
 fn table(out: &mut String, ladder: &Ladder) {
+    let achieved = |rung: &Rung| rung.occupied.and_then(|occupied| occupied.achieved);
+    let counted = ladder.rungs.iter().any(|rung| achieved(rung).is_some());
     let mut number = 0;
     for group in ladder.groups() {
         let _ = write!(
             out,
             "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr><th>#</th><th class=\"name\">rung</th><th>cold, µs</th><th>hot, µs</th>\
-             <th>{}</th><th>of roof</th><th>occupancy</th><th>speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
+             <th>{}</th><th>of roof</th><th>occupancy</th>{achieved}<th>speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
             escape(&group[0].group),
-            ladder.rate.unit()
+            ladder.rate.unit(),
+            achieved = if counted { "<th>achieved</th>" } else { "" },
         );
         for rung in group {
             let hot = rung
                 .hot
                 .map_or("–".to_owned(), |hot| general(1e6 * hot.median, 5));
             let occupancy = rung.occupied.map_or("–".to_owned(), |o| {
+                let local = match o.local {
+                    0 => String::new(),
+                    bytes => format!(", {bytes} bytes of local memory"),
+                };
                 format!(
-                    "<span title=\"{} threads, {} registers, {} bytes of shared memory\">{:.0} %</span>",
+                    "<span title=\"{} threads, {} registers, {} bytes of shared memory{local}\">{:.0} %</span>",
                     o.threads,
                     o.registers,
                     o.shared,
                     100.0 * o.theoretical
                 )
             });
+            let achieved = match (counted, achieved(rung)) {
+                (false, _) => String::new(),
+                (true, Some(share)) => format!("<td>{:.0} %</td>", 100.0 * share),
+                (true, None) => "<td>–</td>".to_owned(),
+            };
             let speedup = ladder
                 .speedup(number)
                 .map_or("–".to_owned(), |speedup| format!("{speedup:.2} ×"));
@@ -287,7 +306,7 @@ fn table(out: &mut String, ladder: &Ladder) {
             let _ = writeln!(
                 out,
                 "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td><td title=\"{} to {} of {} samples\">{}</td><td>{hot}</td><td>{}</td>\
-                 <td>{}</td><td>{occupancy}</td><td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
+                 <td>{}</td><td>{occupancy}</td>{achieved}<td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
                 class(rung.kind),
                 escape(&rung.name),
                 general(1e6 * rung.time.min, 5),
@@ -310,7 +329,7 @@ fn method(out: &mut String, ladder: &Ladder) {
     let how = if ladder.gpu {
         "Times are medians of samples taken with the GPU's events around a graph of many calls; a call is everything \
          from input to result. Cold: inputs rotate, so that none is in the level-2 cache. Hot: one input again and again. \
-         Occupancy is the theoretical one."
+         Occupancy is the theoretical one; achieved, where shown, is Nsight Compute's, of one run of the main kernel."
     } else {
         "Times are medians of samples by the processor's clock, over one array that is larger than its caches unless you chose less."
     };
@@ -369,6 +388,7 @@ mod tests {
                 shared: 1024,
                 local: 0,
                 theoretical: 1.0,
+                achieved: Some(0.87),
             }),
         }
     }
@@ -411,7 +431,9 @@ mod tests {
     fn reports_are_stable() {
         insta::assert_snapshot!("table", table(&ladder()));
         // The style is no part of what a reader of the report would miss.
-        let page = page(&ladder()).replace(PAGE_STYLE, "").replace(STYLE, "");
+        let page = page(&ladder())
+            .replace(PAGE_STYLE, "")
+            .replace(&palette::style(), "");
         insta::assert_snapshot!("page", page);
     }
 

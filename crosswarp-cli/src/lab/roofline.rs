@@ -17,19 +17,17 @@ use super::kernel;
 use crate::console;
 use crate::error::CliError;
 use crate::general::general;
-use crate::staged::StagedFile;
 use crate::topology::physical_cores;
 
 /// Prints ceilings and points, and draws them if asked for.
 pub fn roofline(args: &RooflineArgs) -> Result<i32, CliError> {
+    let pictures = args.pictures.create()?;
     let roof = Roof::choose(args)?;
     let flight = Flight::new(args, &roof)?;
-    if let Some(path) = &args.svg {
-        let mut file = StagedFile::create(path)?;
+    pictures.draw(|| {
         let points: Vec<Mark> = args.point.iter().map(Mark::from).collect();
-        file.put(picture(&roof, &points).standalone().as_bytes())?;
-        file.commit()?;
-    }
+        picture(&roof, &points)
+    })?;
     if args.json {
         console::line(as_json(args, &roof, flight.as_ref()))?;
         return Ok(0);
@@ -143,6 +141,13 @@ impl Flight {
     fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CliError> {
         let given = args.latency.map(|nanoseconds| 1e-9 * nanoseconds);
         let Some(latency) = given.or(roof.latency) else {
+            if args.kernel.is_some() {
+                return Err(CliError::Usage(
+                    "--kernel shows the bytes that a kernel keeps in flight; how many are needed depends on \
+                     the --latency of device memory (some 500 to 800 ns)"
+                        .to_owned(),
+                ));
+            }
             return Ok(None);
         };
         let multiprocessors = roof.multiprocessors;
@@ -163,7 +168,12 @@ impl Flight {
                     bytes: threads * f64::from(args.load) * f64::from(multiprocessors),
                 })
             }
-            _ => None,
+            (Some(_), None) => {
+                return Err(CliError::Usage(
+                    "--kernel needs a GPU: --device, or one in this machine".to_owned(),
+                ));
+            }
+            (None, _) => None,
         };
         Ok(Some(Self {
             latency,

@@ -77,3 +77,104 @@ fn occupied(launched: &Launched) -> Option<Occupied> {
         achieved: None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Rate, Rung, RungKind, Verdict};
+    use super::*;
+    use crate::measure::{Machine, Spread};
+    use crate::profile::parse;
+    use crate::roofline::{Ceilings, Work};
+
+    fn rung(occupied: Option<Occupied>) -> Rung {
+        Rung {
+            name: "a rung".to_owned(),
+            group: String::new(),
+            kind: RungKind::Textbook,
+            why: "",
+            work: Work {
+                bytes: 1.0,
+                operations: 1.0,
+            },
+            time: Spread::of(vec![1.0], 1).unwrap(),
+            hot: None,
+            verdict: Verdict::Exact,
+            occupied,
+        }
+    }
+
+    /// The lines of a launch: kernel, blocks, µs, achieved occupancy.
+    fn lines(id: usize, (kernel, blocks, us, achieved): (&str, u32, f64, f64)) -> String {
+        let metrics = [
+            ("Duration", "us", us),
+            ("Achieved Occupancy", "%", achieved),
+            ("Theoretical Occupancy", "%", 75.0),
+            ("Registers Per Thread", "register/thread", 40.0),
+            ("Static Shared Memory Per Block", "Kbyte/block", 1.0),
+        ];
+        let line = |(name, unit, value): &(&str, &str, f64)| {
+            format!(
+                "\"{id}\",\"{kernel}\",\"(256, 1, 1)\",\"({blocks}, 1, 1)\",\"9.0\",\"{name}\",\"{unit}\",\"{value}\"\n"
+            )
+        };
+        metrics.iter().map(line).collect()
+    }
+
+    #[test]
+    fn launches_are_those_of_the_mark_before() {
+        let header = "\"ID\",\"Kernel Name\",\"Block Size\",\"Grid Size\",\"CC\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n";
+        let launches = [
+            ("set_up", 7, 900.0, 10.0),
+            (MARK, 1, 1.0, 1.0),
+            ("sum", 100, 30.0, 80.0),
+            ("sum", 100, 10.0, 60.0),
+            ("second", 1, 5.0, 2.0),
+            (MARK, 2, 1.0, 1.0),
+            (MARK, 3, 1.0, 1.0),
+            ("library", 64, 9.0, 50.0),
+        ];
+        let table: String = launches
+            .into_iter()
+            .enumerate()
+            .map(|(id, launch)| lines(id, launch))
+            .collect();
+        let launches = parse(&format!("{header}{table}")).unwrap();
+        let known = Occupied {
+            threads: 256,
+            registers: 32,
+            shared: 0,
+            local: 0,
+            theoretical: 1.0,
+            achieved: None,
+        };
+        let mut ladder = Ladder {
+            subject: "reduce",
+            title: String::new(),
+            machine: Machine::of_host(),
+            gpu: true,
+            ceilings: Ceilings {
+                bandwidth: 1.0,
+                rate: 1.0,
+            },
+            ceilings_are: String::new(),
+            rate: Rate::Gigabytes,
+            notes: Vec::new(),
+            rungs: vec![rung(Some(known)), rung(None), rung(None)],
+        };
+        ladder.add_counters(&launches);
+        let occupied = |index: usize| ladder.rungs[index].occupied;
+        let first = occupied(0).unwrap();
+        assert!((first.achieved.unwrap() - 0.75).abs() < 1e-9, "{first:?}");
+        assert_eq!((first.registers, first.theoretical), (32, 1.0));
+        assert_eq!(occupied(1), None);
+        let library = Occupied {
+            threads: 256,
+            registers: 40,
+            shared: 1000,
+            local: 0,
+            theoretical: 0.75,
+            achieved: Some(0.5),
+        };
+        assert_eq!(occupied(2), Some(library));
+    }
+}

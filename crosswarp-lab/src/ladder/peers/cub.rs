@@ -87,7 +87,14 @@ impl Sum {
         let null = ptr::null_mut;
         // SAFETY: without scratch it writes the size only.
         let scratch = scratch(device, |scratch, bytes| unsafe {
-            function(scratch, bytes, ptr::null(), ptr::null_mut(), elements, null())
+            function(
+                scratch,
+                bytes,
+                ptr::null(),
+                ptr::null_mut(),
+                elements,
+                null(),
+            )
         })?;
         Ok(Self {
             function,

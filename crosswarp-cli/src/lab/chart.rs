@@ -76,7 +76,7 @@ pub enum Element {
 pub struct Plot {
     left: f64,
     right: f64,
-    top: f64,
+    pub top: f64,
     bottom: f64,
 }
 

@@ -135,44 +135,75 @@ pub fn table(ladder: &Ladder) -> String {
     let mut out = format!("{}\n{}", ladder.machine, roof_line(ladder));
     let mut number = 0;
     for group in ladder.groups() {
-        let width = group.iter().map(|rung| rung.name.len()).max().unwrap_or(0);
-        let width = width.max(8);
-        let _ = write!(
-            out,
-            "\n\n{}\n\n  #  {:<width$}  {:>10}  {:>10}  {:>8}  {:>7}  {:>11}  {:>8}  result",
-            group[0].group,
-            "rung",
-            "cold us",
-            "hot us",
-            ladder.rate.unit(),
-            "of roof",
-            "occupancy",
-            "speed-up"
-        );
+        let _ = write!(out, "\n\n{}\n\n", group[0].group);
+        let mut rows = vec![HEADINGS.map(str::to_owned)];
+        rows[0][4] = ladder.rate.unit().to_owned();
         for rung in group {
-            let hot = rung
-                .hot
-                .map_or(String::new(), |hot| general(1e6 * hot.median, 5));
-            let occupancy = rung.occupied.map_or(String::new(), |o| occupancy(&o));
             let speedup = ladder
                 .speedup(number)
-                .map_or(String::new(), |speedup| format!("{speedup:.2} x"));
+                .map(|speedup| format!("{speedup:.2} x"));
             number += 1;
-            let _ = write!(
-                out,
-                "\n{number:>3}  {:<width$}  {:>10}  {hot:>10}  {:>8}  {:>7}  {occupancy:>11}  {speedup:>8}  {}",
-                rung.name,
+            rows.push([
+                number.to_string(),
+                rung.name.clone(),
                 general(1e6 * rung.time.median, 5),
+                rung.hot
+                    .map_or(String::new(), |hot| general(1e6 * hot.median, 5)),
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
+                rung.occupied.map_or(String::new(), |o| occupancy(&o)),
+                speedup.unwrap_or_default(),
                 rung.verdict.text(),
-            );
+            ]);
         }
+        out.push_str(&aligned(&rows));
     }
     if !ladder.notes.is_empty() {
         let _ = write!(out, "\n\n{}", ladder.notes.join("\n"));
     }
     out
+}
+
+const HEADINGS: [&str; 9] = [
+    "#",
+    "rung",
+    "cold us",
+    "hot us",
+    "",
+    "of roof",
+    "occupancy",
+    "speed-up",
+    "result",
+];
+
+/// Rows in columns as wide as they need, names and results to the left, figures to the right; columns with
+/// nothing but a heading are left out.
+fn aligned(rows: &[[String; HEADINGS.len()]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..HEADINGS.len())
+        .map(
+            |column| match rows[1..].iter().all(|row| row[column].is_empty()) {
+                true => 0,
+                false => width(column).unwrap_or(0),
+            },
+        )
+        .collect();
+    let lines = rows.iter().map(|row| {
+        let mut line = String::new();
+        for (column, text) in row
+            .iter()
+            .enumerate()
+            .filter(|(column, _)| widths[*column] > 0)
+        {
+            let width = widths[column];
+            let _ = match column {
+                1 | 8 => write!(line, "  {text:<width$}"),
+                _ => write!(line, "  {text:>width$}"),
+            };
+        }
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// The theoretical occupancy, and the achieved one if it was counted.

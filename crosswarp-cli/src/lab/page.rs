@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind};
+use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind, Verdict};
+use crosswarp::lab::measure::Spread;
 
 use super::chart::Chart;
 use super::ladder::{percent, rate, roof_line};
@@ -185,6 +186,10 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
     let most = rates.fold(roof, f64::max);
     let room = WIDTH - NAMES - FIGURES;
     let x = |value: f64| NAMES + room * value / most;
+    let bottom = HEAD + ROW * group.len() as f64;
+    chart.line("goal", (x(roof), HEAD - 4.0), (x(roof), bottom + 6.0));
+    let label = format!("roof: {} {}", rate(roof), ladder.rate.unit());
+    chart.text("small faint", "middle", x(roof), bottom + 24.0, &label);
     for (place, rung) in group.iter().enumerate() {
         let value = rung.rate(ladder.rate);
         let top = HEAD + ROW * place as f64;
@@ -215,12 +220,10 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
             ladder.rate.unit(),
             percent(ladder.of_roof(rung))
         );
-        chart.text("small", "start", NAMES + width + 8.0, middle, &figures);
+        // Readable where the roof's line goes through it.
+        let beside = NAMES + width + 8.0;
+        chart.text("small clear", "start", beside, middle, &figures);
     }
-    let bottom = HEAD + ROW * group.len() as f64;
-    chart.line("goal", (x(roof), HEAD - 4.0), (x(roof), bottom + 6.0));
-    let label = format!("roof: {} {}", rate(roof), ladder.rate.unit());
-    chart.text("small faint", "middle", x(roof), bottom + 24.0, &label);
     chart
 }
 
@@ -231,56 +234,111 @@ fn roofline(ladder: &Ladder) -> Chart {
         latency: None,
         multiprocessors: None,
     };
+    let mut rungs: Vec<(usize, &Rung)> = (1..)
+        .zip(&ladder.rungs)
+        .filter(|(_, rung)| rung.work.operations > 0.0)
+        .collect();
+    // Rungs of a group share their intensity: of those too near to one another the first has its number,
+    // Crosswarp's own before all, then the faster.
+    let order = |rung: &Rung| (rung.kind != RungKind::Own, rung.time.median);
+    rungs.sort_by(|(_, a), (_, b)| {
+        let ((a_own, a_time), (b_own, b_time)) = (order(a), order(b));
+        a_own.cmp(&b_own).then(a_time.total_cmp(&b_time))
+    });
+    let mut numbered: Vec<(f64, f64)> = Vec::new();
     let mut marks = Vec::new();
-    let mut number = 0;
-    for group in ladder.groups() {
-        // Rungs of a group share their intensity: those too near to a number get none.
-        let mut numbered: Vec<f64> = Vec::new();
-        for rung in group {
-            number += 1;
-            if rung.work.operations == 0.0 {
-                continue;
-            }
-            let speed = rung.work.operations / rung.time.median;
-            let height = speed.log10();
-            let apart = numbered.iter().all(|other| (height - other).abs() > 0.2);
-            if apart {
-                numbered.push(height);
-            }
-            marks.push(Mark {
-                label: if apart {
-                    number.to_string()
-                } else {
-                    String::new()
-                },
-                hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
-                intensity: rung.work.intensity(),
-                rate: Some(speed),
-                class: class(rung.kind),
-            });
-        }
+    for (number, rung) in rungs {
+        let speed = rung.work.operations / rung.time.median;
+        let (intensity, height) = (rung.work.intensity(), speed.log10());
+        let near = |&(x, y): &(f64, f64)| x == intensity && (y - height).abs() <= 0.2;
+        let label = if numbered.iter().any(near) {
+            String::new()
+        } else {
+            numbered.push((intensity, height));
+            number.to_string()
+        };
+        marks.push(Mark {
+            label,
+            hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
+            intensity,
+            rate: Some(speed),
+            class: class(rung.kind),
+        });
     }
+    // What comes last is drawn over the others.
+    marks.reverse();
     picture(&roof, &marks)
 }
 
 fn table(out: &mut String, ladder: &Ladder) {
-    let achieved = |rung: &Rung| rung.occupied.and_then(|occupied| occupied.achieved);
-    let counted = ladder.rungs.iter().any(|rung| achieved(rung).is_some());
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|column| {
+            ladder
+                .rungs
+                .iter()
+                .any(|rung| (column.cell)(rung).is_some())
+        })
+        .collect();
+    let cells = |tag: &str, text: &dyn Fn(&Column) -> String| -> String {
+        let cell = |column: &&Column| format!("<{tag}>{}</{tag}>", text(column));
+        columns.iter().map(cell).collect()
+    };
     let mut number = 0;
     for group in ladder.groups() {
+        let heads = cells("th", &|column| column.name.to_owned());
         let _ = write!(
             out,
-            "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr><th>#</th><th class=\"name\">rung</th><th>cold, µs</th><th>hot, µs</th>\
-             <th>{}</th><th>of roof</th><th>occupancy</th>{achieved}<th>speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
+            "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr><th>#</th><th class=\"name\">rung</th>{heads}\
+             <th>{}</th><th>of roof</th><th title=\"over the rung before\">speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
             escape(&group[0].group),
             ladder.rate.unit(),
-            achieved = if counted { "<th>achieved</th>" } else { "" },
         );
         for rung in group {
-            let hot = rung
-                .hot
-                .map_or("–".to_owned(), |hot| general(1e6 * hot.median, 5));
-            let occupancy = rung.occupied.map_or("–".to_owned(), |o| {
+            let own = cells("td", &|column| {
+                (column.cell)(rung).unwrap_or_else(|| "–".to_owned())
+            });
+            let speedup = ladder
+                .speedup(number)
+                .map_or("–".to_owned(), |speedup| format!("{speedup:.2} ×"));
+            number += 1;
+            let good = matches!(rung.verdict, Verdict::Exact | Verdict::Within(_));
+            let _ = writeln!(
+                out,
+                "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td>{own}<td>{}</td>\
+                 <td>{}</td><td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
+                class(rung.kind),
+                escape(&rung.name),
+                rate(rung.rate(ladder.rate)),
+                percent(ladder.of_roof(rung)),
+                if good { "good" } else { "bad" },
+                escape(&rung.verdict.text()),
+                escape(rung.why),
+            );
+        }
+        out.push_str("</table></div>\n");
+    }
+}
+
+/// A column that not every ladder has.
+struct Column {
+    name: &'static str,
+    cell: fn(&Rung) -> Option<String>,
+}
+
+const COLUMNS: [Column; 4] = [
+    Column {
+        name: "cold, µs",
+        cell: |rung| Some(microseconds(&rung.time)),
+    },
+    Column {
+        name: "hot, µs",
+        cell: |rung| rung.hot.as_ref().map(microseconds),
+    },
+    Column {
+        name: "occupancy",
+        cell: |rung| {
+            rung.occupied.map(|o| {
                 let local = match o.local {
                     0 => String::new(),
                     bytes => format!(", {bytes} bytes of local memory"),
@@ -292,36 +350,24 @@ fn table(out: &mut String, ladder: &Ladder) {
                     o.shared,
                     100.0 * o.theoretical
                 )
-            });
-            let achieved = match (counted, achieved(rung)) {
-                (false, _) => String::new(),
-                (true, Some(share)) => format!("<td>{:.0} %</td>", 100.0 * share),
-                (true, None) => "<td>–</td>".to_owned(),
-            };
-            let speedup = ladder
-                .speedup(number)
-                .map_or("–".to_owned(), |speedup| format!("{speedup:.2} ×"));
-            number += 1;
-            let good = rung.verdict.is_right() && rung.kind != RungKind::Wrong;
-            let _ = writeln!(
-                out,
-                "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td><td title=\"{} to {} of {} samples\">{}</td><td>{hot}</td><td>{}</td>\
-                 <td>{}</td><td>{occupancy}</td>{achieved}<td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
-                class(rung.kind),
-                escape(&rung.name),
-                general(1e6 * rung.time.min, 5),
-                general(1e6 * rung.time.max, 5),
-                rung.time.samples,
-                general(1e6 * rung.time.median, 5),
-                rate(rung.rate(ladder.rate)),
-                percent(ladder.of_roof(rung)),
-                if good { "good" } else { "bad" },
-                escape(&rung.verdict.text()),
-                escape(rung.why),
-            );
-        }
-        out.push_str("</table></div>\n");
-    }
+            })
+        },
+    },
+    Column {
+        name: "achieved",
+        cell: |rung| Some(format!("{:.0} %", 100.0 * rung.occupied?.achieved?)),
+    },
+];
+
+/// The median, with the spread when pointed at.
+fn microseconds(time: &Spread) -> String {
+    format!(
+        "<span title=\"{} to {} of {} samples\">{}</span>",
+        general(1e6 * time.min, 5),
+        general(1e6 * time.max, 5),
+        time.samples,
+        general(1e6 * time.median, 5)
+    )
 }
 
 fn method(out: &mut String, ladder: &Ladder) {
@@ -354,8 +400,8 @@ fn method(out: &mut String, ladder: &Ladder) {
 
 #[cfg(test)]
 mod tests {
-    use crosswarp::lab::ladder::{Occupied, Verdict};
-    use crosswarp::lab::measure::{Machine, Spread};
+    use crosswarp::lab::ladder::Occupied;
+    use crosswarp::lab::measure::Machine;
     use crosswarp::lab::roofline::{Ceilings, Work};
 
     use super::super::ladder::table;

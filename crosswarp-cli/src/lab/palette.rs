@@ -122,7 +122,7 @@ pub fn style() -> String {
         "  .chart .title {{ font-size: 16px; font-weight: 600 }} .chart .small {{ font-size: 12px }} .chart .strong {{ font-weight: 600 }}\n"
     ));
     put(format_args!(
-        "  .chart .alarm, .chart .on {{ font-weight: 600 }}\n"
+        "  .chart .alarm, .chart .on {{ font-weight: 600 }} .chart .clear {{ paint-order: stroke; stroke: var(--paper); stroke-width: 5px }}\n"
     ));
     for (class, colour) in TEXTS {
         put(format_args!(

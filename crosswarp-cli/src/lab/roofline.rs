@@ -346,7 +346,14 @@ pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
     );
     chart.text("strong", "end", middle.0 - 10.0, middle.1 - 4.0, &bandwidth);
     let rate = format!("{:.0} GFLOP/s", roof.ceilings.rate / 1e9);
-    chart.text("strong", "start", corner.0 + 8.0, corner.1 - 9.0, &rate);
+    // Above the roof, unless the frame is there.
+    let beside = if corner.1 < plot.top + 26.0 {
+        18.0
+    } else {
+        -9.0
+    };
+    let at_corner = (corner.0 + 8.0, corner.1 + beside);
+    chart.text("strong", "start", at_corner.0, at_corner.1, &rate);
     for mark in marks {
         let top = at(mark.intensity, roof.ceilings.attainable(mark.intensity));
         match mark.rate {

@@ -232,6 +232,16 @@ impl HostCeilings {
         }
     }
 
+    /// The better of two measurements of the same machine, of each roof.
+    pub fn best(&self, other: &Self) -> Self {
+        Self {
+            read: self.read.max(other.read),
+            copy: self.copy.max(other.copy),
+            f32_rate: self.f32_rate.max(other.f32_rate),
+            threads: self.threads,
+        }
+    }
+
     fn text(&self, what: &str) -> String {
         format!("{what}, measured on {} threads", self.threads)
     }

@@ -108,8 +108,7 @@ fn pictures_also_come_in_pixels() {
         reader.next_frame(&mut pixels).unwrap();
         let (width, height) = (reader.info().width, reader.info().height);
         assert!(width > 1000 && height > 600, "{width} x {height}");
-        let of = move |colour: [u8; 3]| pixels.chunks(3).filter(|pixel| *pixel == colour).count();
-        of
+        move |colour: [u8; 3]| pixels.chunks(3).filter(|pixel| *pixel == colour).count()
     };
     // The colours of conflicts, of a curve and its mark, of textbook rungs and the dashed line to the roof.
     let tile = ink("banks tile");

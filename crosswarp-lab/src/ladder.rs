@@ -18,11 +18,12 @@ mod peers;
 mod problem;
 mod rung;
 
-use crosswarp_cuda::{CudaError, Device, LaunchError, ModuleError};
+use crosswarp_cuda::{CudaError, Device, LaunchError, ModuleError, Source};
 
 use crate::measure::Plan;
 
 pub use ceilings::{GpuCeilings, HostCeilings};
+pub use counters::{COUNTER_SECTIONS, DURATION};
 pub use gpu::SOURCES;
 pub use rung::{Ladder, Occupied, Rate, Rung, RungKind, Verdict};
 
@@ -50,6 +51,17 @@ impl Subject {
             Self::Transpose => "transpose",
             Self::Jacobi1d => "jacobi1d",
             Self::Sgemm => "sgemm",
+        }
+    }
+
+    /// The kernels of its rungs on a GPU.
+    pub const fn kernels(self) -> &'static [Source<'static>] {
+        match self {
+            Self::Reduce => &[gpu::REDUCE, gpu::REDUCE_F16],
+            Self::Histogram => &[gpu::HISTOGRAM],
+            Self::Transpose => &[gpu::TRANSPOSE],
+            Self::Jacobi1d => &[gpu::JACOBI1D],
+            Self::Sgemm => &[gpu::SGEMM],
         }
     }
 
@@ -172,7 +184,10 @@ pub fn run_marked(subject: Subject, device: &Device, size: usize) -> Result<(), 
     subject.check(size)?;
     let options = Options {
         size,
-        plan: Plan::quick(),
+        plan: Plan {
+            samples: 1,
+            ..Plan::quick()
+        },
     };
     gpu::run_marked(subject, device, &options)
 }

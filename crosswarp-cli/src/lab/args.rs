@@ -25,8 +25,9 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 const OCCUPANCY_AFTER: &str = "\
-The kernel is given by its numbers, or by a file: a cubin, or CUDA C++ source, which is compiled
-for the architecture. Numbers on the command line win over those of the file.
+The kernel is given by its numbers, or by a file: a cubin, or CUDA C++ source of kernels alone,
+which is compiled for the architecture (of a whole program, nvcc -cubin makes a cubin). Of several
+kernels without --kernel there is a line each. Numbers on the command line win over the file's.
 
 Examples:
   crosswarp occupancy --device v100 --threads 256 --registers 62 --grid 4096
@@ -41,10 +42,10 @@ pub struct OccupancyArgs {
     /// A cubin or a CUDA source (.cu) with the kernel
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// The kernel, where the file has several
+    /// One of the file's kernels, by its name in the source or in the cubin
     #[arg(long, value_name = "NAME", requires = "file")]
     pub kernel: Option<String>,
-    /// Compute capability, e.g. sm_90 or 9.0 [default: the GPU's, else 9.0]
+    /// Compute capability, e.g. sm_90 or 9.0 [default: the cubin's, else the GPU's, else 9.0]
     #[arg(long, value_name = "ARCH", conflicts_with = "device")]
     pub arch: Option<Arch>,
     /// A GPU by name, for compute capability and SMs
@@ -271,6 +272,7 @@ Examples:
   crosswarp ladder reduce
   crosswarp ladder reduce --html report.html
   crosswarp ladder reduce --counters --html report.html
+  crosswarp ladder histogram --source
   crosswarp ladder transpose --size 16384 --json > transpose.json
   crosswarp ladder sgemm --cpu";
 
@@ -296,6 +298,9 @@ pub struct LadderArgs {
     /// Run each rung once more under Nsight Compute for its achieved occupancy
     #[arg(long, conflicts_with = "cpu")]
     pub counters: bool,
+    /// Print the source of the GPU's rungs and end
+    #[arg(long, conflicts_with_all = ["html", "json", "counters"])]
+    pub source: bool,
     /// Run each rung once, behind a mark, and nothing else: what --counters profiles
     #[arg(long, hide = true)]
     pub marked: bool,

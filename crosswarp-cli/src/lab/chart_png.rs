@@ -50,6 +50,16 @@ fn draw(canvas: &mut Canvas, element: &Element) {
                 canvas.text_upwards(pixel(*at), font, &text);
             } else {
                 let at = pixel((at.0, at.1 - MIDDLE));
+                if class.contains("clear") {
+                    let left = match anchor {
+                        Anchor::Left => at.0,
+                        Anchor::Middle => at.0.saturating_sub(font.width(&text) / 2),
+                        Anchor::Right => at.0.saturating_sub(font.width(&text)),
+                    };
+                    let corner = (left, at.1.saturating_sub(font.height() / 2));
+                    let size = (font.width(&text), font.height());
+                    canvas.fill(corner, size, palette::fill("paper"));
+                }
                 canvas.text_in(palette::text(class), at, anchor, font, &text);
             }
         }

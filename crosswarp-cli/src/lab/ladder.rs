@@ -6,7 +6,8 @@ use std::io::IsTerminal as _;
 
 use crosswarp::cuda::Device;
 use crosswarp::lab::ladder::{
-    Ladder, Occupied, Options, Rung, Subject, on_cpu, on_gpu, run_marked,
+    COUNTER_SECTIONS, DURATION, Ladder, Occupied, Options, Rung, Subject, on_cpu, on_gpu,
+    run_marked,
 };
 use crosswarp::lab::measure::Plan;
 use crosswarp::lab::profile::Launched;
@@ -27,6 +28,12 @@ const WRONG: i32 = 1;
 pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
     if args.marked {
         return marked(args);
+    }
+    if args.source {
+        for source in Subject::from(args.subject).kernels() {
+            console::text(source.text.as_bytes())?;
+        }
+        return Ok(0);
     }
     let html = args.html.as_deref().map(StagedFile::create).transpose()?;
     let subject = Subject::from(args.subject);
@@ -76,7 +83,8 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
         }
     }
     if let Some(mut file) = html {
-        file.put(page::page(&ladder).as_bytes())?;
+        let kernels = if ladder.gpu { subject.kernels() } else { &[] };
+        file.put(page::page(&ladder, kernels).as_bytes())?;
         file.commit()?;
     }
     if args.json {
@@ -109,7 +117,12 @@ fn counters(
         program: "crosswarp".into(),
         source,
     })?;
-    collect(&Selection::default(), &program, &words.map(OsString::from))
+    let selection = Selection {
+        sections: &COUNTER_SECTIONS,
+        metrics: Some(DURATION),
+        ..Selection::default()
+    };
+    collect(&selection, &program, &words.map(OsString::from))
 }
 
 fn marked(args: &LadderArgs) -> Result<i32, CliError> {

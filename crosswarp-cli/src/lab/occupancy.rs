@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crosswarp::cuda::KernelResources;
+use crosswarp::cuda::{Arch, KernelResources};
 use crosswarp::lab::occupancy::{
     ArchLimits, Axis, BlockNeeds, CurvePoint, LimitedBy, Occupancy, clusters, curve,
     most_registers, most_shared,
@@ -14,7 +14,7 @@ use super::args::{CurveOver, OccupancyArgs};
 use super::axes::{Axes, Scale};
 use super::chart::Chart;
 use super::device::Modelled;
-use super::kernel;
+use super::kernel::{KernelFile, plain_name};
 use crate::console;
 use crate::error::CliError;
 use crate::general::{counted, general, grouped};
@@ -25,6 +25,10 @@ pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
         return Err(CliError::Usage(
             "--svg and --png draw a curve: --curve threads, registers or shared".to_owned(),
         ));
+    }
+    if let Some(table) = all_kernels(args)? {
+        console::line(table)?;
+        return Ok(0);
     }
     let pictures = args.pictures.create()?;
     let question = Question::new(args)?;
@@ -42,6 +46,55 @@ pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
     Ok(0)
 }
 
+/// The GPU that is asked for; else one of the file's architecture, if there is a file.
+fn modelled(args: &OccupancyArgs, of_file: Option<Arch>) -> Modelled {
+    let device = Modelled::choose(args.device, args.arch);
+    match of_file {
+        Some(arch) if arch != device.arch => Modelled::choose(None, Some(arch)),
+        _ => device,
+    }
+}
+
+/// The file, compiled for the architecture asked for.
+fn read(args: &OccupancyArgs, path: &Path) -> Result<KernelFile, CliError> {
+    let asked = args.device.map(|sheet| sheet.arch).or(args.arch);
+    let otherwise = Modelled::choose(None, None).arch;
+    Ok(KernelFile::read(path, asked, otherwise)?)
+}
+
+/// A line for each kernel, of a file that has several and of which none is asked for.
+fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CliError> {
+    let of_one = args.kernel.is_some() || args.json || args.curve.is_some();
+    let Some(path) = args.file.as_deref().filter(|_| !of_one) else {
+        return Ok(None);
+    };
+    let file = read(args, path)?;
+    if file.kernels.len() < 2 {
+        return Ok(None);
+    }
+    let mut out = format!(
+        "{} for {}; --kernel NAME shows one in full\n\nregisters    shared  local  threads  blocks  occupancy  limited by     kernel",
+        file_name(path),
+        file.arch
+    );
+    for kernel in file.kernels {
+        let (name, local) = (kernel.name.clone(), kernel.local);
+        let question = Question::about(args, modelled(args, Some(file.arch)), Some(kernel))?;
+        let (needs, o) = (&question.needs, &question.occupancy);
+        let _ = write!(
+            out,
+            "\n{:>9}  {:>8}  {local:>5}  {:>7}  {:>6}  {:>7} %  {:<13}  {name}",
+            needs.registers,
+            needs.shared,
+            needs.threads,
+            o.blocks,
+            general(100.0 * o.fraction(), 4),
+            limit_name(o.limited_by),
+        );
+    }
+    Ok(Some(out))
+}
+
 /// A block on an SM, and how it comes out.
 struct Question {
     title: String,
@@ -53,17 +106,24 @@ struct Question {
 }
 
 impl Question {
+    /// Of the kernel that is asked for, or of numbers alone.
     fn new(args: &OccupancyArgs) -> Result<Self, CliError> {
-        let device = Modelled::choose(args.device, args.arch);
+        match &args.file {
+            Some(path) => {
+                let file = read(args, path)?;
+                let kernel = file.kernel(args.kernel.as_deref())?;
+                Self::about(args, modelled(args, Some(file.arch)), Some(kernel))
+            }
+            None => Self::about(args, modelled(args, None), None),
+        }
+    }
+
+    fn about(
+        args: &OccupancyArgs,
+        device: Modelled,
+        kernel: Option<KernelResources>,
+    ) -> Result<Self, CliError> {
         let limits = device.limits()?;
-        let kernel = match &args.file {
-            Some(path) => Some(kernel::resources(
-                path,
-                args.kernel.as_deref(),
-                device.arch,
-            )?),
-            None => None,
-        };
         let of_kernel =
             |number: fn(&KernelResources) -> Option<u32>| kernel.as_ref().and_then(number);
         let needs = BlockNeeds {
@@ -94,7 +154,9 @@ impl Question {
         }
         Ok(Self {
             title: match (&args.file, &kernel) {
-                (Some(path), Some(kernel)) => format!("{} ({})", kernel.name, file_name(path)),
+                (Some(path), Some(kernel)) => {
+                    format!("{} ({})", plain_name(&kernel.name), file_name(path))
+                }
                 _ => "a block".to_owned(),
             },
             limits,
@@ -334,11 +396,15 @@ impl Question {
         // Steps: each value holds up to the next point's.
         let mut path: Vec<(f64, f64)> = Vec::new();
         for point in &points {
-            let y = 100.0 * point.occupancy.fraction();
-            if let Some(&(_, before)) = path.last() {
-                path.push((f64::from(point.x), before));
+            let (x, y) = (f64::from(point.x), 100.0 * point.occupancy.fraction());
+            match path[..] {
+                [.., (_, a), (_, b)] if a == b && b == y => {
+                    path.pop();
+                }
+                [.., (_, before)] if before != y => path.push((x, before)),
+                _ => {}
             }
-            path.push((f64::from(point.x), y));
+            path.push((x, y));
         }
         let path: Vec<(f64, f64)> = path.iter().map(|&(x, y)| plot.at(&axes, x, y)).collect();
         chart.polyline("curve", &path);

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crosswarp::cuda::Source;
 use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind, Verdict};
 use crosswarp::lab::measure::Spread;
 
@@ -34,12 +35,14 @@ const PAGE_STYLE: &str = "
   th { color: var(--soft); font-weight: 600 } tr:last-child td { border-bottom: 0 }
   td.name, th.name { text-align: left; font-weight: 600 } td.why { text-align: left; white-space: normal; min-width: 220px; color: var(--soft) }
   tr.own td { background: var(--own-tint) } td.bad { color: var(--alarm); font-weight: 600 }
+  details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 16px; margin: 0 0 12px }
+  summary { cursor: pointer; font-weight: 600 } pre { overflow-x: auto; font: 13px/1.45 ui-monospace, 'SF Mono', Menlo, Consolas, monospace }
   ul { padding-left: 20px; color: var(--soft) } .key { display: flex; flex-wrap: wrap; gap: 18px; font-size: 14px; color: var(--soft); margin: 0 0 12px }
   .key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px }
 ";
 
-/// The whole page.
-pub fn page(ladder: &Ladder) -> String {
+/// The whole page; `kernels` can be unfolded at its end.
+pub fn page(ladder: &Ladder, kernels: &[Source]) -> String {
     let title = format!("The {} ladder", ladder.subject);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -70,6 +73,19 @@ pub fn page(ladder: &Ladder) -> String {
     out.push_str("<h2>Rung by rung</h2>\n");
     table(&mut out, ladder);
     method(&mut out, ladder);
+    if !kernels.is_empty() {
+        out.push_str("<h2>The kernels</h2>\n");
+    }
+    for source in kernels {
+        // Line ends are what `escape` would take for control characters.
+        let lines: Vec<String> = source.text.lines().map(escape).collect();
+        let _ = writeln!(
+            out,
+            "<details><summary>{}</summary><pre>{}</pre></details>",
+            escape(source.name),
+            lines.join("\n")
+        );
+    }
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
@@ -439,6 +455,13 @@ mod tests {
         }
     }
 
+    fn source() -> Source<'static> {
+        Source::new(
+            "ladder/k.cu",
+            "__global__ void k() {\n    if (1 < 2) return;\n}\n",
+        )
+    }
+
     fn ladder() -> Ladder {
         use RungKind::{Own, Peer, Textbook, Wrong};
         Ladder {
@@ -477,7 +500,7 @@ mod tests {
     fn reports_are_stable() {
         insta::assert_snapshot!("table", table(&ladder()));
         // The style is no part of what a reader of the report would miss.
-        let page = page(&ladder())
+        let page = page(&ladder(), &[source()])
             .replace(PAGE_STYLE, "")
             .replace(&palette::style(), "");
         insta::assert_snapshot!("page", page);
@@ -485,7 +508,7 @@ mod tests {
 
     #[test]
     fn the_first_tiles_are_of_what_is_right() {
-        let page = page(&ladder());
+        let page = page(&ladder(), &[]);
         assert!(page.contains("the fastest rung: crosswarp"));
         assert!(page.contains("<b>1,965 ×</b><span>faster than atomic"));
     }

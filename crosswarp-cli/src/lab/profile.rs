@@ -63,6 +63,8 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CliError> {
         }
     }
     let selection = Selection {
+        sections: &SECTIONS,
+        metrics: None,
         kernel: args.kernel.as_deref(),
         skip: args.skip,
         launches: Some(args.launches),
@@ -79,9 +81,13 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CliError> {
     Ok(0)
 }
 
-/// Which launches are profiled.
+/// Which launches are profiled, and for what.
 #[derive(Default)]
 pub struct Selection<'a> {
+    /// The profiler's sections.
+    pub sections: &'a [&'a str],
+    /// Metrics beside those of the sections.
+    pub metrics: Option<&'a str>,
     /// Only kernels of this name.
     pub kernel: Option<&'a str>,
     /// After so many launches.
@@ -112,8 +118,11 @@ pub fn collect(
     if let Some(launches) = selection.launches {
         command.args(["--launch-count", &launches.to_string()]);
     }
-    for section in SECTIONS {
+    for section in selection.sections {
         command.args(["--section", section]);
+    }
+    if let Some(metrics) = selection.metrics {
+        command.args(["--metrics", metrics]);
     }
     if let Some(kernel) = selection.kernel {
         command.args(["--kernel-name", kernel]);

@@ -9,6 +9,12 @@ use crate::profile::Launched;
 /// The kernel that marks.
 pub const MARK: &str = "rung_mark";
 
+/// The profiler's sections with the metrics that [`Ladder::add_counters`] looks for, and one more metric;
+/// few, for each takes further runs of each launch.
+pub const COUNTER_SECTIONS: [&str; 2] = ["LaunchStats", "Occupancy"];
+/// The time of a launch, by the profiler's name.
+pub const DURATION: &str = "gpu__time_duration.sum";
+
 impl Ladder {
     /// Adds the occupancy that a profiler has seen while [`run_marked`](super::run_marked) ran this ladder's
     /// rungs: of each rung's main kernel, the one in which it spends most of its time. Of rungs of
@@ -41,7 +47,7 @@ impl Ladder {
 }
 
 fn seconds(launched: &Launched) -> f64 {
-    launched.metric("Duration").unwrap_or(0.0)
+    launched.metric(DURATION).unwrap_or(0.0)
 }
 
 /// A launch of the kernel that takes longest in all its launches, and its mean occupancy over that time.
@@ -106,7 +112,7 @@ mod tests {
     /// The lines of a launch: kernel, blocks, µs, achieved occupancy.
     fn lines(id: usize, (kernel, blocks, us, achieved): (&str, u32, f64, f64)) -> String {
         let metrics = [
-            ("Duration", "us", us),
+            (DURATION, "us", us),
             ("Achieved Occupancy", "%", achieved),
             ("Theoretical Occupancy", "%", 75.0),
             ("Registers Per Thread", "register/thread", 40.0),

@@ -181,6 +181,11 @@ impl Climb<'_> {
         self.options.size
     }
 
+    /// Whether rungs are only run once, behind marks.
+    fn marks(&self) -> bool {
+        matches!(self.purpose, Purpose::Mark { .. })
+    }
+
     /// Marks the next rung, if rungs are marked.
     fn mark(&mut self) -> Result<bool, LadderError> {
         let Purpose::Mark { mark, marked } = &mut self.purpose else {

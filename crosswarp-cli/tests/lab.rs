@@ -121,6 +121,54 @@ fn pictures_also_come_in_pixels() {
 }
 
 #[test]
+fn files_with_kernels_are_read() {
+    if let Err(reason) = crosswarp::cuda::Nvrtc::get() {
+        println!("skipped: files_with_kernels_are_read: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.cu");
+    let write = |text: &str| fs::write(&path, text).unwrap();
+    let of_file = |args: &str| {
+        let mut command = crosswarp();
+        command
+            .arg("occupancy")
+            .arg(&path)
+            .args(args.split_whitespace());
+        command
+    };
+    write(
+        "__global__ void one(float* x) { x[threadIdx.x] = 1; }\n\
+         __global__ void __launch_bounds__(1024) two(float* x) { x[threadIdx.x] = 2; }\n",
+    );
+    let table = stdout(&mut of_file("--arch 8.0"));
+    assert!(table.contains("two.cu for sm_80"), "{table}");
+    let line = table
+        .lines()
+        .find(|line| line.ends_with("_Z3twoPf"))
+        .unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3..6], ["1024", "2", "100"], "{line}");
+    let one = stdout(&mut of_file("--arch 8.0 --kernel one --threads 32"));
+    assert!(
+        one.starts_with("one (two.cu) on sm_80: 32 threads"),
+        "{one}"
+    );
+
+    let complaint = |args: &str| {
+        let output = of_file(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(complaint("--kernel three").contains("no kernel three; it has _Z3onePf"));
+    write("__global__ void k(int* x) { x[0] = y; }");
+    let message = complaint("");
+    assert_eq!(message.matches("two.cu").count(), 1, "{message}");
+    write("#include <cstdio>\nint main() {}");
+    assert!(complaint("").contains("nvcc -cubin -arch=sm_"), "{message}");
+}
+
+#[test]
 fn mistakes_are_one_line_that_says_what_would_be_right() {
     for (args, code, part) in [
         (

@@ -2,22 +2,9 @@
 // crosswarp-lab/kernels/bench_shmem.cu, so that the two can be put side by side.
 //
 //     nvshmem [pes]      one PE per GPU, all GPUs if not said; one JSON object per line
-//
-// PEs are forked before anything touches CUDA and meet through NVSHMEM's unique id, so neither MPI nor
-// a launcher is needed. NVLink multicast is off.
-#include <nvshmem.h>
-#include <nvshmemx.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cstdint>
-#include <string>
-
-#include "measure.h"
+#include "nvshmem_pes.h"
 
 // ---- kernels: all take the same arguments ----------------------------------------------------------
 //
@@ -325,41 +312,12 @@ void measure(const row& r, int* dest, const int* source, uint64_t* flag, cudaStr
     }
     nvshmem_barrier_all();
     check(r, dest, me, nvshmem_n_pes());
-    std::string version = std::to_string(NVSHMEM_VENDOR_MAJOR_VERSION) + "." +
-                          std::to_string(NVSHMEM_VENDOR_MINOR_VERSION) + "." +
-                          std::to_string(NVSHMEM_VENDOR_PATCH_VERSION);
-    if (me == 0) print_row("nvshmem", version.c_str(), r.def, times, r.bandwidth ? double(bytes) : 0.0);
+    if (me == 0) print_row("nvshmem", nvshmem_version().c_str(), r.def, times, r.bandwidth ? double(bytes) : 0.0);
     CHECK_CUDA(cudaEventDestroy(begin));
     CHECK_CUDA(cudaEventDestroy(end));
 }
 
-// What the PEs share before they have NVSHMEM.
-struct meeting_point {
-    std::atomic<int> has_id;
-    nvshmemx_uniqueid_t id;
-};
-
-int run_pe(int me, int pes, meeting_point* meeting) {
-    CHECK_CUDA(cudaSetDevice(me));
-    CHECK_CUDA(cudaFree(nullptr));
-    // PE 0 makes the id itself: the process that does serves the others' first meeting.
-    if (me == 0) {
-        nvshmemx_uniqueid_t id = NVSHMEMX_UNIQUEID_INITIALIZER;
-        if (nvshmemx_get_uniqueid(&id) != 0) {
-            fprintf(stderr, "nvshmem: no unique id\n");
-            return 1;
-        }
-        meeting->id = id;
-        meeting->has_id.store(1, std::memory_order_release);
-    } else {
-        while (meeting->has_id.load(std::memory_order_acquire) == 0) usleep(1000);
-    }
-    nvshmemx_init_attr_t attributes = NVSHMEMX_INIT_ATTR_INITIALIZER;
-    nvshmemx_set_attr_uniqueid_args(me, pes, &meeting->id, &attributes);
-    if (nvshmemx_init_attr(NVSHMEMX_INIT_WITH_UNIQUEID, &attributes) != 0) {
-        fprintf(stderr, "nvshmem: PE %d could not start\n", me);
-        return 1;
-    }
+int run_pe(int me, int pes) {
     int* source = static_cast<int*>(nvshmem_malloc(largest));
     int* dest = static_cast<int*>(nvshmem_malloc(largest));
     uint64_t* flag = static_cast<uint64_t*>(nvshmem_malloc(sizeof(uint64_t)));
@@ -381,70 +339,9 @@ int run_pe(int me, int pes, meeting_point* meeting) {
     nvshmem_free(flag);
     nvshmem_free(dest);
     nvshmem_free(source);
-    nvshmem_finalize();
     return 0;
 }
 
-// ---- the parent ------------------------------------------------------------------------------------
-
-// CUDA must not start before the fork, so a child of its own counts.
-int count_gpus() {
-    pid_t child = fork();
-    if (child == 0) {
-        int count = 0;
-        _exit(cudaGetDeviceCount(&count) == cudaSuccess ? count : 0);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-}
-
 int main(int argc, char** argv) {
-    // Everything is on this host: no multicast, no network between PEs, the first meeting by loopback.
-    setenv("NVSHMEM_DISABLE_NVLS", "1", 1);
-    setenv("NVSHMEM_REMOTE_TRANSPORT", "none", 0);
-    setenv("NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "lo", 0);
-
-    int gpus = count_gpus();
-    int pes = argc > 1 ? atoi(argv[1]) : gpus;
-    if (pes < 2 || pes > gpus) {
-        fprintf(stderr, "nvshmem: needs 2 or more GPUs, one per PE; %d asked for, %d found\n", pes, gpus);
-        return 2;
-    }
-    void* shared = mmap(nullptr, sizeof(meeting_point), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED) {
-        perror("nvshmem: mmap");
-        return 1;
-    }
-    auto* meeting = new (shared) meeting_point{};
-    std::vector<pid_t> children;
-    for (int pe = 0; pe < pes; ++pe) {
-        pid_t child = fork();
-        if (child == 0) {
-            // No PE outlives the program.
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            exit(run_pe(pe, pes, meeting));
-        }
-        if (child < 0) {
-            perror("nvshmem: fork");
-            for (pid_t other : children) kill(other, SIGKILL);
-            return 1;
-        }
-        children.push_back(child);
-    }
-    // The first PE that fails ends the others, which would wait for it for ever.
-    int failed = 0;
-    for (size_t left = children.size(); left > 0; --left) {
-        int status = 0;
-        pid_t ended = wait(&status);
-        auto at = std::find(children.begin(), children.end(), ended);
-        if (at != children.end()) *at = -1;
-        if (!(WIFEXITED(status) && WEXITSTATUS(status) == 0) && !failed) {
-            failed = 1;
-            for (pid_t other : children) {
-                if (other > 0) kill(other, SIGKILL);
-            }
-        }
-    }
-    return failed;
+    return run_pes(argc > 1 ? atoi(argv[1]) : 0, run_pe);
 }

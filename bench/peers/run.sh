@@ -96,14 +96,16 @@ libraries=
 
 if found=$(find_library "${NVSHMEM_HOME:-}" nvshmem.h libnvshmem_host.so); then
     read -r root folder <<<"$found"
-    if link_for_linker "$folder" nvshmem_host &&
-        compile nvshmem -rdc=true "-I$root/include" "-L$folder" -lnvshmem_host -lnvshmem_device; then
-        built+=(nvshmem)
-        libraries=$libraries:$folder
-    else
-        say "NVSHMEM was found in $root but nvshmem.cu does not build"
-        failed=1
-    fi
+    link_for_linker "$folder" nvshmem_host
+    libraries=$libraries:$folder
+    for program in nvshmem jacobi_nvshmem; do
+        if compile "$program" -rdc=true "-I$root/include" "-L$folder" -lnvshmem_host -lnvshmem_device; then
+            built+=("$program")
+        else
+            say "NVSHMEM was found in $root but $program.cu does not build"
+            failed=1
+        fi
+    done
 else
     say "no NVSHMEM: set NVSHMEM_HOME or install the nvidia-nvshmem-cu13 wheel"
 fi

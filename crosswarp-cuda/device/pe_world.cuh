@@ -18,7 +18,7 @@ class thread {
 
 // What a kernel leaves behind when a wait runs out of time. In memory the host can read.
 struct wait_record {
-    u32 state;  // 0: none, 1: being written, 2: complete
+    u32 state;  // 0: none, 1: being written, 2: complete, 3: none, but the host says that waits shall give up
     u32 what;   // 1: signal or value, 2: meeting of a team
     i32 pe;     // the PE that waited
     i32 peer;   // the PE waited for, -1 if anyone
@@ -48,7 +48,7 @@ struct world_state {
     u64 heap;
     u64 stride;
     u64 heap_bytes;
-    u64 timeout_ns;  // 0: waits never give up
+    u64 timeout_ns;  // 0: no limit
     wait_record* record;  // in host memory
     u32* gave_up;         // in this GPU's memory: 1 after a wait of this PE ran out of time
     team all;
@@ -83,16 +83,16 @@ __device__ inline u64 nanoseconds() {
     return now;
 }
 
-// Whether a wait on this PE ran out of time since the host last asked; then the rest need not try.
+// Whether a wait on this PE was given up since the host last asked; then the rest need not try.
 __device__ inline bool given_up() {
-    return crosswarp_world.timeout_ns != 0 && load_volatile(crosswarp_world.gave_up) != 0;
+    return crosswarp_world.gave_up != nullptr && load_volatile(crosswarp_world.gave_up) != 0;
 }
 
 // Says what was waited for; the first to give up is the one reported.
 __device__ inline void give_up(u32 what, int peer, const void* word, u64 expected, u64 seen) {
     wait_record* record = crosswarp_world.record;
     *const_cast<volatile u32*>(crosswarp_world.gave_up) = 1;
-    if (atomicCAS_system(&record->state, 0u, 1u) != 0) return;
+    if (atomicCAS_system(&record->state, 0u, 1u) != 0 && atomicCAS_system(&record->state, 3u, 1u) != 3) return;
     record->what = what;
     record->pe = my_pe();
     record->peer = peer;
@@ -104,21 +104,25 @@ __device__ inline void give_up(u32 what, int peer, const void* word, u64 expecte
     *const_cast<volatile u32*>(&record->state) = 2;
 }
 
-// Spins until `look()`; false if the world's time limit passed first. `seen()` is what to report.
+// Spins until `look()`; false if the world's time limit passed first, or the host says that another PE is gone.
+// `seen()` is what to report.
 template <class Look, class Seen>
 __device__ inline bool spin(Look look, u32 what, int peer, const void* word, u64 expected, Seen seen) {
     if (look()) return true;
-    u64 limit = crosswarp_world.timeout_ns;
-    if (limit == 0) {
+    // Without a world nobody could tell.
+    if (crosswarp_world.record == nullptr) {
         while (!look()) {}
         return true;
     }
-    u64 start = nanoseconds();
+    u64 limit = crosswarp_world.timeout_ns;
+    u64 start = limit == 0 ? 0 : nanoseconds();
     // The clock and the flag are slow to read; a limit is at least microseconds.
     for (u32 looks = 1; !look(); ++looks) {
         if (looks % 256 != 0) continue;
         if (given_up()) return false;
-        if (nanoseconds() - start > limit) {
+        // The record is far away; a look at it now and then is soon enough.
+        bool told = looks % 16384 == 0 && load_volatile(&crosswarp_world.record->state) == 3;
+        if (told || (limit != 0 && nanoseconds() - start > limit)) {
             give_up(what, peer, word, expected, seen());
             return false;
         }

@@ -29,6 +29,7 @@ mod driver;
 mod error;
 mod graph;
 mod heap;
+mod kernel_wait;
 mod launch;
 mod library;
 mod memory;
@@ -53,12 +54,13 @@ pub use args::{ByValue, KernelArg, KernelArgs};
 pub use bytemuck::Pod;
 pub use cache::Cache;
 pub use compile::{CompileError, Diagnostic, Options, Severity, compile};
-pub use cubin::{CubinError, KernelResources, cubin_arch, kernel_resources};
+pub use cubin::{CubinError, KernelResources, kernel_resources};
 pub use describe::{Compiler, Description, describe};
 pub use device::{Device, DeviceProperties, Link};
 pub use error::{CudaError, DriverError, Error};
 pub use graph::Graph;
 pub use heap::{DeviceHeap, DeviceSym, HeapError};
+pub use kernel_wait::{KernelLeft, KernelTimeout, KernelWait, SyncError};
 pub use launch::{Dim3, Launch, LaunchError, Limit, PreparedLaunch};
 pub use memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};
 pub use module::{Function, FunctionAttributes, Global, Module, ModuleError};
@@ -72,7 +74,7 @@ pub use stream::{Event, Priority, Stream};
 pub use table::{KernelRow, TableError, kernel_table};
 pub use team::DeviceTeam;
 pub use view::{DeviceMemory, DeviceSymRef};
-pub use world::{DeviceWorld, DeviceWorldError, KernelTimeout, KernelWait, SyncError};
+pub use world::{DeviceWorld, DeviceWorldError};
 
 // The README's program compiles.
 #[cfg(doctest)]

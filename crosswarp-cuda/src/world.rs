@@ -4,7 +4,6 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
@@ -14,13 +13,14 @@ use crate::args::KernelArgs;
 use crate::driver::cu;
 use crate::error::CudaError;
 use crate::heap::{DeviceHeap, DeviceSym, HeapError};
+use crate::kernel_wait::{SyncError, Waits};
 use crate::launch::{Launch, LaunchError, PreparedLaunch};
-use crate::memory::{Buffer, PinnedBuffer};
+use crate::memory::PinnedBuffer;
 use crate::module::{Module, ModuleError};
 use crate::nccl::{Communicator, NcclError};
 use crate::on_stream::Kernels;
 use crate::team::{DeviceTeam, TeamState};
-use crate::{Device, Source, Stream};
+use crate::{Device, Event, Source, Stream};
 
 /// The variable that `pe_world.cuh` defines in every module that includes it.
 const WORLD_SYMBOL: &str = "crosswarp_world";
@@ -38,62 +38,6 @@ struct WorldState {
     record: u64,
     gave_up: u64,
     all: TeamState,
-}
-
-/// `crosswarp::wait_record`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct WaitRecord {
-    state: u32,
-    what: u32,
-    pe: i32,
-    peer: i32,
-    offset: u64,
-    expected: u64,
-    seen: u64,
-}
-
-/// A wait inside a kernel that ran out of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a kernel of PE {pe} waited {limit:?} in vain for {}; it saw {seen}",
-    describe(*wait, *expected)
-)]
-pub struct KernelTimeout {
-    /// The PE that waited.
-    pub pe: usize,
-    /// What it waited for; offsets are in the device heap.
-    pub wait: KernelWait,
-    /// The value waited for (two's complement), or the number of the meeting.
-    pub expected: u64,
-    /// The value it last saw.
-    pub seen: u64,
-    /// The time limit.
-    pub limit: Duration,
-}
-
-/// What a kernel waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KernelWait {
-    /// A value at this offset of its own device heap.
-    Value {
-        /// Byte offset in the heap.
-        offset: u64,
-    },
-    /// Another PE, in a collective inside the kernel.
-    Meeting {
-        /// The PE that did not come.
-        pe: usize,
-    },
-}
-
-fn describe(wait: KernelWait, expected: u64) -> String {
-    match wait {
-        KernelWait::Value { offset } => {
-            format!("the value at device heap offset {offset}, compared with {expected}")
-        }
-        KernelWait::Meeting { pe } => format!("meeting #{expected} with PE {pe}"),
-    }
 }
 
 /// A device world, or a launch on all its PEs, that did not come about; every PE gets an error.
@@ -175,18 +119,15 @@ pub enum DeviceWorldError {
 /// tested).
 pub struct DeviceWorld<'w> {
     // Freed in this order: NCCL works on the heap; the heap's drop waits for the device, then the
-    // record may go.
+    // record of waits may go.
     pub(crate) nccl: Option<Communicator>,
     heap: DeviceHeap<'w>,
-    record: PinnedBuffer<WaitRecord>,
-    /// One word: a wait of this PE has run out of time.
-    gave_up: Buffer<u32>,
+    waits: Waits,
     all: DeviceTeam,
     /// Of the stream-ordered verbs; there when `new` returns.
     kernels: Option<Kernels>,
     /// For strided copies from and to the host; made when first used.
     pub(crate) staging: Mutex<Option<PinnedBuffer<u8>>>,
-    limit: Option<Duration>,
     /// The PEs on my GPU, this one included.
     sharing: Vec<usize>,
     /// Two PEs that share any GPU of the world, the same ones on every PE.
@@ -227,19 +168,14 @@ impl<'w> DeviceWorld<'w> {
         let blocks = gather(u64::from(device.properties().multiprocessors) / sharing.len() as u64)?;
         let blocks = blocks.into_iter().min().unwrap_or(0);
         let all = DeviceTeam::of_all(&heap, blocks as usize)?;
-        let record = PinnedBuffer::zeroed(&device, 1)?;
-        let stream = Stream::new(&device)?;
-        let gave_up = Buffer::zeroed(&stream, 1)?;
-        stream.synchronize()?;
+        let waits = Waits::new(&device, wait_limit)?;
         let mut world = Self {
             nccl: None,
             heap,
-            record,
-            gave_up,
+            waits,
             all,
             kernels: None,
             staging: Mutex::new(None),
-            limit: wait_limit,
             sharing,
             shared_gpu,
             word,
@@ -284,6 +220,11 @@ impl<'w> DeviceWorld<'w> {
         &self.all
     }
 
+    /// PEs on this PE's GPU, itself included.
+    pub fn pes_on_gpu(&self) -> usize {
+        self.sharing.len()
+    }
+
     /// The symmetric heap.
     pub fn heap(&self) -> &DeviceHeap<'w> {
         &self.heap
@@ -309,18 +250,15 @@ impl<'w> DeviceWorld<'w> {
             });
         }
         let (me, n) = (self.pe().my_pe() as i32, self.pe().n_pes() as i32);
-        let limit = self
-            .limit
-            .map_or(0, |limit| limit.as_nanos().clamp(1, u64::MAX.into()) as u64);
         let state = WorldState {
             my_pe: me,
             n_pes: n,
             heap: self.heap.address(0, self.pe().my_pe()),
             stride: self.heap.stride() as u64,
             heap_bytes: self.heap.stride() as u64,
-            timeout_ns: limit,
-            record: self.record.address(),
-            gave_up: self.gave_up.address(),
+            timeout_ns: self.waits.limit_ns(),
+            record: self.waits.record(),
+            gave_up: self.waits.gave_up(),
             all: self.all.state(),
         };
         self.device().bind()?;
@@ -419,38 +357,27 @@ impl<'w> DeviceWorld<'w> {
         Ok(prepared)
     }
 
-    /// Waits for `stream`, then says whether a wait inside a kernel of this PE ran out of time.
+    /// Waits for `stream`, then says whether a wait inside a kernel of this PE was given up: because it ran out of
+    /// time, or because another PE has failed or left, which this call notices while it waits.
     ///
-    /// Errors: [`KernelTimeout`] inside [`SyncError`]; the record is then cleared.
+    /// Errors: [`KernelTimeout`] or [`KernelLeft`] inside [`SyncError`]; the world is then as if the wait had not
+    /// been.
+    ///
+    /// [`KernelTimeout`]: crate::KernelTimeout
+    /// [`KernelLeft`]: crate::KernelLeft
     pub fn synchronize(&self, stream: &Stream) -> Result<(), SyncError> {
-        stream.synchronize()?;
-        // SAFETY: one word of the record, aligned, alive as long as `self`; kernels change it with
-        // atomics and the host looks at it with one.
-        let state = unsafe { AtomicU32::from_ptr(self.record.address() as *mut u32) };
-        // Acquire: pairs with the kernel's system fence before it stored 2.
-        if state.load(Ordering::Acquire) != 2 {
-            return Ok(());
+        self.waits.until(self.pe(), || stream.is_done())?;
+        self.waits.outcome(stream)
+    }
+
+    /// As [`synchronize`](Self::synchronize), for what was given to `stream` before `event`. If a wait was given up, it
+    /// waits for the whole stream.
+    pub fn wait(&self, event: &Event, stream: &Stream) -> Result<(), SyncError> {
+        self.waits.until(self.pe(), || event.is_done())?;
+        if self.waits.any() {
+            return self.synchronize(stream);
         }
-        // SAFETY: as above; a complete record is not written any more until it is cleared.
-        let record = unsafe { (self.record.address() as *const WaitRecord).read_volatile() };
-        stream.zero(&self.gave_up)?;
-        stream.synchronize()?;
-        state.store(0, Ordering::Release);
-        let wait = match record.what {
-            1 => KernelWait::Value {
-                offset: record.offset,
-            },
-            _ => KernelWait::Meeting {
-                pe: record.peer as usize,
-            },
-        };
-        Err(SyncError::Timeout(KernelTimeout {
-            pe: record.pe as usize,
-            wait,
-            expected: record.expected,
-            seen: record.seen,
-            limit: self.limit.unwrap_or_default(),
-        }))
+        Ok(())
     }
 
     /// Copies `source` to elements `start..` of `dest` on `pe`; done when the call returns.
@@ -519,15 +446,4 @@ fn gather(
     let mut all = vec![0; pe.n_pes()];
     pe.read(&mut all, words);
     Ok(all)
-}
-
-/// A stream that did not end well.
-#[derive(Debug, thiserror::Error)]
-pub enum SyncError {
-    /// A wait inside a kernel ran out of time.
-    #[error(transparent)]
-    Timeout(#[from] KernelTimeout),
-    /// The driver failed.
-    #[error(transparent)]
-    Cuda(#[from] CudaError),
 }

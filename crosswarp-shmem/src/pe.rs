@@ -12,6 +12,7 @@ use bytemuck::Pod;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// What the PEs of a world are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -180,6 +181,19 @@ impl Pe {
     /// Bytes of each PE's symmetric heap.
     pub fn heap_bytes(&self) -> usize {
         self.heap_bytes
+    }
+
+    /// After how long waits give up; `None`: never.
+    pub fn wait_timeout(&self) -> Option<Duration> {
+        self.world.patience.timeout
+    }
+
+    /// A PE that has failed, or another one that has left: who waits for its answer waits in vain.
+    pub fn gone(&self) -> Option<usize> {
+        let control = self.control();
+        control.ended_by().or_else(|| {
+            (0..self.n_pes()).find(|&pe| pe != self.me && control.pe(pe).life() == Life::Finished)
+        })
     }
 
     pub(crate) fn control(&self) -> &Control {

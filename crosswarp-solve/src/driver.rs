@@ -137,6 +137,12 @@ pub enum SolveError {
         /// Cells that there is room for.
         most: usize,
     },
+    /// Another PE could not set up its GPU.
+    #[error("PE {pe} could not set up its GPU, so no PE solves")]
+    PeerFailed {
+        /// The first such PE.
+        pe: usize,
+    },
     /// The GPU, its driver or the compiler of kernels.
     #[error(transparent)]
     Cuda(#[from] crosswarp_cuda::Error),

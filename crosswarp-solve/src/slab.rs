@@ -61,7 +61,6 @@ pub(crate) trait Slab<F: Real>: Sized {
 }
 
 /// What a slab that stops by itself is to do.
-#[allow(dead_code)] // Until the first slab that does.
 pub(crate) struct March<'a> {
     /// Sweeps made since the start of the solve.
     pub done: usize,

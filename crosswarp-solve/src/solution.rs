@@ -85,7 +85,7 @@ pub fn solve_1d<F: Real>(
     let outcome = match &options.gpu {
         None => driver::run(pe, meeting, &mut slab, &settings, observer)?,
         Some(gpu) => {
-            let mut line = Line::new(&slab, gpu)?;
+            let mut line = Line::new(pe, &slab, gpu)?;
             let outcome = driver::run(pe, meeting, &mut line, &settings, observer)?;
             line.save(&mut slab)?;
             outcome

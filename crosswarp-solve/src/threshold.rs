@@ -1,7 +1,5 @@
 //! When a norm meets the tolerance, in terms of the exact sum: what a kernel can decide without rounding.
 
-#![allow(dead_code)] // Until the first kernel that decides by itself.
-
 use crate::problem::Norm;
 
 /// The largest exact sum of squares whose norm is at most the tolerance.

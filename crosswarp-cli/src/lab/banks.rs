@@ -10,6 +10,7 @@ use super::chart::Chart;
 use crate::console;
 use crate::error::CliError;
 use crate::general::general;
+use crate::staged::StagedFile;
 
 /// Prints the degrees of conflict, and draws the banks if asked for.
 pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
@@ -22,15 +23,19 @@ pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
         (None, None) => None,
     };
     let Some(pattern) = pattern else {
-        if args.pictures.wanted() || args.json {
+        if args.svg.is_some() || args.json {
             return Err(CliError::Usage(
-                "--svg, --png and --json are of one pattern: name it, or give --index".to_owned(),
+                "--svg and --json are of one pattern: name it, or give --index".to_owned(),
             ));
         }
         console::line(overview())?;
         return Ok(0);
     };
-    args.pictures.create()?.draw(|| picture(&pattern))?;
+    if let Some(path) = &args.svg {
+        let mut file = StagedFile::create(path)?;
+        file.put(picture(&pattern).as_bytes())?;
+        file.commit()?;
+    }
     if args.json {
         console::line(as_json(&pattern))?;
     } else {
@@ -116,7 +121,7 @@ const LEFT: f64 = 120.0;
 const TOP: f64 = 84.0;
 
 /// A row per phase, a column per bank; a cell says how many words are wanted from the bank.
-fn picture(pattern: &Pattern) -> Chart {
+fn picture(pattern: &Pattern) -> String {
     let mut rows = Vec::new();
     for ((label, _), access) in pattern.accesses.iter().zip(pattern.analyse()) {
         let many = access.phases.len() > 1;
@@ -153,8 +158,14 @@ fn picture(pattern: &Pattern) -> Chart {
                 .iter()
                 .map(|(word, lanes)| format!("word {word}: lanes {lanes:?}"))
                 .collect();
-            let size = (CELL - 2.0, CELL - 2.0);
-            chart.cell(class, (x + 1.0, y + 1.0), size, &lanes.join("; "));
+            chart.cell(
+                class,
+                x + 1.0,
+                y + 1.0,
+                CELL - 2.0,
+                CELL - 2.0,
+                &lanes.join("; "),
+            );
             if words.len() > 1 {
                 let count = words.len().to_string();
                 chart.text("on small", "middle", x + CELL / 2.0, y + 16.0, &count);
@@ -171,7 +182,7 @@ fn picture(pattern: &Pattern) -> Chart {
     let note =
         "a cell: how many different words the lanes want from this bank; one comes at a time";
     chart.text("faint small", "start", LEFT, height - 16.0, note);
-    chart
+    chart.standalone()
 }
 
 impl From<BankPattern> for Textbook {

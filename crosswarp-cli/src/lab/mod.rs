@@ -4,7 +4,6 @@ pub mod args;
 mod axes;
 mod banks;
 mod chart;
-mod chart_png;
 mod compare;
 mod device;
 mod divergence;
@@ -12,8 +11,6 @@ mod kernel;
 mod ladder;
 mod occupancy;
 mod page;
-mod palette;
-mod pictures;
 mod profile;
 mod roofline;
 

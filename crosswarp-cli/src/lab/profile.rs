@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::args::ProfileArgs;
 use crate::console;
 use crate::error::CliError;
-use crate::general::{counted, general};
+use crate::general::{general, grouped};
 
 /// The environment's name of the profiler.
 const VARIABLE: &str = "CROSSWARP_NCU";
@@ -62,14 +62,7 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CliError> {
             return Err(ProfilingError::Start { program, source }.into());
         }
     }
-    let selection = Selection {
-        sections: &SECTIONS,
-        metrics: None,
-        kernel: args.kernel.as_deref(),
-        skip: args.skip,
-        launches: Some(args.launches),
-    };
-    let launches = collect(&selection, &program, rest)?;
+    let launches = run(args, &program, rest)?;
     if args.json {
         for launched in &launches {
             console::line(as_json(launched))?;
@@ -81,24 +74,8 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CliError> {
     Ok(0)
 }
 
-/// Which launches are profiled, and for what.
-#[derive(Default)]
-pub struct Selection<'a> {
-    /// The profiler's sections.
-    pub sections: &'a [&'a str],
-    /// Metrics beside those of the sections.
-    pub metrics: Option<&'a str>,
-    /// Only kernels of this name.
-    pub kernel: Option<&'a str>,
-    /// After so many launches.
-    pub skip: u32,
-    /// So many launches, or all.
-    pub launches: Option<u32>,
-}
-
-/// Runs the program under the profiler.
-pub fn collect(
-    selection: &Selection,
+fn run(
+    args: &ProfileArgs,
     program: &Path,
     rest: &[OsString],
 ) -> Result<Vec<Launched>, ProfilingError> {
@@ -114,17 +91,12 @@ pub fn collect(
         .args(["--csv", "--page", "details", "--clock-control", "none"])
         .args(["--target-processes", "all", "--log-file"])
         .arg(&log)
-        .args(["--launch-skip", &selection.skip.to_string()]);
-    if let Some(launches) = selection.launches {
-        command.args(["--launch-count", &launches.to_string()]);
-    }
-    for section in selection.sections {
+        .args(["--launch-skip", &args.skip.to_string()])
+        .args(["--launch-count", &args.launches.to_string()]);
+    for section in SECTIONS {
         command.args(["--section", section]);
     }
-    if let Some(metrics) = selection.metrics {
-        command.args(["--metrics", metrics]);
-    }
-    if let Some(kernel) = selection.kernel {
+    if let Some(kernel) = &args.kernel {
         command.args(["--kernel-name", kernel]);
     }
     let status = command.arg(program).args(rest).status().map_err(failed)?;
@@ -160,10 +132,10 @@ const SPEED_OF_LIGHT: [(&str, &str); 5] = [
 
 fn text(launched: &Launched) -> String {
     let mut out = format!(
-        "{}: {} of {}",
+        "{}: {} blocks of {} threads",
         launched.kernel,
-        counted(launched.grid, "block"),
-        counted(launched.threads.into(), "thread")
+        grouped(launched.grid),
+        launched.threads
     );
     if let Some(duration) = launched.metric("Duration") {
         let _ = write!(out, ", {} us", general(1e6 * duration, 5));

@@ -1,10 +1,8 @@
 //! Halos from GPU to GPU: each PE's kernel puts its outermost rows into its neighbours' memory.
 #![allow(unsafe_code)] // Launches of kernels.
 
-use std::time::Duration;
-
 use bytemuck::{Pod, Zeroable};
-use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, Stream};
+use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Event, Function, Launch, Stream};
 use crosswarp_shmem::Pe;
 
 use crate::cuda::kernels;
@@ -15,9 +13,6 @@ use crate::real::Real;
 /// Blocks of the exchange: enough for the rows of a pass at the speed of the links, and so few that all of them run at
 /// once, also where PEs share a GPU.
 const BLOCKS: u32 = 48;
-
-/// After how long a kernel that waits for a neighbour's rows gives up. Neighbours are at most a pass apart.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `crosswarp::edge`.
 #[repr(C)]
@@ -106,7 +101,7 @@ impl<'w, F: Real> Exchange<'w, F> {
         rows: usize,
         columns: usize,
     ) -> Result<Exchange<'w, F>, SolveError> {
-        let world = DeviceWorld::new(pe, device, None, Some(PATIENCE))?;
+        let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
         world.install(kernel.module())?;
         let buffers = world.heap().alloc(4 * rows * columns)?;
         let signals = world.heap().alloc(2)?;
@@ -181,9 +176,16 @@ impl<'w, F: Real> Exchange<'w, F> {
         Ok(unsafe { launch.launch(stream, (ByValue(parameters),)) }?)
     }
 
+    /// Waits for `event` of `stream`.
+    ///
+    /// Errors: also if a neighbour is gone.
+    pub(crate) fn wait(&self, event: &Event, stream: &Stream) -> Result<(), SolveError> {
+        Ok(self.world.wait(event, stream)?)
+    }
+
     /// Waits for `stream`.
     ///
-    /// Errors: also if a wait for a neighbour ran out of time.
+    /// Errors: also if a wait for a neighbour was given up.
     pub(crate) fn synchronize(&self, stream: &Stream) -> Result<(), SolveError> {
         Ok(self.world.synchronize(stream)?)
     }

@@ -12,7 +12,12 @@ const HEADERS: &[(&str, &str)] = &[
     ),
     ("exchange.cuh", include_str!("../../kernels/exchange.cuh")),
     ("line.cuh", include_str!("../../kernels/line.cuh")),
+    (
+        "line_march.cuh",
+        include_str!("../../kernels/line_march.cuh"),
+    ),
     ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
+    ("line_tile.cuh", include_str!("../../kernels/line_tile.cuh")),
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
     ("plane.cuh", include_str!("../../kernels/plane.cuh")),
     (
@@ -63,6 +68,22 @@ const LINE_PASS: Source<'static> =
         .with_headers(HEADERS)
         .with_shapes(shapes!("pass_line_f32": 512, "pass_line_f64": 256));
 
+const LINE_MARCH: Source<'static> =
+    Source::new("line_march.cu", include_str!("../../kernels/line_march.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(&[
+            Shape {
+                kernel: "march_line_f32",
+                threads: 256,
+                dynamic_shared: 131_072,
+            },
+            Shape {
+                kernel: "march_line_f64",
+                threads: 256,
+                dynamic_shared: 131_072,
+            },
+        ]);
+
 const EXCHANGE: Source<'static> =
     Source::new("exchange.cu", include_str!("../../kernels/exchange.cu"))
         .with_headers(HEADERS)
@@ -73,6 +94,7 @@ pub const KERNELS: &[Source<'static>] = &[
     SWEEP,
     EXCHANGE,
     LINE_PASS,
+    LINE_MARCH,
     PASS_F32,
     PASS_F64,
     PASS_GIVEN_F32,

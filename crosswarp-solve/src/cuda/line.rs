@@ -7,13 +7,15 @@ use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES, LEAF};
+use crosswarp_shmem::Pe;
 
+use crate::cuda::line_march::LineMarch;
 use crate::cuda::plane::sum_of_squares;
-use crate::cuda::{Gpu, Strategy, kernels};
+use crate::cuda::{Gpu, Strategy, kernels, line_march};
 use crate::driver::{MOST_SWEEPS, SolveError};
 use crate::partition::Partition;
 use crate::real::Real;
-use crate::slab::Slab;
+use crate::slab::{March, Slab};
 use crate::slab1d::Slab1d;
 
 /// `crosswarp::line_halo`: points of padding on both sides of the own ones, and most sweeps of a pass.
@@ -32,20 +34,22 @@ struct Segment {
 }
 
 /// Points of one PE with halos left and right.
-pub(crate) struct Line<F: Real> {
+pub(crate) struct Line<'w, F: Real> {
     partition: Partition,
     own: Range<usize>,
     before: Buffer<F>,
     after: Buffer<F>,
     words: Buffer<u64>,
-    advance: Advance,
+    advance: Advance<'w, F>,
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
     stream: Stream,
 }
 
 /// How sweeps are made.
-enum Advance {
+enum Advance<'w, F: Real> {
+    /// All in one launch.
+    March(Box<LineMarch<'w, F>>),
     /// One a launch.
     Sweep(Function),
     /// Up to [`PAD`] in a pass.
@@ -57,34 +61,28 @@ enum Advance {
     },
 }
 
-impl<F: Real> Line<F> {
-    /// The points that `host` has.
-    pub(crate) fn new(host: &Slab1d<F>, gpu: &Gpu) -> Result<Line<F>, SolveError> {
+impl<'w, F: Real> Line<'w, F> {
+    /// The points that `host` has. Collective.
+    pub(crate) fn new(pe: &'w Pe, host: &Slab1d<F>, gpu: &Gpu) -> Result<Line<'w, F>, SolveError> {
         let own = host.own();
         let stream = Stream::new(&gpu.device)?;
+        let march = || LineMarch::new(pe, gpu, host.partition(), &stream).map(Box::new);
         let advance = match gpu.strategy {
             Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_line")?.0),
-            Strategy::Persistent => {
-                return Err(SolveError::TooLargeForChip {
-                    cells: own.len(),
-                    most: 0,
-                });
-            }
-            Strategy::Auto | Strategy::HostExchange | Strategy::DevicePut => {
-                let (kernel, threads) = kernels::find::<F>(&gpu.device, "pass_line")?;
-                // A lane holds 64 points.
-                let points = threads as usize * 64;
-                Advance::Pass {
-                    kernel,
-                    threads,
-                    points,
-                }
-            }
+            Strategy::Persistent => Advance::March(march()?),
+            // Where it can not be, all PEs are told so.
+            Strategy::Auto => match march() {
+                Ok(march) => Advance::March(march),
+                Err(_) => Advance::pass(gpu)?,
+            },
+            Strategy::HostExchange | Strategy::DevicePut => Advance::pass(gpu)?,
         };
+        // Whole leaves, as a march takes them.
+        let stored = own.len().next_multiple_of(LEAF) + 2 * PAD;
         let line = Line {
             partition: *host.partition(),
-            before: Buffer::zeroed(&stream, own.len() + 2 * PAD)?,
-            after: Buffer::zeroed(&stream, own.len() + 2 * PAD)?,
+            before: Buffer::zeroed(&stream, stored)?,
+            after: Buffer::zeroed(&stream, stored)?,
             words: Buffer::new(&gpu.device, PAD * Superaccumulator::<F>::WORDS)?,
             sums: PinnedBuffer::zeroed(&gpu.device, PAD * Superaccumulator::<F>::WORDS)?,
             advance,
@@ -104,7 +102,19 @@ impl<F: Real> Line<F> {
     }
 }
 
-impl<F: Real> Slab<F> for Line<F> {
+impl<F: Real> Advance<'_, F> {
+    fn pass(gpu: &Gpu) -> Result<Self, SolveError> {
+        let (kernel, threads) = kernels::find::<F>(&gpu.device, "pass_line")?;
+        Ok(Advance::Pass {
+            kernel,
+            threads,
+            // A lane holds 64 points.
+            points: threads as usize * 64,
+        })
+    }
+}
+
+impl<F: Real> Slab<F> for Line<'_, F> {
     fn partition(&self) -> &Partition {
         &self.partition
     }
@@ -132,6 +142,7 @@ impl<F: Real> Slab<F> for Line<F> {
     fn depth_limit(&self) -> usize {
         match self.advance {
             Advance::Sweep(_) => 1,
+            Advance::March(_) => line_march::DEPTH,
             Advance::Pass { .. } => PAD,
         }
     }
@@ -187,6 +198,7 @@ impl<F: Real> Slab<F> for Line<F> {
                 // SAFETY: as above; the second parameter is an int.
                 unsafe { launch.launch(&self.stream, (segment, norms.len() as i32)) }?;
             }
+            Advance::March(_) => unreachable!("it marches"),
         }
         let sums = &mut self.sums[..norms.len() * count];
         self.stream.read(sums, words)?;
@@ -198,5 +210,25 @@ impl<F: Real> Slab<F> for Line<F> {
 
     fn accept(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
+    }
+
+    fn marches(&self) -> bool {
+        matches!(self.advance, Advance::March(_))
+    }
+
+    fn march(
+        &mut self,
+        march: &March<'_>,
+        sums: &mut Vec<Superaccumulator<F>>,
+    ) -> Result<(), SolveError> {
+        let Advance::March(kernel) = &mut self.advance else {
+            unreachable!("only then it marches");
+        };
+        let point0 = |buffer: &Buffer<F>| buffer.address() + (PAD * size_of::<F>()) as u64;
+        let fields = (point0(&self.before), point0(&self.after));
+        let line = (&self.own, self.partition.total());
+        kernel.run(&self.stream, fields, line, march, sums)?;
+        self.accept();
+        Ok(())
     }
 }

@@ -4,10 +4,12 @@
 //! expression a cell, no contraction; leaves of the norm in the same order; their sums added exactly into the words of
 //! a superaccumulator, with integer atomics, in any order.
 
+mod agree;
 mod exchange;
 mod kernels;
 mod layout;
 pub(crate) mod line;
+mod line_march;
 pub(crate) mod plane;
 mod strips;
 

@@ -5,7 +5,6 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 use std::ops::Range;
-use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{Buffer, ByValue, Event, Function, Launch, PinnedBuffer, Stream};
@@ -13,7 +12,7 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
-use crate::cuda::exchange::{Exchange, FieldRows, PATIENCE, Place};
+use crate::cuda::exchange::{Exchange, FieldRows, Place};
 use crate::cuda::layout::{Layout, PAD};
 use crate::cuda::strips::{STRIP_COLUMNS, Strips, cut};
 use crate::cuda::{Gpu, Strategy, exchange, kernels};
@@ -464,11 +463,9 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
             self.launch(band, 1 - half, next)?;
             self.earlier = Some(next);
         }
-        let start = Instant::now();
-        self.published.synchronize()?;
-        if start.elapsed() > PATIENCE / 2 {
-            // Perhaps a kernel gave up waiting for a neighbour.
-            self.check_waits()?;
+        match &self.exchange {
+            Some(exchange) => exchange.wait(&self.published, &self.stream)?,
+            None => self.published.synchronize()?,
         }
         let sums = &self.sums[..norms.len() * count];
         for (norm, sum) in norms.iter_mut().zip(sums.chunks_exact(count)) {

@@ -110,7 +110,7 @@ pub enum CliError {
     #[error(transparent)]
     Kernel(#[from] crate::lab::KernelError),
     /// A file to read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Input {
         /// The file.
         path: std::path::PathBuf,

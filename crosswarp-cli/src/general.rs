@@ -38,6 +38,12 @@ pub fn grouped(count: u64) -> String {
     out
 }
 
+/// `1 block`, `4,096 blocks`, …
+pub fn counted(count: u64, what: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {what}{plural}", grouped(count))
+}
+
 /// `1 PE`, `2 PEs`, …
 pub fn pes(count: usize) -> String {
     if count == 1 {

@@ -97,6 +97,78 @@ fn pictures_are_well_formed_and_have_their_marks() {
 }
 
 #[test]
+fn pictures_also_come_in_pixels() {
+    let folder = tempfile::tempdir().unwrap();
+    let ink = |args: &str| {
+        let path = folder.path().join("picture.png");
+        stdout(crosswarp().args(args.split(' ')).arg("--png").arg(&path));
+        let file = std::io::BufReader::new(fs::File::open(path).unwrap());
+        let mut reader = png::Decoder::new(file).read_info().unwrap();
+        let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
+        reader.next_frame(&mut pixels).unwrap();
+        let (width, height) = (reader.info().width, reader.info().height);
+        assert!(width > 1000 && height > 600, "{width} x {height}");
+        move |colour: [u8; 3]| pixels.chunks(3).filter(|pixel| *pixel == colour).count()
+    };
+    // The colours of conflicts, of a curve and its mark, of textbook rungs and the dashed line to the roof.
+    let tile = ink("banks tile");
+    assert!(tile([0xcf, 0x22, 0x2e]) > 32 * 500);
+    assert_eq!(ink("banks tile-padded")([0xcf, 0x22, 0x2e]), 0);
+    let curve = ink("occupancy --arch 8.0 --curve shared");
+    assert!(curve([0x09, 0x69, 0xda]) > 1000 && curve([0xbc, 0x4c, 0x00]) > 50);
+    let roof = ink("roofline --device a100 --point a=1e9,1e9,1e-3 --point b=1e9,1e8");
+    assert!(roof([0x09, 0x69, 0xda]) > 50 && roof([0xbc, 0x4c, 0x00]) > 50);
+}
+
+#[test]
+fn files_with_kernels_are_read() {
+    if let Err(reason) = crosswarp::cuda::Nvrtc::get() {
+        println!("skipped: files_with_kernels_are_read: {reason}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("two.cu");
+    let write = |text: &str| fs::write(&path, text).unwrap();
+    let of_file = |args: &str| {
+        let mut command = crosswarp();
+        command
+            .arg("occupancy")
+            .arg(&path)
+            .args(args.split_whitespace());
+        command
+    };
+    write(
+        "__global__ void one(float* x) { x[threadIdx.x] = 1; }\n\
+         __global__ void __launch_bounds__(1024) two(float* x) { x[threadIdx.x] = 2; }\n",
+    );
+    let table = stdout(&mut of_file("--arch 8.0"));
+    assert!(table.contains("two.cu for sm_80"), "{table}");
+    let line = table
+        .lines()
+        .find(|line| line.ends_with("_Z3twoPf"))
+        .unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3..6], ["1024", "2", "100"], "{line}");
+    let one = stdout(&mut of_file("--arch 8.0 --kernel one --threads 32"));
+    assert!(
+        one.starts_with("one (two.cu) on sm_80: 32 threads"),
+        "{one}"
+    );
+
+    let complaint = |args: &str| {
+        let output = of_file(args).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(complaint("--kernel three").contains("no kernel three; it has _Z3onePf"));
+    write("__global__ void k(int* x) { x[0] = y; }");
+    let message = complaint("");
+    assert_eq!(message.matches("two.cu").count(), 1, "{message}");
+    write("#include <cstdio>\nint main() {}");
+    assert!(complaint("").contains("nvcc -cubin -arch=sm_"), "{message}");
+}
+
+#[test]
 fn mistakes_are_one_line_that_says_what_would_be_right() {
     for (args, code, part) in [
         (
@@ -113,7 +185,13 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
             2,
             "came with compute capability 9.0",
         ),
-        ("occupancy absent.cu", 1, "absent.cu: No such file"),
+        (
+            "occupancy --device h100 --shared 232449",
+            2,
+            "a block on sm_90 has at most 232448",
+        ),
+        ("occupancy --svg x.svg", 2, "draw a curve: --curve"),
+        ("occupancy absent.cu", 1, "cannot read absent.cu: No such"),
         (
             "banks --index lane*row",
             2,
@@ -133,9 +211,14 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
             "NAME=BYTES,OPERATIONS",
         ),
         (
+            "roofline --device h100 --kernel absent.cu",
+            2,
+            "--latency of device memory",
+        ),
+        (
             "bench compare absent.json absent.json",
             1,
-            "absent.json: No such file",
+            "cannot read absent.json: No such file",
         ),
     ] {
         let output = crosswarp().args(args.split(' ')).output().unwrap();

@@ -6,6 +6,8 @@
 //! format, a byte of attribute and 16 bits: the value itself, or (format 4) the length of the value
 //! that follows. The attributes' numbers are those `cuobjdump -elf` prints names for.
 
+use crate::Arch;
+
 /// What one kernel needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelResources {
@@ -34,6 +36,9 @@ pub struct CubinError {
 }
 
 const MACHINE_CUDA: u16 = 190;
+/// Places in the file's header.
+const ABI_VERSION: usize = 8;
+const FLAGS: usize = 48;
 const NOBITS: u32 = 8;
 const SYMTAB: u32 = 2;
 const FORMAT_SIZED: u8 = 4;
@@ -44,6 +49,24 @@ const REGISTER_COUNT: u8 = 0x2f;
 /// What a kernel's shared section holds for the system, in files that have [`RESERVED_SECTION`].
 const RESERVED_SHARED: u32 = 1024;
 const RESERVED_SECTION: &str = ".nv.shared.reserved.0";
+
+/// The architecture that `cubin` is compiled for.
+///
+/// Errors: [`CubinError`] for anything that is no cubin.
+pub fn cubin_arch(cubin: &[u8]) -> Result<Arch, CubinError> {
+    Elf::read(cubin)?;
+    let byte = |at: usize| {
+        let truncated = CubinError {
+            reason: "truncated",
+            offset: at,
+        };
+        cubin.get(at).copied().ok_or(truncated)
+    };
+    // The second byte of the flags, with CUDA 12 and older the first.
+    let older = byte(ABI_VERSION)? < 8;
+    let number = byte(if older { FLAGS } else { FLAGS + 1 })?;
+    Ok(Arch::from_number(number.into()))
+}
 
 /// The resources of every kernel of `cubin`, by name.
 ///

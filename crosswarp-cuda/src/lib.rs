@@ -54,7 +54,7 @@ pub use args::{ByValue, KernelArg, KernelArgs};
 pub use bytemuck::Pod;
 pub use cache::Cache;
 pub use compile::{CompileError, Diagnostic, Options, Severity, compile};
-pub use cubin::{CubinError, KernelResources, kernel_resources};
+pub use cubin::{CubinError, KernelResources, cubin_arch, kernel_resources};
 pub use describe::{Compiler, Description, describe};
 pub use device::{Device, DeviceProperties, Link};
 pub use error::{CudaError, DriverError, Error};

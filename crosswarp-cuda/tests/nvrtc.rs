@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crosswarp_cuda::{
-    Arch, Cache, CompileError, KERNELS, Nvrtc, Options, Severity, Source, compile,
+    Arch, Cache, CompileError, KERNELS, Nvrtc, Options, Severity, Source, compile, cubin_arch,
     kernel_resources, kernel_table,
 };
 
@@ -222,6 +222,7 @@ fn resources_agree_with_cuobjdump() {
                 .and_then(|digits| digits.parse().ok())
                 .unwrap_or_else(|| panic!("no {name} of {kernel} in {text}"))
         };
+        assert_eq!(cubin_arch(&cubin), Ok(arch));
         let reserved = field("dynamic", "SHARED");
         let kernels = kernel_resources(&cubin).unwrap();
         assert_eq!(

@@ -10,6 +10,7 @@
 mod vectorised;
 
 mod ceilings;
+mod counters;
 mod cpu;
 mod gpu;
 mod own;
@@ -17,11 +18,12 @@ mod peers;
 mod problem;
 mod rung;
 
-use crosswarp_cuda::{CudaError, Device, LaunchError, ModuleError};
+use crosswarp_cuda::{CudaError, Device, LaunchError, ModuleError, Source};
 
 use crate::measure::Plan;
 
 pub use ceilings::{GpuCeilings, HostCeilings};
+pub use counters::{COUNTER_SECTIONS, DURATION};
 pub use gpu::SOURCES;
 pub use rung::{Ladder, Occupied, Rate, Rung, RungKind, Verdict};
 
@@ -49,6 +51,17 @@ impl Subject {
             Self::Transpose => "transpose",
             Self::Jacobi1d => "jacobi1d",
             Self::Sgemm => "sgemm",
+        }
+    }
+
+    /// The kernels of its rungs on a GPU.
+    pub const fn kernels(self) -> &'static [Source<'static>] {
+        match self {
+            Self::Reduce => &[gpu::REDUCE, gpu::REDUCE_F16],
+            Self::Histogram => &[gpu::HISTOGRAM],
+            Self::Transpose => &[gpu::TRANSPOSE],
+            Self::Jacobi1d => &[gpu::JACOBI1D],
+            Self::Sgemm => &[gpu::SGEMM],
         }
     }
 
@@ -163,6 +176,20 @@ pub fn on_gpu(
 ) -> Result<Ladder, LadderError> {
     subject.check(options.size)?;
     gpu::run(subject, device, options, each)
+}
+
+/// Runs `subject`'s rungs on `device` once each, for a profiler, whose list of launches
+/// [`Ladder::add_counters`] takes. Nothing is measured or checked.
+pub fn run_marked(subject: Subject, device: &Device, size: usize) -> Result<(), LadderError> {
+    subject.check(size)?;
+    let options = Options {
+        size,
+        plan: Plan {
+            samples: 1,
+            ..Plan::quick()
+        },
+    };
+    gpu::run_marked(subject, device, &options)
 }
 
 /// Runs `subject`'s rungs on this machine's processor, with up to `threads` threads.

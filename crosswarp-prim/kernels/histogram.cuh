@@ -1,11 +1,9 @@
 // The kernels of histograms, for one type of samples. All add to `counts`, one u64 a bin.
 #pragma once
-#include "histogram_hot.cuh"
+#include "histogram_pages.cuh"
 
 namespace crosswarp {
 namespace histogram {
-
-extern __shared__ uint4 dynamic_shared[];
 
 // One counter of 32 bits a bin and block, in shared memory. Increments of equal counters in a warp are
 // merged by the hardware, so no distribution is slow.
@@ -54,6 +52,7 @@ template <int BITS> struct digit_sink {
     u32 first, span;
     __device__ u32 local(u32 bin) const { return bin - first; }
     __device__ u32 word(u32 local) const { return digits<BITS>::word_offset(local); }
+    __device__ bool takes_turns(u32 local) const { return local < span; }
     template <int N> __device__ void add(const u32 (&local)[N], const bool (&in)[N]) const {
         counters.template add<N>(local, in);
     }
@@ -74,107 +73,58 @@ __device__ void count_in_ranges(const T* samples, u64 n, const Rule& rule, u64* 
     hot_table& hot = *reinterpret_cast<hot_table*>(dynamic_shared);
     uint4* words = dynamic_shared + sizeof(hot_table) / 16;
     const u32 vectors = span * BITS / 128;  // `span` is a multiple of 128
-    for (u32 i = threadIdx.x; i < vectors; i += threads) words[i] = make_uint4(0, 0, 0, 0);
     const u32 range = blockIdx.x % ranges;
     const u32 first = range * span;
     const u32 bins = min(span, rule.bins - first);
     const digit_sink<BITS> sink{{shared_address(words), counts + first, bins}, first, bins};
     const u32 group = blockIdx.x / ranges;
-    // The barrier after the zeros is in `count_tiles`.
-    bool counted = false;
-    if constexpr (Rule::moves) {
-        // Not to move keys, where that makes no difference, saves two instructions a sample.
-        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
-            const typename Rule::fixed& fixed = rule;
-            count_tiles(samples, n, fixed, sink, hot, group, groups);
-            counted = true;
-        }
-    }
-    if (!counted) count_tiles(samples, n, rule, sink, hot, group, groups);
+    count_by(samples, n, rule, sink, hot, group, groups);
     __syncthreads();
     for (u32 i = threadIdx.x; i < vectors; i += threads) rows[u64(blockIdx.x) * vectors + i] = words[i];
 }
 
-// How many blocks share a tile, and how many bins each of them counts.
-struct ranges {
-    u32 count, span;
-};
-
-// Whether digits of 4 bits would rarely overflow. Of `judged` samples, taken from all over the array, it
-// counts the pairs in the same cell of a table indexed by a hash of the bin: as many as chance brings
-// together, and those of equal bins, judged² / 2 times the sum of the squares of the bins' shares.
-// Cells with many are left out: those bins are hot and go through the table of `count_tiles`; so are
-// repetitions of a sample's neighbour. All blocks look at the same samples, so they agree.
-constexpr u32 judged = 16384;
-constexpr u32 cell_bits = 15;
-constexpr u32 hot_cell = 32;
-
+// Counts as `how` says, or, if it is null, with digits of 8 bits.
 template <class Rule, class T>
-__device__ bool is_even(const T* samples, u64 n, const Rule& rule, u32 most_pairs) {
-    constexpr u32 size = vector_of<T>::size, vectors = judged / size;
-    u32* cell = reinterpret_cast<u32*>(dynamic_shared);
-    __shared__ u32 pairs;
-    for (u32 i = threadIdx.x; i < 1u << cell_bits; i += threads) cell[i] = 0;
-    if (threadIdx.x == 0) pairs = 0;
-    __syncthreads();
-    const cut<T> parts(samples, n);
-    const u64 apart = parts.vectors / vectors;
-    for (u32 i = threadIdx.x; i < vectors; i += threads) {
-        // Not at equal distances, so that periodic samples do not mislead.
-        vector_of<T> v = load_vector(parts.vector(apart * i + i * 0x9e3779b1u % apart));
-        u32 before = dropped;
-#pragma unroll
-        for (int k = 0; k < size; ++k) {
-            u32 b = rule.bin(static_cast<typename Rule::key>(v.sample[k]));
-            if (b < rule.bins && b != before) atomicAdd(&cell[b * 0x9e3779b1u >> (32 - cell_bits)], 1u);
-            before = b;
-        }
+__device__ void count_digits(const T* samples, u64 n, const Rule& rule, u64* counts, ranges wide,
+                             ranges narrow, paging by, const plan* how, uint4* rows) {
+    // Zeros, while the look goes on.
+    u32 bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    if (!how) bytes = sizeof(hot_table) + wide.span;
+    for (u32 i = sizeof(hot_table) / 16 + threadIdx.x; i < bytes / 16; i += threads) {
+        dynamic_shared[i] = make_uint4(0, 0, 0, 0);
     }
     __syncthreads();
-    u32 mine = 0;
-    for (u32 i = threadIdx.x; i < 1u << cell_bits; i += threads) {
-        u32 c = cell[i];
-        if (c > 1 && c <= hot_cell) mine += c * (c - 1) / 2;
-    }
-    atomicAdd(&pairs, mine);
-    __syncthreads();
-    bool even = pairs <= most_pairs;
-    __syncthreads();  // the cells become counters
-    return even;
-}
-
-// Counts with digits of 4 bits in the ranges `narrow` if there are any and the samples are even, else
-// with digits of 8 bits in the ranges `wide`. Which is left in `*bits`, for `sum_rows`.
-template <class Rule, class T>
-__device__ void count_digits(const T* samples, u64 n, const Rule& rule, u64* counts,
-                             ranges wide, ranges narrow, u32 most_pairs, uint4* rows, u32* bits) {
-    bool even = narrow.count > 0 && is_even(samples, n, rule, most_pairs);
-    if (blockIdx.x == 0 && threadIdx.x == 0) *bits = even ? 4 : 8;
-    if (even) {
+    wait_for_earlier();
+    const u32 bits = how ? how->bits : 8;
+    if (bits == 8) {
+        count_in_ranges<8>(samples, n, rule, counts, wide.count, wide.span, rows);
+    } else if (bits == 4) {
         count_in_ranges<4>(samples, n, rule, counts, narrow.count, narrow.span, rows);
     } else {
-        count_in_ranges<8>(samples, n, rule, counts, wide.count, wide.span, rows);
+        count_in_pages(samples, n, rule, counts, by, *how, rows);
     }
 }
 
-// Adds the digits that `blocks` blocks left in `rows`. Block: 32 × 8 threads; grid: as many words as a
-// row can have / 32, as many ranges as there can be.
+// Adds up counters of BITS bits that lie in `groups` rows, `stride` words apart, and adds them to the
+// bins from `first` on: 32 words of each row, of which `words` are there. Block: 32 × 8 threads.
 template <int BITS>
-__device__ void sum_rows_of(const u32* rows, u32 blocks, ranges in, u32 bins, u64* counts) {
+__device__ void sum_words(const u32* row, u32 words, u32 groups, u64 stride, u64 first, u32 bins, u64* counts) {
     constexpr u32 per_word = 32 / BITS;
     __shared__ u32 part[8][per_word][33];
-    const u32 words = in.span / per_word;
-    const u32 word = blockIdx.x * 32 + threadIdx.x;
-    if (blockIdx.y >= in.count || blockIdx.x * 32 >= words) return;
-    const u32 groups = blocks / in.count;
-    const u32* row = rows + u64(blockIdx.y) * words + word;
     u32 sum[per_word] = {};
-    if (word < words) {
+    if (threadIdx.x < words) {
 #pragma unroll 4
         for (u32 g = threadIdx.y; g < groups; g += 8) {
-            u32 digits_of = row[u64(g) * in.count * words];
+            u32 word = row[g * stride + threadIdx.x];
 #pragma unroll
-            for (u32 d = 0; d < per_word; ++d) sum[d] += digits<BITS>::get(digits_of, d);
+            for (u32 d = 0; d < per_word; ++d) {
+                if constexpr (BITS == 32) {
+                    sum[d] += word;
+                } else {
+                    sum[d] += digits<BITS>::get(word, d);
+                }
+            }
         }
     }
 #pragma unroll
@@ -183,17 +133,54 @@ __device__ void sum_rows_of(const u32* rows, u32 blocks, ranges in, u32 bins, u6
     for (u32 d = threadIdx.y; d < per_word; d += 8) {
         u64 total = 0;
         for (int y = 0; y < 8; ++y) total += part[y][d][threadIdx.x];
-        u64 bin = u64(blockIdx.y) * in.span + word * per_word + d;
+        u64 bin = first + threadIdx.x * per_word + d;
         if (total && bin < bins) counts[bin] += total;
     }
 }
 
-__device__ inline void sum_rows(const u32* rows, const u32* bits, u32 blocks, ranges wide, ranges narrow,
-                                u32 bins, u64* counts) {
-    if (*bits == 4) {
-        sum_rows_of<4>(rows, blocks, narrow, bins, counts);
+template <int BITS>
+__device__ void sum_ranges(const u32* rows, u32 blocks, ranges in, u32 bins, u64* counts) {
+    const u32 words = in.span * BITS / 32, at = blockIdx.x * 32;
+    if (blockIdx.y >= in.count || at >= words) return;
+    sum_words<BITS>(rows + u64(blockIdx.y) * words + at, words - at, blocks / in.count, u64(in.count) * words,
+                    u64(blockIdx.y) * in.span + at * (32 / BITS), bins, counts);
+}
+
+__device__ inline void sum_pages(const u32* rows, paging by, const plan& how, u32 bins, u64* counts) {
+    const u32 at = blockIdx.x * 32, row = by.room / 4, range = blockIdx.y;
+    if (range >= how.ranges || at >= row) return;
+    // Which page these words belong to.
+    __shared__ u32 found;
+    const u32 thread = threadIdx.y * 32 + threadIdx.x;
+    if (thread == 0) found = dropped;
+    __syncthreads();
+    for (u32 p = how.first_page[range] + thread; p < how.first_page[range + 1]; p += 256) {
+        u32 begin = how.page[p] / 128 * 32;
+        if (begin <= at && at < begin + page_words(by.page_bits, how.page[p] & 31)) found = p;
+    }
+    __syncthreads();
+    if (found == dropped) return;
+    const u32 width = how.page[found] & 31, past = at - how.page[found] / 128 * 32;
+    const u64 first = (u64(found) << by.page_bits) + (past * 32 >> width);
+    const u32 block = how.first_block[range], groups = how.first_block[range + 1] - block;
+    const u32* from = rows + u64(block) * row + at;
+    if (width == 5) sum_words<32>(from, 32, groups, row, first, bins, counts);
+    if (width == 3) sum_words<8>(from, 32, groups, row, first, bins, counts);
+    if (width == 2) sum_words<4>(from, 32, groups, row, first, bins, counts);
+}
+
+// Adds the counters that `blocks` blocks left in `rows`. Grid: as many words as a row can have / 32, as
+// many ranges as there can be.
+__device__ inline void sum_rows(const u32* rows, const plan* how, u32 blocks, ranges wide, ranges narrow,
+                                paging by, u32 bins, u64* counts) {
+    wait_for_earlier();
+    const u32 bits = how ? how->bits : 8;
+    if (bits == 8) {
+        sum_ranges<8>(rows, blocks, wide, bins, counts);
+    } else if (bits == 4) {
+        sum_ranges<4>(rows, blocks, narrow, bins, counts);
     } else {
-        sum_rows_of<8>(rows, blocks, wide, bins, counts);
+        sum_pages(rows, by, *how, bins, counts);
     }
 }
 
@@ -205,6 +192,7 @@ struct global_sink {
     u32 span;
     __device__ u32 local(u32 bin) const { return bin; }
     __device__ u32 word(u32 local) const { return local; }
+    __device__ bool takes_turns(u32 local) const { return local < span; }
     template <int N> __device__ void add(const u32 (&local)[N], const bool (&in)[N]) const {
 #pragma unroll
         for (int j = 0; j < N; ++j) {
@@ -275,14 +263,21 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
         weigh_global(samples, weights, n, rule, counts);                                                 \
     }
 
-// Those for more bins than `shared` can hold; `rows` is launched after `digits` with 32 × 8 threads.
+// Those for more bins than `shared` can hold, launched one after the other: `look` (one block; not for few
+// samples, then `how` is null), `digits`, `rows` (32 × 8 threads).
 #define HISTOGRAM_DIGIT_KERNELS(T, Rule, name)                                                           \
+    HISTOGRAM_KERNEL(histogram_look_##name)                                                              \
+    (const T* samples, u64 n, Rule rule, ranges wide, ranges narrow, paging by, u32 blocks,              \
+     plan* how) {                                                                                        \
+        look(samples, n, rule, wide, narrow, by, blocks, how);                                           \
+    }                                                                                                    \
     HISTOGRAM_KERNEL(histogram_digits_##name)                                                            \
-    (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, u32 most_pairs,        \
-     uint4* rows, u32* bits) {                                                                           \
-        count_digits(samples, n, rule, counts, wide, narrow, most_pairs, rows, bits);                    \
+    (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, paging by,             \
+     const plan* how, uint4* rows) {                                                                     \
+        count_digits(samples, n, rule, counts, wide, narrow, by, how, rows);                             \
     }                                                                                                    \
     extern "C" __global__ void __launch_bounds__(256) histogram_rows_##name(                             \
-        const u32* rows, const u32* bits, u32 blocks, ranges wide, ranges narrow, u32 bins, u64* counts) { \
-        sum_rows(rows, bits, blocks, wide, narrow, bins, counts);                                        \
+        const u32* rows, const plan* how, u32 blocks, ranges wide, ranges narrow, paging by, u32 bins,   \
+        u64* counts) {                                                                                   \
+        sum_rows(rows, how, blocks, wide, narrow, by, bins, counts);                                     \
     }

@@ -9,19 +9,19 @@ __device__ inline u32 shared_address(const void* p) {
     return static_cast<u32>(__cvta_generic_to_shared(p));
 }
 
-// Adds 1 to the shared word at `address` if `in`. The hardware merges equal addresses of a warp.
-__device__ inline void increment(u32 address, bool in) {
+// Adds 1 to the shared word at `address` if `in` is not 0. The hardware merges equal addresses of a warp.
+__device__ inline void increment(u32 address, u32 in) {
     asm volatile(
         "{ .reg .pred p; setp.ne.u32 p, %1, 0; @p red.shared.add.u32 [%0], 1; }"
-        :: "r"(address), "r"(static_cast<u32>(in)) : "memory");
+        :: "r"(address), "r"(in) : "memory");
 }
 
-// Adds to the shared word at `address` if `in`; the word before, or 0.
-__device__ inline u32 fetch_add(u32 address, u32 value, bool in) {
+// Adds to the shared word at `address` if `in` is not 0; the word before, or 0.
+__device__ inline u32 fetch_add(u32 address, u32 value, u32 in) {
     u32 before = 0;
     asm volatile(
         "{ .reg .pred p; setp.ne.u32 p, %2, 0; @p atom.shared.add.u32 %0, [%1], %3; }"
-        : "+r"(before) : "r"(address), "r"(static_cast<u32>(in)), "r"(value) : "memory");
+        : "+r"(before) : "r"(address), "r"(in), "r"(value) : "memory");
     return before;
 }
 

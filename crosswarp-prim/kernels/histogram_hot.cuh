@@ -15,6 +15,22 @@
 namespace crosswarp {
 namespace histogram {
 
+// Pages of counters begin at multiples of 32 bytes.
+extern __shared__ __align__(128) uint4 dynamic_shared[];
+
+// With this a launch may begin while the one before in its stream is still running (programmatic
+// dependent launch): what comes before `wait` overlaps with it, what comes after sees all of it.
+__device__ inline void wait_for_earlier() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 constexpr int threads = 1024;
 constexpr u32 slots = 1024;  // one per thread
 // Lanes with the same word from which on the table pays.
@@ -34,6 +50,7 @@ struct hot_table {
 //     u32 local(u32 bin)            the bin's number here; not below `span` if it is not counted here
 //     u32 span
 //     u32 word(u32 local)           bins of the same word get in each other's way
+//     bool takes_turns(u32 local)   whether it is counted here, and equal ones not merged
 //     void add<N>(local, in)        adds 1 to each that is `in`
 //     void add_many(local, count)
 //     always_hot                    whether the table is always worth its while
@@ -80,7 +97,7 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
     };
     // Whether many lanes of this warp are about to add to the word of its first lane that adds.
     auto repeats = [&](u32 local) {
-        bool in = local < sink.span;
+        bool in = sink.takes_turns(local);
         u32 lanes = __ballot_sync(~0u, in);
         u32 word = sink.word(local);
         u32 first = __shfl_sync(~0u, word, __ffs(lanes) - 1);
@@ -101,7 +118,7 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
     bool through_table = __syncthreads_or(sink.always_hot || repeats(candidate));
     for (u64 first = u64(group) * run; first < tiles; first += stride) {
         if (through_table) {
-            if (candidate < sink.span) atomicExch(&hot.bin[slot_of(candidate) / 4], candidate);
+            if (sink.takes_turns(candidate)) atomicExch(&hot.bin[slot_of(candidate) / 4], candidate);
             __syncthreads();
         }
         bool seen = sink.always_hot;
@@ -145,6 +162,20 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
             sink.add(local, in);
         }
     }
+}
+
+// The same, without moving keys where that makes no difference, which saves two instructions a sample.
+template <class Rule, class T, class Sink>
+__device__ void count_by(const T* samples, u64 n, const Rule& rule, const Sink& sink, hot_table& hot, u32 group,
+                         u32 groups) {
+    if constexpr (Rule::moves) {
+        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
+            const typename Rule::fixed& fixed = rule;
+            count_tiles(samples, n, fixed, sink, hot, group, groups);
+            return;
+        }
+    }
+    count_tiles(samples, n, rule, sink, hot, group, groups);
 }
 
 }  // namespace histogram

@@ -2,7 +2,7 @@
 //
 // Blocks go down the columns of tiles: those that run at the same time then write neighbouring parts of
 // the same output rows, which DRAM takes best (measured, see the crate's `cuda/transpose.rs`).
-#include "transpose.cuh"
+#include "transpose_shifted.cuh"
 
 using namespace crosswarp;
 
@@ -54,15 +54,14 @@ template <class T, int E> __device__ inline void any_tiles(const matrices& m) {
         row = whole_down + i % (down - whole_down), column = i / (down - whole_down);
     }
     row *= T::rows, column *= T::columns;
-    int height = m.rows - row < T::rows ? m.rows - row : T::rows;
+    int height = m.rows - row < T::loaded ? m.rows - row : T::loaded;
     int width = m.columns - column < T::columns ? m.columns - column : T::columns;
-    const char* from = m.in + matrix * m.in_batch + row * m.in_stride + column * E;
-    char* to = m.out + matrix * m.out_batch + column * m.out_stride + row * E;
-    bool shifted = T::shiftable(from, m.in_stride, height, width, m.in, m.in + m.in_bytes);
-    T::load_any(shared, shifted, from, m.in_stride, height, width, to, m.out_stride, m.in,
-                m.in + m.in_bytes, threadIdx.x);
+    const char* in = m.in + matrix * m.in_batch;
+    T::load(shared, in + row * m.in_stride + column * E, m.in_stride, height, m.in, m.in + m.in_bytes,
+            threadIdx.x);
     __syncthreads();
-    T::store_any(shared, shifted, to, m.out_stride, height, width, threadIdx.x);
+    T::store(shared, m.out + matrix * m.out_batch + column * m.out_stride + row * E, m.out_stride, height, width,
+             row == 0, threadIdx.x);
 }
 
 // Pair `i` of tiles that change places, counted down the columns of the upper triangle.
@@ -117,8 +116,9 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
     extern "C" __global__ void __launch_bounds__(tile<E, WHOLE>::threads) transpose_##E(matrices m) {        \
         whole_tiles<tile<E, WHOLE>, E>(m);                                                                   \
     }                                                                                                        \
-    extern "C" __global__ void __launch_bounds__(tile<E, ANY>::threads) transpose_any_##E(matrices m) {      \
-        any_tiles<tile<E, ANY>, E>(m);                                                                       \
+    extern "C" __global__ void __launch_bounds__(shifted_tile<E, ANY>::threads, E == 2 ? 3 : 1)              \
+        transpose_any_##E(matrices m) {                                                                      \
+        any_tiles<shifted_tile<E, ANY>, E>(m);                                                               \
     }                                                                                                        \
     extern "C" __global__ void __launch_bounds__(2 * tile<E, SQUARE>::threads) transpose_square_##E(squares m) { \
         square_tiles<tile<E, SQUARE>, E, true>(m);                                                           \
@@ -129,11 +129,11 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
     }
 #define SHAPE(ROWS, COLUMNS, THREADS) ROWS, COLUMNS, THREADS
 
-TRANSPOSE(1, SHAPE(256, 256, 128), SHAPE(128, 128, 64), SHAPE(256, 256, 256), SHAPE(128, 128, 64))
-TRANSPOSE(2, SHAPE(128, 128, 256), SHAPE(128, 128, 256), SHAPE(128, 128, 256), SHAPE(64, 64, 64))
-TRANSPOSE(4, SHAPE(64, 64, 256), SHAPE(64, 64, 256), SHAPE(64, 64, 128), SHAPE(64, 64, 128))
-TRANSPOSE(8, SHAPE(64, 32, 512), SHAPE(64, 32, 256), SHAPE(32, 32, 128), SHAPE(32, 32, 128))
-TRANSPOSE(16, SHAPE(64, 16, 512), SHAPE(64, 16, 256), SHAPE(32, 32, 256), SHAPE(16, 16, 64))
+TRANSPOSE(1, SHAPE(256, 256, 128), SHAPE(128, 256, 144), SHAPE(256, 256, 256), SHAPE(128, 128, 64))
+TRANSPOSE(2, SHAPE(128, 128, 256), SHAPE(128, 128, 272), SHAPE(128, 128, 256), SHAPE(64, 64, 64))
+TRANSPOSE(4, SHAPE(64, 64, 256), SHAPE(128, 64, 176), SHAPE(64, 64, 128), SHAPE(64, 64, 128))
+TRANSPOSE(8, SHAPE(64, 32, 512), SHAPE(64, 64, 352), SHAPE(32, 32, 128), SHAPE(32, 32, 128))
+TRANSPOSE(16, SHAPE(64, 16, 512), SHAPE(32, 32, 256), SHAPE(32, 32, 256), SHAPE(16, 16, 64))
 
 // The textbook's tile of 32 × 32 words, for measuring beside the others: each thread moves single words,
 // a row of the tile by each warp. With rows of 32 words all words of a column lie in one bank, so reading

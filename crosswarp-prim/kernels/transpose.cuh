@@ -72,18 +72,20 @@ template <int E> __device__ inline void transpose_block(const chunk* rows, chunk
     }
 }
 
-// The 16 bytes that begin `skew` bytes (0 to 15) into `low`, and go on in `high`.
-__device__ inline chunk shift(const chunk& low, const chunk& high, int skew) {
+// The 16 bytes that begin `skew` bytes (0 to 15, whole elements of E bytes) into `low`, and go on in `high`.
+template <int E> __device__ inline chunk shift(const chunk& low, const chunk& high, int skew) {
     const u32 word[8] = {low.word[0],  low.word[1],  low.word[2],  low.word[3],
                          high.word[0], high.word[1], high.word[2], high.word[3]};
     u32 odd[7], all[5];
 #pragma unroll
-    for (int i = 0; i < 7; ++i) odd[i] = skew & 4 ? word[i + 1] : word[i];
+    for (int i = 0; i < 7; ++i) odd[i] = E < 8 && skew & 4 ? word[i + 1] : word[i];
 #pragma unroll
     for (int i = 0; i < 5; ++i) all[i] = skew & 8 ? odd[i + 2] : odd[i];
     chunk shifted;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) shifted.word[i] = __funnelshift_r(all[i], all[i + 1], skew % 4 * 8);
+    for (int i = 0; i < 4; ++i) {
+        shifted.word[i] = E < 4 ? __funnelshift_r(all[i], all[i + 1], skew % 4 * 8) : all[i];
+    }
     return shifted;
 }
 
@@ -115,7 +117,7 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
                 if constexpr (Shifted) {
                     int skew = (int)reinterpret_cast<u64>(at) & 15;
                     const chunk* low = reinterpret_cast<const chunk*>(at - skew);
-                    block[m][k] = shift(low[0], low[1], skew);
+                    block[m][k] = shift<E>(low[0], low[1], skew);
                 } else {
                     block[m][k] = *reinterpret_cast<const chunk*>(at);
                 }
@@ -245,7 +247,7 @@ template <int E, int Rows, int Columns, int Threads> struct tile {
             // The last of one chunk and the first of the next.
             chunk low = shared[row * pitch + swizzle(row, c > 0 ? c - 1 : 0)];
             chunk high = shared[row * pitch + swizzle(row, c < out_chunks ? c : out_chunks - 1)];
-            chunk value = skew == 0 ? high : shift(low, high, 16 - skew);
+            chunk value = skew == 0 ? high : shift<E>(low, high, 16 - skew);
             char* out = start + 16 * c - skew;
             if ((c > 0 && c < out_chunks) || (skew == 0 && c == 0)) {
                 *reinterpret_cast<chunk*>(out) = value;

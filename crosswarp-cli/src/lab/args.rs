@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use crosswarp::cuda::Arch;
 use crosswarp::lab::roofline::DataSheet;
 
+use super::pictures::PictureArgs;
+
 /// A GPU by the key of its data sheet.
 pub fn data_sheet(text: &str) -> Result<&'static DataSheet, String> {
     DataSheet::of(&text.to_lowercase()).ok_or_else(|| {
@@ -23,8 +25,9 @@ fn positive(text: &str) -> Result<f64, String> {
 }
 
 const OCCUPANCY_AFTER: &str = "\
-The kernel is given by its numbers, or by a file: a cubin, or CUDA C++ source, which is compiled
-for the architecture. Numbers on the command line win over those of the file.
+The kernel is given by its numbers, or by a file: a cubin, or CUDA C++ source of kernels alone,
+which is compiled for the architecture (of a whole program, nvcc -cubin makes a cubin). Of several
+kernels without --kernel there is a line each. Numbers on the command line win over the file's.
 
 Examples:
   crosswarp occupancy --device v100 --threads 256 --registers 62 --grid 4096
@@ -39,10 +42,10 @@ pub struct OccupancyArgs {
     /// A cubin or a CUDA source (.cu) with the kernel
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// The kernel, where the file has several
+    /// One of the file's kernels, by its name in the source or in the cubin
     #[arg(long, value_name = "NAME", requires = "file")]
     pub kernel: Option<String>,
-    /// Compute capability, e.g. sm_90 or 9.0 [default: the GPU's, else 9.0]
+    /// Compute capability, e.g. sm_90 or 9.0 [default: the cubin's, else the GPU's, else 9.0]
     #[arg(long, value_name = "ARCH", conflicts_with = "device")]
     pub arch: Option<Arch>,
     /// A GPU by name, for compute capability and SMs
@@ -80,9 +83,9 @@ pub struct OccupancyArgs {
     /// Show the occupancy over a range
     #[arg(long, value_enum)]
     pub curve: Option<CurveOver>,
-    /// Write the curve as a picture
-    #[arg(long, value_name = "CURVE.svg", value_hint = ValueHint::FilePath, requires = "curve")]
-    pub svg: Option<PathBuf>,
+    /// The curve as a picture.
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
@@ -126,9 +129,9 @@ pub struct BanksArgs {
     /// Bytes of each lane's access
     #[arg(long, value_enum, default_value = "4", requires = "index")]
     pub width: AccessWidth,
-    /// Write a picture of the banks
-    #[arg(long, value_name = "BANKS.svg", value_hint = ValueHint::FilePath)]
-    pub svg: Option<PathBuf>,
+    /// A picture of the banks.
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
@@ -175,9 +178,9 @@ pub struct DivergenceArgs {
 }
 
 const ROOFLINE_AFTER: &str = "\
-Without a GPU by name and without ceilings, those of this machine are measured: of its GPU, else of
-its processor. A point is a kernel's counted work: the bytes it has to move through device memory, its
-floating-point operations and, if measured, its seconds.
+Without a GPU by name and without ceilings, those of this machine are measured: of its GPU, else
+of its processor. A point is a kernel's counted work: the bytes it has to move through device
+memory, its floating-point operations and, if measured, its seconds.
 
 Examples:
   crosswarp roofline
@@ -205,7 +208,7 @@ pub struct RooflineArgs {
     #[arg(long, value_name = "NS", value_parser = positive)]
     pub latency: Option<f64>,
     /// A cubin or CUDA source: the bytes that its resident threads keep in flight
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, requires = "device")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub kernel: Option<PathBuf>,
     /// The kernel's name, where the file has several
     #[arg(long, value_name = "NAME", requires = "kernel")]
@@ -222,9 +225,9 @@ pub struct RooflineArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     pub load: u32,
-    /// Write the plot
-    #[arg(long, value_name = "ROOFLINE.svg", value_hint = ValueHint::FilePath)]
-    pub svg: Option<PathBuf>,
+    /// The plot.
+    #[command(flatten)]
+    pub pictures: PictureArgs,
     /// Print one JSON object and nothing else
     #[arg(long)]
     pub json: bool,
@@ -268,6 +271,8 @@ line, which `crosswarp bench compare` reads.
 Examples:
   crosswarp ladder reduce
   crosswarp ladder reduce --html report.html
+  crosswarp ladder reduce --counters --html report.html
+  crosswarp ladder histogram --source
   crosswarp ladder transpose --size 16384 --json > transpose.json
   crosswarp ladder sgemm --cpu";
 
@@ -281,15 +286,24 @@ pub struct LadderArgs {
     /// Elements, samples, points, or rows and columns [default: depends on the problem]
     #[arg(long, value_name = "N")]
     pub size: Option<usize>,
-    /// The GPU, by number [default: 0]
+    /// Number of the GPU [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "cpu")]
-    pub gpu: Option<usize>,
+    pub device: Option<usize>,
     /// The processor's rungs, even if there is a GPU
     #[arg(long)]
     pub cpu: bool,
     /// Measure less often and for less long
     #[arg(long)]
     pub quick: bool,
+    /// Run each rung once more under Nsight Compute for its achieved occupancy
+    #[arg(long, conflicts_with = "cpu")]
+    pub counters: bool,
+    /// Print the source of the GPU's rungs and end
+    #[arg(long, conflicts_with_all = ["html", "json", "counters"])]
+    pub source: bool,
+    /// Run each rung once, behind a mark, and nothing else: what --counters profiles
+    #[arg(long, hide = true)]
+    pub marked: bool,
     /// Write a page with charts that needs nothing else
     #[arg(long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
@@ -314,8 +328,8 @@ pub enum LadderSubject {
 }
 
 const PROFILE_AFTER: &str = "\
-Under `crosswarp run` one PE is profiled, the others run as they are; kernels that wait for other PEs
-can not be profiled, since the profiler runs each launch several times.
+Under `crosswarp run` one PE is profiled, the others run as they are; kernels that wait for other
+PEs can not be profiled, since the profiler runs each launch several times.
 
 Examples:
   crosswarp profile -- ./my-program

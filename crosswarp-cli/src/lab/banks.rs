@@ -10,7 +10,6 @@ use super::chart::Chart;
 use crate::console;
 use crate::error::CliError;
 use crate::general::general;
-use crate::staged::StagedFile;
 
 /// Prints the degrees of conflict, and draws the banks if asked for.
 pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
@@ -23,19 +22,15 @@ pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
         (None, None) => None,
     };
     let Some(pattern) = pattern else {
-        if args.svg.is_some() || args.json {
+        if args.pictures.wanted() || args.json {
             return Err(CliError::Usage(
-                "--svg and --json are of one pattern: name it, or give --index".to_owned(),
+                "--svg, --png and --json are of one pattern: name it, or give --index".to_owned(),
             ));
         }
         console::line(overview())?;
         return Ok(0);
     };
-    if let Some(path) = &args.svg {
-        let mut file = StagedFile::create(path)?;
-        file.put(picture(&pattern).as_bytes())?;
-        file.commit()?;
-    }
+    args.pictures.create()?.draw(|| picture(&pattern))?;
     if args.json {
         console::line(as_json(&pattern))?;
     } else {
@@ -121,7 +116,7 @@ const LEFT: f64 = 120.0;
 const TOP: f64 = 84.0;
 
 /// A row per phase, a column per bank; a cell says how many words are wanted from the bank.
-fn picture(pattern: &Pattern) -> String {
+fn picture(pattern: &Pattern) -> Chart {
     let mut rows = Vec::new();
     for ((label, _), access) in pattern.accesses.iter().zip(pattern.analyse()) {
         let many = access.phases.len() > 1;
@@ -158,14 +153,8 @@ fn picture(pattern: &Pattern) -> String {
                 .iter()
                 .map(|(word, lanes)| format!("word {word}: lanes {lanes:?}"))
                 .collect();
-            chart.cell(
-                class,
-                x + 1.0,
-                y + 1.0,
-                CELL - 2.0,
-                CELL - 2.0,
-                &lanes.join("; "),
-            );
+            let size = (CELL - 2.0, CELL - 2.0);
+            chart.cell(class, (x + 1.0, y + 1.0), size, &lanes.join("; "));
             if words.len() > 1 {
                 let count = words.len().to_string();
                 chart.text("on small", "middle", x + CELL / 2.0, y + 16.0, &count);
@@ -182,7 +171,7 @@ fn picture(pattern: &Pattern) -> String {
     let note =
         "a cell: how many different words the lanes want from this bank; one comes at a time";
     chart.text("faint small", "start", LEFT, height - 16.0, note);
-    chart.standalone()
+    chart
 }
 
 impl From<BankPattern> for Textbook {

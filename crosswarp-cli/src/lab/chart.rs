@@ -1,35 +1,13 @@
-//! Pictures of the lab as SVG: alone in a file, or part of a page.
+//! Pictures of the lab: drawn once, then SVG (alone in a file, or part of a page) or PNG.
 //!
-//! Colours are classes that take the reader's light or dark scheme; a picture in a file brings their
-//! definitions, a page has them once.
+//! Colours are classes. In SVG they take the reader's light or dark scheme; a picture in a file brings
+//! their definitions, a page has them once. A PNG is light.
 
 use std::fmt::Write as _;
 
 use super::axes::Axes;
+use super::palette;
 use crate::plot::escape;
-
-/// What the classes look like.
-pub const STYLE: &str = "
-  .chart { --paper: #ffffff; --ink: #1f2328; --faint: #59636e; --rule: #d1d9e0; --frame: #818b98;
-    --blue: #0969da; --orange: #bc4c00; --green: #1a7f37; --violet: #8250df; --grey: #afb8c1;
-    --idle: #f0f3f6; --good: #54aeff; --warm: #fb8f44; --hot: #cf222e; --on: #ffffff }
-  @media (prefers-color-scheme: dark) {
-    .chart { --paper: #0d1117; --ink: #f0f6fc; --faint: #9198a1; --rule: #3d444d; --frame: #656c76;
-      --blue: #4493f8; --orange: #f0883e; --green: #3fb950; --violet: #ab7df8; --grey: #656c76;
-      --idle: #1c2128; --good: #1f6feb; --warm: #db6d28; --hot: #da3633; --on: #ffffff }
-  }
-  .chart text { font: 13px system-ui, 'Segoe UI', Helvetica, Arial, sans-serif; fill: var(--ink) }
-  .chart .title { font-size: 16px; font-weight: 600 } .chart .small { font-size: 12px } .chart .strong { font-weight: 600 }
-  .chart .paper { fill: var(--paper) } .chart text.faint { fill: var(--faint) }
-  .chart text.alarm { fill: var(--hot); font-weight: 600 } .chart text.on { fill: var(--on); font-weight: 600 }
-  .chart .rule { stroke: var(--rule); stroke-width: 1 } .chart .frame { fill: none; stroke: var(--frame) }
-  .chart .curve { fill: none; stroke: var(--blue); stroke-width: 2.2; stroke-linejoin: round }
-  .chart .roof { fill: none; stroke: var(--ink); stroke-width: 2.2; stroke-linejoin: round }
-  .chart .goal { fill: none; stroke: var(--orange); stroke-width: 1.6; stroke-dasharray: 7 5 }
-  .chart .mark { fill: var(--orange) } .chart .textbook { fill: var(--blue) } .chart .own { fill: var(--green) }
-  .chart .peer { fill: var(--violet) } .chart .wrong { fill: var(--grey) }
-  .chart .idle { fill: var(--idle) } .chart .good { fill: var(--good) } .chart .warm { fill: var(--warm) } .chart .hot { fill: var(--hot) }
-";
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 28.0;
@@ -39,9 +17,58 @@ const BOTTOM: f64 = 62.0;
 /// A picture in the making.
 pub struct Chart {
     title: String,
-    width: f64,
-    height: f64,
-    body: String,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) elements: Vec<Element>,
+}
+
+/// A point of the page, from the top left.
+pub type Point = (f64, f64);
+
+/// What a picture is made of, in the order in which it is drawn.
+pub enum Element {
+    /// Text at a point: of its baseline the start, the middle or the end.
+    Text {
+        /// Class.
+        class: String,
+        /// `start`, `middle` or `end`.
+        anchor: &'static str,
+        /// The point.
+        at: Point,
+        /// Whether it goes up the page.
+        upwards: bool,
+        /// The text.
+        text: String,
+    },
+    /// A line through points.
+    Line {
+        /// Class.
+        class: &'static str,
+        /// The points.
+        points: Vec<Point>,
+    },
+    /// A filled circle.
+    Dot {
+        /// Class.
+        class: &'static str,
+        /// Its centre.
+        at: Point,
+        /// Its radius.
+        radius: f64,
+        /// Shown when pointed at, unless empty.
+        hint: String,
+    },
+    /// A filled rectangle.
+    Cell {
+        /// Class.
+        class: &'static str,
+        /// Its top left corner.
+        at: Point,
+        /// Width and height.
+        size: Point,
+        /// Shown when pointed at, unless empty.
+        hint: String,
+    },
 }
 
 /// The inner rectangle of a plot.
@@ -49,7 +76,7 @@ pub struct Chart {
 pub struct Plot {
     left: f64,
     right: f64,
-    top: f64,
+    pub top: f64,
     bottom: f64,
 }
 
@@ -70,7 +97,7 @@ impl Chart {
             title: title.to_owned(),
             width,
             height,
-            body: String::new(),
+            elements: Vec::new(),
         };
         chart.text("title", "start", 24.0, 34.0, title);
         chart
@@ -94,92 +121,156 @@ impl Chart {
             self.line("rule", (plot.left, y), (plot.right, y));
             self.text("faint", "end", plot.left - 9.0, y + 4.5, &label);
         }
-        let (width, height) = (plot.right - plot.left, plot.bottom - plot.top);
-        self.element(format_args!(
-            "<rect class=\"frame\" x=\"{}\" y=\"{}\" width=\"{width}\" height=\"{height}\"/>",
-            plot.left, plot.top
-        ));
+        let corners = [
+            (plot.left, plot.top),
+            (plot.right, plot.top),
+            (plot.right, plot.bottom),
+            (plot.left, plot.bottom),
+            (plot.left, plot.top),
+        ];
+        self.polyline("frame", &corners);
         let middle = f64::midpoint(plot.left, plot.right);
         self.text("faint", "middle", middle, self.height - 16.0, axes.x_label);
-        let y = f64::midpoint(plot.top, plot.bottom);
-        let label = escape(axes.y_label);
-        self.element(format_args!(
-            "<text class=\"faint\" text-anchor=\"middle\" transform=\"translate(22 {y}) rotate(-90)\">{label}</text>"
-        ));
+        self.elements.push(Element::Text {
+            class: "faint".to_owned(),
+            anchor: "middle",
+            at: (22.0, f64::midpoint(plot.top, plot.bottom)),
+            upwards: true,
+            text: axes.y_label.to_owned(),
+        });
         plot
     }
 
     /// Text whose `anchor` (start, middle, end) is at x and whose baseline is at y.
-    pub fn text(&mut self, class: &str, anchor: &str, x: f64, y: f64, text: &str) {
-        let text = escape(text);
-        self.element(format_args!(
-            "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>"
-        ));
+    pub fn text(&mut self, class: &str, anchor: &'static str, x: f64, y: f64, text: &str) {
+        self.elements.push(Element::Text {
+            class: class.to_owned(),
+            anchor,
+            at: (x, y),
+            upwards: false,
+            text: text.to_owned(),
+        });
     }
 
     /// A straight line.
-    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        self.element(format_args!(
-            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
-            from.0, from.1, to.0, to.1
-        ));
+    pub fn line(&mut self, class: &'static str, from: Point, to: Point) {
+        self.polyline(class, &[from, to]);
     }
 
     /// A line through points.
-    pub fn polyline(&mut self, class: &str, points: &[(f64, f64)]) {
-        let points: Vec<String> = points
-            .iter()
-            .map(|(x, y)| format!("{x:.1},{y:.1}"))
-            .collect();
-        let points = points.join(" ");
-        self.element(format_args!(
-            "<polyline class=\"{class}\" points=\"{points}\"/>"
-        ));
+    pub fn polyline(&mut self, class: &'static str, points: &[Point]) {
+        self.elements.push(Element::Line {
+            class,
+            points: points.to_vec(),
+        });
     }
 
     /// A filled circle that says `hint` when pointed at.
-    pub fn dot(&mut self, class: &str, x: f64, y: f64, radius: f64, hint: &str) {
-        let hint = escape(hint);
-        self.element(format_args!(
-            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"><title>{hint}</title></circle>"
-        ));
+    pub fn dot(&mut self, class: &'static str, x: f64, y: f64, radius: f64, hint: &str) {
+        self.elements.push(Element::Dot {
+            class,
+            at: (x, y),
+            radius,
+            hint: hint.to_owned(),
+        });
     }
 
     /// A filled rectangle that says `hint` when pointed at.
-    pub fn cell(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64, hint: &str) {
-        let hint = match hint {
-            "" => String::new(),
-            hint => format!("<title>{}</title>", escape(hint)),
-        };
-        self.element(format_args!(
-            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"2\">{hint}</rect>"
-        ));
-    }
-
-    fn element(&mut self, element: std::fmt::Arguments) {
-        writeln!(self.body, "  {element}").expect("a String takes everything");
+    pub fn cell(&mut self, class: &'static str, at: Point, size: Point, hint: &str) {
+        self.elements.push(Element::Cell {
+            class,
+            at,
+            size,
+            hint: hint.to_owned(),
+        });
     }
 
     /// The picture for a file of its own.
     pub fn standalone(&self) -> String {
         self.svg(
             " xmlns=\"http://www.w3.org/2000/svg\"",
-            &format!("  <style>{STYLE}</style>\n  <rect class=\"paper\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n"),
+            &format!(
+                "  <style>{}</style>\n  <rect class=\"paper\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n",
+                palette::style()
+            ),
         )
     }
 
-    /// The picture as part of a page that has [`STYLE`].
+    /// The picture as part of a page that has [`palette::style`].
     pub fn inline(&self) -> String {
         self.svg("", "")
     }
 
     fn svg(&self, namespace: &str, before: &str) -> String {
-        format!(
-            "<svg{namespace} class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{before}{}</svg>\n",
+        let mut out = format!(
+            "<svg{namespace} class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{before}",
             self.width,
             self.height,
             escape(&self.title),
-            self.body
-        )
+        );
+        for element in &self.elements {
+            writeln!(out, "  {}", element.svg()).expect("a String takes everything");
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+}
+
+impl Element {
+    fn svg(&self) -> String {
+        match self {
+            Self::Text {
+                class,
+                anchor,
+                at: (x, y),
+                upwards,
+                text,
+            } => {
+                let place = if *upwards {
+                    format!("transform=\"translate({x:.1} {y:.1}) rotate(-90)\"")
+                } else {
+                    format!("x=\"{x:.1}\" y=\"{y:.1}\"")
+                };
+                let text = escape(text);
+                format!("<text class=\"{class}\" text-anchor=\"{anchor}\" {place}>{text}</text>")
+            }
+            Self::Line { class, points } => {
+                let points: Vec<String> = points
+                    .iter()
+                    .map(|(x, y)| format!("{x:.1},{y:.1}"))
+                    .collect();
+                let points = points.join(" ");
+                format!("<polyline class=\"{class}\" points=\"{points}\"/>")
+            }
+            Self::Dot {
+                class,
+                at: (x, y),
+                radius,
+                hint,
+            } => {
+                let hint = title(hint);
+                format!(
+                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{hint}</circle>"
+                )
+            }
+            Self::Cell {
+                class,
+                at: (x, y),
+                size: (width, height),
+                hint,
+            } => {
+                let hint = title(hint);
+                format!(
+                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"2\">{hint}</rect>"
+                )
+            }
+        }
+    }
+}
+
+fn title(hint: &str) -> String {
+    match hint {
+        "" => String::new(),
+        hint => format!("<title>{}</title>", escape(hint)),
     }
 }

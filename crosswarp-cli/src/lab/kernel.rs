@@ -3,22 +3,41 @@
 use std::path::{Path, PathBuf};
 
 use crosswarp::cuda::{
-    Arch, Cache, CompileError, CubinError, KernelResources, Options, Source, kernel_resources,
+    Arch, Cache, CompileError, CubinError, KernelResources, Options, Source, cubin_arch,
+    kernel_resources,
 };
 
 /// Why a file has no such kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("cannot read {}: {source}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The source does not compile.
-    #[error("{}: {source}", path.display())]
+    /// The source has errors; each of the compiler's lines names the file.
+    #[error("{source}{advice}")]
+    Source {
+        /// The compiler's lines.
+        source: CompileError,
+        /// What would be right, if it is no source of kernels alone.
+        advice: String,
+    },
+    /// The cubin does not run there.
+    #[error("{} is compiled for {of}, which does not run on {arch}", path.display())]
+    OtherArch {
+        /// The file.
+        path: PathBuf,
+        /// Its architecture.
+        of: Arch,
+        /// The one asked for.
+        arch: Arch,
+    },
+    /// The source cannot be compiled.
+    #[error("cannot compile {}: {source}", path.display())]
     Compile {
         /// The file.
         path: PathBuf,
@@ -45,64 +64,141 @@ pub enum KernelError {
     },
 }
 
-/// The kernel `name` of `path`, or the only one; a source is compiled for `arch`.
-pub fn resources(
-    path: &Path,
-    name: Option<&str>,
-    arch: Arch,
-) -> Result<KernelResources, KernelError> {
-    let is_source = path.extension().is_some_and(|extension| extension == "cu");
-    let cubin = if is_source {
-        compile(path, arch)?
-    } else {
-        std::fs::read(path).map_err(|source| KernelError::Read {
+/// A file with kernels, and the architecture that they are compiled for.
+pub struct KernelFile {
+    path: PathBuf,
+    /// The architecture.
+    pub arch: Arch,
+    /// Its kernels, by name.
+    pub kernels: Vec<KernelResources>,
+}
+
+impl KernelFile {
+    /// Reads a cubin, or compiles a source for `arch`. Without `arch` a source is compiled for `otherwise`.
+    pub fn read(path: &Path, arch: Option<Arch>, otherwise: Arch) -> Result<Self, KernelError> {
+        let source = path.extension().is_some_and(|extension| extension == "cu");
+        let (cubin, arch) = if source {
+            let arch = arch.unwrap_or(otherwise);
+            (compile(path, arch)?, arch)
+        } else {
+            let cubin = read(path)?;
+            let for_arch = cubin_arch(&cubin).map_err(|source| KernelError::Cubin {
+                path: path.to_owned(),
+                source,
+            })?;
+            let arch = arch.unwrap_or(for_arch);
+            // Within a major version, cubins also run on what came later.
+            if arch.major != for_arch.major || arch.minor < for_arch.minor {
+                return Err(KernelError::OtherArch {
+                    path: path.to_owned(),
+                    of: for_arch,
+                    arch,
+                });
+            }
+            (cubin, arch)
+        };
+        let kernels = kernel_resources(&cubin).map_err(|source| KernelError::Cubin {
             path: path.to_owned(),
             source,
-        })?
-    };
-    let mut kernels = kernel_resources(&cubin).map_err(|source| KernelError::Cubin {
-        path: path.to_owned(),
-        source,
-    })?;
-    let found = match name {
-        Some(name) => kernels.iter().position(|kernel| kernel.name == name),
-        None if kernels.len() == 1 => Some(0),
-        None => None,
-    };
-    match found {
-        Some(place) => Ok(kernels.swap_remove(place)),
-        None => Err(KernelError::Which {
+        })?;
+        Ok(Self {
             path: path.to_owned(),
-            wanted: name.map_or("name the kernel".to_owned(), |name| {
-                format!("no kernel {name}")
-            }),
-            has: kernels.into_iter().map(|kernel| kernel.name).collect(),
-        }),
+            arch,
+            kernels,
+        })
+    }
+
+    /// The kernel `name`, as it is written in the source or in the cubin, or the only one.
+    pub fn kernel(&self, name: Option<&str>) -> Result<KernelResources, KernelError> {
+        let fits = |kernel: &&KernelResources| {
+            name.is_none_or(|name| kernel.name == name || plain_name(&kernel.name) == name)
+        };
+        let found: Vec<&KernelResources> = self.kernels.iter().filter(fits).collect();
+        if let [kernel] = found[..] {
+            return Ok(kernel.clone());
+        }
+        let names = |kernels: &[&KernelResources]| -> Vec<String> {
+            kernels.iter().map(|kernel| kernel.name.clone()).collect()
+        };
+        let (wanted, has) = match (name, &found[..]) {
+            (Some(name), []) => (
+                format!("no kernel {name}"),
+                names(&self.kernels.iter().collect::<Vec<_>>()),
+            ),
+            (Some(name), several) => (format!("several kernels {name}"), names(several)),
+            (None, several) => ("name the kernel".to_owned(), names(several)),
+        };
+        Err(KernelError::Which {
+            path: self.path.clone(),
+            wanted,
+            has,
+        })
     }
 }
 
-fn compile(path: &Path, arch: Arch) -> Result<Vec<u8>, KernelError> {
-    let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|source| KernelError::Read {
-            path: path.to_owned(),
-            source,
-        })
+/// The name in the source of a kernel that is called `name` in the cubin: without namespaces, parameters and
+/// template arguments, which C++ compilers add as the Itanium ABI says (`_Z3sumPKfi`,
+/// `_ZN4mine4manyILi4EEEvPf`).
+pub fn plain_name(name: &str) -> &str {
+    let Some(mut rest) = name.strip_prefix("_Z") else {
+        return name;
     };
-    let text = read(path)?;
+    rest = rest.strip_prefix('N').unwrap_or(rest);
+    let mut plain = name;
+    // Lengths and as many letters, a nested name after the other.
+    loop {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (length, after) = rest.split_at(digits);
+        let length = length.parse::<usize>().ok();
+        let Some((part, after)) = length.and_then(|length| after.split_at_checked(length)) else {
+            return plain;
+        };
+        (plain, rest) = (part, after);
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
+    std::fs::read(path).map_err(|source| KernelError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+fn compile(path: &Path, arch: Arch) -> Result<Vec<u8>, KernelError> {
+    let text = String::from_utf8_lossy(&read(path)?).into_owned();
     let folder = path.parent().unwrap_or(Path::new(""));
     let headers = headers(folder, &text);
     let headers: Vec<(&str, &str)> = headers
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
         .collect();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.to_string_lossy();
     let source = Source::new(&name, &text).with_headers(&headers);
     Cache::of_user()
         .compile(&source, arch, &Options::new())
-        .map_err(|source| KernelError::Compile {
-            path: path.to_owned(),
-            source,
+        .map_err(|source| match source {
+            CompileError::Source(_) => KernelError::Source {
+                advice: advice(path, &text, arch),
+                source,
+            },
+            source => KernelError::Compile {
+                path: path.to_owned(),
+                source,
+            },
         })
+}
+
+/// What to do with a program that is more than kernels.
+fn advice(path: &Path, text: &str, arch: Arch) -> String {
+    let of_a_program = ["#include <", "<<<", " main("];
+    if !of_a_program.iter().any(|part| text.contains(part)) {
+        return String::new();
+    }
+    format!(
+        "\nNVRTC compiles kernels, not programs with host code or the toolkit's headers; nvcc makes a cubin of \
+         them, which this command reads: nvcc -cubin -arch={arch} {}",
+        path.display()
+    )
 }
 
 /// The headers that `text` includes by `#include "name"` and that lie in `folder`, and theirs.
@@ -155,15 +251,65 @@ mod tests {
     fn what_is_no_kernel_says_so() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.cubin");
-        let arch = Arch::new(9, 0);
-        assert!(matches!(
-            resources(&path, None, arch),
-            Err(KernelError::Read { .. })
-        ));
+        let read = || KernelFile::read(&path, None, Arch::new(9, 0));
+        assert!(matches!(read(), Err(KernelError::Read { .. })));
         std::fs::write(&path, b"text").unwrap();
-        assert!(matches!(
-            resources(&path, None, arch),
-            Err(KernelError::Cubin { .. })
-        ));
+        assert!(matches!(read(), Err(KernelError::Cubin { .. })));
+    }
+
+    #[test]
+    fn names_are_found_as_they_are_written() {
+        for (mangled, plain) in [
+            ("sum", "sum"),
+            ("_Z3sumPKfPfi", "sum"),
+            ("_Z4manyILi4EEvPf", "many"),
+            ("_ZN4mine5inner4manyILi4EEEvPf", "many"),
+            ("_Z", "_Z"),
+            ("_Z99x", "_Z99x"),
+            ("_ZN12_GLOBAL__N_14copyEv", "copy"),
+        ] {
+            assert_eq!(plain_name(mangled), plain);
+        }
+        let kernel = |name: &str| KernelResources {
+            name: name.to_owned(),
+            registers: 32,
+            static_shared: 0,
+            local: 0,
+            constant: 0,
+            max_threads: None,
+        };
+        let file = KernelFile {
+            path: PathBuf::from("k.cu"),
+            arch: Arch::new(9, 0),
+            kernels: ["_Z3sumPKf", "_Z4manyILi4EEvv", "_Z4manyILi8EEvv"]
+                .map(kernel)
+                .to_vec(),
+        };
+        assert_eq!(file.kernel(Some("sum")).unwrap().name, "_Z3sumPKf");
+        assert_eq!(
+            file.kernel(Some("_Z4manyILi8EEvv")).unwrap().name,
+            "_Z4manyILi8EEvv"
+        );
+        for (name, message) in [
+            (
+                Some("many"),
+                "k.cu: several kernels many; it has _Z4manyILi4EEvv, _Z4manyILi8EEvv",
+            ),
+            (
+                Some("max"),
+                "k.cu: no kernel max; it has _Z3sumPKf, _Z4many",
+            ),
+            (None, "k.cu: name the kernel; it has _Z3sumPKf"),
+        ] {
+            let error = file.kernel(name).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{error}");
+        }
+    }
+
+    #[test]
+    fn programs_get_advice() {
+        let advice = |text| advice(Path::new("a.cu"), text, Arch::new(8, 0));
+        assert!(advice("#include <cstdio>\n").ends_with("nvcc -cubin -arch=sm_80 a.cu"));
+        assert_eq!(advice("__global__ void k() { x; }"), "");
     }
 }

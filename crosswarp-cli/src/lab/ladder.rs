@@ -1,14 +1,20 @@
 //! `crosswarp ladder`: the textbook's variants of a problem, from the bottom up.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
 use crosswarp::cuda::Device;
-use crosswarp::lab::ladder::{Ladder, Options, Rung, Subject, on_cpu, on_gpu};
+use crosswarp::lab::ladder::{
+    COUNTER_SECTIONS, DURATION, Ladder, Occupied, Options, Rung, Subject, on_cpu, on_gpu,
+    run_marked,
+};
 use crosswarp::lab::measure::Plan;
+use crosswarp::lab::profile::Launched;
 
 use super::args::{LadderArgs, LadderSubject};
 use super::page;
+use super::profile::{ProfilingError, Selection, collect};
 use crate::console;
 use crate::error::CliError;
 use crate::general::general;
@@ -20,6 +26,15 @@ const WRONG: i32 = 1;
 
 /// Climbs, prints the table or JSON, and writes the page.
 pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
+    if args.marked {
+        return marked(args);
+    }
+    if args.source {
+        for source in Subject::from(args.subject).kernels() {
+            console::text(source.text.as_bytes())?;
+        }
+        return Ok(0);
+    }
     let html = args.html.as_deref().map(StagedFile::create).transpose()?;
     let subject = Subject::from(args.subject);
     let device = if args.cpu { None } else { find(args)? };
@@ -59,8 +74,17 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
             ),
         );
     }
+    if let (Some(device), true) = (&device, args.counters) {
+        match counters(subject, device, options.size) {
+            Ok(launches) => ladder.add_counters(&launches),
+            Err(reason) => ladder
+                .notes
+                .push(format!("no achieved occupancy: {reason}")),
+        }
+    }
     if let Some(mut file) = html {
-        file.put(page::page(&ladder).as_bytes())?;
+        let kernels = if ladder.gpu { subject.kernels() } else { &[] };
+        file.put(page::page(&ladder, kernels).as_bytes())?;
         file.commit()?;
     }
     if args.json {
@@ -74,9 +98,44 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
     Ok(if wrong { WRONG } else { 0 })
 }
 
+/// What Nsight Compute sees of the rungs when this command runs them once, marked.
+fn counters(
+    subject: Subject,
+    device: &Device,
+    size: usize,
+) -> Result<Vec<Launched>, ProfilingError> {
+    let words = [
+        "ladder",
+        subject.name(),
+        "--marked",
+        "--size",
+        &size.to_string(),
+        "--device",
+        &device.ordinal().to_string(),
+    ];
+    let program = std::env::current_exe().map_err(|source| ProfilingError::Start {
+        program: "crosswarp".into(),
+        source,
+    })?;
+    let selection = Selection {
+        sections: &COUNTER_SECTIONS,
+        metrics: Some(DURATION),
+        ..Selection::default()
+    };
+    collect(&selection, &program, &words.map(OsString::from))
+}
+
+fn marked(args: &LadderArgs) -> Result<i32, CliError> {
+    let subject = Subject::from(args.subject);
+    let device = Device::get(args.device.unwrap_or(0)).map_err(crosswarp::cuda::Error::from)?;
+    let size = args.size.unwrap_or_else(|| subject.default_size(true));
+    run_marked(subject, &device, size)?;
+    Ok(0)
+}
+
 /// The GPU asked for, or the first if there is one.
 fn find(args: &LadderArgs) -> Result<Option<Device>, CliError> {
-    match args.gpu {
+    match args.device {
         Some(ordinal) => Ok(Some(
             Device::get(ordinal).map_err(crosswarp::cuda::Error::from)?,
         )),
@@ -89,46 +148,84 @@ pub fn table(ladder: &Ladder) -> String {
     let mut out = format!("{}\n{}", ladder.machine, roof_line(ladder));
     let mut number = 0;
     for group in ladder.groups() {
-        let width = group.iter().map(|rung| rung.name.len()).max().unwrap_or(0);
-        let width = width.max(8);
-        let _ = write!(
-            out,
-            "\n\n{}\n\n  #  {:<width$}  {:>10}  {:>10}  {:>8}  {:>7}  {:>9}  {:>8}  result",
-            group[0].group,
-            "rung",
-            "cold us",
-            "hot us",
-            ladder.rate.unit(),
-            "of roof",
-            "occupancy",
-            "speed-up"
-        );
+        let _ = write!(out, "\n\n{}\n\n", group[0].group);
+        let mut rows = vec![HEADINGS.map(str::to_owned)];
+        rows[0][4] = ladder.rate.unit().to_owned();
         for rung in group {
-            let hot = rung
-                .hot
-                .map_or(String::new(), |hot| general(1e6 * hot.median, 5));
-            let occupancy = rung
-                .occupied
-                .map_or(String::new(), |o| format!("{:.0} %", 100.0 * o.theoretical));
             let speedup = ladder
                 .speedup(number)
-                .map_or(String::new(), |speedup| format!("{speedup:.2} x"));
+                .map(|speedup| format!("{speedup:.2} x"));
             number += 1;
-            let _ = write!(
-                out,
-                "\n{number:>3}  {:<width$}  {:>10}  {hot:>10}  {:>8}  {:>7}  {occupancy:>9}  {speedup:>8}  {}",
-                rung.name,
+            rows.push([
+                number.to_string(),
+                rung.name.clone(),
                 general(1e6 * rung.time.median, 5),
+                rung.hot
+                    .map_or(String::new(), |hot| general(1e6 * hot.median, 5)),
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
+                rung.occupied.map_or(String::new(), |o| occupancy(&o)),
+                speedup.unwrap_or_default(),
                 rung.verdict.text(),
-            );
+            ]);
         }
+        out.push_str(&aligned(&rows));
     }
     if !ladder.notes.is_empty() {
         let _ = write!(out, "\n\n{}", ladder.notes.join("\n"));
     }
     out
+}
+
+const HEADINGS: [&str; 9] = [
+    "#",
+    "rung",
+    "cold us",
+    "hot us",
+    "",
+    "of roof",
+    "occupancy",
+    "speed-up",
+    "result",
+];
+
+/// Rows in columns as wide as they need, names and results to the left, figures to the right; columns with
+/// nothing but a heading are left out.
+fn aligned(rows: &[[String; HEADINGS.len()]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..HEADINGS.len())
+        .map(
+            |column| match rows[1..].iter().all(|row| row[column].is_empty()) {
+                true => 0,
+                false => width(column).unwrap_or(0),
+            },
+        )
+        .collect();
+    let lines = rows.iter().map(|row| {
+        let mut line = String::new();
+        for (column, text) in row
+            .iter()
+            .enumerate()
+            .filter(|(column, _)| widths[*column] > 0)
+        {
+            let width = widths[column];
+            let _ = match column {
+                1 | 8 => write!(line, "  {text:<width$}"),
+                _ => write!(line, "  {text:>width$}"),
+            };
+        }
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The theoretical occupancy, and the achieved one if it was counted.
+fn occupancy(occupied: &Occupied) -> String {
+    let theoretical = format!("{:.0}", 100.0 * occupied.theoretical);
+    match occupied.achieved {
+        Some(achieved) => format!("{:.0} of {theoretical} %", 100.0 * achieved),
+        None => format!("{theoretical} %"),
+    }
 }
 
 /// The roof in a line.

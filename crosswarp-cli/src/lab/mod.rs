@@ -4,6 +4,7 @@ pub mod args;
 mod axes;
 mod banks;
 mod chart;
+mod chart_png;
 mod compare;
 mod device;
 mod divergence;
@@ -11,6 +12,8 @@ mod kernel;
 mod ladder;
 mod occupancy;
 mod page;
+mod palette;
+mod pictures;
 mod profile;
 mod roofline;
 

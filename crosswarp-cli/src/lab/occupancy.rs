@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crosswarp::cuda::KernelResources;
+use crosswarp::cuda::{Arch, KernelResources};
 use crosswarp::lab::occupancy::{
     ArchLimits, Axis, BlockNeeds, CurvePoint, LimitedBy, Occupancy, clusters, curve,
     most_registers, most_shared,
@@ -14,19 +14,26 @@ use super::args::{CurveOver, OccupancyArgs};
 use super::axes::{Axes, Scale};
 use super::chart::Chart;
 use super::device::Modelled;
-use super::kernel;
+use super::kernel::{KernelFile, plain_name};
 use crate::console;
 use crate::error::CliError;
-use crate::general::{general, grouped};
-use crate::staged::StagedFile;
+use crate::general::{counted, general, grouped};
 
 /// Prints the answer, and draws the curve if asked for.
 pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
-    let svg = args.svg.as_deref().map(StagedFile::create).transpose()?;
+    if args.pictures.wanted() && args.curve.is_none() {
+        return Err(CliError::Usage(
+            "--svg and --png draw a curve: --curve threads, registers or shared".to_owned(),
+        ));
+    }
+    if let Some(table) = all_kernels(args)? {
+        console::line(table)?;
+        return Ok(0);
+    }
+    let pictures = args.pictures.create()?;
     let question = Question::new(args)?;
-    if let (Some(mut file), Some(over)) = (svg, args.curve) {
-        file.put(question.picture(over).as_bytes())?;
-        file.commit()?;
+    if let Some(over) = args.curve {
+        pictures.draw(|| question.picture(over))?;
     }
     if args.json {
         console::line(question.json(args))?;
@@ -37,6 +44,55 @@ pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
         console::line(format_args!("\n{}", question.curve_table(over).trim_end()))?;
     }
     Ok(0)
+}
+
+/// The GPU that is asked for; else one of the file's architecture, if there is a file.
+fn modelled(args: &OccupancyArgs, of_file: Option<Arch>) -> Modelled {
+    let device = Modelled::choose(args.device, args.arch);
+    match of_file {
+        Some(arch) if arch != device.arch => Modelled::choose(None, Some(arch)),
+        _ => device,
+    }
+}
+
+/// The file, compiled for the architecture asked for.
+fn read(args: &OccupancyArgs, path: &Path) -> Result<KernelFile, CliError> {
+    let asked = args.device.map(|sheet| sheet.arch).or(args.arch);
+    let otherwise = Modelled::choose(None, None).arch;
+    Ok(KernelFile::read(path, asked, otherwise)?)
+}
+
+/// A line for each kernel, of a file that has several and of which none is asked for.
+fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CliError> {
+    let of_one = args.kernel.is_some() || args.json || args.curve.is_some();
+    let Some(path) = args.file.as_deref().filter(|_| !of_one) else {
+        return Ok(None);
+    };
+    let file = read(args, path)?;
+    if file.kernels.len() < 2 {
+        return Ok(None);
+    }
+    let mut out = format!(
+        "{} for {}; --kernel NAME shows one in full\n\nregisters    shared  local  threads  blocks  occupancy  limited by     kernel",
+        file_name(path),
+        file.arch
+    );
+    for kernel in file.kernels {
+        let (name, local) = (kernel.name.clone(), kernel.local);
+        let question = Question::about(args, modelled(args, Some(file.arch)), Some(kernel))?;
+        let (needs, o) = (&question.needs, &question.occupancy);
+        let _ = write!(
+            out,
+            "\n{:>9}  {:>8}  {local:>5}  {:>7}  {:>6}  {:>7} %  {:<13}  {name}",
+            needs.registers,
+            needs.shared,
+            needs.threads,
+            o.blocks,
+            general(100.0 * o.fraction(), 4),
+            limit_name(o.limited_by),
+        );
+    }
+    Ok(Some(out))
 }
 
 /// A block on an SM, and how it comes out.
@@ -50,17 +106,24 @@ struct Question {
 }
 
 impl Question {
+    /// Of the kernel that is asked for, or of numbers alone.
     fn new(args: &OccupancyArgs) -> Result<Self, CliError> {
-        let device = Modelled::choose(args.device, args.arch);
+        match &args.file {
+            Some(path) => {
+                let file = read(args, path)?;
+                let kernel = file.kernel(args.kernel.as_deref())?;
+                Self::about(args, modelled(args, Some(file.arch)), Some(kernel))
+            }
+            None => Self::about(args, modelled(args, None), None),
+        }
+    }
+
+    fn about(
+        args: &OccupancyArgs,
+        device: Modelled,
+        kernel: Option<KernelResources>,
+    ) -> Result<Self, CliError> {
         let limits = device.limits()?;
-        let kernel = match &args.file {
-            Some(path) => Some(kernel::resources(
-                path,
-                args.kernel.as_deref(),
-                device.arch,
-            )?),
-            None => None,
-        };
         let of_kernel =
             |number: fn(&KernelResources) -> Option<u32>| kernel.as_ref().and_then(number);
         let needs = BlockNeeds {
@@ -77,6 +140,12 @@ impl Question {
                 .or_else(|| of_kernel(|kernel| Some(kernel.static_shared)))
                 .unwrap_or(0),
         };
+        if needs.shared > limits.shared_per_block {
+            return Err(CliError::Usage(format!(
+                "{} bytes of shared memory: a block on {} has at most {}",
+                needs.shared, limits.arch, limits.shared_per_block
+            )));
+        }
         if args.cluster.is_some() && device.arch.major < 9 {
             return Err(CliError::Usage(format!(
                 "{} has no clusters; they came with compute capability 9.0",
@@ -85,7 +154,9 @@ impl Question {
         }
         Ok(Self {
             title: match (&args.file, &kernel) {
-                (Some(path), Some(kernel)) => format!("{} ({})", kernel.name, file_name(path)),
+                (Some(path), Some(kernel)) => {
+                    format!("{} ({})", plain_name(&kernel.name), file_name(path))
+                }
                 _ => "a block".to_owned(),
             },
             limits,
@@ -102,11 +173,11 @@ impl Question {
 
     fn setting(&self) -> String {
         format!(
-            "{}: {} threads, {} registers a thread, {} bytes of shared memory",
+            "{}: {}, {} a thread, {} of shared memory",
             self.limits.arch,
-            self.needs.threads,
-            self.needs.registers,
-            grouped(self.needs.shared.into()),
+            counted(self.needs.threads.into(), "thread"),
+            counted(self.needs.registers.into(), "register"),
+            counted(self.needs.shared.into(), "byte"),
         )
     }
 
@@ -129,12 +200,15 @@ impl Question {
         }
         let _ = write!(
             out,
-            "\n\ntheoretical occupancy  {} % ({} of {} warps, {} blocks)\n",
+            "\n\ntheoretical occupancy  {} % ({} of {} warps, {})\n",
             general(100.0 * o.fraction(), 4),
             o.warps,
             o.max_warps,
-            o.blocks
+            counted(o.blocks.into(), "block")
         );
+        if o.blocks == 0 {
+            out.push_str("no block fits           a launch fails\n");
+        }
         if let Some(more) = self.one_more() {
             let _ = writeln!(out, "one more block         {more}");
         }
@@ -142,8 +216,8 @@ impl Question {
             let waves = o.waves(grid, sms);
             let _ = writeln!(
                 out,
-                "waves                  {waves:.2} ({} blocks over {sms} SMs, {} at a time)",
-                grouped(grid),
+                "waves                  {waves:.2} ({} over {sms} SMs, {} at a time)",
+                counted(grid, "block"),
                 u64::from(o.blocks) * u64::from(sms)
             );
         } else if args.grid.is_some() {
@@ -196,8 +270,9 @@ impl Question {
         };
         let fit = clusters(self.occupancy.blocks, gpcs, size);
         format!(
-            "clusters of {size:<2}         {} resident, {} block places left over ({note})\n",
-            fit.resident, fit.idle_blocks
+            "clusters of {size:<2}         {} resident, {} left over ({note})\n",
+            fit.resident,
+            counted(fit.idle_blocks.into(), "block place")
         )
     }
 
@@ -306,7 +381,7 @@ impl Question {
         out
     }
 
-    fn picture(&self, over: CurveOver) -> String {
+    fn picture(&self, over: CurveOver) -> Chart {
         let points = self.points(over);
         let last = points.last().map_or(1.0, |point| f64::from(point.x));
         let mut chart = Chart::new(&format!("Occupancy of {}", self.title), 860.0, 440.0);
@@ -321,11 +396,15 @@ impl Question {
         // Steps: each value holds up to the next point's.
         let mut path: Vec<(f64, f64)> = Vec::new();
         for point in &points {
-            let y = 100.0 * point.occupancy.fraction();
-            if let Some(&(_, before)) = path.last() {
-                path.push((f64::from(point.x), before));
+            let (x, y) = (f64::from(point.x), 100.0 * point.occupancy.fraction());
+            match path[..] {
+                [.., (_, a), (_, b)] if a == b && b == y => {
+                    path.pop();
+                }
+                [.., (_, before)] if before != y => path.push((x, before)),
+                _ => {}
             }
-            path.push((f64::from(point.x), y));
+            path.push((x, y));
         }
         let path: Vec<(f64, f64)> = path.iter().map(|&(x, y)| plot.at(&axes, x, y)).collect();
         chart.polyline("curve", &path);
@@ -339,7 +418,7 @@ impl Question {
         let text = format!("{here}: {} %", general(percent, 4));
         chart.dot("mark", x, y, 5.0, &text);
         chart.text("strong", "start", x + 8.0, y - 8.0, &text);
-        chart.standalone()
+        chart
     }
 }
 

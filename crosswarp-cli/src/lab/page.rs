@@ -2,10 +2,13 @@
 
 use std::fmt::Write as _;
 
-use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind};
+use crosswarp::cuda::Source;
+use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind, Verdict};
+use crosswarp::lab::measure::Spread;
 
-use super::chart::{Chart, STYLE};
+use super::chart::Chart;
 use super::ladder::{percent, rate, roof_line};
+use super::palette;
 use super::roofline::{Mark, Roof, picture};
 use crate::general::{general, grouped};
 use crate::plot::escape;
@@ -32,20 +35,23 @@ const PAGE_STYLE: &str = "
   th { color: var(--soft); font-weight: 600 } tr:last-child td { border-bottom: 0 }
   td.name, th.name { text-align: left; font-weight: 600 } td.why { text-align: left; white-space: normal; min-width: 220px; color: var(--soft) }
   tr.own td { background: var(--own-tint) } td.bad { color: var(--alarm); font-weight: 600 }
+  details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 16px; margin: 0 0 12px }
+  summary { cursor: pointer; font-weight: 600 } pre { overflow-x: auto; font: 13px/1.45 ui-monospace, 'SF Mono', Menlo, Consolas, monospace }
   ul { padding-left: 20px; color: var(--soft) } .key { display: flex; flex-wrap: wrap; gap: 18px; font-size: 14px; color: var(--soft); margin: 0 0 12px }
   .key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px }
 ";
 
-/// The whole page.
-pub fn page(ladder: &Ladder) -> String {
+/// The whole page; `kernels` can be unfolded at its end.
+pub fn page(ladder: &Ladder, kernels: &[Source]) -> String {
     let title = format!("The {} ladder", ladder.subject);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title} on {machine}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{PAGE_STYLE}{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title} on {machine}</title>\n<link rel=\"icon\" href=\"data:,\">\n<style>{PAGE_STYLE}{style}</style>\n</head>\n<body>\n<main>\n\
          <h1>{title}</h1>\n<p class=\"lead\">{what}, on {machine}</p>\n",
         machine = escape(&ladder.machine.to_string()),
         what = escape(&groups(ladder)),
+        style = palette::style(),
     );
     tiles(&mut out, ladder);
     out.push_str("<h2>How fast each rung is</h2>\n");
@@ -67,6 +73,19 @@ pub fn page(ladder: &Ladder) -> String {
     out.push_str("<h2>Rung by rung</h2>\n");
     table(&mut out, ladder);
     method(&mut out, ladder);
+    if !kernels.is_empty() {
+        out.push_str("<h2>The kernels</h2>\n");
+    }
+    for source in kernels {
+        // Line ends are what `escape` would take for control characters.
+        let lines: Vec<String> = source.text.lines().map(escape).collect();
+        let _ = writeln!(
+            out,
+            "<details><summary>{}</summary><pre>{}</pre></details>",
+            escape(source.name),
+            lines.join("\n")
+        );
+    }
     out.push_str("</main>\n</body>\n</html>\n");
     out
 }
@@ -183,6 +202,10 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
     let most = rates.fold(roof, f64::max);
     let room = WIDTH - NAMES - FIGURES;
     let x = |value: f64| NAMES + room * value / most;
+    let bottom = HEAD + ROW * group.len() as f64;
+    chart.line("goal", (x(roof), HEAD - 4.0), (x(roof), bottom + 6.0));
+    let label = format!("roof: {} {}", rate(roof), ladder.rate.unit());
+    chart.text("small faint", "middle", x(roof), bottom + 24.0, &label);
     for (place, rung) in group.iter().enumerate() {
         let value = rung.rate(ladder.rate);
         let top = HEAD + ROW * place as f64;
@@ -201,19 +224,22 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
             rung.why
         );
         let width = (x(value) - NAMES).max(1.5);
-        chart.cell(class(rung.kind), NAMES, top + 4.0, width, ROW - 8.0, &hint);
+        chart.cell(
+            class(rung.kind),
+            (NAMES, top + 4.0),
+            (width, ROW - 8.0),
+            &hint,
+        );
         let figures = format!(
             "{} {} · {}",
             rate(value),
             ladder.rate.unit(),
             percent(ladder.of_roof(rung))
         );
-        chart.text("small", "start", NAMES + width + 8.0, middle, &figures);
+        // Readable where the roof's line goes through it.
+        let beside = NAMES + width + 8.0;
+        chart.text("small clear", "start", beside, middle, &figures);
     }
-    let bottom = HEAD + ROW * group.len() as f64;
-    chart.line("goal", (x(roof), HEAD - 4.0), (x(roof), bottom + 6.0));
-    let label = format!("roof: {} {}", rate(roof), ladder.rate.unit());
-    chart.text("small faint", "middle", x(roof), bottom + 24.0, &label);
     chart
 }
 
@@ -224,76 +250,81 @@ fn roofline(ladder: &Ladder) -> Chart {
         latency: None,
         multiprocessors: None,
     };
+    let mut rungs: Vec<(usize, &Rung)> = (1..)
+        .zip(&ladder.rungs)
+        .filter(|(_, rung)| rung.work.operations > 0.0)
+        .collect();
+    // Rungs of a group share their intensity: of those too near to one another the first has its number,
+    // Crosswarp's own before all, then the faster.
+    let order = |rung: &Rung| (rung.kind != RungKind::Own, rung.time.median);
+    rungs.sort_by(|(_, a), (_, b)| {
+        let ((a_own, a_time), (b_own, b_time)) = (order(a), order(b));
+        a_own.cmp(&b_own).then(a_time.total_cmp(&b_time))
+    });
+    let mut numbered: Vec<(f64, f64)> = Vec::new();
     let mut marks = Vec::new();
-    let mut number = 0;
-    for group in ladder.groups() {
-        // Rungs of a group share their intensity: those too near to a number get none.
-        let mut numbered: Vec<f64> = Vec::new();
-        for rung in group {
-            number += 1;
-            if rung.work.operations == 0.0 {
-                continue;
-            }
-            let speed = rung.work.operations / rung.time.median;
-            let height = speed.log10();
-            let apart = numbered.iter().all(|other| (height - other).abs() > 0.2);
-            if apart {
-                numbered.push(height);
-            }
-            marks.push(Mark {
-                label: if apart {
-                    number.to_string()
-                } else {
-                    String::new()
-                },
-                hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
-                intensity: rung.work.intensity(),
-                rate: Some(speed),
-                class: class(rung.kind),
-            });
-        }
+    for (number, rung) in rungs {
+        let speed = rung.work.operations / rung.time.median;
+        let (intensity, height) = (rung.work.intensity(), speed.log10());
+        let near = |&(x, y): &(f64, f64)| x == intensity && (y - height).abs() <= 0.2;
+        let label = if numbered.iter().any(near) {
+            String::new()
+        } else {
+            numbered.push((intensity, height));
+            number.to_string()
+        };
+        marks.push(Mark {
+            label,
+            hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
+            intensity,
+            rate: Some(speed),
+            class: class(rung.kind),
+        });
     }
+    // What comes last is drawn over the others.
+    marks.reverse();
     picture(&roof, &marks)
 }
 
 fn table(out: &mut String, ladder: &Ladder) {
+    let columns: Vec<&Column> = COLUMNS
+        .iter()
+        .filter(|column| {
+            ladder
+                .rungs
+                .iter()
+                .any(|rung| (column.cell)(rung).is_some())
+        })
+        .collect();
+    let cells = |tag: &str, text: &dyn Fn(&Column) -> String| -> String {
+        let cell = |column: &&Column| format!("<{tag}>{}</{tag}>", text(column));
+        columns.iter().map(cell).collect()
+    };
     let mut number = 0;
     for group in ladder.groups() {
+        let heads = cells("th", &|column| column.name.to_owned());
         let _ = write!(
             out,
-            "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr><th>#</th><th class=\"name\">rung</th><th>cold, µs</th><th>hot, µs</th>\
-             <th>{}</th><th>of roof</th><th>occupancy</th><th>speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
+            "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr><th>#</th><th class=\"name\">rung</th>{heads}\
+             <th>{}</th><th>of roof</th><th title=\"over the rung before\">speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
             escape(&group[0].group),
-            ladder.rate.unit()
+            ladder.rate.unit(),
         );
         for rung in group {
-            let hot = rung
-                .hot
-                .map_or("–".to_owned(), |hot| general(1e6 * hot.median, 5));
-            let occupancy = rung.occupied.map_or("–".to_owned(), |o| {
-                format!(
-                    "<span title=\"{} threads, {} registers, {} bytes of shared memory\">{:.0} %</span>",
-                    o.threads,
-                    o.registers,
-                    o.shared,
-                    100.0 * o.theoretical
-                )
+            let own = cells("td", &|column| {
+                (column.cell)(rung).unwrap_or_else(|| "–".to_owned())
             });
             let speedup = ladder
                 .speedup(number)
                 .map_or("–".to_owned(), |speedup| format!("{speedup:.2} ×"));
             number += 1;
-            let good = rung.verdict.is_right() && rung.kind != RungKind::Wrong;
+            let good = matches!(rung.verdict, Verdict::Exact | Verdict::Within(_));
             let _ = writeln!(
                 out,
-                "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td><td title=\"{} to {} of {} samples\">{}</td><td>{hot}</td><td>{}</td>\
-                 <td>{}</td><td>{occupancy}</td><td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
+                "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td>{own}<td>{}</td>\
+                 <td>{}</td><td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
                 class(rung.kind),
                 escape(&rung.name),
-                general(1e6 * rung.time.min, 5),
-                general(1e6 * rung.time.max, 5),
-                rung.time.samples,
-                general(1e6 * rung.time.median, 5),
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
                 if good { "good" } else { "bad" },
@@ -305,12 +336,62 @@ fn table(out: &mut String, ladder: &Ladder) {
     }
 }
 
+/// A column that not every ladder has.
+struct Column {
+    name: &'static str,
+    cell: fn(&Rung) -> Option<String>,
+}
+
+const COLUMNS: [Column; 4] = [
+    Column {
+        name: "cold, µs",
+        cell: |rung| Some(microseconds(&rung.time)),
+    },
+    Column {
+        name: "hot, µs",
+        cell: |rung| rung.hot.as_ref().map(microseconds),
+    },
+    Column {
+        name: "occupancy",
+        cell: |rung| {
+            rung.occupied.map(|o| {
+                let local = match o.local {
+                    0 => String::new(),
+                    bytes => format!(", {bytes} bytes of local memory"),
+                };
+                format!(
+                    "<span title=\"{} threads, {} registers, {} bytes of shared memory{local}\">{:.0} %</span>",
+                    o.threads,
+                    o.registers,
+                    o.shared,
+                    100.0 * o.theoretical
+                )
+            })
+        },
+    },
+    Column {
+        name: "achieved",
+        cell: |rung| Some(format!("{:.0} %", 100.0 * rung.occupied?.achieved?)),
+    },
+];
+
+/// The median, with the spread when pointed at.
+fn microseconds(time: &Spread) -> String {
+    format!(
+        "<span title=\"{} to {} of {} samples\">{}</span>",
+        general(1e6 * time.min, 5),
+        general(1e6 * time.max, 5),
+        time.samples,
+        general(1e6 * time.median, 5)
+    )
+}
+
 fn method(out: &mut String, ladder: &Ladder) {
     out.push_str("<h2>How it was measured</h2>\n<ul>\n");
     let how = if ladder.gpu {
         "Times are medians of samples taken with the GPU's events around a graph of many calls; a call is everything \
          from input to result. Cold: inputs rotate, so that none is in the level-2 cache. Hot: one input again and again. \
-         Occupancy is the theoretical one."
+         Occupancy is the theoretical one; achieved, where shown, is Nsight Compute's, of one run of the main kernel."
     } else {
         "Times are medians of samples by the processor's clock, over one array that is larger than its caches unless you chose less."
     };
@@ -335,8 +416,8 @@ fn method(out: &mut String, ladder: &Ladder) {
 
 #[cfg(test)]
 mod tests {
-    use crosswarp::lab::ladder::{Occupied, Verdict};
-    use crosswarp::lab::measure::{Machine, Spread};
+    use crosswarp::lab::ladder::Occupied;
+    use crosswarp::lab::measure::Machine;
     use crosswarp::lab::roofline::{Ceilings, Work};
 
     use super::super::ladder::table;
@@ -369,8 +450,16 @@ mod tests {
                 shared: 1024,
                 local: 0,
                 theoretical: 1.0,
+                achieved: Some(0.87),
             }),
         }
+    }
+
+    fn source() -> Source<'static> {
+        Source::new(
+            "ladder/k.cu",
+            "__global__ void k() {\n    if (1 < 2) return;\n}\n",
+        )
     }
 
     fn ladder() -> Ladder {
@@ -411,13 +500,15 @@ mod tests {
     fn reports_are_stable() {
         insta::assert_snapshot!("table", table(&ladder()));
         // The style is no part of what a reader of the report would miss.
-        let page = page(&ladder()).replace(PAGE_STYLE, "").replace(STYLE, "");
+        let page = page(&ladder(), &[source()])
+            .replace(PAGE_STYLE, "")
+            .replace(&palette::style(), "");
         insta::assert_snapshot!("page", page);
     }
 
     #[test]
     fn the_first_tiles_are_of_what_is_right() {
-        let page = page(&ladder());
+        let page = page(&ladder(), &[]);
         assert!(page.contains("the fastest rung: crosswarp"));
         assert!(page.contains("<b>1,965 ×</b><span>faster than atomic"));
     }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::args::ProfileArgs;
 use crate::console;
 use crate::error::CliError;
-use crate::general::{general, grouped};
+use crate::general::{counted, general};
 
 /// The environment's name of the profiler.
 const VARIABLE: &str = "CROSSWARP_NCU";
@@ -62,7 +62,14 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CliError> {
             return Err(ProfilingError::Start { program, source }.into());
         }
     }
-    let launches = run(args, &program, rest)?;
+    let selection = Selection {
+        sections: &SECTIONS,
+        metrics: None,
+        kernel: args.kernel.as_deref(),
+        skip: args.skip,
+        launches: Some(args.launches),
+    };
+    let launches = collect(&selection, &program, rest)?;
     if args.json {
         for launched in &launches {
             console::line(as_json(launched))?;
@@ -74,8 +81,24 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CliError> {
     Ok(0)
 }
 
-fn run(
-    args: &ProfileArgs,
+/// Which launches are profiled, and for what.
+#[derive(Default)]
+pub struct Selection<'a> {
+    /// The profiler's sections.
+    pub sections: &'a [&'a str],
+    /// Metrics beside those of the sections.
+    pub metrics: Option<&'a str>,
+    /// Only kernels of this name.
+    pub kernel: Option<&'a str>,
+    /// After so many launches.
+    pub skip: u32,
+    /// So many launches, or all.
+    pub launches: Option<u32>,
+}
+
+/// Runs the program under the profiler.
+pub fn collect(
+    selection: &Selection,
     program: &Path,
     rest: &[OsString],
 ) -> Result<Vec<Launched>, ProfilingError> {
@@ -91,12 +114,17 @@ fn run(
         .args(["--csv", "--page", "details", "--clock-control", "none"])
         .args(["--target-processes", "all", "--log-file"])
         .arg(&log)
-        .args(["--launch-skip", &args.skip.to_string()])
-        .args(["--launch-count", &args.launches.to_string()]);
-    for section in SECTIONS {
+        .args(["--launch-skip", &selection.skip.to_string()]);
+    if let Some(launches) = selection.launches {
+        command.args(["--launch-count", &launches.to_string()]);
+    }
+    for section in selection.sections {
         command.args(["--section", section]);
     }
-    if let Some(kernel) = &args.kernel {
+    if let Some(metrics) = selection.metrics {
+        command.args(["--metrics", metrics]);
+    }
+    if let Some(kernel) = selection.kernel {
         command.args(["--kernel-name", kernel]);
     }
     let status = command.arg(program).args(rest).status().map_err(failed)?;
@@ -132,10 +160,10 @@ const SPEED_OF_LIGHT: [(&str, &str); 5] = [
 
 fn text(launched: &Launched) -> String {
     let mut out = format!(
-        "{}: {} blocks of {} threads",
+        "{}: {} of {}",
         launched.kernel,
-        grouped(launched.grid),
-        launched.threads
+        counted(launched.grid, "block"),
+        counted(launched.threads.into(), "thread")
     );
     if let Some(duration) = launched.metric("Duration") {
         let _ = write!(out, ", {} us", general(1e6 * duration, 5));

@@ -13,23 +13,21 @@ use super::args::{Point, RooflineArgs};
 use super::axes::{Axes, Scale};
 use super::chart::Chart;
 use super::device::Modelled;
-use super::kernel;
+use super::kernel::{KernelFile, plain_name};
 use crate::console;
 use crate::error::CliError;
 use crate::general::general;
-use crate::staged::StagedFile;
 use crate::topology::physical_cores;
 
 /// Prints ceilings and points, and draws them if asked for.
 pub fn roofline(args: &RooflineArgs) -> Result<i32, CliError> {
+    let pictures = args.pictures.create()?;
     let roof = Roof::choose(args)?;
     let flight = Flight::new(args, &roof)?;
-    if let Some(path) = &args.svg {
-        let mut file = StagedFile::create(path)?;
+    pictures.draw(|| {
         let points: Vec<Mark> = args.point.iter().map(Mark::from).collect();
-        file.put(picture(&roof, &points).standalone().as_bytes())?;
-        file.commit()?;
-    }
+        picture(&roof, &points)
+    })?;
     if args.json {
         console::line(as_json(args, &roof, flight.as_ref()))?;
         return Ok(0);
@@ -143,13 +141,21 @@ impl Flight {
     fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CliError> {
         let given = args.latency.map(|nanoseconds| 1e-9 * nanoseconds);
         let Some(latency) = given.or(roof.latency) else {
+            if args.kernel.is_some() {
+                return Err(CliError::Usage(
+                    "--kernel shows the bytes that a kernel keeps in flight; how many are needed depends on \
+                     the --latency of device memory (some 500 to 800 ns)"
+                        .to_owned(),
+                ));
+            }
             return Ok(None);
         };
         let multiprocessors = roof.multiprocessors;
         let kernel = match (&args.kernel, multiprocessors) {
             (Some(path), Some(multiprocessors)) => {
                 let device = Modelled::choose(args.device, None);
-                let needs = kernel::resources(path, args.name.as_deref(), device.arch)?;
+                let file = KernelFile::read(path, Some(device.arch), device.arch)?;
+                let needs = file.kernel(args.name.as_deref())?;
                 let block = BlockNeeds {
                     threads: args.threads.or(needs.max_threads).unwrap_or(256),
                     registers: needs.registers,
@@ -158,12 +164,17 @@ impl Flight {
                 let occupancy = Occupancy::new(device.limits()?, &block);
                 let threads = f64::from(occupancy.blocks) * f64::from(block.threads);
                 Some(InFlight {
-                    name: needs.name,
+                    name: plain_name(&needs.name).to_owned(),
                     occupancy,
                     bytes: threads * f64::from(args.load) * f64::from(multiprocessors),
                 })
             }
-            _ => None,
+            (Some(_), None) => {
+                return Err(CliError::Usage(
+                    "--kernel needs a GPU: --device, or one in this machine".to_owned(),
+                ));
+            }
+            (None, _) => None,
         };
         Ok(Some(Self {
             latency,
@@ -278,7 +289,7 @@ impl Point {
 
 /// A kernel in the picture.
 pub struct Mark {
-    /// Short text beside it.
+    /// Short text beside it, or none.
     pub label: String,
     /// Longer text when pointed at.
     pub hint: String,
@@ -329,14 +340,6 @@ pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
     let corner = at(ridge, roof.ceilings.rate);
     let left = at(low, lowest);
     chart.polyline("roof", &[left, corner, at(high, roof.ceilings.rate)]);
-    let bandwidth = format!("{} GB/s", general(roof.ceilings.bandwidth / 1e9, 4));
-    let middle = (
-        f64::midpoint(left.0, corner.0),
-        f64::midpoint(left.1, corner.1),
-    );
-    chart.text("strong", "end", middle.0 - 10.0, middle.1 - 4.0, &bandwidth);
-    let rate = format!("{:.0} GFLOP/s", roof.ceilings.rate / 1e9);
-    chart.text("strong", "start", corner.0 + 8.0, corner.1 - 9.0, &rate);
     for mark in marks {
         let top = at(mark.intensity, roof.ceilings.attainable(mark.intensity));
         match mark.rate {
@@ -348,7 +351,9 @@ pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
                 } else {
                     ("start", x + 9.0)
                 };
-                chart.text("small", anchor, beside, y + 4.0, &mark.label);
+                if !mark.label.is_empty() {
+                    chart.text("small", anchor, beside, y + 4.0, &mark.label);
+                }
             }
             None => {
                 let bottom = (top.0, at(mark.intensity, 0.0).1);
@@ -357,5 +362,26 @@ pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
             }
         }
     }
+    let bandwidth = format!("{} GB/s", general(roof.ceilings.bandwidth / 1e9, 4));
+    let middle = (
+        f64::midpoint(left.0, corner.0),
+        f64::midpoint(left.1, corner.1),
+    );
+    chart.text(
+        "strong clear",
+        "end",
+        middle.0 - 10.0,
+        middle.1 - 4.0,
+        &bandwidth,
+    );
+    let rate = format!("{:.0} GFLOP/s", roof.ceilings.rate / 1e9);
+    // Above the roof, unless the frame is there.
+    let beside = if corner.1 < plot.top + 26.0 {
+        18.0
+    } else {
+        -9.0
+    };
+    let at_corner = (corner.0 + 8.0, corner.1 + beside);
+    chart.text("strong clear", "start", at_corner.0, at_corner.1, &rate);
     chart
 }

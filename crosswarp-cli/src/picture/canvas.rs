@@ -101,12 +101,50 @@ impl Canvas {
         self.fill((x + width, y), (1, height), colour);
     }
 
+    /// Draws a straight line with round ends, `half` pixels to each side; a dot if its ends are one point.
+    /// Places are in pixels from the top left corner of the page.
+    pub fn stroke(&mut self, from: (f64, f64), to: (f64, f64), half: f64, colour: Rgb) {
+        let reach = half + 1.0;
+        let span = |a: f64, b: f64, most: usize| {
+            // Casts saturate at 0.
+            let first = (a.min(b) - reach) as usize;
+            let last = (a.max(b) + reach) as usize;
+            first..last.saturating_add(1).min(most)
+        };
+        let along = (to.0 - from.0, to.1 - from.1);
+        let square = along.0 * along.0 + along.1 * along.1;
+        for y in span(from.1, to.1, self.height) {
+            for x in span(from.0, to.0, self.width) {
+                let (dx, dy) = (x as f64 + 0.5 - from.0, y as f64 + 0.5 - from.1);
+                let part = if square > 0.0 {
+                    ((dx * along.0 + dy * along.1) / square).clamp(0.0, 1.0)
+                } else {
+                    0.0
+                };
+                let distance = (dx - part * along.0).hypot(dy - part * along.1);
+                self.blend(x, y, colour, (half + 0.5 - distance).clamp(0.0, 1.0));
+            }
+        }
+    }
+
     /// Writes `text` with its anchor at `x` and its middle line at `y`.
-    pub fn text(&mut self, (x, y): (usize, usize), anchor: Anchor, font: Font, text: &str) {
+    pub fn text(&mut self, at: (usize, usize), anchor: Anchor, font: Font, text: &str) {
+        self.text_in(INK, at, anchor, font, text);
+    }
+
+    /// The same in another colour.
+    pub fn text_in(
+        &mut self,
+        colour: Rgb,
+        (x, y): (usize, usize),
+        anchor: Anchor,
+        font: Font,
+        text: &str,
+    ) {
         let left = start(x, anchor, font.width(text));
         let top = y.saturating_sub(font.height() / 2);
         glyphs(font, text, |dx, dy, cover| {
-            self.blend(left + dx, top + dy, INK, cover)
+            self.blend(left + dx, top + dy, colour, cover)
         });
     }
 
@@ -193,5 +231,22 @@ mod tests {
         canvas.text_upwards((1, 1), Font::Title, "long text");
         canvas.fill((5, 5), (100, 100), INK);
         assert_eq!(canvas.pixels[99], INK);
+        canvas.stroke((-50.0, 5.0), (50.0, 5.0), 1.0, LINE);
+        assert_eq!(canvas.pixels[40], LINE);
+    }
+
+    #[test]
+    fn strokes_cover_their_area() {
+        let mut canvas = Canvas::new(60, 60);
+        canvas.stroke((10.0, 30.0), (50.0, 30.0), 2.0, [0, 0, 0]);
+        let ink = |canvas: &Canvas| -> f64 {
+            let dark = |pixel: &Rgb| 1.0 - f64::from(pixel[0]) / 255.0;
+            canvas.pixels.iter().map(dark).sum()
+        };
+        // 40 by 4, and a disc of radius 2.
+        assert!((ink(&canvas) - 172.6).abs() < 2.0, "{}", ink(&canvas));
+        let mut dot = Canvas::new(60, 60);
+        dot.stroke((30.0, 30.0), (30.0, 30.0), 10.0, [0, 0, 0]);
+        assert!((ink(&dot) - 314.2).abs() < 3.0, "{}", ink(&dot));
     }
 }

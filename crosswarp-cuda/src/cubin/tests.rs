@@ -178,3 +178,15 @@ proptest! {
         let _ = kernel_resources(&bytes);
     }
 }
+
+#[test]
+fn the_architecture_is_in_the_header() {
+    let mut cubin = sample();
+    cubin[ABI_VERSION] = 8;
+    cubin[FLAGS..FLAGS + 4].copy_from_slice(&0x0600_5a04u32.to_le_bytes());
+    assert_eq!(cubin_arch(&cubin), Ok(Arch::new(9, 0)));
+    cubin[ABI_VERSION] = 7;
+    cubin[FLAGS..FLAGS + 4].copy_from_slice(&0x0050_0550u32.to_le_bytes());
+    assert_eq!(cubin_arch(&cubin), Ok(Arch::new(8, 0)));
+    assert!(cubin_arch(b"text").is_err());
+}

@@ -171,8 +171,11 @@ pub fn shmem(
     let (dest, source, flag) = (alloc(largest)?, alloc(largest)?, alloc(8)?);
     let [dest_at, source_at, flag_at] =
         [&dest, &source, &flag].map(|of| heap.address_of(of, pe.my_pe()));
-    // Grids of one block per SM; room for a few more.
-    let most_blocks = device.properties().multiprocessors;
+    // Grids of one block per SM; PEs that share a GPU share its SMs.
+    let sharing =
+        pe.n_pes()
+            .div_ceil(Device::all().map_err(crosswarp_cuda::Error::from)?.len()) as u32;
+    let most_blocks = (device.properties().multiprocessors / sharing).max(1);
     let state = Buffer::<u8>::zeroed(&stream, 128 + 2 * 16 * most_blocks as usize)?;
     let (start, end) = (Event::new(&device)?, Event::new(&device)?);
     for row in ROWS {

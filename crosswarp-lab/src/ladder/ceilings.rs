@@ -232,6 +232,16 @@ impl HostCeilings {
         }
     }
 
+    /// The better of two measurements of the same machine, of each roof.
+    pub fn best(&self, other: &Self) -> Self {
+        Self {
+            read: self.read.max(other.read),
+            copy: self.copy.max(other.copy),
+            f32_rate: self.f32_rate.max(other.f32_rate),
+            threads: self.threads,
+        }
+    }
+
     fn text(&self, what: &str) -> String {
         format!("{what}, measured on {} threads", self.threads)
     }
@@ -248,6 +258,6 @@ impl HostCeilings {
 
     /// What the rate is.
     pub fn text_arithmetic(&self) -> String {
-        self.text("fused multiply-adds in vectors")
+        self.text("a copy; fused multiply-adds in vectors")
     }
 }

@@ -12,8 +12,9 @@ use crosswarp_cuda::{
 };
 
 use super::ceilings::GpuCeilings;
+use super::counters;
 use super::{Ladder, LadderError, Occupied, Options, Rate, Rung, RungKind, Subject, Verdict};
-use crate::measure::{Flush, Machine, Rotating, Spread, cold_bytes, in_graph};
+use crate::measure::{Flush, Machine, Plan, Rotating, Spread, cold_bytes, in_graph};
 use crate::roofline::{Ceilings, Work};
 
 macro_rules! source {
@@ -47,10 +48,11 @@ pub const SGEMM: Source<'static> = source!("sgemm.cu").with_shapes(&[Shape {
     dynamic_shared: 0,
 }]);
 pub const CEILINGS: Source<'static> = source!("ceilings.cu");
+const MARK: Source<'static> = source!("mark.cu");
 
 /// The ladders' kernels.
 pub const SOURCES: &[Source<'static>] = &[
-    REDUCE, REDUCE_F16, HISTOGRAM, TRANSPOSE, JACOBI1D, SGEMM, CEILINGS,
+    REDUCE, REDUCE_F16, HISTOGRAM, TRANSPOSE, JACOBI1D, SGEMM, CEILINGS, MARK,
 ];
 
 pub fn run(
@@ -63,7 +65,7 @@ pub fn run(
     let measured = GpuCeilings::measure(device, &stream)?;
     let mut climb = Climb {
         device: *device,
-        flush: Flush::new(&stream)?,
+        purpose: Purpose::Measure(Flush::new(&stream)?),
         stream,
         options,
         each,
@@ -71,13 +73,7 @@ pub fn run(
         rungs: Vec::new(),
         notes: Vec::new(),
     };
-    match subject {
-        Subject::Reduce => reduce::climb(&mut climb)?,
-        Subject::Histogram => histogram::climb(&mut climb)?,
-        Subject::Transpose => transpose::climb(&mut climb)?,
-        Subject::Jacobi1d => jacobi1d::climb(&mut climb)?,
-        Subject::Sgemm => sgemm::climb(&mut climb)?,
-    }
+    climb.all(subject)?;
     let (rate, ceilings, ceilings_are) = roof(subject, &measured);
     Ok(Ladder {
         subject: subject.name(),
@@ -95,6 +91,22 @@ pub fn run(
     })
 }
 
+/// Runs each rung once, behind a mark: for a profiler to look at.
+pub fn run_marked(subject: Subject, device: &Device, options: &Options) -> Result<(), LadderError> {
+    let mark = Module::compile(device, &MARK)?.function(counters::MARK)?;
+    let mut climb = Climb {
+        device: *device,
+        purpose: Purpose::Mark { mark, marked: 0 },
+        stream: Stream::new(device)?,
+        options,
+        each: &mut |_| {},
+        group: String::new(),
+        rungs: Vec::new(),
+        notes: Vec::new(),
+    };
+    climb.all(subject)
+}
+
 /// What a subject is measured against.
 fn roof(subject: Subject, measured: &GpuCeilings) -> (Rate, Ceilings, &'static str) {
     match subject {
@@ -103,15 +115,15 @@ fn roof(subject: Subject, measured: &GpuCeilings) -> (Rate, Ceilings, &'static s
             measured.reading(),
             "a kernel that only reads 1 GiB, measured in this run",
         ),
-        Subject::Transpose | Subject::Jacobi1d => (
+        Subject::Transpose => (
             Rate::Gigabytes,
             measured.copying(),
             "the driver's copy of 1 GiB, bytes read and written, measured in this run",
         ),
-        Subject::Sgemm => (
+        Subject::Jacobi1d | Subject::Sgemm => (
             Rate::Gigaflops,
-            measured.reading(),
-            "fused multiply-adds without loads, measured in this run",
+            measured.copying(),
+            "the driver's copy; fused multiply-adds without loads, measured in this run",
         ),
     }
 }
@@ -120,12 +132,25 @@ fn roof(subject: Subject, measured: &GpuCeilings) -> (Rate, Ceilings, &'static s
 struct Climb<'a> {
     device: Device,
     stream: Stream,
-    flush: Flush,
+    purpose: Purpose,
     options: &'a Options,
     each: &'a mut dyn FnMut(&Rung),
     group: String,
     rungs: Vec<Rung>,
     notes: Vec<String>,
+}
+
+/// What rungs are run for.
+enum Purpose {
+    /// To be measured and checked.
+    Measure(Flush),
+    /// Once each, behind a mark.
+    Mark {
+        /// The kernel that marks.
+        mark: Function,
+        /// Rungs marked so far.
+        marked: u32,
+    },
 }
 
 /// A rung before it is measured.
@@ -142,8 +167,66 @@ struct Spec<'a> {
 type Call<'c> = dyn FnMut(&Stream, usize) -> Result<(), LadderError> + 'c;
 
 impl Climb<'_> {
+    fn all(&mut self, subject: Subject) -> Result<(), LadderError> {
+        match subject {
+            Subject::Reduce => reduce::climb(self),
+            Subject::Histogram => histogram::climb(self),
+            Subject::Transpose => transpose::climb(self),
+            Subject::Jacobi1d => jacobi1d::climb(self),
+            Subject::Sgemm => sgemm::climb(self),
+        }
+    }
+
     fn size(&self) -> usize {
         self.options.size
+    }
+
+    /// Whether rungs are only run once, behind marks.
+    fn marks(&self) -> bool {
+        matches!(self.purpose, Purpose::Mark { .. })
+    }
+
+    /// Marks the next rung, if rungs are marked.
+    fn mark(&mut self) -> Result<bool, LadderError> {
+        let Purpose::Mark { mark, marked } = &mut self.purpose else {
+            return Ok(false);
+        };
+        *marked += 1;
+        // SAFETY: the kernel has no parameters and touches nothing.
+        unsafe { Launch::new(mark).grid(*marked).launch(&self.stream, ()) }?;
+        // The rung may use another stream.
+        self.stream.synchronize()?;
+        Ok(true)
+    }
+
+    /// The times of a call whose input comes from memory, and of one after another; or, if rungs are only
+    /// marked, runs it once. With several `inputs`, call k takes number k; one input alone leaves the
+    /// cache only before the first call of a sample, so that each is one call.
+    ///
+    /// # Safety
+    /// What `call` gives to the stream uses memory and kernels that live until this returns.
+    unsafe fn times(
+        &mut self,
+        inputs: usize,
+        call: &mut Call,
+    ) -> Result<Option<(Spread, Spread)>, LadderError> {
+        self.mark()?;
+        let (plan, stream) = (&self.options.plan, &self.stream);
+        let Purpose::Measure(flush) = &self.purpose else {
+            call(stream, 0)?;
+            stream.synchronize()?;
+            return Ok(None);
+        };
+        let cold_plan = Plan {
+            most_calls: if inputs > 1 { plan.most_calls } else { 1 },
+            ..*plan
+        };
+        // SAFETY: the caller's promise, for all runs of both measurements.
+        let cold =
+            unsafe { in_graph(&cold_plan, stream, Some(flush), |stream, k| call(stream, k)) }?;
+        // SAFETY: as above.
+        let hot = unsafe { in_graph(plan, stream, None, |stream, _| call(stream, 0)) }?;
+        Ok(Some((cold, hot)))
     }
 
     /// `values` in as many buffers as the level-2 cache does not hold.
@@ -179,6 +262,7 @@ impl Climb<'_> {
             shared: needs.shared,
             local: attributes.local,
             theoretical: Occupancy::new(limits, &needs).fraction(),
+            achieved: None,
         })
     }
 
@@ -195,20 +279,14 @@ impl Climb<'_> {
         poison: &mut dyn FnMut(&Stream) -> Result<(), LadderError>,
         verify: &mut dyn FnMut(&Stream) -> Result<Verdict, LadderError>,
     ) -> Result<(), LadderError> {
-        let (plan, stream) = (&self.options.plan, &self.stream);
-        let flush = Some(&self.flush);
-        // SAFETY: the caller's promise, for all runs of both measurements.
-        let time: Spread = unsafe { in_graph(plan, stream, flush, |stream, k| call(stream, k)) }?;
-        let hot = if inputs > 1 {
-            // SAFETY: as above.
-            Some(unsafe { in_graph(plan, stream, None, |stream, _| call(stream, 0)) }?)
-        } else {
-            None
+        // SAFETY: the caller's promise.
+        let Some((time, hot)) = (unsafe { self.times(inputs, call) })? else {
+            return Ok(());
         };
         poison(&self.stream)?;
         call(&self.stream, 0)?;
         let verdict = verify(&self.stream)?;
-        self.done(spec, time, hot, verdict);
+        self.done(spec, time, Some(hot), verdict);
         Ok(())
     }
 

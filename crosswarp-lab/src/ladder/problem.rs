@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use half::f16;
+
 use crate::roofline::Work;
 
 use super::{Verdict, hash};
@@ -32,6 +34,39 @@ pub fn summand(index: usize) -> f32 {
 /// The exact sum of the first `n` summands.
 pub fn exact_sum(n: usize) -> f64 {
     (0..n).map(|index| f64::from(summand(index))).sum()
+}
+
+/// Element `index` of `n` of the array that is summed in f16: zeros and ones and, in one pair of
+/// neighbours out of 32 or more, 2048 and -2048, which cancel. An accumulator of f16 has 11 bits: at
+/// 2048 and above it drops the ones. The sum stays below 2^24, so that f32 adds it exactly in any order
+/// that adds neighbours early.
+pub fn narrow_summand(index: usize, n: usize) -> f16 {
+    // Apart from the numbers that `hash(index)` is made of.
+    let of_pair = hash(index / 2 + (1 << 40));
+    let pairs = 32 * (n >> 24).max(1) as u32;
+    let value = if of_pair.is_multiple_of(pairs) {
+        if (of_pair >> 8) as usize % 2 == index % 2 {
+            2048.0
+        } else {
+            -2048.0
+        }
+    } else {
+        let ones = (1u64 << 31).min((1 << 55) / n as u64);
+        f32::from(u8::from(u64::from(hash(index)) < ones))
+    };
+    f16::from_f32(value)
+}
+
+/// What `accumulators` accumulators of f16 add up to, of which number k takes elements k, k +
+/// `accumulators`, ... in order. Their own sum is exact.
+pub fn sum_in_f16(x: &[f16], accumulators: usize) -> f64 {
+    let mut sums = vec![f16::ZERO; accumulators];
+    for row in x.chunks(accumulators) {
+        for (sum, value) in sums.iter_mut().zip(row) {
+            *sum += *value;
+        }
+    }
+    sums.iter().map(|sum| sum.to_f64()).sum()
 }
 
 /// What a sum of `n` elements of `bytes` bytes needs.
@@ -95,11 +130,11 @@ pub fn first_field(index: usize) -> f32 {
     hash(index) as f32 / 4_294_967_296.0
 }
 
-/// What [`SWEEPS`] sweeps over `n` points need if each goes through memory: a read and a write of each
-/// point. Operations: addition, halving, and the norm's difference, square and sum.
+/// What [`SWEEPS`] sweeps over `n` points need: a read and a write of each point, once for all sweeps, and for
+/// each sweep an addition, a halving, and the norm's difference, square and sum.
 pub fn jacobi_work(n: usize) -> Work {
     Work {
-        bytes: 8.0 * (n * SWEEPS) as f64,
+        bytes: 8.0 * n as f64,
         operations: 5.0 * (n * SWEEPS) as f64,
     }
 }
@@ -241,6 +276,20 @@ mod tests {
         field[50] += 1e-6;
         assert!(!relaxed.check(&field, &[]).is_right());
         assert_eq!(exact_histogram(1000, 7).iter().sum::<u32>(), 1000);
+    }
+
+    #[test]
+    fn accumulators_of_f16_lose_what_the_input_is_made_to_show() {
+        let n = 1 << 20;
+        let x: Vec<f16> = (0..n).map(|k| narrow_summand(k, n)).collect();
+        let exact: f64 = x.iter().map(|value| value.to_f64()).sum();
+        assert!((0.4..0.6).contains(&(exact / n as f64)), "{exact}");
+        // As many elements an accumulator as on a GPU.
+        let lost = 1.0 - sum_in_f16(&x, n / 64) / exact;
+        assert!((0.1..0.5).contains(&lost), "{lost}");
+        assert_eq!(sum_in_f16(&x, n), exact);
+        let other = sum_in_f16(&x, n / 128);
+        assert_ne!(other, sum_in_f16(&x, n / 64), "the check tells them apart");
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub enum Verdict {
     Exact,
     /// Off by this much, relative to the reference, which is within what its arithmetic allows.
     Within(f64),
+    /// Off by this much, relative to the reference, and exactly what additions in f16 give.
+    AsF16Rounds(f64),
     /// Not the result, relative error; for a rung that is wrong on purpose.
     WrongOnPurpose(f64),
     /// Not the result.
@@ -79,6 +81,7 @@ impl Verdict {
         match self {
             Self::Exact => "exact".to_owned(),
             Self::Within(error) => format!("off by {error:.0e}"),
+            Self::AsF16Rounds(error) => format!("off by {:.0} %, as f16 rounds", 100.0 * error),
             Self::WrongOnPurpose(error) => format!("wrong by {:.0} %", 100.0 * error),
             Self::Wrong(how) => format!("WRONG: {how}"),
         }
@@ -98,6 +101,8 @@ pub struct Occupied {
     pub local: u32,
     /// Theoretical occupancy, 0 to 1.
     pub theoretical: f64,
+    /// The mean share of warps that were resident while SMs were at work, 0 to 1, by the GPU's counters.
+    pub achieved: Option<f64>,
 }
 
 /// In what the rungs of a ladder are counted.
@@ -225,6 +230,7 @@ impl Ladder {
                 if let Some(occupied) = &rung.occupied {
                     row = row
                         .about("occupancy", occupied.theoretical)
+                        .about("achieved_occupancy", occupied.achieved)
                         .about("threads", occupied.threads)
                         .about("registers", occupied.registers)
                         .about("shared", occupied.shared);

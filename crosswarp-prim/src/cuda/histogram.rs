@@ -13,15 +13,13 @@ use crate::histogram::{BinRule, Bins, Sample, Visit};
 
 /// Bytes of the table of hot bins (`hot_table` in `histogram_hot.cuh`).
 const HOT_TABLE: u32 = 8192;
-/// Bytes of the cells that `is_even` counts in.
+/// Bytes of the cells that `look` counts in (`histogram_look.cuh`).
 const CELLS: u32 = 4 << 15;
-/// Samples that `is_even` looks at.
-const JUDGED: f64 = 16384.0;
-/// Mean number of samples of the bin of a sample, within a block's share, up to which digits of 4 bits
-/// pay: at 3 they are 1.6 times as fast as digits of 8 bits, at 16 every other sample's digit has
-/// overflowed before. (2^27 even samples on one H200: 681 against 422 · 10⁹ samples/s in 262144 bins,
-/// 280 against 180 in 1048576.)
-const NARROW_LOAD: f64 = 6.0;
+/// Samples for which a look pays.
+const LOOKED_AT: usize = 1 << 22;
+/// Most pages of bins, and bytes of what is decided (`most_pages` and `plan` of `histogram_look.cuh`).
+const MOST_PAGES: u32 = 1024;
+const DECISION: usize = 4 * (3 + 2 * (MOST_RANGES as usize + 1) + MOST_PAGES as usize);
 /// Samples a bin in a block's share, where the host can choose: longer arrays are counted in parts.
 const NARROW_PART: f64 = 3.5;
 /// Blocks that share a tile: with more, increments in device memory are as fast (one H200, 4194304
@@ -38,7 +36,7 @@ const SAMPLES_PER_BLOCK: usize = 16384;
 /// | bins (H200) | how they are counted |
 /// |---|---|
 /// | up to 58,112 | a 32-bit counter a bin in each block's shared memory; equal counters of a warp are merged by the hardware |
-/// | up to 4.4 million | 8-bit digits in shared memory, which know their overflows, for 224,000 bins a block; beyond, up to 20 blocks read the same samples and count a range of bins each. Digits have 4 bits where a sample of the data says they rarely overflow. Bins that are frequent just now are counted in a side table, which each block decides by itself |
+/// | up to 4.4 million | 8-bit digits in shared memory, which know their overflows, for 224,000 bins a block; beyond, up to 20 blocks read the same samples and count a range of bins each. A look at some of the samples decides whether 4 bits would rarely overflow, or whether pages of bins had better have digits of 4, 8 or 32 bits each. Bins that are frequent just now are counted in a side table, which each block decides by itself |
 /// | beyond | in device memory, with the same table |
 /// | weights | a 32-bit counter a bin in shared memory, then device memory |
 ///
@@ -76,7 +74,7 @@ pub struct DeviceHistogram<T: Sample> {
 #[derive(Debug)]
 pub struct HistogramWorkspace {
     rows: Buffer<u8>,
-    bits: Buffer<u32>,
+    decision: Buffer<u8>,
 }
 
 #[derive(Debug)]
@@ -88,13 +86,36 @@ enum Plan {
         resident: u32,
     },
     Digits {
+        /// None if a block cannot have the shared memory.
+        look: Option<Function>,
         kernel: Function,
         rows: Function,
         shared: u32,
         resident: u32,
         wide: Ranges,
         narrow: Ranges,
+        paging: Paging,
     },
+}
+
+/// Pages of bins whose counters have the same width (`paging` of the kernels).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
+struct Paging {
+    page_bits: u32,
+    room: u32,
+}
+
+impl Paging {
+    /// For counters, and a word a page, in `bytes` bytes of shared memory.
+    fn of(bins: u32, bytes: u32) -> Self {
+        let pages = bins.div_ceil(MOST_PAGES).next_power_of_two();
+        Self {
+            // Digits of 4 bits of a page are at least 128 bytes.
+            page_bits: pages.ilog2().max(8),
+            room: bytes.saturating_sub(4 * MOST_PAGES) / 128 * 128,
+        }
+    }
 }
 
 /// How many blocks share a tile, and how many bins each of them counts (`ranges` of the kernels).
@@ -226,14 +247,17 @@ impl<T: Sample> DeviceHistogram<T> {
             let narrow = Ranges::of(count, 4, room);
             let resident = resident(&kernel, shared)?;
             if (1..=MOST_RANGES.min(resident / 4)).contains(&wide.count) {
-                let narrow_pays = wide.count > 1 && shared >= CELLS;
+                let look = Some(function("look")?).filter(|look| most_shared(look) >= CELLS);
+                let narrow_pays = wide.count > 1 && look.is_some();
                 plan = Some(Plan::Digits {
+                    look,
                     rows: function("rows")?,
                     kernel,
                     shared,
                     resident,
                     wide,
                     narrow: if narrow_pays { narrow } else { Ranges::NONE },
+                    paging: Paging::of(count, room),
                 });
             }
         }
@@ -283,7 +307,7 @@ impl<T: Sample> DeviceHistogram<T> {
         };
         Ok(HistogramWorkspace {
             rows: Buffer::new(&self.device, rows)?,
-            bits: Buffer::new(&self.device, 1)?,
+            decision: Buffer::new(&self.device, DECISION)?,
         })
     }
 
@@ -364,14 +388,21 @@ impl<T: Sample> DeviceHistogram<T> {
                 unsafe { launch.launch(stream, (samples, n as u64, self.rule, totals)) }?;
             }
             Plan::Digits {
+                look,
                 kernel,
                 rows,
                 shared,
                 resident,
                 wide,
                 narrow,
+                paging,
             } => {
-                let narrow = if n < 1 << 22 { Ranges::NONE } else { *narrow };
+                let look = look.as_ref().filter(|_| n >= LOOKED_AT);
+                let narrow = if look.is_some() {
+                    *narrow
+                } else {
+                    Ranges::NONE
+                };
                 let ranges = wide.count.max(narrow.count);
                 let blocks = worth(resident / ranges, wide.span as usize) * ranges;
                 let blocks = if blocks / ranges == resident / ranges {
@@ -379,11 +410,29 @@ impl<T: Sample> DeviceHistogram<T> {
                 } else {
                     blocks
                 };
-                let most_pairs = blocks.checked_div(narrow.count).map_or(0, |groups| {
-                    let share = n as f64 / f64::from(groups);
-                    let by_chance = 1.0 / f64::from(CELLS / 4);
-                    (JUDGED * JUDGED / 2.0 * (by_chance + NARROW_LOAD / share)) as u32
-                });
+                // A range must have a block, however few samples it has.
+                let look = look.filter(|_| blocks >= 3 * ranges);
+                let (wide, narrow) = (ByValue(*wide), ByValue(narrow));
+                let paging = ByValue(*paging);
+                let decision = match look {
+                    Some(look) => {
+                        let args = (
+                            samples,
+                            n as u64,
+                            self.rule,
+                            wide,
+                            narrow,
+                            paging,
+                            blocks,
+                            &workspace.decision,
+                        );
+                        let launch = Launch::new(look).block(THREADS).shared(CELLS);
+                        // SAFETY: as above; it writes a `plan`, for which there is room.
+                        unsafe { launch.launch(stream, args) }?;
+                        workspace.decision.address()
+                    }
+                    None => 0,
+                };
                 let bytes = (shared - HOT_TABLE) as usize * blocks as usize;
                 assert!(
                     bytes <= workspace.rows.len(),
@@ -392,34 +441,41 @@ impl<T: Sample> DeviceHistogram<T> {
                 let launch = Launch::new(kernel)
                     .grid(blocks)
                     .block(THREADS)
-                    .shared(*shared);
+                    .shared(*shared)
+                    .overlapping();
                 let args = (
                     samples,
                     n as u64,
                     self.rule,
                     totals,
-                    ByValue(*wide),
-                    ByValue(narrow),
-                    most_pairs,
+                    wide,
+                    narrow,
+                    paging,
+                    decision,
                     &workspace.rows,
-                    &workspace.bits,
                 );
-                // SAFETY: as above; each block has room for its row, by the assertion.
+                // SAFETY: as above; each block has room for its row, by the assertion. It waits for the
+                // look before it touches memory other than shared memory.
                 unsafe { launch.launch(stream, args) }?;
-                let words = (wide.span / 4).max(narrow.span / 8);
+                let words = (wide.0.span / 4)
+                    .max(narrow.0.span / 8)
+                    .max(paging.0.room / 4);
                 let launch = Launch::new(rows)
                     .grid((words.div_ceil(32), ranges))
-                    .block((32, 8));
+                    .block((32, 8))
+                    .overlapping();
                 let args = (
                     &workspace.rows,
-                    &workspace.bits,
+                    decision,
                     blocks,
-                    ByValue(*wide),
-                    ByValue(narrow),
+                    wide,
+                    narrow,
+                    paging,
                     self.bins.count() as u32,
                     totals,
                 );
-                // SAFETY: it reads the rows that the kernel before has written, in the same layout.
+                // SAFETY: it reads the rows that the kernel before has written, in the same layout, once
+                // it has waited for it.
                 unsafe { launch.launch(stream, args) }?;
             }
         }
@@ -499,5 +555,17 @@ mod tests {
             }
         }
         assert_eq!(Ranges::of(5, 8, 100), Ranges::NONE);
+    }
+
+    #[test]
+    fn there_are_enough_pages() {
+        for bins in [1, 58_113, 262_144, 262_145, 1 << 20, 4_400_000] {
+            let Paging { page_bits, room } = Paging::of(bins, 223_232);
+            assert!(
+                page_bits >= 8 && bins.div_ceil(1 << page_bits) <= MOST_PAGES,
+                "{bins}"
+            );
+            assert!(room % 128 == 0 && room + 4 * MOST_PAGES <= 223_232);
+        }
     }
 }

@@ -19,6 +19,14 @@ const HEADERS: &[(&str, &str)] = &[
         "histogram_hot.cuh",
         include_str!("../../kernels/histogram_hot.cuh"),
     ),
+    (
+        "histogram_look.cuh",
+        include_str!("../../kernels/histogram_look.cuh"),
+    ),
+    (
+        "histogram_pages.cuh",
+        include_str!("../../kernels/histogram_pages.cuh"),
+    ),
 ];
 
 /// Threads of a block of all but the `rows` kernels.
@@ -30,7 +38,7 @@ pub(super) struct Kernels {
     rule: &'static str,
     /// What their names end with.
     pub suffix: &'static str,
-    /// Whether there are `digits` and `rows`. (The narrow types have too few values to need them, but
+    /// Whether there are `look`, `digits` and `rows`. (The narrow types have too few values to need them, but
     /// for `u16`, one value a bin or several.)
     pub has_digits: bool,
     pub source: Source<'static>,

@@ -28,6 +28,22 @@ fn failed(code: c_int) -> LadderError {
     }
 }
 
+fn check(code: c_int) -> Result<(), LadderError> {
+    if code == 0 { Ok(()) } else { Err(failed(code)) }
+}
+
+/// The scratch memory that a function of CUB asks for: without scratch, `query` writes its size only, and
+/// returns the CUDA runtime's error code.
+fn scratch(
+    device: &Device,
+    query: impl FnOnce(*mut c_void, &mut usize) -> c_int,
+) -> Result<Buffer<u8>, String> {
+    device.bind().map_err(|error| error.to_string())?;
+    let mut bytes = 0;
+    check(query(ptr::null_mut(), &mut bytes)).map_err(|error| error.to_string())?;
+    Buffer::new(device, bytes).map_err(|error| error.to_string())
+}
+
 /// Element types of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
@@ -37,8 +53,8 @@ pub enum Element {
     F16,
 }
 
-/// `(scratch, its size, input, output, elements, stream)`, as in CUB: without scratch, only the size is
-/// written. The result is the CUDA runtime's error code.
+/// `(scratch, its size, input, output, elements, stream)`, as in CUB. The result is the CUDA runtime's error
+/// code.
 type SumFunction = unsafe extern "C" fn(
     *mut c_void,
     *mut usize,
@@ -69,23 +85,17 @@ impl Sum {
         let function = *unsafe { library.get::<SumFunction>(name) }.map_err(|e| e.to_string())?;
         let elements = elements as c_int;
         let null = ptr::null_mut;
-        let mut bytes = 0;
-        device.bind().map_err(|error| error.to_string())?;
         // SAFETY: without scratch it writes the size only.
-        let code = unsafe {
+        let scratch = scratch(device, |scratch, bytes| unsafe {
             function(
-                null(),
-                &mut bytes,
-                null(),
+                scratch,
+                bytes,
+                ptr::null(),
                 ptr::null_mut(),
                 elements,
                 null(),
             )
-        };
-        if code != 0 {
-            return Err(failed(code).to_string());
-        }
-        let scratch = Buffer::new(device, bytes).map_err(|error| error.to_string())?;
+        })?;
         Ok(Self {
             function,
             scratch,
@@ -102,7 +112,7 @@ impl Sum {
         stream.device().bind()?;
         let mut bytes = self.scratch.len();
         // SAFETY: the scratch has as many bytes as it asked for; the rest is the caller's promise.
-        let code = unsafe {
+        check(unsafe {
             (self.function)(
                 self.scratch.address() as *mut c_void,
                 &mut bytes,
@@ -111,8 +121,7 @@ impl Sum {
                 self.elements,
                 stream.handle().cast(),
             )
-        };
-        if code == 0 { Ok(()) } else { Err(failed(code)) }
+        })
     }
 }
 
@@ -146,24 +155,11 @@ impl Histogram {
             .map_err(|error| error.to_string())?;
         let (samples, bins) = (samples as c_int, bins as c_int);
         let null = ptr::null_mut;
-        let mut bytes = 0;
-        device.bind().map_err(|error| error.to_string())?;
         // SAFETY: without scratch it writes the size only.
-        let code = unsafe {
-            function(
-                null(),
-                &mut bytes,
-                ptr::null(),
-                ptr::null_mut(),
-                bins,
-                samples,
-                null(),
-            )
-        };
-        if code != 0 {
-            return Err(failed(code).to_string());
-        }
-        let scratch = Buffer::new(device, bytes).map_err(|error| error.to_string())?;
+        let scratch = scratch(device, |scratch, bytes| unsafe {
+            let (x, counts) = (ptr::null(), ptr::null_mut());
+            function(scratch, bytes, x, counts, bins, samples, null())
+        })?;
         Ok(Self {
             function,
             scratch,
@@ -182,7 +178,7 @@ impl Histogram {
         stream.device().bind()?;
         let mut bytes = self.scratch.len();
         // SAFETY: the scratch has as many bytes as it asked for; the rest is the caller's promise.
-        let code = unsafe {
+        check(unsafe {
             (self.function)(
                 self.scratch.address() as *mut c_void,
                 &mut bytes,
@@ -192,7 +188,6 @@ impl Histogram {
                 self.samples,
                 stream.handle().cast(),
             )
-        };
-        if code == 0 { Ok(()) } else { Err(failed(code)) }
+        })
     }
 }

@@ -44,6 +44,17 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
+/// Microseconds in five digits, large ones as whole numbers.
+pub fn microseconds(seconds: f64) -> String {
+    let us = 1e6 * seconds;
+    if us < 99_999.5 {
+        general(us, 5)
+    } else {
+        // Casts saturate.
+        grouped(us.round() as u64)
+    }
+}
+
 /// `1 PE`, `2 PEs`, …
 pub fn pes(count: usize) -> String {
     if count == 1 {

@@ -17,7 +17,7 @@ use super::page;
 use super::profile::{ProfilingError, Selection, collect};
 use crate::console;
 use crate::error::CliError;
-use crate::general::general;
+use crate::general::{general, microseconds};
 use crate::staged::StagedFile;
 use crate::topology::physical_cores;
 
@@ -56,7 +56,7 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
             console::complain(format_args!(
                 "{}: {} us",
                 rung.name,
-                general(1e6 * rung.time.median, 5)
+                microseconds(rung.time.median)
             ));
         }
     };
@@ -159,9 +159,9 @@ pub fn table(ladder: &Ladder) -> String {
             rows.push([
                 number.to_string(),
                 rung.name.clone(),
-                general(1e6 * rung.time.median, 5),
+                microseconds(rung.time.median),
                 rung.hot
-                    .map_or(String::new(), |hot| general(1e6 * hot.median, 5)),
+                    .map_or(String::new(), |hot| microseconds(hot.median)),
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
                 rung.occupied.map_or(String::new(), |o| occupancy(&o)),

@@ -10,7 +10,7 @@ use super::chart::Chart;
 use super::ladder::{percent, rate, roof_line};
 use super::palette;
 use super::roofline::{Mark, Roof, picture};
-use crate::general::{general, grouped};
+use crate::general::{general, grouped, microseconds};
 use crate::plot::escape;
 
 const PAGE_STYLE: &str = "
@@ -220,7 +220,7 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
         let hint = format!(
             "{}: {} us. {}",
             rung.name,
-            general(1e6 * rung.time.median, 5),
+            microseconds(rung.time.median),
             rung.why
         );
         let width = (x(value) - NAMES).max(1.5);
@@ -345,11 +345,11 @@ struct Column {
 const COLUMNS: [Column; 4] = [
     Column {
         name: "cold, µs",
-        cell: |rung| Some(microseconds(&rung.time)),
+        cell: |rung| Some(with_spread(&rung.time)),
     },
     Column {
         name: "hot, µs",
-        cell: |rung| rung.hot.as_ref().map(microseconds),
+        cell: |rung| rung.hot.as_ref().map(with_spread),
     },
     Column {
         name: "occupancy",
@@ -376,13 +376,13 @@ const COLUMNS: [Column; 4] = [
 ];
 
 /// The median, with the spread when pointed at.
-fn microseconds(time: &Spread) -> String {
+fn with_spread(time: &Spread) -> String {
     format!(
         "<span title=\"{} to {} of {} samples\">{}</span>",
-        general(1e6 * time.min, 5),
-        general(1e6 * time.max, 5),
+        microseconds(time.min),
+        microseconds(time.max),
         time.samples,
-        general(1e6 * time.median, 5)
+        microseconds(time.median)
     )
 }
 

@@ -254,6 +254,32 @@ fn what_can_not_be_is_refused() {
         .unwrap();
 }
 
+/// The last PE alone has too little, or another shape: no PE transposes, none waits.
+fn refused_on_every_pe(
+    world: &DeviceWorld<'_>,
+    transposer: &WorldTransposer<'_, '_>,
+    stream: &Stream,
+) {
+    let (me, n) = (world.pe().my_pe(), world.pe().n_pes());
+    let (rows, columns) = (64, 48);
+    let last = me + 1 == n;
+    let mine = rows_of(rows, n, me).len() * columns;
+    let input = Buffer::<u32>::zeroed(stream, mine).unwrap();
+    let len = part_len(rows, columns, n).unwrap();
+    let output = world.heap().alloc::<u32>(len).unwrap();
+    let short = input.range(..mine - usize::from(last));
+    let refused = transposer.transpose(stream, rows, columns, short, &output);
+    assert!(matches!(
+        refused,
+        Err(DeviceTransposeError::Transpose(TransposeError::Part { pe, what: "input", .. })) if pe == n - 1
+    ));
+    let fewer = columns - usize::from(last && n > 1);
+    let refused = transposer.transpose(stream, rows, fewer, &input, &output);
+    assert_eq!(refused.is_err(), n > 1);
+    world.synchronize(stream).unwrap();
+    world.heap().free(output).unwrap();
+}
+
 /// What one PE finds in its output, and what it should.
 fn part_of<T: Pod + PartialEq>(
     world: &DeviceWorld<'_>,
@@ -310,6 +336,8 @@ fn rows_on_the_gpus_of_several_pes() {
             for (rows, columns) in [(1, 1), (3, 1000), (1024, 512), (511, 770), (1200, 4)] {
                 every_size!(part_of(&world, &transposer, &stream, rows, columns));
             }
+            refused_on_every_pe(&world, &transposer, &stream);
+            part_of::<u32>(&world, &transposer, &stream, 64, 48);
             pe.barrier().unwrap();
         })
         .unwrap();

@@ -3,13 +3,14 @@
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
-    Buffer, BufferRef, ByValue, DeviceSym, DeviceWorld, DeviceWorldError, Function, Launch, Module,
-    Shape, Source, Stream,
+    Buffer, BufferRef, ByValue, DeviceSym, DeviceWorld, DeviceWorldError, Function, Launch,
+    LaunchError, Module, PreparedLaunch, Shape, Source, Stream,
 };
 
 use super::transpose::{DeviceTransposeError, TILE_HEADER, Tile, grid, place_of};
+use crate::rows_of;
 use crate::transpose::layout::check_element;
-use crate::{TransposeError, part_len, rows_of};
+use crate::transpose::team::{agree, gather};
 
 /// Tiles by element size, as `transpose_pe.cu` has them: those of one GPU, made smaller for 1 byte, since
 /// the links are an order slower than memory and tiles at the edges take the same shape.
@@ -153,13 +154,14 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     /// receives this PE's rows `rows_of(columns, …)` of the transposed matrix, `rows` elements each;
     /// [`part_len`] says how many elements it needs.
     ///
-    /// Collective, by a stream of every PE; all PEs give the same shape. It begins when all have come to
+    /// Collective, by a stream of every PE; all PEs give the same shape. The PEs meet on the host first, to
+    /// see that all can; then it returns, and the streams do the work. It begins when all have come to
     /// it, so that `output` may be in use on any PE until then; when it is done in a PE's stream, that
     /// PE's `output` is complete. Memory ordering: as `barrier`.
     ///
     /// # Errors
-    /// [`TransposeError::Part`] if this PE's input is too short, or the output, which all PEs find alike;
-    /// nothing is given to the stream then.
+    /// On every PE if any PE fails, and then nothing is given to the streams: [`TransposeError::Part`] if a PE's
+    /// input or output is too short, [`TransposeError::Mismatch`] of shapes, [`DeviceWorldError::PeerFailed`].
     pub fn transpose<'b, T: Pod>(
         &self,
         stream: &Stream,
@@ -169,54 +171,75 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
         output: &DeviceSym<T>,
     ) -> Result<(), DeviceTransposeError> {
         let (input, element) = (input.into(), size_of::<T>());
-        let (me, n) = (self.world.pe().my_pe(), self.world.pe().n_pes());
-        check_element(element)?;
-        let mine = rows_of(rows, n, me);
-        let in_len = mine.len().checked_mul(columns);
-        let in_len = in_len.ok_or(TransposeError::TooLarge)?;
-        let out_len = part_len(rows, columns, n).ok_or(TransposeError::TooLarge)?;
-        for (what, needed, len) in [
-            ("input", in_len, input.len()),
-            ("output", out_len, output.len()),
-        ] {
-            if len < needed {
-                return Err(TransposeError::Part {
-                    pe: me,
-                    what,
-                    needed,
-                    len,
-                }
-                .into());
-            }
-        }
-        let (tile, function) = (TILES[place_of(element)], &self.functions[place_of(element)]);
-        let widest = columns.div_ceil(n);
-        let tiles = mine.len().div_ceil(tile.rows) * widest.div_ceil(tile.columns);
-        let blocks = grid(tiles.checked_mul(n))?;
         let world = self.world;
+        let (me, n) = (world.pe().my_pe(), world.pe().n_pes());
+        let mine = rows_of(rows, n, me);
+        let launch = self.prepare(stream, rows, columns, element);
+        // A PE that can not must not leave the others waiting: before anything is given to a stream, all
+        // know whether all can.
+        let ready = usize::from(launch.is_ok());
+        let calls = gather(
+            world.pe(),
+            [rows, columns, input.len(), output.len(), ready],
+        )?;
+        let launch = launch?;
+        let shapes: Vec<_> = calls.iter().map(|&[r, c, i, o, _]| [r, c, i, o]).collect();
+        agree(&shapes)?;
+        if let Some(pe) = calls.iter().position(|call| call[4] == 0) {
+            return Err(DeviceWorldError::PeerFailed { pe }.into());
+        }
         // Race prevented: a PE's output is written only when its stream has come here.
         world.sync_on_stream(stream, world.everyone())?;
-        if blocks > 0 {
+        if let Some(launch) = launch {
             let part = Part {
                 input: input.address(),
                 output: world.heap().address_of(output, me),
-                in_bytes: (in_len * element) as u64,
+                in_bytes: (mine.len() * columns * element) as u64,
                 in_stride: (columns * element) as u64,
                 rows: mine.len() as u64,
                 first_row: mine.start as u64,
                 all_rows: rows as u64,
                 columns: columns as u64,
             };
-            let launch = Launch::new(function)
-                .grid(blocks)
-                .block(tile.threads)
-                .shared(tile.any_bytes(element));
             // SAFETY: the parameter is a `part`; the input has that many elements and outlives the
-            // kernel; the output is as long on every PE, and each stores within `part_len` of it.
+            // kernel; each PE's output has its rows, by `agree`, and is stored to within them.
             unsafe { launch.launch(stream, (ByValue(part),)) }?;
         }
         // The kernel's stores come before it in the stream, and so are complete, on every PE, after it.
         Ok(world.barrier_on_stream(stream, world.everyone())?)
+    }
+
+    /// The launch for this PE's rows, found possible; `None` if there is nothing to do.
+    fn prepare(
+        &self,
+        stream: &Stream,
+        rows: usize,
+        columns: usize,
+        element: usize,
+    ) -> Result<Option<PreparedLaunch<'_>>, DeviceTransposeError> {
+        check_element(element)?;
+        let (me, n) = (self.world.pe().my_pe(), self.world.pe().n_pes());
+        let (tile, function) = (TILES[place_of(element)], &self.functions[place_of(element)]);
+        let widest = columns.div_ceil(n);
+        let down = rows_of(rows, n, me).len().div_ceil(tile.rows);
+        let tiles = down.checked_mul(widest.div_ceil(tile.columns));
+        let blocks = grid(tiles.and_then(|tiles| tiles.checked_mul(n)))?;
+        if blocks == 0 {
+            return Ok(None);
+        }
+        if stream.device() != &self.world.device() {
+            return Err(LaunchError::WrongDevice {
+                kernel: function.name().into(),
+                kernel_device: self.world.device().ordinal(),
+                stream_device: stream.device().ordinal(),
+            }
+            .into());
+        }
+        let launch = Launch::new(function)
+            .grid(blocks)
+            .block(tile.threads)
+            .shared(tile.any_bytes(element));
+        Ok(Some(launch.prepare()?))
     }
 }
 

@@ -8,7 +8,7 @@
 mod cpu;
 pub(crate) mod lanes;
 pub(crate) mod layout;
-mod team;
+pub(crate) mod team;
 mod tile;
 mod transposer;
 

@@ -113,8 +113,11 @@ impl Transposer {
 /// What a PE calls with: rows, columns, elements of input and of output.
 type Call = [usize; 4];
 
-/// Every PE's call.
-fn gather(pe: &Pe, call: Call) -> Result<Vec<Call>, TransposeError> {
+/// What every PE calls with.
+pub(crate) fn gather<const WORDS: usize>(
+    pe: &Pe,
+    call: [usize; WORDS],
+) -> Result<Vec<[usize; WORDS]>, TransposeError> {
     let (n, words) = (pe.n_pes(), call.len());
     let memory = pe.alloc::<u64>(words * (n + 1))?;
     pe.write(memory.range(..words), &call.map(|word| word as u64));
@@ -123,7 +126,7 @@ fn gather(pe: &Pe, call: Call) -> Result<Vec<Call>, TransposeError> {
     let mut all = vec![0; words * n];
     pe.read(&mut all, memory.range(words..));
     pe.free(memory)?;
-    let call_of = |words: &[u64]| -> Call { std::array::from_fn(|k| words[k] as usize) };
+    let call_of = |words: &[u64]| std::array::from_fn(|k| words[k] as usize);
     Ok(all.chunks_exact(words).map(call_of).collect())
 }
 

@@ -1,5 +1,6 @@
-// CUB's DeviceHistogram::HistogramEven, on the samples of `crosswarp bench histogram`: 2^27 int32 (or the
-// power of two given) in 0..bins, one value a bin. One JSON line a row.
+// CUB's DeviceHistogram on the samples of `crosswarp bench histogram`, 2^27 int32 (or the power of two given):
+// HistogramEven of 0..bins, one value a bin, and HistogramRange of 0..2^30 in bins whose edges are squares
+// (rows "edges"). One JSON line a row.
 //
 //     nvcc -O3 -std=c++17 -arch=sm_90 -o cub_histogram bench/peers/cub_histogram.cu && ./cub_histogram [LOG2]
 //
@@ -45,16 +46,28 @@ int main(int argc, char** argv) {
     cudaEvent_t start, end;
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&end));
-    for (unsigned bins : {64u, 256u, 2048u, 8192u, 16384u, 32768u, 65536u, 131072u, 262144u, 524288u, 1048576u, 4194304u}) {
+    const unsigned span = 1u << 30;
+    for (unsigned row = 0; row < 12 + 4; ++row) {
+        const bool even = row < 12;
+        const unsigned bins = (unsigned[]){64, 256, 2048, 8192, 16384, 32768, 65536, 131072, 262144, 524288, 1048576,
+                                           4194304, 64, 1024, 16384, 262144}[row];
         unsigned* counts;
         CHECK(cudaMalloc(&counts, bins * sizeof(unsigned)));
-        for (int distribution = 0; distribution < 3; ++distribution) {
-            fill<<<1024, 256>>>(samples, n, bins, distribution);
+        std::vector<int> squares;
+        for (unsigned long long k = 0; k <= bins; ++k) squares.push_back(int(k * k * (span / bins) / bins));
+        int* edges;
+        CHECK(cudaMalloc(&edges, squares.size() * sizeof(int)));
+        CHECK(cudaMemcpy(edges, squares.data(), squares.size() * sizeof(int), cudaMemcpyHostToDevice));
+        for (int distribution = 0; distribution < (even ? 3 : 1); ++distribution) {
+            const char* name = even ? distributions[distribution] : "edges";
+            fill<<<1024, 256>>>(samples, n, even ? bins : span, distribution);
             CHECK(cudaGetLastError());
             size_t bytes = 0;
             auto count = [&](void* memory) {
-                return cub::DeviceHistogram::HistogramEven(memory, bytes, samples, counts, int(bins) + 1, 0,
-                                                           int(bins), n);
+                return even ? cub::DeviceHistogram::HistogramEven(memory, bytes, samples, counts, int(bins) + 1, 0,
+                                                                  int(bins), n)
+                            : cub::DeviceHistogram::HistogramRange(memory, bytes, samples, counts, int(bins) + 1,
+                                                                   edges, n);
             };
             CHECK(count(nullptr));
             void* memory;
@@ -75,17 +88,18 @@ int main(int argc, char** argv) {
             std::vector<unsigned> found(bins);
             CHECK(cudaMemcpy(found.data(), counts, bins * sizeof(unsigned), cudaMemcpyDeviceToHost));
             if (std::accumulate(found.begin(), found.end(), 0ull) != n) {
-                std::fprintf(stderr, "%u bins, %s: wrong counts\n", bins, distributions[distribution]);
+                std::fprintf(stderr, "%u bins, %s: wrong counts\n", bins, name);
                 return 1;
             }
             std::printf("{\"impl\":\"cub\",\"version\":\"%d.%d.%d\",\"what\":\"histogram\",\"dtype\":\"i32\","
                         "\"elements\":%zu,\"bins\":%u,\"distribution\":\"%s\",\"gsamples\":%.2f,\"us\":%.3f,"
                         "\"us_min\":%.3f,\"us_max\":%.3f,\"gpu\":\"%s\"}\n",
                         CUB_MAJOR_VERSION, CUB_MINOR_VERSION, CUB_SUBMINOR_VERSION, n, bins,
-                        distributions[distribution], n / (us[3] * 1e3), us[3], us[0], us[6], properties.name);
+                        name, n / (us[3] * 1e3), us[3], us[0], us[6], properties.name);
             std::fflush(stdout);
             CHECK(cudaFree(memory));
         }
         CHECK(cudaFree(counts));
+        CHECK(cudaFree(edges));
     }
 }

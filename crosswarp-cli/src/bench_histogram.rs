@@ -14,6 +14,9 @@ use crate::error::CliError;
 const BINS: [u32; 12] = [
     64, 256, 2048, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576, 4_194_304,
 ];
+/// Numbers of bins that have edges of their own, and what those cover.
+const EDGES: [u32; 4] = [64, 1024, 16_384, 262_144];
+const SPAN: u32 = 1 << 30;
 /// Threads that make samples.
 const THREADS: usize = 16;
 
@@ -62,28 +65,44 @@ pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
     let there = Buffer::<i32>::new(&device, n).map_err(gpu)?;
     let mut samples = vec![0i32; n];
     let mut rows = Rows::new(args.json, &device, 11);
+    let mut measure = |bins: Bins<i32>, distribution, sample: &(dyn Fn(u64) -> i32 + Sync)| {
+        fill(&mut samples, sample);
+        stream.write(&there, &samples).map_err(gpu)?;
+        let count = bins.count();
+        let histogram = DeviceHistogram::new(&stream, &bins)?;
+        let workspace = histogram.workspace().map_err(gpu)?;
+        let totals = Buffer::<u64>::zeroed(&stream, count).map_err(gpu)?;
+        let time = on_stream(&Plan::quick(), &stream, None, |stream, _| {
+            histogram.add_counts(stream, &there, &totals, &workspace)
+        })?;
+        let row = Row::new("histogram", time)
+            .with("dtype", "i32")
+            .with("elements", n)
+            .with("bins", count)
+            .with("distribution", distribution)
+            .with("gsamples", n as f64 / time.median / 1e9)
+            .bytes(4 * n as u64);
+        rows.show(&row)
+    };
     for bins in BINS {
         for distribution in Distribution::ALL {
-            fill(&mut samples, |k| distribution.sample(k, bins));
-            stream.write(&there, &samples).map_err(gpu)?;
             let even = Bins::<i32>::even(0, bins.into(), bins as usize)?;
-            let histogram = DeviceHistogram::new(&stream, &even)?;
-            let workspace = histogram.workspace().map_err(gpu)?;
-            let totals = Buffer::<u64>::zeroed(&stream, bins as usize).map_err(gpu)?;
-            let time = on_stream(&Plan::quick(), &stream, None, |stream, _| {
-                histogram.add_counts(stream, &there, &totals, &workspace)
-            })?;
-            let row = Row::new("histogram", time)
-                .with("dtype", "i32")
-                .with("elements", n)
-                .with("bins", bins)
-                .with("distribution", distribution.name())
-                .with("gsamples", n as f64 / time.median / 1e9)
-                .bytes(4 * n as u64);
-            rows.show(&row)?;
+            measure(even, distribution.name(), &|k| distribution.sample(k, bins))?;
         }
     }
+    for bins in EDGES {
+        let edges = Bins::<i32>::edges(&edges(bins))?;
+        measure(edges, "edges", &|k| Distribution::Uniform.sample(k, SPAN))?;
+    }
     Ok(0)
+}
+
+/// Arbitrary edges over 0..SPAN, denser towards 0: squares. `bench/peers/cub_histogram.cu` has the same.
+fn edges(bins: u32) -> Vec<i64> {
+    let (bins, span) = (u64::from(bins), u64::from(SPAN));
+    (0..=bins)
+        .map(|k| (k * k * (span / bins) / bins) as i64)
+        .collect()
 }
 
 /// Writes `value(k)` to place k.
@@ -104,6 +123,15 @@ fn fill(samples: &mut [i32], value: impl Fn(u64) -> i32 + Sync) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn edges_ascend_and_cover_the_span() {
+        for bins in EDGES {
+            let edges = edges(bins);
+            assert!(edges.len() == bins as usize + 1 && edges.is_sorted());
+            assert_eq!((edges[0], edges[bins as usize]), (0, SPAN.into()));
+        }
+    }
 
     #[test]
     fn samples_are_in_range_and_as_named() {

@@ -8,7 +8,7 @@ namespace histogram {
 // One counter of 32 bits a bin and block, in shared memory. Increments of equal counters in a warp are
 // merged by the hardware, so no distribution is slow.
 template <class Rule, class T>
-__device__ void count_shared(const T* samples, u64 n, const Rule& rule, u64* counts) {
+__device__ void count_shared_by(const T* samples, u64 n, const Rule& rule, u64* counts) {
     u32* counter = reinterpret_cast<u32*>(dynamic_shared);
     const u32 base = shared_address(counter);
     for (u32 b = threadIdx.x; b < rule.bins; b += blockDim.x) counter[b] = 0;
@@ -42,6 +42,21 @@ __device__ void count_shared(const T* samples, u64 n, const Rule& rule, u64* cou
         u32 b = k + start < rule.bins ? k + start : k + start - rule.bins;
         if (counter[b]) add_global(counts, b, counter[b]);
     }
+}
+
+// Rules with tables have them in shared memory, too, if the launch gave room for them behind the counters.
+template <class Rule, class T>
+__device__ void count_shared(const T* samples, u64 n, const Rule& rule, u64* counts) {
+    if constexpr (Rule::looks_up) {
+        u32 bytes, counters = (rule.bins * 4 + 15) / 16;
+        asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+        if (bytes >= counters * 16 + rule.table_bytes()) {
+            // The barrier is the one after the zeros.
+            count_shared_by(samples, n, rule.staged(dynamic_shared + counters), counts);
+            return;
+        }
+    }
+    count_shared_by(samples, n, rule, counts);
 }
 
 // Digits in shared memory, see `digits`. `ranges` blocks share a tile of the samples: block r counts the
@@ -206,7 +221,7 @@ template <class Rule, class T>
 __device__ void count_global(const T* samples, u64 n, const Rule& rule, u64* counts) {
     hot_table& hot = *reinterpret_cast<hot_table*>(dynamic_shared);
     const global_sink sink{counts, rule.bins};
-    count_tiles(samples, n, rule, sink, hot, blockIdx.x, gridDim.x);
+    count_by(samples, n, rule, sink, hot, blockIdx.x, gridDim.x);
 }
 
 // Sums of weights. A counter of 32 bits that wraps books 2^32 in the totals.

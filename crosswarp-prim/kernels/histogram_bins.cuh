@@ -20,6 +20,7 @@ __device__ inline u32 distance(i32 key, i32 low) {
 // outside are clamped, else the limits of the type.
 template <class Rule> struct moving : Rule {
     static constexpr bool moves = true;
+    static constexpr bool looks_up = false;
     using fixed = Rule;
     __device__ u32 bin(i32 x) const { return Rule::bin(max(this->from, min(x, this->to))); }
 };
@@ -27,6 +28,7 @@ template <class Rule> struct moving : Rule {
 // Integers, 2^shift values a bin.
 struct fixed_shift {
     static constexpr bool moves = false;
+    static constexpr bool looks_up = false;
     using key = i32;
     i32 low, from, to;
     u32 bins, shift;
@@ -36,6 +38,7 @@ struct fixed_shift {
 // Integers, fewer bins than values: distance · bins / width is distance · factor / 2^64.
 struct fixed_multiply {
     static constexpr bool moves = false;
+    static constexpr bool looks_up = false;
     using key = i32;
     i32 low, from, to;
     u32 bins, factor_low, factor_high;
@@ -49,6 +52,7 @@ struct fixed_multiply {
 // Integers, more bins than values.
 struct fixed_spread {
     static constexpr bool moves = false;
+    static constexpr bool looks_up = false;
     using key = i32;
     i32 low, from, to;
     u32 bins, per_value, factor_low, factor_high, last;
@@ -66,6 +70,7 @@ using even_spread = moving<fixed_spread>;
 // Floating point: trunc((x - low) · scale), each operation rounded once, in the type of the samples.
 template <class F> struct even_float {
     static constexpr bool moves = false;
+    static constexpr bool looks_up = false;
     using key = F;
     F low, scale, from, to;
     u32 bins, pad;
@@ -76,26 +81,62 @@ template <class F> struct even_float {
     }
 };
 
+// An integer that ascends with the key: all of it, or its upper half.
+__device__ inline u32 ordered(i32 x) { return static_cast<u32>(x) ^ 0x80000000u; }
+__device__ inline u32 ordered_bits(u32 bits) { return bits ^ (static_cast<u32>(static_cast<i32>(bits) >> 31) | 0x80000000u); }
+// The sums make -0 to 0, which is equal.
+__device__ inline u32 ordered(float x) { return ordered_bits(__float_as_uint(x + 0.0f)); }
+__device__ inline u32 ordered(double x) { return ordered_bits(static_cast<u32>(__double2hiint(x + 0.0))); }
+
 // Bin k is [edge[k], edge[k + 1]). Edges that no key can reach (i32: 2^31) are left out, so there may
-// be fewer than bins + 1.
+// be fewer than bins + 1. See src/histogram/edges.rs for the cells.
 template <class K> struct edges {
     static constexpr bool moves = false;
+    static constexpr bool looks_up = true;
     using key = K;
     const K* edge;
-    K from, to;
-    u32 count, bins;
-    // Not inlined: the call is nothing beside the search.
-    __device__ __noinline__ u32 bin(K x) const {
-        // How many edges are at or below x.
-        u32 below = 0;
-        for (u32 n = count; n > 1;) {
-            u32 half = n / 2;
-            below = edge[below + half - 1] <= x ? below + half : below;
-            n -= half;
+    const u32* cell;
+    K from, to, low, scale;
+    u32 count, bins, base, factor, cells, pad;
+
+    __device__ u32 bin(K x) const {
+        u32 c;
+        if (factor) {
+            c = __umulhi(max(ordered(x), base) - base, factor);
+        } else {
+            c = static_cast<u32>((x - low) * scale);
         }
-        below += edge[below] <= x;
+        u32 entry = cell[min(c, cells - 1)];
+        u32 below = entry & 0xffffff, n = entry >> 24;
+        if (n == 255) n = count - below;
+        while (n > 0) {
+            u32 half = n / 2;
+            bool up = edge[below + half] <= x;
+            below = up ? below + half + 1 : below;
+            n = up ? n - half - 1 : half;
+        }
         return from <= x && x <= to ? min(max(below, 1u), bins) - 1 : dropped;
     }
+
+    // The tables take this much memory; the edges come first.
+    __device__ u32 table_bytes() const { return count * sizeof(K) + cells * 4; }
+    // The same rule with its tables in shared memory from `to` on. The threads of the block have to synchronise
+    // before they use it.
+    __device__ edges staged(void* to) const {
+        edges mine = *this;
+        K* edge_to = static_cast<K*>(to);
+        u32* cell_to = reinterpret_cast<u32*>(edge_to + count);
+        for (u32 i = threadIdx.x; i < count; i += blockDim.x) edge_to[i] = edge[i];
+        for (u32 i = threadIdx.x; i < cells; i += blockDim.x) cell_to[i] = cell[i];
+        mine.edge = edge_to;
+        mine.cell = cell_to;
+        return mine;
+    }
+};
+
+// A rule whose search is not worth its place in the code of kernels that count in many ways.
+template <class Rule> struct called : Rule {
+    __device__ __noinline__ u32 bin(typename Rule::key x) const { return Rule::bin(x); }
 };
 
 // Sixteen bytes of samples.

@@ -9,7 +9,7 @@ use crosswarp_cuda::{
 };
 
 use super::histogram_kernels::{THREADS, kernels_of};
-use crate::histogram::{BinRule, Bins, Sample, Visit};
+use crate::histogram::{BinRule, Bins, Sample, Tables, Visit};
 
 /// Bytes of the table of hot bins (`hot_table` in `histogram_hot.cuh`).
 const HOT_TABLE: u32 = 8192;
@@ -66,7 +66,7 @@ pub struct DeviceHistogram<T: Sample> {
     weigh_shared: u32,
     rule: RuleArgument,
     /// What `rule` points to.
-    _edges: Option<Buffer<T::Key>>,
+    _tables: Option<(Buffer<T::Key>, Buffer<u32>)>,
 }
 
 /// Device memory that counting needs beside samples and counts (30 MB on an H200, nothing for up to
@@ -147,7 +147,7 @@ impl Ranges {
 /// A rule as a kernel argument.
 #[derive(Clone, Copy, Debug)]
 struct RuleArgument {
-    bytes: [u64; 6],
+    bytes: [u64; 9],
     size: usize,
 }
 
@@ -163,7 +163,7 @@ unsafe impl KernelArg for RuleArgument {
 
 impl RuleArgument {
     fn new(rule: &[u8]) -> Self {
-        let mut bytes = [0; 6];
+        let mut bytes = [0; 9];
         // Panics if there were a rule that is larger.
         bytemuck::cast_slice_mut(&mut bytes)[..rule.len()].copy_from_slice(rule);
         Self {
@@ -173,23 +173,23 @@ impl RuleArgument {
     }
 }
 
-/// The rule's name, its edges, and its bytes given where the edges lie.
+/// The rule's name, its tables, and its bytes given where they lie.
 struct Describe;
 
 struct Described<K> {
     name: &'static str,
-    edges: Vec<K>,
-    argument: Box<dyn FnOnce(u64) -> Vec<u8>>,
+    tables: Option<Tables<K>>,
+    argument: Box<dyn FnOnce(u64, u64) -> Vec<u8>>,
 }
 
 impl<K: Pod> Visit<K> for Describe {
     type Output = Described<K>;
     fn visit<R: BinRule<K>>(self, rule: &R) -> Described<K> {
-        let with_edges = rule.clone();
+        let with_tables = rule.clone();
         Described {
             name: R::NAME,
-            edges: rule.edges().to_vec(),
-            argument: Box::new(move |address| with_edges.argument(address)),
+            tables: rule.tables(),
+            argument: Box::new(move |edges, cells| with_tables.argument(edges, cells)),
         }
     }
 }
@@ -203,14 +203,22 @@ impl<T: Sample> DeviceHistogram<T> {
         let device = *stream.device();
         let Described {
             name,
-            edges,
+            tables,
             argument,
         } = bins.rule().visit(Describe);
-        let edges = match &edges[..] {
-            [] => None,
-            edges => Some(Buffer::from_slice(stream, edges)?),
+        let tables = match &tables {
+            Some(Tables { edge, cell }) => Some((
+                Buffer::from_slice(stream, edge)?,
+                Buffer::from_slice(stream, cell)?,
+            )),
+            None => None,
         };
-        let address = edges.as_ref().map_or(0, Buffer::address);
+        let (edges, cells) = tables
+            .as_ref()
+            .map_or((0, 0), |(edge, cell)| (edge.address(), cell.address()));
+        let table_bytes = tables.as_ref().map_or(0, |(edge, cell)| {
+            (edge.len() * size_of::<T::Key>() + cell.len() * 4) as u64
+        });
         let kernels = kernels_of(T::DTYPE, name);
         let module = Module::compile(&device, &kernels.source)?;
         let function =
@@ -233,7 +241,13 @@ impl<T: Sample> DeviceHistogram<T> {
         let fits = |kernel: &Function| bytes <= u64::from(most_shared(kernel));
         let mut plan = None;
         if fits(&in_shared) {
-            let shared = bytes as u32;
+            // Rules with tables have them there, too, if there is room.
+            let with_tables = bytes.next_multiple_of(16) + table_bytes;
+            let shared = if with_tables <= u64::from(most_shared(&in_shared)) {
+                with_tables as u32
+            } else {
+                bytes as u32
+            };
             plan = Some(Plan::Simple {
                 resident: resident(&in_shared, shared)?,
                 kernel: in_shared,
@@ -284,8 +298,8 @@ impl<T: Sample> DeviceHistogram<T> {
             plan,
             weigh,
             weigh_shared,
-            rule: RuleArgument::new(&argument(address)),
-            _edges: edges,
+            rule: RuleArgument::new(&argument(edges, cells)),
+            _tables: tables,
         })
     }
 

@@ -27,6 +27,7 @@
 
 mod bins;
 mod count;
+mod edges;
 mod error;
 mod rule;
 mod sample;
@@ -36,4 +37,5 @@ pub use count::Histogram;
 pub use error::{BinsError, HistogramError};
 pub use sample::Sample;
 
+pub(crate) use edges::Tables;
 pub(crate) use rule::{BinRule, Visit};

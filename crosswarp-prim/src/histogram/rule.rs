@@ -3,6 +3,7 @@
 
 use bytemuck::{Pod, Zeroable};
 
+use super::edges::{Edges, Tables};
 use super::sample::Key;
 
 /// What [`BinRule::bin`] returns for a sample that belongs to no bin. Any number that is not below the
@@ -15,12 +16,12 @@ pub trait BinRule<K>: Clone + Sync + 'static {
     const NAME: &'static str;
     /// The bin of `key`, or a number that is not below the number of bins.
     fn bin(&self, key: K) -> u32;
-    /// Edges that kernels look up.
-    fn edges(&self) -> &[K] {
-        &[]
+    /// What kernels look up.
+    fn tables(&self) -> Option<Tables<K>> {
+        None
     }
-    /// The kernels' argument, with the address of the edges in device memory.
-    fn argument(&self, edges: u64) -> Vec<u8>;
+    /// The kernels' argument, with the addresses of the tables in device memory.
+    fn argument(&self, edges: u64, cells: u64) -> Vec<u8>;
 }
 
 /// The rule of some bins.
@@ -119,16 +120,6 @@ macro_rules! pod {
 }
 pod!(f32, f64);
 
-/// Explicit edges, ascending. Those that no key can reach are left out. Samples outside `from..=to` are
-/// dropped.
-#[derive(Clone, Debug)]
-pub struct Edges<K> {
-    pub edge: Vec<K>,
-    pub from: K,
-    pub to: K,
-    pub bins: u32,
-}
-
 impl EvenInteger {
     /// Bins of `low..=top`, at least one.
     pub fn new(low: i32, top: i32, bins: u32, clamp: bool) -> Self {
@@ -198,7 +189,7 @@ fn upper(d: u32, factor_low: u32, factor_high: u32) -> u32 {
 
 impl BinRule<i32> for EvenShift {
     const NAME: &'static str = "shift";
-    fn argument(&self, _: u64) -> Vec<u8> {
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
         bytemuck::bytes_of(self).to_vec()
     }
     #[inline(always)]
@@ -209,7 +200,7 @@ impl BinRule<i32> for EvenShift {
 
 impl BinRule<i32> for EvenMultiply {
     const NAME: &'static str = "multiply";
-    fn argument(&self, _: u64) -> Vec<u8> {
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
         bytemuck::bytes_of(self).to_vec()
     }
     #[inline(always)]
@@ -221,7 +212,7 @@ impl BinRule<i32> for EvenMultiply {
 
 impl BinRule<i32> for EvenSpread {
     const NAME: &'static str = "spread";
-    fn argument(&self, _: u64) -> Vec<u8> {
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
         bytemuck::bytes_of(self).to_vec()
     }
     #[inline(always)]
@@ -252,7 +243,7 @@ macro_rules! even_float {
 
         impl BinRule<$float> for EvenFloat<$float> {
             const NAME: &'static str = "even";
-            fn argument(&self, _: u64) -> Vec<u8> {
+            fn argument(&self, _: u64, _: u64) -> Vec<u8> {
                 bytemuck::bytes_of(self).to_vec()
             }
             #[inline(always)]
@@ -266,30 +257,6 @@ macro_rules! even_float {
     )*};
 }
 even_float!(f32, f64);
-
-impl<K: Key> BinRule<K> for Edges<K> {
-    const NAME: &'static str = "edges";
-    fn edges(&self) -> &[K] {
-        &self.edge
-    }
-    fn argument(&self, edges: u64) -> Vec<u8> {
-        let mut bytes = edges.to_le_bytes().to_vec();
-        bytes.extend(bytemuck::bytes_of(&[self.from, self.to]));
-        let counts = [self.edge.len() as u32, self.bins];
-        bytes.extend(bytemuck::bytes_of(&counts));
-        bytes
-    }
-    #[inline(always)]
-    fn bin(&self, key: K) -> u32 {
-        // Fewer than 2^29 edges.
-        let below = self.edge.partition_point(|&edge| edge <= key) as u32;
-        if self.from <= key && key <= self.to {
-            below.clamp(1, self.bins) - 1
-        } else {
-            DROPPED
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,9 @@ use core::fmt::{Debug, Display};
 
 use bytemuck::Pod;
 
+use super::edges::{Celled, Edges};
 use super::error::BinsError;
-use super::rule::{Edges, EvenFloat, EvenInteger, Rule, Visit};
+use super::rule::{EvenFloat, EvenInteger, Rule, Visit};
 use crate::Scalar;
 
 /// A type of samples: `u8`, `u16`, `i32`, `f32` or `f64`.
@@ -31,7 +32,7 @@ pub trait Sample: Scalar + PartialOrd + Send + Sync {
 }
 
 /// What samples are compared as: small integers widen to `i32`.
-pub trait Key: Pod + PartialOrd + Debug + Send + Sync {
+pub trait Key: Pod + PartialOrd + Debug + Celled + Send + Sync {
     #[doc(hidden)]
     type Even: Copy + Debug + Send + Sync;
     #[doc(hidden)]
@@ -84,12 +85,7 @@ fn integer_rule(bounds: &Bounds<i64>, bins: u32, clamp: bool) -> Result<Rule<i32
                 (edges[0] as i32, (edges[edges.len() - 1] - 1) as i32)
             };
             let reached = edges.iter().filter_map(|&edge| i32::try_from(edge).ok());
-            Ok(Rule::Edges(Edges {
-                edge: reached.collect(),
-                from,
-                to,
-                bins,
-            }))
+            Ok(Rule::Edges(Edges::new(reached.collect(), from, to, bins)))
         }
     }
 }
@@ -152,7 +148,7 @@ macro_rules! floats {
                         } else {
                             (edge[0], edge[edge.len() - 1].next_down())
                         };
-                        Ok(Rule::Edges(Edges { edge: edge.clone(), from, to, bins }))
+                        Ok(Rule::Edges(Edges::new(edge.clone(), from, to, bins)))
                     }
                 }
             }

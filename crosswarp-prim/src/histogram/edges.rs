@@ -1,0 +1,293 @@
+//! Bins of arbitrary edges: a table narrows the search.
+
+use bytemuck::Pod;
+
+use super::rule::{BinRule, DROPPED};
+use super::sample::Key;
+
+/// Most edges that entries of the table can count.
+const MOST_EDGES: usize = 1 << 24;
+/// What an entry says if a cell has this many edges or more.
+const MANY: u32 = 255;
+
+/// Explicit edges, ascending. Those that no key can reach are left out. Samples outside `from..=to` are
+/// dropped.
+///
+/// A monotonic function maps keys to cells. So all edges in cells before a key's are at or below the key, all
+/// in cells after it above, and only those of its own cell have to be compared with: where the cells follow
+/// the edges, one or none. The comparison decides, so the function may round.
+#[derive(Clone, Debug)]
+pub struct Edges<K> {
+    edge: Vec<K>,
+    /// For each cell the edges in cells before it, plus 2^24 times its own (at most [`MANY`]).
+    cell: Vec<u32>,
+    map: CellMap<K>,
+    from: K,
+    to: K,
+    bins: u32,
+}
+
+/// Which cell a key is in: by its distance from the first edge, or, for floats whose edges crowd near 0, by
+/// the distance of their bits, which is piecewise the logarithm.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CellMap<K> {
+    /// (key − low) · scale, for floats and if `factor` is 0.
+    pub low: K,
+    pub scale: K,
+    /// Otherwise (ordered key − base) · factor / 2^32.
+    pub base: u32,
+    pub factor: u32,
+    pub cells: u32,
+}
+
+/// Keys that can be put into cells.
+pub trait Celled: Pod + PartialOrd {
+    /// An integer that ascends with the key: all of it, or its upper half.
+    fn ordered(self) -> u32;
+    /// The linear map of the finite edges, if keys are floats and there is one.
+    fn linear(edges: &[Self], cells: u32) -> Option<CellMap<Self>>;
+    /// trunc((self − low) · scale), 0 for NaN and below.
+    fn scaled(self, low: Self, scale: Self) -> u32;
+}
+
+impl Celled for i32 {
+    #[inline(always)]
+    fn ordered(self) -> u32 {
+        self as u32 ^ 1 << 31
+    }
+    fn linear(_: &[Self], _: u32) -> Option<CellMap<Self>> {
+        None
+    }
+    fn scaled(self, _: Self, _: Self) -> u32 {
+        0
+    }
+}
+
+macro_rules! celled {
+    ($($float:ident, $high:expr);*) => {$(
+        impl Celled for $float {
+            #[inline(always)]
+            fn ordered(self) -> u32 {
+                // The sum makes −0 to 0, which is equal.
+                let bits: u32 = $high((self + 0.0).to_bits());
+                bits ^ (((bits as i32) >> 31) as u32 | 1 << 31)
+            }
+            fn linear(edges: &[Self], cells: u32) -> Option<CellMap<Self>> {
+                let finite = || edges.iter().copied().filter(|edge| edge.is_finite());
+                let (low, high) = (finite().next()?, finite().next_back()?);
+                let scale = cells as $float / (high - low);
+                (scale.is_finite() && scale > 0.0).then_some(CellMap {
+                    low,
+                    scale,
+                    base: 0,
+                    factor: 0,
+                    cells,
+                })
+            }
+            #[inline(always)]
+            fn scaled(self, low: Self, scale: Self) -> u32 {
+                ((self - low) * scale) as u32
+            }
+        }
+    )*};
+}
+celled!(f32, |bits: u32| bits; f64, |bits: u64| (bits >> 32) as u32);
+
+impl<K: Celled> CellMap<K> {
+    fn by_order(edges: &[K], cells: u32) -> Self {
+        let base = edges.first().map_or(0, |edge| edge.ordered());
+        let width = edges.last().map_or(0, |edge| edge.ordered()) - base;
+        let factor = (u64::from(cells) << 32) / (u64::from(width) + 1);
+        Self {
+            low: K::zeroed(),
+            scale: K::zeroed(),
+            base,
+            factor: factor.clamp(1, u32::MAX.into()) as u32,
+            cells,
+        }
+    }
+
+    /// The cell of `key`.
+    #[inline(always)]
+    fn cell(&self, key: K) -> u32 {
+        let cell = if self.factor == 0 {
+            key.scaled(self.low, self.scale)
+        } else {
+            let distance = key.ordered().max(self.base) - self.base;
+            ((u64::from(distance) * u64::from(self.factor)) >> 32) as u32
+        };
+        cell.min(self.cells - 1)
+    }
+
+    fn counts(&self, edges: &[K]) -> Vec<u32> {
+        let mut counts = vec![0; self.cells as usize];
+        for &edge in edges {
+            counts[self.cell(edge) as usize] += 1;
+        }
+        counts
+    }
+}
+
+/// Comparisons of a key in a cell with this many edges, summed over keys as dense as the edges.
+fn cost(counts: &[u32]) -> u64 {
+    let steps = |count: u32| u64::from(count) * u64::from(u32::BITS - count.leading_zeros());
+    counts.iter().map(|&count| steps(count)).sum()
+}
+
+impl<K: Celled> Edges<K> {
+    pub fn new(edge: Vec<K>, from: K, to: K, bins: u32) -> Self {
+        let cells = match edge.len() {
+            // A single cell, of all edges.
+            len if len >= MOST_EDGES => 1,
+            len => (2 * len).next_power_of_two().max(64) as u32,
+        };
+        let by_order = CellMap::by_order(&edge, cells);
+        let mut best = (by_order, by_order.counts(&edge));
+        if let Some(linear) = K::linear(&edge, cells) {
+            let counts = linear.counts(&edge);
+            if cost(&counts) <= cost(&best.1) {
+                best = (linear, counts);
+            }
+        }
+        let (map, counts) = best;
+        let mut before = 0;
+        let cell = counts.iter().map(|&count| {
+            let entry = before | count.min(MANY) << 24;
+            before += count;
+            entry
+        });
+        Self {
+            cell: cell.collect(),
+            edge,
+            map,
+            from,
+            to,
+            bins,
+        }
+    }
+}
+
+/// What kernels look up, besides their argument.
+#[derive(Clone, Debug, Default)]
+pub struct Tables<K> {
+    pub edge: Vec<K>,
+    pub cell: Vec<u32>,
+}
+
+impl<K: Key> BinRule<K> for Edges<K> {
+    const NAME: &'static str = "edges";
+    fn tables(&self) -> Option<Tables<K>> {
+        Some(Tables {
+            edge: self.edge.clone(),
+            cell: self.cell.clone(),
+        })
+    }
+    fn argument(&self, edges: u64, cells: u64) -> Vec<u8> {
+        let CellMap {
+            low,
+            scale,
+            base,
+            factor,
+            cells: cell_count,
+        } = self.map;
+        let mut bytes = bytemuck::bytes_of(&[edges, cells]).to_vec();
+        bytes.extend(bytemuck::bytes_of(&[self.from, self.to, low, scale]));
+        let words = [
+            self.edge.len() as u32,
+            self.bins,
+            base,
+            factor,
+            cell_count,
+            0,
+        ];
+        bytes.extend(bytemuck::bytes_of(&words));
+        bytes
+    }
+    #[inline(always)]
+    fn bin(&self, key: K) -> u32 {
+        // NaN may be in any cell, and is dropped.
+        let entry = self.cell[self.map.cell(key) as usize];
+        let first = entry as usize % MOST_EDGES;
+        let edges = match entry >> 24 {
+            MANY => &self.edge[first..],
+            count => &self.edge[first..first + count as usize],
+        };
+        // Fewer than 2^29 edges.
+        let below = (first + edges.partition_point(|&edge| edge <= key)) as u32;
+        if self.from <= key && key <= self.to {
+            below.clamp(1, self.bins) - 1
+        } else {
+            DROPPED
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// By comparing with all edges.
+    fn by_definition<K: Key>(edges: &Edges<K>, key: K) -> u32 {
+        let below = edges.edge.iter().filter(|&&edge| edge <= key).count() as u32;
+        if edges.from <= key && key <= edges.to {
+            below.clamp(1, edges.bins) - 1
+        } else {
+            DROPPED
+        }
+    }
+
+    fn check<K: Key>(mut edge: Vec<K>, lowest: K, highest: K, keys: &[K]) {
+        edge.sort_by(|a, b| a.partial_cmp(b).unwrap());
+        let bins = edge.len() as u32 - 1;
+        let own = edge.clone();
+        let edges = Edges::new(edge, lowest, highest, bins);
+        for &key in keys.iter().chain(&own) {
+            assert_eq!(edges.bin(key), by_definition(&edges, key), "{key:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_table_changes_nothing(
+            floats in prop::collection::vec(prop::num::f32::NORMAL | prop::num::f32::SUBNORMAL | prop::num::f32::ZERO, 2..300),
+            near in prop::collection::vec(-1000i32..1000, 2..300),
+            any in prop::collection::vec(any::<i32>(), 2..300),
+            keys in prop::collection::vec(any::<f64>(), 50),
+        ) {
+            let doubles: Vec<f64> = floats.iter().map(|&x| x.into()).collect();
+            let singles: Vec<f32> = keys.iter().map(|&x| x as f32).collect();
+            let ends = [f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0, f64::NAN];
+            let mut all = keys.clone();
+            all.extend(ends);
+            all.extend(doubles.iter().flat_map(|x| [x.next_up(), x.next_down()]));
+            check(doubles.clone(), ends[0], ends[1], &all);
+            // Edges at infinity, and crowded ones.
+            let mut with_ends = doubles;
+            with_ends.extend(&ends[..2]);
+            check(with_ends, ends[0], ends[1], &all);
+            let crowded = near.iter().map(|&k| f64::from(k) * 1e-3).chain([1e300]).collect();
+            check(crowded, ends[0], ends[1], &all);
+            let mut few = singles;
+            few.extend(floats.iter().flat_map(|x| [x.next_up(), x.next_down()]));
+            check(floats, f32::NEG_INFINITY, f32::INFINITY, &few);
+            let integers: Vec<i32> = keys.iter().map(|&x| x as i32).chain(near.clone()).collect();
+            check(near, i32::MIN, i32::MAX, &integers);
+            check(any, i32::MIN, i32::MAX, &integers);
+        }
+    }
+
+    #[test]
+    fn cells_follow_the_edges() {
+        let even: Vec<f32> = (0..=1000).map(|k| k as f32).collect();
+        let logarithmic: Vec<f64> = (0..=1000)
+            .map(|k| 10f64.powf(k as f64 / 100.0 - 5.0))
+            .collect();
+        let most = |cell: &[u32]| cell.iter().map(|entry| entry >> 24).max();
+        let even = Edges::new(even, 0.0, 1000.0, 1000);
+        assert!(even.map.factor == 0 && most(&even.cell) == Some(1));
+        let logarithmic = Edges::new(logarithmic, 0.0, 1e5, 1000);
+        assert!(logarithmic.map.factor != 0 && most(&logarithmic.cell) <= Some(2));
+    }
+}

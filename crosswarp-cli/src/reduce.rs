@@ -62,7 +62,7 @@ pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
         (Dtype::U16, _) => of_type::<u16>(pe, &backend, op, &arrays),
         (Dtype::U32, _) => of_type::<u32>(pe, &backend, op, &arrays),
         (Dtype::U64, _) => of_type::<u64>(pe, &backend, op, &arrays),
-        (Dtype::Bool, _) => Err(files[0]
+        (Dtype::Bool | Dtype::C64 | Dtype::C128, _) => Err(files[0]
             .wrong_dtype("a number type (f16, f32, f64, i8 to i64, u8 to u64)")
             .into()),
     })?;

@@ -24,21 +24,30 @@ pub enum OutputError {
         source: io::Error,
     },
     /// Writing failed: a full disk, say.
-    #[error("{}: cannot write: {source}; no file was left there", path.display())]
+    #[error("{}: cannot write: {source}{left}", path.display())]
     Write {
         /// The path asked for.
         path: PathBuf,
         /// The system's reason.
         source: io::Error,
+        /// What is there now.
+        left: &'static str,
     },
 }
 
 impl OutputError {
     /// Wraps a failed write to `path`.
     pub fn write(path: &Path, source: io::Error) -> Self {
+        let left = match std::fs::metadata(path) {
+            Ok(there) if there.is_file() => "; the older file is still there",
+            // A device or a pipe: what it got, it has.
+            Ok(_) => "",
+            Err(_) => "; no file was left there",
+        };
         Self::Write {
             path: path.to_owned(),
             source,
+            left,
         }
     }
 }
@@ -254,9 +263,19 @@ mod tests {
     fn full_device_is_an_error() {
         let mut staged = StagedFile::create(Path::new("/dev/full")).unwrap();
         let error = staged.put(&vec![1; 2 << 20]).unwrap_err().to_string();
-        assert!(
-            error.contains("/dev/full: cannot write: No space left on device"),
-            "{error}"
+        assert_eq!(
+            error,
+            "/dev/full: cannot write: No space left on device (os error 28)"
         );
+    }
+
+    #[test]
+    fn a_failed_write_says_what_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.npy");
+        let message = || OutputError::write(&path, io::ErrorKind::StorageFull.into()).to_string();
+        assert!(message().ends_with("; no file was left there"));
+        std::fs::write(&path, "old").unwrap();
+        assert!(message().ends_with("; the older file is still there"));
     }
 }

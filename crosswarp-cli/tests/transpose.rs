@@ -57,6 +57,43 @@ fn every_type_and_both_shapes() {
 }
 
 #[test]
+fn complex_numbers_move_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let (from, to) = (folder.path().join("a.npy"), folder.path().join("b.npy"));
+    // The format as numpy documents it, version 1.0; both parts of an element are numbers.
+    let file = |code: &str, shape: &str, elements: &[[f64; 2]]| -> Vec<u8> {
+        let header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': {shape}, }}");
+        let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        bytes.extend(format!("{header:<117}\n").bytes());
+        for part in elements.as_flattened() {
+            match code {
+                "<c8" => bytes.extend((*part as f32).to_le_bytes()),
+                _ => bytes.extend(part.to_le_bytes()),
+            }
+        }
+        bytes
+    };
+    let values: Vec<[f64; 2]> = (0..50 * 33)
+        .map(|k| [k.into(), -0.5 * f64::from(k)])
+        .collect();
+    let turned = expected(&values, 1, 50, 33);
+    for (code, name) in [("<c8", "complex64"), ("<c16", "complex128")] {
+        std::fs::write(&from, file(code, "(50, 33)", &values)).unwrap();
+        let line = format!("transpose {} -o {} --json", from.display(), to.display());
+        assert_eq!(json(&line)["dtype"], name);
+        assert!(
+            std::fs::read(&to).unwrap() == file(code, "(33, 50)", &turned),
+            "{name}"
+        );
+        let (code, _, err) = outcome(&format!("reduce sum {}", from.display()));
+        assert!(
+            code == 2 && err.contains(&format!("dtype {name}, but a number type")),
+            "{err}"
+        );
+    }
+}
+
+#[test]
 fn processes_write_the_same_file() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -39,10 +39,14 @@ pub enum Dtype {
     U32,
     /// 64-bit unsigned integer.
     U64,
+    /// Two IEEE binary32: real and imaginary part.
+    C64,
+    /// Two IEEE binary64.
+    C128,
 }
 
 /// Each type with numpy's kind-and-size code and with the name used in messages.
-const DTYPES: [(Dtype, &str, &str, usize); 12] = [
+const DTYPES: [(Dtype, &str, &str, usize); 14] = [
     (Dtype::Bool, "b1", "bool", 1),
     (Dtype::F16, "f2", "f16", 2),
     (Dtype::F32, "f4", "f32", 4),
@@ -55,6 +59,8 @@ const DTYPES: [(Dtype, &str, &str, usize); 12] = [
     (Dtype::U16, "u2", "u16", 2),
     (Dtype::U32, "u4", "u32", 4),
     (Dtype::U64, "u8", "u64", 8),
+    (Dtype::C64, "c8", "complex64", 8),
+    (Dtype::C128, "c16", "complex128", 16),
 ];
 
 impl Dtype {
@@ -419,8 +425,8 @@ mod tests {
                 "the array holds Python objects, not numbers",
             ),
             (
-                "{'descr': '<c8', 'fortran_order': False, 'shape': (2,)}",
-                "dtype '<c8' is not a plain number type",
+                "{'descr': '<c32', 'fortran_order': False, 'shape': (2,)}",
+                "dtype '<c32' is not a plain number type",
             ),
             (
                 "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}",

@@ -32,7 +32,8 @@ pub fn transpose(args: &TransposeArgs) -> Result<i32, CliError> {
         1 => of_size::<u8>(args, &file, matrices),
         2 => of_size::<u16>(args, &file, matrices),
         4 => of_size::<u32>(args, &file, matrices),
-        _ => of_size::<u64>(args, &file, matrices),
+        8 => of_size::<u64>(args, &file, matrices),
+        _ => of_size::<u128>(args, &file, matrices),
     }?;
     let Some(report) = report else {
         return Ok(0);

@@ -60,7 +60,11 @@ impl<T: Sample> Bins<T> {
     /// # Errors
     /// [`BinsError`] unless edges ascend, the first is below the last, and there are 1 to 2^28 bins.
     pub fn edges(edges: &[T::Bound]) -> Result<Self, BinsError> {
-        let count = count(edges.len().saturating_sub(1))?;
+        if edges.len() < 2 {
+            let edges = edges.len();
+            return Err(BinsError::Edges { edges });
+        }
+        let count = count(edges.len() - 1)?;
         for (index, pair) in edges.windows(2).enumerate() {
             if pair[0] > pair[1] || pair[0].partial_cmp(&pair[1]).is_none() {
                 return Err(BinsError::Unsorted {
@@ -209,7 +213,14 @@ mod tests {
         ] {
             assert!(Bins::<f32>::even(low, high, 8).is_err(), "{low} {high}");
         }
-        assert!(Bins::<f64>::edges(&[]).is_err() && Bins::<f64>::edges(&[1.0]).is_err());
+        assert_eq!(
+            message(Bins::<f64>::edges(&[]).unwrap_err()),
+            "a bin is between two edges, and there are none"
+        );
+        assert_eq!(
+            message(Bins::<f64>::edges(&[1.0]).unwrap_err()),
+            "a bin is between two edges, and there is only one"
+        );
         assert_eq!(
             message(Bins::<i32>::edges(&[0, 5, 4]).unwrap_err()),
             "edge 2 (4) is not at or above edge 1 (5)"

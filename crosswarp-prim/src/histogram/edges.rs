@@ -140,7 +140,9 @@ impl<K: Celled> Edges<K> {
         let cells = match edge.len() {
             // A single cell, of all edges.
             len if len >= MOST_EDGES => 1,
-            len => (2 * len).next_power_of_two().max(64) as u32,
+            // Few enough that 16384 bins' counters, edges and cells fit into the shared memory of a block.
+            len if len > 2048 => (len / 4 * 5) as u32,
+            len => (4 * len).max(64) as u32,
         };
         let by_order = CellMap::by_order(&edge, cells);
         let mut best = (by_order, by_order.counts(&edge));

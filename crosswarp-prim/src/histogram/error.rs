@@ -38,6 +38,12 @@ pub enum BinsError {
         /// The bound.
         bound: i64,
     },
+    /// Too few edges for a bin.
+    #[error("a bin is between two edges, and there {}", if *edges == 0 { "are none" } else { "is only one" })]
+    Edges {
+        /// How many there are: 0 or 1.
+        edges: usize,
+    },
     /// Edges that do not ascend.
     #[error("edge {index} ({edge}) is not at or above edge {} ({before})", index - 1)]
     Unsorted {

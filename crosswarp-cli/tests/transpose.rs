@@ -87,7 +87,7 @@ fn complex_numbers_move_as_a_whole() {
         );
         let (code, _, err) = outcome(&format!("reduce sum {}", from.display()));
         assert!(
-            code == 2 && err.contains(&format!("dtype {name}, but a number type")),
+            code == 1 && err.contains(&format!("dtype {name}, but a number type")),
             "{err}"
         );
     }

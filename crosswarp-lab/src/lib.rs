@@ -5,7 +5,8 @@
 //! - [`roofline`]: what bandwidth and arithmetic allow, and the bytes that must be in flight for it.
 //! - [`ladder`]: the textbook's variants of five problems, measured beside the roof.
 //! - [`profile`]: Nsight Compute's figures beside the model's.
-//! - [`measure`]: the harness behind every `crosswarp bench`; [`bench`]: rows that stand beside peers.
+//! - [`measure`]: the harness behind every `crosswarp bench`; [`mod@bench`]: rows that
+//!   stand beside peers.
 
 pub mod banks;
 pub mod bench;

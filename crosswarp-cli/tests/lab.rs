@@ -47,6 +47,19 @@ fn bounds_clusters_and_curves() {
 fn the_textbooks_bank_conflicts_come_out() {
     insta::assert_snapshot!(stdout(crosswarp().arg("banks")));
     insta::assert_snapshot!(stdout(crosswarp().args(["banks", "strided-tree"])));
+    let layout = |words: &str| stdout(crosswarp().arg("banks").args(words.split(' ')));
+    assert!(
+        layout("--tile 16 --width 8")
+            .ends_with("\n512 requests, 16 times what they take without conflicts\n")
+    );
+    assert!(
+        layout("--tile 64 --pad 1")
+            .ends_with("\n64 requests, 1 times what they take without conflicts\n")
+    );
+    assert!(
+        layout("--tile 64 --swizzle")
+            .ends_with("\n64 requests, 1 times what they take without conflicts\n")
+    );
     let own = ["banks", "--index", "lane * 8", "--width", "16", "--json"];
     let json: serde_json::Value = serde_json::from_str(&stdout(crosswarp().args(own))).unwrap();
     assert_eq!(
@@ -199,6 +212,8 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
         ),
         ("banks --index lane-1", 2, "lane 0, i = 0: the index is -1"),
         ("banks --json", 2, "name it"),
+        ("banks --tile 24 --swizzle", 2, "wanted is a power of two"),
+        ("banks --pad 1", 2, "--tile"),
         ("divergence --threads 100", 2, "a power of two up to 1024"),
         (
             "roofline --bandwidth 100",

@@ -203,6 +203,78 @@ impl Pattern {
     }
 }
 
+/// How a tile of 32 rows lies in shared memory, row after row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Elements of a row.
+    pub columns: usize,
+    /// Elements between rows that are not used.
+    pub padding: usize,
+    /// Whether element (r, c) is kept at column `c ^ (r % columns)`.
+    pub swizzled: bool,
+}
+
+/// A tile that can not be laid out so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LayoutError {
+    /// A number of columns that is 0 or too large.
+    #[error("a tile of {0} columns: wanted is 1 to 1024")]
+    Columns(usize),
+    /// Padding that is too large.
+    #[error("{0} elements of padding: wanted is 0 to 1024")]
+    Padding(usize),
+    /// A swizzle that would leave the row.
+    #[error("a swizzled tile of {0} columns: wanted is a power of two")]
+    Swizzle(usize),
+}
+
+impl Layout {
+    /// A warp that reads the tile's columns one after the other, lane r the element of row r.
+    pub fn columns(&self, width: Width) -> Result<Pattern, LayoutError> {
+        if !(1..=1024).contains(&self.columns) {
+            return Err(LayoutError::Columns(self.columns));
+        }
+        if self.padding > 1024 {
+            return Err(LayoutError::Padding(self.padding));
+        }
+        if self.swizzled && !self.columns.is_power_of_two() {
+            return Err(LayoutError::Swizzle(self.columns));
+        }
+        let mut title = format!(
+            "columns of a tile of {LANES} x {} elements of {} bytes",
+            self.columns,
+            width.bytes()
+        );
+        if self.padding > 0 {
+            title += &format!(", rows {} longer", self.padding);
+        }
+        if self.swizzled {
+            title += ", kept at column ^ row";
+        }
+        Ok(Pattern {
+            title,
+            width,
+            accesses: self.accesses(width),
+        })
+    }
+
+    fn accesses(&self, width: Width) -> Vec<(String, Addresses)> {
+        let place = |row: usize, column: usize| {
+            let column = match self.swizzled {
+                true => column ^ (row % self.columns),
+                false => column,
+            };
+            Some(width.bytes() * (row * (self.columns + self.padding) + column) as u64)
+        };
+        (0..self.columns)
+            .map(|column| {
+                let addresses = std::array::from_fn(|row| place(row, column));
+                (format!("column {column}"), addresses)
+            })
+            .collect()
+    }
+}
+
 /// The textbook's patterns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Textbook {
@@ -239,13 +311,13 @@ impl Textbook {
                 std::array::from_fn(|lane| float(element(lane)).filter(|_| lane < active));
             (format!("s = {stride}"), addresses)
         };
-        let columns = |place: &dyn Fn(usize, usize) -> usize| {
-            (0..LANES)
-                .map(|column| {
-                    let addresses = std::array::from_fn(|row| float(place(row, column)));
-                    (format!("column {column}"), addresses)
-                })
-                .collect()
+        let columns = |padding: usize, swizzled: bool| {
+            let layout = Layout {
+                columns: LANES,
+                padding,
+                swizzled,
+            };
+            layout.accesses(Width::Bytes4)
         };
         let (title, accesses) = match self {
             Self::StridedTree => (
@@ -258,17 +330,14 @@ impl Textbook {
                 "sequential tree over 256 floats",
                 strides.rev().map(|s| tree(s, s, &|t| t + s)).collect(),
             ),
-            Self::Tile => (
-                "columns of a tile of 32 x 32 floats",
-                columns(&|row, column| 32 * row + column),
-            ),
+            Self::Tile => ("columns of a tile of 32 x 32 floats", columns(0, false)),
             Self::TilePadded => (
                 "columns of a tile of 32 x 33 floats (padded)",
-                columns(&|row, column| 33 * row + column),
+                columns(1, false),
             ),
             Self::TileSwizzled => (
                 "columns of a tile of 32 x 32 floats, column ^ row (swizzled)",
-                columns(&|row, column| 32 * row + (column ^ row)),
+                columns(0, true),
             ),
         };
         Pattern {
@@ -291,6 +360,38 @@ mod tests {
     fn of(index: &str, width: Width) -> Access {
         let pattern = Pattern::of_index(index, width, 1).unwrap();
         pattern.analyse().next().unwrap()
+    }
+
+    #[test]
+    fn layouts_are_those_of_the_textbook_and_more() {
+        let layout = |columns, padding, swizzled| Layout {
+            columns,
+            padding,
+            swizzled,
+        };
+        let worst = |layout: Layout, width| {
+            let pattern = layout.columns(width).unwrap();
+            degrees(&pattern).into_iter().max().unwrap()
+        };
+        assert_eq!(worst(layout(32, 0, false), Width::Bytes4), 32);
+        assert_eq!(worst(layout(32, 1, false), Width::Bytes4), 1);
+        assert_eq!(worst(layout(32, 0, true), Width::Bytes4), 1);
+        // Rows of 16 words: every second one begins at the same bank.
+        assert_eq!(worst(layout(16, 0, false), Width::Bytes4), 16);
+        assert_eq!(worst(layout(16, 1, false), Width::Bytes4), 1);
+        // An access width of padding, whatever the width.
+        for width in [Width::Bytes8, Width::Bytes16] {
+            assert_eq!(worst(layout(32, 0, false), width), LANES / width.phases());
+            assert_eq!(worst(layout(32, 1, false), width), 1);
+        }
+        for (wrong, error) in [
+            (layout(0, 0, false), LayoutError::Columns(0)),
+            (layout(1025, 0, false), LayoutError::Columns(1025)),
+            (layout(32, 1025, false), LayoutError::Padding(1025)),
+            (layout(24, 0, true), LayoutError::Swizzle(24)),
+        ] {
+            assert_eq!(wrong.columns(Width::Bytes4), Err(error));
+        }
     }
 
     #[test]

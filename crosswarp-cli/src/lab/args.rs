@@ -104,14 +104,16 @@ pub enum CurveOver {
 
 const BANKS_AFTER: &str = "\
 The index is an expression as in C, in `lane` and the iteration `i`; lane accesses element
-[index] of an array in shared memory, and elements have --width bytes.
+[index] of an array in shared memory, and elements have --width bytes. A tile has 32 rows, and
+a warp reads its columns, a row each lane.
 
 Examples:
   crosswarp banks
   crosswarp banks strided-tree
   crosswarp banks tile --svg tile.svg
   crosswarp banks --index 'lane * 33 + i' --iterations 32
-  crosswarp banks --index 'lane * 5' --width 16";
+  crosswarp banks --index 'lane * 5' --width 16
+  crosswarp banks --tile 64 --pad 1 --width 8 --png tile.png";
 
 /// Arguments of `banks`.
 #[derive(Args, Debug)]
@@ -123,11 +125,20 @@ pub struct BanksArgs {
     /// A pattern of your own
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "pattern")]
     pub index: Option<String>,
+    /// Columns of a tile of your own
+    #[arg(long, value_name = "COLUMNS", conflicts_with_all = ["pattern", "index"])]
+    pub tile: Option<u16>,
+    /// Elements between the tile's rows
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "tile")]
+    pub pad: u16,
+    /// Keep the tile's element (row, column) at column ^ row
+    #[arg(long, requires = "tile")]
+    pub swizzle: bool,
     /// Values of i, from 0
     #[arg(long, value_name = "N", default_value_t = 1, requires = "index", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub iterations: u16,
     /// Bytes of each lane's access
-    #[arg(long, value_enum, default_value = "4", requires = "index")]
+    #[arg(long, value_enum, default_value = "4")]
     pub width: AccessWidth,
     /// A picture of the banks.
     #[command(flatten)]

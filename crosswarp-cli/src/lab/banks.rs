@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crosswarp::lab::banks::{Access, BANKS, Pattern, Textbook, Width};
+use crosswarp::lab::banks::{Access, BANKS, Layout, Pattern, Textbook, Width};
 use serde_json::{Value, json};
 
 use super::args::{AccessWidth, BankPattern, BanksArgs};
@@ -13,7 +13,16 @@ use crate::general::general;
 
 /// Prints the degrees of conflict, and draws the banks if asked for.
 pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
+    let layout = args.tile.map(|columns| Layout {
+        columns: columns.into(),
+        padding: args.pad.into(),
+        swizzled: args.swizzle,
+    });
     let pattern = match (&args.index, args.pattern) {
+        _ if layout.is_some() => layout
+            .map(|layout| layout.columns(args.width.into()))
+            .transpose()
+            .map_err(|error| CliError::Usage(error.to_string()))?,
         (Some(index), _) => Some(
             Pattern::of_index(index, args.width.into(), args.iterations.into())
                 .map_err(|error| CliError::Usage(error.to_string()))?,
@@ -24,7 +33,8 @@ pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
     let Some(pattern) = pattern else {
         if args.pictures.wanted() || args.json {
             return Err(CliError::Usage(
-                "--svg, --png and --json are of one pattern: name it, or give --index".to_owned(),
+                "--svg, --png and --json are of one pattern: name it, or give --index or --tile"
+                    .to_owned(),
             ));
         }
         console::line(overview())?;

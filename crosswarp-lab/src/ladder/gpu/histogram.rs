@@ -152,7 +152,7 @@ impl Bench<'_, '_> {
         let spec = Spec {
             name: "crosswarp",
             kind: RungKind::Own,
-            why: "Private histograms in shared memory up to 58,112 bins; beyond, 8-bit digits that know their overflows.",
+            why: "Private histograms in shared memory up to 58,112 bins; beyond, narrow digits that know their overflows.",
             work: histogram_work(self.climb.size(), self.bins),
             occupied: None,
         };

@@ -298,6 +298,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
             let march = March {
                 done,
                 most: most.min(MOST_MARCHED),
+                next: most.saturating_sub(MOST_MARCHED).min(MOST_MARCHED),
                 depth: block,
                 threshold: &threshold,
             };

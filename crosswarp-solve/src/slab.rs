@@ -66,6 +66,8 @@ pub(crate) struct March<'a> {
     pub done: usize,
     /// Most sweeps, at least 1.
     pub most: usize,
+    /// Most sweeps of the march after this one, if neither meets the threshold; 0: none follows.
+    pub next: usize,
     /// Sweeps between two exchanges of halos, at least 1 and at most [`Slab::depth_limit`].
     pub depth: usize,
     /// When a sweep's norm meets the tolerance.

@@ -92,13 +92,6 @@ fn everywhere(gpus: &[Device]) -> Vec<On<'_>> {
     Strategy::ALL.iter().copied().flat_map(on).collect()
 }
 
-/// [`everywhere`], but for what planes do not have yet.
-fn everywhere_on_planes(gpus: &[Device]) -> Vec<On<'_>> {
-    let mut all = everywhere(gpus);
-    all.retain(|on| on.strategy != Strategy::Persistent);
-    all
-}
-
 fn blocks_of(block: usize, tolerance: f64, max_sweeps: usize) -> Options<'static> {
     Options {
         block: Some(block),
@@ -111,7 +104,7 @@ fn check_2d<F: Real>(gpus: &[Device], problem: &Problem2d<F>, sweeps: usize, wha
     let unlimited = reference_2d(problem, 0.0, sweeps);
     let tolerance = *unlimited.history.last().unwrap();
     let expected = reference_2d(problem, tolerance, sweeps + 5);
-    for on in everywhere_on_planes(gpus) {
+    for on in everywhere(gpus) {
         for block in [1, 3, 16] {
             on.run_2d(problem, &blocks_of(block, tolerance, sweeps + 5))
                 .assert_same(&expected, &format!("{what}, {}, block {block}", on.name()));
@@ -184,7 +177,7 @@ fn small_and_subnormal_values() {
     let problem = Problem2d::<f32>::nvidia(512, 300);
     let expected = reference_2d(&problem, 0.0, 150);
     assert!(expected.field.iter().any(|x| x.is_subnormal()));
-    for on in everywhere_on_planes(&gpus) {
+    for on in everywhere(&gpus) {
         on.run_2d(&problem, &Options::new(0.0, 150))
             .assert_same(&expected, &on.name());
     }
@@ -202,7 +195,7 @@ fn overflow_ends_in_the_same_norms() {
     };
     let expected = reference_2d(&problem, 0.0, 2);
     assert!(expected.history[0].is_infinite());
-    for on in everywhere_on_planes(&gpus) {
+    for on in everywhere(&gpus) {
         on.run_2d(&problem, &Options::new(0.0, 2))
             .assert_same(&expected, &on.name());
     }
@@ -217,10 +210,68 @@ fn a_long_solve_to_its_tolerance() {
     let options = Options::new(2e-6, 100_000);
     let expected = run_2d(&problem, 2, &options);
     assert!(expected.converged && expected.history.len() > 1000);
-    for on in everywhere_on_planes(&gpus) {
+    for on in everywhere(&gpus) {
         on.run_2d(&problem, &options)
             .assert_same(&expected, &on.name());
     }
+}
+
+#[test]
+fn persistent_kernels_stop_at_any_sweep_of_a_chunk() {
+    let Some(gpus) = gpus("persistent_kernels_stop_at_any_sweep_of_a_chunk") else {
+        return;
+    };
+    fn check<F: Real>(gpus: &[Device], features: Features) {
+        let problem = noisy_problem::<F>(300, 139, features, 4);
+        let norms = run_2d(&problem, 2, &Options::new(0.0, 330)).history;
+        for stop in [1, 2, 31, 32, 33, 63, 64, 65, 128, 129, 200, 329] {
+            let options = Options::new(norms[stop - 1], 330);
+            let expected = run_2d(&problem, 2, &options);
+            for pes in [1, 2, gpus.len() + 1] {
+                let on = On {
+                    gpus,
+                    pes,
+                    strategy: Strategy::Persistent,
+                };
+                on.run_2d(&problem, &options).assert_same(
+                    &expected,
+                    &format!("{features:?}, stop {stop}, {}", on.name()),
+                );
+            }
+        }
+    }
+    check::<f32>(&gpus, Features::default());
+    let all = Features {
+        wrap_x: true,
+        wrap_y: true,
+        fixed: true,
+        source: true,
+    };
+    check::<f64>(&gpus, all);
+}
+
+#[test]
+fn planes_too_large_for_the_chip_are_refused_by_name() {
+    let Some(gpus) = gpus("planes_too_large_for_the_chip_are_refused_by_name") else {
+        return;
+    };
+    let options = Options {
+        gpu: Some(Gpu {
+            device: gpus[0],
+            strategy: Strategy::Persistent,
+        }),
+        ..Options::new(0.0, 1)
+    };
+    let problem = Problem2d::<f32>::laplace(16384, 1024);
+    let errors = spmd(1, |pe| {
+        let error = solve_2d(pe, &problem, &options, |_| {}).err().unwrap();
+        error.to_string()
+    });
+    let error = errors.unwrap().remove(0);
+    assert!(
+        error.contains("persistent") && error.contains("16777216"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -298,7 +349,7 @@ fn checkpoints_go_from_cpu_to_gpu_and_back() {
     for features in [features, Features::default()] {
         let problem = noisy_problem::<f32>(130, 77, features, 4);
         let straight = run_2d(&problem, 2, &Options::new(0.0, 90));
-        for on in everywhere_on_planes(&gpus) {
+        for on in everywhere(&gpus) {
             run_2d(&problem, 3, &saving(47));
             on.run_2d(&problem, &resuming)
                 .assert_same(&straight, &on.name());

@@ -18,13 +18,16 @@ const HEADERS: &[(&str, &str)] = &[
     ),
     ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
     ("line_tile.cuh", include_str!("../../kernels/line_tile.cuh")),
+    ("packets.cuh", include_str!("../../kernels/packets.cuh")),
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
     ("plane.cuh", include_str!("../../kernels/plane.cuh")),
+    ("resident.cuh", include_str!("../../kernels/resident.cuh")),
     (
         "superaccumulator.cuh",
         include_str!("../../kernels/superaccumulator.cuh"),
     ),
     ("sweep.cuh", include_str!("../../kernels/sweep.cuh")),
+    ("verdict.cuh", include_str!("../../kernels/verdict.cuh")),
     ("wavefront.cuh", include_str!("../../kernels/wavefront.cuh")),
     ("wrap.cuh", include_str!("../../kernels/wrap.cuh")),
 ];
@@ -89,6 +92,41 @@ const EXCHANGE: Source<'static> =
         .with_headers(HEADERS)
         .with_shapes(shapes!("exchange_halos_f32": 256, "exchange_halos_f64": 256));
 
+/// Dynamic shared memory of the kernels of a plane on the chip: `crosswarp::resident::scratch`, in bytes.
+pub(crate) const RESIDENT_SHARED_F32: u32 = 80 << 10;
+/// The same for `f64`.
+pub(crate) const RESIDENT_SHARED_F64: u32 = 96 << 10;
+
+macro_rules! resident_shapes {
+    ($shared:expr, $($kernel:literal),*) => {
+        &[$(Shape { kernel: $kernel, threads: 512, dynamic_shared: $shared }),*]
+    };
+}
+const RESIDENT_F32: Source<'static> = Source::new(
+    "resident_f32.cu",
+    include_str!("../../kernels/resident_f32.cu"),
+)
+.with_headers(HEADERS)
+.with_shapes(resident_shapes!(
+    RESIDENT_SHARED_F32,
+    "resident_narrow_f32",
+    "resident_wide_f32",
+    "resident_narrow_source_f32",
+    "resident_wide_source_f32"
+));
+const RESIDENT_F64: Source<'static> = Source::new(
+    "resident_f64.cu",
+    include_str!("../../kernels/resident_f64.cu"),
+)
+.with_headers(HEADERS)
+.with_shapes(resident_shapes!(
+    RESIDENT_SHARED_F64,
+    "resident_narrow_f64",
+    "resident_wide_f64",
+    "resident_narrow_source_f64",
+    "resident_wide_source_f64"
+));
+
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[
     SWEEP,
@@ -99,6 +137,8 @@ pub const KERNELS: &[Source<'static>] = &[
     PASS_F64,
     PASS_GIVEN_F32,
     PASS_GIVEN_F64,
+    RESIDENT_F32,
+    RESIDENT_F64,
 ];
 
 /// The kernel `name` for fields of `F`, and the threads of its block.

@@ -11,6 +11,7 @@ mod layout;
 pub(crate) mod line;
 mod line_march;
 pub(crate) mod plane;
+mod resident;
 mod strips;
 
 use std::fmt;

@@ -12,18 +12,19 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
+use crate::cuda::agree::least;
 use crate::cuda::exchange::{Exchange, FieldRows, Place};
 use crate::cuda::layout::{Layout, PAD};
+use crate::cuda::resident::{Resident, fits};
 use crate::cuda::strips::{STRIP_COLUMNS, Strips, cut};
 use crate::cuda::{Gpu, Strategy, exchange, kernels};
 use crate::driver::SolveError;
 use crate::field::Field;
 use crate::halo::{Halo, Rows};
-use crate::meeting::Meeting;
 use crate::partition::Partition;
 use crate::problem::Problem2d;
 use crate::real::Real;
-use crate::slab::Slab;
+use crate::slab::{March, Slab};
 use crate::slab2d::Slab2d;
 
 /// Most sweeps of a pass that any kernel makes.
@@ -37,7 +38,7 @@ const ROWS_BEHIND: usize = 32;
 /// `crosswarp::band`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Band {
+pub(crate) struct Band {
     before: u64,
     after: u64,
     fixed: u64,
@@ -85,6 +86,8 @@ pub(crate) struct Plane<'w, F: Real> {
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
     exchange: Option<Exchange<'w, F>>,
+    /// Makes the sweeps, if there is one, but for the first of a grid that wraps around.
+    resident: Option<Resident<'w, F>>,
     /// The pass expected after the next one.
     expected: Option<usize>,
     /// Sweeps of the pass from `before` to `after` that has been launched early, its exchange included.
@@ -156,15 +159,44 @@ impl<'w, F: Real> Plane<'w, F> {
         let source = source
             .map(|field| given(&layout, &stream, field, &stored))
             .transpose()?;
+        let chip = || {
+            let source = source.is_some();
+            Resident::new(
+                pe,
+                gpu.device,
+                &stream,
+                host.partition(),
+                nx,
+                elements,
+                source,
+            )
+        };
+        let resident = match gpu.strategy {
+            Strategy::Persistent => Some(chip()?),
+            // Where it can not be, all PEs are told so.
+            Strategy::Auto
+                if least(pe, fits::<F>(&gpu.device, host.partition(), nx).into())? == 1 =>
+            {
+                chip().ok()
+            }
+            _ => None,
+        };
+        let make = |kernel| {
+            let columns = nx.next_multiple_of(STRIP_COLUMNS);
+            Exchange::new(pe, gpu.device, &stream, kernel, MAX_DEPTH + 1, columns)
+        };
+        let alone = host.partition().active() == 1;
+        let exchange = match gpu.strategy {
+            Strategy::DevicePut if !alone => Some(make(exchange::kernel::<F>(&gpu.device)?)?),
+            // Where it can not be, all PEs are told so.
+            Strategy::Auto if !alone && resident.is_none() => {
+                make(exchange::kernel::<F>(&gpu.device)?).ok()
+            }
+            _ => None,
+        };
         let advance = match gpu.strategy {
             Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_plane")?.0),
-            Strategy::Persistent => {
-                return Err(SolveError::TooLargeForChip {
-                    cells: own.len() * nx,
-                    most: 0,
-                });
-            }
-            Strategy::Auto | Strategy::HostExchange | Strategy::DevicePut => {
+            _ => {
                 let plain = fixed.is_none() && source.is_none();
                 let name = match (fixed.is_some(), source.is_some()) {
                     (false, false) => "pass_plain",
@@ -185,23 +217,13 @@ impl<'w, F: Real> Plane<'w, F> {
                 }
             }
         };
-        let make = |kernel| {
-            let columns = nx.next_multiple_of(STRIP_COLUMNS);
-            Exchange::new(pe, gpu.device, &stream, kernel, MAX_DEPTH + 1, columns)
-        };
-        let alone = host.partition().active() == 1;
-        let exchange = match gpu.strategy {
-            Strategy::DevicePut if !alone => Some(make(exchange::kernel::<F>(&gpu.device)?)?),
-            // Where it can not be, all PEs are told so.
-            Strategy::Auto if !alone => make(exchange::kernel::<F>(&gpu.device)?).ok(),
-            _ => None,
-        };
-        let early = exchange.is_some() || (alone && gpu.strategy != Strategy::Sweep);
+        let early =
+            exchange.is_some() || (alone && resident.is_none() && gpu.strategy != Strategy::Sweep);
         let spare = early
             .then(|| Buffer::zeroed(&stream, elements).ok())
             .flatten();
         // Early passes are launched on all PEs or on none.
-        let spare = if pe.n_pes() > 1 && !everyone_has(pe, spare.is_some())? {
+        let spare = if pe.n_pes() > 1 && least(pe, spare.is_some().into())? == 0 {
             None
         } else {
             spare
@@ -209,6 +231,7 @@ impl<'w, F: Real> Plane<'w, F> {
         Ok(Plane {
             words: Buffer::new(&gpu.device, 2 * MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
             exchange,
+            resident,
             expected: None,
             early: None,
             earlier: None,
@@ -313,6 +336,9 @@ impl<'w, F: Real> Plane<'w, F> {
     }
 
     fn check_waits(&self) -> Result<(), SolveError> {
+        if let Some(resident) = &self.resident {
+            resident.synchronize(&self.stream)?;
+        }
         match &self.exchange {
             Some(exchange) => exchange.synchronize(&self.stream),
             None => Ok(()),
@@ -398,6 +424,7 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
     fn depth_limit(&self) -> usize {
         match self.advance {
             Advance::Sweep(_) => 1,
+            _ if self.resident.is_some() => 1,
             Advance::Pass { depth, .. } => depth,
         }
     }
@@ -474,6 +501,48 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
         Ok(())
     }
 
+    fn marches(&self) -> bool {
+        self.resident.is_some()
+    }
+
+    fn march(
+        &mut self,
+        march: &March<'_>,
+        sums: &mut Vec<Superaccumulator<F>>,
+    ) -> Result<(), SolveError> {
+        let mut band = self.band(&self.before, &self.after, 0);
+        let column0 = |buffer: &Buffer<F>| buffer.address() + (PAD * size_of::<F>()) as u64;
+        let resident = self.resident.as_mut().expect("only then it marches");
+        let threshold = Some(march.threshold);
+        if resident.begun() != Some(march.most) {
+            resident.begin(&self.stream, band, column0, march.most, threshold)?;
+        }
+        let (made, stops) = resident.finish(&self.stream)?;
+        if made < march.most {
+            // More may have been made: again, from the chunk of the stop on.
+            let chunk = (made - 1) / Resident::<F>::CHUNK;
+            if chunk > 0 {
+                band.before = column0(resident.kept(chunk));
+            }
+            let left = made - chunk * Resident::<F>::CHUNK;
+            resident.begin(&self.stream, band, column0, left, None)?;
+            resident.finish(&self.stream)?;
+        }
+        std::mem::swap(&mut self.before, &mut self.after);
+        if self.wrap_x && self.wrap_y && !self.own.is_empty() {
+            // The corners: ghosts of ghosts.
+            self.wrap(self.band(&self.before, &self.after, 0), 1)?;
+        }
+        let band = self.band(&self.before, &self.after, 0);
+        let resident = self.resident.as_mut().expect("as above");
+        if !stops && march.next > 0 {
+            // The host reads the sums meanwhile.
+            resident.begin(&self.stream, band, column0, march.next, threshold)?;
+        }
+        resident.sums(made, sums);
+        Ok(())
+    }
+
     fn accept(&mut self) {
         std::mem::swap(&mut self.before, &mut self.after);
         self.half = 1 - self.half;
@@ -482,14 +551,6 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
             std::mem::swap(&mut self.after, spare);
         }
     }
-}
-
-/// Whether `mine` is true on every PE. Collective.
-fn everyone_has(pe: &Pe, mine: bool) -> Result<bool, SolveError> {
-    let meeting = Meeting::new(pe, 1)?;
-    let least = meeting.min(mine.into())?;
-    meeting.free()?;
-    Ok(least == 1)
 }
 
 /// The accumulator of a sum of squares whose words the kernels have added up.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_shmem::Pe;
+use crosswarp_shmem::{Pe, Sym};
 
 use crate::error::CudaError;
 use crate::memory::{Buffer, PinnedBuffer};
@@ -117,12 +117,18 @@ pub(crate) struct Waits {
     /// One word: a wait of this PE was given up.
     gave_up: Buffer<u32>,
     limit: Option<Duration>,
+    /// A word of each PE: not 0 once it has dropped its device world.
+    left: Sym<u64>,
     /// The PE because of which waits were told to give up, plus one.
     gone: AtomicU32,
 }
 
 impl Waits {
-    pub(crate) fn new(device: &Device, limit: Option<Duration>) -> Result<Waits, CudaError> {
+    pub(crate) fn new(
+        device: &Device,
+        limit: Option<Duration>,
+        left: Sym<u64>,
+    ) -> Result<Waits, CudaError> {
         let stream = Stream::new(device)?;
         let gave_up = Buffer::zeroed(&stream, 1)?;
         stream.synchronize()?;
@@ -130,6 +136,7 @@ impl Waits {
             record: PinnedBuffer::zeroed(device, 1)?,
             gave_up,
             limit,
+            left,
             gone: AtomicU32::new(0),
         })
     }
@@ -154,6 +161,21 @@ impl Waits {
         unsafe { AtomicU32::from_ptr(self.record.address() as *mut u32) }
     }
 
+    /// Tells the other PEs that `pe` takes no part any more.
+    pub(crate) fn leave(&self, pe: &Pe) {
+        for other in 0..pe.n_pes() {
+            pe.atomic_set(self.left.at(pe.my_pe()), 1, other);
+        }
+    }
+
+    /// A PE that takes no part any more: one that failed, left the world, or dropped its device world.
+    fn gone(&self, pe: &Pe) -> Option<usize> {
+        pe.gone().or_else(|| {
+            let me = pe.my_pe();
+            (0..pe.n_pes()).find(|&other| pe.atomic_fetch(self.left.at(other), me) != 0)
+        })
+    }
+
     /// Whether there is anything to say about waits.
     pub(crate) fn any(&self) -> bool {
         self.state().load(Ordering::Acquire) != NONE
@@ -176,7 +198,7 @@ impl Waits {
             std::thread::sleep(NAP);
             let now = Instant::now();
             if gone.is_none() {
-                gone = pe.gone().map(|pe| (pe, now));
+                gone = self.gone(pe).map(|pe| (pe, now));
             }
             if let Some((pe, since)) = gone.filter(|_| !told)
                 && now - since > GRACE

@@ -288,9 +288,9 @@ impl<'f> Launch<'f> {
         self.shape.grid.count()
     }
 
-    /// Has the kernel's code loaded now. Otherwise its first launch loads it, which waits for kernels
-    /// that are running, and they may be waiting for this one.
-    pub(crate) fn load(&self) -> Result<(), LaunchError> {
+    /// Has the kernel's code loaded now. Otherwise its first launch loads it, which takes some 50 µs and waits for
+    /// kernels that are running, and they may be waiting for this one.
+    pub fn load(&self) -> Result<(), LaunchError> {
         // SAFETY: the function is valid as long as `self.function` lives.
         unsafe { cu!(cuFuncLoad(self.function.handle())) }.map_err(|source| self.failed(source))
     }

@@ -168,7 +168,14 @@ impl<'w> DeviceWorld<'w> {
         let blocks = gather(u64::from(device.properties().multiprocessors) / sharing.len() as u64)?;
         let blocks = blocks.into_iter().min().unwrap_or(0);
         let all = DeviceTeam::of_all(&heap, blocks as usize)?;
-        let waits = Waits::new(&device, wait_limit)?;
+        let left = pe.alloc_zeroed(n)?;
+        let waits = Waits::new(&device, wait_limit, left);
+        // What fails on one PE alone fails on all.
+        let ready = gather(waits.is_ok().into())?;
+        let waits = waits?;
+        if let Some(pe) = ready.iter().position(|&ready| ready == 0) {
+            return Err(DeviceWorldError::PeerNotReady { pe });
+        }
         let mut world = Self {
             nccl: None,
             heap,
@@ -431,6 +438,13 @@ impl<'w> DeviceWorld<'w> {
     /// Every PE's `value`.
     pub(crate) fn gather(&self, value: u64) -> Result<Vec<u64>, CollectiveError> {
         gather(self.pe(), &self.word, &self.words, value)
+    }
+}
+
+impl Drop for DeviceWorld<'_> {
+    fn drop(&mut self) {
+        // Before the heap's drop waits for the GPU: a kernel of another PE on it may be waiting for this PE.
+        self.waits.leave(self.pe());
     }
 }
 

@@ -156,6 +156,32 @@ fn gives_up(pe: &Pe, device: Device) {
     pe.barrier().unwrap();
 }
 
+/// A kernel that waits without limit ends when another PE leaves, and its host learns which.
+fn is_left(pe: &Pe, device: Device) {
+    let module = Module::compile(&device, &CONFORMANCE).unwrap();
+    let stream = Stream::new(&device).unwrap();
+    let world = DeviceWorld::new(pe, device, Some(64 << 20), None).unwrap();
+    world.install(&module).unwrap();
+    let words = world.heap().alloc_zeroed::<u64>(64).unwrap();
+    let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
+    let at = world.heap().address_of(&words, pe.my_pe());
+    let function = module.function("wait_in_vain").unwrap();
+    let launch = world.prepare_together(Launch::new(&function)).unwrap();
+    if pe.my_pe() != 0 {
+        return;
+    }
+    // SAFETY: the parameters are (u64*, u32*).
+    unsafe { launch.launch(&stream, (at, &errors)) }.unwrap();
+    let error = world.synchronize(&stream).unwrap_err();
+    let SyncError::Left(left) = error else {
+        panic!("{error}")
+    };
+    assert_eq!((left.pe, left.expected), (0, 12345));
+    assert_ne!(left.gone, 0);
+    // The kernel knew that its wait had ended in vain.
+    assert_eq!(errors.to_vec(&stream).unwrap()[0], 0);
+}
+
 #[test]
 fn sources_compile() {
     let archs = [Arch::new(8, 0), Arch::new(9, 0)];
@@ -198,6 +224,12 @@ fn one_gpu_4_pes() {
 #[test]
 fn waits_give_up() {
     on_one_gpu("waits_give_up", 2, gives_up);
+}
+
+#[test]
+fn waits_end_when_a_pe_leaves() {
+    on_one_gpu("waits_end_when_a_pe_leaves", 2, is_left);
+    on_all_gpus("waits_end_when_a_pe_leaves", is_left);
 }
 
 #[test]

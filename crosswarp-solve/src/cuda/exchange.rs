@@ -5,6 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Event, Function, Launch, Stream};
 use crosswarp_shmem::Pe;
 
+use crate::cuda::agree::all_ready;
 use crate::cuda::kernels;
 use crate::driver::SolveError;
 use crate::halo::Rows;
@@ -96,18 +97,14 @@ impl<'w, F: Real> Exchange<'w, F> {
     pub(crate) fn new(
         pe: &'w Pe,
         device: Device,
-        stream: &Stream,
         (kernel, threads): (Function, u32),
         rows: usize,
         columns: usize,
     ) -> Result<Exchange<'w, F>, SolveError> {
         let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
-        world.install(kernel.module())?;
+        all_ready(pe, world.install(kernel.module()).map_err(SolveError::from))?;
         let buffers = world.heap().alloc(4 * rows * columns)?;
-        let signals = world.heap().alloc(2)?;
-        world
-            .put(stream, &signals, 0, &[0, 0], pe.my_pe())
-            .map_err(crosswarp_cuda::Error::from)?;
+        let signals = world.heap().alloc_zeroed(2)?;
         // Checks that the kernels of all PEs run at once, and loads them. It is also the meeting before which no PE
         // signals to another.
         world.prepare_together(Launch::new(&kernel).grid(BLOCKS).block(threads))?;

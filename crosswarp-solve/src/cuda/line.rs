@@ -9,10 +9,14 @@ use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES, LEAF};
 use crosswarp_shmem::Pe;
 
+use crate::cuda::agree::all_ready;
+use crate::cuda::exchange::{Exchange, FieldRows, Place};
+use crate::cuda::host_exchange::{HostExchange, StoredRows};
 use crate::cuda::line_march::LineMarch;
 use crate::cuda::plane::sum_of_squares;
-use crate::cuda::{Gpu, Strategy, kernels, line_march};
+use crate::cuda::{Gpu, Strategy, exchange, kernels, line_march};
 use crate::driver::{MOST_SWEEPS, SolveError};
+use crate::halo::{Halo, Rows};
 use crate::partition::Partition;
 use crate::real::Real;
 use crate::slab::{March, Slab};
@@ -41,6 +45,7 @@ pub(crate) struct Line<'w, F: Real> {
     after: Buffer<F>,
     words: Buffer<u64>,
     advance: Advance<'w, F>,
+    halos: Halos<'w, F>,
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
     stream: Stream,
@@ -61,21 +66,47 @@ enum Advance<'w, F: Real> {
     },
 }
 
+/// How halos travel between passes.
+enum Halos<'w, F: Real> {
+    /// Through the hosts, or not at all.
+    Host,
+    /// By copies that the hosts start and wait for.
+    Copied(Box<HostExchange<'w, F>>),
+    /// Put by a kernel.
+    Put(Box<Exchange<'w, F>>),
+}
+
 impl<'w, F: Real> Line<'w, F> {
     /// The points that `host` has. Collective.
     pub(crate) fn new(pe: &'w Pe, host: &Slab1d<F>, gpu: &Gpu) -> Result<Line<'w, F>, SolveError> {
         let own = host.own();
         let stream = Stream::new(&gpu.device)?;
+        let alone = host.partition().active() == 1;
         let march = || LineMarch::new(pe, gpu, host.partition(), &stream).map(Box::new);
-        let advance = match gpu.strategy {
-            Strategy::Sweep => Advance::Sweep(kernels::find::<F>(&gpu.device, "sweep_line")?.0),
-            Strategy::Persistent => Advance::March(march()?),
+        let put = || {
+            let kernel = all_ready(pe, exchange::kernel::<F>(&gpu.device))?;
+            let exchange = Exchange::new(pe, gpu.device, kernel, PAD, 1)?;
+            Ok::<_, SolveError>(Halos::Put(Box::new(exchange)))
+        };
+        let pass = || all_ready(pe, Advance::pass(gpu));
+        let (advance, halos) = match gpu.strategy {
+            Strategy::Sweep => {
+                let found = all_ready(pe, kernels::find::<F>(&gpu.device, "sweep_line"))?;
+                (Advance::Sweep(found.0), Halos::Host)
+            }
+            Strategy::Persistent => (Advance::March(march()?), Halos::Host),
             // Where it can not be, all PEs are told so.
             Strategy::Auto => match march() {
-                Ok(march) => Advance::March(march),
-                Err(_) => Advance::pass(gpu)?,
+                Ok(march) => (Advance::March(march), Halos::Host),
+                Err(_) if alone => (pass()?, Halos::Host),
+                Err(_) => (pass()?, put().unwrap_or(Halos::Host)),
             },
-            Strategy::HostExchange | Strategy::DevicePut => Advance::pass(gpu)?,
+            Strategy::HostExchange if !alone => {
+                let exchange = HostExchange::new(pe, gpu.device, PAD, 1)?;
+                (pass()?, Halos::Copied(Box::new(exchange)))
+            }
+            Strategy::DevicePut if !alone => (pass()?, put()?),
+            Strategy::HostExchange | Strategy::DevicePut => (pass()?, Halos::Host),
         };
         // Whole leaves, as a march takes them.
         let stored = own.len().next_multiple_of(LEAF) + 2 * PAD;
@@ -86,6 +117,7 @@ impl<'w, F: Real> Line<'w, F> {
             words: Buffer::new(&gpu.device, PAD * Superaccumulator::<F>::WORDS)?,
             sums: PinnedBuffer::zeroed(&gpu.device, PAD * Superaccumulator::<F>::WORDS)?,
             advance,
+            halos,
             own,
             stream,
         };
@@ -94,11 +126,105 @@ impl<'w, F: Real> Line<'w, F> {
         Ok(line)
     }
 
+    fn place(&self) -> Place {
+        Place {
+            own: self.own.clone(),
+            total: self.partition.total(),
+            active: self.partition.active(),
+            wraps: false,
+        }
+    }
+
+    fn stored(&self) -> StoredRows {
+        StoredRows {
+            first: self.own.start as isize - PAD as isize,
+            pitch: 1,
+        }
+    }
+
+    /// The first leaf, those that hold the last [`PAD`] points, and in between what neighbours do not need; if there is
+    /// something in between.
+    fn edges(&self) -> Option<[Range<usize>; 3]> {
+        let (start, end) = (self.own.start, self.own.end);
+        let inner = start + LEAF..end.saturating_sub(PAD) / LEAF * LEAF;
+        (inner.start < inner.end).then(|| [start..inner.start, inner.clone(), inner.end..end])
+    }
+
     /// Copies the points before the next sweep to `host`.
     pub(crate) fn save(&self, host: &mut Slab1d<F>) -> Result<(), SolveError> {
         let mut values = Vec::new();
         self.pack(self.own.clone(), &mut values)?;
         host.unpack(self.own.start as isize, &values)
+    }
+}
+
+/// The points of a pass.
+struct Part {
+    segment: Segment,
+    element: u64,
+}
+
+impl Part {
+    fn of<F: Real>(
+        own: &Range<usize>,
+        before: &Buffer<F>,
+        after: &Buffer<F>,
+        words: &Buffer<u64>,
+        place: &Place,
+    ) -> Part {
+        let element = size_of::<F>() as u64;
+        Part {
+            segment: Segment {
+                before: before.address() + PAD as u64 * element,
+                after: after.address() + PAD as u64 * element,
+                words: words.address(),
+                points: place.total as i64,
+                own_start: own.start as i64,
+                own_end: own.end as i64,
+            },
+            element,
+        }
+    }
+
+    /// Gives `depth` sweeps of `points`, which begin on a leaf, to `stream`.
+    fn launch<F: Real>(
+        &self,
+        stream: &Stream,
+        advance: &Advance<'_, F>,
+        points: Range<usize>,
+        depth: usize,
+    ) -> Result<(), SolveError> {
+        let from = (points.start as i64 - self.segment.own_start) as u64 * self.element;
+        let segment = ByValue(Segment {
+            before: self.segment.before + from,
+            after: self.segment.after + from,
+            own_start: points.start as i64,
+            own_end: points.end as i64,
+            ..self.segment
+        });
+        match advance {
+            Advance::Sweep(kernel) => {
+                let launch = Launch::new(kernel)
+                    .grid(points.len().div_ceil(LEAF) as u32)
+                    .block(LANES as u32);
+                // SAFETY: the parameter is a `segment`, whose arrays hold its points and PAD more on each side,
+                // and live until the stream has been waited for.
+                unsafe { launch.launch(stream, (segment,)) }?;
+            }
+            Advance::Pass {
+                kernel,
+                threads,
+                points: of_block,
+            } => {
+                let launch = Launch::new(kernel)
+                    .grid(points.len().div_ceil(*of_block) as u32)
+                    .block(*threads);
+                // SAFETY: as above; the second parameter is an int.
+                unsafe { launch.launch(stream, (segment, depth as i32)) }?;
+            }
+            Advance::March(_) => unreachable!("it marches"),
+        }
+        Ok(())
     }
 }
 
@@ -161,47 +287,69 @@ impl<F: Real> Slab<F> for Line<'_, F> {
         Ok(self.stream.write(part, values)?)
     }
 
+    fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
+        let (place, stored) = (self.place(), self.stored());
+        if let Halos::Host = self.halos {
+            return halo.exchange(pe, self, rows);
+        }
+        if self.own.is_empty() {
+            return Ok(());
+        }
+        match &mut self.halos {
+            Halos::Host => unreachable!("returned above"),
+            Halos::Copied(exchange) => {
+                if !exchange.is_under_way() {
+                    exchange.edge_after(&self.stream)?;
+                    exchange.send(&self.before, stored, &place, rows)?;
+                }
+                exchange.receive(&self.stream, &self.before, stored, &place)
+            }
+            Halos::Put(exchange) => {
+                let field = FieldRows {
+                    address: self.before.address(),
+                    pitch: 1,
+                    first: stored.first,
+                    columns: 1,
+                };
+                exchange.launch(&self.stream, &field, &place, rows)
+            }
+        }
+    }
+
     fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
         if self.own.is_empty() {
             return Ok(());
         }
-        let point0 = |buffer: &Buffer<F>| buffer.address() + (PAD * size_of::<F>()) as u64;
-        let segment = Segment {
-            before: point0(&self.before),
-            after: point0(&self.after),
-            words: self.words.address(),
-            points: self.partition.total() as i64,
-            own_start: self.own.start as i64,
-            own_end: self.own.end as i64,
-        };
         let count = Superaccumulator::<F>::WORDS;
-        let words = self.words.range(..norms.len() * count);
-        self.stream.zero(words)?;
-        let segment = ByValue(segment);
-        match &self.advance {
-            Advance::Sweep(kernel) => {
-                let launch = Launch::new(kernel)
-                    .grid(self.own.len().div_ceil(LEAF) as u32)
-                    .block(LANES as u32);
-                // SAFETY: the parameter is a `segment`, whose arrays hold the own points and PAD more on each side,
-                // and live until the stream has been waited for.
-                unsafe { launch.launch(&self.stream, (segment,)) }?;
+        let words = 0..norms.len() * count;
+        self.stream.zero(self.words.range(words.clone()))?;
+        let depth = norms.len();
+        let (place, stored, edges) = (self.place(), self.stored(), self.edges());
+        // When a pass is made again, its edges have been sent.
+        let sends = matches!(&self.halos, Halos::Copied(exchange) if !exchange.is_under_way());
+        match (&mut self.halos, edges) {
+            (Halos::Copied(exchange), Some([first, inner, last])) if sends => {
+                let edge = exchange.edge_after(&self.stream)?.clone();
+                let part = Part::of(&self.own, &self.before, &self.after, &self.words, &place);
+                part.launch(&edge, &self.advance, first, depth)?;
+                part.launch(&edge, &self.advance, last, depth)?;
+                // The next pass may have as many sweeps.
+                exchange.send(&self.after, stored, &place, Rows::halo(PAD))?;
+                part.launch(&self.stream, &self.advance, inner, depth)?;
+                exchange.tell(&place)?;
+                exchange.join(&self.stream)?;
             }
-            Advance::Pass {
-                kernel,
-                threads,
-                points,
-            } => {
-                let launch = Launch::new(kernel)
-                    .grid(self.own.len().div_ceil(*points) as u32)
-                    .block(*threads);
-                // SAFETY: as above; the second parameter is an int.
-                unsafe { launch.launch(&self.stream, (segment, norms.len() as i32)) }?;
+            _ => {
+                let part = Part::of(&self.own, &self.before, &self.after, &self.words, &place);
+                part.launch(&self.stream, &self.advance, self.own.clone(), depth)?;
             }
-            Advance::March(_) => unreachable!("it marches"),
         }
-        let sums = &mut self.sums[..norms.len() * count];
-        self.stream.read(sums, words)?;
+        let sums = &mut self.sums[words.clone()];
+        if let Halos::Put(exchange) = &self.halos {
+            // Also notices if a neighbour is gone.
+            exchange.synchronize(&self.stream)?;
+        }
+        self.stream.read(sums, self.words.range(words))?;
         for (norm, sum) in norms.iter_mut().zip(sums.chunks_exact(count)) {
             norm.merge(&sum_of_squares(sum));
         }

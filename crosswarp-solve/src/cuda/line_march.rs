@@ -144,10 +144,13 @@ impl<'w, F: Real> LineMarch<'w, F> {
         let edges = 3 * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
         let slots = 3 * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
         let shared = match world {
-            None => Shared::Alone {
-                edges: Buffer::zeroed(stream, edges)?,
-                slots: Buffer::zeroed(stream, slots)?,
-            },
+            None => {
+                grid.launch::<F>(&kernel).load()?;
+                Shared::Alone {
+                    edges: Buffer::zeroed(stream, edges)?,
+                    slots: Buffer::zeroed(stream, slots)?,
+                }
+            }
             Some(world) => {
                 let edges = world.heap().alloc_zeroed(edges)?;
                 let slots = world.heap().alloc_zeroed(slots)?;

@@ -6,6 +6,7 @@
 
 mod agree;
 mod exchange;
+mod host_exchange;
 mod kernels;
 mod layout;
 pub(crate) mod line;
@@ -38,10 +39,11 @@ pub enum Strategy {
     Auto,
     /// One launch a sweep: the obvious scheme, for comparison. Halos travel through the host.
     Sweep,
-    /// Passes of several sweeps; halos travel through the host, which waits for them.
+    /// Passes of several sweeps, the rows at the edge first; while the others are made, the host has the edge copied to
+    /// the neighbours' GPUs, waits, and tells their hosts: the scheme of programs that use MPI. GPUs as for `device-put`.
     HostExchange,
     /// Passes of several sweeps; a kernel puts halos into the neighbours' memory, in stream order. GPUs that reach each
-    /// other's memory, one for each PE or PEs that are threads. On a line as `host-exchange`.
+    /// other's memory, one for each PE or PEs that are threads.
     DevicePut,
     /// One kernel for a whole solve, or a thousand sweeps of it: the field stays on the chip, blocks and PEs exchange
     /// halos and norms and decide on the stop among themselves. Only for fields that fit; GPUs as for `device-put`.

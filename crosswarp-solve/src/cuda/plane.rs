@@ -4,6 +4,8 @@
 //! lies in the pass before, what the early pass wrote is forgotten; the field before that pass is still there.
 #![allow(unsafe_code)] // Launches of kernels.
 
+mod edges_first;
+
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};
@@ -12,8 +14,9 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
-use crate::cuda::agree::least;
+use crate::cuda::agree::{all_ready, least};
 use crate::cuda::exchange::{Exchange, FieldRows, Place};
+use crate::cuda::host_exchange::HostExchange;
 use crate::cuda::layout::{Layout, PAD};
 use crate::cuda::resident::{Resident, fits};
 use crate::cuda::strips::{STRIP_COLUMNS, Strips, cut};
@@ -66,6 +69,8 @@ enum Advance {
         depth: usize,
         cut: Strips,
         blocks: u32,
+        /// Warps that run at once.
+        warps: usize,
     },
 }
 
@@ -88,6 +93,8 @@ pub(crate) struct Plane<'w, F: Real> {
     exchange: Option<Exchange<'w, F>>,
     /// Makes the sweeps, if there is one, but for the first of a grid that wraps around.
     resident: Option<Resident<'w, F>>,
+    /// Another way: the hosts exchange.
+    host: Option<HostExchange<'w, F>>,
     /// The pass expected after the next one.
     expected: Option<usize>,
     /// Sweeps of the pass from `before` to `after` that has been launched early, its exchange included.
@@ -181,17 +188,16 @@ impl<'w, F: Real> Plane<'w, F> {
             }
             _ => None,
         };
-        let make = |kernel| {
+        let make = || {
+            let kernel = all_ready(pe, exchange::kernel::<F>(&gpu.device))?;
             let columns = nx.next_multiple_of(STRIP_COLUMNS);
-            Exchange::new(pe, gpu.device, &stream, kernel, MAX_DEPTH + 1, columns)
+            Exchange::new(pe, gpu.device, kernel, MAX_DEPTH + 1, columns)
         };
         let alone = host.partition().active() == 1;
         let exchange = match gpu.strategy {
-            Strategy::DevicePut if !alone => Some(make(exchange::kernel::<F>(&gpu.device)?)?),
+            Strategy::DevicePut if !alone => Some(make()?),
             // Where it can not be, all PEs are told so.
-            Strategy::Auto if !alone && resident.is_none() => {
-                make(exchange::kernel::<F>(&gpu.device)?).ok()
-            }
+            Strategy::Auto if !alone && resident.is_none() => make().ok(),
             _ => None,
         };
         let advance = match gpu.strategy {
@@ -213,9 +219,16 @@ impl<'w, F: Real> Plane<'w, F> {
                     threads,
                     depth: if plain && size_of::<F>() == 4 { 6 } else { 4 },
                     cut,
+                    warps: warps as usize,
                     blocks: strips.div_ceil(threads as usize / 32) as u32,
                 }
             }
+        };
+        let host_exchange = if gpu.strategy == Strategy::HostExchange && !alone {
+            let exchange = HostExchange::new(pe, gpu.device, MAX_DEPTH + 1, layout.pitch)?;
+            Some(exchange)
+        } else {
+            None
         };
         let early =
             exchange.is_some() || (alone && resident.is_none() && gpu.strategy != Strategy::Sweep);
@@ -232,6 +245,7 @@ impl<'w, F: Real> Plane<'w, F> {
             words: Buffer::new(&gpu.device, 2 * MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
             exchange,
             resident,
+            host: host_exchange,
             expected: None,
             early: None,
             earlier: None,
@@ -297,6 +311,15 @@ impl<'w, F: Real> Plane<'w, F> {
         }
     }
 
+    fn place(&self) -> Place {
+        Place {
+            own: self.own.clone(),
+            total: self.partition.total(),
+            active: self.partition.active(),
+            wraps: self.wrap_y,
+        }
+    }
+
     /// The first word of a half.
     fn half_start(&self, half: usize) -> usize {
         half * MAX_DEPTH * Superaccumulator::<F>::WORDS
@@ -347,18 +370,13 @@ impl<'w, F: Real> Plane<'w, F> {
 
     /// Gives the exchange of the halos of the field before `band`'s pass to the stream, and what follows from it.
     fn fill_halos(&mut self, band: Band, rows: Rows) -> Result<(), SolveError> {
+        let place = self.place();
         if let Some(exchange) = &mut self.exchange {
             let field = FieldRows {
                 address: band.before,
                 pitch: self.layout.pitch,
                 first: self.layout.first,
                 columns: self.layout.nx.next_multiple_of(STRIP_COLUMNS),
-            };
-            let place = Place {
-                own: self.own.clone(),
-                total: self.partition.total(),
-                active: self.partition.active(),
-                wraps: self.wrap_y,
             };
             exchange.launch(&self.stream, &field, &place, rows)?;
         }
@@ -447,7 +465,9 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
     }
 
     fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
-        if self.partition.active() > 1 && self.exchange.is_none() {
+        if self.host.is_some() && !self.own.is_empty() {
+            self.exchange_by_host(rows)?;
+        } else if self.partition.active() > 1 && self.exchange.is_none() {
             halo.exchange(pe, self, rows)?;
         }
         // An early pass has had its halos.
@@ -468,7 +488,10 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
         }
         let (half, count) = (self.half, Superaccumulator::<F>::WORDS);
         self.earlier = None;
-        if self.early.take() != Some(norms.len()) {
+        // When a pass is made again, its edge has been sent.
+        if self.host.as_ref().is_some_and(|host| !host.is_under_way()) {
+            self.launch_edges_first(norms.len())?;
+        } else if self.early.take() != Some(norms.len()) {
             let band = self.band(&self.before, &self.after, half);
             self.launch(band, half, norms.len())?;
         }

@@ -1,0 +1,116 @@
+//! Solves on GPUs by processes: the bits of the CPU, and the end of a run one of whose PEs is killed.
+//!
+//! Without a GPU the tests say so and pass. Processes that wait for one another inside kernels need a GPU each; with one
+//! GPU there is one PE, or a strategy in which only the hosts wait.
+
+mod common;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::json;
+use crosswarp::cuda::{Device, Nvrtc};
+
+/// The number of GPUs, at least one, or nothing and a line that says why the test is skipped.
+fn gpus(test: &str) -> Option<usize> {
+    let found = Device::count().map_err(|reason| reason.to_string());
+    let found = found.and_then(|count| match Nvrtc::get() {
+        Ok(_) if count > 0 => Ok(count),
+        Ok(_) => Err("no GPU".to_owned()),
+        Err(reason) => Err(reason.to_string()),
+    });
+    match found {
+        Ok(count) => Some(count),
+        Err(reason) => {
+            eprintln!("skipped: {test}: {reason}");
+            None
+        }
+    }
+}
+
+#[test]
+fn processes_give_the_bits_of_threads_and_of_the_cpu() {
+    let Some(gpus) = gpus("processes_give_the_bits_of_threads_and_of_the_cpu") else {
+        return;
+    };
+    for problem in [
+        "laplace1d --points 300001 --tolerance 2e-4",
+        "laplace2d --nx 700 --ny 500 --max-sweeps 203",
+        "laplace2d --preset nvidia --nx 640 --ny 700 --max-sweeps 150 --dtype f64",
+    ] {
+        let solve = format!("solve {problem} --json --backend");
+        let bits = |line: &str| {
+            let solved = json(line);
+            let of = |name: &str| solved[name].clone();
+            assert_eq!(solved["world"] == "processes", line.starts_with("run"));
+            [of("sweeps"), of("history"), of("field_sha256")]
+        };
+        let cpu = bits(&format!("{solve} cpu --pes 2"));
+        assert_eq!(
+            bits(&format!("{solve} cuda --pes {gpus}")),
+            cpu,
+            "threads, {problem}"
+        );
+        for strategy in ["auto", "sweep", "host-exchange", "device-put", "persistent"] {
+            let line = format!("run -n {gpus} -- crosswarp {solve} cuda --strategy {strategy}");
+            assert_eq!(bits(&line), cpu, "{line}");
+        }
+    }
+}
+
+/// The processes that `parent` has started.
+fn children(parent: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+#[test]
+fn killing_a_pe_ends_the_others_and_says_which() {
+    let Some(gpus) = gpus("killing_a_pe_ends_the_others_and_says_which") else {
+        return;
+    };
+    let pes = gpus.max(2);
+    // Those that can wait in kernels.
+    let strategies: &[&str] = match gpus {
+        1 => &["sweep"],
+        _ => &["sweep", "host-exchange", "device-put", "persistent"],
+    };
+    let problem = "laplace2d --nx 2000 --ny 2000 --tolerance 0 --max-sweeps 1000000000 --json";
+    for strategy in strategies {
+        let line = format!(
+            "run -n {pes} -- crosswarp solve {problem} --backend cuda --strategy {strategy}"
+        );
+        let launcher = Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"))
+            .args(line.split(' '))
+            .env("CROSSWARP_HEAP", "64M")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let started = Instant::now();
+        while children(launcher.id()).len() < pes && started.elapsed().as_secs() < 10 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // Long enough for contexts and kernels: then the sweeps run.
+        std::thread::sleep(Duration::from_secs(4));
+        let found = children(launcher.id());
+        assert_eq!(found.len(), pes, "{strategy}: ended before it was killed");
+        let kill = Command::new("kill")
+            .args(["-KILL", &found[1].to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        let killed = Instant::now();
+        let output = launcher.wait_with_output().unwrap();
+        // A process with a GPU takes a while to end.
+        assert!(killed.elapsed().as_secs() < 10, "{strategy}");
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(137), "{strategy}: {err}");
+        let said = "PE 1 was killed by signal 9 (SIGKILL)";
+        assert!(err.contains(said), "{strategy}: {err}");
+        let gone = |pid: &u32| !std::path::Path::new(&format!("/proc/{pid}")).exists();
+        assert!(found.iter().all(gone), "{strategy}");
+    }
+}

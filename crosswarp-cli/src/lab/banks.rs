@@ -65,23 +65,37 @@ fn overview() -> String {
     out
 }
 
+/// A line for each access, or for several that follow one another and come out the same.
 fn table(pattern: &Pattern) -> String {
-    let labels = pattern.accesses.iter().map(|(label, _)| label);
-    let width = labels.map(String::len).max().unwrap_or(0).max(6);
+    let labels = pattern.accesses.iter().map(|(label, _)| label.as_str());
+    let accesses: Vec<(&str, Access)> = labels.zip(pattern.analyse()).collect();
+    let alike = |(_, a): &(&str, Access), (_, b): &(&str, Access)| {
+        let key = |access: &Access| (access.lanes(), access.degree(), access.requests());
+        key(a) == key(b)
+    };
+    let rows: Vec<(String, &Access)> = accesses
+        .chunk_by(alike)
+        .map(|same| match same {
+            [.., last] if same.len() > 1 => (format!("{} to {}", same[0].0, last.0), &last.1),
+            _ => (same[0].0.to_owned(), &same[0].1),
+        })
+        .collect();
+    let widths = rows.iter().map(|(label, _)| label.len());
+    let width = widths.max().unwrap_or(0).max(6);
     let mut out = format!(
         "{}\n\n{:<width$}  lanes  conflict  requests",
         pattern.title, "access"
     );
-    for ((label, _), access) in pattern.accesses.iter().zip(pattern.analyse()) {
+    for (label, access) in rows {
         let _ = write!(
             out,
             "\n{label:<width$}  {:>5}  {:>8}  {:>8}",
             access.lanes(),
-            conflict(&access),
+            conflict(access),
             access.requests()
         );
     }
-    let requests: usize = pattern.analyse().map(|access| access.requests()).sum();
+    let requests: usize = accesses.iter().map(|(_, access)| access.requests()).sum();
     let _ = write!(
         out,
         "\n\n{requests} requests, {} times what they take without conflicts",

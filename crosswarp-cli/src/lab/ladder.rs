@@ -74,8 +74,12 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
             ),
         );
     }
-    if let (Some(device), true) = (&device, args.counters) {
-        match counters(subject, device, options.size) {
+    if args.counters {
+        let launches = match &device {
+            Some(device) => counters(subject, device, options.size).map_err(|e| e.to_string()),
+            None => Err("that is of GPUs".to_owned()),
+        };
+        match launches {
             Ok(launches) => ladder.add_counters(&launches),
             Err(reason) => ladder
                 .notes

@@ -73,6 +73,22 @@ impl Ceilings {
         (work.bytes / self.bandwidth).max(work.operations / self.rate)
     }
 
+    /// The ceilings raised as far as `work`, seen to be done in `seconds`, shows to be needed: of the two
+    /// the one that limits it.
+    #[must_use]
+    pub fn raised_to(self, work: &Work, seconds: f64) -> Self {
+        match self.bound(work) {
+            Bound::Memory => Self {
+                bandwidth: self.bandwidth.max(work.bytes / seconds),
+                ..self
+            },
+            Bound::Compute => Self {
+                rate: self.rate.max(work.operations / seconds),
+                ..self
+            },
+        }
+    }
+
     /// The most operations a second at `intensity`.
     pub fn attainable(&self, intensity: f64) -> f64 {
         (intensity * self.bandwidth).min(self.rate)
@@ -173,6 +189,28 @@ mod tests {
             assert!(crosswarp_cuda::ArchLimits::of(sheet.arch).is_some());
         }
         assert_eq!(DataSheet::of("v100").unwrap().multiprocessors, 80);
+    }
+
+    #[test]
+    fn a_roof_is_raised_to_what_was_seen() {
+        let roof = Ceilings {
+            bandwidth: 10.0,
+            rate: 100.0,
+        };
+        let (read, multiply) = (
+            Work {
+                bytes: 30.0,
+                operations: 1.0,
+            },
+            Work {
+                bytes: 1.0,
+                operations: 300.0,
+            },
+        );
+        assert_eq!(roof.raised_to(&read, 4.0), roof);
+        assert_eq!(roof.raised_to(&read, 2.0).bandwidth, 15.0);
+        assert_eq!(roof.raised_to(&multiply, 2.0).rate, 150.0);
+        assert_eq!(roof.raised_to(&read, 2.0).least_time(&read), 2.0);
     }
 
     #[test]

@@ -243,7 +243,10 @@ impl HostCeilings {
     }
 
     fn text(&self, what: &str) -> String {
-        format!("{what}, measured on {} threads", self.threads)
+        format!(
+            "{what}, measured on {} threads, or the best rung",
+            self.threads
+        )
     }
 
     /// What [`reading`](Self::reading) is.

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::lanes::Lanes;
+use super::lanes::{Lanes, Plain};
 use super::tile::{side, transpose_tile};
 use crate::Simd;
 use crate::simd::{Isa, Work, prefetch};
@@ -75,7 +75,8 @@ impl Work for Part {
         // SAFETY: the caller has the instruction set; the rest is promised to `Part::run`.
         unsafe {
             match self.element {
-                1 => strips::<I::Lanes, 1>(self),
+                // One lane at a time: its 16 rows fill the registers.
+                1 => strips::<Plain, 1>(self),
                 2 => strips::<I::Lanes, 2>(self),
                 4 => strips::<I::Lanes, 4>(self),
                 8 => strips::<I::Lanes, 8>(self),
@@ -89,21 +90,88 @@ impl Work for Part {
 /// As for [`Part::run`]; the machine has `L`'s instruction set.
 #[inline(always)]
 unsafe fn strips<L: Lanes, const E: usize>(part: Part) {
-    let mut strip = Strip([0; MOST_COLUMNS * PITCH]);
+    // While a strip is turned into one buffer, the one before leaves the other: so loads that wait for
+    // memory and stores past the caches overlap.
+    let mut buffers = [const { Strip([0; MOST_COLUMNS * PITCH]) }; 2];
+    let mut turn = 0;
+    let mut leaving = Leaving::NOTHING;
     for start in (0..part.columns).step_by(BAND / E) {
         let band = part.columns(start..part.columns.min(start + BAND / E));
         for row in (0..part.rows).step_by(RUN / E) {
             let rows = (RUN / E).min(part.rows - row);
             for column in (0..band.columns).step_by(LINE / E) {
                 let columns = (LINE / E).min(band.columns - column);
-                // SAFETY: the strip lies within the part.
-                unsafe { one_strip::<L, E>(&band, row, rows, column, columns, &mut strip) };
+                let buffer = buffers[turn].0.as_mut_ptr();
+                // SAFETY: the strip lies within the part; the buffers are two, so what leaves is not the
+                // one that is written.
+                unsafe {
+                    one_strip::<L, E>(&band, row, rows, column, columns, buffer, &mut leaving);
+                    leaving = Leaving {
+                        from: buffer,
+                        to: band.output.add(column * band.output_stride + row * E),
+                        stride: band.output_stride,
+                        bytes: rows * E,
+                        stream: band.stream,
+                        columns,
+                    };
+                }
+                if overlap::<L, E>() {
+                    turn = 1 - turn;
+                } else {
+                    // SAFETY: as above.
+                    unsafe { leaving.put::<L>(leaving.columns) };
+                }
             }
         }
     }
+    // SAFETY: as above.
+    unsafe { leaving.put::<L>(leaving.columns) };
 }
 
-/// Transposes `rows` × `columns` elements into the buffer, and its rows to their places.
+/// Whether it pays to let a strip leave while the next one is turned: not where turning is what limits.
+const fn overlap<L: Lanes, const E: usize>() -> bool {
+    L::LANES > 1 && E >= 4
+}
+
+/// Rows of a buffer that are yet to be copied to their places.
+struct Leaving {
+    from: *const u8,
+    to: *mut u8,
+    stride: usize,
+    bytes: usize,
+    stream: bool,
+    columns: usize,
+}
+
+impl Leaving {
+    const NOTHING: Self = Self {
+        from: std::ptr::null(),
+        to: std::ptr::null_mut(),
+        stride: 0,
+        bytes: 0,
+        stream: false,
+        columns: 0,
+    };
+
+    /// Copies the next `columns` of them.
+    ///
+    /// # Safety
+    /// There are as many, both sides valid; the machine has `L`'s instruction set.
+    #[inline(always)]
+    unsafe fn put<L: Lanes>(&mut self, columns: usize) {
+        for _ in 0..columns {
+            // SAFETY: by the contract.
+            unsafe {
+                put_run::<L>(self.from, self.to, self.bytes, self.stream);
+                self.from = self.from.add(PITCH);
+            }
+            self.to = self.to.wrapping_add(self.stride);
+        }
+        self.columns -= columns;
+    }
+}
+
+/// Transposes `rows` × `columns` elements into the buffer, while what is `leaving` leaves.
 ///
 /// # Safety
 /// As for [`strips`]; `rows` and `columns` are at most those of a strip, and within the part.
@@ -114,11 +182,11 @@ unsafe fn one_strip<L: Lanes, const E: usize>(
     rows: usize,
     column: usize,
     columns: usize,
-    strip: &mut Strip,
+    buffer: *mut u8,
+    leaving: &mut Leaving,
 ) {
     let side = side::<L, E>();
     let stride = part.input_stride;
-    let buffer = strip.0.as_mut_ptr();
     // SAFETY: a strip has at most MOST_COLUMNS columns and RUN bytes of each, so it fits the buffer.
     unsafe {
         let from = part.input.add(row * stride + column * E);
@@ -136,6 +204,11 @@ unsafe fn one_strip<L: Lanes, const E: usize>(
                 let tile = from.add(r * stride + c * E);
                 transpose_tile::<L, E, false>(tile, stride, buffer.add(c * PITCH + r * E), PITCH);
             }
+            leaving.put::<L>(
+                (leaving.columns * side)
+                    .div_ceil(whole - r)
+                    .min(leaving.columns),
+            );
         }
         for r in whole..rows {
             for c in 0..columns {
@@ -145,11 +218,7 @@ unsafe fn one_strip<L: Lanes, const E: usize>(
                     .copy_from_nonoverlapping(element, E);
             }
         }
-        let to = part.output.add(column * part.output_stride + row * E);
-        for c in 0..columns {
-            let to = to.add(c * part.output_stride);
-            put_run::<L>(buffer.add(c * PITCH), to, rows * E, part.stream);
-        }
+        leaving.put::<L>(leaving.columns);
     }
 }
 

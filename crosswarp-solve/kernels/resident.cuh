@@ -127,7 +127,7 @@ template <class F, int K, bool Source> class resident {
     bool held_any_;
     // Which links there are; `beside_link` is that of this lane's half of the warp.
     static constexpr u32 above_link = 1, below_link = 2, column_links = 4, beside_link = 8, send_links = 16,
-                         ghost_links = 32, has_ghosts = 64;
+                         first_ghost_link = 32, ghost_links = 64, has_ghosts = 128;
     u32 links_;
     // Where in shared memory, in elements, the column beside this unit is that this lane's half looks at: of even
     // sweeps, and how much further of odd ones.
@@ -172,7 +172,8 @@ template <class F, int K, bool Source> class resident {
                  (l.receive_column[0] || l.receive_column[1] ? column_links : 0) |
                  (l.receive_column[lane_ / 16] ? beside_link : 0) |
                  (l.send_column[0] || l.send_column[1] ? send_links : 0) |
-                 (there_ && (g.wrap_x || g.wrap_y) ? ghost_links : 0) |
+                 (l.send_ghost_row[0] ? first_ghost_link : 0) |
+                 (l.send_ghost_row[1] || l.send_ghost_column[0] || l.send_ghost_column[1] ? ghost_links : 0) |
                  (there_ && (ghost_rows() || ghost_columns()) ? has_ghosts : 0);
         auto element = [&](const F* at) { return (i32)(at - reinterpret_cast<const F*>(&s)); };
         beside_ = element(column_beside(0, lane_ / 16));
@@ -276,6 +277,7 @@ template <class F, int K, bool Source> class resident {
         show_columns(0, a_.generation);
         show_row(0, 0, a_.generation, u_[0]);
         show_row(1, 0, a_.generation, u_[leaf_rows - 1]);
+        send_first_ghosts(a_.generation);
         send_ghosts(a_.generation);
         bool reports = blockIdx.x == 0;
         int first = 0, count = 0;
@@ -360,6 +362,7 @@ template <class F, int K, bool Source> class resident {
                 u_[r][c] = made[c];
             }
             if (r == 0) show_row(0, next, generation + 1, u_[0]);
+            if (r == 1) send_first_ghosts(generation + 1);
         }
         show_columns(next, generation + 1);
         send_ghosts(generation + 1);
@@ -433,14 +436,23 @@ template <class F, int K, bool Source> class resident {
         store_packets(to, packet);
     }
 
-    // Sends what ghosts at the other ends copy.
+    // Sends row 1, which the ghosts at the bottom copy.
+    __device__ __forceinline__ void send_first_ghosts(u32 generation) const {
+        if (!(links_ & first_ghost_link)) return;
+        const links& l = s_.link[warp_];
+        send_row(l.send_ghost_row[0], generation, u_[1]);
+        if (l.send_ghost_row[2]) send_row(l.send_ghost_row[2], generation, u_[1]);
+    }
+
+    // Sends the rest of what ghosts at the other ends copy.
     __device__ __forceinline__ void send_ghosts(u32 generation) const {
         if (!(links_ & ghost_links)) return;
         const links& l = s_.link[warp_];
-#pragma unroll 1
-        for (int i = 0; i < 3; ++i) {
-            if (u64* out = l.send_ghost_row[i]) {
-                int at = (i == 1 ? a_.g.ny - 2 : 1) - y0();
+        if (u64* out = l.send_ghost_row[1]) {
+            int at = a_.g.ny - 2 - y0();
+            if (at == leaf_rows - 2) {
+                send_row(out, generation, u_[leaf_rows - 2]);
+            } else {
                 F values[K];
 #pragma unroll
                 for (int c = 0; c < K; ++c) {
@@ -450,15 +462,18 @@ template <class F, int K, bool Source> class resident {
                 }
                 send_row(out, generation, values);
             }
-            if (u64* out = l.send_ghost_column[i]) {
-                int at = (i == 1 ? a_.g.nx - 2 : 1) - x0();
+        }
+#pragma unroll 1
+        for (int i = 0; i < 3; ++i) {
+            u64* out = l.send_ghost_column[i];
+            if (!out) continue;
+            int at = (i == 1 ? a_.g.nx - 2 : 1) - x0();
 #pragma unroll
-                for (int r = 0; r < leaf_rows; ++r) {
-                    F value = u_[r][0];
+            for (int r = 0; r < leaf_rows; ++r) {
+                F value = u_[r][0];
 #pragma unroll
-                    for (int c = 1; c < K; ++c) value = choose(at % K == c, u_[r][c], value);
-                    if (lane_ == at / K) send_value(out + column_ring(generation) + r * halves, generation, value);
-                }
+                for (int c = 1; c < K; ++c) value = choose(at % K == c, u_[r][c], value);
+                if (lane_ == at / K) send_value(out + column_ring(generation) + r * halves, generation, value);
             }
         }
     }
@@ -563,21 +578,36 @@ template <class F, int K, bool Source> class resident {
     // Overwrites this unit's ghosts by what has come.
     __device__ __forceinline__ void copy_ghosts(const F (&above)[K], const F (&below)[K]) {
         const band<F>& g = a_.g;
-        // Where they are in this unit; −1 where the grid does not wrap around.
-        int top = g.wrap_y ? -y0() : -1, bottom = g.wrap_y ? g.ny - 1 - y0() : -1;
-        int left = g.wrap_x ? -x0() : -1, right = g.wrap_x ? g.nx - 1 - x0() : -1;
+        if (g.wrap_y) {
+            int bottom = g.ny - 1 - y0();
+            if (y0() == 0) set_row(0, above);
+            if (bottom == leaf_rows - 1) {
+                set_row(leaf_rows - 1, below);
+            } else if (bottom >= 0 && bottom < leaf_rows) {
 #pragma unroll
-        for (int r = 0; r < leaf_rows; ++r) {
+                for (int r = 0; r < leaf_rows; ++r) {
 #pragma unroll
-            for (int c = 0; c < K; ++c) {
-                F value = u_[r][c];
-                value = choose(r == top, above[c], value);
-                value = choose(r == bottom, below[c], value);
-                value = choose(lane_ * K + c == left, s_.outside[warp_][0][r], value);
-                value = choose(lane_ * K + c == right, s_.outside[warp_][1][r], value);
-                u_[r][c] = value;
+                    for (int c = 0; c < K; ++c) u_[r][c] = choose(r == bottom, below[c], u_[r][c]);
+                }
             }
         }
+        if (g.wrap_x && ghost_columns()) {
+            // Where they are in this unit, if they are.
+            int left = -x0(), right = g.nx - 1 - x0();
+#pragma unroll
+            for (int r = 0; r < leaf_rows; ++r) {
+#pragma unroll
+                for (int c = 0; c < K; ++c) {
+                    F value = u_[r][c];
+                    value = choose(lane_ * K + c == left, s_.outside[warp_][0][r], value);
+                    u_[r][c] = choose(lane_ * K + c == right, s_.outside[warp_][1][r], value);
+                }
+            }
+        }
+    }
+    __device__ __forceinline__ void set_row(int r, const F (&values)[K]) {
+#pragma unroll
+        for (int c = 0; c < K; ++c) u_[r][c] = values[c];
     }
 
     // Combines the columns of a sweep's leaf in the order of the contract.

@@ -6,8 +6,8 @@
 // carry the number of the sweep beside the value, so that no flag, fence or grid barrier follows. The outermost
 // rows are computed and sent first, and travel while the rest is computed.
 //
-// Packets' generations count the edges sent since the solve began, in a ring of four slots. Why no slot is overwritten
-// before it was read: a unit sends generation g + 4 after it has received g + 3 of all its neighbours, who sent
+// Packets' generations count the edges sent since the solve began, in a ring of four slots. Why no slot is
+// overwritten before it was read: a unit sends generation g + 4 after it has received g + 3 of all its neighbours, who sent
 // that after they had received g + 2 of theirs, and so on: everyone up to three units away has received g.
 // Whoever reads a unit's slots is its neighbour, or, where the grid wraps around, at most a neighbour's
 // neighbour, since the ends of the grid exchange in both directions.
@@ -15,34 +15,17 @@
 // Cells that keep their value (ends of the grid, the mask, what lies beyond the grid) are bits of a lane. Ghosts
 // of a grid that wraps around are such cells, too: they are overwritten by what the other end sends.
 #pragma once
-#include "packets.cuh"
-#include "pe.cuh"
-#include "plane.cuh"
-#include "verdict.cuh"
+#include "choose.cuh"
+#include "unit_place.cuh"
 
 namespace crosswarp {
 
-// Most warps of a block.
-constexpr int resident_warps = 16;
-constexpr int packet_ring = 4;
-
-template <class F> struct resident_run {
-    band<F> g;
-    u64* rows;     // symmetric: packets of rows, [ring][2 max_bands][units][32 lanes]
-    u64* columns;  // packets of columns, [ring][max_bands][units][left, right][16]
-    u32 row_stride, column_stride;  // packets of a generation
-    i32 max_bands;  // bands of 16 rows of the PE with most
-    i32 bands, units;  // of this PE: rows of units, and units in each
-    i32 tile_bands, tile_units;  // of a block
-    i32 above, below;  // the PEs there, −1: none
-    u32 generation;  // of the first edges
-    i32 sweeps;
-    i32 judges;  // whether sweeps are judged; else all are made
-    F* kept[2];  // as `after`: the field before chunk c, in c % 2; not before chunk 0
-    verdict_run<F> norms;
-};
-
-template <class F, int K, bool Source> class resident {
+template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
+    using place = unit_place<F, 32 * K>;
+    using links = unit_links;
+    using place::a_, place::band_, place::column_, place::there_, place::warp_;
+    using place::ghost_columns, place::ghost_rows, place::x0, place::y0;
+    using place::column_ring, place::row_ring;
     static constexpr u32 all = 0xffffffffu;
     static constexpr int width = 32 * K, parts = leaf_columns / width, leaves = resident_warps / parts;
     static constexpr int chunk = chunk_sweeps<F>, group = 8;
@@ -50,17 +33,6 @@ template <class F, int K, bool Source> class resident {
     static constexpr int halves = packets_of<F>;
 
     static constexpr u32 every_column = (1u << K) - 1;
-
-    // `yes ? a : b`. In assembly, because the compiler makes of the other a choice of addresses, and what has
-    // addresses is not in registers.
-    static __device__ __forceinline__ float choose(bool yes, float a, float b) {
-        asm("{ .reg .pred yes; setp.ne.u32 yes, %1, 0; selp.f32 %0, %2, %0, yes; }" : "+f"(b) : "r"((u32)yes), "f"(a));
-        return b;
-    }
-    static __device__ __forceinline__ double choose(bool yes, double a, double b) {
-        asm("{ .reg .pred yes; setp.ne.u32 yes, %1, 0; selp.f64 %0, %2, %0, yes; }" : "+d"(b) : "r"((u32)yes), "d"(a));
-        return b;
-    }
 
     // What a lane moves at once in shared memory.
     static constexpr int at_once = 16 / sizeof(F);
@@ -89,17 +61,6 @@ template <class F, int K, bool Source> class resident {
         F row[2][width];          // the first and the last
         F column[2][leaf_rows];   // left, right
     };
-    // Where a unit's edges go and come from, if not through shared memory; null if not.
-    struct links {
-        u64* send_row[2];
-        const u64* receive_row[2];
-        u64* send_column[2];
-        const u64* receive_column[2];
-        // What the other end's ghosts copy: 0 and 2 are row (column) 1, which goes to the bottom (right) end, 1 is the
-        // last inner one. Where the ghost at that end is a unit's first row, it is sent to the unit before as well (2).
-        u64* send_ghost_row[3];
-        u64* send_ghost_column[3];
-    };
     struct alignas(16) scratch {
         edges edge[2][resident_warps];
         F sums[2][resident_warps][width];
@@ -119,11 +80,8 @@ template <class F, int K, bool Source> class resident {
     }
 
   private:
-    const resident_run<F>& a_;
     scratch& s_;
-    const int lane_, warp_;
-    int band_, column_;  // of the unit
-    bool there_;
+    const int lane_;
     bool held_any_;
     // Which links there are; `beside_link` is that of this lane's half of the warp.
     static constexpr u32 above_link = 1, below_link = 2, column_links = 4, beside_link = 8, send_links = 16,
@@ -135,15 +93,8 @@ template <class F, int K, bool Source> class resident {
     u64 held_;  // bit r K + c
     F u_[leaf_rows][K];
 
-    __device__ __forceinline__ int x0() const { return column_ * width; }
-    __device__ __forceinline__ int y0() const { return a_.g.own_start + band_ * leaf_rows; }
-
     __device__ __forceinline__ resident(const resident_run<F>& a, scratch& s)
-        : a_(a), s_(s), lane_(threadIdx.x & 31), warp_(threadIdx.x / 32), held_(0) {
-        int across = (a.units + a.tile_units - 1) / a.tile_units;
-        band_ = blockIdx.x / across * a.tile_bands + warp_ / a.tile_units;
-        column_ = blockIdx.x % across * a.tile_units + warp_ % a.tile_units;
-        there_ = band_ < a.bands && column_ < a.units;
+        : place(a, threadIdx.x / 32), s_(s), lane_(threadIdx.x & 31), held_(0) {
         const band<F>& g = a.g;
         int x = x0() + lane_ * K;
         u32 columns = 0;
@@ -165,7 +116,7 @@ template <class F, int K, bool Source> class resident {
             held_ |= (u64)held << (r * K);
         }
         held_any_ = __any_sync(all, held_ != 0);
-        if (lane_ == 0) s.link[warp_] = there_ ? make_links() : links{};
+        if (lane_ == 0) s.link[warp_] = there_ ? place::links() : links{};
         __syncwarp();
         const links& l = s.link[warp_];
         links_ = (l.receive_row[0] ? above_link : 0) | (l.receive_row[1] ? below_link : 0) |
@@ -191,86 +142,6 @@ template <class F, int K, bool Source> class resident {
         for (int c = 0; c < K; ++c) held |= (u32)(b.fixed[c] != 0) << c;
         return held;
     }
-
-    // The slots of this unit's row or column of a generation lie this much behind those of generation 0 (mod 4).
-    __device__ __forceinline__ u64 row_ring(u32 generation) const {
-        return (u64)(generation % packet_ring) * a_.row_stride;
-    }
-    __device__ __forceinline__ u64 column_ring(u32 generation) const {
-        return (u64)(generation % packet_ring) * a_.column_stride;
-    }
-    // Slots for what comes from above band i are counted from the first band, from below from the last, so that
-    // a neighbouring PE knows them.
-    __device__ u64* from_above(int band) const { return row_slot(band); }
-    __device__ u64* from_below(int from_last) const { return row_slot(a_.max_bands + from_last); }
-    __device__ u64* row_slot(int i) const {
-        return a_.rows + ((u64)i * a_.units + column_) * (32 * K * halves);
-    }
-    __device__ u64* column_slot(int column, int side) const {
-        return a_.columns + (((u64)band_ * a_.units + column) * 2 + side) * (leaf_rows * halves);
-    }
-
-    __device__ links make_links() const {
-        const band<F>& g = a_.g;
-        links l = {};
-        bool first = band_ == 0, last = band_ == a_.bands - 1;
-        bool top = y0() == 0, bottom = last && g.own_end == g.ny;
-        if (first ? !top : warp_ < a_.tile_units) {
-            l.send_row[0] = first ? ptr(from_below(0), a_.above) : from_below(a_.bands - band_);
-            l.receive_row[0] = from_above(band_);
-        }
-        if (last ? !bottom : warp_ / a_.tile_units == a_.tile_bands - 1) {
-            l.send_row[1] = last ? ptr(from_above(0), a_.below) : from_above(band_ + 1);
-            l.receive_row[1] = from_below(a_.bands - 1 - band_);
-        }
-        if (column_ > 0 && warp_ % a_.tile_units == 0) {
-            l.send_column[0] = column_slot(column_ - 1, 1);
-            l.receive_column[0] = column_slot(column_, 0);
-        }
-        if (column_ < a_.units - 1 && warp_ % a_.tile_units == a_.tile_units - 1) {
-            l.send_column[1] = column_slot(column_ + 1, 0);
-            l.receive_column[1] = column_slot(column_, 1);
-        }
-        if (g.wrap_y) {
-            // Each PE has one end or both.
-            bool apart = (g.ny - 1) % leaf_rows == 0;
-            if (top) {
-                l.send_ghost_row[0] = ptr(from_below(0), a_.above);
-                if (apart) l.send_ghost_row[2] = ptr(from_below(1), a_.above);
-                l.receive_row[0] = from_above(0);
-            }
-            if (has_row(g.ny - 2)) {
-                l.send_ghost_row[1] = ptr(from_above(0), a_.below);
-                if (apart) l.receive_row[1] = from_below(1);
-            }
-            if (bottom) {
-                l.receive_row[1] = from_below(0);
-                if (apart) l.send_row[0] = nullptr;
-            }
-        }
-        if (g.wrap_x) {
-            int right = (g.nx - 1) / width;
-            bool apart = (g.nx - 1) % width == 0;
-            if (column_ == 0) {
-                l.send_ghost_column[0] = column_slot(right, 1);
-                if (apart) l.send_ghost_column[2] = column_slot(right - 1, 1);
-                l.receive_column[0] = column_slot(0, 0);
-            }
-            if (has_column(g.nx - 2)) {
-                l.send_ghost_column[1] = column_slot(0, 0);
-                if (apart) l.receive_column[1] = column_slot(column_, 1);
-            }
-            if (column_ == right) {
-                l.receive_column[1] = column_slot(column_, 1);
-                if (apart) l.send_column[0] = nullptr;
-            }
-        }
-        return l;
-    }
-    __device__ bool has_row(int y) const { return y >= y0() && y < y0() + leaf_rows; }
-    __device__ bool has_column(int x) const { return x >= x0() && x < x0() + width; }
-    __device__ bool ghost_rows() const { return a_.g.wrap_y && (has_row(0) || has_row(a_.g.ny - 1)); }
-    __device__ bool ghost_columns() const { return a_.g.wrap_x && (has_column(0) || has_column(a_.g.nx - 1)); }
 
     // The sweeps, up to the chunk behind the one that meets the threshold, and the field after them if all are made.
     __device__ __forceinline__ void sweeps() {

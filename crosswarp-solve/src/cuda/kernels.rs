@@ -10,6 +10,7 @@ const HEADERS: &[(&str, &str)] = &[
         "async_copy.cuh",
         include_str!("../../kernels/async_copy.cuh"),
     ),
+    ("choose.cuh", include_str!("../../kernels/choose.cuh")),
     ("exchange.cuh", include_str!("../../kernels/exchange.cuh")),
     ("line.cuh", include_str!("../../kernels/line.cuh")),
     (
@@ -27,6 +28,10 @@ const HEADERS: &[(&str, &str)] = &[
         include_str!("../../kernels/superaccumulator.cuh"),
     ),
     ("sweep.cuh", include_str!("../../kernels/sweep.cuh")),
+    (
+        "unit_place.cuh",
+        include_str!("../../kernels/unit_place.cuh"),
+    ),
     ("verdict.cuh", include_str!("../../kernels/verdict.cuh")),
     ("wavefront.cuh", include_str!("../../kernels/wavefront.cuh")),
     ("wrap.cuh", include_str!("../../kernels/wrap.cuh")),

@@ -89,10 +89,7 @@ impl Tile {
             .min_by_key(|tile| {
                 let width = tile.units * LEAF_COLUMNS / parts;
                 // A column at the edge costs more than one of a row: measured, about six times.
-                (
-                    tile.bands * tile.units,
-                    width + 6 * tile.bands * LEAF_ROWS,
-                )
+                (tile.bands * tile.units, width + 6 * tile.bands * LEAF_ROWS)
             })
     }
 }

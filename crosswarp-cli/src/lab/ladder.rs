@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
+use std::time::Duration;
 
 use crosswarp::cuda::Device;
 use crosswarp::lab::ladder::{
@@ -24,6 +25,15 @@ use crate::topology::physical_cores;
 /// Exit code of a ladder with a rung that is wrong and should not be.
 const WRONG: i32 = 1;
 
+/// The processor's rungs share caches, memory and clocks with whatever else runs: medians over seconds.
+const PROCESSOR: Plan = Plan {
+    warm_up: Duration::from_millis(100),
+    samples: 101,
+    least: Duration::from_millis(2),
+    most_calls: 1000,
+    budget: Duration::from_secs(2),
+};
+
 /// Climbs, prints the table or JSON, and writes the page.
 pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
     if args.marked {
@@ -43,10 +53,10 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
             args.size
                 .unwrap_or_else(|| subject.default_size(device.is_some())),
         )?,
-        plan: if args.quick {
-            Plan::quick()
-        } else {
-            Plan::default()
+        plan: match (args.quick, &device) {
+            (true, _) => Plan::quick(),
+            (false, Some(_)) => Plan::default(),
+            (false, None) => PROCESSOR,
         },
     };
     // Some rungs take seconds; whoever waits at a terminal sees how far it is.

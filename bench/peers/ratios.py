@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Puts measurements of one machine side by side: Crosswarp's beside its peers'.
 
-    bench/peers/ratios.py FILE...     files of JSON lines, as run.sh, `crosswarp bench shmem` and `crosswarp bench jacobi` write
+    bench/peers/ratios.py FILE...     files of JSON lines, as run.sh, torch_reduce.py, `crosswarp bench shmem`, `reduce` and
+                                      `jacobi` write
 
 Rows belong together if `what`, `pes` and `bytes` agree. Of several scopes or block sizes each side shows
 its fastest. The ratio says how many times faster Crosswarp is: above 1 it is ahead.
@@ -10,7 +11,7 @@ its fastest. The ratio says how many times faster Crosswarp is: above 1 it is ah
 import json
 import sys
 
-US, THEM = "crosswarp", ("nvshmem", "nccl", "sweep", "cub")
+US, THEM = "crosswarp", ("nvshmem", "nccl", "sweep", "cub", "torch")
 # NVSHMEM's signal orders nothing, so both of Crosswarp's stand beside it.
 PEER_NAME = {"signal_relaxed_pingpong": "signal_pingpong"}
 

@@ -117,6 +117,8 @@ pub enum BenchCommand {
     Jacobi(BenchJacobiArgs),
     /// Sums of arrays in GPU memory, from 2^10 to 2^30 elements (needs a GPU)
     Reduce(BenchReduceArgs),
+    /// Reduce, histogram and transpose, one after the other (needs a GPU)
+    Prim(BenchPrimArgs),
     /// Two runs of a bench side by side
     Compare(lab::CompareArgs),
 }
@@ -154,6 +156,14 @@ pub struct BenchJacobiArgs {
     pub json: bool,
 }
 
+/// Arguments of `bench prim`.
+#[derive(Args, Debug)]
+pub struct BenchPrimArgs {
+    /// Print one JSON object a row
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Arguments of `bench reduce`.
 #[derive(Args, Debug)]
 pub struct BenchReduceArgs {
@@ -183,11 +193,16 @@ pub struct BenchHistogramArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub device: usize,
     /// Samples, as a power of two
-    #[arg(long, value_name = "LOG2", default_value_t = 27, value_parser = clap::value_parser!(u32).range(10..=32))]
+    #[arg(long, value_name = "LOG2", default_value_t = Self::SAMPLES, value_parser = clap::value_parser!(u32).range(10..=32))]
     pub samples: u32,
     /// Print one JSON object a row
     #[arg(long)]
     pub json: bool,
+}
+
+impl BenchHistogramArgs {
+    /// 2^27.
+    pub const SAMPLES: u32 = 27;
 }
 
 const SOLVE_AFTER: &str = "\

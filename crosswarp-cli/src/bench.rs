@@ -6,10 +6,13 @@ use crosswarp::cuda::Device;
 use crosswarp::lab::bench;
 use crosswarp::lab::measure::{Machine, Row};
 
-use crate::args::{BenchReduceArgs, BenchShmemArgs};
+use crate::args::{
+    BenchHistogramArgs, BenchPrimArgs, BenchReduceArgs, BenchShmemArgs, BenchTransposeArgs,
+};
 use crate::console;
 use crate::error::CliError;
 use crate::world::{in_world_of, kind_name};
+use crate::{bench_histogram, bench_transpose};
 
 /// From this many bytes on, the table shows a rate.
 const PAYLOAD: u64 = 1 << 16;
@@ -102,7 +105,20 @@ pub fn shmem(args: &BenchShmemArgs) -> Result<i32, CliError> {
     })
 }
 
-/// Measures sums.
+/// Measures the primitives on the first GPU: the other benches, one after the other.
+pub fn prim(args: &BenchPrimArgs) -> Result<i32, CliError> {
+    let json = args.json;
+    reduce(&BenchReduceArgs { device: 0, json })?;
+    let samples = BenchHistogramArgs::SAMPLES;
+    bench_histogram::histogram(&BenchHistogramArgs {
+        device: 0,
+        samples,
+        json,
+    })?;
+    bench_transpose::transpose(&BenchTransposeArgs { pes: None, json })
+}
+
+/// Measures sums, of whole arrays and of segments.
 pub fn reduce(args: &BenchReduceArgs) -> Result<i32, CliError> {
     let device = Device::get(args.device).map_err(crosswarp::cuda::Error::from)?;
     let mut rows = Rows::new(args.json, &device, 28);

@@ -87,6 +87,7 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
             BenchCommand::Histogram(args) => bench_histogram::histogram(&args),
             BenchCommand::Jacobi(args) => bench_jacobi::jacobi(&args),
             BenchCommand::Reduce(args) => bench::reduce(&args),
+            BenchCommand::Prim(args) => bench::prim(&args),
             BenchCommand::Compare(args) => lab::compare(&args),
         },
         Command::Occupancy(args) => lab::occupancy(&args),

@@ -13,6 +13,7 @@ struct reduce_arguments {
     u64* state;         // the workspace: zero, and zero again after the launch
     u64* out;           // the result
     u64 finish;         // what the result is
+    u64 ahead;          // bytes of its first part that each warp brings to the second-level cache early
 };
 
 enum finish_kind : u64 {
@@ -35,10 +36,42 @@ __device__ inline void start_early() {
 #endif
 }
 
+// The same, and meanwhile the first `a.ahead` bytes of this warp's first part of the inputs, which begins at byte
+// `first`, are brought to the second-level cache. No value is read before the wait: that cache is where all
+// accesses to device memory meet, so what work before it still writes is seen all the same.
+template <bool two, class S> __device__ inline void start_early(const reduce_arguments& a, u64 first) {
+#if __CUDA_ARCH__ >= 900
+    const u64 bytes = a.n * sizeof(S);
+    if (first < bytes && threadIdx.x % 32 == 0) {
+        u32 size = u32(min(a.ahead, bytes - first)) & ~15u;
+        auto bring = [&](const void* input) {
+            // The instruction wants whole 16 bytes.
+            u64 from = (reinterpret_cast<u64>(input) + first) & ~15ull;
+            asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(size) : "memory");
+        };
+        if (size) bring(a.x);
+        if (two && size) bring(a.y);
+    }
+#endif
+    start_early();
+}
+
 __device__ inline u64 element_count(const reduce_arguments& a) {
     if (!a.count) return a.n;
     u64 count = *a.count;
     return count < a.n ? count : a.n;
+}
+
+// The result of a sum that is the value of one leaf, of n elements: what `finish` would make of it.
+template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n, u64 kind) {
+    using T = typename F::type;
+    if (kind == finish_mean) {
+        if (n == 0) return no_value;
+        sum = sum / T(n);
+    } else if (kind == finish_norm) {
+        sum = T(sqrt(double(sum) + 0.0));
+    }
+    return sum != sum ? F::nan : u64(F::to_bits(sum));
 }
 
 // Writes the result of a sum. One whole warp calls.
@@ -62,8 +95,8 @@ template <class F> __device__ inline void finish(const spread<F>& sum, u64 n, co
         typename F::type result = typename F::type(root);
         bits = result != result ? F::nan : u64(F::to_bits(result));
     } else if (!special_result<F>(sum.seen, bits)) {
-        bits = a.finish == finish_mean ? round_quotient<F>(sum.limb, F::min_lsb, n)
-                                       : round_limbs<F>(sum.limb, F::min_lsb);
+        bits = a.finish == finish_value ? round_limbs<F>(sum.limb, F::min_lsb)
+                                        : round_quotient<F>(sum.limb, F::min_lsb, n);
     }
     if (a.finish == finish_mean && n == 0) bits = no_value;
     if (lane == 0) *a.out = bits;

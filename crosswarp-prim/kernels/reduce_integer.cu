@@ -1,10 +1,7 @@
 // Sums of integers, exactly: sum, mean, norm, and the dot product modulo 2^64.
 //
-// ELEMENT names the element type, TERM what is summed up. A thread adds its terms in 64 bits where they
-// fit, else in 192; threads, warps and blocks then add limbs of 32 bits, as sums of floats do.
-#include "reduce_finish.cuh"
-#include "reduce_meeting.cuh"
-#include "reduce_vectors.cuh"
+// ELEMENT names the element type, TERM what is summed up.
+#include "reduce_integer.cuh"
 
 #ifndef ELEMENT
 #define ELEMENT element_i32
@@ -15,141 +12,13 @@ namespace crosswarp {
 
 constexpr int integer_threads = 256;
 
-// A number of 192 bits in two's complement as a sum like that of floats: limbs of 32 bits.
-struct format192 {
-    using type = u32;  // none is added as a value
-    static constexpr int per_lane = 1;
-    static constexpr int limbs = 6;
-};
-
-struct total192 {
-    u64 word[3] = {};
-
-    __device__ void add(u64 low, u64 middle, u64 high) {
-        word[0] += low;
-        u64 carry = word[0] < low;
-        u64 sum = middle + carry;
-        carry = sum < carry;
-        word[1] += sum;
-        carry += word[1] < sum;
-        word[2] += high + carry;
-    }
-};
-
-// Adds 16 bytes of elements one by one.
-template <class Sum, class S> __device__ inline void add_each(Sum& sum, const S* x, const S* y) {
-#pragma unroll
-    for (int i = 0; i < int(16 / sizeof(S)); ++i) sum.add(x[i], y[i]);
-}
-
-// a + the sum of four products of bytes.
-template <bool has_sign> __device__ inline i64 add_bytes(i64 a, u32 x, u32 y) {
-    int sum;
-    if (has_sign) {
-        asm("dp4a.s32.s32 %0, %1, %2, 0;" : "=r"(sum) : "r"(x), "r"(y));
-    } else {
-        asm("dp4a.u32.u32 %0, %1, %2, 0;" : "=r"(sum) : "r"(x), "r"(y));
-    }
-    return a + sum;
-}
-
-// What a thread adds up, for each kind of term.
-template <class E, class Term> struct integer_sum;
-
-// Values of up to 32 bits fit 2^31 times in 64 bits, and a thread has fewer; their squares too, half
-// by half.
-template <class E> struct integer_sum<E, value_term> {
-    using S = typename E::storage;
-    static constexpr bool narrow = sizeof(S) < 8;
-    i64 sum = 0;
-    total192 wide;
-
-    __device__ void add(S x, S) {
-        if (narrow) {
-            sum += i64(x);
-        } else {
-            u64 sign = E::has_sign && i64(x) < 0 ? ~0ull : 0;
-            wide.add(u64(x), sign, sign);
-        }
-    }
-    __device__ void add_vector(const S* x, const S* y) {
-        if (sizeof(S) > 1) {
-            add_each(*this, x, y);
-            return;
-        }
-        u32 word[4];
-        memcpy(word, x, 16);
-        i64 part = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) part = add_bytes<E::has_sign>(part, word[i], 0x01010101);
-        sum += part;
-    }
-    __device__ total192 total() const {
-        if (!narrow) return wide;
-        total192 t;
-        u64 sign = sum < 0 ? ~0ull : 0;
-        t.add(u64(sum), sign, sign);
-        return t;
-    }
-};
-template <class E> struct integer_sum<E, square_term> {
-    using S = typename E::storage;
-    u64 low = 0, high = 0;
-    total192 wide;
-
-    __device__ void add(S x, S) {
-        u64 magnitude = E::has_sign && i64(x) < 0 ? -u64(i64(x)) : u64(x);
-        if (sizeof(S) <= 2) {
-            low += magnitude * magnitude;
-        } else if (sizeof(S) == 4) {
-            u64 square = magnitude * magnitude;
-            low += u32(square);
-            high += square >> 32;
-        } else {
-            wide.add(magnitude * magnitude, __umul64hi(magnitude, magnitude), 0);
-        }
-    }
-    __device__ void add_vector(const S* x, const S* y) {
-        if (sizeof(S) > 1) {
-            add_each(*this, x, y);
-            return;
-        }
-        u32 word[4];
-        memcpy(word, x, 16);
-        i64 part = 0;
-#pragma unroll
-        for (int i = 0; i < 4; ++i) part = add_bytes<E::has_sign>(part, word[i], word[i]);
-        low += u64(part);
-    }
-    __device__ total192 total() const {
-        total192 t = wide;
-        t.add(low, 0, 0);
-        t.add(high << 32, high >> 32, 0);
-        return t;
-    }
-};
-// Modulo 2^64.
-template <class E> struct integer_sum<E, product_term> {
-    using S = typename E::storage;
-    u64 sum = 0;
-
-    __device__ void add(S x, S y) { sum += u64(i64(x)) * u64(i64(y)); }
-    __device__ void add_vector(const S* x, const S* y) { add_each(*this, x, y); }
-    __device__ total192 total() const {
-        total192 t;
-        t.word[0] = sum;
-        return t;
-    }
-};
-
 template <bool aligned> __device__ void sum(const reduce_arguments& a) {
     using E = ELEMENT;
     using S = E::storage;
-    constexpr u32 all = 0xffffffffu;
     constexpr int limbs = format192::limbs;
     __shared__ i64 of_warp[integer_threads / 32][limbs];
 
-    start_early();
+    start_early<TERM::inputs == 2, S>(a, first_unit() * walk_unit_bytes<TERM::inputs == 2>);
     const u64 n = element_count(a);
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
     integer_sum<E, TERM> mine;
@@ -158,55 +27,40 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
         [&](const S* x, const S* y, u64) { mine.add_vector(x, y); },
         [&](S x, S y, u64) { mine.add(x, y); });
 
-    // Limbs 0 to 4 are parts of 32 bits, the last one has the sign.
-    total192 t = mine.total();
-    i64 limb[limbs];
-#pragma unroll
-    for (int i = 0; i < limbs; ++i) {
-        u32 part = u32(t.word[i / 2] >> 32 * (i % 2));
-        limb[i] = i == limbs - 1 ? i64(int(part)) : i64(part);
-    }
-    // Sums of 32 such limbs fit in two sums of 32 bits; a warp adds up 16 bits at a time.
     spread<format192> total;
-#pragma unroll
-    for (int i = 0; i < limbs; ++i) {
-        u32 low = warp_sum(u32(limb[i]) & 0xffff);
-        int high = int(warp_sum(u32(int(limb[i] >> 16))));
-        if (lane == i) total.limb[0] = (i64(high) << 16) + low;
-    }
-    if (warps > 1) {
-        if (lane < limbs) of_warp[me][lane] = total.limb[0];
-        __syncthreads();
-        if (me) return;
-        for (int w = 1; w < warps; ++w) total.limb[0] += lane < limbs ? of_warp[w][lane] : 0;
+    if (mine.narrow) {
+        i64 sum = warp_sum_narrow(i64(mine.total().word[0]));
+        if (warps > 1) {
+            if (lane == 0) of_warp[me][0] = sum;
+            __syncthreads();
+            if (me) return;
+            sum = warp_sum_narrow(lane < warps ? of_warp[lane][0] : 0);
+        }
+        if (gridDim.x == 1 && a.finish == finish_value) {
+            if (lane == 0) *a.out = u64(sum);
+            return;
+        }
+        add_narrow(total, sum);
+    } else {
+        add_wide(total, mine.total());
+        if (warps > 1) {
+            if (lane < limbs) of_warp[me][lane] = total.limb[0];
+            __syncthreads();
+            if (me) return;
+            for (int w = 1; w < warps; ++w) total.limb[0] += lane < limbs ? of_warp[w][lane] : 0;
+        }
     }
     __syncwarp();
     if (gridDim.x > 1 && !meet(total, a.state)) return;
 
-    u64 bits;
-    if (a.finish == finish_mean) {
-        bits = n ? round_quotient<format64>(total.limb, 0, n) : no_value;
-    } else if (a.finish == finish_norm) {
-        bits = __double_as_longlong(sqrt(__longlong_as_double(round_limbs<format64>(total.limb, 0))));
-    } else {
-        // Carried by every lane for itself.
-        u64 word[3] = {};
-        i64 carry = 0;
-#pragma unroll
-        for (int i = 0; i < limbs; ++i) {
-            carry += __shfl_sync(all, total.limb[0], i);
-            word[i / 2] |= u64(u32(carry)) << 32 * (i % 2);
-            carry >>= 32;
-        }
-        if (a.finish == finish_words && lane < 3) a.out[lane] = lane == 0 ? word[0] : lane == 1 ? word[1] : word[2];
-        bits = word[0];
-    }
-    if (a.finish != finish_words && lane == 0) *a.out = bits;
+    finish_integer(total, n, a);
 }
 
 }  // namespace crosswarp
 
-extern "C" __global__ void __launch_bounds__(cw::integer_threads, 4) reduce(cw::reduce_arguments a) { cw::sum<true>(a); }
-extern "C" __global__ void __launch_bounds__(cw::integer_threads, 4) reduce_unaligned(cw::reduce_arguments a) {
+// With two blocks per SM the compiler keeps the loads before their use; asked for more it would save registers,
+// which took 2^12 elements from 1.1 to 1.5 µs.
+extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce(cw::reduce_arguments a) { cw::sum<true>(a); }
+extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
     cw::sum<false>(a);
 }

@@ -2,7 +2,7 @@
 //
 // The state is an array of 64-bit words, zero before the launch and left zero by it; one launch at a
 // time uses it. A block adds its limbs, where they are not 0, with plain relaxed atomics: each such
-// addition carries 1 in the word's upper 12 bits beside the limb in its lower 52. To the word `total`
+// addition carries 1 in the word's upper 12 bits beside the limb in its lower 52. To the last word
 // it adds how many words it touched and that it has come. The last block by index looks on until all
 // blocks have come and as many additions have arrived as they say; then the limbs are complete, since
 // each word's count and sum travel in one atomic.
@@ -19,9 +19,11 @@
 namespace crosswarp {
 
 constexpr int meeting_blocks = 2047;  // a word counts fewer than 2^11 additions
-constexpr int meeting_total = 96;     // the word behind the limbs of any format
-constexpr int meeting_special = 97;   // NaNs and infinities; touched only if there are any
-constexpr int meeting_words = 98;
+constexpr int meeting_words = 96;     // of the format with the most limbs
+
+// Where a format's limbs leave room: NaNs and infinities, touched only if there are any, and the last word.
+template <class F> constexpr int meeting_special = 32 * F::per_lane - 2;
+template <class F> constexpr int meeting_total = 32 * F::per_lane - 1;
 
 __device__ inline void add_relaxed(u64* word, u64 value) {
     asm volatile("red.relaxed.gpu.global.add.u64 [%0], %1;" : : "l"(word), "l"(value) : "memory");
@@ -32,58 +34,77 @@ __device__ inline u64 load_relaxed(const u64* word) {
     return value;
 }
 
-// Adds the sums of all blocks. One whole warp of each block calls, with limbs below 2^40 in magnitude;
-// true in the block that has the total.
-template <class F> __device__ inline bool meet(spread<F>& sum, u64* state) {
-    constexpr u32 all = 0xffffffffu;
+// Adds a sum to the state. One whole warp calls, with limbs below 2^40 in magnitude.
+template <class F> __device__ inline void contribute(const spread<F>& sum, u64* state) {
+    static_assert(F::limbs <= meeting_special<F>, "the last words are free");
+    constexpr int per = F::per_lane;
     constexpr u64 one = 1ull << 52;
-    int lane = warp::lane();
-    u32 blocks = gridDim.x;
+    const int first = per * int(warp::lane());
+    u64 word[per];
     int touched = 0;
 #pragma unroll
-    for (int i = 0; i < F::per_lane; ++i) {
-        if (sum.limb[i]) add_relaxed(state + F::per_lane * lane + i, u64(sum.limb[i]) + one);
-        touched += __popc(__ballot_sync(all, sum.limb[i] != 0));
+    for (int i = 0; i < per; ++i) {
+        word[i] = sum.limb[i] ? u64(sum.limb[i]) + one : 0;
+        touched += __popc(__ballot_sync(0xffffffffu, sum.limb[i] != 0));
     }
-    u32 special = sum.seen & ~u32(seen_not_neg_zero);
-    if (lane == 0) {
-        if (special) {
-            u64 nan = special & seen_nan ? 1 : 0, positive = special & seen_infinity ? 1 << 12 : 0;
-            u64 negative = special & seen_neg_infinity ? 1 << 24 : 0;
-            add_relaxed(state + meeting_special, one | nan | positive | negative);
-        }
-        // Words touched in bits 0 to 23, blocks that are not all −0.0 in 24 to 39, blocks from 40 on.
-        u64 value = touched + (special != 0);
-        add_relaxed(state + meeting_total, 1ull << 40 | u64(sum.seen & seen_not_neg_zero) << 24 | value);
+    // NaNs, infinities of either sign: counted in 12 bits each.
+    const u32 special = sum.seen / seen_nan;
+    if (special) {
+        ++touched;
+        u64 counts = (special & 1) | u64(special & 2) << 11 | u64(special & 4) << 22;
+#pragma unroll
+        for (int i = 0; i < per; ++i) word[i] = first + i == meeting_special<F> ? one + counts : word[i];
     }
-    if (blockIdx.x != blocks - 1) return false;
+    // Words touched in bits 0 to 23, sums that are not all −0.0 in 24 to 39, sums from 40 on.
+    const u64 come = 1ull << 40 | u64(sum.seen & seen_not_neg_zero) << 24 | u64(touched);
+    word[per - 1] = first + per - 1 == meeting_total<F> ? come : word[per - 1];
+#pragma unroll
+    for (int i = 0; i < per; ++i) {
+        if (word[i]) add_relaxed(state + first + i, word[i]);
+    }
+}
 
-    u64 total, word[F::per_lane], specials;
+// Waits for `sums` contributions, takes their sum and leaves the state zero. One whole warp calls.
+template <class F> __device__ inline void collect(spread<F>& sum, u64* state, u64 sums) {
+    constexpr u32 all = 0xffffffffu;
+    constexpr int per = F::per_lane;
+    constexpr u64 half = 1ull << 51;
+    const int first = per * int(warp::lane());
+    const bool last = first + per - 1 == meeting_total<F>;
+    u64 total, word[per];
     u32 arrived;
     do {
-        // The total last: it is needed for the comparison only.
-        specials = load_relaxed(state + meeting_special);
-        arrived = lane == 0 ? u32(specials >> 52) : 0;
+        arrived = 0;
 #pragma unroll
-        for (int i = 0; i < F::per_lane; ++i) {
-            word[i] = load_relaxed(state + F::per_lane * lane + i);
+        for (int i = 0; i < per; ++i) word[i] = load_relaxed(state + first + i);
+#pragma unroll
+        for (int i = 0; i < per; ++i) {
             // A negative sum has borrowed from the count.
-            arrived += u32((word[i] + (one >> 1)) >> 52);
+            u32 count = u32((word[i] + half) >> 52);
+            arrived += i == per - 1 && last ? 0 : count;
         }
-        total = load_relaxed(state + meeting_total);
+        total = __shfl_sync(all, word[per - 1], meeting_total<F> / per);
         arrived = warp_sum(arrived);
-    } while (total >> 40 != blocks || arrived != (u32(total) & 0xffffff));
+    } while (total >> 40 != sums || arrived != (u32(total) & 0xffffff));
+    const u64 specials = __shfl_sync(all, word[meeting_special<F> % per], meeting_special<F> / per);
 #pragma unroll
-    for (int i = 0; i < F::per_lane; ++i) {
-        sum.limb[i] = i64(word[i] << 12) >> 12;
-        if (word[i]) state[F::per_lane * lane + i] = 0;
+    for (int i = 0; i < per; ++i) {
+        if (word[i]) state[first + i] = 0;
+        sum.limb[i] = first + i < F::limbs ? i64(word[i] << 12) >> 12 : 0;
     }
-    if (lane == 0) {
-        state[meeting_total] = 0;
-        if (specials) state[meeting_special] = 0;
+    sum.seen = total >> 24 & 0xffff ? seen_not_neg_zero : 0;
+    if (specials) {
+        sum.seen |= (specials & 0xfff ? seen_nan : 0) | (specials >> 12 & 0xfff ? seen_infinity : 0) |
+                    (specials >> 24 & 0xfff ? seen_neg_infinity : 0);
     }
-    sum.seen = (total >> 24 & 0xffff ? seen_not_neg_zero : 0) | (specials & 0xfff ? seen_nan : 0) |
-               (specials >> 12 & 0xfff ? seen_infinity : 0) | (specials >> 24 & 0xfff ? seen_neg_infinity : 0);
+}
+
+// Adds the sums of all blocks of the grid. One whole warp of each block calls; true in the block that has the
+// total.
+template <class F> __device__ inline bool meet(spread<F>& sum, u64* state) {
+    contribute(sum, state);
+    if (blockIdx.x != gridDim.x - 1) return false;
+    collect(sum, state, gridDim.x);
     return true;
 }
 

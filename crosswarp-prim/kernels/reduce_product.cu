@@ -44,7 +44,8 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
     u64 count = (n + leaf_elements - 1) / leaf_elements;
 
     const leaf_pass<E, value_term, leaf_product, aligned> pass(a.x, nullptr);
-    pass.run(n, u64(me) * gridDim.x + blockIdx.x, u64(warps) * gridDim.x, [&](u64 u, typename F::type value) {
+    const u64 from = u64(me) * gridDim.x + blockIdx.x;
+    pass.run(n, from, pass.first(from), u64(warps) * gridDim.x, [&](u64 u, typename F::type value) {
         u64 leaf = u * L::leaves + lane / L::lanes;
         if (lane % L::lanes == 0 && leaf < count) level[leaf] = F::to_bits(value);
     });

@@ -1,61 +1,84 @@
-// Reproducible sums of many segments of an array: the rows of a matrix, or what offsets say (as in CSR). The
-// leaves of a segment are counted from its start, so it gives the bits of a reduction of its own.
+// Reproducible sums of segments of floating-point elements: sum, mean, norm, dot product.
+//
+// ELEMENT names the element type, TERM what is summed up.
+#include "reduce_segments.cuh"
 #include "reduce_sum.cuh"
 
 namespace crosswarp {
 
-// The same structure in Rust: `cuda::reduce::segments::SegmentArguments`.
-struct segment_arguments {
-    reduce_arguments all;  // n: elements of the array; state: `segment_state` words for each segment
-    const u64* offsets;    // segment s is elements offsets[s] to offsets[s + 1]; or null:
-    u64 columns;           // it is elements columns * s to columns * (s + 1)
-    u64 segments;
-};
-
-constexpr int segment_state = 128;
-
-// The reduction of segment s alone. Offsets that go down or beyond the array's end are taken back to it.
-__device__ inline reduce_arguments of_segment(const segment_arguments& a, u64 s) {
-    constexpr int size = sizeof(ELEMENT::storage);
-    u64 begin = a.offsets ? a.offsets[s] : a.columns * s;
-    u64 end = a.offsets ? a.offsets[s + 1] : begin + a.columns;
-    end = end < a.all.n ? end : a.all.n;
-    begin = begin < end ? begin : end;
-    reduce_arguments one = a.all;
-    one.x = static_cast<const char*>(one.x) + begin * size;
-    one.y = static_cast<const char*>(one.y) + begin * size;
-    one.n = end - begin;
-    one.count = nullptr;
-    one.state += segment_state * s;
-    one.out += s;
-    return one;
-}
-
-// A warp for each segment.
-template <bool aligned> __device__ void narrow_segments(const segment_arguments& a) {
+struct sum_of_segment {
     using E = ELEMENT;
-    start_early();
-    const u64 warps = u64(gridDim.x) * (blockDim.x / 32);
-    for (u64 s = u64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32; s < a.segments; s += warps) {
-        const reduce_arguments one = of_segment(a, s);
-        const leaf_pass<E, TERM, leaf_sum, aligned> pass(one.x, one.y);
-        spread<E::format> total;
-        pass.run(one.n, 0, 1, [&](u64, E::format::type value) { add_leaves<E>(total, value); });
-        total.carry();
-        finish<E::format>(total, one.n, one);
-    }
-}
+    using F = E::format;
+    using T = F::type;
+    using storage = E::storage;
 
-// A row of blocks for each segment.
-template <bool aligned> __device__ void wide_segments(const segment_arguments& a) {
-    start_early();
-    sum<aligned>(of_segment(a, blockIdx.y));
-}
+    const reduce_arguments& a;
+    spread<F> total;
+    // The value of the only leaf, not yet added.
+    T only = leaf_sum::identity<T>();
+    bool single = true;
+
+    explicit __device__ sum_of_segment(const reduce_arguments& a) : a(a) {}
+
+    template <bool aligned> __device__ void add_units(const storage* x, const storage* y, u64 count) {
+        const leaf_pass<E, TERM, leaf_sum, aligned> pass(x, y);
+        pass.run(count, 0, pass.first(0), 1, [&](u64, T value) {
+            only = value;
+            if (!single) add_leaves<E>(total, value);
+        });
+    }
+    __device__ void add(const storage* x, const storage* y, u64 count, u64) {
+        single = count <= leaf_elements;
+        bool aligned = (reinterpret_cast<u64>(x) | (TERM::inputs == 2 ? reinterpret_cast<u64>(y) : 0)) % 16 == 0;
+        if (aligned) {
+            add_units<true>(x, y, count);
+        } else {
+            add_units<false>(x, y, count);
+        }
+        only = __shfl_sync(0xffffffffu, only, 0);
+    }
+    __device__ void finish(const storage*, u64 n, u64* out) {
+        reduce_arguments one = a;
+        one.out = out;
+        if (single) {
+            if (warp::lane() == 0) *out = leaf_result<F>(only, n, a.finish);
+        } else {
+            // Up to 2^19 leaves leave limbs below 2^52.
+            if (n >> 30) total.carry();
+            crosswarp::finish<F>(total, n, one);
+        }
+    }
+    __device__ void contribute(u64* slots, u64 owner, u64) {
+        if (single) total.add(only);
+        total.carry();
+        crosswarp::contribute(total, slots + segment_slot * owner);
+    }
+    __device__ void collect(u64* slots, u64 owner, u64 me) {
+        crosswarp::collect(total, slots + segment_slot * owner, me - owner + 1);
+        single = false;
+    }
+
+    static constexpr int tiny = 16;
+    static __device__ bool is_tiny(const reduce_arguments&, u64) { return true; }
+    static __device__ u64 tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n) {
+        T value[tiny];
+#pragma unroll
+        for (int i = 0; i < tiny; ++i) {
+            value[i] = leaf_sum::identity<T>();
+            if (i >= n) continue;
+            T p = E::widen(x[i]);
+            value[i] = TERM::of(p, TERM::inputs == 2 ? E::widen(y[i]) : p);
+        }
+#pragma unroll
+        for (int half = tiny / 2; half > 0; half /= 2) {
+#pragma unroll
+            for (int i = 0; i < half; ++i) value[i] = value[i] + value[i + half];
+        }
+        return leaf_result<F>(value[0], n, a.finish);
+    }
+};
 
 }  // namespace crosswarp
 
-#define KERNEL extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS)
-KERNEL narrow(cw::segment_arguments a) { cw::narrow_segments<true>(a); }
-KERNEL narrow_unaligned(cw::segment_arguments a) { cw::narrow_segments<false>(a); }
-KERNEL wide(cw::segment_arguments a) { cw::wide_segments<true>(a); }
-KERNEL wide_unaligned(cw::segment_arguments a) { cw::wide_segments<false>(a); }
+SEGMENT_KERNEL(SUM_BLOCKS) short_segments(cw::segment_arguments a) { cw::short_segments<cw::sum_of_segment>(a); }
+SEGMENT_KERNEL(SUM_BLOCKS) long_segments(cw::segment_arguments a) { cw::long_segments<cw::sum_of_segment>(a); }

@@ -236,11 +236,23 @@ template <int per> struct spread_digits {
     }
 };
 
+// The nearest, to even in the middle.
+__device__ inline void convert(float& to, u64 from) { to = __ull2float_rn(from); }
+__device__ inline void convert(double& to, u64 from) { to = __ull2double_rn(from); }
+
 // Rounds ±(`bits`, whose highest bit is set and has the exponent `exponent`, + something below its last
 // bit if `sticky`) to format G, to nearest even. The bits of the result.
 template <class G>
 __device__ inline u64 round_bits(bool negative, u64 bits, bool sticky, int exponent) {
     constexpr int precision = G::precision;
+    constexpr int bias = 2 - precision - G::min_lsb;
+    if (exponent >= 1 - bias && exponent <= bias) {
+        // A normal number, or infinity: the hardware's conversion rounds, which is a third of the
+        // instructions. Its result has the exponent 63, or 64.
+        typename G::type rounded;
+        convert(rounded, bits | sticky);
+        return (negative ? G::neg_zero : 0) | (u64(G::to_bits(rounded)) + (i64(exponent - 63) << (precision - 1)));
+    }
     // Exponent of the result's last bit, and how many bits it keeps.
     int last = exponent - (precision - 1);
     if (last < G::min_lsb) last = G::min_lsb;
@@ -271,6 +283,7 @@ __device__ inline u64 round_top(bool negative, u32 h2, u32 h1, u32 h0, bool stic
 
 // The result for values that are not finite, or for nothing but −0.0.
 template <class G> __device__ inline bool special_result(u32 seen, u64& bits) {
+    if (seen == seen_not_neg_zero) return false;
     bool positive = seen & seen_infinity, negative = seen & seen_neg_infinity;
     if (seen & seen_nan || (positive && negative)) {
         bits = G::nan;
@@ -278,10 +291,8 @@ template <class G> __device__ inline bool special_result(u32 seen, u64& bits) {
         bits = G::infinity;
     } else if (negative) {
         bits = G::infinity | G::neg_zero;
-    } else if (!(seen & seen_not_neg_zero)) {
-        bits = G::neg_zero;
     } else {
-        return false;
+        bits = G::neg_zero;
     }
     return true;
 }
@@ -297,57 +308,66 @@ template <class G, int per> __device__ __noinline__ u64 round_digits(const i64 (
     return round_top<G>(digits.negative, h2, h1, h0, sticky, lsb + 32 * (top - 2));
 }
 
+// Rounds hi:lo, a number of 128 bits in two's complement, the upper half of which counts units of 2^`unit`, if the
+// upper half has bits enough and the result is a normal number: by the hardware's conversion, of a number whose
+// last bit stands for all that is cut off.
+__device__ inline bool round_short(format32, i64 hi, u64 lo, int unit, u64& bits) {
+    constexpr i64 enough = 1 << 26;
+    u32 rounded = __float_as_uint(__ll2float_rn(hi | (lo != 0)));
+    int exponent = int(rounded >> 23 & 255) + unit;
+    bits = u32(rounded + (unit << 23));
+    return (hi >= enough || hi <= -enough) && exponent >= 1 && exponent < 255;
+}
+__device__ inline bool round_short(format64, i64 hi, u64 lo, int unit, u64& bits) {
+    const bool negative = hi < 0;
+    if (negative) {
+        lo = -lo;
+        hi = ~hi + (lo == 0);
+    }
+    const int zeros = __clzll(hi);
+    u64 leading = u64(hi) << zeros | lo >> 1 >> (63 - zeros);
+    u64 rounded = __double_as_longlong(__ull2double_rn(leading | (lo << zeros != 0)));
+    unit -= zeros;
+    int exponent = int(rounded >> 52) + unit;
+    bits = (negative ? format64::neg_zero : 0) | (rounded + (i64(unit) << 52));
+    return hi != 0 && exponent >= 1 && exponent < 2047;
+}
+
 // The sum of carry-save limbs below 2^52 in magnitude, rounded likewise: the short way if at most four
 // neighbouring limbs are not 0, as with values of similar size; else digit by digit.
 template <class G, int per> __device__ inline u64 round_limbs(const i64 (&limb)[per], int lsb) {
-    int low = 1 << 20, high = -1;
+    int bottom = 1 << 20, top = -1;
 #pragma unroll
     for (int i = 0; i < per; ++i) {
-        int k = per * int(warp::lane()) + i;
-        low = limb[i] && k < low ? k : low;
-        high = limb[i] ? k : high;
+        u32 lanes = __ballot_sync(0xffffffffu, limb[i] != 0);
+        int lowest = per * (__ffs(lanes) - 1) + i, highest = per * (31 - __clz(lanes)) + i;
+        bottom = lanes ? min(bottom, lowest) : bottom;
+        top = lanes ? max(top, highest) : top;
     }
-    int bottom = warp_min(low), top = warp_max(high);
     if (top < 0) return 0;
-    if (top - bottom > 3) return round_digits<G>(limb, lsb);
-    i64 x[4];
+    if (top - bottom <= 3) {
+        i64 x[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) {
-        int k = bottom + j;
-        int from = k / per;
-        i64 mine = limb[0];
+        for (int j = 0; j < 4; ++j) {
+            // Below the first limb there are none.
+            int k = top - 3 + j, from = k < 0 ? 0 : k / per;
+            i64 mine = limb[0];
 #pragma unroll
-        for (int i = 1; i < per; ++i) mine = k - per * from == i ? limb[i] : mine;
-        // Beyond the last lane there are no limbs.
-        i64 value = __shfl_sync(0xffffffffu, mine, from);
-        x[j] = from < 32 ? value : 0;
+            for (int i = 1; i < per; ++i) mine = k - per * from == i ? limb[i] : mine;
+            i64 value = __shfl_sync(0xffffffffu, mine, from);
+            x[j] = k < 0 ? 0 : value;
+        }
+        x[1] += x[0] >> 32;
+        x[2] += x[1] >> 32;
+        // hi:lo is either limbs 3:2:1:0, or, if limb 3 has grown, with 3 as the lowest of hi and 0 as what is cut off.
+        constexpr i64 large = 1 << 30;
+        const bool grown = x[3] >= large || x[3] <= -large;
+        i64 hi = grown ? x[3] + (x[2] >> 32) : (x[3] << 32) + x[2];
+        u64 lo = grown ? u64(x[2]) << 32 | u32(x[1]) | (u32(x[0]) != 0) : u64(x[1]) << 32 | u32(x[0]);
+        u64 bits;
+        if (round_short(G(), hi, lo, lsb + 32 * (top - 1 + grown), bits)) return bits;
     }
-    // upper:middle:lower, of 64, 64 and 32 bits.
-    x[1] += x[0] >> 32;
-    x[2] += x[1] >> 32;
-    i64 upper = x[3] + (x[2] >> 32);
-    u64 middle = u64(x[2]) << 32 | u32(x[1]);
-    u32 lower = u32(x[0]);
-    bool negative = upper < 0;
-    if (negative) {
-        lower = -lower;
-        middle = ~middle + (lower == 0);
-        upper = ~upper + (lower == 0 && middle == 0);
-    }
-    // The highest 64 bits that are not 0, and what is below.
-    u64 first = upper ? u64(upper) : middle, second = upper ? middle : u64(lower) << 32;
-    u32 third = upper ? lower : 0;
-    int below = upper ? 96 : 32;  // bits below `first`
-    if (first == 0) {
-        first = second;
-        second = 0;
-        below -= 64;
-    }
-    if (first == 0) return 0;
-    int zeros = __clzll(first);
-    u64 bits = zeros ? first << zeros | second >> (64 - zeros) : first;
-    bool sticky = second << zeros || third;
-    return round_bits<G>(negative, bits, sticky, lsb + 32 * bottom + below + 63 - zeros);
+    return round_digits<G>(limb, lsb);
 }
 
 // The sum divided by `count`, likewise.

@@ -2,10 +2,8 @@
 #include "reduce_sum.cuh"
 
 extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS) reduce(cw::reduce_arguments a) {
-    cw::start_early();
     cw::sum<true>(a);
 }
 extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
-    cw::start_early();
     cw::sum<false>(a);
 }

@@ -40,7 +40,47 @@ __device__ inline bool sum_of_similar(float value, u64& bits) {
     }
     return true;
 }
-__device__ inline bool sum_of_similar(double, u64&) { return false; }
+// The same of f64, when none is larger than 2^40 times another.
+__device__ inline bool sum_of_similar(double value, u64& bits) {
+    using F = format64;
+    u64 mine = F::to_bits(value);
+    int exponent = int(mine >> 52) & 2047;
+    bool zero = (mine << 1) == 0;
+    int top = warp_max(exponent);
+    bool good = zero || (exponent > 0 && exponent + 40 >= top && top < 2047);
+    if (!__all_sync(0xffffffffu, good) || top == 0) return false;
+    // 93 bits and a sign, which are added up in parts of 27; 32 of them fit in 32 bits.
+    u64 significand = zero ? 0 : (mine & ((1ull << 52) - 1)) | 1ull << 52;
+    int shift = zero ? 0 : 40 - (top - exponent);
+    u64 low = significand << shift, high = significand >> 1 >> (63 - shift);
+    if (mine >> 63) {
+        low = -low;
+        high = ~high + (low == 0);
+    }
+    constexpr u32 part = 0x7ffffff;
+    u64 sum0 = warp_sum(u32(low) & part), sum1 = warp_sum(u32(low >> 27) & part);
+    u64 sum2 = warp_sum(u32(low >> 54 | high << 10) & part);
+    i64 sum3 = int(warp_sum(u32(high >> 17)));
+    // In units of 2^54, and what is below.
+    u64 below = sum0 + (sum1 << 27);
+    i64 above = (sum3 << 27) + i64(sum2 + (below >> 54));
+    below <<= 10;
+    bool negative = above < 0;
+    if (negative) {
+        below = -below;
+        above = ~above + (below == 0);
+    }
+    u64 first = above ? u64(above) : below, second = above ? below : 0;
+    if (first == 0) {
+        bits = 0;
+        return true;
+    }
+    int zeros = __clzll(first);
+    u64 leading = first << zeros | second >> 1 >> (63 - zeros);
+    int last = (above ? 54 : -10) + top - 1 - 40 + F::min_lsb;
+    bits = round_bits<F>(negative, leading, second << zeros, last + 63 - zeros);
+    return true;
+}
 
 // Adds the values of a unit's leaves, which are in the leaves' lanes.
 template <class E> __device__ inline void add_leaves(spread<typename E::format>& total, typename E::format::type value) {
@@ -51,7 +91,7 @@ template <class E> __device__ inline void add_leaves(spread<typename E::format>&
     }
 }
 
-// The sum over the blocks of one row of the grid (gridDim.x).
+// The sum over the blocks of the grid.
 template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     using E = ELEMENT;
     using F = typename E::format;
@@ -64,17 +104,21 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     } of_warp;
     __shared__ u32 seen[most_warps];
 
-    const u64 n = element_count(a);
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
     const leaf_pass<E, TERM, leaf_sum, aligned> pass(a.x, a.y);
     // Neighbouring units go to different blocks, so that few units use many SMs.
     const u64 from = u64(me) * gridDim.x + blockIdx.x, step = u64(warps) * gridDim.x;
+    u64 at = pass.first(from);
+    // Computed here, while the launch waits.
+    asm volatile("" : "+l"(at));
+    start_early<TERM::inputs == 2, typename E::storage>(a, from * pass.unit * sizeof(typename E::storage));
+    const u64 n = element_count(a);
     // In a single block with a unit a warp the first warp adds up the leaves' values.
     const bool few = gridDim.x == 1 && n <= warps * pass.unit;
 
     spread<F> total;
     auto only = leaf_sum::identity<typename F::type>();
-    pass.run(n, from, step, [&](u64, typename F::type value) {
+    pass.run(n, from, at, step, [&](u64, typename F::type value) {
         only = value;
         if (!few) add_leaves<E>(total, value);
     });
@@ -82,7 +126,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     if (few) {
         if (n <= leaf_elements && a.finish == finish_value) {
             // One leaf is its own sum.
-            if (threadIdx.x == 0) *a.out = only != only ? F::nan : u64(F::to_bits(only));
+            if (threadIdx.x == 0) *a.out = leaf_result<F>(only, n, finish_value);
             return;
         }
         if (lane % L::lanes == 0) of_warp.leaf[me * L::leaves + lane / L::lanes] = only;
@@ -112,7 +156,8 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
             for (int i = 0; i < per; ++i) total.limb[i] += of_warp.limb[w][per * lane + i];
             total.seen |= seen[w];
         }
-        total.carry();
+        // Up to some 2^7 leaves leave limbs below 2^40.
+        if (n >> 18 >= gridDim.x) total.carry();
         if (gridDim.x > 1 && !meet(total, a.state)) return;
     }
     finish<F>(total, n, a);

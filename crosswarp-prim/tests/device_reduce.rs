@@ -399,10 +399,10 @@ fn host_arrays_pass_through_in_pieces() {
     check::<f32>(&gpu, 1);
 }
 
-/// Segments between `cuts`, all operations.
-fn check_segments<T: Element>(gpu: &Gpu, cuts: &[usize], rows: Option<usize>) {
+/// Every operation of segments between `cuts`, as rows if they are `rows` long.
+fn check_segments<T: Element>(gpu: &Gpu, kind: Kind, cuts: &[usize], rows: Option<usize>) {
     let len = *cuts.last().unwrap();
-    let arrays = [1, 2].map(|seed| make::<T>(Kind::Ordinary, len, seed));
+    let arrays = [1, 2].map(|seed| make::<T>(kind, len, seed));
     let buffers = arrays
         .each_ref()
         .map(|array| Buffer::from_slice(&gpu.stream, array).unwrap());
@@ -410,29 +410,46 @@ fn check_segments<T: Element>(gpu: &Gpu, cuts: &[usize], rows: Option<usize>) {
     let offsets = Buffer::from_slice(&gpu.stream, &offsets).unwrap();
     let results = Buffer::<u64>::zeroed(&gpu.stream, cuts.len() - 1).unwrap();
     let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
-    for op in [Op::Sum, Op::Mean, Op::Norm2, Op::Dot] {
+    for &op in Op::ALL {
         let views = buffers.each_ref().map(Into::into);
         let segments = match rows {
             Some(columns) => Segments::Rows(columns),
             None => Segments::Offsets((&offsets).into()),
         };
         let inputs = &views[..op.inputs()];
-        // Twice: the first leaves the state as it found it.
-        for _ in 0..2 {
+        let mut enqueue = || {
+            let results = (&results).into();
             gpu.reducer
-                .enqueue_segments::<T>(op, &mut workspace, inputs, segments, (&results).into())
-                .unwrap();
+                .enqueue_segments::<T>(op, &mut workspace, inputs, segments, results)
+        };
+        if op == Op::Prod || (op == Op::ExactSum && T::DTYPE.is_float()) {
+            assert!(matches!(enqueue(), Err(ReduceError::NotSegmented { .. })));
+            continue;
         }
+        // Twice: the first leaves the state as it found it.
+        enqueue().unwrap();
+        enqueue().unwrap();
         let found = results.to_vec(&gpu.stream).unwrap();
         for (k, (cut, &found)) in cuts.windows(2).zip(&found).enumerate() {
             let parts = arrays.each_ref().map(|array| &array[cut[0]..cut[1]]);
-            let what = format!("{op} of segment {k}, {cut:?}, {}", T::DTYPE);
+            let what = format!("{op} of segment {k}, {cut:?}, {} {kind:?}", T::DTYPE);
             match Reducer::new().reduce(op, &parts[..op.inputs()]) {
-                Ok(value) => assert_eq!(DeviceReducer::value::<T>(op, found), value, "{what}"),
+                Ok(value) => {
+                    let found = DeviceReducer::value::<T>(op, found);
+                    assert_eq!(
+                        (found.dtype(), found.bits()),
+                        (value.dtype(), value.bits()),
+                        "{what}"
+                    );
+                }
                 Err(_) => assert_eq!(found, u64::MAX, "{what}"),
             }
         }
     }
+}
+
+fn rows(columns: usize, rows: usize) -> Vec<usize> {
+    (0..=rows).map(|k| k * columns).collect()
 }
 
 #[test]
@@ -440,36 +457,61 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
     let Some(gpu) = gpu("segments_have_the_bits_of_arrays_of_their_own") else {
         return;
     };
-    let rows =
-        |columns: usize, rows: usize| -> Vec<usize> { (0..=rows).map(|k| k * columns).collect() };
     let mut random = random(99);
-    let mut tiny = vec![0];
-    for _ in 0..20_000 {
-        tiny.push(tiny.last().unwrap() + random() as usize % 9);
-    }
+    let mut cut = |lengths: &mut dyn Iterator<Item = usize>| {
+        let mut cuts = vec![0];
+        for length in lengths {
+            cuts.push(cuts.last().unwrap() + random() as usize % (length + 1));
+        }
+        cuts
+    };
+    let tiny = cut(&mut std::iter::repeat_n(40, 5000));
+    // Mostly tiny, some of several leaves, few huge.
+    let uneven = cut(&mut (0..3000).map(|k| match k % 1000 {
+        17 => 600_000,
+        k if k % 100 == 5 => 20_000,
+        _ => 8,
+    }));
     let mixed = [0, 0, 3, 3, 2051, 10_000, 10_001, 500_000, 500_000];
     macro_rules! check {
         ($($type:ident)*) => {$(
-            check_segments::<$type>(&gpu, &tiny, None);
-            check_segments::<$type>(&gpu, &mixed, None);
-            check_segments::<$type>(&gpu, &rows(4096, 700), Some(4096));
-            check_segments::<$type>(&gpu, &rows(1_000_001, 3), Some(1_000_001));
-            check_segments::<$type>(&gpu, &rows(5, 3000), Some(5));
+            check_segments::<$type>(&gpu, Kind::Ordinary, &tiny, None);
+            check_segments::<$type>(&gpu, Kind::Ordinary, &uneven, None);
+            check_segments::<$type>(&gpu, Kind::Bits, &mixed, None);
+            check_segments::<$type>(&gpu, Kind::Cancelling, &mixed, None);
+            check_segments::<$type>(&gpu, Kind::Ordinary, &rows(4096, 70), Some(4096));
+            check_segments::<$type>(&gpu, Kind::Bits, &rows(300_001, 3), Some(300_001));
+            check_segments::<$type>(&gpu, Kind::Finite, &rows(5, 300), Some(5));
         )*};
     }
-    check!(f16 bf16 f32 f64);
-    let there = Buffer::<i32>::zeroed(&gpu.stream, 4).unwrap();
+    check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+}
+
+/// Offsets that go down are no segments; then the results mean nothing, but neither memory nor later calls suffer.
+#[test]
+fn offsets_that_go_down_do_no_harm() {
+    let Some(gpu) = gpu("offsets_that_go_down_do_no_harm") else {
+        return;
+    };
+    let len = 1 << 20;
+    let x = Buffer::from_slice(&gpu.stream, &make::<f32>(Kind::Ordinary, len, 3)).unwrap();
+    let sawtooth: Vec<u64> = (0..=5000)
+        .map(|k| if k % 2 == 0 { 0 } else { 2 * len as u64 })
+        .collect();
+    let offsets = Buffer::from_slice(&gpu.stream, &sawtooth).unwrap();
+    let results = Buffer::<u64>::zeroed(&gpu.stream, 5000).unwrap();
     let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
-    let result = Buffer::<u64>::zeroed(&gpu.stream, 1).unwrap();
-    let inputs = [(&there).into()];
-    let refused = gpu.reducer.enqueue_segments::<i32>(
-        Op::Sum,
-        &mut workspace,
-        &inputs,
-        Segments::Rows(4),
-        (&result).into(),
-    );
-    assert!(matches!(refused, Err(ReduceError::NotSegmented { .. })));
+    for op in [Op::Sum, Op::Argmin] {
+        let mut enqueue = |segments, results| {
+            gpu.reducer
+                .enqueue_segments::<f32>(op, &mut workspace, &[(&x).into()], segments, results)
+                .unwrap();
+        };
+        enqueue(Segments::Offsets((&offsets).into()), (&results).into());
+        let whole = results.to_vec(&gpu.stream).unwrap()[0];
+        enqueue(Segments::Rows(len), results.range(..1));
+        assert_eq!(results.to_vec(&gpu.stream).unwrap()[0], whole, "{op}");
+    }
 }
 
 #[test]

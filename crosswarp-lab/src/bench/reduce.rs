@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crosswarp_cuda::{Buffer, BufferRef, Device, Stream};
-use crosswarp_prim::cuda::{DeviceReducer, ReduceWorkspace};
+use crosswarp_prim::cuda::{DeviceReducer, ReduceWorkspace, Segments};
 use crosswarp_prim::{Element, Op};
 use half::f16;
 
@@ -44,8 +44,8 @@ impl Calls {
     }
 }
 
-/// Measures sums of `f32`, `f16`, `f64` and `i32` of 2^10 to 2^30 elements on `device` and hands each row to
-/// `report`. Sizes that do not fit into half of the free memory are left out.
+/// Measures sums of `f32`, `f16`, `f64` and `i32` of 2^10 to 2^30 elements on `device`, then those of segments of
+/// an array of `f32`, and hands each row to `report`. Sizes that do not fit into half of the free memory are left out.
 pub fn reduce(device: &Device, mut report: impl FnMut(Row)) -> Result<(), BenchError> {
     let bench = Bench::new(device)?;
     let sizes = [10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30];
@@ -56,7 +56,55 @@ pub fn reduce(device: &Device, mut report: impl FnMut(Row)) -> Result<(), BenchE
         &mut report,
     )?;
     bench.sums(&sizes, |r| f64::from(r) / 2e9 - 1.0, &mut report)?;
-    bench.sums(&sizes, |r| r as i32, &mut report)
+    bench.sums(&sizes, |r| r as i32, &mut report)?;
+    for cut in SegmentCut::ALL {
+        report(bench.segments(cut)?);
+    }
+    Ok(())
+}
+
+/// How an array of 2^25 elements is cut into segments, all but the rows by offsets.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SegmentCut {
+    /// 8 elements each.
+    Tiny,
+    /// A quarter of the array each.
+    Huge,
+    /// Half of the array 8 elements each, and the other half one segment in their midst.
+    Uneven,
+    /// Rows of a matrix, 4096 elements each.
+    Rows,
+}
+
+impl SegmentCut {
+    const ALL: [Self; 4] = [Self::Tiny, Self::Huge, Self::Uneven, Self::Rows];
+    const ELEMENTS: usize = 1 << 25;
+    const ROW: usize = 4096;
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tiny => "tiny",
+            Self::Huge => "huge",
+            Self::Uneven => "uneven",
+            Self::Rows => "rows",
+        }
+    }
+
+    fn offsets(self) -> Vec<u64> {
+        let n = Self::ELEMENTS as u64;
+        let every = |from: u64, to: u64, step: usize| (from..to).step_by(step);
+        let mut offsets: Vec<u64> = match self {
+            Self::Tiny => every(0, n, 8).collect(),
+            Self::Huge => every(0, n, 1 << 23).collect(),
+            Self::Uneven => every(0, n / 4, 8)
+                .chain([n / 4])
+                .chain(every(n / 4 * 3, n, 8))
+                .collect(),
+            Self::Rows => every(0, n, Self::ROW).collect(),
+        };
+        offsets.push(n);
+        offsets
+    }
 }
 
 struct Bench {
@@ -166,5 +214,38 @@ impl Bench {
                 .with("scope", "")
                 .bytes(bytes as u64),
         )
+    }
+
+    /// Sums of segments of an array too large for the cache, which is why one place is enough.
+    fn segments(&self, cut: SegmentCut) -> Result<Row, BenchError> {
+        let x = self.filled(SegmentCut::ELEMENTS, |r| (r >> 9) as f32 / 4e6 - 1.0)?;
+        let offsets = Buffer::from_slice(&self.stream, &cut.offsets())?;
+        let results = Buffer::<u64>::zeroed(&self.stream, offsets.len() - 1)?;
+        let mut workspace = self.reducer.workspace(&self.stream)?;
+        let segments = match cut {
+            SegmentCut::Rows => Segments::Rows(SegmentCut::ROW),
+            _ => Segments::Offsets((&offsets).into()),
+        };
+        let mut call = |_: &Stream, _: usize| -> Result<(), BenchError> {
+            let (inputs, results) = ([(&x).into()], (&results).into());
+            Ok(self.reducer.enqueue_segments::<f32>(
+                Op::Sum,
+                &mut workspace,
+                &inputs,
+                segments,
+                results,
+            )?)
+        };
+        // Compiles and makes room; the graph must not.
+        call(&self.stream, 0)?;
+        self.stream.synchronize()?;
+        // SAFETY: elements, offsets, workspace and results live to the end of this function, which the
+        // measurement does not outlast; the workspace is used by nothing else meanwhile.
+        let time = unsafe { in_graph(&PLAN, &self.stream, Some(&self.flush), call) }?;
+        let what = format!("reduce_segments_{}_f32_cold_graph", cut.name());
+        Ok(Row::new(what, time)
+            .with("pes", 1)
+            .with("scope", "")
+            .bytes(SegmentCut::ELEMENTS as u64 * 4))
     }
 }

@@ -1,15 +1,17 @@
 //! Host arrays of any size on a GPU, piece by piece.
 
 use std::ops::Range;
-use std::thread;
 
 use crosswarp_cuda::{Buffer, BufferRef, CudaError, Device, PinnedBuffer, Pod, Stream};
+use rayon::iter::{IndexedParallelIterator, ParallelIterator};
+use rayon::slice::{ParallelSlice, ParallelSliceMut};
 
 /// Bytes of a piece: large beside the cost of starting a copy and waiting for it (some 20 µs), small
 /// beside any GPU's memory.
 pub const PIECE_BYTES: usize = 32 << 20;
-/// Threads that copy into page-locked memory: one alone is slower than the link to the GPU.
-const COPY_THREADS: usize = 4;
+/// Bytes that a thread copies at a time into page-locked memory; one thread alone is slower than the link
+/// to the GPU.
+const PART_BYTES: usize = 512 << 10;
 
 /// Brings elements `range` of host arrays of one length to `device`, piece by piece, and calls `work`
 /// with each piece of all inputs and the piece's range, in order. A piece is `piece` elements long, the
@@ -104,15 +106,10 @@ impl<T: Pod + Send + Sync> Slot<T> {
     }
 }
 
-/// Copies with several threads if there is enough to copy.
+/// Copies with the threads of rayon's pool, which all PEs of the process share.
 fn copy<T: Pod + Send + Sync>(dest: &mut [T], source: &[T]) {
-    let part = source.len().div_ceil(COPY_THREADS);
-    if size_of_val(source) < 1 << 20 {
-        return dest.copy_from_slice(source);
-    }
-    thread::scope(|scope| {
-        for (dest, source) in dest.chunks_mut(part).zip(source.chunks(part)) {
-            scope.spawn(move || dest.copy_from_slice(source));
-        }
-    });
+    let part = (PART_BYTES / size_of::<T>().max(1)).max(1);
+    dest.par_chunks_mut(part)
+        .zip(source.par_chunks(part))
+        .for_each(|(dest, source)| dest.copy_from_slice(source));
 }

@@ -270,8 +270,12 @@ impl DeviceReducer {
         op: Op,
         dtype: DType,
     ) -> Result<Arc<SegmentProgram>, ReduceError> {
-        loaded(&self.segment_programs, Key::new(op, dtype), |key| {
-            SegmentProgram::load(&self.device, key)
+        let key = Key::new(op, dtype);
+        let (source, options) = key
+            .segment_source()
+            .ok_or(ReduceError::NotSegmented { op, dtype })?;
+        loaded(&self.segment_programs, key, |_| {
+            SegmentProgram::load(&self.device, &source, &options)
         })
     }
 
@@ -343,6 +347,7 @@ impl DeviceReducer {
             state: workspace.state.address(),
             out,
             finish: finish as u64,
+            ahead: program.ahead(n),
         };
         let aligned = (arguments.x | arguments.y).is_multiple_of(16);
         let launch = program.launch(n, aligned).prepare()?;

@@ -16,6 +16,7 @@ pub(crate) struct Arguments {
     pub state: u64,
     pub out: u64,
     pub finish: u64,
+    pub ahead: u64,
 }
 
 /// What a kernel writes: `crosswarp::finish_kind`.
@@ -47,9 +48,12 @@ macro_rules! text {
 }
 
 const HEADERS: &[(&str, &str)] = &[
+    ("reduce_extremum.cuh", text!("reduce_extremum.cuh")),
     ("reduce_finish.cuh", text!("reduce_finish.cuh")),
+    ("reduce_integer.cuh", text!("reduce_integer.cuh")),
     ("reduce_leaf.cuh", text!("reduce_leaf.cuh")),
     ("reduce_meeting.cuh", text!("reduce_meeting.cuh")),
+    ("reduce_segments.cuh", text!("reduce_segments.cuh")),
     ("reduce_spread.cuh", text!("reduce_spread.cuh")),
     ("reduce_sum.cuh", text!("reduce_sum.cuh")),
     ("reduce_ticket.cuh", text!("reduce_ticket.cuh")),
@@ -67,20 +71,30 @@ const fn source(name: &'static str, text: &'static str) -> Source<'static> {
 }
 
 const SUM: Source<'static> = source("reduce_sum.cu", text!("reduce_sum.cu"));
-const SEGMENTS: Source<'static> = Source::new("reduce_segments.cu", text!("reduce_segments.cu"))
-    .with_headers(HEADERS)
-    .with_shapes(&[
+const fn segments(name: &'static str, text: &'static str) -> Source<'static> {
+    Source::new(name, text).with_headers(HEADERS).with_shapes(&[
         Shape {
-            kernel: "narrow",
+            kernel: "short_segments",
             threads: THREADS,
             dynamic_shared: 0,
         },
         Shape {
-            kernel: "wide",
+            kernel: "long_segments",
             threads: THREADS,
             dynamic_shared: 0,
         },
-    ]);
+    ])
+}
+
+const SEGMENTS: Source<'static> = segments("reduce_segments.cu", text!("reduce_segments.cu"));
+const SEGMENTS_INTEGER: Source<'static> = segments(
+    "reduce_segments_integer.cu",
+    text!("reduce_segments_integer.cu"),
+);
+const SEGMENTS_EXTREMUM: Source<'static> = segments(
+    "reduce_segments_extremum.cu",
+    text!("reduce_segments_extremum.cu"),
+);
 const EXACT: Source<'static> = source("reduce_exact.cu", text!("reduce_exact.cu"));
 const PRODUCT: Source<'static> = source("reduce_product.cu", text!("reduce_product.cu"));
 const INTEGER: Source<'static> = source("reduce_integer.cu", text!("reduce_integer.cu"));
@@ -94,6 +108,8 @@ const EXTREMUM: Source<'static> = source("reduce_extremum.cu", text!("reduce_ext
 pub const KERNELS: &[Source<'static>] = &[
     SUM,
     SEGMENTS,
+    SEGMENTS_INTEGER,
+    SEGMENTS_EXTREMUM,
     EXACT,
     PRODUCT,
     INTEGER,
@@ -166,10 +182,15 @@ impl Key {
         }
     }
 
-    /// What to compile for segments; of sums of floats.
-    pub fn segment_source(self) -> (Source<'static>, Options) {
-        let (_, options) = self.source();
-        (SEGMENTS, options)
+    /// What to compile for segments; nothing for products, and for exact sums of floats.
+    pub fn segment_source(self) -> Option<(Source<'static>, Options)> {
+        let source = match self.body {
+            Body::Sum(_) if self.dtype.is_float() => SEGMENTS,
+            Body::Sum(_) => SEGMENTS_INTEGER,
+            Body::Extremum { .. } => SEGMENTS_EXTREMUM,
+            Body::Exact | Body::Product | Body::WrappingProduct => return None,
+        };
+        Some((source, self.source().1))
     }
 
     /// Whether warps work on leaves; else every thread on 16 bytes at a time.
@@ -265,22 +286,22 @@ impl Program {
         let units = n.div_ceil(self.key.unit()).max(1);
         let warps = u64::from(self.key.threads() / 32);
         let per_block = |blocks: u64| units.div_ceil(blocks).min(warps);
-        let (blocks, warps) = if units <= self.one_block().min(warps) {
+        let (blocks, warps) = if units <= ONE_BLOCK.min(warps) {
             (1, units)
+        } else if units <= 2 * self.multiprocessors && !self.key.has_leaves() {
+            (units, 1)
         } else if units <= self.multiprocessors * warps {
             // A block on each multiprocessor, as few warps as it takes.
             let blocks = units.min(self.multiprocessors);
             (blocks, per_block(blocks))
         } else {
             let resident = self.multiprocessors * self.blocks;
-            // Blocks that come after others even out what multiprocessors differ in: 2^26 elements in
-            // 62.0 µs instead of 62.2, 2^28 in 233.4 instead of 233.8. With one block each it costs.
-            let rounds =
-                if self.key.has_leaves() && self.blocks > 1 && units >= 4 * resident * warps {
-                    2
-                } else {
-                    1
-                };
+            // Blocks that come after others even out what multiprocessors differ in: 2^26 f32 in 61.7 µs
+            // instead of 61.9, 2^28 f16 in 119.5 instead of 119.9.
+            let rounds = match (self.key.has_leaves(), self.key.dtype.size()) {
+                (true, size) if units >= 4 * resident * warps => 8 / size as u64,
+                _ => 1,
+            };
             ((resident * rounds).min(MEETING_BLOCKS), warps)
         };
         let function = if aligned {
@@ -294,17 +315,25 @@ impl Program {
             .overlapping()
     }
 
-    /// Most units that one block takes: a second one costs 0.5 µs for the meeting.
-    fn one_block(&self) -> u64 {
-        // 2^14 f32: 2.1 µs in one block, 2.5 in 8; 2^13 f64: 3.2 in one, 3.0 in 4.
-        if self.key.has_leaves() && self.key.dtype.size() == 8 {
-            2
-        } else {
-            8
-        }
+    /// Bytes of its first unit that each warp brings to the second-level cache while the launch before is still
+    /// running: `crosswarp::start_early`.
+    pub fn ahead(&self, n: u64) -> u64 {
+        let unit = self.key.unit() * self.key.dtype.size() as u64;
+        let resident = self.multiprocessors * self.blocks * u64::from(self.key.threads() / 32);
+        let warps = n.div_ceil(self.key.unit()).clamp(1, resident);
+        (AHEAD_BYTES / warps).min(unit).next_multiple_of(16)
     }
 }
 
+/// Bytes that all warps together bring ahead: what memory delivers while one launch ends and the next begins.
+/// More would be in the way of the launch before, less leaves memory idle. 2^16 f32: 2.1 µs instead of 2.5;
+/// 2^24 f32: 17.6 µs without, 17.3 with 2 or 4 MB, 17.5 with 8; 2^22 f16: 4.8 without, 4.5 with 4 MB, 4.6 with 8,
+/// 5.0 with 16.
+const AHEAD_BYTES: u64 = 4 << 20;
+
+/// Most units that one block takes: a second one costs 0.4 µs or more for the meeting. 2^14 f32: 1.6 µs in one
+/// block, 2.0 in 8; f64: 2.1 and 2.5.
+const ONE_BLOCK: u64 = 8;
 /// `crosswarp::meeting_blocks`.
 const MEETING_BLOCKS: u64 = 2047;
 
@@ -337,11 +366,7 @@ mod tests {
         for &dtype in DType::ALL {
             for &op in Op::ALL {
                 let key = Key::new(op, dtype);
-                let segmented = dtype.is_float() && matches!(key.body, Body::Sum(_));
-                for (source, options) in [key.source()]
-                    .into_iter()
-                    .chain(segmented.then(|| key.segment_source()))
-                {
+                for (source, options) in [key.source()].into_iter().chain(key.segment_source()) {
                     let cubin = Cache::of_user().compile(&source, Arch::new(9, 0), &options);
                     cubin.unwrap_or_else(|error| panic!("{op} of {dtype}: {error}"));
                 }

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_cuda::{BufferRef, ByValue, Device, Dim3, Function, Launch, Module};
+use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
 
-use crate::cuda::reduce::program::{Arguments, Finish, Key, THREADS};
+use crate::cuda::reduce::program::{Arguments, Finish, THREADS};
 use crate::cuda::{DeviceReducer, ReduceWorkspace};
 use crate::leaf::LEAF;
 use crate::{Element, Op, ReduceError};
@@ -29,43 +29,66 @@ struct SegmentArguments {
     offsets: u64,
     columns: u64,
     segments: u64,
+    together: u64,
+    long_leaves: u64,
+    queue: u64,
+    room: u64,
 }
 
-/// `crosswarp::segment_state`.
-const STATE_WORDS: usize = 128;
+/// Most blocks of `long_segments`: fewer than 2^11 warps may share a segment (`crosswarp::meeting_blocks`).
+const LONG_BLOCKS: u32 = 255;
+/// Words of the state: `crosswarp::segment_slots`, and a `crosswarp::segment_slot` for each warp.
+const STATE_WORDS: usize = 128 + 128 * LONG_BLOCKS as usize * (THREADS as usize / 32);
+/// Words of `crosswarp::long_segment`.
+const QUEUE_WORDS: usize = 4;
+/// Segments of more leaves are long: if a warp looks at one at a time, and if it looks at 32, all of which may
+/// be as long as a short one can be.
+const LONG_LEAVES: [u64; 2] = [16, 4];
+/// Mean length from which on a warp looks at one segment at a time instead of 32.
+const ALONE: usize = 512;
 
-/// The kernels of one operation on one type, for aligned and for other segments.
+/// The kernels of one operation on one type.
 pub(crate) struct SegmentProgram {
-    narrow: [Function; 2],
-    wide: [Function; 2],
+    short: Function,
+    long: Function,
     /// Blocks that are resident at once.
-    resident: usize,
+    resident: [u32; 2],
 }
 
 impl SegmentProgram {
-    pub fn load(device: &Device, key: Key) -> Result<Self, ReduceError> {
-        let (source, options) = key.segment_source();
-        let module = Module::compile_with(device, &source, &options)?;
+    pub fn load(
+        device: &Device,
+        source: &Source<'static>,
+        options: &Options,
+    ) -> Result<Self, ReduceError> {
+        let module = Module::compile_with(device, source, options)?;
         let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
-        let wide = [function("wide_unaligned")?, function("wide")?];
-        let blocks = wide[1].blocks_per_multiprocessor(THREADS, 0)?.max(1);
+        let (short, long) = (function("short_segments")?, function("long_segments")?);
+        let multiprocessors = device.properties().multiprocessors.max(1);
+        let resident = |function: &Function| -> Result<u32, ReduceError> {
+            let blocks = function.blocks_per_multiprocessor(THREADS, 0)?.max(1);
+            Ok(blocks * multiprocessors)
+        };
         Ok(Self {
-            narrow: [function("narrow_unaligned")?, function("narrow")?],
-            wide,
-            resident: (blocks * device.properties().multiprocessors.max(1)) as usize,
+            resident: [resident(&short)?, resident(&long)?],
+            short,
+            long,
         })
     }
 }
 
 impl DeviceReducer {
-    /// Reduces each segment of `inputs` as an array of its own, with the bits that has, in one launch given
-    /// to the workspace's stream; returns at once. `results`: one element for each segment, as the result of
+    /// Reduces each segment of `inputs` as an array of its own, with the bits that has, by work given to the
+    /// workspace's stream; returns at once. `results`: one element for each segment, as the result of
     /// [`enqueue`](Self::enqueue).
     ///
-    /// `op`: [`Op::Sum`], [`Op::Mean`], [`Op::Norm2`] or [`Op::Dot`], of floating-point elements.
+    /// `op`: all but [`Op::Prod`], and but [`Op::ExactSum`] of floats. Indices count from the segment's start; the
+    /// result of no elements is `u64::MAX` for operations that have none.
     ///
-    /// Many segments get a warp each, few get several blocks each. The time of many segments is that of the
-    /// longest on one warp, if that is far longer than the others: some 10 GB/s.
+    /// One launch for rows; for offsets a second one if the array is long enough for a segment to be worth more
+    /// than one warp. Segments of a few elements get a thread each, those of some leaves a warp, and the leaves of
+    /// all longer ones are dealt out evenly over the GPU, so that neither many tiny nor few huge segments leave
+    /// a part of it idle. It can be captured into a graph after a call with as many elements.
     ///
     /// ```
     /// use crosswarp_cuda::{Buffer, Device, Stream};
@@ -89,7 +112,7 @@ impl DeviceReducer {
     /// ```
     ///
     /// # Errors
-    /// [`ReduceError::NotSegmented`] for another operation or type, [`ReduceError::Inputs`],
+    /// [`ReduceError::NotSegmented`] for another operation, [`ReduceError::Inputs`],
     /// [`ReduceError::Length`].
     ///
     /// # Panics
@@ -102,12 +125,7 @@ impl DeviceReducer {
         segments: Segments<'_>,
         results: BufferRef<'_, u64>,
     ) -> Result<(), ReduceError> {
-        if !T::DTYPE.is_float() || !matches!(op, Op::Sum | Op::Mean | Op::Norm2 | Op::Dot) {
-            return Err(ReduceError::NotSegmented {
-                op,
-                dtype: T::DTYPE,
-            });
-        }
+        let program = self.segment_program(op, T::DTYPE)?;
         let n = crate::cuda::reduce::device_reducer::check(op, inputs)?;
         let (offsets, columns, count) = match segments {
             Segments::Rows(columns) => {
@@ -120,29 +138,25 @@ impl DeviceReducer {
         if count == 0 {
             return Ok(());
         }
-        let program = self.segment_program(op, T::DTYPE)?;
         workspace.keep(Arc::clone(&program) as _);
 
-        let aligned = {
-            let starts = inputs.iter().all(|x| x.address().is_multiple_of(16));
-            starts && columns > 0 && (columns * size_of::<T>()).is_multiple_of(16)
+        let alone = n / count > ALONE;
+        let long_leaves = LONG_LEAVES[usize::from(!alone)];
+        let leaves = |elements: usize| elements.div_ceil(LEAF) as u64;
+        // Whether segments may be long, and whether they may be short.
+        let (long, short) = match segments {
+            Segments::Rows(_) => {
+                let long = leaves(columns.min(n)) > long_leaves;
+                (long, !long)
+            }
+            Segments::Offsets(_) => (leaves(n) > long_leaves, true),
         };
-        let warps = THREADS as usize / 32;
-        // With a warp each, an eighth of the warps that fit would already be half as fast as all.
-        let narrow = count >= program.resident;
-        let launch = if narrow {
-            let blocks = count.div_ceil(warps).min(8 * program.resident);
-            Launch::new(&program.narrow[usize::from(aligned)]).grid(blocks as u32)
-        } else {
-            // Blocks of each segment, so that all together fill the GPU, if there are leaves for them.
-            let leaves = (n / count).div_ceil(LEAF).max(1);
-            let blocks = (program.resident / count).clamp(1, leaves.div_ceil(warps));
-            Launch::new(&program.wide[usize::from(aligned)])
-                .grid(Dim3::from((blocks as u32, count as u32)))
-        };
-        let launch = launch.block(THREADS).overlapping().prepare()?;
-        if !narrow {
-            workspace.reserve_segments(count * STATE_WORDS)?;
+        workspace.reserve_segments(STATE_WORDS)?;
+        let mut room = 0;
+        if long && short {
+            // Each of them has elements of its own in `long_leaves` leaves and one more.
+            room = n / (long_leaves as usize * LEAF) + 1;
+            workspace.reserve_queue(room * QUEUE_WORDS)?;
         }
         let arguments = SegmentArguments {
             all: Arguments {
@@ -153,16 +167,43 @@ impl DeviceReducer {
                 state: workspace.segments.address(),
                 out: results.address(),
                 finish: Finish::of(op) as u64,
+                ahead: 0,
             },
             offsets,
             columns: columns as u64,
             segments: count as u64,
+            together: if alone { 1 } else { 32 },
+            long_leaves: if long { long_leaves } else { u64::MAX },
+            queue: if room > 0 {
+                workspace.queue.address()
+            } else {
+                0
+            },
+            room: room as u64,
+        };
+        let launch = |function, blocks: u32| {
+            let launch = Launch::new(function).grid(blocks).block(THREADS);
+            launch.overlapping().prepare()
         };
         // SAFETY: the kernels' one parameter is this structure. They read elements of the inputs below `n`,
-        // whatever the offsets say, of which there is one more than segments; use, in wide launches, the
-        // state of each segment; and write one word for each segment. The rest is as in
-        // `DeviceReducer::launch`.
-        unsafe { launch.launch(&workspace.stream, (ByValue(arguments),)) }?;
+        // whatever the offsets say, of which there is one more than segments, and write one word for each
+        // segment. The state has a slot for each warp of `LONG_BLOCKS` blocks, the queue has `room`. The rest is
+        // as in `DeviceReducer::launch`.
+        unsafe {
+            if short {
+                let warps = count.div_ceil(arguments.together as usize);
+                // More than are resident even out what segments differ in.
+                let blocks = warps
+                    .div_ceil(THREADS as usize / 32)
+                    .min(8 * program.resident[0] as usize);
+                let launch = launch(&program.short, blocks as u32)?;
+                launch.launch(&workspace.stream, (ByValue(arguments),))?;
+            }
+            if long {
+                let launch = launch(&program.long, program.resident[1].min(LONG_BLOCKS))?;
+                launch.launch(&workspace.stream, (ByValue(arguments),))?;
+            }
+        }
         Ok(())
     }
 }

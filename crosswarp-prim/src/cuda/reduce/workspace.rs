@@ -23,9 +23,11 @@ pub struct ReduceWorkspace {
     pub(crate) state: Buffer<u64>,
     /// Room for the products of leaves, at least what the largest product so far needed.
     pub(crate) products: Buffer<u64>,
-    /// The states of segments; zero between launches.
+    /// The state of reductions of segments; zero between launches.
     pub(crate) segments: Buffer<u64>,
-    /// What `products` and `segments` were before they grew: graphs may still use it. Each is at most half
+    /// Room for the queue of long segments, at least what the longest array so far needed.
+    pub(crate) queue: Buffer<u64>,
+    /// What `products` and `queue` were before they grew: graphs may still use it. Each is at most half
     /// of what came after.
     outgrown: Vec<Buffer<u64>>,
     /// Where results of waiting calls arrive: the GPU writes them to the host itself.
@@ -41,6 +43,7 @@ impl ReduceWorkspace {
             state: Buffer::zeroed(stream, STATE_WORDS)?,
             products: Buffer::new(stream.device(), 0)?,
             segments: Buffer::new(stream.device(), 0)?,
+            queue: Buffer::new(stream.device(), 0)?,
             outgrown: Vec::new(),
             result: PinnedBuffer::zeroed(stream.device(), RESULT_WORDS)?,
             stream: stream.clone(),
@@ -67,14 +70,22 @@ impl ReduceWorkspace {
         Ok(())
     }
 
-    /// Makes room for the states of segments, zero as launches leave them.
+    /// Makes the state of reductions of segments, if there is none yet: zero, as launches leave it.
     pub(crate) fn reserve_segments(&mut self, words: usize) -> Result<(), ReduceError> {
-        if words > self.segments.len() {
+        if self.segments.is_empty() {
             // In a stream of its own: were this one captured, only the graph would clear it.
             let stream = Stream::new(self.stream.device())?;
-            let larger = Buffer::zeroed(&stream, words.next_power_of_two())?;
+            self.segments = Buffer::zeroed(&stream, words)?;
             stream.synchronize()?;
-            self.outgrown.push(replace(&mut self.segments, larger));
+        }
+        Ok(())
+    }
+
+    /// Makes room for a queue of long segments.
+    pub(crate) fn reserve_queue(&mut self, words: usize) -> Result<(), ReduceError> {
+        if words > self.queue.len() {
+            let larger = Buffer::new(self.stream.device(), words.next_power_of_two())?;
+            self.outgrown.push(replace(&mut self.queue, larger));
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
 // Norms that all PEs add up inside of a kernel, and the decision whether to stop. The host's twin is
-// `cuda::verdict`.
+// `cuda::resident::Verdict`.
 //
 // Sweeps are judged in chunks. Every block adds its leaves of a chunk to the words of its PE; the last block to do
 // so sends them to all PEs. A chunk later, when they have long come, every block of every PE adds up the same
@@ -8,7 +8,8 @@
 //
 // Why no part is overwritten before it was read: runs use two sets of parts in turn. A PE sends parts of run k + 2
 // when it has ended run k + 1, at whose end it had waited for all PEs' parts of that run; so all had begun it, and
-// had read those of run k. (A run that stops early waits for less; the host then meets all PEs before the next.)
+// had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
+// waited for: the hosts of all PEs meet between runs, and no run but the next begins before.)
 #pragma once
 #include "pe.cuh"
 #include "superaccumulator.cuh"

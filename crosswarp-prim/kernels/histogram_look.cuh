@@ -173,11 +173,12 @@ __device__ void look(const T* samples, u64 n, const Rule& rule, ranges wide, ran
     if (fits && thread < pages) out->page[thread] = bytes - begin[mine] + width;
     if (thread == 0) {
         out->bits = !crowd4 && !scattered ? 4 : !crowd8 || scattered || !fits ? 8 : 0;
+        if (!fits) return;
         out->ranges = count;
         out->merging = count == 1 && hot;
         float sum = 0;
         const float worth = blocks / (judged * (count + adding));
-        for (u32 r = 0; fits && r < count; ++r) {
+        for (u32 r = 0; r < count; ++r) {
             out->first_page[r] = page[r];
             out->first_block[r] = u32(sum * worth + 0.5f);
             sum += judged + adding * mass[r];

@@ -160,8 +160,13 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     /// PE's `output` is complete. Memory ordering: as `barrier`.
     ///
     /// # Errors
-    /// On every PE if any PE fails, and then nothing is given to the streams: [`TransposeError::Part`] if a PE's
-    /// input or output is too short, [`TransposeError::Mismatch`] of shapes, [`DeviceWorldError::PeerFailed`].
+    /// On every PE if any PE fails, and then nothing is given to the streams: [`TransposeError::Part`] if a
+    /// PE's input or output is too short, [`TransposeError::Mismatch`] of shapes,
+    /// [`DeviceWorldError::PeerFailed`].
+    ///
+    /// [`TransposeError::Part`]: crate::TransposeError::Part
+    /// [`TransposeError::Mismatch`]: crate::TransposeError::Mismatch
+    /// [`part_len`]: crate::part_len
     pub fn transpose<'b, T: Pod>(
         &self,
         stream: &Stream,

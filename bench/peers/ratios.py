@@ -46,7 +46,7 @@ def figure(row):
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    print(f"{'what':28} {'PEs':>3} {'bytes':>10}  {'peer':>30}  {'crosswarp':>26}  ratio")
+    print(f"{'what':38} {'PEs':>3} {'bytes':>10}  {'peer':>30}  {'crosswarp':>26}  ratio")
     best = read(sys.argv[1:])
     for (what, pes, size), rows in best.items():
         ours = rows.get(US)
@@ -56,7 +56,7 @@ def main():
                 continue
             right = figure(ours) if ours else "-"
             ratio = f"{theirs[peer]['us'] / ours['us']:.2f}" if ours else ""
-            print(f"{what:28} {pes:3} {size:10}  {peer + ' ' + figure(theirs[peer]):>30}  {right:>26}  {ratio}")
+            print(f"{what:38} {pes:3} {size:10}  {peer + ' ' + figure(theirs[peer]):>30}  {right:>26}  {ratio}")
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ pub fn prim(args: &BenchPrimArgs) -> Result<i32, CliError> {
 /// Measures sums, of whole arrays and of segments.
 pub fn reduce(args: &BenchReduceArgs) -> Result<i32, CliError> {
     let device = Device::get(args.device).map_err(crosswarp::cuda::Error::from)?;
-    let mut rows = Rows::new(args.json, &device, 28);
+    let mut rows = Rows::new(args.json, &device, 38);
     let mut outcome = Ok(());
     bench::reduce(&device, |row| {
         if outcome.is_ok() {

@@ -1,0 +1,71 @@
+//! The arguments of `crosswarp run` and `crosswarp install`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+
+const RUN_AFTER: &str = "\
+Every PE is one process of this host; a Crosswarp program among them joins the world when it
+starts. The run ends when all PEs have ended. If one fails, the others are ended and its exit
+code is the run's. The program `crosswarp` is this very command.
+
+Examples:
+  crosswarp run -n 4 -- crosswarp solve laplace1d
+  crosswarp run -n 2 --label --timeout 60 -- ./my-program --its-option";
+
+/// Arguments of `run`.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_AFTER)]
+pub struct RunArgs {
+    /// Number of PEs
+    #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub n: u32,
+    /// End the run after this many seconds (exit code 124)
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub timeout: Option<Duration>,
+    /// Begin every line of output with the number of its PE
+    #[arg(long)]
+    pub label: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
+    pub program: Vec<std::ffi::OsString>,
+}
+
+const INSTALL_AFTER: &str = "\
+Builds the C library with cargo, from the sources this command was built from, and lays out
+bin, include, lib and lib/pkgconfig below the prefix.
+
+Example:
+  crosswarp install --prefix ~/.local
+  oshcc -O2 ring.c -o ring
+  oshrun -np 4 ./ring";
+
+/// Arguments of `install`.
+#[derive(Args, Debug)]
+#[command(after_help = INSTALL_AFTER)]
+pub struct InstallArgs {
+    /// Where to install
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub prefix: PathBuf,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let wanted = || "a positive number of seconds is needed".to_owned();
+    let seconds: f64 = text.parse().map_err(|_| wanted())?;
+    if seconds <= 0.0 {
+        return Err(wanted());
+    }
+    Duration::try_from_secs_f64(seconds).map_err(|_| wanted())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_positive_seconds() {
+        assert!(seconds("0").is_err() && seconds("nan").is_err() && seconds("1e30").is_err());
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+    }
+}

@@ -1,0 +1,170 @@
+//! The arguments of `crosswarp solve`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum, ValueHint};
+use crosswarp::solve::Strategy;
+
+use super::EXIT_CODES;
+use crate::backend::BackendArgs;
+use crate::boundary::SideBoundary;
+use crate::picture::Colours;
+
+const SOLVE_AFTER: &str = "\
+Problems:
+  laplace1d  points between two fixed ends, zero inside; stops on the rms change of a sweep
+  laplace2d  a plane with a boundary on each side, zero inside
+  fill       unknown cells of a field solved from the known ones
+  FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
+
+Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom):
+  top=1.5            a constant
+  top='sin(pi*x)'    a formula: x = column * spacing, y = row * spacing, i = column, j = row;
+                     row 0 is the top, the spacing is 1/(max(nx,ny)-1)
+  top=profile.npy    one value a point
+  top=periodic       wraps around (then the opposite side too)
+
+Examples:
+  crosswarp solve laplace1d --points 1000000 --left 5 --right 10 --tolerance 1e-5
+  crosswarp solve laplace2d --nx 400 --ny 300 --boundary top='sin(pi*x)' --png field.png
+  crosswarp solve laplace2d --preset nvidia --nx 1024 --ny 1024 --max-sweeps 1000 --json
+  crosswarp solve fill --values dem.npy --known known.png -o filled.npy --png filled.png
+  crosswarp solve examples/heated_plate.toml --checkpoint plate.ckpt --checkpoint-every 5000";
+
+/// Arguments of `solve`.
+#[derive(Args, Debug)]
+#[command(after_help = format!("{SOLVE_AFTER}\n\n{EXIT_CODES}"))]
+pub struct SolveArgs {
+    /// laplace1d, laplace2d, fill, or a problem file (FILE.toml)
+    #[arg(value_name = "PROBLEM", value_hint = ValueHint::FilePath)]
+    pub problem: String,
+
+    /// Number of points [default: 4194304]
+    #[arg(long, value_name = "N", help_heading = "laplace1d")]
+    pub points: Option<usize>,
+    /// Value of the left end [default: 5]
+    #[arg(
+        long,
+        value_name = "VALUE",
+        allow_hyphen_values = true,
+        help_heading = "laplace1d"
+    )]
+    pub left: Option<f64>,
+    /// Value of the right end [default: 10]
+    #[arg(
+        long,
+        value_name = "VALUE",
+        allow_hyphen_values = true,
+        help_heading = "laplace1d"
+    )]
+    pub right: Option<f64>,
+
+    /// Columns [default: 256; preset: 16384]
+    #[arg(long, value_name = "N", help_heading = "laplace2d")]
+    pub nx: Option<usize>,
+    /// Rows [default: 256; preset: 16384]
+    #[arg(long, value_name = "N", help_heading = "laplace2d")]
+    pub ny: Option<usize>,
+    /// A published problem instead of boundaries
+    #[arg(
+        long,
+        value_enum,
+        help_heading = "laplace2d",
+        conflicts_with = "boundary"
+    )]
+    pub preset: Option<Preset>,
+    /// Boundary of one side; sides not named are 0 [default: two sine arches]
+    #[arg(long, value_name = "SIDE=KIND", help_heading = "laplace2d")]
+    pub boundary: Vec<SideBoundary>,
+
+    /// Field with unknown cells: NPY (f32, f64) or greyscale PNG
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
+    pub values: Option<PathBuf>,
+    /// Which cells are known: NPY (u8, bool; not 0) or PNG (not black)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
+    pub known: Option<PathBuf>,
+
+    /// Number type of the field [default: f32; fill: the file's]
+    #[arg(long, value_enum, help_heading = "Method")]
+    pub dtype: Option<FieldType>,
+    /// Stop when the norm of a sweep's change is at most this [default: laplace1d 1e-4,
+    /// laplace2d 1e-7, preset 1e-8, fill 1e-4]
+    #[arg(long, value_name = "NORM", help_heading = "Method")]
+    pub tolerance: Option<f64>,
+    /// Stop after this many sweeps in any case [default: 1000000; preset 1000]
+    #[arg(long, value_name = "N", help_heading = "Method")]
+    pub max_sweeps: Option<u64>,
+    /// Norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells)
+    /// [default: rms; preset l2]
+    #[arg(long, value_enum, help_heading = "Method")]
+    pub norm: Option<NormKind>,
+    /// Where and on how many PEs.
+    #[command(flatten, next_help_heading = "Method")]
+    pub backend: BackendArgs,
+    /// How sweeps are launched on GPUs and halos exchanged: auto, sweep, host-exchange,
+    /// device-put, persistent [default: auto]; the result is the same
+    #[arg(long, value_name = "NAME", help_heading = "Method")]
+    pub strategy: Option<Strategy>,
+    /// Sweeps per pass through memory [default: chosen for the machine]; the result is the same
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Method")]
+    pub block: Option<u32>,
+
+    /// Print one JSON object and nothing else
+    #[arg(long, help_heading = "Outputs")]
+    pub json: bool,
+    /// Write the field as NPY
+    #[arg(short, long, value_name = "FIELD.npy", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub output: Option<PathBuf>,
+    /// Write a picture of the field
+    #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub png: Option<PathBuf>,
+    /// Colours of the picture [default: viridis]
+    #[arg(long, value_enum, requires = "png", help_heading = "Outputs")]
+    pub colours: Option<Colours>,
+    /// Write a log plot of the norms
+    #[arg(long, value_name = "PLOT.svg", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub plot: Option<PathBuf>,
+    /// Write every sweep's norm as CSV
+    #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub history: Option<PathBuf>,
+    /// Write the field as VTK image data, for ParaView
+    #[arg(long, value_name = "FIELD.vti", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub vti: Option<PathBuf>,
+
+    /// Keep a checkpoint in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Checkpoints")]
+    pub checkpoint: Option<PathBuf>,
+    /// Sweeps between checkpoints [default: 10000]
+    #[arg(long, value_name = "K", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints")]
+    pub checkpoint_every: Option<u64>,
+    /// Go on from a checkpoint of the same problem
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Checkpoints")]
+    pub resume: Option<PathBuf>,
+}
+
+/// Published problems.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Preset {
+    /// The Jacobi problem of NVIDIA's multi-gpu-programming-models
+    Nvidia,
+}
+
+/// Number types of a field.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FieldType {
+    /// IEEE single precision
+    F32,
+    /// IEEE double precision
+    F64,
+}
+
+/// Norms of a sweep's change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormKind {
+    /// Square root of the sum of squares
+    L2,
+    /// The same divided by the square root of the number of cells
+    Rms,
+}

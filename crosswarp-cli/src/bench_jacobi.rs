@@ -1,5 +1,7 @@
 //! `crosswarp bench jacobi`: whole solves on this machine's GPUs.
 
+use std::sync::Mutex;
+
 use crosswarp::cuda::Device;
 use crosswarp::lab::measure::{Row, counted};
 use crosswarp::shmem::{Pe, under_launcher};
@@ -9,6 +11,7 @@ use crosswarp::solve::{
 
 use crate::args::BenchJacobiArgs;
 use crate::bench::Rows;
+use crate::console;
 use crate::error::CliError;
 use crate::world::{in_world_of, kind_name};
 
@@ -29,7 +32,8 @@ enum What {
 pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
     let devices = Device::all().map_err(crosswarp::cuda::Error::from)?;
     let strategy = args.strategy.unwrap_or_default();
-    let mut rows = Rows::new(args.json, &devices[0], 16);
+    // Of several processes one prints.
+    let rows = (!console::is_follower()).then(|| Mutex::new(Rows::new(args.json, &devices[0], 16)));
     let pes: Vec<usize> = match args.pes {
         Some(pes) => vec![pes as usize],
         // The launcher's world is what it is.
@@ -39,18 +43,21 @@ pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
             .take_while(|&pes| pes <= devices.len())
             .collect(),
     };
-    let kinds = std::iter::once(What::Line).chain(args.sides.iter().map(|&side| What::Plane(side)));
-    for what in kinds {
-        for &pes in &pes {
-            let row = in_world_of(args.pes, pes, |pe| {
-                let gpu = Gpu {
-                    device: devices[pe.my_pe() % devices.len()],
-                    strategy,
-                };
-                Ok(measure(pe, gpu, what)?)
-            })?;
-            rows.show(&row)?;
-        }
+    for pes in pes {
+        in_world_of(args.pes, pes, |pe| {
+            let gpu = Gpu {
+                device: devices[pe.my_pe() % devices.len()],
+                strategy,
+            };
+            let planes = args.sides.iter().map(|&side| What::Plane(side));
+            for what in std::iter::once(What::Line).chain(planes) {
+                let row = measure(pe, gpu, what)?;
+                if let (0, Some(rows)) = (pe.my_pe(), &rows) {
+                    rows.lock().expect("only PE 0 locks it").show(&row)?;
+                }
+            }
+            Ok(())
+        })?;
     }
     Ok(0)
 }

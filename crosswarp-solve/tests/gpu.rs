@@ -78,10 +78,12 @@ impl On<'_> {
     }
 }
 
-/// Every strategy on 1 PE, one per GPU, and one more than that.
+/// Every strategy on 1 PE, one per GPU, and one more than that; on one GPU also on four.
 fn everywhere(gpus: &[Device]) -> Vec<On<'_>> {
-    let mut pes = vec![1, gpus.len(), gpus.len() + 1];
-    pes.dedup();
+    let pes = match gpus.len() {
+        1 => vec![1, 2, 4],
+        several => vec![1, several, several + 1],
+    };
     let on = |strategy: Strategy| {
         pes.clone().into_iter().map(move |pes| On {
             gpus,

@@ -18,9 +18,11 @@ use crate::cuda::{Gpu, Strategy, exchange, kernels, line_march};
 use crate::driver::{MOST_SWEEPS, SolveError};
 use crate::halo::{Halo, Rows};
 use crate::partition::Partition;
+use crate::problem::Norm;
 use crate::real::Real;
 use crate::slab::{March, Slab};
 use crate::slab1d::Slab1d;
+use crate::threshold::Threshold;
 
 /// `crosswarp::line_halo`: points of padding on both sides of the own ones, and most sweeps of a pass.
 const PAD: usize = MOST_SWEEPS;
@@ -110,7 +112,7 @@ impl<'w, F: Real> Line<'w, F> {
         };
         // Whole leaves, as a march takes them.
         let stored = own.len().next_multiple_of(LEAF) + 2 * PAD;
-        let line = Line {
+        let mut line = Line {
             partition: *host.partition(),
             before: Buffer::zeroed(&stream, stored)?,
             after: Buffer::zeroed(&stream, stored)?,
@@ -123,6 +125,21 @@ impl<'w, F: Real> Line<'w, F> {
         };
         line.stream
             .write(line.before.range(PAD..PAD + line.own.len()), host.values())?;
+        if let Advance::March(kernel) = &mut line.advance {
+            // No PE allocates any more while another's kernel may be waiting for it on the same GPU.
+            pe.barrier()?;
+            // Once over a line of zeros: the first accesses to new memory, another GPU's most of all, take long.
+            let zeros = line.after.address() + (PAD * size_of::<F>()) as u64;
+            let march = March {
+                done: 0,
+                most: 1,
+                next: 0,
+                depth: 1,
+                threshold: &Threshold::new(0.0, Norm::L2, 1),
+            };
+            let whole = (&line.own, line.partition.total());
+            kernel.run(&line.stream, (zeros, zeros), whole, &march, &mut Vec::new())?;
+        }
         Ok(line)
     }
 

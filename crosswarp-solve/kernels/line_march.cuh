@@ -1,4 +1,4 @@
-// A whole solve on a line in one kernel: every warp keeps its tile in registers from the first sweep to the last.
+// A whole solve on a line in one kernel: every warp keeps its leaf in registers from the first sweep to the last.
 // The host's twin is `cuda::line_march`.
 //
 // The sweeps go in passes of up to 32. After each pass all blocks of all PEs meet: every warp leaves its outermost
@@ -63,7 +63,7 @@ template <class F, int Warps> class line_march {
         int needed, next;
         bool likely;
     };
-    // Dynamic shared memory: the tiles at the beginning of a pass.
+    // Dynamic shared memory: the leaves at the beginning of a pass.
     static constexpr int saved_bytes = tile::chunks * Warps * 32 * 16;
 
     // Blocks have up to `Warps` warps.
@@ -299,7 +299,7 @@ template <class F, int Warps> class line_march {
                 float power = (early - late) / __log2f(now / then);
                 float total = now * exp2f((late - m.log_threshold) / power);
                 float wanted = ceilf(total - now);
-                if (power > 0 && wanted <= (float)next) {
+                if (left > 0 && power > 0 && wanted <= (float)next) {
                     next = ::max(1, (int)wanted);
                     likely = true;
                 }

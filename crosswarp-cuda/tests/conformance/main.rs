@@ -168,6 +168,8 @@ fn is_left(pe: &Pe, device: Device) {
     let function = module.function("wait_in_vain").unwrap();
     let launch = world.prepare_together(Launch::new(&function)).unwrap();
     if pe.my_pe() != 0 {
+        // Before anything is freed: that waits for the kernel, if the GPU is shared.
+        drop(world);
         return;
     }
     // SAFETY: the parameters are (u64*, u32*).

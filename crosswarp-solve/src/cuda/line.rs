@@ -41,13 +41,15 @@ struct Segment {
 
 /// Points of one PE with halos left and right.
 pub(crate) struct Line<'w, F: Real> {
+    // Their device worlds are dropped first: they tell the other PEs, before buffers wait for kernels that may wait for
+    // this PE.
+    advance: Advance<'w, F>,
+    halos: Halos<'w, F>,
     partition: Partition,
     own: Range<usize>,
     before: Buffer<F>,
     after: Buffer<F>,
     words: Buffer<u64>,
-    advance: Advance<'w, F>,
-    halos: Halos<'w, F>,
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
     stream: Stream,

@@ -94,9 +94,9 @@ enum Shared<'w, F: Real> {
 
 /// The kernel and what it needs beside the line.
 pub(crate) struct LineMarch<'w, F: Real> {
+    shared: Shared<'w, F>,
     kernel: Function,
     grid: Grid,
-    shared: Shared<'w, F>,
     arrived: Buffer<u64>,
     sums: PinnedBuffer<u64>,
     /// Sweeps made and passes; the host reads it after the kernel.

@@ -76,6 +76,13 @@ enum Advance {
 
 /// Rows of one PE with halos above and below.
 pub(crate) struct Plane<'w, F: Real> {
+    // The device worlds are dropped first: they tell the other PEs, before buffers wait for kernels that may wait for this
+    // PE.
+    exchange: Option<Exchange<'w, F>>,
+    /// Makes the sweeps, if there is one, but for the first of a grid that wraps around.
+    resident: Option<Resident<'w, F>>,
+    /// Another way: the hosts exchange.
+    host: Option<HostExchange<'w, F>>,
     partition: Partition,
     own: Range<usize>,
     layout: Layout,
@@ -90,11 +97,6 @@ pub(crate) struct Plane<'w, F: Real> {
     words: Buffer<u64>,
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
-    exchange: Option<Exchange<'w, F>>,
-    /// Makes the sweeps, if there is one, but for the first of a grid that wraps around.
-    resident: Option<Resident<'w, F>>,
-    /// Another way: the hosts exchange.
-    host: Option<HostExchange<'w, F>>,
     /// The pass expected after the next one.
     expected: Option<usize>,
     /// Sweeps of the pass from `before` to `after` that has been launched early, its exchange included.

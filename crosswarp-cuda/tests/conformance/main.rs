@@ -156,11 +156,11 @@ fn gives_up(pe: &Pe, device: Device) {
     pe.barrier().unwrap();
 }
 
-/// A kernel that waits without limit ends when another PE leaves, and its host learns which.
+/// A kernel's wait ends when another PE leaves, long before the limit, and its host learns which.
 fn is_left(pe: &Pe, device: Device) {
     let module = Module::compile(&device, &CONFORMANCE).unwrap();
     let stream = Stream::new(&device).unwrap();
-    let world = DeviceWorld::new(pe, device, Some(64 << 20), None).unwrap();
+    let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(LIMIT)).unwrap();
     world.install(&module).unwrap();
     let words = world.heap().alloc_zeroed::<u64>(64).unwrap();
     let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();

@@ -376,10 +376,15 @@ impl<'w, F: Real> Resident<'w, F> {
     pub(crate) fn finish(&mut self, stream: &Stream) -> Result<(usize, bool), SolveError> {
         self.world.synchronize(stream)?;
         let (sweeps, judged) = self.begun.take().unwrap_or((0, false));
-        Ok(match self.reports[self.judged % 2][0] {
-            stop if judged && stop != 0 => (stop as usize, true),
-            _ => (sweeps, false),
-        })
+        let stop = self.reports[self.judged % 2][0] as usize;
+        if !judged || stop == 0 {
+            return Ok((sweeps, false));
+        }
+        // Generations go on behind the last that was sent: the next run's first edges must not lie in the slot of those
+        // that another PE may still be about to read.
+        let left_out = sweeps - swept(sweeps, stop, Self::CHUNK);
+        self.generation = self.generation.wrapping_sub(left_out as u32);
+        Ok((stop, true))
     }
 
     /// Appends the sums over all PEs of the first `made` sweeps of the last judged run that was finished.
@@ -397,9 +402,31 @@ impl<'w, F: Real> Resident<'w, F> {
     }
 }
 
+/// Sweeps that the kernels make in a run of `sweeps` whose sweep `stop`, counted from 1, is the first to meet the
+/// threshold: they learn of it at the end of the chunk behind.
+fn swept(sweeps: usize, stop: usize, chunk: usize) -> usize {
+    sweeps.min(((stop - 1) / chunk + 2) * chunk)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_stop_is_noticed_a_chunk_late() {
+        for (sweeps, stop, expected) in [
+            (1024, 1, 128),
+            (1024, 64, 128),
+            (1024, 65, 192),
+            (330, 33, 128),
+            (330, 200, 320),
+            (330, 257, 330),
+            (330, 330, 330),
+            (1, 1, 1),
+        ] {
+            assert_eq!(swept(sweeps, stop, 64), expected, "{stop} of {sweeps}");
+        }
+    }
 
     #[test]
     fn tiles_cover_the_plane_keep_leaves_whole_and_fit() {

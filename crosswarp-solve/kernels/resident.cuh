@@ -386,7 +386,9 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
             ask();
             if (combines) combine(sweep - 1);
             if (!come()) {
-                const u64* word = links_ & above_link ? from_above : links_ & below_link ? from_below : from_beside;
+                // Of lane 0, which may have no column of its own where lane 31 has one.
+                const u64* column = l.receive_column[l.receive_column[0] ? 0 : 1] + column_ring(generation);
+                const u64* word = links_ & above_link ? from_above : links_ & below_link ? from_below : column;
                 wait(
                     [&] {
                         ask();

@@ -137,8 +137,8 @@ pub struct BanksArgs {
     /// Values of i, from 0
     #[arg(long, value_name = "N", default_value_t = 1, requires = "index", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub iterations: u16,
-    /// Bytes of each lane's access
-    #[arg(long, value_enum, default_value = "4")]
+    /// Bytes of each lane's access; those of the textbook's patterns have 4
+    #[arg(long, value_enum, default_value = "4", conflicts_with = "pattern")]
     pub width: AccessWidth,
     /// A picture of the banks.
     #[command(flatten)]

@@ -31,6 +31,11 @@ pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
         (None, None) => None,
     };
     let Some(pattern) = pattern else {
+        if args.width != AccessWidth::Bytes4 {
+            return Err(CliError::Usage(
+                "--width is of --index or --tile; the textbook's patterns have 4 bytes".to_owned(),
+            ));
+        }
         if args.pictures.wanted() || args.json {
             return Err(CliError::Usage(
                 "--svg, --png and --json are of one pattern: name it, or give --index or --tile"

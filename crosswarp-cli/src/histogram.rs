@@ -188,7 +188,7 @@ fn run<T: CliSample>(
 ) -> Result<Option<Report>, CliError> {
     let samples = file.elements::<T>()?;
     let edges = args.edges.as_deref().map(read_edges::<T>).transpose()?;
-    let backend = args.backend.choose()?;
+    let backend = args.backend.choose_for_one_pass()?;
     let n_pes = args
         .backend
         .pes

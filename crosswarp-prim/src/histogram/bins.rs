@@ -5,7 +5,7 @@ use super::rule::{BinRule, Rule, Visit};
 use super::sample::{Bounds, Sample};
 
 /// The most bins of a histogram: 2 GiB of totals.
-const MOST_BINS: usize = 1 << 28;
+pub(super) const MOST_BINS: usize = 1 << 28;
 
 /// What becomes of samples below the first or at and above the last edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -193,10 +193,9 @@ impl<T: Sample> Visit<T::Key> for Tally<'_, T> {
 impl<T: Sample> Tally<'_, T> {
     fn count<R: BinRule<T::Key>, const SETS: usize>(&self, rule: &R) -> Vec<u64> {
         let mut totals = vec![0u64; self.bins];
-        // The last counter of a set takes what is dropped. Sets are shifted against one another, so
-        // that counters of a bin are not a power of two apart, which the processor would take for one.
-        let stride = self.bins + 1 + 16;
-        let mut counters = vec![0u32; stride * SETS];
+        // The counters of a bin lie side by side, so a set is a constant offset of the same place. The last bin
+        // takes what is dropped.
+        let mut counters = vec![[0u32; SETS]; self.bins + 1];
         let mut found = [0u32; BLOCK];
         // A counter of 32 bits can not overflow within such a part.
         for part in self.samples.chunks(1 << 31) {
@@ -206,21 +205,20 @@ impl<T: Sample> Tally<'_, T> {
                 let (whole, rest) = found.as_chunks::<SETS>();
                 for bins in whole {
                     for (set, &bin) in bins.iter().enumerate() {
-                        // SAFETY: `find_bins` leaves no number above `self.bins`, and a set is longer.
+                        // SAFETY: `find_bins` leaves no number above `self.bins`, and there is one bin more.
                         unsafe {
-                            *counters.get_unchecked_mut(set * stride + bin as usize) += 1;
+                            counters.get_unchecked_mut(bin as usize)[set] += 1;
                         }
                     }
                 }
                 for &bin in rest {
-                    counters[bin as usize] += 1;
+                    counters[bin as usize][0] += 1;
                 }
             }
-            for set in counters.chunks_exact_mut(stride) {
-                totals.iter_mut().zip(set).for_each(|(total, count)| {
-                    *total += u64::from(std::mem::take(count));
-                });
+            for (total, counters) in totals.iter_mut().zip(&counters) {
+                *total += counters.iter().map(|&count| u64::from(count)).sum::<u64>();
             }
+            counters.fill([0; SETS]);
         }
         totals
     }

@@ -49,7 +49,7 @@ pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
                 device: devices[pe.my_pe() % devices.len()],
                 strategy,
             };
-            let planes = args.sides.iter().map(|&side| What::Plane(side));
+            let planes = args.sides.iter().map(|&side| What::Plane(side as usize));
             for what in std::iter::once(What::Line).chain(planes) {
                 let row = measure(pe, gpu, what)?;
                 if let (0, Some(rows)) = (pe.my_pe(), &rows) {

@@ -49,9 +49,10 @@ pub struct BenchJacobiArgs {
         long,
         value_name = "N",
         value_delimiter = ',',
-        default_value = "1024,4096,16384"
+        default_value = "1024,4096,16384",
+        value_parser = clap::value_parser!(u32).range(3..=1 << 20)
     )]
-    pub sides: Vec<usize>,
+    pub sides: Vec<u32>,
     /// Print one JSON object a row and nothing else
     #[arg(long)]
     pub json: bool,

@@ -214,6 +214,11 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
         ("banks --json", 2, "name it"),
         ("banks --tile 24 --swizzle", 2, "wanted is a power of two"),
         ("banks --pad 1", 2, "--tile"),
+        (
+            "roofline --device h100 --latency 480 --kernel k.cu --threads 1025",
+            2,
+            "1025 is not in 1..=1024",
+        ),
         ("banks tile --width 8", 2, "cannot be used with '--width"),
         ("banks --width 8", 2, "--width is of --index or --tile"),
         ("divergence --threads 100", 2, "a power of two up to 1024"),

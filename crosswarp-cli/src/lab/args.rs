@@ -225,7 +225,7 @@ pub struct RooflineArgs {
     #[arg(long, value_name = "NAME", requires = "kernel")]
     pub name: Option<String>,
     /// Threads of a block of the kernel [default: its launch bounds, else 256]
-    #[arg(long, value_name = "N", requires = "kernel")]
+    #[arg(long, value_name = "N", requires = "kernel", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
     /// Bytes that each thread of the kernel has in flight
     #[arg(

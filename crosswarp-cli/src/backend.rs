@@ -66,7 +66,8 @@ impl BackendArgs {
 
     /// As [`choose`](Self::choose), for work that is over as soon as the processor has read every byte once:
     /// `auto` is the CPU, since a GPU would get the bytes only after the processor has copied them.
-    /// Measured on 16 cores beside an H200, with a file in the page cache (a histogram of 512 MB: 17 ms, the GPU 150): see `bench/results/README.md`.
+    /// Measured on 16 cores beside an H200, with a file in the page cache: a histogram of 512 MB takes 17 ms, through
+    /// the GPU 150; of sums see `bench/results/README.md`.
     ///
     /// # Errors
     /// As for [`choose`](Self::choose).

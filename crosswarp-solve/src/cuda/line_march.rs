@@ -143,6 +143,13 @@ impl<'w, F: Real> LineMarch<'w, F> {
         };
         let edges = 3 * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
         let slots = 3 * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
+        let buffers = || -> Result<_, SolveError> {
+            let sums =
+                PinnedBuffer::zeroed(&gpu.device, MOST_MARCHED * Superaccumulator::<F>::WORDS)?;
+            let result = PinnedBuffer::zeroed(&gpu.device, 2)?;
+            Ok((Buffer::zeroed(stream, 1)?, sums, result))
+        };
+        let (arrived, sums, result) = all_ready(pe, buffers())?;
         let shared = match world {
             None => {
                 grid.launch::<F>(&kernel).load()?;
@@ -170,9 +177,9 @@ impl<'w, F: Real> LineMarch<'w, F> {
         Ok(LineMarch {
             grid,
             shared,
-            arrived: Buffer::zeroed(stream, 1)?,
-            sums: PinnedBuffer::zeroed(&gpu.device, MOST_MARCHED * Superaccumulator::<F>::WORDS)?,
-            result: PinnedBuffer::zeroed(&gpu.device, 2)?,
+            arrived,
+            sums,
+            result,
             passes: 0,
             left: if 0 < me && me < active {
                 me as i32 - 1

@@ -42,7 +42,7 @@ template <class F> struct march {
     i32 left, right;  // the PEs there; −1: none
     i32 most, depth;  // sweeps of the launch and of a pass, at least 1
     i32 done;         // sweeps before the launch
-    float log_threshold;  // base-2 logarithm of the largest sum that meets the tolerance
+    float log_threshold;  // base-2 logarithm of the largest sum that meets the tolerance, in units of the lowest limb
     i32 allows_infinity;
     u32 threshold[68];  // that sum, as digits like the limbs
 };

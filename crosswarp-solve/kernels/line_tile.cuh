@@ -11,7 +11,8 @@
 // power of two, and so is every rounding, as long as nothing overflows and no unscaled sum, difference or square is
 // so small that it would have lost bits. `scalable` says when that is certain.
 //
-// *At rest* is a leaf whose points and halos all have one value: no sweep changes it, and nothing is done.
+// *At rest* are rows with one value all over, in them and in the rows beside them, between which no sweep of a pass makes a
+// difference: nothing is done for them.
 #pragma once
 #include "line.cuh"
 #include "superaccumulator.cuh"
@@ -41,6 +42,9 @@ template <class F> class line_tile {
     static constexpr u32 all = 0xffffffffu;
     static constexpr int width = 4, rows = leaf_points / leaf_columns;
     static constexpr int per = 16 / sizeof(F);
+    // If all that change are so many rows side by side, as where a front comes in from the leaf's end, the others are
+    // left out. One warp alone is as fast as its code is short.
+    static constexpr int few = 2;
     using scaling = line_scaling<F>;
 
   public:
@@ -97,10 +101,13 @@ template <class F> class line_tile {
     // Makes `sweeps` sweeps, at least 1 and at most 32; calls `put(sweep, total)` with the sum of squares of each, on lane
     // 0. The whole warp calls.
     template <class Put> __device__ __forceinline__ void advance(int sweeps, Put put) {
-        if (at_rest()) {
+        const u32 moving = rows_that_move();
+        if (moving == 0) {
             if (lane_ == 0) {
                 for (int sweep = 0; sweep < sweeps; ++sweep) put(sweep, F(0));
             }
+        } else if (!ends_inside_ && 31 - __clz(moving) - (__ffs(moving) - 1) < few) {
+            march_few(::min(__ffs(moving) - 1, rows - few), sweeps, put);
         } else if (ends_inside_) {
             march<false, true>(sweeps, put);
         } else if (scalable(sweeps)) {
@@ -144,19 +151,32 @@ template <class F> class line_tile {
         }
     }
 
-    __device__ __forceinline__ bool at_rest() const {
+    // The rows that may change within 32 sweeps, a bit each. The others and what is beside them have one value.
+    __device__ __forceinline__ u32 rows_that_move() const {
         using bits = typename float_format<F>::bits;
-        const F value = __shfl_sync(all, u_[0][0], 0);
-        bits wanted, different = 0;
+        const F value = __shfl_sync(all, u_[rows / 2][0], 0);
+        bits wanted;
         memcpy(&wanted, &value, sizeof(F));
-        each([&](F other) {
+        auto differs = [&](F other) {
             bits seen;
             memcpy(&seen, &other, sizeof(F));
-            different |= seen ^ wanted;
-        });
-        // Twice the value must be finite.
+            return seen != wanted;
+        };
+        // Row r is bit r + 1, the halos are beside.
+        u32 other = (u32)differs(left_halo_) | (u32)differs(right_halo_) << (rows + 1);
+#pragma unroll
+        for (int r = 0; r < rows; ++r) {
+            bool any = false;
+#pragma unroll
+            for (int c = 0; c < width; ++c) any |= differs(u_[r][c]);
+            other |= (u32)any << (r + 1);
+        }
+#pragma unroll
+        for (int distance = 16; distance > 0; distance /= 2) other |= __shfl_xor_sync(all, other, distance);
+        constexpr u32 every = (1u << rows) - 1;
+        // Twice the value must be finite, or it does not stay.
         const F twice = value + value;
-        return __all_sync(all, different == 0 && twice - twice == F(0));
+        return twice - twice == F(0) ? (other | other >> 1 | other >> 2) & every : every;
     }
 
     __device__ __forceinline__ bool scalable(int sweeps) const {
@@ -183,6 +203,44 @@ template <class F> class line_tile {
         }
         if (sweep < sweeps) once<Scaled, Care, false>(sweep, put);
     }
+    // The same where only the `few` rows from `first` on change: a disturbance between points at rest. They are moved
+    // together: jumping over the code of the others takes longer than the others would.
+    template <class Put> __device__ __forceinline__ void march_few(int first, int sweeps, Put put) {
+        F u[few][width];
+        edge_values at;
+        at.begins = first == 0;
+        at.ends = first == rows - few;
+        at.rest = at.begins ? u_[rows - 1][0] : u_[0][0];
+#pragma unroll
+        for (int i = 0; i < few; ++i) {
+#pragma unroll
+            for (int r = i; r <= rows - few + i; ++r) {
+#pragma unroll
+                for (int c = 0; c < width; ++c) u[i][c] = r == first + i || r == i ? u_[r][c] : u[i][c];
+            }
+        }
+#pragma unroll 1
+        for (int sweep = 0; sweep < sweeps; sweep += 2) {
+            F sum[2][width] = {};
+            sweep_rows<false, false, false>(u, at, sum[0]);
+            if (sweep + 1 < sweeps) sweep_rows<false, false, false>(u, at, sum[1]);
+            // Both at once: a combination is a chain of shuffles that leaves most slots empty.
+            F total[2] = {combine(sum[0]), combine(sum[1])};
+            if (lane_ == 0) {
+                put(sweep, total[0]);
+                if (sweep + 1 < sweeps) put(sweep + 1, total[1]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < few; ++i) {
+#pragma unroll
+            for (int r = i; r <= rows - few + i; ++r) {
+#pragma unroll
+                for (int c = 0; c < width; ++c) u_[r][c] = r == first + i ? u[i][c] : u_[r][c];
+            }
+        }
+    }
+
     template <bool Scaled, bool Care, bool Backwards, class Put>
     __device__ __forceinline__ void once(int sweep, Put put) {
         F total = sweep_once<Scaled, Care, Backwards>();
@@ -195,58 +253,77 @@ template <class F> class line_tile {
     }
     template <bool Scaled> static __device__ __forceinline__ F kept(F old) { return Scaled ? F(2) * old : old; }
 
+    // One sweep of the halos, beside the leaf's first and last point.
+    template <bool Scaled, bool Care> __device__ __forceinline__ void move_halos(F first, F last) {
+        const bool head = lane_ == 0, tail = lane_ == 31;
+        F l0 = __shfl_up_sync(all, left_halo_, 1);
+        F l1 = __shfl_sync(all, head ? first : left_halo_, (lane_ + 1) & 31);
+        F r0 = __shfl_sync(all, tail ? last : right_halo_, (lane_ - 1) & 31);
+        F r1 = __shfl_down_sync(all, right_halo_, 1);
+        left_halo_ = next<Scaled>(l0, l1);
+        F right = next<Scaled>(r0, r1);
+        if constexpr (Care) right = halo_end_ <= 0 ? kept<Scaled>(right_halo_) : right;
+        right_halo_ = right;
+    }
+
+    // What is above and below some rows of the leaf: its halos where they begin or end with it, else points at rest.
+    struct edge_values {
+        bool begins, ends;
+        F rest;
+    };
+
     // One sweep; returns the leaf's sum of squares.
     template <bool Scaled, bool Care, bool Backwards> __device__ __forceinline__ F sweep_once() {
-        const bool head = lane_ == 0, tail = lane_ == 31;
-        const int before = (lane_ - 1) & 31, behind = (lane_ + 1) & 31;
-        // What comes from beyond the leaf, for the head and for the tail; and the halos.
-        F first = u_[0][0], last = u_[rows - 1][width - 1];
-        F from_left = __shfl_sync(all, left_halo_, 31), from_right = __shfl_sync(all, right_halo_, 0);
-        {
-            F l0 = __shfl_up_sync(all, left_halo_, 1);
-            F l1 = __shfl_sync(all, head ? first : left_halo_, behind);
-            F r0 = __shfl_sync(all, tail ? last : right_halo_, before);
-            F r1 = __shfl_down_sync(all, right_halo_, 1);
-            left_halo_ = next<Scaled>(l0, l1);
-            F right = next<Scaled>(r0, r1);
-            if constexpr (Care) right = halo_end_ <= 0 ? kept<Scaled>(right_halo_) : right;
-            right_halo_ = right;
-        }
         F sum[width];
 #pragma unroll
         for (int c = 0; c < width; ++c) sum[c] = F(-0.0);
+        sweep_rows<Scaled, Care, Backwards>(u_, edge_values{true, true, F(0)}, sum);
+        return combine(sum);
+    }
+
+    // One sweep of `Count` rows, all of the leaf's or some of them, and of the halos; adds to this lane's column sums.
+    template <bool Scaled, bool Care, bool Backwards, int Count>
+    __device__ __forceinline__ void sweep_rows(F (&u)[Count][width], const edge_values& at, F (&sum)[width]) {
+        const bool head = lane_ == 0, tail = lane_ == 31;
+        const int before = (lane_ - 1) & 31, behind = (lane_ + 1) & 31;
+        // What comes from beyond the rows, for the head and for the tail; and the halos.
+        F first = u[0][0], last = u[Count - 1][width - 1];
+        F from_left = __shfl_sync(all, left_halo_, 31), from_right = __shfl_sync(all, right_halo_, 0);
+        from_left = at.begins ? from_left : at.rest;
+        from_right = at.ends ? from_right : at.rest;
+        move_halos<Scaled, Care>(at.begins ? first : at.rest, at.ends ? last : at.rest);
+        const bool first_fixed = first_fixed_ && at.begins, last_fixed = last_fixed_ && at.ends;
         // The last points and the first ones of rows, turned by a lane: the head gets its row's last point, the next
         // row's neighbour; the tail its row's first point, the row before's neighbour.
         F over = from_left;
         F next_first = __shfl_sync(all, first, behind);
 #pragma unroll
-        for (int r = 0; r < rows; ++r) {
+        for (int r = 0; r < Count; ++r) {
             F this_first = next_first;
-            F last_of_row = __shfl_sync(all, u_[r][width - 1], before);
+            F last_of_row = __shfl_sync(all, u[r][width - 1], before);
             F left = head ? over : last_of_row;
             over = last_of_row;
-            next_first = r + 1 < rows ? __shfl_sync(all, u_[r + 1 < rows ? r + 1 : r][0], behind) : from_right;
+            next_first = r + 1 < Count ? __shfl_sync(all, u[r + 1 < Count ? r + 1 : r][0], behind) : from_right;
             F right = tail ? next_first : this_first;
             // The neighbour that has moved on already, as it was.
             F passed = Backwards ? right : left;
 #pragma unroll
             for (int i = 0; i < width; ++i) {
                 const int c = Backwards ? width - 1 - i : i;
-                F old = u_[r][c];
-                F ahead = Backwards ? (c > 0 ? u_[r][c > 0 ? c - 1 : 0] : left)
-                                    : (c + 1 < width ? u_[r][c + 1 < width ? c + 1 : c] : right);
+                F old = u[r][c];
+                F ahead = Backwards ? (c > 0 ? u[r][c > 0 ? c - 1 : 0] : left)
+                                    : (c + 1 < width ? u[r][c + 1 < width ? c + 1 : c] : right);
                 F now = next<Scaled>(passed, ahead);
                 if constexpr (Care) now = r * leaf_columns + c >= end_ ? kept<Scaled>(old) : now;
-                if (r == 0 && c == 0) now = first_fixed_ ? kept<Scaled>(old) : now;
-                if (!Care && r == rows - 1 && c == width - 1) now = last_fixed_ ? kept<Scaled>(old) : now;
+                if (r == 0 && c == 0) now = first_fixed ? kept<Scaled>(old) : now;
+                if (!Care && r == Count - 1 && c == width - 1) now = last_fixed ? kept<Scaled>(old) : now;
                 F difference = Scaled ? scaling::fused(F(-2), old, now) : now - old;
                 F square = difference * difference;
                 sum[c] = sum[c] + square;
-                u_[r][c] = now;
+                u[r][c] = now;
                 passed = old;
             }
         }
-        return combine(sum);
     }
 
     // Adds the leaf's 128 columns by halving: distances of 64 and 32 columns between lanes, each of which then keeps

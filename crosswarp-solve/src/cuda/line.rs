@@ -130,17 +130,19 @@ impl<'w, F: Real> Line<'w, F> {
         if let Advance::March(kernel) = &mut line.advance {
             // No PE allocates any more while another's kernel may be waiting for it on the same GPU.
             pe.barrier()?;
-            // Once over a line of zeros: the first accesses to new memory, another GPU's most of all, take long.
-            let zeros = line.after.address() + (PAD * size_of::<F>()) as u64;
+            // Two short passes whose outcome is forgotten: the first accesses to memory, another GPU's most of all, and
+            // fetching the code take longer than a whole solve.
+            let point0 = |buffer: &Buffer<F>| buffer.address() + (PAD * size_of::<F>()) as u64;
+            let fields = (point0(&line.before), point0(&line.after));
             let march = March {
                 done: 0,
-                most: 1,
+                most: 4,
                 next: 0,
-                depth: 1,
+                depth: 2,
                 threshold: &Threshold::new(0.0, Norm::L2, 1),
             };
             let whole = (&line.own, line.partition.total());
-            kernel.run(&line.stream, (zeros, zeros), whole, &march, &mut Vec::new())?;
+            kernel.run(&line.stream, fields, whole, &march, &mut Vec::new())?;
         }
         Ok(line)
     }

@@ -242,7 +242,7 @@ impl<'w, F: Real> LineMarch<'w, F> {
             most: march.most as i32,
             depth: march.depth as i32,
             done: march.done.min(i32::MAX as usize) as i32,
-            log_threshold: march.threshold.log2() as f32,
+            log_threshold: (march.threshold.log2() - f64::from(F::MIN_LSB_EXPONENT)) as f32,
             allows_infinity: march.threshold.allows_infinity().into(),
             threshold,
             padding: 0,

@@ -26,6 +26,8 @@ enum What {
     Line,
     /// The NVIDIA preset on a square plane of this side.
     Plane(usize),
+    /// The same on a plane whose square part on every PE has this side: weak scaling.
+    Weak(usize),
 }
 
 /// Measures and prints a table, or with `--json` one object a line.
@@ -50,7 +52,8 @@ pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
                 strategy,
             };
             let planes = args.sides.iter().map(|&side| What::Plane(side as usize));
-            for what in std::iter::once(What::Line).chain(planes) {
+            let weak = args.weak.iter().map(|&side| What::Weak(side as usize));
+            for what in std::iter::once(What::Line).chain(planes).chain(weak) {
                 let row = measure(pe, gpu, what)?;
                 if let (0, Some(rows)) = (pe.my_pe(), &rows) {
                     rows.lock().expect("only PE 0 locks it").show(&row)?;
@@ -69,7 +72,7 @@ fn measure(pe: &Pe, gpu: Gpu, what: What) -> Result<Row, SolveError> {
         let solution = solve(pe, gpu, what)?;
         let per = match what {
             What::Line => 1.0,
-            What::Plane(_) => solution.sweeps as f64,
+            What::Plane(_) | What::Weak(_) => solution.sweeps as f64,
         };
         sweeps = solution.sweeps;
         updates = solution.cell_updates as f64 / per;
@@ -78,6 +81,7 @@ fn measure(pe: &Pe, gpu: Gpu, what: What) -> Result<Row, SolveError> {
     let (what, bytes) = match what {
         What::Line => (format!("line_{POINTS}"), 4 * POINTS),
         What::Plane(side) => (format!("plane_{side}"), 4 * side * side),
+        What::Weak(side) => (format!("weak_{side}"), 4 * side * side * pe.n_pes()),
     };
     Ok(Row::new(what, time)
         .with("scope", gpu.strategy.name())
@@ -95,6 +99,10 @@ fn solve(pe: &Pe, gpu: Gpu, what: What) -> Result<Solution<f32>, SolveError> {
         gpu: Some(gpu),
         ..Options::new(tolerance, max_sweeps)
     };
+    let plane = |nx: usize, ny: usize| {
+        let problem = Problem2d::nvidia(nx, ny);
+        solve_2d(pe, &problem, &options(0.0, SWEEPS), |_| {})
+    };
     match what {
         What::Line => {
             let problem = Problem1d {
@@ -105,9 +113,7 @@ fn solve(pe: &Pe, gpu: Gpu, what: What) -> Result<Solution<f32>, SolveError> {
             };
             solve_1d(pe, &problem, &options(1e-4, SWEEPS), |_| {})
         }
-        What::Plane(side) => {
-            let problem = Problem2d::nvidia(side, side);
-            solve_2d(pe, &problem, &options(0.0, SWEEPS), |_| {})
-        }
+        What::Plane(side) => plane(side, side),
+        What::Weak(side) => plane(side, side * pe.n_pes()),
     }
 }

@@ -53,6 +53,15 @@ pub struct BenchJacobiArgs {
         value_parser = clap::value_parser!(u32).range(3..=1 << 20)
     )]
     pub sides: Vec<u32>,
+    /// Sides of the square parts that every PE has of taller planes: weak scaling
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        default_value = "8192",
+        value_parser = clap::value_parser!(u32).range(3..=1 << 18)
+    )]
+    pub weak: Vec<u32>,
     /// Print one JSON object a row and nothing else
     #[arg(long)]
     pub json: bool,

@@ -83,11 +83,13 @@ enum Shared<'w, F: Real> {
     Alone {
         edges: Buffer<F>,
         slots: Buffer<u64>,
+        arrived: Buffer<u64>,
     },
     World {
         world: Box<DeviceWorld<'w>>,
         edges: DeviceSym<F>,
         slots: DeviceSym<u64>,
+        /// Of each PE, then the count of this PE's blocks, so that a wait for it has a place in the heap, too.
         signals: DeviceSym<u64>,
     },
 }
@@ -97,7 +99,6 @@ pub(crate) struct LineMarch<'w, F: Real> {
     shared: Shared<'w, F>,
     kernel: Function,
     grid: Grid,
-    arrived: Buffer<u64>,
     sums: PinnedBuffer<u64>,
     /// Sweeps made and passes; the host reads it after the kernel.
     result: PinnedBuffer<u64>,
@@ -147,21 +148,22 @@ impl<'w, F: Real> LineMarch<'w, F> {
             let sums =
                 PinnedBuffer::zeroed(&gpu.device, MOST_MARCHED * Superaccumulator::<F>::WORDS)?;
             let result = PinnedBuffer::zeroed(&gpu.device, 2)?;
-            Ok((Buffer::zeroed(stream, 1)?, sums, result))
+            Ok((sums, result))
         };
-        let (arrived, sums, result) = all_ready(pe, buffers())?;
+        let (sums, result) = all_ready(pe, buffers())?;
         let shared = match world {
             None => {
                 grid.launch::<F>(&kernel).load()?;
                 Shared::Alone {
                     edges: Buffer::zeroed(stream, edges)?,
                     slots: Buffer::zeroed(stream, slots)?,
+                    arrived: Buffer::zeroed(stream, 1)?,
                 }
             }
             Some(world) => {
                 let edges = world.heap().alloc_zeroed(edges)?;
                 let slots = world.heap().alloc_zeroed(slots)?;
-                let signals = world.heap().alloc_zeroed(pe.n_pes())?;
+                let signals = world.heap().alloc_zeroed(pe.n_pes() + 1)?;
                 // All kernels run at once, and are loaded, before any PE waits for another.
                 let launch = grid.launch::<F>(&kernel);
                 world.prepare_together(launch)?;
@@ -177,7 +179,6 @@ impl<'w, F: Real> LineMarch<'w, F> {
         Ok(LineMarch {
             grid,
             shared,
-            arrived,
             sums,
             result,
             passes: 0,
@@ -207,8 +208,12 @@ impl<'w, F: Real> LineMarch<'w, F> {
         march
             .threshold
             .digits(F::MIN_LSB_EXPONENT, &mut threshold[..words - 4]);
-        let (edges, slots, signals) = match &self.shared {
-            Shared::Alone { edges, slots } => (edges.address(), slots.address(), 0),
+        let (edges, slots, signals, arrived) = match &self.shared {
+            Shared::Alone {
+                edges,
+                slots,
+                arrived,
+            } => (edges.address(), slots.address(), 0, arrived.address()),
             Shared::World {
                 world,
                 edges,
@@ -216,10 +221,12 @@ impl<'w, F: Real> LineMarch<'w, F> {
                 signals,
             } => {
                 let (heap, me) = (world.heap(), world.pe().my_pe());
+                let signals = heap.address_of(signals, me);
                 (
                     heap.address_of(edges, me),
                     heap.address_of(slots, me),
-                    heap.address_of(signals, me),
+                    signals,
+                    signals + 8 * world.pe().n_pes() as u64,
                 )
             }
         };
@@ -230,7 +237,7 @@ impl<'w, F: Real> LineMarch<'w, F> {
             edges,
             slots,
             signals,
-            arrived: self.arrived.address(),
+            arrived,
             sums: self.sums.address(),
             result: self.result.address(),
             points: points as i64,

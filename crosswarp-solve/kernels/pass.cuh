@@ -1,42 +1,65 @@
-// The kernel of a pass of several sweeps: every warp a strip.
+// The kernel of a pass of several sweeps: every team of warps a strip.
 #pragma once
 #include "wavefront.cuh"
 
 namespace crosswarp {
 
-// How a band is cut: into strips of `rows` rows, `edge_rows` where a strip holds the fixed column at the
-// left or right end, which makes its chain of dependent operations longer. Multiples of 16.
-struct strips {
-    i32 rows, edge_rows;
+// Strips as wide as the leaves that a team of `warps` warps owns: `across` of them, `step` columns from one to the
+// next, from column `x` on, cut into pieces of `rows` rows, a multiple of 16. Their blocks begin with `first_block`.
+struct strips_of {
+    i32 first_block, warps, x, across, step, rows;
 };
 
-// Blocks have `Warps` warps. The strips of inner columns come first, side by side, then those at the ends.
-template <class F, int T, int K, int Warps, bool Fixed, bool Source>
-__device__ __forceinline__ void pass(const band<F>& g, strips cut, int depth) {
-    using shape = wavefront_shape<F, T, K>;
-    __shared__ typename shape::scratch scratch[Warps];
-    u32 across = (g.nx + shape::own - 1) / shape::own;
-    u32 ends = across < 2 ? across : 2, inner = across - ends;
-    u32 own = g.own_end - g.own_start;
-    u32 inner_strips = inner * ((own + cut.rows - 1) / cut.rows);
-    u32 strip = blockIdx.x * Warps + threadIdx.x / 32;
-    u32 column, row;
-    int rows;
-    if (strip < inner_strips) {
-        column = 1 + strip % inner;
-        row = strip / inner;
-        rows = cut.rows;
-    } else {
-        strip -= inner_strips;
-        column = strip % ends * (across - 1);
-        row = strip / ends;
-        rows = cut.edge_rows;
-    }
-    if ((u64)row * rows >= own) return;
-    int y0 = g.own_start + (int)row * rows;
-    wavefront<F, T, K, Fixed, Source> front(g, scratch[threadIdx.x / 32], column * shape::own, y0,
-                                            min(y0 + rows, g.own_end), depth);
-    front.run();
+// How a band is cut, in the order of blocks. The host's twin is `cuda::strips::Strips`.
+struct strips {
+    static constexpr int kinds = 5;
+    strips_of of[kinds];
+};
+
+#if defined(__CUDA_ARCH__)
+// Shared memory that a block can have, at least, in KiB.
+constexpr int shared_kib = __CUDA_ARCH__ == 750                                                              ? 64
+                           : __CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1200) ? 160
+                                                                                                              : 96;
+#else
+constexpr int shared_kib = 64;
+#endif
+
+// Warps of a block: 8 own more whole leaves than twice 4 do, but need twice the shared memory.
+template <class F, int T, int K>
+constexpr int pass_warps =
+    sizeof(typename wavefront_shape<F, T, K>::template scratch<8>) <= shared_kib * 1024 ? 8 : 4;
+
+template <class F, int T, int K, bool Fixed, bool Source>
+__device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int depth) {
+    constexpr int block_warps = pass_warps<F, T, K>;
+    extern __shared__ uint4 shared[];
+    auto& scratch = *(typename wavefront_shape<F, T, K>::template scratch<block_warps>*)shared;
+    // By a shuffle, so that the compiler knows it to be the same in all lanes. Otherwise it guards every shuffle that
+    // follows against lanes that have diverged, at a third more instructions.
+    const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
+    if (threadIdx.x % 32 == 0) scratch.left[warp] = 0;
+    // Nobody looks before all are there.
+    __syncthreads();
+    int kind = 0;
+    while (kind < strips::kinds - 1 && (i32)blockIdx.x >= cut.of[kind + 1].first_block) ++kind;
+    const strips_of& of = cut.of[kind];
+    const int in_block = warp / of.warps;
+    const int number = ((i32)blockIdx.x - of.first_block) * (block_warps / of.warps) + in_block;
+    const i64 row = (i64)(number / of.across) * of.rows;
+    if (row >= g.own_end - g.own_start) return;
+    const int y0 = g.own_start + (int)row;
+    const strip at = {in_block * of.warps, warp % of.warps, of.warps, of.x + number % of.across * of.step,
+                      y0, min(y0 + of.rows, g.own_end)};
+    wavefront<F, T, K, block_warps, Fixed, Source>(g, scratch, at, depth).run();
 }
+
+// A kernel of passes of up to T sweeps, K columns a lane, so many warps an SM.
+#define CROSSWARP_PASS(name, F, T, K, sm_warps, fixed, source)                                                       \
+    extern "C" __global__ void                                                                                       \
+    __launch_bounds__(32 * cw::pass_warps<F, T, K>, sm_warps / cw::pass_warps<F, T, K>)                              \
+        name(cw::band<F> g, const __grid_constant__ cw::strips cut, int depth) {                                     \
+        cw::pass<F, T, K, fixed, source>(g, cut, depth);                                                             \
+    }
 
 }  // namespace crosswarp

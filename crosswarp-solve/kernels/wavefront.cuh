@@ -1,13 +1,15 @@
 // Several sweeps in one pass over memory: a warp streams down a strip of columns with `T` sweeps in flight.
 //
-// In step r the warp takes in row r of the field before the pass (level 0) and computes row r − t of the
+// In step n the warp takes in row y0 + n of the field before the pass (level 0) and computes row y0 + n − t of the
 // field after t sweeps (level t), t = 1 … T, from the two rows of level t − 1 it has kept and the one it has
 // just made. A lane holds `K` neighbouring columns of every row in registers; columns of the lanes beside
-// it come by shuffle. No other warp is waited for: the strip has 16 columns more on each side than it owns,
-// and every level is right for one column less.
+// it come by shuffle. No other warp is waited for in a step: the strip has at least T columns more on each side than it
+// owns, and every level is right for one column less.
 //
 // Each level's squared differences are added per column in row order, a register per column and level;
-// every 16 rows they make a leaf of the norm.
+// every 16 rows they make a leaf of the norm. A leaf is 128 columns wide, and what a warp owns is no multiple of that.
+// So warps stand side by side in a *team*: they leave their columns' sums in shared memory, and once all have, each
+// combines some of the team's leaves.
 #pragma once
 #include "async_copy.cuh"
 #include "plane.cuh"
@@ -15,50 +17,78 @@
 
 namespace crosswarp {
 
-template <class F, int T, int K> struct wavefront_shape {
-    static_assert(T >= 1 && T <= 10, "levels end their leaves in different steps of a leaf's first ones");
-    // The first steps of a leaf, in which the levels end the leaf above; three times as many remain or a
-    // multiple of three: in three steps every row of a level has been in each of its places.
-    static constexpr int first_steps = T <= 4 ? 4 : T <= 7 ? 7 : 10;
-    static constexpr int columns = 32 * K, own = columns - 2 * pad, leaves = own / leaf_columns;
-    static_assert(own % leaf_columns == 0, "whole leaves");
-    // Rows under way from memory.
-    static constexpr int ring = 4;
-    // Distance of the levels' sums in shared memory: lanes of different leaves read different banks.
-    static constexpr int sums_pitch = leaf_columns + 8;
+// 16 bytes of values, moved at once.
+template <class F> struct alignas(16) chunk {
+    static constexpr int size = 16 / sizeof(F);
+    F values[size];
+};
 
-    // What a warp needs in shared memory.
-    struct alignas(16) scratch {
-        F rows[ring][columns];
-        F out[columns];
-        F sums[T * leaves][sums_pitch];
-        u64 words[T][float_format<F>::words];
+template <class F, int T, int K> struct wavefront_shape {
+    static_assert(T >= 1 && T <= 8, "combine() has places for 8 levels");
+    static_assert(K % chunk<F>::size == 0, "lanes begin on 16 bytes");
+    // Whole lanes on each side that are not owned.
+    static constexpr int halo_lanes = (T + K - 1) / K, halo = K * halo_lanes;
+    static constexpr int columns = 32 * K, own = columns - 2 * halo;
+    static_assert(halo <= pad, "the halo is stored");
+    // Whole leaves that a team owns.
+    __host__ __device__ static constexpr int leaves(int warps) { return own * warps / leaf_columns; }
+    // Rows under way from memory, or just read: twice as many as are unrolled.
+    static constexpr int ring = 6;
+    // Distance of two levels' sums in shared memory: eight lanes that read at once read different banks.
+    __host__ __device__ static constexpr int sums_pitch(int warps) { return leaves(warps) * leaf_columns + 16; }
+    // What a block of so many warps has in shared memory.
+    template <int Warps> struct alignas(16) scratch {
+        F rows[Warps][ring][columns];
+        // For each team the sums of two leaves, one above the other: while the upper one is combined, the lower begins.
+        F sums[2 * T * sums_pitch(Warps)];
+        u64 words[Warps][T][float_format<F>::words];
+        // The last leaf whose sums a warp has left there; 0 before.
+        volatile i32 left[Warps];
     };
 };
 
-template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
+// What a warp of a team does. The same in all lanes, and the compiler should know: see `pass`.
+struct strip {
+    i32 team, warp, warps;  // the team's first warp in the block; this one in the team; how many they are
+    i32 x, y0, y1;          // the team's first column; its rows. Both begin on a leaf.
+};
+
+template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavefront {
     using shape = wavefront_shape<F, T, K>;
-    using scratch = typename shape::scratch;
+    using scratch = typename shape::template scratch<Warps>;
     static constexpr u32 all = 0xffffffffu;
+    static constexpr int chunks = K / chunk<F>::size;
+    // Rows of level 0 that are on their way when a step begins.
+    static constexpr int ahead = shape::ring - 1;
 
     const band<F>& g_;
     scratch& s_;
-    const int lane_, x0_, y0_, y1_, depth_;
-    // Level t's rows r − t − 2 and r − t − 1 of step r.
+    const strip at_;
+    const int lane_, depth_;
+    // This warp's first owned column, and how many rows it owns.
+    const int x0_, rows_;
+    // Level t's rows n − t − 2 and n − t − 1 of step n.
     F up_[T][K], centre_[T][K];
     F sum_[T][K];
-    // Bit t of element c: whether column c's cell in row r − t keeps its value.
+    // Bit t of element c: whether column c's cell in row n − t keeps its value.
     u32 held_[Fixed ? K : 1];
-    // Whether column c is fixed.
-    bool held_column_[K];
-    // This lane's parts of the next row to fetch and to put out.
+    // Whether some of the warp's columns are.
+    bool any_outer_;
+    // Whether this lane's columns are owned.
+    bool owns_;
+    // The ring of rows; where in it the next three are.
+    char* ring_;
+    u32 slot_;
+    // This lane's parts of the next row to fetch and of row n − T to put out, and where its sums go.
     const char* fetching_;
     char* putting_;
+    chunk<F>* leaving_;
 
   public:
-    // Owns columns x0 … x0 + own − 1 and rows y0 … y1 − 1; both start on a leaf. Makes `depth` ≤ T sweeps.
-    __device__ __forceinline__ wavefront(const band<F>& g, scratch& s, int x0, int y0, int y1, int depth)
-        : g_(g), s_(s), lane_(threadIdx.x & 31), x0_(x0), y0_(y0), y1_(y1), depth_(depth) {
+    // Makes `depth` ≤ T sweeps.
+    __device__ __forceinline__ wavefront(const band<F>& g, scratch& s, strip at, int depth)
+        : g_(g), s_(s), at_(at), lane_(threadIdx.x & 31), depth_(depth), x0_(at.x + at.warp * shape::own),
+          rows_(at.y1 - at.y0) {
 #pragma unroll
         for (int t = 0; t < T; ++t) {
 #pragma unroll
@@ -66,99 +96,111 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
         }
 #pragma unroll
         for (int c = 0; c < (Fixed ? K : 1); ++c) held_[c] = 0;
-#pragma unroll
-        for (int c = 0; c < K; ++c) held_column_[c] = !g.wrap_x && (column(c) <= 0 || column(c) >= g.nx - 1);
-        fetching_ = (const char*)(g.before + g.at(x0 - pad, y0 - T)) + 16 * lane_;
-        putting_ = (char*)(g.after + g.at(x0, y0)) + 16 * lane_;
-        for (int i = lane_; i < T * float_format<F>::words; i += 32) (&s_.words[0][0])[i] = 0;
+        any_outer_ = x0_ - shape::halo <= 0 || x0_ - shape::halo + shape::columns >= g.nx;
+        // Behind the team's leaves the last warp owns nothing.
+        int own = min(shape::own, shape::leaves(at.warps) * leaf_columns - at.warp * shape::own);
+        int mine = (lane_ - shape::halo_lanes) * K;
+        owns_ = mine >= 0 && mine < own;
+        ring_ = (char*)s.rows[at.team + at.warp];
+        slot_ = 0;
+        fetching_ = (const char*)(g.before + g.at(x0_ - shape::halo, at.y0 - T)) + 16 * lane_;
+        putting_ = (char*)(g.after + g.at(column(0), at.y0 - 2 * T));
+        leaving_ = (chunk<F>*)(team_sums(0, 0) + at.warp * shape::own + mine);
+        u64* words = &s.words[at.team + at.warp][0][0];
+        for (int i = lane_; i < T * float_format<F>::words; i += 32) words[i] = 0;
         __syncwarp();
     }
 
     // All sweeps of the strip, and their words added to the band's.
     __device__ __forceinline__ void run() {
-        int r = y0_ - T;
-#pragma unroll
-        for (int ahead = 0; ahead < shape::ring - 1; ++ahead) fetch(r + ahead);
-        bool fixed_column = false;
-#pragma unroll
-        for (int c = 0; c < K; ++c) fixed_column |= held_column_[c];
-        fixed_column = __any_sync(all, fixed_column);
+        // Three steps at a time; up to two more than needed do no harm.
+        const int leaves = (rows_ + leaf_rows - 1) / leaf_rows, last = leaves * leaf_rows + T;
         // In the first and last rows of a grid, some levels' rows are fixed or do not count.
-        auto special = [&](int row) { return row <= T || row + leaf_rows > g_.ny || depth_ < T; };
+        const int first_plain = depth_ < T ? last : T + 1 - at_.y0, last_plain = min(last, g_.ny - 3 - at_.y0);
+#pragma unroll
+        for (int row = 0; row < ahead; ++row) fetch(row);
+        int n = -T;
 #pragma unroll 1
-        for (; r < y0_; ++r) {
-            if (special(y0_ - T)) {
-                step<true, true>(r, false);
-            } else if (fixed_column) {
-                step<false, true>(r, false);
+        while (n < last) {
+            if (n < first_plain || n >= last_plain) {
+                steps<true, true>(n);
+            } else if (any_outer_ && !g_.wrap_x) {
+#pragma unroll 1
+                do steps<false, true>(n);
+                while (n < last_plain);
             } else {
-                step<false, false>(r, false);
+#pragma unroll 1
+                do steps<false, false>(n);
+                while (n < last_plain);
             }
         }
-#pragma unroll 1
-        for (;; r += leaf_rows) {
-            if (special(r)) {
-                leaf<true, true>(r);
-            } else if (fixed_column) {
-                leaf<false, true>(r);
-            } else {
-                leaf<false, false>(r);
-            }
-            if (r >= y1_) break;
-        }
+        combine(leaves);
         copy_wait<0>();
         __syncwarp();
+        const u64* words = &s_.words[at_.team + at_.warp][0][0];
         for (int i = lane_; i < T * float_format<F>::words; i += 32) {
-            u64 word = (&s_.words[0][0])[i];
-            if (word != 0) atomicAdd(g_.words + i, word);
+            if (words[i] != 0) atomicAdd(g_.words + i, words[i]);
         }
     }
 
   private:
-    __device__ int column(int c) const { return x0_ - pad + lane_ * K + c; }
+    __device__ int column(int c) const { return x0_ - shape::halo + lane_ * K + c; }
 
-    // The 16 steps from row r on. In the first T the levels end the leaf above; after the strip's last
-    // leaf there are only these.
-    template <bool Rows, bool Columns> __device__ __forceinline__ void leaf(int r) {
+    // Whether column c does not count, because it is fixed, a ghost or outside of the grid.
+    __device__ bool outer(int c) const { return (u32)(column(c) - 1) >= (u32)(g_.nx - 2); }
+
+    // Three steps, after which every row is back in its registers. More code would not stay in the instruction cache.
+    template <bool Rows, bool Columns> __device__ __forceinline__ void steps(int& n) {
 #pragma unroll
-        for (int i = 0; i < shape::first_steps; ++i) {
-            // Step i puts out row r + i − T.
-            bool puts = i < T ? r > y0_ && (!Rows || r + i - T < y1_) : r + i - T < y1_;
-            step<Rows, Columns>(r + i, puts);
-            if (i < T) dump(i);
+        for (int i = 0; i < 3; ++i) {
+            step<Rows, Columns>(i, n);
+            // In the first T steps of a leaf the levels end the leaf above.
+            if ((u32)n % leaf_rows < T) leave((u32)n % leaf_rows, n / leaf_rows);
+            ++n;
         }
-        if (r > y0_) combine();
-        if (r >= y1_) return;
-#pragma unroll 3
-        for (int i = shape::first_steps; i < leaf_rows; ++i) step<Rows, Columns>(r + i, !Rows || r + i - T < y1_);
+        slot_ ^= 3 * row_bytes;
+        // Late in the next leaf the other warps have most likely left theirs.
+        if ((u32)n % leaf_rows >= leaf_rows - 3 && n > leaf_rows) combine(n / leaf_rows);
     }
 
-    // Starts row y of level 0, the next one, on its way.
-    __device__ __forceinline__ void fetch(int y) {
-        char* to = (char*)s_.rows[(u32)y % shape::ring] + 16 * lane_;
-        constexpr int chunks = shape::columns * sizeof(F) / 16;
+    static constexpr u32 row_bytes = shape::columns * sizeof(F);
+
+    // The ring's row `row` from the three next on; negative: before them.
+    __device__ __forceinline__ chunk<F>* ring_row(int row) const {
+        static_assert(shape::ring == 6, "row 3 is row −3");
+        return (chunk<F>*)(ring_ + (row >= 0 && row < 3 ? slot_ : slot_ ^ 3 * row_bytes) + (row + 6) % 3 * row_bytes);
+    }
+
+    // Starts the next row of level 0 on its way to `row` of the ring, lanes side by side.
+    __device__ __forceinline__ void fetch(int row) {
 #pragma unroll
-        for (int i = 0; i < chunks; i += 32) {
-            if (i + 32 <= chunks || i + lane_ < chunks) copy_async(to + 16 * i, fetching_ + 16 * i);
-        }
+        for (int i = 0; i < chunks; ++i) copy_async(ring_row(row) + 32 * i + lane_, fetching_ + 512 * i);
         copy_commit();
         fetching_ += g_.pitch * sizeof(F);
     }
 
-    // Rows: some levels' rows are fixed or do not count. Columns: some columns are fixed. Puts out row r − T if
-    // it is owned.
-    template <bool Rows, bool Columns> __device__ __forceinline__ void step(int r, bool puts) {
-        // Row r has arrived when all but the last ring − 2 copies have; for all lanes after the barrier,
-        // which is also what lets the row of the step before and the row put out in it be overwritten.
-        copy_wait<shape::ring - 2>();
-        __syncwarp();
-        fetch(r + shape::ring - 1);
-        F in[K];
-        const F* row = s_.rows[(u32)r % shape::ring] + lane_ * K;
+    // Step n, number i of three. Rows: some levels' rows are fixed or do not count. Columns: some columns are fixed.
+    template <bool Rows, bool Columns> __device__ __forceinline__ void step(int i, int n) {
+        F left[T], right[T];
 #pragma unroll
-        for (int c = 0; c < K; ++c) in[c] = row[c];
+        for (int t = 0; t < T; ++t) {
+            left[t] = __shfl_up_sync(all, centre_[t][K - 1], 1);
+            right[t] = __shfl_down_sync(all, centre_[t][0], 1);
+        }
+        // The row has arrived when all but the last ahead − 1 have. If a lane reads what others have copied, for all only
+        // after a barrier, which is also what lets the row of the step before be copied over.
+        copy_wait<ahead - 1>();
+        if constexpr (chunks > 1) __syncwarp();
+        F in[K];
+#pragma unroll
+        for (int c = 0; c < K; c += chunk<F>::size) {
+            chunk<F> part = ring_row(i)[lane_ * chunks + c / chunk<F>::size];
+#pragma unroll
+            for (int j = 0; j < chunk<F>::size; ++j) in[c + j] = part.values[j];
+        }
+        fetch(i - 1);
         if constexpr (Fixed) {
-            const u8* fixed = g_.fixed + g_.at(column(0), r);
+            const u8* fixed = g_.fixed + g_.at(column(0), at_.y0 + n);
 #pragma unroll
             for (int c = 0; c < K; ++c) held_[c] = held_[c] << 1 | (u32)(fixed[c] != 0);
         }
@@ -166,25 +208,23 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
         for (int t = 0; t < T; ++t) {
             F* up = up_[t];
             F* centre = centre_[t];
-            int y = r - t - 1;
+            int y = at_.y0 + n - t - 1;
             bool moves = true, counts = true;
             if constexpr (Rows) {
                 bool inner = y >= 1 && y <= g_.ny - 2;
                 moves = (inner || g_.wrap_y) && t < depth_;
-                counts = inner && y < y1_;
+                counts = inner && n - t - 1 < rows_;
             }
-            F left = __shfl_up_sync(all, centre[K - 1], 1);
-            F right = __shfl_down_sync(all, centre[0], 1);
             F made[K];
 #pragma unroll
             for (int c = 0; c < K; ++c) {
-                F l = c == 0 ? left : centre[c - 1];
-                F rr = c == K - 1 ? right : centre[c + 1];
-                F total = ((rr + l) + in[c]) + up[c];
+                F l = c == 0 ? left[t] : centre[c - 1];
+                F r = c == K - 1 ? right[t] : centre[c + 1];
+                F total = ((r + l) + in[c]) + up[c];
                 if constexpr (Source) total = total - source(y, c);
                 F now = F(0.25) * total;
                 if constexpr (Rows) now = moves ? now : centre[c];
-                if constexpr (Columns) now = held_column_[c] ? centre[c] : now;
+                if constexpr (Columns) now = outer(c) & !g_.wrap_x ? centre[c] : now;
                 if constexpr (Fixed) now = (held_[c] >> (t + 1) & 1) ? centre[c] : now;
                 F difference = now - centre[c];
                 F square = difference * difference;
@@ -202,67 +242,102 @@ template <class F, int T, int K, bool Fixed, bool Source> class wavefront {
                 in[c] = made[c];
             }
         }
-        if (puts) put_out(in);
+        put_out(in, n - T);
     }
 
     __device__ F source(int y, int c) const {
         return y >= g_.first ? g_.source[g_.at(column(c), y)] : F(0);
     }
 
-    // Writes the owned columns of the next row: through shared memory, so that lanes write side by side.
-    __device__ __forceinline__ void put_out(const F (&values)[K]) {
-#pragma unroll
-        for (int c = 0; c < K; ++c) s_.out[lane_ * K + c] = values[c];
-        __syncwarp();
-        constexpr int chunks = shape::own * sizeof(F) / 16;
-        const uint4* from = (const uint4*)(s_.out + pad);
-#pragma unroll
-        for (int i = 0; i < chunks; i += 32) *(uint4*)(putting_ + 16 * i) = from[i + lane_];
+    // Writes the next row, number `row` of the strip's, if it is owned.
+    __device__ __forceinline__ void put_out(const F (&values)[K], int row) {
+        if (owns_ && (u32)row < (u32)rows_) put((chunk<F>*)putting_, values);
         putting_ += g_.pitch * sizeof(F);
     }
 
-    // Leaves the column sums of level t + 1 in shared memory and begins anew.
-    __device__ __forceinline__ void dump(int t) {
+    __device__ __forceinline__ static void put(chunk<F>* to, const F (&values)[K]) {
 #pragma unroll
-        for (int c = 0; c < K; ++c) {
-            int x = column(c), mine = x - x0_;
-            if (mine >= 0 && mine < shape::own) {
-                bool counts = x >= 1 && x <= g_.nx - 2;
-                s_.sums[t * shape::leaves + mine / leaf_columns][mine % leaf_columns] = counts ? sum_[t][c] : F(0);
-            }
-            sum_[t][c] = F(-0.0);
+        for (int c = 0; c < K; c += chunk<F>::size) {
+            chunk<F> part;
+#pragma unroll
+            for (int j = 0; j < chunk<F>::size; ++j) part.values[j] = values[c + j];
+            to[c / chunk<F>::size] = part;
         }
     }
 
-    // Combines the columns of all levels' leaves and adds the leaves to the words. Eight lanes a leaf.
-    __device__ __forceinline__ void combine() {
-        __syncwarp();
+    // The sums of all the team's columns of level t + 1 in leaf `leaf`.
+    __device__ __forceinline__ F* team_sums(int leaf, int t) const {
+        int teams_before = at_.team / at_.warps, pitch = shape::sums_pitch(at_.warps);
+        return s_.sums + (teams_before * 2 * T + (leaf & 1) * T + t) * pitch;
+    }
+
+    // Leaves the column sums of level `level` + 1, which are those of leaf `leaf` − 1, and begins anew.
+    //
+    // This overwrites leaf − 3's. All warps have combined their share of it: this warp has waited in `combine` until
+    // they had left leaf − 2, which each does after that.
+    __device__ __forceinline__ void leave(int level, int leaf) {
+#pragma unroll
+        for (int t = 0; t < T; ++t) {
+            if (t != level) continue;
+            if (any_outer_) {
+#pragma unroll
+                for (int c = 0; c < K; ++c) sum_[t][c] = outer(c) ? F(0) : sum_[t][c];
+            }
+            if (owns_) {
+                put(leaving_ + ((leaf & 1) * T + t) * (shape::sums_pitch(at_.warps) / chunk<F>::size), sum_[t]);
+            }
+#pragma unroll
+            for (int c = 0; c < K; ++c) sum_[t][c] = F(-0.0);
+        }
+        if (level == T - 1) {
+            // Who sees the leaf's number sees all lanes' sums.
+            __threadfence_block();
+            __syncwarp();
+            if (lane_ == 0) s_.left[at_.team + at_.warp] = leaf;
+        }
+    }
+
+    // Waits until the team's warps have left the sums of leaf `leaf` − 1; combines this warp's share of its leaves, of
+    // all levels, and adds them to the words. Four lanes a leaf.
+    __device__ __forceinline__ void combine(int leaf) {
+        const volatile int* left = s_.left + at_.team + min(lane_, at_.warps - 1);
+        while (!__all_sync(all, *left >= leaf)) {
+        }
+        // The sums are read after that was seen.
+        __threadfence_block();
+        int t = lane_ / 4, part = lane_ % 4;
 #pragma unroll 1
-        for (int first = 0; first < T * shape::leaves; first += 4) {
-            int leaf = first + lane_ / 8, part = lane_ % 8;
-            bool there = leaf < T * shape::leaves;
-            F total = there ? halved<16>(s_.sums[leaf], part) : F(0);
-            total = total + __shfl_xor_sync(all, total, 4);
-            total = total + __shfl_xor_sync(all, total, 2);
-            total = total + __shfl_xor_sync(all, total, 1);
-            // One leaf of a level at a time: they have the level's words in common.
+        for (int i = at_.warp; i < shape::leaves(at_.warps); i += at_.warps) {
+            F total[4];
+            halved<8>(total, team_sums(leaf, t < T ? t : 0) + i * leaf_columns + 4 * part);
 #pragma unroll
-            for (int turn = 0; turn < shape::leaves; ++turn) {
-                if (there && part == 0 && leaf % shape::leaves == turn) {
-                    u64* words = s_.words[leaf / shape::leaves];
-                    accumulate(total, [=](int i, u64 amount) { words[i] += amount; });
-                }
-                __syncwarp();
+            for (int lanes = 2; lanes > 0; lanes /= 2) {
+#pragma unroll
+                for (int c = 0; c < 4; ++c) total[c] = total[c] + __shfl_xor_sync(all, total[c], lanes);
+            }
+            F sum = (total[0] + total[2]) + (total[1] + total[3]);
+            if (part == 0 && t < T) {
+                u64* words = s_.words[at_.team + at_.warp][t];
+                accumulate(sum, [=](int i, u64 amount) { words[i] += amount; });
             }
         }
     }
 
-    // The columns j, j + 128 / N, j + 2 · 128 / N, … (N of them) added by halving.
-    template <int N> __device__ static F halved(const F* sums, int j) {
+    // Four neighbouring columns, and those 16, 32, … further on (N in all), added by halving.
+    template <int N> __device__ static void halved(F (&total)[4], const F* from) {
         if constexpr (N == 1) {
-            return sums[j];
+#pragma unroll
+            for (int c = 0; c < 4; c += chunk<F>::size) {
+                chunk<F> part = *(const chunk<F>*)(from + c);
+#pragma unroll
+                for (int j = 0; j < chunk<F>::size; ++j) total[c + j] = part.values[j];
+            }
         } else {
-            return halved<N / 2>(sums, j) + halved<N / 2>(sums, j + leaf_columns / N);
+            F right[4];
+            halved<N / 2>(total, from);
+            halved<N / 2>(right, from + leaf_columns / N);
+#pragma unroll
+            for (int c = 0; c < 4; ++c) total[c] = total[c] + right[c];
         }
     }
 };

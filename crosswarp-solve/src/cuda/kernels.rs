@@ -2,6 +2,7 @@
 
 use crosswarp_cuda::{Device, Function, Module, Shape, Source};
 
+use crate::cuda::strips::PassShape;
 use crate::driver::SolveError;
 use crate::real::Real;
 
@@ -37,6 +38,17 @@ const HEADERS: &[(&str, &str)] = &[
     ("wrap.cuh", include_str!("../../kernels/wrap.cuh")),
 ];
 
+/// Kernels of passes, with what they take where blocks have 8 warps.
+macro_rules! pass_shapes {
+    ($float:ty, $plain:literal: $($kernel:literal),*) => {
+        &[$(Shape {
+            kernel: $kernel,
+            threads: 256,
+            dynamic_shared: PassShape::of::<$float>($plain).shared(8),
+        }),*]
+    };
+}
+
 macro_rules! shapes {
     ($($kernel:literal: $threads:literal),*) => {
         &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: 0 }),*]
@@ -53,23 +65,23 @@ const SWEEP: Source<'static> = Source::new("sweep.cu", include_str!("../../kerne
 const PASS_F32: Source<'static> =
     Source::new("pass_f32.cu", include_str!("../../kernels/pass_f32.cu"))
         .with_headers(HEADERS)
-        .with_shapes(shapes!("pass_plain_f32": 128));
+        .with_shapes(pass_shapes!(f32, true: "pass_plain_f32"));
 const PASS_F64: Source<'static> =
     Source::new("pass_f64.cu", include_str!("../../kernels/pass_f64.cu"))
         .with_headers(HEADERS)
-        .with_shapes(shapes!("pass_plain_f64": 64));
+        .with_shapes(pass_shapes!(f64, true: "pass_plain_f64"));
 const PASS_GIVEN_F32: Source<'static> = Source::new(
     "pass_given_f32.cu",
     include_str!("../../kernels/pass_given_f32.cu"),
 )
 .with_headers(HEADERS)
-.with_shapes(shapes!("pass_fixed_f32": 128, "pass_source_f32": 128, "pass_both_f32": 128));
+.with_shapes(pass_shapes!(f32, false: "pass_fixed_f32", "pass_source_f32", "pass_both_f32"));
 const PASS_GIVEN_F64: Source<'static> = Source::new(
     "pass_given_f64.cu",
     include_str!("../../kernels/pass_given_f64.cu"),
 )
 .with_headers(HEADERS)
-.with_shapes(shapes!("pass_fixed_f64": 64, "pass_source_f64": 64, "pass_both_f64": 64));
+.with_shapes(pass_shapes!(f64, false: "pass_fixed_f64", "pass_source_f64", "pass_both_f64"));
 
 const LINE_PASS: Source<'static> =
     Source::new("line_pass.cu", include_str!("../../kernels/line_pass.cu"))

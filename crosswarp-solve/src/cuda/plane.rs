@@ -19,7 +19,7 @@ use crate::cuda::exchange::{Exchange, FieldRows, Place};
 use crate::cuda::host_exchange::HostExchange;
 use crate::cuda::layout::{Layout, PAD};
 use crate::cuda::resident::{Resident, fits};
-use crate::cuda::strips::{STRIP_COLUMNS, Strips, cut};
+use crate::cuda::strips::{Cut, PassShape, cut};
 use crate::cuda::{Gpu, Strategy, exchange, kernels};
 use crate::driver::SolveError;
 use crate::field::Field;
@@ -34,8 +34,9 @@ use crate::slab2d::Slab2d;
 const MAX_DEPTH: usize = 10;
 /// Stored rows before the own ones: halos, and the ghost row at the end of a grid that wraps.
 const ROWS_BEFORE: usize = MAX_DEPTH + 2;
-/// Stored rows behind the own ones. A strip's last leaf is advanced as a whole (15 rows more), its halo is read, and
-/// three rows more are fetched ahead.
+/// Stored rows behind the own ones. A strip's last leaf is advanced as a whole (15 rows more), for which as many rows more
+/// are read as a pass has levels, two steps may be too many, and five rows are fetched ahead. Of the last of these rows
+/// columns behind the padding are read, too: there has to be one row more.
 const ROWS_BEHIND: usize = 32;
 
 /// `crosswarp::band`.
@@ -65,13 +66,21 @@ enum Advance {
     /// Up to `depth` in a pass.
     Pass {
         kernel: Function,
-        threads: u32,
-        depth: usize,
-        cut: Strips,
-        blocks: u32,
-        /// Warps that run at once.
+        shape: PassShape,
+        /// Of a block.
         warps: usize,
+        /// That run at once.
+        blocks: usize,
+        /// How the whole band is cut.
+        cut: Cut,
     },
+}
+
+/// A launch of a pass's kernel, but for the grid.
+fn pass_launch<'f>(kernel: &'f Function, shape: &PassShape, warps: usize) -> Launch<'f> {
+    Launch::new(kernel)
+        .block(32 * warps as u32)
+        .shared(shape.shared(warps))
 }
 
 /// Rows of one PE with halos above and below.
@@ -130,7 +139,7 @@ impl<'w, F: Real> Plane<'w, F> {
         }
         let layout = Layout {
             nx,
-            pitch: PAD + nx.next_multiple_of(STRIP_COLUMNS) + PAD,
+            pitch: PAD + nx.next_multiple_of(LEAF_COLUMNS) + PAD,
             first: own.start as isize - ROWS_BEFORE as isize,
             rows: if own.is_empty() {
                 0
@@ -192,7 +201,7 @@ impl<'w, F: Real> Plane<'w, F> {
         };
         let make = || {
             let kernel = all_ready(pe, exchange::kernel::<F>(&gpu.device))?;
-            let columns = nx.next_multiple_of(STRIP_COLUMNS);
+            let columns = nx.next_multiple_of(LEAF_COLUMNS);
             Exchange::new(pe, gpu.device, kernel, MAX_DEPTH + 1, columns)
         };
         let alone = host.partition().active() == 1;
@@ -212,17 +221,18 @@ impl<'w, F: Real> Plane<'w, F> {
                     (false, true) => "pass_source",
                     (true, true) => "pass_both",
                 };
-                let (kernel, threads) = kernels::find::<F>(&gpu.device, name)?;
-                let warps =
-                    Launch::new(&kernel).block(threads).max_resident()? * u64::from(threads / 32);
-                let (cut, strips) = cut(nx, own.len(), warps as usize);
+                let kernel = kernels::find::<F>(&gpu.device, name)?.0;
+                let shape = PassShape::of::<F>(plain);
+                // It is compiled for as many as have room.
+                let warps = kernel.attributes().max_threads as usize / 32;
+                let launch = pass_launch(&kernel, &shape, warps);
+                let blocks = launch.max_resident()? as usize;
                 Advance::Pass {
+                    cut: cut(&shape, nx, problem.wrap_x(), own.len(), warps, blocks),
+                    shape,
+                    warps,
+                    blocks,
                     kernel,
-                    threads,
-                    depth: if plain && size_of::<F>() == 4 { 6 } else { 4 },
-                    cut,
-                    warps: warps as usize,
-                    blocks: strips.div_ceil(threads as usize / 32) as u32,
                 }
             }
         };
@@ -346,15 +356,15 @@ impl<'w, F: Real> Plane<'w, F> {
             }
             Advance::Pass {
                 kernel,
-                threads,
+                shape,
+                warps,
                 cut,
-                blocks,
                 ..
             } => {
-                let launch = Launch::new(kernel).grid(*blocks).block(*threads);
+                let launch = pass_launch(kernel, shape, *warps).grid(cut.blocks as u32);
                 // SAFETY: the parameters are a `band`, a `strips` and an int. As above; a pass reads `ROWS_BEFORE`
                 // and `ROWS_BEHIND` rows around the own ones at most, and writes at most 15 rows behind them.
-                unsafe { launch.launch(&self.stream, (band, ByValue(*cut), depth as i32)) }?;
+                unsafe { launch.launch(&self.stream, (band, ByValue(cut.strips), depth as i32)) }?;
             }
         }
         Ok(())
@@ -378,7 +388,7 @@ impl<'w, F: Real> Plane<'w, F> {
                 address: band.before,
                 pitch: self.layout.pitch,
                 first: self.layout.first,
-                columns: self.layout.nx.next_multiple_of(STRIP_COLUMNS),
+                columns: self.layout.nx.next_multiple_of(LEAF_COLUMNS),
             };
             exchange.launch(&self.stream, &field, &place, rows)?;
         }
@@ -445,7 +455,7 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
         match self.advance {
             Advance::Sweep(_) => 1,
             _ if self.resident.is_some() => 1,
-            Advance::Pass { depth, .. } => depth,
+            Advance::Pass { ref shape, .. } => shape.depth,
         }
     }
 

@@ -1,69 +1,259 @@
-//! How a band is cut into strips, one for each warp of a pass.
+//! How a band is cut into strips, one for each team of warps of a pass.
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
+use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
+use crosswarp_prim::{Float, Superaccumulator};
 
-/// Columns a warp of a pass owns.
-pub(crate) const STRIP_COLUMNS: usize = 128;
+/// `crosswarp::strips_of`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+struct StripsOf {
+    first_block: i32,
+    warps: i32,
+    x: i32,
+    across: i32,
+    step: i32,
+    rows: i32,
+}
+
+/// `crosswarp::strips::kinds`: teams of 8, 4, 2 and 1 warps, and the ends.
+const KINDS: usize = 5;
 
 /// `crosswarp::strips`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Strips {
-    pub rows: i32,
-    pub edge_rows: i32,
+    of: [StripsOf; KINDS],
 }
 
-/// How a band of `rows` rows and `nx` columns is cut into at most `warps` strips, if it can be, and how many they are.
+/// What a pass's kernel is made for: the parameters of `crosswarp::pass`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PassShape {
+    /// Most sweeps of a pass.
+    pub depth: usize,
+    lane_columns: usize,
+    /// Bytes of a value, and words of an accumulator.
+    element: usize,
+    words: usize,
+}
+
+/// Rows of level 0 in shared memory: `crosswarp::wavefront_shape::ring`.
+const RING: usize = 6;
+
+impl PassShape {
+    /// Of the kernels for fields of `F`: of `pass_plain`, or of those with a mask or a source.
+    pub(crate) const fn of<F: Float>(plain: bool) -> PassShape {
+        PassShape {
+            depth: if plain && size_of::<F>() == 4 { 6 } else { 4 },
+            lane_columns: 4,
+            element: size_of::<F>(),
+            words: Superaccumulator::<F>::WORDS,
+        }
+    }
+
+    /// Columns that a warp owns.
+    const fn own(&self) -> usize {
+        32 * self.lane_columns - 2 * self.depth.next_multiple_of(self.lane_columns)
+    }
+
+    /// Leaves across that a team owns.
+    const fn leaves(&self, warps: usize) -> usize {
+        self.own() * warps / LEAF_COLUMNS
+    }
+
+    /// Dynamic shared memory of a block: the size of `crosswarp::wavefront_shape::scratch`.
+    pub(crate) const fn shared(&self, warps: usize) -> u32 {
+        let rows = RING * 32 * self.lane_columns * self.element;
+        let sums = 2 * self.depth * (self.leaves(warps) * LEAF_COLUMNS + 16) * self.element;
+        let of_warp = rows + self.depth * self.words * size_of::<u64>() + size_of::<i32>();
+        (sums + warps * of_warp).next_multiple_of(16) as u32
+    }
+}
+
+/// A cut band.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub strips: Strips,
+    /// Blocks of the grid.
+    pub blocks: usize,
+    /// How long a pass takes, in steps of a strip of inner columns.
+    steps: f64,
+}
+
+/// What a row of a strip at the left or right end takes, where columns are fixed, in rows of others.
+const END_COST: f64 = 1.2;
+
+/// How a band of `rows` rows and `nx` columns is cut for blocks of `warps` warps, so that all strips end soon if
+/// `blocks` blocks run at once. Without `wraps` the outermost columns are fixed.
 ///
-/// Strips at the left and right end take longer a row; measured, half the rows make up for it.
-pub(crate) fn cut(nx: usize, rows: usize, warps: usize) -> (Strips, usize) {
-    let across = nx.div_ceil(STRIP_COLUMNS);
-    let ends = across.min(2);
+/// A large team owns more of the columns that it computes, so as many columns as can be are given to large teams. The
+/// ends, which take longer, are given to the smallest, and in shorter pieces.
+pub(crate) fn cut(
+    shape: &PassShape,
+    nx: usize,
+    wraps: bool,
+    rows: usize,
+    warps: usize,
+    blocks: usize,
+) -> Cut {
     let leaves = rows.div_ceil(LEAF_ROWS).max(1);
-    let strips = |of_leaves: usize| {
-        let of_edge = (of_leaves / 2).max(1);
-        let count = (across - ends) * leaves.div_ceil(of_leaves) + ends * leaves.div_ceil(of_edge);
-        let cut = Strips {
-            rows: (of_leaves * LEAF_ROWS) as i32,
-            edge_rows: (of_edge * LEAF_ROWS) as i32,
+    // Steps until the levels are filled and emptied.
+    let fill = 2 * shape.depth;
+    let steps = |of_leaves: usize| (of_leaves * LEAF_ROWS + fill) as f64;
+    let mut best: Option<Cut> = None;
+    for inner in 1..=leaves {
+        if best.is_some_and(|best| best.steps <= steps(inner)) {
+            break;
+        }
+        // The shortest pieces at the ends for which there is room.
+        let fits = |&ends: &usize| pieces(shape, nx, wraps, leaves, warps, inner, ends).1 <= blocks;
+        let Some(ends) = (inner.div_ceil(2)..=inner).find(fits) else {
+            continue;
         };
-        (cut, count)
+        let (strips, blocks) = pieces(shape, nx, wraps, leaves, warps, inner, ends);
+        let steps = steps(inner).max(END_COST * steps(ends));
+        if best.is_none_or(|best| steps < best.steps) {
+            best = Some(Cut {
+                strips,
+                blocks,
+                steps,
+            });
+        }
+    }
+    best.unwrap_or_else(|| {
+        let (strips, blocks) = pieces(shape, nx, wraps, leaves, warps, leaves, leaves);
+        Cut {
+            strips,
+            blocks,
+            steps: steps(leaves),
+        }
+    })
+}
+
+/// The strips of a band `leaves` leaves high in pieces of `inner` leaves, those at the ends of `ends`; and the blocks.
+fn pieces(
+    shape: &PassShape,
+    nx: usize,
+    wraps: bool,
+    leaves: usize,
+    warps: usize,
+    inner: usize,
+    ends: usize,
+) -> (Strips, usize) {
+    let across = nx.div_ceil(LEAF_COLUMNS);
+    let smallest = (0..)
+        .map(|log| 1 << log)
+        .find(|&team| shape.leaves(team) > 0);
+    let smallest = smallest.expect("a large team owns a leaf");
+    let unused = StripsOf {
+        first_block: i32::MAX,
+        warps: 1,
+        x: 0,
+        across: 1,
+        step: 0,
+        rows: LEAF_ROWS as i32,
     };
-    (1..leaves)
-        .map(strips)
-        .find(|&(_, count)| count <= warps)
-        .unwrap_or_else(|| strips(leaves))
+    let mut strips = Strips {
+        of: [unused; KINDS],
+    };
+    let (mut kinds, mut blocks) = (0, 0);
+    let mut push = |team: usize, x: usize, across: usize, step: usize, of_leaves: usize| {
+        strips.of[kinds] = StripsOf {
+            first_block: blocks as i32,
+            warps: team as i32,
+            x: (x * LEAF_COLUMNS) as i32,
+            across: across as i32,
+            step: (step * LEAF_COLUMNS) as i32,
+            rows: (of_leaves * LEAF_ROWS) as i32,
+        };
+        kinds += 1;
+        blocks += (across * leaves.div_ceil(of_leaves)).div_ceil(warps / team);
+    };
+    let at_ends = if wraps { 0 } else { across.min(2) };
+    let (mut x, mut left) = (at_ends.min(1), across - at_ends);
+    let mut team = warps;
+    while left > 0 {
+        let own = shape.leaves(team);
+        if own > 0 && left >= own {
+            push(team, x, left / own, own, inner);
+            x += left / own * own;
+            left %= own;
+        }
+        team /= 2;
+    }
+    if at_ends > 0 {
+        push(smallest, 0, at_ends, across - 1, ends);
+    }
+    (strips, blocks)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const SHAPES: [PassShape; 4] = [
+        PassShape::of::<f32>(true),
+        PassShape::of::<f32>(false),
+        PassShape::of::<f64>(true),
+        PassShape::of::<f64>(false),
+    ];
+
     #[test]
-    fn strips_are_whole_leaves_cover_the_band_and_fit_where_they_can() {
-        for (nx, rows) in [
-            (3, 3),
-            (129, 47),
-            (1000, 700),
-            (16384, 16384),
-            (128, 100_000),
-        ] {
-            for warps in [1, 7, 528, 1584] {
-                let (cut, count) = cut(nx, rows, warps);
-                assert!(cut.rows % 16 == 0 && cut.edge_rows % 16 == 0 && cut.edge_rows > 0);
-                let across = nx.div_ceil(STRIP_COLUMNS);
-                let of = |each: i32| rows.div_ceil(each as usize);
-                let ends = across.min(2);
-                assert_eq!(
-                    count,
-                    (across - ends) * of(cut.rows) + ends * of(cut.edge_rows)
-                );
-                assert!(
-                    count <= warps || cut.rows as usize >= rows,
-                    "{nx} x {rows}, {warps}"
-                );
+    fn every_leaf_is_in_one_strip_and_strips_fit_where_they_can() {
+        for shape in &SHAPES {
+            for (nx, rows) in [
+                (3, 3),
+                (129, 47),
+                (1000, 700),
+                (16384, 2048),
+                (128, 20_000),
+            ] {
+                for (blocks, warps) in [(1, 8), (7, 4), (132, 8), (264, 8), (usize::MAX, 4)] {
+                    for wraps in [false, true] {
+                        let cut = cut(shape, nx, wraps, rows, warps, blocks);
+                        let what = format!("{shape:?} {nx} x {rows}, {blocks}, {cut:?}");
+                        let high = rows.div_ceil(LEAF_ROWS);
+                        let mut covered = vec![0; nx.div_ceil(LEAF_COLUMNS) * high];
+                        // As the kernel does.
+                        for block in 0..cut.blocks as i32 {
+                            let kind = cut.strips.of.iter();
+                            let of = kind.rev().find(|of| of.first_block <= block).unwrap();
+                            for in_block in 0..warps as i32 / of.warps {
+                                let teams = warps as i32 / of.warps;
+                                let number = (block - of.first_block) * teams + in_block;
+                                let y = number / of.across * of.rows;
+                                if y as usize >= rows {
+                                    continue;
+                                }
+                                assert_eq!((of.rows % 16, of.x % 128, of.step % 128), (0, 0, 0));
+                                let x = (of.x + number % of.across * of.step) as usize;
+                                let x = x / LEAF_COLUMNS..;
+                                for x in x.take(shape.leaves(of.warps as usize)) {
+                                    let end = (y + of.rows) as usize / LEAF_ROWS;
+                                    for y in y as usize / LEAF_ROWS..end.min(high) {
+                                        covered[x * high + y] += 1;
+                                    }
+                                }
+                            }
+                        }
+                        assert!(covered.iter().all(|&times| times == 1), "{what}");
+                        let whole =
+                            |of: &StripsOf| of.rows as usize >= rows || of.first_block == i32::MAX;
+                        assert!(
+                            cut.blocks <= blocks || cut.strips.of.iter().all(whole),
+                            "{what}"
+                        );
+                    }
+                }
             }
         }
+    }
+
+    #[test]
+    fn large_planes_are_balanced() {
+        // An H200's 264 blocks could at best have strips of 72 leaves.
+        let cut = cut(&SHAPES[0], 16384, false, 16384, 8, 264);
+        assert_eq!(cut.strips.of[0].rows, 74 * 16, "{cut:?}");
+        assert!(cut.blocks <= 264);
     }
 }

@@ -1,11 +1,11 @@
 //! Passes with the rows at the edge first, so that they travel while the others are made.
 #![allow(unsafe_code)] // A launch.
 
-use crosswarp_cuda::{ByValue, Launch, Stream};
+use crosswarp_cuda::{ByValue, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use super::{Advance, MAX_DEPTH, Plane};
+use super::{Advance, MAX_DEPTH, Plane, pass_launch};
 use crate::cuda::exchange::Place;
 use crate::cuda::host_exchange::StoredRows;
 use crate::cuda::strips::cut;
@@ -78,19 +78,19 @@ impl<F: Real> Plane<'_, F> {
         (band.own_start, band.own_end) = (rows.start as i32, rows.end as i32);
         let Advance::Pass {
             kernel,
-            threads,
+            shape,
             warps,
+            blocks,
             ..
         } = &self.advance
         else {
             unreachable!("only passes have an edge of their own");
         };
-        let (cut, strips) = cut(self.layout.nx, rows.len(), *warps);
-        let launch = Launch::new(kernel)
-            .grid(strips.div_ceil(*threads as usize / 32) as u32)
-            .block(*threads);
+        let (nx, wraps) = (self.layout.nx, self.wrap_x);
+        let cut = cut(shape, nx, wraps, rows.len(), *warps, *blocks);
+        let launch = pass_launch(kernel, shape, *warps).grid(cut.blocks as u32);
         // SAFETY: as in `launch`; a band of fewer rows has as many around it.
-        unsafe { launch.launch(stream, (ByValue(band), ByValue(cut), depth as i32)) }?;
+        unsafe { launch.launch(stream, (ByValue(band), ByValue(cut.strips), depth as i32)) }?;
         Ok(())
     }
 }

@@ -201,13 +201,7 @@ mod tests {
     #[test]
     fn every_leaf_is_in_one_strip_and_strips_fit_where_they_can() {
         for shape in &SHAPES {
-            for (nx, rows) in [
-                (3, 3),
-                (129, 47),
-                (1000, 700),
-                (16384, 2048),
-                (128, 20_000),
-            ] {
+            for (nx, rows) in [(3, 3), (129, 47), (1000, 700), (16384, 2048), (128, 20_000)] {
                 for (blocks, warps) in [(1, 8), (7, 4), (132, 8), (264, 8), (usize::MAX, 4)] {
                     for wraps in [false, true] {
                         let cut = cut(shape, nx, wraps, rows, warps, blocks);

@@ -38,6 +38,8 @@ template <class F, int T, int K> struct wavefront_shape {
     __host__ __device__ static constexpr int sums_pitch(int warps) { return leaves(warps) * leaf_columns + 16; }
     // What a block of so many warps has in shared memory.
     template <int Warps> struct alignas(16) scratch {
+        static_assert(2 * sums_pitch(Warps / 2) <= sums_pitch(Warps) && 4 * sums_pitch(Warps / 4) <= sums_pitch(Warps),
+                      "smaller teams have room where a large one has");
         F rows[Warps][ring][columns];
         // For each team the sums of two leaves, one above the other: while the upper one is combined, the lower begins.
         F sums[2 * T * sums_pitch(Warps)];

@@ -1,11 +1,17 @@
 // The exchange of halos between neighbouring PEs: put + signal, nothing else. The host's twin is
 // `cuda::exchange::Exchange`.
 //
-// Exchanges are numbered from 1 and use one of two buffers in turn. Why no buffer is overwritten while it is
-// read: this kernel puts into a neighbour's buffer in exchange s only when the stream has ended exchange
-// s − 1, at whose end all signals s − 1 of the neighbour had come. The neighbour's kernel sent them at the
-// start of its exchange s − 1, hence after its exchange s − 2 had ended, which had read the buffer that
-// exchange s writes. Every exchange signals in both directions, also when it carries no rows.
+// It runs beside the pass that makes the field: the pass makes the outermost rows first and counts them, and this
+// kernel waits for the count, then for the neighbours, in a few small blocks that find room beside the pass's. It
+// reads only rows that are counted, and writes only halos, and ghost rows that wrap around, which are counted, too;
+// nobody reads the halos of a field that is still being made, because the next pass is behind this kernel, and the
+// passes that read those of the field in the same memory before are over when the pass that counts begins.
+//
+// Exchanges are numbered from 1, run one after the other on a stream, and use one of two buffers in turn. Why no
+// buffer is overwritten while it is read: this kernel puts into a neighbour's buffer in exchange s only when the
+// stream has ended exchange s − 1, at whose end all signals s − 1 of the neighbour had come. The neighbour's kernel
+// sent them before it received in its exchange s − 1, hence after its exchange s − 2 had ended, which had read the
+// buffer that exchange s writes. Every exchange signals in both directions, also when it carries no rows.
 #pragma once
 #include "pe.cuh"
 
@@ -22,26 +28,53 @@ struct edge {
 template <class F> struct exchange {
     F* field;  // address of row `first`, column 0
     F* buffers;  // symmetric; two of [above, below] of `part` elements
-    u64* signals;  // symmetric; above, below: blocks that have sent, added up over all exchanges
+    // Symmetric. Above, below: blocks that have sent, added up over all exchanges. Then: this PE's warps that have
+    // made rows for neighbours, added up over all passes.
+    u64* signals;
     i64 pitch;
     i64 part;
     u64 number;
+    u64 made;  // warps that have made the rows that go
     i32 first;
     i32 columns;  // elements of a row that travel, a multiple of 128
     edge edges[2];  // above, below
 };
 
-constexpr int piece = 2048;
+// Bytes that a block of 256 threads copies with all its loads in flight at once.
+constexpr int piece_bytes = 256 * 8 * 16;
 
-// Elements of the piece of a row that begins with element x.
-template <class F> __device__ inline int part(const exchange<F>& e, int x) {
-    return e.columns - x < piece ? e.columns - x : piece;
+// Calls `copy(element of the field's rows, element of the buffer, elements)` for this block's pieces of `count` rows.
+template <class F, class Copy> __device__ inline void share(const exchange<F>& e, int count, Copy copy) {
+    constexpr int piece = piece_bytes / sizeof(F);
+    int rows = count, columns = e.columns;
+    if (e.pitch == columns) {
+        // Rows without gaps are one row.
+        columns *= rows;
+        rows = 1;
+    }
+    int across = (columns + piece - 1) / piece;
+    for (int i = blockIdx.x; i < rows * across; i += gridDim.x) {
+        i64 row = i / across, x = i % across * piece;
+        copy(row * e.pitch + x, row * columns + x, columns - x < piece ? columns - x : piece);
+    }
+}
+
+// Waits until `signal` is at least `value`; false if the wait was given up. The whole block calls.
+__device__ inline bool come(const u64* signal, u64 value, const block& b) {
+    __shared__ bool seen;
+    if (b.rank() == 0) seen = signal_wait_until(signal, cmp::ge, value);
+    b.sync();
+    bool there = seen;
+    // The next wait writes it again.
+    b.sync();
+    return there;
 }
 
 // The whole grid takes part; blocks share out pieces of rows.
 template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
     block b;
-    int across = (e.columns + piece - 1) / piece;
+    // Acquire by one thread, passed on to the others by a barrier: the rows that go have been made.
+    if (!come(e.signals + 2, e.made, b)) return;
     F* buffers = e.buffers + 2 * e.part * (e.number & 1);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
@@ -49,11 +82,8 @@ template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
         if (to.pe < 0) continue;
         // What goes up comes from below.
         F* buffer = buffers + (1 - side) * e.part;
-        for (int i = blockIdx.x; i < to.count * across; i += gridDim.x) {
-            int row = i / across, x = i % across * piece;
-            const F* from = e.field + (i64)(to.send + row - e.first) * e.pitch + x;
-            put(buffer + (i64)row * e.columns + x, from, part(e, x), to.pe, b);
-        }
+        const F* from = e.field + (i64)(to.send - e.first) * e.pitch;
+        share(e, to.count, [&](i64 field, i64 at, i64 n) { put(buffer + at, from + field, n, to.pe, b); });
         b.sync();
         // Release, after the whole block's puts: who sees the signal sees them.
         if (b.rank() == 0) signal(e.signals + (1 - side), 1, signal_op::add, to.pe);
@@ -62,20 +92,13 @@ template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
     for (int side = 0; side < 2; ++side) {
         const edge& from = e.edges[side];
         if (from.pe < 0) continue;
-        __shared__ bool come;
-        // Acquire by one thread, passed on to the others by the barrier.
-        if (b.rank() == 0) come = signal_wait_until(e.signals + side, cmp::ge, e.number * gridDim.x);
-        b.sync();
-        bool there = come;
-        b.sync();
-        if (!there) return;
+        // Acquire, too: the neighbour's rows have come.
+        if (!come(e.signals + side, e.number * gridDim.x, b)) return;
         const F* buffer = buffers + side * e.part;
-        for (int i = blockIdx.x; i < from.count * across; i += gridDim.x) {
-            int row = i / across, x = i % across * piece;
-            F* to = e.field + (i64)(from.receive + row - e.first) * e.pitch + x;
-            detail::copy<unit_of<F>, true>(to, buffer + (i64)row * e.columns + x,
-                                           sizeof(F) * part(e, x), b);
-        }
+        F* to = e.field + (i64)(from.receive - e.first) * e.pitch;
+        share(e, from.count, [&](i64 field, i64 at, i64 n) {
+            detail::copy<unit_of<F>, true>(to + field, buffer + at, n * sizeof(F), b);
+        });
     }
 }
 

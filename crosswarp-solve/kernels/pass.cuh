@@ -5,15 +5,19 @@
 namespace crosswarp {
 
 // Strips as wide as the leaves that a team of `warps` warps owns: `across` of them, `step` columns from one to the
-// next, from column `x` on, cut into pieces of `rows` rows, a multiple of 16. Their blocks begin with `first_block`.
+// next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16. Their blocks
+// begin with `first_block`.
 struct strips_of {
-    i32 first_block, warps, x, across, step, rows;
+    i32 first_block, warps, x, across, step, rows, start, end;
 };
 
-// How a band is cut, in the order of blocks. The host's twin is `cuda::strips::Strips`.
+// How a band is cut, in the order of blocks. The host's twin is `cuda::sections::Strips`.
 struct strips {
-    static constexpr int kinds = 5;
-    strips_of of[kinds];
+    static constexpr int kinds = 20;
+    strips_of of[kinds];  // unused ones begin behind the grid
+    // Rows that neighbours wait for are made by the blocks before this one; each of their warps then adds 1 to `made`.
+    i32 counted_blocks;
+    u64* made;
 };
 
 #if defined(__CUDA_ARCH__)
@@ -42,16 +46,23 @@ __device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int de
     // Nobody looks before all are there.
     __syncthreads();
     int kind = 0;
-    while (kind < strips::kinds - 1 && (i32)blockIdx.x >= cut.of[kind + 1].first_block) ++kind;
+#pragma unroll
+    for (int i = 1; i < strips::kinds; ++i) kind += (i32)blockIdx.x >= cut.of[i].first_block;
     const strips_of& of = cut.of[kind];
     const int in_block = warp / of.warps;
     const int number = ((i32)blockIdx.x - of.first_block) * (block_warps / of.warps) + in_block;
     const i64 row = (i64)(number / of.across) * of.rows;
-    if (row >= g.own_end - g.own_start) return;
-    const int y0 = g.own_start + (int)row;
+    if (row >= of.end - of.start) return;
+    const int y0 = of.start + (int)row;
     const strip at = {in_block * of.warps, warp % of.warps, of.warps, of.x + number % of.across * of.step,
-                      y0, min(y0 + of.rows, g.own_end)};
+                      y0, min(y0 + of.rows, of.end)};
     wavefront<F, T, K, block_warps, Fixed, Source>(g, scratch, at, depth).run();
+    if ((i32)blockIdx.x < cut.counted_blocks) {
+        // Release, after the whole warp's stores: who sees the count sees the rows. The exchange runs beside this
+        // kernel and must not send what was there before.
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) asm volatile("red.release.gpu.global.add.u64 [%0], 1;" ::"l"(cut.made) : "memory");
+    }
 }
 
 // A kernel of passes of up to T sweeps, K columns a lane, so many warps an SM.

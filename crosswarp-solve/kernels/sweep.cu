@@ -22,7 +22,10 @@
 KERNELS(float, f32)
 KERNELS(double, f64)
 
-// Copies words to memory of the host, where they are when the kernel has ended. One block.
-extern "C" __global__ void __launch_bounds__(256) publish(const cw::u64* words, cw::u64* to, int count) {
-    for (int i = threadIdx.x; i < count; i += blockDim.x) to[i] = words[i];
+// Moves `count` words to memory of the host, where they are when the kernel has ended, and leaves `all` zeros. One block.
+extern "C" __global__ void __launch_bounds__(256) publish(cw::u64* words, cw::u64* to, int count, int all) {
+    for (int i = threadIdx.x; i < all; i += blockDim.x) {
+        if (i < count) to[i] = words[i];
+        words[i] = 0;
+    }
 }

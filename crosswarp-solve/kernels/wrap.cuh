@@ -10,13 +10,15 @@ __device__ inline int image(int at, int total) {
     return 1 + (from < 0 ? from + period : from);
 }
 
-// The `count` rows up to row 0 and from row ny − 1 on; a block a row. `field`: address of row `first`, column 0.
+// The `count` rows up to row 0 and from row ny − 1 on; blocks in y take a row each, those in x share it.
+// `field`: address of row `first`, column 0.
 template <class F> __device__ inline void wrap_rows(F* field, i64 pitch, int first, int nx, int ny, int count) {
-    int i = blockIdx.x;
+    int i = blockIdx.y;
     int y = i < count ? 1 - count + i : ny - 1 + (i - count);
     const F* from = field + (i64)(image(y, ny) - first) * pitch;
     F* to = field + (i64)(y - first) * pitch;
-    for (int x = threadIdx.x; x < nx; x += blockDim.x) to[x] = from[x];
+    int x = blockIdx.x * blockDim.x + threadIdx.x;
+    if (x < nx) to[x] = from[x];
 }
 
 // The columns up to column 0 and from column nx − 1 on of `rows` rows from `y0`; a thread a row and column.

@@ -2,7 +2,9 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_cuda::{ByValue, Device, DeviceSym, DeviceWorld, Event, Function, Launch, Stream};
+use crosswarp_cuda::{
+    ByValue, Device, DeviceSym, DeviceWorld, Event, Function, Launch, Priority, Stream,
+};
 use crosswarp_shmem::Pe;
 
 use crate::cuda::agree::all_ready;
@@ -11,9 +13,14 @@ use crate::driver::SolveError;
 use crate::halo::Rows;
 use crate::real::Real;
 
-/// Blocks of the exchange: enough for the rows of a pass at the speed of the links, and so few that all of them run at
-/// once, also where PEs share a GPU.
-const BLOCKS: u32 = 48;
+/// Blocks of the exchange: few and small, because they have to find room beside the blocks of a pass, and enough for the
+/// rows of a pass to travel well before it ends.
+const BLOCKS: u32 = 2;
+/// Most PEs of a GPU that exchange on a stream of their own, beside the pass.
+///
+/// A stream may wait for an exchange, and that for a neighbour's. If both streams share one of the 8 hardware queues of a
+/// process, the neighbour's work may lie behind the wait, for ever.
+const MOST_BESIDE: usize = 3;
 
 /// `crosswarp::edge`.
 #[repr(C)]
@@ -44,6 +51,7 @@ struct Parameters {
     pitch: i64,
     part: i64,
     number: u64,
+    made: u64,
     first: i32,
     columns: i32,
     edges: [Edge; 2],
@@ -80,8 +88,14 @@ pub(crate) struct Exchange<'w, F> {
     signals: DeviceSym<u64>,
     kernel: Function,
     threads: u32,
+    /// Where exchanges run: beside the passes, or with them, if too many PEs share the GPU.
+    stream: Stream,
+    /// The halos of the last exchange are in place.
+    filled: Event,
     /// The exchanges so far.
     number: u64,
+    /// Warps of all passes so far that make rows for neighbours.
+    made: u64,
 }
 
 /// The kernel of [`Exchange::new`], found before it: what fails on one PE alone must not be taken for an exchange
@@ -91,7 +105,7 @@ pub(crate) fn kernel<F: Real>(device: &Device) -> Result<(Function, u32), SolveE
 }
 
 impl<'w, F: Real> Exchange<'w, F> {
-    /// Room for halos of up to `rows` rows of `columns` elements; `kernel` is from [`kernel`]. Collective.
+    /// Room for halos of up to `rows` rows of `columns` elements on `stream`; `kernel` is from [`kernel`]. Collective.
     ///
     /// Errors: on every PE alike, if GPUs cannot reach each other, or PEs that are processes share one.
     pub(crate) fn new(
@@ -100,28 +114,73 @@ impl<'w, F: Real> Exchange<'w, F> {
         (kernel, threads): (Function, u32),
         rows: usize,
         columns: usize,
+        stream: &Stream,
     ) -> Result<Exchange<'w, F>, SolveError> {
         let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
         all_ready(pe, world.install(kernel.module()).map_err(SolveError::from))?;
         let buffers = world.heap().alloc(4 * rows * columns)?;
-        let signals = world.heap().alloc_zeroed(2)?;
+        let signals = world.heap().alloc_zeroed(3)?;
+        let filled = all_ready(pe, Event::without_timing(&device).map_err(SolveError::from))?;
         // Checks that the kernels of all PEs run at once, and loads them. It is also the meeting before which no PE
-        // signals to another.
-        world.prepare_together(Launch::new(&kernel).grid(BLOCKS).block(threads))?;
+        // signals to another. Twice the blocks: they wait for passes, too, which need room as well.
+        world.prepare_together(Launch::new(&kernel).grid(2 * BLOCKS).block(threads))?;
         Ok(Exchange {
             world,
             buffers,
             signals,
             kernel,
             threads,
+            stream: stream.clone(),
+            filled,
             number: 0,
+            made: 0,
         })
     }
 
-    /// Gives the exchange of `rows` rows of `field` to `stream`. All PEs that own rows call it.
+    /// From now on exchanges run beside the passes, on a stream of their own, unless too many PEs share the GPU.
+    /// Collective.
+    pub(crate) fn beside_passes(mut self) -> Result<Exchange<'w, F>, SolveError> {
+        let stream = if self.world.pes_on_gpu() <= MOST_BESIDE {
+            Stream::with_priority(&self.world.device(), Priority::High)
+        } else {
+            Ok(self.stream.clone())
+        };
+        self.stream = all_ready(self.world.pe(), stream.map_err(SolveError::from))?;
+        Ok(self)
+    }
+
+    /// The stream of the exchanges.
+    pub(crate) fn stream(&self) -> &Stream {
+        &self.stream
+    }
+
+    /// Blocks that should stay free for it beside `blocks` blocks of `threads` threads of a pass, which are all that run
+    /// at once.
+    pub(crate) fn blocks_beside(&self, pass: &Function, threads: u32, blocks: usize) -> usize {
+        let device = self.world.device();
+        let properties = device.properties();
+        // Registers are given to warps in units of 256.
+        let registers = |kernel: &Function, threads: u32| {
+            (kernel.attributes().registers * 32).next_multiple_of(256) * (threads / 32)
+        };
+        let of_each = (blocks as u32).div_ceil(properties.multiprocessors);
+        let taken = of_each * registers(pass, threads);
+        let fits = taken + registers(&self.kernel, self.threads)
+            <= properties.registers_per_multiprocessor;
+        if fits { 0 } else { BLOCKS as usize }
+    }
+
+    /// Where the warps of a pass that is about to be launched count, `warps` of them.
+    pub(crate) fn count(&mut self, warps: u64) -> u64 {
+        self.made += warps;
+        let heap = self.world.heap();
+        heap.address_of(&self.signals, self.world.pe().my_pe()) + 2 * size_of::<u64>() as u64
+    }
+
+    /// Gives the exchange of `rows` rows of `field`, which the last pass makes, to the stream of exchanges: it waits for
+    /// nothing else than the rows it sends. All PEs that own rows call it.
     pub(crate) fn launch(
         &mut self,
-        stream: &Stream,
         field: &FieldRows,
         place: &Place,
         rows: Rows,
@@ -163,6 +222,7 @@ impl<'w, F: Real> Exchange<'w, F> {
             pitch: field.pitch as i64,
             part: (self.buffers.len() / 4) as i64,
             number: self.number,
+            made: self.made,
             first: field.first as i32,
             columns: field.columns as i32,
             edges,
@@ -170,7 +230,16 @@ impl<'w, F: Real> Exchange<'w, F> {
         let launch = Launch::new(&self.kernel).grid(BLOCKS).block(self.threads);
         // SAFETY: the parameter is an `exchange`; the rows are stored, as the caller vouches with `field`, and the
         // buffers hold as many rows as `new` was told.
-        Ok(unsafe { launch.launch(stream, (ByValue(parameters),)) }?)
+        unsafe { launch.launch(&self.stream, (ByValue(parameters),)) }?;
+        Ok(self.stream.record(&self.filled)?)
+    }
+
+    /// Lets `stream` go on only with the halos of the last exchange.
+    pub(crate) fn join(&self, stream: &Stream) -> Result<(), SolveError> {
+        if self.stream.handle() != stream.handle() {
+            stream.wait(&self.filled)?;
+        }
+        Ok(())
     }
 
     /// Waits for `event` of `stream`.

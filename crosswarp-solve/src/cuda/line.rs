@@ -89,7 +89,7 @@ impl<'w, F: Real> Line<'w, F> {
         let march = || LineMarch::new(pe, gpu, host.partition(), &stream).map(Box::new);
         let put = || {
             let kernel = all_ready(pe, exchange::kernel::<F>(&gpu.device))?;
-            let exchange = Exchange::new(pe, gpu.device, kernel, PAD, 1)?;
+            let exchange = Exchange::new(pe, gpu.device, kernel, PAD, 1, &stream)?;
             Ok::<_, SolveError>(Halos::Put(Box::new(exchange)))
         };
         let pass = || all_ready(pe, Advance::pass(gpu));
@@ -332,7 +332,7 @@ impl<F: Real> Slab<F> for Line<'_, F> {
                     first: stored.first,
                     columns: 1,
                 };
-                exchange.launch(&self.stream, &field, &place, rows)
+                exchange.launch(&field, &place, rows)
             }
         }
     }

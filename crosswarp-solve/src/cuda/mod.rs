@@ -13,6 +13,7 @@ pub(crate) mod line;
 mod line_march;
 pub(crate) mod plane;
 mod resident;
+mod sections;
 mod strips;
 
 use std::fmt;
@@ -42,7 +43,7 @@ pub enum Strategy {
     /// Passes of several sweeps, the rows at the edge first; while the others are made, the host has the edge copied to
     /// the neighbours' GPUs, waits, and tells their hosts: the scheme of programs that use MPI. GPUs as for `device-put`.
     HostExchange,
-    /// Passes of several sweeps; a kernel puts halos into the neighbours' memory, in stream order. GPUs that reach each
+    /// Passes of several sweeps; beside each a kernel puts halos into the neighbours' memory. GPUs that reach each
     /// other's memory, one for each PE or PEs that are threads.
     DevicePut,
     /// One kernel for a whole solve, or a thousand sweeps of it: the field stays on the chip, blocks and PEs exchange

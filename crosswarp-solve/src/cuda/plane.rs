@@ -19,7 +19,8 @@ use crate::cuda::exchange::{Exchange, FieldRows, Place};
 use crate::cuda::host_exchange::HostExchange;
 use crate::cuda::layout::{Layout, PAD};
 use crate::cuda::resident::{Resident, fits};
-use crate::cuda::strips::{Cut, PassShape, cut};
+use crate::cuda::sections::{Machine, Order};
+use crate::cuda::strips::PassShape;
 use crate::cuda::{Gpu, Strategy, exchange, kernels};
 use crate::driver::SolveError;
 use crate::field::Field;
@@ -66,13 +67,9 @@ enum Advance {
     /// Up to `depth` in a pass.
     Pass {
         kernel: Function,
-        shape: PassShape,
-        /// Of a block.
-        warps: usize,
-        /// That run at once.
-        blocks: usize,
+        machine: Machine,
         /// How the whole band is cut.
-        cut: Cut,
+        order: Box<Order>,
     },
 }
 
@@ -112,15 +109,25 @@ pub(crate) struct Plane<'w, F: Real> {
     early: Option<usize>,
     /// The same from `after` to `spare`.
     earlier: Option<usize>,
+    /// Whether the exchange of the halos of what the last pass makes has been launched, and nothing waits for it yet.
+    sent: bool,
     /// Which half of `words` the next pass adds to.
     half: usize,
+    /// Which halves are zero, once what is in the streams has ended.
+    zero: [bool; 2],
     advance: Advance,
     wrap_rows: Function,
     wrap_columns: Function,
     publish: Function,
     /// The words of the last pass are in `sums`.
     published: Event,
+    /// What has been given to `stream` up to the last pass, or later, is over.
+    passed: Event,
+    /// Of passes, and of what they need between them.
     stream: Stream,
+    /// Of what goes on beside passes: exchanges, and what is published while the next pass begins. The same stream if there
+    /// are no exchanges, or too many PEs share the GPU.
+    beside: Stream,
 }
 
 impl<'w, F: Real> Plane<'w, F> {
@@ -202,7 +209,7 @@ impl<'w, F: Real> Plane<'w, F> {
         let make = || {
             let kernel = all_ready(pe, exchange::kernel::<F>(&gpu.device))?;
             let columns = nx.next_multiple_of(LEAF_COLUMNS);
-            Exchange::new(pe, gpu.device, kernel, MAX_DEPTH + 1, columns)
+            Exchange::new(pe, gpu.device, kernel, MAX_DEPTH + 1, columns, &stream)?.beside_passes()
         };
         let alone = host.partition().active() == 1;
         let exchange = match gpu.strategy {
@@ -226,13 +233,32 @@ impl<'w, F: Real> Plane<'w, F> {
                 // It is compiled for as many as have room.
                 let warps = kernel.attributes().max_threads as usize / 32;
                 let launch = pass_launch(&kernel, &shape, warps);
-                let blocks = launch.max_resident()? as usize;
-                Advance::Pass {
-                    cut: cut(&shape, nx, problem.wrap_x(), own.len(), warps, blocks),
+                let machine = Machine {
                     shape,
+                    nx,
+                    wraps: problem.wrap_x(),
                     warps,
-                    blocks,
+                    blocks: launch.max_resident()? as usize,
+                };
+                let order = match &exchange {
+                    Some(exchange) => {
+                        let beside =
+                            exchange.blocks_beside(&kernel, 32 * warps as u32, machine.blocks);
+                        let machine = Machine {
+                            blocks: machine.blocks.saturating_sub(beside),
+                            ..machine
+                        };
+                        match edges_first::parts(&own) {
+                            Some(parts) => machine.edges_first(parts),
+                            None => machine.whole_counted(own.clone()),
+                        }
+                    }
+                    None => machine.whole(own.clone()),
+                };
+                Advance::Pass {
                     kernel,
+                    machine,
+                    order: Box::new(order),
                 }
             }
         };
@@ -253,21 +279,26 @@ impl<'w, F: Real> Plane<'w, F> {
         } else {
             spare
         };
+        let beside = exchange.as_ref().map_or(&stream, Exchange::stream).clone();
         Ok(Plane {
-            words: Buffer::new(&gpu.device, 2 * MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
+            beside,
+            words: Buffer::zeroed(&stream, 2 * MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
             exchange,
             resident,
             host: host_exchange,
             expected: None,
             early: None,
             earlier: None,
+            sent: false,
             half: 0,
+            zero: [true; 2],
             spare,
             sums: PinnedBuffer::zeroed(&gpu.device, MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
             wrap_rows: kernels::find::<F>(&gpu.device, "wrap_rows")?.0,
             wrap_columns: kernels::find::<F>(&gpu.device, "wrap_columns")?.0,
             publish: kernels::find_plain(&gpu.device, "publish")?,
             published: Event::without_timing(&gpu.device)?,
+            passed: Event::without_timing(&gpu.device)?,
             wrap_x: problem.wrap_x(),
             wrap_y: problem.wrap_y(),
             partition: *host.partition(),
@@ -337,11 +368,22 @@ impl<'w, F: Real> Plane<'w, F> {
         half * MAX_DEPTH * Superaccumulator::<F>::WORDS
     }
 
+    /// The words of a half that is about to be added to begin at 0.
+    fn begin_at_zero(&mut self, half: usize) -> Result<(), SolveError> {
+        // What is published is left zero; not so what was added by an early pass that was forgotten.
+        if !std::mem::replace(&mut self.zero[half], false) {
+            let words = self.half_start(half)..self.half_start(half + 1);
+            self.stream.zero(self.words.range(words))?;
+        }
+        Ok(())
+    }
+
     /// Gives the `depth` sweeps of the pass of `band` to the stream; its words begin at 0.
-    fn launch(&self, band: Band, half: usize, depth: usize) -> Result<(), SolveError> {
-        let start = self.half_start(half);
-        let words = start..start + depth * Superaccumulator::<F>::WORDS;
-        self.stream.zero(self.words.range(words))?;
+    fn launch(&mut self, band: Band, half: usize, depth: usize) -> Result<(), SolveError> {
+        // If a pass is made again, what it overwrites may still be on its way.
+        self.join()?;
+        self.begin_at_zero(half)?;
+        let made = band.after;
         let band = ByValue(band);
         match &self.advance {
             Advance::Sweep(kernel) => {
@@ -356,18 +398,48 @@ impl<'w, F: Real> Plane<'w, F> {
             }
             Advance::Pass {
                 kernel,
-                shape,
-                warps,
-                cut,
-                ..
+                machine,
+                order,
             } => {
-                let launch = pass_launch(kernel, shape, *warps).grid(cut.blocks as u32);
+                let exchange = self.exchange.as_mut();
+                let count = exchange.map_or(0, |exchange| exchange.count(order.counted()));
+                let strips = ByValue(order.strips(count));
+                let launch = pass_launch(kernel, &machine.shape, machine.warps);
+                let launch = launch.grid(order.blocks());
                 // SAFETY: the parameters are a `band`, a `strips` and an int. As above; a pass reads `ROWS_BEFORE`
-                // and `ROWS_BEHIND` rows around the own ones at most, and writes at most 15 rows behind them.
-                unsafe { launch.launch(&self.stream, (band, ByValue(cut.strips), depth as i32)) }?;
+                // and `ROWS_BEHIND` rows around the own ones at most, and writes at most 15 rows behind them. The
+                // count is there if blocks are counted.
+                unsafe { launch.launch(&self.stream, (band, strips, depth as i32)) }?;
             }
         }
-        Ok(())
+        if self.goes_apart() {
+            self.stream.record(&self.passed)?;
+        }
+        // As many rows as any pass needs.
+        let most = self.depth_limit();
+        let most = most.min(self.partition.max_depth(self.wrap_y));
+        self.send(made, Rows::halo(most))
+    }
+
+    /// Whether there is a stream beside that of the passes.
+    fn goes_apart(&self) -> bool {
+        self.beside.handle() != self.stream.handle()
+    }
+
+    /// Has the words of a half copied to the host and zeroed, once the last pass is over.
+    fn publish(&mut self, half: usize, count: usize) -> Result<(), SolveError> {
+        let words = self.half_start(half)..self.half_start(half + 1);
+        let (count, all) = (count as i32, words.len() as i32);
+        if self.goes_apart() {
+            self.beside.wait(&self.passed)?;
+        }
+        let publish = Launch::new(&self.publish).block(256);
+        let parameters = (self.words.range(words), &self.sums, count, all);
+        // SAFETY: the parameters are two u64* and two ints; the first array has `all` words, the second `count`, and the
+        // host looks at it only after the event.
+        unsafe { publish.launch(&self.beside, parameters) }?;
+        self.zero[half] = true;
+        Ok(self.beside.record(&self.published)?)
     }
 
     fn check_waits(&self) -> Result<(), SolveError> {
@@ -375,23 +447,50 @@ impl<'w, F: Real> Plane<'w, F> {
             resident.synchronize(&self.stream)?;
         }
         match &self.exchange {
-            Some(exchange) => exchange.synchronize(&self.stream),
+            Some(exchange) => {
+                self.join()?;
+                exchange.synchronize(&self.stream)
+            }
             None => Ok(()),
         }
     }
 
-    /// Gives the exchange of the halos of the field before `band`'s pass to the stream, and what follows from it.
-    fn fill_halos(&mut self, band: Band, rows: Rows) -> Result<(), SolveError> {
+    /// Gives the exchange of the halos of the field at `field` to the stream beside; it waits for the rows that are sent.
+    fn send(&mut self, field: u64, rows: Rows) -> Result<(), SolveError> {
         let place = self.place();
         if let Some(exchange) = &mut self.exchange {
             let field = FieldRows {
-                address: band.before,
+                address: field,
                 pitch: self.layout.pitch,
                 first: self.layout.first,
                 columns: self.layout.nx.next_multiple_of(LEAF_COLUMNS),
             };
-            exchange.launch(&self.stream, &field, &place, rows)?;
+            exchange.launch(&field, &place, rows)?;
+            self.sent = true;
         }
+        Ok(())
+    }
+
+    /// Holds the stream of passes back until an exchange that has been launched is over.
+    fn join(&self) -> Result<(), SolveError> {
+        match &self.exchange {
+            Some(exchange) if self.sent => exchange.join(&self.stream),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fills the halos of the field before `band`'s pass in stream order, and makes what follows from them.
+    fn fill_halos(&mut self, band: Band, rows: Rows) -> Result<(), SolveError> {
+        if self.exchange.is_some() && !self.sent {
+            if self.goes_apart() {
+                // The field may be one that no pass has made.
+                self.stream.record(&self.passed)?;
+                self.beside.wait(&self.passed)?;
+            }
+            self.send(band.before, rows)?;
+        }
+        self.join()?;
+        self.sent = false;
         // Before the first sweep the ghosts stay as they were given.
         if rows.wrapped > 0 {
             self.wrap(band, rows.wrapped)?;
@@ -409,7 +508,7 @@ impl<'w, F: Real> Plane<'w, F> {
         };
         if self.wrap_y && self.partition.active() == 1 {
             let launch = Launch::new(&self.wrap_rows)
-                .grid(2 * rows as u32)
+                .grid((self.layout.nx.div_ceil(256) as u32, 2 * rows as u32))
                 .block(256);
             field(launch, band.ny, rows as i32)?;
         }
@@ -455,11 +554,12 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
         match self.advance {
             Advance::Sweep(_) => 1,
             _ if self.resident.is_some() => 1,
-            Advance::Pass { ref shape, .. } => shape.depth,
+            Advance::Pass { ref machine, .. } => machine.shape.depth,
         }
     }
 
     fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
+        self.join()?;
         let rows = rows.start as isize..rows.end as isize;
         self.layout
             .download(&self.stream, &self.before, rows, |_, row| {
@@ -507,26 +607,16 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
             let band = self.band(&self.before, &self.after, half);
             self.launch(band, half, norms.len())?;
         }
-        let words = self.half_start(half)..self.half_start(half) + norms.len() * count;
-        let publish = Launch::new(&self.publish).block(256);
-        let parameters = (
-            self.words.range(words),
-            &self.sums,
-            (norms.len() * count) as i32,
-        );
-        // SAFETY: the parameters are two u64* and an int; both arrays have as many words, and the host looks at the
-        // second only after the event.
-        unsafe { publish.launch(&self.stream, parameters) }?;
-        self.stream.record(&self.published)?;
-
-        if let (Some(next), Some(spare)) = (self.expected.take(), &self.spare) {
+        self.publish(half, norms.len() * count)?;
+        let next = self.expected.take().filter(|_| self.spare.is_some());
+        if let (Some(next), Some(spare)) = (next, &self.spare) {
             let band = self.band(&self.after, spare, 1 - half);
             self.fill_halos(band, Rows::halo(next))?;
             self.launch(band, 1 - half, next)?;
-            self.earlier = Some(next);
         }
+        self.earlier = next;
         match &self.exchange {
-            Some(exchange) => exchange.wait(&self.published, &self.stream)?,
+            Some(exchange) => exchange.wait(&self.published, &self.beside)?,
             None => self.published.synchronize()?,
         }
         let sums = &self.sums[..norms.len() * count];

@@ -1,4 +1,4 @@
-//! How a band is cut into strips, one for each team of warps of a pass.
+//! How rows are cut into strips, one for each team of warps of a pass.
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
@@ -7,24 +7,34 @@ use crosswarp_prim::{Float, Superaccumulator};
 /// `crosswarp::strips_of`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-struct StripsOf {
-    first_block: i32,
-    warps: i32,
-    x: i32,
-    across: i32,
-    step: i32,
-    rows: i32,
+pub(crate) struct StripsOf {
+    /// Of the cut, here.
+    pub first_block: i32,
+    pub warps: i32,
+    pub x: i32,
+    pub across: i32,
+    pub step: i32,
+    pub rows: i32,
+    /// Set where cuts are put together.
+    pub start: i32,
+    pub end: i32,
 }
 
-/// `crosswarp::strips::kinds`: teams of 8, 4, 2 and 1 warps, and the ends.
-const KINDS: usize = 5;
-
-/// `crosswarp::strips`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct Strips {
-    of: [StripsOf; KINDS],
+impl StripsOf {
+    pub(crate) const UNUSED: StripsOf = StripsOf {
+        first_block: i32::MAX,
+        warps: 1,
+        x: 0,
+        across: 1,
+        step: 0,
+        rows: LEAF_ROWS as i32,
+        start: 0,
+        end: 0,
+    };
 }
+
+/// Teams of 8, 4, 2 and 1 warps, and the ends.
+pub(crate) const KINDS: usize = 5;
 
 /// What a pass's kernel is made for: the parameters of `crosswarp::pass`.
 #[derive(Clone, Copy, Debug)]
@@ -70,14 +80,14 @@ impl PassShape {
     }
 }
 
-/// A cut band.
+/// Rows that have been cut.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
-    pub strips: Strips,
-    /// Blocks of the grid.
+    pub strips: [StripsOf; KINDS],
+    /// Blocks that make them.
     pub blocks: usize,
-    /// How long a pass takes, in steps of a strip of inner columns.
-    steps: f64,
+    /// How long they take, in steps of a strip of inner columns.
+    pub steps: f64,
 }
 
 /// What a row of a strip at the left or right end takes, where columns are fixed, in rows of others.
@@ -107,9 +117,11 @@ pub(crate) fn cut(
         }
         // The shortest pieces at the ends for which there is room.
         let fits = |&ends: &usize| pieces(shape, nx, wraps, leaves, warps, inner, ends).1 <= blocks;
-        let Some(ends) = (inner.div_ceil(2)..=inner).find(fits) else {
+        // Taller pieces never need more blocks.
+        if !fits(&inner) {
             continue;
-        };
+        }
+        let ends = (inner.div_ceil(2)..inner).find(fits).unwrap_or(inner);
         let (strips, blocks) = pieces(shape, nx, wraps, leaves, warps, inner, ends);
         let steps = steps(inner).max(END_COST * steps(ends));
         if best.is_none_or(|best| steps < best.steps) {
@@ -139,32 +151,23 @@ fn pieces(
     warps: usize,
     inner: usize,
     ends: usize,
-) -> (Strips, usize) {
+) -> ([StripsOf; KINDS], usize) {
     let across = nx.div_ceil(LEAF_COLUMNS);
     let smallest = (0..)
         .map(|log| 1 << log)
         .find(|&team| shape.leaves(team) > 0);
     let smallest = smallest.expect("a large team owns a leaf");
-    let unused = StripsOf {
-        first_block: i32::MAX,
-        warps: 1,
-        x: 0,
-        across: 1,
-        step: 0,
-        rows: LEAF_ROWS as i32,
-    };
-    let mut strips = Strips {
-        of: [unused; KINDS],
-    };
+    let mut strips = [StripsOf::UNUSED; KINDS];
     let (mut kinds, mut blocks) = (0, 0);
     let mut push = |team: usize, x: usize, across: usize, step: usize, of_leaves: usize| {
-        strips.of[kinds] = StripsOf {
+        strips[kinds] = StripsOf {
             first_block: blocks as i32,
             warps: team as i32,
             x: (x * LEAF_COLUMNS) as i32,
             across: across as i32,
             step: (step * LEAF_COLUMNS) as i32,
             rows: (of_leaves * LEAF_ROWS) as i32,
+            ..StripsOf::UNUSED
         };
         kinds += 1;
         blocks += (across * leaves.div_ceil(of_leaves)).div_ceil(warps / team);
@@ -210,7 +213,7 @@ mod tests {
                         let mut covered = vec![0; nx.div_ceil(LEAF_COLUMNS) * high];
                         // As the kernel does.
                         for block in 0..cut.blocks as i32 {
-                            let kind = cut.strips.of.iter();
+                            let kind = cut.strips.iter();
                             let of = kind.rev().find(|of| of.first_block <= block).unwrap();
                             for in_block in 0..warps as i32 / of.warps {
                                 let teams = warps as i32 / of.warps;
@@ -234,7 +237,7 @@ mod tests {
                         let whole =
                             |of: &StripsOf| of.rows as usize >= rows || of.first_block == i32::MAX;
                         assert!(
-                            cut.blocks <= blocks || cut.strips.of.iter().all(whole),
+                            cut.blocks <= blocks || cut.strips.iter().all(whole),
                             "{what}"
                         );
                     }
@@ -247,7 +250,7 @@ mod tests {
     fn large_planes_are_balanced() {
         // An H200's 264 blocks could at best have strips of 72 leaves.
         let cut = cut(&SHAPES[0], 16384, false, 16384, 8, 264);
-        assert_eq!(cut.strips.of[0].rows, 74 * 16, "{cut:?}");
+        assert_eq!(cut.strips[0].rows, 74 * 16, "{cut:?}");
         assert!(cut.blocks <= 264);
     }
 }

@@ -1,14 +1,13 @@
 //! Passes with the rows at the edge first, so that they travel while the others are made.
 #![allow(unsafe_code)] // A launch.
 
+use std::ops::Range;
+
 use crosswarp_cuda::{ByValue, Stream};
-use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use super::{Advance, MAX_DEPTH, Plane, pass_launch};
-use crate::cuda::exchange::Place;
 use crate::cuda::host_exchange::StoredRows;
-use crate::cuda::strips::cut;
 use crate::driver::SolveError;
 use crate::halo::Rows;
 use crate::real::Real;
@@ -41,12 +40,10 @@ impl<F: Real> Plane<'_, F> {
         let most = self
             .depth_limit()
             .min(self.partition.max_depth(self.wrap_y));
-        let start = self.half_start(self.half);
-        let words = start..start + depth * Superaccumulator::<F>::WORDS;
-        self.stream.zero(self.words.range(words))?;
+        self.begin_at_zero(self.half)?;
         let host = self.host.as_ref().expect("called only with one");
         let edge = host.edge_after(&self.stream)?.clone();
-        let inner = match parts(&place) {
+        let inner = match parts(&self.own) {
             Some([top, inner, bottom]) => {
                 self.launch_rows(&edge, top, depth)?;
                 self.launch_rows(&edge, bottom, depth)?;
@@ -71,33 +68,28 @@ impl<F: Real> Plane<'_, F> {
     fn launch_rows(
         &self,
         stream: &Stream,
-        rows: std::ops::Range<usize>,
+        rows: Range<usize>,
         depth: usize,
     ) -> Result<(), SolveError> {
-        let mut band = self.band(&self.before, &self.after, self.half);
-        (band.own_start, band.own_end) = (rows.start as i32, rows.end as i32);
+        let band = self.band(&self.before, &self.after, self.half);
         let Advance::Pass {
-            kernel,
-            shape,
-            warps,
-            blocks,
-            ..
+            kernel, machine, ..
         } = &self.advance
         else {
             unreachable!("only passes have an edge of their own");
         };
-        let (nx, wraps) = (self.layout.nx, self.wrap_x);
-        let cut = cut(shape, nx, wraps, rows.len(), *warps, *blocks);
-        let launch = pass_launch(kernel, shape, *warps).grid(cut.blocks as u32);
-        // SAFETY: as in `launch`; a band of fewer rows has as many around it.
-        unsafe { launch.launch(stream, (ByValue(band), ByValue(cut.strips), depth as i32)) }?;
+        let order = machine.whole(rows);
+        let launch = pass_launch(kernel, &machine.shape, machine.warps).grid(order.blocks());
+        let strips = ByValue(order.strips(0));
+        // SAFETY: as in `launch`; fewer rows have as many around them.
+        unsafe { launch.launch(stream, (ByValue(band), strips, depth as i32)) }?;
         Ok(())
     }
 }
 
 /// The leaves that hold what the neighbours need, and those between; none if nothing is between.
-fn parts(place: &Place) -> Option<[std::ops::Range<usize>; 3]> {
-    let (start, end) = (place.own.start, place.own.end);
+pub(super) fn parts(own: &Range<usize>) -> Option<[Range<usize>; 3]> {
+    let (start, end) = (own.start, own.end);
     // A ghost row, and the row it copies, besides the halo.
     let deep = MAX_DEPTH + 2;
     let inner =
@@ -112,13 +104,7 @@ mod tests {
     #[test]
     fn parts_cover_the_band_and_hold_the_halos() {
         for (start, end) in [(0, 3), (0, 47), (16, 64), (160, 1003), (32, 80)] {
-            let place = Place {
-                own: start..end,
-                total: 2000,
-                active: 3,
-                wraps: true,
-            };
-            let Some([top, inner, bottom]) = parts(&place) else {
+            let Some([top, inner, bottom]) = parts(&(start..end)) else {
                 assert!(end - start < 16 + 16 + 12 + 15);
                 continue;
             };

@@ -68,7 +68,8 @@ template <class F, int Warps> class line_march {
 
     // Blocks have up to `Warps` warps.
     static __device__ __forceinline__ void run(const march<F>& m, scratch& s, uint4* saved) {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+        // From lane 0: so the compiler knows that the whole warp is together, and guards no shuffle.
+        const int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0), lane = threadIdx.x & 31;
         const int number = blockIdx.x * (blockDim.x / 32) + warp;
         const i64 first = m.own_start + (i64)number * leaf_points;
         const bool mine = first < m.own_end, alone = n_pes() <= 1;

@@ -101,7 +101,7 @@ template <class F> class line_tile {
     // Makes `sweeps` sweeps, at least 1 and at most 32; calls `put(sweep, total)` with the sum of squares of each, on lane
     // 0. The whole warp calls.
     template <class Put> __device__ __forceinline__ void advance(int sweeps, Put put) {
-        const u32 moving = rows_that_move();
+        const u32 moving = __shfl_sync(all, rows_that_move(), 0);
         if (moving == 0) {
             if (lane_ == 0) {
                 for (int sweep = 0; sweep < sweeps; ++sweep) put(sweep, F(0));

@@ -94,7 +94,8 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
     F u_[leaf_rows][K];
 
     __device__ __forceinline__ resident(const resident_run<F>& a, scratch& s)
-        : place(a, threadIdx.x / 32), s_(s), lane_(threadIdx.x & 31), held_(0) {
+        // The warp's number from lane 0: so the compiler knows that the whole warp is together, and guards no shuffle.
+        : place(a, __shfl_sync(all, (int)threadIdx.x / 32, 0)), s_(s), lane_(threadIdx.x & 31), held_(0) {
         const band<F>& g = a.g;
         int x = x0() + lane_ * K;
         u32 columns = 0;

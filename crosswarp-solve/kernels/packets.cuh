@@ -60,4 +60,22 @@ template <int N> __device__ __forceinline__ void load_packets(const u64* from, u
     }
 }
 
+// As `load_packets` where `yes` is not 0; else the packets stay as they are.
+template <int N> __device__ __forceinline__ void load_packets_if(u32 yes, const u64* from, u64 (&packet)[N]) {
+    if constexpr (N == 1) {
+        asm volatile("{ .reg .pred yes; setp.ne.u32 yes, %2, 0; @yes ld.relaxed.sys.global.u64 %0, [%1]; }"
+                     : "+l"(packet[0])
+                     : "l"(from), "r"(yes)
+                     : "memory");
+    } else {
+#pragma unroll
+        for (int i = 0; i < N; i += 2) {
+            asm volatile("{ .reg .pred yes; setp.ne.u32 yes, %3, 0; @yes ld.relaxed.sys.global.v2.u64 {%0, %1}, [%2]; }"
+                         : "+l"(packet[i]), "+l"(packet[i + 1])
+                         : "l"(from + i), "r"(yes)
+                         : "memory");
+        }
+    }
+}
+
 }  // namespace crosswarp

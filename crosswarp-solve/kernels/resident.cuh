@@ -16,6 +16,7 @@
 // of a grid that wraps around are such cells, too: they are overwritten by what the other end sends.
 #pragma once
 #include "choose.cuh"
+#include "packet_wait.cuh"
 #include "unit_place.cuh"
 
 namespace crosswarp {
@@ -417,28 +418,9 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
         }
     }
 
-    // As `spin`, for a whole warp: looks until everything has come, the time is up, or the host says that a PE is gone.
-    template <class Look> __device__ __forceinline__ static bool wait_slowly(Look look, const u64* word, u32 generation) {
-        u64 limit = crosswarp_world.timeout_ns, start = 0;
-        for (u32 looks = 1; !look(); ++looks) {
-            // The clock and the flags are slow to read.
-            if (looks % 256 != 0) continue;
-            bool over = false;
-            if ((threadIdx.x & 31) == 0) {
-                if (start == 0) start = nanoseconds();
-                over = given_up();
-                bool told = looks % 16384 == 0 && load_volatile(&crosswarp_world.record->state) == 3;
-                if (!over && (told || (limit != 0 && nanoseconds() - start > limit))) {
-                    give_up(1, -1, word, generation, load_volatile(word) >> 32);
-                    over = true;
-                }
-            }
-            if (__shfl_sync(all, over, 0)) return false;
-        }
-        return true;
-    }
     template <class Look> __device__ __forceinline__ void wait(Look look, const u64* word, u32 generation, int sweep) {
-        if (!wait_slowly(look, word, generation) && lane_ == 0) *(volatile u32*)&s_.failed[(sweep / group + 1) % 2] = 1;
+        if (wait_for_packets(look, [=] { return word; }, generation)) return;
+        if (lane_ == 0) *(volatile u32*)&s_.failed[(sweep / group + 1) % 2] = 1;
     }
 
     // The neighbours' column beside this unit's first (0) or last (1).

@@ -273,6 +273,34 @@ fn persistent_kernels_stop_at_any_sweep_of_a_chunk() {
 }
 
 #[test]
+fn planes_with_two_leaves_on_an_sm() {
+    let Some(gpus) = gpus("planes_with_two_leaves_on_an_sm") else {
+        return;
+    };
+    // 200 leaves: on one GPU of 100 to 199 SMs two of them on each, of one PE or four.
+    for bits in [0, 1, 2, 15u32] {
+        let on = |bit: u32| bits >> bit & 1 == 1;
+        let features = Features {
+            wrap_x: on(0),
+            wrap_y: on(1),
+            fixed: on(2),
+            source: on(3),
+        };
+        let problem = noisy_problem::<f32>(1001, 397, features, 6);
+        let expected = run_2d(&problem, 2, &Options::new(0.0, 83));
+        for pes in [1, 2, 4] {
+            let on = On {
+                gpus: &gpus[..1],
+                pes,
+                strategy: Strategy::Persistent,
+            };
+            on.run_2d(&problem, &Options::new(0.0, 83))
+                .assert_same(&expected, &format!("{features:?}, {}", on.name()));
+        }
+    }
+}
+
+#[test]
 fn planes_too_large_for_the_chip_are_refused_by_name() {
     let Some(gpus) = gpus("planes_too_large_for_the_chip_are_refused_by_name") else {
         return;

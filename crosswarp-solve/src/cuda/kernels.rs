@@ -12,6 +12,7 @@ const HEADERS: &[(&str, &str)] = &[
         include_str!("../../kernels/async_copy.cuh"),
     ),
     ("choose.cuh", include_str!("../../kernels/choose.cuh")),
+    ("deep.cuh", include_str!("../../kernels/deep.cuh")),
     ("exchange.cuh", include_str!("../../kernels/exchange.cuh")),
     ("line.cuh", include_str!("../../kernels/line.cuh")),
     (
@@ -20,6 +21,14 @@ const HEADERS: &[(&str, &str)] = &[
     ),
     ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
     ("line_tile.cuh", include_str!("../../kernels/line_tile.cuh")),
+    (
+        "norm_warps.cuh",
+        include_str!("../../kernels/norm_warps.cuh"),
+    ),
+    (
+        "packet_wait.cuh",
+        include_str!("../../kernels/packet_wait.cuh"),
+    ),
     ("packets.cuh", include_str!("../../kernels/packets.cuh")),
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
     ("plane.cuh", include_str!("../../kernels/plane.cuh")),
@@ -144,6 +153,26 @@ const RESIDENT_F64: Source<'static> = Source::new(
     "resident_wide_source_f64"
 ));
 
+/// Dynamic shared memory of the kernels with deep edges: `crosswarp::deep::scratch`, in bytes.
+pub(crate) const DEEP_SHARED: u32 = 48 << 10;
+
+macro_rules! deep_shapes {
+    ($($kernel:literal: $threads:literal),*) => {
+        &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: DEEP_SHARED }),*]
+    };
+}
+const DEEP_F32: Source<'static> =
+    Source::new("deep_f32.cu", include_str!("../../kernels/deep_f32.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(deep_shapes!(
+            "deep_one_f32": 384, "deep_one_source_f32": 384,
+            "deep_two_f32": 256, "deep_two_source_f32": 256
+        ));
+const DEEP_F64: Source<'static> =
+    Source::new("deep_f64.cu", include_str!("../../kernels/deep_f64.cu"))
+        .with_headers(HEADERS)
+        .with_shapes(deep_shapes!("deep_one_f64": 320, "deep_one_source_f64": 320));
+
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[
     SWEEP,
@@ -156,6 +185,8 @@ pub const KERNELS: &[Source<'static>] = &[
     PASS_GIVEN_F64,
     RESIDENT_F32,
     RESIDENT_F64,
+    DEEP_F32,
+    DEEP_F64,
 ];
 
 /// The kernel `name` for fields of `F`, and the threads of its block.

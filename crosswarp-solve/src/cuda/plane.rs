@@ -18,7 +18,7 @@ use crate::cuda::agree::{all_ready, least};
 use crate::cuda::exchange::{Exchange, FieldRows, Place};
 use crate::cuda::host_exchange::HostExchange;
 use crate::cuda::layout::{Layout, PAD};
-use crate::cuda::resident::{Resident, fits};
+use crate::cuda::resident::{Resident, Wraps, fits};
 use crate::cuda::sections::{Machine, Order};
 use crate::cuda::strips::PassShape;
 use crate::cuda::{Gpu, Strategy, exchange, kernels};
@@ -186,12 +186,17 @@ impl<'w, F: Real> Plane<'w, F> {
             .transpose()?;
         let chip = || {
             let source = source.is_some();
+            let wraps = Wraps {
+                x: problem.wrap_x(),
+                y: problem.wrap_y(),
+            };
             Resident::new(
                 pe,
                 gpu.device,
                 &stream,
                 host.partition(),
                 nx,
+                wraps,
                 elements,
                 source,
             )

@@ -6,6 +6,8 @@
 //! are made again.
 #![allow(unsafe_code)] // Launches of kernels.
 
+mod cut;
+
 use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
     Buffer, ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, PinnedBuffer, Stream,
@@ -17,14 +19,14 @@ use crosswarp_shmem::Pe;
 use crate::cuda::agree::{all_ready, least};
 use crate::cuda::kernels;
 use crate::cuda::plane::{Band, sum_of_squares};
+pub(crate) use crate::cuda::resident::cut::Wraps;
+use crate::cuda::resident::cut::{Blocks, Cut, Deep, Tile};
 use crate::driver::{MOST_MARCHED, SolveError};
 use crate::partition::Partition;
 use crate::real::Real;
 use crate::threshold::Threshold;
 
-/// `crosswarp::resident_warps`.
-const WARPS: usize = 16;
-/// `crosswarp::packet_ring`.
+/// `crosswarp::packet_ring`, for deep edges `crosswarp::field_ring`.
 const RING: usize = 4;
 /// `crosswarp::most_digits`, in fours.
 const DIGITS: usize = 17;
@@ -45,10 +47,25 @@ struct Verdict {
     digits: [[u32; 4]; DIGITS],
 }
 
+/// The beginning of `crosswarp::deep_run`, and what `resident_run` has of it in another order.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct March {
+    band: Band,
+    bands: i32,
+    above: i32,
+    below: i32,
+    generation: u32,
+    sweeps: i32,
+    judges: i32,
+    kept: [u64; 2],
+    norms: Verdict,
+}
+
 /// `crosswarp::resident_run`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Run {
+struct TilesRun {
     band: Band,
     rows: u64,
     columns: u64,
@@ -68,88 +85,102 @@ struct Run {
     norms: Verdict,
 }
 
-/// Units of 16 rows that a block holds: `bands` of them below one another, `units` side by side.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tile {
-    bands: usize,
-    units: usize,
+/// `crosswarp::deep_run`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct DeepRun {
+    march: March,
+    packets: u64,
+    slot: u64,
+    field_rows: i32,
+    leaves: i32,
+    above_rows: i32,
+    padding: u32,
 }
 
-impl Tile {
-    /// The tiles for `bands` × `units` units on `blocks` blocks, with as few units as possible, and then as short an edge.
-    /// Leaves of `parts` units stay whole. None if there are not enough blocks.
-    fn of(bands: usize, units: usize, parts: usize, blocks: usize) -> Option<Tile> {
-        let sizes = (1..=WARPS).flat_map(|bands| {
-            (parts..=WARPS / bands)
-                .step_by(parts)
-                .map(move |units| Tile { bands, units })
-        });
-        sizes
-            .filter(|tile| bands.div_ceil(tile.bands) * units.div_ceil(tile.units) <= blocks)
-            .min_by_key(|tile| {
-                let width = tile.units * LEAF_COLUMNS / parts;
-                // A column at the edge costs more than one of a row: measured, about six times.
-                (tile.bands * tile.units, width + 6 * tile.bands * LEAF_ROWS)
-            })
-    }
+/// How a PE's part is held, and where its edges are exchanged.
+enum Exchange {
+    /// After every sweep.
+    Tiles {
+        /// Packets of rows from PE to PE and from block to block.
+        rows: DeviceSym<u64>,
+        /// Packets of columns.
+        columns: DeviceSym<u64>,
+        tile: Tile,
+        max_bands: usize,
+        /// Side by side.
+        units: usize,
+    },
+    /// After several.
+    Deep {
+        deep: Deep,
+        packets: DeviceSym<u64>,
+        /// Of a strip of packets.
+        field_rows: usize,
+        /// Side by side.
+        leaves: usize,
+        above_rows: usize,
+    },
 }
 
-/// Units that a leaf has where they are narrow.
-const NARROW: usize = 4;
-
-/// How a field lies on the chips.
-struct Cut {
-    tile: Tile,
-    /// Units of a leaf.
-    parts: usize,
-    /// Rows of units of the PE with most.
-    max_bands: usize,
-    /// Leaves across.
-    leaves: usize,
-}
-
-impl Cut {
-    /// For `blocks` blocks on every GPU.
-    fn of<F: Real>(partition: &Partition, nx: usize, blocks: usize) -> Result<Cut, SolveError> {
-        let rows = |pe: usize| partition.rows(pe).len();
-        let most_rows = (0..partition.active()).map(rows).max().unwrap_or(0);
-        let max_bands = most_rows.div_ceil(LEAF_ROWS);
-        let leaves = nx.div_ceil(LEAF_COLUMNS);
-        // Narrow units are ready sooner, wide ones leave room for more cells.
-        let wide = if size_of::<F>() == 4 { 1 } else { 2 };
-        let with = |parts: usize| {
-            let tile = Tile::of(max_bands, leaves * parts, parts, blocks)?;
-            Some(Cut {
-                tile,
-                parts,
-                max_bands,
-                leaves,
-            })
+impl Exchange {
+    /// What the kernel is called, and its dynamic shared memory.
+    fn kernel<F: Real>(cut: &Cut, source: bool) -> (&'static str, u32) {
+        let name = match (cut.blocks, source) {
+            (Blocks::Tiles { parts, .. }, false) if Cut::is_narrow(parts) => "resident_narrow",
+            (Blocks::Tiles { parts, .. }, true) if Cut::is_narrow(parts) => {
+                "resident_narrow_source"
+            }
+            (Blocks::Tiles { .. }, false) => "resident_wide",
+            (Blocks::Tiles { .. }, true) => "resident_wide_source",
+            (Blocks::Deep(Deep { leaves: 1, .. }), false) => "deep_one",
+            (Blocks::Deep(Deep { leaves: 1, .. }), true) => "deep_one_source",
+            (Blocks::Deep(_), false) => "deep_two",
+            (Blocks::Deep(_), true) => "deep_two_source",
         };
-        with(NARROW)
-            .or_else(|| with(wide))
-            .ok_or_else(|| SolveError::TooLargeForChip {
-                cells: most_rows * nx,
-                most: blocks * WARPS / wide * LEAF_ROWS * LEAF_COLUMNS,
-            })
+        let shared = match (cut.blocks, size_of::<F>()) {
+            (Blocks::Tiles { .. }, 4) => kernels::RESIDENT_SHARED_F32,
+            (Blocks::Tiles { .. }, _) => kernels::RESIDENT_SHARED_F64,
+            (Blocks::Deep(_), _) => kernels::DEEP_SHARED,
+        };
+        (name, shared)
+    }
+
+    /// Blocks and their threads for `bands` rows of leaves.
+    fn grid(&self, bands: usize) -> (usize, usize) {
+        match *self {
+            Exchange::Tiles { tile, units, .. } => {
+                let blocks = bands.div_ceil(tile.bands) * units.div_ceil(tile.units);
+                (blocks, 32 * tile.bands * tile.units)
+            }
+            Exchange::Deep { deep, leaves, .. } => {
+                ((bands * leaves).div_ceil(deep.leaves), 32 * deep.warps)
+            }
+        }
+    }
+
+    /// Generations that a run of `sweeps` takes; what is behind the last sweep is sent as well.
+    fn generations(&self, sweeps: usize) -> u32 {
+        match self {
+            Exchange::Tiles { .. } => sweeps as u32 + 1,
+            Exchange::Deep { deep, .. } => sweeps.div_ceil(deep.depth) as u32 + 1,
+        }
     }
 }
 
 /// Whether the field has room on the chips of GPUs like `device` if no PEs share one. Where it has, this is the fastest
-/// strategy: on four H200s 1.8 µs a sweep of 1024² cells (`f32`) against 6.9 of passes, of 4096² 3.7 against 9.9.
+/// strategy: on four H200s 0.9 µs a sweep of 1024² cells (`f32`) against 6.9 of passes, of 4096² 3.7 against 9.9.
 pub(crate) fn fits<F: Real>(device: &Device, partition: &Partition, nx: usize) -> bool {
     let blocks = device.properties().multiprocessors as usize;
-    Cut::of::<F>(partition, nx, blocks).is_ok()
+    Cut::of::<F>(partition, nx, Wraps::default(), blocks).is_ok()
 }
 
 /// Where a PE's part of the field and its units are.
 pub(crate) struct Resident<'w, F: Real> {
     world: DeviceWorld<'w>,
     kernel: Function,
-    /// Packets of rows from PE to PE and from block to block.
-    rows: DeviceSym<u64>,
-    /// Packets of columns.
-    columns: DeviceSym<u64>,
+    shared: u32,
+    exchange: Exchange,
     /// Two sets of the words that the PEs send one another.
     parts: DeviceSym<u64>,
     arrived: DeviceSym<u64>,
@@ -161,15 +192,12 @@ pub(crate) struct Resident<'w, F: Real> {
     begun: Option<(usize, bool)>,
     /// The field before the last two chunks.
     kept: [Buffer<F>; 2],
-    tile: Tile,
-    max_bands: usize,
-    /// Of this PE.
+    /// Rows of leaves of this PE.
     bands: usize,
-    units: usize,
     above: i32,
     below: i32,
     active: usize,
-    /// Of the first edges of the next run. Wraps around.
+    /// Of the first packets of the next run. Wraps around.
     generation: u32,
     /// Chunks handed in so far, and runs that did.
     chunks: u64,
@@ -185,12 +213,14 @@ impl<'w, F: Real> Resident<'w, F> {
     /// Room for a plane of `nx` columns whose bands have `elements` elements, halos included. Collective.
     ///
     /// Errors: on every PE alike, if the field does not fit, or GPUs can not reach each other.
+    #[allow(clippy::too_many_arguments)] // All of them say what plane it is.
     pub(crate) fn new(
         pe: &'w Pe,
         device: Device,
         stream: &Stream,
         partition: &Partition,
         nx: usize,
+        wraps: Wraps,
         elements: usize,
         source: bool,
     ) -> Result<Resident<'w, F>, SolveError> {
@@ -198,35 +228,17 @@ impl<'w, F: Real> Resident<'w, F> {
         let blocks = device.properties().multiprocessors as usize / world.pes_on_gpu();
         let blocks = least(pe, blocks as u64)?;
         let active = partition.active();
-        let cut = Cut::of::<F>(partition, nx, blocks as usize)?;
-        let Cut {
-            tile,
-            parts,
-            max_bands,
-            leaves,
-        } = cut;
-        let name = match (parts == NARROW, source) {
-            (true, false) => "resident_narrow",
-            (false, false) => "resident_wide",
-            (true, true) => "resident_narrow_source",
-            (false, true) => "resident_wide_source",
-        };
+        let cut = Cut::of::<F>(partition, nx, wraps, blocks as usize)?;
+        let (name, shared) = Exchange::kernel::<F>(&cut, source);
         let (kernel, _) = all_ready(pe, kernels::find::<F>(&device, name))?;
         all_ready(pe, world.install(kernel.module()).map_err(SolveError::from))?;
 
-        let (units, me) = (leaves * parts, pe.my_pe());
-        let packets = size_of::<F>() / 4;
+        let me = pe.my_pe();
         let heap = world.heap();
-        let row_packets = 2 * max_bands * leaves * LEAF_COLUMNS * packets;
-        let column_packets = 2 * max_bands * units * LEAF_ROWS * packets;
         let mine = partition.rows(me).len();
-        let neighbour = |ahead: usize| {
-            if me < active {
-                ((me + ahead) % active) as i32
-            } else {
-                -1
-            }
-        };
+        let neighbour = |ahead: usize| (me < active).then_some((me + ahead) % active);
+        let number = |pe: Option<usize>| pe.map_or(-1, |pe| pe as i32);
+        let (above, below) = (neighbour(active - 1), neighbour(1));
         let report = || PinnedBuffer::zeroed(&device, 1 + MOST_MARCHED * Self::WORDS);
         let kept = || Buffer::zeroed(stream, elements);
         let buffers = || -> Result<_, SolveError> {
@@ -234,9 +246,35 @@ impl<'w, F: Real> Resident<'w, F> {
             Ok((words, [report()?, report()?], [kept()?, kept()?]))
         };
         let (words, reports, kept) = all_ready(pe, buffers())?;
+        let packets = size_of::<F>() / 4;
+        let exchange = match cut.blocks {
+            Blocks::Tiles { tile, parts } => {
+                let (max_bands, units) = (cut.max_bands, cut.leaves * parts);
+                let row_packets = 2 * max_bands * cut.leaves * LEAF_COLUMNS * packets;
+                let column_packets = 2 * max_bands * units * LEAF_ROWS * packets;
+                Exchange::Tiles {
+                    rows: heap.alloc_zeroed(RING * row_packets)?,
+                    columns: heap.alloc_zeroed(RING * column_packets)?,
+                    tile,
+                    max_bands,
+                    units,
+                }
+            }
+            Blocks::Deep(deep) => {
+                let field_rows = deep.depth + cut.max_rows + deep.depth;
+                // A strip more at each end of the grid.
+                let strips = (cut.leaves + 2) * field_rows * LEAF_COLUMNS * packets;
+                Exchange::Deep {
+                    deep,
+                    packets: heap.alloc_zeroed(RING * strips)?,
+                    field_rows,
+                    leaves: cut.leaves,
+                    above_rows: above.map_or(0, |pe| partition.rows(pe).len()),
+                }
+            }
+        };
         let resident = Resident {
-            rows: heap.alloc_zeroed(RING * row_packets)?,
-            columns: heap.alloc_zeroed(RING * column_packets)?,
+            exchange,
             parts: heap.alloc_zeroed(2 * Self::part_words(pe.n_pes()))?,
             arrived: heap.alloc_zeroed(pe.n_pes())?,
             words,
@@ -244,17 +282,15 @@ impl<'w, F: Real> Resident<'w, F> {
             kept,
             begun: None,
             bands: mine.div_ceil(LEAF_ROWS),
-            above: neighbour(active - 1),
-            below: neighbour(1),
+            above: number(above),
+            below: number(below),
             // Zero is what the slots hold at first.
             generation: 1,
             chunks: 0,
             judged: 0,
             world,
             kernel,
-            tile,
-            max_bands,
-            units,
+            shared,
             active,
         };
         stream.synchronize()?;
@@ -268,16 +304,11 @@ impl<'w, F: Real> Resident<'w, F> {
     }
 
     fn shape(&self) -> Launch<'_> {
-        let blocks = self.bands.div_ceil(self.tile.bands) * self.units.div_ceil(self.tile.units);
-        let shared = if size_of::<F>() == 4 {
-            kernels::RESIDENT_SHARED_F32
-        } else {
-            kernels::RESIDENT_SHARED_F64
-        };
+        let (blocks, threads) = self.exchange.grid(self.bands);
         Launch::new(&self.kernel)
             .grid(blocks.max(1) as u32)
-            .block((32 * self.tile.bands * self.tile.units) as u32)
-            .shared(shared)
+            .block(threads as u32)
+            .shared(self.shared)
     }
 
     /// The field before a chunk of the last run: that of number `chunk`, or the one behind it.
@@ -320,17 +351,9 @@ impl<'w, F: Real> Resident<'w, F> {
         let heap = self.world.heap();
         let me = self.world.pe().my_pe();
         let parts = (self.judged % 2 * Self::part_words(self.world.pe().n_pes()) * 8) as u64;
-        let run = Run {
+        let march = March {
             band,
-            rows: heap.address_of(&self.rows, me),
-            columns: heap.address_of(&self.columns, me),
-            row_stride: (self.rows.len() / RING) as u32,
-            column_stride: (self.columns.len() / RING) as u32,
-            max_bands: self.max_bands as i32,
             bands: self.bands as i32,
-            units: self.units as i32,
-            tile_bands: self.tile.bands as i32,
-            tile_units: self.tile.units as i32,
             above: self.above,
             below: self.below,
             generation: self.generation,
@@ -356,13 +379,62 @@ impl<'w, F: Real> Resident<'w, F> {
         } else {
             self.shape()
         };
-        // SAFETY: the parameter is a `resident_run`. The band's arrays hold its own rows, whole leaves of columns wide,
-        // and so do the kept fields; slots, parts and words are as long as the kernel takes them to be for these bands,
-        // units and sweeps, at most `MOST_MARCHED`. The report is not touched by the host before `finish` has waited for
-        // the stream.
-        unsafe { launch.launch(stream, (ByValue(run),)) }?;
-        // Each sweep has edges, and those behind the last are sent as well.
-        self.generation = self.generation.wrapping_add(sweeps as u32 + 1);
+        // The parameter is what the kernel takes. The band's arrays hold its own rows, whole leaves of columns
+        // wide, and mask and source as many rows and columns around them as edges are deep; the kept fields are like the
+        // band's. Slots, parts and words are as long as the kernel takes them to be for these bands, units and sweeps, at
+        // most `MOST_MARCHED`. The report is not touched by the host before `finish` has waited for the stream.
+        match &self.exchange {
+            Exchange::Tiles {
+                rows,
+                columns,
+                tile,
+                max_bands,
+                units,
+            } => {
+                let run = TilesRun {
+                    band,
+                    bands: march.bands,
+                    above: march.above,
+                    below: march.below,
+                    generation: march.generation,
+                    sweeps: march.sweeps,
+                    judges: march.judges,
+                    kept: march.kept,
+                    norms: march.norms,
+                    rows: heap.address_of(rows, me),
+                    columns: heap.address_of(columns, me),
+                    row_stride: (rows.len() / RING) as u32,
+                    column_stride: (columns.len() / RING) as u32,
+                    max_bands: *max_bands as i32,
+                    units: *units as i32,
+                    tile_bands: tile.bands as i32,
+                    tile_units: tile.units as i32,
+                };
+                // SAFETY: see above.
+                unsafe { launch.launch(stream, (ByValue(run),)) }?;
+            }
+            Exchange::Deep {
+                packets,
+                field_rows,
+                leaves,
+                above_rows,
+                ..
+            } => {
+                let run = DeepRun {
+                    march,
+                    packets: heap.address_of(packets, me),
+                    slot: (packets.len() / RING) as u64,
+                    field_rows: *field_rows as i32,
+                    leaves: *leaves as i32,
+                    above_rows: *above_rows as i32,
+                    padding: 0,
+                };
+                // SAFETY: see above.
+                unsafe { launch.launch(stream, (ByValue(run),)) }?;
+            }
+        }
+        let sent = self.exchange.generations(sweeps);
+        self.generation = self.generation.wrapping_add(sent);
         if threshold.is_some() {
             self.chunks += sweeps.div_ceil(Self::CHUNK) as u64;
         }
@@ -381,8 +453,9 @@ impl<'w, F: Real> Resident<'w, F> {
         }
         // Generations go on behind the last that was sent: the next run's first edges must not lie in the slot of those
         // that another PE may still be about to read.
-        let left_out = sweeps - swept(sweeps, stop, Self::CHUNK);
-        self.generation = self.generation.wrapping_sub(left_out as u32);
+        let made = swept(sweeps, stop, Self::CHUNK);
+        let left_out = self.exchange.generations(sweeps) - self.exchange.generations(made);
+        self.generation = self.generation.wrapping_sub(left_out);
         Ok((stop, true))
     }
 
@@ -425,31 +498,5 @@ mod tests {
         ] {
             assert_eq!(swept(sweeps, stop, 64), expected, "{stop} of {sweeps}");
         }
-    }
-
-    #[test]
-    fn tiles_cover_the_plane_keep_leaves_whole_and_fit() {
-        for (bands, leaves) in [(1, 1), (16, 8), (64, 8), (64, 32), (3, 100), (500, 1)] {
-            for parts in [1, 2, 4] {
-                for blocks in [1, 33, 66, 132] {
-                    let Some(tile) = Tile::of(bands, leaves * parts, parts, blocks) else {
-                        assert!(
-                            bands * leaves * parts > blocks * WARPS / 4,
-                            "{bands} x {leaves} leaves of {parts} on {blocks}"
-                        );
-                        continue;
-                    };
-                    assert!(tile.units.is_multiple_of(parts));
-                    assert!(tile.bands * tile.units <= WARPS);
-                    let used = bands.div_ceil(tile.bands) * (leaves * parts).div_ceil(tile.units);
-                    assert!(used <= blocks);
-                }
-            }
-        }
-        // 4096² on four GPUs, 1024² on one and on four.
-        let tile = |bands, units| Some(Tile { bands, units });
-        assert_eq!(Tile::of(64, 32, 1, 132), tile(4, 4));
-        assert_eq!(Tile::of(64, 32, 4, 132), tile(2, 8));
-        assert_eq!(Tile::of(16, 32, 4, 132), tile(1, 4));
     }
 }

@@ -1,0 +1,135 @@
+// Warps of a block that add up the norms of what its other warps sweep, and decide whether to stop, so that nobody waits
+// for that but at the end of a chunk for the decision on the chunk before.
+#pragma once
+#include "plane.cuh"
+#include "verdict.cuh"
+
+namespace crosswarp {
+
+// The last `Norms` warps of a block. The others leave the sums of `T` sweeps of up to `Leaves` leaves at once: an
+// exchange's.
+template <class F, int T, int Leaves, int Norms> class norm_warps {
+    using judge = verdict<F, Norms>;
+    static constexpr int chunk = chunk_sweeps<F>;
+    static_assert(chunk % T == 0, "exchanges do not straddle chunks");
+
+  public:
+    // Exchanges whose sums wait for being added up, at most.
+    static constexpr int backlog = 4;
+
+    struct alignas(16) scratch {
+        F sums[backlog][T][Leaves][leaf_columns];
+        F leaf[chunk][Leaves];
+        typename judge::scratch norms;
+        u32 added;    // exchanges whose sums have been added up
+        u32 decided;  // chunks decided on
+        u32 stops;    // whether the last of them meets the threshold
+        u32 failed;   // whether a wait was in vain
+        u32 failed_before;  // the same when an exchange's sums were there, so that all these warps see the same
+    };
+
+    // The whole block, before a barrier.
+    static __device__ __forceinline__ void prepare(scratch& s) {
+        constexpr int all = backlog * T * Leaves * leaf_columns;
+        for (int i = threadIdx.x; i < all; i += blockDim.x) (&s.sums[0][0][0][0])[i] = F(0);
+        for (int i = threadIdx.x; i < chunk * Leaves; i += blockDim.x) (&s.leaf[0][0])[i] = F(0);
+        if (threadIdx.x == 0) s.added = s.decided = s.stops = s.failed = 0;
+    }
+
+    // By the others: waits until sums of an exchange can be left: those that were in their place have been added up.
+    // False if a wait was in vain, after which nobody may add up any more.
+    static __device__ __forceinline__ bool has_room(const scratch& s, u32 exchange) {
+        while (load(s.added) + backlog <= exchange) {
+            if (load(s.failed)) return false;
+        }
+        // Race prevented: sums must not be overwritten before they have been read, which happened before `added` was set.
+        __threadfence_block();
+        __syncwarp();
+        return true;
+    }
+    // By the others: says that the sums of an exchange are there, and goes on. The barrier is not used again before these
+    // warps have passed it: `has_room`.
+    static __device__ __forceinline__ void arrive(u32 exchange) {
+        asm volatile("bar.arrive %0, %1;" ::"r"(2 + exchange % backlog), "r"(blockDim.x) : "memory");
+    }
+    // By the others: waits for the decisions on the chunks before `number`. All of a block see the same: the next is made
+    // only after all have left sums behind it.
+    static __device__ __forceinline__ bool goes_on(const scratch& s, int number) {
+        while (load(s.decided) < (u32)number) {
+            if (load(s.failed)) return false;
+        }
+        // Race prevented: the decision must not be read before its number.
+        __threadfence_block();
+        return !load(s.stops);
+    }
+    // By the others: a wait was in vain.
+    static __device__ __forceinline__ void fail(scratch& s) { store(s.failed, 1); }
+
+    // By these warps, of a run that is judged. `leaves`: of this block.
+    template <class Run> static __device__ __forceinline__ void run(const Run& a, scratch& s, int leaves) {
+        const last_warps<Norms> us;
+        // In the middle of a chunk the others' words of the one before have come, and who waits for the decision at its
+        // end finds it.
+        constexpr int middle = chunk / 2 / T * T;
+        bool reports = blockIdx.x == 0;
+        u32 exchange = 0;
+#pragma unroll 1
+        for (int first = 0; first < a.sweeps; first += chunk) {
+            int number = first / chunk, left = a.sweeps - first, count = left < chunk ? left : chunk;
+            int met = -1;
+#pragma unroll 1
+            for (int i = 0; i < count; i += T, ++exchange) {
+                // The sums are there.
+                asm volatile("bar.sync %0, %1;" ::"r"(2 + exchange % backlog), "r"(blockDim.x) : "memory");
+                if (us.rank() == 0) s.failed_before = load(s.failed);
+                combine(s, us, exchange, i, count - i < T ? count - i : T, leaves);
+                us.sync();
+                if (s.failed_before) return;
+                if (us.rank() == 0) {
+                    // Race prevented: see `has_room`; the barrier orders the other threads' reads before.
+                    __threadfence_block();
+                    store(s.added, exchange + 1);
+                }
+                bool last = i + T >= count;
+                if (number > 0 && (i == middle || (last && i < middle))) {
+                    met = judge::decide(a.norms, s.norms, number - 1, chunk, reports);
+                    if (us.rank() == 0) {
+                        if (met == -2) store(s.failed, 1);
+                        store(s.stops, met >= 0);
+                        // Race prevented: see `goes_on`.
+                        __threadfence_block();
+                        store(s.decided, number);
+                    }
+                }
+            }
+            if (met != -1) return;
+            if (a.bands > 0) judge::hand_in(a.norms, s.norms, number, count, s.leaf);
+        }
+        int last = (a.sweeps - 1) / chunk;
+        judge::decide(a.norms, s.norms, last, a.sweeps - last * chunk, reports);
+    }
+
+  private:
+    static __device__ u32 load(const u32& word) { return *(const volatile u32*)&word; }
+    static __device__ void store(u32& word, u32 value) { *(volatile u32*)&word = value; }
+
+    // Combines the columns of the leaves of `count` sweeps, from sweep `first` of the chunk on, in the order of the
+    // contract.
+    static __device__ __forceinline__ void combine(scratch& s, const last_warps<Norms>& us, u32 exchange, int first,
+                                                   int count, int leaves) {
+        int lane = us.rank() % 32;
+#pragma unroll 2
+        for (int i = us.rank() / 32; i < count * leaves; i += Norms) {
+            int sweep = i / leaves, leaf = i % leaves;
+            const F* columns = s.sums[exchange % backlog][sweep][leaf];
+            F total = (columns[lane] + columns[lane + 64]) + (columns[lane + 32] + columns[lane + 96]);
+#pragma unroll
+            for (int distance = 16; distance > 0; distance /= 2) {
+                total = total + __shfl_xor_sync(0xffffffffu, total, distance);
+            }
+            if (lane == 0) s.leaf[first + sweep][leaf] = total;
+        }
+    }
+};
+
+}  // namespace crosswarp

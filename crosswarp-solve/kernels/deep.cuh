@@ -366,7 +366,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         if (!there_ || dead_) return;
         const u64* from = at_ + ring(generation);
         u32 need = anew(need_);
-        // What is not needed is there; what has not come is asked for again.
+        // What is not needed is there; all that is needed is asked for in every look.
         auto look = [&] {
             u32 any = 0;
 #pragma unroll

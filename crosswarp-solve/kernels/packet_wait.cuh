@@ -5,7 +5,7 @@
 namespace crosswarp {
 
 // As `spin`: looks until everything has come, the time is up, or the host says that a PE is gone. `missing()` is the
-// address of a packet that has not come, to report.
+// address of a packet that was asked for, to report.
 template <class Look, class Missing>
 __device__ __forceinline__ bool wait_for_packets(Look look, Missing missing, u32 generation) {
     u64 limit = crosswarp_world.timeout_ns, start = 0;

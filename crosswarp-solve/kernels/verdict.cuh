@@ -67,7 +67,7 @@ template <class F, int Warps = 0> class verdict {
     };
 
     // Adds the block's leaf sums of the `count` sweeps of a chunk, `leaf[sweep][Leaves]` in shared memory, and sends
-    // the PE's words if this block is the last to add. All of the threads; ends with a barrier.
+    // the PE's words if this block is the last to add. All of the threads.
     template <int Leaves>
     static __device__ __forceinline__ void hand_in(const verdict_run<F>& v, scratch& s, int chunk, int count,
                                                    const F (*leaf)[Leaves]) {

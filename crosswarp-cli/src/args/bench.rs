@@ -53,9 +53,10 @@ pub struct BenchJacobiArgs {
         value_parser = clap::value_parser!(u32).range(3..=1 << 20)
     )]
     pub sides: Vec<u32>,
-    /// Sides of the square parts that every PE has of taller planes: weak scaling
+    /// Weak scaling: planes N wide with N rows for every PE; without a value none
     #[arg(
         long,
+        num_args = 0..,
         value_name = "N",
         value_delimiter = ',',
         default_value = "8192",

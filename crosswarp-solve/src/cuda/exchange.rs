@@ -229,7 +229,8 @@ impl<'w, F: Real> Exchange<'w, F> {
         };
         let launch = Launch::new(&self.kernel).grid(BLOCKS).block(self.threads);
         // SAFETY: the parameter is an `exchange`; the rows are stored, as the caller vouches with `field`, and the
-        // buffers hold as many rows as `new` was told.
+        // buffers hold as many rows as `new` was told. A pass may still be writing the field: the kernel reads rows that
+        // are counted as made, and writes halos, which no pass writes.
         unsafe { launch.launch(&self.stream, (ByValue(parameters),)) }?;
         Ok(self.stream.record(&self.filled)?)
     }

@@ -238,6 +238,7 @@ impl<'w, F: Real> Plane<'w, F> {
                 // It is compiled for as many as have room.
                 let warps = kernel.attributes().max_threads as usize / 32;
                 let launch = pass_launch(&kernel, &shape, warps);
+                launch.load()?;
                 let machine = Machine {
                     shape,
                     nx,
@@ -299,9 +300,9 @@ impl<'w, F: Real> Plane<'w, F> {
             zero: [true; 2],
             spare,
             sums: PinnedBuffer::zeroed(&gpu.device, MAX_DEPTH * Superaccumulator::<F>::WORDS)?,
-            wrap_rows: kernels::find::<F>(&gpu.device, "wrap_rows")?.0,
-            wrap_columns: kernels::find::<F>(&gpu.device, "wrap_columns")?.0,
-            publish: kernels::find_plain(&gpu.device, "publish")?,
+            wrap_rows: loaded(kernels::find::<F>(&gpu.device, "wrap_rows")?.0)?,
+            wrap_columns: loaded(kernels::find::<F>(&gpu.device, "wrap_columns")?.0)?,
+            publish: loaded(kernels::find_plain(&gpu.device, "publish")?)?,
             published: Event::without_timing(&gpu.device)?,
             passed: Event::without_timing(&gpu.device)?,
             wrap_x: problem.wrap_x(),
@@ -398,7 +399,7 @@ impl<'w, F: Real> Plane<'w, F> {
                     .grid(leaves as u32)
                     .block(LEAF_COLUMNS as u32);
                 // SAFETY: the parameter is a `band`, whose arrays hold the rows and columns around the own ones that
-                // a sweep reads, and live until the stream has been waited for.
+                // a sweep reads, and live until the streams have been waited for: an exchange beside is joined before.
                 unsafe { launch.launch(&self.stream, (band,)) }?;
             }
             Advance::Pass {
@@ -412,8 +413,8 @@ impl<'w, F: Real> Plane<'w, F> {
                 let launch = pass_launch(kernel, &machine.shape, machine.warps);
                 let launch = launch.grid(order.blocks());
                 // SAFETY: the parameters are a `band`, a `strips` and an int. As above; a pass reads `ROWS_BEFORE`
-                // and `ROWS_BEHIND` rows around the own ones at most, and writes at most 15 rows behind them. The
-                // count is there if blocks are counted.
+                // and `ROWS_BEHIND` rows around the own ones at most, and writes only own rows, on which the exchange that
+                // runs beside it relies. The count is there if blocks are counted.
                 unsafe { launch.launch(&self.stream, (band, strips, depth as i32)) }?;
             }
         }
@@ -484,7 +485,7 @@ impl<'w, F: Real> Plane<'w, F> {
         }
     }
 
-    /// Fills the halos of the field before `band`'s pass in stream order, and makes what follows from them.
+    /// Fills the halos of the field before `band`'s pass, which waits for them, and makes what follows from them.
     fn fill_halos(&mut self, band: Band, rows: Rows) -> Result<(), SolveError> {
         if self.exchange.is_some() && !self.sent {
             if self.goes_apart() {
@@ -681,6 +682,12 @@ impl<F: Real> Slab<F> for Plane<'_, F> {
             std::mem::swap(&mut self.after, spare);
         }
     }
+}
+
+/// The kernel, ready to run: a first launch that loads it would wait for kernels that wait for another PE.
+fn loaded(kernel: Function) -> Result<Function, SolveError> {
+    Launch::new(&kernel).load()?;
+    Ok(kernel)
 }
 
 /// The accumulator of a sum of squares whose words the kernels have added up.

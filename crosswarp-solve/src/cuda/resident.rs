@@ -379,10 +379,11 @@ impl<'w, F: Real> Resident<'w, F> {
         } else {
             self.shape()
         };
-        // The parameter is what the kernel takes. The band's arrays hold its own rows, whole leaves of columns
-        // wide, and mask and source as many rows and columns around them as edges are deep; the kept fields are like the
-        // band's. Slots, parts and words are as long as the kernel takes them to be for these bands, units and sweeps, at
-        // most `MOST_MARCHED`. The report is not touched by the host before `finish` has waited for the stream.
+        // The parameter is what the kernel takes. The band's arrays hold its own rows, whole leaves of columns wide, and
+        // mask and source `ROWS_BEFORE` and `ROWS_BEHIND` rows and `PAD` columns more: deep edges reach 21 rows and 15
+        // columns beyond. The kept fields are like the band's. Slots, parts and words are as long as the kernel takes
+        // them to be for these bands, units and sweeps, at most `MOST_MARCHED`. The report is not touched by the host
+        // before `finish` has waited for the stream.
         match &self.exchange {
             Exchange::Tiles {
                 rows,

@@ -7,7 +7,7 @@ using unit = cw::deep<float, Columns, 8, Leaves, Norms, 16, Source>;
 
 #define KERNEL(name, ...)                                                                          \
     extern "C" __global__ void __launch_bounds__(unit<__VA_ARGS__>::warps * 32, 1)                 \
-        name(const __grid_constant__ cw::deep_run<float> run) {                                 \
+        name(const __grid_constant__ cw::deep_run<float> run) {                                    \
         extern __shared__ __align__(16) unsigned char shared[];                                    \
         static_assert(sizeof(unit<__VA_ARGS__>::scratch) <= 48 << 10, "what the host asks for");   \
         unit<__VA_ARGS__>::run(run, *reinterpret_cast<unit<__VA_ARGS__>::scratch*>(shared));       \

@@ -47,7 +47,8 @@ struct Verdict {
     digits: [[u32; 4]; DIGITS],
 }
 
-/// The beginning of `crosswarp::deep_run`, and what `resident_run` has of it in another order.
+/// The beginning of `crosswarp::deep_run`. `resident_run` has the same in another order, which its kernels' registers are
+/// sensitive to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct March {

@@ -253,6 +253,29 @@ fn gpu_counts_of_i32() {
     }
 }
 
+/// Every plan on few samples: what sanitizers are run on.
+#[test]
+fn gpu_counts_of_few_samples() {
+    let Some(stream) = gpu("gpu_counts_of_few_samples") else {
+        return;
+    };
+    for distribution in ["even", "one"] {
+        let samples: Vec<i32> = numbers(distribution, 20_011)
+            .iter()
+            .map(|x| (x * 1e6) as i32)
+            .collect();
+        for bins in BINS.into_iter().filter(|&bins| bins < 1_000_000) {
+            let even = Bins::even(0, 1_000_000, bins).unwrap();
+            check_gpu(
+                &stream,
+                &even,
+                &samples,
+                &format!("{distribution}, {bins} bins"),
+            );
+        }
+    }
+}
+
 #[test]
 fn gpu_counts_of_other_types() {
     let Some(stream) = gpu("gpu_counts_of_other_types") else {

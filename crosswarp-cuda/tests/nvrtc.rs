@@ -257,6 +257,34 @@ fn resources_agree_with_cuobjdump() {
     }
 }
 
+const PARAMETERS: Source<'static> = Source::new(
+    "parameters.cu",
+    r#"
+    struct big { char bytes[4000]; };
+    struct odd { char bytes[3]; };
+    extern "C" __global__ void none() {}
+    extern "C" __global__ void one(float* out) { *out = 1; }
+    // What is not used counts as well.
+    extern "C" __global__ void many(char, odd, double*, big, int, const int*) {}
+"#,
+);
+
+#[test]
+fn parameters_are_counted() {
+    let Some(nvrtc) = nvrtc("parameters_are_counted") else {
+        return;
+    };
+    for &arch in nvrtc.archs() {
+        let cubin = compile(&PARAMETERS, arch, &Options::new()).unwrap();
+        let kernels = kernel_resources(&cubin).unwrap();
+        let found: Vec<_> = kernels
+            .iter()
+            .map(|kernel| (kernel.name.as_str(), kernel.parameters))
+            .collect();
+        assert_eq!(found, [("many", 6), ("none", 0), ("one", 1)], "{arch}");
+    }
+}
+
 /// A product and a sum stay two roundings, also where the source could be contracted.
 #[test]
 fn no_multiplication_is_contracted() {

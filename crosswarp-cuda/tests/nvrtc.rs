@@ -1,5 +1,8 @@
 //! What needs NVRTC but no GPU. Without NVRTC each test says by name that it was skipped.
 
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -12,7 +15,7 @@ fn nvrtc(test: &str) -> Option<&'static Nvrtc> {
     match Nvrtc::get() {
         Ok(nvrtc) => Some(nvrtc),
         Err(reason) => {
-            println!("skipped: {test}: {reason}");
+            skip::skip_gpu(test, 1, reason);
             None
         }
     }
@@ -196,7 +199,7 @@ fn resources_agree_with_cuobjdump() {
         return;
     };
     let Some(cuobjdump) = tool(nvrtc, "cuobjdump") else {
-        println!("skipped: resources_agree_with_cuobjdump: no cuobjdump");
+        skip::skip_tool("resources_agree_with_cuobjdump", "no cuobjdump");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -292,7 +295,7 @@ fn no_multiplication_is_contracted() {
         return;
     };
     let Some(cuobjdump) = tool(nvrtc, "cuobjdump") else {
-        println!("skipped: no_multiplication_is_contracted: no cuobjdump");
+        skip::skip_tool("no_multiplication_is_contracted", "no cuobjdump");
         return;
     };
     let text = "extern \"C\" __global__ void k(float* p, double* d) { p[0] = p[1] * p[2] + p[3]; d[0] = d[1] * d[2] + d[3]; }";

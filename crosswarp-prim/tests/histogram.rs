@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code)] // Reason: launches graphs.
 
+mod skip;
+
 use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
 use crosswarp_prim::Simd;
 use crosswarp_prim::cuda::DeviceHistogram;
@@ -157,7 +159,7 @@ fn gpu(test: &str) -> Option<Stream> {
     match found {
         Ok(stream) => Some(stream),
         Err(reason) => {
-            eprintln!("{test}: skipped, {reason}");
+            skip::skip_gpu(test, 1, reason);
             None
         }
     }

@@ -22,8 +22,19 @@ fn gpus(test: &str) -> Option<Vec<Device>> {
             Err(reason) => reason.to_string(),
         },
     };
-    eprintln!("skipped: {test}: {reason}");
+    skip_gpu(test, 1, reason);
     None
+}
+
+/// Says that `test`, which needs NVRTC and `gpus` GPUs, is skipped. Fails where CROSSWARP_REQUIRE_GPU promises that many.
+fn skip_gpu(test: &str, gpus: usize, reason: impl std::fmt::Display) {
+    let promised = std::env::var("CROSSWARP_REQUIRE_GPU").unwrap_or_default();
+    let promised: usize = promised.parse().unwrap_or(0);
+    assert!(
+        promised < gpus.max(1),
+        "{test} is skipped, but CROSSWARP_REQUIRE_GPU is {promised}: {reason}"
+    );
+    println!("skipped: {test}: {reason}");
 }
 
 /// Where and how a test solves.

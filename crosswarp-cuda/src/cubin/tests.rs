@@ -117,15 +117,16 @@ fn sample() -> Vec<u8> {
 
 #[test]
 fn a_made_up_cubin_is_read() {
-    let kernel = |name: &str, registers, static_shared, local, max_threads, parameters| KernelResources {
-        name: name.into(),
-        registers,
-        static_shared,
-        local,
-        constant: 256,
-        max_threads,
-        parameters,
-    };
+    let kernel =
+        |name: &str, registers, static_shared, local, max_threads, parameters| KernelResources {
+            name: name.into(),
+            registers,
+            static_shared,
+            local,
+            constant: 256,
+            max_threads,
+            parameters,
+        };
     assert_eq!(
         kernel_resources(&sample()).unwrap(),
         [

@@ -136,7 +136,7 @@ fn pictures_also_come_in_pixels() {
 #[test]
 fn files_with_kernels_are_read() {
     if let Err(reason) = crosswarp::cuda::Nvrtc::get() {
-        println!("skipped: files_with_kernels_are_read: {reason}");
+        common::skip_gpu("files_with_kernels_are_read", 1, reason);
         return;
     }
     let folder = tempfile::tempdir().unwrap();

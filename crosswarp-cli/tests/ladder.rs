@@ -131,7 +131,10 @@ fn a_browser_shows_the_page_without_complaint() {
         assert!(!text.contains(reference), "the page loads {reference}");
     }
     let Some(browser) = browser() else {
-        println!("skipped: a_browser_shows_the_page_without_complaint: no Chromium or Chrome");
+        common::skip_tool(
+            "a_browser_shows_the_page_without_complaint",
+            "no Chromium or Chrome",
+        );
         return;
     };
     let (dom, complaints) = shown(&browser, &page, folder.path());

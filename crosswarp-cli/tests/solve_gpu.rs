@@ -22,7 +22,7 @@ fn gpus(test: &str) -> Option<usize> {
     match found {
         Ok(count) => Some(count),
         Err(reason) => {
-            eprintln!("skipped: {test}: {reason}");
+            common::skip_gpu(test, 1, reason);
             None
         }
     }

@@ -23,6 +23,8 @@ pub struct KernelResources {
     pub constant: u32,
     /// The most threads a block may have, where the kernel declares launch bounds.
     pub max_threads: Option<u32>,
+    /// Its parameters.
+    pub parameters: u32,
 }
 
 /// Bytes that are no cubin this reader understands.
@@ -45,6 +47,8 @@ const FORMAT_SIZED: u8 = 4;
 const MAX_THREADS: u8 = 0x05;
 const REQUIRED_THREADS: u8 = 0x10;
 const MIN_STACK_SIZE: u8 = 0x12;
+/// One a parameter: index, number (16 bits) and offset, size and place.
+const PARAMETER: u8 = 0x17;
 const REGISTER_COUNT: u8 = 0x2f;
 /// What a kernel's shared section holds for the system, in files that have [`RESERVED_SECTION`].
 const RESERVED_SHARED: u32 = 1024;
@@ -119,6 +123,7 @@ pub fn kernel_resources(cubin: &[u8]) -> Result<Vec<KernelResources>, CubinError
             local: of_kernel(MIN_STACK_SIZE).unwrap_or(0),
             constant,
             max_threads: threads(REQUIRED_THREADS).or_else(|| threads(MAX_THREADS)),
+            parameters: own.iter().filter(|r| r.attribute == PARAMETER).count() as u32,
         });
     }
     kernels.sort_by(|a, b| a.name.cmp(&b.name));

@@ -51,6 +51,8 @@ struct Inner {
     device: Device,
     handle: sys::CUmodule,
     kernels: Vec<String>,
+    /// How many parameters each of `kernels` has. Drivers before CUDA 13.2 can not be asked.
+    parameters: Vec<u32>,
 }
 
 // SAFETY: the driver lets any thread use a module; the handle is never changed after creation.
@@ -124,10 +126,10 @@ impl Module {
     /// Loads a cubin.
     pub fn load(device: &Device, cubin: &[u8]) -> Result<Self, ModuleError> {
         // The driver reads as far as the cubin's own header says, so a truncated one is refused here.
-        let kernels = kernel_resources(cubin)?
+        let (kernels, parameters) = kernel_resources(cubin)?
             .into_iter()
-            .map(|kernel| kernel.name)
-            .collect();
+            .map(|kernel| (kernel.name, kernel.parameters))
+            .unzip();
         device.bind()?;
         let mut handle = ptr::null_mut();
         // SAFETY: the bytes are a whole ELF file for CUDA, whose sections were found to lie inside.
@@ -136,6 +138,7 @@ impl Module {
                 device: *device,
                 handle,
                 kernels,
+                parameters,
             }))),
             Err(source) if source.code == sys::CUresult::CUDA_ERROR_NO_BINARY_FOR_GPU as i32 => {
                 let properties = device.properties();
@@ -179,9 +182,12 @@ impl Module {
             Err(error) if not_found(&error) => return Err(missing()),
             other => other?,
         }
+        let kernel = self.0.kernels.binary_search_by(|k| k.as_str().cmp(name));
+        // Code that is called and not launched is no kernel to the driver, either.
+        let parameters = self.0.parameters[kernel.map_err(|_| missing())?];
         Ok(Function {
             attributes: read_attributes(handle)?,
-            parameters: read_parameters(handle)?.into(),
+            parameters: read_parameters(handle, parameters)?,
             handle,
             name: name.into(),
             module: self.clone(),
@@ -360,25 +366,20 @@ fn read_attributes(handle: sys::CUfunction) -> Result<FunctionAttributes, CudaEr
     })
 }
 
-fn read_parameters(handle: sys::CUfunction) -> Result<Vec<usize>, CudaError> {
-    let mut sizes = Vec::new();
-    loop {
+/// The sizes of `count` parameters.
+fn read_parameters(handle: sys::CUfunction, count: u32) -> Result<Arc<[usize]>, CudaError> {
+    let size = |index: u32| {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: writes two integers; the function is loaded.
-        match unsafe {
+        unsafe {
             cu!(cuFuncGetParamInfo(
                 handle,
-                sizes.len(),
+                index as usize,
                 &mut offset,
                 &mut size
             ))
-        } {
-            Ok(()) => sizes.push(size),
-            // The index after the last.
-            Err(error) if error.code == sys::CUresult::CUDA_ERROR_INVALID_VALUE as i32 => {
-                return Ok(sizes);
-            }
-            Err(error) => return Err(error),
-        }
-    }
+        }?;
+        Ok(size)
+    };
+    (0..count).map(size).collect()
 }

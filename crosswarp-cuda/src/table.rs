@@ -116,6 +116,7 @@ mod tests {
             local: 0,
             constant: 0,
             max_threads,
+            parameters: 0,
         };
         let source = Source::new("s.cu", "").with_shapes(&[Shape {
             kernel: "a",

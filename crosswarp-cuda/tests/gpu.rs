@@ -2,6 +2,9 @@
 //! says by name that it was skipped.
 #![allow(unsafe_code)] // Launches kernels.
 
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
@@ -27,11 +30,11 @@ impl Gpu {
 
 fn gpu(test: &str) -> Option<Gpu> {
     if let Err(reason) = Device::count() {
-        println!("skipped: {test}: no GPU: {reason}");
+        skip::skip_gpu(test, 1, format!("no GPU: {reason}"));
         return None;
     }
     if let Err(reason) = Nvrtc::get() {
-        println!("skipped: {test}: {reason}");
+        skip::skip_gpu(test, 1, reason);
         return None;
     }
     let device = Device::get(0).unwrap();
@@ -649,7 +652,11 @@ fn streams_and_kernels_of_two_gpus_are_told_apart() {
         return;
     };
     let Ok(second) = Device::get(1) else {
-        println!("skipped: streams_and_kernels_of_two_gpus_are_told_apart: one GPU");
+        skip::skip_gpu(
+            "streams_and_kernels_of_two_gpus_are_told_apart",
+            2,
+            "one GPU",
+        );
         return;
     };
     let stream = Stream::new(&second).unwrap();

@@ -1,5 +1,8 @@
 //! What needs NVRTC but no GPU. Without NVRTC each test says by name that it was skipped.
 
+#[path = "support/skip.rs"]
+mod skip;
+
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -12,7 +15,7 @@ fn nvrtc(test: &str) -> Option<&'static Nvrtc> {
     match Nvrtc::get() {
         Ok(nvrtc) => Some(nvrtc),
         Err(reason) => {
-            println!("skipped: {test}: {reason}");
+            skip::skip_gpu(test, 1, reason);
             None
         }
     }
@@ -196,7 +199,7 @@ fn resources_agree_with_cuobjdump() {
         return;
     };
     let Some(cuobjdump) = tool(nvrtc, "cuobjdump") else {
-        println!("skipped: resources_agree_with_cuobjdump: no cuobjdump");
+        skip::skip_tool("resources_agree_with_cuobjdump", "no cuobjdump");
         return;
     };
     let folder = tempfile::tempdir().unwrap();
@@ -257,6 +260,34 @@ fn resources_agree_with_cuobjdump() {
     }
 }
 
+const PARAMETERS: Source<'static> = Source::new(
+    "parameters.cu",
+    r#"
+    struct big { char bytes[4000]; };
+    struct odd { char bytes[3]; };
+    extern "C" __global__ void none() {}
+    extern "C" __global__ void one(float* out) { *out = 1; }
+    // What is not used counts as well.
+    extern "C" __global__ void many(char, odd, double*, big, int, const int*) {}
+"#,
+);
+
+#[test]
+fn parameters_are_counted() {
+    let Some(nvrtc) = nvrtc("parameters_are_counted") else {
+        return;
+    };
+    for &arch in nvrtc.archs() {
+        let cubin = compile(&PARAMETERS, arch, &Options::new()).unwrap();
+        let kernels = kernel_resources(&cubin).unwrap();
+        let found: Vec<_> = kernels
+            .iter()
+            .map(|kernel| (kernel.name.as_str(), kernel.parameters))
+            .collect();
+        assert_eq!(found, [("many", 6), ("none", 0), ("one", 1)], "{arch}");
+    }
+}
+
 /// A product and a sum stay two roundings, also where the source could be contracted.
 #[test]
 fn no_multiplication_is_contracted() {
@@ -264,7 +295,7 @@ fn no_multiplication_is_contracted() {
         return;
     };
     let Some(cuobjdump) = tool(nvrtc, "cuobjdump") else {
-        println!("skipped: no_multiplication_is_contracted: no cuobjdump");
+        skip::skip_tool("no_multiplication_is_contracted", "no cuobjdump");
         return;
     };
     let text = "extern \"C\" __global__ void k(float* p, double* d) { p[0] = p[1] * p[2] + p[3]; d[0] = d[1] * d[2] + d[3]; }";

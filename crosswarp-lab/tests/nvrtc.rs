@@ -9,6 +9,10 @@ fn every_kernel_compiles_for_every_architecture_from_7_5() {
     let nvrtc = match Nvrtc::get() {
         Ok(nvrtc) => nvrtc,
         Err(reason) => {
+            assert!(
+                std::env::var_os("CROSSWARP_REQUIRE_GPU").is_none(),
+                "{reason}"
+            );
             println!("skipped: every_kernel_compiles_for_every_architecture_from_7_5: {reason}");
             return;
         }

@@ -2,6 +2,8 @@
 //! says by name that it was skipped.
 #![allow(unsafe_code)] // Runs graphs and expressions.
 
+mod skip;
+
 use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
 use crosswarp_prim::cuda::{DeviceReducer, PIECE_BYTES, Segments};
 use crosswarp_prim::{DType, Element, Op, ReduceError, Reducer, Value};
@@ -16,11 +18,11 @@ struct Gpu {
 
 fn gpu(test: &str) -> Option<Gpu> {
     if let Err(reason) = Device::count() {
-        println!("skipped: {test}: no GPU: {reason}");
+        skip::skip_gpu(test, 1, format!("no GPU: {reason}"));
         return None;
     }
     if let Err(reason) = Nvrtc::get() {
-        println!("skipped: {test}: {reason}");
+        skip::skip_gpu(test, 1, reason);
         return None;
     }
     let device = Device::get(0).unwrap();

@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code)] // Reason: launches graphs.
 
+mod skip;
+
 use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
 use crosswarp_prim::Simd;
 use crosswarp_prim::cuda::DeviceHistogram;
@@ -157,7 +159,7 @@ fn gpu(test: &str) -> Option<Stream> {
     match found {
         Ok(stream) => Some(stream),
         Err(reason) => {
-            eprintln!("{test}: skipped, {reason}");
+            skip::skip_gpu(test, 1, reason);
             None
         }
     }
@@ -250,6 +252,29 @@ fn gpu_counts_of_i32() {
             &few,
             &format!("{distribution}, more bins than values"),
         );
+    }
+}
+
+/// Every plan on few samples: what sanitizers are run on.
+#[test]
+fn gpu_counts_of_few_samples() {
+    let Some(stream) = gpu("gpu_counts_of_few_samples") else {
+        return;
+    };
+    for distribution in ["even", "one"] {
+        let samples: Vec<i32> = numbers(distribution, 20_011)
+            .iter()
+            .map(|x| (x * 1e6) as i32)
+            .collect();
+        for bins in BINS.into_iter().filter(|&bins| bins < 1_000_000) {
+            let even = Bins::even(0, 1_000_000, bins).unwrap();
+            check_gpu(
+                &stream,
+                &even,
+                &samples,
+                &format!("{distribution}, {bins} bins"),
+            );
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 //! was skipped.
 #![allow(unsafe_code)] // Launches a graph.
 
+mod skip;
+
 use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, Device, DeviceWorld, Graph, Nvrtc, Stream};
 use crosswarp_prim::{
@@ -11,11 +13,11 @@ use crosswarp_prim::{
 
 fn gpu(test: &str) -> Option<(DeviceTransposer, Stream)> {
     if let Err(reason) = Device::count() {
-        println!("skipped: {test}: no GPU: {reason}");
+        skip::skip_gpu(test, 1, format!("no GPU: {reason}"));
         return None;
     }
     if let Err(reason) = Nvrtc::get() {
-        println!("skipped: {test}: {reason}");
+        skip::skip_gpu(test, 1, reason);
         return None;
     }
     let device = Device::get(0).unwrap();

@@ -22,8 +22,19 @@ fn gpus(test: &str) -> Option<Vec<Device>> {
             Err(reason) => reason.to_string(),
         },
     };
-    eprintln!("skipped: {test}: {reason}");
+    skip_gpu(test, 1, reason);
     None
+}
+
+/// Says that `test`, which needs NVRTC and `gpus` GPUs, is skipped. Fails where CROSSWARP_REQUIRE_GPU promises that many.
+fn skip_gpu(test: &str, gpus: usize, reason: impl std::fmt::Display) {
+    let promised = std::env::var("CROSSWARP_REQUIRE_GPU").unwrap_or_default();
+    let promised: usize = promised.parse().unwrap_or(0);
+    assert!(
+        promised < gpus.max(1),
+        "{test} is skipped, but CROSSWARP_REQUIRE_GPU is {promised}: {reason}"
+    );
+    println!("skipped: {test}: {reason}");
 }
 
 /// Where and how a test solves.
@@ -322,6 +333,154 @@ fn planes_too_large_for_the_chip_are_refused_by_name() {
         error.contains("persistent") && error.contains("16777216"),
         "{error}"
     );
+}
+
+/// Fields as small as kernels take them, each kernel at least once: what sanitizers are run on, under which a kernel takes
+/// a hundred times as long. PEs as many as GPUs, and two.
+fn small_places(gpus: &[Device], strategies: &[Strategy]) -> Vec<(Strategy, usize)> {
+    let pes = [1, gpus.len().max(2)];
+    let on = |&strategy: &Strategy| pes.map(|pes| (strategy, pes));
+    strategies.iter().flat_map(on).collect()
+}
+
+fn small_plane<F: Real>(
+    gpus: &[Device],
+    strategies: &[Strategy],
+    (nx, ny): (usize, usize),
+    features: Features,
+    sweeps: usize,
+) {
+    let problem = noisy_problem::<F>(nx, ny, features, 7);
+    let options = Options::new(0.0, sweeps);
+    let expected = run_2d(&problem, 2, &options);
+    for (strategy, pes) in small_places(gpus, strategies) {
+        let on = On {
+            gpus,
+            pes,
+            strategy,
+        };
+        let what = format!("{nx} x {ny} of {}, {features:?}, {}", F::NAME, on.name());
+        on.run_2d(&problem, &options).assert_same(&expected, &what);
+    }
+}
+
+const WRAPPING: Features = Features {
+    wrap_x: true,
+    wrap_y: true,
+    fixed: false,
+    source: false,
+};
+
+/// Without and with fixed cells and a source.
+fn given_fields(wrap: bool) -> [Features; 4] {
+    [(false, false), (true, false), (false, true), (true, true)].map(|(fixed, source)| Features {
+        wrap_x: wrap,
+        wrap_y: wrap,
+        fixed,
+        source,
+    })
+}
+
+#[test]
+fn small_planes_sweep_by_sweep() {
+    let Some(gpus) = gpus("small_planes_sweep_by_sweep") else {
+        return;
+    };
+    for features in given_fields(true) {
+        small_plane::<f32>(&gpus, &[Strategy::Sweep], (140, 45), features, 4);
+        small_plane::<f64>(&gpus, &[Strategy::Sweep], (140, 45), features, 4);
+    }
+}
+
+#[test]
+fn small_planes_by_passes() {
+    let Some(gpus) = gpus("small_planes_by_passes") else {
+        return;
+    };
+    // A team of eight warps and a smaller one, or the smallest; a pass of full depth and a shorter one.
+    let strategies = [Strategy::HostExchange, Strategy::DevicePut];
+    for (size, wrap) in [((1000, 70), false), ((140, 45), true)] {
+        for features in given_fields(wrap) {
+            small_plane::<f32>(&gpus, &strategies, size, features, 20);
+            small_plane::<f64>(&gpus, &strategies, size, features, 11);
+        }
+    }
+}
+
+#[test]
+fn small_planes_on_the_chip() {
+    let Some(gpus) = gpus("small_planes_on_the_chip") else {
+        return;
+    };
+    let on_chip = [Strategy::Persistent];
+    let given = Features {
+        fixed: true,
+        source: true,
+        ..Features::default()
+    };
+    for features in [Features::default(), given] {
+        // Deep edges, over more than two chunks.
+        small_plane::<f32>(&gpus, &on_chip, (300, 70), features, 140);
+        small_plane::<f64>(&gpus, &on_chip, (300, 70), features, 75);
+        // Too few rows to wrap around with deep edges: narrow units.
+        let around = Features {
+            wrap_y: true,
+            ..features
+        };
+        small_plane::<f32>(&gpus, &on_chip, (200, 7), around, 140);
+        small_plane::<f64>(&gpus, &on_chip, (200, 5), around, 75);
+        // 200 leaves: on one GPU of 100 to 199 SMs two a block, or narrow units.
+        small_plane::<f32>(&gpus[..1], &on_chip, (1001, 397), features, 10);
+        small_plane::<f64>(&gpus[..1], &on_chip, (1001, 397), features, 5);
+    }
+    small_plane::<f32>(&gpus, &on_chip, (300, 70), WRAPPING, 20);
+    small_plane::<f64>(&gpus, &on_chip, (300, 70), WRAPPING, 10);
+}
+
+#[test]
+fn small_planes_in_wide_units() {
+    let Some(gpus) = gpus("small_planes_in_wide_units") else {
+        return;
+    };
+    // More narrow units than the GPU has warps for.
+    let blocks = gpus[0].properties().multiprocessors as usize;
+    let size = (128 * 25, 16 * (4 * blocks / 25 + 1));
+    let source = Features {
+        source: true,
+        ..Features::default()
+    };
+    for features in [Features::default(), source] {
+        small_plane::<f32>(&gpus[..1], &[Strategy::Persistent], size, features, 2);
+        small_plane::<f64>(&gpus[..1], &[Strategy::Persistent], size, features, 2);
+    }
+}
+
+#[test]
+fn small_lines() {
+    let Some(gpus) = gpus("small_lines") else {
+        return;
+    };
+    fn check<F: Real>(gpus: &[Device], sweeps: usize) {
+        let problem = Problem1d {
+            points: 9000,
+            left: F::from_f64(5.0),
+            right: F::from_f64(-0.3),
+            norm: Norm::Rms,
+        };
+        let options = Options::new(0.0, sweeps);
+        let expected = run_1d(&problem, 2, &options);
+        for (strategy, pes) in small_places(gpus, Strategy::ALL) {
+            let on = On {
+                gpus,
+                pes,
+                strategy,
+            };
+            on.run_1d(&problem, &options)
+                .assert_same(&expected, &format!("{}, {}", F::NAME, on.name()));
+        }
+    }
+    check::<f32>(&gpus, 75);
+    check::<f64>(&gpus, 75);
 }
 
 #[test]

@@ -277,6 +277,7 @@ mod tests {
             local: 0,
             constant: 0,
             max_threads: None,
+            parameters: 0,
         };
         let file = KernelFile {
             path: PathBuf::from("k.cu"),

@@ -93,7 +93,14 @@ fn sample() -> Vec<u8> {
         part(".nv.info", info.concat()),
         part(
             ".nv.info.first",
-            [&barriers[..], &record(MAX_THREADS, &[64, 4, 1])].concat(),
+            [
+                &barriers[..],
+                // Two parameters of 8 and 4 bytes, as a compiler writes them: the last first.
+                &record(PARAMETER, &[0, 0x0008_0001, 0x0011_f000]),
+                &record(PARAMETER, &[0, 0x0000_0000, 0x0021_f000]),
+                &record(MAX_THREADS, &[64, 4, 1]),
+            ]
+            .concat(),
         ),
         part(".nv.info.second", barriers.to_vec()),
         part(".nv.constant3", vec![0; 256]),
@@ -110,19 +117,21 @@ fn sample() -> Vec<u8> {
 
 #[test]
 fn a_made_up_cubin_is_read() {
-    let kernel = |name: &str, registers, static_shared, local, max_threads| KernelResources {
-        name: name.into(),
-        registers,
-        static_shared,
-        local,
-        constant: 256,
-        max_threads,
-    };
+    let kernel =
+        |name: &str, registers, static_shared, local, max_threads, parameters| KernelResources {
+            name: name.into(),
+            registers,
+            static_shared,
+            local,
+            constant: 256,
+            max_threads,
+            parameters,
+        };
     assert_eq!(
         kernel_resources(&sample()).unwrap(),
         [
-            kernel("first", 40, 0, 400, Some(256)),
-            kernel("second", 10, 1200, 0, None)
+            kernel("first", 40, 0, 400, Some(256), 2),
+            kernel("second", 10, 1200, 0, None, 0)
         ]
     );
 }

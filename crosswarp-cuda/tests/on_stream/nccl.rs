@@ -4,6 +4,7 @@ use crosswarp_cuda::{Device, DeviceWorld, DeviceWorldError, Graph, Nccl, NcclErr
 use crosswarp_shmem::Pe;
 
 use crate::case::{Case, value};
+use crate::support::skip::skip_tool;
 use crate::support::{LIMIT, as_process, as_processes, on_all_gpus, on_one_gpu};
 use crate::teams;
 
@@ -61,7 +62,7 @@ fn usable(test: &str) -> bool {
         (_, Ok("0")) => return true,
         _ => "NCCL_NVLS_ENABLE is not 0".into(),
     };
-    println!("{test}: skipped: {reason}");
+    skip_tool(test, reason);
     false
 }
 

@@ -1,6 +1,8 @@
 //! Worlds for the device tests: several PEs on one GPU, several GPUs as threads, several GPUs as
 //! processes. A test that lacks GPUs says so by name and does nothing.
 
+pub mod skip;
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -14,8 +16,8 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 pub fn devices(test: &str, least: usize) -> Option<Vec<Device>> {
     match Device::all() {
         Ok(devices) if devices.len() >= least => return Some(devices),
-        Ok(devices) => println!("{test}: skipped: {} GPU only", devices.len()),
-        Err(reason) => println!("{test}: skipped: {reason}"),
+        Ok(devices) => skip::skip_gpu(test, least, format!("{} GPU only", devices.len())),
+        Err(reason) => skip::skip_gpu(test, least, reason),
     }
     None
 }
@@ -82,7 +84,7 @@ pub fn as_process(body: impl Fn(&Pe, Device)) {
 /// Compiles `sources` for `archs`, a thread each; needs the compiler but no GPU.
 pub fn compiles(test: &str, sources: &[Source<'_>], archs: &[Arch], options: &Options) {
     if let Err(reason) = Nvrtc::get() {
-        println!("{test}: skipped: {reason}");
+        skip::skip_gpu(test, 1, reason);
         return;
     }
     let all_for = |arch: Arch| {

@@ -13,7 +13,12 @@ using i64 = long long;
 
 static_assert(sizeof(u64) == 8 && sizeof(void*) == 8, "64-bit devices only");
 
-// Operations of `reduce`. Integers wrap; a NaN wins a minimum or maximum.
+// Whether the sign bit of a float is set, that of a zero, too.
+__device__ inline bool is_negative(float x) { return __float_as_int(x) < 0; }
+__device__ inline bool is_negative(double x) { return __double_as_longlong(x) < 0; }
+
+// Operations of `reduce`. Integers wrap; a NaN wins a minimum or maximum, and −0 is less than +0, so that the
+// order of the operands means nothing (but for which NaN wins).
 struct sum_op {
     template <class T> __device__ T operator()(T a, T b) const { return a + b; }
 };
@@ -22,9 +27,23 @@ struct prod_op {
 };
 struct min_op {
     template <class T> __device__ T operator()(T a, T b) const { return (a < b || a != a) ? a : b; }
+    __device__ float operator()(float a, float b) const { return of_floats(a, b); }
+    __device__ double operator()(double a, double b) const { return of_floats(a, b); }
+
+  private:
+    template <class T> static __device__ T of_floats(T a, T b) {
+        return a < b || a != a || (a == b && is_negative(a)) ? a : b;
+    }
 };
 struct max_op {
     template <class T> __device__ T operator()(T a, T b) const { return (a > b || a != a) ? a : b; }
+    __device__ float operator()(float a, float b) const { return of_floats(a, b); }
+    __device__ double operator()(double a, double b) const { return of_floats(a, b); }
+
+  private:
+    template <class T> static __device__ T of_floats(T a, T b) {
+        return a > b || a != a || (a == b && !is_negative(a)) ? a : b;
+    }
 };
 struct and_op {
     template <class T> __device__ T operator()(T a, T b) const { return a & b; }

@@ -329,6 +329,99 @@ extern "C" __global__ void levels(grid_state* state, u32* errors) {
     }
 }
 
+namespace {
+
+// The values whose order has special rules, beside plain ones.
+constexpr int specials = 9, pairs = specials * specials;
+template <class T> __device__ T special(int k) {
+    const T huge = (T)1e30 * (T)1e30 * (T)1e300, zero = (T)(k < 0);
+    const T tiny = sizeof(T) == 4 ? (T)1e-45 : (T)5e-324;
+    const T values[specials] = {-huge, (T)-1, -tiny, -zero, zero, tiny, (T)1, huge, zero / zero};
+    return values[k];
+}
+
+template <class T> __device__ i64 ordered_bits(T x) {
+    i64 bits;
+    if constexpr (sizeof(T) == 4) {
+        bits = __float_as_int(x);
+        return bits < 0 ? bits ^ 0x7fffffff : bits;
+    } else {
+        bits = __double_as_longlong(x);
+        return bits < 0 ? bits ^ 0x7fffffffffffffff : bits;
+    }
+}
+
+// Whether `seen` is the least (or the greatest) of x and y by their bits: −0 < +0, a NaN wins.
+template <class T> __device__ bool is_extreme(T seen, T x, T y, bool greatest) {
+    if (x != x || y != y) return seen != seen;
+    bool first = greatest ? ordered_bits(x) > ordered_bits(y) : ordered_bits(x) < ordered_bits(y);
+    return ordered_bits(seen) == ordered_bits(first ? x : y);
+}
+
+// Minimum and maximum of a group whose last of `n` members holds y, and the others x.
+template <class T, class Group>
+__device__ void extremes_of(Group& group, int member, int n, T x, T y, u32* errors, u32 place) {
+    T mine = member == n - 1 ? y : x;
+    if (n == 1) x = y;
+    expect(is_extreme(group.min(mine), x, y, false), errors, place);
+    expect(is_extreme(group.max(mine), x, y, true), errors, place + 1);
+}
+
+template <class T> __device__ void extremes_levels(grid_state* state, u32* errors) {
+    warp w;
+    block b;
+    grid g(state);
+    for (int pair = 0; pair < pairs; ++pair) {
+        T x = special<T>(pair / specials), y = special<T>(pair % specials);
+        extremes_of(w, w.rank(), w.size(), x, y, errors, 300);
+        extremes_of(b, b.rank(), b.size(), x, y, errors, 310);
+        extremes_of(g, g.rank(), g.size(), x, y, errors, 320);
+    }
+}
+
+// Element i of `a` on the last PE is the second of pair i, on the others the first.
+template <class Scope, class T> __device__ void extremes_pes(T* a, T* b, u64 bytes, u32* errors) {
+    Scope s;
+    const bool last = my_pe() == n_pes() - 1;
+    for (u64 n : {(u64)pairs, (u64)pairs * 30}) {
+        if (n * sizeof(T) > bytes) continue;
+        for (int greatest = 0; greatest < 2; ++greatest) {
+            for (u64 i = s.rank(); i < n; i += s.size()) {
+                a[i] = special<T>(last ? i % specials : i / specials % specials);
+            }
+            s.sync();
+            barrier<Scope>();
+            expect(greatest ? max<Scope>(b, a, n) : min<Scope>(b, a, n), errors, 330);
+            for (u64 i = s.rank(); i < n; i += s.size()) {
+                T y = special<T>(i % specials), x = n_pes() == 1 ? y : special<T>(i / specials % specials);
+                expect(is_extreme((T)((const volatile T*)b)[i], x, y, greatest), errors, 331 + greatest);
+            }
+            barrier<Scope>();
+        }
+    }
+}
+
+}  // namespace
+
+#define EXTREMES_LEVELS(T)                                                            \
+    extern "C" __global__ void extremes_levels_##T(grid_state* state, u32* errors) { \
+        extremes_levels<T>(state, errors);                                            \
+    }
+#define EXTREMES(Scope, T)                                                                          \
+    extern "C" __global__ void extremes_##Scope##_##T(T* a, T* b, u64 bytes, u32* errors) {         \
+        extremes_pes<cw::Scope>(a, b, bytes, errors);                                               \
+    }
+EXTREMES_LEVELS(float)
+EXTREMES(warp, double)
+#ifndef ONE_TYPE_PER_SCOPE
+EXTREMES_LEVELS(double)
+EXTREMES(thread, float)
+EXTREMES(thread, double)
+EXTREMES(warp, float)
+EXTREMES(block, float)
+EXTREMES(block, double)
+#endif
+
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 extern "C" __global__ void cluster_level(u32* errors) {
     cluster c;
@@ -348,6 +441,11 @@ extern "C" __global__ void cluster_level(u32* errors) {
     expect(c.max(me * 1000 + b.rank()) == (n - 1) * 1000 + threads - 1, errors, 233);
     expect(c.min((double)me) == 0, errors, 234);
     expect(c.broadcast(me * 3, n - 1) == (n - 1) * 3, errors, 235);
+    for (int pair = 0; pair < pairs; ++pair) {
+        int x = pair / specials, y = pair % specials;
+        extremes_of(c, me, n, special<float>(x), special<float>(y), errors, 340);
+        extremes_of(c, me, n, special<double>(x), special<double>(y), errors, 350);
+    }
     c.sync();
 }
 #endif

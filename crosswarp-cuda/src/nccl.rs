@@ -285,13 +285,17 @@ fn without_multicast(value: Option<OsString>) -> Result<(), NcclError> {
 /// The `ncclDataType_t` of the numbers of the stream-ordered verbs, in their order.
 const DATA_TYPES: [DataType; 6] = [2, 3, 4, 5, 7, 8];
 
-/// The `ncclRedOp_t` of an operation's number, if NCCL has it.
-fn operation(op: i32) -> Option<Operation> {
+/// The place in them of the first floating-point number.
+const FIRST_FLOAT: usize = 4;
+
+/// The `ncclRedOp_t` of an operation's number on the numbers of this place, if NCCL has it. Of floats it does not
+/// say whether a NaN wins a minimum or maximum, nor which zero: those are left to the kernels.
+fn operation(op: i32, number: usize) -> Option<Operation> {
     match op {
-        0 => Some(0), // sum
-        1 => Some(1), // prod
-        2 => Some(3), // min
-        3 => Some(2), // max
+        0 => Some(0),                         // sum
+        1 => Some(1),                         // prod
+        2 if number < FIRST_FLOAT => Some(3), // min
+        3 if number < FIRST_FLOAT => Some(2), // max
         _ => None,
     }
 }
@@ -325,7 +329,7 @@ impl Communicator {
         (n, size): (usize, usize),
     ) -> Option<Result<(), DeviceWorldError>> {
         let kind = match collective {
-            Collective::Reduce { number, op } => Some((DATA_TYPES[number], operation(op)?)),
+            Collective::Reduce { number, op } => Some((DATA_TYPES[number], operation(op, number)?)),
             _ => None,
         };
         if let Err(error) = self.device.bind() {
@@ -378,8 +382,8 @@ impl Drop for Communicator {
 
 /// NCCL for large collectives.
 impl DeviceWorld<'_> {
-    /// From now on broadcasts, fcollects and reductions by `Sum`, `Prod`, `Min` and `Max`
-    /// in stream order go through NCCL, if they are over [`everyone`](Self::everyone) and move at least
+    /// From now on broadcasts, fcollects and reductions by `Sum` and `Prod`, of integers also by
+    /// `Min` and `Max`, in stream order go through NCCL, if they are over [`everyone`](Self::everyone) and move at least
     /// `min_bytes` bytes per PE (of `source`). A second call only changes `min_bytes`. (Alltoalls gain
     /// nothing and stay with the kernels.)
     ///
@@ -513,13 +517,21 @@ mod tests {
             code::<f32, op::Max>(),
             code::<f32, op::Min>(),
         ];
-        assert_eq!(ops.map(operation), [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!(
+            ops.map(|op| operation(op, 0)),
+            [Some(0), Some(1), Some(2), Some(3)]
+        );
+        // Floats' extrema stay with the kernels.
+        assert_eq!(
+            ops.map(|op| operation(op, FIRST_FLOAT)),
+            [Some(0), Some(1), None, None]
+        );
         let ops = [
             code::<u32, op::And>(),
             code::<u32, op::Or>(),
             code::<u32, op::Xor>(),
         ];
-        assert_eq!(ops.map(operation), [None; 3]);
+        assert_eq!(ops.map(|op| operation(op, 1)), [None; 3]);
     }
 
     #[test]

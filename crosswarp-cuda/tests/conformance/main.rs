@@ -57,12 +57,12 @@ fn suite(pe: &Pe, device: Device) {
             seen[0], seen[1]
         );
     };
-    // memory_SCOPE_TYPE and collectives_SCOPE_TYPE, whichever there are.
+    // memory_, collectives_ and extremes_SCOPE_TYPE, whichever there are.
     for (scope, threads) in SCOPES {
         let of_scope = |kernel: &&String| {
             let kind = kernel.split_once('_');
             kind.is_some_and(|(kind, rest)| {
-                ["memory", "collectives"].contains(&kind) && rest.starts_with(scope)
+                ["memory", "collectives", "extremes"].contains(&kind) && rest.starts_with(scope)
             })
         };
         let names: Vec<&String> = module.kernels().iter().filter(of_scope).collect();
@@ -106,6 +106,13 @@ fn suite(pe: &Pe, device: Device) {
         // SAFETY: the parameters are (grid_state*, u32*).
         unsafe { world.launch_together(launch, &stream, (&state, &errors)) }.unwrap();
         done("levels");
+        for name in ["extremes_levels_float", "extremes_levels_double"] {
+            let function = module.function(name).unwrap();
+            let launch = Launch::new(&function).grid(blocks).block(threads);
+            // SAFETY: the parameters are (grid_state*, u32*).
+            unsafe { world.launch_together(launch, &stream, (&state, &errors)) }.unwrap();
+            done(name);
+        }
     }
     if device.properties().cluster_launch {
         let function = module.function("cluster_level").unwrap();

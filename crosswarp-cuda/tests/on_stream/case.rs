@@ -189,7 +189,65 @@ impl<'c> Case<'c> {
         }
     }
 
+    /// Minima and maxima of all pairs of values whose order has special rules, in both orders.
+    fn extremes<T: DeviceNumber>(&self, specials: [T; 9], bits: impl Fn(T) -> u64)
+    where
+        op::Min: ReduceOp<T>,
+        op::Max: ReduceOp<T>,
+    {
+        let (heap, size) = (self.world.heap(), self.members.len());
+        // Among two PEs, element i is pair i.
+        let of = |rank: usize, i: usize| specials[i / 9_usize.pow(rank as u32 % 2) % 9];
+        for n in [81, 4050] {
+            let (dest, source) = (heap.alloc::<T>(n).unwrap(), heap.alloc::<T>(n).unwrap());
+            let mine: Vec<T> = (0..n).map(|i| of(self.team.my_pe(), i)).collect();
+            self.fill(&source, &mine);
+            for greatest in [false, true] {
+                let what = format!("extremes of {n}, greatest: {greatest}");
+                self.meet(&what);
+                let (world, stream, team) = (self.world, self.stream, self.team);
+                let expected: Vec<u64> = (0..n)
+                    .map(|i| {
+                        let values = (0..size).map(|rank| of(rank, i));
+                        let apply = match greatest {
+                            false => op::Min::apply,
+                            true => op::Max::apply,
+                        };
+                        bits(values.reduce(apply).unwrap())
+                    })
+                    .collect();
+                match greatest {
+                    false => world.reduce_on_stream(stream, team, op::Min, &dest, &source),
+                    true => world.reduce_on_stream(stream, team, op::Max, &dest, &source),
+                }
+                .unwrap();
+                let seen: Vec<u64> = self.seen(&what, &dest, n).into_iter().map(&bits).collect();
+                self.check(&what, &seen, &expected);
+            }
+            self.meet("extremes");
+            self.pe.barrier().unwrap();
+            heap.free(source).unwrap();
+            heap.free(dest).unwrap();
+        }
+    }
+
+    /// The rule of the host's `Min` and `Max`: a NaN wins, −0 < +0.
+    fn float_extremes(&self) {
+        const TINY: (f32, f64) = (f32::from_bits(1), f64::from_bits(1));
+        let inf = f32::INFINITY;
+        self.extremes(
+            [-inf, -1.0, -TINY.0, -0.0, 0.0, TINY.0, 1.0, inf, f32::NAN],
+            |x| u64::from(x.to_bits()),
+        );
+        let inf = f64::INFINITY;
+        self.extremes(
+            [-inf, -1.0, -TINY.1, -0.0, 0.0, TINY.1, 1.0, inf, f64::NAN],
+            f64::to_bits,
+        );
+    }
+
     pub fn collectives(&self) {
+        self.float_extremes();
         let heap = self.world.heap();
         let most = LENGTHS[LENGTHS.len() - 1] * self.members.len();
         let bytes = heap.alloc::<u8>(most).unwrap();

@@ -120,6 +120,8 @@ template <class F, int Warps = 0> class verdict {
             // Acquire by some threads, passed on to the others by the barrier.
             if (!signal_wait_until(v.arrived + pe, cmp::ge, v.before + chunk + 1)) s.failed = 1;
         }
+        // The lanes wait each for itself; `bar.sync` wants whole warps.
+        __syncwarp();
         sync();
         if (s.failed) return -2;
         constexpr int flight = 8;  // words of a thread under way

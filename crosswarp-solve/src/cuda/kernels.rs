@@ -21,6 +21,7 @@ const HEADERS: &[(&str, &str)] = &[
     ),
     ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
     ("line_tile.cuh", include_str!("../../kernels/line_tile.cuh")),
+    ("mbarrier.cuh", include_str!("../../kernels/mbarrier.cuh")),
     (
         "norm_warps.cuh",
         include_str!("../../kernels/norm_warps.cuh"),

@@ -122,11 +122,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
         for (int i = us.rank() / 32; i < count * leaves; i += Norms) {
             int sweep = i / leaves, leaf = i % leaves;
             const F* columns = s.sums[exchange % backlog][sweep][leaf];
-            F total = (columns[lane] + columns[lane + 64]) + (columns[lane + 32] + columns[lane + 96]);
-#pragma unroll
-            for (int distance = 16; distance > 0; distance /= 2) {
-                total = total + __shfl_xor_sync(0xffffffffu, total, distance);
-            }
+            F total = halve_quarters(columns[lane], columns[lane + 32], columns[lane + 64], columns[lane + 96]);
             if (lane == 0) s.leaf[first + sweep][leaf] = total;
         }
     }

@@ -11,8 +11,8 @@
 // had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
 // waited for: the hosts of all PEs meet between runs, and no run but the next begins before.)
 #pragma once
+#include "exact_sum.cuh"
 #include "pe.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

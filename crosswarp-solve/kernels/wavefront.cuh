@@ -12,9 +12,9 @@
 // combines some of the team's leaves.
 #pragma once
 #include "async_copy.cuh"
+#include "exact_sum.cuh"
 #include "mbarrier.cuh"
 #include "plane.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 
@@ -312,12 +312,7 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
         for (int i = at_.warp; i < shape::leaves(at_.warps); i += at_.warps) {
             F total[4];
             halved<8>(total, team_sums(leaf, t < T ? t : 0) + i * leaf_columns + 4 * part);
-#pragma unroll
-            for (int lanes = 2; lanes > 0; lanes /= 2) {
-#pragma unroll
-                for (int c = 0; c < 4; ++c) total[c] = total[c] + __shfl_xor_sync(all, total[c], lanes);
-            }
-            F sum = (total[0] + total[2]) + (total[1] + total[3]);
+            F sum = halve_side_by_side<4, 4>(total);
             if (part == 0 && t < T) {
                 u64* words = s_.words[at_.team + at_.warp][t];
                 accumulate(sum, [=](int i, u64 amount) { words[i] += amount; });

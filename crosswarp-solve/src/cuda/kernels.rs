@@ -34,10 +34,6 @@ const HEADERS: &[(&str, &str)] = &[
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
     ("plane.cuh", include_str!("../../kernels/plane.cuh")),
     ("resident.cuh", include_str!("../../kernels/resident.cuh")),
-    (
-        "superaccumulator.cuh",
-        include_str!("../../kernels/superaccumulator.cuh"),
-    ),
     ("sweep.cuh", include_str!("../../kernels/sweep.cuh")),
     (
         "unit_place.cuh",

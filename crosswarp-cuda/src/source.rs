@@ -65,7 +65,9 @@ pub const HEADERS: &[(&str, &str)] = &[
     ("warp.cuh", include_str!("../device/warp.cuh")),
     ("block.cuh", include_str!("../device/block.cuh")),
     ("cluster.cuh", include_str!("../device/cluster.cuh")),
+    ("exact_sum.cuh", include_str!("../device/exact_sum.cuh")),
     ("grid.cuh", include_str!("../device/grid.cuh")),
+    ("leaf.cuh", include_str!("../device/leaf.cuh")),
     ("pe.cuh", include_str!("../device/pe.cuh")),
     ("pe_atomic.cuh", include_str!("../device/pe_atomic.cuh")),
     (

@@ -1,6 +1,6 @@
 // What every reduction is launched with, and how a sum becomes a result.
 #pragma once
-#include "reduce_spread.cuh"
+#include "exact_sum.cuh"
 
 namespace crosswarp {
 

@@ -1,21 +1,15 @@
 // The leaf of a reproducible sum, on half a warp or a whole one.
 //
-// A leaf is 2048 consecutive elements; element i belongs to leaf lane i mod 128; each leaf lane starts
-// from the identity and takes its 16 elements in order; then leaf lanes combine by halving
-// (64, 32, …, 1). See `leaf.rs`, which is the contract: here are the same additions, spread over the
-// lanes of a warp.
+// leaf.cuh says what a leaf is; here its elements are loaded and added, spread over the lanes of a warp.
 //
 // A lane loads 16 bytes at a time. With 4-byte elements a row of 128 is one load of a warp; with 2-byte
 // elements it is one of half a warp, so that a warp has two leaves in the making; with 8-byte elements
 // it is two.
 #pragma once
-#include "reduce_spread.cuh"
+#include "exact_sum.cuh"
+#include "leaf.cuh"
 
 namespace crosswarp {
-
-constexpr int leaf_elements = 2048;
-constexpr int leaf_lanes = 128;
-constexpr int leaf_rows = 16;
 
 // Element types: how 16 bytes of them become values of the type in which leaves are formed.
 struct element_f32 {
@@ -109,21 +103,7 @@ template <class L, class T, class Op> __device__ inline T combine_leaf_lanes(T (
 #pragma unroll
         for (int c = 0; c < L::width; ++c) x[c] = op(x[c], x[c + L::width]);
     }
-    // All of a lane's sums travel side by side: this takes more shuffles than handing over half of
-    // them at each step, but fewer steps one after the other.
-#pragma unroll
-    for (int distance = L::lanes / 2; distance > 0; distance /= 2) {
-#pragma unroll
-        for (int c = 0; c < L::width; ++c) {
-            x[c] = op(x[c], __shfl_xor_sync(0xffffffffu, x[c], distance));
-        }
-    }
-#pragma unroll
-    for (int half = L::width / 2; half > 0; half /= 2) {
-#pragma unroll
-        for (int c = 0; c < half; ++c) x[c] = op(x[c], x[c + half]);
-    }
-    return x[0];
+    return halve_side_by_side<L::width, L::lanes>(x, op);
 }
 
 // What a leaf makes of its elements: the term that an element x of the first input, and y of the second,
@@ -147,14 +127,6 @@ struct expression_term {
     template <class T> static __device__ T of(T x, T) { return T(EXPRESSION); }
 };
 #endif
-struct leaf_sum {
-    template <class T> static __device__ T identity() { return T(-0.0); }
-    template <class T> __device__ T operator()(T a, T b) const { return a + b; }
-};
-struct leaf_product {
-    template <class T> static __device__ T identity() { return T(1); }
-    template <class T> __device__ T operator()(T a, T b) const { return a * b; }
-};
 
 // Leaves in the making on one warp: `L::leaves` of them side by side, called a unit.
 template <class E, class Term, class Op, bool aligned> struct leaf_pass {

@@ -14,7 +14,7 @@
 // Only the last block waits, and only for blocks of lower index, which are running or have run when it
 // starts: the hardware starts blocks in the order of their index.
 #pragma once
-#include "reduce_spread.cuh"
+#include "exact_sum.cuh"
 
 namespace crosswarp {
 

@@ -25,10 +25,7 @@ template <class F> __device__ inline typename F::type product_of_words(const u64
             if (k < count) x[c] = x[c] * F::from_bits(load_volatile(words + k));
         }
     }
-    T y = (x[0] * x[2]) * (x[1] * x[3]);
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) y = y * __shfl_xor_sync(0xffffffffu, y, distance);
-    return y;
+    return halve_quarters(x[0], x[1], x[2], x[3], leaf_product());
 }
 
 // `a.y`: with `finish_words` null, and the leaves' products are the result; else room for the products of

@@ -21,8 +21,8 @@ namespace crosswarp {
 struct edge {
     i32 pe;       // the neighbour; −1: none
     i32 count;    // rows that travel each way
-    i32 send;     // the first row that goes
-    i32 receive;  // the first row that comes
+    i64 send;     // the first row that goes; of a line a row is a point, so there may be more than 2³¹
+    i64 receive;  // the first row that comes
 };
 
 template <class F> struct exchange {
@@ -35,8 +35,8 @@ template <class F> struct exchange {
     i64 part;
     u64 number;
     u64 made;  // warps that have made the rows that go
-    i32 first;
-    i32 columns;  // elements of a row that travel, a multiple of 128
+    i64 first;
+    i64 columns;  // elements of a row that travel, a multiple of 128
     edge edges[2];  // above, below
 };
 
@@ -46,14 +46,14 @@ constexpr int piece_bytes = 256 * 8 * 16;
 // Calls `copy(element of the field's rows, element of the buffer, elements)` for this block's pieces of `count` rows.
 template <class F, class Copy> __device__ inline void share(const exchange<F>& e, int count, Copy copy) {
     constexpr int piece = piece_bytes / sizeof(F);
-    int rows = count, columns = e.columns;
+    i64 rows = count, columns = e.columns;
     if (e.pitch == columns) {
         // Rows without gaps are one row.
         columns *= rows;
         rows = 1;
     }
-    int across = (columns + piece - 1) / piece;
-    for (int i = blockIdx.x; i < rows * across; i += gridDim.x) {
+    i64 across = (columns + piece - 1) / piece;
+    for (i64 i = blockIdx.x; i < rows * across; i += gridDim.x) {
         i64 row = i / across, x = i % across * piece;
         copy(row * e.pitch + x, row * columns + x, columns - x < piece ? columns - x : piece);
     }
@@ -82,7 +82,7 @@ template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
         if (to.pe < 0) continue;
         // What goes up comes from below.
         F* buffer = buffers + (1 - side) * e.part;
-        const F* from = e.field + (i64)(to.send - e.first) * e.pitch;
+        const F* from = e.field + (to.send - e.first) * e.pitch;
         share(e, to.count, [&](i64 field, i64 at, i64 n) { put(buffer + at, from + field, n, to.pe, b); });
         b.sync();
         // Release, after the whole block's puts: who sees the signal sees them.
@@ -95,7 +95,7 @@ template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
         // Acquire, too: the neighbour's rows have come.
         if (!come(e.signals + side, e.number * gridDim.x, b)) return;
         const F* buffer = buffers + side * e.part;
-        F* to = e.field + (i64)(from.receive - e.first) * e.pitch;
+        F* to = e.field + (from.receive - e.first) * e.pitch;
         share(e, from.count, [&](i64 field, i64 at, i64 n) {
             detail::copy<unit_of<F>, true>(to + field, buffer + at, n * sizeof(F), b);
         });

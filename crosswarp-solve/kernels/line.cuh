@@ -12,7 +12,7 @@ template <class F> struct segment {
     i64 own_start, own_end;
 };
 
-constexpr int leaf_points = 2048;
+constexpr int leaf_points = leaf_elements;
 
 // A block of 128 threads a leaf.
 template <class F> __device__ inline void sweep_line(const segment<F>& g) {

@@ -20,7 +20,6 @@
 #pragma once
 #include "line_tile.cuh"
 #include "pe.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

@@ -180,30 +180,8 @@ template <class F, int W, int Warps> class line_pass {
                 passed = old;
             }
         }
-        F total = combine(sum, lane_);
+        F total = halve_handing_over(sum, lane_);
         if (column_ == 0 && mine_) s_.sums[sweep][warp_ * leaves + lane_ / lanes] = total;
-    }
-
-    // Adds the 128 columns of each leaf by halving: distances of 64 … W between lanes, each of which then keeps
-    // half of its columns while there is more than one, then those below W, which by then lie in different lanes.
-    static __device__ __forceinline__ F combine(F (&sum)[W], int lane) {
-        int bit = lanes / 2;
-#pragma unroll
-        for (int n = W / 2; n >= 1; n /= 2, bit /= 2) {
-            bool upper = lane & bit;
-#pragma unroll
-            for (int c = 0; c < n; ++c) {
-                F keep = upper ? sum[c + n] : sum[c], give = upper ? sum[c] : sum[c + n];
-                sum[c] = keep + __shfl_xor_sync(all, give, bit);
-            }
-        }
-        F total = sum[0];
-#pragma unroll
-        for (; bit >= 1; bit /= 2) total = total + __shfl_xor_sync(all, total, bit);
-        bit = lanes / 2;
-#pragma unroll
-        for (int n = W; n > 1; n /= 2, bit /= 2) total = total + __shfl_xor_sync(all, total, bit);
-        return total;
     }
 
     // W neighbouring points, `left` of which exist.

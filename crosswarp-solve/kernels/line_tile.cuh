@@ -15,7 +15,6 @@
 // difference: nothing is done for them.
 #pragma once
 #include "line.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 
@@ -225,7 +224,7 @@ template <class F> class line_tile {
             sweep_rows<false, false, false>(u, at, sum[0]);
             if (sweep + 1 < sweeps) sweep_rows<false, false, false>(u, at, sum[1]);
             // Both at once: a combination is a chain of shuffles that leaves most slots empty.
-            F total[2] = {combine(sum[0]), combine(sum[1])};
+            F total[2] = {halve_handing_over(sum[0], lane_), halve_handing_over(sum[1], lane_)};
             if (lane_ == 0) {
                 put(sweep, total[0]);
                 if (sweep + 1 < sweeps) put(sweep + 1, total[1]);
@@ -278,7 +277,7 @@ template <class F> class line_tile {
 #pragma unroll
         for (int c = 0; c < width; ++c) sum[c] = F(-0.0);
         sweep_rows<Scaled, Care, Backwards>(u_, edge_values{true, true, F(0)}, sum);
-        return combine(sum);
+        return halve_handing_over(sum, lane_);
     }
 
     // One sweep of `Count` rows, all of the leaf's or some of them, and of the halos; adds to this lane's column sums.
@@ -324,20 +323,6 @@ template <class F> class line_tile {
                 passed = old;
             }
         }
-    }
-
-    // Adds the leaf's 128 columns by halving: distances of 64 and 32 columns between lanes, each of which then keeps
-    // half of its columns, then those of 16 to 4 lanes' columns, then 2 and 1, which by then lie in different lanes.
-    __device__ __forceinline__ F combine(const F (&sum)[width]) const {
-        const bool upper = lane_ & 16, second = lane_ & 8;
-        F a = (upper ? sum[2] : sum[0]) + __shfl_xor_sync(all, upper ? sum[0] : sum[2], 16);
-        F b = (upper ? sum[3] : sum[1]) + __shfl_xor_sync(all, upper ? sum[1] : sum[3], 16);
-        F total = (second ? b : a) + __shfl_xor_sync(all, second ? a : b, 8);
-        total = total + __shfl_xor_sync(all, total, 4);
-        total = total + __shfl_xor_sync(all, total, 2);
-        total = total + __shfl_xor_sync(all, total, 1);
-        total = total + __shfl_xor_sync(all, total, 16);
-        return total + __shfl_xor_sync(all, total, 8);
     }
 };
 

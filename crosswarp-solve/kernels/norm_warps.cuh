@@ -1,6 +1,7 @@
 // Warps of a block that add up the norms of what its other warps sweep, and decide whether to stop, so that nobody waits
 // for that but at the end of a chunk for the decision on the chunk before.
 #pragma once
+#include "mbarrier.cuh"
 #include "plane.cuh"
 #include "verdict.cuh"
 
@@ -21,10 +22,10 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
         F sums[backlog][T][Leaves][leaf_columns];
         F leaf[chunk][Leaves];
         typename judge::scratch norms;
-        u32 added;    // exchanges whose sums have been added up
-        u32 decided;  // chunks decided on
-        u32 stops;    // whether the last of them meets the threshold
-        u32 failed;   // whether a wait was in vain
+        mbarrier added[backlog];  // phase p: sums of exchange p × backlog + index have been added up
+        mbarrier decided;         // phase p: on chunk p
+        u32 stops;   // whether that meets the threshold, or a wait was in vain
+        u32 failed;  // whether a wait was in vain; nothing follows from it but to leave
         u32 failed_before;  // the same when an exchange's sums were there, so that all these warps see the same
     };
 
@@ -33,34 +34,28 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
         constexpr int all = backlog * T * Leaves * leaf_columns;
         for (int i = threadIdx.x; i < all; i += blockDim.x) (&s.sums[0][0][0][0])[i] = F(0);
         for (int i = threadIdx.x; i < chunk * Leaves; i += blockDim.x) (&s.leaf[0][0])[i] = F(0);
-        if (threadIdx.x == 0) s.added = s.decided = s.stops = s.failed = 0;
+        if (threadIdx.x < backlog) s.added[threadIdx.x].init(Norms);
+        if (threadIdx.x == 0) {
+            s.decided.init(1);
+            s.failed = 0;
+        }
     }
 
-    // By the others: waits until sums of an exchange can be left: those that were in their place have been added up.
-    // False if a wait was in vain, after which nobody may add up any more.
+    // By the others: waits until sums of an exchange can be left: those that were in their place have been added up, and
+    // the barrier orders the reads before. False if a wait was in vain, after which nobody may add up any more. The whole
+    // warp calls, and gets the same.
     static __device__ __forceinline__ bool has_room(const scratch& s, u32 exchange) {
-        while (load(s.added) + backlog <= exchange) {
-            if (load(s.failed)) return false;
-        }
-        // Race prevented: sums must not be overwritten before they have been read, which happened before `added` was set.
-        __threadfence_block();
-        __syncwarp();
-        return true;
+        return exchange < backlog || comes(s, s.added[exchange % backlog], exchange / backlog - 1);
     }
     // By the others: says that the sums of an exchange are there, and goes on. The barrier is not used again before these
     // warps have passed it: `has_room`.
     static __device__ __forceinline__ void arrive(u32 exchange) {
         asm volatile("bar.arrive %0, %1;" ::"r"(2 + exchange % backlog), "r"(blockDim.x) : "memory");
     }
-    // By the others: waits for the decisions on the chunks before `number`. All of a block see the same: the next is made
-    // only after all have left sums behind it.
+    // By the others: waits for the decision on the chunk before `number`. All of a block see the same: the next is made
+    // only after all have left sums behind it. The whole warp calls, and gets the same.
     static __device__ __forceinline__ bool goes_on(const scratch& s, int number) {
-        while (load(s.decided) < (u32)number) {
-            if (load(s.failed)) return false;
-        }
-        // Race prevented: the decision must not be read before its number.
-        __threadfence_block();
-        return !load(s.stops);
+        return comes(s, s.decided, number - 1) && !s.stops;
     }
     // By the others: a wait was in vain.
     static __device__ __forceinline__ void fail(scratch& s) { store(s.failed, 1); }
@@ -83,22 +78,18 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
                 asm volatile("bar.sync %0, %1;" ::"r"(2 + exchange % backlog), "r"(blockDim.x) : "memory");
                 if (us.rank() == 0) s.failed_before = load(s.failed);
                 combine(s, us, exchange, i, count - i < T ? count - i : T, leaves);
+                // Behind the reads of all lanes.
+                __syncwarp();
+                if (us.rank() % 32 == 0) s.added[exchange % backlog].arrive();
                 us.sync();
                 if (s.failed_before) return;
-                if (us.rank() == 0) {
-                    // Race prevented: see `has_room`; the barrier orders the other threads' reads before.
-                    __threadfence_block();
-                    store(s.added, exchange + 1);
-                }
                 bool last = i + T >= count;
                 if (number > 0 && (i == middle || (last && i < middle))) {
                     met = judge::decide(a.norms, s.norms, number - 1, chunk, reports);
                     if (us.rank() == 0) {
-                        if (met == -2) store(s.failed, 1);
-                        store(s.stops, met >= 0);
-                        // Race prevented: see `goes_on`.
-                        __threadfence_block();
-                        store(s.decided, number);
+                        if (met == -2) fail(s);
+                        s.stops = met != -1;
+                        s.decided.arrive();
                     }
                 }
             }
@@ -110,6 +101,15 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
     }
 
   private:
+    // Waits until a phase is over; false if a wait was in vain. Decided by the whole warp: if lanes left one by one, the
+    // others would wait for them at the next shuffle.
+    static __device__ __forceinline__ bool comes(const scratch& s, const mbarrier& barrier, u32 phase) {
+        constexpr u32 all = 0xffffffffu;
+        while (!__all_sync(all, barrier.over(phase))) {
+            if (__any_sync(all, load(s.failed))) return false;
+        }
+        return true;
+    }
     static __device__ u32 load(const u32& word) { return *(const volatile u32*)&word; }
     static __device__ void store(u32& word, u32 value) { *(volatile u32*)&word = value; }
 
@@ -122,11 +122,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
         for (int i = us.rank() / 32; i < count * leaves; i += Norms) {
             int sweep = i / leaves, leaf = i % leaves;
             const F* columns = s.sums[exchange % backlog][sweep][leaf];
-            F total = (columns[lane] + columns[lane + 64]) + (columns[lane + 32] + columns[lane + 96]);
-#pragma unroll
-            for (int distance = 16; distance > 0; distance /= 2) {
-                total = total + __shfl_xor_sync(0xffffffffu, total, distance);
-            }
+            F total = halve_quarters(columns[lane], columns[lane + 32], columns[lane + 64], columns[lane + 96]);
             if (lane == 0) s.leaf[first + sweep][leaf] = total;
         }
     }

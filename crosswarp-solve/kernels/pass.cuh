@@ -42,13 +42,13 @@ __device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int de
     // By a shuffle, so that the compiler knows it to be the same in all lanes. Otherwise it guards every shuffle that
     // follows against lanes that have diverged: a tenth more instructions in a step, and nearly twice the code.
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
-    if (threadIdx.x % 32 == 0) scratch.left[warp] = 0;
-    // Nobody looks before all are there.
-    __syncthreads();
     int kind = 0;
 #pragma unroll
     for (int i = 1; i < strips::kinds; ++i) kind += (i32)blockIdx.x >= cut.of[i].first_block;
     const strips_of& of = cut.of[kind];
+    if (threadIdx.x * of.warps < block_warps) scratch.left[threadIdx.x].init(of.warps);
+    // Nobody arrives before.
+    __syncthreads();
     const int in_block = warp / of.warps;
     const int number = ((i32)blockIdx.x - of.first_block) * (block_warps / of.warps) + in_block;
     const i64 row = (i64)(number / of.across) * of.rows;

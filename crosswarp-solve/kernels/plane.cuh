@@ -1,6 +1,6 @@
 // A PE's band of a 2-D grid on the device, as the kernels see it. The host's twin is `cuda::plane::Band`.
 #pragma once
-#include "base.cuh"
+#include "leaf.cuh"
 
 namespace crosswarp {
 
@@ -22,7 +22,7 @@ template <class F> struct band {
     __device__ i64 at(i32 x, i32 y) const { return (i64)(y - first) * pitch + x; }
 };
 
-constexpr int leaf_rows = 16, leaf_columns = 128;
+constexpr int leaf_columns = leaf_lanes;
 // Columns of padding before column 0 and, at least, behind the last tile.
 constexpr int pad = 16;
 

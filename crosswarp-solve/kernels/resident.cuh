@@ -471,9 +471,7 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
         if (warp_ % parts != 0 || !there_) return;
         // The units of a leaf are side by side, and so are their sums.
         const F* columns = s_.sums[sweep & 1][warp_];
-        F total = (columns[lane_] + columns[lane_ + 64]) + (columns[lane_ + 32] + columns[lane_ + 96]);
-#pragma unroll
-        for (int distance = 16; distance > 0; distance /= 2) total = total + __shfl_xor_sync(all, total, distance);
+        F total = halve_quarters(columns[lane_], columns[lane_ + 32], columns[lane_ + 64], columns[lane_ + 96]);
         if (lane_ == 0) s_.leaf[sweep % chunk][warp_ / parts] = total;
     }
 };

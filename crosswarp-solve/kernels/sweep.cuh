@@ -1,7 +1,7 @@
 // One sweep over a band, one launch: the obvious kernel, with all features. A block is one leaf of the norm.
 #pragma once
+#include "exact_sum.cuh"
 #include "plane.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 
@@ -12,12 +12,7 @@ template <class F> __device__ inline F combine_columns(F mine) {
     columns[i] = mine;
     __syncthreads();
     if (i >= 32) return mine;
-    F total = (columns[i] + columns[i + 64]) + (columns[i + 32] + columns[i + 96]);
-#pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) {
-        total = total + __shfl_xor_sync(0xffffffffu, total, distance);
-    }
-    return total;
+    return halve_quarters(columns[i], columns[i + 32], columns[i + 64], columns[i + 96]);
 }
 
 // A block of 128 threads a leaf, leaves row by row.

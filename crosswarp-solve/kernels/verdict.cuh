@@ -11,8 +11,8 @@
 // had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
 // waited for: the hosts of all PEs meet between runs, and no run but the next begins before.)
 #pragma once
+#include "exact_sum.cuh"
 #include "pe.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 
@@ -120,6 +120,8 @@ template <class F, int Warps = 0> class verdict {
             // Acquire by some threads, passed on to the others by the barrier.
             if (!signal_wait_until(v.arrived + pe, cmp::ge, v.before + chunk + 1)) s.failed = 1;
         }
+        // The lanes wait each for itself; `bar.sync` wants whole warps.
+        __syncwarp();
         sync();
         if (s.failed) return -2;
         constexpr int flight = 8;  // words of a thread under way

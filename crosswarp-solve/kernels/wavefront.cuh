@@ -12,8 +12,9 @@
 // combines some of the team's leaves.
 #pragma once
 #include "async_copy.cuh"
+#include "exact_sum.cuh"
+#include "mbarrier.cuh"
 #include "plane.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 
@@ -44,8 +45,8 @@ template <class F, int T, int K> struct wavefront_shape {
         // For each team the sums of two leaves, one above the other: while the upper one is combined, the lower begins.
         F sums[2 * T * sums_pitch(Warps)];
         u64 words[Warps][T][float_format<F>::words];
-        // The last leaf whose sums a warp has left there; 0 before.
-        volatile i32 left[Warps];
+        // Of each team: phase l is over when all its warps have left the sums of leaf l there.
+        mbarrier left[Warps];
     };
 };
 
@@ -267,16 +268,17 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
         }
     }
 
+    __device__ __forceinline__ int teams_before() const { return at_.team / at_.warps; }
+
     // The sums of all the team's columns of level t + 1 in leaf `leaf`.
     __device__ __forceinline__ F* team_sums(int leaf, int t) const {
-        int teams_before = at_.team / at_.warps, pitch = shape::sums_pitch(at_.warps);
-        return s_.sums + (teams_before * 2 * T + (leaf & 1) * T + t) * pitch;
+        return s_.sums + (teams_before() * 2 * T + (leaf & 1) * T + t) * shape::sums_pitch(at_.warps);
     }
 
     // Leaves the column sums of level `level` + 1, which are those of leaf `leaf` − 1, and begins anew.
     //
     // This overwrites leaf − 3's. All warps have combined their share of it: this warp has waited in `combine` until
-    // they had left leaf − 2, which each does after that.
+    // they had left leaf − 2, which each does after that. The barrier orders their reads before, as it does their stores.
     __device__ __forceinline__ void leave(int level, int leaf) {
 #pragma unroll
         for (int t = 0; t < T; ++t) {
@@ -292,32 +294,25 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
             for (int c = 0; c < K; ++c) sum_[t][c] = F(-0.0);
         }
         if (level == T - 1) {
-            // Who sees the leaf's number sees all lanes' sums.
-            __threadfence_block();
+            // Who sees the phase over sees all lanes' sums. Before leaf 0 there is none.
             __syncwarp();
-            if (lane_ == 0) s_.left[at_.team + at_.warp] = leaf;
+            if (lane_ == 0 && leaf > 0) s_.left[teams_before()].arrive();
         }
     }
 
     // Waits until the team's warps have left the sums of leaf `leaf` − 1; combines this warp's share of its leaves, of
     // all levels, and adds them to the words. Four lanes a leaf.
     __device__ __forceinline__ void combine(int leaf) {
-        const volatile int* left = s_.left + at_.team + min(lane_, at_.warps - 1);
-        while (!__all_sync(all, *left >= leaf)) {
+        // No warp is further on than the next phase: it is over only when this warp has left its sums of it, too.
+        const mbarrier& left = s_.left[teams_before()];
+        while (!__all_sync(all, left.over(leaf - 1))) {
         }
-        // The sums are read after that was seen.
-        __threadfence_block();
         int t = lane_ / 4, part = lane_ % 4;
 #pragma unroll 1
         for (int i = at_.warp; i < shape::leaves(at_.warps); i += at_.warps) {
             F total[4];
             halved<8>(total, team_sums(leaf, t < T ? t : 0) + i * leaf_columns + 4 * part);
-#pragma unroll
-            for (int lanes = 2; lanes > 0; lanes /= 2) {
-#pragma unroll
-                for (int c = 0; c < 4; ++c) total[c] = total[c] + __shfl_xor_sync(all, total[c], lanes);
-            }
-            F sum = (total[0] + total[2]) + (total[1] + total[3]);
+            F sum = halve_side_by_side<4, 4>(total);
             if (part == 0 && t < T) {
                 u64* words = s_.words[at_.team + at_.warp][t];
                 accumulate(sum, [=](int i, u64 amount) { words[i] += amount; });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::problem::{Boundary, Norm, Problem2d, ProblemError, RowSource};
+use crate::problem::{Boundary, MAX_CELLS, Norm, Problem2d, ProblemError, RowSource};
 use crate::real::Real;
 
 impl<F: Real> Problem2d<F> {
@@ -14,7 +14,7 @@ impl<F: Real> Problem2d<F> {
     ///
     /// All rows are read once here, and each PE's rows again in the solve.
     ///
-    /// Errors: sizes below 3, a known value that is not finite, no known rim cell.
+    /// Errors: sizes below 3 or too large, a known value that is not finite, no known rim cell.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -42,6 +42,9 @@ impl<F: Real> Problem2d<F> {
     ) -> Result<Problem2d<F>, ProblemError> {
         if nx < 3 || ny < 3 {
             return Err(ProblemError::TooSmall { nx, ny });
+        }
+        if nx.checked_mul(ny).is_none_or(|cells| cells > MAX_CELLS) {
+            return Err(ProblemError::TooLarge { nx, ny });
         }
         // The rim in one turn from the upper left corner: right, down, left, up.
         let mut rim = vec![None; 2 * (nx + ny) - 4];
@@ -206,6 +209,17 @@ mod tests {
         assert_eq!(
             Problem2d::fill(4, 5, values, known).err(),
             Some(ProblemError::Value { x: 0, y: 3 })
+        );
+    }
+
+    #[test]
+    fn sizes_whose_product_wraps_are_refused() {
+        let row: RowSource<f32> = Arc::new(|_, _| unreachable!("nothing is read"));
+        let known: RowSource<u8> = Arc::new(|_, _| unreachable!("nothing is read"));
+        let (nx, ny) = (1 << 40, usize::MAX);
+        assert_eq!(
+            Problem2d::fill(nx, ny, row, known).err(),
+            Some(ProblemError::TooLarge { nx, ny })
         );
     }
 

@@ -122,7 +122,7 @@ pub struct Problem2d<F> {
 }
 
 /// Cells above which index arithmetic is refused.
-const MAX_CELLS: usize = 1 << 48;
+pub(crate) const MAX_CELLS: usize = 1 << 48;
 
 impl<F: Real> Problem2d<F> {
     /// Laplace's equation with zero on all sides and inside: the start for setting single fields.

@@ -1,6 +1,6 @@
 //! On GPUs: the bits of the literal program and of the CPU, for every strategy, feature, block and number of PEs.
 //!
-//! Needs a GPU and NVRTC; where there is none the tests say so and pass. With several GPUs PEs are dealt out over them,
+//! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1. With several GPUs PEs are dealt out over them,
 //! and there are always cases with more PEs than GPUs.
 
 mod common;

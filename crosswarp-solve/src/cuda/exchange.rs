@@ -24,12 +24,12 @@ const MOST_BESIDE: usize = 3;
 
 /// `crosswarp::edge`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 struct Edge {
     pe: i32,
     count: i32,
-    send: i32,
-    receive: i32,
+    send: i64,
+    receive: i64,
 }
 
 impl Edge {
@@ -52,8 +52,8 @@ struct Parameters {
     part: i64,
     number: u64,
     made: u64,
-    first: i32,
-    columns: i32,
+    first: i64,
+    columns: i64,
     edges: [Edge; 2],
 }
 
@@ -79,6 +79,35 @@ pub(crate) struct Place {
     pub active: usize,
     /// Whether the rows wrap around.
     pub wraps: bool,
+}
+
+impl Place {
+    /// What PE `me` sends and receives above and below.
+    fn edges(&self, me: usize, rows: Rows) -> [Edge; 2] {
+        let own = &self.own;
+        let count = |wrapped: bool| if wrapped { rows.wrapped } else { rows.inner } as i64;
+        let edge = |pe: usize, wrapped: bool, send: i64, receive: i64| Edge {
+            pe: pe as i32,
+            count: count(wrapped) as i32,
+            send,
+            receive,
+        };
+        let mut edges = [Edge::NONE; 2];
+        if me > 0 || self.wraps {
+            let (wrapped, start) = (me == 0, own.start as i64);
+            // The row that the ghost below copies is row 1.
+            let (send, end) = if wrapped { (1, 1) } else { (start, start) };
+            let above = (me + self.active - 1) % self.active;
+            edges[0] = edge(above, wrapped, send, end - count(wrapped));
+        }
+        if me + 1 < self.active || self.wraps {
+            let wrapped = me + 1 == self.active;
+            let end = if wrapped { self.total - 1 } else { own.end } as i64;
+            let below = (me + 1) % self.active;
+            edges[1] = edge(below, wrapped, end - count(wrapped), end);
+        }
+        edges
+    }
 }
 
 /// Buffers and signals of the exchange, in the symmetric device heap.
@@ -185,34 +214,8 @@ impl<'w, F: Real> Exchange<'w, F> {
         place: &Place,
         rows: Rows,
     ) -> Result<(), SolveError> {
-        let (me, own) = (self.world.pe().my_pe(), &place.own);
-        let count = |wrapped: bool| if wrapped { rows.wrapped } else { rows.inner } as i32;
-        let mut edges = [Edge::NONE; 2];
-        if me > 0 || place.wraps {
-            let wrapped = me == 0;
-            // The row that the ghost below copies is row 1.
-            let (send, end) = if wrapped {
-                (1, 1)
-            } else {
-                (own.start as i32, own.start as i32)
-            };
-            edges[0] = Edge {
-                pe: ((me + place.active - 1) % place.active) as i32,
-                count: count(wrapped),
-                send,
-                receive: end - count(wrapped),
-            };
-        }
-        if me + 1 < place.active || place.wraps {
-            let wrapped = me + 1 == place.active;
-            let end = if wrapped { place.total - 1 } else { own.end } as i32;
-            edges[1] = Edge {
-                pe: ((me + 1) % place.active) as i32,
-                count: count(wrapped),
-                send: end - count(wrapped),
-                receive: end,
-            };
-        }
+        let me = self.world.pe().my_pe();
+        let edges = place.edges(me, rows);
         self.number += 1;
         let heap = self.world.heap();
         let parameters = Parameters {
@@ -223,8 +226,8 @@ impl<'w, F: Real> Exchange<'w, F> {
             part: (self.buffers.len() / 4) as i64,
             number: self.number,
             made: self.made,
-            first: field.first as i32,
-            columns: field.columns as i32,
+            first: field.first as i64,
+            columns: field.columns as i64,
             edges,
         };
         let launch = Launch::new(&self.kernel).grid(BLOCKS).block(self.threads);
@@ -255,5 +258,51 @@ impl<'w, F: Real> Exchange<'w, F> {
     /// Errors: also if a wait for a neighbour was given up.
     pub(crate) fn synchronize(&self, stream: &Stream) -> Result<(), SolveError> {
         Ok(self.world.synchronize(stream)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(pe: i32, count: i32, send: i64, receive: i64) -> Edge {
+        Edge {
+            pe,
+            count,
+            send,
+            receive,
+        }
+    }
+
+    #[test]
+    fn points_beyond_2_to_the_31_have_their_own_numbers() {
+        // A line of 2 · 2³² points on two PEs.
+        let cut = 1i64 << 32;
+        let place = |own: std::ops::Range<usize>| Place {
+            own,
+            total: 2 * cut as usize,
+            active: 2,
+            wraps: false,
+        };
+        let rows = Rows::halo(64);
+        let left = place(0..cut as usize).edges(0, rows);
+        assert_eq!(left, [Edge::NONE, edge(1, 64, cut - 64, cut)]);
+        let right = place(cut as usize..2 * cut as usize).edges(1, rows);
+        assert_eq!(right, [edge(0, 64, cut, cut - 64), Edge::NONE]);
+    }
+
+    #[test]
+    fn ends_that_wrap_around_exchange_one_row_more() {
+        let place = |own: std::ops::Range<usize>| Place {
+            own,
+            total: 100,
+            active: 2,
+            wraps: true,
+        };
+        let rows = Rows::halo(6);
+        let upper = place(0..48).edges(0, rows);
+        assert_eq!(upper, [edge(1, 7, 1, -6), edge(1, 6, 42, 48)]);
+        let lower = place(48..100).edges(1, rows);
+        assert_eq!(lower, [edge(0, 6, 48, 42), edge(0, 7, 92, 99)]);
     }
 }

@@ -21,6 +21,7 @@ const HEADERS: &[(&str, &str)] = &[
     ),
     ("line_pass.cuh", include_str!("../../kernels/line_pass.cuh")),
     ("line_tile.cuh", include_str!("../../kernels/line_tile.cuh")),
+    ("mbarrier.cuh", include_str!("../../kernels/mbarrier.cuh")),
     (
         "norm_warps.cuh",
         include_str!("../../kernels/norm_warps.cuh"),
@@ -33,10 +34,6 @@ const HEADERS: &[(&str, &str)] = &[
     ("pass.cuh", include_str!("../../kernels/pass.cuh")),
     ("plane.cuh", include_str!("../../kernels/plane.cuh")),
     ("resident.cuh", include_str!("../../kernels/resident.cuh")),
-    (
-        "superaccumulator.cuh",
-        include_str!("../../kernels/superaccumulator.cuh"),
-    ),
     ("sweep.cuh", include_str!("../../kernels/sweep.cuh")),
     (
         "unit_place.cuh",

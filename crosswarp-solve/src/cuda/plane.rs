@@ -5,6 +5,8 @@
 
 mod edges_first;
 mod launches;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 

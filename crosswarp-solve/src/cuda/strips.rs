@@ -75,7 +75,7 @@ impl PassShape {
     pub(crate) const fn shared(&self, warps: usize) -> u32 {
         let rows = RING * 32 * self.lane_columns * self.element;
         let sums = 2 * self.depth * (self.leaves(warps) * LEAF_COLUMNS + 16) * self.element;
-        let of_warp = rows + self.depth * self.words * size_of::<u64>() + size_of::<i32>();
+        let of_warp = rows + (self.depth * self.words + 1) * size_of::<u64>();
         (sums + warps * of_warp).next_multiple_of(16) as u32
     }
 }

@@ -54,7 +54,6 @@ const HEADERS: &[(&str, &str)] = &[
     ("reduce_leaf.cuh", text!("reduce_leaf.cuh")),
     ("reduce_meeting.cuh", text!("reduce_meeting.cuh")),
     ("reduce_segments.cuh", text!("reduce_segments.cuh")),
-    ("reduce_spread.cuh", text!("reduce_spread.cuh")),
     ("reduce_sum.cuh", text!("reduce_sum.cuh")),
     ("reduce_ticket.cuh", text!("reduce_ticket.cuh")),
     ("reduce_vectors.cuh", text!("reduce_vectors.cuh")),

@@ -28,7 +28,7 @@ pub struct RunArgs {
     /// End the run after this many seconds (exit code 124)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// End PEs that still run this many seconds after the first signal to end [default: 30]
+    /// End PEs this many seconds after the first signal to end [default: 30]
     #[arg(long, value_name = "S", value_parser = grace)]
     pub grace: Option<Duration>,
     /// Begin every line of output with the number of its PE

@@ -7,14 +7,12 @@ use crosswarp_shmem::{Pe, SETTINGS, SYMMETRIC_SIZE};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::Instant;
 
 /// How often the library was initialised more than finalised.
 static OPEN: AtomicU32 = AtomicU32::new(0);
 static THREAD_LEVEL: AtomicI32 = AtomicI32::new(0);
-/// Whether `start_pes` opened the world: then the end of the program closes it.
-static IMPLICIT: AtomicBool = AtomicBool::new(false);
 static START: OnceLock<Instant> = OnceLock::new();
 
 /// `SHMEM_MAJOR_VERSION`, `SHMEM_MINOR_VERSION`.
@@ -152,9 +150,9 @@ pub(crate) unsafe fn start_pes(name: Name, _npes: c_int) {
     }
     // SAFETY: asks for nothing.
     unsafe { init(name) };
-    IMPLICIT.store(true, Ordering::Release);
+    let this_process = ptr::without_provenance_mut(std::process::id() as usize);
     // SAFETY: `finalize_implicitly` may run at any exit.
-    unsafe { on_exit(finalize_implicitly, ptr::null_mut()) };
+    unsafe { on_exit(finalize_implicitly, this_process) };
 }
 
 unsafe extern "C" {
@@ -162,8 +160,12 @@ unsafe extern "C" {
     fn on_exit(function: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
 }
 
-/// At a normal end only: a failing PE must not wait for the others.
-extern "C" fn finalize_implicitly(status: c_int, _: *mut c_void) {
+/// At a normal end only: a failing PE must not wait for the others. And at the end of `pe`, the process
+/// that is the PE: a child that it has forked inherits this function, but is nobody in the world.
+extern "C" fn finalize_implicitly(status: c_int, pe: *mut c_void) {
+    if pe.addr() != std::process::id() as usize {
+        return;
+    }
     if status == 0 && OPEN.load(Ordering::Acquire) > 0 && !world::finalized() {
         // SAFETY: asks for nothing.
         unsafe { finalize("start_pes") };

@@ -33,6 +33,18 @@ fn the_job_ends_as_the_specification_says() {
     );
 }
 
+#[test]
+fn a_child_that_a_pe_forks_ends_nobody_by_its_exit() {
+    let program = compile(
+        "forked.c",
+        Language::C11,
+        "so",
+        &["-Wno-deprecated-declarations"],
+    );
+    let outcome = launch(2, &program, &[]);
+    assert_eq!(outcome.code(), 0, "{outcome:?}");
+}
+
 /// Runs one PE alone; what it says on standard error.
 fn misuse(program: &std::path::Path, how: &str, debug: bool) -> Output {
     let mut command = Command::new(program);

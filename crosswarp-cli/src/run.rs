@@ -27,6 +27,9 @@ pub fn run(args: &RunArgs) -> Result<i32, CliError> {
     if let Some(limit) = args.timeout {
         launch = launch.timeout(limit);
     }
+    if let Some(grace) = args.grace {
+        launch = launch.grace(grace);
+    }
     let outcome = launch.run()?;
     if let Some(waits) = &outcome.timed_out {
         let limit = args.timeout.unwrap_or_default().as_secs_f64();

@@ -108,23 +108,16 @@ fn errors_of_a_world_are_said_once_by_pe_0() {
     );
 }
 
-/// The processes that `parent` has started.
-fn children(parent: u32) -> Vec<u32> {
-    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let list = list.unwrap_or_default();
-    list.split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect()
-}
-
 #[test]
 fn killing_one_pe_ends_the_run_with_a_clear_line_and_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let checkpoint = elsewhere.path().join("c").display().to_string();
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
-    command.args(
-        "run -n 3 -- crosswarp solve laplace2d --tolerance 0 --max-sweeps 1000000000 -o f.npy"
-            .split(' '),
-    );
+    command
+        .args("run -n 3 -- crosswarp".split(' '))
+        .args(common::ENDLESS.split(' '))
+        .args(["-o", "f.npy", "--checkpoint", &checkpoint])
+        .args(["--checkpoint-every", "10"]);
     command
         .current_dir(folder.path())
         .env("CROSSWARP_HEAP", "64M");
@@ -132,36 +125,66 @@ fn killing_one_pe_ends_the_run_with_a_clear_line_and_leaves_nothing() {
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped());
     let launcher = command.spawn().unwrap();
-    let started = std::time::Instant::now();
-    while children(launcher.id()).len() < 3 && started.elapsed().as_secs() < 10 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(300));
-    let pes = children(launcher.id());
+    // Then all have joined and work.
+    common::wait_for(&checkpoint);
+    let pes = common::children(launcher.id());
     assert_eq!(pes.len(), 3);
-    let kill = std::process::Command::new("kill")
-        .args(["-KILL", &pes[1].to_string()])
-        .status()
-        .unwrap();
-    assert!(kill.success());
-    let killed = std::time::Instant::now();
+    common::signal("KILL", pes[1]);
     let output = launcher.wait_with_output().unwrap();
-    assert!(
-        killed.elapsed().as_secs_f64() < 2.0,
-        "{:?}",
-        killed.elapsed()
-    );
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(137), "{err}");
     assert!(
-        err.contains("was killed by signal 9 (SIGKILL); it last waited for "),
+        err.starts_with("crosswarp: PE 1 was killed by signal 9 (SIGKILL)")
+            && err.lines().count() == 1,
         "{err}"
     );
     assert_eq!(common::names(folder.path()), [""; 0]);
-    assert!(
-        pes.iter()
-            .all(|pid| !std::path::Path::new(&format!("/proc/{pid}")).exists())
+    assert!(pes.into_iter().all(common::has_ended));
+}
+
+/// `oshrun` beside this very command, as an installation has it.
+fn oshrun(folder: &std::path::Path) -> std::process::Command {
+    let wrapper = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crosswarp-capi/wrappers/oshrun"
     );
+    let (oshrun, own) = (folder.join("oshrun"), folder.join("crosswarp"));
+    std::fs::copy(wrapper, &oshrun).unwrap();
+    std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("crosswarp"), own).unwrap();
+    let mut command = std::process::Command::new("sh");
+    command.arg(oshrun).env("CROSSWARP_HEAP", "1M");
+    command.stdout(std::process::Stdio::piped());
+    command
+}
+
+#[test]
+fn oshrun_is_the_launcher() {
+    use std::io::BufRead;
+    let folder = tempfile::tempdir().unwrap();
+    let endless = "echo $$; trap 'exit 3' TERM; while :; do sleep 0.05; done";
+    for (signal, code) in [("KILL", None), ("TERM", Some(3))] {
+        let folder = folder.path().join(signal);
+        std::fs::create_dir(&folder).unwrap();
+        let mut running = oshrun(&folder)
+            .args(["-np", "2", "--grace", "50", "sh", "-c", endless])
+            .spawn()
+            .unwrap();
+        let lines = std::io::BufReader::new(running.stdout.take().unwrap()).lines();
+        let pes: Vec<u32> = lines
+            .take(2)
+            .map(|line| line.unwrap().parse().unwrap())
+            .collect();
+        common::signal(signal, running.id());
+        assert_eq!(running.wait().unwrap().code(), code);
+        common::until("its PEs live on", || {
+            pes.iter().all(|&pe| common::has_ended(pe))
+        });
+    }
+    let output = oshrun(&folder.path().join("KILL/.."))
+        .args(["--grace", "soon", "true"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
 }
 
 #[test]

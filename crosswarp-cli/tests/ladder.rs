@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use common::crosswarp;
 
+/// What has not ended by then hangs.
+const WATCHDOG: Duration = Duration::from_secs(600);
+
 /// A small ladder, its page in `folder`; the printed text.
 fn climb(subject: &str, size: &str, folder: &Path, more: &[&str]) -> (String, PathBuf) {
     let page = folder.join("report.html");
@@ -19,7 +22,7 @@ fn climb(subject: &str, size: &str, folder: &Path, more: &[&str]) -> (String, Pa
         .args(more)
         .arg("--html")
         .arg(&page)
-        .timeout(Duration::from_secs(60))
+        .timeout(WATCHDOG)
         .output()
         .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();

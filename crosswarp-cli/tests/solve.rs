@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{example, json, names, outcome, read_npy_f32, wait_for, write_npy};
+use common::{ENDLESS, example, json, names, outcome, read_npy_f32, signal, wait_for, write_npy};
 use sha2::Digest;
 
 #[test]
@@ -521,13 +521,11 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
     let whole = json(line);
 
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
-    let endless =
-        "solve laplace2d --nx 97 --ny 80 --tolerance 0 --dtype f64 --max-sweeps 1000000000";
-    command.args(endless.split(' ')).args([
+    command.args(ENDLESS.split(' ')).args([
         "--checkpoint",
         &checkpoint,
         "--checkpoint-every",
-        "100",
+        "10",
     ]);
     let running = command
         .stdout(std::process::Stdio::null())
@@ -535,11 +533,7 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
         .spawn()
         .unwrap();
     wait_for(&checkpoint);
-    let kill = std::process::Command::new("kill")
-        .args(["-INT", &running.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(kill.success());
+    signal("INT", running.id());
     let output = running.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{err}");
@@ -568,20 +562,16 @@ fn an_interrupted_world_of_processes_writes_its_checkpoint_too() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = folder.path().join("c").display().to_string();
     let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
-    let line = "run -n 3 -- crosswarp solve laplace2d --tolerance 0 --max-sweeps 1000000000";
     command
-        .args(line.split(' '))
-        .args(["--checkpoint", &checkpoint, "--checkpoint-every", "100"])
+        .args("run -n 3 -- crosswarp".split(' '))
+        .args(ENDLESS.split(' '))
+        .args(["--checkpoint", &checkpoint, "--checkpoint-every", "10"])
         .env("CROSSWARP_HEAP", "64M")
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped());
     let running = command.spawn().unwrap();
     wait_for(&checkpoint);
-    let pid = running.id().to_string();
-    let kill = std::process::Command::new("kill")
-        .args(["-INT", &pid])
-        .status();
-    assert!(kill.unwrap().success());
+    signal("INT", running.id());
     let output = running.wait_with_output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(130), "{err}");

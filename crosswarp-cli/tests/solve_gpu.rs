@@ -6,7 +6,6 @@
 mod common;
 
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use common::json;
 use crosswarp::cuda::{Device, Nvrtc};
@@ -58,15 +57,6 @@ fn processes_give_the_bits_of_threads_and_of_the_cpu() {
     }
 }
 
-/// The processes that `parent` has started.
-fn children(parent: u32) -> Vec<u32> {
-    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let list = list.unwrap_or_default();
-    list.split_whitespace()
-        .map(|pid| pid.parse().unwrap())
-        .collect()
-}
-
 #[test]
 fn killing_a_pe_ends_the_others_and_says_which() {
     let Some(gpus) = gpus("killing_a_pe_ends_the_others_and_says_which") else {
@@ -80,37 +70,29 @@ fn killing_a_pe_ends_the_others_and_says_which() {
     };
     let problem = "laplace2d --nx 2000 --ny 2000 --tolerance 0 --max-sweeps 1000000000 --json";
     for strategy in strategies {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = folder.path().join("c").display().to_string();
         let line = format!(
-            "run -n {pes} -- crosswarp solve {problem} --backend cuda --strategy {strategy}"
+            "run -n {pes} -- crosswarp solve {problem} --backend cuda --strategy {strategy} --checkpoint-every 1000"
         );
         let launcher = Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"))
             .args(line.split(' '))
+            .args(["--checkpoint", &checkpoint])
             .env("CROSSWARP_HEAP", "64M")
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let started = Instant::now();
-        while children(launcher.id()).len() < pes && started.elapsed().as_secs() < 10 {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        // Long enough for contexts and kernels: then the sweeps run.
-        std::thread::sleep(Duration::from_secs(4));
-        let found = children(launcher.id());
+        // Then the sweeps run.
+        common::wait_for(&checkpoint);
+        let found = common::children(launcher.id());
         assert_eq!(found.len(), pes, "{strategy}: ended before it was killed");
-        let kill = Command::new("kill")
-            .args(["-KILL", &found[1].to_string()])
-            .status();
-        assert!(kill.unwrap().success());
-        let killed = Instant::now();
+        common::signal("KILL", found[1]);
         let output = launcher.wait_with_output().unwrap();
-        // A process with a GPU takes a while to end.
-        assert!(killed.elapsed().as_secs() < 10, "{strategy}");
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(137), "{strategy}: {err}");
         let said = "PE 1 was killed by signal 9 (SIGKILL)";
         assert!(err.contains(said), "{strategy}: {err}");
-        let gone = |pid: &u32| !std::path::Path::new(&format!("/proc/{pid}")).exists();
-        assert!(found.iter().all(gone), "{strategy}");
+        assert!(found.into_iter().all(common::has_ended), "{strategy}");
     }
 }

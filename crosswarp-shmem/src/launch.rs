@@ -2,43 +2,49 @@
 //!
 //! What holds it together, in order:
 //! 1. Control memory and heaps are memfds, created here, inherited by every PE, named nowhere.
-//! 2. What is started asks the kernel to be killed when the launcher dies, and a PE further down (with
-//!    a shell in between) watches the launcher itself, so killing the launcher leaves no PE behind.
+//! 2. What is started asks the kernel to be killed when the launcher dies. The kernel means the thread
+//!    that started it, which stays in [`Launch::run`] until all have ended. A PE further down (with a
+//!    shell in between) holds one end of a socket, the lifeline, whose other end only the launcher has,
+//!    and kills itself when that is closed. So killing the launcher leaves no PE behind.
 //! 3. A PE that dies without having left the world takes the others with it: the world is marked as
-//!    ended (waits return an error), they get SIGTERM and, a grace later, SIGKILL.
+//!    ended (waits return an error), they get SIGTERM and, 0.3 s later, SIGKILL.
 //! 4. So does a PE that has asked for it by `global_exit`, which is no failure whatever its code.
 //! 5. A PE that left the world and then exits with a failure code is reported but ends nobody: the
 //!    others may be writing their results.
+//! 6. The first signal to end is passed on, stopped PEs are continued, and all have the grace to write
+//!    what they have; then, or with the second signal, they get SIGKILL.
+//! 7. All this holds while PEs are still being started; the others then never are.
 #![allow(unsafe_code)] // `pre_exec`, to set the death signal between fork and exec
 
 mod events;
+mod job;
 mod labels;
+mod mask;
 
 use crate::config::{Config, ConfigError};
-use crate::control::{Control, Life};
+use crate::control::Control;
 use crate::processes::{FDS, N_PES, PE};
 use crate::region::{Region, memfd};
 use crate::threads::MAX_PES;
 use crate::wait::Wait;
-use events::{Events, is_end};
+use events::Events;
+use job::Job;
 use labels::Labels;
+use mask::Held;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
-use signal_hook::consts::SIGCHLD;
-use signal_hook::low_level::siginfo::{Cause, Origin};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How long PEs may take to end after SIGTERM.
-const GRACE: Duration = Duration::from_millis(300);
+/// How long PEs may take to end after the first signal to end, unless told otherwise.
+const GRACE: Duration = Duration::from_secs(30);
 /// Exit code when the time limit ended the run, as `timeout(1)` has it.
 const TIMED_OUT: i32 = 124;
 
@@ -72,9 +78,9 @@ pub enum LaunchError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// Signals could not be watched.
+    /// Signals and PEs that join could not be watched.
     #[error("cannot watch for signals: {0}")]
-    Signals(std::io::Error),
+    Watch(std::io::Error),
 }
 
 /// How one PE ended in failure.
@@ -120,19 +126,22 @@ pub struct Outcome {
     pub failure: Option<Ended>,
     /// The exit code with which a PE ended all ([`Pe::global_exit`](crate::Pe::global_exit)).
     pub global_exit: Option<i32>,
+    /// The signal that came before all PEs were started; those not started then never were.
+    pub interrupted: Option<i32>,
     /// With a time limit that ran out: what each PE still running last waited for.
     pub timed_out: Option<Vec<(usize, Option<Wait>)>>,
 }
 
 impl Outcome {
-    /// 124 for a run out of time, what a PE asked for that ended all, the code of the first failure, or 0.
+    /// 124 for a run out of time, what a PE asked for that ended all, the code of the first failure,
+    /// 128 + the signal that came before all PEs were started, or 0.
     pub fn code(&self) -> i32 {
         match (&self.timed_out, self.global_exit, &self.failure) {
             (Some(_), _, _) => TIMED_OUT,
             // What of it an exit code can hold.
             (None, Some(status), _) => status & 0xff,
             (None, None, Some(failure)) => failure.code(),
-            (None, None, None) => 0,
+            (None, None, None) => self.interrupted.map_or(0, |signal| 128 + signal),
         }
     }
 }
@@ -152,6 +161,7 @@ pub struct Launch {
     program: OsString,
     args: Vec<OsString>,
     timeout: Option<Duration>,
+    grace: Duration,
     label: bool,
     config: Config,
 }
@@ -164,6 +174,7 @@ impl Launch {
             program: program.as_ref().to_owned(),
             args: Vec::new(),
             timeout: None,
+            grace: GRACE,
             label: false,
             config: Config::default(),
         }
@@ -182,6 +193,13 @@ impl Launch {
         self
     }
 
+    /// How long the PEs may take to end after the first SIGINT, SIGTERM, SIGHUP or SIGQUIT, to write a
+    /// checkpoint, say; then they get SIGKILL. Without it 30 s.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
     /// Whether each output line begins with `[PE] `.
     pub fn label(mut self, label: bool) -> Self {
         self.label = label;
@@ -197,9 +215,13 @@ impl Launch {
     /// Starts the PEs and waits for all of them. PE 0 has this process's standard input.
     ///
     /// While they run, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 sent to this process are
-    /// passed on to them, unless this process ignores them; a second one of the first four kills them.
-    /// Once caught, these signals do not end this process any more, also after the run: a program
-    /// that goes on has to handle them itself.
+    /// passed on to them, unless this process ignores them. With the first of the first four, stopped
+    /// PEs are continued and no more are started; a second one, or the end of the
+    /// [grace](Launch::grace), kills them. Once caught, these signals do not end this process any more,
+    /// also after the run: a program that goes on has to handle them itself.
+    ///
+    /// PEs start with no signal blocked, whatever the caller has blocked, and ignore what the caller
+    /// ignores, but for SIGCHLD, which has its default action.
     ///
     /// # Errors
     /// [`LaunchError`]; then no PE is left running.
@@ -210,62 +232,24 @@ impl Launch {
         let heap_bytes = self.config.heap_bytes(self.n_pes)?;
         let world = World::create(self.n_pes, heap_bytes)?;
         // Watch before the first child starts: none may end unseen.
-        let events = Events::watch()?;
+        let events = Events::watch(&world.lifeline)?;
         let labels = Labels::new();
-        let mut job = Job {
-            children: Vec::with_capacity(self.n_pes),
-            control: world.control,
-            failure: None,
-            ending: None,
-            killed: false,
-        };
-        for pe in 0..self.n_pes {
-            let mut command = Command::new(&self.program);
-            command
-                .args(&self.args)
-                .env(PE, pe.to_string())
-                .env(N_PES, self.n_pes.to_string())
-                .env(FDS, &world.fd_list);
-            if pe != 0 {
-                command.stdin(Stdio::null());
-            }
-            if self.label {
-                command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            }
-            let launcher = rustix::process::getpid();
-            let inherited = Arc::clone(&world.fds);
-            // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are plain
-            // system calls and no allocation.
-            unsafe {
-                command.pre_exec(move || {
-                    for fd in inherited.iter() {
-                        rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
-                    }
-                    set_parent_process_death_signal(Some(Signal::KILL))?;
-                    // The launcher may have died before the line above.
-                    match rustix::process::getppid() == Some(launcher) {
-                        true => Ok(()),
-                        false => Err(rustix::io::Errno::SRCH.into()),
-                    }
+        let mut job = Job::new(world.control, self.grace);
+        let mut started = 0;
+        while started < self.n_pes && job.goes_on(&events) {
+            let (pe, inherited) = (started, (&world.fds, world.fd_list.as_str()));
+            if let Err(source) = self.start(pe, inherited, &events.watched, &mut job, &labels) {
+                job.kill();
+                job.reap_all();
+                return Err(LaunchError::Spawn {
+                    program: self.program.to_string_lossy().into_owned(),
+                    source,
                 });
             }
-            let labelled = command.spawn().and_then(|mut child| {
-                let (out, err) = (child.stdout.take(), child.stderr.take());
-                job.children.push(Some(child));
-                labels.copy(pe, out, std::io::stdout)?;
-                labels.copy(pe, err, std::io::stderr)
-            });
-            match labelled {
-                Ok(()) => {}
-                Err(source) => {
-                    job.signal_all(Signal::KILL);
-                    job.reap_all();
-                    return Err(LaunchError::Spawn {
-                        program: self.program.to_string_lossy().into_owned(),
-                        source,
-                    });
-                }
-            }
+            started += 1;
+        }
+        if started < self.n_pes {
+            job.give_up_on_the_rest();
         }
         // A limit beyond the clock's range is none.
         let deadline = self
@@ -276,10 +260,61 @@ impl Launch {
         // A run cut short by its time limit has ended by that.
         let exit = job.control.announced_exit();
         Ok(Outcome {
+            interrupted: job.asked().filter(|_| started < self.n_pes),
             failure: job.failure,
             global_exit: exit.filter(|_| timed_out.is_none()),
             timed_out,
         })
+    }
+
+    /// Starts one PE, which inherits these descriptors and is told their numbers. `handled`: the signals
+    /// that this process has handlers for.
+    fn start(
+        &self,
+        pe: usize,
+        (fds, fd_list): (&Arc<[OwnedFd]>, &str),
+        handled: &[i32],
+        job: &mut Job,
+        labels: &Labels,
+    ) -> std::io::Result<()> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.args)
+            .env(PE, pe.to_string())
+            .env(N_PES, self.n_pes.to_string())
+            .env(FDS, fd_list);
+        if pe != 0 {
+            command.stdin(Stdio::null());
+        }
+        if self.label {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        }
+        let launcher = rustix::process::getpid();
+        let (inherited, handled) = (Arc::clone(fds), handled.to_vec());
+        // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are plain
+        // system calls and no allocation.
+        unsafe {
+            command.pre_exec(move || {
+                for fd in inherited.iter() {
+                    rustix::io::fcntl_setfd(fd, FdFlags::empty())?;
+                }
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                // The launcher may have died before the line above.
+                if rustix::process::getppid() != Some(launcher) {
+                    return Err(rustix::io::Errno::SRCH.into());
+                }
+                mask::as_new(&handled);
+                Ok(())
+            });
+        }
+        let held = Held::all();
+        let child = command.spawn();
+        drop(held);
+        let mut child = child?;
+        let (out, err) = (child.stdout.take(), child.stderr.take());
+        job.add(child);
+        labels.copy(pe, out, std::io::stdout)?;
+        labels.copy(pe, err, std::io::stderr)
     }
 }
 
@@ -287,8 +322,11 @@ impl Launch {
 struct World {
     control: Control,
     fd_list: String,
-    /// Close-on-exec here, so that nothing else this process starts meanwhile inherits them.
+    /// What PEs inherit. Close-on-exec here, so that nothing else this process starts meanwhile
+    /// inherits them.
     fds: Arc<[OwnedFd]>,
+    /// The launcher's end of the lifeline, which nobody inherits.
+    lifeline: Arc<OwnedFd>,
 }
 
 impl World {
@@ -309,182 +347,23 @@ impl World {
         for _ in 0..n_pes {
             fds.push(memfd("crosswarp-heap", heap_bytes).map_err(memory("a heap", heap_bytes))?);
         }
-        for _ in 0..n_pes {
+        let pair = || {
             let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-            let (near, far) = socketpair(domain, kind, SocketFlags::CLOEXEC, None)
-                .map_err(memory("a socket", 0))?;
+            socketpair(domain, kind, SocketFlags::CLOEXEC, None).map_err(memory("a socket", 0))
+        };
+        for _ in 0..n_pes {
+            let (near, far) = pair()?;
             fds.extend([near, far]);
         }
+        let (lifeline, far) = pair()?;
+        fds.push(far);
         let numbers: Vec<String> = fds.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
         Ok(Self {
             control: Control::create(region, n_pes, heap_bytes, launcher),
             fd_list: numbers.join(","),
             fds: fds.into(),
+            lifeline: Arc::new(lifeline),
         })
-    }
-}
-
-/// The running PEs.
-struct Job {
-    /// By PE; `None` once reaped.
-    children: Vec<Option<Child>>,
-    control: Control,
-    failure: Option<Ended>,
-    /// When those still running get SIGKILL.
-    ending: Option<Instant>,
-    /// Whether they got it.
-    killed: bool,
-}
-
-impl Job {
-    /// Waits until every PE has ended. Returns the last waits if `limit` passed before.
-    fn watch(
-        &mut self,
-        events: &Events,
-        limit: Option<Instant>,
-    ) -> Option<Vec<(usize, Option<Wait>)>> {
-        let mut timed_out = None;
-        let mut interrupted = false;
-        loop {
-            self.reap_ended();
-            if self.children.iter().all(Option::is_none) {
-                return timed_out;
-            }
-            let now = Instant::now();
-            if self.ending.is_some_and(|end| now >= end) {
-                self.killed = true;
-                self.signal_all(Signal::KILL);
-                self.ending = Some(now + GRACE);
-            }
-            // A run that is ending already has its reason.
-            if self.ending.is_none() && limit.is_some_and(|limit| now >= limit) {
-                timed_out = Some(self.last_waits());
-                self.end(None);
-            }
-            let pause = match self.ending.or(limit) {
-                Some(at) => at.saturating_duration_since(now),
-                None => Duration::from_secs(3600),
-            };
-            match events.receiver.recv_timeout(pause) {
-                Ok(origin) if origin.signal == SIGCHLD => {}
-                Ok(origin) => {
-                    if interrupted && is_end(origin.signal) {
-                        self.signal_all(Signal::KILL);
-                    } else {
-                        self.pass_on(&origin);
-                    }
-                    interrupted |= is_end(origin.signal);
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                // The signal thread is gone, which only a panic in it could do; keep reaping.
-                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(GRACE),
-            }
-        }
-    }
-
-    /// Collects PEs that have ended and decides what that means for the others.
-    fn reap_ended(&mut self) {
-        for pe in 0..self.children.len() {
-            let Some(child) = &mut self.children[pe] else {
-                continue;
-            };
-            let Ok(Some(status)) = child.try_wait() else {
-                continue;
-            };
-            // A PE whose parent (a shell, say) has ended may live on; it must not.
-            let started = child.id();
-            self.children[pe] = None;
-            self.signal_joined(pe, started, Signal::KILL);
-            let control = self.control.pe(pe);
-            let had_left = control.life() == Life::Finished;
-            if self.control.announced_exit().is_some() {
-                if self.ending.is_none() {
-                    self.end(None);
-                }
-                continue;
-            }
-            if status.success() {
-                // It may have exited without leaving the world; nobody should wait for it.
-                control.set_life(Life::Finished);
-                self.control.wake_all(true);
-                continue;
-            }
-            // Those we end ourselves are not failures of their own. But a PE that fails makes others
-            // fail, who may be quicker to end: the one in whose name the world ended comes first.
-            let culprit = self.control.ended_by();
-            let cause = culprit == Some(pe) && self.failure.is_some() && !self.killed;
-            if cause || (self.ending.is_none() && self.failure.is_none()) {
-                self.failure = Some(Ended {
-                    pe,
-                    status,
-                    last_wait: Wait::from_words(control.last_wait()),
-                });
-            }
-            if !had_left && self.ending.is_none() {
-                control.set_life(Life::Failed);
-                self.end(culprit);
-                self.control.end(pe, true);
-            }
-        }
-    }
-
-    /// Begins to end all PEs still running. `culprit` is ending by itself and gets the grace for it,
-    /// so that its own exit code is seen.
-    fn end(&mut self, culprit: Option<usize>) {
-        self.signal_but(culprit, Signal::TERM);
-        self.ending = Some(Instant::now() + GRACE);
-    }
-
-    fn last_waits(&self) -> Vec<(usize, Option<Wait>)> {
-        let running = (0..self.children.len()).filter(|&pe| self.children[pe].is_some());
-        running
-            .map(|pe| (pe, Wait::from_words(self.control.pe(pe).last_wait())))
-            .collect()
-    }
-
-    /// Passes a signal on, unless the terminal has sent it to the PEs as well.
-    fn pass_on(&self, origin: &Origin) {
-        if origin.cause == Cause::Kernel {
-            return;
-        }
-        if let Some(signal) = Signal::from_named_raw(origin.signal) {
-            self.signal_all(signal);
-        }
-    }
-
-    /// Signals every PE still running and, where a PE is a descendant of what we started (a shell,
-    /// say), that process too.
-    fn signal_all(&self, signal: Signal) {
-        self.signal_but(None, signal);
-    }
-
-    fn signal_but(&self, spared: Option<usize>, signal: Signal) {
-        for (pe, child) in self.children.iter().enumerate() {
-            let Some(child) = child else { continue };
-            if spared == Some(pe) {
-                continue;
-            }
-            // An unreaped child keeps its number, so this can not hit a stranger.
-            let _ = kill_process(Pid::from_child(child), signal);
-            self.signal_joined(pe, child.id(), signal);
-        }
-    }
-
-    fn signal_joined(&self, pe: usize, started: u32, signal: Signal) {
-        let control = self.control.pe(pe);
-        let pid = control.pid();
-        if control.life() == Life::Joined
-            && pid != started
-            && let Some(pid) = Pid::from_raw(pid as i32)
-        {
-            let _ = kill_process(pid, signal);
-        }
-    }
-
-    fn reap_all(&mut self) {
-        for child in self.children.iter_mut().flatten() {
-            let _ = child.wait();
-        }
     }
 }
 
@@ -503,5 +382,52 @@ mod tests {
             let link = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap();
             assert!(!listing.contains(link.to_str().unwrap()), "{listing}");
         }
+    }
+
+    /// A run of `sh -c script` before its first PE.
+    fn prepared(n_pes: usize, script: &str) -> (Launch, World, Events) {
+        let launch = Launch::new(n_pes, "sh").args(["-c", script]);
+        let world = World::create(n_pes, 1 << 16).unwrap();
+        let events = Events::watch(&world.lifeline).unwrap();
+        (launch, world, events)
+    }
+
+    #[test]
+    fn a_pe_that_fails_ends_the_start_of_the_others() {
+        let (launch, world, events) = prepared(2, "exit 3");
+        let mut job = Job::new(world.control, GRACE);
+        assert!(job.goes_on(&events));
+        let inherited = (&world.fds, world.fd_list.as_str());
+        let labels = Labels::new();
+        launch
+            .start(0, inherited, &events.watched, &mut job, &labels)
+            .unwrap();
+        let start = Instant::now();
+        while job.goes_on(&events) {
+            assert!(start.elapsed() < Duration::from_secs(60), "it goes on");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(job.watch(&events, None), None);
+        assert_eq!(job.failure.map(|failure| failure.code()), Some(3));
+    }
+
+    #[test]
+    fn a_time_limit_that_passes_while_a_failed_run_ends_is_not_its_reason() {
+        // PE 1 needs the whole time between SIGTERM and SIGKILL, and the limit has passed by then.
+        let script = "[ $CROSSWARP_PE = 0 ] && exit 6; trap '' TERM; while :; do sleep 0.05; done";
+        let (launch, world, events) = prepared(2, script);
+        let mut job = Job::new(world.control, GRACE);
+        let inherited = (&world.fds, world.fd_list.as_str());
+        for pe in 0..2 {
+            let labels = Labels::new();
+            launch
+                .start(pe, inherited, &events.watched, &mut job, &labels)
+                .unwrap();
+        }
+        while job.goes_on(&events) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(job.watch(&events, Some(Instant::now())), None);
+        assert_eq!(job.failure.map(|failure| failure.code()), Some(6));
     }
 }

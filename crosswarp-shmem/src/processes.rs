@@ -1,6 +1,7 @@
 //! Joining a world whose PEs are processes, as the launcher set it up.
 //!
-//! The launcher hands down open files: the control memory, each PE's heap, and a ring of sockets. Three
+//! The launcher hands down open files: the control memory, each PE's heap, a ring of sockets, and one socket
+//! to itself. Three
 //! variables say which PE this is and which descriptors these are. Nothing has a name anywhere, so
 //! nothing can be left behind.
 #![allow(unsafe_code)] // takes ownership of inherited file descriptors
@@ -14,8 +15,16 @@ use crate::sync::{Ordering, register_heavy_fence};
 use crate::threads::{MAX_PES, ThreadWorld, WorldError};
 use crate::wait::Patience;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use rustix::process::{Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process, parent_process_death_signal, pidfd_open,
+};
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use thiserror::Error;
@@ -25,7 +34,7 @@ pub(crate) const PE: &str = "CROSSWARP_PE";
 /// Tells a process how many PEs there are.
 pub(crate) const N_PES: &str = "CROSSWARP_N_PES";
 /// Tells a process the file descriptors, separated by commas: control, heaps, then for each PE the
-/// two ends of its socket pair to the right neighbour.
+/// two ends of its socket pair to the right neighbour, then the PEs' end of the lifeline.
 pub(crate) const FDS: &str = "CROSSWARP_FDS";
 
 /// Joining a world failed.
@@ -109,7 +118,7 @@ pub fn init() -> Result<Pe, InitError> {
         .split(',')
         .map(|fd| fd.parse().ok().filter(|&fd| fd > 2).ok_or_else(bad_fds))
         .collect::<Result<_, _>>()?;
-    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != 3 * n_pes + 1 {
+    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != 3 * n_pes + 2 {
         return Err(bad_fds());
     }
     if me >= n_pes {
@@ -144,7 +153,9 @@ pub fn init() -> Result<Pe, InitError> {
         .iter()
         .map(|&fd| map(fd, heap_bytes))
         .collect();
-    let ring = take_ring(&numbers[n_pes + 1..], me)?;
+    let ring = take_ring(&numbers[n_pes + 1..3 * n_pes + 1], me)?;
+    // SAFETY: as in `map`: handed down for this one use.
+    let lifeline = unsafe { OwnedFd::from_raw_fd(numbers[3 * n_pes + 1]) };
     register_heavy_fence(true);
     let timeout = Config::default().wait_timeout()?;
     if !control.pe(me).claim() {
@@ -153,7 +164,7 @@ pub fn init() -> Result<Pe, InitError> {
             pid: control.pe(me).pid(),
         });
     }
-    end_with(header.launcher_pid.load(Ordering::Relaxed));
+    hold_on(lifeline, me, header.launcher_pid.load(Ordering::Relaxed));
     Ok(Pe::join(
         Arc::new(Mapped {
             control,
@@ -167,28 +178,74 @@ pub fn init() -> Result<Pe, InitError> {
     ))
 }
 
-/// Sees to it that this process ends when the launcher does. Those the launcher started itself the
-/// kernel ends; a PE with a shell in between, say, needs its own eye on it, for it may never wait.
-fn end_with(launcher: u32) {
-    let Some(launcher) = Pid::from_raw(launcher as i32) else {
-        return;
-    };
-    if getppid() == Some(launcher) {
+/// Sees to it that the launcher can signal this process, and that it ends when the launcher does.
+///
+/// What the launcher started itself it knows, and the kernel ends. A PE with a shell in between, say,
+/// sends it a pidfd of itself (a number may be another process's by the time it is used) and watches the
+/// lifeline, whose other end closes with the launcher: such a PE may never wait for anyone.
+fn hold_on(lifeline: OwnedFd, me: usize, launcher: u32) {
+    // Set between fork and exec, and not inherited.
+    let asked_for = parent_process_death_signal().is_ok_and(|signal| signal == Some(Signal::KILL));
+    if asked_for && getppid() == Pid::from_raw(launcher as i32) {
         return;
     }
-    // Where the kernel refuses, only waits notice the end, as `WaitError::LauncherGone`.
-    let Ok(launcher) = pidfd_open(launcher, PidfdFlags::empty()) else {
-        return;
-    };
+    // Not for this PE's own children.
+    let _ = rustix::io::fcntl_setfd(&lifeline, rustix::io::FdFlags::CLOEXEC);
+    // Where the kernel refuses, the lifeline still ends this process when the run has ended.
+    if let Ok(myself) = pidfd_open(getpid(), PidfdFlags::empty()) {
+        let _ = send_joined(lifeline.as_fd(), me, &myself);
+    }
     let watch = std::thread::Builder::new().name("launcher watch".into());
     let _ = watch.spawn(move || {
-        // Readable once it has ended.
-        let mut ended = [PollFd::new(&launcher, PollFlags::IN)];
+        // Hung up once the launcher has ended or has shut its end down.
+        let mut ended = [PollFd::new(&lifeline, PollFlags::empty())];
         while let Err(rustix::io::Errno::INTR) = poll(&mut ended, None) {}
-        if ended[0].revents().contains(PollFlags::IN) {
+        if ended[0].revents().contains(PollFlags::HUP) {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     });
+}
+
+/// Tells the launcher that `process` has joined as PE `pe`.
+fn send_joined(lifeline: BorrowedFd<'_>, pe: usize, process: &OwnedFd) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [process.as_fd()];
+    // The space is sized for exactly one.
+    let fits = control.push(SendAncillaryMessage::ScmRights(&fds));
+    debug_assert!(fits);
+    let number = (pe as u32).to_ne_bytes();
+    let message = [IoSlice::new(&number)];
+    rustix::io::retry_on_intr(|| sendmsg(lifeline, &message, &mut control, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// For the launcher: waits for the next process that has joined; its PE and its pidfd (`None` where
+/// there was no room for one more descriptor). `None` at the end.
+pub(crate) fn receive_joined(
+    lifeline: BorrowedFd<'_>,
+) -> rustix::io::Result<Option<(usize, Option<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut number = [0; 4];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(
+            lifeline,
+            &mut [IoSliceMut::new(&mut number)],
+            &mut control,
+            flags,
+        )
+    })?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let mut fds = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let process = fds.next().and_then(|mut fds| fds.next());
+    Ok(Some((u32::from_ne_bytes(number) as usize, process)))
 }
 
 /// Maps an inherited memfd and closes the descriptor.

@@ -32,9 +32,10 @@ impl Language {
 pub fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
-        // One for each test executable, which run one after the other.
-        let own = std::env::current_exe().unwrap();
-        let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own.file_name().unwrap());
+        // One for each process: a program that another run is writing can not be started.
+        let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join("c");
+        remove_those_of_ended_processes(&all);
+        let prefix = all.join(std::process::id().to_string());
         let (include, lib) = (prefix.join("include"), prefix.join("lib"));
         std::fs::create_dir_all(include.join("mpp")).unwrap();
         std::fs::create_dir_all(&lib).unwrap();
@@ -50,11 +51,23 @@ pub fn prefix() -> &'static Path {
             (library("a"), lib.join("libcrosswarp_shmem.a")),
         ] {
             assert!(from.exists(), "{}", from.display());
-            let _ = std::fs::remove_file(&to);
             std::os::unix::fs::symlink(from, to).unwrap();
         }
         prefix
     })
+}
+
+/// `all` holds a folder for each process, whose name is its number.
+fn remove_those_of_ended_processes(all: &Path) {
+    let folders = std::fs::read_dir(all).into_iter().flatten();
+    for folder in folders.map(Result::unwrap) {
+        // Not ours, if another run removes it at the same time.
+        if !Path::new("/proc").join(folder.file_name()).exists() {
+            let _ = std::fs::remove_dir_all(folder.path());
+        }
+    }
+    // One of that number that has ended may have left its own.
+    let _ = std::fs::remove_dir_all(all.join(std::process::id().to_string()));
 }
 
 /// The library that cargo built for this test: it lies beside the test's own executable.
@@ -121,12 +134,15 @@ pub fn succeed(mut command: Command) -> Output {
     output
 }
 
+/// What has not ended by then hangs: some programs work for seconds on a quiet machine.
+const WATCHDOG: Duration = Duration::from_secs(600);
+
 /// Runs `program` on `n` PEs with a small heap.
 pub fn launch(n: usize, program: &Path, args: &[&str]) -> Outcome {
     Launch::new(n, program)
         .args(args)
         .heap_bytes(32 << 20)
-        .timeout(Duration::from_secs(60))
+        .timeout(WATCHDOG)
         .run()
         .unwrap()
 }

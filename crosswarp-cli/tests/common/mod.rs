@@ -80,14 +80,29 @@ pub fn names(folder: &Path) -> Vec<String> {
     names
 }
 
+/// A solve that no test lives to see the end of: its norm becomes 0 after millions of sweeps over a
+/// million points.
+pub const ENDLESS: &str =
+    "solve laplace2d --nx 1000 --ny 1000 --dtype f64 --tolerance 0 --max-sweeps 1000000000";
+
 /// Waits until `path` exists.
 ///
 /// # Panics
-/// After 20 s, so that a failure is not a hang.
+/// After a minute, so that a failure is not a hang.
 pub fn wait_for(path: &str) {
+    until(&format!("{path} did not appear"), || {
+        Path::new(path).exists()
+    });
+}
+
+/// Waits until `reached`.
+///
+/// # Panics
+/// With `otherwise` after a minute, so that a failure is not a hang.
+pub fn until(otherwise: &str, mut reached: impl FnMut() -> bool) {
     let started = std::time::Instant::now();
-    while !Path::new(path).exists() {
-        assert!(started.elapsed().as_secs() < 20, "{path} did not appear");
+    while !reached() {
+        assert!(started.elapsed().as_secs() < 60, "{otherwise}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
@@ -111,4 +126,25 @@ pub fn skip_tool(test: &str, reason: impl std::fmt::Display) {
         "{test} is skipped, but CROSSWARP_REQUIRE_TOOLS is 1: {reason}"
     );
     println!("skipped: {test}: {reason}");
+}
+
+/// Whether the process has ended, be it still in the table or not: then it has no command line.
+pub fn has_ended(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/cmdline")).map_or(true, |line| line.is_empty())
+}
+
+/// The processes that the main thread of `parent` has started.
+pub fn children(parent: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let list = list.unwrap_or_default();
+    list.split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
+/// Sends a signal by its name.
+pub fn signal(name: &str, pid: u32) {
+    let mut kill = std::process::Command::new("kill");
+    let status = kill.args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(status.unwrap().success());
 }

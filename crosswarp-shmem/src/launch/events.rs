@@ -1,52 +1,111 @@
-//! The signals the launcher hears of.
+//! What the launcher hears of: signals, and PEs that have joined although it did not start them itself.
 
 use super::LaunchError;
+use super::mask;
+use crate::processes::receive_joined;
+use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::{Shutdown, shutdown};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::low_level::siginfo::Origin;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Signals, as they come in.
+/// Signals that are passed on to the PEs.
+const PASSED_ON: [i32; 6] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2];
+
+/// One thing the launcher has heard of.
+pub(super) enum Event {
+    /// A signal, with who sent it.
+    Signal(Origin),
+    /// A process between which and the launcher there is another (a shell, say) has joined as `pe`.
+    Joined {
+        pe: usize,
+        /// Its pidfd, which it has opened itself: it never means another process.
+        process: OwnedFd,
+    },
+}
+
+/// Events, as they come in.
 pub(super) struct Events {
-    pub(super) receiver: Receiver<Origin>,
-    handle: signal_hook::iterator::Handle,
+    pub(super) receiver: Receiver<Event>,
+    /// The signals heard of, SIGCHLD among them.
+    pub(super) watched: Vec<i32>,
+    signals: signal_hook::iterator::Handle,
+    lifeline: Arc<OwnedFd>,
 }
 
 impl Events {
-    /// Hears of children that end and of the signals that are passed on, except those this process
-    /// ignores (under `nohup`, say): PEs ignore them too, and a handler of ours would end that.
-    pub(super) fn watch() -> Result<Self, LaunchError> {
+    /// Hears of children that end, of what comes through `lifeline`, and of the signals that are passed
+    /// on, except those this process ignores (under `nohup`, say): PEs ignore them too, and a handler
+    /// of ours would end that.
+    pub(super) fn watch(lifeline: &Arc<OwnedFd>) -> Result<Self, LaunchError> {
         let ignored = ignored_signals();
-        let passed_on = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2]
+        let passed_on = PASSED_ON
             .into_iter()
             .filter(|signal| ignored >> (signal - 1) & 1 == 0);
-        let all = passed_on.chain([SIGCHLD]);
-        let mut signals = SignalsInfo::<WithOrigin>::new(all).map_err(LaunchError::Signals)?;
-        let handle = signals.handle();
+        let watched: Vec<i32> = passed_on.chain([SIGCHLD]).collect();
+        let mut signals = SignalsInfo::<WithOrigin>::new(&watched).map_err(LaunchError::Watch)?;
         let (sender, receiver) = channel();
-        std::thread::Builder::new()
-            .name("signals".into())
-            .spawn(move || {
-                for origin in signals.forever() {
-                    if sender.send(origin).is_err() {
-                        return;
-                    }
+        let this = Self {
+            receiver,
+            watched: watched.clone(),
+            signals: signals.handle(),
+            lifeline: Arc::clone(lifeline),
+        };
+        let heard = sender.clone();
+        let (takes_signals, ready) = channel();
+        start("signals", move || {
+            // Whoever started this process may have left signals blocked, in every thread of it. One
+            // thread that takes them is enough. Those that have come before come now.
+            mask::unblock(&watched);
+            for origin in signals.pending() {
+                let _ = heard.send(Event::Signal(origin));
+            }
+            let _ = takes_signals.send(());
+            for origin in signals.forever() {
+                if heard.send(Event::Signal(origin)).is_err() {
+                    return;
                 }
-            })
-            .map_err(LaunchError::Signals)?;
-        Ok(Self { receiver, handle })
+            }
+        })?;
+        // What has come before the run ends it before a PE is started.
+        let _ = ready.recv();
+        let near = Arc::clone(lifeline);
+        start("joins", move || hear_of_joins(&near, &sender))?;
+        Ok(this)
     }
 
     /// Whether a signal to end has come that nobody has looked at yet.
     pub(super) fn asked_to_end(&self) -> bool {
-        self.receiver.try_iter().any(|origin| is_end(origin.signal))
+        let mut signals = self.receiver.try_iter();
+        signals.any(|event| matches!(event, Event::Signal(origin) if is_end(origin.signal)))
+    }
+}
+
+fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), LaunchError> {
+    let thread = std::thread::Builder::new().name(name.into());
+    thread.spawn(work).map_err(LaunchError::Watch)?;
+    Ok(())
+}
+
+/// Until the lifeline is shut down.
+fn hear_of_joins(lifeline: &OwnedFd, heard: &Sender<Event>) {
+    while let Ok(Some((pe, process))) = receive_joined(lifeline.as_fd()) {
+        if let Some(process) = process
+            && heard.send(Event::Joined { pe, process }).is_err()
+        {
+            return;
+        }
     }
 }
 
 impl Drop for Events {
     fn drop(&mut self) {
-        self.handle.close();
+        self.signals.close();
+        // Ends the thread that reads it, and every PE that still watches the other end.
+        let _ = shutdown(&*self.lifeline, Shutdown::Both);
     }
 }
 

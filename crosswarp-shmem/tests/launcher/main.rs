@@ -78,6 +78,15 @@ fn pe() {
             std::thread::sleep(EVER);
         }
         "panic slowly" => panic_slowly(pe),
+        "lose 1" => {
+            pe.barrier().unwrap();
+            if pe.my_pe() == 1 {
+                kill(std::process::id());
+            }
+            let error = pe.barrier().unwrap_err().to_string();
+            assert!(error.contains("PE 1 has left the world"), "{error}");
+            std::process::exit(9);
+        }
         "wait" => {
             let flag = pe.alloc_zeroed::<u64>(1).unwrap();
             let _ = pe.signal_wait_until(&flag, crosswarp_shmem::Cmp::Eq, 5);
@@ -191,6 +200,24 @@ fn a_killed_pe_ends_the_others() {
             "{line}"
         );
     }
+}
+
+/// The shell that has started PE 1 outlives it and says nothing.
+#[test]
+fn a_pe_killed_behind_a_shell_that_lives_on_is_not_waited_for() {
+    let script = "ROLE='lose 1' \"$0\" --ignored --exact pe --nocapture > /dev/null; code=$?
+        [ $CROSSWARP_PE = 0 ] && exit $code; while :; do sleep 0.05; done";
+    let outcome = Launch::new(2, "sh")
+        .args([
+            "-c".as_ref(),
+            script.as_ref(),
+            std::env::current_exe().unwrap().as_os_str(),
+        ])
+        .heap_bytes(1 << 20)
+        .timeout(WATCHDOG)
+        .run()
+        .unwrap();
+    assert_eq!(outcome.code(), 9, "{outcome:?}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use super::LaunchError;
 use super::mask;
 use crate::processes::receive_joined;
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{Shutdown, shutdown};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -23,8 +24,10 @@ pub(super) enum Event {
     Joined {
         pe: usize,
         /// Its pidfd, which it has opened itself: it never means another process.
-        process: OwnedFd,
+        process: Arc<OwnedFd>,
     },
+    /// That process has ended.
+    Gone { pe: usize },
 }
 
 /// Events, as they come in.
@@ -92,11 +95,36 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), LaunchE
 
 /// Until the lifeline is shut down.
 fn hear_of_joins(lifeline: &OwnedFd, heard: &Sender<Event>) {
-    while let Ok(Some((pe, process))) = receive_joined(lifeline.as_fd()) {
-        if let Some(process) = process
-            && heard.send(Event::Joined { pe, process }).is_err()
-        {
+    let mut joined: Vec<(usize, Arc<OwnedFd>)> = Vec::new();
+    loop {
+        let processes = joined.iter().map(|(_, process)| process.as_fd());
+        let all = std::iter::once(lifeline.as_fd()).chain(processes);
+        let mut watched: Vec<_> = all
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        if rustix::io::retry_on_intr(|| poll(&mut watched, None)).is_err() {
             return;
+        }
+        // A pidfd is readable once its process has ended.
+        let news: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let mut ended = news[1..].iter();
+        joined.retain(|&(pe, _)| {
+            let gone = ended.next() == Some(&true);
+            !(gone && heard.send(Event::Gone { pe }).is_ok())
+        });
+        if !news[0] {
+            continue;
+        }
+        match receive_joined(lifeline.as_fd()) {
+            Ok(Some((pe, Some(process)))) => {
+                let process = Arc::new(process);
+                joined.push((pe, Arc::clone(&process)));
+                if heard.send(Event::Joined { pe, process }).is_err() {
+                    return;
+                }
+            }
+            Ok(Some((_, None))) => {}
+            Ok(None) | Err(_) => return,
         }
     }
 }

@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use signal_hook::consts::SIGCHLD;
 use signal_hook::low_level::siginfo::{Cause, Origin};
 use std::process::Child;
+use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,9 @@ pub(super) struct Job {
     /// By PE; `None` once reaped.
     children: Vec<Option<Child>>,
     /// By PE: what has joined without being our child.
-    joined: Vec<Option<OwnedFd>>,
+    joined: Vec<Option<Arc<OwnedFd>>>,
+    /// PEs of those that have ended, and until when what has started them may say how.
+    gone: Vec<(usize, Instant)>,
     pub(super) control: Control,
     pub(super) failure: Option<Ended>,
     /// How long PEs may take to end after the first signal to end.
@@ -52,6 +55,7 @@ impl Job {
         Self {
             children: Vec::with_capacity(n_pes),
             joined: (0..n_pes).map(|_| None).collect(),
+            gone: Vec::new(),
             control,
             failure: None,
             grace,
@@ -110,11 +114,10 @@ impl Job {
                 timed_out = Some(self.last_waits());
                 self.end(None);
             }
-            let next = if ends {
-                self.kill_at
-            } else {
-                self.kill_at.or(limit)
-            };
+            self.give_up_on_the_gone(now);
+            let limit = limit.filter(|_| !ends);
+            let verdict = self.gone.iter().map(|&(_, until)| until).min();
+            let next = [self.kill_at, limit, verdict].into_iter().flatten().min();
             let pause = match next {
                 Some(at) => at.saturating_duration_since(now),
                 None => Duration::from_secs(3600),
@@ -133,6 +136,7 @@ impl Job {
             Event::Signal(origin) if origin.signal == SIGCHLD => self.reap_ended(),
             Event::Signal(origin) => self.pass_on(&origin),
             Event::Joined { pe, process } => self.has_joined(pe, process),
+            Event::Gone { pe } => self.gone.push((pe, Instant::now() + SHORT)),
         }
     }
 
@@ -160,7 +164,7 @@ impl Job {
     }
 
     /// `process` is PE `pe`. What the others have been told before is news to it.
-    fn has_joined(&mut self, pe: usize, process: OwnedFd) {
+    fn has_joined(&mut self, pe: usize, process: Arc<OwnedFd>) {
         let parent_runs = self.children.get(pe).is_some_and(Option::is_some);
         let asked = self.asked.filter(|asked| !asked.by_terminal);
         let late = if self.killed || !parent_runs {
@@ -175,6 +179,21 @@ impl Job {
         }
         if let Some(place) = self.joined.get_mut(pe) {
             *place = Some(process);
+        }
+    }
+
+    /// A PE whose process has ended while the shell that started it runs on: how it ended, nobody says,
+    /// but nobody should wait for it.
+    fn give_up_on_the_gone(&mut self, now: Instant) {
+        let (due, rest) = self.gone.iter().partition(|&&(_, until)| until <= now);
+        self.gone = rest;
+        let due: Vec<(usize, Instant)> = due;
+        for (pe, _) in due {
+            let shell_runs = self.children.get(pe).is_some_and(Option::is_some);
+            if shell_runs && self.control.pe(pe).life() == Life::Joined {
+                self.control.pe(pe).set_life(Life::Finished);
+                self.control.wake_all(true);
+            }
         }
     }
 

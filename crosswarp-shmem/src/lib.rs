@@ -62,6 +62,7 @@ mod symmetric;
 mod sync;
 mod team;
 mod threads;
+mod turns;
 mod wait;
 mod wait_set;
 

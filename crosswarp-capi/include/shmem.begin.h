@@ -102,6 +102,11 @@ typedef struct {
 /* The layout of C's complex types, by the standard. */
 typedef std::complex<float> shmem_complexf_t;
 typedef std::complex<double> shmem_complexd_t;
+#if defined(__GNUC__)
+#define SHMEM_C_COMPLEX 1
+__extension__ typedef float _Complex shmem_c_complexf_t;
+__extension__ typedef double _Complex shmem_c_complexd_t;
+#endif
 #endif
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define SHMEM_NORETURN [[noreturn]]

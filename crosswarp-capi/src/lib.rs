@@ -19,6 +19,7 @@ mod collective;
 mod context;
 mod element;
 mod exports;
+mod handles;
 mod lock;
 mod long_double;
 mod memory;

@@ -132,8 +132,11 @@ pub(crate) unsafe fn query_initialized(_name: Name, initialized: *mut c_int) {
 }
 
 /// `shmem_finalize`: contains a barrier. The last of as many calls as there were initialisations ends
-/// this PE's part; its memory stays where it is.
+/// this PE's part; its memory stays where it is. A further one does nothing.
 pub(crate) unsafe fn finalize(name: Name) {
+    if world::finalized() {
+        return;
+    }
     let pe = enter_unchecked(name);
     if OPEN.fetch_sub(1, Ordering::AcqRel) > 1 {
         return;

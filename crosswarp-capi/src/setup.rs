@@ -75,6 +75,7 @@ fn open(name: Name) {
     if let Err(error) = static_data::share(&mut pe) {
         fail(&error);
     }
+    crosswarp_shmem::name_static_data("/proc/self/exe");
     greet(&pe);
     let pe = world::open(pe, debugging());
     team::open(pe);

@@ -84,7 +84,7 @@ pub struct Ended {
     pub pe: usize,
     /// Its status.
     pub status: ExitStatus,
-    /// What it last waited for, if it ever waited.
+    /// What it was waiting for at its end, or had waited for in vain.
     pub last_wait: Option<Wait>,
 }
 
@@ -108,7 +108,7 @@ impl fmt::Display for Ended {
         }
         match self.last_wait {
             Some(wait) => write!(f, "; it last waited for {wait}"),
-            None => write!(f, "; it had not waited for anyone"),
+            None => Ok(()),
         }
     }
 }
@@ -120,7 +120,7 @@ pub struct Outcome {
     pub failure: Option<Ended>,
     /// The exit code with which a PE ended all ([`Pe::global_exit`](crate::Pe::global_exit)).
     pub global_exit: Option<i32>,
-    /// With a time limit that ran out: what each PE still running last waited for.
+    /// With a time limit that ran out: what each PE still running was waiting for.
     pub timed_out: Option<Vec<(usize, Option<Wait>)>>,
 }
 

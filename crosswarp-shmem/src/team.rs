@@ -342,7 +342,8 @@ impl<'a> Team<'a> {
     pub fn world_pe(&self, pe: usize) -> usize {
         assert!(
             pe < self.n_pes(),
-            "PE {pe} does not exist in a team of {}",
+            "PE {} does not exist in a team of {}",
+            pe as isize,
             self.n_pes()
         );
         self.shape.world_pe(pe)

@@ -115,6 +115,7 @@ impl Raw<'_> {
             offset: self.pe.position(ivar.addr()),
             cmp,
             expected: value.to_u64(),
+            signed: T::SIGNED,
         };
         self.pe.waiter().until(wait, || {
             // SAFETY: by the caller.

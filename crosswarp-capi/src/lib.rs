@@ -24,6 +24,8 @@ mod lock;
 mod long_double;
 mod memory;
 mod misuse;
+mod mixture;
+mod objects;
 mod old_amo;
 mod order;
 mod reduce;

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // writes results through C's pointers; calls the C library's exit
 
 use crate::world::{self, Name, enter_unchecked};
-use crate::{misuse, static_data, team};
+use crate::{misuse, mixture, static_data, team};
 use crosswarp_shmem::{Pe, SETTINGS, SYMMETRIC_SIZE};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -77,6 +77,9 @@ fn open(name: Name) {
     }
     crosswarp_shmem::name_static_data("/proc/self/exe");
     greet(&pe);
+    if pe.my_pe() == 0 {
+        mixture::look(name);
+    }
     let pe = world::open(pe, debugging());
     team::open(pe);
     if let Err(error) = pe.barrier() {

@@ -224,6 +224,11 @@ fn messages_say_what_the_program_says() {
             false,
             "in vain for the value at heap offset 0 to be <= -7\n",
         ),
+        (
+            "split from -1",
+            true,
+            "no team of -2 PEs from PE -1 at stride 1 in one of 1 PEs\n",
+        ),
         ("beyond a variable", true, " ('flags+8'), and its "),
         (
             "misaligned variable",

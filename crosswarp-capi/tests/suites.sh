@@ -25,6 +25,10 @@ c11/atomics/c11_shmem_atomic_fetch.c|all|$race
 c11/atomics/c11_shmem_atomic_fetch_nbi.c|all|$race
 shmemx/c11_test_shmem_ibget.c|build|$sandia
 shmemx/c11_test_shmem_ibput.c|build|$sandia
+shmemx/cxx_test_shmem_ibget.cpp|build|$sandia
+shmemx/cxx_test_shmem_ibput.cpp|build|$sandia
+spec-example/hybrid_mpi_mapping_id.c|build|needs an MPI
+spec-example/hybrid_mpi_mapping_id_shmem_comm.c|build|needs an MPI
 END
 }
 

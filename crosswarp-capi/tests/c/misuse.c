@@ -55,6 +55,9 @@ int main(int argc, char **argv)
         heap = (char *)shmem_realloc(heap, 4096);
     } else if (strcmp(how, "realloc stack") == 0) {
         heap = (char *)shmem_realloc(on_stack, 4096);
+    } else if (strcmp(how, "split from -1") == 0) {
+        shmem_team_t none;
+        shmem_team_split_strided(SHMEM_TEAM_WORLD, -1, 1, -2, NULL, 0, &none);
     } else if (strncmp(how, "team", 4) == 0) {
         shmem_team_t team, other;
         shmem_ctx_t ctx;

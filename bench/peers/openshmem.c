@@ -74,6 +74,36 @@ static void report(const char *name, size_t bytes, double *times)
 /* Two work arrays in turns, as the active-set collectives ask for. */
 #define SYNC psync[i % 2]
 
+#ifdef SHMEM_SIGNAL_SET
+/* PE 0 and the last one send each other `bytes` bytes in turns; PE 0 pauses first, which is not counted. */
+static void turns(const char *name, size_t bytes, long batch, double pause, char *heap, const char *local, uint64_t *signal)
+{
+    static uint64_t turn;
+    const int peer = n - 1;
+    double times[REPEATS];
+    for (int r = 0; r < REPEATS; r++) {
+        double spent = 0;
+        shmem_barrier_all();
+        if (me == 0 || me == peer)
+            for (long i = 0; i < batch; i++) {
+                double start = now();
+                while (me == 0 && now() - start < pause)
+                    ;
+                start = now();
+                turn++;
+                if (me == 0)
+                    shmem_putmem_signal(heap, local, bytes, signal, turn, SHMEM_SIGNAL_SET, peer);
+                shmem_signal_wait_until(signal, SHMEM_CMP_GE, turn);
+                if (me == peer)
+                    shmem_putmem_signal(heap, local, bytes, signal, turn, SHMEM_SIGNAL_SET, 0);
+                spent += now() - start;
+            }
+        times[r] = spent / (2.0 * (double)batch);
+    }
+    report(name, bytes, times);
+}
+#endif
+
 int main(void)
 {
     shmem_init();
@@ -95,6 +125,7 @@ int main(void)
     ALONE("fetch_add", 8, 20000, value += shmem_long_atomic_fetch_add(word, 1, peer));
     ALONE("fetch_add to a static", 8, 20000, value += shmem_long_atomic_fetch_add(&static_word, 1, peer));
     ALONE("lock + unlock", 8, 20000, (shmem_set_lock(&lock_word), shmem_clear_lock(&lock_word)));
+    TOGETHER("lock + unlock by all", 8, 2000, (shmem_set_lock(&lock_word), shmem_clear_lock(&lock_word)));
     TOGETHER("fetch_add by all", 8, 20000, value += shmem_long_atomic_fetch_add(word, 1, 0));
     for (size_t bytes = 8; bytes <= BIG; bytes *= 8) {
         const long batch = bytes <= 4096 ? 20000 : (long)((64 << 20) / bytes);
@@ -123,6 +154,15 @@ int main(void)
         }
         report("p + wait, one way", 8, times);
     }
+#ifdef SHMEM_SIGNAL_SET
+    if (n > 1) {
+        static uint64_t signal;
+        /* The same with data. Then with a pause before each, in which a library may have its waiters sleep. */
+        for (size_t bytes = 8; bytes <= 4096; bytes *= 8)
+            turns("put_signal + wait, one way", bytes, 2000, 0, heap, local, &signal);
+        turns("to one that waited 1 ms", 8, 100, 1000000, heap, local, &signal);
+    }
+#endif
     TOGETHER("barrier_all", 0, 5000, shmem_barrier_all());
     TOGETHER("sync_all", 0, 5000, shmem_sync_all());
     for (size_t count = 1; count <= 65536; count *= 16) {

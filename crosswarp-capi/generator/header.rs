@@ -1,6 +1,6 @@
 //! Writes `shmem.h`: a hand-written beginning and end, between them what the table gives.
 
-use crate::functions::{Row, has_t, with_t};
+use crate::functions::{Parameter, Row, has_t, with_t};
 use crate::types::{Type, set};
 use std::fmt::Write;
 
@@ -9,7 +9,9 @@ pub fn header(rows: &[Row], before: &str, after: &str) -> String {
     let mut out = before.to_owned();
     out += "\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n";
     prototypes(&mut out, rows);
-    out += "\n#ifdef __cplusplus\n} /* extern \"C\" */\n#endif\n";
+    out += "\n#ifdef __cplusplus\n} /* extern \"C\" */\n";
+    c_types_in_cxx(&mut out, rows);
+    out += "#endif\n";
     out += "\n#if defined(__cplusplus) && !defined(SHMEM_NO_GENERICS)\n";
     overloads(&mut out, rows);
     out += "\n#elif !defined(SHMEM_NO_GENERICS) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L\n";
@@ -163,6 +165,47 @@ fn selections(out: &mut String, rows: &[Row]) {
     }
 }
 
+/// C++: where a type of C has another in its place, overloads that take C's own, by name and (in
+/// [`overloads`]) type-generic.
+fn c_types_in_cxx(out: &mut String, rows: &[Row]) {
+    *out +=
+        "\n/* The same for C's own complex types, which C++ compilers know by an extension. */\n";
+    *out += "#ifdef SHMEM_C_COMPLEX\n";
+    for row in rows {
+        for ty in &row.types {
+            // Without a context: the rows with these types have none.
+            c_type_in_cxx(out, row, ty, &row.function(Some(ty), false));
+        }
+    }
+    *out += "#endif\n";
+}
+
+/// The overload `name` for C's own type, if it is another in C++: it passes its arguments on.
+fn c_type_in_cxx(out: &mut String, row: &Row, ty: &Type, name: &str) {
+    let Some(own) = ty.c_in_cxx else {
+        return;
+    };
+    assert!(!row.context && !has_t(&row.result), "{name}: not foreseen");
+    let mut parameters: Vec<String> = Vec::new();
+    let mut arguments: Vec<String> = Vec::new();
+    for Parameter { ty: declared, name } in &row.parameters {
+        parameters.push(declare(&with_t(declared, own), name));
+        arguments.push(match has_t(declared) {
+            true => format!("reinterpret_cast<{}>({name})", with_t(declared, ty.cxx)),
+            false => name.clone(),
+        });
+    }
+    let returns = if row.result == "void" { "" } else { "return " };
+    let _ = writeln!(
+        out,
+        "static inline {}({}) {{ {returns}{}({}); }}",
+        declare(&row.result, name),
+        parameters.join(", "),
+        row.function(Some(ty), false),
+        arguments.join(", ")
+    );
+}
+
 /// C++: an overload per type of each type-generic form.
 fn overloads(out: &mut String, rows: &[Row]) {
     // A plain function of the same name and parameters takes the overload's place.
@@ -197,6 +240,11 @@ fn overloads(out: &mut String, rows: &[Row]) {
                     row.function(Some(&ty), context),
                     arguments.join(", ")
                 );
+            }
+            if ty.c_in_cxx.is_some() {
+                *out += "#ifdef SHMEM_C_COMPLEX\n";
+                c_type_in_cxx(out, row, &ty, &generic);
+                *out += "#endif\n";
             }
         }
     }

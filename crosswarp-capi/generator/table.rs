@@ -116,20 +116,20 @@ one | | uint64_t shmem_signal_fetch(const uint64_t *sig_addr) | signal::fetch
 one | | uint64_t shmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) | signal::wait_until
 
 # Waiting
-sync | g | void shmem_{T}_wait_until(T *ivar, int cmp, T cmp_value) | wait::until
-sync | g | void shmem_{T}_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::until_all
-sync | g | size_t shmem_{T}_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::until_any
-sync | g | size_t shmem_{T}_wait_until_some(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value) | wait::until_some
-sync | g | void shmem_{T}_wait_until_all_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::until_all_vector
-sync | g | size_t shmem_{T}_wait_until_any_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::until_any_vector
-sync | g | size_t shmem_{T}_wait_until_some_vector(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T *cmp_values) | wait::until_some_vector
-sync | g | int shmem_{T}_test(T *ivar, int cmp, T cmp_value) | wait::test
-sync | g | int shmem_{T}_test_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::test_all
-sync | g | size_t shmem_{T}_test_any(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::test_any
-sync | g | size_t shmem_{T}_test_some(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value) | wait::test_some
-sync | g | int shmem_{T}_test_all_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::test_all_vector
-sync | g | size_t shmem_{T}_test_any_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::test_any_vector
-sync | g | size_t shmem_{T}_test_some_vector(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T *cmp_values) | wait::test_some_vector
+wait | g | void shmem_{T}_wait_until(T *ivar, int cmp, T cmp_value) | wait::until
+wait | g | void shmem_{T}_wait_until_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::until_all
+wait | g | size_t shmem_{T}_wait_until_any(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::until_any
+wait | g | size_t shmem_{T}_wait_until_some(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value) | wait::until_some
+wait | g | void shmem_{T}_wait_until_all_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::until_all_vector
+wait | g | size_t shmem_{T}_wait_until_any_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::until_any_vector
+wait | g | size_t shmem_{T}_wait_until_some_vector(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T *cmp_values) | wait::until_some_vector
+wait | g | int shmem_{T}_test(T *ivar, int cmp, T cmp_value) | wait::test
+wait | g | int shmem_{T}_test_all(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::test_all
+wait | g | size_t shmem_{T}_test_any(T *ivars, size_t nelems, const int *status, int cmp, T cmp_value) | wait::test_any
+wait | g | size_t shmem_{T}_test_some(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T cmp_value) | wait::test_some
+wait | g | int shmem_{T}_test_all_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::test_all_vector
+wait | g | size_t shmem_{T}_test_any_vector(T *ivars, size_t nelems, const int *status, int cmp, T *cmp_values) | wait::test_any_vector
+wait | g | size_t shmem_{T}_test_some_vector(T *ivars, size_t nelems, size_t *indices, const int *status, int cmp, T *cmp_values) | wait::test_some_vector
 
 # Ordering
 one | c | void shmem_{c}fence(void) | order::fence
@@ -187,8 +187,6 @@ old_real | | void shmem_{T}_max_to_all(T *dest, const T *source, int nreduce, in
 old_real | | void shmem_{T}_min_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride, int PE_size, T *pWrk, long *pSync) | active::min
 old_arith | | void shmem_{T}_sum_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride, int PE_size, T *pWrk, long *pSync) | active::sum
 old_arith | | void shmem_{T}_prod_to_all(T *dest, const T *source, int nreduce, int PE_start, int logPE_stride, int PE_size, T *pWrk, long *pSync) | active::prod
-half | | void shmem_{T}_wait_until(T *ivar, int cmp, T cmp_value) | wait::until
-half | | int shmem_{T}_test(T *ivar, int cmp, T cmp_value) | wait::test
 long | | void shmem_wait(T *ivar, T cmp_value) | wait::differs
 long | | void shmem_wait_until(T *ivar, int cmp, T cmp_value) | wait::until
 old_bits | | void shmem_{T}_wait(T *ivar, T cmp_value) | wait::differs

@@ -9,6 +9,9 @@ pub struct Type {
     pub c: &'static str,
     /// `T` in C++ prototypes.
     pub cxx: &'static str,
+    /// The header's name for C's own type in C++, where C++ has another for the same (an extension of
+    /// compilers).
+    pub c_in_cxx: Option<&'static str>,
     /// `T` in Rust.
     pub rust: &'static str,
     /// The C type it is the same as on this platform: type-generic selections may name each type once.
@@ -25,6 +28,7 @@ const fn ty(
         name,
         c,
         cxx: c,
+        c_in_cxx: None,
         rust,
         same_as,
     }
@@ -34,12 +38,14 @@ const fn complex(
     name: &'static str,
     c: &'static str,
     cxx: &'static str,
+    c_in_cxx: &'static str,
     rust: &'static str,
 ) -> Type {
     Type {
         name,
         c,
         cxx,
+        c_in_cxx: Some(c_in_cxx),
         rust,
         same_as: name,
     }
@@ -75,12 +81,14 @@ pub const TYPES: &[Type] = &[
         "complexf",
         "float _Complex",
         "shmem_complexf_t",
+        "shmem_c_complexf_t",
         "Complex<f32>",
     ),
     complex(
         "complexd",
         "double _Complex",
         "shmem_complexd_t",
+        "shmem_c_complexd_t",
         "Complex<f64>",
     ),
     // By size: untyped in C.
@@ -103,7 +111,10 @@ pub fn set(name: &str) -> Vec<Type> {
     let names = match name {
         "rma" => RMA.to_owned(),
         "arith" => format!("{RMA} complexd complexf"),
-        "amo" | "sync" => AMO.to_owned(),
+        "amo" => AMO.to_owned(),
+        // The short ones are deprecated where the specification has them (one value), and extensions for
+        // sets; a type-generic form takes both.
+        "wait" => format!("{AMO} short ushort"),
         "amo_all" => format!("float double {AMO}"),
         "bits" => "uint ulong ulonglong int32 int64 uint32 uint64".to_owned(),
         "unsigned" => {
@@ -115,7 +126,6 @@ pub fn set(name: &str) -> Vec<Type> {
         "word" => "32 64".to_owned(),
         "mem" => "mem".to_owned(),
         "long" => "long".to_owned(),
-        "half" => "short ushort".to_owned(),
         "old_amo" => "int long longlong".to_owned(),
         "old_amo_all" => "int long longlong float double".to_owned(),
         "old_bits" => "short int long longlong".to_owned(),

@@ -11,6 +11,13 @@
 #include <complex>
 #endif
 
+#if defined(__GNUC__) && defined(__ELF__) && defined(__x86_64__)
+/* A note in every object file that includes this header: the library says so if a program has none, as one
+ * compiled with another library's header has. */
+__asm__(".pushsection .note.crosswarp,\"a\",@note\n\t.balign 4\n\t.long 10, 4, 1\n\t.asciz \"Crosswarp\"\n\t"
+        ".balign 4\n\t.long 1\n\t.popsection");
+#endif
+
 /* Version and name */
 #define SHMEM_MAJOR_VERSION 1
 #define SHMEM_MINOR_VERSION 5
@@ -102,6 +109,11 @@ typedef struct {
 /* The layout of C's complex types, by the standard. */
 typedef std::complex<float> shmem_complexf_t;
 typedef std::complex<double> shmem_complexd_t;
+#if defined(__GNUC__)
+#define SHMEM_C_COMPLEX 1
+__extension__ typedef float _Complex shmem_c_complexf_t;
+__extension__ typedef double _Complex shmem_c_complexd_t;
+#endif
 #endif
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define SHMEM_NORETURN [[noreturn]]

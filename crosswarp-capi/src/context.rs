@@ -3,15 +3,15 @@
 //! Between mapped heaps every operation is complete, in order, when its call returns. So contexts have
 //! nothing of their own to order or to complete, threads need none to be independent, and the options are
 //! met by doing nothing.
-#![allow(unsafe_code)] // turns handles back into what they stand for; writes results through C's pointers
+#![allow(unsafe_code)] // writes results through C's pointers
 
+use crate::handles::Handles;
 use crate::misuse;
 use crate::team::TeamHandle;
 use crate::world::{self, Name, enter_unchecked};
 use std::ffi::{c_int, c_long};
-use std::ptr;
 
-/// `shmem_ctx_t`: 0 invalid, 1 the default, else the address of a [`Made`].
+/// `shmem_ctx_t`: 0 invalid, 1 the default, else a handle in [`MADE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Context(usize);
@@ -22,6 +22,8 @@ pub(crate) struct Made {
     /// The world's number of each PE of the team; empty for the world itself.
     pes: Box<[usize]>,
 }
+
+static MADE: Handles<Made> = Handles::new();
 
 /// `shmem_ctx_session_config_t`.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +42,16 @@ impl Context {
 
     /// What it stands for; `None` for the default and the invalid one.
     #[inline(always)]
-    pub(crate) fn object(self) -> Option<&'static Made> {
-        // SAFETY: a handle other than 0 and 1 comes from `team_create` and is valid until destroyed, by
-        // the caller.
-        (self.0 > 1).then(|| unsafe { &*ptr::with_exposed_provenance::<Made>(self.0) })
+    pub(crate) fn object(self, name: Name) -> Option<&'static Made> {
+        (self.0 > 1).then(|| MADE.get(self.0).unwrap_or_else(|| self.destroyed(name)))
+    }
+
+    #[cold]
+    fn destroyed(self, name: Name) -> ! {
+        misuse::end(
+            name,
+            format_args!("the context {:#x} was destroyed, or never created", self.0),
+        )
     }
 
     /// The world's number of the PE that this context calls `pe`.
@@ -58,7 +66,7 @@ impl Context {
 
     #[inline(never)]
     fn number_in_team(self, name: Name, number: usize) -> usize {
-        let Some(object) = self.object() else {
+        let Some(object) = self.object(name) else {
             misuse::end(name, format_args!("ctx is SHMEM_CTX_INVALID"));
         };
         if object.pes.is_empty() {
@@ -101,9 +109,9 @@ pub(crate) unsafe fn team_create(
             .map(|pe| made.team.world_pe(pe))
             .collect(),
     };
-    let object = Box::into_raw(Box::new(Made { team, pes }));
+    let handle = MADE.insert(Made { team, pes });
     // SAFETY: valid for writing, by the caller.
-    unsafe { ctx.write(Context(object.expose_provenance())) };
+    unsafe { ctx.write(Context(handle)) };
     0
 }
 
@@ -117,8 +125,7 @@ pub(crate) unsafe fn destroy(name: Name, ctx: Context) {
     }
     if ctx.is_valid() {
         enter_unchecked(name).quiet();
-        // SAFETY: from `team_create`, and not used any more, by the caller.
-        drop(unsafe { Box::from_raw(ptr::with_exposed_provenance_mut::<Made>(ctx.0)) });
+        drop(MADE.remove(ctx.0).unwrap_or_else(|| ctx.destroyed(name)));
     }
 }
 
@@ -126,7 +133,7 @@ pub(crate) unsafe fn destroy(name: Name, ctx: Context) {
 pub(crate) unsafe fn get_team(name: Name, ctx: Context, team: *mut TeamHandle) -> c_int {
     enter_unchecked(name);
     let (handle, code) = match ctx.is_valid() {
-        true => (ctx.team_handle(), 0),
+        true => (ctx.team_handle(name), 0),
         false => (TeamHandle::INVALID, -1),
     };
     // SAFETY: valid for writing, by the caller.
@@ -137,15 +144,17 @@ pub(crate) unsafe fn get_team(name: Name, ctx: Context, team: *mut TeamHandle) -
 /// `shmem_ctx_session_start` (1.6): hints, of which none helps here.
 pub(crate) unsafe fn session_start(
     name: Name,
-    _ctx: Context,
+    ctx: Context,
     _options: c_long,
     _config: *const SessionConfig,
     _mask: c_long,
 ) {
     enter_unchecked(name);
+    ctx.object(name);
 }
 
 /// `shmem_ctx_session_stop` (1.6).
-pub(crate) unsafe fn session_stop(name: Name, _ctx: Context) {
+pub(crate) unsafe fn session_stop(name: Name, ctx: Context) {
     enter_unchecked(name);
+    ctx.object(name);
 }

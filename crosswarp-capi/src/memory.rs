@@ -37,8 +37,13 @@ pub(crate) unsafe fn calloc(name: Name, count: usize, size: usize) -> *mut c_voi
     granted(name, enter_unchecked(name).raw().calloc(count, size))
 }
 
-/// `shmem_align`.
+/// `shmem_align`. The specification asks for powers of two from the size of a pointer on; others from there
+/// on are rounded up. Null for what is smaller and no power of two, and for more than the heap is aligned to.
 pub(crate) unsafe fn align(name: Name, alignment: usize, size: usize) -> *mut c_void {
+    let alignment = match alignment.checked_next_power_of_two() {
+        Some(rounded) if alignment >= size_of::<*const c_void>() => rounded,
+        _ => alignment,
+    };
     granted(name, enter_unchecked(name).raw().malloc(size, alignment))
 }
 

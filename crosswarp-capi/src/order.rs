@@ -12,6 +12,7 @@ use std::ffi::c_int;
 #[inline(always)]
 pub(crate) unsafe fn fence(name: Name, ctx: Context) {
     if ctx.is_valid() {
+        ctx.object(name);
         enter_unchecked(name).fence();
     }
 }
@@ -20,6 +21,7 @@ pub(crate) unsafe fn fence(name: Name, ctx: Context) {
 #[inline(always)]
 pub(crate) unsafe fn quiet(name: Name, ctx: Context) {
     if ctx.is_valid() {
+        ctx.object(name);
         enter_unchecked(name).quiet();
     }
 }

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // writes results through C's pointers; calls the C library's exit
 
 use crate::world::{self, Name, enter_unchecked};
-use crate::{misuse, static_data, team};
+use crate::{misuse, mixture, static_data, team};
 use crosswarp_shmem::{Pe, SETTINGS, SYMMETRIC_SIZE};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -73,7 +73,11 @@ fn open(name: Name) {
     if let Err(error) = static_data::share(&mut pe) {
         fail(&error);
     }
+    crosswarp_shmem::name_static_data("/proc/self/exe");
     greet(&pe);
+    if pe.my_pe() == 0 {
+        mixture::look(name);
+    }
     let pe = world::open(pe, debugging());
     team::open(pe);
     if let Err(error) = pe.barrier() {
@@ -130,8 +134,11 @@ pub(crate) unsafe fn query_initialized(_name: Name, initialized: *mut c_int) {
 }
 
 /// `shmem_finalize`: contains a barrier. The last of as many calls as there were initialisations ends
-/// this PE's part; its memory stays where it is.
+/// this PE's part; its memory stays where it is. A further one does nothing.
 pub(crate) unsafe fn finalize(name: Name) {
+    if world::finalized() {
+        return;
+    }
     let pe = enter_unchecked(name);
     if OPEN.fetch_sub(1, Ordering::AcqRel) > 1 {
         return;

@@ -8,7 +8,8 @@
 //! different addresses (position-independent programs under address randomisation), offsets translate.
 //!
 //! What is left alone: what the loader has made read-only (RELRO), thread-local variables, the data of
-//! the system's libraries (below `/lib` and `/usr/lib`) and of this library.
+//! the system's libraries (below `/lib` and `/usr/lib`; the C and C++ libraries wherever they are) and of
+//! this library.
 //!
 //! Limits. All PEs must run the same program with the same libraries, or nothing is shared (said so if
 //! debugging). Other threads must not write to global variables during initialisation. Libraries opened
@@ -16,10 +17,11 @@
 //! calls `exec`.
 #![allow(unsafe_code)] // maps memory over the program's own
 
+use crate::objects;
 use crosswarp_shmem::{CollectiveError, Pe, ShareError, raw};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::c_void;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::ptr::{self, NonNull};
@@ -141,40 +143,14 @@ fn touched_pages(segment: Segment, page: usize) -> Vec<bool> {
 
 /// The segments to share, the program's own first, in the order of loading.
 fn segments() -> Vec<Segment> {
-    extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, list: *mut c_void) -> c_int {
-        // SAFETY: the loader passes a valid description and hands on the list given below.
-        let (info, list) = unsafe { (&*info, &mut *list.cast::<Vec<Segment>>()) };
-        // SAFETY: as many headers as the loader says.
-        let headers = unsafe { slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-        let name = match info.dlpi_name.is_null() {
-            true => c"",
-            // SAFETY: a C string that lives as long as the object.
-            false => unsafe { CStr::from_ptr(info.dlpi_name) },
-        };
-        if belongs_to_the_program(name, info.dlpi_addr as usize, headers) {
-            list.extend(writable(info.dlpi_addr as usize, headers));
+    let mut list = Vec::new();
+    objects::visit(|object| {
+        let own = !object.is_this_library() && !object.is_system();
+        if object.is_program() || own {
+            list.extend(writable(object.base, object.headers));
         }
-        0
-    }
-    let mut list: Vec<Segment> = Vec::new();
-    // SAFETY: `visit` gets the list and nothing else uses it meanwhile.
-    unsafe { libc::dl_iterate_phdr(Some(visit), ptr::from_mut(&mut list).cast()) };
-    list
-}
-
-/// Whether an object is the program (which has no name) or a library of its own.
-fn belongs_to_the_program(name: &CStr, base: usize, headers: &[libc::Elf64_Phdr]) -> bool {
-    let name = name.to_bytes();
-    if name.is_empty() {
-        return true;
-    }
-    let here = segments as fn() -> Vec<Segment> as usize;
-    let holds_this_library = headers.iter().any(|header| {
-        let start = base + header.p_vaddr as usize;
-        header.p_type == libc::PT_LOAD && (start..start + header.p_memsz as usize).contains(&here)
     });
-    let system = [&b"/lib"[..], b"/usr/lib", b"linux-vdso", b"linux-gate"];
-    !holds_this_library && !system.iter().any(|prefix| name.starts_with(prefix))
+    list
 }
 
 /// The writable pages of one object, less those that the loader has made read-only.

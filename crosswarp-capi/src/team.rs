@@ -1,7 +1,8 @@
 //! Teams: handles, splitting, numbers.
-#![allow(unsafe_code)] // turns handles back into what they stand for; writes results through C's pointers
+#![allow(unsafe_code)] // writes results through C's pointers
 
 use crate::context::Context;
+use crate::handles::Handles;
 use crate::misuse;
 use crate::world::{self, Name, enter_unchecked};
 use crosswarp_shmem::{Pe, Team};
@@ -9,7 +10,7 @@ use std::ffi::{c_int, c_long, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 
-/// `shmem_team_t`: 0 invalid, 1 the world, 2 the PEs that share memory, else the address of a [`Made`].
+/// `shmem_team_t`: 0 invalid, 1 the world, 2 the PEs that share memory, else a handle in [`MADE`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct TeamHandle(usize);
@@ -38,6 +39,7 @@ pub(crate) struct Made {
 
 static WORLD: OnceLock<Made> = OnceLock::new();
 static SHARED: OnceLock<Made> = OnceLock::new();
+static MADE: Handles<Made> = Handles::new();
 
 /// Makes the two teams there are from the beginning.
 pub(crate) fn open(pe: &'static Pe) {
@@ -58,19 +60,23 @@ impl TeamHandle {
             Self::INVALID => None,
             Self::WORLD => WORLD.get(),
             Self::SHARED => SHARED.get(),
-            // SAFETY: every other handle comes from `handle` and is valid until destroyed, by the caller.
-            Self(address) => Some(unsafe { &*ptr::with_exposed_provenance::<Made>(address) }),
+            Self(handle) => Some(MADE.get(handle).unwrap_or_else(|| self.destroyed(name))),
         }
+    }
+
+    #[cold]
+    fn destroyed(self, name: Name) -> ! {
+        misuse::end(
+            name,
+            format_args!("the team {:#x} was destroyed, or never created", self.0),
+        )
     }
 }
 
 fn handle(team: Option<Team<'static>>, config: TeamConfig) -> TeamHandle {
     match team {
         None => TeamHandle::INVALID,
-        Some(team) => {
-            let made = Box::into_raw(Box::new(Made { team, config }));
-            TeamHandle(made.expose_provenance())
-        }
+        Some(team) => TeamHandle(MADE.insert(Made { team, config })),
     }
 }
 
@@ -212,10 +218,9 @@ pub(crate) unsafe fn destroy(name: Name, team: TeamHandle) {
         TeamHandle::WORLD | TeamHandle::SHARED => {
             misuse::end(name, format_args!("this team is the library's own"));
         }
-        TeamHandle(address) => {
+        TeamHandle(handle) => {
             enter_unchecked(name);
-            // SAFETY: from `handle`, and not used any more, by the caller.
-            let made = unsafe { Box::from_raw(ptr::with_exposed_provenance_mut::<Made>(address)) };
+            let made = MADE.remove(handle).unwrap_or_else(|| team.destroyed(name));
             if let Err(error) = made.team.destroy() {
                 misuse::end(name, format_args!("{error}"));
             }
@@ -242,8 +247,8 @@ pub(crate) unsafe fn ptr(
 
 impl Context {
     /// The context's team as a handle of its own world.
-    pub(crate) fn team_handle(self) -> TeamHandle {
-        self.object()
+    pub(crate) fn team_handle(self, name: Name) -> TeamHandle {
+        self.object(name)
             .map_or(TeamHandle::WORLD, |object| object.team)
     }
 }

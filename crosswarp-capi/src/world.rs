@@ -126,8 +126,8 @@ impl Check {
             misuse::end(
                 self.name,
                 format_args!(
-                    "{argument} is {:#x}, and its {bytes} bytes are not in symmetric memory",
-                    addr.addr()
+                    "{argument} is {}, and its {bytes} bytes are not in symmetric memory",
+                    self.place(addr)
                 ),
             );
         }
@@ -140,11 +140,19 @@ impl Check {
             misuse::end(
                 self.name,
                 format_args!(
-                    "{argument} is {:#x}, not a multiple of {}",
-                    addr.addr(),
+                    "{argument} is {}, not a multiple of {}",
+                    self.place(addr),
                     size_of::<T>()
                 ),
             );
+        }
+    }
+
+    /// An address, with the static variable there.
+    fn place<T>(&self, addr: *const T) -> String {
+        match self.pe.raw().static_name(addr) {
+            Some(name) => format!("{:#x} ('{name}')", addr.addr()),
+            None => format!("{:#x}", addr.addr()),
         }
     }
 

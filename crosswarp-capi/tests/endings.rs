@@ -2,6 +2,7 @@
 
 mod support;
 
+use crosswarp_shmem::Wait;
 use std::process::{Command, Output};
 use support::{Language, compile, launch};
 
@@ -24,12 +25,21 @@ fn the_job_ends_as_the_specification_says() {
         let outcome = launch(n, &program, &[how]);
         assert_eq!(outcome.code(), code, "{how}: {outcome:?}");
         assert!(outcome.timed_out.is_none(), "{how}");
+        // It has waited before, but that is not why it ended.
+        if let Some(failure) = outcome.failure {
+            assert_eq!(failure.last_wait, None, "{how}");
+        }
     }
     // A PE that leaves while others wait for it: they must end, with a failure.
     let outcome = launch(3, &program, &["exit while others wait"]);
     assert!(
         outcome.timed_out.is_none() && outcome.code() != 0,
         "{outcome:?}"
+    );
+    let wait = outcome.failure.unwrap().last_wait;
+    assert!(
+        matches!(wait, Some(Wait::Collective { pe: 1, .. })),
+        "{wait:?}"
     );
 }
 
@@ -51,6 +61,7 @@ fn misuse(program: &std::path::Path, how: &str, debug: bool) -> Output {
     command
         .arg(how)
         .env("CROSSWARP_HEAP", "1M")
+        .env("CROSSWARP_WAIT_TIMEOUT", "0.1")
         .env_remove("SHMEM_DEBUG");
     if debug {
         command.env("SHMEM_DEBUG", "1");
@@ -118,8 +129,68 @@ fn misuse_is_named_and_ends_the_process() {
             "crosswarp: PE 0: shmem_long_iput: dst is 0, but a stride is at least 1",
         ),
         ("free twice", false, "crosswarp: PE 0: shmem_free: "),
+        (
+            "realloc freed",
+            false,
+            "crosswarp: PE 0: shmem_realloc: no symmetric allocation begins at address 0x",
+        ),
+        (
+            "realloc stack",
+            false,
+            "crosswarp: PE 0: shmem_realloc: no symmetric allocation begins at address 0x",
+        ),
+        (
+            "team destroy",
+            false,
+            "crosswarp: PE 0: shmem_team_destroy: the team 0x",
+        ),
+        (
+            "team number",
+            false,
+            "crosswarp: PE 0: shmem_team_my_pe: the team 0x",
+        ),
+        (
+            "team sync",
+            false,
+            "crosswarp: PE 0: shmem_team_sync: the team 0x",
+        ),
+        (
+            "team reduce",
+            false,
+            "crosswarp: PE 0: shmem_long_sum_reduce: the team 0x",
+        ),
+        (
+            "team context",
+            false,
+            "crosswarp: PE 0: shmem_team_create_ctx: the team 0x",
+        ),
+        (
+            "context destroy",
+            false,
+            "crosswarp: PE 0: shmem_ctx_destroy: the context 0x",
+        ),
+        (
+            "context put",
+            false,
+            "crosswarp: PE 0: shmem_ctx_long_p: the context 0x",
+        ),
+        (
+            "context quiet",
+            false,
+            "crosswarp: PE 0: shmem_ctx_quiet: the context 0x",
+        ),
+        (
+            "context of the stack",
+            false,
+            "crosswarp: PE 0: shmem_ctx_long_p: the context 0x",
+        ),
         ("not symmetric", false, "crosswarp: PE 0: the address 0x"),
         ("no such PE", false, "crosswarp: PE 0: PE 5 does not exist"),
+        (
+            "negative PE",
+            false,
+            "crosswarp: PE 0: PE -1 does not exist in a world of 1",
+        ),
         (
             "destroy the world",
             false,
@@ -137,6 +208,54 @@ fn misuse_is_named_and_ends_the_process() {
         assert_eq!(error.lines().count(), 1, "{how}: {error}");
         use std::os::unix::process::ExitStatusExt;
         assert_eq!(output.status.signal(), Some(6), "{how}");
+    }
+}
+
+/// Values as they were written, static variables by name, one thing as one thing.
+#[test]
+fn messages_say_what_the_program_says() {
+    let program = compile("misuse.c", Language::C11, "words", &[]);
+    for (how, debug, said) in [
+        (
+            "wait for -1",
+            false,
+            "in vain for the value 'flags+16' to be == -1\n",
+        ),
+        (
+            "wait for the most",
+            false,
+            "in vain for the value 'sig' to be == 18446744073709551615\n",
+        ),
+        (
+            "wait for any",
+            false,
+            "in vain for any of 6 values, the first of them the value 'flags', to be < what it should\n",
+        ),
+        (
+            "wait on the heap",
+            false,
+            "in vain for the value at heap offset 0 to be <= -7\n",
+        ),
+        (
+            "split from -1",
+            true,
+            "no team of -2 PEs from PE -1 at stride 1 in one of 1 PEs\n",
+        ),
+        ("beyond a variable", true, " ('flags+8'), and its "),
+        (
+            "misaligned variable",
+            true,
+            " ('bytes+1'), not a multiple of 4",
+        ),
+        (
+            "not symmetric",
+            false,
+            ", and there is 1 segment of static data)",
+        ),
+    ] {
+        let error = misuse(&program, how, debug).stderr;
+        let error = String::from_utf8_lossy(&error);
+        assert!(error.contains(said), "{how}: {error}");
     }
 }
 

@@ -19,6 +19,10 @@ oshcc rma.o -o rma
 oshrun -n 5 ./rma
 oshc++ -std=c++17 -O2 -x c++ "$here/c/generics.c" -o generics
 oshrun -n 2 ./generics
+for name in oshcxx oshCC; do
+    "$name" -std=c++17 -x c++ "$here/c/ring.c" -o ring-cxx
+    oshrun -n 2 ./ring-cxx
+done
 # The archive, with a tool inside the program that intercepts functions.
 cc -O2 -I"$prefix/include" "$here/c/profile.c" "$prefix/lib/libcrosswarp_shmem.a" -lm -ldl -lpthread -o profile
 oshrun -n 3 ./profile

@@ -64,6 +64,31 @@ fn a_library_of_the_program_has_symmetric_variables() {
     );
 }
 
+/// As where everything lies in folders of a package manager.
+#[test]
+fn the_c_library_keeps_its_variables_wherever_it_is() {
+    let program = compile("elsewhere.c", Language::C11, "so", &[]);
+    passes(&program, &[1, 2]);
+    let mut gcc = Command::new("gcc");
+    gcc.arg("-print-file-name=libc.so.6");
+    let found = String::from_utf8(succeed(gcc).stdout).unwrap();
+    let folder = prefix().join("elsewhere");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["libc.so.6", "libm.so.6"] {
+        let from = Path::new(found.trim()).with_file_name(name);
+        let to = folder.join(name);
+        let _ = std::fs::remove_file(&to);
+        std::fs::copy(from, to).unwrap();
+    }
+    let variable = format!("LD_LIBRARY_PATH={}", folder.display());
+    for n in [1, 2] {
+        // The shell and the loader are the system's; both libraries are of one version.
+        let arguments = [variable.as_str(), program.to_str().unwrap()];
+        let outcome = launch(n, Path::new("env"), &arguments);
+        assert_eq!(outcome.code(), 0, "{n} PEs: {outcome:?}");
+    }
+}
+
 /// A tool defines `shmem_…` and calls `pshmem_…`: between program and shared library, and before the
 /// archive.
 #[test]

@@ -46,6 +46,15 @@ pub enum CliError {
         /// Memory and swap of the machine.
         present: f64,
     },
+    /// A number that only the wider type holds.
+    #[error(
+        "{value:e} is more than f32 can hold ({:e} at most); use --dtype f64",
+        f32::MAX
+    )]
+    BeyondSingle {
+        /// The number.
+        value: f64,
+    },
     /// A wrong combination of arguments, in words.
     #[error("{0}")]
     Usage(String),
@@ -146,6 +155,7 @@ impl CliError {
             | Self::SameOutput(_)
             | Self::Expression(_)
             | Self::Bins(_)
+            | Self::BeyondSingle { .. }
             | Self::Usage(_)
             | Self::Ladder(crosswarp::lab::ladder::LadderError::Size { .. }) => 2,
             Self::Solve(error) if crate::solve::is_usage(error) => 2,

@@ -39,7 +39,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
     match problem {
         Problem::Line(line) => {
             check_memory::<F>(line.points, 1)?;
-            let (left, right) = (F::from_f64(line.left), F::from_f64(line.right));
+            let (left, right) = (narrowed(line.left)?, narrowed(line.right)?);
             let problem = Problem1d {
                 points: line.points,
                 left,
@@ -174,7 +174,7 @@ fn profile<F: Real>(
         nx
     };
     match values {
-        Values::Constant(value) => Ok(vec![F::from_f64(*value); length]),
+        Values::Constant(value) => Ok(vec![narrowed(*value)?; length]),
         Values::Formula(formula) => {
             let points = (0..length).map(|k| match side {
                 Side::Left => (0, k),
@@ -184,11 +184,11 @@ fn profile<F: Real>(
             });
             points
                 .map(|(column, row)| {
-                    Ok(F::from_f64(formula.at(Point {
+                    narrowed(formula.at(Point {
                         column,
                         row,
                         spacing,
-                    })?))
+                    })?)
                 })
                 .collect()
         }
@@ -204,11 +204,20 @@ fn profile<F: Real>(
     }
 }
 
+/// A number in the solve's type.
+fn narrowed<F: Real>(value: f64) -> Result<F, CliError> {
+    let narrow = F::from_f64(value);
+    match value.is_finite() && !narrow.to_f64().is_finite() {
+        true => Err(CliError::BeyondSingle { value }),
+        false => Ok(narrow),
+    }
+}
+
 /// Element `k` of a file of f32 or f64.
 fn element<F: Real>(map: &NpyMap, k: usize) -> Result<F, CliError> {
     Ok(match map.dtype() {
         Dtype::F32 => F::from_f64(f64::from(map.elements::<f32>()?[k])),
-        Dtype::F64 => F::from_f64(map.elements::<f64>()?[k]),
+        Dtype::F64 => narrowed(map.elements::<f64>()?[k])?,
         _ => return Err(map.wrong_dtype("f32 or f64").into()),
     })
 }
@@ -221,7 +230,7 @@ fn rows_of<F: Real>(
 ) -> Result<RowSource<F>, CliError> {
     Ok(match values {
         Values::Constant(value) => {
-            let value = F::from_f64(*value);
+            let value = narrowed::<F>(*value)?;
             Arc::new(move |_, row| row.fill(value))
         }
         Values::Formula(formula) => {

@@ -90,8 +90,9 @@ pub fn install(args: &InstallArgs) -> Result<i32, CliError> {
         }
         write(&to, text.as_bytes())
     };
-    for (name, compiler, variable) in [("oshcc", "cc", "OSHCC_CC"), ("oshc++", "c++", "OSHCXX_CXX")]
-    {
+    // The names that other implementations have for the second are different.
+    let cxx = ["oshc++", "oshcxx", "oshCC"].map(|name| (name, "c++", "OSHCXX_CXX"));
+    for (name, compiler, variable) in [("oshcc", "cc", "OSHCC_CC")].into_iter().chain(cxx) {
         let replace = [
             ("@NAME@", name),
             ("@COMPILER@", compiler),
@@ -111,7 +112,7 @@ pub fn install(args: &InstallArgs) -> Result<i32, CliError> {
     let own = std::env::current_exe().map_err(CliError::Executable)?;
     copy(&own, &bin.join("crosswarp"))?;
     console::line(format_args!(
-        "installed oshcc, oshc++, oshrun and crosswarp in {}",
+        "installed oshcc, oshc++ (also as oshcxx and oshCC), oshrun and crosswarp in {}",
         bin.display()
     ))?;
     Ok(0)

@@ -1,8 +1,9 @@
 //! `crosswarp run`: a program as a world of processes.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
-use crosswarp::shmem::Launch;
+use crosswarp::shmem::{Launch, name_static_data, other_openshmem_of};
 
 use crate::args::RunArgs;
 use crate::console;
@@ -21,6 +22,15 @@ pub fn run(args: &RunArgs) -> Result<i32, CliError> {
     } else {
         program.clone()
     };
+    if let Some(file) = file_of(&program) {
+        if let Some(other) = other_openshmem_of(&file) {
+            console::complain(format_args!(
+                "{} is linked with {other}, another OpenSHMEM library, so each PE will be alone; compile it with Crosswarp's oshcc",
+                file.display()
+            ));
+        }
+        name_static_data(file);
+    }
     let mut launch = Launch::new(args.n as usize, program)
         .args(rest)
         .label(args.label);
@@ -37,7 +47,7 @@ pub fn run(args: &RunArgs) -> Result<i32, CliError> {
         for (pe, wait) in waits {
             match wait {
                 Some(wait) => console::complain(format_args!("PE {pe} last waited for {wait}")),
-                None => console::complain(format_args!("PE {pe} had not waited for anyone")),
+                None => console::complain(format_args!("PE {pe} was not waiting for anyone")),
             }
         }
     }
@@ -48,6 +58,18 @@ pub fn run(args: &RunArgs) -> Result<i32, CliError> {
         }
     }
     Ok(outcome.code())
+}
+
+/// Where the system finds a program.
+fn file_of(program: &OsStr) -> Option<PathBuf> {
+    let as_given = PathBuf::from(program);
+    if as_given.components().count() > 1 {
+        return Some(as_given);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }
 
 fn this_command() -> Result<OsString, CliError> {

@@ -188,6 +188,29 @@ fn oshrun_is_the_launcher() {
 }
 
 #[test]
+fn a_heap_too_large_for_the_addresses_is_named_as_such() {
+    let mut command = crosswarp();
+    command.args("run -n 2 -- crosswarp solve laplace1d --points 100".split(' '));
+    let output = command.env("CROSSWARP_HEAP", "200T").output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_ne!(output.status.code(), Some(0));
+    assert!(
+        err.contains("cannot reserve 219902325555200 bytes for each of 2 symmetric heaps: ")
+            && err.contains("; set a smaller CROSSWARP_HEAP"),
+        "{err}"
+    );
+}
+
+/// What a PE waits for is said where it may be why it ended, and only there.
+#[test]
+fn a_pe_that_fails_by_itself_waited_for_nobody() {
+    let (code, _, err) = outcome("run -n 2 -- false");
+    assert_eq!(code, 1);
+    assert!(err.contains(" ended with exit code 1\n"), "{err}");
+    assert!(!err.contains("waited"), "{err}");
+}
+
+#[test]
 fn an_error_of_a_running_world_is_said_once() {
     let mut command = crosswarp();
     command.args("run -n 3 -- crosswarp solve laplace2d --dtype f64".split(' '));

@@ -273,6 +273,14 @@ fn usage_errors_are_one_line_and_code_2() {
             "crosswarp: value 0 of the left boundary is NaN: boundary values must be finite\n",
         ),
         (
+            "solve laplace1d --left 1e300 --dtype f32",
+            "crosswarp: 1e300 is more than f32 can hold (3.4028235e38 at most); use --dtype f64\n",
+        ),
+        (
+            "solve laplace2d --boundary top=-1e300 --dtype f32",
+            "crosswarp: -1e300 is more than f32 can hold (3.4028235e38 at most); use --dtype f64\n",
+        ),
+        (
             "solve laplace2d --nx 2",
             "crosswarp: a grid of 2 x 256 points has no inner cell: both sizes must be at least 3\n",
         ),
@@ -397,7 +405,8 @@ fn files_that_are_no_use_are_one_line_and_code_1() {
         (
             fill("nan.npy", "all.npy"),
             2,
-            "the value at column 2, row 1 is not finite".to_owned(),
+            "the value at column 2, row 1 is not finite, or leaves the range of the type"
+                .to_owned(),
         ),
         (
             format!("solve {}", path("bad.toml")),

@@ -8,7 +8,7 @@
 use crate::call::Kind;
 use crate::collective::CollectiveError;
 use crate::pe::Pe;
-use crate::region::ALIGN;
+use crate::region::alignment;
 use crate::symmetric::Sym;
 use bytemuck::Pod;
 use offset_allocator::Allocator;
@@ -53,11 +53,15 @@ pub enum AllocError {
         /// Bytes of one element.
         element: usize,
     },
-    /// The alignment is no power of two, or more than heaps have.
-    #[error("alignment {align} is not a power of two of at most {ALIGN}")]
+    /// The alignment is no power of two, or more than the heap's own.
+    #[error(
+        "alignment {align} is not a power of two of at most {most}, to which this heap is aligned"
+    )]
     BadAlign {
         /// The alignment asked for.
         align: usize,
+        /// The most that can be asked for: the heap's size, rounded up to a power of two.
+        most: usize,
     },
     /// No allocation begins at this address.
     #[error("no symmetric allocation begins at address {addr:#x}")]
@@ -180,10 +184,11 @@ impl Pe {
     }
 
     /// As [`alloc`](Self::alloc), at an offset that is a multiple of `align` bytes (of 64 if less).
-    /// Heaps begin at a multiple of 2 MiB, so addresses are aligned as offsets are.
+    /// Heaps begin at a multiple of their size rounded up to a power of two (of 2 MiB if less, of 1 TiB if
+    /// more), so addresses are aligned as offsets are. An object takes `align` bytes more than its own.
     ///
     /// # Errors
-    /// As [`alloc`](Self::alloc), and for an `align` that is no power of two or more than 2 MiB.
+    /// As [`alloc`](Self::alloc), and for an `align` that is no power of two or more than that.
     pub fn alloc_aligned<T: Pod>(&self, len: usize, align: usize) -> Result<Sym<T>, AllocError> {
         let bytes = len.checked_mul(size_of::<T>());
         // A PE with a bad argument comes to the meeting too, so that the others do not hang.
@@ -192,15 +197,21 @@ impl Pe {
             align as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
         )?;
-        if !align.is_power_of_two() || align > ALIGN {
-            return Err(AllocError::BadAlign { align });
-        }
+        self.check_align(align)?;
         let too_large = AllocError::TooLarge {
             len,
             element: size_of::<T>(),
         };
         let (offset, block) = self.take(bytes.ok_or(too_large)?, align.max(align_of::<T>()))?;
         Ok(Sym::new(offset, len, Some(block)))
+    }
+
+    fn check_align(&self, align: usize) -> Result<(), AllocError> {
+        let most = alignment(self.heap_bytes());
+        match align.is_power_of_two() && align <= most {
+            true => Ok(()),
+            false => Err(AllocError::BadAlign { align, most }),
+        }
     }
 
     /// The allocation itself, once all PEs have met over it.
@@ -211,9 +222,7 @@ impl Pe {
                 element: 1,
             });
         }
-        if !align.is_power_of_two() || align > ALIGN {
-            return Err(AllocError::BadAlign { align });
-        }
+        self.check_align(align)?;
         let book = &mut self.heap().book;
         match book.allocate(bytes, align) {
             Some(taken) => Ok(taken),

@@ -29,6 +29,7 @@ mod sealed {
         fn xor(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
         fn to_u64(self) -> u64;
         const ONE: Self;
+        const SIGNED: bool;
     }
 }
 pub(crate) use sealed::{RawInt, RawValue};
@@ -52,6 +53,7 @@ macro_rules! atomic_int {
         }
         impl RawInt for $int {
             const ONE: Self = 1;
+            const SIGNED: bool = <$int>::MIN != 0;
             #[inline(always)]
             fn compare_swap(at: &$atomic, expected: Self, value: Self, order: Ordering) -> Self {
                 match at.compare_exchange(expected, value, order, Ordering::Acquire) {

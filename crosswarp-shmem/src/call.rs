@@ -108,7 +108,8 @@ impl fmt::Display for Call {
             Kind::Split if *parameter == u64::MAX >> 8 => write!(f, "split_2d in rows of {bytes}"),
             Kind::Split => write!(
                 f,
-                "split_strided of {bytes} PEs from PE {} at stride {}",
+                "split_strided of {} PEs from PE {} at stride {}",
+                *bytes as i64,
                 parameter >> 24,
                 // The stride's low 24 bits, with its sign.
                 ((*parameter as u32) << 8) as i32 >> 8

@@ -132,7 +132,7 @@ impl PeControl {
         self.life.pid.store(pid, Ordering::Relaxed);
     }
 
-    /// Notes what this PE waits for. Read by the launcher after the PE's death, hence no ordering.
+    /// Notes what this PE waits for; zeros once it has come. Read by the launcher after the PE's death, hence no ordering.
     pub(crate) fn record_wait(&self, words: [u64; 4]) {
         for (slot, word) in self.life.record.iter().zip(words) {
             slot.store(word, Ordering::Relaxed);
@@ -206,7 +206,8 @@ impl Control {
     pub(crate) fn pe(&self, pe: usize) -> &PeControl {
         assert!(
             pe < self.n_pes,
-            "PE {pe} does not exist in a world of {}",
+            "PE {} does not exist in a world of {}",
+            pe as isize,
             self.n_pes
         );
         // SAFETY: as in `header`; `pe` was checked, sizes are multiples of the alignment, and the

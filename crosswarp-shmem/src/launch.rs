@@ -90,7 +90,7 @@ pub struct Ended {
     pub pe: usize,
     /// Its status.
     pub status: ExitStatus,
-    /// What it last waited for, if it ever waited.
+    /// What it was waiting for at its end, or had waited for in vain.
     pub last_wait: Option<Wait>,
 }
 
@@ -114,7 +114,7 @@ impl fmt::Display for Ended {
         }
         match self.last_wait {
             Some(wait) => write!(f, "; it last waited for {wait}"),
-            None => write!(f, "; it had not waited for anyone"),
+            None => Ok(()),
         }
     }
 }
@@ -128,7 +128,7 @@ pub struct Outcome {
     pub global_exit: Option<i32>,
     /// The signal that came before all PEs were started; those not started then never were.
     pub interrupted: Option<i32>,
-    /// With a time limit that ran out: what each PE still running last waited for.
+    /// With a time limit that ran out: what each PE still running was waiting for.
     pub timed_out: Option<Vec<(usize, Option<Wait>)>>,
 }
 

@@ -260,6 +260,8 @@ impl Pe {
 
 #[cold]
 fn no_such_pe(pe: usize, n: usize) -> ! {
+    // C's negative numbers come as very large ones.
+    let pe = pe as isize;
     panic!("PE {pe} does not exist in a world of {n}");
 }
 

@@ -61,6 +61,21 @@ pub enum InitError {
         /// What is wrong.
         reason: String,
     },
+    /// The world's memory does not fit into this process's addresses.
+    #[error("cannot map the world's memory: {0}")]
+    NoRoom(std::io::Error),
+    /// The heaps do not fit into this process's addresses.
+    #[error(
+        "cannot reserve {bytes} bytes for each of {n_pes} symmetric heaps: {source}; set a smaller CROSSWARP_HEAP"
+    )]
+    Heap {
+        /// Bytes of one heap.
+        bytes: usize,
+        /// How many there are.
+        n_pes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
     /// Another process has joined as this PE; a PE joins its world once.
     #[error("process {pid} has joined as PE {pe} already; a run can hold one program per PE")]
     Taken {
@@ -151,7 +166,16 @@ pub fn init() -> Result<Pe, InitError> {
     let heap_bytes = header.heap_bytes.load(Ordering::Relaxed) as usize;
     let heaps: Result<Vec<_>, _> = numbers[1..=n_pes]
         .iter()
-        .map(|&fd| map(fd, heap_bytes))
+        .map(|&fd| {
+            map(fd, heap_bytes).map_err(|error| match error {
+                InitError::NoRoom(source) => InitError::Heap {
+                    bytes: heap_bytes,
+                    n_pes,
+                    source,
+                },
+                error => error,
+            })
+        })
         .collect();
     let ring = take_ring(&numbers[n_pes + 1..3 * n_pes + 1], me)?;
     // SAFETY: as in `map`: handed down for this one use.
@@ -262,6 +286,7 @@ fn map(fd: RawFd, expected: usize) -> Result<Region, InitError> {
     // Before ownership is taken: a file that is no sealed memfd is somebody else's.
     let region = Region::shared(borrowed, size).map_err(|error| match error {
         rustix::io::Errno::INVAL => memory("it is not memory of a launcher".into()),
+        rustix::io::Errno::NOMEM => InitError::NoRoom(error.into()),
         error => memory(error.to_string()),
     })?;
     // SAFETY: the descriptor is open (fstat above) and the launcher handed it to this process for

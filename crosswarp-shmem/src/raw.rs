@@ -79,6 +79,12 @@ impl<'a> Raw<'a> {
         self.pe.is_symmetric(addr.addr(), bytes)
     }
 
+    /// The static variable that holds the byte at `addr`, if
+    /// [`name_static_data`](crate::name_static_data) has said where their names are.
+    pub fn static_name<T>(self, addr: *const T) -> Option<String> {
+        crate::wait::static_name(self.pe.position(addr.addr()))
+    }
+
     /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
     /// is no such PE or the address is not symmetric. The result is not a symmetric address.
     #[inline]

@@ -8,8 +8,18 @@ use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::c_void;
 use std::ptr::{self, NonNull};
 
-/// Every mapping begins at a multiple of this: so objects of a heap can be aligned up to it, on every PE.
-pub(crate) const ALIGN: usize = 2 << 20;
+/// Every mapping begins at a multiple of this at least, a huge page.
+const ALIGN: usize = 2 << 20;
+/// No mapping is asked to begin at a multiple of more, so that one of any size finds its place.
+const MOST_ALIGN: usize = 1 << 40;
+
+/// A mapping of `len` bytes begins at a multiple of this: so objects of a heap can be aligned up to it, on
+/// every PE. It is the first power of two that is not less than the mapping.
+pub(crate) fn alignment(len: usize) -> usize {
+    len.checked_next_power_of_two()
+        .unwrap_or(MOST_ALIGN)
+        .clamp(ALIGN, MOST_ALIGN)
+}
 
 /// A mapping of `len` bytes, zero until written, unmapped on drop. Pages are reserved, not touched.
 #[derive(Debug)]
@@ -25,19 +35,20 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Reserves addresses for `len` bytes from a multiple of [`ALIGN`] on; what is mapped there next
+    /// Reserves addresses for `len` bytes from a multiple of their [`alignment`] on; what is mapped there next
     /// replaces the reservation.
     fn reserve(len: usize) -> io::Result<*mut c_void> {
         let page = rustix::param::page_size();
         let whole = len.checked_next_multiple_of(page);
-        let all = whole.and_then(|len| len.checked_add(ALIGN));
+        let align = alignment(len);
+        let all = whole.and_then(|len| len.checked_add(align));
         let all = all.ok_or(io::Errno::NOMEM)?;
         let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no existing memory.
         let start =
             unsafe { rustix::mm::mmap_anonymous(ptr::null_mut(), all, ProtFlags::empty(), flags)? };
-        let before = start.addr().next_multiple_of(ALIGN) - start.addr();
-        let after = ALIGN - before;
+        let before = start.addr().next_multiple_of(align) - start.addr();
+        let after = align - before;
         // SAFETY: both ranges are whole pages of the reservation, outside the `len` bytes that stay.
         unsafe {
             if before > 0 {

@@ -4,8 +4,8 @@
 //! maps every other PE's, so that an address in one's own segment becomes an address in another PE's by
 //! one range check, one subtraction and one addition, as for the heap.
 //!
-//! *Positions* number all symmetric bytes of a PE: heap offsets first, then the segments in the order
-//! of registration. They mean the same on every PE.
+//! *Positions* number all symmetric bytes of a PE: heap offsets first, and from [`STATIC`] on the segments
+//! in the order of registration. They mean the same on every PE.
 #![allow(unsafe_code)] // maps memory of other PEs and computes addresses in it
 
 use crate::fds::ShareError;
@@ -13,6 +13,9 @@ use crate::pe::{Pe, Peer};
 use crate::region::Region;
 use rustix::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
+
+/// Position of the first byte of the first segment. No heap is as large as half of all addresses.
+pub(crate) const STATIC: usize = 1 << 46;
 
 /// One registered segment, as this PE sees it.
 #[derive(Debug)]
@@ -76,7 +79,9 @@ impl Pe {
             regions.push(region);
         }
         let last = self.segments.all.last();
-        let position = last.map_or(self.heap_bytes(), |last| last.position + last.len);
+        let position = last.map_or(STATIC.max(self.heap_bytes()), |last| {
+            last.position + last.len
+        });
         if self.segments.all.is_empty() {
             for (peer, &part) in self.peers_mut().iter_mut().zip(&parts) {
                 peer.segment = part;
@@ -189,11 +194,14 @@ impl Pe {
     #[cold]
     fn not_symmetric(&self, addr: usize) -> ! {
         let (start, bytes) = (self.heap_start(), self.heap_bytes());
+        let segments = match self.segments.all.len() {
+            1 => "there is 1 segment".to_owned(),
+            n => format!("there are {n} segments"),
+        };
         panic!(
-            "PE {}: the address {addr:#x} is not in symmetric memory (the heap is {start:#x}..{:#x}, and there are {} segments)",
+            "PE {}: the address {addr:#x} is not in symmetric memory (the heap is {start:#x}..{:#x}, and {segments} of static data)",
             self.my_pe(),
             start + bytes,
-            self.segments.all.len()
         );
     }
 }

@@ -141,6 +141,7 @@ impl Pe {
             offset: object.offset(),
             cmp,
             expected: value.to_u64(),
+            signed: T::SIGNED,
         };
         self.waiter().until(wait, || {
             let seen = self.atomic_fetch(object, self.my_pe());

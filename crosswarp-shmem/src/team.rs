@@ -31,7 +31,12 @@ pub(crate) type Offer = [u64; 1 + SEAT_WORDS];
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum TeamError {
     /// The parent has no such PEs.
-    #[error("no team of {size} PEs from PE {start} at stride {stride} in one of {parent} PEs")]
+    // C's negative numbers come as very large ones.
+    #[error(
+        "no team of {} PEs from PE {} at stride {stride} in one of {parent} PEs",
+        *size as isize,
+        *start as isize
+    )]
     Shape {
         /// First PE, as numbered in the parent.
         start: usize,
@@ -342,7 +347,8 @@ impl<'a> Team<'a> {
     pub fn world_pe(&self, pe: usize) -> usize {
         assert!(
             pe < self.n_pes(),
-            "PE {pe} does not exist in a team of {}",
+            "PE {} does not exist in a team of {}",
+            pe as isize,
             self.n_pes()
         );
         self.shape.world_pe(pe)

@@ -2,7 +2,9 @@
 
 use crate::control::{Control, Life};
 use crate::parker::Watched;
+use crate::segment::STATIC;
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -54,6 +56,34 @@ impl Cmp {
     }
 }
 
+type Names = Box<dyn Fn(usize) -> Option<String> + Send + Sync>;
+static NAMES: OnceLock<Names> = OnceLock::new();
+
+/// Messages of this process name byte `offset` of the static data by `names(offset)` from now on.
+pub(crate) fn name_static_data(names: impl Fn(usize) -> Option<String> + Send + Sync + 'static) {
+    // The first to come: a process has one program's data to name.
+    let _ = NAMES.set(Box::new(names));
+}
+
+/// The static variable at a position, if one has a name there.
+pub(crate) fn static_name(position: usize) -> Option<String> {
+    NAMES.get()?(position.checked_sub(STATIC)?)
+}
+
+/// A position in symmetric memory in words: what is there and where.
+struct Place(&'static str, usize);
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(what, position) = *self;
+        match (position.checked_sub(STATIC), static_name(position)) {
+            (None, _) => write!(f, "the {what} at heap offset {position}"),
+            (Some(_), Some(name)) => write!(f, "the {what} '{name}'"),
+            (Some(offset), None) => write!(f, "the {what} at byte {offset} of the static data"),
+        }
+    }
+}
+
 /// What a PE waits for. Its `Display` is what warnings, errors and the launcher show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
@@ -64,14 +94,16 @@ pub enum Wait {
         /// The PE that has not come.
         pe: usize,
     },
-    /// A value in this PE's symmetric heap.
+    /// A value in this PE's symmetric memory.
     Value {
-        /// Byte offset of the value in the heap; from the heap's size on, in a registered segment.
+        /// Byte offset of the value in the heap; from 2^46 on, in the registered segments.
         offset: usize,
         /// The comparison that must hold.
         cmp: Cmp,
         /// The value compared with (two's complement).
         expected: u64,
+        /// Whether the value is of a signed type.
+        signed: bool,
     },
     /// A lock.
     Lock {
@@ -97,7 +129,13 @@ impl Wait {
                 offset,
                 cmp,
                 expected,
-            } => [2, offset as u64, cmp as u64, expected],
+                signed,
+            } => [
+                if signed { 5 } else { 2 },
+                offset as u64,
+                cmp as u64,
+                expected,
+            ],
             Self::Lock { offset } => [4, offset as u64, 0, 0],
             Self::Values { offset, count, cmp } => [3, offset as u64, cmp as u64, count as u64],
         }
@@ -118,10 +156,11 @@ impl Wait {
                 number,
                 pe: pe as usize,
             }),
-            [2, offset, cmp, expected] => Some(Self::Value {
+            [tag @ (2 | 5), offset, cmp, expected] => Some(Self::Value {
                 offset: offset as usize,
                 cmp: Cmp::from_index(cmp),
                 expected,
+                signed: tag == 5,
             }),
             [4, offset, ..] => Some(Self::Lock {
                 offset: offset as usize,
@@ -144,15 +183,19 @@ impl fmt::Display for Wait {
                 offset,
                 cmp,
                 expected,
-            } => write!(
-                f,
-                "the value at heap offset {offset} to be {} {expected}",
-                cmp.symbol()
-            ),
-            Self::Lock { offset } => write!(f, "the lock at heap offset {offset}"),
+                signed,
+            } => {
+                let place = Place("value", *offset);
+                match signed {
+                    true => write!(f, "{place} to be {} {}", cmp.symbol(), *expected as i64),
+                    false => write!(f, "{place} to be {} {expected}", cmp.symbol()),
+                }
+            }
+            Self::Lock { offset } => Place("lock", *offset).fmt(f),
             Self::Values { offset, count, cmp } => write!(
                 f,
-                "any of the {count} values from heap offset {offset} to be {} what it should",
+                "any of {count} values, the first of them {}, to be {} what it should",
+                Place("value", *offset),
                 cmp.symbol()
             ),
         }
@@ -294,9 +337,23 @@ impl Waiter<'_> {
     fn wait_on<R>(
         &self,
         wait: impl Fn() -> Wait,
+        look: impl FnMut() -> Option<R>,
+    ) -> Result<R, WaitError> {
+        let record = |words| self.control.pe(self.me).record_wait(words);
+        record(wait().to_words());
+        let found = self.wait_recorded(wait, look);
+        // What did not come stays on record: it may be why this PE ends.
+        if found.is_ok() {
+            record([0; 4]);
+        }
+        found
+    }
+
+    fn wait_recorded<R>(
+        &self,
+        wait: impl Fn() -> Wait,
         mut look: impl FnMut() -> Option<R>,
     ) -> Result<R, WaitError> {
-        self.control.pe(self.me).record_wait(wait().to_words());
         for _ in BRIEF_SPINS..self.patience.spins {
             std::hint::spin_loop();
             if let Some(found) = look() {
@@ -418,17 +475,33 @@ mod tests {
             offset: 64,
             cmp: Cmp::Le,
             expected: u64::MAX,
+            signed: false,
+        };
+        let below = Wait::Value {
+            offset: 64,
+            cmp: Cmp::Lt,
+            expected: u64::MAX,
+            signed: true,
         };
         let values = Wait::Values {
             offset: 8,
             count: 3,
             cmp: Cmp::Ge,
         };
-        for wait in [collective, value, values, Wait::Lock { offset: 8 }] {
+        for wait in [collective, value, below, values, Wait::Lock { offset: 8 }] {
             assert_eq!(Wait::from_words(wait.to_words()), Some(wait));
         }
         assert_eq!(Wait::from_words([0; 4]), None);
         assert_eq!(collective.to_string(), "collective #41 for PE 3");
+        assert_eq!(
+            value.to_string(),
+            "the value at heap offset 64 to be <= 18446744073709551615"
+        );
+        assert_eq!(below.to_string(), "the value at heap offset 64 to be < -1");
+        let lock = Wait::Lock {
+            offset: STATIC + 24,
+        };
+        assert_eq!(lock.to_string(), "the lock at byte 24 of the static data");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::atomic::AtomicInt;
 use crate::pe::Pe;
 use crate::symmetric::SymRef;
+use crate::turns;
 use crate::wait::{Cmp, Wait, WaitError};
 
 /// What the verbs on sets need of one, whether it is given by handles or by addresses.
@@ -15,6 +16,8 @@ pub(crate) trait Set {
     fn holds(&self, i: usize) -> bool;
     /// Waits until it does.
     fn wait_for(&self, i: usize) -> Result<(), WaitError>;
+    /// Where the first element lies, to tell sets apart.
+    fn address(&self) -> usize;
     /// What to call a wait for any of them.
     fn name(&self) -> Wait;
 
@@ -32,8 +35,11 @@ pub(crate) trait Set {
         if self.included().next().is_none() {
             return Ok(None);
         }
-        let look = || self.find();
-        pe.waiter().until(|| self.name(), look).map(Some)
+        let begin = turns::begin(self.address(), self.len());
+        let look = || self.find_from(begin);
+        let found = pe.waiter().until(|| self.name(), look)?;
+        turns::returned(self.address(), found);
+        Ok(Some(found))
     }
 
     /// Hands over those that hold, at least one unless the set is empty; their number.
@@ -52,8 +58,19 @@ pub(crate) trait Set {
         self.included().all(|i| self.holds(i))
     }
 
+    /// One that holds; a series of calls finds each that keeps holding.
     fn find(&self) -> Option<usize> {
-        self.included().find(|&i| self.holds(i))
+        if self.len() == 0 {
+            return None;
+        }
+        let found = self.find_from(turns::begin(self.address(), self.len()))?;
+        turns::returned(self.address(), found);
+        Some(found)
+    }
+
+    fn find_from(&self, begin: usize) -> Option<usize> {
+        let mut around = (begin..self.len()).chain(0..begin);
+        around.find(|&i| self.includes(i) && self.holds(i))
     }
 
     fn find_all(&self, mut found: impl FnMut(usize)) -> usize {
@@ -179,6 +196,11 @@ impl<T: AtomicInt> Set for Own<'_, '_, T> {
         self.pe.wait_until(object, self.set.cmp, value).map(drop)
     }
 
+    fn address(&self) -> usize {
+        // No two objects of a heap begin at one offset. One more, since no address is 0.
+        self.set.objects.offset() + 1
+    }
+
     fn name(&self) -> Wait {
         Wait::Values {
             offset: self.set.objects.offset(),
@@ -199,7 +221,7 @@ impl Pe {
     }
 
     /// Waits until some element of `set` compares as asked and returns its index; `None` at once if the
-    /// set is empty.
+    /// set is empty. If several do, a series of calls returns each of them.
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
@@ -229,7 +251,8 @@ impl Pe {
         Own { pe: self, set }.all_hold()
     }
 
-    /// The index of an element of `set` that compares as asked.
+    /// The index of an element of `set` that compares as asked. If several do, a series of calls returns
+    /// each of them.
     pub fn test_any<T: AtomicInt>(&self, set: &WaitSet<'_, T>) -> Option<usize> {
         Own { pe: self, set }.find()
     }

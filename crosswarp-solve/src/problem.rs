@@ -322,7 +322,7 @@ pub enum ProblemError {
         spacing: f64,
     },
     /// An initial value, or a fixed cell's value, that is NaN or infinite.
-    #[error("the value at column {x}, row {y} is not finite")]
+    #[error("the value at column {x}, row {y} is not finite, or leaves the range of the type")]
     Value {
         /// Column.
         x: usize,

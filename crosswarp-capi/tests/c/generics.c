@@ -108,10 +108,9 @@ DISTINCT_AMO_TYPES(SWAPS)
 #define AMO(NAME, T) \
     static void amo_##NAME(shmem_ctx_t ctx) \
     { \
-        static T v, many[2]; \
+        static T v; \
         const int me = shmem_my_pe(), right = (me + 1) % shmem_n_pes(); \
-        T old, both[2] = {0, 0}; \
-        size_t indices[2]; \
+        T old; \
         shmem_barrier_all(); \
         CHECK(shmem_atomic_compare_swap(&v, (T)0, (T)1, right) == 0 && shmem_atomic_compare_swap(ctx, &v, (T)1, (T)2, right) == (T)1); \
         CHECK(shmem_atomic_fetch_inc(&v, right) == (T)2 && shmem_atomic_fetch_inc(ctx, &v, right) == (T)3); \
@@ -136,6 +135,17 @@ DISTINCT_AMO_TYPES(SWAPS)
         shmem_atomic_fetch_add_nbi(ctx, &old, &v, (T)4, right); \
         shmem_ctx_quiet(ctx); \
         CHECK(old == (T)20); \
+        shmem_barrier_all(); \
+    }
+DISTINCT_AMO_TYPES(AMO)
+
+/* Waiting and testing take the short types, too. */
+#define WAITS(NAME, T) \
+    static void waits_##NAME(void) \
+    { \
+        static T v = 1, many[2]; \
+        T both[2] = {0, 0}; \
+        size_t indices[2]; \
         shmem_wait_until(&v, SHMEM_CMP_GE, (T)1); \
         CHECK(shmem_test(&v, SHMEM_CMP_NE, (T)0)); \
         CHECK(shmem_test_all(many, 2, NULL, SHMEM_CMP_EQ, (T)0) && shmem_test_all_vector(many, 2, NULL, SHMEM_CMP_EQ, both)); \
@@ -148,9 +158,9 @@ DISTINCT_AMO_TYPES(SWAPS)
         CHECK(shmem_wait_until_any_vector(many, 2, NULL, SHMEM_CMP_EQ, both) < 2); \
         CHECK(shmem_wait_until_some(many, 2, indices, NULL, SHMEM_CMP_EQ, (T)0) == 2); \
         CHECK(shmem_wait_until_some_vector(many, 2, indices, NULL, SHMEM_CMP_EQ, both) == 2); \
-        shmem_barrier_all(); \
     }
-DISTINCT_AMO_TYPES(AMO)
+DISTINCT_AMO_TYPES(WAITS)
+WAITS(short, short) WAITS(ushort, unsigned short)
 
 #define BITS(NAME, T) \
     static void bits_##NAME(shmem_ctx_t ctx) \
@@ -187,6 +197,44 @@ DISTINCT_AMO_TYPES(AMO)
     }
 BITS(uint, unsigned int) BITS(ulong, unsigned long) BITS(ulonglong, unsigned long long) BITS(int, int32_t) BITS(long, int64_t)
 
+#ifdef __cplusplus
+__extension__ typedef float _Complex c_complexf;
+__extension__ typedef double _Complex c_complexd;
+typedef std::complex<float> complexf;
+typedef std::complex<double> complexd;
+#else
+typedef float _Complex c_complexf;
+typedef double _Complex c_complexd;
+typedef float _Complex complexf;
+typedef double _Complex complexd;
+#endif
+
+/* C's complex types and, in C++, its own beside them: type-generic and by name. */
+#define COMPLEX(NAME, T, LONG_NAME) \
+    static void complex_##NAME(void) \
+    { \
+        static T s[2], d[2], work[SHMEM_REDUCE_MIN_WRKDATA_SIZE]; \
+        static long psync[SHMEM_REDUCE_SYNC_SIZE]; \
+        const int me = shmem_my_pe(), n = shmem_n_pes(); \
+        s[0] = s[1] = (T)(me + 1); \
+        shmem_barrier_all(); \
+        CHECK(shmem_sum_reduce(SHMEM_TEAM_WORLD, d, s, 2) == 0 && d[1] == (T)(n * (n + 1) / 2)); \
+        shmem_barrier_all(); \
+        CHECK(shmem_##LONG_NAME##_sum_reduce(SHMEM_TEAM_WORLD, d, s, 1) == 0 && d[0] == (T)(n * (n + 1) / 2)); \
+        shmem_barrier_all(); \
+        CHECK(shmem_prod_reduce(SHMEM_TEAM_WORLD, d, s, 2) == 0 && d[0] == d[1]); \
+        shmem_barrier_all(); \
+        CHECK(shmem_sum_inscan(SHMEM_TEAM_WORLD, d, s, 1) == 0 && d[0] == (T)((me + 1) * (me + 2) / 2)); \
+        shmem_barrier_all(); \
+        CHECK(shmem_sum_exscan(SHMEM_TEAM_WORLD, d, s, 1) == 0 && d[0] == (T)(me * (me + 1) / 2)); \
+        shmem_barrier_all(); \
+        shmem_##LONG_NAME##_sum_to_all(d, s, 1, 0, 0, n, work, psync); \
+        CHECK(d[0] == (T)(n * (n + 1) / 2)); \
+        shmem_barrier_all(); \
+    }
+COMPLEX(complexf, complexf, complexf) COMPLEX(complexd, complexd, complexd)
+COMPLEX(c_complexf, c_complexf, complexf) COMPLEX(c_complexd, c_complexd, complexd)
+
 int main(void)
 {
     static long psync[SHMEM_SYNC_SIZE], old;
@@ -197,10 +245,12 @@ int main(void)
     CHECK(shmem_ctx_create(0, &ctx) == 0);
 #define RUN(NAME, T) test_##NAME(ctx);
     DISTINCT_TYPES(RUN)
-#define RUN_AMO(NAME, T) swaps_##NAME(ctx), amo_##NAME(ctx);
+#define RUN_AMO(NAME, T) swaps_##NAME(ctx), amo_##NAME(ctx), waits_##NAME();
     swaps_float(ctx), swaps_double(ctx);
     DISTINCT_AMO_TYPES(RUN_AMO)
+    waits_short(), waits_ushort();
     bits_uint(ctx), bits_ulong(ctx), bits_ulonglong(ctx), bits_int(ctx), bits_long(ctx);
+    complex_complexf(), complex_complexd(), complex_c_complexf(), complex_c_complexd();
     /* One name for teams and for active sets. */
     for (i = 0; i < SHMEM_SYNC_SIZE; i++)
         psync[i] = SHMEM_SYNC_VALUE;

@@ -46,6 +46,23 @@ int main(void)
         CHECK(a != NULL && shmem_addr_accessible(a, (me + 1) % n));
         shmem_free(a);
     }
+    /* Alignments: beyond huge pages, on all PEs alike; what is no power of two is rounded up. */
+    {
+        static const size_t asked[] = {8, 12, 24, 100, 4097, 3 << 20, 4 << 20, 8 << 20};
+        static const size_t kept[] = {8, 16, 32, 128, 8192, 4 << 20, 4 << 20, 8 << 20};
+        for (i = 0; i < (int)(sizeof asked / sizeof *asked); i++) {
+            a = (char *)shmem_align(asked[i], 40);
+            CHECK(a != NULL && (uintptr_t)a % kept[i] == 0);
+            if (a == NULL)
+                continue;
+            a[39] = (char)me;
+            shmem_barrier_all();
+            CHECK(shmem_char_g(&a[39], (me + 1) % n) == (char)((me + 1) % n));
+            shmem_free(a);
+        }
+        CHECK(shmem_align(3, 40) == NULL && shmem_align(0, 40) == NULL);
+        CHECK(shmem_align((size_t)1 << 50, 40) == NULL && shmem_align(~(size_t)0, 40) == NULL);
+    }
     CHECK(shmem_malloc((size_t)1 << 60) == NULL);
     CHECK(shmem_calloc((size_t)1 << 40, (size_t)1 << 40) == NULL);
     a = (char *)shmem_malloc(1 << 20);

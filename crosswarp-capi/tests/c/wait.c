@@ -3,6 +3,11 @@
 
 #define N 6
 
+#define TURNS(call) \
+    for (i = 0, seen = 0; i < 1000 && seen != 63; i++) \
+        seen |= (size_t)1 << (call); \
+    CHECK(seen == 63);
+
 #define TYPE(NAME, T) \
     static T vars_##NAME[N]; \
     static void test_##NAME(T *v) \
@@ -70,6 +75,12 @@
         CHECK(shmem_##NAME##_test_any(v, N, NULL, SHMEM_CMP_EQ, (T)11) == 1); \
         CHECK(shmem_##NAME##_test_any_vector(v, N, status, SHMEM_CMP_EQ, values) < N); \
         shmem_barrier_all(); \
+        /* All hold and stay so: a series of calls returns each. */ \
+        TURNS(shmem_##NAME##_test_any(v, N, NULL, SHMEM_CMP_GE, (T)10)) \
+        TURNS(shmem_##NAME##_test_any_vector(v, N, NULL, SHMEM_CMP_EQ, values)) \
+        TURNS(shmem_##NAME##_wait_until_any(v, N, NULL, SHMEM_CMP_GE, (T)10)) \
+        TURNS(shmem_##NAME##_wait_until_any_vector(v, N, NULL, SHMEM_CMP_EQ, values)) \
+        shmem_barrier_all(); \
     }
 AMO_TYPES(TYPE)
 
@@ -101,6 +112,8 @@ int main(void)
     shmem_ushort_p(&tiny, 4, right);
     shmem_short_wait_until(&small, SHMEM_CMP_EQ, 3);
     shmem_ushort_wait_until(&tiny, SHMEM_CMP_EQ, 4);
+    /* An extension: sets of them. */
+    CHECK(shmem_short_test_all(&small, 1, NULL, SHMEM_CMP_EQ, 3) && shmem_ushort_test_any(&tiny, 1, NULL, SHMEM_CMP_EQ, 4) == 0);
     CHECK(shmem_short_test(&small, SHMEM_CMP_EQ, 3) && shmem_ushort_test(&tiny, SHMEM_CMP_EQ, 4));
     shmem_free(heap);
     return verdict();

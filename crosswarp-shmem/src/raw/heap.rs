@@ -8,8 +8,8 @@ use std::ptr;
 /// Every PE of the world calls these in the same order with the same sizes. A call that OpenSHMEM says
 /// does nothing (size 0, a null pointer) does not meet the other PEs either.
 impl Raw<'_> {
-    /// `bytes` bytes of symmetric heap at a multiple of `align` (a power of two, at most 2 MiB; at least 64
-    /// is kept), content unspecified; null for 0 bytes.
+    /// `bytes` bytes of symmetric heap at a multiple of `align` (a power of two, at most what
+    /// [`Pe::alloc_aligned`](crate::Pe::alloc_aligned) takes; at least 64 is kept), content unspecified; null for 0 bytes.
     ///
     /// Memory ordering: implies a barrier.
     ///

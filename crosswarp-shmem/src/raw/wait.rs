@@ -71,6 +71,10 @@ impl<T: AtomicInt> Set for Vouched<'_, T> {
         unsafe { self.raw.wait_until(ivar, self.set.cmp, value) }.map(drop)
     }
 
+    fn address(&self) -> usize {
+        self.set.ivars.addr()
+    }
+
     fn name(&self) -> Wait {
         Wait::Values {
             offset: self.raw.pe.position(self.set.ivars.addr()),
@@ -111,6 +115,7 @@ impl Raw<'_> {
             offset: self.pe.position(ivar.addr()),
             cmp,
             expected: value.to_u64(),
+            signed: T::SIGNED,
         };
         self.pe.waiter().until(wait, || {
             // SAFETY: by the caller.
@@ -141,7 +146,7 @@ impl Raw<'_> {
     }
 
     /// Waits until an element of `set` compares as asked and returns its index; `usize::MAX` at once if
-    /// the set is empty.
+    /// the set is empty. If several do, a series of calls returns each of them.
     ///
     /// # Errors
     /// [`WaitError`].
@@ -179,7 +184,8 @@ impl Raw<'_> {
         Vouched { raw: self, set }.all_hold()
     }
 
-    /// Index of an element of `set` that compares as asked; `usize::MAX` if none does.
+    /// Index of an element of `set` that compares as asked; `usize::MAX` if none does. If several do, a
+    /// series of calls returns each of them.
     ///
     /// # Safety
     /// See the [module](super) and [`WaitSet`].

@@ -91,9 +91,19 @@ fn allocation_errors(pe: &Pe) {
         "{overflow}"
     );
     let align = pe.alloc_aligned::<u64>(1, 48).unwrap_err();
-    assert_eq!(align, AllocError::BadAlign { align: 48 });
-    let align = pe.alloc_aligned::<u64>(1, 4 << 20).unwrap_err();
-    assert_eq!(align, AllocError::BadAlign { align: 4 << 20 });
+    let most = pe.heap_bytes().next_power_of_two().max(2 << 20);
+    assert_eq!(align, AllocError::BadAlign { align: 48, most });
+    let align = pe.alloc_aligned::<u64>(1, 2 * most).unwrap_err();
+    let expected = AllocError::BadAlign {
+        align: 2 * most,
+        most,
+    };
+    assert_eq!(align, expected);
+    // Addresses, not only offsets, are aligned, on every PE.
+    let aligned = pe.alloc_aligned::<u8>(1, most / 4).unwrap();
+    let address = pe.raw().heap().addr() + aligned.offset();
+    assert_eq!(address % (most / 4), 0);
+    pe.free(aligned).unwrap();
     // Nothing was lost by it.
     let object = pe.alloc::<u8>(100).unwrap();
     pe.free(object).unwrap();

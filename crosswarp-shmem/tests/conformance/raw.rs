@@ -210,6 +210,12 @@ fn wait_sets(pe: &Pe) {
         assert!(raw.test_all(set));
         assert_eq!(raw.test_some(set, found.as_mut_ptr()), 4);
         assert_eq!(found[..4], [0, 2, 3, 4]);
+        // Whoever keeps holding has its turn.
+        let mut turns = std::collections::BTreeSet::new();
+        for _ in 0..1000 {
+            turns.insert(raw.wait_until_any(set).unwrap());
+        }
+        assert_eq!(turns.iter().copied().collect::<Vec<_>>(), [0, 2, 3, 4]);
         let all = WaitSet {
             status: ptr::null(),
             values: Values::One(10),

@@ -190,6 +190,20 @@ fn wait_sets(pe: &Pe) {
     assert_eq!(pe.test_some(&WaitSet::new(&flags, Cmp::Gt, 8)), [4, 5]);
     marks = [true, true, true, true, true, false];
     assert_eq!(pe.test_any(&set.without(&marks)), Some(5));
+    // All of them hold and stay so: each has its turn, also beside calls for another set.
+    let (any, part) = (
+        WaitSet::new(&flags, Cmp::Ge, 5),
+        WaitSet::new(flags.range(1..3), Cmp::Ge, 5),
+    );
+    let (mut waited, mut tested, mut in_part) = ([false; 6], [false; 6], [false; 2]);
+    let mut calls = 0;
+    while [&waited[..], &tested, &in_part].concat().contains(&false) {
+        waited[pe.wait_until_any(&any).unwrap().unwrap()] = true;
+        in_part[pe.test_any(&part).unwrap()] = true;
+        tested[pe.test_any(&any).unwrap()] = true;
+        calls += 1;
+        assert!(calls < 1000, "{waited:?} {tested:?} {in_part:?}");
+    }
     pe.barrier().unwrap();
     // Asleep on several.
     if me == 0 {

@@ -45,6 +45,7 @@ mod collective;
 mod config;
 mod context;
 mod control;
+mod copy;
 mod fds;
 mod launch;
 mod lock;

@@ -39,8 +39,8 @@ mod heap;
 mod lock;
 mod wait;
 
+use crate::copy::{get_bytes, load, put_bytes, store};
 use crate::pe::{Pe, Peer};
-use crate::rma::{load, store};
 use crate::signal::SignalOp;
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;
@@ -122,9 +122,8 @@ impl Raw<'_> {
             return;
         }
         let (to, peer) = self.to(dest, pe);
-        // SAFETY: by the caller; `locate` maps symmetric bytes to mapped bytes. `copy`, because a PE may
-        // put an object onto itself.
-        unsafe { ptr::copy(source, to, bytes) };
+        // SAFETY: by the caller; `locate` maps symmetric bytes to mapped bytes.
+        unsafe { put_bytes(to, source, bytes) };
         self.notify(peer, dest, bytes);
     }
 
@@ -138,7 +137,7 @@ impl Raw<'_> {
             return;
         }
         // SAFETY: as in `put`.
-        unsafe { ptr::copy(self.to(source, pe).0, dest, bytes) };
+        unsafe { get_bytes(dest, self.to(source, pe).0, bytes) };
     }
 
     /// As [`Pe::p`].

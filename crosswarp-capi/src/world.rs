@@ -120,17 +120,9 @@ impl Check {
         }
     }
 
-    /// The `bytes` bytes at `addr` are symmetric; nothing is asked of none.
+    /// See [`symmetric`].
     pub(crate) fn symmetric<T>(&self, argument: Name, addr: *const T, bytes: usize) {
-        if bytes > 0 && !self.pe.raw().contains(addr, bytes) {
-            misuse::end(
-                self.name,
-                format_args!(
-                    "{argument} is {:#x}, and its {bytes} bytes are not in symmetric memory",
-                    addr.addr()
-                ),
-            );
-        }
+        symmetric(self.name, self.pe, argument, addr, bytes);
     }
 
     /// As [`symmetric`](Self::symmetric), and aligned as an atomic has to be.
@@ -157,6 +149,26 @@ impl Check {
             );
         }
     }
+}
+
+/// Ends the process unless the `bytes` bytes at `addr` are symmetric; nothing is asked of none.
+pub(crate) fn symmetric<T>(name: Name, me: &Pe, argument: Name, addr: *const T, bytes: usize) {
+    if bytes > 0 && !me.raw().contains(addr, bytes) {
+        misuse::end(
+            name,
+            format_args!(
+                "{argument} is {:#x}, and its {bytes} bytes are not in symmetric memory",
+                addr.addr()
+            ),
+        );
+    }
+}
+
+/// Bytes of `n` elements. What overflows becomes `usize::MAX`, more than any memory, which every check of a
+/// range refuses.
+#[inline(always)]
+pub(crate) fn bytes_of<T>(n: usize) -> usize {
+    n.saturating_mul(size_of::<T>())
 }
 
 /// A PE number from C. One that does not exist stays one that does not exist.

@@ -63,6 +63,7 @@ mod symmetric;
 mod sync;
 mod team;
 mod threads;
+mod turn;
 mod wait;
 mod wait_set;
 

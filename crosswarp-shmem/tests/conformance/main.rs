@@ -2,6 +2,7 @@
 //! processes.
 
 mod cases;
+mod mismatch;
 mod raw;
 #[path = "../support/mod.rs"]
 mod support;
@@ -21,6 +22,7 @@ fn run_all(pe: &Pe) {
         words::CASES,
         teams::CASES,
         raw::CASES,
+        mismatch::CASES,
     ];
     for (name, case) in suites.into_iter().flatten() {
         case(pe);

@@ -581,7 +581,8 @@ mod tests {
         }
     }
 
-    /// PE 1 has used many epochs and loses the race for a seat after PE 0 has set its own up to begin above
+    /// PE 1 has used many epochs, an odd number of them (begun at 0, the line of even ones would be written over),
+    /// and loses the race for a seat after PE 0 has set its own up to begin above
     /// them. The next team there, of PE 0 and PE 2, must begin at one number.
     #[test]
     fn a_seat_given_back_after_a_lost_race_does_not_lag_behind() {
@@ -601,7 +602,7 @@ mod tests {
         let seats = crate::spmd(3, |pe| {
             let me = pe.my_pe();
             if me == 1 {
-                pe.seats().top = 1000;
+                pe.seats().top = 1001;
             }
             let mut round = 0;
             // PEs 0 and 1, with 2 beside them in the steps only. Two tries, of two exchanges each.

@@ -158,3 +158,39 @@ fn whatever_two_threads_call_they_get_an_answer() {
         ended.unwrap();
     }
 }
+
+/// Lengths that one thread shows must not be taken for another's: what one shows in its line is a length and a
+/// place to the one and plain data, all ones, to the other.
+#[test]
+fn data_is_not_taken_for_lengths() {
+    let ended = world(2).spmd(|pe| {
+        let (short, long) = (pe.alloc::<u8>(8).unwrap(), pe.alloc::<u8>(9000).unwrap());
+        let (ones, sums) = (
+            pe.alloc::<u64>(5).unwrap(),
+            pe.alloc::<u64>(5 * pe.n_pes()).unwrap(),
+        );
+        pe.write(&ones, &[u64::MAX; 5]);
+        let room = pe.alloc::<u8>(20_000).unwrap();
+        pe.barrier().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..2 {
+                let (short, long, ones, sums, room) = (&short, &long, &ones, &sums, &room);
+                scope.spawn(move || {
+                    for round in 0..20_000 {
+                        let result = match (thread, round % 2) {
+                            (0, 0) => pe.world().collect(room, short).map(drop),
+                            (0, _) => pe.world().collect(room, long).map(drop),
+                            (_, 0) => pe.world().fcollect(sums, ones),
+                            _ => pe.world().collect(room, short).map(drop),
+                        };
+                        // Whatever else comes of it.
+                        if matches!(result, Err(CollectiveError::Wait(_))) {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+    });
+    ended.unwrap();
+}

@@ -8,7 +8,7 @@ use crate::collective::{check_arrays, done, root_of};
 use crate::element::{And, Combine, Max, Min, Or, Prod, Sum, Xor};
 use crate::misuse;
 use crate::reduce;
-use crate::world::{self, Name, enter_unchecked};
+use crate::world::{self, Name, bytes_of, enter_unchecked};
 use bytemuck::Pod;
 use crosswarp_shmem::Team;
 use std::ffi::{c_int, c_long};
@@ -68,7 +68,7 @@ pub(crate) unsafe fn broadcast<T>(
     check_arrays(name, dest, nelems, source, nelems);
     let team = team(name, start, log, size);
     let root = root_of(name, root, team.n_pes());
-    let bytes = nelems * size_of::<T>();
+    let bytes = bytes_of::<T>(nelems);
     // SAFETY: by the caller.
     done(name, unsafe {
         team.broadcast_raw(dest.cast(), source.cast(), bytes, root, false)
@@ -85,7 +85,7 @@ macro_rules! of_bytes {
         ) {
             check_arrays(name, dest, nelems, source, nelems);
             let team = team(name, start, log, size);
-            let bytes = nelems * size_of::<T>();
+            let bytes = bytes_of::<T>(nelems);
             // SAFETY: by the caller.
             done(name, unsafe { team.$raw(dest.cast(), source.cast(), bytes) });
         }

@@ -3,7 +3,7 @@
 
 use crate::misuse;
 use crate::team::TeamHandle;
-use crate::world::{self, Name, enter, enter_unchecked};
+use crate::world::{self, Name, bytes_of, enter, enter_unchecked};
 use crosswarp_shmem::{CollectiveError, Team};
 use std::ffi::c_int;
 
@@ -40,8 +40,8 @@ pub(crate) fn check_arrays<T>(
     source_n: usize,
 ) {
     enter(name, |check| {
-        check.symmetric("dest", dest, dest_n * size_of::<T>());
-        check.symmetric("source", source, source_n * size_of::<T>());
+        check.symmetric("dest", dest, bytes_of::<T>(dest_n));
+        check.symmetric("source", source, bytes_of::<T>(source_n));
     });
 }
 
@@ -49,7 +49,9 @@ pub(crate) fn check_arrays<T>(
 fn stride_span(n: usize, stride: isize) -> usize {
     match n {
         0 => 0,
-        n => (n - 1) * stride.max(1) as usize + 1,
+        n => (n - 1)
+            .saturating_mul(stride.max(1) as usize)
+            .saturating_add(1),
     }
 }
 
@@ -87,7 +89,7 @@ pub(crate) unsafe fn broadcast<T>(
             team.broadcast_raw(
                 dest.cast(),
                 source.cast(),
-                nelems * size_of::<T>(),
+                bytes_of::<T>(nelems),
                 root,
                 true,
             )
@@ -118,7 +120,7 @@ pub(crate) unsafe fn collect<T>(
     on(name, team, |team| {
         check_arrays(name, dest, nelems, source, nelems);
         // SAFETY: by the caller.
-        unsafe { team.collect_raw(dest.cast(), source.cast(), nelems * size_of::<T>()) }
+        unsafe { team.collect_raw(dest.cast(), source.cast(), bytes_of::<T>(nelems)) }
     })
 }
 
@@ -132,9 +134,9 @@ pub(crate) unsafe fn fcollect<T>(
 ) -> c_int {
     on(name, team, |team| {
         let n = team.n_pes();
-        check_arrays(name, dest, nelems * n, source, nelems);
+        check_arrays(name, dest, nelems.saturating_mul(n), source, nelems);
         // SAFETY: by the caller.
-        unsafe { team.fcollect_raw(dest.cast(), source.cast(), nelems * size_of::<T>()) }
+        unsafe { team.fcollect_raw(dest.cast(), source.cast(), bytes_of::<T>(nelems)) }
     })
 }
 
@@ -148,9 +150,15 @@ pub(crate) unsafe fn alltoall<T>(
 ) -> c_int {
     on(name, team, |team| {
         let n = team.n_pes();
-        check_arrays(name, dest, nelems * n, source, nelems * n);
+        check_arrays(
+            name,
+            dest,
+            nelems.saturating_mul(n),
+            source,
+            nelems.saturating_mul(n),
+        );
         // SAFETY: by the caller.
-        unsafe { team.alltoall_raw(dest.cast(), source.cast(), nelems * size_of::<T>()) }
+        unsafe { team.alltoall_raw(dest.cast(), source.cast(), bytes_of::<T>(nelems)) }
     })
 }
 
@@ -169,9 +177,9 @@ pub(crate) unsafe fn alltoalls<T>(
         check_arrays(
             name,
             dest,
-            stride_span(nelems * n, dst),
+            stride_span(nelems.saturating_mul(n), dst),
             source,
-            stride_span(nelems * n, sst),
+            stride_span(nelems.saturating_mul(n), sst),
         );
         // SAFETY: by the caller.
         unsafe { team.alltoalls_raw(dest.cast(), source.cast(), dst, sst, size_of::<T>(), nelems) }

@@ -18,10 +18,8 @@ pub(crate) unsafe fn set(name: Name, lock: *mut c_long) {
 pub(crate) unsafe fn clear(name: Name, lock: *mut c_long) {
     let me = enter(name, |check| check.atomic("lock", lock));
     // SAFETY: by the caller.
-    match unsafe { me.raw().clear_lock(lock) } {
-        Ok(true) => {}
-        Ok(false) => misuse::end(name, format_args!("the lock is not this PE's")),
-        Err(error) => misuse::end(name, format_args!("{error}")),
+    if !unsafe { me.raw().clear_lock(lock) } {
+        misuse::end(name, format_args!("the lock is not this PE's"));
     }
 }
 

@@ -7,8 +7,9 @@
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::context::Context;
-use crate::world::{Check, Name, enter, run};
+use crate::world::{self, Check, Name, bytes_of, enter, run};
 use bytemuck::Pod;
+use crosswarp_shmem::Pe;
 use std::ffi::c_int;
 
 /// `shmem_put`, `shmem_put_nbi`.
@@ -22,7 +23,7 @@ pub(crate) unsafe fn put<T>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(name, pe);
-    let bytes = nelems * size_of::<T>();
+    let bytes = bytes_of::<T>(nelems);
     let check = move |check: &Check| {
         check.pe("pe", pe);
         check.symmetric("dest", dest, bytes);
@@ -44,7 +45,7 @@ pub(crate) unsafe fn get<T>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(name, pe);
-    let bytes = nelems * size_of::<T>();
+    let bytes = bytes_of::<T>(nelems);
     let check = move |check: &Check| {
         check.pe("pe", pe);
         check.symmetric("source", source, bytes);
@@ -81,11 +82,15 @@ pub(crate) unsafe fn g<T: Pod>(name: Name, ctx: Context, source: *const T, pe: c
     run(name, check, move |me| unsafe { me.raw().g(source, pe) })
 }
 
-/// Bytes from the first of `n` blocks of `block` elements, `stride` apart, to the end of the last.
+/// Bytes from the first of `n` blocks of `block` elements, `stride` apart, to the end of the last; `usize::MAX`
+/// for more than can be addressed.
 fn span<T>(n: usize, stride: isize, block: usize) -> usize {
     match n {
         0 => 0,
-        n => ((n - 1) * stride.max(1) as usize + block) * size_of::<T>(),
+        n => {
+            let last = (n - 1).saturating_mul(stride.max(1) as usize);
+            bytes_of::<T>(last.saturating_add(block))
+        }
     }
 }
 
@@ -137,6 +142,24 @@ pub(crate) unsafe fn iget<T: Pod>(
     unsafe { me.raw().iget(dest, dst, source, sst, nelems, pe) };
 }
 
+/// Checks, whether checking is on or not, that the symmetric blocks lie in symmetric memory, as a single block is
+/// checked, and that the other side's can be addressed.
+fn check_blocks<T>(
+    name: Name,
+    me: &Pe,
+    argument: Name,
+    addr: *const T,
+    bytes: usize,
+    others: usize,
+) {
+    let bytes = if others > isize::MAX as usize {
+        others
+    } else {
+        bytes
+    };
+    world::symmetric(name, me, argument, addr, bytes);
+}
+
 /// `shmem_ibput` (1.6): blocks of `bsize` elements, whose starts are the strides apart.
 #[allow(clippy::too_many_arguments)] // those of the function
 #[inline]
@@ -158,7 +181,15 @@ pub(crate) unsafe fn ibput<T>(
         check.stride("sst", sst);
         check.symmetric("dest", dest, span::<T>(nblocks, dst, bsize));
     });
-    let bytes = bsize * size_of::<T>();
+    check_blocks(
+        name,
+        me,
+        "dest",
+        dest,
+        span::<T>(nblocks, dst, bsize),
+        span::<T>(nblocks, sst, bsize),
+    );
+    let bytes = bytes_of::<T>(bsize);
     for block in 0..nblocks as isize {
         // SAFETY: by the caller, who has `nblocks` blocks of `bsize` elements at these strides.
         unsafe {
@@ -189,7 +220,15 @@ pub(crate) unsafe fn ibget<T>(
         check.stride("sst", sst);
         check.symmetric("source", source, span::<T>(nblocks, sst, bsize));
     });
-    let bytes = bsize * size_of::<T>();
+    check_blocks(
+        name,
+        me,
+        "source",
+        source,
+        span::<T>(nblocks, sst, bsize),
+        span::<T>(nblocks, dst, bsize),
+    );
+    let bytes = bytes_of::<T>(bsize);
     for block in 0..nblocks as isize {
         // SAFETY: as in `ibput`.
         unsafe {

@@ -4,7 +4,7 @@
 use crate::context::Context;
 use crate::misuse;
 use crate::wait;
-use crate::world::{Name, enter};
+use crate::world::{Name, bytes_of, enter};
 use crosswarp_shmem::SignalOp;
 use std::ffi::c_int;
 
@@ -34,7 +34,7 @@ pub(crate) unsafe fn put_signal<T>(
     pe: c_int,
 ) {
     let pe = ctx.world_pe(name, pe);
-    let bytes = nelems * size_of::<T>();
+    let bytes = bytes_of::<T>(nelems);
     let me = enter(name, |check| {
         check.pe("pe", pe);
         check.symmetric("dest", dest, bytes);

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::misuse;
-use crate::world::{Name, enter};
+use crate::world::{self, Name, bytes_of, enter};
 use crosswarp_shmem::raw::{Values, WaitSet};
 use crosswarp_shmem::{AtomicInt, Cmp, Pe, WaitError};
 use std::ffi::c_int;
@@ -72,8 +72,11 @@ fn set<T: AtomicInt>(
     values: Values<T>,
 ) -> (&'static Pe, WaitSet<T>) {
     let me = enter(name, |check| {
-        check.symmetric("ivars", ivars, n * size_of::<T>());
+        check.symmetric("ivars", ivars, bytes_of::<T>(n));
     });
+    if bytes_of::<T>(n) > isize::MAX as usize {
+        world::symmetric(name, me, "ivars", ivars, bytes_of::<T>(n));
+    }
     let cmp = comparison(name, cmp);
     let set = WaitSet {
         ivars,

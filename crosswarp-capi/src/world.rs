@@ -120,17 +120,9 @@ impl Check {
         }
     }
 
-    /// The `bytes` bytes at `addr` are symmetric; nothing is asked of none.
+    /// See [`symmetric`].
     pub(crate) fn symmetric<T>(&self, argument: Name, addr: *const T, bytes: usize) {
-        if bytes > 0 && !self.pe.raw().contains(addr, bytes) {
-            misuse::end(
-                self.name,
-                format_args!(
-                    "{argument} is {}, and its {bytes} bytes are not in symmetric memory",
-                    self.place(addr)
-                ),
-            );
-        }
+        symmetric(self.name, self.pe, argument, addr, bytes);
     }
 
     /// As [`symmetric`](Self::symmetric), and aligned as an atomic has to be.
@@ -141,18 +133,10 @@ impl Check {
                 self.name,
                 format_args!(
                     "{argument} is {}, not a multiple of {}",
-                    self.place(addr),
+                    place(self.pe, addr),
                     size_of::<T>()
                 ),
             );
-        }
-    }
-
-    /// An address, with the static variable there.
-    fn place<T>(&self, addr: *const T) -> String {
-        match self.pe.raw().static_name(addr) {
-            Some(name) => format!("{:#x} ('{name}')", addr.addr()),
-            None => format!("{:#x}", addr.addr()),
         }
     }
 
@@ -165,6 +149,34 @@ impl Check {
             );
         }
     }
+}
+
+/// Ends the process unless the `bytes` bytes at `addr` are symmetric; nothing is asked of none.
+pub(crate) fn symmetric<T>(name: Name, me: &Pe, argument: Name, addr: *const T, bytes: usize) {
+    if bytes > 0 && !me.raw().contains(addr, bytes) {
+        misuse::end(
+            name,
+            format_args!(
+                "{argument} is {}, and its {bytes} bytes are not in symmetric memory",
+                place(me, addr)
+            ),
+        );
+    }
+}
+
+/// An address, with the static variable there.
+fn place<T>(me: &Pe, addr: *const T) -> String {
+    match me.raw().static_name(addr) {
+        Some(name) => format!("{:#x} ('{name}')", addr.addr()),
+        None => format!("{:#x}", addr.addr()),
+    }
+}
+
+/// Bytes of `n` elements. What overflows becomes `usize::MAX`, more than any memory, which every check of a
+/// range refuses.
+#[inline(always)]
+pub(crate) fn bytes_of<T>(n: usize) -> usize {
+    n.saturating_mul(size_of::<T>())
 }
 
 /// A PE number from C. One that does not exist stays one that does not exist.

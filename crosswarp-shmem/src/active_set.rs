@@ -7,14 +7,17 @@
 //!
 //! Access rules
 //! 1. `calls[from]` of PE `to` is written by `from` only.
+//!    One thread of it at a time: `handshakes` of the `Pe`.
 //! 2. `offer` of a PE is written by it before its call (Release) and read by others after they saw that call
 //!    (Acquire) and before their next one; it is not written again before it has seen that next call.
 
+use crate::call::Kind;
 use crate::collective::CollectiveError;
 use crate::control::SEATS;
 use crate::pe::Pe;
 use crate::sync::Ordering;
 use crate::team::{Offer, Shape, Team, TeamError};
+use crate::turn::this_thread;
 use crate::wait::Wait;
 
 impl Pe {
@@ -46,6 +49,13 @@ impl Pe {
                 if self.team_at(shape, 0).is_none() {
                     return Err(no_such_set);
                 }
+                let turn = self
+                    .handshakes
+                    .enter(this_thread(), self.shared(), &self.gate);
+                let _turn = turn.ok_or(CollectiveError::Busy {
+                    me: self.my_pe(),
+                    kind: Kind::Split,
+                })?;
                 let everyone = Shape::new(0, 1, size, size).ok_or(no_such_set.clone())?;
                 let me = (0..size).find(|&i| shape.world_pe(i) == self.my_pe());
                 let exchange = |offer: &Offer| self.handshake(shape, size, offer);

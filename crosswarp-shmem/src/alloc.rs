@@ -192,7 +192,8 @@ impl Pe {
     pub fn alloc_aligned<T: Pod>(&self, len: usize, align: usize) -> Result<Sym<T>, AllocError> {
         let bytes = len.checked_mul(size_of::<T>());
         // A PE with a bad argument comes to the meeting too, so that the others do not hang.
-        self.meet(
+        // Another thread's allocation must not come between the meeting and the book.
+        let _turn = self.begin(
             Kind::Alloc,
             align as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
@@ -244,7 +245,9 @@ impl Pe {
     pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<Sym<T>, AllocError> {
         let object = self.alloc::<T>(len)?;
         self.zero(&object);
-        self.barrier()?;
+        self.quiet();
+        // By its own tag: a PE that only called `alloc` is elsewhere.
+        self.meet(Kind::Alloc, 0, object.offset() as u64)?;
         Ok(object)
     }
 
@@ -254,7 +257,7 @@ impl Pe {
     /// A mismatch between the PEs (the memory then stays allocated).
     pub fn free<T: Pod>(&self, object: Sym<T>) -> Result<(), AllocError> {
         self.quiet();
-        self.meet(Kind::Free, 0, object.offset() as u64)?;
+        let _turn = self.begin(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
             self.heap().book.free(block);
         }

@@ -37,9 +37,11 @@ pub enum Kind {
     Destroy,
     /// `inscan` and `exscan`
     Scan,
+    /// `realloc`
+    Realloc,
 }
 
-const KINDS: [Kind; 15] = [
+const KINDS: [Kind; 16] = [
     Kind::Barrier,
     Kind::Sync,
     Kind::Alloc,
@@ -55,14 +57,18 @@ const KINDS: [Kind; 15] = [
     Kind::Split,
     Kind::Destroy,
     Kind::Scan,
+    Kind::Realloc,
 ];
+
+/// Parameter of a `free` or `realloc` of an address that no allocation begins at.
+pub(crate) const NOT_ALLOCATED: u64 = u64::MAX >> 8;
 
 /// One PE's collective call as the others see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Which collective.
     pub kind: Kind,
-    /// Its root, alignment or operation, by kind. 0 where there is none.
+    /// Its root, alignment, heap offset or operation, by kind. 0 where there is none.
     pub parameter: u64,
     /// Its size in bytes (`free`: the heap offset). 0 where there is none.
     pub bytes: u64,
@@ -98,7 +104,17 @@ impl fmt::Display for Call {
         match kind {
             Kind::Barrier => f.write_str("barrier"),
             Kind::Sync => f.write_str("sync"),
+            Kind::Alloc if *parameter == 0 => write!(f, "zeroing at heap offset {bytes}"),
             Kind::Alloc => write!(f, "alloc of {bytes} bytes aligned to {parameter}"),
+            Kind::Free | Kind::Realloc if *parameter == NOT_ALLOCATED => {
+                let name = if *kind == Kind::Free {
+                    "free"
+                } else {
+                    "realloc"
+                };
+                write!(f, "{name} of an address that is not allocated")
+            }
+            Kind::Realloc => write!(f, "realloc at heap offset {parameter} to {bytes} bytes"),
             Kind::Free => write!(f, "free at heap offset {bytes}"),
             Kind::Broadcast => write!(f, "broadcast of {bytes} bytes from PE {parameter}"),
             Kind::Fcollect => write!(f, "fcollect of {bytes} bytes"),

@@ -9,6 +9,7 @@ use crate::op::ReduceOp;
 use crate::pe::Pe;
 use crate::symmetric::SymRef;
 use crate::team::Team;
+use crate::turn::Held;
 use crate::wait::WaitError;
 use bytemuck::Pod;
 use thiserror::Error;
@@ -52,6 +53,24 @@ pub enum CollectiveError {
         /// Elements of the destination.
         dest: usize,
     },
+    /// Another thread of this PE, or this one, was in a collective of the same team; this one did not begin.
+    #[error(
+        "PE {me} called {kind:?} while another of its threads was in a collective of the same team"
+    )]
+    Busy {
+        /// The PE that reports.
+        me: usize,
+        /// What was called.
+        kind: Kind,
+    },
+    /// What a PE brings is not in its symmetric memory; on every PE alike, and nothing was touched.
+    #[error("PE {pe} brings {bytes} bytes to a collect that are not in its symmetric memory")]
+    Source {
+        /// The PE that brings them.
+        pe: usize,
+        /// How many bytes.
+        bytes: usize,
+    },
     /// The meeting itself failed.
     #[error(transparent)]
     Wait(#[from] WaitError),
@@ -65,11 +84,27 @@ impl Pe {
         parameter: u64,
         bytes: u64,
     ) -> Result<(), CollectiveError> {
-        self.world().meet(Call {
-            kind,
-            parameter,
-            bytes,
-        })
+        self.begin(kind, parameter, bytes).map(drop)
+    }
+
+    /// As [`meet`](Self::meet), and stays in the collective while what it returns lives.
+    pub(crate) fn begin(
+        &self,
+        kind: Kind,
+        parameter: u64,
+        bytes: u64,
+    ) -> Result<Held<'_>, CollectiveError> {
+        let world = self.world();
+        let turn = world.turn(kind)?;
+        world.meet(
+            &turn,
+            Call {
+                kind,
+                parameter,
+                bytes,
+            },
+        )?;
+        Ok(turn)
     }
 
     /// Waits until every PE has come here with the same two numbers: how collectives of other kinds of
@@ -111,7 +146,7 @@ impl Team<'_> {
     #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
         self.pe.quiet();
-        self.meet(bare(Kind::Barrier))
+        self.meet(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
     }
 
     /// See [`Pe::sync`].
@@ -120,7 +155,7 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     #[inline]
     pub fn sync(&self) -> Result<(), CollectiveError> {
-        self.meet(bare(Kind::Sync))
+        self.meet(&self.turn(Kind::Sync)?, bare(Kind::Sync))
     }
 
     /// Copies `source` on PE `root` into `dest` on every PE, the root included. They may be the same
@@ -158,7 +193,11 @@ impl Team<'_> {
         source: impl Into<SymRef<'s, T>>,
     ) -> Result<(), CollectiveError> {
         let (dest, source) = (dest.into(), source.into());
-        self.check_length(Kind::Fcollect, dest.len(), source.len() * self.n_pes())?;
+        self.check_length(
+            Kind::Fcollect,
+            dest.len(),
+            source.len().saturating_mul(self.n_pes()),
+        )?;
         let (to, from) = (self.mine(dest), self.mine(source));
         // SAFETY: `mine` checked both ranges, and `dest` has room for all.
         unsafe { self.fcollect_bytes(to, from, bytes(source)) }
@@ -332,11 +371,12 @@ impl Team<'_> {
             return Ok(());
         }
         // A call no other PE makes unless it errs in the same way.
-        self.meet(Call {
+        let call = Call {
             kind,
             parameter: u64::MAX >> 8,
             bytes: dest as u64,
-        })?;
+        };
+        self.meet(&self.turn(kind)?, call)?;
         Err(CollectiveError::Length { kind, dest, needed })
     }
 

@@ -7,20 +7,22 @@
 //!    arrives, read by the others after they saw the arrival.
 //! 3. `record` is written by its PE only.
 //! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher.
-//! 5. `offer` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::active_set`] says.
+//! 5. `turn` is used by the threads of its PE only, as [`crate::turn`] says.
+//! 6. `offer` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::active_set`] says.
 #![allow(unsafe_code)] // overlays the structures below on shared zeroed memory
 
 use crate::parker::Parker;
 use crate::region::Region;
 use crate::rendezvous::{LINE_BYTES, Seat};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::turn::Turn;
 
 /// Bytes of one slot: payloads up to this size are copied into it and need one meeting only.
 pub(crate) const SLOT_BYTES: usize = 4096;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crosswrp");
 /// Changes with every change of the layouts in this file.
-pub(crate) const LAYOUT: u32 = 2;
+pub(crate) const LAYOUT: u32 = 3;
 
 /// Most teams a PE can be in at a time, the world and the shared team included.
 pub(crate) const SEATS: usize = 1024;
@@ -62,11 +64,14 @@ pub(crate) struct PeControl {
 #[repr(C, align(128))]
 pub(crate) struct Offer(pub(crate) [AtomicU64; 1 + SEAT_WORDS]);
 
-/// A PE's place in one team: its seat, and slots for payloads that do not fit the seat's lines.
+/// A PE's place in one team: its seat, slots for payloads that do not fit the seat's lines, and which of its
+/// threads may use them.
 #[repr(C)]
 pub(crate) struct Place {
     pub(crate) seat: Seat,
     slots: [Slot; 2],
+    /// On a line of its own: the others look at the seat while it changes.
+    pub(crate) turn: Turn,
 }
 
 impl Place {
@@ -287,5 +292,5 @@ impl Control {
 const _: () = {
     assert!(size_of::<Header>() == 128);
     assert!(std::mem::offset_of!(PeControl, life) == 128);
-    assert!(size_of::<Place>() == 2 * 128 + 2 * SLOT_BYTES);
+    assert!(size_of::<Place>() == 3 * 128 + 2 * SLOT_BYTES);
 };

@@ -4,12 +4,15 @@
 //! handed each PE its two ends, so nothing has a name. Threads just duplicate each other's.
 #![allow(unsafe_code)] // borrows descriptors other threads of this process lend
 
-use crate::call::Kind;
+use crate::alloc::AllocError;
+use crate::call::{Call, Kind};
 use crate::collective::CollectiveError;
 use crate::pe::{Pe, WorldKind};
-use crate::symmetric::Sym;
-use crate::{AllocError, wait::WaitError};
-use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use crate::sync::Ordering;
+use crate::team::Team;
+use crate::turn::Held;
+use crate::wait::WaitError;
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::{IoSlice, IoSliceMut};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -40,6 +43,12 @@ pub enum ShareError {
     /// The symmetric memory for the exchange could not be had.
     #[error(transparent)]
     Alloc(#[from] AllocError),
+    /// Another PE could not pass one on or take one; so no PE has any.
+    #[error("PE {pe} could not share file descriptors")]
+    Peer {
+        /// The first PE that failed.
+        pe: usize,
+    },
     /// The PEs did not meet.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
@@ -57,7 +66,7 @@ impl Pe {
     /// Collective. Descriptors received are close-on-exec.
     ///
     /// # Errors
-    /// [`ShareError`].
+    /// [`ShareError`], on every PE if on one.
     pub fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
         match self.kind() {
             WorldKind::Threads => self.share_among_threads(mine),
@@ -66,45 +75,87 @@ impl Pe {
     }
 
     fn share_among_threads(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
-        let (number, all): (Sym<i32>, Sym<i32>) = (self.alloc(1)?, self.alloc(self.n_pes())?);
-        self.write(&number, &[mine.as_raw_fd()]);
-        self.world().fcollect(&all, &number)?;
-        let mut numbers = vec![0; self.n_pes()];
-        self.read(&mut numbers, &all);
-        let duplicates: Result<Vec<_>, _> = numbers
-            .into_iter()
-            .map(|number| {
-                // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
-                // meeting below, which we have not reached yet.
-                let theirs = unsafe { BorrowedFd::borrow_raw(number) };
-                rustix::io::fcntl_dupfd_cloexec(theirs, 0)
-            })
-            .collect();
+        let (world, n) = (self.world(), self.n_pes());
+        let turn = world.turn(Kind::Share)?;
+        let epoch = world.next_epoch();
+        world.meet_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
+        let duplicates = (0..n).map(|pe| {
+            // Relaxed: ordered by the meeting.
+            let number = world.place(pe).seat.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
+            // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
+            // meeting below, which we have not reached yet.
+            let theirs = unsafe { BorrowedFd::borrow_raw(number) };
+            Ok(rustix::io::fcntl_dupfd_cloexec(theirs, 0)?)
+        });
+        let duplicates = duplicates.collect::<std::io::Result<Vec<_>>>();
         // Also the meeting after which the owners may close theirs.
-        self.free(all)?;
-        self.free(number)?;
-        duplicates.map_err(|error| ShareError::Pass(error.into()))
+        self.all_or_none(&world, &turn, 1, duplicates.map_err(ShareError::Pass))
     }
 
     fn share_around_ring(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
         let (me, n) = (self.my_pe(), self.n_pes());
         let pass = |error: rustix::io::Errno| ShareError::Pass(error.into());
+        let world = self.world();
+        let turn = world.turn(Kind::Share)?;
         let mut shared: Vec<Option<OwnedFd>> = (0..n).map(|_| None).collect();
-        shared[me] = Some(rustix::io::fcntl_dupfd_cloexec(mine, 0).map_err(pass)?);
+        // The first thing that went wrong here. The rounds go on all the same, or the others would hang.
+        let mut failed = None;
+        match rustix::io::fcntl_dupfd_cloexec(mine, 0) {
+            Ok(mine) => shared[me] = Some(mine),
+            Err(error) => failed = Some(pass(error)),
+        }
         if let Some(ring) = self.ring() {
             for round in 0..n - 1 {
-                // In round k each PE passes on what came to it in round k - 1.
+                // In round k each PE passes on what came to it in round k - 1, if anything did.
                 let to_pass = shared[(me + n - round) % n].as_ref();
-                let sent = send_fd(ring.right.as_fd(), to_pass.expect("it came last round"));
-                // After the meeting every PE has sent, so receiving does not wait. It is held also
-                // when sending failed, or the others would hang.
-                self.meet(Kind::Share, 0, round as u64)?;
-                sent.map_err(pass)?;
-                let received = receive_fd(ring.left.as_fd()).map_err(pass)?;
-                shared[(me + n - round - 1) % n] = Some(received.ok_or(ShareError::Empty { me })?);
+                let sent = to_pass.map(|fd| send_fd(ring.right.as_fd(), fd));
+                // After the meeting every PE has sent, so receiving does not wait.
+                world.meet(&turn, call(round))?;
+                let received = receive_fd(ring.left.as_fd());
+                if failed.is_none() {
+                    failed = match (sent, &received) {
+                        (Some(Err(error)), _) | (_, &Err(error)) => Some(pass(error)),
+                        (_, Ok(None)) => Some(ShareError::Empty { me }),
+                        _ => None,
+                    };
+                }
+                shared[(me + n - round - 1) % n] = received.ok().flatten();
             }
         }
-        Ok(shared.into_iter().flatten().collect())
+        let mine = match failed {
+            None => Ok(shared.into_iter().flatten().collect()),
+            Some(error) => Err(error),
+        };
+        self.all_or_none(&world, &turn, n - 1, mine)
+    }
+
+    /// What this PE has, if every PE has what it should.
+    pub(crate) fn all_or_none<R>(
+        &self,
+        world: &Team<'_>,
+        turn: &Held<'_>,
+        round: usize,
+        mine: Result<R, ShareError>,
+    ) -> Result<R, ShareError> {
+        let epoch = world.next_epoch();
+        world.meet_with(turn, call(round), &[u64::from(mine.is_err())])?;
+        // Relaxed: ordered by the meeting.
+        let failed = |&pe: &usize| {
+            let payload = world.place(pe).seat.payload(epoch);
+            payload[0].load(Ordering::Relaxed) != 0
+        };
+        match (mine, (0..self.n_pes()).find(failed)) {
+            (Ok(_), Some(pe)) => Err(ShareError::Peer { pe }),
+            (mine, _) => mine,
+        }
+    }
+}
+
+fn call(round: usize) -> Call {
+    Call {
+        kind: Kind::Share,
+        parameter: 0,
+        bytes: round as u64,
     }
 }
 

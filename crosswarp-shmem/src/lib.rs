@@ -45,6 +45,8 @@ mod collective;
 mod config;
 mod context;
 mod control;
+mod copy;
+mod fair;
 mod fds;
 mod launch;
 mod lock;
@@ -64,7 +66,7 @@ mod symmetric;
 mod sync;
 mod team;
 mod threads;
-mod turns;
+mod turn;
 mod wait;
 mod wait_set;
 

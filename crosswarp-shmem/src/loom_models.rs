@@ -7,8 +7,9 @@
 use crate::lock::{LockWord, Queue};
 use crate::parker::{Parker, Watched};
 use crate::rendezvous::{Seat, Tag, meet};
-use loom::sync::Arc;
+use crate::turn::Turn;
 use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::sync::{Arc, Mutex};
 use std::convert::Infallible;
 use std::time::Duration;
 
@@ -105,23 +106,95 @@ struct ModelLock {
     sum: AtomicU64,
 }
 
-struct ModelQueue<'a>(&'a ModelLock, usize);
+/// A PE that asks, and whether its waits fail at once.
+struct ModelQueue<'a>(&'a ModelLock, usize, bool);
 
 impl Queue for ModelQueue<'_> {
-    type Error = Infallible;
+    type Error = ();
     fn word(&self, pe: usize) -> &LockWord {
         &self.0.words[pe]
     }
     fn notify(&self, pe: usize) {
         self.0.parkers[pe].notify_store(0, 8, true);
     }
-    fn wait(&self, ready: impl Fn() -> bool) -> Result<(), Infallible> {
+    fn wait(&self, ready: impl Fn() -> bool) -> Result<(), ()> {
+        if self.2 {
+            return if ready() { Ok(()) } else { Err(()) };
+        }
         sleep_until(&self.0.parkers[self.1], Watched::Word(0), ready);
         Ok(())
     }
     fn home_and_me(&self) -> (usize, usize) {
         (0, self.1)
     }
+}
+
+/// What is done under the lock, and giving it up.
+fn use_once(queue: &ModelQueue<'_>) -> u64 {
+    let sum = &queue.0.sum;
+    let seen = sum.load(Ordering::Relaxed);
+    sum.store(seen + 1, Ordering::Relaxed);
+    assert!(queue.release());
+    1
+}
+
+/// The PEs of `hasty` take the lock once if they get it at once; then they ask again, until they get it if `again`.
+/// PE `patient` takes it once. Whatever happens, nobody waits for ever and the lock ends up free.
+fn model_lock_given_up(patient: usize, hasty: &'static [usize], again: bool, preemptions: usize) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(preemptions);
+    model.check(move || {
+        let lock = Arc::new(ModelLock {
+            words: (0..3).map(|_| LockWord::new()).collect(),
+            parkers: (0..3).map(|_| Parker::new()).collect(),
+            sum: AtomicU64::new(0),
+        });
+        let threads: Vec<_> = hasty
+            .iter()
+            .map(|&pe| {
+                let lock = Arc::clone(&lock);
+                loom::thread::spawn(move || {
+                    let queue = ModelQueue(&lock, pe, true);
+                    if queue.acquire().is_ok() {
+                        return use_once(&queue);
+                    }
+                    let queue = ModelQueue(&lock, pe, false);
+                    if again {
+                        queue.acquire().unwrap();
+                        return use_once(&queue);
+                    }
+                    0
+                })
+            })
+            .collect();
+        let queue = ModelQueue(&lock, patient, false);
+        queue.acquire().unwrap();
+        let mut taken = use_once(&queue);
+        for thread in threads {
+            taken += thread.join().unwrap();
+        }
+        assert_eq!(lock.sum.load(Ordering::Relaxed), taken);
+        for pe in 0..3 {
+            let queue = ModelQueue(&lock, pe, false);
+            assert!(queue.try_acquire(), "the lock is lost");
+            use_once(&queue);
+        }
+    });
+}
+
+#[test]
+fn loom_a_lock_passes_a_pe_that_gave_up() {
+    model_lock_given_up(0, &[1], false, 4);
+    model_lock_given_up(1, &[0], false, 4);
+    model_lock_given_up(2, &[0, 1], false, 2);
+}
+
+#[test]
+fn loom_a_pe_that_gave_up_gets_the_lock_when_it_asks_again() {
+    model_lock_given_up(0, &[1], true, 4);
+    model_lock_given_up(2, &[0, 1], true, 2);
+    // Two threads of one PE.
+    model_lock_given_up(1, &[1, 1], true, 2);
 }
 
 /// `asking[i]` is the PE of thread `i`, each of which takes the lock once; the last only tries.
@@ -135,17 +208,14 @@ fn model_lock(asking: &'static [usize], preemptions: usize) {
             sum: AtomicU64::new(0),
         });
         let ask = |lock: &ModelLock, pe: usize, only_try: bool| {
-            let queue = ModelQueue(lock, pe);
+            let queue = ModelQueue(lock, pe, false);
             if only_try && !queue.try_acquire() {
                 return 0;
             }
             if !only_try {
-                let Ok(()) = queue.acquire();
+                queue.acquire().unwrap();
             }
-            let seen = lock.sum.load(Ordering::Relaxed);
-            lock.sum.store(seen + 1, Ordering::Relaxed);
-            assert_eq!(queue.release(), Ok(true));
-            1
+            use_once(&queue)
         };
         let (&first, others) = asking.split_first().unwrap();
         let threads: Vec<_> = others
@@ -178,6 +248,46 @@ fn loom_lock_of_two_threads_of_a_pe_and_another_pe() {
 #[test]
 fn loom_lock_of_three_pes() {
     model_lock(&[2, 0, 1], 2);
+}
+
+/// Two threads take turns in a team, of which neither, one or the other came before. At most one is in at a time,
+/// and one that is alone gets in.
+#[test]
+fn loom_one_thread_at_a_time_has_the_turn() {
+    for earlier in [&[][..], &[1], &[2], &[1, 2]] {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(move || {
+            let shared = Arc::new((Turn::default(), Mutex::new(()), AtomicU64::new(0)));
+            let enter = |shared: &(Turn, Mutex<()>, AtomicU64), me: u64| {
+                let Some(held) = shared.0.enter(me, true, &shared.1) else {
+                    return false;
+                };
+                // Not atomic as a whole: two at a time would lose one, or see each other.
+                let seen = shared.2.load(Ordering::Relaxed);
+                shared.2.store(seen + 1, Ordering::Relaxed);
+                assert!(shared.0.enter(me, true, &shared.1).is_none(), "it has it");
+                assert_eq!(shared.2.load(Ordering::Relaxed), seen + 1);
+                drop(held);
+                true
+            };
+            let mut entered = 0;
+            for &thread in earlier {
+                assert!(enter(&shared, thread));
+                entered += 1;
+            }
+            let other = {
+                let shared = Arc::clone(&shared);
+                loom::thread::spawn(move || {
+                    u64::from(enter(&shared, 2)) + u64::from(enter(&shared, 2))
+                })
+            };
+            entered += u64::from(enter(&shared, 1)) + u64::from(enter(&shared, 1));
+            entered += other.join().unwrap();
+            assert_eq!(shared.2.load(Ordering::Relaxed), entered);
+            assert!(enter(&shared, 1) && enter(&shared, 2), "nobody has it");
+        });
+    }
 }
 
 /// What the PEs of a model share: seats, parkers, and a value each.

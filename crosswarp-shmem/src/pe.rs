@@ -6,7 +6,9 @@ use crate::fds::Ring;
 use crate::region::Region;
 use crate::segment::Segments;
 use crate::symmetric::SymRef;
+use crate::sync;
 use crate::team::Seats;
+use crate::turn::Turn;
 use crate::wait::{Patience, Waiter};
 use bytemuck::Pod;
 use std::fmt;
@@ -63,7 +65,8 @@ impl Mapped {
 ///
 /// Made by [`spmd`](crate::spmd) (one per thread) or [`init`](crate::init) (one per process); leaving
 /// the world is dropping it. All methods take `&self` and may be called from several threads of the
-/// PE, except that collectives must be called by one thread at a time, in the same order on all PEs.
+/// PE, except that the collectives of a team must be called by one thread at a time, in the same order on all
+/// PEs; a second thread gets [`CollectiveError::Busy`](crate::CollectiveError::Busy).
 ///
 /// ```
 /// let squares = crosswarp_shmem::spmd(3, |pe| pe.my_pe() * pe.my_pe()).unwrap();
@@ -80,6 +83,10 @@ pub struct Pe {
     pub(crate) segments: Segments,
     heap: Mutex<Heap>,
     seats: Mutex<Seats>,
+    /// See [`crate::turn`].
+    pub(crate) gate: sync::Mutex<()>,
+    /// Of the threads that make teams of active sets.
+    pub(crate) handshakes: Turn,
 }
 
 /// What the fast paths need of one PE.
@@ -139,6 +146,8 @@ impl Pe {
             segments: Segments::default(),
             heap: Mutex::new(Heap::new(world.heap_bytes)),
             seats: Mutex::default(),
+            gate: sync::Mutex::new(()),
+            handshakes: Turn::default(),
             world,
         }
     }

@@ -14,7 +14,9 @@
 //! - Other PEs may change symmetric memory at any time; what a race leaves is unspecified.
 //!
 //! # Panics
-//! If a PE does not exist or a symmetric address is not symmetric ([`Raw::contains`] tells beforehand).
+//! If a PE does not exist or a symmetric address is not symmetric ([`Raw::contains`] tells beforehand), and if
+//! what a put, a get, their strided forms or a collective of more than 4 KiB are to read or write of
+//! symmetric memory does not lie in it, sizes that overflow included.
 //!
 //! ```
 //! let seen = crosswarp_shmem::spmd(2, |pe| {
@@ -39,11 +41,12 @@ mod heap;
 mod lock;
 mod wait;
 
+use crate::copy::{get_bytes, load, put_bytes, store};
 use crate::pe::{Pe, Peer};
-use crate::rma::{load, store};
 use crate::signal::SignalOp;
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;
+use std::ops::Range;
 use std::ptr;
 
 pub use wait::{Values, WaitSet};
@@ -127,10 +130,9 @@ impl Raw<'_> {
         if bytes == 0 {
             return;
         }
-        let (to, peer) = self.to(dest, pe);
-        // SAFETY: by the caller; `locate` maps symmetric bytes to mapped bytes. `copy`, because a PE may
-        // put an object onto itself.
-        unsafe { ptr::copy(source, to, bytes) };
+        let (to, peer) = self.pe.locate_bytes(dest.addr(), bytes, pe);
+        // SAFETY: by the caller; `locate_bytes` maps symmetric bytes to mapped bytes.
+        unsafe { put_bytes(to.as_ptr(), source, bytes) };
         self.notify(peer, dest, bytes);
     }
 
@@ -143,8 +145,9 @@ impl Raw<'_> {
         if bytes == 0 {
             return;
         }
+        let (from, _) = self.pe.locate_bytes(source.addr(), bytes, pe);
         // SAFETY: as in `put`.
-        unsafe { ptr::copy(self.to(source, pe).0, dest, bytes) };
+        unsafe { get_bytes(dest, from.as_ptr(), bytes) };
     }
 
     /// As [`Pe::p`].
@@ -185,6 +188,8 @@ impl Raw<'_> {
         if n == 0 {
             return;
         }
+        let touched = self.strided(dest, dest_stride, n);
+        span(source, source_stride, n);
         let (to, peer) = self.to(dest, pe);
         for i in 0..n as isize {
             // SAFETY: by the caller.
@@ -194,11 +199,7 @@ impl Raw<'_> {
             }
         }
         if peer.control().parker.has_sleepers() {
-            let span = (n as isize - 1) * dest_stride;
-            // The lowest element, should the stride be negative.
-            let first = dest.wrapping_offset(span.min(0));
-            let bytes = (span.unsigned_abs() + 1) * size_of::<T>();
-            self.notify(peer, first, bytes);
+            self.pe.notify_sleepers(peer, touched.start, touched.len());
         }
     }
 
@@ -218,6 +219,8 @@ impl Raw<'_> {
         if n == 0 {
             return;
         }
+        self.strided(source, source_stride, n);
+        span(dest, dest_stride, n);
         let from = self.to(source, pe).0;
         for i in 0..n as isize {
             // SAFETY: by the caller.
@@ -226,6 +229,40 @@ impl Raw<'_> {
                 dest.offset(i * dest_stride).write_unaligned(value);
             }
         }
+    }
+}
+
+impl Raw<'_> {
+    /// The addresses of `n` symmetric elements that are `stride` apart, `n` at least 1.
+    fn strided<T>(self, addr: *const T, stride: isize, n: usize) -> Range<usize> {
+        let touched = span(addr, stride, n);
+        if !self.pe.is_symmetric(touched.start, touched.len()) {
+            self.pe.bytes_not_symmetric(touched.start, touched.len());
+        }
+        touched
+    }
+}
+
+/// The addresses from the first to the last byte of `n` elements, at least 1, that are `stride` elements apart
+/// from `addr` on or, with a negative stride, down.
+///
+/// # Panics
+/// If there are no such addresses.
+fn span<T>(addr: *const T, stride: isize, n: usize) -> Range<usize> {
+    let addr = addr.addr();
+    let range = || {
+        let steps = isize::try_from(n - 1).ok()?;
+        let reach = steps
+            .checked_mul(stride)?
+            .checked_mul(size_of::<T>() as isize)?;
+        let last = addr.checked_add_signed(reach)?;
+        Some(addr.min(last)..addr.max(last).checked_add(size_of::<T>())?)
+    };
+    match range() {
+        Some(range) => range,
+        None => panic!(
+            "{n} elements {stride} apart from address {addr:#x} are more than can be addressed"
+        ),
     }
 }
 

@@ -4,20 +4,22 @@
 //! when the call returns; the non-blocking forms promise less and do the same.
 //!
 //! On races: another PE may read or write the same bytes at any time, and OpenSHMEM leaves the
-//! values then seen undefined. The copies here never make a Rust reference to symmetric memory; an
-//! element of 1, 2, 4 or 8 bytes moves by one relaxed atomic access (never torn), everything else
-//! through raw pointers, where a racing access can tear values but every bit pattern is a valid
-//! `Pod`. Ordering comes from `fence`, `quiet`, signals and collectives alone.
+//! values then seen undefined. The copies here never make a Rust reference to symmetric memory. What
+//! has up to 64 bytes moves in [pieces](crate::copy) of up to 16 bytes by one access each, relaxed atomic
+//! ones up to 8, so that a naturally aligned word is never torn and no byte is written twice. Longer
+//! ranges move through raw pointers, where a racing access can tear values but every bit pattern is a
+//! valid `Pod`. Ordering comes from `fence`, `quiet`, signals and collectives alone.
 //! What is not formally proven: Rust's memory model has no word for such a race of plain copies and
-//! calls it undefined. We rely on what every compiler does, a call of `memcpy` on memory it can not
-//! reason about, until Rust has an atomic `memcpy`.
+//! calls it undefined. We rely on what every compiler does, vector instructions or a call of `memcpy`
+//! on memory it can not reason about, until Rust has an atomic `memcpy`.
 #![allow(unsafe_code)] // raw copies into mapped heaps, each after a bounds check
 
+use crate::copy::{get_bytes, load, put_bytes, store};
 use crate::pe::Pe;
 use crate::symmetric::{Sym, SymRef};
 use bytemuck::Pod;
 use std::ptr;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 
 /// One-sided access. `pe` is the PE accessed; one's own is allowed everywhere.
 ///
@@ -26,7 +28,9 @@ impl Pe {
     /// Copies `source` into `dest` on `pe`.
     ///
     /// Memory ordering: `source` may be reused at once; when the data arrive relative to other puts
-    /// is open until [`fence`](Self::fence), [`quiet`](Self::quiet) or a barrier.
+    /// is open until [`fence`](Self::fence), [`quiet`](Self::quiet) or a barrier. A naturally aligned word
+    /// of 1, 2, 4, 8 or 16 bytes is one store, and a put of up to 64 bytes stores no byte twice: a receiver
+    /// may reset what it has seen at once.
     #[inline]
     pub fn put<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, source: &[T], pe: usize) {
         let dest = dest.into();
@@ -34,7 +38,7 @@ impl Pe {
         let to = self.address(dest, pe);
         // SAFETY: `address` checked that `to` starts `dest.len()` elements inside the mapped heap of
         // `pe`; the source is a valid slice of as many. A safe `&[T]` can not overlap the heap.
-        unsafe { ptr::copy_nonoverlapping(source.as_ptr(), to, source.len()) };
+        unsafe { put_bytes(to.cast(), source.as_ptr().cast(), size_of_val(source)) };
         self.notify(dest, pe);
     }
 
@@ -45,10 +49,11 @@ impl Pe {
         same_length(dest.len(), source.len());
         let from = self.address(source, pe);
         // SAFETY: as in `put`, with the roles exchanged; every bit pattern is a valid T.
-        unsafe { ptr::copy_nonoverlapping(from, dest.as_mut_ptr(), dest.len()) };
+        unsafe { get_bytes(dest.as_mut_ptr().cast(), from.cast(), size_of_val(dest)) };
     }
 
-    /// Stores one value into the single element `dest` on `pe`; never torn for 1, 2, 4 and 8 bytes.
+    /// Stores one value into the single element `dest` on `pe`; never torn for 1, 2, 4 and 8 bytes
+    /// (and 16, aligned to them, where the processor has AVX).
     #[inline]
     pub fn p<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, value: T, pe: usize) {
         let dest = dest.into();
@@ -58,7 +63,8 @@ impl Pe {
         self.notify(dest, pe);
     }
 
-    /// Loads the single element `source` on `pe`; never torn for 1, 2, 4 and 8 bytes.
+    /// Loads the single element `source` on `pe`; never torn for 1, 2, 4 and 8 bytes
+    /// (and 16, aligned to them, where the processor has AVX).
     #[inline]
     pub fn g<'a, T: Pod>(&self, source: impl Into<SymRef<'a, T>>, pe: usize) -> T {
         let source = source.into();
@@ -224,59 +230,4 @@ fn spans(len: usize, stride: usize, n: usize) {
         n == 0 || (n - 1).checked_mul(stride).is_some_and(|last| last < len),
         "{n} elements {stride} apart do not fit {len}"
     );
-}
-
-/// Stores `value` in one piece if the machine can.
-///
-/// # Safety
-/// `to` is valid for writing a T; other PEs may access it at the same time.
-#[inline(always)]
-pub(crate) unsafe fn store<T: Pod>(to: *mut T, value: T) {
-    // SAFETY: valid for size_of::<T>() bytes by the caller; the alignment of the atomic is checked
-    // in each arm; the transmutes are between Pod values of equal size.
-    unsafe {
-        match size_of::<T>() {
-            1 => AtomicU8::from_ptr(to.cast()).store(bits(value), Ordering::Relaxed),
-            2 if to.cast::<u16>().is_aligned() => {
-                AtomicU16::from_ptr(to.cast()).store(bits(value), Ordering::Relaxed)
-            }
-            4 if to.cast::<u32>().is_aligned() => {
-                AtomicU32::from_ptr(to.cast()).store(bits(value), Ordering::Relaxed)
-            }
-            8 if to.cast::<u64>().is_aligned() => {
-                AtomicU64::from_ptr(to.cast()).store(bits(value), Ordering::Relaxed)
-            }
-            _ => to.write_unaligned(value),
-        }
-    }
-}
-
-/// Loads a value in one piece if the machine can.
-///
-/// # Safety
-/// `from` is valid for reading a T; other PEs may access it at the same time.
-#[inline(always)]
-pub(crate) unsafe fn load<T: Pod>(from: *mut T) -> T {
-    // SAFETY: as in `store`.
-    unsafe {
-        match size_of::<T>() {
-            1 => bits(AtomicU8::from_ptr(from.cast()).load(Ordering::Relaxed)),
-            2 if from.cast::<u16>().is_aligned() => {
-                bits(AtomicU16::from_ptr(from.cast()).load(Ordering::Relaxed))
-            }
-            4 if from.cast::<u32>().is_aligned() => {
-                bits(AtomicU32::from_ptr(from.cast()).load(Ordering::Relaxed))
-            }
-            8 if from.cast::<u64>().is_aligned() => {
-                bits(AtomicU64::from_ptr(from.cast()).load(Ordering::Relaxed))
-            }
-            _ => from.read_unaligned(),
-        }
-    }
-}
-
-/// The same bits as another type of the same size (checked by `bytemuck`).
-#[inline(always)]
-fn bits<A: Pod, B: Pod>(value: A) -> B {
-    bytemuck::cast(value)
 }

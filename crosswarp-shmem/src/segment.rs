@@ -8,6 +8,7 @@
 //! in the order of registration. They mean the same on every PE.
 #![allow(unsafe_code)] // maps memory of other PEs and computes addresses in it
 
+use crate::call::Kind;
 use crate::fds::ShareError;
 use crate::pe::{Pe, Peer};
 use crate::region::Region;
@@ -64,20 +65,24 @@ impl Pe {
         self.agree(0, len as u64)?;
         let me = self.my_pe();
         let mut parts = vec![base; self.n_pes()].into_boxed_slice();
-        let mut regions = Vec::new();
-        for (pe, theirs) in self.share_fd(memory)?.iter().enumerate() {
-            if pe == me {
-                continue;
+        let theirs = self.share_fd(memory)?;
+        let mut map = || -> std::io::Result<Vec<Region>> {
+            let mut regions = Vec::new();
+            for (pe, theirs) in theirs.iter().enumerate().filter(|&(pe, _)| pe != me) {
+                if (rustix::fs::fstat(theirs)?.st_size as usize) < len {
+                    return Err(rustix::io::Errno::INVAL.into());
+                }
+                let region = Region::shared(theirs.as_fd(), len)?;
+                parts[pe] = region.base();
+                regions.push(region);
             }
-            let pass = |error: rustix::io::Errno| ShareError::Pass(error.into());
-            let bytes = rustix::fs::fstat(theirs).map_err(pass)?.st_size as usize;
-            if bytes < len {
-                return Err(pass(rustix::io::Errno::INVAL));
-            }
-            let region = Region::shared(theirs.as_fd(), len).map_err(pass)?;
-            parts[pe] = region.base();
-            regions.push(region);
-        }
+            Ok(regions)
+        };
+        let regions = map().map_err(ShareError::Pass);
+        let world = self.world();
+        let turn = world.turn(Kind::Share)?;
+        let regions = self.all_or_none(&world, &turn, self.n_pes(), regions)?;
+        drop(turn);
         let last = self.segments.all.last();
         let position = last.map_or(STATIC.max(self.heap_bytes()), |last| {
             last.position + last.len
@@ -123,6 +128,29 @@ impl Pe {
         }
     }
 
+    /// As [`locate`](Self::locate) for `bytes` bytes, all of which have to be in one piece of symmetric memory.
+    ///
+    /// # Panics
+    /// If `pe` does not exist or they are not.
+    #[inline(always)]
+    pub(crate) fn locate_bytes(
+        &self,
+        addr: usize,
+        bytes: usize,
+        pe: usize,
+    ) -> (NonNull<u8>, &Peer) {
+        let peer = self.peer(pe);
+        let in_heap = addr.wrapping_sub(self.heap_start());
+        if in_heap < self.heap_bytes() && bytes <= self.heap_bytes() - in_heap {
+            // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
+            return (unsafe { peer.heap.add(in_heap) }, peer);
+        }
+        if !self.is_symmetric_beside_the_heap(addr, bytes) {
+            self.bytes_not_symmetric(addr, bytes);
+        }
+        self.locate(addr, pe)
+    }
+
     /// The same for further segments.
     #[cold]
     fn locate_further(&self, addr: usize, pe: usize) -> Option<NonNull<u8>> {
@@ -139,12 +167,25 @@ impl Pe {
     /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
     #[inline]
     pub(crate) fn is_symmetric(&self, addr: usize, bytes: usize) -> bool {
-        let fits = |start: usize, len: usize| {
-            let offset = addr.wrapping_sub(start);
-            offset < len && bytes <= len - offset
-        };
-        fits(self.heap_start(), self.heap_bytes())
-            || self.segments.all.iter().any(|s| fits(s.start, s.len))
+        fits(self.heap_start(), self.heap_bytes(), addr, bytes)
+            || self.is_symmetric_beside_the_heap(addr, bytes)
+    }
+
+    /// How many symmetric bytes there are in one piece from `addr` on; `None` if it is not symmetric.
+    pub(crate) fn symmetric_from(&self, addr: usize) -> Option<usize> {
+        let segments = self.segments.all.iter().map(|s| (s.start, s.len));
+        let mut pieces = [(self.heap_start(), self.heap_bytes())]
+            .into_iter()
+            .chain(segments);
+        let piece = pieces.find(|&(start, len)| fits(start, len, addr, 1));
+        piece.map(|(start, len)| len - (addr - start))
+    }
+
+    #[inline]
+    fn is_symmetric_beside_the_heap(&self, addr: usize, bytes: usize) -> bool {
+        let (start, len) = (self.segments.first_start, self.segments.first_len);
+        let mut all = self.segments.all.iter();
+        fits(start, len, addr, bytes) || all.any(|s| fits(s.start, s.len, addr, bytes))
     }
 
     /// Position of the symmetric byte at `addr`; that of no byte if it is none.
@@ -158,20 +199,20 @@ impl Pe {
         segment.map_or(1 << 47, |s| s.position + (addr - s.start))
     }
 
-    /// Where `pe` has the symmetric byte at `position`, which came from a PE's [`position`](Self::position).
-    ///
-    /// # Panics
-    /// If no symmetric byte is there.
-    pub(crate) fn at_position(&self, position: usize, pe: usize) -> NonNull<u8> {
-        let offset_in = |s: &Segment| position.checked_sub(s.position).filter(|&at| at < s.len);
-        let mut segments = self.segments.all.iter();
-        let in_segment = segments.find_map(|s| Some((s.parts[pe], offset_in(s)?)));
-        let in_heap = || (position < self.heap_bytes()).then(|| (self.peer(pe).heap, position));
-        match in_heap().or(in_segment) {
-            // SAFETY: inside `pe`'s heap, or its part of the segment.
-            Some((start, offset)) => unsafe { start.add(offset) },
-            None => panic!("PE {pe} has no symmetric memory at position {position:#x}"),
-        }
+    /// Where `pe` has the `bytes` symmetric bytes at `position`; `None` if there are no such.
+    pub(crate) fn at_position(
+        &self,
+        position: usize,
+        bytes: usize,
+        pe: usize,
+    ) -> Option<NonNull<u8>> {
+        let (heap, all) = (self.peer(pe).heap, self.segments.all.iter());
+        let segments = all.map(|s| (s.position, s.len, s.parts[pe]));
+        let mut places = [(0, self.heap_bytes(), heap)].into_iter().chain(segments);
+        let (first, _, start) =
+            places.find(|&(first, len, _)| fits(first, len, position, bytes))?;
+        // SAFETY: inside `pe`'s heap, or its part of the segment.
+        Some(unsafe { start.add(position - first) })
     }
 
     /// Wakes `pe` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`; called after
@@ -204,4 +245,21 @@ impl Pe {
             start + bytes,
         );
     }
+    #[cold]
+    pub(crate) fn bytes_not_symmetric(&self, addr: usize, bytes: usize) -> ! {
+        if !self.is_symmetric(addr, 1) {
+            self.not_symmetric(addr);
+        }
+        panic!(
+            "PE {}: the {bytes} bytes at address {addr:#x} are not all in symmetric memory",
+            self.my_pe()
+        );
+    }
+}
+
+/// Whether the `bytes` bytes at `at` lie in the `len` bytes at `start`.
+#[inline(always)]
+fn fits(start: usize, len: usize, at: usize, bytes: usize) -> bool {
+    let offset = at.wrapping_sub(start);
+    offset < len && bytes <= len - offset
 }

@@ -2,10 +2,16 @@
 //! (`RUSTFLAGS="--cfg loom" cargo test -p crosswarp-shmem --lib loom --release`).
 
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::{
+    Mutex,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::{
+    Mutex,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
 
 /// The light half of an asymmetric fence: orders this thread's earlier stores before its later
 /// loads *as seen by a thread that runs [`heavy_fence`]* between its own store and load.

@@ -13,6 +13,7 @@ use crate::control::{Place, SEAT_WORDS, SEATS};
 use crate::parker::Parker;
 use crate::pe::Pe;
 use crate::rendezvous::meet;
+use crate::turn::{Held, this_thread};
 use crate::wait::Wait;
 use std::collections::HashMap;
 use std::fmt;
@@ -121,7 +122,7 @@ impl Shape {
 #[derive(Debug)]
 pub(crate) struct Seats {
     free: [u64; SEAT_WORDS],
-    /// The largest epoch of any seat given back.
+    /// The largest epoch of any seat given back, after a team or instead of one.
     top: u64,
     /// Teams of active sets, which are never given back.
     pub(crate) active_sets: HashMap<Shape, usize>,
@@ -232,12 +233,17 @@ impl Pe {
                 }
             }
             // Also the meeting after which everyone's seat is set up.
-            if exchange(&verdict)?.iter().all(|verdict| verdict[0] == 1) {
+            let verdicts = exchange(&verdict);
+            let all_got_theirs = |all: &Vec<Offer>| all.iter().all(|verdict| verdict[0] == 1);
+            if verdicts.as_ref().is_ok_and(all_got_theirs) {
                 return Ok(Some(chosen.into_iter().map(|(seat, _)| seat).collect()));
             }
             for seat in taken {
-                self.seats().give_back(seat, 0);
+                // Where it began counts, though no team came of it: what is chosen next must not begin below.
+                let epoch = self.control().pe(self.my_pe()).places[seat].seat.epoch();
+                self.seats().give_back(seat, epoch);
             }
+            verdicts?;
         }
     }
 }
@@ -270,7 +276,8 @@ impl Pe {
 /// differ it says so). Sources and destinations are symmetric. On return the destination is complete on
 /// this PE and the source may be reused. Each implies a `sync`, not a `quiet`. On a mismatch every PE gets
 /// [`CollectiveError::Mismatch`] and no destination has been touched. Different threads of a PE may be in
-/// collectives of different teams at the same time, but of each team one at a time.
+/// collectives of different teams at the same time, but of each team one at a time: another one gets
+/// [`CollectiveError::Busy`], and does not come to the meeting.
 #[must_use = "dropping the handle does not give the team's resources back; see Team::destroy"]
 pub struct Team<'a> {
     pub(crate) pe: &'a Pe,
@@ -432,7 +439,8 @@ impl<'a> Team<'a> {
         // Splits of different parents, which may happen at the same time, begin to look at different
         // places.
         let first = self.seat * 64 % SEATS;
-        let exchange = |offer: &Offer| self.exchange_words(call, offer);
+        let turn = self.turn(Kind::Split)?;
+        let exchange = |offer: &Offer| self.exchange_words(&turn, call, offer);
         let seats = self.pe.take_seats(groups, self.me, first, exchange)?;
         seats.ok_or(TeamError::TooMany { most: SEATS })
     }
@@ -451,8 +459,11 @@ impl<'a> Team<'a> {
             parameter: 0,
             bytes: 0,
         };
-        let _ = self.arrive(call, &[])?;
+        let turn = self.turn(Kind::Destroy)?;
+        let _ = self.arrive(&turn, call, &[])?;
         let epoch = self.place(self.me).seat.epoch();
+        // Before another team can have the seat.
+        drop(turn);
         self.pe.seats().give_back(self.seat, epoch);
         Ok(())
     }
@@ -464,16 +475,29 @@ impl<'a> Team<'a> {
         &peer.control().places[self.seat]
     }
 
+    /// This thread's turn for a collective of this kind.
+    #[inline(always)]
+    pub(crate) fn turn(&self, kind: Kind) -> Result<Held<'a>, CollectiveError> {
+        let turn = &self.place(self.me).turn;
+        let held = turn.enter(this_thread(), self.pe.shared(), &self.pe.gate);
+        held.ok_or(CollectiveError::Busy {
+            me: self.pe.my_pe(),
+            kind,
+        })
+    }
+
     /// Number of the next meeting.
     #[inline(always)]
     pub(crate) fn next_epoch(&self) -> u64 {
         self.place(self.me).seat.epoch() + 1
     }
 
-    /// Meets the others, with a few words for them; says who called something else, and what.
+    /// Meets the others, with a few words for them; says who called something else, and what. For the thread
+    /// whose turn it is, as all that follow.
     #[inline(always)]
     fn arrive(
         &self,
+        _turn: &Held<'_>,
         mine: Call,
         payload: &[u64],
     ) -> Result<Option<(usize, Call)>, CollectiveError> {
@@ -504,15 +528,20 @@ impl<'a> Team<'a> {
 
     /// Meets all PEs of the team, each of which must be in the same call.
     #[inline]
-    pub(crate) fn meet(&self, mine: Call) -> Result<(), CollectiveError> {
-        self.meet_with(mine, &[])
+    pub(crate) fn meet(&self, turn: &Held<'_>, mine: Call) -> Result<(), CollectiveError> {
+        self.meet_with(turn, mine, &[])
     }
 
     /// Meets them with a few words, at most [`LINE_BYTES`](crate::rendezvous::LINE_BYTES) long, for the others
     /// to find in the payload of this PE's seat.
     #[inline(always)]
-    pub(crate) fn meet_with(&self, mine: Call, payload: &[u64]) -> Result<(), CollectiveError> {
-        match self.arrive(mine, payload)? {
+    pub(crate) fn meet_with(
+        &self,
+        turn: &Held<'_>,
+        mine: Call,
+        payload: &[u64],
+    ) -> Result<(), CollectiveError> {
+        match self.arrive(turn, mine, payload)? {
             None => Ok(()),
             Some((member, theirs)) => Err(CollectiveError::Mismatch {
                 me: self.pe.my_pe(),
@@ -556,6 +585,65 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// PE 1 has used many epochs, an odd number of them (begun at 0, the line of even ones would be written over),
+    /// and loses the race for a seat after PE 0 has set its own up to begin above
+    /// them. The next team there, of PE 0 and PE 2, must begin at one number.
+    #[test]
+    fn a_seat_given_back_after_a_lost_race_does_not_lag_behind() {
+        use std::sync::{Barrier, Mutex};
+        let (words, step) = (Mutex::new(vec![[0; _]; 3]), Barrier::new(3));
+        let exchange_among = |me: usize, members: &[usize], offer: &Offer| {
+            words.lock().unwrap()[me] = *offer;
+            step.wait();
+            let all: Vec<Offer> = {
+                let words = words.lock().unwrap();
+                members.iter().map(|&member| words[member]).collect()
+            };
+            step.wait();
+            Ok::<_, std::convert::Infallible>(all)
+        };
+        let pair = Shape::new(0, 1, 2, 2).unwrap();
+        let seats = crate::spmd(3, |pe| {
+            let me = pe.my_pe();
+            if me == 1 {
+                pe.seats().top = 1001;
+            }
+            let mut round = 0;
+            // PEs 0 and 1, with 2 beside them in the steps only. Two tries, of two exchanges each.
+            let exchange = |offer: &Offer| {
+                let all = exchange_among(me, &[0, 1], offer);
+                round += 1;
+                if me == 1 && round == 1 {
+                    // Another thread of PE 1 is quicker.
+                    assert!(pe.seats().take(2));
+                }
+                all
+            };
+            if me < 2 {
+                let Ok(taken) = pe.take_seats(&[pair], me, 0, exchange);
+                assert_eq!(taken, Some(vec![3]), "the seat after the one that was lost");
+            } else {
+                for _ in 0..4 {
+                    let Ok(_) = exchange_among(me, &[], &[0; _]);
+                }
+            }
+            // PEs 0 and 2.
+            let exchange = |offer: &Offer| exchange_among(me, &[0, 2], offer);
+            if me == 1 {
+                for _ in 0..2 {
+                    let Ok(_) = exchange_among(me, &[], &[0; _]);
+                }
+                return None;
+            }
+            let Ok(taken) = pe.take_seats(&[pair], me / 2, 0, exchange);
+            let seat = taken.unwrap()[0];
+            Some((seat, pe.control().pe(me).places[seat].seat.epoch()))
+        });
+        let seats = seats.unwrap();
+        assert_eq!(seats[0].unwrap().0, 2, "the seat that was given back");
+        assert_eq!(seats[0], seats[2]);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! Waiting for some of several values.
 
 use crate::atomic::AtomicInt;
+use crate::fair;
 use crate::pe::Pe;
 use crate::symmetric::SymRef;
-use crate::turns;
 use crate::wait::{Cmp, Wait, WaitError};
 
 /// What the verbs on sets need of one, whether it is given by handles or by addresses.
@@ -35,10 +35,10 @@ pub(crate) trait Set {
         if self.included().next().is_none() {
             return Ok(None);
         }
-        let begin = turns::begin(self.address(), self.len());
+        let begin = fair::begin(self.address(), self.len());
         let look = || self.find_from(begin);
         let found = pe.waiter().until(|| self.name(), look)?;
-        turns::returned(self.address(), found);
+        fair::returned(self.address(), found);
         Ok(Some(found))
     }
 
@@ -63,8 +63,8 @@ pub(crate) trait Set {
         if self.len() == 0 {
             return None;
         }
-        let found = self.find_from(turns::begin(self.address(), self.len()))?;
-        turns::returned(self.address(), found);
+        let found = self.find_from(fair::begin(self.address(), self.len()))?;
+        fair::returned(self.address(), found);
         Some(found)
     }
 

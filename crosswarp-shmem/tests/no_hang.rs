@@ -1,6 +1,7 @@
 //! "No hang, no silence": every wait that can not succeed ends with an error that says why.
 
 use crosswarp_shmem::{Cmp, CollectiveError, Error, ThreadWorld, Wait, WaitError, WorldError};
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -184,4 +185,51 @@ fn two_worlds_at_a_time_do_not_meet() {
             });
         }
     });
+}
+
+/// Who waited in vain for a lock is not in the way of the others, and has lost nothing itself.
+#[test]
+fn a_lock_is_not_lost_when_a_wait_for_it_times_out() {
+    // Threads, so that they can take steps without a wait of the world's.
+    let step = Barrier::new(3);
+    let ended = world(3).wait_timeout(Duration::from_secs(2)).spmd(|pe| {
+        step.wait();
+        let lock = pe.alloc_lock().unwrap();
+        let held = (pe.my_pe() == 0).then(|| pe.lock(&lock).unwrap());
+        step.wait();
+        if pe.my_pe() == 1 {
+            let error = pe.lock(&lock).unwrap_err();
+            assert!(
+                matches!(error, WaitError::TimedOut { me: 1, .. }),
+                "{error}"
+            );
+            assert!(pe.try_lock(&lock).is_none(), "PE 0 has it");
+        }
+        step.wait();
+        drop(held);
+        step.wait();
+        for turn in [2, 1, 0] {
+            if pe.my_pe() == turn {
+                drop(pe.lock(&lock).unwrap());
+                drop(pe.try_lock(&lock).expect("nobody has it"));
+            }
+            step.wait();
+        }
+    });
+    ended.unwrap();
+}
+
+/// Asking in vain gives nothing up that another thread of the PE holds.
+#[test]
+fn a_lock_that_is_refused_stays_held() {
+    let ended = world(1).spmd(|pe| {
+        let lock = pe.alloc_lock().unwrap();
+        let held = pe.lock(&lock).unwrap();
+        for _ in 0..3 {
+            assert!(pe.try_lock(&lock).is_none());
+        }
+        drop(held);
+        drop(pe.try_lock(&lock).unwrap());
+    });
+    ended.unwrap();
 }

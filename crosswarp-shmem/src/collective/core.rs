@@ -13,9 +13,11 @@
 use super::CollectiveError;
 use crate::call::{Call, Kind};
 use crate::control::SLOT_BYTES;
+use crate::copy::put_bytes;
 use crate::rendezvous::LINE_BYTES;
 use crate::sync::Ordering;
 use crate::team::{Offer, Team};
+use crate::turn::Held;
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -82,6 +84,7 @@ impl Team<'_> {
     #[inline(always)]
     unsafe fn exchange(
         &self,
+        turn: &Held<'_>,
         call: Call,
         source: *const u8,
         bytes: usize,
@@ -89,25 +92,25 @@ impl Team<'_> {
         take: impl FnOnce(Sources<'_, '_>),
     ) -> Result<(), CollectiveError> {
         if bytes > SLOT_BYTES {
-            self.meet(call)?;
+            self.meet(turn, call)?;
             take(Sources::Memory { team: self, source });
             // Nobody may change its source before everyone has read it.
-            return self.meet(call);
+            return self.meet(turn, call);
         }
         let epoch = self.next_epoch();
         if !offer || bytes == 0 {
-            self.meet(call)?;
+            self.meet(turn, call)?;
         } else if bytes <= LINE_BYTES {
             let mut words = [0u64; LINE_BYTES / 8];
             // SAFETY: the source by the caller; the words have room for as much.
             unsafe { ptr::copy_nonoverlapping(source, words.as_mut_ptr().cast(), bytes) };
-            self.meet_with(call, &words[..bytes.div_ceil(8)])?;
+            self.meet_with(turn, call, &words[..bytes.div_ceil(8)])?;
         } else {
             let to = self.place(self.my_pe()).slot(epoch);
             // SAFETY: the source by the caller; the slot has room for `bytes`, and by rule 2 of
             // `rendezvous` nobody reads it before my arrival.
             unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
-            self.meet(call)?;
+            self.meet(turn, call)?;
         }
         take(Sources::Places {
             team: self,
@@ -121,6 +124,7 @@ impl Team<'_> {
     /// Hands every PE of the team every PE's `words`.
     pub(crate) fn exchange_words(
         &self,
+        turn: &Held<'_>,
         call: Call,
         words: &Offer,
     ) -> Result<Vec<Offer>, CollectiveError> {
@@ -133,7 +137,7 @@ impl Team<'_> {
             }
         };
         // SAFETY: a live array of `bytes` bytes, which fit a slot.
-        unsafe { self.exchange(call, words.as_ptr().cast(), bytes, true, take)? };
+        unsafe { self.exchange(turn, call, words.as_ptr().cast(), bytes, true, take)? };
         Ok(all)
     }
 
@@ -155,16 +159,17 @@ impl Team<'_> {
             parameter: root as u64,
             bytes: bytes as u64,
         };
+        let turn = self.turn(call.kind)?;
         let is_root = root == self.my_pe();
         let take = |from: Sources<'_, '_>| {
             if bytes > 0 && (!is_root || (at_root && dest.cast_const() != source)) {
                 // SAFETY: by the caller; the root's source is as long on every PE.
-                unsafe { ptr::copy(from.of(root), dest, bytes) };
+                unsafe { put_bytes(dest, from.of(root), bytes) };
                 self.notify_self(dest, bytes);
             }
         };
         // SAFETY: by the caller.
-        unsafe { self.exchange(call, source, bytes, is_root, take) }
+        unsafe { self.exchange(&turn, call, source, bytes, is_root, take) }
     }
 
     /// Every PE's `bytes` bytes, in order of the PEs, to every PE's `dest`.
@@ -182,18 +187,19 @@ impl Team<'_> {
             parameter: 0,
             bytes: bytes as u64,
         };
+        let turn = self.turn(call.kind)?;
         let take = |from: Sources<'_, '_>| {
             if bytes == 0 {
                 return;
             }
             for member in self.others_first() {
                 // SAFETY: by the caller; `dest` has room for `bytes` of each PE.
-                unsafe { ptr::copy(from.of(member), dest.add(member * bytes), bytes) };
+                unsafe { put_bytes(dest.add(member * bytes), from.of(member), bytes) };
             }
             self.notify_self(dest, bytes * self.n_pes());
         };
         // SAFETY: by the caller.
-        unsafe { self.exchange(call, source, bytes, true, take) }
+        unsafe { self.exchange(&turn, call, source, bytes, true, take) }
     }
 
     /// As [`fcollect_bytes`](Self::fcollect_bytes), but each PE brings as many bytes as it likes. Returns
@@ -213,6 +219,7 @@ impl Team<'_> {
             parameter: 0,
             bytes: bytes as u64,
         };
+        let turn = self.turn(Kind::Collect)?;
         let epoch = self.next_epoch();
         let mine = self.place(self.my_pe());
         // Where it is, which only its PE has checked to have room for so much.
@@ -221,43 +228,43 @@ impl Team<'_> {
             // SAFETY: as in `exchange`.
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
         }
-        self.meet_with(call(0), &[bytes as u64, position as u64])?;
-        // Relaxed: ordered by the meeting.
-        let size = |member: usize| {
+        self.meet_with(&turn, call(0), &[bytes as u64, position as u64])?;
+        // Relaxed: ordered by the meeting. What the lines say is checked before it becomes an address.
+        let part = |member: usize| -> Result<(*const u8, usize), CollectiveError> {
             let payload = self.place(member).seat.payload(epoch);
-            payload[0].load(Ordering::Relaxed) as usize
+            let [bytes, position] = [0, 1].map(|i| payload[i].load(Ordering::Relaxed) as usize);
+            if bytes <= SLOT_BYTES {
+                return Ok((self.place(member).slot(epoch).cast_const(), bytes));
+            }
+            let pe = self.world_pe(member);
+            let place = self.pe.at_position(position, bytes, pe);
+            let place = place.ok_or(CollectiveError::Source { pe, bytes })?;
+            Ok((place.as_ptr().cast_const(), bytes))
         };
-        let (mut total, mut largest) = (0, 0);
+        let (mut total, mut largest) = (0usize, 0);
         for member in 0..self.n_pes() {
-            total += size(member);
-            largest = largest.max(size(member));
+            let (_, bytes) = part(member)?;
+            // More than can be addressed is more than any room.
+            total = total.saturating_add(bytes);
+            largest = largest.max(bytes);
         }
         if total <= room && total > 0 {
             let mut at = 0;
             for member in 0..self.n_pes() {
-                let bytes = size(member);
-                if bytes == 0 {
+                let (from, bytes) = part(member)?;
+                // Also if a line has changed meanwhile, which the rules of collectives forbid.
+                if bytes == 0 || bytes > total - at {
                     continue;
                 }
-                let from = if bytes <= SLOT_BYTES {
-                    self.place(member).slot(epoch).cast_const()
-                } else {
-                    let position =
-                        self.place(member).seat.payload(epoch)[1].load(Ordering::Relaxed);
-                    let place = self
-                        .pe
-                        .at_position(position as usize, self.world_pe(member));
-                    place.as_ptr().cast_const()
-                };
-                // SAFETY: by the caller; `at` is what the PEs before brought.
-                unsafe { ptr::copy(from, dest.add(at), bytes) };
+                // SAFETY: `part` checked the source; `at + bytes` is at most `total`, for which `dest` has room.
+                unsafe { put_bytes(dest.add(at), from, bytes) };
                 at += bytes;
             }
             self.notify_self(dest, total);
         }
         if largest > SLOT_BYTES {
             // Nobody may change its source before everyone has read it.
-            self.meet(call(total))?;
+            self.meet(&turn, call(total))?;
         }
         Ok(total)
     }
@@ -278,6 +285,7 @@ impl Team<'_> {
             parameter: 0,
             bytes: all as u64,
         };
+        let turn = self.turn(call.kind)?;
         let mine = self.my_pe() * bytes;
         let take = |from: Sources<'_, '_>| {
             if bytes == 0 {
@@ -285,12 +293,12 @@ impl Team<'_> {
             }
             for member in self.others_first() {
                 // SAFETY: by the caller; both have a block for each PE.
-                unsafe { ptr::copy(from.of(member).add(mine), dest.add(member * bytes), bytes) };
+                unsafe { put_bytes(dest.add(member * bytes), from.of(member).add(mine), bytes) };
             }
             self.notify_self(dest, all);
         };
         // SAFETY: by the caller.
-        unsafe { self.exchange(call, source, all, true, take) }
+        unsafe { self.exchange(&turn, call, source, all, true, take) }
     }
 
     /// As [`alltoall_bytes`](Self::alltoall_bytes) with blocks of `n` elements of `size` bytes that lie
@@ -312,9 +320,10 @@ impl Team<'_> {
             parameter: (strides.dest as u64 & 0xffff) << 16 | strides.source as u64 & 0xffff,
             bytes: (blocks * size) as u64,
         };
+        let turn = self.turn(call.kind)?;
         let step = size as isize;
         // The elements are wherever they are, so they are read in place whatever their size.
-        self.meet(call)?;
+        self.meet(&turn, call)?;
         for member in self.others_first() {
             if n == 0 {
                 break;
@@ -325,7 +334,7 @@ impl Team<'_> {
             let mut from = from.wrapping_offset(first * strides.source * step);
             for _ in 0..n {
                 // SAFETY: by the caller; `n * n_pes` elements lie at these strides on each side.
-                unsafe { ptr::copy(from, to, size) };
+                unsafe { put_bytes(to, from, size) };
                 to = to.wrapping_offset(strides.dest * step);
                 from = from.wrapping_offset(strides.source * step);
             }
@@ -334,7 +343,7 @@ impl Team<'_> {
             let span = ((blocks - 1) as isize * strides.dest + 1) * step;
             self.notify_self(dest, span.unsigned_abs());
         }
-        self.meet(call)
+        self.meet(&turn, call)
     }
 
     /// Combines the `n` elements of `size` bytes at all PEs' `source`s, element by element and in order of
@@ -359,6 +368,7 @@ impl Team<'_> {
             parameter: id,
             bytes: bytes as u64,
         };
+        let turn = self.turn(call.kind)?;
         if self.n_pes() == 1 || bytes <= SLOT_BYTES {
             let take = |from: Sources<'_, '_>| {
                 if bytes == 0 {
@@ -366,7 +376,7 @@ impl Team<'_> {
                 }
                 if self.n_pes() == 1 {
                     // SAFETY: by the caller.
-                    unsafe { ptr::copy(from.of(0), dest, bytes) };
+                    unsafe { put_bytes(dest, from.of(0), bytes) };
                 } else {
                     combine(dest, from.of(0), from.of(1), n);
                     for member in 2..self.n_pes() {
@@ -376,12 +386,12 @@ impl Team<'_> {
                 self.notify_self(dest, bytes);
             };
             // SAFETY: by the caller.
-            return unsafe { self.exchange(call, source, bytes, true, take) };
+            return unsafe { self.exchange(&turn, call, source, bytes, true, take) };
         }
         // Each PE reduces its share for everyone. Of every share only its reducer reads sources and
         // writes destinations, and it reads a piece on all PEs before it writes it anywhere, so they may
         // be the same.
-        self.meet(call)?;
+        self.meet(&turn, call)?;
         let share = n.div_ceil(self.n_pes());
         let start = (self.my_pe() * share).min(n);
         let end = (start + share).min(n);
@@ -401,12 +411,12 @@ impl Team<'_> {
             for member in self.others_first() {
                 let to = self.peer_address(dest, member).wrapping_add(at * size);
                 // SAFETY: by the caller; `at + n` elements are inside every PE's `dest`.
-                unsafe { ptr::copy_nonoverlapping(piece, to, n * size) };
+                unsafe { put_bytes(to, piece, n * size) };
                 let mine = dest.addr() + at * size;
                 self.pe.notify_addr(mine, n * size, self.world_pe(member));
             }
         }
-        self.meet(call)
+        self.meet(&turn, call)
     }
 }
 
@@ -432,6 +442,7 @@ impl Team<'_> {
             parameter: id << 1 | u64::from(exclusive),
             bytes: (n * size) as u64,
         };
+        let turn = self.turn(call.kind)?;
         let pes = self.my_pe() + usize::from(!exclusive);
         // Piece by piece through the slots, so that a `dest` that is `source` is written only once its old
         // values are elsewhere. Also with no elements there is a meeting.
@@ -444,14 +455,14 @@ impl Team<'_> {
                     return;
                 }
                 // SAFETY: by the caller.
-                unsafe { ptr::copy(from.of(0), dest, n * size) };
+                unsafe { put_bytes(dest, from.of(0), n * size) };
                 for member in 1..pes {
                     combine(dest, dest, from.of(member), n);
                 }
                 self.notify_self(dest, n * size);
             };
             // SAFETY: by the caller.
-            unsafe { self.exchange(call, source, n * size, true, take)? };
+            unsafe { self.exchange(&turn, call, source, n * size, true, take)? };
         }
         Ok(())
     }

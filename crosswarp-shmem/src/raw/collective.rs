@@ -24,6 +24,26 @@ impl<'a> Raw<'a> {
     }
 }
 
+impl Team<'_> {
+    /// Checks that all of `source` is symmetric, and of `dest` all if any is, once they are too long for slots.
+    /// (Sizes that overflow come as `usize::MAX`.)
+    ///
+    /// # Panics
+    /// If they are not.
+    #[inline]
+    fn check_range(&self, dest: *const u8, dest_bytes: usize, source: *const u8, bytes: usize) {
+        for (addr, bytes, always) in [
+            (source.addr(), bytes, true),
+            (dest.addr(), dest_bytes, false),
+        ] {
+            let concerned = always || bytes > isize::MAX as usize || self.pe.is_symmetric(addr, 1);
+            if bytes > SLOT_BYTES && concerned && !self.pe.is_symmetric(addr, bytes) {
+                self.pe.bytes_not_symmetric(addr, bytes);
+            }
+        }
+    }
+}
+
 /// Collectives of a team by address, for [`raw`](crate::raw). `dest` and `source` are symmetric and do not
 /// overlap unless a function allows them to be the same. Sizes are equal on all PEs, but for
 /// [`collect_raw`](Self::collect_raw).
@@ -51,6 +71,7 @@ impl Team<'_> {
         at_root: bool,
     ) -> Result<(), CollectiveError> {
         self.world_pe(root);
+        self.check_range(dest, bytes, source, bytes);
         // SAFETY: by the caller.
         unsafe { self.broadcast_bytes(dest, source, bytes, root, at_root) }
     }
@@ -68,8 +89,21 @@ impl Team<'_> {
         source: *const u8,
         bytes: usize,
     ) -> Result<(), CollectiveError> {
+        self.check_range(dest, bytes, source, bytes);
+        let room = self
+            .pe
+            .symmetric_from(dest.addr())
+            .unwrap_or(isize::MAX as usize);
         // SAFETY: by the caller.
-        unsafe { self.collect_bytes(dest, usize::MAX, source, bytes) }.map(drop)
+        let total = unsafe { self.collect_bytes(dest, room, source, bytes)? };
+        if total > room {
+            return Err(CollectiveError::Room {
+                me: self.pe.my_pe(),
+                total,
+                dest: room,
+            });
+        }
+        Ok(())
     }
 
     /// All PEs' `bytes` bytes one after the other, to every PE's `dest`.
@@ -85,6 +119,7 @@ impl Team<'_> {
         source: *const u8,
         bytes: usize,
     ) -> Result<(), CollectiveError> {
+        self.check_range(dest, bytes.saturating_mul(self.n_pes()), source, bytes);
         // SAFETY: by the caller.
         unsafe { self.fcollect_bytes(dest, source, bytes) }
     }
@@ -102,6 +137,8 @@ impl Team<'_> {
         source: *const u8,
         bytes: usize,
     ) -> Result<(), CollectiveError> {
+        let all = bytes.saturating_mul(self.n_pes());
+        self.check_range(dest, all, source, all);
         // SAFETY: by the caller.
         unsafe { self.alltoall_bytes(dest, source, bytes) }
     }
@@ -123,6 +160,13 @@ impl Team<'_> {
         size: usize,
         n: usize,
     ) -> Result<(), CollectiveError> {
+        // From the first element to the last.
+        let reach = |stride: isize| {
+            let steps = n.saturating_mul(self.n_pes()).saturating_sub(1);
+            let last = steps.saturating_mul(stride.unsigned_abs());
+            last.saturating_add(usize::from(n > 0)).saturating_mul(size)
+        };
+        self.check_range(dest, reach(dest_stride), source, reach(source_stride));
         let strides = Strides {
             dest: dest_stride,
             source: source_stride,
@@ -159,6 +203,8 @@ impl Team<'_> {
             (1..=PIECE_BYTES).contains(&size),
             "elements of {size} bytes"
         );
+        let bytes = n.saturating_mul(size);
+        self.check_range(dest, bytes, source, bytes);
         // SAFETY: by the caller.
         unsafe { self.reduce_bytes(id, dest, source, size, n, combine) }
     }
@@ -186,6 +232,8 @@ impl Team<'_> {
         combine: impl Fn(*mut u8, *const u8, *const u8, usize),
     ) -> Result<(), CollectiveError> {
         assert!((1..=SLOT_BYTES).contains(&size), "elements of {size} bytes");
+        let bytes = n.saturating_mul(size);
+        self.check_range(dest, bytes, source, bytes);
         // SAFETY: by the caller.
         unsafe { self.scan_bytes(id, dest, source, size, n, exclusive, combine) }
     }
@@ -208,6 +256,8 @@ impl Team<'_> {
         const { assert!(size_of::<T>() > 0 && size_of::<T>() <= PIECE_BYTES) };
         let (id, size) = (u64::from(O::ID), size_of::<T>());
         let combine = combine::<T, O>;
+        let bytes = n.saturating_mul(size);
+        self.check_range(dest.cast(), bytes, source.cast(), bytes);
         // SAFETY: by the caller; `combine` takes any alignment.
         unsafe { self.reduce_bytes(id, dest.cast(), source.cast(), size, n, combine) }
     }

@@ -2,11 +2,13 @@
 
 use super::Raw;
 use crate::alloc::{AllocError, Block};
-use crate::call::Kind;
+use crate::call::{Kind, NOT_ALLOCATED};
+use crate::collective::CollectiveError;
 use std::ptr;
 
 /// Every PE of the world calls these in the same order with the same sizes. A call that OpenSHMEM says
-/// does nothing (size 0, a null pointer) does not meet the other PEs either.
+/// does nothing (size 0, a null pointer) does not meet the other PEs either; a call that is refused does, so
+/// that a mismatch is an error on every PE.
 impl Raw<'_> {
     /// `bytes` bytes of symmetric heap at a multiple of `align` (a power of two, at most what
     /// [`Pe::alloc_aligned`](crate::Pe::alloc_aligned) takes; at least 64 is kept), content unspecified; null for 0 bytes.
@@ -20,7 +22,7 @@ impl Raw<'_> {
             return Ok(ptr::null_mut());
         }
         self.pe.quiet();
-        self.pe.meet(Kind::Alloc, align as u64, bytes as u64)?;
+        let _turn = self.pe.begin(Kind::Alloc, align as u64, bytes as u64)?;
         self.take(bytes, align)
     }
 
@@ -29,15 +31,21 @@ impl Raw<'_> {
     /// # Errors
     /// As [`malloc`](Self::malloc), and for a product beyond the address space.
     pub fn calloc(self, n: usize, bytes: usize) -> Result<*mut u8, AllocError> {
-        let total = n.checked_mul(bytes).ok_or(AllocError::TooLarge {
-            len: n,
-            element: bytes,
-        })?;
+        let Some(total) = n.checked_mul(bytes) else {
+            // As `Pe::alloc` says it.
+            self.pe.meet(Kind::Alloc, 1, u64::MAX)?;
+            return Err(AllocError::TooLarge {
+                len: n,
+                element: bytes,
+            });
+        };
         let object = self.malloc(total, 1)?;
         if !object.is_null() {
             // SAFETY: just allocated, `total` bytes long, and no other PE may use it before the barrier.
             unsafe { ptr::write_bytes(object, 0, total) };
-            self.pe.barrier()?;
+            self.pe.quiet();
+            // As in `Pe::alloc_zeroed`.
+            self.pe.meet(Kind::Alloc, 0, self.offset(object) as u64)?;
         }
         Ok(object)
     }
@@ -57,9 +65,13 @@ impl Raw<'_> {
         if bytes == 0 {
             return self.free(object).map(|()| ptr::null_mut());
         }
+        let (block, old_bytes) = match self.block(object) {
+            Ok(known) => known,
+            Err(error) => return self.refuse(Kind::Realloc, error),
+        };
         self.pe.quiet();
-        self.pe.meet(Kind::Alloc, 1, bytes as u64)?;
-        let (block, old_bytes) = self.block(object)?;
+        let old_offset = self.offset(object) as u64;
+        let turn = self.pe.begin(Kind::Realloc, old_offset, bytes as u64)?;
         {
             // Where it is if it fits, on every PE alike. Nobody has touched what it grows by.
             let (mut heap, offset) = (self.pe.heap(), self.offset(object));
@@ -76,7 +88,9 @@ impl Raw<'_> {
         // Nobody may use the new place before its content is there, nor get the old one for something
         // else before it has been read; the latter is certain, because the next allocation meets again.
         self.release(object);
-        self.pe.barrier()?;
+        drop(turn);
+        self.pe.quiet();
+        self.pe.meet(Kind::Realloc, old_offset, bytes as u64)?;
         Ok(moved)
     }
 
@@ -91,11 +105,22 @@ impl Raw<'_> {
         if object.is_null() {
             return Ok(());
         }
-        self.block(object)?;
+        if let Err(error) = self.block(object) {
+            return self.refuse(Kind::Free, error);
+        }
         self.pe.quiet();
-        self.pe.meet(Kind::Free, 0, self.offset(object) as u64)?;
+        let _turn = self.pe.begin(Kind::Free, 0, self.offset(object) as u64)?;
         self.release(object);
         Ok(())
+    }
+
+    /// Comes to the meeting that PEs with a valid address are in: these hear of the mismatch.
+    fn refuse<R>(self, kind: Kind, error: AllocError) -> Result<R, AllocError> {
+        match self.pe.meet(kind, NOT_ALLOCATED, 0) {
+            // What is wrong here says more than that others called something else.
+            Ok(()) | Err(CollectiveError::Mismatch { .. }) => Err(error),
+            Err(failed) => Err(failed.into()),
+        }
     }
 
     fn take(self, bytes: usize, align: usize) -> Result<*mut u8, AllocError> {

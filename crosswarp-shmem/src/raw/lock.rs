@@ -35,13 +35,10 @@ impl Raw<'_> {
     /// Completes all puts and gives the lock up. Returns false, having done nothing, if no thread of this PE
     /// has it.
     ///
-    /// # Errors
-    /// [`WaitError`].
-    ///
     /// # Safety
     /// See above.
     #[inline]
-    pub unsafe fn clear_lock(self, lock: *mut i64) -> Result<bool, WaitError> {
+    pub unsafe fn clear_lock(self, lock: *mut i64) -> bool {
         self.pe.quiet();
         // SAFETY: by the caller.
         unsafe { PeLock::at(self.pe, lock.addr()) }.release()

@@ -2,11 +2,13 @@
 //! processes.
 
 mod cases;
+mod mismatch;
 mod raw;
 #[path = "../support/mod.rs"]
 mod support;
 mod teams;
 mod waiting;
+mod words;
 
 use crosswarp_shmem::Pe;
 
@@ -14,7 +16,14 @@ use crosswarp_shmem::Pe;
 const HEAP_BYTES: usize = 8 << 20;
 
 fn run_all(pe: &Pe) {
-    let suites = [cases::CASES, waiting::CASES, teams::CASES, raw::CASES];
+    let suites = [
+        cases::CASES,
+        waiting::CASES,
+        words::CASES,
+        teams::CASES,
+        raw::CASES,
+        mismatch::CASES,
+    ];
     for (name, case) in suites.into_iter().flatten() {
         case(pe);
         let met = pe.barrier();

@@ -161,7 +161,7 @@ fn oshrun(folder: &std::path::Path) -> std::process::Command {
 fn oshrun_is_the_launcher() {
     use std::io::BufRead;
     let folder = tempfile::tempdir().unwrap();
-    let endless = "echo $$; trap 'exit 3' TERM; while :; do sleep 0.05; done";
+    let endless = "trap 'exit 3' TERM; echo $$; while :; do sleep 0.05; done";
     for (signal, code) in [("KILL", None), ("TERM", Some(3))] {
         let folder = folder.path().join(signal);
         std::fs::create_dir(&folder).unwrap();

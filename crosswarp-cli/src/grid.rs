@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crosswarp::solve::{Boundary as GridBoundary, Norm, Problem1d, Problem2d, Real, RowSource};
+use crosswarp::solve::{
+    Boundary as GridBoundary, Norm, Problem1d, Problem2d, ProblemError as GridError, Real,
+    RowSource,
+};
 
 use crate::args::NormKind;
 use crate::boundary::{Boundary, Side, Values};
@@ -50,7 +53,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             Ok(Grid::Line(problem))
         }
         Problem::Nvidia { nx, ny } => {
-            check_memory::<F>(*nx, *ny)?;
+            check_size::<F>(*nx, *ny)?;
             let problem = Problem2d {
                 norm,
                 ..Problem2d::nvidia(*nx, *ny)
@@ -62,7 +65,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             })
         }
         Problem::Plane(plane) => {
-            check_memory::<F>(plane.nx, plane.ny)?;
+            check_size::<F>(plane.nx, plane.ny)?;
             let problem = Problem2d {
                 norm,
                 ..plane_problem(plane)?
@@ -85,6 +88,14 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             })
         }
     }
+}
+
+/// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
+fn check_size<F>(nx: usize, ny: usize) -> Result<(), CliError> {
+    if nx < 3 || ny < 3 {
+        return Err(GridError::TooSmall { nx, ny }.into());
+    }
+    check_memory::<F>(nx, ny)
 }
 
 /// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
@@ -335,8 +346,7 @@ impl Field {
 /// The rows of a mask: 1 where the file is not 0 (NPY) or not black (PNG).
 fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, CliError> {
     if is_png(path) {
-        let plane = image_input::read_mask(path)?;
-        plane.check_size(path, (nx, ny))?;
+        let plane = image_input::read_mask(path, (nx, ny))?;
         return Ok(Arc::new(move |y, row| {
             row.copy_from_slice(&plane.cells[y * nx..][..nx])
         }));

@@ -7,6 +7,8 @@ use crosswarp::cuda::{
     kernel_resources,
 };
 
+use crate::input;
+
 /// Why a file has no such kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
@@ -158,7 +160,7 @@ pub fn plain_name(name: &str) -> &str {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
-    std::fs::read(path).map_err(|source| KernelError::Read {
+    input::read(path, input::KERNEL).map_err(|source| KernelError::Read {
         path: path.to_owned(),
         source,
     })
@@ -205,6 +207,7 @@ fn advice(path: &Path, text: &str, arch: Arch) -> String {
 fn headers(folder: &Path, text: &str) -> Vec<(String, String)> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut texts = vec![text.to_owned()];
+    let mut room = input::KERNEL;
     while let Some(text) = texts.pop() {
         for line in text.lines() {
             let included = line
@@ -216,8 +219,9 @@ fn headers(folder: &Path, text: &str) -> Vec<(String, String)> {
             if found.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            // One that is not there is the compiler's to report, or one of Crosswarp's own.
-            if let Ok(header) = std::fs::read_to_string(folder.join(name)) {
+            // One that can not be read is the compiler's to report, or one of Crosswarp's own.
+            if let Ok(header) = input::read_regular_text(&folder.join(name), room) {
+                room -= header.len() as u64;
                 texts.push(header.clone());
                 found.push((name.to_owned(), header));
             }

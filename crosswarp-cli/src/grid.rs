@@ -238,16 +238,19 @@ fn rows_of<F: Real>(
         Values::Formula(formula) => {
             let formula = formula.clone();
             Arc::new(move |y, row| {
-                for (column, cell) in row.iter_mut().enumerate() {
-                    *cell = F::from_f64(
-                        formula
-                            .at(Point {
-                                column,
-                                row: y,
-                                spacing,
-                            })
-                            .unwrap_or(f64::NAN),
-                    );
+                let mut values = [0.0; 256];
+                for (piece, cells) in row.chunks_mut(256).enumerate() {
+                    let first = Point {
+                        column: piece * 256,
+                        row: y,
+                        spacing,
+                    };
+                    let values = &mut values[..cells.len()];
+                    formula.along_row(first, values);
+                    for (cell, value) in cells.iter_mut().zip(values) {
+                        let value = if value.is_finite() { *value } else { f64::NAN };
+                        *cell = F::from_f64(value);
+                    }
                 }
             })
         }

@@ -14,6 +14,8 @@ mod boundary;
 mod console;
 mod error;
 mod expression;
+#[cfg(test)]
+mod fuzz;
 mod general;
 mod grid;
 mod histogram;

@@ -159,7 +159,8 @@ impl Page {
         let step = bars.totals.len().div_ceil(MOST_BARS);
         // Where an edge is infinite, or the whole span is, the axis is that of the bins' numbers.
         let (low, high) = (bars.edges[0], bars.edges[bars.totals.len()]);
-        let by_value = (high - low).is_finite() && high > low;
+        let finite = bars.edges.iter().all(|edge| edge.is_finite());
+        let by_value = finite && (high - low).is_finite() && high > low;
         let place = |edge: usize| {
             if by_value {
                 bars.edges[edge]
@@ -217,21 +218,27 @@ mod tests {
             (&[0.0, 1.0, 1.0, 4.0], &[1, 0, u64::MAX], 2),
             (&[f64::NEG_INFINITY, 0.0, f64::INFINITY], &[3, 4], 2),
             (&[-1e308, 0.0, 1e308], &[3, 4], 2),
+            (&[-8e307, f64::INFINITY, 8e307], &[3, 4], 2),
+            (&[-8e307, 0.0, 8e307], &[3, 4], 2),
             (&[0.0, 1.0, 2.0], &[0, 0], 0),
             (&many_edges, &many, 500),
         ] {
-            let text = svg(&Bars {
+            let drawing = Bars {
                 title: "a < b & \"c\"",
                 quantity: "count",
                 edges,
                 totals,
-            });
+            };
+            let text = svg(&drawing);
             let document = roxmltree::Document::parse(&text).unwrap();
             let bars = document
                 .descendants()
                 .filter(|node| node.attribute("class") == Some("bar"));
             assert_eq!(bars.count(), drawn);
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
+            let folder = tempfile::tempdir().unwrap();
+            let file = StagedFile::create(&folder.path().join("bars.png")).unwrap();
+            write_png(file, &drawing).unwrap();
         }
     }
 

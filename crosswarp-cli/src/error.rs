@@ -183,6 +183,22 @@ impl CliError {
         }
     }
 
+    /// Whether a compiler's or another program's lines may be in it.
+    pub fn has_lines(&self) -> bool {
+        matches!(
+            self,
+            Self::Kernel(
+                crate::lab::KernelError::Source { .. } | crate::lab::KernelError::Compile { .. }
+            ) | Self::Cuda(_)
+                | Self::Kernels(_)
+                | Self::Bench(_)
+                | Self::Ladder(_)
+                | Self::Profile(_)
+                | Self::Launch(_)
+                | Self::Install(_)
+        )
+    }
+
     /// Whether there is nobody left to tell.
     pub fn is_silent(&self) -> bool {
         self.exit_code() == CLOSED_OUTPUT

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crosswarp::solve::{Boundary as GridBoundary, Norm, Problem1d, Problem2d, Real, RowSource};
+use crosswarp::solve::{
+    Boundary as GridBoundary, Norm, Problem1d, Problem2d, ProblemError as GridError, Real,
+    RowSource,
+};
 
 use crate::args::NormKind;
 use crate::boundary::{Boundary, Side, Values};
@@ -50,7 +53,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             Ok(Grid::Line(problem))
         }
         Problem::Nvidia { nx, ny } => {
-            check_memory::<F>(*nx, *ny)?;
+            check_size::<F>(*nx, *ny)?;
             let problem = Problem2d {
                 norm,
                 ..Problem2d::nvidia(*nx, *ny)
@@ -62,7 +65,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             })
         }
         Problem::Plane(plane) => {
-            check_memory::<F>(plane.nx, plane.ny)?;
+            check_size::<F>(plane.nx, plane.ny)?;
             let problem = Problem2d {
                 norm,
                 ..plane_problem(plane)?
@@ -85,6 +88,14 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
             })
         }
     }
+}
+
+/// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
+fn check_size<F>(nx: usize, ny: usize) -> Result<(), CliError> {
+    if nx < 3 || ny < 3 {
+        return Err(GridError::TooSmall { nx, ny }.into());
+    }
+    check_memory::<F>(nx, ny)
 }
 
 /// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
@@ -236,16 +247,19 @@ fn rows_of<F: Real>(
         Values::Formula(formula) => {
             let formula = formula.clone();
             Arc::new(move |y, row| {
-                for (column, cell) in row.iter_mut().enumerate() {
-                    *cell = F::from_f64(
-                        formula
-                            .at(Point {
-                                column,
-                                row: y,
-                                spacing,
-                            })
-                            .unwrap_or(f64::NAN),
-                    );
+                let mut values = [0.0; 256];
+                for (piece, cells) in row.chunks_mut(256).enumerate() {
+                    let first = Point {
+                        column: piece * 256,
+                        row: y,
+                        spacing,
+                    };
+                    let values = &mut values[..cells.len()];
+                    formula.along_row(first, values);
+                    for (cell, value) in cells.iter_mut().zip(values) {
+                        let value = if value.is_finite() { *value } else { f64::NAN };
+                        *cell = F::from_f64(value);
+                    }
                 }
             })
         }
@@ -344,8 +358,7 @@ impl Field {
 /// The rows of a mask: 1 where the file is not 0 (NPY) or not black (PNG).
 fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, CliError> {
     if is_png(path) {
-        let plane = image_input::read_mask(path)?;
-        plane.check_size(path, (nx, ny))?;
+        let plane = image_input::read_mask(path, (nx, ny))?;
         return Ok(Arc::new(move |y, row| {
             row.copy_from_slice(&plane.cells[y * nx..][..nx])
         }));

@@ -14,12 +14,15 @@ mod boundary;
 mod console;
 mod error;
 mod expression;
+#[cfg(test)]
+mod fuzz;
 mod general;
 mod grid;
 mod histogram;
 mod history;
 mod image_input;
 mod info;
+mod input;
 mod install;
 mod interrupt;
 mod kernels;
@@ -55,11 +58,20 @@ fn main() -> ExitCode {
     let code = match Cli::try_parse() {
         Ok(cli) => dispatch(cli.command).unwrap_or_else(|error| {
             if !error.is_silent() && is_first_to_speak(error.is_echo()) {
-                console::complain(&error);
+                if error.has_lines() {
+                    console::complain_in_lines(&error);
+                } else {
+                    console::complain(&error);
+                }
             }
             error.exit_code()
         }),
         Err(message) => {
+            // The parser repeats what is wrong as it is: what a terminal would obey it is told in other words.
+            let escaped = console::escaped_arguments();
+            let message = escaped
+                .and_then(|arguments| Cli::try_parse_from(arguments).err())
+                .unwrap_or(message);
             if !message.use_stderr() || is_first_to_speak(false) {
                 // A closed output ends help and usage quietly.
                 let _ = message.print();

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::args::{FieldType, NormKind};
 use crate::boundary::{Boundary, Values};
+use crate::input;
 use crate::problem::{Fixed, Line, Plane, Problem, Stopping};
 
 /// A problem file that cannot be used, and why.
@@ -116,7 +117,7 @@ struct FillFile {
 /// # Errors
 /// [`ProblemFileError`] with the line.
 pub fn read(path: &Path) -> Result<(Problem, Stopping), ProblemFileError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ProblemFileError::Read {
+    let text = input::read_text(path, input::PROBLEM).map_err(|source| ProblemFileError::Read {
         path: path.to_owned(),
         source,
     })?;

@@ -247,7 +247,7 @@ impl Job<'_> {
                 files: paths(self.args)
                     .into_iter()
                     .flatten()
-                    .map(|path| shown(path))
+                    .map(|path| console::escaped(&shown(path), &[]))
                     .collect(),
             };
             console::line(report.summary(&details))?;

@@ -52,8 +52,9 @@ impl Launched {
         let needs = BlockNeeds {
             threads: self.threads,
             registers: whole("Registers Per Thread")?,
-            shared: whole("Static Shared Memory Per Block").unwrap_or(0)
-                + whole("Dynamic Shared Memory Per Block").unwrap_or(0),
+            shared: whole("Static Shared Memory Per Block")
+                .unwrap_or(0)
+                .saturating_add(whole("Dynamic Shared Memory Per Block").unwrap_or(0)),
         };
         let mut limits = *ArchLimits::of(self.arch?)?;
         // How the driver has divided the SM's memory between shared memory and cache for this launch.

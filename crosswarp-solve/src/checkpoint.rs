@@ -9,6 +9,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
@@ -60,6 +61,25 @@ pub enum CheckpointError {
         length: u64,
         /// The length it should have.
         expected: u64,
+    },
+    /// A folder, a pipe or a device.
+    #[error("checkpoint {} is not a regular file", path.display())]
+    NotAFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// More sweeps than this machine can hold the norms of.
+    #[error(
+        "checkpoint {} claims {sweeps} sweeps, whose norms do not fit the memory of this machine ({memory} bytes)",
+        path.display()
+    )]
+    Sweeps {
+        /// The file.
+        path: PathBuf,
+        /// Their number.
+        sweeps: u64,
+        /// Memory of the machine.
+        memory: u64,
     },
     /// The checksum does not match.
     #[error("checkpoint {} is damaged: its checksum is {found:08x}, its content has {computed:08x}", path.display())]
@@ -241,7 +261,7 @@ pub(crate) fn resume<F: Real>(
     identity: &Identity,
 ) -> Result<Result<Vec<f64>, CheckpointError>, SolveError> {
     let mut unpacked = Ok(());
-    let loaded = load(slab, path, identity, &mut unpacked);
+    let loaded = load(slab, path, identity, meeting.n_pes(), &mut unpacked);
     unpacked?;
     let mut failures = [u64::from(loaded.is_err())];
     meeting.sum(&mut failures)?;
@@ -258,6 +278,7 @@ fn load<F: Real>(
     slab: &mut impl Slab<F>,
     path: &Path,
     identity: &Identity,
+    n_pes: usize,
     unpacked: &mut Result<(), SolveError>,
 ) -> Result<Vec<f64>, CheckpointError> {
     let failed = |action| {
@@ -268,7 +289,9 @@ fn load<F: Real>(
         }
     };
     let path_buf = || path.to_owned();
-    let file = File::open(path).map_err(failed("open"))?;
+    let file = open_regular(path)
+        .map_err(failed("open"))?
+        .ok_or_else(|| CheckpointError::NotAFile { path: path_buf() })?;
     let length = file.metadata().map_err(failed("open"))?.len();
     if length < 8 * HEADER_WORDS as u64 {
         return Err(CheckpointError::NotACheckpoint { path: path_buf() });
@@ -312,7 +335,17 @@ fn load<F: Real>(
             expected,
         });
     }
-    let mut history = Vec::with_capacity(sweeps as usize);
+    // A file with holes has any length. Every PE holds the norms.
+    let memory = memory();
+    let held = (8 * sweeps).saturating_mul(n_pes as u64);
+    let mut history = Vec::new();
+    if held > memory || history.try_reserve_exact(sweeps as usize).is_err() {
+        return Err(CheckpointError::Sweeps {
+            path: path_buf(),
+            sweeps,
+            memory,
+        });
+    }
     for _ in 0..sweeps {
         history.push(f64::from_bits(reader.word().map_err(failed("read"))?));
     }
@@ -350,6 +383,24 @@ fn load<F: Real>(
         return Err(CheckpointError::OtherProblem { path: path_buf() });
     }
     Ok(history)
+}
+
+/// Opens a regular file; `None` for a pipe, device or folder, which is not waited for.
+fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    // Before opening, since that can have an effect on a device; after it, since the name may then be another file's.
+    // Without waiting, as opening a pipe would for its writer.
+    if !fs::metadata(path)?.is_file() {
+        return Ok(None);
+    }
+    let flags = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    Ok(file.metadata()?.is_file().then_some(file))
+}
+
+/// Memory of this machine and what it can swap, in bytes.
+fn memory() -> u64 {
+    let found = rustix::system::sysinfo();
+    (found.totalram + found.totalswap).saturating_mul(u64::from(found.mem_unit))
 }
 
 /// A file being read, and the checksum of what was read so far.

@@ -19,6 +19,11 @@ impl<'a> Meeting<'a> {
         })
     }
 
+    /// How many meet.
+    pub(crate) fn n_pes(&self) -> usize {
+        self.pe.n_pes()
+    }
+
     /// Collective: gives the memory back.
     pub(crate) fn free(self) -> Result<(), SolveError> {
         Ok(self.pe.free(self.words)?)

@@ -227,6 +227,37 @@ fn damaged_and_foreign_checkpoints_are_refused() {
 }
 
 #[test]
+fn what_claims_more_than_the_machine_holds_or_has_no_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let problem = noisy_problem::<f32>(60, 50, ALL, 4);
+    run_2d(&problem, 2, &saving(&path, 20, 20));
+    // The length fits: nearly all of the file is a hole, which takes no room on the disk.
+    let sweeps = 1u64 << 36;
+    let mut bytes = fs::read(&path).unwrap();
+    let norms_before = 8 * 20;
+    bytes[48..56].copy_from_slice(&sweeps.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(bytes.len() as u64 - norms_before + 8 * sweeps)
+        .unwrap();
+    for error in refusal(&problem, &path) {
+        assert!(
+            matches!(error, CheckpointError::Sweeps { sweeps: found, .. } if found == sweeps),
+            "{error}"
+        );
+    }
+    let pipe = folder.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for endless in [&pipe, Path::new("/dev/zero"), folder.path()] {
+        for error in refusal(&problem, endless) {
+            assert!(matches!(error, CheckpointError::NotAFile { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
 fn a_checkpoint_that_can_not_be_written_is_told_and_the_solve_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let problem = noisy_problem::<f32>(60, 50, Features::default(), 4);

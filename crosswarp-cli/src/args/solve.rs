@@ -24,6 +24,13 @@ Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom):
   top=profile.npy    one value a point
   top=periodic       wraps around (then the opposite side too)
 
+Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:
+  ^                  a power, from the right: 2^3^2 is 2^(3^2); 2^-1 is 2^(-1)
+  - +                signs: -x^2 is -(x^2), 2*-x is 2*(-x)
+  * /   then   + -   from the left
+  sqrt cbrt abs signum floor ceil round trunc fract exp ln (= log) log2 log10 sin cos tan asin
+  acos atan sinh cosh tanh asinh acosh atanh; of two: atan2 hypot min max pow
+
 Examples:
   crosswarp solve laplace1d --points 1000000 --left 5 --right 10 --tolerance 1e-5
   crosswarp solve laplace2d --nx 400 --ny 300 --boundary top='sin(pi*x)' --png field.png

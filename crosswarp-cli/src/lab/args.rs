@@ -17,9 +17,11 @@ pub fn data_sheet(text: &str) -> Result<&'static DataSheet, String> {
 }
 
 fn positive(text: &str) -> Result<f64, String> {
-    let wanted = || "a positive number is needed".to_owned();
+    // Products and quotients of these, in any unit, are numbers, too.
+    let wanted = || "a number from 1e-30 to 1e30 is needed".to_owned();
     let value: f64 = text.parse().map_err(|_| wanted())?;
-    (value > 0.0 && value.is_finite())
+    (1e-30..=1e30)
+        .contains(&value)
         .then_some(value)
         .ok_or_else(wanted)
 }
@@ -188,6 +190,9 @@ pub struct DivergenceArgs {
     pub json: bool,
 }
 
+/// Bytes that a thread can have in flight: all shared memory of an SM, of the largest there are.
+const MOST_IN_FLIGHT: i64 = 228 << 10;
+
 const ROOFLINE_AFTER: &str = "\
 Without a GPU by name and without ceilings, those of this machine are measured: of its GPU, else
 of its processor. A point is a kernel's counted work: the bytes it has to move through device
@@ -233,7 +238,7 @@ pub struct RooflineArgs {
         value_name = "BYTES",
         default_value_t = 4,
         requires = "kernel",
-        value_parser = clap::value_parser!(u32).range(1..)
+        value_parser = clap::value_parser!(u32).range(1..=MOST_IN_FLIGHT)
     )]
     pub load: u32,
     /// The plot.

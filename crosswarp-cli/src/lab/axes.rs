@@ -43,10 +43,12 @@ impl Scale {
                 high: 10.0,
             };
         }
-        let (low, high) = (low.log10().floor(), high.log10().ceil());
+        // Ends that are themselves numbers: the decades of f64 from its normal numbers on.
+        let low = low.log10().floor().clamp(-307.0, 307.0);
+        let high = high.log10().ceil().clamp(low + 1.0, 308.0);
         Self::Log {
             low: 10f64.powf(low),
-            high: 10f64.powf(high.max(low + 1.0)),
+            high: 10f64.powf(high),
         }
     }
 
@@ -55,7 +57,9 @@ impl Scale {
         let place = match *self {
             Self::Linear { low, high } => (value - low) / (high - low),
             Self::Log { low, high } => {
-                (value.max(f64::MIN_POSITIVE) / low).ln() / (high / low).ln()
+                // Not of the quotients: they may be too large for a number.
+                let log = value.max(f64::MIN_POSITIVE).ln() - low.ln();
+                log / (high.ln() - low.ln())
             }
         };
         place.clamp(0.0, 1.0)
@@ -116,5 +120,12 @@ mod tests {
         assert_eq!(Scale::log([]).marks().len(), 2);
         assert_eq!(Scale::log([0.5, 2.0]).marks()[0].1, "0.1");
         assert!(Scale::linear(5.0, 5.0).place(5.0).is_finite());
+        for extreme in [f64::MAX, 1.5e308, 5e-324, f64::MIN_POSITIVE] {
+            for other in [extreme, 1.0, f64::MAX] {
+                let log = Scale::log([extreme, other]);
+                assert!(log.marks().len() < 700);
+                assert!((0.0..=1.0).contains(&log.place(extreme)));
+            }
+        }
     }
 }

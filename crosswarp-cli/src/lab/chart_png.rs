@@ -2,6 +2,7 @@
 
 use super::chart::{Chart, Element, Point};
 use super::palette;
+use crate::error::CliError;
 use crate::picture::{Anchor, Canvas, Font};
 use crate::staged::{OutputError, StagedFile};
 
@@ -10,11 +11,34 @@ const SCALE: f64 = 1.5;
 /// Height of the middle line of text over its baseline, in units.
 const MIDDLE: f64 = 4.5;
 
+/// Most pixels of a picture, 16 million: it is drawn in memory, with three bytes each.
+const MOST_PIXELS: usize = 1 << 24;
+
 impl Chart {
+    /// Refuses a picture that is too large to be of use as pixels.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] with the size, the limit and what to do.
+    pub fn check_pixels(&self) -> Result<(), CliError> {
+        let (width, height) = self.pixels();
+        if width.saturating_mul(height) <= MOST_PIXELS {
+            return Ok(());
+        }
+        Err(CliError::Usage(format!(
+            "a PNG of {width} x {height} pixels: at most {MOST_PIXELS} are drawn; --svg has no such limit"
+        )))
+    }
+
+    /// Width and height of the PNG. Casts saturate.
+    fn pixels(&self) -> (usize, usize) {
+        let pixels = |units: f64| (SCALE * units).ceil() as usize;
+        (pixels(self.width), pixels(self.height))
+    }
+
     /// Writes the picture as PNG.
     pub fn write_png(&self, file: StagedFile) -> Result<(), OutputError> {
-        let pixels = |units: f64| (SCALE * units).ceil() as usize;
-        let mut canvas = Canvas::new(pixels(self.width), pixels(self.height));
+        let (width, height) = self.pixels();
+        let mut canvas = Canvas::new(width, height);
         for element in &self.elements {
             draw(&mut canvas, element);
         }

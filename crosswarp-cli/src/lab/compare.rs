@@ -8,6 +8,7 @@ use serde_json::json;
 use super::args::CompareArgs;
 use crate::console;
 use crate::error::CliError;
+use crate::input;
 
 /// Prints one row per measurement of both files.
 pub fn compare(args: &CompareArgs) -> Result<i32, CliError> {
@@ -61,7 +62,7 @@ fn verdict(row: &Comparison) -> &'static str {
 }
 
 fn read(path: &Path) -> Result<Rows, CliError> {
-    let text = std::fs::read_to_string(path).map_err(|source| CliError::Input {
+    let text = input::read_text(path, input::ROWS).map_err(|source| CliError::Input {
         path: path.to_owned(),
         source,
     })?;

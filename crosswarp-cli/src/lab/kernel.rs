@@ -1,11 +1,14 @@
 //! A kernel of the user's: what its file says that it needs.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crosswarp::cuda::{
     Arch, Cache, CompileError, CubinError, KernelResources, Options, Source, cubin_arch,
     kernel_resources,
 };
+
+use crate::input;
 
 /// Why a file has no such kernel.
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +161,7 @@ pub fn plain_name(name: &str) -> &str {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
-    std::fs::read(path).map_err(|source| KernelError::Read {
+    input::read(path, input::KERNEL).map_err(|source| KernelError::Read {
         path: path.to_owned(),
         source,
     })
@@ -167,7 +170,7 @@ fn read(path: &Path) -> Result<Vec<u8>, KernelError> {
 fn compile(path: &Path, arch: Arch) -> Result<Vec<u8>, KernelError> {
     let text = String::from_utf8_lossy(&read(path)?).into_owned();
     let folder = path.parent().unwrap_or(Path::new(""));
-    let headers = headers(folder, &text);
+    let headers = headers(folder, &text)?;
     let headers: Vec<(&str, &str)> = headers
         .iter()
         .map(|(name, text)| (name.as_str(), text.as_str()))
@@ -202,9 +205,13 @@ fn advice(path: &Path, text: &str, arch: Arch) -> String {
 }
 
 /// The headers that `text` includes by `#include "name"` and that lie in `folder`, and theirs.
-fn headers(folder: &Path, text: &str) -> Vec<(String, String)> {
+///
+/// # Errors
+/// A header that is no regular file or too long; the compiler would read it without an end.
+fn headers(folder: &Path, text: &str) -> Result<Vec<(String, String)>, KernelError> {
     let mut found: Vec<(String, String)> = Vec::new();
     let mut texts = vec![text.to_owned()];
+    let mut room = input::KERNEL;
     while let Some(text) = texts.pop() {
         for line in text.lines() {
             let included = line
@@ -216,14 +223,27 @@ fn headers(folder: &Path, text: &str) -> Vec<(String, String)> {
             if found.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            // One that is not there is the compiler's to report, or one of Crosswarp's own.
-            if let Ok(header) = std::fs::read_to_string(folder.join(name)) {
-                texts.push(header.clone());
-                found.push((name.to_owned(), header));
+            let path = folder.join(name);
+            match input::read_regular_text(&path, room) {
+                Ok(header) => {
+                    room -= header.len() as u64;
+                    texts.push(header.clone());
+                    found.push((name.to_owned(), header));
+                }
+                Err(source)
+                    if matches!(
+                        source.kind(),
+                        ErrorKind::InvalidInput | ErrorKind::FileTooLarge
+                    ) =>
+                {
+                    return Err(KernelError::Read { path, source });
+                }
+                // One that is not there is the compiler's to report, or one of Crosswarp's own.
+                Err(_) => {}
             }
         }
     }
-    found
+    Ok(found)
 }
 
 #[cfg(test)]
@@ -241,7 +261,8 @@ mod tests {
         let found = headers(
             folder.path(),
             "#include \"a.cuh\"\n#include \"b.cuh\"\nint x;",
-        );
+        )
+        .unwrap();
         let mut names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["a.cuh", "b.cuh"]);

@@ -47,6 +47,9 @@ impl Pictures {
             return Ok(());
         }
         let chart = chart();
+        if self.png.is_some() {
+            chart.check_pixels()?;
+        }
         if let Some(mut file) = self.svg {
             file.put(chart.standalone().as_bytes())?;
             file.commit()?;

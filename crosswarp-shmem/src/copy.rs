@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 /// Copies of up to this many bytes are made of pieces alone.
 const SHORT: usize = 64;
 /// Copies of these many bytes touch no byte twice, either, where the processor has AVX: `memcpy` is no faster
-/// there. Of fewer bytes it takes half the time, of more it is up to a tenth faster.
+/// there. Of 72 bytes it takes half the time, of 24 KiB four fifths.
 #[cfg(target_arch = "x86_64")]
 const VECTORS: RangeInclusive<usize> = 1024..=16384;
 
@@ -52,7 +52,7 @@ pub(crate) unsafe fn get_bytes(to: *mut u8, from: *const u8, bytes: usize) {
 #[inline(always)]
 pub(crate) unsafe fn store<T: Pod>(to: *mut T, value: T) {
     let (aligned, from) = (
-        to.addr() % size_of::<T>().max(1) == 0,
+        to.addr().is_multiple_of(size_of::<T>().max(1)),
         (&raw const value).cast(),
     );
     let to = to.cast();
@@ -77,7 +77,7 @@ pub(crate) unsafe fn store<T: Pod>(to: *mut T, value: T) {
 pub(crate) unsafe fn load<T: Pod>(from: *const T) -> T {
     let mut value = MaybeUninit::<T>::uninit();
     let (aligned, to) = (
-        from.addr() % size_of::<T>().max(1) == 0,
+        from.addr().is_multiple_of(size_of::<T>().max(1)),
         value.as_mut_ptr().cast(),
     );
     let from = from.cast();
@@ -376,11 +376,13 @@ mod tests {
                 }
                 assert_eq!(next, bytes, "{bytes} bytes from {start}: {:?}", note.0);
                 // A naturally aligned word is one piece.
-                if [1, 2, 4, 8, 16].contains(&bytes) && start % bytes == 0 {
+                if [1, 2, 4, 8, 16].contains(&bytes) && start.is_multiple_of(bytes) {
                     assert_eq!(note.0, [(0, bytes)]);
                 }
                 // So is every aligned word inside of a longer range.
-                for word in (0..bytes).filter(|at| (start + at) % 8 == 0 && at + 8 <= bytes) {
+                for word in
+                    (0..bytes).filter(|at| (start + at).is_multiple_of(8) && at + 8 <= bytes)
+                {
                     let whole =
                         |&(at, width): &(usize, usize)| at <= word && word + 8 <= at + width;
                     assert!(

@@ -48,7 +48,7 @@ pub trait Float:
     /// Whether this is a NaN.
     fn is_nan(self) -> bool;
     /// The same value as an `f64`.
-    fn to_f64(self) -> f64;
+    fn as_f64(self) -> f64;
     /// Rounds an `f64` to this type, to nearest even.
     fn from_f64(value: f64) -> Self;
 
@@ -100,7 +100,7 @@ macro_rules! float {
                 <$float>::is_nan(self)
             }
             #[inline(always)]
-            fn to_f64(self) -> f64 {
+            fn as_f64(self) -> f64 {
                 self.into()
             }
             #[inline]

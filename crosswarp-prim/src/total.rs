@@ -77,7 +77,7 @@ impl<F: Float> Total<F> {
             self.sum.extend(values);
             return;
         }
-        match leaf_in_f64::<T, O>(value.to_f64(), x, y) {
+        match leaf_in_f64::<T, O>(value.as_f64(), x, y) {
             Some(again) => self.wide.get_or_insert_default().add(again),
             None => self.sum.add(value),
         }
@@ -194,14 +194,14 @@ impl<F: Float> Total<F> {
 /// Whether a leaf's value asks for another look.
 #[inline(always)]
 fn is_doubtful<F: Float, O: LeafOp>(value: F) -> bool {
-    let wide = value.to_f64();
+    let wide = value.as_f64();
     let small = size_of::<F>() == 4 && O::TERM == Term::Square && wide < LOST_BELOW;
     !wide.is_finite() || small
 }
 
 /// The value of a leaf in `f64`; nothing if `value` was finite and no square too small for `f32`.
 fn leaf_in_f64<T: InVectors, O: LeafOp>(value: f64, x: &[T], y: &[T]) -> Option<f64> {
-    let wide = |x: &T| x.widen().to_f64();
+    let wide = |x: &T| x.widen().as_f64();
     let is_small = |x: &T| {
         let size = wide(x).abs();
         size > 0.0 && size < SQUARES_ARE_NORMAL

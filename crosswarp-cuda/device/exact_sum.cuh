@@ -23,7 +23,11 @@ template <> struct float_format<float> {
     static constexpr int min_lsb = -149;  // exponent of a subnormal's last bit
     static constexpr int limbs = 10;
     static constexpr int words = 14;  // limbs and trackers
+    // Of a `spread`: limbs that a lane holds, all limbs, and how many of these lie below the format's own. Sums of
+    // squares of this format's numbers, computed in f64, are multiples of 2^-298 and below 2^267.
     static constexpr int per_lane = 1;
+    static constexpr int spread_limbs = 20;
+    static constexpr int spread_below = 5;
     static constexpr u64 infinity = 0x7f800000;
     static constexpr u64 nan = 0x7fc00000;
     static constexpr u64 neg_zero = 0x80000000;
@@ -38,6 +42,8 @@ template <> struct float_format<double> {
     static constexpr int limbs = 67;
     static constexpr int words = 71;
     static constexpr int per_lane = 3;
+    static constexpr int spread_limbs = 67;
+    static constexpr int spread_below = 0;
     static constexpr u64 infinity = 0x7ff0000000000000;
     static constexpr u64 nan = 0x7ff8000000000000;
     static constexpr u64 neg_zero = 0x8000000000000000;
@@ -62,7 +68,8 @@ struct chunks {
     u32 seen;
 };
 
-template <class F> __device__ inline chunks chunks_of(typename F::type value) {
+// With limb 0 as that of 2^(min_lsb − `raised`). What lies below it is left out.
+template <class F, int raised = 0> __device__ inline chunks chunks_of(typename F::type value) {
     using bits_t = typename F::bits;
     constexpr int field = F::precision - 1;
     bits_t bits = F::to_bits(value);
@@ -78,9 +85,9 @@ template <class F> __device__ inline chunks chunks_of(typename F::type value) {
     // Subnormals share the last bit of the smallest normals.
     u32 hidden = exponent != 0;
     u64 significand = special ? 0 : u64(fraction) | u64(hidden) << field;
-    u32 position = exponent - hidden;
-    u32 shift = position % 32;
-    c.limb = position / 32;
+    const int position = int(exponent - hidden) + raised;
+    const u32 shift = position & 31;
+    c.limb = position >> 5;
     u64 low = significand << shift;
     c.chunk[0] = u32(low);
     c.chunk[1] = u32(low >> 32);
@@ -125,6 +132,7 @@ __device__ inline int warp_max(int x) { return warp().max(x); }
 
 template <class F> struct spread {
     static constexpr int per = F::per_lane;
+    static constexpr int lsb = F::min_lsb - 32 * F::spread_below;  // exponent of the first limb's last bit
     i64 limb[per];
     u32 seen;  // bits of `seen`, the same in every lane
 
@@ -137,6 +145,13 @@ template <class F> struct spread {
     __device__ void add(typename F::type value) {
         chunks c = chunks_of<F>(value);
         seen |= c.seen;
+        add_chunks(c.chunk, c.limb + F::spread_below, c.negative);
+    }
+
+    // Adds an f64 that is a multiple of 2^lsb and below 2^300: a leaf of this format that was computed in f64.
+    __device__ void add_wide(double value) {
+        chunks c = chunks_of<format64, format64::min_lsb - lsb>(value);
+        seen |= c.seen;
         add_chunks(c.chunk, c.limb, c.negative);
     }
 
@@ -144,7 +159,7 @@ template <class F> struct spread {
     __device__ void add_lanes(typename F::type value, int lanes) {
         constexpr u32 all = 0xffffffffu;
         chunks c = chunks_of<F>(value);
-        u32 place_and_sign = u32(c.limb) << 1 | c.negative;
+        u32 place_and_sign = u32(c.limb + F::spread_below) << 1 | c.negative;
 #pragma unroll 8
         for (int from = 0; from < lanes; ++from) {
             u32 packed = __shfl_sync(all, place_and_sign, from);
@@ -160,13 +175,14 @@ template <class F> struct spread {
         }
     }
 
-    // Carries once: limbs of any size end up below 2^33 in magnitude.
+    // Carries once: limbs of any size end up below 2^33 in magnitude. The top one keeps the sign.
     __device__ void carry() {
         i64 high[per];
 #pragma unroll
         for (int i = 0; i < per; ++i) {
-            high[i] = limb[i] >> 32;
-            limb[i] = u32(limb[i]);
+            const bool top = per * int(warp::lane()) + i >= F::spread_limbs - 1;
+            high[i] = top ? 0 : limb[i] >> 32;
+            limb[i] = top ? limb[i] : u32(limb[i]);
         }
         i64 below = __shfl_up_sync(0xffffffffu, high[per - 1], 1);
         limb[0] += warp::lane() == 0 ? 0 : below;

@@ -62,14 +62,17 @@ __device__ inline u64 element_count(const reduce_arguments& a) {
     return count < a.n ? count : a.n;
 }
 
+// The result of a sum of no elements: +0, no mean.
+__device__ inline u64 empty_result(u64 kind) { return kind == finish_mean ? no_value : 0; }
+
 // The result of a sum that is the value of one leaf, of n elements: what `finish` would make of it.
 template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n, u64 kind) {
     using T = typename F::type;
+    if (n == 0) return empty_result(kind);
     if (kind == finish_mean) {
-        if (n == 0) return no_value;
         sum = sum / T(n);
     } else if (kind == finish_norm) {
-        sum = T(sqrt(double(sum) + 0.0));
+        sum = T(sqrt(double(sum)));
     }
     return sum != sum ? F::nan : u64(F::to_bits(sum));
 }
@@ -78,27 +81,30 @@ template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n
 template <class F> __device__ inline void finish(const spread<F>& sum, u64 n, const reduce_arguments& a) {
     int lane = warp::lane();
     if (a.finish == finish_words) {
-        // As `Superaccumulator::to_words`, not carried: limbs, then what was seen.
+        // As `Total::to_words` in Rust, not carried: limbs, then what was seen.
 #pragma unroll
         for (int i = 0; i < F::per_lane; ++i) {
             int k = F::per_lane * lane + i;
-            if (k < F::limbs) a.out[k] = u64(sum.limb[i]);
+            if (k < F::spread_limbs) a.out[k] = u64(sum.limb[i]);
         }
-        if (lane < 4) a.out[F::limbs + lane] = sum.seen >> lane & 1;
+        if (lane < trackers) a.out[F::spread_limbs + lane] = sum.seen >> lane & 1;
         return;
     }
     u64 bits;
     if (a.finish == finish_norm) {
-        if (!special_result<format64>(sum.seen, bits)) bits = round_limbs<format64>(sum.limb, F::min_lsb);
-        // + 0.0 turns the −0.0 of no elements into the norm's +0.0.
-        double root = sqrt(__longlong_as_double(bits) + 0.0);
+        if (!special_result<format64>(sum.seen, bits)) bits = round_limbs<format64>(sum.limb, sum.lsb);
+        double root = sqrt(__longlong_as_double(bits));
+        if (F::precision == 53 && bits == format64::infinity && !(sum.seen & seen_infinity)) {
+            // Squares of f64 whose sum is beyond its range; its root is not.
+            root = sqrt(__longlong_as_double(round_digits<format64>(sum.limb, sum.lsb - 64))) * 0x1p32;
+        }
         typename F::type result = typename F::type(root);
         bits = result != result ? F::nan : u64(F::to_bits(result));
     } else if (!special_result<F>(sum.seen, bits)) {
-        bits = a.finish == finish_value ? round_limbs<F>(sum.limb, F::min_lsb)
-                                        : round_quotient<F>(sum.limb, F::min_lsb, n);
+        bits = a.finish == finish_value ? round_limbs<F>(sum.limb, sum.lsb)
+                                        : round_quotient<F>(sum.limb, sum.lsb, n);
     }
-    if (a.finish == finish_mean && n == 0) bits = no_value;
+    if (n == 0) bits = empty_result(a.finish);
     if (lane == 0) *a.out = bits;
 }
 

@@ -14,6 +14,9 @@ struct format192 {
     using type = u32;  // none is added as a value
     static constexpr int per_lane = 1;
     static constexpr int limbs = 6;
+    static constexpr int spread_limbs = limbs;
+    static constexpr int spread_below = 0;
+    static constexpr int min_lsb = 0;
 };
 
 struct total192 {

@@ -108,23 +108,34 @@ template <class L, class T, class Op> __device__ inline T combine_leaf_lanes(T (
 
 // What a leaf makes of its elements: the term that an element x of the first input, and y of the second,
 // gives, and how terms combine.
+// `wide`: the same without rounding, of f32 inputs. `squares`: terms that are too small for f32 are worth another look,
+// because a root brings them back.
 struct value_term {
     static constexpr int inputs = 1;
+    static constexpr bool squares = false;
     template <class T> static __device__ T of(T x, T) { return x; }
+    static __device__ double wide(float x, float) { return x; }
 };
 struct square_term {
     static constexpr int inputs = 1;
+    static constexpr bool squares = true;
     template <class T> static __device__ T of(T x, T) { return x * x; }
+    static __device__ double wide(float x, float) { return double(x) * double(x); }
 };
 struct product_term {
     static constexpr int inputs = 2;
+    static constexpr bool squares = false;
     template <class T> static __device__ T of(T x, T y) { return x * y; }
+    static __device__ double wide(float x, float y) { return double(x) * double(y); }
 };
 #ifdef EXPRESSION
 // What the user wrote, of the element `x`.
 struct expression_term {
     static constexpr int inputs = 1;
+    static constexpr bool squares = false;
     template <class T> static __device__ T of(T x, T) { return T(EXPRESSION); }
+    // Its values are f32.
+    static __device__ double wide(float x, float y) { return of(x, y); }
 };
 #endif
 

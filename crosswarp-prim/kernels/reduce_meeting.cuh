@@ -36,7 +36,7 @@ __device__ inline u64 load_relaxed(const u64* word) {
 
 // Adds a sum to the state. One whole warp calls, with limbs below 2^40 in magnitude.
 template <class F> __device__ inline void contribute(const spread<F>& sum, u64* state) {
-    static_assert(F::limbs <= meeting_special<F>, "the last words are free");
+    static_assert(F::spread_limbs <= meeting_special<F>, "the last words are free");
     constexpr int per = F::per_lane;
     constexpr u64 one = 1ull << 52;
     const int first = per * int(warp::lane());
@@ -90,7 +90,7 @@ template <class F> __device__ inline void collect(spread<F>& sum, u64* state, u6
 #pragma unroll
     for (int i = 0; i < per; ++i) {
         if (word[i]) state[first + i] = 0;
-        sum.limb[i] = first + i < F::limbs ? i64(word[i] << 12) >> 12 : 0;
+        sum.limb[i] = first + i < F::spread_limbs ? i64(word[i] << 12) >> 12 : 0;
     }
     sum.seen = total >> 24 & 0xffff ? seen_not_neg_zero : 0;
     if (specials) {

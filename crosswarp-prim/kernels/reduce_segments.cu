@@ -14,7 +14,7 @@ struct sum_of_segment {
 
     const reduce_arguments& a;
     spread<F> total;
-    // The value of the only leaf, not yet added.
+    // The value of the only leaf, not yet added, if it is `single`.
     T only = leaf_sum::identity<T>();
     bool single = true;
 
@@ -22,9 +22,9 @@ struct sum_of_segment {
 
     template <bool aligned> __device__ void add_units(const storage* x, const storage* y, u64 count) {
         const leaf_pass<E, TERM, leaf_sum, aligned> pass(x, y);
-        pass.run(count, 0, pass.first(0), 1, [&](u64, T value) {
+        pass.run(count, 0, pass.first(0), 1, [&](u64 u, T value) {
             only = value;
-            if (!single) add_leaves<E>(total, value);
+            if (!single) add_leaves<E, TERM>(total, value, x, y, u, count);
         });
     }
     __device__ void add(const storage* x, const storage* y, u64 count, u64) {
@@ -36,6 +36,10 @@ struct sum_of_segment {
             add_units<false>(x, y, count);
         }
         only = __shfl_sync(0xffffffffu, only, 0);
+        if (single && is_doubtful<TERM>(only)) {
+            add_again<E, TERM>(total, x, y, 0, count, only);
+            single = false;
+        }
     }
     __device__ void finish(const storage*, u64 n, u64* out) {
         reduce_arguments one = a;
@@ -60,7 +64,8 @@ struct sum_of_segment {
 
     static constexpr int tiny = 16;
     static __device__ bool is_tiny(const reduce_arguments&, u64) { return true; }
-    static __device__ u64 tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n) {
+    static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n,
+                                       u64& bits) {
         T value[tiny];
 #pragma unroll
         for (int i = 0; i < tiny; ++i) {
@@ -74,7 +79,8 @@ struct sum_of_segment {
 #pragma unroll
             for (int i = 0; i < half; ++i) value[i] = value[i] + value[i + half];
         }
-        return leaf_result<F>(value[0], n, a.finish);
+        bits = leaf_result<F>(value[0], n, a.finish);
+        return n == 0 || !is_doubtful<TERM>(value[0]);
     }
 };
 

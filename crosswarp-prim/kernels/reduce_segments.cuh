@@ -14,7 +14,7 @@
 //     contribute(slots, owner, me)  a warp hands over what it has for the segment of warp `owner`
 //     collect(slots, owner, me)     the last of the warps `owner` to `me` takes in what they have handed over
 //     BODY::tiny, is_tiny(a, n)     a thread may reduce up to `tiny` elements alone; whether it should
-//     tiny_result(a, x, y, n)       what it then writes
+//     tiny_result(a, x, y, n, bits) gives what it then writes; or false: the warp is to do it
 #pragma once
 #include "reduce_finish.cuh"
 #include "reduce_leaf.cuh"
@@ -98,8 +98,11 @@ template <class Body> __device__ void short_segments(const segment_arguments& a)
         // Under way while these segments are worked on.
         look(first + step);
         if (mine && length <= Body::tiny && Body::is_tiny(a.all, length)) {
-            a.all.out[s] = Body::tiny_result(a.all, x + begin, y + begin, int(length));
-            mine = false;
+            u64 bits;
+            if (Body::tiny_result(a.all, x + begin, y + begin, int(length), bits)) {
+                a.all.out[s] = bits;
+                mine = false;
+            }
         }
         if (mine && leaves_of(length) > a.long_leaves && enqueue(a, s, begin, length)) mine = false;
         // What is left, one after the other by the whole warp.

@@ -59,11 +59,11 @@ struct extremum_of_segment {
 
     static constexpr int tiny = 32;
     static __device__ bool is_tiny(const reduce_arguments&, u64) { return true; }
-    static __device__ u64 tiny_result(const reduce_arguments& a, const storage* x, const storage*, int n) {
+    static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage*, int n, u64& bits) {
         Search search;
         for (int i = 0; i < n; ++i) search.offer(Search::Keys::key(x[i]), i);
-        if (n == 0) return no_value;
-        return a.finish == finish_index ? search.where : Search::Keys::bits(search.best);
+        bits = n == 0 ? no_value : a.finish == finish_index ? search.where : Search::Keys::bits(search.best);
+        return true;
     }
 };
 

@@ -44,13 +44,14 @@ struct integers_of_segment {
     static __device__ bool is_tiny(const reduce_arguments& a, u64 n) {
         return a.finish == finish_value || (sizeof(storage) <= 2 && n > 0);
     }
-    static __device__ u64 tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n) {
+    static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n,
+                                       u64& bits) {
         integer_sum<E, TERM> mine;
         for (int i = 0; i < n; ++i) mine.add(x[i], two ? y[i] : x[i]);
         u64 sum = mine.total().word[0];
-        if (a.finish == finish_value) return sum;
         double value = double(i64(sum));
-        return __double_as_longlong(a.finish == finish_mean ? value / n : sqrt(value));
+        bits = a.finish == finish_value ? sum : __double_as_longlong(a.finish == finish_mean ? value / n : sqrt(value));
+        return true;
     }
 };
 

@@ -2,8 +2,8 @@
 //
 // ELEMENT names the element type (element_f32, …), TERM what is summed up (value_term, …).
 #pragma once
+#include "reduce_again.cuh"
 #include "reduce_finish.cuh"
-#include "reduce_leaf.cuh"
 #include "reduce_meeting.cuh"
 
 #ifndef ELEMENT
@@ -82,12 +82,19 @@ __device__ inline bool sum_of_similar(double value, u64& bits) {
     return true;
 }
 
-// Adds the values of a unit's leaves, which are in the leaves' lanes.
-template <class E> __device__ inline void add_leaves(spread<typename E::format>& total, typename E::format::type value) {
+// Adds the values of the leaves of unit `u` of inputs of n elements, which are in the leaves' lanes.
+template <class E, class Term, class S>
+__device__ inline void add_leaves(spread<typename E::format>& total, typename E::format::type value, const S* x,
+                                  const S* y, u64 u, u64 n) {
     using L = leaf_layout<E>;
 #pragma unroll
     for (int leaf = 0; leaf < L::leaves; ++leaf) {
-        total.add(L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes));
+        auto one = L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes);
+        if (is_doubtful<Term>(one)) {
+            add_again<E, Term>(total, x, y, u * L::leaves + leaf, n, one);
+        } else {
+            total.add(one);
+        }
     }
 }
 
@@ -118,13 +125,13 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
 
     spread<F> total;
     auto only = leaf_sum::identity<typename F::type>();
-    pass.run(n, from, at, step, [&](u64, typename F::type value) {
+    pass.run(n, from, at, step, [&](u64 u, typename F::type value) {
         only = value;
-        if (!few) add_leaves<E>(total, value);
+        if (!few) add_leaves<E, TERM>(total, value, pass.x, pass.y, u, n);
     });
 
     if (few) {
-        if (n <= leaf_elements && a.finish == finish_value) {
+        if (n <= leaf_elements && a.finish == finish_value && !is_doubtful<TERM>(only)) {
             // One leaf is its own sum.
             if (threadIdx.x == 0) *a.out = leaf_result<F>(only, n, finish_value);
             return;
@@ -140,7 +147,12 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
             if (lane == 0) *a.out = bits;
             return;
         }
-        total.add_lanes(only, leaves);
+        const bool doubtful = lane < leaves && is_doubtful<TERM>(only);
+        total.add_lanes(doubtful ? leaf_sum::identity<typename F::type>() : only, leaves);
+        for (u32 left = __ballot_sync(0xffffffffu, doubtful); left; left &= left - 1) {
+            const int leaf = __ffs(left) - 1;
+            add_again<E, TERM>(total, pass.x, pass.y, leaf, n, __shfl_sync(0xffffffffu, only, leaf));
+        }
     } else {
         if (me) {
 #pragma unroll

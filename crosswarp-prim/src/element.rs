@@ -88,7 +88,8 @@ mod floats {
     };
     use crate::part::Part;
     use crate::reducer::Cost;
-    use crate::{Float, Op, ReduceError, Scalar, Superaccumulator};
+    use crate::total::Total;
+    use crate::{Float, Op, ReduceError, Scalar};
 
     /// Leaf results taken at once, so that adding them does not stall the loop over the elements:
     /// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
@@ -106,7 +107,7 @@ mod floats {
         exchange: &Exchange<'_>,
         part: &Part<'_, T>,
         op: Op,
-    ) -> Result<Superaccumulator<T::Wide>, ReduceError> {
+    ) -> Result<Total<T::Wide>, ReduceError> {
         let simd = exchange.reducer.simd;
         let leaves = exchange.own_leaves(part)?;
         let mine = match part {
@@ -117,13 +118,15 @@ mod floats {
                     .collect();
                 Ok(total_of_slices::<T, O>(exchange, &whole))
             }
-            Part::Device(part) => part.partial(op, leaves.whole).map(from_words),
+            Part::Device(part) => part
+                .partial(op, leaves.whole)
+                .map(|words| Total::from_words(&words)),
         };
         let mine = leaves.failure.map_or(mine, Err);
         let mine = mine.map(|mut sum| {
             if !leaves.last[0].is_empty() {
                 let last: Vec<_> = leaves.last.iter().map(|values| &values[..]).collect();
-                sum.add(partial_leaf_result::<T, O>(simd, &last));
+                sum.add_leaf::<T, O>(partial_leaf_result::<T, O>(simd, &last), &last);
             }
             sum
         });
@@ -134,65 +137,73 @@ mod floats {
     fn total_of_slices<T: InVectors, O: LeafOp>(
         exchange: &Exchange<'_>,
         whole: &[&[T]],
-    ) -> Superaccumulator<T::Wide> {
+    ) -> Total<T::Wide> {
         let simd = exchange.reducer.simd;
         let far = is_far::<T>(whole[0].len());
         let sums = exchange
             .reducer
             .split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
-                let mut sum = Superaccumulator::new();
+                let mut sum = Total::new();
                 let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
                 for start in part.clone().step_by(BATCH * LEAF) {
                     let end = (start + BATCH * LEAF).min(part.end);
                     let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
                     let results = &mut results[..(end - start) / LEAF];
                     leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
-                    sum.extend(results.iter().copied());
+                    for (k, &value) in results.iter().enumerate() {
+                        let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
+                        sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
+                    }
                 }
                 sum
             });
         merge(&sums)
     }
 
-    /// Merges the superaccumulators of all threads.
-    fn merge<F: Float>(parts: &[Superaccumulator<F>]) -> Superaccumulator<F> {
-        let mut sum = parts[0];
+    /// Merges the totals of all threads.
+    fn merge<F: Float>(parts: &[Total<F>]) -> Total<F> {
+        let mut sum = parts[0].clone();
         parts[1..].iter().for_each(|part| sum.merge(part));
         sum
     }
 
-    fn from_words<F: Float>(words: Vec<u64>) -> Superaccumulator<F> {
-        let mut array = <F::Words as bytemuck::Zeroable>::zeroed();
-        array.as_mut().copy_from_slice(&words);
-        Superaccumulator::from_words(array)
-    }
-
-    /// Merges the superaccumulators of all PEs.
+    /// Merges the totals of all PEs.
     fn meet<F: Float>(
         exchange: &Exchange<'_>,
-        mine: Result<Superaccumulator<F>, ReduceError>,
-    ) -> Result<Superaccumulator<F>, ReduceError> {
+        mine: Result<Total<F>, ReduceError>,
+    ) -> Result<Total<F>, ReduceError> {
         if exchange.is_alone() {
             return mine;
         }
-        let words = mine.map(|sum| sum.to_words().as_ref().to_vec());
-        let all = exchange.gather(Superaccumulator::<F>::WORDS, words)?;
-        let all: Vec<_> = all.into_iter().map(from_words).collect();
+        let words = mine.map(|sum| sum.to_words());
+        let all = exchange.gather(Total::<F>::WORDS, words)?;
+        let all: Vec<_> = all.iter().map(|words| Total::from_words(words)).collect();
         Ok(merge(&all))
+    }
+
+    /// The sum, rounded; +0 of no elements.
+    fn rounded<F: Float>(exchange: &Exchange<'_>, total: &Total<F>) -> F {
+        if exchange.total() == 0 {
+            F::ZERO
+        } else {
+            total.round()
+        }
     }
 
     pub fn sum<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
         part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        Ok(total::<T, Sum>(exchange, part, Op::Sum)?.round())
+        let sum = total::<T, Sum>(exchange, part, Op::Sum)?;
+        Ok(rounded(exchange, &sum))
     }
 
     pub fn dot<T: InVectors + Scalar>(
         exchange: &Exchange<'_>,
         part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        Ok(total::<T, SumOfProducts>(exchange, part, Op::Dot)?.round())
+        let sum = total::<T, SumOfProducts>(exchange, part, Op::Dot)?;
+        Ok(rounded(exchange, &sum))
     }
 
     pub fn mean<T: InVectors + Scalar>(
@@ -207,9 +218,7 @@ mod floats {
         exchange: &Exchange<'_>,
         part: &Part<'_, T>,
     ) -> Result<T::Wide, ReduceError> {
-        let squares = total::<T, SumOfSquares>(exchange, part, Op::Norm2)?.round_f64();
-        // + 0.0 turns the −0.0 of no elements into the norm's +0.0.
-        Ok(T::Wide::from_f64((squares + 0.0).sqrt()).canonical())
+        Ok(total::<T, SumOfSquares>(exchange, part, Op::Norm2)?.root())
     }
 
     pub fn exact_sum<T: InVectors + Scalar>(
@@ -222,15 +231,17 @@ mod floats {
                 let sums = exchange
                     .reducer
                     .split::<T, _>(Cost::Slow, values.len(), |part| {
-                        let mut sum = Superaccumulator::new();
+                        let mut sum = Total::new();
                         sum.extend(values[part].iter().map(|value| value.widen()));
                         sum
                     });
                 Ok(merge(&sums))
             }
-            Part::Device(part) => part.partial(Op::ExactSum, 0..part.len(0)).map(from_words),
+            Part::Device(part) => part
+                .partial(Op::ExactSum, 0..part.len(0))
+                .map(|words| Total::from_words(&words)),
         };
-        Ok(meet(exchange, mine)?.round())
+        Ok(rounded(exchange, &meet(exchange, mine)?))
     }
 
     pub fn prod<T: InVectors + Scalar>(

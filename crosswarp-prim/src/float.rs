@@ -47,6 +47,8 @@ pub trait Float:
     fn sqrt(self) -> Self;
     /// Whether this is a NaN.
     fn is_nan(self) -> bool;
+    /// The same value as an `f64`.
+    fn as_f64(self) -> f64;
     /// Rounds an `f64` to this type, to nearest even.
     fn from_f64(value: f64) -> Self;
 
@@ -96,6 +98,10 @@ macro_rules! float {
             #[inline(always)]
             fn is_nan(self) -> bool {
                 <$float>::is_nan(self)
+            }
+            #[inline(always)]
+            fn as_f64(self) -> f64 {
+                self.into()
             }
             #[inline]
             fn from_f64(value: f64) -> Self {

@@ -17,12 +17,22 @@
 //! Nothing is contracted to fused multiply-adds and no subnormal is flushed to zero. A result that is
 //! NaN is the canonical quiet NaN.
 //!
+//! # Values near the ends of the range
+//! A leaf that its type is too narrow for is computed again. In `f32` (so of `f16` and `bf16`, too) that is a leaf
+//! whose value is not finite, or, in [`norm2`](Reducer::norm2), one below 2^−100 with an element other than 0 below
+//! 2^−63, whose square is no normal number. It is computed in `f64`, by the same rule, and added exactly. In `f64` the
+//! terms of a leaf that is not finite are added exactly. So a sum of finite elements is never NaN, and infinite only if
+//! the exact result rounds beyond the range of its type; a norm of `f32` neither overflows nor underflows on the way.
+//! Products of two elements and squares of `f64` are rounded to `f64` first: one beyond its range is infinite, as
+//! IEEE 754 has it, and a square below it is lost. A product of all elements ([`prod`](Reducer::prod)) over- and
+//! underflows on the way like any.
+//!
 //! # What is the same, whatever the threads, PEs, cuts and vectors
 //! | operation | types | result | also independent of the elements' order | no elements |
 //! |---|---|---|---|---|
-//! | `sum`, `dot` | floats | `f32` (`f64` for `f64`) | no | −0.0 |
+//! | `sum`, `dot` | floats | `f32` (`f64` for `f64`) | no | +0.0 |
 //! | | integers | `i64`, `u64`, modulo 2^64 | yes | 0 |
-//! | `exact_sum` | floats | `f32` (`f64` for `f64`) | yes | −0.0 |
+//! | `exact_sum` | floats | `f32` (`f64` for `f64`) | yes | +0.0 |
 //! | | integers | as `sum` | yes | 0 |
 //! | `prod` | floats | `f32` (`f64` for `f64`) | no | 1 |
 //! | | integers | `i64`, `u64`, modulo 2^64 | yes | 1 |
@@ -50,6 +60,7 @@ mod reducer;
 mod round;
 mod simd;
 mod superaccumulator;
+mod total;
 mod transpose;
 mod value;
 

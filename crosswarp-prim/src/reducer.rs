@@ -125,8 +125,9 @@ impl<'a> Reducer<'a> {
     /// Sum.
     ///
     /// Floats: the reproducible sum of the crate's documentation, exact but for the roundings inside
-    /// leaves; `f16` and `bf16` are added as `f32`, which is also the result. A NaN, or infinities of
-    /// both signs, give the canonical quiet NaN. No elements, or nothing but −0.0, give −0.0.
+    /// leaves; `f16` and `bf16` are added as `f32`, which is also the result. An element that is a NaN, or
+    /// infinite elements of both signs, give the canonical quiet NaN. Finite elements give an infinity only
+    /// if their sum rounds beyond the result's range. No elements give +0.0, nothing but −0.0 gives −0.0.
     ///
     /// Integers: the exact sum modulo 2^64, as `i64` or `u64`.
     ///
@@ -187,8 +188,9 @@ impl<'a> Reducer<'a> {
     /// Euclidean norm: the square root of the sum of squares; +0.0 if there are no elements.
     ///
     /// Floats: squares are rounded to the type in which [`sum`](Self::sum) adds, and summed like the
-    /// elements of a sum; the total is rounded to `f64`, and its root to the result. Nothing is
-    /// scaled: squares beyond the type's range make the norm infinite.
+    /// elements of a sum; the total is rounded to `f64`, and its root to the result. Leaves of `f32` whose
+    /// squares over- or underflow are computed again in `f64`, so a norm that is in range is right. Squares of
+    /// `f64` are not scaled: from 1.4e154 on they make the norm infinite, below 1.5e−154 they lose bits.
     ///
     /// Integers: the sum of squares is exact, its root an `f64`.
     ///

@@ -65,7 +65,8 @@ pub struct Superaccumulator<F: Float> {
 impl<F: Float> Superaccumulator<F> {
     /// Number of `u64` in [`to_words`](Self::to_words): 14 for `f32`, 71 for `f64`.
     pub const WORDS: usize = size_of::<F::Words>() / 8;
-    const LIMBS: usize = Self::WORDS - TRACKERS;
+    pub(crate) const LIMBS: usize = Self::WORDS - TRACKERS;
+    pub(crate) const TRACKERS: usize = TRACKERS;
 
     /// The sum of nothing.
     #[must_use]
@@ -143,24 +144,25 @@ impl<F: Float> Superaccumulator<F> {
     /// nothing at all, is −0.0; any other sum that is exactly zero is +0.0.
     #[must_use]
     pub fn round(&self) -> F {
-        self.round_to(None)
+        self.round_to(None, 0)
     }
 
     /// The sum, rounded once to the nearest `f64`: like [`round`](Self::round), but with the digits
     /// an `f32` result would lose. Used where the sum goes through a square root or a division.
     #[must_use]
     pub fn round_f64(&self) -> f64 {
-        self.round_to(None)
+        self.round_to(None, 0)
     }
 
     /// The quotient of the sum and `count`, rounded once to nearest even; special values as in
     /// [`round`](Self::round). The exact sum may lie beyond the range of `F`.
     #[must_use]
     pub fn mean(&self, count: NonZeroU64) -> F {
-        self.round_to(Some(count))
+        self.round_to(Some(count), 0)
     }
 
-    fn round_to<G: Float>(&self, divisor: Option<NonZeroU64>) -> G {
+    /// The sum, divided by `divisor` if there is one, times 2^`exponent`, rounded once.
+    pub(crate) fn round_to<G: Float>(&self, divisor: Option<NonZeroU64>, exponent: i32) -> G {
         let carried = self.to_words();
         let (limbs, trackers) = carried.as_ref().split_at(Self::LIMBS);
         let (positive, negative) = (trackers[INFINITIES] > 0, trackers[NEG_INFINITIES] > 0);
@@ -190,7 +192,7 @@ impl<F: Float> Superaccumulator<F> {
         round_digits(
             is_negative,
             digits,
-            F::MIN_LSB_EXPONENT - LIMB_BITS as i32,
+            F::MIN_LSB_EXPONENT - LIMB_BITS as i32 + exponent,
             sticky,
         )
     }
@@ -213,6 +215,46 @@ impl<F: Float> Superaccumulator<F> {
         let mut accumulator = Self { words, pending: 0 };
         accumulator.carry();
         accumulator
+    }
+
+    /// Adds limbs as those of an accumulator, the first of which begins with bit `bit` of this one, and its trackers.
+    pub(crate) fn add_limbs(&mut self, limbs: &[u64], bit: usize, trackers: &[u64]) {
+        self.carry();
+        let (first, shift) = (bit / LIMB_BITS as usize, bit as u32 % LIMB_BITS);
+        let words = self.words.as_mut();
+        for (k, &limb) in limbs.iter().enumerate() {
+            let moved = i128::from(limb as i64) << shift;
+            let at = &mut words[first + k..first + k + 2];
+            at[0] = at[0].wrapping_add((moved as u32).into());
+            at[1] = at[1].wrapping_add((moved >> LIMB_BITS) as u64);
+        }
+        for (word, tracker) in words[Self::LIMBS..].iter_mut().zip(trackers) {
+            *word = word.wrapping_add(*tracker);
+        }
+        self.carry();
+    }
+
+    /// Adds this sum, which has no bits below bit `bit` and fits, to the limbs of an accumulator that begins there, and
+    /// to its trackers.
+    pub(crate) fn add_to_limbs(&self, limbs: &mut [u64], bit: usize, trackers: &mut [u64]) {
+        let words = self.to_words();
+        let words = words.as_ref();
+        let (first, shift) = (bit / LIMB_BITS as usize, bit as u32 % LIMB_BITS);
+        let top = limbs.len() - 1;
+        for (k, to) in limbs.iter_mut().enumerate() {
+            let both = words[first + k] | words[first + k + 1] << LIMB_BITS;
+            let part = (both >> shift) as u32;
+            // The top limb has the sign.
+            let part = if k == top {
+                part as i32 as u64
+            } else {
+                part.into()
+            };
+            *to = to.wrapping_add(part);
+        }
+        for (to, tracker) in trackers.iter_mut().zip(&words[Self::LIMBS..]) {
+            *to = to.wrapping_add(*tracker);
+        }
     }
 
     /// Brings all limbs but the top one into 0..2^32. The top one keeps the sign.

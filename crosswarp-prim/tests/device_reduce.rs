@@ -56,14 +56,20 @@ enum Kind {
     Tiny,
     /// Each value again with the other sign.
     Cancelling,
+    /// Near the end of the range: leaves overflow.
+    Huge,
+    /// Squares of `f32` underflow, those of some values or of all.
+    Small,
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 7] = [
     Kind::Ordinary,
     Kind::Finite,
     Kind::Bits,
     Kind::Tiny,
     Kind::Cancelling,
+    Kind::Huge,
+    Kind::Small,
 ];
 
 fn make<T: Element>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
@@ -93,6 +99,14 @@ fn make<T: Element>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
             Kind::Bits => bits,
             Kind::Tiny if bits & 0x70 == 0 => (bits & sign) | (mantissa & 0xf),
             Kind::Tiny => sign,
+            Kind::Huge => {
+                let exponents = (sign - 1) >> fraction;
+                (bits & sign) | (exponents - 1 - random() % 3) << fraction | mantissa
+            }
+            Kind::Small => {
+                let below = 58 + random() % 12;
+                (bits & sign) | (one >> fraction).saturating_sub(below) << fraction | mantissa
+            }
             Kind::Finite | Kind::Cancelling => {
                 let exponents = (sign - 1) >> fraction;
                 let exponent = (random() >> 20) % exponents;
@@ -207,9 +221,9 @@ fn large_arrays() {
 }
 
 /// Every operation of an array cut at `cuts`, a PE and a GPU for each part.
-fn check_team<T: Element>(len: usize, cuts: &[usize]) {
-    let x = make::<T>(Kind::Ordinary, len, 7);
-    let y = make::<T>(Kind::Ordinary, len, 8);
+fn check_team<T: Element>(kind: Kind, len: usize, cuts: &[usize]) {
+    let x = make::<T>(kind, len, 7);
+    let y = make::<T>(kind, len, 8);
     let mut cuts = cuts.to_vec();
     cuts.extend([0, len]);
     cuts.sort_unstable();
@@ -250,11 +264,14 @@ fn cuts_between_pes_do_not_show() {
         (4097, vec![2048]),
         (0, vec![0]),
     ] {
-        check_team::<f32>(len, &cuts);
-        check_team::<f64>(len, &cuts);
-        check_team::<f16>(len, &cuts);
-        check_team::<u8>(len, &cuts);
-        check_team::<i64>(len, &cuts);
+        for kind in [Kind::Ordinary, Kind::Huge, Kind::Small] {
+            check_team::<f32>(kind, len, &cuts);
+            check_team::<f64>(kind, len, &cuts);
+        }
+        check_team::<bf16>(Kind::Huge, len, &cuts);
+        check_team::<f16>(Kind::Ordinary, len, &cuts);
+        check_team::<u8>(Kind::Ordinary, len, &cuts);
+        check_team::<i64>(Kind::Ordinary, len, &cuts);
     }
 }
 
@@ -373,8 +390,8 @@ fn host_arrays_pass_through_in_pieces() {
     let Some(gpu) = gpu("host_arrays_pass_through_in_pieces") else {
         return;
     };
-    fn check<T: Element>(gpu: &Gpu, len: usize) {
-        let x = make::<T>(Kind::Ordinary, len, 9);
+    fn check<T: Element>(gpu: &Gpu, kind: Kind, len: usize) {
+        let x = make::<T>(kind, len, 9);
         for &op in Op::ALL {
             let inputs = &[&x[..], &x][..op.inputs()];
             let alone = Reducer::new().reduce(op, inputs);
@@ -395,10 +412,13 @@ fn host_arrays_pass_through_in_pieces() {
     }
     // More than three pieces on one PE.
     let piece = PIECE_BYTES;
-    check::<f64>(&gpu, piece / 8 * 5 + 1000);
-    check::<i16>(&gpu, piece / 2 * 2 + 3);
-    check::<f32>(&gpu, 10_000);
-    check::<f32>(&gpu, 1);
+    check::<f64>(&gpu, Kind::Ordinary, piece / 8 * 5 + 1000);
+    check::<i16>(&gpu, Kind::Ordinary, piece / 2 * 2 + 3);
+    for kind in [Kind::Ordinary, Kind::Huge, Kind::Small] {
+        check::<f32>(&gpu, kind, piece / 4 * 3 + 10_000);
+        check::<f32>(&gpu, kind, 10_000);
+        check::<f32>(&gpu, kind, 1);
+    }
 }
 
 /// Every operation of segments between `cuts`, as rows if they are `rows` long.
@@ -480,6 +500,11 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
             check_segments::<$type>(&gpu, Kind::Ordinary, &tiny, None);
             check_segments::<$type>(&gpu, Kind::Ordinary, &uneven, None);
             check_segments::<$type>(&gpu, Kind::Bits, &mixed, None);
+            for kind in [Kind::Huge, Kind::Small] {
+                check_segments::<$type>(&gpu, kind, &tiny, None);
+                check_segments::<$type>(&gpu, kind, &uneven, None);
+                check_segments::<$type>(&gpu, kind, &mixed, None);
+            }
             check_segments::<$type>(&gpu, Kind::Cancelling, &mixed, None);
             check_segments::<$type>(&gpu, Kind::Ordinary, &rows(4096, 70), Some(4096));
             check_segments::<$type>(&gpu, Kind::Bits, &rows(300_001, 3), Some(300_001));
@@ -591,5 +616,6 @@ fn wrong_inputs_are_refused() {
         reduce(Op::Min, &[whole.range(3..)]),
         Err(ReduceError::Empty { op: Op::Min })
     );
-    assert_eq!(reduce(Op::Sum, &[whole.range(3..)]), Ok(Value::F32(-0.0)));
+    let empty = reduce(Op::Sum, &[whole.range(3..)]).unwrap();
+    assert_eq!(empty.bits(), 0);
 }

@@ -212,9 +212,9 @@ fn no_elements() {
             ReduceError::Empty { op: Op::Mean }
         );
     }
-    empty::<f16>(-0.0, 1.0);
-    empty::<f32>(-0.0, 1.0);
-    empty::<f64>(-0.0, 1.0);
+    empty::<f16>(0.0, 1.0);
+    empty::<f32>(0.0, 1.0);
+    empty::<f64>(0.0, 1.0);
     empty::<i32>(0, 1);
     empty::<u64>(0, 1);
 }

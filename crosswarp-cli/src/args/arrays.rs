@@ -12,7 +12,10 @@ const REDUCE_AFTER: &str = "\
 Several files are one array, in the order given; all have the same dtype. dot takes two
 files of the same length. Sums are reproducible: the same bits for any number of PEs and
 any split into files. Integers: sums and products wrap. argmin and argmax print the lowest
-index. bf16 has no NPY dtype: --dtype bf16 reads u16 files as bf16.
+index. bf16 has no NPY dtype: --dtype bf16 reads u16 files as bf16. Finite floats give a
+finite sum, mean or norm unless the result itself is beyond the range of its type (squares of
+f64: beyond 1.8e308 each). No elements have the sum 0 and the product 1; their mean, min, max,
+argmin and argmax are an error.
 
 Examples:
   crosswarp reduce sum samples.npy

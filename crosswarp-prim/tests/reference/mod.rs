@@ -145,8 +145,7 @@ pub struct Total {
 }
 
 impl Total {
-    pub fn of<W: Wide>(terms: &[W]) -> Self {
-        let terms: Vec<f64> = terms.iter().map(|x| x.to_f64()).collect();
+    pub fn of(terms: &[f64]) -> Self {
         let positive = terms.contains(&f64::INFINITY);
         let negative = terms.contains(&f64::NEG_INFINITY);
         let special = if terms.iter().any(|x| x.is_nan()) || (positive && negative) {
@@ -163,7 +162,7 @@ impl Total {
         let sum = if special.is_some() {
             BigInt::ZERO
         } else {
-            terms.into_iter().map(exact).sum()
+            terms.iter().copied().map(exact).sum()
         };
         Self { special, sum }
     }
@@ -174,11 +173,27 @@ impl Total {
     }
 }
 
-fn leaves<W: Wide>(terms: &[W]) -> Vec<W> {
-    terms
-        .chunks(2048)
-        .map(|terms| leaf(terms, W::NEG_ZERO, W::add))
-        .collect()
+/// What is added exactly for `terms` of `x` and `y`: the values of their leaves; of one that its type was too narrow for
+/// the value in `f64`, or all terms. `squares`: the root of the sum is wanted.
+fn leaves<T: Narrow>(x: &[T], y: &[T], squares: bool, term: fn(f64, f64) -> f64) -> Vec<f64> {
+    let is_f32 = T::Wide::PRECISION == 24;
+    let mut all = Vec::new();
+    for (x, y) in x.chunks(2048).zip(y.chunks(2048)) {
+        let x: Vec<f64> = x.iter().map(|x| x.widen().to_f64()).collect();
+        let y = y.iter().map(|y| y.widen().to_f64());
+        // Products of two f32 are exact in f64.
+        let wide: Vec<f64> = x.iter().zip(y).map(|(&x, y)| term(x, y)).collect();
+        let narrow: Vec<_> = wide.iter().map(|&x| T::Wide::from_f64(x)).collect();
+        let value = leaf(&narrow, T::Wide::NEG_ZERO, T::Wide::add).to_f64();
+        let lost = |x: &f64| *x != 0.0 && x.abs() < 2f64.powi(-63);
+        let lost = is_f32 && squares && value < 2f64.powi(-100) && x.iter().any(lost);
+        match (value.is_finite() && !lost, is_f32) {
+            (true, _) => all.push(value),
+            (false, true) => all.push(leaf(&wide, -0.0, <f64 as Wide>::add)),
+            (false, false) => all.extend(wide),
+        }
+    }
+    all
 }
 
 fn bits<W: Wide>(value: f64) -> u64 {
@@ -196,34 +211,44 @@ fn widen<T: Narrow>(values: &[T]) -> Vec<T::Wide> {
     values.iter().map(|x| x.widen()).collect()
 }
 
+/// The bits of a sum of `terms`: +0 if there are none.
+fn sum_of<W: Wide>(terms: &[f64]) -> u64 {
+    if terms.is_empty() {
+        return 0;
+    }
+    bits::<W>(Total::of(terms).quotient::<W>(1))
+}
+
 /// Expected bits of each operation.
 pub fn sum<T: Narrow>(values: &[T]) -> u64 {
-    bits::<T::Wide>(Total::of(&leaves(&widen(values))).quotient::<T::Wide>(1))
+    sum_of::<T::Wide>(&leaves(values, values, false, |x, _| x))
 }
 
 pub fn exact_sum<T: Narrow>(values: &[T]) -> u64 {
-    bits::<T::Wide>(Total::of(&widen(values)).quotient::<T::Wide>(1))
+    let terms: Vec<f64> = values.iter().map(|x| x.widen().to_f64()).collect();
+    sum_of::<T::Wide>(&terms)
 }
 
 pub fn mean<T: Narrow>(values: &[T]) -> u64 {
-    bits::<T::Wide>(Total::of(&leaves(&widen(values))).quotient::<T::Wide>(values.len() as u64))
+    let total = Total::of(&leaves(values, values, false, |x, _| x));
+    bits::<T::Wide>(total.quotient::<T::Wide>(values.len() as u64))
 }
 
 pub fn norm2<T: Narrow>(values: &[T]) -> u64 {
-    let squares: Vec<_> = widen(values).into_iter().map(|x| x.mul(x)).collect();
     if values.is_empty() {
         return 0;
     }
-    bits::<T::Wide>(Total::of(&leaves(&squares)).quotient::<f64>(1).sqrt())
+    let total = Total::of(&leaves(values, values, true, |x, _| x * x));
+    let mut root = total.quotient::<f64>(1).sqrt();
+    if root == f64::INFINITY {
+        // The sum is beyond the range of f64; its root need not be.
+        root = total.quotient::<f64>(1 << 60).sqrt() * 2f64.powi(30);
+    }
+    bits::<T::Wide>(root)
 }
 
 pub fn dot<T: Narrow>(x: &[T], y: &[T]) -> u64 {
-    let products: Vec<_> = widen(x)
-        .into_iter()
-        .zip(widen(y))
-        .map(|(x, y)| x.mul(y))
-        .collect();
-    bits::<T::Wide>(Total::of(&leaves(&products)).quotient::<T::Wide>(1))
+    sum_of::<T::Wide>(&leaves(x, y, false, |x, y| x * y))
 }
 
 pub fn prod<T: Narrow>(values: &[T]) -> u64 {

@@ -9,7 +9,8 @@ use crate::cuda::pieces::{PIECE_BYTES, in_pieces};
 use crate::cuda::{DeviceReducer, ReduceWorkspace};
 use crate::leaf::LEAF;
 use crate::part::DevicePart;
-use crate::{DType, Element, Float, Op, ReduceError, Superaccumulator};
+use crate::total::Total;
+use crate::{DType, Element, Float, Op, ReduceError};
 
 /// Inputs in device memory.
 pub(crate) struct Resident<'a, T: Element> {
@@ -120,14 +121,9 @@ fn first_of<T: Element, const MAX: bool>(total: &mut [u64], words: &[u64], offse
 }
 
 fn merge_sums<F: Float>(total: &mut [u64], words: &[u64]) {
-    let sum = |words: &[u64]| {
-        let mut array = <F::Words as bytemuck::Zeroable>::zeroed();
-        array.as_mut().copy_from_slice(words);
-        Superaccumulator::<F>::from_words(array)
-    };
-    let mut both = sum(total);
-    both.merge(&sum(words));
-    total.copy_from_slice(both.to_words().as_ref());
+    let mut both = Total::<F>::from_words(total);
+    both.merge(&Total::from_words(words));
+    total.copy_from_slice(&both.to_words());
 }
 
 #[cfg(test)]
@@ -152,9 +148,9 @@ mod tests {
         assert_eq!(product, [15]);
 
         let words = |values: &[f32]| {
-            let mut sum = Superaccumulator::new();
-            values.iter().for_each(|&value| sum.add(value));
-            sum.to_words().to_vec()
+            let mut sum = Total::new();
+            sum.extend(values.iter().copied());
+            sum.to_words()
         };
         let mut sums = words(&[1e20, 1.0]);
         merge::<f32>(Op::Norm2, &mut sums, words(&[-1e20]), 0);

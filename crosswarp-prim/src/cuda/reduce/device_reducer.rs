@@ -15,7 +15,8 @@ use crate::cuda::reduce::program::{Arguments, Finish, Key, Program};
 use crate::cuda::reduce::segments::SegmentProgram;
 use crate::leaf::LEAF;
 use crate::part::Part;
-use crate::{DType, Element, Op, ReduceError, Reducer, Superaccumulator, Value};
+use crate::total::Total;
+use crate::{DType, Element, Op, ReduceError, Reducer, Value};
 
 /// Reductions of arrays in the memory of one GPU: every operation and type of [`Reducer`], with the
 /// same bits.
@@ -293,8 +294,8 @@ impl DeviceReducer {
         }
         let words = match (T::DTYPE.is_float(), op) {
             (_, Op::Min | Op::Max | Op::Argmin | Op::Argmax) => 3,
-            (true, _) if T::DTYPE == DType::F64 => Superaccumulator::<f64>::WORDS,
-            (true, _) => Superaccumulator::<f32>::WORDS,
+            (true, _) if T::DTYPE == DType::F64 => Total::<f64>::WORDS,
+            (true, _) => Total::<f32>::WORDS,
             (false, Op::Prod | Op::Dot) => 1,
             (false, _) => 3,
         };

@@ -48,6 +48,7 @@ macro_rules! text {
 }
 
 const HEADERS: &[(&str, &str)] = &[
+    ("reduce_again.cuh", text!("reduce_again.cuh")),
     ("reduce_extremum.cuh", text!("reduce_extremum.cuh")),
     ("reduce_finish.cuh", text!("reduce_finish.cuh")),
     ("reduce_integer.cuh", text!("reduce_integer.cuh")),

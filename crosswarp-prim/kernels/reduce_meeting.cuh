@@ -12,7 +12,8 @@
 // fence, ticket and read (H200).
 //
 // Only the last block waits; the others never do. So it holds one place on the GPU at most, and they run in the
-// others, in whatever order blocks start: two places are enough, and every GPU has two multiprocessors. (A launch that overlaps this one starts no block before all of this one's have started.)
+// others, in whatever order blocks start: two places are enough, and every GPU has two multiprocessors. (A launch
+// that overlaps this one starts no block before all of this one's have started.)
 #pragma once
 #include "exact_sum.cuh"
 

@@ -18,7 +18,7 @@ const SWEEPS: usize = 13;
 
 /// Cells before the first sweep: noise in some columns of every row, zero in the others.
 fn cell(x: usize, y: usize) -> f32 {
-    if x < 64 || x >= NX - 64 || x.abs_diff(NX / 2) < 64 {
+    if !(64..NX - 64).contains(&x) || x.abs_diff(NX / 2) < 64 {
         noise(x, y, 7) as f32
     } else {
         0.0

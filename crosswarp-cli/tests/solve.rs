@@ -619,3 +619,22 @@ fn the_default_plane_ends_within_its_sweeps() {
         "{out}"
     );
 }
+
+#[test]
+fn a_side_of_2_to_the_minus_70_is_solved_as_a_side_of_1() {
+    let solve = |top: f64, tolerance: f64| {
+        json(&format!(
+            "solve laplace2d --nx 65 --ny 40 --boundary top={top:e} --tolerance {tolerance:e} --json --pes 2"
+        ))
+    };
+    let power = 2f64.powi(-70);
+    let (one, small) = (solve(1.0, 1e-5), solve(power, 1e-5 * power));
+    assert_eq!(one["converged"], true);
+    assert_eq!(one["sweeps"], small["sweeps"]);
+    let norms = |object: &serde_json::Value| -> Vec<f64> {
+        let history = object["history"].as_array().unwrap();
+        history.iter().map(|norm| norm.as_f64().unwrap()).collect()
+    };
+    let scaled: Vec<f64> = norms(&one).iter().map(|norm| norm * power).collect();
+    assert_eq!(norms(&small), scaled);
+}

@@ -11,8 +11,9 @@
 // to the sum it takes one trip to the second-level cache and one look, 0.7 µs less than the usual
 // fence, ticket and read (H200).
 //
-// Only the last block waits, and only for blocks of lower index, which are running or have run when it
-// starts: the hardware starts blocks in the order of their index.
+// Only the last block waits; the others never do. So it holds one place on the GPU at most, and they run in the
+// others, in whatever order blocks start: two places are enough, and every GPU has two multiprocessors. (A launch
+// that overlaps this one starts no block before all of this one's have started.)
 #pragma once
 #include "exact_sum.cuh"
 

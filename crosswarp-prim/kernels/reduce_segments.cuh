@@ -150,6 +150,7 @@ struct long_list {
 template <class Body> __device__ void long_segments(const segment_arguments& a) {
     using S = typename Body::storage;
     __shared__ u64 queued_for_all;
+    u32 block = blockIdx.x;
     start_early();
     long_list list = {a, a.segments, 0};
     if (a.queue) {
@@ -161,16 +162,20 @@ template <class Body> __device__ void long_segments(const segment_arguments& a) 
         __syncthreads();
         list.segments = queued_for_all / one_queued;
         list.leaves = queued_for_all % one_queued / one_leaf;
+        // How many blocks have started before this one.
+        block = queued_for_all % one_leaf;
     } else {
         long_segment last = list.get(a.segments - 1);
         list.leaves = last.leaves_before + leaves_of(last.length);
     }
 
-    // Parts go to warps in the order of their blocks, so that who waits waits for blocks that run or have run.
+    // Parts go to warps in the order in which their blocks have started, so that who waits waits for blocks that run or
+    // have run. Without a queue that is the order of their index: all blocks are resident at once (the host asks for no
+    // more), so each starts sooner or later, whatever the order.
     const u64 leaves = list.leaves;
     const u64 per_block = min(u64(blockDim.x / 32), (leaves + gridDim.x - 1) / gridDim.x);
     const u64 parts = min(gridDim.x * per_block, leaves);
-    const u64 me = blockIdx.x * per_block + threadIdx.x / 32;
+    const u64 me = block * per_block + threadIdx.x / 32;
     if (threadIdx.x / 32 >= per_block || me >= parts) return;
     const u64 from = leaves * me / parts, to = leaves * (me + 1) / parts;
     const S *x = static_cast<const S*>(a.all.x), *y = static_cast<const S*>(a.all.y);

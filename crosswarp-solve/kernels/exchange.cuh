@@ -36,7 +36,8 @@ template <class F> struct exchange {
     u64 number;
     u64 made;  // warps that have made the rows that go
     i64 first;
-    i64 columns;  // elements of a row that travel, a multiple of 128
+    i32 columns;  // elements of a row that travel, a multiple of 128
+    i32 padding;
     edge edges[2];  // above, below
 };
 
@@ -46,14 +47,15 @@ constexpr int piece_bytes = 256 * 8 * 16;
 // Calls `copy(element of the field's rows, element of the buffer, elements)` for this block's pieces of `count` rows.
 template <class F, class Copy> __device__ inline void share(const exchange<F>& e, int count, Copy copy) {
     constexpr int piece = piece_bytes / sizeof(F);
-    i64 rows = count, columns = e.columns;
+    int rows = count, columns = e.columns;
     if (e.pitch == columns) {
         // Rows without gaps are one row.
         columns *= rows;
         rows = 1;
     }
-    i64 across = (columns + piece - 1) / piece;
-    for (i64 i = blockIdx.x; i < rows * across; i += gridDim.x) {
+    // There may be almost 2³¹ columns.
+    int across = columns / piece + (columns % piece != 0);
+    for (int i = blockIdx.x; i < rows * across; i += gridDim.x) {
         i64 row = i / across, x = i % across * piece;
         copy(row * e.pitch + x, row * columns + x, columns - x < piece ? columns - x : piece);
     }

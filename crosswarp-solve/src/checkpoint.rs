@@ -2,7 +2,7 @@
 //!
 //! # The file
 //! Little-endian throughout: the header (eight words of 64 bits: magic, version, identity, bits per element, columns,
-//! rows, sweeps done, 0), the norm of every sweep (`f64`), the field row by row, and the CRC-32 of all that (32 bits).
+//! rows, sweeps done, exponent), the norm of every sweep (`f64`), the field row by row, and the CRC-32 of all that (32 bits).
 //! The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field, mask,
 //! source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may change.
 
@@ -22,7 +22,8 @@ use crate::real::Real;
 use crate::slab::Slab;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CROSSWRP");
-const VERSION: u64 = 1;
+/// Without an exponent (it is 0), and with one.
+const VERSIONS: [u64; 2] = [1, 2];
 const HEADER_WORDS: usize = 8;
 
 /// A checkpoint that could not be written or is no use.
@@ -45,7 +46,7 @@ pub enum CheckpointError {
         path: PathBuf,
     },
     /// A later format.
-    #[error("checkpoint {} has format version {version}; this program reads version {VERSION}", path.display())]
+    #[error("checkpoint {} has format version {version}; this program reads versions 1 and 2", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -107,6 +108,16 @@ pub enum CheckpointError {
         /// The file.
         path: PathBuf,
     },
+    /// A checkpoint whose values are held in another scale.
+    #[error("checkpoint {} holds 2^{} times its values, this solve 2^{}: it is of another problem or by an earlier version", path.display(), -.found, -.expected)]
+    OtherScale {
+        /// The file.
+        path: PathBuf,
+        /// The exponent in the file.
+        found: i64,
+        /// That of the problem.
+        expected: i64,
+    },
     /// Another PE has the reason.
     #[error("checkpoint {} failed on another PE, which tells why", path.display())]
     Elsewhere {
@@ -122,6 +133,8 @@ pub(crate) struct Identity {
     pub nx: u64,
     pub ny: u64,
     pub hash: u64,
+    /// The values are 2^−exponent times those of the problem.
+    pub exponent: i32,
 }
 
 /// Combines the checksums of parts into an identity; the order of the parts does not matter, their index does.
@@ -225,8 +238,16 @@ impl Writer {
     }
 
     fn begin(&mut self, identity: &Identity, history: &[f64]) -> io::Result<()> {
-        let Identity { bits, nx, ny, hash } = *identity;
-        for word in [MAGIC, VERSION, hash, bits, nx, ny, history.len() as u64, 0] {
+        let Identity {
+            bits,
+            nx,
+            ny,
+            hash,
+            exponent,
+        } = *identity;
+        let version = VERSIONS[usize::from(exponent != 0)];
+        let (sweeps, exponent) = (history.len() as u64, i64::from(exponent) as u64);
+        for word in [MAGIC, version, hash, bits, nx, ny, sweeps, exponent] {
             self.write(&word.to_le_bytes())?;
         }
         for norm in history {
@@ -304,11 +325,11 @@ fn load<F: Real>(
     for word in &mut header {
         *word = reader.word().map_err(failed("read"))?;
     }
-    let [magic, version, hash, bits, nx, ny, sweeps, _] = header;
+    let [magic, version, hash, bits, nx, ny, sweeps, exponent] = header;
     if magic != MAGIC {
         return Err(CheckpointError::NotACheckpoint { path: path_buf() });
     }
-    if version != VERSION {
+    if !VERSIONS.contains(&version) {
         return Err(CheckpointError::Version {
             path: path_buf(),
             version,
@@ -377,6 +398,14 @@ fn load<F: Real>(
             path: path_buf(),
             found,
             computed,
+        });
+    }
+    let (found, expected) = (exponent as i64, i64::from(identity.exponent));
+    if found != expected {
+        return Err(CheckpointError::OtherScale {
+            path: path_buf(),
+            found,
+            expected,
         });
     }
     if hash != identity.hash {

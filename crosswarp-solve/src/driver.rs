@@ -16,13 +16,15 @@ use crate::halo::{Halo, Rows};
 use crate::meeting::Meeting;
 use crate::problem::{Norm, ProblemError};
 use crate::real::Real;
+use crate::scale::Scale;
 use crate::slab::{March, Slab};
 use crate::threshold::Threshold;
 
 /// How to solve; the same on every PE but for `interrupt` and the GPU's number.
 #[derive(Clone, Debug)]
 pub struct Options<'a> {
-    /// Stop after the first sweep whose norm is at most this.
+    /// Stop after the first sweep whose norm is at most this. A norm that is NaN or infinite ends the solve with
+    /// [`SolveError::NotFinite`].
     pub tolerance: f64,
     /// Stop after so many sweeps in any case; at least 1. Counted from the start, also when resumed.
     pub max_sweeps: usize,
@@ -137,6 +139,22 @@ pub enum SolveError {
         /// Cells that there is room for.
         most: usize,
     },
+    /// A norm that is NaN or infinite, from which a solve does not come back.
+    #[error("{}", not_finite(*.sweep, *.norm))]
+    NotFinite {
+        /// The sweep, the first being 1.
+        sweep: usize,
+        /// Its norm.
+        norm: f64,
+    },
+    /// The solution of a problem with large values has larger ones still.
+    #[error(
+        "the solution leaves the range of {dtype}: smaller values or another type would be right"
+    )]
+    OutOfRange {
+        /// The element type.
+        dtype: &'static str,
+    },
     /// Another PE could not set up its GPU.
     #[error("PE {pe} could not set up its GPU, so no PE solves")]
     PeerFailed {
@@ -164,6 +182,15 @@ pub enum SolveError {
     /// A neighbour did not answer.
     #[error(transparent)]
     Wait(#[from] WaitError),
+}
+
+fn not_finite(sweep: usize, norm: f64) -> String {
+    let why = if norm.is_nan() {
+        "the field holds values that are NaN or infinite"
+    } else {
+        "values have grown so large that the squares of their differences overflow"
+    };
+    format!("after sweep {sweep} the norm is {norm}, and would stay so: {why}")
 }
 
 impl From<CudaError> for SolveError {
@@ -206,6 +233,8 @@ pub(crate) struct Settings<'a> {
     /// Points of the grid.
     pub points: usize,
     pub identity: Identity,
+    /// How the slab holds its values; norms are of what it holds, too.
+    pub scale: Scale,
     pub options: &'a Options<'a>,
 }
 
@@ -225,6 +254,11 @@ fn likely_left(history: &[f64], tolerance: f64) -> usize {
     } else {
         usize::MAX
     }
+}
+
+/// The norms of what is held as `scale` says.
+fn unscaled(scale: Scale, norms: &[f64]) -> Vec<f64> {
+    norms.iter().map(|&norm| scale.up(norm)).collect()
 }
 
 /// Most sweeps that a slab makes by itself between two looks at interrupts and the observer.
@@ -266,11 +300,8 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         }
     }
     let resumed_at = history.len();
-    let meets = |history: &[f64]| {
-        history
-            .last()
-            .is_some_and(|&norm| norm <= options.tolerance)
-    };
+    let tolerance = settings.scale.down(options.tolerance);
+    let meets = |history: &[f64]| history.last().is_some_and(|&norm| norm <= tolerance);
     let mut converged = meets(&history);
     let mut interrupted = false;
     let mut checkpoint_failure = None;
@@ -278,7 +309,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
     let mut halo = Halo::new(pe, slab.row_len(), block)?;
     let mut sums: Vec<Superaccumulator<F>> = Vec::new();
     let mut words = Vec::new();
-    let threshold = Threshold::new(options.tolerance, settings.norm, settings.points);
+    let threshold = Threshold::new(tolerance, settings.norm, settings.points);
     pe.barrier()?;
     let start = Instant::now();
     while !converged && !interrupted && history.len() < options.max_sweeps {
@@ -307,9 +338,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
             let depth = if singly {
                 1
             } else {
-                block
-                    .min(most)
-                    .min(likely_left(&history, options.tolerance))
+                block.min(most).min(likely_left(&history, tolerance))
             };
             let rows = if singly {
                 Rows::FIRST
@@ -349,6 +378,13 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
             if converged {
                 break;
             }
+            let (norm, sweep) = (history[history.len() - 1], history.len());
+            if !norm.is_finite() {
+                // The same on every PE.
+                halo.free(pe)?;
+                meeting.free()?;
+                return Err(SolveError::NotFinite { sweep, norm });
+            }
         }
         if !marches {
             // The stop lies inside the pass: the field before it is still there, and so are its halos.
@@ -382,7 +418,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
         }
         observer(&Progress {
             sweeps: history.len(),
-            norms: &history[done..],
+            norms: &unscaled(settings.scale, &history[done..]),
             checkpoint_failure: checkpoint_failure.as_ref(),
         });
     }
@@ -392,7 +428,7 @@ pub(crate) fn run<F: Real, S: Slab<F>>(
     Ok(Outcome {
         converged,
         interrupted: interrupted && !converged,
-        history,
+        history: unscaled(settings.scale, &history),
         seconds,
         resumed_at,
         block,

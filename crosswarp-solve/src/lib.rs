@@ -25,6 +25,7 @@ mod partition;
 mod problem;
 mod real;
 mod rows2d;
+mod scale;
 mod simd;
 mod slab;
 mod slab1d;

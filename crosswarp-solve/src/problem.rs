@@ -12,6 +12,11 @@ use crate::real::Real;
 pub type RowSource<T> = Arc<dyn Fn(usize, &mut [T]) + Send + Sync>;
 
 /// How the differences of a sweep, new − old over all cells, become one number.
+///
+/// Differences are squared in the type of the field. Problems whose largest magnitude lies outside 2^−30 … 2^30 are scaled
+/// by a power of two for that, so that squares do not overflow, and underflow only where a difference is below 2^−63
+/// (`f64`: 2^−511) of the largest magnitude; below 2^−74 (2^−537) it counts as none. Inside that range, read 1 for the
+/// largest magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
     /// sqrt(Σ (new − old)²).

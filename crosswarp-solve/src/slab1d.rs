@@ -12,6 +12,7 @@ use crate::kernel2d::MAX_DEPTH;
 use crate::partition::Partition;
 use crate::problem::Problem1d;
 use crate::real::Real;
+use crate::scale::{Scale, scale_up};
 use crate::simd::Isa;
 use crate::slab::Slab;
 
@@ -50,6 +51,11 @@ impl<F: Real> Slab1d<F> {
             }
         }
         Ok(slab)
+    }
+
+    /// Makes of the own points, held as `scale` says, what they are. Whether all have room in the type.
+    pub(crate) fn unscale(&mut self, scale: Scale) -> bool {
+        scale_up(self.before.row_mut(0), scale)
     }
 
     /// The own points.

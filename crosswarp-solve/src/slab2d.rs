@@ -12,6 +12,7 @@ use crate::kernel2d::{self, Band, MAX_DEPTH, Workspace};
 use crate::partition::Partition;
 use crate::problem::{Problem2d, ProblemError};
 use crate::real::Real;
+use crate::scale::{Scale, largest_of, scale_up};
 use crate::simd::Isa;
 use crate::slab::Slab;
 
@@ -36,6 +37,8 @@ pub(crate) struct Loaded {
     pub bad: Option<ProblemError>,
     /// Own cells that a sweep may change.
     pub free: u64,
+    /// The largest magnitude of what was given: the field before the first sweep, and h²f.
+    pub largest: f64,
 }
 
 impl<F: Real> Slab2d<F> {
@@ -82,9 +85,14 @@ impl<F: Real> Slab2d<F> {
         })
     }
 
-    /// Loads field, mask and source of the own rows, and the last two of the halo rows as well, which never change.
-    pub(crate) fn load(&mut self, problem: &Problem2d<F>) -> Loaded {
-        let mut loaded = Loaded { bad: None, free: 0 };
+    /// Loads field, mask and source of the own rows, and the last two of the halo rows as well, which never change. They
+    /// are held as `scale` says.
+    pub(crate) fn load(&mut self, problem: &Problem2d<F>, scale: Scale) -> Loaded {
+        let mut loaded = Loaded {
+            bad: None,
+            free: 0,
+            largest: 0.0,
+        };
         if self.own.is_empty() {
             return loaded;
         }
@@ -92,12 +100,18 @@ impl<F: Real> Slab2d<F> {
         let (columns, rows) = problem.inner();
         for y in self.own.clone() {
             let row = self.before.row_mut(y as isize);
+            row.fill(F::ZERO);
             problem.initial_row(y, row);
             if let (Some(x), None) = (
                 row.iter().position(|value| !value.to_f64().is_finite()),
                 &loaded.bad,
             ) {
                 loaded.bad = Some(ProblemError::Value { x, y });
+            }
+            loaded.largest = loaded.largest.max(largest_of(F::ZERO, row).to_f64());
+            if scale != Scale::NONE {
+                row.iter_mut()
+                    .for_each(|value| *value = scale.element_down(*value));
             }
         }
         for y in self.before.rows() {
@@ -110,6 +124,7 @@ impl<F: Real> Slab2d<F> {
                 continue;
             };
             if let (Some(fixed), Some(deliver)) = (&mut self.fixed, &problem.fixed) {
+                fixed.row_mut(y).fill(0);
                 deliver(from, fixed.row_mut(y));
                 if self.wrap_x {
                     wrap_row(fixed.padded_row_mut(y), self.nx);
@@ -118,18 +133,27 @@ impl<F: Real> Slab2d<F> {
             if let (Some(source), Some(deliver)) = (&mut self.source, &problem.source) {
                 let squared = F::from_f64(problem.spacing * problem.spacing);
                 let row = source.row_mut(y);
+                row.fill(F::ZERO);
                 deliver(from, row);
+                // Only inner cells are ever used; rows of halos are somebody else's to complain about.
+                let inner_row =
+                    rows.contains(&from) && from as isize == y && self.own.contains(&from);
                 for (x, value) in row.iter_mut().enumerate() {
-                    *value = *value * squared;
-                    // Only inner cells are ever used; rows of halos are somebody else's to complain about.
-                    let inner = columns.contains(&x) && rows.contains(&from) && from as isize == y;
-                    if inner
-                        && self.own.contains(&from)
-                        && !value.to_f64().is_finite()
-                        && loaded.bad.is_none()
-                    {
+                    let given = *value;
+                    // In `f64`, where that of two `f32` is exact.
+                    let product = given.to_f64() * squared.to_f64();
+                    *value = if scale == Scale::NONE {
+                        given * squared
+                    } else {
+                        F::from_f64(scale.down(product))
+                    };
+                    if !(inner_row && columns.contains(&x)) {
+                        continue;
+                    }
+                    if !(given * squared).to_f64().is_finite() && loaded.bad.is_none() {
                         loaded.bad = Some(ProblemError::Source { x, y: from });
                     }
+                    loaded.largest = loaded.largest.max(product.abs());
                 }
                 if self.wrap_x {
                     wrap_row(source.padded_row_mut(y), self.nx);
@@ -146,6 +170,14 @@ impl<F: Real> Slab2d<F> {
             };
         }
         loaded
+    }
+
+    /// Makes of the own rows, held as `scale` says, what they are. Whether all cells have room in the type.
+    pub(crate) fn unscale(&mut self, scale: Scale) -> bool {
+        let rows = self.own.clone();
+        rows.fold(true, |fits, y| {
+            scale_up(self.before.row_mut(y as isize), scale) & fits
+        })
     }
 
     /// Row `y` of the own rows.
@@ -296,7 +328,7 @@ mod tests {
             };
             let run = |isa: Isa| {
                 let mut slab = Slab2d::new(&problem, 0, 1, Some(isa)).unwrap();
-                assert!(slab.load(&problem).bad.is_none());
+                assert!(slab.load(&problem, Scale::NONE).bad.is_none());
                 let mut sums = vec![Superaccumulator::<F>::new(); depth];
                 slab.pass(&mut sums).unwrap();
                 slab.accept();

@@ -6,6 +6,7 @@ use crc32fast::Hasher;
 use crosswarp_shmem::Pe;
 
 use crate::checkpoint::{CheckpointError, Identity, mix};
+use crate::cuda::agree::least;
 use crate::cuda::line::Line;
 use crate::cuda::plane::Plane;
 use crate::driver::{self, Options, Outcome, Progress, Settings, SolveError};
@@ -13,6 +14,7 @@ use crate::gather;
 use crate::meeting::Meeting;
 use crate::problem::{Norm, Problem1d, Problem2d, ProblemError};
 use crate::real::Real;
+use crate::scale::{Scale, largest_of};
 use crate::simd::Isa;
 use crate::slab::Slab;
 use crate::slab1d::Slab1d;
@@ -74,12 +76,20 @@ pub fn solve_1d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
-    let mut slab = Slab1d::new(problem, pe.my_pe(), pe.n_pes(), Isa::widest())?;
+    let ends = [problem.left, problem.right];
+    let scale = Scale::of(largest_of(F::ZERO, &ends).to_f64());
+    let held = Problem1d {
+        left: scale.element_down(problem.left),
+        right: scale.element_down(problem.right),
+        ..*problem
+    };
+    let mut slab = Slab1d::new(&held, pe.my_pe(), pe.n_pes(), Isa::widest())?;
     let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
     let settings = Settings {
         norm: problem.norm,
         points: problem.points,
-        identity: identity_1d(problem),
+        identity: identity_1d(problem, scale),
+        scale,
         options,
     };
     let outcome = match &options.gpu {
@@ -91,6 +101,10 @@ pub fn solve_1d<F: Real>(
             outcome
         }
     };
+    if scale != Scale::NONE {
+        // Points lie between the ends, so they all have room.
+        slab.unscale(scale);
+    }
     Ok(Solution::new(
         outcome,
         problem.points as u64 - 2,
@@ -124,7 +138,7 @@ pub fn solve_2d<F: Real>(
     options.check()?;
     let isa = options.gpu.is_none().then(Isa::widest);
     let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), isa)?;
-    let loaded = slab.load(problem);
+    let loaded = slab.load(problem, Scale::NONE);
     let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
     let bad = first_bad(&meeting, loaded.bad, problem.nx)?;
     let mut free = [loaded.free];
@@ -134,10 +148,17 @@ pub fn solve_2d<F: Real>(
         meeting.free()?;
         return Err(error.into());
     }
+    // The largest one's bits are the complement of the smallest complement.
+    let largest = !meeting.min(!loaded.largest.to_bits())?;
+    let scale = Scale::of(f64::from_bits(largest));
+    if scale != Scale::NONE {
+        slab.load(problem, scale);
+    }
     let settings = Settings {
         norm: problem.norm,
         points: problem.nx * problem.ny,
-        identity: identity_2d(&meeting, problem, &slab, options)?,
+        identity: identity_2d(&meeting, problem, &slab, options, scale)?,
+        scale,
         options,
     };
     let outcome = match &options.gpu {
@@ -149,6 +170,12 @@ pub fn solve_2d<F: Real>(
             outcome
         }
     };
+    if scale != Scale::NONE {
+        let fits = slab.unscale(scale);
+        if least(pe, u64::from(fits))? == 0 {
+            return Err(SolveError::OutOfRange { dtype: F::NAME });
+        }
+    }
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
     Ok(Solution::new(outcome, inner, Field::Grid(slab)))
 }
@@ -184,7 +211,7 @@ fn norm_code(norm: Norm) -> u64 {
     }
 }
 
-fn identity_1d<F: Real>(problem: &Problem1d<F>) -> Identity {
+fn identity_1d<F: Real>(problem: &Problem1d<F>, scale: Scale) -> Identity {
     let mut checksum = Hasher::new();
     for word in [
         problem.left.to_f64().to_bits(),
@@ -198,6 +225,7 @@ fn identity_1d<F: Real>(problem: &Problem1d<F>) -> Identity {
         nx: problem.points as u64,
         ny: 1,
         hash: mix(0, checksum.finalize()),
+        exponent: scale.exponent,
     }
 }
 
@@ -207,6 +235,7 @@ fn identity_2d<F: Real>(
     problem: &Problem2d<F>,
     slab: &Slab2d<F>,
     options: &Options<'_>,
+    scale: Scale,
 ) -> Result<Identity, SolveError> {
     let mut hash = [0u64];
     if options.checkpoint.is_some() || options.resume.is_some() {
@@ -233,6 +262,7 @@ fn identity_2d<F: Real>(
         nx: problem.nx as u64,
         ny: problem.ny as u64,
         hash: hash[0],
+        exponent: scale.exponent,
     })
 }
 

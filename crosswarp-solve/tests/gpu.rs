@@ -217,19 +217,35 @@ fn small_and_subnormal_values() {
 }
 
 #[test]
-fn overflow_ends_in_the_same_norms() {
-    let Some(gpus) = gpus("overflow_ends_in_the_same_norms") else {
+fn values_of_every_magnitude() {
+    let Some(gpus) = gpus("values_of_every_magnitude") else {
         return;
     };
-    let problem = Problem2d::<f32> {
-        top: Boundary::Fixed(vec![3e38; 200]),
-        left: Boundary::Fixed(vec![-3e38; 200]),
+    let sides = |value: f32| Problem2d::<f32> {
+        top: Boundary::Fixed(vec![value; 200]),
+        left: Boundary::Fixed(vec![-value; 200]),
         ..Problem2d::laplace(200, 200)
     };
-    let expected = reference_2d(&problem, 0.0, 2);
-    assert!(expected.history[0].is_infinite());
+    for value in [1e-38, 1e-22, 1e25, 3e38] {
+        let problem = sides(value);
+        let tolerance = f64::from(value) * 1e-3;
+        let expected = run_2d(&problem, 2, &Options::new(tolerance, 1000));
+        assert!(expected.converged && expected.history.len() > 10);
+        for on in everywhere(&gpus) {
+            on.run_2d(&problem, &Options::new(tolerance, 1000))
+                .assert_same(&expected, &format!("{value}, {}", on.name()));
+        }
+    }
+    let line = Problem1d {
+        points: 9000,
+        left: 1e-170f64,
+        right: 3e-171,
+        norm: Norm::Rms,
+    };
+    let expected = run_1d(&line, 2, &Options::new(1e-174, 1000));
+    assert!(expected.history.len() > 10);
     for on in everywhere(&gpus) {
-        on.run_2d(&problem, &Options::new(0.0, 2))
+        on.run_1d(&line, &Options::new(1e-174, 1000))
             .assert_same(&expected, &on.name());
     }
 }

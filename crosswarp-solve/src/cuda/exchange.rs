@@ -53,7 +53,8 @@ struct Parameters {
     number: u64,
     made: u64,
     first: i64,
-    columns: i64,
+    columns: i32,
+    padding: i32,
     edges: [Edge; 2],
 }
 
@@ -227,7 +228,8 @@ impl<'w, F: Real> Exchange<'w, F> {
             number: self.number,
             made: self.made,
             first: field.first as i64,
-            columns: field.columns as i64,
+            columns: field.columns as i32,
+            padding: 0,
             edges,
         };
         let launch = Launch::new(&self.kernel).grid(BLOCKS).block(self.threads);

@@ -1,6 +1,9 @@
 //! A PE's part of the line in its GPU's memory.
 #![allow(unsafe_code)] // Launches of kernels.
 
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 
 use bytemuck::{Pod, Zeroable};

@@ -4,7 +4,7 @@
 //! expression a cell, no contraction; leaves of the norm in the same order; their sums added exactly into the words of
 //! a superaccumulator, with integer atomics, in any order.
 
-mod agree;
+pub(crate) mod agree;
 mod exchange;
 mod host_exchange;
 mod kernels;

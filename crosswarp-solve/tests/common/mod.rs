@@ -256,3 +256,44 @@ pub fn noisy_problem<F: Real>(nx: usize, ny: usize, features: Features, seed: u6
         ..Problem2d::laplace(nx, ny)
     }
 }
+
+/// `problem` with 2^exponent times all its values; exact unless they leave the normal range.
+pub fn times_power<F: Real>(problem: &Problem2d<F>, exponent: i32) -> Problem2d<F> {
+    let times = move |value: F| F::from_f64(value.to_f64() * 2f64.powi(exponent));
+    let side = |side: &Boundary<F>| match side {
+        Boundary::Fixed(profile) => Boundary::Fixed(profile.iter().map(|&v| times(v)).collect()),
+        Boundary::Periodic => Boundary::Periodic,
+    };
+    let rows = |source: &Option<RowSource<F>>| -> Option<RowSource<F>> {
+        let deliver = source.clone()?;
+        Some(Arc::new(move |y, row: &mut [F]| {
+            deliver(y, row);
+            row.iter_mut().for_each(|value| *value = times(*value));
+        }))
+    };
+    Problem2d {
+        left: side(&problem.left),
+        right: side(&problem.right),
+        top: side(&problem.top),
+        bottom: side(&problem.bottom),
+        initial: rows(&problem.initial),
+        source: rows(&problem.source),
+        ..problem.clone()
+    }
+}
+
+impl<F: Real> Run<F> {
+    /// With 2^exponent times all values.
+    pub fn times_power(&self, exponent: i32) -> Run<F> {
+        let power = 2f64.powi(exponent);
+        Run {
+            field: self
+                .field
+                .iter()
+                .map(|value| F::from_f64(value.to_f64() * power))
+                .collect(),
+            history: self.history.iter().map(|norm| norm * power).collect(),
+            converged: self.converged,
+        }
+    }
+}

@@ -10,6 +10,7 @@ use crosswarp_shmem::{Pe, ThreadWorld};
 use super::*;
 use crate::Strategy;
 use crate::problem::Norm;
+use crate::scale::Scale;
 use crate::threshold::Threshold;
 
 /// The first GPU, or nothing and a line that says why the test is skipped.
@@ -55,7 +56,7 @@ fn a_peer_never_comes<F: Real>(device: Device, nx: usize, ny: usize) {
     };
     let set_up = |pe: &Pe, then: &dyn Fn(&mut Plane<'_, F>)| {
         let mut host = Slab2d::new(&problem, pe.my_pe(), pe.n_pes(), None).unwrap();
-        host.load(&problem);
+        host.load(&problem, Scale::NONE);
         then(&mut Plane::new(pe, &problem, &host, &gpu).unwrap());
     };
     // Compiling may take longer than the limit.

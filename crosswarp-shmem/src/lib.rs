@@ -77,7 +77,7 @@ pub use context::{Context, ContextOptions};
 pub use fds::ShareError;
 pub use launch::{Ended, Launch, LaunchError, Outcome};
 pub use lock::{Lock, LockGuard};
-pub use pe::{Pe, SPECIFICATION, ThreadLevel, WorldKind};
+pub use pe::{Lives, Pe, SPECIFICATION, ThreadLevel, WorldKind};
 pub use processes::{InitError, init, under_launcher};
 pub use signal::SignalOp;
 pub use symmetric::{Sym, SymRef};

@@ -413,6 +413,12 @@ impl<'w> DeviceWorld<'w> {
         self.waits.outcome(stream)
     }
 
+    /// Waits until the GPU's work has ended, for half a minute at most; says whether it has. For drops of what kernels
+    /// use: what they may still use then is better left to them.
+    pub fn drain(&self) -> bool {
+        drain(self.device(), DROP_LIMIT)
+    }
+
     /// Waits for `stream` and says nothing about waits that were given up.
     pub(crate) fn settle(&self, stream: &Stream) -> Result<(), SyncError> {
         self.waits.until(self.pe(), "a stream", || stream.is_done())

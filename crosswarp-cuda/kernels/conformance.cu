@@ -381,8 +381,9 @@ namespace {
 // The values whose order has special rules, beside plain ones.
 constexpr int specials = 9, pairs = specials * specials;
 template <class T> __device__ T special(int k) {
-    const T huge = (T)1e30 * (T)1e30 * (T)1e300, zero = (T)(k < 0);
-    const T tiny = sizeof(T) == 4 ? (T)1e-45 : (T)5e-324;
+    // Not known to the compiler, which warns of infinities otherwise.
+    const T zero = (T)(k < 0), huge = (T)1 / zero;
+    const T tiny = (T)(sizeof(T) == 4 ? 1e-45 : 5e-324);
     const T values[specials] = {-huge, (T)-1, -tiny, -zero, zero, tiny, (T)1, huge, zero / zero};
     return values[k];
 }

@@ -18,14 +18,17 @@ __device__ inline bool is_negative(float x) { return __float_as_int(x) < 0; }
 __device__ inline bool is_negative(double x) { return __double_as_longlong(x) < 0; }
 
 // Operations of `reduce`. Integers wrap; a NaN wins a minimum or maximum, and −0 is less than +0, so that the
-// order of the operands means nothing (but for which NaN wins).
+// order of the operands means nothing (but for which NaN wins). `code` tells them apart when PEs compare what they do.
 struct sum_op {
+    static constexpr int code = 0;
     template <class T> __device__ T operator()(T a, T b) const { return a + b; }
 };
 struct prod_op {
+    static constexpr int code = 1;
     template <class T> __device__ T operator()(T a, T b) const { return a * b; }
 };
 struct min_op {
+    static constexpr int code = 2;
     template <class T> __device__ T operator()(T a, T b) const { return (a < b || a != a) ? a : b; }
     __device__ float operator()(float a, float b) const { return of_floats(a, b); }
     __device__ double operator()(double a, double b) const { return of_floats(a, b); }
@@ -36,6 +39,7 @@ struct min_op {
     }
 };
 struct max_op {
+    static constexpr int code = 3;
     template <class T> __device__ T operator()(T a, T b) const { return (a > b || a != a) ? a : b; }
     __device__ float operator()(float a, float b) const { return of_floats(a, b); }
     __device__ double operator()(double a, double b) const { return of_floats(a, b); }
@@ -46,12 +50,15 @@ struct max_op {
     }
 };
 struct and_op {
+    static constexpr int code = 4;
     template <class T> __device__ T operator()(T a, T b) const { return a & b; }
 };
 struct or_op {
+    static constexpr int code = 5;
     template <class T> __device__ T operator()(T a, T b) const { return a | b; }
 };
 struct xor_op {
+    static constexpr int code = 6;
     template <class T> __device__ T operator()(T a, T b) const { return a ^ b; }
 };
 

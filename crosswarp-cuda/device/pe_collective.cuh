@@ -3,7 +3,9 @@
 //     cw::reduce<cw::block>(dest, source, n, cw::sum_op());   // dest and source are symmetric
 //
 // All PEs of the team call the same collective with the same sizes, each from one scope; all threads
-// of the scope call. Before any PE calls, `dest` must be ready on all (as OpenSHMEM has it): peers may
+// of the scope call. PEs that do not are told apart: each wait for another PE that came to the meeting with another
+// collective, size, root, operation or type ends, and every host gets an error (a large payload may have moved then,
+// and the team is out of step).  Before any PE calls, `dest` must be ready on all (as OpenSHMEM has it): peers may
 // store into it at once. On return the result is complete on this PE and visible to the scope, and the
 // source may be reused. They return false if a wait ran out of time. Floating sums are taken in PE
 // order: every PE gets the same bits.
@@ -14,7 +16,8 @@
 //
 // Generations count the team's meetings. They only grow, so nothing is ever reset: a slot of set g % 2
 // is written again at the earliest in meeting g + 2, which a PE enters only after every PE has entered
-// meeting g + 1, that is, has left meeting g and read its slots.
+// meeting g + 1, that is, has left meeting g and read its slots. What a PE sends in a meeting carries, above its
+// number, a mark of the collective (`mark_of`), which the others compare with their own.
 #pragma once
 #include "pe_staged.cuh"
 
@@ -91,22 +94,88 @@ template <class Scope> __device__ inline bool end_meeting(const team& t, const S
     return load_volatile(&scratch_of(t)->verdict) != 0;
 }
 
-// Arrival words all around: what the scope wrote before is visible to every PE after.
-template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope) {
-    u64 generation = begin_meeting(t, scope);
+// A meeting's number takes so many bits of a word; the rest marks the collective. (At a meeting a microsecond the
+// numbers last for nine years.)
+constexpr int number_bits = 48;
+constexpr u64 number_mask = (1ull << number_bits) - 1;
+
+// What PEs do together, for the host to print and for `mark_of`.
+enum class kind : u64 { sync = 1, barrier, broadcast, fcollect, alltoall, reduce, reducescatter };
+__device__ inline u64 collective(kind what, u64 bytes, u32 detail = 0) {
+    return (u64)what << 60 | (u64)(detail & 0xfffff) << 40 | (bytes & ((1ull << 40) - 1));
+}
+template <class T> constexpr u32 type_code = 0;
+template <> constexpr u32 type_code<i32> = 1;
+template <> constexpr u32 type_code<u32> = 2;
+template <> constexpr u32 type_code<i64> = 3;
+template <> constexpr u32 type_code<u64> = 4;
+template <> constexpr u32 type_code<float> = 5;
+template <> constexpr u32 type_code<double> = 6;
+// Operation and type of a reduction; operations without a `code` are one.
+template <class T, class Op> __device__ inline auto combines(const Op& op, int) -> decltype((u32)op.code) {
+    return ((u32)op.code + 1) << 4 | type_code<T>;
+}
+template <class T, class Op> __device__ inline u32 combines(const Op&, long) { return type_code<T>; }
+
+// 16 bits of a collective, above a meeting's number. Those that differ in the lowest 16 bits of their size alone
+// always differ here; of others one in 65,536 pairs does not.
+__device__ inline u64 mark_of(u64 collective) {
+    u64 upper = (collective >> 16) * 0x9e3779b97f4a7c15ull >> 48;
+    return (collective ^ upper) << number_bits;
+}
+
+// The words of a meeting whose number is `generation`, of `mine`, as `collective` says it.
+struct meeting {
+    u64 number, mine;
+    // What this PE sends and expects.
+    __device__ u64 word() const { return number | mark_of(mine); }
+    // Whether a word that came is of this meeting, but of another collective.
+    __device__ bool differs(u64 word) const { return (word & number_mask) == number && word != this->word(); }
+    // Reports the PE that did something else.
+    __device__ void astray(int pe, const void* at, u64 seen) const { give_up(3, pe, at, mine, seen); }
+};
+
+// One payload unit, see below.
+__device__ inline void load_unit(const vec16* at, u64& data, u64& generation);
+
+// Who a wait for an arrival is for.
+struct arrival_of {
+    const team& t;
+    const meeting& m;
+    int rank;
+    __device__ int name() const { return t.pe(rank); }
+    __device__ int gone() const { return gone_peer(name()); }
+    // A unit of this meeting shows that the PE sends its payload in slots, and so no arrival.
+    __device__ bool astray() const {
+        u64 data, word;
+        load_unit(slots_of(t, m.number, rank), data, word);
+        if ((word & number_mask) != m.number) return false;
+        m.astray(name(), arrivals_of(t) + rank, word);
+        return true;
+    }
+};
+
+// Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
+// this is a meeting of.
+template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope, u64 mine) {
+    const meeting m = {begin_meeting(t, scope), mine};
+    const u64 generation = m.number, sent = m.word();
     u64* arrivals = arrivals_of(t);
     // The scope's sync in `begin_meeting` put the other threads' stores before this thread's fence,
     // which is cumulative. Race prevented: a peer must not see the arrival before those stores.
     if (scope.rank() < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
-        store_relaxed(ptr(arrivals + t.me, t.pe(r)), generation);
+        store_relaxed(ptr(arrivals + t.me, t.pe(r)), sent);
     }
     count_meeting(t, generation, scope);
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         const u64* word = arrivals + r;
+        u64 seen = 0;
         // Acquire pairs with the peer's fence; the scope's sync in `end_meeting` hands it on.
-        spin([=] { return load_acquire(word) >= generation; }, 2, t.pe(r), word, generation,
-             [=] { return load_relaxed(word); });
+        spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, 2, arrival_of{t, m, r},
+                 word, generation, [&] { return seen & number_mask; });
+        // A peer that is at a later meeting has made the same comparison in this one.
+        if (m.differs(seen)) m.astray(t.pe(r), word, seen);
     }
     return end_meeting(t, scope);
 }
@@ -148,8 +217,9 @@ template <class T> __device__ inline bool is_small(u64 n) { return n * sizeof(T)
 
 // Stores unit `u` of `data(u)` to every PE.
 template <class Scope, class Data>
-__device__ inline void send_to_all(const team& t, u64 generation, int units, const Scope& scope, Data data) {
-    vec16* mine = slots_of(t, generation, t.me);
+__device__ inline void send_to_all(const team& t, const meeting& m, int units, const Scope& scope, Data data) {
+    vec16* mine = slots_of(t, m.number, t.me);
+    const u64 generation = m.word();
     if (units * t.size <= scope.size()) {
         // Threads to spare: one for each store.
         for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
@@ -176,24 +246,65 @@ __device__ inline void send_to_all(const team& t, u64 generation, int units, con
     }
 }
 
+// Who a wait for some of `batch` units is for. It looks at one that is missing, at every look at the next, so that the
+// code for this stays small.
+template <int batch> struct senders_of {
+    const team& t;
+    const meeting& m;
+    const vec16* const (&place)[batch];
+    const u32& missing;
+    u32 turn;
+
+    __device__ const vec16* unit() const {
+        u32 later = missing >> turn << turn, k = __ffs(later != 0 ? later : missing) - 1;
+        const vec16* at = place[0];
+#pragma unroll
+        for (int i = 1; i < batch; ++i) {
+            if (i == k) at = place[i];
+        }
+        return at;
+    }
+    // The slots of this meeting lie side by side in the order of ranks.
+    __device__ int rank() const { return (int)((u64)(unit() - slots_of(t, m.number, 0)) / (u64)small_units); }
+    __device__ int name() const { return t.pe(rank()); }
+    __device__ int gone() {
+        int pe = gone_peer(name());
+        if (pe < 0) turn = (turn + 1) % batch;
+        return pe;
+    }
+    __device__ bool astray() const {
+        int r = rank();
+        // In this order: who has arrived at this or a later meeting has sent before what it had to send in this
+        // one, and acquire makes that visible.
+        u64 arrival = load_acquire(arrivals_of(t) + r);
+        u64 data, word, first;
+        load_unit(unit(), data, word);
+        load_unit(slots_of(t, m.number, r), data, first);
+        bool met = (arrival & number_mask) >= m.number && word != m.word();
+        if (!met && !m.differs(first)) return false;
+        m.astray(t.pe(r), unit(), met ? arrival : first);
+        return true;
+    }
+};
+
 // Takes `count` units, the threads of the scope side by side: waits for the one that `at(i)` names (a
 // sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread calls both for its
 // own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level cache.
 template <class Scope, class At, class Take>
-__device__ inline void take_units(const team& t, u64 generation, int count, const Scope& scope, At at, Take take) {
+__device__ inline void take_units(const team& t, const meeting& m, int count, const Scope& scope, At at, Take take) {
     constexpr int batch = 8;
+    const u64 expected = m.word();
     for (int first = scope.rank(); first < count; first += batch * scope.size()) {
         const vec16* place[batch];
         u64 data[batch];
-        int n = 0, first_from = 0;
+        int n = 0;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             int i = first + k * scope.size();
             if (i < count) {
                 int from, unit;
                 at(i, from, unit);
-                if (k == 0) first_from = from;
-                place[k] = slots_of(t, generation, from) + unit;
+                place[k] = slots_of(t, m.number, from) + unit;
                 n = k + 1;
             } else {
                 place[k] = nullptr;
@@ -210,14 +321,14 @@ __device__ inline void take_units(const team& t, u64 generation, int count, cons
 #pragma unroll
             for (int k = 0; k < batch; ++k) {
                 if (missing >> k & 1) {
-                    if (seen[k] == generation) missing &= ~(1u << k);
+                    if (seen[k] == expected) missing &= ~(1u << k);
                     last_seen = seen[k];
                 }
             }
             return missing == 0;
         };
-        // The first sender of the batch stands for all of them in the record.
-        if (!spin(look, 2, t.pe(first_from), place[0], generation, [&] { return last_seen; })) return;
+        const senders_of<batch> senders = {t, m, place, missing, 0};
+        if (!spin_for(look, 2, senders, place[0], m.number, [&] { return last_seen & number_mask; })) return;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             if (k < n) take(first + k * scope.size(), data[k]);
@@ -231,31 +342,32 @@ __device__ inline void take_units(const team& t, u64 generation, int count, cons
 // after. (The fence that this takes completes their puts too; OpenSHMEM does not promise that.)
 template <class Scope = thread>
 __device__ inline bool sync(const team& t = world(), const Scope& scope = Scope()) {
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, detail::collective(detail::kind::sync, 0));
 }
 
 // Completes the scope's puts and waits for all PEs of the team.
 template <class Scope = thread>
 __device__ inline bool barrier(const team& t = world(), const Scope& scope = Scope()) {
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, detail::collective(detail::kind::barrier, 0));
 }
 
 // `n` elements of `source` on rank `root` to `dest` on every PE, the root included.
 template <class Scope = thread, class T>
 __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, const team& t = world(),
                                  const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::broadcast, n * sizeof(T), root);
     if constexpr (detail::fits_units<T>) {
         if (detail::is_small<T>(n)) {
-            u64 generation = detail::begin_meeting(t, scope);
+            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
             int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
             bool sends = t.me == root && units > 0;
-            detail::send_to_all(t, generation, sends ? units : 1, scope, [=](int u) {
+            detail::send_to_all(t, m, sends ? units : 1, scope, [=](int u) {
                 return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
             });
-            detail::count_meeting(t, generation, scope);
+            detail::count_meeting(t, m.number, scope);
             detail::take_units(
-                t, generation, t.size + units, scope,
+                t, m, t.size + units, scope,
                 [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
                 [=](int i, u64 data) {
                     if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
@@ -271,26 +383,27 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
         }
     } else {
         // Each PE pulls for itself: several blocks move more than the root's alone.
-        detail::meet(t, scope);
+        detail::meet(t, scope, mine);
         get(dest, source, n, t.pe(root), scope);
     }
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, mine);
 }
 
 // The `n` elements of every PE's `source`, in rank order, to `dest` (n × size) on every PE.
 template <class Scope = thread, class T>
 __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t = world(),
                                 const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::fcollect, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
-            u64 generation = detail::begin_meeting(t, scope);
+            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
             int units = detail::units<T>(n);
-            detail::send_to_all(t, generation, units, scope, [=](int u) {
+            detail::send_to_all(t, m, units, scope, [=](int u) {
                 return detail::pack(source, (u64)u * detail::per_unit<T>, n);
             });
-            detail::count_meeting(t, generation, scope);
+            detail::count_meeting(t, m.number, scope);
             detail::take_units(
-                t, generation, units * t.size, scope,
+                t, m, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
@@ -300,26 +413,27 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
     }
     // Push, beginning behind me, so that the links fill evenly; the barrier completes it.
     for (int i = 1; i <= t.size; ++i) put(dest + t.me * n, source, n, t.pe((t.me + i) % t.size), scope);
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, mine);
 }
 
 // Block `j` (n elements) of rank `i`'s `source` to block `i` of rank `j`'s `dest`.
 template <class Scope = thread, class T>
 __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t = world(),
                                 const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::alltoall, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
-            u64 generation = detail::begin_meeting(t, scope);
+            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
             int units = detail::units<T>(n);
-            detail::vec16* mine = detail::slots_of(t, generation, t.me);
+            detail::vec16* slots = detail::slots_of(t, m.number, t.me);
             for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
                 int r = i / units, u = i % units;
                 u64 data = detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
-                detail::store_unit(ptr(mine + u, t.pe(r)), data, generation);
+                detail::store_unit(ptr(slots + u, t.pe(r)), data, m.word());
             }
-            detail::count_meeting(t, generation, scope);
+            detail::count_meeting(t, m.number, scope);
             detail::take_units(
-                t, generation, units * t.size, scope,
+                t, m, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
@@ -331,7 +445,7 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
         int r = (t.me + i) % t.size;
         put(dest + t.me * n, source + r * n, n, t.pe(r), scope);
     }
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, mine);
 }
 
 namespace detail {
@@ -389,25 +503,26 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
 template <class Scope = thread, class T, class Op>
 __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team& t = world(),
                               const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::reduce, n * sizeof(T), detail::combines<T>(op, 0));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
             constexpr int per = detail::per_unit<T>;
-            u64 generation = detail::begin_meeting(t, scope);
+            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
             int units = detail::units<T>(n);
-            detail::send_to_all(t, generation, units, scope,
+            detail::send_to_all(t, m, units, scope,
                                 [=](int u) { return detail::pack(source, (u64)u * per, n); });
-            detail::count_meeting(t, generation, scope);
+            detail::count_meeting(t, m.number, scope);
             // Race prevented in place: a unit may be sent to different PEs by different threads, and none
             // of them may find it already overwritten with the result.
             if (dest == source) scope.sync();
             // A thread takes all ranks' copies of its units, in order.
-            int mine = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
+            int own = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
             T total[per];
             // Rank and unit of the next to name and of the next to take, counted along: divisions would
             // cost one thread alone more than the loads.
             int name_r = 0, name_u = scope.rank(), r = 0, u = scope.rank();
             detail::take_units(
-                t, generation, mine * t.size, thread(),
+                t, m, own * t.size, thread(),
                 [&](int, int& from, int& unit) {
                     from = name_r, unit = name_u;
                     if (++name_r == t.size) name_r = 0, name_u += scope.size();
@@ -435,7 +550,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
             for (int r = scope.rank(); r < t.size; r += scope.size()) {
                 detail::store_relaxed(ptr(here.grids() + t.me, t.pe(r)), (u64)scope.blocks().size());
             }
-            detail::meet(t, scope);
+            detail::meet(t, scope, mine);
             constexpr u64 per = 16 / sizeof(T);
             u64 vectors = n / per, generation = load_volatile(&detail::scratch_of(t)->generation);
             detail::reduce_staged<T>(reinterpret_cast<detail::vec16*>(dest),
@@ -444,26 +559,27 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                                      scope.blocks(), block());
             // Less than a vector.
             if (t.me == 0) detail::reduce_span(dest, source, vectors * per, n, 0, op, t, true, scope);
-            return detail::meet(t, scope);
+            return detail::meet(t, scope, mine);
         }
     }
-    detail::meet(t, scope);
+    detail::meet(t, scope, mine);
     constexpr u64 per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
     u64 share = ((n + t.size - 1) / t.size + per - 1) / per * per;
     u64 first = share * t.me < n ? share * t.me : n;
     u64 last = first + share < n ? first + share : n;
     detail::reduce_span(dest, source, first, last, 0, op, t, true, scope);
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, mine);
 }
 
 // Block `r` (n elements) of the PEs' `source` (n × size) combined in rank order, in `dest` of rank r.
 template <class Scope = thread, class T, class Op>
 __device__ inline bool reducescatter(T* dest, const T* source, u64 n, Op op, const team& t = world(),
                                      const Scope& scope = Scope()) {
-    detail::meet(t, scope);
+    const u64 mine = detail::collective(detail::kind::reducescatter, n * sizeof(T), detail::combines<T>(op, 0));
+    detail::meet(t, scope, mine);
     u64 first = n * t.me;
     detail::reduce_span(dest, source, first, first + n, first, op, t, false, scope);
-    return detail::meet(t, scope);
+    return detail::meet(t, scope, mine);
 }
 
 template <class Scope = thread, class T>

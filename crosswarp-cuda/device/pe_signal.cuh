@@ -37,16 +37,18 @@ template <class T> __device__ inline bool test(const T* value, cmp how, same_t<T
     return holds<T>(how, detail::bits<T>(seen), expected);
 }
 
-// Waits until my own `value` compares as asked. One thread, or all of a scope each for itself.
-template <class T> __device__ inline bool wait_until(const T* value, cmp how, same_t<T> expected) {
+// Waits until my own `value` compares as asked. One thread, or all of a scope each for itself. `from`: the PE that
+// writes it, if only one does: the wait ends when that one is gone, else when all others are.
+template <class T>
+__device__ inline bool wait_until(const T* value, cmp how, same_t<T> expected, int from = anyone) {
     using C = detail::carrier_of<T>;
     const C* at = reinterpret_cast<const C*>(value);
-    return spin([=] { return test(value, how, expected); }, 1, -1, value,
+    return spin([=] { return test(value, how, expected); }, 1, from, value,
                 (u64)detail::bits<C>(expected), [=] { return (u64)detail::load_relaxed(at); });
 }
 
-__device__ inline bool signal_wait_until(const u64* signal, cmp how, u64 expected) {
-    return wait_until(signal, how, expected);
+__device__ inline bool signal_wait_until(const u64* signal, cmp how, u64 expected, int from = anyone) {
+    return wait_until(signal, how, expected, from);
 }
 __device__ inline u64 signal_fetch(const u64* signal) { return detail::load_relaxed(signal); }
 
@@ -93,7 +95,7 @@ template <class T>
 __device__ inline i64 wait_until_any(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     if (detail::none_left(n, status)) return -1;
     i64 found = -1;
-    spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, 1, -1, values,
+    spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, 1, anyone, values,
          (u64)expected, [=] { return (u64)values[0]; });
     return found;
 }
@@ -109,7 +111,7 @@ __device__ inline u64 wait_until_some(const T* values, u64 n, u64* indices, cons
                                       same_t<T> expected) {
     if (detail::none_left(n, status)) return 0;
     u64 found = 0;
-    spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; }, 1, -1,
+    spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; }, 1, anyone,
          values, (u64)expected, [=] { return (u64)values[0]; });
     return found;
 }

@@ -10,6 +10,7 @@
 // Words, each written by one PE with values that only grow (meeting number, then pieces):
 //   arrived[b][from]   how many pieces block b of PE `from` has stored here
 //   taken[b][by]       how many of my block b's pieces PE `by` has taken from its slots
+// Both wrap around; of two, the later one is less than half of their range ahead (`reached`).
 #pragma once
 #include "grid.cuh"
 #include "pe_signal.cuh"
@@ -39,6 +40,10 @@ struct stage {
     }
 };
 
+// Bits for the pieces of one reduction, below the meeting's number: 512 GiB a block.
+constexpr int piece_bits = 24;
+__device__ inline bool reached(u64 seen, u64 wanted) { return (i64)(seen - wanted) >= 0; }
+
 // dest[i] = the PEs' source[i] combined in rank order, on every PE, for the first `vectors` vectors of
 // the array: shares of `share` vectors, one per PE. After a meeting numbered `generation`, which every
 // PE's `grids` word preceded, and before another. All threads of every block call.
@@ -62,7 +67,7 @@ __device__ inline void reduce_staged(vec16* dest, const vec16* source, u64 share
     // The first share is the longest; of it this block has `pieces`.
     u64 all = (share_of(0) + staged_vectors - 1) / staged_vectors;
     u64 pieces = all > b ? (all - b - 1) / blocks + 1 : 0;
-    const u64 counted = generation << 32;
+    const u64 counted = generation << piece_bits;
     u64* arrived = here.arrived(b);
     u64* taken = here.taken(b);
     // Where this block's piece `c` begins, and how long it is in a share of `of` vectors.
@@ -78,12 +83,12 @@ __device__ inline void reduce_staged(vec16* dest, const vec16* source, u64 share
             // The slot must be free again; acquire pairs with the fence of who took the piece.
             if (sends && c >= staged_sets) {
                 u64 enough = counted + c - staged_sets + 1;
-                spin([=] { return load_acquire(taken + r) >= enough; }, 2, t.pe(r), taken + r, enough,
+                spin([=] { return reached(load_acquire(taken + r), enough); }, 2, t.pe(r), taken + r, enough,
                      [=] { return load_relaxed(taken + r); });
             }
             // Acquire pairs with the sender's fence; the block's sync hands it on.
             if (takes) {
-                spin([=] { return load_acquire(arrived + r) >= counted + c; }, 2, t.pe(r), arrived + r,
+                spin([=] { return reached(load_acquire(arrived + r), counted + c); }, 2, t.pe(r), arrived + r,
                      counted + c, [=] { return load_relaxed(arrived + r); });
             }
         }

@@ -16,16 +16,22 @@ class thread {
     __device__ void sync() const {}
 };
 
-// What a kernel leaves behind when a wait runs out of time. In memory the host can read.
+// What a kernel leaves behind when a wait ends in vain. In memory the host can read.
 struct wait_record {
-    u32 state;  // 0: none, 1: being written, 2: complete, 3: none, but the host says that waits shall give up
-    u32 what;   // 1: signal or value, 2: meeting of a team
+    u32 state;  // 0: none, 1: being written, 2: complete
+    u32 what;   // 1: value, 2: meeting of a team, 3: a PE came to the meeting with another collective
     i32 pe;     // the PE that waited
-    i32 peer;   // the PE waited for, -1 if anyone
+    i32 peer;   // the PE waited for, or `anyone` or `everyone`
     u64 offset;    // heap offset of the word
-    u64 expected;
+    u64 expected;  // of 2: the meeting's number; of 3: this PE's collective (detail::collective)
     u64 seen;
+    i32 gone;   // the PE that failed or left, so that the wait was hopeless; -1: it ran out of time
+    i32 pad;
 };
+
+// What a wait may be for beside one PE: a value that anyone may write, so it is hopeless only when all others are
+// gone; or something that takes every PE of the world.
+constexpr int anyone = -1, everyone = -2;
 
 // A set of PEs that meet: `start`, `start + stride`, … (`size` of them). `scratch` is the heap offset
 // of the team's `team_scratch`, the same on all its PEs; `stage` that of the slots of `stage_blocks`
@@ -50,7 +56,8 @@ struct world_state {
     u64 heap_bytes;
     u64 timeout_ns;  // 0: no limit
     wait_record* record;  // in host memory
-    u32* gave_up;         // in this GPU's memory: 1 after a wait of this PE ran out of time
+    u32* gave_up;         // in this GPU's memory: 1 after a wait of this PE ended in vain
+    const u32* gone;      // in host memory, see `gone_peer`
     team all;
 };
 
@@ -88,26 +95,55 @@ __device__ inline bool given_up() {
     return crosswarp_world.gave_up != nullptr && load_volatile(crosswarp_world.gave_up) != 0;
 }
 
+// The PE because of which a wait for `peer` is hopeless, or -1. The host writes, for whoever looks now and then
+// (it is far away): gone[0] not 0 if any PE is gone; gone[1] 1 + the PE that ends all waits, because it failed or
+// because this PE takes its world down; gone[2 + i] not 0 if PE i has left, and what it sent has arrived.
+__device__ inline int gone_peer(int peer) {
+    const u32* gone = crosswarp_world.gone;
+    if (gone == nullptr || load_volatile(gone) == 0) return -1;
+    u32 end = load_volatile(gone + 1);
+    if (end != 0) return (int)end - 1;
+    if (peer >= 0) return load_volatile(gone + 2 + peer) != 0 ? peer : -1;
+    int first = -1, left = 0;
+    for (int pe = 0; pe < n_pes(); ++pe) {
+        if (load_volatile(gone + 2 + pe) == 0) continue;
+        if (first < 0) first = pe;
+        ++left;
+    }
+    return peer == everyone || left >= n_pes() - 1 ? first : -1;
+}
+
 // Says what was waited for; the first to give up is the one reported.
-__device__ inline void give_up(u32 what, int peer, const void* word, u64 expected, u64 seen) {
+__device__ inline void give_up(u32 what, int peer, const void* word, u64 expected, u64 seen, int gone = -1) {
     wait_record* record = crosswarp_world.record;
     *const_cast<volatile u32*>(crosswarp_world.gave_up) = 1;
-    if (atomicCAS_system(&record->state, 0u, 1u) != 0 && atomicCAS_system(&record->state, 3u, 1u) != 3) return;
+    if (atomicCAS_system(&record->state, 0u, 1u) != 0) return;
     record->what = what;
     record->pe = my_pe();
     record->peer = peer;
     record->offset = reinterpret_cast<u64>(word) - crosswarp_world.heap;
     record->expected = expected;
     record->seen = seen;
+    record->gone = gone;
     // The host reads the record when it sees state 2.
     __threadfence_system();
     *const_cast<volatile u32*>(&record->state) = 2;
 }
 
-// Spins until `look()`; false if the world's time limit passed first, or the host says that another PE is gone.
-// `seen()` is what to report.
-template <class Look, class Seen>
-__device__ inline bool spin(Look look, u32 what, int peer, const void* word, u64 expected, Seen seen) {
+namespace detail {
+
+// Who a wait is for, and what else ends it: one PE, `anyone` or `everyone`.
+struct waits_for {
+    int peer;
+    __device__ int name() const { return peer; }
+    __device__ int gone() const { return gone_peer(peer); }
+    // Whether something came that shows that the wait can not end; it is then reported.
+    __device__ bool astray() const { return false; }
+};
+
+// As `spin` below; `who` is like `waits_for`.
+template <class Look, class Who, class Seen>
+__device__ inline bool spin_for(Look look, u32 what, Who who, const void* word, u64 expected, Seen seen) {
     if (look()) return true;
     // Without a world nobody could tell.
     if (crosswarp_world.record == nullptr) {
@@ -120,14 +156,27 @@ __device__ inline bool spin(Look look, u32 what, int peer, const void* word, u64
     for (u32 looks = 1; !look(); ++looks) {
         if (looks % 256 != 0) continue;
         if (given_up()) return false;
-        // The record is far away; a look at it now and then is soon enough.
-        bool told = looks % 16384 == 0 && load_volatile(&crosswarp_world.record->state) == 3;
-        if (told || (limit != 0 && nanoseconds() - start > limit)) {
-            give_up(what, peer, word, expected, seen());
+        // The list is far away; a look at it now and then is soon enough.
+        bool far = looks % 16384 == 0;
+        if (far && who.astray()) return false;
+        int gone = far ? who.gone() : -1;
+        // What the PE that is gone sent before may have come meanwhile.
+        if (gone >= 0 && look()) return true;
+        if (gone >= 0 || (limit != 0 && nanoseconds() - start > limit)) {
+            give_up(what, who.name(), word, expected, seen(), gone);
             return false;
         }
     }
     return true;
+}
+
+}  // namespace detail
+
+// Spins until `look()`; false if the world's time limit passed first, or the host says that `peer` (a PE, `anyone` or
+// `everyone`) is gone. `seen()` is what to report.
+template <class Look, class Seen>
+__device__ inline bool spin(Look look, u32 what, int peer, const void* word, u64 expected, Seen seen) {
+    return detail::spin_for(look, what, detail::waits_for{peer}, word, expected, seen);
 }
 
 }  // namespace crosswarp

@@ -160,6 +160,43 @@ __device__ void signals(T* a, T* b, u64 bytes, u64* flags, u32* errors) {
     barrier<Scope>();
 }
 
+// One word around a ring: whoever sees it takes it away at once, and it must not come back. (It would if a put
+// stored it twice.)
+template <class Scope, class T> __device__ void once(T* a, T* b, u64* flags, u64& round, u32* errors) {
+    Scope s;
+    for (int k = 0; k < 50; ++k) {
+        ++round;
+        if (s.rank() == 0) a[0] = (T)(round % 100 + 1);
+        s.sync();
+        put<Scope>(b, a, 1, right());
+        if (s.rank() == 0) {
+            volatile T* word = b;
+            bool came = spin([=] { return *word != 0; }, 1, left(), b, 1, [=] { return (u64)*word; });
+            expect(came && *word == (T)(round % 100 + 1), errors, 360);
+            *word = 0;
+            for (int look = 0; look < 200; ++look) expect(*word == 0, errors, 361);
+            // Tell the left neighbour that it may send again.
+            signal(flags, round, signal_op::set, left());
+        }
+        expect(signal_wait_until(flags, cmp::ge, round, right()), errors, 362);
+        s.sync();
+    }
+}
+
+template <class Scope> __device__ void words_come_once(u64* a, u64* b, u64* flags, u32* errors) {
+    Scope s;
+    if (s.rank() == 0) b[0] = 0;
+    barrier<Scope>();
+    u64 round = 0;
+    once<Scope>((u8*)a, (u8*)b, flags, round, errors);
+    once<Scope>((u16*)a, (u16*)b, flags, round, errors);
+    once<Scope>((u32*)a, (u32*)b, flags, round, errors);
+    once<Scope>(a, b, flags, round, errors);
+    barrier<Scope>();
+    if (s.rank() == 0) flags[0] = 0;
+    barrier<Scope>();
+}
+
 template <class T> __device__ void integer_atomics(T* words, u32* errors) {
     T* at = words;
     int to = right();
@@ -246,6 +283,16 @@ PER_SCOPE(block, float)
 SIGNALS(thread)
 SIGNALS(warp)
 SIGNALS(block)
+
+#define WORDS(Scope)                                                                                 \
+    extern "C" __global__ void words_##Scope(u64* a, u64* b, u64 bytes, u64* flags, u32* errors) {   \
+        words_come_once<Scope>(a, b, flags, errors);                                                 \
+    }
+WORDS(thread)
+#ifndef ONE_TYPE_PER_SCOPE
+WORDS(warp)
+WORDS(block)
+#endif
 
 extern "C" __global__ void atomics(u64* words, u32* errors) {
     integer_atomics((u32*)words, errors);
@@ -334,8 +381,9 @@ namespace {
 // The values whose order has special rules, beside plain ones.
 constexpr int specials = 9, pairs = specials * specials;
 template <class T> __device__ T special(int k) {
-    const T huge = (T)1e30 * (T)1e30 * (T)1e300, zero = (T)(k < 0);
-    const T tiny = sizeof(T) == 4 ? (T)1e-45 : (T)5e-324;
+    // Not known to the compiler, which warns of infinities otherwise.
+    const T zero = (T)(k < 0), huge = (T)1 / zero;
+    const T tiny = (T)(sizeof(T) == 4 ? 1e-45 : 5e-324);
     const T values[specials] = {-huge, (T)-1, -tiny, -zero, zero, tiny, (T)1, huge, zero / zero};
     return values[k];
 }

@@ -10,7 +10,9 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytemuck::Pod;
 use crosswarp_shmem::{Block, Book, CollectiveError, Pe, ShareError, op};
@@ -22,6 +24,9 @@ use crate::{Device, Stream};
 /// Physical memory is taken in at least this many bytes at a time: mapping costs tens of microseconds
 /// and a message per PE, whatever the size.
 const CHUNK: usize = 64 << 20;
+
+/// How long the drop of a heap waits for its GPU's work.
+pub(crate) const DROP_LIMIT: Duration = Duration::from_secs(30);
 
 /// A device heap or an allocation in it that failed, on every PE alike.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +72,17 @@ pub enum HeapError {
         /// Bytes of one element.
         element: usize,
     },
+    /// The heaps of all PEs together are more than can be addressed.
+    #[error("{pes} heaps of {heap} bytes are more than can be addressed; ask for a smaller limit")]
+    TooManyBytes {
+        /// PEs.
+        pes: usize,
+        /// Bytes of each heap.
+        heap: usize,
+    },
+    /// The object is of another heap.
+    #[error("the symmetric object is of another device world than the one asked to free it")]
+    OtherHeap,
     /// Another PE could not take its share of physical memory.
     #[error(
         "another PE has not got the {bytes} bytes of device memory this allocation needs on each"
@@ -93,6 +109,8 @@ pub enum HeapError {
 /// kernels want it.
 #[must_use = "dropping the handle does not free the memory; see DeviceHeap::free"]
 pub struct DeviceSym<T> {
+    /// Which heap it is in.
+    heap: u64,
     offset: usize,
     /// Where this PE's part is, in this PE's mapping.
     address: u64,
@@ -135,6 +153,10 @@ impl<T: Pod> DeviceSym<T> {
 
 /// One PE's view of the symmetric device heap.
 pub struct DeviceHeap<'w> {
+    /// No other heap of this process ever has this number.
+    id: u64,
+    /// Whether the GPU's work is known to have ended (or not), so that the drop need not wait for it.
+    pub(crate) drained: Option<bool>,
     pe: &'w Pe,
     device: Device,
     range: Range,
@@ -172,7 +194,8 @@ impl<'w> DeviceHeap<'w> {
         // Everyone learns everyone's wishes, also of a PE that cannot take part (0 bytes): the others
         // then fail with it instead of waiting.
         let mine = granularity.as_ref().map_or(0, |&unit| {
-            limit.unwrap_or(properties.memory).next_multiple_of(unit) as u64
+            let limit = limit.unwrap_or(properties.memory);
+            limit.checked_next_multiple_of(unit).unwrap_or(limit) as u64
         });
         let unit = granularity.as_ref().map_or(1, |&unit| unit as u64);
         let stride = smallest(pe, mine)?;
@@ -181,10 +204,23 @@ impl<'w> DeviceHeap<'w> {
         if stride == 0 {
             return Err(HeapError::PeerOutOfMemory { bytes: 0 });
         }
-        let stride = (stride as usize).next_multiple_of(granularity_of_all);
-        let range = Range::reserve(&device, stride * pe.n_pes());
+        // The same numbers on every PE, so the same error.
+        let stride = (stride as usize).checked_next_multiple_of(granularity_of_all);
+        let too_many = |heap| HeapError::TooManyBytes {
+            pes: pe.n_pes(),
+            heap,
+        };
+        let stride = stride.ok_or(too_many(usize::MAX))?;
+        let bytes = stride
+            .checked_mul(pe.n_pes())
+            .filter(|&bytes| bytes <= isize::MAX as usize)
+            .ok_or(too_many(stride))?;
+        let range = Range::reserve(&device, bytes);
         all_well(pe, range.is_ok(), stride)?;
+        static HEAPS: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
+            id: HEAPS.fetch_add(1, Ordering::Relaxed),
+            drained: None,
             pe,
             device,
             range: range?,
@@ -213,10 +249,20 @@ impl<'w> DeviceHeap<'w> {
         self.stride
     }
 
+    /// Which heap of this process this is.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// Device address, in this PE's mapping, of `offset` in the heap of `pe`.
     ///
-    /// Panics if `pe` does not exist.
+    /// Panics if `pe` does not exist, or the heap has no such offset.
     pub fn address(&self, offset: usize, pe: usize) -> u64 {
+        assert!(
+            offset <= self.stride,
+            "offset {offset} in a device heap of {} bytes",
+            self.stride
+        );
         assert!(
             pe < self.pe.n_pes(),
             "PE {pe} does not exist in a world of {}",
@@ -227,9 +273,19 @@ impl<'w> DeviceHeap<'w> {
 
     /// Device address, in this PE's mapping, of `object` on `pe`: an argument for a kernel of this PE.
     ///
-    /// Panics if `pe` does not exist.
+    /// Panics if `pe` does not exist, or the object is of another heap.
     pub fn address_of<T: Pod>(&self, object: &DeviceSym<T>, pe: usize) -> u64 {
-        self.address(object.offset, pe)
+        self.address_in(object, 0, pe)
+    }
+
+    /// The same of what lies `bytes` into `object`, which has them.
+    pub(crate) fn address_in<T: Pod>(&self, object: &DeviceSym<T>, bytes: usize, pe: usize) -> u64 {
+        // An object of a larger heap would reach into the next PE's.
+        assert!(
+            object.heap == self.id,
+            "{object:?} is of another device world"
+        );
+        self.address(object.offset + bytes, pe)
     }
 
     /// An array of `len` elements on every PE, at a multiple of 256 bytes, content unspecified.
@@ -260,6 +316,7 @@ impl<'w> DeviceHeap<'w> {
             return Err(error);
         }
         Ok(DeviceSym {
+            heap: self.id,
             offset,
             address: self.address(offset, self.pe.my_pe()),
             len,
@@ -276,15 +333,28 @@ impl<'w> DeviceHeap<'w> {
             unsafe { stream.zero_at(object.address, len * size_of::<T>()) }
         });
         // Also the meeting after which the others may write to this PE's part.
-        all_well(self.pe, clear.is_ok(), len * size_of::<T>())?;
-        clear?;
+        let all = all_well(self.pe, clear.is_ok(), len * size_of::<T>());
+        if clear.is_err() || all.is_err() {
+            // As on all PEs.
+            self.state().book.free(object.block);
+            clear?;
+            all?;
+        }
         Ok(object)
     }
 
     /// Gives the memory of `object` back on every PE, once every PE has come here. Kernels that use it
     /// must have ended. Collective. (Physical memory stays with the heap.)
     pub fn free<T: Pod>(&self, object: DeviceSym<T>) -> Result<(), HeapError> {
-        self.pe.agree(0, object.offset as u64)?;
+        let mine = object.heap == self.id;
+        // One PE's mistake is an error on all.
+        let agreed = self
+            .pe
+            .agree(0, if mine { object.offset as u64 } else { u64::MAX });
+        if !mine {
+            return Err(HeapError::OtherHeap);
+        }
+        agreed?;
         self.state().book.free(object.block);
         Ok(())
     }
@@ -328,11 +398,13 @@ impl<'w> DeviceHeap<'w> {
         }
         let all = all_well(self.pe, mapped.is_ok(), bytes);
         if mapped.is_err() || all.is_err() {
+            let mut unmapped = Ok(());
             for (at, bytes) in mappings {
-                self.range.unmap(at, bytes)?;
+                unmapped = unmapped.and(self.range.unmap(at, bytes));
             }
             mapped?;
-            return all;
+            all?;
+            return unmapped.map_err(HeapError::from);
         }
         state.mappings.append(&mut mappings);
         state.mapped += bytes;
@@ -344,10 +416,34 @@ impl<'w> DeviceHeap<'w> {
     }
 }
 
+/// Waits until all work of `device` has ended, but not longer than `limit`; says whether it has.
+pub(crate) fn drain(device: Device, limit: Duration) -> bool {
+    let (ended, end) = std::sync::mpsc::channel();
+    let wait = move || {
+        // An error says that the GPU does nothing any more, either.
+        let _ = device.synchronize();
+        let _ = ended.send(());
+    };
+    // The driver has no such wait with a limit, so one without is made by a thread that can be left to it.
+    match std::thread::Builder::new().spawn(wait) {
+        Ok(_) => end.recv_timeout(limit).is_ok(),
+        // Not known to have ended.
+        Err(_) => false,
+    }
+}
+
 impl Drop for DeviceHeap<'_> {
     fn drop(&mut self) {
-        // 1. Nothing of this GPU may still use the addresses.
-        let _ = self.device.synchronize();
+        // 1. Nothing of this GPU may still use the addresses. If it does not end, they are left to it: unmapped, it
+        //    would fault, and with it the GPU's other work.
+        let device = self.device;
+        if !*self
+            .drained
+            .get_or_insert_with(|| drain(device, DROP_LIMIT))
+        {
+            self.range.leak();
+            return;
+        }
         // 2. Unmap; a peer that still has this PE's memory mapped keeps it alive for itself.
         for &(at, bytes) in &self.state().mappings {
             let _ = self.range.unmap(at, bytes);

@@ -1,40 +1,65 @@
-//! Waits inside kernels, seen from the host: what one that was given up waited for, and giving it up when another PE
-//! is gone.
-#![allow(unsafe_code)] // A word that kernels and the host change.
+//! Waits inside kernels, seen from the host: what one that ended in vain waited for, and ending it when a PE that it
+//! needs is gone.
+//!
+//! What kernels and the host tell each other, and who may write it:
+//! 1. `record`: written by the kernel whose wait ends in vain first, from state `NONE` to `COMPLETE`; read and set back
+//!    to `NONE` by the host when the kernels have ended.
+//! 2. `gave_up`: set by kernels, cleared by the host as above.
+//! 3. `gone`: written by this PE's watcher, and by `end_all`; words only go from 0 to something, once.
+#![allow(unsafe_code)] // Words that kernels and the host change.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_shmem::{Pe, Sym};
+use crosswarp_shmem::{Lives, Pe, Sym};
 
 use crate::error::CudaError;
 use crate::memory::{Buffer, PinnedBuffer};
 use crate::{Device, Stream};
 
-/// States of a record: nothing given up, complete, and told by the host to give up.
+/// States of a record: nothing given up, and complete.
 const NONE: u32 = 0;
 const COMPLETE: u32 = 2;
-const TOLD: u32 = 3;
+
+/// `wait_record::what`.
+const VALUE: u32 = 1;
+const MEETING: u32 = 2;
+/// `crosswarp::everyone`.
+const EVERYONE: i32 = -2;
+
+/// Words of the list of PEs that are gone before those of the single PEs; see `gone_peer` in `pe_world.cuh`.
+const ANY: usize = 0;
+const END: usize = 1;
+const SINGLE: usize = 2;
 
 /// How long the host only looks at the stream.
 const SPIN: Duration = Duration::from_millis(5);
 /// Then it sleeps between looks.
 const NAP: Duration = Duration::from_micros(50);
-/// For how long another PE must have been gone before its kernels' waits are hopeless: what it has sent arrives first.
+/// How often the watcher looks at the other PEs.
+const WATCH: Duration = Duration::from_millis(20);
+/// For how long another PE must have been gone before waits for it are hopeless: what it has sent arrives first.
 const GRACE: Duration = Duration::from_millis(500);
+/// How long kernels may take to end after a wait of theirs has ended in vain, or a PE has failed.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// `crosswarp::wait_record`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct WaitRecord {
-    state: u32,
-    what: u32,
-    pe: i32,
-    peer: i32,
-    offset: u64,
-    expected: u64,
-    seen: u64,
+pub(crate) struct WaitRecord {
+    pub(crate) state: u32,
+    pub(crate) what: u32,
+    pub(crate) pe: i32,
+    pub(crate) peer: i32,
+    pub(crate) offset: u64,
+    pub(crate) expected: u64,
+    pub(crate) seen: u64,
+    pub(crate) gone: i32,
+    pub(crate) pad: i32,
 }
 
 /// A wait inside a kernel that ran out of time.
@@ -69,6 +94,11 @@ pub enum KernelWait {
         /// The PE that did not come.
         pe: usize,
     },
+    /// Something that takes every PE, at this offset of its own device heap.
+    Everyone {
+        /// Byte offset in the heap.
+        offset: u64,
+    },
 }
 
 /// A wait inside a kernel that could not end any more.
@@ -94,7 +124,80 @@ fn describe(wait: KernelWait, expected: u64) -> String {
             format!("the value at device heap offset {offset}, compared with {expected}")
         }
         KernelWait::Meeting { pe } => format!("meeting #{expected} with PE {pe}"),
+        KernelWait::Everyone { offset } => {
+            format!("all PEs, at device heap offset {offset}, compared with {expected}")
+        }
     }
+}
+
+/// PEs that came to one meeting of a team with different collectives. The team must not be used any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "PE {pe} called {} of its team, but PE {peer} another collective (its kind, bytes, root, operation or type \
+     differs, or the order of calls); all PEs of a team call the same ones in the same order",
+    Collective(*.collective)
+)]
+pub struct KernelMismatch {
+    /// The PE that found it; every other one of the team finds it, too.
+    pub pe: usize,
+    /// A PE that called something else.
+    pub peer: usize,
+    /// What `pe` called: kind, root or operation, bytes.
+    collective: u64,
+}
+
+/// A word of `crosswarp::detail::collective`, to be read.
+struct Collective(u64);
+
+/// Makes that word. `detail`: the root, or operation and type.
+pub(crate) const fn collective(kind: u64, detail: u64) -> u64 {
+    kind << 60 | (detail & 0xf_ffff) << 40
+}
+
+/// Kinds of collectives (`crosswarp::detail::kind`), from 1 on.
+const KINDS: [&str; 7] = [
+    "sync",
+    "barrier",
+    "broadcast",
+    "fcollect",
+    "alltoall",
+    "reduction",
+    "reducescatter",
+];
+
+impl fmt::Display for Collective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, detail, bytes) = (
+            self.0 >> 60,
+            self.0 >> 40 & 0xf_ffff,
+            self.0 & 0xff_ffff_ffff,
+        );
+        let name = (kind as usize)
+            .checked_sub(1)
+            .and_then(|kind| KINDS.get(kind));
+        let name = name.copied().unwrap_or("collective");
+        match kind {
+            1 | 2 => write!(f, "a {name}"),
+            3 => write!(f, "a {name} of {bytes} bytes from rank {detail}"),
+            _ => write!(f, "a {name} of {bytes} bytes a PE"),
+        }
+    }
+}
+
+/// Work of a GPU that does not end although the world has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "PE {gone} failed, and {limit:?} later PE {pe} still waits for {what} on its GPU, whose kernels were told to give up"
+)]
+pub struct WorkStuck {
+    /// The PE that waited.
+    pub pe: usize,
+    /// The PE that failed.
+    pub gone: usize,
+    /// What it waited for.
+    pub what: &'static str,
+    /// For how long after.
+    pub limit: Duration,
 }
 
 /// A stream that did not end well.
@@ -106,25 +209,138 @@ pub enum SyncError {
     /// A wait inside a kernel was for a PE that is gone.
     #[error(transparent)]
     Left(#[from] KernelLeft),
+    /// PEs called different collectives.
+    #[error(transparent)]
+    Mismatch(#[from] KernelMismatch),
+    /// The work does not end.
+    #[error(transparent)]
+    Stuck(#[from] WorkStuck),
     /// The driver failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
 }
 
+/// The memory through which kernels and the host speak; see the top of the file.
+struct Board {
+    record: PinnedBuffer<WaitRecord>,
+    /// One word: a wait of this PE ended in vain.
+    gave_up: Buffer<u32>,
+    gone: PinnedBuffer<u32>,
+}
+
+impl Board {
+    fn state(&self) -> &AtomicU32 {
+        // SAFETY: one word of the record, aligned, alive as long as `self`; kernels change it with atomics and the host
+        // looks at it with one.
+        unsafe { AtomicU32::from_ptr(self.record.address() as *mut u32) }
+    }
+
+    fn gone(&self, word: usize) -> &AtomicU32 {
+        assert!(word < self.gone.len(), "word {word} of the list of PEs");
+        // SAFETY: a word of the list, aligned, alive as long as `self`; kernels only read it.
+        unsafe { AtomicU32::from_ptr((self.gone.address() as *mut u32).add(word)) }
+    }
+
+    /// Tells kernels: release, so that who sees `ANY` sees what is behind it.
+    fn tell(&self, word: usize, value: u32) {
+        self.gone(word).store(value, Ordering::Release);
+        self.gone(ANY).store(1, Ordering::Release);
+    }
+
+    /// All waits end, because of `pe`. The first to say so is the one reported.
+    fn end_all(&self, pe: usize) {
+        let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
+        let _ = self
+            .gone(END)
+            .compare_exchange(0, pe as u32 + 1, order, relaxed);
+        self.gone(ANY).store(1, Ordering::Release);
+    }
+
+    /// The PE because of which all waits end.
+    fn ended_by(&self) -> Option<usize> {
+        (self.gone(END).load(Ordering::Acquire) as usize).checked_sub(1)
+    }
+}
+
+/// A word of each PE, as this PE sees it: not 0 once it has dropped its device world. In the symmetric heap, which
+/// the `Lives` beside it keep mapped.
+struct LeftWords(*const AtomicU64, usize);
+
+// SAFETY: the words are only read, as atomics.
+unsafe impl Send for LeftWords {}
+
+impl LeftWords {
+    fn left(&self, pe: usize) -> bool {
+        assert!(pe < self.1);
+        // SAFETY: `self.1` words from there on are in this PE's heap, aligned and mapped (see above); all access is
+        // atomic while the device world lives, and the watcher ends with it. (If the world is leaked, so are they.)
+        unsafe { &*self.0.add(pe) }.load(Ordering::Acquire) != 0
+    }
+}
+
+/// Looks at the other PEs' lives now and then, whether or not this PE waits for anything, and tells kernels who is gone:
+/// so waits inside kernels end, and with them every wait for a stream, an event or the GPU.
+struct Watcher {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watcher {
+    fn start(board: Arc<Board>, lives: Lives, left: LeftWords) -> std::io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let watch = move || {
+            let me = lives.my_pe();
+            // Since when each has been gone; the last one: since when one has failed.
+            let mut since: Vec<Option<Instant>> = vec![None; lives.n_pes() + 1];
+            while !stopped.load(Ordering::Acquire) {
+                std::thread::park_timeout(WATCH);
+                let mut over = |which: usize, gone: bool| {
+                    gone && since[which].get_or_insert_with(Instant::now).elapsed() > GRACE
+                };
+                for pe in (0..lives.n_pes()).filter(|&pe| pe != me) {
+                    if over(pe, lives.has_left(pe) || left.left(pe)) {
+                        board.tell(SINGLE + pe, 1);
+                    }
+                }
+                let failed = lives.failed();
+                if let Some(pe) = failed
+                    && over(lives.n_pes(), true)
+                {
+                    board.end_all(pe);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("crosswarp-watch".into());
+        Ok(Self {
+            stop,
+            thread: Some(thread.spawn(watch)?),
+        })
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
 /// What the kernels of a PE and its host tell each other about waits.
 pub(crate) struct Waits {
-    record: PinnedBuffer<WaitRecord>,
-    /// One word: a wait of this PE was given up.
-    gave_up: Buffer<u32>,
+    // Ended first: it reads `left` and writes to the board.
+    _watcher: Option<Watcher>,
+    board: Arc<Board>,
     limit: Option<Duration>,
-    /// A word of each PE: not 0 once it has dropped its device world.
     left: Sym<u64>,
-    /// The PE because of which waits were told to give up, plus one.
-    gone: AtomicU32,
 }
 
 impl Waits {
     pub(crate) fn new(
+        pe: &Pe,
         device: &Device,
         limit: Option<Duration>,
         left: Sym<u64>,
@@ -132,13 +348,35 @@ impl Waits {
         let stream = Stream::new(device)?;
         let gave_up = Buffer::zeroed(&stream, 1)?;
         stream.synchronize()?;
-        Ok(Waits {
+        let board = Arc::new(Board {
             record: PinnedBuffer::zeroed(device, 1)?,
             gave_up,
+            gone: PinnedBuffer::zeroed(device, SINGLE + pe.n_pes())?,
+        });
+        let watcher = match pe.n_pes() {
+            1 => None,
+            n => {
+                let words = LeftWords(pe.ptr(&left, pe.my_pe()).cast_const().cast(), n);
+                let started = Watcher::start(Arc::clone(&board), pe.lives(), words);
+                Some(started.map_err(|error| CudaError {
+                    call: "starting the thread that watches the other PEs",
+                    code: error.raw_os_error().unwrap_or(0),
+                    name: error.kind().to_string(),
+                    message: error.to_string(),
+                })?)
+            }
+        };
+        Ok(Waits {
+            _watcher: watcher,
+            board,
             limit,
             left,
-            gone: AtomicU32::new(0),
         })
+    }
+
+    /// The time limit of waits inside kernels.
+    pub(crate) fn limit(&self) -> Option<Duration> {
+        self.limit
     }
 
     /// For `world_state`; 0: no limit.
@@ -148,17 +386,15 @@ impl Waits {
     }
 
     pub(crate) fn record(&self) -> u64 {
-        self.record.address()
+        self.board.record.address()
     }
 
     pub(crate) fn gave_up(&self) -> u64 {
-        self.gave_up.address()
+        self.board.gave_up.address()
     }
 
-    fn state(&self) -> &AtomicU32 {
-        // SAFETY: one word of the record, aligned, alive as long as `self`; kernels change it with atomics and the host
-        // looks at it with one.
-        unsafe { AtomicU32::from_ptr(self.record.address() as *mut u32) }
+    pub(crate) fn gone(&self) -> u64 {
+        self.board.gone.address()
     }
 
     /// Tells the other PEs that `pe` takes no part any more.
@@ -168,47 +404,54 @@ impl Waits {
         }
     }
 
-    /// A PE that takes no part any more: one that failed, left the world, or dropped its device world.
-    fn gone(&self, pe: &Pe) -> Option<usize> {
-        pe.gone().or_else(|| {
-            let me = pe.my_pe();
-            (0..pe.n_pes()).find(|&other| pe.atomic_fetch(self.left.at(other), me) != 0)
-        })
+    /// Tells this PE's kernels to give up whatever they wait for.
+    pub(crate) fn end_all(&self, pe: &Pe) {
+        self.board.end_all(pe.my_pe());
+    }
+
+    /// Leaves the memory to kernels that may still use it.
+    pub(crate) fn leak(&self) {
+        std::mem::forget(Arc::clone(&self.board));
     }
 
     /// Whether there is anything to say about waits.
     pub(crate) fn any(&self) -> bool {
-        self.state().load(Ordering::Acquire) != NONE
+        self.board.state().load(Ordering::Acquire) != NONE
     }
 
-    /// Waits until `done`. When another PE has been gone for a while, the kernels' waits are told to give up.
+    /// Waits until `done`: that `what` on the GPU has ended. Waits inside kernels end by themselves (see [`Watcher`]);
+    /// an error says that this did not help.
     pub(crate) fn until(
         &self,
         pe: &Pe,
+        what: &'static str,
         done: impl Fn() -> Result<bool, CudaError>,
-    ) -> Result<(), CudaError> {
+    ) -> Result<(), SyncError> {
         let start = Instant::now();
-        let mut gone: Option<(usize, Instant)> = None;
-        let mut told = false;
+        let mut ending = None;
         while !done()? {
             if pe.n_pes() == 1 || start.elapsed() < SPIN {
                 std::hint::spin_loop();
                 continue;
             }
             std::thread::sleep(NAP);
-            let now = Instant::now();
-            if gone.is_none() {
-                gone = self.gone(pe).map(|pe| (pe, now));
+            let failed = self.board.ended_by();
+            if failed.is_none() && !self.any() {
+                continue;
             }
-            if let Some((pe, since)) = gone.filter(|_| !told)
-                && now - since > GRACE
-            {
-                told = true;
-                self.gone.store(pe as u32 + 1, Ordering::Relaxed);
-                // Fails if a wait has given up by itself.
-                let _ =
-                    self.state()
-                        .compare_exchange(NONE, TOLD, Ordering::AcqRel, Ordering::Relaxed);
+            if ending.get_or_insert_with(Instant::now).elapsed() > DRAIN {
+                // Not cleared: the kernels are still there.
+                if let Some(error) = self.reported() {
+                    return Err(error);
+                }
+                if let Some(gone) = failed {
+                    return Err(SyncError::Stuck(WorkStuck {
+                        pe: pe.my_pe(),
+                        gone,
+                        what,
+                        limit: DRAIN,
+                    }));
+                }
             }
         }
         Ok(())
@@ -216,44 +459,98 @@ impl Waits {
 
     /// Whether a wait was given up by the kernels before; `stream` has ended them. The record is cleared.
     pub(crate) fn outcome(&self, stream: &Stream) -> Result<(), SyncError> {
-        // Acquire: pairs with the kernel's system fence before it stored COMPLETE.
-        let state = self.state().load(Ordering::Acquire);
-        if state == NONE {
+        let Some(error) = self.reported() else {
             return Ok(());
+        };
+        stream.zero(&self.board.gave_up)?;
+        stream.synchronize()?;
+        self.board.state().store(NONE, Ordering::Release);
+        Err(error)
+    }
+
+    /// What a complete record says.
+    fn reported(&self) -> Option<SyncError> {
+        // Acquire: pairs with the kernel's system fence before it stored COMPLETE.
+        if self.board.state().load(Ordering::Acquire) != COMPLETE {
+            return None;
         }
         // SAFETY: as in `state`; a complete record is not written any more until it is cleared.
-        let record = unsafe { (self.record.address() as *const WaitRecord).read_volatile() };
-        stream.zero(&self.gave_up)?;
-        stream.synchronize()?;
-        let gone = self.gone.swap(0, Ordering::Relaxed);
-        self.state().store(NONE, Ordering::Release);
-        if state != COMPLETE {
-            // Told, but nobody waited any more.
-            return Ok(());
-        }
-        let wait = match record.what {
-            1 => KernelWait::Value {
-                offset: record.offset,
-            },
-            _ => KernelWait::Meeting {
-                pe: record.peer as usize,
-            },
+        let record = unsafe { (self.board.record.address() as *const WaitRecord).read_volatile() };
+        Some(record.error(self.limit.unwrap_or_default()))
+    }
+}
+
+impl WaitRecord {
+    fn error(&self, limit: Duration) -> SyncError {
+        let (pe, expected, offset) = (self.pe as usize, self.expected, self.offset);
+        let wait = match (self.what, self.peer) {
+            (VALUE, EVERYONE) => KernelWait::Everyone { offset },
+            (VALUE, _) => KernelWait::Value { offset },
+            (MEETING, peer) => KernelWait::Meeting { pe: peer as usize },
+            (_, peer) => {
+                return SyncError::Mismatch(KernelMismatch {
+                    pe,
+                    peer: peer as usize,
+                    collective: expected,
+                });
+            }
         };
-        let (pe, expected) = (record.pe as usize, record.expected);
-        Err(match gone.checked_sub(1) {
-            Some(gone) => SyncError::Left(KernelLeft {
+        match usize::try_from(self.gone) {
+            Ok(gone) => SyncError::Left(KernelLeft {
                 pe,
-                gone: gone as usize,
+                gone,
                 wait,
                 expected,
             }),
-            None => SyncError::Timeout(KernelTimeout {
+            Err(_) => SyncError::Timeout(KernelTimeout {
                 pe,
                 wait,
                 expected,
-                seen: record.seen,
-                limit: self.limit.unwrap_or_default(),
+                seen: self.seen,
+                limit,
             }),
-        })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_say_what_was_waited_for_and_why_it_ended() {
+        let record = WaitRecord {
+            state: COMPLETE,
+            what: MEETING,
+            pe: 1,
+            peer: 3,
+            offset: 0,
+            expected: 7,
+            seen: 6,
+            gone: -1,
+            pad: 0,
+        };
+        let limit = Duration::from_secs(2);
+        let line = |record: WaitRecord| record.error(limit).to_string();
+        assert_eq!(
+            line(record),
+            "a kernel of PE 1 waited 2s in vain for meeting #7 with PE 3; it saw 6"
+        );
+        assert_eq!(
+            line(WaitRecord { gone: 3, ..record }),
+            "PE 3 failed or left while a kernel of PE 1 waited for meeting #7 with PE 3"
+        );
+        let broadcast = WaitRecord {
+            what: 3,
+            expected: collective(3, 2) | 512,
+            ..record
+        };
+        let said = line(broadcast);
+        assert!(
+            said.starts_with(
+                "PE 1 called a broadcast of 512 bytes from rank 2 of its team, but PE 3"
+            ),
+            "{said}"
+        );
     }
 }

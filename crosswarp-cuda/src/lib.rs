@@ -31,6 +31,8 @@ mod graph;
 mod heap;
 mod kernel_wait;
 mod launch;
+#[cfg(test)]
+mod layout;
 mod library;
 mod memory;
 mod module;
@@ -60,7 +62,9 @@ pub use device::{Device, DeviceProperties, Link};
 pub use error::{CudaError, DriverError, Error};
 pub use graph::Graph;
 pub use heap::{DeviceHeap, DeviceSym, HeapError};
-pub use kernel_wait::{KernelLeft, KernelTimeout, KernelWait, SyncError};
+pub use kernel_wait::{
+    KernelLeft, KernelMismatch, KernelTimeout, KernelWait, SyncError, WorkStuck,
+};
 pub use launch::{Dim3, Launch, LaunchError, Limit, PreparedLaunch};
 pub use memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};
 pub use module::{Function, FunctionAttributes, Global, Module, ModuleError};

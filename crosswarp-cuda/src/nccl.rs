@@ -393,7 +393,8 @@ impl DeviceWorld<'_> {
     ///
     /// It is an option because it gives up what the kernels promise: NCCL combines in an order of its
     /// own, so floating-point results are not the bits of the sum in PE order, and may differ between
-    /// machines and versions. The world's wait limit does not end NCCL's waits. NCCL takes device
+    /// machines and versions. The world's wait limit does not end NCCL's waits, nor are PEs compared that call
+    /// different collectives. NCCL takes device
     /// memory, and the first collective of each kind and size may meet all PEs in the host's call to
     /// connect the GPUs: make it before kernels wait, and before it is recorded into a graph.
     ///

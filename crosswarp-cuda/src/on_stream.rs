@@ -8,6 +8,7 @@ use crosswarp_shmem::{Cmp, SignalOp, WorldKind};
 
 use crate::driver::cu;
 use crate::error::CudaError;
+use crate::kernel_wait::collective;
 use crate::team::DeviceTeam;
 use crate::view::{DeviceMemory, DeviceSymRef};
 use crate::world::{DeviceWorld, DeviceWorldError};
@@ -17,7 +18,8 @@ mod kernels;
 
 pub(crate) use kernels::Kernels;
 pub use kernels::ON_STREAM;
-use kernels::{Move, SMALL_BYTES, THREADS, WARP};
+pub(crate) use kernels::SMALL_BYTES;
+use kernels::{Move, THREADS, WARP};
 
 /// Numbers that [`DeviceWorld::reduce_on_stream`] combines: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`.
 pub trait DeviceNumber: Pod + sealed::Index {}
@@ -63,6 +65,20 @@ pub(crate) enum Collective {
         number: usize,
         op: i32,
     },
+}
+
+impl Collective {
+    /// The word by which PEs compare what they call (`crosswarp::detail::collective`), for no bytes.
+    fn word(self) -> u64 {
+        match self {
+            Self::Broadcast { root } => collective(3, root as u64),
+            Self::Fcollect => collective(4, 0),
+            Self::Alltoall => collective(5, 0),
+            Self::Reduce { number, op } => {
+                collective(6, (op as u64 + 1) << 4 | (number as u64 + 1))
+            }
+        }
+    }
 }
 
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
@@ -113,11 +129,14 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 ///
 /// # Errors
 /// Those of the driver and of launching; [`DeviceWorldError::SharedByProcesses`] on every PE from verbs
-/// that wait, where PEs that are processes share a GPU. Waits that run out of time are reported by
-/// [`DeviceWorld::synchronize`].
+/// that wait, where PEs that are processes share a GPU. Waits that end in vain are reported by
+/// [`DeviceWorld::synchronize`], also collectives whose PEs do not call the same: every PE of the team gets a
+/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (NCCL does not
+/// compare, see [`use_nccl`](DeviceWorld::use_nccl).)
 ///
 /// # Panics
-/// Views of different lengths where they must agree, PEs that do not exist, teams of another world.
+/// Views of different lengths where they must agree, PEs that do not exist, teams and symmetric objects of another
+/// world.
 impl DeviceWorld<'_> {
     /// Copies `source`, in this PE's device memory, to `dest` on `pe`.
     pub fn put_on_stream<'a, 'b, T: Pod>(
@@ -129,7 +148,7 @@ impl DeviceWorld<'_> {
     ) -> Result<(), CudaError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
-        let to = self.heap().address(dest.offset(), pe);
+        let to = dest.address(self, pe);
         self.copy(
             stream,
             to,
@@ -148,7 +167,7 @@ impl DeviceWorld<'_> {
     ) -> Result<(), CudaError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
-        let from = self.heap().address(source.offset(), pe);
+        let from = source.address(self, pe);
         self.copy(
             stream,
             dest.address(self),
@@ -254,7 +273,8 @@ impl DeviceWorld<'_> {
         source: impl Into<DeviceSymRef<'b, T>>,
     ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
-        same_length(dest.len(), source.len() * team.n_pes());
+        // Saturating: no destination is that long.
+        same_length(dest.len(), source.len().saturating_mul(team.n_pes()));
         let n = source.len();
         let kernels = &self.kernels().fcollect;
         self.move_on_stream(
@@ -304,7 +324,7 @@ impl DeviceWorld<'_> {
             true => &pair.block,
             false => &pair.grid,
         };
-        let places = [dest.offset(), source.offset()];
+        let places = [dest, source].map(|view| view.place(self));
         let payload = (n, size_of::<T>());
         let collective = Collective::Reduce {
             number: T::INDEX,
@@ -349,7 +369,7 @@ impl DeviceWorld<'_> {
         collective: Collective,
     ) -> Result<(), DeviceWorldError> {
         let bytes = n * size_of::<T>();
-        let places = [dest.offset(), source.offset()];
+        let places = [dest, source].map(|view| view.place(self));
         let (index, size) = unit(bytes, places);
         let (function, size) = match bytes <= SMALL_BYTES {
             true => (&kernels.block[index], size),
@@ -372,10 +392,12 @@ impl DeviceWorld<'_> {
     ) -> Result<(), DeviceWorldError> {
         team.check(self.heap());
         self.may_wait()?;
-        if n == 0 {
-            return Ok(());
-        }
         let kernels = self.kernels();
+        if n == 0 {
+            let word = collective.word();
+            // SAFETY: the parameters are (team, u64).
+            return unsafe { kernels.launch(&kernels.nothing, (1, WARP), stream, (team, word)) };
+        }
         let blocks = match n * size <= SMALL_BYTES {
             true => 1,
             false => kernels.blocks,
@@ -395,7 +417,8 @@ impl DeviceWorld<'_> {
             Collective::Reduce { op, .. } => op,
             Collective::Fcollect | Collective::Alltoall => 0,
         };
-        let args = (team, team.grid(), dest, source, n as u64, root_or_op);
+        let grid = self.heap().address(team.grid(), me);
+        let args = (team, grid, dest, source, n as u64, root_or_op);
         // SAFETY: the parameters are (team, grid_state*, T*, const T*, u64, i32). The views have the
         // lengths that the collective asks for, by the callers; the grid state has room for a block
         // per SM.
@@ -405,7 +428,7 @@ impl DeviceWorld<'_> {
     /// The address of the one word of a view.
     fn word(&self, signal: DeviceSymRef<'_, u64>) -> u64 {
         assert!(signal.len() == 1, "a signal of {} words", signal.len());
-        self.heap().address(signal.offset(), self.pe().my_pe())
+        signal.address(self, self.pe().my_pe())
     }
 
     fn copy(&self, stream: &Stream, to: u64, from: u64, bytes: usize) -> Result<(), CudaError> {

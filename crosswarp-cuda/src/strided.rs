@@ -51,7 +51,7 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let to = (self.heap().address(dest.offset(), pe), dest_stride);
+        let to = (dest.address(self, pe), dest_stride);
         // SAFETY: `n` elements so far apart are in the two views.
         unsafe { self.copy_strided::<T>(stream, to, (source.address(self), source_stride), n) }
     }
@@ -70,7 +70,7 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let from = (self.heap().address(source.offset(), pe), source_stride);
+        let from = (source.address(self, pe), source_stride);
         // SAFETY: as in `iput_on_stream`.
         unsafe { self.copy_strided::<T>(stream, (dest.address(self), dest_stride), from, n) }
     }
@@ -89,8 +89,8 @@ impl DeviceWorld<'_> {
         let dest = dest.into();
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let to = self.heap().address(dest.offset(), pe);
-        self.through_staging::<T>(n, |staging, first, n| {
+        let to = dest.address(self, pe);
+        self.through_staging::<T>(stream, n, |staging, first, n| {
             for (staged, element) in staging
                 .chunks_exact_mut(size_of::<T>())
                 .zip(source.iter().step_by(source_stride).skip(first))
@@ -121,8 +121,8 @@ impl DeviceWorld<'_> {
         let source = source.into();
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let from = self.heap().address(source.offset(), pe);
-        self.through_staging::<T>(n, |staging, first, n| {
+        let from = source.address(self, pe);
+        self.through_staging::<T>(stream, n, |staging, first, n| {
             let at = from + (first * source_stride * size_of::<T>()) as u64;
             // SAFETY: as in `iput`; nobody reads the page-locked memory before the kernel has ended.
             unsafe {
@@ -143,12 +143,15 @@ impl DeviceWorld<'_> {
     /// `part(staging, first, n)` for all of `count` elements, as many at a time as fit.
     fn through_staging<T: Pod>(
         &self,
+        stream: &Stream,
         count: usize,
         mut part: impl FnMut(&mut PinnedBuffer<u8>, usize, usize) -> Result<(), DeviceWorldError>,
     ) -> Result<(), DeviceWorldError> {
-        if count * size_of::<T>() == 0 {
+        if count == 0 || size_of::<T>() == 0 {
             return Ok(());
         }
+        // What is before it in the stream may not end; the copy itself does.
+        self.settle(stream)?;
         let mut staging = self.staging.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = STAGING.max(size_of::<T>());
         if staging.as_ref().is_none_or(|staging| staging.len() < bytes) {
@@ -172,7 +175,7 @@ impl DeviceWorld<'_> {
         (from, from_stride): (u64, usize),
         n: usize,
     ) -> Result<(), DeviceWorldError> {
-        if n * size_of::<T>() == 0 {
+        if n == 0 || size_of::<T>() == 0 {
             return Ok(());
         }
         let (kernel, units) = unit(size_of::<T>());
@@ -186,9 +189,11 @@ impl DeviceWorld<'_> {
             n as u64,
             units as u64,
         );
+        // Only for the number of blocks.
+        let parts = n.saturating_mul(units);
         // SAFETY: the parameters are (T*, u64, const T*, u64, u64, u64); the memory is the caller's
         // promise.
-        unsafe { kernels.copy_strided(stream, kernel, n * units, args) }
+        unsafe { kernels.copy_strided(stream, kernel, parts, args) }
     }
 }
 

@@ -5,22 +5,25 @@ use std::ffi::c_void;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::Stream;
 use crate::args::KernelArg;
 use crate::heap::{DeviceHeap, DeviceSym, HeapError};
-use crate::memory::Buffer;
 use crate::world::{DeviceWorld, DeviceWorldError};
 
 /// Bytes of one PE's payload slots, and of the header, in `pe_collective.cuh`.
-const SLOT_BYTES: usize = 2048 / 8 * 16;
-const SCRATCH_HEADER: usize = 128;
+pub(crate) const SLOT_BYTES: usize = 2048 / 8 * 16;
+pub(crate) const SCRATCH_HEADER: usize = 128;
 /// Bytes of one PE's slots for one block, in `pe_staged.cuh`.
-const STAGED_BYTES: usize = 2 * 2048 * 16;
+pub(crate) const STAGED_BYTES: usize = 2 * 2048 * 16;
 /// The part of the heap that these may take.
 const STAGE_SHARE: usize = 4;
 /// Bytes of `crosswarp::grid_state`'s counter, and of a block's slots behind it, in `grid.cuh`.
-const GRID_HEADER: usize = 128;
-const GRID_SLOTS: usize = 2 * 16;
+pub(crate) const GRID_HEADER: usize = 128;
+pub(crate) const GRID_SLOTS: usize = 2 * 16;
+
+/// Where the state of the grids begins that the stream-ordered verbs launch for the team, behind the scratch.
+fn grid_at(size: usize) -> usize {
+    scratch_bytes(size).next_multiple_of(128)
+}
 
 /// `crosswarp::team`.
 #[repr(C)]
@@ -94,10 +97,8 @@ fn stage_bytes(size: usize, blocks: usize) -> usize {
 #[derive(Debug)]
 pub struct DeviceTeam {
     state: TeamState,
-    /// The world it is of, told by where that keeps its heap.
+    /// The heap of the world it is of.
     heap: u64,
-    /// Counter and slots of the grids that the stream-ordered verbs launch.
-    grid: Buffer<u8>,
 }
 
 // SAFETY: points to `crosswarp::team`'s bytes in the handle.
@@ -125,23 +126,30 @@ impl DeviceTeam {
         self.state
     }
 
-    pub(crate) fn grid(&self) -> &Buffer<u8> {
-        &self.grid
+    /// Heap offset of the counter and slots of the grids that the stream-ordered verbs launch.
+    pub(crate) fn grid(&self) -> usize {
+        self.state.scratch as usize + grid_at(self.n_pes())
     }
 
     /// Panics if this is a team of another world than the one with this heap.
     pub(crate) fn check(&self, heap: &DeviceHeap<'_>) {
         assert!(
-            self.heap == heap.address(0, 0),
+            self.heap == heap.id(),
             "the team is of another device world"
         );
     }
 
     /// The team of all PEs, with slots for large reductions by up to `blocks` blocks (the same number on
     /// every PE) unless they would take too much of the heap. Collective as `make`.
-    pub(crate) fn of_all(heap: &DeviceHeap<'_>, blocks: usize) -> Result<Self, HeapError> {
+    pub(crate) fn of_all(
+        heap: &DeviceHeap<'_>,
+        blocks: usize,
+        multiprocessors: usize,
+    ) -> Result<Self, HeapError> {
         let size = heap.pe().n_pes();
-        let mut team = Self::make(heap, 0, 1, size)?.expect("every PE is in the team of all");
+        // Not given back: it lives as long as the heap.
+        let (team, _scratch) = Self::make(heap, 0, 1, size, multiprocessors)?;
+        let mut team = team.expect("every PE is in the team of all");
         let bytes = stage_bytes(size, blocks);
         if size > 1 && bytes <= heap.stride() / STAGE_SHARE {
             // As `scratch`, not given back.
@@ -152,27 +160,25 @@ impl DeviceTeam {
         Ok(team)
     }
 
-    /// Makes the team. Collective over the world; what comes after must be a meeting of all PEs, for
-    /// peers may write to this PE's scratch then.
-    pub(crate) fn make(
+    /// Makes the team, and the memory for it on every PE. Collective over the world; fails on all PEs or none.
+    /// `multiprocessors`: of the largest GPU.
+    fn make(
         heap: &DeviceHeap<'_>,
         start: usize,
         stride: usize,
         size: usize,
-    ) -> Result<Option<Self>, HeapError> {
-        let (pe, device) = (heap.pe(), heap.device());
-        // Not given back: peers' late reads may outlive any one PE's use of the team.
-        let scratch: DeviceSym<u8> = heap.alloc_zeroed(scratch_bytes(size))?;
-        let grid_bytes = GRID_HEADER + GRID_SLOTS * device.properties().multiprocessors as usize;
-        let stream = Stream::new(&device)?;
-        let grid = Buffer::zeroed(&stream, grid_bytes)?;
-        stream.synchronize()?;
-        let state = TeamState::of(pe.my_pe(), start, stride, size, scratch.offset() as u64);
-        Ok(state.map(|state| Self {
+        multiprocessors: usize,
+    ) -> Result<(Option<Self>, DeviceSym<u8>), HeapError> {
+        let bytes = grid_at(size) + GRID_HEADER + GRID_SLOTS * multiprocessors;
+        // Zeroed on every PE when it returns on any, so peers may write to it.
+        let scratch: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
+        let me = heap.pe().my_pe();
+        let state = TeamState::of(me, start, stride, size, scratch.offset() as u64);
+        let team = state.map(|state| Self {
             state,
-            heap: heap.address(0, 0),
-            grid,
-        }))
+            heap: heap.id(),
+        });
+        Ok((team, scratch))
     }
 }
 
@@ -181,8 +187,8 @@ impl DeviceWorld<'_> {
     /// The team of `size` PEs from `start` on, `stride` apart; `None` on PEs that are not in it.
     ///
     /// Collective over the world: all PEs call with the same numbers, while no kernel waits for
-    /// another PE (it takes device memory). The team's scratch, 8 KiB × `size` on every PE, stays taken
-    /// until the world ends.
+    /// another PE (it takes device memory). The team's scratch, 8 KiB × `size` and some on every PE, is taken until
+    /// [`destroy_team`](Self::destroy_team).
     ///
     /// Errors: no room. Panics if the team is empty, `stride` is 0, or it has PEs that do not exist.
     pub fn team(
@@ -199,14 +205,45 @@ impl DeviceWorld<'_> {
             stride > 0 && last.is_some_and(|last| last < n),
             "team of {size} PEs from {start} on, {stride} apart, in a world of {n}"
         );
-        let team = DeviceTeam::make(self.heap(), start, stride, size);
-        // The meeting after which peers may write to my scratch.
-        let made = self.gather(u64::from(team.is_ok()))?;
-        let team = team?;
-        match made.iter().position(|&made| made == 0) {
-            Some(pe) => Err(DeviceWorldError::PeerNotReady { pe }),
-            None => Ok(team),
-        }
+        self.pe()
+            .agree(start as u64, (stride as u64) << 32 | size as u64)?;
+        let (team, scratch) =
+            DeviceTeam::make(self.heap(), start, stride, size, self.multiprocessors())?;
+        self.teams().push((scratch, size));
+        Ok(team)
+    }
+
+    /// Gives a team's memory back. Collective over the world, like [`team`](Self::team): its members bring it, the
+    /// others `None`. Every kernel that uses it must have ended.
+    ///
+    /// Errors: [`DeviceWorldError::TeamMismatch`] on every PE if the PEs do not bring one team, whole; it then stays.
+    pub fn destroy_team(&self, team: Option<DeviceTeam>) -> Result<(), DeviceWorldError> {
+        // An offset, 0 for none, or a mark of what can not be destroyed: a team of another world, or of all.
+        const WRONG: u64 = u64::MAX;
+        let mine = team.as_ref().map_or(0, |team| {
+            match team.heap == self.heap().id()
+                && team.state.scratch != self.everyone().state.scratch
+            {
+                true => team.state.scratch + 1,
+                false => WRONG,
+            }
+        });
+        let all = self.gather(mine)?;
+        // What follows is the same on every PE: so is the book of teams.
+        let scratch = all.iter().copied().max().unwrap_or(0);
+        let members = all.iter().filter(|&&brought| brought == scratch).count();
+        let one = all
+            .iter()
+            .all(|&brought| brought == 0 || brought == scratch);
+        let mut teams = self.teams();
+        let place = teams
+            .iter()
+            .position(|(sym, size)| sym.offset() as u64 + 1 == scratch && *size == members);
+        let (true, Some(place)) = (one, place) else {
+            return Err(DeviceWorldError::TeamMismatch);
+        };
+        let (sym, _) = teams.remove(place);
+        Ok(self.heap().free(sym)?)
     }
 }
 

@@ -62,6 +62,17 @@ impl<T: Pod> DeviceSymRef<'_, T> {
         self.object.offset() + self.start * size_of::<T>()
     }
 
+    /// Its device address on `pe`, in this PE's mapping. Panics if it is of another world, or `pe` does not exist.
+    pub(crate) fn address(&self, world: &DeviceWorld<'_>, pe: usize) -> u64 {
+        let start = self.start * size_of::<T>();
+        world.heap().address_in(self.object, start, pe)
+    }
+
+    /// Its byte offset in the heap of `world`. Panics if it is of another one.
+    pub(crate) fn place(&self, world: &DeviceWorld<'_>) -> usize {
+        (self.address(world, 0) - world.heap().address(0, 0)) as usize
+    }
+
     /// A view of some of its elements. Panics if they are out of range, as slices do.
     pub fn range(self, range: impl RangeBounds<usize>) -> Self {
         let (start, end) = limits(range, self.len);
@@ -127,7 +138,7 @@ impl<T: Pod> DeviceMemory<'_, T> {
     pub(crate) fn address(&self, world: &DeviceWorld<'_>) -> u64 {
         match self {
             Self::Private(buffer) => buffer.address(),
-            Self::Symmetric(view) => world.heap().address(view.offset(), world.pe().my_pe()),
+            Self::Symmetric(view) => view.address(world, world.pe().my_pe()),
         }
     }
 }

@@ -84,7 +84,11 @@ impl Range {
         chunk: &Chunk,
         device: &Device,
     ) -> Result<(), CudaError> {
-        debug_assert!(offset + chunk.bytes <= self.bytes);
+        debug_assert!(
+            offset
+                .checked_add(chunk.bytes)
+                .is_some_and(|end| end <= self.bytes)
+        );
         let at = self.base + offset as u64;
         let access = sys::CUmemAccessDesc {
             location: location(device),
@@ -110,8 +114,18 @@ impl Range {
     }
 }
 
+impl Range {
+    /// Leaves the addresses, and what is mapped there, to work that may still use them.
+    pub(crate) fn leak(&mut self) {
+        self.bytes = 0;
+    }
+}
+
 impl Drop for Range {
     fn drop(&mut self) {
+        if self.bytes == 0 {
+            return;
+        }
         // SAFETY: reserved by `reserve`, freed only here; `heap` unmaps before it drops the range.
         // A failure leaks addresses, nothing else.
         let _ = unsafe { cu!(cuMemAddressFree(self.base, self.bytes)) };

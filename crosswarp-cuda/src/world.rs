@@ -3,7 +3,7 @@
 #![allow(unsafe_code)] // Calls into libcuda; launches.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
@@ -12,7 +12,7 @@ use crosswarp_shmem::{AllocError, CollectiveError, Pe, Sym, WorldKind};
 use crate::args::KernelArgs;
 use crate::driver::cu;
 use crate::error::CudaError;
-use crate::heap::{DeviceHeap, DeviceSym, HeapError};
+use crate::heap::{DROP_LIMIT, DeviceHeap, DeviceSym, HeapError, drain};
 use crate::kernel_wait::{SyncError, Waits};
 use crate::launch::{Launch, LaunchError, PreparedLaunch};
 use crate::memory::PinnedBuffer;
@@ -28,16 +28,17 @@ const WORLD_SYMBOL: &str = "crosswarp_world";
 /// `crosswarp::world_state`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct WorldState {
-    my_pe: i32,
-    n_pes: i32,
-    heap: u64,
-    stride: u64,
-    heap_bytes: u64,
-    timeout_ns: u64,
-    record: u64,
-    gave_up: u64,
-    all: TeamState,
+pub(crate) struct WorldState {
+    pub(crate) my_pe: i32,
+    pub(crate) n_pes: i32,
+    pub(crate) heap: u64,
+    pub(crate) stride: u64,
+    pub(crate) heap_bytes: u64,
+    pub(crate) timeout_ns: u64,
+    pub(crate) record: u64,
+    pub(crate) gave_up: u64,
+    pub(crate) gone: u64,
+    pub(crate) all: TeamState,
 }
 
 /// A device world, or a launch on all its PEs, that did not come about; every PE gets an error.
@@ -93,6 +94,12 @@ pub enum DeviceWorldError {
     /// Kernels could not be compiled or loaded.
     #[error(transparent)]
     Load(crate::Error),
+    /// The PEs did not bring one team to be destroyed.
+    #[error(
+        "the PEs do not bring one team of this world to be destroyed: its members bring it, the others none, and the \
+         team of all PEs stays"
+    )]
+    TeamMismatch,
     /// Another PE could not make its part of a device world or team.
     #[error("PE {pe} could not make its part of the device world or team, so no PE has one")]
     PeerNotReady {
@@ -111,6 +118,9 @@ pub enum DeviceWorldError {
     /// The PEs did not meet.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
+    /// Work before it in the stream does not end.
+    #[error(transparent)]
+    Sync(#[from] SyncError),
 }
 
 /// One PE's GPU in a world of PEs.
@@ -118,8 +128,8 @@ pub enum DeviceWorldError {
 /// Several PEs may share a GPU if they are threads of one process (that is how one-GPU machines are
 /// tested).
 pub struct DeviceWorld<'w> {
-    // Freed in this order: NCCL works on the heap; the heap's drop waits for the device, then the
-    // record of waits may go.
+    // Freed in this order, after the drop below: NCCL works on the heap; the record of waits goes after what
+    // may use it.
     pub(crate) nccl: Option<Communicator>,
     heap: DeviceHeap<'w>,
     waits: Waits,
@@ -132,6 +142,10 @@ pub struct DeviceWorld<'w> {
     sharing: Vec<usize>,
     /// Two PEs that share any GPU of the world, the same ones on every PE.
     shared_gpu: Option<(usize, usize)>,
+    /// Multiprocessors of the largest GPU of the world.
+    multiprocessors: usize,
+    /// The memory of teams, and how many PEs each has: the same ones on every PE.
+    teams: Mutex<Vec<(DeviceSym<u8>, usize)>>,
     word: Sym<u64>,
     words: Sym<u64>,
 }
@@ -167,9 +181,11 @@ impl<'w> DeviceWorld<'w> {
             .find(|&(pe, other)| gpus[pe] == gpus[other]);
         let blocks = gather(u64::from(device.properties().multiprocessors) / sharing.len() as u64)?;
         let blocks = blocks.into_iter().min().unwrap_or(0);
-        let all = DeviceTeam::of_all(&heap, blocks as usize)?;
+        let multiprocessors = gather(u64::from(device.properties().multiprocessors))?;
+        let multiprocessors = multiprocessors.into_iter().max().unwrap_or(0) as usize;
+        let all = DeviceTeam::of_all(&heap, blocks as usize, multiprocessors)?;
         let left = pe.alloc_zeroed(n)?;
-        let waits = Waits::new(&device, wait_limit, left);
+        let waits = Waits::new(pe, &device, wait_limit, left);
         // What fails on one PE alone fails on all.
         let ready = gather(waits.is_ok().into())?;
         let waits = waits?;
@@ -185,6 +201,8 @@ impl<'w> DeviceWorld<'w> {
             staging: Mutex::new(None),
             sharing,
             shared_gpu,
+            multiprocessors,
+            teams: Mutex::new(Vec::new()),
             word,
             words,
         };
@@ -232,6 +250,14 @@ impl<'w> DeviceWorld<'w> {
         self.sharing.len()
     }
 
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.multiprocessors
+    }
+
+    pub(crate) fn teams(&self) -> MutexGuard<'_, Vec<(DeviceSym<u8>, usize)>> {
+        self.teams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The symmetric heap.
     pub fn heap(&self) -> &DeviceHeap<'w> {
         &self.heap
@@ -266,6 +292,7 @@ impl<'w> DeviceWorld<'w> {
             timeout_ns: self.waits.limit_ns(),
             record: self.waits.record(),
             gave_up: self.waits.gave_up(),
+            gone: self.waits.gone(),
             all: self.all.state(),
         };
         self.device().bind()?;
@@ -326,10 +353,13 @@ impl<'w> DeviceWorld<'w> {
         // A GPU of its own gets the driver's own guarantee. PEs that share one do not: cooperative
         // launches exclude one another, so there the sum below has to do.
         let launch = if alone { launch.cooperative() } else { launch };
+        const MUCH: u64 = u32::MAX as u64;
         let ready = launch.max_resident().and_then(|most| {
             let prepared = launch.prepare()?;
             launch.load()?;
-            Ok((prepared, launch.blocks() * 1000 / most.max(1)))
+            // More than everything is enough to know.
+            let need = launch.blocks().saturating_mul(1000) / most.max(1);
+            Ok((prepared, need.min(MUCH)))
         });
         // Per mille of the GPU needed, or a mark of failure.
         const FAILED: u64 = u64::MAX;
@@ -365,22 +395,40 @@ impl<'w> DeviceWorld<'w> {
     }
 
     /// Waits for `stream`, then says whether a wait inside a kernel of this PE was given up: because it ran out of
-    /// time, or because another PE has failed or left, which this call notices while it waits.
+    /// time, because a PE that it needs has failed or left, or because PEs called different collectives.
+    ///
+    /// Waits inside kernels end whether or not this is called, so [`Stream::synchronize`] and the like end, too, but
+    /// do not say that a wait ended in vain: the next call of this does.
     ///
     /// Errors: [`KernelTimeout`] or [`KernelLeft`] inside [`SyncError`]; the world is then as if the wait had not
-    /// been.
+    /// been. [`KernelMismatch`]: as they, but the team must not be used any more. [`WorkStuck`] if a PE has failed
+    /// and the work does not end all the same.
     ///
     /// [`KernelTimeout`]: crate::KernelTimeout
     /// [`KernelLeft`]: crate::KernelLeft
+    /// [`KernelMismatch`]: crate::KernelMismatch
+    /// [`WorkStuck`]: crate::WorkStuck
     pub fn synchronize(&self, stream: &Stream) -> Result<(), SyncError> {
-        self.waits.until(self.pe(), || stream.is_done())?;
+        self.settle(stream)?;
         self.waits.outcome(stream)
+    }
+
+    /// Waits until the GPU's work has ended, for half a minute at most; says whether it has. For drops of what kernels
+    /// use: what they may still use then is better left to them.
+    pub fn drain(&self) -> bool {
+        drain(self.device(), DROP_LIMIT)
+    }
+
+    /// Waits for `stream` and says nothing about waits that were given up.
+    pub(crate) fn settle(&self, stream: &Stream) -> Result<(), SyncError> {
+        self.waits.until(self.pe(), "a stream", || stream.is_done())
     }
 
     /// As [`synchronize`](Self::synchronize), for what was given to `stream` before `event`. If a wait was given up, it
     /// waits for the whole stream.
     pub fn wait(&self, event: &Event, stream: &Stream) -> Result<(), SyncError> {
-        self.waits.until(self.pe(), || event.is_done())?;
+        self.waits
+            .until(self.pe(), "an event", || event.is_done())?;
         if self.waits.any() {
             return self.synchronize(stream);
         }
@@ -397,13 +445,15 @@ impl<'w> DeviceWorld<'w> {
         start: usize,
         source: &[T],
         pe: usize,
-    ) -> Result<(), CudaError> {
+    ) -> Result<(), SyncError> {
         let to = self.element(dest, start, source.len(), pe);
         let (from, bytes) = (source.as_ptr().cast(), size_of_val(source));
+        // What is before it in the stream may not end; the copy itself does.
+        self.settle(stream)?;
         self.device().bind()?;
         // SAFETY: `element` checked the range; the source outlives the copy, for we wait for it.
         unsafe { cu!(cuMemcpyHtoDAsync_v2(to, from, bytes, stream.handle())) }?;
-        stream.synchronize()
+        Ok(stream.synchronize()?)
     }
 
     /// Copies elements `start..` of `source` on `pe` to `dest`; done when the call returns.
@@ -416,14 +466,15 @@ impl<'w> DeviceWorld<'w> {
         source: &DeviceSym<T>,
         start: usize,
         pe: usize,
-    ) -> Result<(), CudaError> {
+    ) -> Result<(), SyncError> {
         let from = self.element(source, start, dest.len(), pe);
         let (to, bytes) = (dest.as_mut_ptr().cast(), size_of_val(dest));
+        self.settle(stream)?;
         self.device().bind()?;
         // SAFETY: `element` checked the range; the destination outlives the copy, for we wait for it,
         // and any bits are a valid T.
         unsafe { cu!(cuMemcpyDtoHAsync_v2(to, from, bytes, stream.handle())) }?;
-        stream.synchronize()
+        Ok(stream.synchronize()?)
     }
 
     fn element<T: Pod>(&self, object: &DeviceSym<T>, start: usize, n: usize, pe: usize) -> u64 {
@@ -432,7 +483,7 @@ impl<'w> DeviceWorld<'w> {
             "elements {start}..{start}+{n} of a symmetric object of {}",
             object.len()
         );
-        self.heap.address_of(object, pe) + (start * size_of::<T>()) as u64
+        self.heap.address_in(object, start * size_of::<T>(), pe)
     }
 
     /// Every PE's `value`.
@@ -443,8 +494,37 @@ impl<'w> DeviceWorld<'w> {
 
 impl Drop for DeviceWorld<'_> {
     fn drop(&mut self) {
-        // Before the heap's drop waits for the GPU: a kernel of another PE on it may be waiting for this PE.
+        // 1. Before the wait for the GPU: a kernel of another PE on it may be waiting for this PE.
         self.waits.leave(self.pe());
+        // 2. Work of this PE's may still be needed by others, so it may end by itself: waits inside kernels give up
+        //    when their time is up or their PEs are gone.
+        let patience = self.waits.limit().map_or(DROP_LIMIT, |limit| {
+            limit.saturating_add(DROP_LIMIT / 10).min(DROP_LIMIT)
+        });
+        let mut drained = !std::thread::panicking() && drain(self.device(), patience);
+        // 3. What waits for a PE that never comes is told to give up.
+        if !drained {
+            self.waits.end_all(self.pe());
+            drained = drain(self.device(), DROP_LIMIT / 10);
+        }
+        self.heap.drained = Some(drained);
+        if drained {
+            return;
+        }
+        // 4. A kernel that waits for something else can not be ended: what it may use stays, for freeing any of it
+        //    would wait for the kernel.
+        self.waits.leak();
+        std::mem::forget((self.nccl.take(), self.kernels.take()));
+        let staging = self.staging.get_mut();
+        std::mem::forget(staging.unwrap_or_else(PoisonError::into_inner).take());
+        let line = format!(
+            "the work of PE {}'s GPU does not end, so the device memory of its world stays taken until the process ends",
+            self.pe().my_pe()
+        );
+        match tracing::dispatcher::has_been_set() {
+            true => tracing::warn!("{line}"),
+            false => eprintln!("crosswarp: warning: {line}"),
+        }
     }
 }
 

@@ -83,7 +83,7 @@ pub use fds::ShareError;
 pub use launch::{Ended, Launch, LaunchError, Outcome};
 pub use lock::{Lock, LockGuard};
 pub use other_library::{is_other_openshmem, other_openshmem_of};
-pub use pe::{Pe, SPECIFICATION, ThreadLevel, WorldKind};
+pub use pe::{Lives, Pe, SPECIFICATION, ThreadLevel, WorldKind};
 pub use processes::{InitError, init, under_launcher};
 pub use signal::SignalOp;
 pub use static_names::name_static_data;

@@ -89,6 +89,36 @@ pub struct Pe {
     pub(crate) handshakes: Turn,
 }
 
+/// Who of a world is still there, as one PE sees it. It keeps the world's memory mapped and does not need the
+/// [`Pe`], so a thread may look at it for as long as it likes.
+#[derive(Clone, Debug)]
+pub struct Lives {
+    world: Arc<Mapped>,
+    me: usize,
+}
+
+impl Lives {
+    /// Number of the PE that looks.
+    pub fn my_pe(&self) -> usize {
+        self.me
+    }
+
+    /// Number of PEs in the world.
+    pub fn n_pes(&self) -> usize {
+        self.world.control.n_pes()
+    }
+
+    /// A PE that has failed, and with it the world.
+    pub fn failed(&self) -> Option<usize> {
+        self.world.control.ended_by()
+    }
+
+    /// Whether `pe` has left the world in good order. Panics if it does not exist.
+    pub fn has_left(&self, pe: usize) -> bool {
+        self.world.control.pe(pe).life() == Life::Finished
+    }
+}
+
 /// What the fast paths need of one PE.
 pub(crate) struct Peer {
     /// Its heap.
@@ -197,12 +227,12 @@ impl Pe {
         self.world.patience.timeout
     }
 
-    /// A PE that has failed, or another one that has left: who waits for its answer waits in vain.
-    pub fn gone(&self) -> Option<usize> {
-        let control = self.control();
-        control.ended_by().or_else(|| {
-            (0..self.n_pes()).find(|&pe| pe != self.me && control.pe(pe).life() == Life::Finished)
-        })
+    /// The lives of the PEs, for a thread that watches them.
+    pub fn lives(&self) -> Lives {
+        Lives {
+            world: Arc::clone(&self.world),
+            me: self.me,
+        }
     }
 
     pub(crate) fn control(&self) -> &Control {

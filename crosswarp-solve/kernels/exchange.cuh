@@ -61,10 +61,11 @@ template <class F, class Copy> __device__ inline void share(const exchange<F>& e
     }
 }
 
-// Waits until `signal` is at least `value`; false if the wait was given up. The whole block calls.
-__device__ inline bool come(const u64* signal, u64 value, const block& b) {
+// Waits until `signal`, which PE `from` changes, is at least `value`; false if the wait was given up. The whole block
+// calls.
+__device__ inline bool come(const u64* signal, u64 value, int from, const block& b) {
     __shared__ bool seen;
-    if (b.rank() == 0) seen = signal_wait_until(signal, cmp::ge, value);
+    if (b.rank() == 0) seen = signal_wait_until(signal, cmp::ge, value, from);
     b.sync();
     bool there = seen;
     // The next wait writes it again.
@@ -76,7 +77,7 @@ __device__ inline bool come(const u64* signal, u64 value, const block& b) {
 template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
     block b;
     // Acquire by one thread, passed on to the others by a barrier: the rows that go have been made.
-    if (!come(e.signals + 2, e.made, b)) return;
+    if (!come(e.signals + 2, e.made, my_pe(), b)) return;
     F* buffers = e.buffers + 2 * e.part * (e.number & 1);
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
@@ -95,7 +96,7 @@ template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
         const edge& from = e.edges[side];
         if (from.pe < 0) continue;
         // Acquire, too: the neighbour's rows have come.
-        if (!come(e.signals + side, e.number * gridDim.x, b)) return;
+        if (!come(e.signals + side, e.number * gridDim.x, from.pe, b)) return;
         const F* buffer = buffers + side * e.part;
         F* to = e.field + (from.receive - e.first) * e.pitch;
         share(e, from.count, [&](i64 field, i64 at, i64 n) {

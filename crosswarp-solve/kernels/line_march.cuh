@@ -221,7 +221,7 @@ template <class F, int Warps> class line_march {
                 asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(m.arrived) : "memory");
                 return seen >= expected;
             };
-            return spin(look, 1, -1, m.arrived, expected, [&] { return seen; });
+            return spin(look, 1, me(), m.arrived, expected, [&] { return seen; });
         };
         if (blockIdx.x == 0 && pes() > 1) {
             if (threadIdx.x == 0) there = wait_here();
@@ -240,7 +240,7 @@ template <class F, int Warps> class line_march {
             there = wait_here();
         }
         for (int pe = threadIdx.x; pe < pes(); pe += blockDim.x) {
-            if (pe != me()) there &= signal_wait_until(m.signals + pe, cmp::ge, meetings);
+            if (pe != me()) there &= signal_wait_until(m.signals + pe, cmp::ge, meetings, pe);
         }
         if (!__syncthreads_and(there)) return false;
         for (int i = threadIdx.x; i < depth * words; i += blockDim.x) {

@@ -17,9 +17,10 @@ __device__ __forceinline__ bool wait_for_packets(Look look, Missing missing, u32
         if ((threadIdx.x & 31) == 0) {
             if (start == 0) start = nanoseconds();
             over = given_up();
-            bool told = looks % 16384 == 0 && load_volatile(&crosswarp_world.record->state) == 3;
-            if (!over && (told || (limit != 0 && nanoseconds() - start > limit))) {
-                give_up(1, -1, word, generation, load_volatile(word) >> 32);
+            // A solve takes every PE to its end.
+            int gone = looks % 16384 == 0 ? gone_peer(everyone) : -1;
+            if (!over && (gone >= 0 || (limit != 0 && nanoseconds() - start > limit))) {
+                give_up(1, everyone, word, generation, load_volatile(word) >> 32, gone);
                 over = true;
             }
         }

@@ -118,7 +118,7 @@ template <class F, int Warps = 0> class verdict {
         sync();
         for (int pe = MY_RANK; pe < v.pes; pe += OUR_SIZE) {
             // Acquire by some threads, passed on to the others by the barrier.
-            if (!signal_wait_until(v.arrived + pe, cmp::ge, v.before + chunk + 1)) s.failed = 1;
+            if (!signal_wait_until(v.arrived + pe, cmp::ge, v.before + chunk + 1, pe)) s.failed = 1;
         }
         // The lanes wait each for itself; `bar.sync` wants whole warps.
         __syncwarp();

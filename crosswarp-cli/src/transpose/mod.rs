@@ -294,12 +294,15 @@ impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
         self.stream.write(&self.input, part).map_err(device_error)?;
         self.transposer
             .transpose(&self.stream, rows, columns, &self.input, &self.output)?;
-        self.stream.synchronize().map_err(device_error)
+        // Not the stream's own: that would not say that a PE never came.
+        self.world
+            .synchronize(&self.stream)
+            .map_err(|error| device_error(DeviceWorldError::from(error)))
     }
 
     fn get(&self, piece: &mut [T], first: usize, owner: usize) -> Result<(), CliError> {
         self.world
             .get(&self.stream, piece, &self.output, first, owner)
-            .map_err(device_error)
+            .map_err(|error| device_error(DeviceWorldError::from(error)))
     }
 }

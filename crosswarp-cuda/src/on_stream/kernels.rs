@@ -12,7 +12,7 @@ pub(super) const THREADS: u32 = 256;
 pub(super) const WARP: u32 = 32;
 /// The payload of one PE that travels in slots (`small_bytes` in `pe_collective.cuh`): up to this one
 /// block does the work.
-pub(super) const SMALL_BYTES: usize = 2048;
+pub(crate) const SMALL_BYTES: usize = 2048;
 
 /// The kernels of the stream-ordered verbs.
 pub const ON_STREAM: Source<'static> =
@@ -21,6 +21,7 @@ pub const ON_STREAM: Source<'static> =
         shape("signal_wait", 1),
         shape("barrier", WARP),
         shape("sync", WARP),
+        shape("nothing", WARP),
     ]);
 
 const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
@@ -51,6 +52,7 @@ pub(crate) struct Kernels {
     pub(super) signal_wait: Function,
     pub(super) barrier: Function,
     pub(super) sync: Function,
+    pub(super) nothing: Function,
     pub(super) broadcast: Move,
     pub(super) fcollect: Move,
     pub(super) alltoall: Move,
@@ -114,6 +116,7 @@ impl Kernels {
             signal_wait: load("signal_wait", 1, 1)?,
             barrier: load("barrier", WARP, 1)?,
             sync: load("sync", WARP, 1)?,
+            nothing: load("nothing", WARP, 1)?,
             broadcast: moves("broadcast")?,
             fcollect: moves("fcollect")?,
             alltoall: moves("alltoall")?,

@@ -77,13 +77,15 @@ fn suite(pe: &Pe, device: Device) {
         }
     }
     for (scope, threads) in SCOPES {
-        let name = format!("signals_{scope}");
-        let function = module.function(&name).unwrap();
-        let launch = Launch::new(&function).block(threads);
-        let args = (a_at, b_at, BYTES as u64, words_at, &errors);
-        // SAFETY: the parameters are (u32*, u32*, u64, u64*, u32*).
-        unsafe { world.launch_together(launch, &stream, args) }.unwrap();
-        done(&name);
+        for verb in ["signals", "words"] {
+            let name = format!("{verb}_{scope}");
+            let function = module.function(&name).unwrap();
+            let launch = Launch::new(&function).block(threads);
+            let args = (a_at, b_at, BYTES as u64, words_at, &errors);
+            // SAFETY: the parameters are (T*, T*, u64, u64*, u32*).
+            unsafe { world.launch_together(launch, &stream, args) }.unwrap();
+            done(&name);
+        }
     }
     for name in ["atomics", "wait_sets"] {
         let function = module.function(name).unwrap();

@@ -250,8 +250,10 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
 
 impl Drop for WorldTransposer<'_, '_> {
     fn drop(&mut self) {
-        // Their module goes with the functions, and kernels may still be running.
-        let _ = self.world.device().synchronize();
+        // Their module goes with the functions, and kernels may still be running, perhaps for ever.
+        if !self.world.drain() {
+            std::mem::forget(std::mem::take(&mut self.functions));
+        }
     }
 }
 

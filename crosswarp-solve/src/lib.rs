@@ -33,7 +33,7 @@ mod solution;
 mod threshold;
 
 pub use checkpoint::CheckpointError;
-pub use cuda::{Gpu, KERNELS, Strategy, UnknownStrategy};
+pub use cuda::{Choice, Declined, Gpu, KERNELS, Strategy, UnknownStrategy};
 pub use driver::{Checkpointing, Options, OptionsError, Progress, SolveError};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use real::Real;

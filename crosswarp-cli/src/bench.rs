@@ -25,6 +25,9 @@ pub struct Rows {
     headed: bool,
 }
 
+/// The commit that this command is built from; rows of benchmarks have it.
+pub const COMMIT: &str = env!("CROSSWARP_COMMIT");
+
 impl Rows {
     /// A table whose first column has `width` characters or, with `json`, objects that name `device`.
     pub fn new(json: bool, device: &Device, width: usize) -> Self {
@@ -38,6 +41,7 @@ impl Rows {
     /// Shows one row. All rows of a table have the same parameters.
     pub fn show(&mut self, row: &Row) -> Result<(), CliError> {
         if let Some(machine) = &self.machine {
+            let row = row.clone().about("commit", COMMIT);
             return Ok(console::line(row.json(machine))?);
         }
         if !self.headed {

@@ -6,7 +6,7 @@ use crosswarp::cuda::Device;
 use crosswarp::lab::measure::{Row, counted};
 use crosswarp::shmem::{Pe, under_launcher};
 use crosswarp::solve::{
-    Gpu, Norm, Options, Problem1d, Problem2d, Solution, SolveError, solve_1d, solve_2d,
+    Choice, Gpu, Norm, Options, Problem1d, Problem2d, Solution, SolveError, solve_1d, solve_2d,
 };
 
 use crate::args::BenchJacobiArgs;
@@ -67,6 +67,7 @@ pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CliError> {
 
 fn measure(pe: &Pe, gpu: Gpu, what: What) -> Result<Row, SolveError> {
     let (mut sweeps, mut updates) = (0, 0.0);
+    let mut choice = Choice::default();
     // The first one warms up: kernels are compiled and loaded.
     let time = counted(1, REPETITIONS, 1, |_| -> Result<f64, SolveError> {
         let solution = solve(pe, gpu, what)?;
@@ -75,6 +76,7 @@ fn measure(pe: &Pe, gpu: Gpu, what: What) -> Result<Row, SolveError> {
             What::Plane(_) | What::Weak(_) => solution.sweeps as f64,
         };
         sweeps = solution.sweeps;
+        choice = solution.choice.unwrap_or_default();
         updates = solution.cell_updates as f64 / per;
         Ok(solution.seconds / per)
     })?;
@@ -83,7 +85,17 @@ fn measure(pe: &Pe, gpu: Gpu, what: What) -> Result<Row, SolveError> {
         What::Plane(side) => (format!("plane_{side}"), 4 * side * side),
         What::Weak(side) => (format!("weak_{side}"), 4 * side * side * pe.n_pes()),
     };
-    Ok(Row::new(what, time)
+    let not_taken: Vec<String> = choice
+        .declined
+        .iter()
+        .map(|declined| format!("{}: {}", declined.strategy, declined.reason))
+        .collect();
+    let row = Row::new(what, time).about("strategy", choice.taken);
+    let row = match not_taken.is_empty() {
+        true => row,
+        false => row.about("not_taken", not_taken),
+    };
+    Ok(row
         .with("scope", gpu.strategy.name())
         .with("pes", pe.n_pes())
         .with("world", kind_name(pe))

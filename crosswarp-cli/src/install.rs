@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::args::InstallArgs;
 use crate::console;
 use crate::error::CliError;
+use crate::staged::{OutputError, StagedFile};
 
 /// Why nothing, or not everything, was installed.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +41,9 @@ pub enum InstallError {
         /// The system's reason.
         source: std::io::Error,
     },
+    /// A file that is installed.
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
 /// What cargo made.
@@ -185,26 +189,27 @@ fn file(path: &Path) -> impl FnOnce(std::io::Error) -> InstallError {
     |source| InstallError::File { path, source }
 }
 
-/// Copies a file into a folder that is made if need be. The old file is removed first: a program may be
-/// running from it.
+/// Copies a file, with its permissions, into a folder that is made if need be.
 fn copy(from: &Path, to: &Path) -> Result<(), InstallError> {
-    make_way(to)?;
-    fs::copy(from, to).map(drop).map_err(file(from))
+    let mut source = fs::File::open(from).map_err(file(from))?;
+    let mode = source.metadata().map_err(file(from))?.permissions().mode();
+    let mut staged = stage(to)?.with_mode(mode & 0o777);
+    std::io::copy(&mut source, &mut staged).map_err(file(to))?;
+    Ok(staged.commit()?)
 }
 
 fn write(to: &Path, bytes: &[u8]) -> Result<(), InstallError> {
-    make_way(to)?;
-    fs::write(to, bytes).map_err(file(to))
+    let mut staged = stage(to)?;
+    staged.put(bytes)?;
+    Ok(staged.commit()?)
 }
 
-fn make_way(to: &Path) -> Result<(), InstallError> {
+/// The file is new: a program may be running from the old one.
+fn stage(to: &Path) -> Result<StagedFile, InstallError> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).map_err(file(folder))?;
     }
-    match fs::remove_file(to) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(file(to)(error)),
-        _ => Ok(()),
-    }
+    Ok(StagedFile::create(to)?)
 }
 
 fn executable(path: &Path) -> Result<(), InstallError> {

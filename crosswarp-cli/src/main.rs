@@ -40,6 +40,7 @@ mod run;
 mod solve;
 mod staged;
 mod ticks;
+mod tool;
 mod topology;
 mod transpose;
 mod vti;

@@ -47,7 +47,7 @@ impl OutputFiles {
     /// Opens what `args` asks for, and sees that a checkpoint could be written.
     pub fn open(args: &SolveArgs) -> Result<Self, OutputError> {
         if let Some(path) = &args.checkpoint {
-            StagedFile::create(path)?;
+            StagedFile::check(path)?;
         }
         let open = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
         Ok(Self {

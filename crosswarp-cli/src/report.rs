@@ -33,6 +33,19 @@ pub struct SolveReport {
     pub seconds: f64,
     /// Cells updated, those computed twice at the seams not counted, by second.
     pub cell_updates_per_second: f64,
+    /// How GPUs were used; null on the CPU.
+    pub strategy: Option<&'static str>,
+    /// The faster strategies that `auto` could not take, and why.
+    pub not_taken: Vec<NotTaken>,
+}
+
+/// A strategy that could not be taken.
+#[derive(Serialize)]
+pub struct NotTaken {
+    /// Its name.
+    pub strategy: &'static str,
+    /// Why not.
+    pub reason: String,
 }
 
 /// What only people are told.
@@ -85,6 +98,12 @@ impl SolveReport {
             general(self.seconds, 4),
             si(self.cell_updates_per_second, " cell updates/s"),
         );
+        if let Some(strategy) = self.strategy {
+            text.push_str(&format!("\nStrategy {strategy}"));
+            for not in &self.not_taken {
+                text.push_str(&format!("; not {}: {}", not.strategy, not.reason));
+            }
+        }
         if !details.files.is_empty() {
             text.push_str("\nWrote ");
             text.push_str(&details.files.join(", "));

@@ -21,7 +21,7 @@ use crate::picture::Colours;
 use crate::plot::{self, PlotTexts};
 use crate::problem::{self, Problem};
 use crate::progress::Progress;
-use crate::report::{SolveDetails, SolveReport};
+use crate::report::{NotTaken, SolveDetails, SolveReport};
 use crate::staged::StagedFile;
 use crate::world::{in_world_of, kind_name};
 
@@ -222,6 +222,7 @@ impl Job<'_> {
         if let Some(file) = history {
             history::write_csv(file, &solution.history)?;
         }
+        let choice = solution.choice.clone();
         let report = SolveReport {
             problem: self.problem.name(),
             dtype: name,
@@ -235,6 +236,15 @@ impl Job<'_> {
             field_sha256: hash.unwrap_or_default(),
             seconds: solution.seconds,
             cell_updates_per_second: rate(solution.cell_updates, solution.seconds),
+            strategy: choice.as_ref().map(|choice| choice.taken),
+            not_taken: choice
+                .into_iter()
+                .flat_map(|choice| choice.declined)
+                .map(|declined| NotTaken {
+                    strategy: declined.strategy.name(),
+                    reason: declined.reason,
+                })
+                .collect(),
         };
         if self.args.json {
             console::line(report.to_json())?;

@@ -2,6 +2,9 @@
 
 mod common;
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use common::{crosswarp, outcome};
 
 #[test]
@@ -54,6 +57,68 @@ fn info_tells_what_would_be_used() {
             "{name}: {out}"
         );
     }
+}
+
+/// With "." on the PATH and in LD_LIBRARY_PATH: nothing of the current folder is run or loaded.
+#[test]
+fn nothing_is_taken_from_the_current_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let marked = at("marked");
+    let script = format!(
+        "#!/bin/sh\ntouch '{}'\necho {}\n",
+        marked.display(),
+        folder.path().display()
+    );
+    fs::write(at("python3"), script).unwrap();
+    fs::set_permissions(at("python3"), fs::Permissions::from_mode(0o755)).unwrap();
+    let library = "lib/python3.12/site-packages/nvidia/cu13/lib";
+    fs::create_dir_all(at(library)).unwrap();
+    // Each would be opened, and then be found to be no library.
+    for file in ["libnvrtc.so.13", "libnvrtc-builtins.so.13.0"] {
+        fs::write(at(library).join(file), "no library").unwrap();
+        fs::write(at(file), "no library").unwrap();
+    }
+    let output = common::crosswarp()
+        .arg("info")
+        .current_dir(folder.path())
+        .env_remove("CROSSWARP_NVRTC")
+        .env("CUDA_HOME", "lib")
+        .env("HOME", ".")
+        .env("PATH", ":.:/nowhere")
+        .env("LD_LIBRARY_PATH", "/nowhere:.")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    for place in [
+        "'' on PATH",
+        "'.' on PATH",
+        "'.' in LD_LIBRARY_PATH",
+        "CUDA_HOME=lib",
+        "HOME=.",
+    ] {
+        let refused = format!("refused  {place}: a relative path");
+        assert!(text.contains(&refused), "{refused} is not in {text}");
+    }
+    assert!(!text.contains(library), "{text}");
+    assert!(!text.contains("file too short"), "{text}");
+    assert!(
+        !marked.exists(),
+        "the python3 of the current folder was run"
+    );
+
+    let named = common::crosswarp()
+        .arg("info")
+        .env("CROSSWARP_NVRTC", "libnvrtc.so.13")
+        .output()
+        .unwrap();
+    let text = String::from_utf8(named.stdout).unwrap();
+    let refused = "CROSSWARP_NVRTC=libnvrtc.so.13: a relative path";
+    assert!(
+        text.contains(refused) && text.contains("give an absolute one"),
+        "{text}"
+    );
 }
 
 #[test]

@@ -41,6 +41,10 @@ fn rows_and_tables_tell_the_same() {
     assert!(rows.len() >= 4);
     for row in &rows {
         assert_eq!(row["about"]["result"], "exact", "{row}");
+        // Of this repository, or of a package without one.
+        let commit = row["about"]["commit"].as_str().unwrap();
+        let hash = commit.len() >= 12 && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(hash || commit == "unknown", "{commit}");
         assert!(row["us_min"].as_f64() <= row["us"].as_f64());
         assert_eq!(row["bytes"], 4 * (65536 + 256));
     }

@@ -52,12 +52,16 @@ fn json_has_exactly_the_documented_fields() {
         "field_sha256",
         "seconds",
         "cell_updates_per_second",
+        "strategy",
+        "not_taken",
     ];
     expected.sort_unstable();
     assert_eq!(fields, expected);
     assert_eq!(object["problem"], "laplace1d");
     assert_eq!(object["dtype"], "f32");
     assert_eq!(object["backend"], "cpu");
+    assert!(object["strategy"].is_null());
+    assert_eq!(object["not_taken"], serde_json::json!([]));
     assert_eq!(object["pes"], 3);
     assert_eq!(object["world"], "threads");
     assert_eq!(object["converged"], true);

@@ -64,7 +64,11 @@ struct world_state {
 }  // namespace crosswarp
 
 extern "C" {
-__constant__ crosswarp::world_state crosswarp_world;
+// One for a module: with relocatable device code (`nvcc -rdc=true`) every unit defines it and the linker keeps one.
+#ifdef __CUDACC_RDC__
+inline
+#endif
+    __constant__ crosswarp::world_state crosswarp_world;
 }
 
 namespace crosswarp {

@@ -16,6 +16,8 @@ pub struct Description {
     pub links: Vec<Vec<Link>>,
     /// The compiler, or where it was looked for.
     pub nvrtc: Result<Compiler, NvrtcError>,
+    /// Places where NVRTC is not looked for or taken from, and why.
+    pub refused: Vec<(String, String)>,
     /// Where cubins are cached.
     pub cache: Option<PathBuf>,
 }
@@ -55,6 +57,7 @@ pub fn describe() -> Description {
             path: nvrtc.path().into(),
             archs: nvrtc.archs().to_vec(),
         }),
+        refused: Nvrtc::refused(),
         cache: Cache::of_user().folder().map(PathBuf::from),
     }
 }
@@ -119,6 +122,9 @@ impl fmt::Display for Description {
                 nvrtc.version.1,
                 nvrtc.path.display()
             )?;
+        }
+        for (place, reason) in &self.refused {
+            writeln!(f, "refused  {place}: {reason}")?;
         }
         if let Some(cache) = &self.cache {
             writeln!(f, "cache    {}", cache.display())?;
@@ -193,12 +199,14 @@ mod tests {
                 path: "/lib/libnvrtc.so.13".into(),
                 archs: vec![Arch::new(9, 0)],
             }),
+            refused: vec![("'.' on PATH".into(), "a relative path".into())],
             cache: Some("/cache".into()),
         };
         assert_eq!(
             description.to_string(),
             "driver   CUDA 13.0\n\
              NVRTC    13.0, /lib/libnvrtc.so.13\n\
+             refused  '.' on PATH: a relative path\n\
              cache    /cache\n\
              GPU 0    NVIDIA H200, 140.0 GiB, 132 SMs at 1.98 GHz, compute capability 9.0, L2 60 MiB, shared memory 227 KiB a block, PCI 0000:01:00.0\n\
              GPU 1    NVIDIA H200, 140.0 GiB, 132 SMs at 1.98 GHz, compute capability 7.0, L2 60 MiB, shared memory 227 KiB a block, PCI 0000:01:00.0\n\
@@ -218,6 +226,7 @@ mod tests {
             nvrtc: Err(NvrtcError {
                 looked: vec![("/x".into(), "nothing there".into())],
             }),
+            refused: Vec::new(),
             cache: None,
         };
         let text = description.to_string();

@@ -38,15 +38,16 @@ mod memory;
 mod module;
 mod nccl;
 mod nvrtc;
-mod nvrtc_search;
 mod occupancy;
 mod on_stream;
+mod search;
 mod source;
 mod spmd;
 mod stream;
 mod strided;
 mod table;
 mod team;
+mod trust;
 mod view;
 mod vmm;
 mod world;
@@ -66,17 +67,20 @@ pub use kernel_wait::{
     KernelLeft, KernelMismatch, KernelTimeout, KernelWait, SyncError, WorkStuck,
 };
 pub use launch::{Dim3, Launch, LaunchError, Limit, PreparedLaunch};
+pub use library::find_library;
 pub use memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};
 pub use module::{Function, FunctionAttributes, Global, Module, ModuleError};
 pub use nccl::{Nccl, NcclError};
 pub use nvrtc::{Nvrtc, NvrtcError};
 pub use occupancy::{ArchLimits, BlockNeeds, LimitedBy, Occupancy};
 pub use on_stream::{DeviceNumber, ON_STREAM};
+pub use search::Sought;
 pub use source::{HEADERS, KERNELS, Shape, Source, THREADS};
 pub use spmd::{Spmd, SpmdError};
 pub use stream::{Event, Priority, Stream};
 pub use table::{KernelRow, TableError, kernel_table};
 pub use team::DeviceTeam;
+pub use trust::find_program;
 pub use view::{DeviceMemory, DeviceSymRef};
 pub use world::{DeviceWorld, DeviceWorldError};
 

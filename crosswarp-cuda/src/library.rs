@@ -6,10 +6,25 @@ use std::path::PathBuf;
 
 use libloading::Library;
 
+use crate::search::{Place, Search, Sought};
+
+/// Opens a library of NVIDIA's for the rest of the process, where the search finds it (README, "How libraries are
+/// found").
+///
+/// Errors: one line that names every place looked at and what was the matter there.
+pub fn find_library(sought: &Sought) -> Result<&'static Library, String> {
+    let open = |place: &Place| match place {
+        Place::File(path) => open_library(path.as_os_str()),
+        Place::Loader(name) => open_library(OsStr::new(name)),
+    };
+    let found = Search::of_this_machine(sought).find(sought, open);
+    found.map_err(|looked| format!("not found; looked at: {}", list(&looked)))
+}
+
 /// Opens a library of NVIDIA's for the rest of the process: these keep threads and caches that do not
 /// survive being unloaded.
 pub(crate) fn open_library(name: &OsStr) -> Result<&'static Library, String> {
-    // SAFETY: the initialisers run are those of NVRTC or NCCL, written to be run by dlopen in any thread.
+    // SAFETY: the initialisers run are those of NVRTC, NCCL or cuBLAS, written to be run by dlopen in any thread.
     let library = unsafe { Library::new(name) };
     match library {
         Ok(library) => Ok(Box::leak(Box::new(library))),

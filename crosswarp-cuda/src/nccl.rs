@@ -12,14 +12,20 @@ use cudarc::driver::sys::CUstream;
 use libloading::Library;
 
 use crate::library::{list, mapped_file, open_library, symbol};
-use crate::nvrtc_search::{Place, Search};
 use crate::on_stream::Collective;
+use crate::search::{Place, Search, Sought};
 use crate::team::DeviceTeam;
 use crate::world::{DeviceWorld, DeviceWorldError};
 use crate::{Device, Stream};
 
 const NAME: &str = "libnccl.so.2";
 const VARIABLE: &str = "CROSSWARP_NCCL";
+const SOUGHT: Sought = Sought {
+    variable: VARIABLE,
+    names: &[NAME],
+    older: &[],
+    wheel: "nccl",
+};
 const MULTICAST: &str = "NCCL_NVLS_ENABLE";
 
 /// Why NCCL can not be used.
@@ -143,9 +149,7 @@ impl Functions {
 
 /// The NCCL of this machine, for [`DeviceWorld::use_nccl`].
 ///
-/// Found once per process, in this order: the path in `CROSSWARP_NCCL`, which is then the only one
-/// tried; `libnccl.so.2` on the loader's path; Python's site-packages, where the `nvidia-nccl` wheels
-/// put it.
+/// Found once per process, in the order in the README ("How libraries are found").
 ///
 /// ```
 /// use crosswarp_cuda::Nccl;
@@ -173,12 +177,9 @@ impl Nccl {
     /// Errors: [`NcclError::NotFound`] names every place looked at.
     pub fn get() -> Result<&'static Self, NcclError> {
         static NCCL: OnceLock<Result<Nccl, NcclError>> = OnceLock::new();
-        NCCL.get_or_init(|| {
-            let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
-            Self::find(named.map(PathBuf::from), &Search::of_this_machine())
-        })
-        .as_ref()
-        .map_err(NcclError::clone)
+        NCCL.get_or_init(|| Self::find(&Search::of_this_machine(&SOUGHT)))
+            .as_ref()
+            .map_err(NcclError::clone)
     }
 
     /// (major, minor, patch), e.g. (2, 28, 3).
@@ -191,33 +192,9 @@ impl Nccl {
         &self.path
     }
 
-    fn find(named: Option<PathBuf>, search: &Search) -> Result<Self, NcclError> {
-        let mut looked = Vec::new();
-        // A library the user names is the only one tried: falling back would hide the mistake.
-        let searched = named.is_none();
-        let mut attempt = |place: Place| match Self::open(&place) {
-            Ok(nccl) => Some(nccl),
-            Err(reason) => {
-                looked.push((place.to_string(), reason));
-                None
-            }
-        };
-        let found = match named {
-            Some(path) => attempt(Place::File(path)),
-            None => attempt(Place::Loader(NAME.into()))
-                .or_else(|| in_sites(search.site_packages()).find_map(&mut attempt))
-                // Last, for starting Python takes tens of milliseconds.
-                .or_else(|| in_sites(search.python_path()).find_map(&mut attempt)),
-        };
-        let reason = match searched {
-            true => "no other there",
-            false => "not searched, because CROSSWARP_NCCL is set",
-        };
-        found.ok_or_else(|| {
-            let sites = format!("nvidia/nccl/lib/{NAME} in Python's site-packages");
-            looked.push((sites, reason.into()));
-            NcclError::NotFound { looked }
-        })
+    fn find(search: &Search) -> Result<Self, NcclError> {
+        let found = search.find(&SOUGHT, Self::open);
+        found.map_err(|looked| NcclError::NotFound { looked })
     }
 
     fn open(place: &Place) -> Result<Self, String> {
@@ -256,14 +233,6 @@ impl Nccl {
             message: message.to_string_lossy().into_owned(),
         })
     }
-}
-
-fn in_sites(sites: Vec<PathBuf>) -> impl Iterator<Item = Place> {
-    sites
-        .into_iter()
-        .map(|site| site.join("nvidia/nccl/lib").join(NAME))
-        .filter(|file| file.exists())
-        .map(Place::File)
 }
 
 /// `NCCL_VERSION_CODE` taken apart; the major number moved up a digit with 2.9.
@@ -479,16 +448,15 @@ mod tests {
         std::fs::create_dir_all(&site).unwrap();
         let fake = site.join(NAME);
         std::fs::write(&fake, "not a library").unwrap();
-        let search = Search::new(folder.path(), &[]);
-        assert_eq!(
-            in_sites(search.site_packages()).collect::<Vec<_>>(),
-            [Place::File(fake.clone())]
-        );
-        let error = Nccl::find(Some(fake.clone()), &search).unwrap_err();
+        let search = Search::new(folder.path(), &[]).without_loader();
+        let places: Vec<_> = search.places(&SOUGHT).collect();
+        assert_eq!(places, [Ok(Place::File(fake.clone()))]);
+        let named = [(VARIABLE, fake.to_str().unwrap())];
+        let error = Nccl::find(&Search::new(folder.path(), &named)).unwrap_err();
         let NcclError::NotFound { looked } = &error else {
             panic!("{error}")
         };
-        assert_eq!(looked.len(), 2);
+        assert_eq!(looked.len(), 3);
         let line = error.to_string();
         assert!(line.contains("pip install nvidia-nccl-cu13"), "{line}");
         assert!(line.contains(fake.to_str().unwrap()), "{line}");

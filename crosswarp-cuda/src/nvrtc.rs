@@ -11,7 +11,7 @@ use libloading::Library;
 
 use crate::Arch;
 use crate::library::{list, mapped_file, open_library, symbol};
-use crate::nvrtc_search::{Place, Search};
+use crate::search::{self, Place, Search};
 
 /// Why there is no usable NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +85,8 @@ impl Functions {
 
 /// The run-time compiler of this machine.
 ///
-/// It needs no GPU and no driver. Found once per process, in this order: the path in
-/// `CROSSWARP_NVRTC`; the loader's path; the CUDA toolkits of `CUDA_HOME`, `CUDA_PATH` and
-/// `/usr/local/cuda*`; Python's site-packages, where the `nvidia-cuda-nvrtc` wheels put it. A
-/// version 13 anywhere comes before a version 12 anywhere.
+/// It needs no GPU and no driver. Found once per process, in the order in the README ("How libraries are found");
+/// a version 13 anywhere comes before a version 12 anywhere.
 pub struct Nvrtc {
     functions: Functions,
     version: (u32, u32),
@@ -123,7 +121,7 @@ impl Nvrtc {
     pub fn get() -> Result<&'static Self, NvrtcError> {
         static NVRTC: OnceLock<Result<Nvrtc, NvrtcError>> = OnceLock::new();
         NVRTC
-            .get_or_init(|| Self::find(&Search::of_this_machine()))
+            .get_or_init(|| Self::find(&Search::of_this_machine(&search::NVRTC)))
             .as_ref()
             .map_err(NvrtcError::clone)
     }
@@ -144,15 +142,13 @@ impl Nvrtc {
     }
 
     fn find(search: &Search) -> Result<Self, NvrtcError> {
-        let mut looked = Vec::new();
-        for place in search.places() {
-            match Self::open(&place) {
-                Ok(nvrtc) => return Ok(nvrtc),
-                Err(reason) => looked.push((place.to_string(), reason)),
-            }
-        }
-        looked.extend(search.empty_places());
-        Err(NvrtcError { looked })
+        let found = search.find(&search::NVRTC, Self::open);
+        found.map_err(|looked| NvrtcError { looked })
+    }
+
+    /// The places that hold an NVRTC but are not used, or would be looked at, and why they are refused.
+    pub(crate) fn refused() -> Vec<(String, String)> {
+        Search::of_this_machine(&search::NVRTC).refused(&search::NVRTC)
     }
 
     fn open(place: &Place) -> Result<Self, String> {

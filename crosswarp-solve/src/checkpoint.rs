@@ -6,9 +6,8 @@
 //! The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field, mask,
 //! source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may change.
 
-use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -20,6 +19,7 @@ use crate::gather;
 use crate::meeting::Meeting;
 use crate::real::Real;
 use crate::slab::Slab;
+use crate::staged::{OutputError, StagedFile};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CROSSWRP");
 /// Without an exponent (it is 0), and with one.
@@ -158,19 +158,21 @@ pub(crate) fn save<F: Real>(
     identity: &Identity,
     history: &[f64],
 ) -> Result<Result<(), CheckpointError>, SolveError> {
-    let failed = |action| {
-        move |source| CheckpointError::Io {
-            path: path.to_owned(),
-            action,
+    let failed = |error| match error {
+        OutputError::Create { path, source } => CheckpointError::Io {
+            path,
+            action: "create",
             source,
-        }
+        },
+        OutputError::Write { path, source, .. } => CheckpointError::Io {
+            path,
+            action: "write",
+            source,
+        },
     };
     let mut written = Ok(());
     if pe.my_pe() == 0 {
-        let mut name = OsString::from(path);
-        name.push(".tmp");
-        let beside = PathBuf::from(name);
-        let mut writer = Writer::create(&beside);
+        let mut writer = Writer::create(path);
         if let Ok(writer) = &mut writer {
             written = writer.begin(identity, history);
         }
@@ -179,32 +181,15 @@ pub(crate) fn save<F: Real>(
             Err(_) => Ok(()),
         })?;
         let written_all = match writer {
-            Ok(writer) => written
-                .and(streamed)
-                .and_then(|()| writer.finish())
-                .map_err(failed("write")),
-            Err(error) => Err(failed("create")(error)),
-        }
-        .and_then(|()| fs::rename(&beside, path).map_err(failed("rename")))
-        .and_then(|()| sync_folder(path).map_err(failed("sync the folder of")));
-        if written_all.is_err() {
-            // It may not exist; the reason to report is the first one.
-            let _ = fs::remove_file(&beside);
-        }
-        return finish_save(meeting, path, written_all);
+            Ok(writer) => written.and(streamed).and_then(|()| writer.finish()),
+            Err(error) => Err(error),
+        };
+        return finish_save(meeting, path, written_all.map_err(failed));
     }
     if let Err(impossible) = gather::stream(pe, slab, |_| Ok::<(), std::convert::Infallible>(()))? {
         match impossible {}
     }
     finish_save(meeting, path, Ok(()))
-}
-
-/// Puts the new name on the disk as well.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
 /// All PEs learn whether PE 0 succeeded.
@@ -225,19 +210,19 @@ fn finish_save(
 
 /// A file being written, and the checksum of what it holds so far.
 struct Writer {
-    file: BufWriter<File>,
+    file: StagedFile,
     checksum: Hasher,
 }
 
 impl Writer {
-    fn create(path: &Path) -> io::Result<Writer> {
+    fn create(path: &Path) -> Result<Writer, OutputError> {
         Ok(Writer {
-            file: BufWriter::with_capacity(1 << 18, File::create(path)?),
+            file: StagedFile::create(path)?,
             checksum: Hasher::new(),
         })
     }
 
-    fn begin(&mut self, identity: &Identity, history: &[f64]) -> io::Result<()> {
+    fn begin(&mut self, identity: &Identity, history: &[f64]) -> Result<(), OutputError> {
         let Identity {
             bits,
             nx,
@@ -256,18 +241,15 @@ impl Writer {
         Ok(())
     }
 
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
         self.checksum.update(bytes);
-        self.file.write_all(bytes)
+        self.file.put(bytes)
     }
 
-    fn finish(mut self) -> io::Result<()> {
+    fn finish(mut self) -> Result<(), OutputError> {
         let checksum = self.checksum.finalize();
-        self.file.write_all(&checksum.to_le_bytes())?;
-        self.file
-            .into_inner()
-            .map_err(io::IntoInnerError::into_error)?
-            .sync_all()
+        self.file.put(&checksum.to_le_bytes())?;
+        self.file.commit_to_disk()
     }
 }
 

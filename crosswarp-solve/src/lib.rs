@@ -31,11 +31,13 @@ mod slab;
 mod slab1d;
 mod slab2d;
 mod solution;
+mod staged;
 mod threshold;
 
 pub use checkpoint::CheckpointError;
-pub use cuda::{Gpu, KERNELS, Strategy, UnknownStrategy};
+pub use cuda::{Choice, Declined, Gpu, KERNELS, Strategy, UnknownStrategy};
 pub use driver::{Checkpointing, Options, OptionsError, Progress, SolveError};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use real::Real;
 pub use solution::{Solution, solve_1d, solve_2d};
+pub use staged::{OutputError, StagedFile};

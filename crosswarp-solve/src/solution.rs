@@ -7,6 +7,7 @@ use crosswarp_shmem::Pe;
 
 use crate::checkpoint::{CheckpointError, Identity, mix};
 use crate::cuda::agree::least;
+use crate::cuda::choice::Choice;
 use crate::cuda::line::Line;
 use crate::cuda::plane::Plane;
 use crate::driver::{self, Options, Outcome, Progress, Settings, SolveError};
@@ -45,6 +46,8 @@ pub struct Solution<F> {
     pub block: usize,
     /// Why the last checkpoint could not be written, if so.
     pub checkpoint_failure: Option<CheckpointError>,
+    /// How GPUs were used, if they were.
+    pub choice: Option<Choice>,
     field: Field<F>,
 }
 
@@ -92,13 +95,16 @@ pub fn solve_1d<F: Real>(
         scale,
         options,
     };
-    let outcome = match &options.gpu {
-        None => driver::run(pe, meeting, &mut slab, &settings, observer)?,
+    let (outcome, choice) = match &options.gpu {
+        None => (
+            driver::run(pe, meeting, &mut slab, &settings, observer)?,
+            None,
+        ),
         Some(gpu) => {
             let mut line = Line::new(pe, &slab, gpu)?;
             let outcome = driver::run(pe, meeting, &mut line, &settings, observer)?;
             line.save(&mut slab)?;
-            outcome
+            (outcome, Some(line.choice().clone()))
         }
     };
     if scale != Scale::NONE {
@@ -107,6 +113,7 @@ pub fn solve_1d<F: Real>(
     }
     Ok(Solution::new(
         outcome,
+        choice,
         problem.points as u64 - 2,
         Field::Line(slab),
     ))
@@ -161,13 +168,16 @@ pub fn solve_2d<F: Real>(
         scale,
         options,
     };
-    let outcome = match &options.gpu {
-        None => driver::run(pe, meeting, &mut slab, &settings, observer)?,
+    let (outcome, choice) = match &options.gpu {
+        None => (
+            driver::run(pe, meeting, &mut slab, &settings, observer)?,
+            None,
+        ),
         Some(gpu) => {
             let mut plane = Plane::new(pe, problem, &slab, gpu)?;
             let outcome = driver::run(pe, meeting, &mut plane, &settings, observer)?;
             plane.save(&mut slab)?;
-            outcome
+            (outcome, Some(plane.choice().clone()))
         }
     };
     if scale != Scale::NONE {
@@ -177,7 +187,7 @@ pub fn solve_2d<F: Real>(
         }
     }
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
-    Ok(Solution::new(outcome, inner, Field::Grid(slab)))
+    Ok(Solution::new(outcome, choice, inner, Field::Grid(slab)))
 }
 
 /// The first bad cell of the whole grid, on every PE alike.
@@ -267,7 +277,7 @@ fn identity_2d<F: Real>(
 }
 
 impl<F: Real> Solution<F> {
-    fn new(outcome: Outcome, inner: u64, field: Field<F>) -> Solution<F> {
+    fn new(outcome: Outcome, choice: Option<Choice>, inner: u64, field: Field<F>) -> Solution<F> {
         let sweeps = outcome.history.len();
         Solution {
             sweeps,
@@ -279,6 +289,7 @@ impl<F: Real> Solution<F> {
             seconds: outcome.seconds,
             block: outcome.block,
             checkpoint_failure: outcome.checkpoint_failure,
+            choice,
             field,
         }
     }

@@ -3,11 +3,12 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::{Features, Run, noisy_problem, run_1d, run_2d};
-use crosswarp_shmem::spmd;
+use crosswarp_shmem::{Pe, spmd};
 use crosswarp_solve::{
     CheckpointError, Checkpointing, Norm, Options, Problem1d, Problem2d, SolveError, solve_1d,
     solve_2d,
@@ -298,39 +299,55 @@ fn a_checkpoint_that_can_not_be_written_is_told_and_the_solve_goes_on() {
     );
 }
 
-/// A full disk: /dev/full refuses every byte. The file there before stays.
+/// A device is written as such: /dev/full refuses every byte, /dev/null takes all and stays what it is. The solve goes on.
 #[test]
-fn a_full_disk_leaves_the_old_checkpoint() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("state");
-    fs::write(&path, b"the old one").unwrap();
-    std::os::unix::fs::symlink("/dev/full", folder.path().join("state.tmp")).unwrap();
+fn checkpoints_may_go_to_devices() {
     let problem = noisy_problem::<f32>(200, 150, Features::default(), 4);
-    let failures = spmd(2, |pe| {
-        let solution = solve_2d(pe, &problem, &saving(&path, 20, 50), |_| {}).unwrap();
-        solution
-            .checkpoint_failure
-            .map(|failure| failure.to_string())
-    })
-    .unwrap();
-    // The first failure removed the link; the later checkpoints are written.
-    assert_eq!(failures, [None, None]);
-
-    fs::write(&path, b"the old one").unwrap();
-    std::os::unix::fs::symlink("/dev/full", folder.path().join("state.tmp")).unwrap();
-    let failures = spmd(2, |pe| {
-        let solution = solve_2d(pe, &problem, &saving(&path, 50, 50), |_| {}).unwrap();
-        solution
-            .checkpoint_failure
-            .map(|failure| failure.to_string())
-    })
-    .unwrap();
+    let failures = |path: &Path| {
+        let run = |pe: &Pe| {
+            let solution = solve_2d(pe, &problem, &saving(path, 20, 50), |_| {}).unwrap();
+            assert_eq!(solution.sweeps, 50);
+            solution
+                .checkpoint_failure
+                .map(|failure| failure.to_string())
+        };
+        spmd(2, run).unwrap()
+    };
+    let full = failures(Path::new("/dev/full"));
     assert!(
-        failures[0]
+        full[0]
             .as_ref()
             .is_some_and(|text| text.contains("No space left")),
-        "{failures:?}"
+        "{full:?}"
     );
-    assert_eq!(fs::read(&path).unwrap(), b"the old one");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert!(full[1].is_some());
+    assert_eq!(failures(Path::new("/dev/null")), [None, None]);
+    for device in ["/dev/full", "/dev/null"] {
+        let kind = fs::symlink_metadata(device).unwrap().file_type();
+        assert!(kind.is_char_device(), "{device}");
+    }
+}
+
+/// A link stays, what it leads to is replaced; a file that happens to be called `.tmp` is not touched.
+#[test]
+fn checkpoints_touch_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("state"), b"the old one").unwrap();
+    fs::write(at("victim"), b"precious").unwrap();
+    std::os::unix::fs::symlink("state", at("link")).unwrap();
+    std::os::unix::fs::symlink("victim", at("link.tmp")).unwrap();
+    std::os::unix::fs::symlink("victim", at("state.tmp")).unwrap();
+    let problem = noisy_problem::<f32>(200, 150, Features::default(), 4);
+    let failures = spmd(2, |pe| {
+        let solution = solve_2d(pe, &problem, &saving(&at("link"), 20, 50), |_| {}).unwrap();
+        solution.checkpoint_failure.is_none()
+    });
+    assert_eq!(failures.unwrap(), [true, true]);
+    assert!(fs::read(at("state")).unwrap().starts_with(b"CROSSWRP"));
+    assert_eq!(fs::read(at("victim")).unwrap(), b"precious");
+    for link in ["link", "link.tmp", "state.tmp"] {
+        assert!(at(link).is_symlink(), "{link}");
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
 }

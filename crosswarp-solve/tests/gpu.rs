@@ -397,6 +397,56 @@ fn given_fields(wrap: bool) -> [Features; 4] {
     })
 }
 
+/// A solution says how it was made, and, where `auto` could not do the fastest, why.
+#[test]
+fn solutions_name_their_strategy() {
+    let Some(gpus) = gpus("solutions_name_their_strategy") else {
+        return;
+    };
+    let choice = |strategy: Strategy, pes: usize, nx: usize, ny: usize| {
+        let choices = spmd(pes, |pe| {
+            let options = Options {
+                gpu: Some(Gpu {
+                    device: gpus[0],
+                    strategy,
+                }),
+                ..Options::new(0.0, 2)
+            };
+            let problem = Problem2d::<f32>::laplace(nx, ny);
+            let solution = solve_2d(pe, &problem, &options, |_| {}).unwrap();
+            solution.choice.unwrap()
+        });
+        let choices = choices.unwrap();
+        assert!(choices.iter().all(|choice| choice == &choices[0]));
+        choices.into_iter().next().unwrap()
+    };
+    let named = [
+        (Strategy::Sweep, "sweep"),
+        (Strategy::HostExchange, "host-exchange"),
+        (Strategy::DevicePut, "device-put"),
+        (Strategy::Persistent, "persistent"),
+        (Strategy::Auto, "persistent"),
+    ];
+    for (strategy, taken) in named {
+        let choice = choice(strategy, 2, 300, 200);
+        assert_eq!(
+            (choice.taken, choice.declined.len()),
+            (taken, 0),
+            "{strategy}"
+        );
+    }
+    for (pes, taken) in [(1, "passes"), (2, "device-put")] {
+        let large = choice(Strategy::Auto, pes, 16384, 1024);
+        assert_eq!(large.taken, taken);
+        assert_eq!(large.declined.len(), 1);
+        assert_eq!(large.declined[0].strategy, Strategy::Persistent);
+        assert!(
+            large.declined[0].reason.contains("on the chip"),
+            "{large:?}"
+        );
+    }
+}
+
 #[test]
 fn small_planes_sweep_by_sweep() {
     let Some(gpus) = gpus("small_planes_sweep_by_sweep") else {

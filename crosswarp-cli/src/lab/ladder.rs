@@ -16,6 +16,7 @@ use crosswarp::lab::profile::Launched;
 use super::args::{LadderArgs, LadderSubject};
 use super::page;
 use super::profile::{ProfilingError, Selection, collect};
+use crate::bench::COMMIT;
 use crate::console;
 use crate::error::CliError;
 use crate::general::{general, microseconds};
@@ -103,6 +104,7 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CliError> {
     }
     if args.json {
         for row in ladder.rows() {
+            let row = row.about("commit", COMMIT);
             console::line(row.json(&ladder.machine))?;
         }
     } else {

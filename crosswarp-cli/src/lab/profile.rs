@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
+use crosswarp::cuda::find_program;
 use crosswarp::lab::profile::{Launched, ProfileError, SECTIONS, parse};
 use serde_json::{Value, json};
 
@@ -13,6 +14,7 @@ use super::args::ProfileArgs;
 use crate::console;
 use crate::error::CliError;
 use crate::general::{counted, general};
+use crate::tool::{self, last_words};
 
 /// The environment's name of the profiler.
 const VARIABLE: &str = "CROSSWARP_NCU";
@@ -22,11 +24,11 @@ const VARIABLE: &str = "CROSSWARP_NCU";
 pub enum ProfilingError {
     /// No profiler.
     #[error(
-        "Nsight Compute (ncu) is not on the PATH; it comes with the CUDA toolkit, and {VARIABLE} may name it. \
+        "no Nsight Compute (ncu): {0}; it comes with the CUDA toolkit, and {VARIABLE} may name it. \
          Without it, `crosswarp occupancy FILE.cu` has the model's part"
     )]
-    NoProfiler,
-    /// The profiler or the program does not start, or its table cannot be read.
+    NoProfiler(String),
+    /// The profiler or the program does not start.
     #[error("{}: {source}", program.display())]
     Start {
         /// What was started.
@@ -34,12 +36,33 @@ pub enum ProfilingError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The table.
-    #[error(transparent)]
-    Table(#[from] ProfileError),
+    /// The profiler failed, or its table cannot be read.
+    #[error("{source}; {} ({ended}) said last: {}", profiler.display(), said(words))]
+    Table {
+        /// What is wrong with the table.
+        source: ProfileError,
+        /// The profiler.
+        profiler: PathBuf,
+        /// How it ended.
+        ended: ExitStatus,
+        /// The last that it and the program wrote.
+        words: String,
+    },
     /// The program failed.
-    #[error("the profiled program ended with code {0}")]
-    Program(i32),
+    #[error(
+        "the profiled program ended with code {code}; it and Nsight Compute said last: {}",
+        said(words)
+    )]
+    Program {
+        /// Its code.
+        code: i32,
+        /// The last that it and the profiler wrote.
+        words: String,
+    },
+}
+
+fn said(words: &str) -> &str {
+    if words.is_empty() { "nothing" } else { words }
 }
 
 /// Profiles the program, or, on the other PEs of a world, becomes it.
@@ -102,7 +125,7 @@ pub fn collect(
     program: &Path,
     rest: &[OsString],
 ) -> Result<Vec<Launched>, ProfilingError> {
-    let profiler = find().ok_or(ProfilingError::NoProfiler)?;
+    let profiler = find().map_err(ProfilingError::NoProfiler)?;
     let failed = |source| ProfilingError::Start {
         program: profiler.clone(),
         source,
@@ -127,27 +150,48 @@ pub fn collect(
     if let Some(kernel) = selection.kernel {
         command.args(["--kernel-name", kernel]);
     }
-    let status = command.arg(program).args(rest).status().map_err(failed)?;
-    let table = std::fs::read_to_string(&log).unwrap_or_default();
-    match parse(&table) {
-        Ok(launches) => Ok(launches),
+    let ended = tool::run(command.arg(program).args(rest)).map_err(failed)?;
+    let table = std::fs::read(&log).unwrap_or_default();
+    let table = String::from_utf8_lossy(&table);
+    let source = match parse(&table) {
+        Ok(launches) => return Ok(launches),
+        Err(error) => error,
+    };
+    // The profiler's messages are in its log, before the table.
+    let log = table.split("\"ID\"").next().unwrap_or_default();
+    let words = [last_words(log.as_bytes()), ended.words];
+    let words: Vec<String> = words
+        .into_iter()
+        .filter(|words| !words.is_empty())
+        .collect();
+    let words = words.join(" | ");
+    Err(match ended.status.code() {
         // What the program said itself says more than an empty table.
-        Err(ProfileError::NoKernel) if !status.success() => {
-            Err(ProfilingError::Program(status.code().unwrap_or(-1)))
+        Some(code @ 1..) if source == ProfileError::NoKernel => {
+            ProfilingError::Program { code, words }
         }
-        Err(error) => Err(error.into()),
-    }
+        _ => ProfilingError::Table {
+            source,
+            profiler,
+            ended: ended.status,
+            words,
+        },
+    })
 }
 
 /// The profiler: named by the environment, or on the path.
-fn find() -> Option<PathBuf> {
-    if let Some(named) = std::env::var_os(VARIABLE) {
-        return Some(named.into());
+fn find() -> Result<PathBuf, String> {
+    let Some(named) = std::env::var_os(VARIABLE).filter(|named| !named.is_empty()) else {
+        return find_program("ncu");
+    };
+    let named = PathBuf::from(named);
+    match named.is_absolute() {
+        true => Ok(named),
+        false => Err(format!(
+            "{VARIABLE}={} is a relative path, which depends on the current folder; give an absolute one",
+            named.display()
+        )),
     }
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join("ncu"))
-        .find(|candidate| candidate.is_file())
 }
 
 const SPEED_OF_LIGHT: [(&str, &str); 5] = [

@@ -13,6 +13,7 @@ use crosswarp_prim::leaf::{LANES, LEAF};
 use crosswarp_shmem::Pe;
 
 use crate::cuda::agree::all_ready;
+use crate::cuda::choice::Choice;
 use crate::cuda::exchange::{Exchange, FieldRows, Place};
 use crate::cuda::host_exchange::{HostExchange, StoredRows};
 use crate::cuda::line_march::LineMarch;
@@ -56,6 +57,7 @@ pub(crate) struct Line<'w, F: Real> {
     /// Where the words of a pass are copied to.
     sums: PinnedBuffer<u64>,
     stream: Stream,
+    choice: Choice,
 }
 
 /// How sweeps are made.
@@ -96,6 +98,7 @@ impl<'w, F: Real> Line<'w, F> {
             Ok::<_, SolveError>(Halos::Put(Box::new(exchange)))
         };
         let pass = || all_ready(pe, Advance::pass(gpu));
+        let mut choice = Choice::default();
         let (advance, halos) = match gpu.strategy {
             Strategy::Sweep => {
                 let found = all_ready(pe, kernels::find::<F>(&gpu.device, "sweep_line"))?;
@@ -103,10 +106,14 @@ impl<'w, F: Real> Line<'w, F> {
             }
             Strategy::Persistent => (Advance::March(march()?), Halos::Host),
             // Where it can not be, all PEs are told so.
-            Strategy::Auto => match march() {
-                Ok(march) => (Advance::March(march), Halos::Host),
-                Err(_) if alone => (pass()?, Halos::Host),
-                Err(_) => (pass()?, put().unwrap_or(Halos::Host)),
+            Strategy::Auto => match choice.prefer(pe, Strategy::Persistent, march())? {
+                Some(march) => (Advance::March(march), Halos::Host),
+                None if alone => (pass()?, Halos::Host),
+                None => {
+                    let pass = pass()?;
+                    let halos = choice.prefer(pe, Strategy::DevicePut, put())?;
+                    (pass, halos.unwrap_or(Halos::Host))
+                }
             },
             Strategy::HostExchange if !alone => {
                 let exchange = HostExchange::new(pe, gpu.device, PAD, 1)?;
@@ -114,6 +121,13 @@ impl<'w, F: Real> Line<'w, F> {
             }
             Strategy::DevicePut if !alone => (pass()?, put()?),
             Strategy::HostExchange | Strategy::DevicePut => (pass()?, Halos::Host),
+        };
+        choice.taken = match (&advance, &halos) {
+            (Advance::March(_), _) => Strategy::Persistent.name(),
+            (Advance::Sweep(_), _) => Strategy::Sweep.name(),
+            (Advance::Pass { .. }, Halos::Put(_)) => Strategy::DevicePut.name(),
+            (Advance::Pass { .. }, Halos::Copied(_)) => Strategy::HostExchange.name(),
+            (Advance::Pass { .. }, Halos::Host) => "passes",
         };
         // Whole leaves, as a march takes them.
         let stored = own.len().next_multiple_of(LEAF) + 2 * PAD;
@@ -127,6 +141,7 @@ impl<'w, F: Real> Line<'w, F> {
             halos,
             own,
             stream,
+            choice,
         };
         line.stream
             .write(line.before.range(PAD..PAD + line.own.len()), host.values())?;
@@ -148,6 +163,11 @@ impl<'w, F: Real> Line<'w, F> {
             kernel.run(&line.stream, fields, whole, &march, &mut Vec::new())?;
         }
         Ok(line)
+    }
+
+    /// How sweeps are made.
+    pub(crate) fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     fn place(&self) -> Place {

@@ -5,6 +5,7 @@
 //! a superaccumulator, with integer atomics, in any order.
 
 pub(crate) mod agree;
+pub(crate) mod choice;
 mod exchange;
 mod host_exchange;
 mod kernels;
@@ -21,6 +22,7 @@ use std::str::FromStr;
 
 use crosswarp_cuda::Device;
 
+pub use choice::{Choice, Declined};
 pub use kernels::KERNELS;
 
 /// A GPU to solve on, and how.

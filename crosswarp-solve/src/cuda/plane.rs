@@ -17,6 +17,7 @@ use crosswarp_prim::{Float, Superaccumulator};
 use crosswarp_shmem::Pe;
 
 use crate::cuda::agree::{all_ready, least};
+use crate::cuda::choice::Choice;
 use crate::cuda::exchange::{Exchange, Place};
 use crate::cuda::host_exchange::HostExchange;
 use crate::cuda::layout::{Layout, PAD};
@@ -130,6 +131,7 @@ pub(crate) struct Plane<'w, F: Real> {
     /// Of what goes on beside passes: exchanges, and what is published while the next pass begins. The same stream if there
     /// are no exchanges, or too many PEs share the GPU.
     beside: Stream,
+    choice: Choice,
 }
 
 impl<'w, F: Real> Plane<'w, F> {
@@ -203,13 +205,14 @@ impl<'w, F: Real> Plane<'w, F> {
                 source,
             )
         };
+        let mut choice = Choice::default();
         let resident = match gpu.strategy {
             Strategy::Persistent => Some(chip()?),
             // Where it can not be, all PEs are told so.
-            Strategy::Auto
-                if least(pe, fits::<F>(&gpu.device, host.partition(), nx).into())? == 1 =>
-            {
-                chip().ok()
+            Strategy::Auto => {
+                let fits = fits::<F>(&gpu.device, host.partition(), nx);
+                let made = all_ready(pe, fits).and_then(|()| chip());
+                choice.prefer(pe, Strategy::Persistent, made)?
             }
             _ => None,
         };
@@ -222,7 +225,9 @@ impl<'w, F: Real> Plane<'w, F> {
         let exchange = match gpu.strategy {
             Strategy::DevicePut if !alone => Some(make()?),
             // Where it can not be, all PEs are told so.
-            Strategy::Auto if !alone && resident.is_none() => make().ok(),
+            Strategy::Auto if !alone && resident.is_none() => {
+                choice.prefer(pe, Strategy::DevicePut, make())?
+            }
             _ => None,
         };
         let advance = match gpu.strategy {
@@ -276,6 +281,13 @@ impl<'w, F: Real> Plane<'w, F> {
         } else {
             None
         };
+        choice.taken = match gpu.strategy {
+            Strategy::Sweep => Strategy::Sweep.name(),
+            _ if resident.is_some() => Strategy::Persistent.name(),
+            _ if exchange.is_some() => Strategy::DevicePut.name(),
+            _ if host_exchange.is_some() => Strategy::HostExchange.name(),
+            _ => "passes",
+        };
         let early =
             exchange.is_some() || (alone && resident.is_none() && gpu.strategy != Strategy::Sweep);
         let spare = early
@@ -318,7 +330,13 @@ impl<'w, F: Real> Plane<'w, F> {
             source,
             advance,
             stream,
+            choice,
         })
+    }
+
+    /// How sweeps are made.
+    pub(crate) fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     /// Copies the field before the next pass to `host`.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // Calls functions of the library.
 
 use std::ffi::{c_int, c_void};
+use std::path::Path;
 use std::ptr;
 
 use crosswarp_cuda::{Buffer, Device, Stream};
@@ -17,6 +18,12 @@ fn open() -> Result<Library, String> {
     let path = std::env::var_os(VARIABLE).ok_or_else(|| {
         format!("set {VARIABLE} to a library built from bench/peers/cub.cu for this rung")
     })?;
+    if !Path::new(&path).is_absolute() {
+        return Err(format!(
+            "{VARIABLE}={} is a relative path, which depends on the current folder; give an absolute one",
+            Path::new(&path).display()
+        ));
+    }
     // SAFETY: the user names the library, and so vouches for what its initialisation does.
     unsafe { Library::new(&path) }.map_err(|error| error.to_string())
 }

@@ -1,17 +1,19 @@
-//! NVIDIA's cuBLAS, where the dynamic linker or `CROSSWARP_CUBLAS` finds it.
+//! NVIDIA's cuBLAS, if it is found as every library is.
 #![allow(unsafe_code)] // Calls functions of the library.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use crosswarp_cuda::{Buffer, Stream};
-use libloading::Library;
+use crosswarp_cuda::{Buffer, Sought, Stream, find_library};
 
 use super::super::LadderError;
 
-/// The environment's name of the library.
-const VARIABLE: &str = "CROSSWARP_CUBLAS";
-const NAMES: [&str; 3] = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
+const SOUGHT: Sought = Sought {
+    variable: "CROSSWARP_CUBLAS",
+    names: &["libcublas.so.13", "libcublas.so"],
+    older: &["libcublas.so.12"],
+    wheel: "cublas",
+};
 /// What NVIDIA recommends as workspace on recent GPUs, bytes; given once, so that captured calls
 /// allocate nothing.
 const WORKSPACE: usize = 32 << 20;
@@ -66,8 +68,6 @@ pub struct Cublas {
     /// The stream and the workspace that the handle uses.
     stream: Stream,
     _workspace: Buffer<u8>,
-    /// Holds the functions.
-    _library: Library,
 }
 
 impl Drop for Cublas {
@@ -92,15 +92,7 @@ fn check(code: c_int) -> Result<(), LadderError> {
 impl Cublas {
     /// A handle for `stream`; or why not.
     pub fn find(stream: &Stream) -> Result<Self, String> {
-        let library = match std::env::var_os(VARIABLE) {
-            // SAFETY: the user names the library, and so vouches for what its initialisation does.
-            Some(path) => unsafe { Library::new(path) }.map_err(|error| error.to_string())?,
-            None => NAMES
-                .iter()
-                // SAFETY: these names are NVIDIA's; its initialisation has no requirements.
-                .find_map(|name| unsafe { Library::new(*name) }.ok())
-                .ok_or_else(|| format!("{} not found; {VARIABLE} may name it", NAMES[0]))?,
-        };
+        let library = find_library(&SOUGHT)?;
         macro_rules! symbol {
             ($type:ty, $name:literal) => {
                 // SAFETY: the type is that of cuBLAS's documentation.
@@ -131,7 +123,6 @@ impl Cublas {
             sgeam,
             stream: stream.clone(),
             _workspace: workspace,
-            _library: library,
         };
         // SAFETY: handle and stream are alive, the workspace has that many bytes; all are kept.
         unsafe {

@@ -68,7 +68,9 @@ fn reason_of_all(pe: &Pe, error: &SolveError) -> Result<String, SolveError> {
         if first != u64::MAX && pe.n_pes() > 1 {
             text.push_str(&format!(" (PE {me})"));
         }
-        text.truncate(text.floor_char_boundary(REASON_BYTES));
+        while text.len() > REASON_BYTES {
+            text.pop();
+        }
         bytemuck::bytes_of_mut(&mut words)[..text.len()].copy_from_slice(text.as_bytes());
     }
     let meeting = Meeting::new(pe, REASON_WORDS)?;

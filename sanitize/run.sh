@@ -61,7 +61,7 @@ or the Python package nvidia-cuda-sanitizer-api and name its nvidia/cu13/bin/com
 visible=${CUDA_VISIBLE_DEVICES-}
 if [ -z "$visible" ]; then
     visible=$(ls /dev | sed -n 's/^nvidia\([0-9][0-9]*\)$/\1/p' | sort -n |
-        awk '{ printf "%s%d", NR > 1 ? "," : "", NR - 1 }')
+        awk '{ print NR - 1 }' | paste -sd,)
 fi
 have=$(printf '%s' "$visible" | awk -F, '{ print NF }')
 [ "${have:-0}" -gt 0 ] || missing "no GPU"

@@ -3,6 +3,8 @@
 //!
 //! Arrays are zeros but for a few marks, most of them beyond element 2^31: what is expected follows from the marks.
 
+mod skip;
+
 use crosswarp_cuda::{Buffer, Device, Nvrtc, Stream};
 use crosswarp_prim::cuda::{DeviceHistogram, DeviceReducer, Segments};
 use crosswarp_prim::histogram::{Bins, Histogram};
@@ -36,11 +38,11 @@ fn gpu(test: &str) -> Option<(Device, Stream)> {
         return None;
     }
     if let Err(reason) = Device::count() {
-        println!("skipped: {test}: no GPU: {reason}");
+        skip::skip_gpu(test, 1, format!("no GPU: {reason}"));
         return None;
     }
     if let Err(reason) = Nvrtc::get() {
-        println!("skipped: {test}: {reason}");
+        skip::skip_gpu(test, 1, reason);
         return None;
     }
     let device = Device::get(0).unwrap();

@@ -263,7 +263,7 @@ fn a_checkpoint_that_can_not_be_written_is_told_and_the_solve_goes_on() {
     let folder = tempfile::tempdir().unwrap();
     let problem = noisy_problem::<f32>(60, 50, Features::default(), 4);
     let straight = run_2d(&problem, 1, &Options::new(0.0, 50));
-    // A folder stands where the file should go: the rename fails.
+    // A folder stands where the file should go.
     let path = folder.path().join("taken");
     fs::create_dir(&path).unwrap();
     let runs = spmd(2, |pe| {
@@ -277,7 +277,7 @@ fn a_checkpoint_that_can_not_be_written_is_told_and_the_solve_goes_on() {
             (
                 0,
                 Some(CheckpointError::Io {
-                    action: "rename", ..
+                    action: "create", ..
                 }),
             )
             | (_, Some(CheckpointError::Elsewhere { .. })) => {}

@@ -32,9 +32,8 @@ class cluster {
     // Orders memory, shared and global, among the cluster's threads: arrive has release and wait has
     // acquire semantics at cluster scope.
     __device__ void sync() const {
-        // Not .aligned: the lanes of a warp may come here apart.
-        asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-        asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+        arrive();
+        wait();
     }
 
     // Where block `peer` keeps what this block keeps at `shared` (a generic address).
@@ -53,20 +52,23 @@ class cluster {
     // The value that block `root`'s thread 0 passed, in every thread.
     template <class T> __device__ T broadcast(T value, int root) const {
         __shared__ T slot;
+        // A block that has not begun has no shared memory, and nobody may write the slot again before everyone has
+        // read it.
+        sync();
         if (rank() == root && block().rank() == 0) {
             for (int peer = 0; peer < size(); ++peer) put(&slot, value, peer);
         }
         sync();
-        T result = slot;
-        // Nobody may write the slot again before everyone has read it.
-        sync();
-        return result;
+        return slot;
     }
 
     // The values of all threads combined, in every thread: blocks in rank order.
     template <class T, class Op> __device__ T reduce(T value, Op op) const {
         __shared__ T of_block[16];
+        // As in `broadcast`; the blocks reduce meanwhile.
+        arrive();
         value = block().reduce(value, op);
+        wait();
         // Thread i of each block tells block i, so the puts go out side by side.
         for (int peer = block().rank(); peer < size(); peer += block().size()) {
             put(&of_block[rank()], value, peer);
@@ -74,13 +76,17 @@ class cluster {
         sync();
         T total = of_block[0];
         for (int i = 1; i < size(); ++i) total = op(total, of_block[i]);
-        sync();
         return total;
     }
 
     template <class T> __device__ T sum(T value) const { return reduce(value, sum_op()); }
     template <class T> __device__ T min(T value) const { return reduce(value, min_op()); }
     template <class T> __device__ T max(T value) const { return reduce(value, max_op()); }
+
+  private:
+    // The halves of `sync`. Not .aligned: the lanes of a warp may come here apart.
+    __device__ void arrive() const { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+    __device__ void wait() const { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 };
 
 }  // namespace crosswarp

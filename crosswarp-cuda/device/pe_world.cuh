@@ -18,7 +18,7 @@ class thread {
 
 // What a kernel leaves behind when a wait ends in vain. In memory the host can read.
 struct wait_record {
-    u32 state;  // 0: none, 1: being written, 2: complete
+    u32 state;  // 0: none, 2: complete
     u32 what;   // 1: value, 2: meeting of a team, 3: a PE came to the meeting with another collective
     i32 pe;     // the PE that waited
     i32 peer;   // the PE waited for, or `anyone` or `everyone`
@@ -119,9 +119,9 @@ __device__ inline int gone_peer(int peer) {
 
 // Says what was waited for; the first to give up is the one reported.
 __device__ inline void give_up(u32 what, int peer, const void* word, u64 expected, u64 seen, int gone = -1) {
+    // Not by the record itself: it is in host memory, where a GPU's atomics need not be atomic.
+    if (atomicExch(crosswarp_world.gave_up, 1u) != 0) return;
     wait_record* record = crosswarp_world.record;
-    *const_cast<volatile u32*>(crosswarp_world.gave_up) = 1;
-    if (atomicCAS_system(&record->state, 0u, 1u) != 0) return;
     record->what = what;
     record->pe = my_pe();
     record->peer = peer;

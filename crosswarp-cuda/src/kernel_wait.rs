@@ -2,9 +2,9 @@
 //! needs is gone.
 //!
 //! What kernels and the host tell each other, and who may write it:
-//! 1. `record`: written by the kernel whose wait ends in vain first, from state `NONE` to `COMPLETE`; read and set back
-//!    to `NONE` by the host when the kernels have ended.
-//! 2. `gave_up`: set by kernels, cleared by the host as above.
+//! 1. `record`: written by the thread that sets `gave_up`, from state `NONE` to `COMPLETE`; read and set back to `NONE`
+//!    by the host when the kernels have ended.
+//! 2. `gave_up`: set by kernels, cleared by the host when it has set the record back.
 //! 3. `gone`: written by this PE's watcher, and by `end_all`; words only go from 0 to something, once.
 #![allow(unsafe_code)] // Words that kernels and the host change.
 
@@ -462,9 +462,10 @@ impl Waits {
         let Some(error) = self.reported() else {
             return Ok(());
         };
+        // In this order: who finds `gave_up` cleared writes the record.
+        self.board.state().store(NONE, Ordering::Release);
         stream.zero(&self.board.gave_up)?;
         stream.synchronize()?;
-        self.board.state().store(NONE, Ordering::Release);
         Err(error)
     }
 

@@ -86,8 +86,10 @@ pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
     };
     for bins in BINS {
         for distribution in Distribution::ALL {
-            let even = Bins::<i32>::even(0, bins.into(), bins as usize)?;
-            measure(even, distribution.name(), &|k| distribution.sample(k, bins))?;
+            let values = Bins::<i32>::integers(0, bins.into())?;
+            measure(values, distribution.name(), &|k| {
+                distribution.sample(k, bins)
+            })?;
         }
     }
     for bins in EDGES {

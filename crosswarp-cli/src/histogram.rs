@@ -85,12 +85,14 @@ trait CliSample: Sample {
     fn bound(text: &str) -> Result<Self::Bound, CliError>;
     /// The least bound at or above `value`: what samples ≥ `value` are at or above, too.
     fn at_or_above(value: f64) -> Self::Bound;
-    /// The least bound above `value`, a sample.
-    fn above(value: f64) -> Self::Bound;
+    /// A range around a single value, where all samples are equal.
+    fn around(value: f64) -> (Self::Bound, Self::Bound);
     /// The sample, exactly.
     fn widen(self) -> f64;
-    /// A bin for every integer of a range.
+    /// A bin for every integer of a range, `high` left out.
     fn integers(low: Self::Bound, high: Self::Bound) -> Result<Bins<Self>, CliError>;
+    /// A bin for every integer from one sample to another, both with one.
+    fn integers_between(least: f64, greatest: f64) -> Result<Bins<Self>, CliError>;
 }
 
 macro_rules! integers {
@@ -104,14 +106,17 @@ macro_rules! integers {
             fn at_or_above(value: f64) -> i64 {
                 value.ceil() as i64
             }
-            fn above(value: f64) -> i64 {
-                value as i64 + 1
+            fn around(value: f64) -> (i64, i64) {
+                (value as i64, value as i64 + 1)
             }
             fn widen(self) -> f64 {
                 self.into()
             }
             fn integers(low: i64, high: i64) -> Result<Bins<Self>, CliError> {
                 Ok(Bins::integers(low, high)?)
+            }
+            fn integers_between(least: f64, greatest: f64) -> Result<Bins<Self>, CliError> {
+                Self::integers(least as i64, greatest as i64 + 1)
             }
         }
     )*};
@@ -130,21 +135,26 @@ macro_rules! floats {
                 if f64::from(nearest) < value { nearest.next_up() } else { nearest }
             }
             #[allow(clippy::unnecessary_cast)] // Reason: as above.
-            fn above(value: f64) -> $float {
-                (value as $float).next_up()
+            fn around(value: f64) -> ($float, $float) {
+                (value as $float - 0.5, value as $float + 0.5)
             }
             fn widen(self) -> f64 {
                 self.into()
             }
             fn integers(_: $float, _: $float) -> Result<Bins<Self>, CliError> {
-                Err(CliError::Usage(
-                    "--integer needs samples that are integers (u8, u16 or i32)".to_owned(),
-                ))
+                Err(no_integers())
+            }
+            fn integers_between(_: f64, _: f64) -> Result<Bins<Self>, CliError> {
+                Err(no_integers())
             }
         }
     )*};
 }
 floats!(f32, f64);
+
+fn no_integers() -> CliError {
+    CliError::Usage("--integer needs samples that are integers (u8, u16 or i32)".to_owned())
+}
 
 /// A file of weights.
 struct Weights(NpyMap);
@@ -265,20 +275,30 @@ fn bins_of<T: CliSample>(
     pe: &Pe,
     part: &[T],
 ) -> Result<Bins<T>, CliError> {
+    let bins_wanted = args.bins.unwrap_or(DEFAULT_BINS);
     let bins = if let Some(edges) = edges {
         Bins::edges(edges)?
-    } else {
-        let (low, high) = match &args.range {
-            Some(text) => (T::bound(&text.low)?, T::bound(&text.high)?),
-            None => {
-                let (least, greatest) = extremes(pe, part)?;
-                (T::at_or_above(least), T::above(greatest))
-            }
-        };
+    } else if let Some(text) = &args.range {
+        let (low, high) = (T::bound(&text.low)?, T::bound(&text.high)?);
         if args.integer {
             T::integers(low, high)?
         } else {
-            Bins::even(low, high, args.bins.unwrap_or(DEFAULT_BINS))?
+            Bins::even(low, high, bins_wanted)?
+        }
+    } else {
+        let (least, greatest) = extremes(pe, part)?;
+        if args.integer {
+            T::integers_between(least, greatest)?
+        } else if least < greatest {
+            Bins::even(T::at_or_above(least), T::at_or_above(greatest), bins_wanted)?
+        } else {
+            let (low, high) = T::around(least);
+            Bins::even(low, high, bins_wanted).map_err(|_| {
+                CliError::Usage(format!(
+                    "all samples are {}, and {bins_wanted} bins do not fit around that: give a range with --range LOW:HIGH",
+                    general(least, 6)
+                ))
+            })?
         }
     };
     Ok(bins.out_of_range(match args.out_of_range {
@@ -515,15 +535,8 @@ mod tests {
             let bound = f32::at_or_above(value);
             assert!(f64::from(bound) >= value && f64::from(bound.next_down()) < value);
         }
-        assert_eq!(
-            (
-                i32::at_or_above(2.5),
-                i32::at_or_above(-2.5),
-                u8::above(255.0)
-            ),
-            (3, -2, 256)
-        );
-        assert!(f64::above(1.0) > 1.0);
+        assert_eq!((i32::at_or_above(2.5), i32::at_or_above(-2.5)), (3, -2));
+        assert_eq!(f32::around(1.0), (0.5, 1.5));
     }
 
     #[test]

@@ -15,9 +15,10 @@ fn expected(samples: &[i32], low: i64, high: i64, bins: i64) -> Vec<u64> {
     let mut counts = vec![0; bins as usize];
     for &x in samples
         .iter()
-        .filter(|&&x| (low..high).contains(&i64::from(x)))
+        .filter(|&&x| (low..=high).contains(&i64::from(x)))
     {
-        counts[((i64::from(x) - low) * bins / (high - low)) as usize] += 1;
+        let bin = (i64::from(x) - low) * bins / (high - low);
+        counts[bin.min(bins - 1) as usize] += 1;
     }
     counts
 }
@@ -49,7 +50,7 @@ fn counts_are_exact_for_any_number_of_pes() {
     let (low, high) = (samples.iter().min().unwrap(), samples.iter().max().unwrap());
     assert_eq!(
         totals(&object),
-        expected(&samples, (*low).into(), i64::from(*high) + 1, 10)
+        expected(&samples, (*low).into(), (*high).into(), 10)
     );
     // The launcher's processes count the same.
     let (code, out, err) = outcome(&format!(
@@ -107,7 +108,7 @@ fn every_kind_of_bins_and_every_type() {
     // 0.1f32 is above 0.1, 0.1f64 is the edge itself.
     assert_eq!(totals(&run("f32.npy --edges edges.npy")), [0, 2, 1]);
     let object = run("f64.npy --edges edges.npy");
-    assert_eq!(totals(&object), [0, 2, 1]);
+    assert_eq!(totals(&object), [0, 2, 2]);
     assert_eq!(object["edges"], serde_json::json!([0.0, 0.1, 1.0, "inf"]));
     let found = run("f32.npy --bins 3 --range -1:2 --out-of-range clamp");
     assert_eq!(
@@ -115,6 +116,64 @@ fn every_kind_of_bins_and_every_type() {
         (vec![1, 2, 1], Some(1))
     );
     assert_eq!(totals(&run("f32.npy --bins 1")), [4]);
+}
+
+/// The rules of NumPy: the last bin has both its edges, and without a range the samples' own is taken, not
+/// stretched; around equal samples it is 1 wide.
+#[test]
+fn bins_are_those_of_numpy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.npy");
+    let run = |options: &str| json(&format!("histogram {} {options} --json", path.display()));
+    let thirds = |options: &str| {
+        let object = run(options);
+        assert_eq!(totals(&object), [1, 1, 2], "{options}");
+        assert_eq!(object["edges"], serde_json::json!([0.0, 1.0, 2.0, 3.0]));
+    };
+    let edges = folder.path().join("edges.npy");
+    write_npy(&edges, &[4], [0.0f64, 1.0, 2.0, 3.0]);
+    let by_edges = format!("--edges {}", edges.display());
+    let all = [
+        "--bins 3",
+        "--bins 3 --range 0:3",
+        "--bins 3 --pes 2",
+        &by_edges,
+    ];
+    write_npy(&path, &[4], [0.0f32, 1.0, 2.0, 3.0]);
+    all.map(thirds);
+    write_npy(&path, &[4], [0.0f64, 1.0, 2.0, 3.0]);
+    all.map(thirds);
+    write_npy(&path, &[4], [0u8, 1, 2, 3]);
+    all.map(thirds);
+    write_npy(&path, &[4], [0u16, 1, 2, 3]);
+    all.map(thirds);
+    write_npy(&path, &[4], [0i32, 1, 2, 3]);
+    all.map(thirds);
+    // Every value has a bin of its own; the end of a range has none.
+    let values = run("--integer");
+    assert_eq!(totals(&values), [1, 1, 1, 1]);
+    assert_eq!(totals(&run("--integer --range 0:3")), [1, 1, 1]);
+    write_npy(&path, &[2], [i32::MIN, i32::MAX]);
+    assert_eq!(totals(&run("--bins 4")), [1, 0, 0, 1]);
+
+    write_npy(&path, &[3], [7.0f64, 7.0, f64::NAN]);
+    let equal = run("--bins 4");
+    assert_eq!(totals(&equal), [0, 0, 2, 0]);
+    assert_eq!(
+        equal["edges"],
+        serde_json::json!([6.5, 6.75, 7.0, 7.25, 7.5])
+    );
+    write_npy(&path, &[2], [7i32, 7]);
+    let equal = run("--bins 2");
+    assert_eq!(totals(&equal), [2, 0]);
+    assert_eq!(equal["edges"], serde_json::json!([7.0, 7.5, 8.0]));
+    write_npy(&path, &[2], [1e20f64, 1e20]);
+    let (code, _, err) = outcome(&format!("histogram {}", path.display()));
+    assert_eq!((code, err.lines().count()), (2, 1), "{err}");
+    assert!(
+        err.contains("all samples are 1e20") || err.contains("all samples are 1e+20"),
+        "{err}"
+    );
 }
 
 #[test]

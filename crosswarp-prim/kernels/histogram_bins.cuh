@@ -25,6 +25,17 @@ template <class Rule> struct moving : Rule {
     __device__ u32 bin(i32 x) const { return Rule::bin(max(this->from, min(x, this->to))); }
 };
 
+// The upper end counts as the integer before it. Keys are counted on from `after`, the integer behind it, where
+// it is the last of all; and so is the rule's `low`.
+template <class Rule> struct closing : Rule {
+    static constexpr bool moves = false;
+    i32 after;
+    __device__ u32 bin(i32 x) const {
+        // min(x - after, ~1), which the compiler would take apart into three instructions.
+        return Rule::bin(static_cast<i32>(__viaddmin_u32(static_cast<u32>(x), 0u - static_cast<u32>(after), ~1u)));
+    }
+};
+
 // Integers, 2^shift values a bin.
 struct fixed_shift {
     static constexpr bool moves = false;
@@ -49,7 +60,7 @@ struct fixed_multiply {
     }
 };
 
-// Integers, more bins than values.
+// Integers, more bins than the range is wide.
 struct fixed_spread {
     static constexpr bool moves = false;
     static constexpr bool looks_up = false;
@@ -59,13 +70,16 @@ struct fixed_spread {
     __device__ u32 bin(i32 x) const {
         u32 d = distance(x, low);
         u64 upper = static_cast<u64>(factor_high) * d + __umulhi(factor_low, d);
-        return d <= last ? d * per_value + static_cast<u32>(upper >> 32) : dropped;
+        // At the upper end the sum is `bins`.
+        return d <= last ? min(d * per_value + static_cast<u32>(upper >> 32), bins - 1) : dropped;
     }
 };
 
 using even_shift = moving<fixed_shift>;
 using even_multiply = moving<fixed_multiply>;
 using even_spread = moving<fixed_spread>;
+using closed_shift = closing<fixed_shift>;
+using closed_multiply = closing<fixed_multiply>;
 
 // Floating point: trunc((x - low) · scale), each operation rounded once, in the type of the samples.
 template <class F> struct even_float {
@@ -88,7 +102,7 @@ __device__ inline u32 ordered_bits(u32 bits) { return bits ^ (static_cast<u32>(s
 __device__ inline u32 ordered(float x) { return ordered_bits(__float_as_uint(x + 0.0f)); }
 __device__ inline u32 ordered(double x) { return ordered_bits(static_cast<u32>(__double2hiint(x + 0.0))); }
 
-// Bin k is [edge[k], edge[k + 1]). Edges that no key can reach (i32: 2^31) are left out, so there may
+// Bin k is [edge[k], edge[k + 1]), the last one has its upper edge, too. Edges that no key can reach (i32: 2^31) are left out, so there may
 // be fewer than bins + 1. See src/histogram/edges.rs for the cells.
 template <class K> struct edges {
     static constexpr bool moves = false;

@@ -94,6 +94,100 @@ proptest! {
     }
 }
 
+/// Even and explicit bins of 0..3 and the samples 0, 1, 2, 3, with one beyond: 1, 1 and 2.
+fn last_bin_is_closed<T: Sample>(values: [T; 5], edges: [T::Bound; 4]) {
+    let even = Bins::<T>::even(edges[0], edges[3], 3).unwrap();
+    for bins in [even, Bins::edges(&edges).unwrap()] {
+        let found = |bins: &Bins<T>| Histogram::new(bins).count(&values).unwrap();
+        assert_eq!(found(&bins), [1, 1, 2]);
+        check_cpu(&bins, &values);
+        let clamped = bins.out_of_range(OutOfRange::Clamp);
+        assert_eq!(found(&clamped), [1, 1, 3]);
+        check_cpu(&clamped, &values);
+    }
+}
+
+#[test]
+fn the_last_bin_has_both_its_edges() {
+    last_bin_is_closed::<u8>([0, 1, 2, 3, 4], [0, 1, 2, 3]);
+    last_bin_is_closed::<u16>([0, 1, 2, 3, 4], [0, 1, 2, 3]);
+    last_bin_is_closed::<i32>([0, 1, 2, 3, 4], [0, 1, 2, 3]);
+    last_bin_is_closed::<f32>([0.0, 1.0, 2.0, 3.0, 3.0f32.next_up()], [0.0, 1.0, 2.0, 3.0]);
+    last_bin_is_closed::<f64>([0.0, 1.0, 2.0, 3.0, 3.0f64.next_up()], [0.0, 1.0, 2.0, 3.0]);
+    // More bins than the range is wide: the upper end is not in the bin of the value before.
+    let narrow = Bins::<i32>::even(0, 2, 8).unwrap();
+    let samples = [-1, 0, 1, 2, 3];
+    let found = |bins: &Bins<i32>| Histogram::new(bins).count(&samples).unwrap();
+    assert_eq!(found(&narrow), [1, 0, 0, 0, 1, 0, 0, 1]);
+    let clamped = narrow.out_of_range(OutOfRange::Clamp);
+    assert_eq!(found(&clamped), [2, 0, 0, 0, 1, 0, 0, 2]);
+    // The greatest samples there are.
+    let bytes = Bins::<u8>::even(0, 255, 5).unwrap();
+    assert_eq!(
+        Histogram::new(&bytes).count(&[255, 254, 0]).unwrap(),
+        [1, 0, 0, 0, 2]
+    );
+    for bins in [1, 3, 4, 1000] {
+        let all = Bins::<i32>::even(i32::MIN.into(), i32::MAX.into(), bins).unwrap();
+        let ends = [i32::MIN, i32::MAX, i32::MAX - 1].map(|x| all.bin_of(x));
+        assert_eq!(ends, [Some(0), Some(bins - 1), Some(bins - 1)]);
+    }
+    let infinite = Bins::<f64>::edges(&[f64::NEG_INFINITY, 0.0, f64::INFINITY]).unwrap();
+    let ends = [f64::NEG_INFINITY, f64::INFINITY, f64::NAN].map(|x| infinite.bin_of(x));
+    assert_eq!(ends, [Some(0), Some(1), None]);
+    // Bins of single values have no upper end among them.
+    let values = Bins::<u8>::integers(0, 3).unwrap();
+    assert_eq!(
+        Histogram::new(&values).count(&[0, 1, 2, 3]).unwrap(),
+        [1, 1, 1]
+    );
+}
+
+/// A line of `reference/numpy_histograms.txt`, whose counts are found or not.
+fn check_vector<T: Sample + std::str::FromStr>(fields: &[&str])
+where
+    T::Bound: std::str::FromStr,
+{
+    fn numbers<N: std::str::FromStr>(text: &str) -> Vec<N> {
+        let read = |word: &str| word.parse().ok();
+        text.split(' ')
+            .map(|word| read(word).expect(word))
+            .collect()
+    }
+    let (low, high) = (numbers(fields[2])[0], numbers(fields[3])[0]);
+    let bins = Bins::<T>::even(low, high, numbers(fields[4])[0]).unwrap();
+    let samples: Vec<T> = numbers(fields[5]);
+    let found = Histogram::new(&bins).count(&samples).unwrap();
+    let same = found == numbers::<u64>(fields[6]);
+    assert_eq!(same, fields[0] == "agrees", "{fields:?}: {found:?}");
+    // No sample is lost where a rounded edge is in another place.
+    assert_eq!(
+        found.iter().sum::<u64>(),
+        numbers(fields[6]).iter().sum::<u64>()
+    );
+}
+
+#[test]
+fn counts_are_those_of_numpy() {
+    let vectors = include_str!("reference/numpy_histograms.txt");
+    let lines: Vec<&str> = vectors
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert_eq!(lines.len(), 28);
+    for line in lines {
+        let fields: Vec<&str> = line.split("; ").collect();
+        match fields[1] {
+            "float32" => check_vector::<f32>(&fields),
+            "float64" => check_vector::<f64>(&fields),
+            "int32" => check_vector::<i32>(&fields),
+            "uint8" => check_vector::<u8>(&fields),
+            "uint16" => check_vector::<u16>(&fields),
+            other => panic!("{other}"),
+        }
+    }
+}
+
 #[test]
 fn many_samples_on_many_threads() {
     for distribution in DISTRIBUTIONS {
@@ -331,6 +425,99 @@ fn gpu_counts_of_other_types() {
             let edges = Bins::edges(&edges).unwrap().out_of_range(policy);
             check_gpu(&stream, &edges, &integers, &what("i32 edges"));
         }
+    }
+}
+
+/// Samples at both ends of the range, next to them and at the ends of the type, counted and weighed.
+fn check_gpu_ends<T: Sample>(stream: &Stream, bins: &Bins<T>, few: &[T], what: &str) {
+    let samples: Vec<T> = few.iter().copied().cycle().take(5000).collect();
+    for policy in [OutOfRange::Drop, OutOfRange::Clamp] {
+        let bins = bins.clone().out_of_range(policy);
+        let what = format!("{what}, {} bins, {policy:?}", bins.count());
+        check_gpu(stream, &bins, &samples, &what);
+        let weights: Vec<u32> = (0..samples.len()).map(|k| mix(k as u64) as u32).collect();
+        let there = Buffer::from_slice(stream, &samples).unwrap();
+        let weighing = Buffer::from_slice(stream, &weights).unwrap();
+        let totals = Buffer::zeroed(stream, bins.count()).unwrap();
+        DeviceHistogram::new(stream, &bins)
+            .unwrap()
+            .add_weights(stream, &there, &weighing, &totals)
+            .unwrap();
+        let expected = Histogram::new(&bins)
+            .sum_weights(&samples, &weights)
+            .unwrap();
+        assert_eq!(totals.to_vec(stream).unwrap(), expected, "{what}");
+    }
+}
+
+#[test]
+fn gpu_counts_at_the_ends_of_ranges() {
+    let Some(stream) = gpu("gpu_counts_at_the_ends_of_ranges") else {
+        return;
+    };
+    // A shift, a product, more bins than values; with and without digits.
+    for bins in [1, 3, 4, 100, 70_000, 65_536, 1 << 20] {
+        for (low, high) in [
+            (0, 3),
+            (-7, 1 << 20),
+            (0, i64::from(i32::MAX)),
+            (-1 << 31, 1 << 31),
+        ] {
+            let near = |end: i64| [end - 1, end, end + 1].map(|x| x as i32);
+            let samples = [near(low), near(high), [1, 2, 3], [i32::MIN, i32::MAX, 0]].concat();
+            let even = Bins::<i32>::even(low, high, bins).unwrap();
+            check_gpu_ends(&stream, &even, &samples, &format!("i32 {low}:{high}"));
+        }
+        let bytes = [0u8, 1, 2, 3, 4, 99, 100, 101, 254, 255];
+        let words = [0u16, 3, 4, 254, 255, 256, 65_534, 65_535];
+        for high in [3, 100, 255, 256, 65_535] {
+            let even = Bins::<u8>::even(0, high, bins).unwrap();
+            check_gpu_ends(&stream, &even, &bytes, &format!("u8 0:{high}"));
+            let even = Bins::<u16>::even(0, high, bins).unwrap();
+            check_gpu_ends(&stream, &even, &words, &format!("u16 0:{high}"));
+        }
+        let singles = [
+            0.0,
+            1.0,
+            2.0,
+            3.0,
+            3.0f32.next_up(),
+            3.0f32.next_down(),
+            -0.0,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        let even = Bins::<f32>::even(0.0, 3.0, bins).unwrap();
+        check_gpu_ends(&stream, &even, &singles, "f32");
+        let doubles = [
+            0.0,
+            1.0,
+            2.0,
+            3.0,
+            3.0f64.next_up(),
+            3.0f64.next_down(),
+            -0.0,
+            f64::INFINITY,
+            f64::NAN,
+        ];
+        let even = Bins::<f64>::even(0.0, 3.0, bins).unwrap();
+        check_gpu_ends(&stream, &even, &doubles, "f64");
+    }
+    let words = [0, 1, 2, 3, 4, i32::MIN, i32::MAX];
+    let edges = Bins::<i32>::edges(&[0, 1, 2, 3]).unwrap();
+    check_gpu_ends(&stream, &edges, &words, "i32 edges");
+    let doubles = [
+        0.0,
+        1.0,
+        3.0,
+        3.0f64.next_up(),
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ];
+    for last in [3.0, f64::INFINITY] {
+        let edges = Bins::<f64>::edges(&[0.0, 1.0, 2.0, last]).unwrap();
+        check_gpu_ends(&stream, &edges, &doubles, "f64 edges");
     }
 }
 

@@ -95,9 +95,12 @@ pub enum Reinterpret {
 }
 
 const HISTOGRAM_AFTER: &str = "\
-Bins are half-open: a sample on an edge belongs to the bin above it. Without --range the range
-is that of the samples. NaNs are in no bin. Counts are the same on CPUs and GPUs, for any number
-of PEs. The file may be larger than the GPU's memory.
+A sample on an edge belongs to the bin above it, one on the last edge to the last bin, as in
+NumPy: 0, 1, 2 and 3 in 3 bins are 1, 1 and 2. With --integer every value has its own bin, and
+HIGH has none. Without --range the range is from the least to the greatest sample; if all are
+equal, from 0.5 below to 0.5 above them (integers: from the sample to 1 above it). NaNs are in no
+bin. Counts are the same on CPUs and GPUs, for any number of PEs. The file may be larger than
+the GPU's memory.
 
 Examples:
   crosswarp histogram image.npy --integer --plot levels.svg

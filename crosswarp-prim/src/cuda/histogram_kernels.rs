@@ -65,9 +65,23 @@ macro_rules! kernels {
     };
 }
 
-const ALL: [Kernels; 16] = [
+const ALL: [Kernels; 22] = [
     kernels!(U8, "shift", "u8_shift", "cw::u8", "even_shift"),
     kernels!(U8, "multiply", "u8_multiply", "cw::u8", "even_multiply"),
+    kernels!(
+        U8,
+        "closed_shift",
+        "u8_closed_shift",
+        "cw::u8",
+        "closed_shift"
+    ),
+    kernels!(
+        U8,
+        "closed_multiply",
+        "u8_closed_multiply",
+        "cw::u8",
+        "closed_multiply"
+    ),
     kernels!(U8, "spread", "u8_spread", "cw::u8", "even_spread"),
     kernels!(U8, "edges", "u8_edges", "cw::u8", "edges<cw::i32>"),
     kernels!(
@@ -86,6 +100,22 @@ const ALL: [Kernels; 16] = [
         "even_multiply",
         "HISTOGRAM_DIGIT_KERNELS"
     ),
+    kernels!(
+        U16,
+        "closed_shift",
+        "u16_closed_shift",
+        "cw::u16",
+        "closed_shift",
+        "HISTOGRAM_DIGIT_KERNELS"
+    ),
+    kernels!(
+        U16,
+        "closed_multiply",
+        "u16_closed_multiply",
+        "cw::u16",
+        "closed_multiply",
+        "HISTOGRAM_DIGIT_KERNELS"
+    ),
     kernels!(U16, "spread", "u16_spread", "cw::u16", "even_spread"),
     kernels!(U16, "edges", "u16_edges", "cw::u16", "edges<cw::i32>"),
     kernels!(
@@ -102,6 +132,22 @@ const ALL: [Kernels; 16] = [
         "i32_multiply",
         "cw::i32",
         "even_multiply",
+        "HISTOGRAM_DIGIT_KERNELS"
+    ),
+    kernels!(
+        I32,
+        "closed_shift",
+        "i32_closed_shift",
+        "cw::i32",
+        "closed_shift",
+        "HISTOGRAM_DIGIT_KERNELS"
+    ),
+    kernels!(
+        I32,
+        "closed_multiply",
+        "i32_closed_multiply",
+        "cw::i32",
+        "closed_multiply",
         "HISTOGRAM_DIGIT_KERNELS"
     ),
     kernels!(I32, "spread", "i32_spread", "cw::i32", "even_spread"),

@@ -7,7 +7,7 @@ use super::sample::{Bounds, Sample};
 /// The most bins of a histogram: 2 GiB of totals.
 pub(super) const MOST_BINS: usize = 1 << 28;
 
-/// What becomes of samples below the first or at and above the last edge.
+/// What becomes of samples below the first or above the last edge (for [`Bins::integers`]: at it, too).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfRange {
     /// They are not counted.
@@ -25,12 +25,14 @@ pub enum OutOfRange {
 ///
 /// let decades = Bins::<i32>::even(0, 100, 10)?;
 /// assert_eq!(decades.bin_of(42), Some(4));
-/// assert_eq!(decades.bin_of(100), None);
+/// assert_eq!(decades.bin_of(100), Some(9)); // The last bin has both its edges.
+/// assert_eq!(decades.bin_of(101), None);
 /// let clamped = decades.out_of_range(OutOfRange::Clamp);
-/// assert_eq!(clamped.bin_of(100), Some(9));
+/// assert_eq!(clamped.bin_of(101), Some(9));
 ///
 /// let grades = Bins::<f64>::edges(&[0.0, 1.5, 2.5, f64::INFINITY])?;
 /// assert_eq!(grades.bin_of(2.5), Some(2));
+/// assert_eq!(grades.bin_of(f64::INFINITY), Some(2));
 /// assert_eq!(grades.bin_of(f64::NAN), None);
 /// # Ok::<(), crosswarp_prim::histogram::BinsError>(())
 /// ```
@@ -43,7 +45,8 @@ pub struct Bins<T: Sample> {
 }
 
 impl<T: Sample> Bins<T> {
-    /// `bins` bins of the same width from `low` up to, not including, `high`.
+    /// `bins` bins of the same width from `low` to `high`. Each begins at its lower edge and ends before its
+    /// upper one; the last ends with it: a sample that is `high` is in it.
     ///
     /// # Errors
     /// [`BinsError`] unless `low` < `high` and there are 1 to 2^28 bins; for floats also if a bin's
@@ -54,8 +57,9 @@ impl<T: Sample> Bins<T> {
         Self::of(Bounds::Even(low, high), count)
     }
 
-    /// One bin fewer than there are `edges`; bin k from edge k up to, not including, edge k + 1. Edges
-    /// may be equal (such bins stay empty), and those of floats infinite.
+    /// One bin fewer than there are `edges`; bin k from edge k up to, not including, edge k + 1; the last
+    /// bin includes it. Edges may be equal (such a bin stays empty, unless it is the last, which holds the
+    /// samples equal to its edges), and those of floats infinite.
     ///
     /// # Errors
     /// [`BinsError`] unless edges ascend, the first is below the last, and there are 1 to 2^28 bins.
@@ -128,8 +132,10 @@ impl<T: Sample> Bins<T> {
         assert!(k <= self.count(), "edge {k} of {} bins", self.count());
         match &self.bounds {
             Bounds::Edges(edges) => T::bound_to_f64(edges[k]),
-            Bounds::Even(_, high) if k == self.count() => T::bound_to_f64(*high),
-            Bounds::Even(low, high) => {
+            Bounds::Even(_, high) | Bounds::Values(_, high) if k == self.count() => {
+                T::bound_to_f64(*high)
+            }
+            Bounds::Even(low, high) | Bounds::Values(low, high) => {
                 let (low, high) = (T::bound_to_f64(*low), T::bound_to_f64(*high));
                 low + (high - low) * k as f64 / f64::from(self.bins)
             }
@@ -142,13 +148,16 @@ impl<T: Sample> Bins<T> {
 
     /// A number that is the same for the same bins, and hardly for others: how PEs see that they agree.
     pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hash = 0xcbf2_9ce4_8422_2325 ^ (self.out_of_range as u64);
+        let values = u64::from(matches!(self.bounds, Bounds::Values(..)));
+        let mut hash = 0xcbf2_9ce4_8422_2325 ^ (self.out_of_range as u64) ^ (values << 1);
         let mut mix = |bound: T::Bound| {
             // FNV-1a, by words.
             hash = (hash ^ T::bound_to_f64(bound).to_bits()).wrapping_mul(0x0100_0000_01b3);
         };
         match &self.bounds {
-            Bounds::Even(low, high) => [*low, *high].into_iter().for_each(&mut mix),
+            Bounds::Even(low, high) | Bounds::Values(low, high) => {
+                [*low, *high].into_iter().for_each(&mut mix);
+            }
             Bounds::Edges(edges) => edges.iter().copied().for_each(&mut mix),
         }
         hash
@@ -156,13 +165,16 @@ impl<T: Sample> Bins<T> {
 }
 
 impl<T: Sample<Bound = i64>> Bins<T> {
-    /// A bin for every integer from `low` up to, not including, `high`.
+    /// A bin for every integer from `low` up to, not including, `high`. Each bin holds one value, the last
+    /// one, too: no sample that is `high` is in it.
     ///
     /// # Errors
     /// As for [`even`](Self::even).
     pub fn integers(low: i64, high: i64) -> Result<Self, BinsError> {
         let bins = high.checked_sub(low).unwrap_or(i64::MAX).max(1);
-        Self::even(low, high, usize::try_from(bins).unwrap_or(usize::MAX))
+        let count = count(usize::try_from(bins).unwrap_or(usize::MAX))?;
+        check_range::<T>(low, high)?;
+        Self::of(Bounds::Values(low, high), count)
     }
 }
 
@@ -230,10 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_half_open_and_may_be_equal() {
+    fn edges_may_be_equal_and_beyond_all_samples() {
         let bins = Bins::<i32>::edges(&[-1 << 31, 0, 0, 7, 1 << 31]).unwrap();
         let found = [i32::MIN, -1, 0, 6, 7, i32::MAX].map(|x| bins.bin_of(x));
         assert_eq!(found, [0, 0, 2, 2, 3, 3].map(Some));
+        let bins = Bins::<u8>::edges(&[2, 5, 5]).unwrap();
+        let found = [1, 2, 4, 5, 6].map(|x| bins.bin_of(x));
+        assert_eq!(found, [None, Some(0), Some(0), Some(1), None]);
         let clamped = Bins::<f32>::edges(&[1.0, 2.0, 3.0])
             .unwrap()
             .out_of_range(OutOfRange::Clamp);
@@ -248,14 +263,15 @@ mod tests {
         let scale = 6.0 / (0.7f32 - 0.1);
         for k in 0..2000 {
             let x = k as f32 * 5e-4 - 0.1;
-            let expected = (0.1..0.7)
+            let expected = (0.1..=0.7)
                 .contains(&x)
                 .then(|| (((x - 0.1) * scale) as usize).min(5));
             assert_eq!(bins.bin_of(x), expected, "{x}");
         }
         let just_below = f32::from_bits(0.7f32.to_bits() - 1);
-        assert_eq!(bins.bin_of(just_below), Some(5));
-        assert_eq!((bins.bin_of(0.7), bins.bin_of(f32::NAN)), (None, None));
+        let just_above = f32::from_bits(0.7f32.to_bits() + 1);
+        assert_eq!([just_below, 0.7].map(|x| bins.bin_of(x)), [Some(5); 2]);
+        assert_eq!([just_above, f32::NAN].map(|x| bins.bin_of(x)), [None; 2]);
         let clamped = bins.out_of_range(OutOfRange::Clamp);
         let found = [f32::NEG_INFINITY, f32::INFINITY, f32::NAN].map(|x| clamped.bin_of(x));
         assert_eq!(found, [Some(0), Some(5), None]);
@@ -271,6 +287,10 @@ mod tests {
         assert_ne!(
             bins.fingerprint(),
             Bins::<i32>::even(-10, 11, 4).unwrap().fingerprint()
+        );
+        assert_ne!(
+            Bins::<i32>::even(-10, 10, 20).unwrap().fingerprint(),
+            Bins::<i32>::integers(-10, 10).unwrap().fingerprint()
         );
     }
 }

@@ -53,6 +53,8 @@ pub enum EvenInteger {
     Shift(EvenShift),
     Multiply(EvenMultiply),
     Spread(EvenSpread),
+    ClosedShift(Closed<EvenShift>),
+    ClosedMultiply(Closed<EvenMultiply>),
 }
 
 /// 2^shift values a bin. Keys are first moved into `from..=to`: the range if samples outside are
@@ -79,7 +81,7 @@ pub struct EvenMultiply {
     pub factor_high: u32,
 }
 
-/// More bins than values.
+/// More bins than the range is wide.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 pub struct EvenSpread {
@@ -93,6 +95,18 @@ pub struct EvenSpread {
     pub factor_high: u32,
     /// The greatest distance from `low` that is inside.
     pub last: u32,
+}
+
+/// A rule of bins no narrower than a value, with the upper end of the range in the last bin: it counts as
+/// the integer before it. (In [`EvenSpread`], whose bins are narrower, these two are in different bins.)
+///
+/// Keys are counted on from `after`, the integer behind the upper end, where that end is the last of all 2^32
+/// integers; so a minimum moves it, and nothing else. The rule's `low` is counted on from there, too.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Closed<R> {
+    pub rule: R,
+    pub after: i32,
 }
 
 /// Even bins of floating-point samples. Samples outside `from..=to` are dropped.
@@ -122,53 +136,69 @@ macro_rules! pod {
 pod!(f32, f64);
 
 impl EvenInteger {
-    /// Bins of `low..=top`, at least one.
-    pub fn new(low: i32, top: i32, bins: u32, clamp: bool) -> Self {
+    /// Bins of `low..high`, which is not empty. A key that is `high` is in the last bin if `closed`, for
+    /// which `high` has to be below 2^31; keys outside are in the first or last bin if `clamp`.
+    pub fn new(low: i64, high: i64, bins: u32, closed: bool, clamp: bool) -> Self {
+        let width = (high - low) as u64; // 1 to 2^32
+        let (low, top) = (low as i32, (high - 1) as i32);
         let (from, to) = if clamp {
             (low, top)
         } else {
             (i32::MIN, i32::MAX)
         };
-        let last = (top as u32).wrapping_sub(low as u32);
-        let width = u64::from(last) + 1; // 1 to 2^32
+        // Clamped keys are at most `top`.
+        let closed = closed && !clamp;
+        let after = top.wrapping_add(2);
+        let rule_low = if closed { low.wrapping_sub(after) } else { low };
         let per_bin = width / u64::from(bins);
         if per_bin.is_power_of_two() && per_bin * u64::from(bins) == width {
             // A shift by 32 bits is none: one bin of all values.
             if let shift @ 0..32 = per_bin.ilog2() {
-                return Self::Shift(EvenShift {
-                    low,
+                let rule = EvenShift {
+                    low: rule_low,
                     from,
                     to,
                     bins,
                     shift,
-                });
+                };
+                return if closed {
+                    Self::ClosedShift(Closed { rule, after })
+                } else {
+                    Self::Shift(rule)
+                };
             }
         }
         let (per_value, rest) = (u64::from(bins) / width, u64::from(bins) % width);
-        // ceil(2^64 · rest / width). For a distance d < width the product d · factor / 2^64 exceeds
+        // ceil(2^64 · rest / width). For a distance d ≤ width < 2^32 the product d · factor / 2^64 exceeds
         // d · rest / width by less than d / 2^64 < 1 / width, the least that is missing to the next
-        // integer; so the integer parts agree. Beyond the range the product is at least `rest`.
+        // integer; so the integer parts agree. From `width` on the product is at least `rest`.
         let factor = (u128::from(rest) << 64).div_ceil(width.into()) as u64;
         let (factor_low, factor_high) = (factor as u32, (factor >> 32) as u32);
         if per_value == 0 {
-            Self::Multiply(EvenMultiply {
-                low,
+            let rule = EvenMultiply {
+                low: rule_low,
                 from,
                 to,
                 bins,
                 factor_low,
                 factor_high,
-            })
+            };
+            if closed {
+                Self::ClosedMultiply(Closed { rule, after })
+            } else {
+                Self::Multiply(rule)
+            }
         } else {
             Self::Spread(EvenSpread {
                 low,
                 from,
-                to,
+                // Clamped, too, what is above is in the last bin, not in that of `top`.
+                to: if clamp { top.saturating_add(1) } else { to },
                 bins,
                 per_value: per_value as u32,
                 factor_low,
                 factor_high,
-                last,
+                last: (width - u64::from(!closed && !clamp)) as u32,
             })
         }
     }
@@ -224,19 +254,48 @@ impl BinRule<i32> for EvenSpread {
             self.factor_low,
             self.factor_high,
         ));
-        if d <= self.last { bin } else { DROPPED }
+        // At the upper end it is `bins`.
+        if d <= self.last {
+            bin.min(self.bins - 1)
+        } else {
+            DROPPED
+        }
     }
+}
+
+macro_rules! closed {
+    ($($rule:ident, $name:literal);*) => {$(
+        impl BinRule<i32> for Closed<$rule> {
+            const NAME: &'static str = $name;
+            fn argument(&self, edges: u64, cells: u64) -> Vec<u8> {
+                let mut bytes = self.rule.argument(edges, cells);
+                bytes.extend(self.after.to_ne_bytes());
+                bytes
+            }
+            #[inline(always)]
+            fn bin(&self, key: i32) -> u32 {
+                self.rule.bin(counted_on(key, self.after))
+            }
+        }
+    )*};
+}
+closed!(EvenShift, "closed_shift"; EvenMultiply, "closed_multiply");
+
+/// How far `key` is behind `after`, the last of all counting as the one before.
+#[inline(always)]
+fn counted_on(key: i32, after: i32) -> i32 {
+    (key.wrapping_sub(after) as u32).min(u32::MAX - 1) as i32
 }
 
 macro_rules! even_float {
     ($($float:ident),*) => {$(
         impl EvenFloat<$float> {
-            /// Bins from `low` up to `high`; `scale` is bins a unit.
+            /// Bins from `low` to `high`; `scale` is bins a unit.
             pub fn new(low: $float, high: $float, scale: $float, bins: u32, clamp: bool) -> Self {
                 let (from, to) = if clamp {
                     ($float::NEG_INFINITY, $float::INFINITY)
                 } else {
-                    (low, high.next_down())
+                    (low, high)
                 };
                 Self { low, scale, from, to, bins, pad: 0 }
             }
@@ -276,38 +335,48 @@ mod tests {
             EvenInteger::Shift(rule) => rule.bin(key),
             EvenInteger::Multiply(rule) => rule.bin(key),
             EvenInteger::Spread(rule) => rule.bin(key),
+            EvenInteger::ClosedShift(rule) => rule.bin(key),
+            EvenInteger::ClosedMultiply(rule) => rule.bin(key),
         }
     }
 
     /// The definition, in integers that hold everything.
-    fn by_definition(low: i32, top: i32, bins: u32, key: i32) -> Option<u32> {
-        let width = i128::from(top) - i128::from(low) + 1;
-        (low..=top)
-            .contains(&key)
-            .then(|| ((i128::from(key) - i128::from(low)) * i128::from(bins) / width) as u32)
+    fn by_definition(low: i64, high: i64, bins: u32, closed: bool, key: i64) -> Option<u32> {
+        if key == high && closed {
+            return Some(bins - 1);
+        }
+        let above = i128::from(key - low) * i128::from(bins) / i128::from(high - low);
+        (low..high).contains(&key).then_some(above as u32)
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn integers_are_binned_by_the_definition(
-            a: i32, b: i32, bins in 1u32..1 << 28, small in 0u32..16, key: i32, near in -3i64..4,
+            a: i32, b: i32, bins in 1u32..1 << 28, small in 0u32..28, key: i32,
+            near in -3i64..4, closed: bool, narrow: bool,
         ) {
-            let (low, top) = (a.min(b), a.max(b));
+            // Narrow ranges have more bins than values.
+            let b = if narrow { a.saturating_add(b >> 16) } else { b };
+            let (low, high) = (i64::from(a.min(b)), i64::from(a.max(b)) + 1);
             let bins = bins >> (small % 28);
             let bins = bins.max(1);
-            let even = EvenInteger::new(low, top, bins, false);
-            let clamping = EvenInteger::new(low, top, bins, true);
+            let closed = closed && high <= i64::from(i32::MAX);
+            let even = EvenInteger::new(low, high, bins, closed, false);
+            let clamping = EvenInteger::new(low, high, bins, closed, true);
             // Keys next to the edge of a bin, and at the ends.
-            let width = i128::from(top) - i128::from(low) + 1;
+            let width = i128::from(high - low);
             let k = i128::from(key.unsigned_abs() % (bins + 1));
             let edge = i128::from(low) + (k * width).div_euclid(i128::from(bins)) + i128::from(near);
             let edge = edge.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i32;
-            for key in [key, edge, low, top, i32::MIN, i32::MAX, low.wrapping_sub(1), top.wrapping_add(1)] {
-                let expected = by_definition(low, top, bins, key);
+            let ends = [low, high - 1, low - 1, high, high + 1].map(|end| end as i32);
+            for key in [key, edge, i32::MIN, i32::MAX].into_iter().chain(ends) {
+                let expected = by_definition(low, high, bins, closed, key.into());
                 let found = bin(even, key);
                 prop_assert_eq!((found < bins).then_some(found), expected, "{:?} {}", even, key);
-                let clamped = by_definition(low, top, bins, key.clamp(low, top));
+                // At and above the upper end is the last bin.
+                let inside = i64::from(key).clamp(low, high);
+                let clamped = by_definition(low, high, bins, true, inside);
                 prop_assert_eq!(Some(bin(clamping, key)), clamped, "{:?} {}", even, key);
             }
         }
@@ -315,23 +384,38 @@ mod tests {
 
     #[test]
     fn every_rule_for_integers_occurs() {
-        assert!(matches!(
-            EvenInteger::new(0, 255, 256, false),
-            EvenInteger::Shift(_)
-        ));
-        assert!(matches!(
-            EvenInteger::new(0, 255, 64, false),
-            EvenInteger::Shift(_)
-        ));
-        assert!(matches!(
-            EvenInteger::new(0, 255, 100, false),
-            EvenInteger::Multiply(_)
-        ));
-        assert!(matches!(
-            EvenInteger::new(0, 255, 512, false),
-            EvenInteger::Spread(_)
-        ));
-        let all = EvenInteger::new(i32::MIN, i32::MAX, 1, false);
+        let new = |bins, closed| EvenInteger::new(0, 256, bins, closed, false);
+        assert!(matches!(new(256, false), EvenInteger::Shift(_)));
+        assert!(matches!(new(64, false), EvenInteger::Shift(_)));
+        assert!(matches!(new(64, true), EvenInteger::ClosedShift(_)));
+        assert!(matches!(new(100, false), EvenInteger::Multiply(_)));
+        assert!(matches!(new(100, true), EvenInteger::ClosedMultiply(_)));
+        assert!(matches!(new(512, true), EvenInteger::Spread(_)));
+        let all = EvenInteger::new(-1 << 31, 1 << 31, 1, false, false);
         assert_eq!((bin(all, i32::MIN), bin(all, i32::MAX)), (0, 0));
+    }
+
+    #[test]
+    fn only_the_upper_end_is_moved() {
+        for high in [i32::MIN, -1, 0, 255, i32::MAX - 1, i32::MAX] {
+            for key in [
+                i32::MIN,
+                i32::MIN + 1,
+                -1,
+                0,
+                1,
+                254,
+                255,
+                i32::MAX - 1,
+                i32::MAX,
+            ] {
+                let expected = if key == high {
+                    key.wrapping_sub(1)
+                } else {
+                    key
+                };
+                assert_eq!(closed_key(key, high), expected, "{key} {high}");
+            }
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::Scalar;
 ///
 /// Sealed: what bin a sample is in is a contract for each type.
 pub trait Sample: Scalar + PartialOrd + Send + Sync {
-    /// What ranges and edges are given in: `i64` for integers, so that the end of a range can be just
+    /// What ranges and edges are given in: `i64` for integers, so that the end of a range can be
     /// above the greatest sample; the type itself for floats.
     type Bound: Copy + PartialOrd + Debug + Display + Send + Sync + 'static;
 
@@ -46,6 +46,8 @@ impl Key for i32 {
             EvenInteger::Shift(rule) => visit.visit(rule),
             EvenInteger::Multiply(rule) => visit.visit(rule),
             EvenInteger::Spread(rule) => visit.visit(rule),
+            EvenInteger::ClosedShift(rule) => visit.visit(rule),
+            EvenInteger::ClosedMultiply(rule) => visit.visit(rule),
         }
     }
 }
@@ -55,6 +57,8 @@ impl Key for i32 {
 pub enum Bounds<B> {
     /// The ends of the range.
     Even(B, B),
+    /// Of integers: the first value, and the one behind the last.
+    Values(B, B),
     /// Ascending, the first below the last.
     Edges(Vec<B>),
 }
@@ -68,21 +72,29 @@ fn check_bound(bound: i64) -> Result<(), BinsError> {
     }
 }
 
-fn integer_rule(bounds: &Bounds<i64>, bins: u32, clamp: bool) -> Result<Rule<i32>, BinsError> {
+/// The rule of integers that are at most `greatest`.
+fn integer_rule(
+    bounds: &Bounds<i64>,
+    bins: u32,
+    clamp: bool,
+    greatest: i64,
+) -> Result<Rule<i32>, BinsError> {
     match bounds {
-        Bounds::Even(low, high) => {
-            check_bound(*low)?;
-            check_bound(*high)?;
-            // low < high, so low and high - 1 fit.
-            let (low, top) = (*low as i32, (*high - 1) as i32);
-            Ok(Rule::Even(EvenInteger::new(low, top, bins, clamp)))
+        &(Bounds::Even(low, high) | Bounds::Values(low, high)) => {
+            check_bound(low)?;
+            check_bound(high)?;
+            // Where no sample is `high`, its own step is saved.
+            let closed = matches!(bounds, Bounds::Even(..)) && high <= greatest;
+            Ok(Rule::Even(EvenInteger::new(low, high, bins, closed, clamp)))
         }
         Bounds::Edges(edges) => {
             edges.iter().try_for_each(|&edge| check_bound(edge))?;
             let (from, to) = if clamp {
                 (i32::MIN, i32::MAX)
             } else {
-                (edges[0] as i32, (edges[edges.len() - 1] - 1) as i32)
+                // No key reaches 2^31.
+                let last = edges[edges.len() - 1].min(i32::MAX.into());
+                (edges[0] as i32, last as i32)
             };
             let reached = edges.iter().filter_map(|&edge| i32::try_from(edge).ok());
             Ok(Rule::Edges(Edges::new(reached.collect(), from, to, bins)))
@@ -103,7 +115,7 @@ macro_rules! integers {
                 bound as f64
             }
             fn rule(bounds: &Bounds<i64>, bins: u32, clamp: bool) -> Result<Rule<i32>, BinsError> {
-                integer_rule(bounds, bins, clamp)
+                integer_rule(bounds, bins, clamp, Self::MAX.into())
             }
         }
     )*};
@@ -134,7 +146,7 @@ macro_rules! floats {
                 clamp: bool,
             ) -> Result<Rule<$float>, BinsError> {
                 match bounds {
-                    &Bounds::Even(low, high) => {
+                    &(Bounds::Even(low, high) | Bounds::Values(low, high)) => {
                         let scale = bins as $float / (high - low);
                         if !(scale.is_finite() && scale > 0.0) {
                             let (low, high) = (low.into(), high.into());
@@ -146,7 +158,7 @@ macro_rules! floats {
                         let (from, to) = if clamp {
                             ($float::NEG_INFINITY, $float::INFINITY)
                         } else {
-                            (edge[0], edge[edge.len() - 1].next_down())
+                            (edge[0], edge[edge.len() - 1])
                         };
                         Ok(Rule::Edges(Edges::new(edge.clone(), from, to, bins)))
                     }

@@ -140,15 +140,15 @@ fn bins_are_those_of_numpy() {
         &by_edges,
     ];
     write_npy(&path, &[4], [0.0f32, 1.0, 2.0, 3.0]);
-    all.map(thirds);
+    all.iter().for_each(|options| thirds(options));
     write_npy(&path, &[4], [0.0f64, 1.0, 2.0, 3.0]);
-    all.map(thirds);
+    all.iter().for_each(|options| thirds(options));
     write_npy(&path, &[4], [0u8, 1, 2, 3]);
-    all.map(thirds);
+    all.iter().for_each(|options| thirds(options));
     write_npy(&path, &[4], [0u16, 1, 2, 3]);
-    all.map(thirds);
+    all.iter().for_each(|options| thirds(options));
     write_npy(&path, &[4], [0i32, 1, 2, 3]);
-    all.map(thirds);
+    all.iter().for_each(|options| thirds(options));
     // Every value has a bin of its own; the end of a range has none.
     let values = run("--integer");
     assert_eq!(totals(&values), [1, 1, 1, 1]);

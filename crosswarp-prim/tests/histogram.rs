@@ -204,8 +204,12 @@ fn many_samples_on_many_threads() {
 #[test]
 fn a_team_adds_its_counts() {
     let samples: Vec<u16> = (0..50_000).map(|k| mix(k) as u16).collect();
-    for bins in [10, 65_536, 200_000] {
-        let bins = Bins::even(0, 1 << 16, bins).unwrap();
+    // The greatest sample is inside, and at the upper end.
+    for (bins, high) in [10, 65_536, 200_000]
+        .into_iter()
+        .flat_map(|bins| [(bins, 65_535), (bins, 1 << 16)])
+    {
+        let bins = Bins::even(0, high, bins).unwrap();
         let expected = reference(&bins, &samples);
         let counts = crosswarp_shmem::spmd(3, |pe| {
             let part = [0..17, 17..17, 17..50_000][pe.my_pe()].clone();

@@ -414,7 +414,9 @@ mod tests {
                 } else {
                     key
                 };
-                assert_eq!(closed_key(key, high), expected, "{key} {high}");
+                let after = high.wrapping_add(1);
+                let found = counted_on(key, after).wrapping_add(after);
+                assert_eq!(found, expected, "{key} {high}");
             }
         }
     }

@@ -131,10 +131,13 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     });
 
     if (few) {
-        if (n <= leaf_elements && a.finish == finish_value && !is_doubtful<TERM>(only)) {
-            // One leaf is its own sum.
-            if (threadIdx.x == 0) *a.out = leaf_result<F>(only, n, finish_value);
-            return;
+        if (n <= leaf_elements && a.finish == finish_value && me == 0) {
+            // One leaf is its own sum. The whole warp leaves or stays: other lanes may hold another leaf's value.
+            const auto first = L::leaves == 1 ? only : __shfl_sync(0xffffffffu, only, 0);
+            if (!is_doubtful<TERM>(first)) {
+                if (lane == 0) *a.out = leaf_result<F>(only, n, finish_value);
+                return;
+            }
         }
         if (lane % L::lanes == 0) of_warp.leaf[me * L::leaves + lane / L::lanes] = only;
         __syncthreads();

@@ -201,7 +201,7 @@ fn sources_compile() {
 }
 
 #[test]
-#[ignore = "takes a minute, and the tests below compile it, too: fills the cache for a machine with a GPU"]
+#[ignore = "takes minutes, and the tests below compile it, too: fills the cache for a machine with a GPU"]
 fn whole_source_compiles() {
     let archs = [Arch::new(9, 0)];
     compiles(

@@ -16,8 +16,8 @@ class alignas(8) mbarrier {
     __device__ void init(u32 arrivals) {
         asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
     }
-    // Release: who sees the phase over sees what this thread did before, and what it had seen. A thread that arrives for
-    // its warp has passed `__syncwarp` before.
+    // Release: who sees the phase over sees what this thread did before. Every thread whose accesses matter arrives: one
+    // could do it for its warp behind `__syncwarp`, but racecheck would not see that.
     __device__ void arrive() {
         asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
     }

@@ -34,7 +34,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
         constexpr int all = backlog * T * Leaves * leaf_columns;
         for (int i = threadIdx.x; i < all; i += blockDim.x) (&s.sums[0][0][0][0])[i] = F(0);
         for (int i = threadIdx.x; i < chunk * Leaves; i += blockDim.x) (&s.leaf[0][0])[i] = F(0);
-        if (threadIdx.x < backlog) s.added[threadIdx.x].init(Norms);
+        if (threadIdx.x < backlog) s.added[threadIdx.x].init(32 * Norms);
         if (threadIdx.x == 0) {
             s.decided.init(1);
             s.failed = 0;
@@ -78,9 +78,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
                 asm volatile("bar.sync %0, %1;" ::"r"(2 + exchange % backlog), "r"(blockDim.x) : "memory");
                 if (us.rank() == 0) s.failed_before = load(s.failed);
                 combine(s, us, exchange, i, count - i < T ? count - i : T, leaves);
-                // Behind the reads of all lanes.
-                __syncwarp();
-                if (us.rank() % 32 == 0) s.added[exchange % backlog].arrive();
+                s.added[exchange % backlog].arrive();
                 us.sync();
                 if (s.failed_before) return;
                 bool last = i + T >= count;

@@ -46,7 +46,7 @@ __device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int de
 #pragma unroll
     for (int i = 1; i < strips::kinds; ++i) kind += (i32)blockIdx.x >= cut.of[i].first_block;
     const strips_of& of = cut.of[kind];
-    if (threadIdx.x * of.warps < block_warps) scratch.left[threadIdx.x].init(of.warps);
+    if (threadIdx.x * of.warps < block_warps) scratch.left[threadIdx.x].init(32 * of.warps);
     // Nobody arrives before.
     __syncthreads();
     const int in_block = warp / of.warps;

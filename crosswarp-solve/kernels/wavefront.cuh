@@ -45,7 +45,7 @@ template <class F, int T, int K> struct wavefront_shape {
         // For each team the sums of two leaves, one above the other: while the upper one is combined, the lower begins.
         F sums[2 * T * sums_pitch(Warps)];
         u64 words[Warps][T][float_format<F>::words];
-        // Of each team: phase l is over when all its warps have left the sums of leaf l there.
+        // Of each team: phase l is over when all lanes of its warps have left their sums of leaf l there.
         mbarrier left[Warps];
     };
 };
@@ -293,11 +293,8 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
 #pragma unroll
             for (int c = 0; c < K; ++c) sum_[t][c] = F(-0.0);
         }
-        if (level == T - 1) {
-            // Who sees the phase over sees all lanes' sums. Before leaf 0 there is none.
-            __syncwarp();
-            if (lane_ == 0 && leaf > 0) s_.left[teams_before()].arrive();
-        }
+        // Before leaf 0 there is none.
+        if (level == T - 1 && leaf > 0) s_.left[teams_before()].arrive();
     }
 
     // Waits until the team's warps have left the sums of leaf `leaf` − 1; combines this warp's share of its leaves, of

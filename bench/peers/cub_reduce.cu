@@ -1,5 +1,5 @@
 // CUB's DeviceReduce::Sum, measured as `crosswarp bench reduce` measures its own sums: see
-// crosswarp-lab/src/bench/reduce.rs for what cold, hot, graph and stream mean.
+// crates/lab/src/bench/reduce.rs for what cold, hot, graph and stream mean.
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -82,7 +82,7 @@ struct bench {
         return times;
     }
 
-    // 2^25 f32, cut into segments as `SegmentCut` of crosswarp-lab/src/bench/reduce.rs has it.
+    // 2^25 f32, cut into segments as `SegmentCut` of crates/lab/src/bench/reduce.rs has it.
     void segments(const char* name, const std::vector<int64_t>& offsets) {
         constexpr size_t n = 1 << 25;
         constexpr int iterations = 10;

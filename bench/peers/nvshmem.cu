@@ -1,5 +1,5 @@
 // Measures NVSHMEM inside kernels, row by row with the definitions of README.md: the same loops as
-// crosswarp-lab/kernels/bench_shmem.cu, so that the two can be put side by side.
+// crates/lab/kernels/bench_shmem.cu, so that the two can be put side by side.
 //
 //     nvshmem [pes]      one PE per GPU, all GPUs if not said; one JSON object per line
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """PyTorch's sum of arrays in GPU memory, measured as `crosswarp bench reduce` measures its own: one JSON line a
-row. What cold, hot, graph and stream mean is said in crosswarp-lab/src/bench/reduce.rs.
+row. What cold, hot, graph and stream mean is said in crates/lab/src/bench/reduce.rs.
 
     python3 bench/peers/torch_reduce.py
 """

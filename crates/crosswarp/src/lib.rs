@@ -1,8 +1,15 @@
 //! The same verbs - synchronise, put, get, reduce - at every level of a parallel machine.
 //!
-//! This crate is the front door. [`shmem`] has the worlds, the symmetric heap and the one-sided
-//! verbs; [`cuda`] makes a GPU a PE, with the same verbs inside kernels; [`prim`] has the reductions whose
-//! bits never change; [`solve`] the Laplace and Poisson solver; [`lab`] models and measures where time goes.
+//! Programs depend on this crate alone. Each of the others is a module of it, and a feature; all are on by default.
+//!
+//! | module | feature | what is in it |
+//! |---|---|---|
+//! | [`shmem`] | always | worlds, the symmetric heap, one-sided verbs, collectives |
+//! | `shmem::Launch` | `launch` | starting a world of processes |
+//! | `cuda` | `cuda` | a GPU as a PE, with the same verbs inside kernels |
+//! | `prim` | `prim` (needs `cuda`) | reductions, histograms and transpositions of the same bits everywhere |
+//! | `solve` | `solve` (needs `prim`) | the Laplace and Poisson solver |
+//! | `lab` | `lab` (needs `solve`) | models and measurements of where time goes |
 //!
 //! ```
 //! // Four PEs, each adds its number into a counter on every PE.
@@ -18,12 +25,21 @@
 //! # Ok::<_, crosswarp::WorldError>(())
 //! ```
 
+#[cfg(feature = "cuda")]
 pub use crosswarp_cuda as cuda;
+#[cfg(feature = "lab")]
 pub use crosswarp_lab as lab;
+#[cfg(feature = "prim")]
 pub use crosswarp_prim as prim;
 pub use crosswarp_shmem as shmem;
+#[cfg(feature = "solve")]
 pub use crosswarp_solve as solve;
 
 pub use crosswarp_shmem::{
     Cmp, Error, Pe, SignalOp, Sym, SymRef, Team, ThreadWorld, WorldError, init, op, spmd,
 };
+
+// The README's program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -73,3 +73,8 @@ pub use simd::Simd;
 pub use superaccumulator::Superaccumulator;
 pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 pub use value::{DType, Op, Scalar, UnknownOp, Value};
+
+// The README's program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

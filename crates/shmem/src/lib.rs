@@ -6,7 +6,7 @@
 //! [signals](Pe::put_signal), [`barrier`](Pe::barrier) and the collectives of a [`Team`] synchronise.
 //! Names and meanings are those of the OpenSHMEM 1.5 specification.
 //!
-//! PEs are threads of one process ([`spmd`]) or processes of one host ([`Launch`], [`init`]); the
+//! PEs are threads of one process ([`spmd`]) or processes of one host (`Launch`, [`init`]); the
 //! same program runs on both.
 //!
 //! | what | where |
@@ -36,6 +36,12 @@
 //! Everything that depends on the outside (memory, settings, other PEs) is an error value.
 //!
 //! Linux only: heaps are memfds, sleeping is a futex.
+//!
+//! # Features
+//! `launch` (default): `Launch`, which starts a world of processes. Programs that are started need it not.
+
+// What only the launcher reads.
+#![cfg_attr(not(feature = "launch"), allow(dead_code))]
 
 mod active_set;
 mod alloc;
@@ -48,6 +54,7 @@ mod control;
 mod copy;
 mod fair;
 mod fds;
+#[cfg(feature = "launch")]
 mod launch;
 mod lock;
 pub mod op;
@@ -80,6 +87,7 @@ pub use collective::{CollectiveCall, CollectiveError, CollectiveKind};
 pub use config::{ConfigError, HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes};
 pub use context::{Context, ContextOptions};
 pub use fds::ShareError;
+#[cfg(feature = "launch")]
 pub use launch::{Ended, Launch, LaunchError, Outcome};
 pub use lock::{Lock, LockGuard};
 pub use other_library::{is_other_openshmem, other_openshmem_of};
@@ -109,3 +117,8 @@ pub enum Error {
     #[error(transparent)]
     Wait(#[from] WaitError),
 }
+
+// The README's program runs.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -130,6 +130,15 @@ __device__ inline int warp_min(int x) { return warp().min(x); }
 __device__ inline int warp_max(int x) { return warp().max(x); }
 #endif
 
+// Shifts as the hardware has them: by the width or more they give 0, and so by a negative number, as the largest.
+__device__ inline u32 shifted_left(u32 x, int by) { return __funnelshift_lc(0, x, by); }
+__device__ inline u32 shifted_right(u32 x, int by) { return __funnelshift_rc(x, 0, by); }
+__device__ inline u32 shifted_right(u64 x, int by) {
+    u64 y;
+    asm("shr.u64 %0, %1, %2;" : "=l"(y) : "l"(x), "r"(by));
+    return u32(y);
+}
+
 template <class F> struct spread {
     static constexpr int per = F::per_lane;
     static constexpr int lsb = F::min_lsb - 32 * F::spread_below;  // exponent of the first limb's last bit
@@ -141,11 +150,28 @@ template <class F> struct spread {
         for (int i = 0; i < per; ++i) limb[i] = 0;
     }
 
-    // Adds one value. A limb holds 2^29 of them before it has to be carried.
-    __device__ void add(typename F::type value) {
-        chunks c = chunks_of<F>(value);
-        seen |= c.seen;
-        add_chunks(c.chunk, c.limb + F::spread_below, c.negative);
+    // Adds one finite value, without a branch. A limb holds 2^29 of them before it has to be carried.
+    __device__ void add_finite(typename F::type value) {
+        constexpr int field = F::precision - 1;
+        const typename F::bits bits = F::to_bits(value);
+        seen |= bits != typename F::bits(F::neg_zero) ? seen_not_neg_zero : 0;
+        const int exponent = int(bits >> field) & int(F::infinity >> field);
+        const auto hidden = typename F::bits(exponent ? 1 : 0) << field;
+        const auto significand = (bits & ((typename F::bits(1) << field) - 1)) | hidden;
+        // How far the significand goes up from the last bit of a limb. The shifts give 0 where it does not meet it.
+        int up = max(exponent, 1) - 1 + 32 * (F::spread_below - per * int(warp::lane()));
+#pragma unroll
+        for (int i = 0; i < per; ++i, up -= 32) {
+            const i64 part = shifted_left(u32(significand), up) | shifted_right(significand, -up);
+            limb[i] += bits >> (8 * sizeof(bits) - 1) ? -part : part;
+        }
+    }
+
+    // Adds another sum.
+    __device__ void merge(const spread& other) {
+#pragma unroll
+        for (int i = 0; i < per; ++i) limb[i] += other.limb[i];
+        seen |= other.seen;
     }
 
     // Adds an f64 that is a multiple of 2^lsb and below 2^300: a leaf of this format that was computed in f64.

@@ -37,7 +37,7 @@ struct sum_of_segment {
         }
         only = __shfl_sync(0xffffffffu, only, 0);
         if (single && is_doubtful<TERM>(only)) {
-            add_again<E, TERM>(total, x, y, 0, count, only);
+            total.merge(leaves_again<E, TERM>(x, y, u64(0), count, only));
             single = false;
         }
     }
@@ -53,7 +53,7 @@ struct sum_of_segment {
         }
     }
     __device__ void contribute(u64* slots, u64 owner, u64) {
-        if (single) total.add(only);
+        if (single) total.add_finite(only);
         total.carry();
         crosswarp::contribute(total, slots + segment_slot * owner);
     }

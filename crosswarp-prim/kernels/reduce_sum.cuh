@@ -116,12 +116,15 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     // Neighbouring units go to different blocks, so that few units use many SMs.
     const u64 from = u64(me) * gridDim.x + blockIdx.x, step = u64(warps) * gridDim.x;
     u64 at = pass.first(from);
+    // In a single block with a unit a warp the first warp adds up the leaves' values. (By the most elements there can
+    // be: fewer make no other bits.)
+    const bool few = gridDim.x == 1 && a.n <= warps * pass.unit;
+    // One leaf is its own sum: 1 in the threads of its warp, 2 in the one that writes it.
+    u32 alone = few && me == 0 && a.n <= leaf_elements && a.finish == finish_value ? 1 + (lane == 0) : 0;
     // Computed here, while the launch waits.
-    asm volatile("" : "+l"(at));
+    asm volatile("" : "+l"(at), "+r"(alone));
     start_early<TERM::inputs == 2, typename E::storage>(a, from * pass.unit * sizeof(typename E::storage));
     const u64 n = element_count(a);
-    // In a single block with a unit a warp the first warp adds up the leaves' values.
-    const bool few = gridDim.x == 1 && n <= warps * pass.unit;
 
     spread<F> total;
     auto only = leaf_sum::identity<typename F::type>();
@@ -131,10 +134,9 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     });
 
     if (few) {
-        if (n - 1 < leaf_elements && a.finish == finish_value && me == 0 &&
-            !__any_sync(0xffffffffu, is_doubtful<TERM>(only))) {
-            // One leaf is its own sum. (Lanes of another leaf have that of no elements.)
-            if (lane == 0) *a.out = F::to_bits(only);
+        // Lanes of another leaf have the sum of no elements.
+        if (alone && n && !__any_sync(0xffffffffu, is_doubtful<TERM>(only))) {
+            if (alone == 2) *a.out = F::to_bits(only);
             return;
         }
         if (lane % L::lanes == 0) of_warp.leaf[me * L::leaves + lane / L::lanes] = only;

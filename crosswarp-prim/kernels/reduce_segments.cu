@@ -74,11 +74,13 @@ struct sum_of_segment {
             T p = E::widen(x[i]);
             value[i] = TERM::of(p, TERM::inputs == 2 ? E::widen(y[i]) : p);
         }
+        // Written out: the compiler unrolls a loop over distances too late to keep the values in registers.
+        static_assert(tiny == 16, "distances of 8 to 1");
 #pragma unroll
-        for (int half = tiny / 2; half > 0; half /= 2) {
+        for (int i = 0; i < 8; ++i) value[i] = value[i] + value[i + 8];
 #pragma unroll
-            for (int i = 0; i < half; ++i) value[i] = value[i] + value[i + half];
-        }
+        for (int i = 0; i < 4; ++i) value[i] = value[i] + value[i + 4];
+        value[0] = (value[0] + value[2]) + (value[1] + value[3]);
         bits = leaf_result<F>(value[0], n, a.finish);
         return n == 0 || !is_doubtful<TERM>(value[0]);
     }

@@ -130,6 +130,15 @@ __device__ inline int warp_min(int x) { return warp().min(x); }
 __device__ inline int warp_max(int x) { return warp().max(x); }
 #endif
 
+// Shifts as the hardware has them: by the width or more they give 0, and so by a negative number, as the largest.
+__device__ inline u32 shifted_left(u32 x, int by) { return __funnelshift_lc(0, x, by); }
+__device__ inline u32 shifted_right(u32 x, int by) { return __funnelshift_rc(x, 0, by); }
+__device__ inline u32 shifted_right(u64 x, int by) {
+    u64 y;
+    asm("shr.u64 %0, %1, %2;" : "=l"(y) : "l"(x), "r"(by));
+    return u32(y);
+}
+
 template <class F> struct spread {
     static constexpr int per = F::per_lane;
     static constexpr int lsb = F::min_lsb - 32 * F::spread_below;  // exponent of the first limb's last bit
@@ -141,11 +150,28 @@ template <class F> struct spread {
         for (int i = 0; i < per; ++i) limb[i] = 0;
     }
 
-    // Adds one value. A limb holds 2^29 of them before it has to be carried.
-    __device__ void add(typename F::type value) {
-        chunks c = chunks_of<F>(value);
-        seen |= c.seen;
-        add_chunks(c.chunk, c.limb + F::spread_below, c.negative);
+    // Adds one finite value, without a branch. A limb holds 2^29 of them before it has to be carried.
+    __device__ void add_finite(typename F::type value) {
+        constexpr int field = F::precision - 1;
+        const typename F::bits bits = F::to_bits(value);
+        seen |= bits != typename F::bits(F::neg_zero) ? seen_not_neg_zero : 0;
+        const int exponent = int(bits >> field) & int(F::infinity >> field);
+        const auto hidden = typename F::bits(exponent ? 1 : 0) << field;
+        const auto significand = (bits & ((typename F::bits(1) << field) - 1)) | hidden;
+        // How far the significand goes up from the last bit of a limb. The shifts give 0 where it does not meet it.
+        int up = max(exponent, 1) - 1 + 32 * (F::spread_below - per * int(warp::lane()));
+#pragma unroll
+        for (int i = 0; i < per; ++i, up -= 32) {
+            const i64 part = shifted_left(u32(significand), up) | shifted_right(significand, -up);
+            limb[i] += bits >> (8 * sizeof(bits) - 1) ? -part : part;
+        }
+    }
+
+    // Adds another sum.
+    __device__ void merge(const spread& other) {
+#pragma unroll
+        for (int i = 0; i < per; ++i) limb[i] += other.limb[i];
+        seen |= other.seen;
     }
 
     // Adds an f64 that is a multiple of 2^lsb and below 2^300: a leaf of this format that was computed in f64.
@@ -254,8 +280,12 @@ template <int per> struct spread_digits {
     __device__ u32 get(int k) const {
         int from = k < 0 ? 0 : k / per;
         u32 mine = digit[0];
+        // Read, then chosen: a choice of addresses would keep the digits out of registers.
 #pragma unroll
-        for (int i = 1; i < per; ++i) mine = k - per * from == i ? digit[i] : mine;
+        for (int i = 1; i < per; ++i) {
+            const u32 own = digit[i];
+            mine = k - per * from == i ? own : mine;
+        }
         u32 value = __shfl_sync(0xffffffffu, mine, from);
         return k < 0 ? 0 : value;
     }
@@ -348,10 +378,19 @@ template <class G> __device__ inline bool special_result(u32 seen, u64& bits) {
     return true;
 }
 
+// A lane's limbs by value: the address of an array would keep the sum it belongs to out of registers.
+template <int per> struct lane_limbs {
+    i64 limb[per];
+    explicit __device__ lane_limbs(const i64 (&of)[per]) {
+#pragma unroll
+        for (int i = 0; i < per; ++i) limb[i] = of[i];
+    }
+};
+
 // The sum of carry-save limbs, the last bit of which has the exponent `lsb`, rounded to format G; +0 if
 // it is 0. The bits, in every lane.
-template <class G, int per> __device__ __noinline__ u64 round_digits(const i64 (&limb)[per], int lsb) {
-    const spread_digits<per> digits(limb);
+template <class G, int per> __device__ __noinline__ u64 round_digits(lane_limbs<per> sum, int lsb) {
+    const spread_digits<per> digits(sum.limb);
     int top = digits.top();
     if (top < 0) return 0;
     u32 h2 = digits.get(top), h1 = digits.get(top - 1), h0 = digits.get(top - 2);
@@ -403,8 +442,12 @@ template <class G, int per> __device__ inline u64 round_limbs(const i64 (&limb)[
             // Below the first limb there are none.
             int k = top - 3 + j, from = k < 0 ? 0 : k / per;
             i64 mine = limb[0];
+            // As in `get`.
 #pragma unroll
-            for (int i = 1; i < per; ++i) mine = k - per * from == i ? limb[i] : mine;
+            for (int i = 1; i < per; ++i) {
+                const i64 own = limb[i];
+                mine = k - per * from == i ? own : mine;
+            }
             i64 value = __shfl_sync(0xffffffffu, mine, from);
             x[j] = k < 0 ? 0 : value;
         }
@@ -418,17 +461,23 @@ template <class G, int per> __device__ inline u64 round_limbs(const i64 (&limb)[
         u64 bits;
         if (round_short(G(), hi, lo, lsb + 32 * (top - 1 + grown), bits)) return bits;
     }
-    return round_digits<G>(limb, lsb);
+    return round_digits<G>(lane_limbs(limb), lsb);
 }
 
 // The sum divided by `count`, likewise.
-template <class G, int per> __device__ __noinline__ u64 round_quotient(const i64 (&limb)[per], int lsb, u64 count) {
-    const spread_digits<per> digits(limb);
+template <class G, int per> __device__ __noinline__ u64 round_quotient(lane_limbs<per> sum, int lsb, u64 count) {
+    const spread_digits<per> digits(sum.limb);
     int top = digits.top();
     if (top < 0) return 0;
     // Of a quotient by up to 64 bits, six digits give 97 bits or more.
     constexpr int n = 6;
-    u32 digit[n];
+    u32 digit[n] = {};
+    // By indices known to the compiler, so that the digits stay in registers.
+    auto shift_in = [&](u32 next) {
+#pragma unroll
+        for (int i = 0; i < n - 1; ++i) digit[i] = digit[i + 1];
+        digit[n - 1] = next;
+    };
     bool sticky = digits.any_below(top - (n - 1));
     u64 rest = 0;
 #pragma unroll 1
@@ -449,15 +498,20 @@ template <class G, int per> __device__ __noinline__ u64 round_quotient(const i64
                 quotient = quotient << 1 | fits;
             }
         }
-        digit[i] = quotient;
+        shift_in(quotient);
     }
     sticky |= rest != 0;
     // The quotient's first three digits from the highest that is not 0.
     int skip = 0;
-    while (skip < n - 3 && digit[skip] == 0) ++skip;
-    u32 h[3] = {digit[skip], digit[skip + 1], digit[skip + 2]};
-    for (int i = skip + 3; i < n; ++i) sticky |= digit[i] != 0;
-    return round_top<G>(digits.negative, h[0], h[1], h[2], sticky, lsb + 32 * (top - skip - 2));
+#pragma unroll
+    for (int i = 0; i < n - 3; ++i) {
+        if (digit[0]) continue;
+        shift_in(0);
+        ++skip;
+    }
+#pragma unroll
+    for (int i = 3; i < n; ++i) sticky |= digit[i] != 0;
+    return round_top<G>(digits.negative, digit[0], digit[1], digit[2], sticky, lsb + 32 * (top - skip - 2));
 }
 
 }  // namespace crosswarp

@@ -70,8 +70,9 @@ struct fixed_spread {
     __device__ u32 bin(i32 x) const {
         u32 d = distance(x, low);
         u64 upper = static_cast<u64>(factor_high) * d + __umulhi(factor_low, d);
-        // At the upper end the sum is `bins`.
-        return d <= last ? min(d * per_value + static_cast<u32>(upper >> 32), bins - 1) : dropped;
+        // At the upper end the sum is `bins`. (Not in the choice below, which would load the rule for each sample.)
+        u32 bin = min(d * per_value + static_cast<u32>(upper >> 32), bins - 1);
+        return d <= last ? bin : dropped;
     }
 };
 
@@ -102,8 +103,8 @@ __device__ inline u32 ordered_bits(u32 bits) { return bits ^ (static_cast<u32>(s
 __device__ inline u32 ordered(float x) { return ordered_bits(__float_as_uint(x + 0.0f)); }
 __device__ inline u32 ordered(double x) { return ordered_bits(static_cast<u32>(__double2hiint(x + 0.0))); }
 
-// Bin k is [edge[k], edge[k + 1]), the last one has its upper edge, too. Edges that no key can reach (i32: 2^31) are left out, so there may
-// be fewer than bins + 1. See src/histogram/edges.rs for the cells.
+// Bin k is [edge[k], edge[k + 1]), the last one has its upper edge, too. Edges that no key can reach (i32: 2^31) are
+// left out, so there may be fewer than bins + 1. See src/histogram/edges.rs for the cells.
 template <class K> struct edges {
     static constexpr bool moves = false;
     static constexpr bool looks_up = true;

@@ -22,10 +22,10 @@ template <class Term> __device__ inline bool is_doubtful(double value) {
     return (u32(__double2hiint(value)) & 0x7fffffff) >= u32(format64::infinity >> 32);
 }
 
-// The value of `count` elements, one leaf, in f64: leaf lanes and halving as always. `value` if that was f32's and no
-// square was too small. In every lane of the warp that calls. Seldom called, so out of the way of the loop.
+// Adds the value of `count` elements, one leaf, in f64: leaf lanes and halving as always. `value` if that was f32's and
+// no square was too small.
 template <class E, class Term, class S>
-__device__ __noinline__ double leaf_in_f64(const S* x, const S* y, u32 count, float value) {
+__device__ inline void add_again(spread<format32>& total, const S* x, const S* y, u32 count, float value) {
     double sum[4] = {-0.0, -0.0, -0.0, -0.0};
     bool small = false;
 #pragma unroll 1
@@ -42,16 +42,12 @@ __device__ __noinline__ double leaf_in_f64(const S* x, const S* y, u32 count, fl
     }
     const double again = halve_quarters(sum[0], sum[1], sum[2], sum[3]);
     const bool finite = (__float_as_uint(value) & 0x7fffffff) < u32(format32::infinity);
-    return finite && !__any_sync(0xffffffffu, small) ? double(value) : again;
-}
-template <class E, class Term, class S>
-__device__ inline void add_leaf_again(spread<format32>& total, const S* x, const S* y, u32 count, float value) {
-    total.add_wide(leaf_in_f64<E, Term>(x, y, count, value));
+    total.add_wide(finite && !__any_sync(0xffffffffu, small) ? double(value) : again);
 }
 
 // Adds all terms of a leaf exactly.
 template <class E, class Term, class S>
-__device__ __noinline__ void add_terms(spread<format64>& total, const S* x, const S* y, u32 count) {
+__device__ inline void add_again(spread<format64>& total, const S* x, const S* y, u32 count, double) {
 #pragma unroll 1
     for (u32 row = 0; row < count; row += 32) {
         const u32 k = row + warp::lane();
@@ -62,25 +58,31 @@ __device__ __noinline__ void add_terms(spread<format64>& total, const S* x, cons
         }
         total.add_lanes(term, 32);
     }
-    // So many values, and those of the leaves to come, must leave limbs below 2^40.
+    // So many values would leave limbs larger than one does.
     total.carry();
 }
-template <class E, class Term, class S>
-__device__ inline void add_leaf_again(spread<format64>& total, const S* x, const S* y, u32 count, double) {
-    // A copy, so that the original can stay in registers.
-    spread<format64> sum = total;
-    add_terms<E, Term>(sum, x, y, count);
-    total = sum;
-}
 
-// Adds leaf `leaf` of inputs of n elements, whose value `value` is doubtful. One whole warp calls.
+// What the leaves of unit `u` of inputs of n elements add to a sum, some of whose values, which are in the leaves'
+// lanes, are doubtful. One whole warp calls: seldom, so out of the way of the loop; and by value, so that the sum stays
+// in registers.
 template <class E, class Term, class S>
-__device__ inline void add_again(spread<typename E::format>& total, const S* x, const S* y, u64 leaf, u64 n,
-                                 typename E::format::type value) {
-    const u64 first = leaf * leaf_elements;
-    if (first >= n) return;
-    const u32 count = u32(min(n - first, u64(leaf_elements)));
-    add_leaf_again<E, Term>(total, x + first, Term::inputs == 2 ? y + first : y, count, value);
+__device__ __noinline__ spread<typename E::format> leaves_again(const S* x, const S* y, u64 u, u64 n,
+                                                                typename E::format::type value) {
+    using L = leaf_layout<E>;
+    spread<typename E::format> total;
+#pragma unroll 1
+    for (int leaf = 0; leaf < L::leaves; ++leaf) {
+        const u64 first = (u * L::leaves + leaf) * leaf_elements;
+        if (first >= n) break;
+        const auto one = __shfl_sync(0xffffffffu, value, leaf * L::lanes);
+        if (is_doubtful<Term>(one)) {
+            const u32 count = u32(min(n - first, u64(leaf_elements)));
+            add_again<E, Term>(total, x + first, Term::inputs == 2 ? y + first : y, count, one);
+        } else {
+            total.add_finite(one);
+        }
+    }
+    return total;
 }
 
 }  // namespace crosswarp

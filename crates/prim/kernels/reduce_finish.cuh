@@ -96,13 +96,14 @@ template <class F> __device__ inline void finish(const spread<F>& sum, u64 n, co
         double root = sqrt(__longlong_as_double(bits));
         if (F::precision == 53 && bits == format64::infinity && !(sum.seen & seen_infinity)) {
             // Squares of f64 whose sum is beyond its range; its root is not.
-            root = sqrt(__longlong_as_double(round_digits<format64>(sum.limb, sum.lsb - 64))) * 0x1p32;
+            bits = round_digits<format64>(lane_limbs(sum.limb), sum.lsb - 64);
+            root = sqrt(__longlong_as_double(bits)) * 0x1p32;
         }
         typename F::type result = typename F::type(root);
         bits = result != result ? F::nan : u64(F::to_bits(result));
     } else if (!special_result<F>(sum.seen, bits)) {
         bits = a.finish == finish_value ? round_limbs<F>(sum.limb, sum.lsb)
-                                        : round_quotient<F>(sum.limb, sum.lsb, n);
+                                        : round_quotient<F>(lane_limbs(sum.limb), sum.lsb, n);
     }
     if (n == 0) bits = empty_result(a.finish);
     if (lane == 0) *a.out = bits;

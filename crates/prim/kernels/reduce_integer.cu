@@ -18,6 +18,9 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
     constexpr int limbs = format192::limbs;
     __shared__ i64 of_warp[integer_threads / 32][limbs];
 
+    // Whether a warp's sum is the result; computed here, while the launch waits.
+    u32 direct = gridDim.x == 1 && a.finish == finish_value;
+    asm volatile("" : "+r"(direct));
     start_early<TERM::inputs == 2, S>(a, first_unit() * walk_unit_bytes<TERM::inputs == 2>);
     const u64 n = element_count(a);
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
@@ -36,7 +39,7 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
             if (me) return;
             sum = warp_sum_narrow(lane < warps ? of_warp[lane][0] : 0);
         }
-        if (gridDim.x == 1 && a.finish == finish_value) {
+        if (direct) {
             if (lane == 0) *a.out = u64(sum);
             return;
         }

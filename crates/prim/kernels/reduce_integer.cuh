@@ -190,7 +190,7 @@ __device__ inline void finish_integer(const spread<format192>& total, u64 n, con
     int lane = warp::lane();
     u64 bits;
     if (a.finish == finish_mean) {
-        bits = n ? round_quotient<format64>(total.limb, 0, n) : no_value;
+        bits = n ? round_quotient<format64>(lane_limbs(total.limb), 0, n) : no_value;
     } else if (a.finish == finish_norm) {
         bits = __double_as_longlong(sqrt(__longlong_as_double(round_limbs<format64>(total.limb, 0))));
     } else {

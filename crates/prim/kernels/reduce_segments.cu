@@ -37,7 +37,7 @@ struct sum_of_segment {
         }
         only = __shfl_sync(0xffffffffu, only, 0);
         if (single && is_doubtful<TERM>(only)) {
-            add_again<E, TERM>(total, x, y, 0, count, only);
+            total.merge(leaves_again<E, TERM>(x, y, u64(0), count, only));
             single = false;
         }
     }
@@ -53,7 +53,7 @@ struct sum_of_segment {
         }
     }
     __device__ void contribute(u64* slots, u64 owner, u64) {
-        if (single) total.add(only);
+        if (single) total.add_finite(only);
         total.carry();
         crosswarp::contribute(total, slots + segment_slot * owner);
     }
@@ -74,11 +74,13 @@ struct sum_of_segment {
             T p = E::widen(x[i]);
             value[i] = TERM::of(p, TERM::inputs == 2 ? E::widen(y[i]) : p);
         }
+        // Written out: the compiler unrolls a loop over distances too late to keep the values in registers.
+        static_assert(tiny == 16, "distances of 8 to 1");
 #pragma unroll
-        for (int half = tiny / 2; half > 0; half /= 2) {
+        for (int i = 0; i < 8; ++i) value[i] = value[i] + value[i + 8];
 #pragma unroll
-            for (int i = 0; i < half; ++i) value[i] = value[i] + value[i + half];
-        }
+        for (int i = 0; i < 4; ++i) value[i] = value[i] + value[i + 4];
+        value[0] = (value[0] + value[2]) + (value[1] + value[3]);
         bits = leaf_result<F>(value[0], n, a.finish);
         return n == 0 || !is_doubtful<TERM>(value[0]);
     }

@@ -87,14 +87,14 @@ template <class E, class Term, class S>
 __device__ inline void add_leaves(spread<typename E::format>& total, typename E::format::type value, const S* x,
                                   const S* y, u64 u, u64 n) {
     using L = leaf_layout<E>;
+    // One vote for all leaves: on the usual way there is nothing else to decide.
+    if (__any_sync(0xffffffffu, is_doubtful<Term>(value))) {
+        total.merge(leaves_again<E, Term>(x, y, u, n, value));
+        return;
+    }
 #pragma unroll
     for (int leaf = 0; leaf < L::leaves; ++leaf) {
-        auto one = L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes);
-        if (is_doubtful<Term>(one)) {
-            add_again<E, Term>(total, x, y, u * L::leaves + leaf, n, one);
-        } else {
-            total.add(one);
-        }
+        total.add_finite(L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes));
     }
 }
 
@@ -116,12 +116,15 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     // Neighbouring units go to different blocks, so that few units use many SMs.
     const u64 from = u64(me) * gridDim.x + blockIdx.x, step = u64(warps) * gridDim.x;
     u64 at = pass.first(from);
+    // In a single block with a unit a warp the first warp adds up the leaves' values. (By the most elements there can
+    // be: fewer make no other bits.)
+    const bool few = gridDim.x == 1 && a.n <= warps * pass.unit;
+    // One leaf is its own sum: 1 in the threads of its warp, 2 in the one that writes it.
+    u32 alone = few && me == 0 && a.n <= leaf_elements && a.finish == finish_value ? 1 + (lane == 0) : 0;
     // Computed here, while the launch waits.
-    asm volatile("" : "+l"(at));
+    asm volatile("" : "+l"(at), "+r"(alone));
     start_early<TERM::inputs == 2, typename E::storage>(a, from * pass.unit * sizeof(typename E::storage));
     const u64 n = element_count(a);
-    // In a single block with a unit a warp the first warp adds up the leaves' values.
-    const bool few = gridDim.x == 1 && n <= warps * pass.unit;
 
     spread<F> total;
     auto only = leaf_sum::identity<typename F::type>();
@@ -131,13 +134,10 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     });
 
     if (few) {
-        if (n <= leaf_elements && a.finish == finish_value && me == 0) {
-            // One leaf is its own sum. The whole warp leaves or stays: other lanes may hold another leaf's value.
-            const auto first = L::leaves == 1 ? only : __shfl_sync(0xffffffffu, only, 0);
-            if (!is_doubtful<TERM>(first)) {
-                if (lane == 0) *a.out = leaf_result<F>(only, n, finish_value);
-                return;
-            }
+        // Lanes of another leaf have the sum of no elements.
+        if (alone && n && !__any_sync(0xffffffffu, is_doubtful<TERM>(only))) {
+            if (alone == 2) *a.out = F::to_bits(only);
+            return;
         }
         if (lane % L::lanes == 0) of_warp.leaf[me * L::leaves + lane / L::lanes] = only;
         __syncthreads();
@@ -150,11 +150,14 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
             if (lane == 0) *a.out = bits;
             return;
         }
-        const bool doubtful = lane < leaves && is_doubtful<TERM>(only);
-        total.add_lanes(doubtful ? leaf_sum::identity<typename F::type>() : only, leaves);
-        for (u32 left = __ballot_sync(0xffffffffu, doubtful); left; left &= left - 1) {
-            const int leaf = __ffs(left) - 1;
-            add_again<E, TERM>(total, pass.x, pass.y, leaf, n, __shfl_sync(0xffffffffu, only, leaf));
+        if (__any_sync(0xffffffffu, lane < leaves && is_doubtful<TERM>(only))) {
+#pragma unroll 1
+            for (int w = 0; w < warps; ++w) {
+                const auto value = __shfl_sync(0xffffffffu, only, w * L::leaves + lane / L::lanes);
+                total.merge(leaves_again<E, TERM>(pass.x, pass.y, u64(w), n, value));
+            }
+        } else {
+            total.add_lanes(only, leaves);
         }
     } else {
         if (me) {

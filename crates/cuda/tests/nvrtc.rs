@@ -134,8 +134,8 @@ fn damaged_and_missing_cache_files_are_rebuilt() {
     assert!(std::fs::metadata(file()).unwrap().modified().unwrap() >= before);
 }
 
-/// Sources that only tests launch. Not among them is `conformance.cu`: its many
-/// kernels take half a minute an architecture.
+/// Sources that only tests launch. Not among them are those of the conformance suite, which compiles them itself:
+/// their many kernels take a minute an architecture.
 const OTHERS: [Source<'static>; 1] = [Source::new("gpu.cu", include_str!("kernels/gpu.cu"))];
 
 #[test]

@@ -1,14 +1,11 @@
 //! What needs NVRTC but no GPU. Without NVRTC each test says by name that it was skipped.
 
-#[path = "support/skip.rs"]
-mod skip;
-
 use std::path::PathBuf;
 use std::process::Command;
 
 use crosswarp_cuda::{
     Arch, Cache, CompileError, KERNELS, Nvrtc, Options, Severity, Source, compile, cubin_arch,
-    kernel_resources, kernel_table,
+    kernel_resources, kernel_table, skip,
 };
 
 fn nvrtc(test: &str) -> Option<&'static Nvrtc> {

@@ -1,8 +1,6 @@
 //! Worlds for the device tests: several PEs on one GPU, several GPUs as threads, several GPUs as
 //! processes. A test that lacks GPUs says so by name and does nothing.
 
-pub mod skip;
-
 use std::num::NonZero;
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crosswarp_cuda::{Arch, Cache, Device, Nvrtc, Options, Source};
+use crosswarp_cuda::{Arch, Cache, Device, Nvrtc, Options, Source, skip};
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 
 /// A hang is a failure, not a hanging test.

@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 
 use common::crosswarp;
+use crosswarp::cuda::skip::skip_gpu;
 
 /// Runs to success; what it printed.
 fn stdout(command: &mut assert_cmd::Command) -> String {
@@ -136,7 +137,7 @@ fn pictures_also_come_in_pixels() {
 #[test]
 fn files_with_kernels_are_read() {
     if let Err(reason) = crosswarp::cuda::Nvrtc::get() {
-        common::skip_gpu("files_with_kernels_are_read", 1, reason);
+        skip_gpu("files_with_kernels_are_read", 1, reason);
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -10,6 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::crosswarp;
+use crosswarp::cuda::skip::skip_tool;
 
 /// What has not ended by then hangs.
 const WATCHDOG: Duration = Duration::from_secs(600);
@@ -138,7 +139,7 @@ fn a_browser_shows_the_page_without_complaint() {
         assert!(!text.contains(reference), "the page loads {reference}");
     }
     let Some(browser) = browser() else {
-        common::skip_tool(
+        skip_tool(
             "a_browser_shows_the_page_without_complaint",
             "no Chromium or Chrome",
         );

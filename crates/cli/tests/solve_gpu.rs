@@ -8,7 +8,7 @@ mod common;
 use std::process::{Command, Stdio};
 
 use common::json;
-use crosswarp::cuda::{Device, Nvrtc};
+use crosswarp::cuda::{Device, Nvrtc, skip};
 
 /// The number of GPUs, at least one, or nothing and a line that says why the test is skipped.
 fn gpus(test: &str) -> Option<usize> {
@@ -21,7 +21,7 @@ fn gpus(test: &str) -> Option<usize> {
     match found {
         Ok(count) => Some(count),
         Err(reason) => {
-            common::skip_gpu(test, 1, reason);
+            skip::skip_gpu(test, 1, reason);
             None
         }
     }

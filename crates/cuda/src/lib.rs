@@ -41,6 +41,8 @@ mod nvrtc;
 mod occupancy;
 mod on_stream;
 mod search;
+#[doc(hidden)]
+pub mod skip;
 mod source;
 mod spmd;
 mod stream;

@@ -2,16 +2,13 @@
 //! says by name that it was skipped.
 #![allow(unsafe_code)] // Launches kernels.
 
-#[path = "support/skip.rs"]
-mod skip;
-
 use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
     ArchLimits, BlockNeeds, Buffer, ByValue, Device, Error, Event, Function, Graph, Launch,
     LaunchError, Limit, Link, Module, ModuleError, Nvrtc, Occupancy, Options, PinnedBuffer,
-    Priority, Source, Stream, THREADS, compile, describe, kernel_resources,
+    Priority, Source, Stream, THREADS, compile, describe, kernel_resources, skip,
 };
 
 const KERNELS: Source<'static> = Source::new("gpu.cu", include_str!("kernels/gpu.cu"));

@@ -2,15 +2,12 @@
 //! CUDA_HOME) the test says that it was skipped.
 #![allow(unsafe_code)] // Launches kernels.
 
-#[path = "support/skip.rs"]
-mod skip;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Buffer, Device, DeviceWorld, Launch, Module, Stream, find_program, kernel_resources,
+    Buffer, Device, DeviceWorld, Launch, Module, Stream, find_program, kernel_resources, skip,
 };
 use crosswarp_shmem::spmd;
 

@@ -1,14 +1,11 @@
 //! What needs NVRTC but no GPU. Without NVRTC each test says by name that it was skipped.
 
-#[path = "support/skip.rs"]
-mod skip;
-
 use std::path::PathBuf;
 use std::process::Command;
 
 use crosswarp_cuda::{
     Arch, Cache, CompileError, KERNELS, Nvrtc, Options, Severity, Source, compile, cubin_arch,
-    kernel_resources, kernel_table,
+    kernel_resources, kernel_table, skip,
 };
 
 fn nvrtc(test: &str) -> Option<&'static Nvrtc> {
@@ -134,8 +131,8 @@ fn damaged_and_missing_cache_files_are_rebuilt() {
     assert!(std::fs::metadata(file()).unwrap().modified().unwrap() >= before);
 }
 
-/// Sources that only tests launch. Not among them is `conformance.cu`: its many
-/// kernels take half a minute an architecture.
+/// Sources that only tests launch. Not among them are those of the conformance suite, which compiles them itself:
+/// their many kernels take a minute an architecture.
 const OTHERS: [Source<'static>; 1] = [Source::new("gpu.cu", include_str!("kernels/gpu.cu"))];
 
 #[test]

@@ -3,9 +3,7 @@
 //!
 //! Arrays are zeros but for a few marks, most of them beyond element 2^31: what is expected follows from the marks.
 
-mod skip;
-
-use crosswarp_cuda::{Buffer, Device, Nvrtc, Stream};
+use crosswarp_cuda::{Buffer, Device, Nvrtc, Stream, skip};
 use crosswarp_prim::cuda::{DeviceHistogram, DeviceReducer, Segments};
 use crosswarp_prim::histogram::{Bins, Histogram};
 use crosswarp_prim::{DeviceTransposer, Element, Layout, Op, Reducer, Transposer, Value};

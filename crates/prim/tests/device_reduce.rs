@@ -2,9 +2,7 @@
 //! says by name that it was skipped.
 #![allow(unsafe_code)] // Runs graphs and expressions.
 
-mod skip;
-
-use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
+use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream, skip};
 use crosswarp_prim::cuda::{DeviceReducer, PIECE_BYTES, Segments};
 use crosswarp_prim::{DType, Element, Op, ReduceError, Reducer, Value};
 use crosswarp_shmem::spmd;

@@ -3,9 +3,7 @@
 
 #![allow(unsafe_code)] // Reason: launches graphs.
 
-mod skip;
-
-use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream};
+use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream, skip};
 use crosswarp_prim::Simd;
 use crosswarp_prim::cuda::DeviceHistogram;
 use crosswarp_prim::histogram::{Bins, Histogram, HistogramError, OutOfRange, Sample};

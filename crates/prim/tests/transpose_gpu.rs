@@ -2,10 +2,8 @@
 //! was skipped.
 #![allow(unsafe_code)] // Launches a graph.
 
-mod skip;
-
 use bytemuck::Pod;
-use crosswarp_cuda::{Buffer, Device, DeviceWorld, Graph, Nvrtc, Stream};
+use crosswarp_cuda::{Buffer, Device, DeviceWorld, Graph, Nvrtc, Stream, skip};
 use crosswarp_prim::{
     DeviceTransposeError, DeviceTransposer, Layout, TextbookTile, TransposeError, Transposer,
     WorldTransposer, part_len, rows_of,

@@ -1,12 +1,12 @@
 //! On GPUs: the bits of the literal program and of the CPU, for every strategy, feature, block and number of PEs.
 //!
-//! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1. With several GPUs PEs are dealt out over them,
-//! and there are always cases with more PEs than GPUs.
+//! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1. With
+//! several GPUs PEs are dealt out over them, and there are always cases with more PEs than GPUs.
 
 mod common;
 
 use common::{Features, Run, noisy_problem, reference_1d, reference_2d, run_1d, run_2d};
-use crosswarp_cuda::{Device, Nvrtc};
+use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
     Boundary, Checkpointing, Gpu, Norm, Options, Problem1d, Problem2d, Real, Strategy, solve_1d,
@@ -22,19 +22,8 @@ fn gpus(test: &str) -> Option<Vec<Device>> {
             Err(reason) => reason.to_string(),
         },
     };
-    skip_gpu(test, 1, reason);
+    skip::skip_gpu(test, 1, reason);
     None
-}
-
-/// Says that `test`, which needs NVRTC and `gpus` GPUs, is skipped. Fails where CROSSWARP_REQUIRE_GPU promises that many.
-fn skip_gpu(test: &str, gpus: usize, reason: impl std::fmt::Display) {
-    let promised = std::env::var("CROSSWARP_REQUIRE_GPU").unwrap_or_default();
-    let promised: usize = promised.parse().unwrap_or(0);
-    assert!(
-        promised < gpus.max(1),
-        "{test} is skipped, but CROSSWARP_REQUIRE_GPU is {promised}: {reason}"
-    );
-    println!("skipped: {test}: {reason}");
 }
 
 /// Where and how a test solves.

@@ -107,27 +107,6 @@ pub fn until(otherwise: &str, mut reached: impl FnMut() -> bool) {
     }
 }
 
-/// Says that `test`, which needs NVRTC and `gpus` GPUs, is skipped. Fails where CROSSWARP_REQUIRE_GPU promises that many.
-pub fn skip_gpu(test: &str, gpus: usize, reason: impl std::fmt::Display) {
-    let promised = std::env::var("CROSSWARP_REQUIRE_GPU").unwrap_or_default();
-    let promised: usize = promised.parse().unwrap_or(0);
-    assert!(
-        promised < gpus.max(1),
-        "{test} is skipped, but CROSSWARP_REQUIRE_GPU is {promised}: {reason}"
-    );
-    println!("skipped: {test}: {reason}");
-}
-
-/// Says that `test` is skipped because a tool is missing. Fails where CROSSWARP_REQUIRE_TOOLS is 1.
-pub fn skip_tool(test: &str, reason: impl std::fmt::Display) {
-    let required = std::env::var("CROSSWARP_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
-    assert!(
-        !required,
-        "{test} is skipped, but CROSSWARP_REQUIRE_TOOLS is 1: {reason}"
-    );
-    println!("skipped: {test}: {reason}");
-}
-
 /// Whether the process has ended, be it still in the table or not: then it has no command line.
 pub fn has_ended(pid: u32) -> bool {
     std::fs::read(format!("/proc/{pid}/cmdline")).map_or(true, |line| line.is_empty())

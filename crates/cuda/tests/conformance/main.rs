@@ -7,30 +7,113 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceWorld, Launch, Module, Options, Source, Stream, SyncError,
+    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, Options, Source, Stream,
+    SyncError, kernel_resources,
 };
 use crosswarp_shmem::Pe;
-use support::{LIMIT, as_process, as_processes, compiles, on_all_gpus, on_one_gpu};
+use support::{LIMIT, as_process, as_processes, compiles, cubins, on_all_gpus, on_one_gpu};
 
-const CONFORMANCE: Source<'static> = Source::new(
-    "conformance.cu",
-    include_str!("../../kernels/conformance.cu"),
-);
+const HEADERS: &[(&str, &str)] = &[
+    ("common.cuh", include_str!("common.cuh")),
+    ("lengths.cuh", include_str!("lengths.cuh")),
+    ("specials.cuh", include_str!("specials.cuh")),
+];
+
+const fn source(name: &'static str, text: &'static str) -> Source<'static> {
+    Source::new(name, text).with_headers(HEADERS)
+}
+
+const SIGNALS: Source<'static> = source("signals.cu", include_str!("signals.cu"));
+
+/// Several, because compilers work on one each. Those that take longest come first.
+const SOURCES: [Source<'static>; 7] = [
+    source("collectives.cu", include_str!("collectives.cu")),
+    source("extremes.cu", include_str!("extremes.cu")),
+    source("sums.cu", include_str!("sums.cu")),
+    source("memory.cu", include_str!("memory.cu")),
+    source("levels.cu", include_str!("levels.cu")),
+    source("atomics.cu", include_str!("atomics.cu")),
+    SIGNALS,
+];
 
 /// Room of each of the two symmetric arrays: the longest payload for eight PEs, in the widest type.
 const BYTES: usize = 8 * 3008 * 8;
 
 const SCOPES: [(&str, u32); 3] = [("thread", 1), ("warp", 32), ("block", 128)];
 
+/// What kernels named VERB_SCOPE_TYPE are about, for each scope.
+const VERBS: [&str; 8] = [
+    "alltoall",
+    "broadcast",
+    "extremes",
+    "fcollect",
+    "max",
+    "memory",
+    "reducescatter",
+    "sum",
+];
+
+/// Whether kernels of these names check every verb for every scope.
+fn has_every_verb<'a>(names: impl Iterator<Item = &'a String> + Clone) {
+    for (scope, _) in SCOPES {
+        let of_scope = format!("_{scope}_");
+        let split = |name: &'a String| Some(name.split_once(&of_scope)?.0);
+        let verbs: BTreeSet<&str> = names.clone().filter_map(split).collect();
+        assert!(verbs.iter().eq(&VERBS), "{scope}: {verbs:?}");
+    }
+}
+
+/// The code of all sources for `arch`. Compiled once a process, however many PEs ask for it.
+fn code(arch: Arch) -> Arc<[Vec<u8>]> {
+    static CODE: Mutex<BTreeMap<Arch, Arc<[Vec<u8>]>>> = Mutex::new(BTreeMap::new());
+    let mut code = CODE.lock().unwrap_or_else(PoisonError::into_inner);
+    let cubins = || cubins(&SOURCES, &[arch], &Options::new()).into();
+    Arc::clone(code.entry(arch).or_insert_with(cubins))
+}
+
+/// Compiles for every GPU here, before there is a world whose limits of time it would count against. Processes find
+/// the code in the user's cache.
+fn compile_first() {
+    for device in Device::all().unwrap_or_default() {
+        code(device.arch());
+    }
+}
+
+/// The suite's kernels on a GPU, in one module a source.
+struct Kernels(Vec<Module>);
+
+impl Kernels {
+    fn load(world: &DeviceWorld<'_>) -> Self {
+        let load = |cubin: &Vec<u8>| {
+            let module = Module::load(&world.device(), cubin).unwrap();
+            world.install(&module).unwrap();
+            module
+        };
+        Self(code(world.device().arch()).iter().map(load).collect())
+    }
+
+    fn names(&self) -> impl Iterator<Item = &String> + Clone {
+        self.0.iter().flat_map(Module::kernels)
+    }
+
+    fn get(&self, name: &str) -> Function {
+        let has = |module: &&Module| module.kernels().iter().any(|kernel| kernel == name);
+        let module = self.0.iter().find(has);
+        let module = module.unwrap_or_else(|| panic!("no kernel {name}"));
+        module.function(name).unwrap()
+    }
+}
+
 /// One PE's part of the whole suite.
 fn suite(pe: &Pe, device: Device) {
-    let module = Module::compile(&device, &CONFORMANCE).unwrap();
     let stream = Stream::new(&device).unwrap();
     let world = DeviceWorld::new(pe, device, Some(256 << 20), Some(LIMIT)).unwrap();
-    world.install(&module).unwrap();
+    let kernels = Kernels::load(&world);
     let heap = world.heap();
     let me = pe.my_pe();
     let (a, b) = (
@@ -57,18 +140,11 @@ fn suite(pe: &Pe, device: Device) {
             seen[0], seen[1]
         );
     };
-    // memory_, collectives_ and extremes_SCOPE_TYPE, whichever there are.
+    has_every_verb(kernels.names());
     for (scope, threads) in SCOPES {
-        let of_scope = |kernel: &&String| {
-            let kind = kernel.split_once('_');
-            kind.is_some_and(|(kind, rest)| {
-                ["memory", "collectives", "extremes"].contains(&kind) && rest.starts_with(scope)
-            })
-        };
-        let names: Vec<&String> = module.kernels().iter().filter(of_scope).collect();
-        assert!(names.len() >= 6, "{names:?}");
-        for name in names {
-            let function = module.function(name).unwrap();
+        let of_scope = format!("_{scope}_");
+        for name in kernels.names().filter(|name| name.contains(&of_scope)) {
+            let function = kernels.get(name);
             let launch = Launch::new(&function).block(threads);
             let args = (a_at, b_at, BYTES as u64, &errors);
             // SAFETY: the parameters are (T*, T*, u64, u32*); the arrays have BYTES bytes each.
@@ -79,7 +155,7 @@ fn suite(pe: &Pe, device: Device) {
     for (scope, threads) in SCOPES {
         for verb in ["signals", "words"] {
             let name = format!("{verb}_{scope}");
-            let function = module.function(&name).unwrap();
+            let function = kernels.get(&name);
             let launch = Launch::new(&function).block(threads);
             let args = (a_at, b_at, BYTES as u64, words_at, &errors);
             // SAFETY: the parameters are (T*, T*, u64, u64*, u32*).
@@ -88,13 +164,13 @@ fn suite(pe: &Pe, device: Device) {
         }
     }
     for name in ["atomics", "wait_sets"] {
-        let function = module.function(name).unwrap();
+        let function = kernels.get(name);
         // SAFETY: the parameters are (u64*, u32*).
         unsafe { world.launch_together(Launch::new(&function), &stream, (words_at, &errors)) }
             .unwrap();
         done(name);
     }
-    let function = module.function("collectives_grid").unwrap();
+    let function = kernels.get("collectives_grid");
     for n in [100u64, 40_000] {
         let launch = Launch::new(&function).grid(4).block(128);
         // SAFETY: the parameters are (float*, float*, u64, grid_state*, u32*); n floats fit.
@@ -103,13 +179,13 @@ fn suite(pe: &Pe, device: Device) {
         done("collectives_grid");
     }
     for (blocks, threads) in [(1, 1), (1, 113), (7, 113), (8, 256), (3, 1024)] {
-        let function = module.function("levels").unwrap();
+        let function = kernels.get("levels");
         let launch = Launch::new(&function).grid(blocks).block(threads.max(8));
         // SAFETY: the parameters are (grid_state*, u32*).
         unsafe { world.launch_together(launch, &stream, (&state, &errors)) }.unwrap();
         done("levels");
         for name in ["extremes_levels_float", "extremes_levels_double"] {
-            let function = module.function(name).unwrap();
+            let function = kernels.get(name);
             let launch = Launch::new(&function).grid(blocks).block(threads);
             // SAFETY: the parameters are (grid_state*, u32*).
             unsafe { world.launch_together(launch, &stream, (&state, &errors)) }.unwrap();
@@ -117,7 +193,7 @@ fn suite(pe: &Pe, device: Device) {
         }
     }
     if device.properties().cluster_launch {
-        let function = module.function("cluster_level").unwrap();
+        let function = kernels.get("cluster_level");
         for blocks in [1u32, 2, 4, 8] {
             let launch = Launch::new(&function)
                 .grid(2 * blocks)
@@ -129,7 +205,7 @@ fn suite(pe: &Pe, device: Device) {
         }
     }
     // Too much for the GPU: refused on every PE, nothing hangs.
-    let function = module.function("levels").unwrap();
+    let function = kernels.get("levels");
     let launch = Launch::new(&function).grid(1 << 20).block(1024);
     // SAFETY: never starts.
     let refused = unsafe { world.launch_together(launch, &stream, (&state, &errors)) };
@@ -139,7 +215,7 @@ fn suite(pe: &Pe, device: Device) {
 
 /// A kernel's wait gives up and the host says which; every PE has one.
 fn gives_up(pe: &Pe, device: Device) {
-    let module = Module::compile(&device, &CONFORMANCE).unwrap();
+    let module = Module::compile(&device, &SIGNALS).unwrap();
     let stream = Stream::new(&device).unwrap();
     let limit = Duration::from_millis(50);
     let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(limit)).unwrap();
@@ -167,7 +243,7 @@ fn gives_up(pe: &Pe, device: Device) {
 
 /// A kernel's wait ends when another PE leaves, long before the limit, and its host learns which.
 fn is_left(pe: &Pe, device: Device) {
-    let module = Module::compile(&device, &CONFORMANCE).unwrap();
+    let module = Module::compile(&device, &SIGNALS).unwrap();
     let stream = Stream::new(&device).unwrap();
     let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(LIMIT)).unwrap();
     world.install(&module).unwrap();
@@ -193,43 +269,54 @@ fn is_left(pe: &Pe, device: Device) {
     assert_eq!(errors.to_vec(&stream).unwrap()[0], 0);
 }
 
+/// Compiles all sources for `archs`, and looks for the kernels that the suite launches.
+fn sources_compile_for(test: &str, archs: &[Arch], options: &Options) {
+    let compiled = compiles(test, &SOURCES, archs, options);
+    for cubins in compiled.chunks(SOURCES.len()) {
+        let resources = |cubin: &Vec<u8>| kernel_resources(cubin).unwrap();
+        let kernels = cubins.iter().flat_map(resources);
+        let names: Vec<String> = kernels.map(|kernel| kernel.name).collect();
+        has_every_verb(names.iter());
+    }
+}
+
 #[test]
 fn sources_compile() {
     let archs = [Arch::new(8, 0), Arch::new(9, 0)];
     let less = Options::new().define("ONE_TYPE_PER_SCOPE", 1);
-    compiles("sources_compile", &[CONFORMANCE], &archs, &less);
+    sources_compile_for("sources_compile", &archs, &less);
 }
 
 #[test]
-#[ignore = "takes minutes, and the tests below compile it, too: fills the cache for a machine with a GPU"]
+#[ignore = "takes a minute of a processor, as the tests below do: fills the cache for a machine with a GPU"]
 fn whole_source_compiles() {
     let archs = [Arch::new(9, 0)];
-    compiles(
-        "whole_source_compiles",
-        &[CONFORMANCE],
-        &archs,
-        &Options::new(),
-    );
+    sources_compile_for("whole_source_compiles", &archs, &Options::new());
+}
+
+fn suite_on_one_gpu(test: &str, n: usize) {
+    compile_first();
+    on_one_gpu(test, n, suite);
 }
 
 #[test]
 fn one_gpu_1_pe() {
-    on_one_gpu("one_gpu_1_pe", 1, suite);
+    suite_on_one_gpu("one_gpu_1_pe", 1);
 }
 
 #[test]
 fn one_gpu_2_pes() {
-    on_one_gpu("one_gpu_2_pes", 2, suite);
+    suite_on_one_gpu("one_gpu_2_pes", 2);
 }
 
 #[test]
 fn one_gpu_3_pes() {
-    on_one_gpu("one_gpu_3_pes", 3, suite);
+    suite_on_one_gpu("one_gpu_3_pes", 3);
 }
 
 #[test]
 fn one_gpu_4_pes() {
-    on_one_gpu("one_gpu_4_pes", 4, suite);
+    suite_on_one_gpu("one_gpu_4_pes", 4);
 }
 
 #[test]
@@ -245,11 +332,13 @@ fn waits_end_when_a_pe_leaves() {
 
 #[test]
 fn gpus_as_threads() {
+    compile_first();
     on_all_gpus("gpus_as_threads", suite);
 }
 
 #[test]
 fn gpus_as_processes() {
+    compile_first();
     as_processes("gpus_as_processes", "pe_of_a_process_world", 1);
 }
 

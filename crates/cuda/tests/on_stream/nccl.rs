@@ -1,10 +1,10 @@
 //! NCCL under the collectives in stream order.
 
+use crosswarp_cuda::skip::skip_tool;
 use crosswarp_cuda::{Device, DeviceWorld, DeviceWorldError, Graph, Nccl, NcclError, Stream};
 use crosswarp_shmem::Pe;
 
 use crate::case::{Case, value};
-use crate::support::skip::skip_tool;
 use crate::support::{LIMIT, as_process, as_processes, on_all_gpus, on_one_gpu};
 use crate::teams;
 

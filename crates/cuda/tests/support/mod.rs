@@ -1,12 +1,14 @@
 //! Worlds for the device tests: several PEs on one GPU, several GPUs as threads, several GPUs as
 //! processes. A test that lacks GPUs says so by name and does nothing.
 
-pub mod skip;
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::num::NonZero;
+use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crosswarp_cuda::{Arch, Cache, Device, Nvrtc, Options, Source};
+use crosswarp_cuda::{Arch, Cache, Device, Nvrtc, Options, Source, skip};
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 
 /// A hang is a failure, not a hanging test.
@@ -56,9 +58,15 @@ pub fn as_processes(test: &str, name: &str, least: usize) {
     let Some(devices) = devices(test, least) else {
         return;
     };
-    let quietly = "exec \"$0\" --ignored --exact \"$1\" --nocapture > /dev/null";
     let program = std::env::current_exe().unwrap();
+    // Of a name that no test has, nothing would run, and that would be a success.
+    let list = ["--list", "--ignored", "--exact", name];
+    let listed = Command::new(&program).args(list).output().unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+    assert!(listed.contains(&format!("{name}: test")), "{listed}");
+    let quietly = "exec \"$0\" --ignored --exact \"$1\" --nocapture > /dev/null";
     let _alone = alone();
+    let limit = Duration::from_secs(300);
     let outcome = Launch::new(devices.len(), "sh")
         .args([
             "-c".as_ref(),
@@ -67,10 +75,12 @@ pub fn as_processes(test: &str, name: &str, least: usize) {
             name.as_ref(),
         ])
         .heap_bytes(1 << 20)
-        .timeout(Duration::from_secs(300))
+        .timeout(limit)
         .run()
         .unwrap();
-    assert!(outcome.timed_out.is_none(), "{:?}", outcome.timed_out);
+    if let Some(waits) = outcome.timed_out {
+        panic!("{test}: not ended after {limit:?}; the PEs' last waits: {waits:?}");
+    }
     assert!(outcome.failure.is_none(), "{}", outcome.failure.unwrap());
 }
 
@@ -81,21 +91,46 @@ pub fn as_process(body: impl Fn(&Pe, Device)) {
     body(&pe, device);
 }
 
-/// Compiles `sources` for `archs`, a thread each; needs the compiler but no GPU.
-pub fn compiles(test: &str, sources: &[Source<'_>], archs: &[Arch], options: &Options) {
+/// [`cubins`], or none where there is no compiler. Needs no GPU.
+pub fn compiles(
+    test: &str,
+    sources: &[Source<'_>],
+    archs: &[Arch],
+    options: &Options,
+) -> Vec<Vec<u8>> {
     if let Err(reason) = Nvrtc::get() {
         skip::skip_gpu(test, 1, reason);
-        return;
+        return Vec::new();
     }
-    let all_for = |arch: Arch| {
-        for source in sources {
+    cubins(sources, archs, options)
+}
+
+/// The cubins of `sources`, of one architecture after the other, from the user's cache if they are there. As many are
+/// compiled at a time as there are processors.
+pub fn cubins(sources: &[Source<'_>], archs: &[Arch], options: &Options) -> Vec<Vec<u8>> {
+    let of_arch = |&arch: &Arch| sources.iter().map(move |source| (source, arch));
+    let jobs: Vec<_> = archs.iter().flat_map(of_arch).collect();
+    let cubins: Vec<OnceLock<Vec<u8>>> = jobs.iter().map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(job) =
+            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&job| job < jobs.len())
+        {
+            let (source, arch) = jobs[job];
             let compiled = Cache::of_user().compile(source, arch, options);
-            compiled.unwrap_or_else(|error| panic!("{} for {arch}: {error}", source.name));
+            let cubin =
+                compiled.unwrap_or_else(|error| panic!("{} for {arch}: {error}", source.name));
+            cubins[job].set(cubin).unwrap();
         }
     };
+    let processors = available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
-        for &arch in archs {
-            scope.spawn(move || all_for(arch));
+        for _ in 0..processors.min(jobs.len()) {
+            scope.spawn(work);
         }
     });
+    cubins
+        .into_iter()
+        .map(|cubin| cubin.into_inner().unwrap())
+        .collect()
 }

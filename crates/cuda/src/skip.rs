@@ -1,9 +1,12 @@
 //! Skipping a test, and when that is a failure.
-#![allow(dead_code)] // Every test program uses a part.
+//!
+//! For the tests of every crate that runs on GPUs; they all depend on this one. No other program's concern, so it is
+//! hidden from the documentation.
 
 use std::fmt::Display;
 
-/// Says that `test`, which needs NVRTC and `gpus` GPUs, is skipped. Fails where CROSSWARP_REQUIRE_GPU promises that many.
+/// Says that `test`, which needs NVRTC and `gpus` GPUs, is skipped. Fails where CROSSWARP_REQUIRE_GPU promises that
+/// many.
 pub fn skip_gpu(test: &str, gpus: usize, reason: impl Display) {
     let promised = std::env::var("CROSSWARP_REQUIRE_GPU").unwrap_or_default();
     let promised: usize = promised.parse().unwrap_or(0);

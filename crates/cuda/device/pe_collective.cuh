@@ -68,30 +68,46 @@ __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
     return reinterpret_cast<vec16*>(first) + index;
 }
 
+// Whether the scope's sync may be compiled to nothing. ptxas leaves the check for diverged lanes out of a `__syncwarp` that
+// follows a call of a function that is not inlined (13.0, sm_90), and lanes may come back one after the other: lanes
+// that then read the meeting's number behind the first lane's new one were a meeting ahead.
+template <class Scope> constexpr bool is_warp = false;
+template <> constexpr bool is_warp<warp> = true;
+
 // Begins a meeting; returns its number. What the scope's threads stored before is ordered before what
 // they do after. `count_meeting` follows when everything has been sent.
 template <class Scope> __device__ inline u64 begin_meeting(const team& t, const Scope& scope) {
+    if constexpr (is_warp<Scope>) scope.sync();
     u64 generation = load_volatile(&scratch_of(t)->generation) + 1;
-    scope.sync();
+    if constexpr (!is_warp<Scope>) scope.sync();
     return generation;
+}
+
+__device__ inline void store_generation(const team& t, u64 generation) {
+    *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
 }
 
 // Leaves the meeting's number for the next one, before `end_meeting`, whose sync puts it before the next
 // one's reading; all have read the old one before the sync of `begin_meeting`. (Stored there, it would
-// hold up what is sent.)
+// hold up what is sent.) A warp's is left by `end_meeting`.
 template <class Scope>
 __device__ inline void count_meeting(const team& t, u64 generation, const Scope& scope) {
-    if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
+    if (!is_warp<Scope> && scope.rank() == 0) store_generation(t, generation);
 }
 
 // Ends a meeting: all threads of the scope have what they waited for. All get the same answer.
-template <class Scope> __device__ inline bool end_meeting(const team& t, const Scope& scope) {
+template <class Scope> __device__ inline bool end_meeting(const team& t, u64 generation, const Scope& scope) {
     scope.sync();
-    if (crosswarp_world.timeout_ns == 0) return true;
-    // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
-    if (scope.rank() == 0) *const_cast<volatile u64*>(&scratch_of(t)->verdict) = !given_up();
+    const bool limited = crosswarp_world.timeout_ns != 0;
+    if (!is_warp<Scope> && !limited) return true;
+    if (scope.rank() == 0) {
+        // All lanes have read the old number: they have come to the sync above, behind waits of their own.
+        if (is_warp<Scope>) store_generation(t, generation);
+        // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
+        if (limited) *const_cast<volatile u64*>(&scratch_of(t)->verdict) = !given_up();
+    }
     scope.sync();
-    return load_volatile(&scratch_of(t)->verdict) != 0;
+    return !limited || load_volatile(&scratch_of(t)->verdict) != 0;
 }
 
 // A meeting's number takes so many bits of a word; the rest marks the collective. (At a meeting a microsecond the
@@ -177,7 +193,7 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
         // A peer that is at a later meeting has made the same comparison in this one.
         if (m.differs(seen)) m.astray(t.pe(r), word, seen);
     }
-    return end_meeting(t, scope);
+    return end_meeting(t, generation, scope);
 }
 
 // One payload unit: 8 bytes of data and the generation, stored and loaded as one.
@@ -372,7 +388,7 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
                 [=](int i, u64 data) {
                     if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
                 });
-            return detail::end_meeting(t, scope);
+            return detail::end_meeting(t, m.number, scope);
         }
     }
     if constexpr (detail::is_grid<Scope>) {
@@ -408,7 +424,7 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
                 });
-            return detail::end_meeting(t, scope);
+            return detail::end_meeting(t, m.number, scope);
         }
     }
     // Push, beginning behind me, so that the links fill evenly; the barrier completes it.
@@ -438,7 +454,7 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
                 });
-            return detail::end_meeting(t, scope);
+            return detail::end_meeting(t, m.number, scope);
         }
     }
     for (int i = 1; i <= t.size; ++i) {
@@ -537,7 +553,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                     detail::unpack(dest, (u64)u * per, n, data);
                     r = 0, u += scope.size();
                 });
-            return detail::end_meeting(t, scope);
+            return detail::end_meeting(t, m.number, scope);
         }
     }
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and

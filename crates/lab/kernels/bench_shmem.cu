@@ -232,8 +232,13 @@ ON_THREADS(sync, thread)
 ON_THREADS(sync, warp)
 ON_THREADS(sync, block)
 
-COLLECTIVE(meeting, (cw::detail::count_meeting(all, cw::detail::begin_meeting(all, scope), scope),
-                     cw::detail::end_meeting(all, scope)))
+// A meeting at which nothing is sent and nobody is waited for.
+template <class Scope> __device__ inline bool empty_meeting(const cw::team& all, const Scope& scope) {
+    const cw::u64 number = cw::detail::begin_meeting(all, scope);
+    cw::detail::count_meeting(all, number, scope);
+    return cw::detail::end_meeting(all, number, scope);
+}
+COLLECTIVE(meeting, empty_meeting(all, scope))
 ON_THREADS(meeting, block)
 
 COLLECTIVE(sum_i32, cw::sum(dest, source, n, all, scope))

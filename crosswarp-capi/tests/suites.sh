@@ -22,6 +22,7 @@ expected() {
     sandia='tests a function of Sandia OpenSHMEM alone'
     cat <<END
 c11/collectives/c11_shmem_sync.c|all|$race
+c11/collectives/c11_shmem_sync_all.c|all|$race
 c11/collectives/c11_shmem_reduce.c|all|$race
 c11/atomics/c11_shmem_atomic_fetch.c|all|$race
 c11/atomics/c11_shmem_atomic_fetch_nbi.c|all|$race

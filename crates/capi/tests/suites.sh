@@ -5,7 +5,8 @@
 #
 # Made for two public suites, of which nothing is kept here: tests-sos
 # (https://github.com/openshmem-org/tests-sos) and shmemvv (https://github.com/michael-beebe/shmemvv).
-# It takes any folder whose files each are a program; files without `main` serve those beside them.
+# It takes any folder whose files each are a program; files without `main` serve those beside them. A file is built
+# as it stands, and again with each of the macros below that makes another program of it.
 #
 #   OSHCC, OSHCXX, OSHRUN  (from PATH)  what compiles and runs
 #   SUITE_TIMEOUT          (300)        seconds for one run
@@ -14,12 +15,14 @@ set -u
 oshcc=${OSHCC:-oshcc} oshcxx=${OSHCXX:-oshc++} oshrun=${OSHRUN:-oshrun}
 limit=${SUITE_TIMEOUT:-300}
 
-# What does not pass, or not always, file by file: a path's end, `build`, the numbers of PEs or `all`, and why.
+# What does not pass, or not always: the end of a path and of what it is built with, `build`, the numbers of PEs
+# or `all`, and why.
 expected() {
     race='PE 0 reads the others'"'"' verdicts, which they may not have written yet (no barrier)'
     sandia='tests a function of Sandia OpenSHMEM alone'
     cat <<END
 c11/collectives/c11_shmem_sync.c|all|$race
+c11/collectives/c11_shmem_sync_all.c|all|$race
 c11/collectives/c11_shmem_reduce.c|all|$race
 c11/atomics/c11_shmem_atomic_fetch.c|all|$race
 c11/atomics/c11_shmem_atomic_fetch_nbi.c|all|$race
@@ -27,9 +30,20 @@ shmemx/c11_test_shmem_ibget.c|build|$sandia
 shmemx/c11_test_shmem_ibput.c|build|$sandia
 shmemx/cxx_test_shmem_ibget.cpp|build|$sandia
 shmemx/cxx_test_shmem_ibput.cpp|build|$sandia
+shmemx/gettid_register.c|build|$sandia
+shmemx/perf_counter.c|build|$sandia
+shmemx/shmem_ct.c|build|$sandia
+shmemx/shmem_malloc_with_hints.c|build|$sandia
+performance/tests/shmemlatency.c|3 4|is for two PEs: the others wait for a signal that nobody sends
 spec-example/hybrid_mpi_mapping_id.c|build|needs an MPI
 spec-example/hybrid_mpi_mapping_id_shmem_comm.c|build|needs an MPI
 END
+    for operation in add cswap fetch inc set swap; do
+        for file in unit/c11_test_shmem_atomic_$operation.c \
+            unit/cxx_test_shmem_atomic_$operation.cpp shmemx/cxx_test_shmem_atomic_$operation.cpp; do
+            echo "$file with ENABLE_DEPRECATED_TESTS|build|old names of atomics have signed types only in OpenSHMEM"
+        done
+    done
 }
 
 sources= pes=
@@ -59,7 +73,7 @@ reason() {
     done
 }
 
-# file, PEs, what happened
+# file with a macro, PEs, what happened
 fails() {
     why=$(reason "$1" "$2")
     if [ -n "$why" ]; then
@@ -71,17 +85,33 @@ fails() {
     fi
 }
 
+# What tests-sos's makefiles set, for all files or for some.
+macros='ENABLE_DEPRECATED_TESTS ENABLE_THREADS TEST_PSHMEM USE_GET_PUT USE_NONBLOCKING_API'
+# What Sandia OpenSHMEM had before OpenSHMEM 1.6 did.
+renamed='-DSHMEMX_TEAM_NODE=SHMEM_TEAM_NODE -Dshmemx_signal_add=shmem_signal_add
+    -Dshmemx_signal_set=shmem_ctx_signal_set -Dshmemx_long_sum_inscan=shmem_long_sum_inscan
+    -Dshmemx_long_sum_exscan=shmem_long_sum_exscan'
+
 compile() {
     set -- -I"$(dirname "$1")" "$@"
+    # The dialects that compilers have of themselves.
     case $2 in
     *.c) set -- "$oshcc" -std=gnu11 "$@" ;;
-    *) set -- "$oshcxx" -std=c++17 "$@" ;;
+    *) set -- "$oshcxx" -std=gnu++17 "$@" ;;
     esac
-    # HAVE_…: as tests-sos's configuration finds it. Deprecated functions, too, where a file asks for nothing
-    # else by that.
-    set -- "$@" -O2 -w -pthread -fopenmp -DHAVE_SHMEMX_WTIME
-    # shellcheck disable=SC2086 # the folders are words
-    "$@" -DENABLE_DEPRECATED_TESTS $includes 2>/dev/null || "$@" $includes
+    # HAVE_…: as tests-sos's configuration finds it.
+    # shellcheck disable=SC2086 # the folders and the names are words
+    "$@" -O2 -w -pthread -fopenmp -DHAVE_SHMEMX_WTIME $renamed $includes
+}
+
+# The macros that make another program of a file, each on a line, after an empty line for the file as it stands.
+variants() {
+    echo
+    compile "$1" -E -P >plain 2>/dev/null || return
+    for macro in $macros; do
+        grep -q "$macro" "$1" "$(dirname "$1")"/*.h 2>/dev/null || continue
+        compile "$1" -E -P "-D$macro" 2>/dev/null | cmp -s plain - || echo "$macro"
+    done
 }
 
 for source in $sources; do
@@ -97,23 +127,28 @@ for source in $sources; do
         grep -q '\bmain *(' "$file" || continue
         echo "$file" | grep -q -- "${SUITE_ONLY:-.}" || continue
         name=${file#"$(dirname "$source")"/}
-        if ! compile "$file" helpers.a -lm -o program >output 2>&1; then
-            fails "$name" build "$(grep -m 1 -E 'error|undefined' output | cut -c 1-160)"
-            continue
-        fi
-        for n in $pes; do
-            "$oshrun" -n "$n" --timeout "$limit" ./program </dev/null >output 2>&1
-            code=$?
-            if [ $code -eq 77 ]; then
-                skipped=$((skipped + 1))
-            elif [ $code -ne 0 ]; then
-                fails "$name" "$n" "code $code: $(grep -a -v '^ *$' output | tail -n 2 | tr '\n' ' ' | cut -c 1-200)"
-            elif grep -a -q 'FAILED' output; then
-                fails "$name" "$n" "$(grep -a -m 1 FAILED output | cut -c 1-160)"
-            else
-                passed=$((passed + 1))
+        variants "$file" >variants
+        while read -r macro; do
+            what=$name${macro:+ with $macro}
+            if ! compile "$file" helpers.a -lm -o program ${macro:+"-D$macro"} >output 2>&1; then
+                fails "$what" build "$(grep -m 1 -E 'error|undefined' output | cut -c 1-160)"
+                continue
             fi
-        done
+            for n in $pes; do
+                "$oshrun" -n "$n" --timeout "$limit" ./program </dev/null >output 2>&1
+                code=$?
+                if [ $code -eq 77 ]; then
+                    skipped=$((skipped + 1))
+                elif [ $code -ne 0 ]; then
+                    end=$(grep -a -v '^ *$' output | tail -n 2 | tr '\n' ' ' | cut -c 1-200)
+                    fails "$what" "$n" "code $code: $end"
+                elif grep -a -q 'FAILED' output; then
+                    fails "$what" "$n" "$(grep -a -m 1 FAILED output | cut -c 1-160)"
+                else
+                    passed=$((passed + 1))
+                fi
+            done
+        done <variants
     done
 done
 echo "$passed passed, $failed failed, $known failed as expected, $skipped skipped by themselves, on $pes PEs"

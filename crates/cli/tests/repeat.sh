@@ -24,7 +24,23 @@ with_signals=(
     "crosswarp-solve --test checkpoints interrupt"
 )
 
+# choose LINE: sets `arguments` to what cargo is to test, and `name` to what it is called here.
+choose() {
+    local package kind executable= words
+    read -r package kind words <<<"$1"
+    # The first word after --test is the executable.
+    [ "$kind" != --test ] || read -r executable words <<<"$words"
+    name=$package-${executable:-lib}
+    # shellcheck disable=SC2206 # no executable is no argument, and words are meant
+    arguments=(-p "$package" "$kind" $executable -- $words)
+}
+
+# All that is built is built before the load: a package alone may have other features than in the workspace.
 cargo test --workspace --no-run -q || exit 1
+for line in "${with_signals[@]}"; do
+    choose "$line"
+    cargo test --no-run -q "${arguments[@]}" || exit 1
+done
 
 busy=()
 trap 'kill "${busy[@]}" 2>/dev/null' EXIT
@@ -48,12 +64,8 @@ attempt() {
 
 for ((i = 1; i <= times; i++)); do
     for line in "${with_signals[@]}"; do
-        read -r package kind words <<<"$line"
-        # The first word after --test is the executable.
-        executable=
-        [ "$kind" != --test ] || read -r executable words <<<"$words"
-        # shellcheck disable=SC2086 # no executable is no argument, and words are meant
-        attempt "$package-${executable:-lib}-$i" -p "$package" "$kind" $executable -- $words
+        choose "$line"
+        attempt "$name-$i" "${arguments[@]}"
     done
     echo "round $i of $times: $failed failed so far"
 done

@@ -2,7 +2,10 @@
 
 mod common;
 
-use common::{ENDLESS, example, json, names, outcome, read_npy_f32, signal, wait_for, write_npy};
+use common::{
+    ENDLESS, example, heeding_signals, json, names, outcome, read_npy_f32, signal, wait_for,
+    write_npy,
+};
 use sha2::Digest;
 
 #[test]
@@ -533,7 +536,7 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
     let line = "solve laplace2d --nx 97 --ny 80 --tolerance 1e-5 --dtype f64 --json";
     let whole = json(line);
 
-    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
+    let mut command = heeding_signals();
     command.args(ENDLESS.split(' ')).args([
         "--checkpoint",
         &checkpoint,
@@ -574,12 +577,11 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
 fn an_interrupted_world_of_processes_writes_its_checkpoint_too() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = folder.path().join("c").display().to_string();
-    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
+    let mut command = heeding_signals();
     command
         .args("run -n 3 -- crosswarp".split(' '))
         .args(ENDLESS.split(' '))
         .args(["--checkpoint", &checkpoint, "--checkpoint-every", "10"])
-        .env("CROSSWARP_HEAP", "64M")
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::piped());
     let running = command.spawn().unwrap();

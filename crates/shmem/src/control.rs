@@ -5,7 +5,7 @@
 //! 1. `parker` and each `seat` have their own rules (see [`crate::parker`], [`crate::rendezvous`]).
 //! 2. `slots[e % 2]` beside a seat belongs to meeting number `e` there: written by its PE before it
 //!    arrives, read by the others after they saw the arrival.
-//! 3. `record` is written by its PE only.
+//! 3. `record` and `awake_on` are written by their PE only.
 //! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher.
 //! 5. `turn` is used by the threads of its PE only, as [`crate::turn`] says.
 //! 6. `offer` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::active_set`] says.
@@ -22,7 +22,7 @@ pub(crate) const SLOT_BYTES: usize = 4096;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crosswrp");
 /// Changes with every change of the layouts in this file.
-pub(crate) const LAYOUT: u32 = 3;
+pub(crate) const LAYOUT: u32 = 4;
 
 /// Most teams a PE can be in at a time, the world and the shared team included.
 pub(crate) const SEATS: usize = 1024;
@@ -100,6 +100,8 @@ struct PeLife {
     state: AtomicU32,
     pid: AtomicU32,
     record: [AtomicU64; 4],
+    /// 1 + the processor on which this PE waits awake; 0 else.
+    awake_on: AtomicU32,
 }
 
 /// Payload of one collective. Atomics, so that a PE may write through a shared reference; that nobody
@@ -144,9 +146,25 @@ impl PeControl {
         }
     }
 
+    /// Notes on which processor this PE waits awake, `None` once it does not: a hint, hence no ordering.
+    pub(crate) fn record_awake(&self, processor: Option<usize>) {
+        self.life
+            .awake_on
+            .store(word_of(processor), Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_awake_on(&self, processor: Option<usize>) -> bool {
+        processor.is_some() && self.life.awake_on.load(Ordering::Relaxed) == word_of(processor)
+    }
+
     pub(crate) fn last_wait(&self) -> [u64; 4] {
         std::array::from_fn(|i| self.life.record[i].load(Ordering::Relaxed))
     }
+}
+
+/// A processor, or none, in `PeLife::awake_on`.
+fn word_of(processor: Option<usize>) -> u32 {
+    processor.map_or(0, |processor| processor as u32 + 1)
 }
 
 #[repr(C, align(128))]

@@ -1,5 +1,6 @@
 //! What the end-to-end tests share.
 #![allow(dead_code)] // every test file uses a part
+#![allow(unsafe_code)] // `pre_exec`, to start the command with no signal ignored
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -119,6 +120,24 @@ pub fn children(parent: u32) -> Vec<u32> {
     list.split_whitespace()
         .map(|pid| pid.parse().unwrap())
         .collect()
+}
+
+/// The command as a process that heeds every signal. A shell starts what runs in its background with SIGINT
+/// and SIGQUIT ignored, and programs that such a test starts would ignore them, too.
+pub fn heeding_signals() -> std::process::Command {
+    use std::os::unix::process::CommandExt;
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("crosswarp"));
+    command.env("CROSSWARP_HEAP", "64M");
+    // SAFETY: plain system calls between fork and exec.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in 1..32 {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+            Ok(())
+        });
+    }
+    command
 }
 
 /// Sends a signal by its name.

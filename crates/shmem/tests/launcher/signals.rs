@@ -1,6 +1,6 @@
 //! Signals to the launcher and its own sudden end: what they do to the PEs. The launcher is a process of its
 //! own here.
-#![allow(unsafe_code)] // `pre_exec`, to start a launcher with signals blocked
+#![allow(unsafe_code)] // `pre_exec`, to start a launcher with signals heeded or blocked
 
 use crate::WATCHDOG;
 use crosswarp_shmem::Launch;
@@ -58,19 +58,24 @@ impl Launcher {
             .env("N_PES", around.n_pes.to_string())
             .env("GRACE", around.grace.unwrap_or_default())
             .stdout(Stdio::piped());
-        if around.blocked {
-            // SAFETY: plain system calls between fork and exec.
-            unsafe {
-                command.pre_exec(move || {
+        // SAFETY: plain system calls between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                // A shell starts what runs in its background with SIGINT and SIGQUIT ignored, `nohup` with
+                // SIGHUP; that passes through this test to the launcher.
+                for signal in 1..32 {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                if around.blocked {
                     let mut all = std::mem::MaybeUninit::uninit();
                     libc::sigfillset(all.as_mut_ptr());
                     libc::sigprocmask(libc::SIG_BLOCK, all.as_ptr(), std::ptr::null_mut());
-                    if let Some(signal) = around.pending {
-                        libc::kill(libc::getpid(), signal);
-                    }
-                    Ok(())
-                });
-            }
+                }
+                if let Some(signal) = around.pending {
+                    libc::kill(libc::getpid(), signal);
+                }
+                Ok(())
+            });
         }
         let mut child = command.spawn().unwrap();
         let (ended, waits) = channel();

@@ -209,10 +209,7 @@ fn killing_one_pe_ends_the_run_with_a_clear_line_and_leaves_nothing() {
 
 /// `oshrun` beside this very command, as an installation has it.
 fn oshrun(folder: &std::path::Path) -> std::process::Command {
-    let wrapper = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../capi/wrappers/oshrun"
-    );
+    let wrapper = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi/wrappers/oshrun");
     let (oshrun, own) = (folder.join("oshrun"), folder.join("crosswarp"));
     std::fs::copy(wrapper, &oshrun).unwrap();
     std::os::unix::fs::symlink(assert_cmd::cargo::cargo_bin!("crosswarp"), own).unwrap();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::EXIT_CODES;
-use crate::backend::BackendArgs;
-use crate::histogram::RangeText;
+use crate::commands::histogram::RangeText;
+use crate::world::backend::BackendArgs;
 
 const REDUCE_AFTER: &str = "\
 Several files are one array, in the order given; all have the same dtype. dot takes two

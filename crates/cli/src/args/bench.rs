@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use crosswarp::solve::Strategy;
 
-use crate::lab::args as lab;
+use crate::args::lab;
 
 /// What `bench` measures.
 #[derive(Subcommand, Debug)]

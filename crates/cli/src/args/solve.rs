@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum, ValueHint};
 use crosswarp::solve::Strategy;
 
 use super::EXIT_CODES;
-use crate::backend::BackendArgs;
-use crate::boundary::SideBoundary;
-use crate::picture::Colours;
+use crate::drawing::Colours;
+use crate::input::boundary::SideBoundary;
+use crate::world::backend::BackendArgs;
 
 const SOLVE_AFTER: &str = "\
 Problems:

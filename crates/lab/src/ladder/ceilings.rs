@@ -9,7 +9,7 @@ use crosswarp_cuda::{Buffer, Device, Launch, Module, Stream};
 use super::LadderError;
 use super::gpu::CEILINGS;
 use crate::measure::{Plan, READ, host, in_graph, on_stream};
-use crate::roofline::Ceilings;
+use crate::models::roofline::Ceilings;
 
 /// The roofs of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]

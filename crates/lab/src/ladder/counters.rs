@@ -4,7 +4,7 @@
 //! more with a mark before each, a launch of [`MARK`] whose grid has as many blocks as the rung's number.
 
 use super::{Ladder, Occupied};
-use crate::profile::Launched;
+use crate::measure::nsight::Launched;
 
 /// The kernel that marks.
 pub const MARK: &str = "rung_mark";
@@ -88,9 +88,9 @@ fn occupied(launched: &Launched) -> Option<Occupied> {
 mod tests {
     use super::super::{Rate, Rung, RungKind, Verdict};
     use super::*;
+    use crate::measure::nsight::parse;
     use crate::measure::{Machine, Spread};
-    use crate::profile::parse;
-    use crate::roofline::{Ceilings, Work};
+    use crate::models::roofline::{Ceilings, Work};
 
     fn rung(occupied: Option<Occupied>) -> Rung {
         Rung {

@@ -1,7 +1,7 @@
 //! One rung, and all of a ladder.
 
 use crate::measure::{Machine, Row, Spread};
-use crate::roofline::{Bound, Ceilings, Work};
+use crate::models::roofline::{Bound, Ceilings, Work};
 
 /// Whose a rung is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crosswarp_prim::histogram::{Bins, Histogram};
 
-use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
+use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
 use super::{Climb, RungKind, Spec, Verdict, on_threads};
 
 const BINS: u32 = 256;

@@ -1,8 +1,8 @@
 //! Jacobi sweeps on the processor.
 #![allow(unsafe_code)] // Calls functions compiled for vectors that were found.
 
-use super::super::own;
-use super::super::problem::{SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::inputs::{SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::solver;
 use super::{Climb, LadderError, RungKind, Spec, on_threads};
 
 /// The fields and the norms.
@@ -116,7 +116,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
             |state| expected.check(&state.now, &state.squares),
         );
     }
-    let (time, verdict) = own::jacobi1d(n, count, None, &climb.options.plan)?;
+    let (time, verdict) = solver::jacobi1d(n, count, None, &climb.options.plan)?;
     let spec = Spec {
         name: "crosswarp",
         kind: RungKind::Own,

@@ -3,7 +3,7 @@
 
 use crosswarp_prim::Reducer;
 
-use super::super::problem::{exact_sum, grouped, sum_work, summand};
+use super::super::inputs::{exact_sum, grouped, sum_work, summand};
 use super::{Climb, LadderError, RungKind, Spec, Verdict, on_threads};
 
 fn scalar(x: &[f32]) -> f32 {

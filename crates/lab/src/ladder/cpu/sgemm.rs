@@ -1,7 +1,7 @@
 //! Matrix products on the processor.
 #![allow(unsafe_code)] // Calls functions compiled for vectors that were found.
 
-use super::super::problem::{check_product, factor_rows, product_work};
+use super::super::inputs::{check_product, factor_rows, product_work};
 use super::{Climb, RungKind, Spec, on_threads};
 
 /// Row times column.

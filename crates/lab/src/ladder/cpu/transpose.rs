@@ -2,7 +2,7 @@
 
 use crosswarp_prim::{Layout, Transposer};
 
-use super::super::problem::{check_transpose, element, transpose_work};
+use super::super::inputs::{check_transpose, element, transpose_work};
 use super::{Climb, RungKind, Spec, on_threads};
 
 fn along_rows(to: &mut [f32], from: &[f32], n: usize) {

@@ -5,8 +5,8 @@ use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 use crosswarp_prim::cuda::DeviceHistogram;
 use crosswarp_prim::histogram::Bins;
 
+use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
 use super::super::peers::cub;
-use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
 use super::{Call, Climb, HISTOGRAM, LadderError, RungKind, Spec, Verdict, resident};
 use crate::measure::Rotating;
 

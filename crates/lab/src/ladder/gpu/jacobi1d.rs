@@ -3,8 +3,8 @@
 
 use crosswarp_cuda::{Buffer, Function, Launch, Module, PreparedLaunch, Stream};
 
-use super::super::own;
-use super::super::problem::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::inputs::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::solver;
 use super::{Climb, JACOBI1D, LadderError, RungKind, Spec, resident};
 
 const THREADS: u32 = 256;
@@ -53,7 +53,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
         "The field stays in registers, and only edges of threads and blocks are passed on: memory is read and written once for all sweeps.",
     )?;
     let marked = bench.climb.mark()?;
-    let (time, verdict) = own::jacobi1d(n, 1, Some(device), &bench.climb.options.plan)?;
+    let (time, verdict) = solver::jacobi1d(n, 1, Some(device), &bench.climb.options.plan)?;
     if marked {
         return Ok(());
     }

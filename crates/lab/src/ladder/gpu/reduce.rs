@@ -6,8 +6,8 @@ use crosswarp_prim::cuda::DeviceReducer;
 use crosswarp_prim::{DType, Element, Op, ReduceError};
 use half::f16;
 
+use super::super::inputs::{exact_sum, grouped, narrow_summand, sum_in_f16, sum_work, summand};
 use super::super::peers::cub;
-use super::super::problem::{exact_sum, grouped, narrow_summand, sum_in_f16, sum_work, summand};
 use super::{Call, Climb, LadderError, REDUCE, REDUCE_F16, RungKind, Spec, Verdict, resident};
 use crate::measure::Rotating;
 

@@ -3,8 +3,8 @@
 
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 
+use super::super::inputs::{check_product, factor_rows, product_work};
 use super::super::peers::cublas::Cublas;
-use super::super::problem::{check_product, factor_rows, product_work};
 use super::{Call, Climb, LadderError, RungKind, SGEMM, Spec};
 
 struct Variant {

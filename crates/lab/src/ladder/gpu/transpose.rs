@@ -4,8 +4,8 @@
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 use crosswarp_prim::{DeviceTransposer, Layout};
 
+use super::super::inputs::{check_transpose, element, transpose_work};
 use super::super::peers::cublas::Cublas;
-use super::super::problem::{check_transpose, element, transpose_work};
 use super::{Call, Climb, LadderError, RungKind, Spec, TRANSPOSE};
 use crate::measure::Rotating;
 

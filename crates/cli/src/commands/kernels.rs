@@ -1,0 +1,51 @@
+//! `crosswarp kernels`: what every kernel of the project needs, without a GPU.
+
+use std::fmt::Write;
+
+use crosswarp::cuda::{Arch, KernelRow, kernel_table};
+use crosswarp::{cuda, lab, prim, solve};
+
+use crate::args::KernelsArgs;
+use crate::commands::error::CliError;
+use crate::console;
+
+/// Compiles for each architecture and prints a table.
+pub fn kernels(args: &KernelsArgs) -> Result<i32, CliError> {
+    for (index, &arch) in args.arch.iter().enumerate() {
+        let mut rows = Vec::new();
+        for kernels in [cuda::KERNELS, prim::KERNELS, solve::KERNELS, lab::KERNELS] {
+            rows.extend(kernel_table(arch, kernels)?);
+        }
+        let gap = if index > 0 { "\n" } else { "" };
+        console::line(format_args!("{gap}{}", table(arch, &rows)))?;
+    }
+    Ok(0)
+}
+
+fn table(arch: Arch, rows: &[KernelRow]) -> String {
+    let width = rows.iter().map(|row| row.resources.name.len()).max();
+    let width = width.unwrap_or(0).max(6);
+    let mut text = format!(
+        "{:<width$}  registers  shared  dynamic  local  threads  occupancy",
+        arch.to_string()
+    );
+    for row in rows {
+        let needs = &row.resources;
+        let occupancy = match &row.occupancy {
+            Some(occupancy) => format!("{:.0} %", 100.0 * occupancy.fraction()),
+            None => "unknown".to_owned(),
+        };
+        // Writing to a String does not fail.
+        let _ = write!(
+            text,
+            "\n{:<width$}  {:>9}  {:>6}  {:>7}  {:>5}  {:>7}  {occupancy:>9}",
+            needs.name,
+            needs.registers,
+            needs.static_shared,
+            row.dynamic_shared,
+            needs.local,
+            row.threads,
+        );
+    }
+    text
+}

@@ -16,10 +16,10 @@ use crosswarp::shmem::spmd;
 use crosswarp::solve::{Norm, Options, Problem1d, Problem2d, solve_1d, solve_2d};
 
 use crate::args::{Cli, Command};
-use crate::input::formula::{Expression, Point};
+use crate::commands::solve::problem::from_args;
+use crate::input::formula::{Formula, Point};
 use crate::input::npy::{Dtype, NpyMap};
 use crate::input::png;
-use crate::problem;
 use crate::problem::Problem;
 use crate::problem::{file, load};
 
@@ -357,7 +357,7 @@ fn checkpoint() {
 fn expression() {
     let reader = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        match Expression::parse(&text) {
+        match Formula::parse(&text) {
             Ok(formula) => {
                 let first = Point {
                     column: 0,
@@ -386,7 +386,7 @@ fn arguments() {
         match Cli::try_parse_from(words) {
             Ok(cli) => {
                 if let Command::Solve(args) = cli.command {
-                    match problem::from_args(&args) {
+                    match from_args(&args) {
                         Ok((problem, _)) => loaded(&problem),
                         Err(error) => check(&error),
                     }
@@ -411,7 +411,7 @@ fn loaded(problem: &Problem) {
         Problem::Nvidia { nx, ny } => nx.min(&(1 << 20)) * ny.min(&(1 << 20)) > 1 << 20,
         _ => false,
     };
-    if !long && let Err(error) = load::load::<f32>(problem, crate::args::NormKind::Rms) {
+    if !long && let Err(error) = load::load::<f32>(problem, crate::input::numerics::NormKind::Rms) {
         check(&error);
     }
 }

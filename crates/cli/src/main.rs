@@ -4,9 +4,9 @@
 //! `crosswarp` crate.
 
 mod args;
-mod child;
 mod commands;
 mod console;
+mod defaults;
 mod drawing;
 mod format;
 #[cfg(test)]
@@ -15,6 +15,7 @@ mod input;
 mod output;
 mod problem;
 mod processor;
+mod programs;
 mod world;
 
 use std::process::ExitCode;
@@ -22,10 +23,12 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use args::{BenchCommand, Cli, Command};
-use commands::error::CliError;
+use args::bench::BenchCommand;
+use args::{Cli, Command};
+use commands::error::CommandError;
 use commands::{bench, histogram, info, install, kernels, lab, reduce, run, solve, transpose};
 use console::interrupt::Interrupt;
+use world::pes::PeError;
 
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
@@ -56,7 +59,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-fn dispatch(command: Command) -> Result<i32, CliError> {
+fn dispatch(command: Command) -> Result<i32, CommandError> {
     match command {
         Command::Solve(args) => solve::solve(&args),
         Command::Reduce(args) => reduce::reduce(&args),
@@ -64,13 +67,13 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Transpose(args) => transpose::transpose(&args),
         Command::Run(args) => run::run(&args),
         Command::Install(args) => install::install(&args),
-        Command::Info => info::info(),
+        Command::Info(args) => info::info(&args),
         Command::Kernels(args) => kernels::kernels(&args),
         Command::Bench { what } => match what {
-            BenchCommand::Transpose(args) => bench::transpose::transpose(&args),
+            BenchCommand::Transpose(args) => bench::transpose(&args),
             BenchCommand::Shmem(args) => bench::shmem(&args),
-            BenchCommand::Histogram(args) => bench::histogram::histogram(&args),
-            BenchCommand::Jacobi(args) => bench::jacobi::jacobi(&args),
+            BenchCommand::Histogram(args) => bench::histogram(&args),
+            BenchCommand::Jacobi(args) => bench::jacobi(&args),
             BenchCommand::Reduce(args) => bench::reduce(&args),
             BenchCommand::Prim(args) => bench::prim(&args),
             BenchCommand::Compare(args) => bench::compare::compare(&args),

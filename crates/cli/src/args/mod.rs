@@ -1,34 +1,52 @@
 //! The command line: the commands, and what they have in common.
 
-mod arrays;
-mod bench;
-pub mod lab;
-mod run;
-mod solve;
+pub mod backend;
+pub mod banks;
+pub mod bench;
+mod choice;
+pub mod compare;
+mod data_sheet;
+pub mod divergence;
+mod exit_codes;
+pub mod histogram;
+pub mod info;
+pub mod install;
+pub mod kernels;
+pub mod ladder;
+pub mod occupancy;
+pub mod pictures;
+pub mod profile;
+pub mod reduce;
+pub mod roofline;
+pub mod run;
+pub mod solve;
+pub mod transpose;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand};
-use crosswarp::cuda::Arch;
+use clap::{Parser, Subcommand};
 
-pub use arrays::*;
-pub use bench::*;
-pub use run::*;
-pub use solve::*;
+use banks::BanksArgs;
+use bench::BenchCommand;
+use divergence::DivergenceArgs;
+use exit_codes::EXIT_CODES;
+use histogram::HistogramArgs;
+use info::InfoArgs;
+use install::InstallArgs;
+use kernels::KernelsArgs;
+use ladder::LadderArgs;
+use occupancy::OccupancyArgs;
+use profile::ProfileArgs;
+use reduce::ReduceArgs;
+use roofline::RooflineArgs;
+use run::RunArgs;
+use solve::SolveArgs;
+use transpose::TransposeArgs;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
     .usage(AnsiColor::Green.on_default().bold())
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
-
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    done
-  1    run-time error (a file, memory, another PE)
-  2    usage error (the command line)
-  3    not converged within the sweeps allowed; everything asked for is written
-  130  interrupted (Ctrl-C); a checkpoint is written first if one is configured
-  141  standard output was closed by its reader";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -66,21 +84,21 @@ pub enum Command {
     /// Install OpenSHMEM for C and C++: oshcc, oshc++, oshrun, shmem.h, the library
     Install(InstallArgs),
     /// Show what this machine offers and what would be used
-    Info,
+    Info(InfoArgs),
     /// Compile every GPU kernel and show what it needs; no GPU needed
     Kernels(KernelsArgs),
     /// How many blocks of a kernel an SM holds, and what stops more; no GPU needed
-    Occupancy(Box<lab::OccupancyArgs>),
+    Occupancy(Box<OccupancyArgs>),
     /// Bank conflicts of accesses to shared memory; no GPU needed
-    Banks(lab::BanksArgs),
+    Banks(BanksArgs),
     /// Lanes that idle in the reduction trees of a block; no GPU needed
-    Divergence(lab::DivergenceArgs),
+    Divergence(DivergenceArgs),
     /// What bandwidth and arithmetic allow a kernel; no GPU needed
-    Roofline(Box<lab::RooflineArgs>),
+    Roofline(Box<RooflineArgs>),
     /// Every textbook variant of a problem, checked and measured beside the roof
-    Ladder(lab::LadderArgs),
+    Ladder(LadderArgs),
     /// Run a program under Nsight Compute, with the model beside what it measures
-    Profile(lab::ProfileArgs),
+    Profile(ProfileArgs),
     /// Measure this machine
     Bench {
         /// What to measure
@@ -92,19 +110,6 @@ pub enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
-}
-
-/// Arguments of `kernels`.
-#[derive(Args, Debug)]
-pub struct KernelsArgs {
-    /// Architectures to compile for
-    #[arg(
-        long,
-        value_name = "ARCH",
-        value_delimiter = ',',
-        default_value = "sm_90"
-    )]
-    pub arch: Vec<Arch>,
 }
 
 #[cfg(test)]

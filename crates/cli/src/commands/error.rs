@@ -1,18 +1,29 @@
 //! Everything that can end a command, with its exit code.
 
 use std::io;
+use std::path::PathBuf;
 
+use crosswarp::cuda::{CudaError, TableError};
+use crosswarp::lab::bench::BenchError;
+use crosswarp::lab::ladder::LadderError;
+use crosswarp::lab::measure::ReadError;
 use crosswarp::prim::histogram::{BinsError, HistogramError};
 use crosswarp::prim::{DeviceTransposeError, ReduceError, TransposeError};
-use crosswarp::shmem::{InitError, LaunchError, WorldError};
-use crosswarp::solve::{CheckpointError, ProblemError as GridError, SolveError};
+use crosswarp::shmem::LaunchError;
+use crosswarp::solve::{CheckpointError, SolveError};
 
-use crate::commands::solve::field_files::SameOutput;
-use crate::input::formula::ExpressionError;
+use super::install::c_library::InstallError;
+use super::lab::gpu::UnknownArch;
+use super::solve::problem::ProblemError;
+use crate::drawing::files::DrawError;
+use crate::input::kernel_file::KernelError;
 use crate::input::npy::NpyError;
-use crate::input::png::ImageError;
+use crate::output::paths::SameOutput;
 use crate::output::staged::OutputError;
-use crate::problem::ProblemError;
+use crate::problem::load::LoadError;
+use crate::programs::nsight_compute::ProfilingError;
+use crate::world::backend::BackendError;
+use crate::world::pes::{JoinError, PeError};
 
 /// Exit code of a solve that did not converge.
 pub const NOT_CONVERGED: i32 = 3;
@@ -21,64 +32,40 @@ pub const CLOSED_OUTPUT: i32 = 141;
 
 /// What ends a command.
 #[derive(Debug, thiserror::Error)]
-pub enum CliError {
-    /// The arguments do not make a problem.
-    #[error(transparent)]
-    Problem(#[from] ProblemError),
-    /// The problem makes no sense.
-    #[error(transparent)]
-    Grid(#[from] GridError),
-    /// Two outputs with one name.
-    #[error(transparent)]
-    SameOutput(#[from] SameOutput),
-    /// A formula without a finite value somewhere.
-    #[error(transparent)]
-    Expression(#[from] ExpressionError),
-    /// More cells than this machine can hold.
-    #[error(
-        "{cells} cells need {needed:.1} GiB for two copies of the field, this machine has {present:.1} GiB"
-    )]
-    Memory {
-        /// Number of cells.
-        cells: u128,
-        /// Memory for two copies.
-        needed: f64,
-        /// Memory and swap of the machine.
-        present: f64,
-    },
-    /// A number that only the wider type holds.
-    #[error(
-        "{value:e} is more than f32 can hold ({:e} at most); use --dtype f64",
-        f32::MAX
-    )]
-    BeyondSingle {
-        /// The number.
-        value: f64,
-    },
+pub enum CommandError {
     /// A wrong combination of arguments, in words.
     #[error("{0}")]
     Usage(String),
+    /// The arguments do not make a problem.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The problem cannot be loaded.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// Two outputs with one name.
+    #[error(transparent)]
+    SameOutput(#[from] SameOutput),
     /// An NPY file.
     #[error(transparent)]
     Npy(#[from] NpyError),
-    /// A PNG to read.
-    #[error(transparent)]
-    Image(#[from] ImageError),
     /// A file to write.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The threads' world.
+    /// A picture.
     #[error(transparent)]
-    World(#[from] WorldError),
-    /// The processes' world.
+    Draw(#[from] DrawError),
+    /// The place to work.
     #[error(transparent)]
-    Init(#[from] InitError),
+    Backend(#[from] BackendError),
+    /// The world.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// The launcher.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The C library.
     #[error(transparent)]
-    Install(#[from] crate::commands::install::InstallError),
+    Install(#[from] InstallError),
     /// The solve.
     #[error(transparent)]
     Solve(#[from] SolveError),
@@ -102,27 +89,30 @@ pub enum CliError {
     Cuda(#[from] crosswarp::cuda::Error),
     /// A call of the GPU's driver.
     #[error(transparent)]
-    Driver(#[from] crosswarp::cuda::CudaError),
-    /// A kernel that does not compile.
+    Driver(#[from] CudaError),
+    /// A kernel of Crosswarp's that does not compile.
     #[error(transparent)]
-    Kernels(#[from] crosswarp::cuda::TableError),
-    /// A measurement.
-    #[error(transparent)]
-    Bench(#[from] crosswarp::lab::bench::BenchError),
-    /// A profile.
-    #[error(transparent)]
-    Profile(#[from] crate::commands::lab::profile::ProfilingError),
-    /// A ladder.
-    #[error(transparent)]
-    Ladder(#[from] crosswarp::lab::ladder::LadderError),
+    Kernels(#[from] TableError),
     /// A kernel of the user's.
     #[error(transparent)]
-    Kernel(#[from] crate::input::kernel_file::KernelError),
-    /// A file to read.
+    Kernel(#[from] KernelError),
+    /// A GPU that no model knows.
+    #[error(transparent)]
+    UnknownArch(#[from] UnknownArch),
+    /// A measurement.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
+    /// A profile.
+    #[error(transparent)]
+    Profile(#[from] ProfilingError),
+    /// A ladder.
+    #[error(transparent)]
+    Ladder(#[from] LadderError),
+    /// A file of measured rows that cannot be read.
     #[error("cannot read {}: {source}", path.display())]
-    Input {
+    ReadRows {
         /// The file.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// The system's reason.
         source: io::Error,
     },
@@ -130,9 +120,9 @@ pub enum CliError {
     #[error("{}: {source}", path.display())]
     Rows {
         /// The file.
-        path: std::path::PathBuf,
+        path: PathBuf,
         /// What is wrong with it.
-        source: crosswarp::lab::measure::ReadError,
+        source: ReadError,
     },
     /// This command's own file.
     #[error("cannot find this command's own file: {0}")]
@@ -145,27 +135,51 @@ pub enum CliError {
     Stdout(#[from] io::Error),
 }
 
-impl CliError {
+impl CommandError {
     /// The exit code.
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Problem(ProblemError::File(_)) => 1,
-            Self::Problem(_)
-            | Self::Grid(_)
+            Self::Load(error) if error.is_usage() => 2,
+            Self::Solve(SolveError::Problem(_) | SolveError::Options(_)) => 2,
+            Self::Usage(_)
+            | Self::Problem(_)
             | Self::SameOutput(_)
-            | Self::Expression(_)
             | Self::Bins(_)
-            | Self::BeyondSingle { .. }
-            | Self::Usage(_)
-            | Self::Ladder(crosswarp::lab::ladder::LadderError::Size { .. }) => 2,
-            Self::Solve(error) if crate::commands::solve::is_usage(error) => 2,
+            | Self::UnknownArch(_)
+            | Self::Draw(DrawError::TooLarge { .. })
+            | Self::Backend(BackendError::DeviceOfCpu(_))
+            | Self::Join(JoinError::Contradiction { .. })
+            | Self::Ladder(LadderError::Size { .. }) => 2,
             Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe => CLOSED_OUTPUT,
             _ => 1,
         }
     }
 
-    /// Whether the error only says that another PE has failed.
-    pub fn is_echo(&self) -> bool {
+    /// Whether a compiler's or another program's lines may be in it.
+    pub fn has_lines(&self) -> bool {
+        matches!(
+            self,
+            Self::Kernel(KernelError::Source { .. } | KernelError::Compile { .. })
+                | Self::Cuda(_)
+                | Self::Backend(BackendError::Cuda(_))
+                | Self::Kernels(_)
+                | Self::Bench(_)
+                | Self::Ladder(_)
+                | Self::Profile(_)
+                | Self::Launch(_)
+                | Self::Install(_)
+        )
+    }
+
+    /// Whether there is nobody left to tell.
+    pub fn is_silent(&self) -> bool {
+        self.exit_code() == CLOSED_OUTPUT
+    }
+}
+
+impl PeError for CommandError {
+    fn is_echo(&self) -> bool {
         match self {
             Self::Solve(error) => matches!(
                 error,
@@ -181,27 +195,5 @@ impl CliError {
             ),
             _ => false,
         }
-    }
-
-    /// Whether a compiler's or another program's lines may be in it.
-    pub fn has_lines(&self) -> bool {
-        matches!(
-            self,
-            Self::Kernel(
-                crate::input::kernel_file::KernelError::Source { .. }
-                    | crate::input::kernel_file::KernelError::Compile { .. }
-            ) | Self::Cuda(_)
-                | Self::Kernels(_)
-                | Self::Bench(_)
-                | Self::Ladder(_)
-                | Self::Profile(_)
-                | Self::Launch(_)
-                | Self::Install(_)
-        )
-    }
-
-    /// Whether there is nobody left to tell.
-    pub fn is_silent(&self) -> bool {
-        self.exit_code() == CLOSED_OUTPUT
     }
 }

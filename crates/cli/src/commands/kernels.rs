@@ -2,19 +2,28 @@
 
 use std::fmt::Write;
 
-use crosswarp::cuda::{Arch, KernelRow, kernel_table};
+use crosswarp::cuda::{Arch, KernelRow, Occupancy, kernel_table};
 use crosswarp::{cuda, lab, prim, solve};
 
-use crate::args::KernelsArgs;
-use crate::commands::error::CliError;
-use crate::console;
+use serde::Serialize;
 
-/// Compiles for each architecture and prints a table.
-pub fn kernels(args: &KernelsArgs) -> Result<i32, CliError> {
+use super::error::CommandError;
+use crate::args::kernels::KernelsArgs;
+use crate::console;
+use crate::output::json;
+
+/// Compiles for each architecture and prints a table, or with `--json` one object a kernel.
+pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
     for (index, &arch) in args.arch.iter().enumerate() {
         let mut rows = Vec::new();
         for kernels in [cuda::KERNELS, prim::KERNELS, solve::KERNELS, lab::KERNELS] {
             rows.extend(kernel_table(arch, kernels)?);
+        }
+        if args.json {
+            for row in &rows {
+                console::line(as_json(arch, row))?;
+            }
+            continue;
         }
         let gap = if index > 0 { "\n" } else { "" };
         console::line(format_args!("{gap}{}", table(arch, &rows)))?;
@@ -48,4 +57,30 @@ fn table(arch: Arch, rows: &[KernelRow]) -> String {
         );
     }
     text
+}
+
+fn as_json(arch: Arch, row: &KernelRow) -> String {
+    #[derive(Serialize)]
+    struct Object<'a> {
+        arch: String,
+        kernel: &'a str,
+        registers: u32,
+        shared: u32,
+        dynamic_shared: u32,
+        local: u32,
+        threads: u32,
+        /// Null where the architecture's limits are not known.
+        occupancy: Option<f64>,
+    }
+    let needs = &row.resources;
+    json::line(&Object {
+        arch: arch.to_string(),
+        kernel: &needs.name,
+        registers: needs.registers,
+        shared: needs.static_shared,
+        dynamic_shared: row.dynamic_shared,
+        local: needs.local,
+        threads: row.threads,
+        occupancy: row.occupancy.as_ref().map(Occupancy::fraction),
+    })
 }

@@ -1,6 +1,7 @@
 //! The commands: each takes its arguments, works, and returns an exit code.
 
 pub mod bench;
+mod commit;
 pub mod error;
 pub mod histogram;
 pub mod info;

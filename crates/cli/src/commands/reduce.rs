@@ -10,17 +10,19 @@ use crosswarp::prim::{Element, Op, Reducer, Value};
 use crosswarp::shmem::Pe;
 use half::{bf16, f16};
 
-use crate::args::{ReduceArgs, ReduceKind, Reinterpret};
-use crate::commands::error::CliError;
-use crate::commands::solve::report::ReduceReport;
+use serde::Serialize;
+
+use super::error::CommandError;
+use crate::args::reduce::{ReduceArgs, Reinterpret};
 use crate::console;
 use crate::format::{grouped, pes, si};
 use crate::input::npy::{Dtype, NpyMap};
+use crate::output::json::{self, Run};
 use crate::world::backend::Backend;
-use crate::world::{in_world_of, kind_name};
+use crate::world::pes::{in_world_of, kind_name, share};
 
 /// Reduces the files and prints the value.
-pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
+pub fn reduce(args: &ReduceArgs) -> Result<i32, CommandError> {
     let op = operation(args)?;
     let files = args
         .files
@@ -48,8 +50,8 @@ pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
     };
     // An exact sum computes more than it reads: 2 GB/s a core.
     let backend = match op {
-        Op::ExactSum => args.backend.choose()?,
-        _ => args.backend.choose_for_one_pass()?,
+        Op::ExactSum => Backend::choose(&args.backend)?,
+        _ => Backend::choose_for_one_pass(&args.backend)?,
     };
     let asked = args.backend.pes;
     let n_pes = asked.map_or(backend.default_pes(), |pes| pes as usize);
@@ -70,54 +72,55 @@ pub fn reduce(args: &ReduceArgs) -> Result<i32, CliError> {
             .wrong_dtype("a number type (f16, f32, f64, i8 to i64, u8 to u64)")
             .into()),
     })?;
-    let Some(mut report) = report else {
+    let Some(reduced) = report else {
         return Ok(0);
     };
-    report.op = args.op.name();
-    report.backend = backend.name();
-    report.place = backend.describe();
+    let report = ReduceReport {
+        op: args.op,
+        backend: &backend,
+        reduced,
+    };
     if args.json {
-        console::line(report.to_json())?;
+        console::line(report.json())?;
     } else {
         console::line(report.summary())?;
     }
     Ok(0)
 }
 
-fn operation(args: &ReduceArgs) -> Result<Op, CliError> {
-    if args.exact && args.op != ReduceKind::Sum {
-        return Err(CliError::Usage(format!(
+fn operation(args: &ReduceArgs) -> Result<Op, CommandError> {
+    if args.exact && args.op != Op::Sum {
+        return Err(CommandError::Usage(format!(
             "--exact applies to sum, not to {}",
-            args.op.name()
+            args.op
         )));
     }
-    if args.op == ReduceKind::Dot && args.files.len() != 2 {
-        return Err(CliError::Usage(format!(
+    if args.op == Op::Dot && args.files.len() != 2 {
+        return Err(CommandError::Usage(format!(
             "dot needs two files, {} given",
             args.files.len()
         )));
     }
-    Ok(match args.op {
-        ReduceKind::Sum if args.exact => Op::ExactSum,
-        ReduceKind::Sum => Op::Sum,
-        ReduceKind::Prod => Op::Prod,
-        ReduceKind::Min => Op::Min,
-        ReduceKind::Max => Op::Max,
-        ReduceKind::Argmin => Op::Argmin,
-        ReduceKind::Argmax => Op::Argmax,
-        ReduceKind::Mean => Op::Mean,
-        ReduceKind::Norm2 => Op::Norm2,
-        ReduceKind::Dot => Op::Dot,
-    })
+    Ok(if args.exact { Op::ExactSum } else { args.op })
 }
 
-/// The report, on PE 0.
+/// What PE 0 has of a reduction.
+struct Reduced {
+    /// Type of the elements.
+    dtype: String,
+    /// Number of elements of an array.
+    count: usize,
+    value: Value,
+    run: Run,
+}
+
+/// The value, on PE 0.
 fn of_type<T: Element>(
     pe: &Pe,
     backend: &Backend,
     op: Op,
     arrays: &[&[NpyMap]],
-) -> Result<Option<ReduceReport>, CliError> {
+) -> Result<Option<Reduced>, CommandError> {
     let mut count = 0;
     let mut parts = Vec::new();
     for files in arrays {
@@ -146,24 +149,17 @@ fn of_type<T: Element>(
     };
     let seconds = seconds.as_secs_f64();
     let bytes = count * size_of::<T>() * arrays.len();
-    Ok((pe.my_pe() == 0).then(|| ReduceReport {
-        op: "",
-        backend: "",
-        place: String::new(),
+    Ok((pe.my_pe() == 0).then(|| Reduced {
         dtype: T::DTYPE.to_string(),
         count,
         value,
-        seconds,
-        bytes_per_second: bytes as f64 / seconds,
-        pes: pe.n_pes(),
-        world: kind_name(pe),
+        run: Run {
+            pes: pe.n_pes(),
+            world: kind_name(pe),
+            seconds,
+            bytes_per_second: Some(bytes as f64 / seconds),
+        },
     }))
-}
-
-/// This PE's part of `count` elements.
-fn share(count: usize, pe: &Pe) -> Range<usize> {
-    let bound = |k: usize| (count as u128 * k as u128 / pe.n_pes() as u128) as usize;
-    bound(pe.my_pe())..bound(pe.my_pe() + 1)
 }
 
 /// Elements `range` of the concatenated `slices`: lent if one slice holds them all, else copied.
@@ -185,26 +181,67 @@ fn cut<'a, T: Copy>(slices: &[&'a [T]], range: Range<usize>) -> Cow<'a, [T]> {
     Cow::Owned(copied)
 }
 
-impl ReduceReport {
+/// A reduction with everything that is said of it.
+struct ReduceReport<'a> {
+    /// As it was asked for.
+    op: Op,
+    backend: &'a Backend,
+    reduced: Reduced,
+}
+
+impl ReduceReport<'_> {
+    fn json(&self) -> String {
+        #[derive(Serialize)]
+        struct Object<'a> {
+            op: String,
+            backend: &'a str,
+            dtype: &'a str,
+            count: usize,
+            value: serde_json::Value,
+            bits: String,
+            #[serde(flatten)]
+            run: &'a Run,
+        }
+        let Reduced {
+            dtype,
+            count,
+            value,
+            run,
+        } = &self.reduced;
+        json::line(&Object {
+            op: self.op.to_string(),
+            backend: self.backend.name(),
+            dtype,
+            count: *count,
+            value: json_value(*value),
+            bits: value.hex(),
+            run,
+        })
+    }
+
     fn summary(&self) -> String {
+        let Reduced {
+            dtype,
+            count,
+            value,
+            run,
+        } = &self.reduced;
         format!(
-            "{} = {}  ({})\n{} elements {} on {} ({}), {}, {:.3} ms, {}",
+            "{} = {value}  ({})\n{} elements {dtype} on {} ({}), {}, {:.3} ms, {}",
             self.op,
-            self.value,
-            self.value.hex(),
-            grouped(self.count as u64),
-            self.dtype,
-            pes(self.pes),
-            self.world,
-            self.place,
-            self.seconds * 1e3,
-            si(self.bytes_per_second, "B/s"),
+            value.hex(),
+            grouped(*count as u64),
+            pes(run.pes),
+            run.world,
+            self.backend.describe(),
+            run.seconds * 1e3,
+            si(run.bytes_per_second.unwrap_or(0.0), "B/s"),
         )
     }
 }
 
 /// The value as JSON: a number, or a text for what JSON has no number for.
-pub fn json_value(value: Value) -> serde_json::Value {
+fn json_value(value: Value) -> serde_json::Value {
     match value {
         Value::I8(_) | Value::I16(_) | Value::I32(_) | Value::I64(_) => value
             .to_string()
@@ -214,10 +251,7 @@ pub fn json_value(value: Value) -> serde_json::Value {
             .to_string()
             .parse::<u64>()
             .map_or(serde_json::Value::Null, Into::into),
-        _ => serde_json::Number::from_f64(value.to_f64()).map_or_else(
-            || value.to_string().to_lowercase().into(),
-            serde_json::Value::Number,
-        ),
+        _ => json::real(value.to_f64()),
     }
 }
 

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 
 use crosswarp::shmem::{Launch, name_static_data, other_openshmem_of};
 
-use crate::args::RunArgs;
-use crate::commands::error::CliError;
+use super::error::CommandError;
+use crate::args::run::RunArgs;
 use crate::console;
 
 /// Runs the program on every PE; the exit code is the run's.
-pub fn run(args: &RunArgs) -> Result<i32, CliError> {
+pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
     let (program, rest) = args
         .program
         .split_first()
@@ -72,7 +72,7 @@ fn file_of(program: &OsStr) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-fn this_command() -> Result<OsString, CliError> {
-    let path = std::env::current_exe().map_err(CliError::Executable)?;
+fn this_command() -> Result<OsString, CommandError> {
+    let path = std::env::current_exe().map_err(CommandError::Executable)?;
     Ok(path.into())
 }

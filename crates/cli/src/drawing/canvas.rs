@@ -2,15 +2,12 @@
 
 use noto_sans_mono_bitmap::{FontWeight, RasterHeight, get_raster, get_raster_width};
 
-use super::colours::{Rgb, mix};
+use super::rgb::{Rgb, mix};
+use super::theme::{INK, PAPER};
 use crate::output::staged::{OutputError, StagedFile};
 
-/// Text colour.
-pub const INK: Rgb = [31, 35, 40];
 /// Frames and ticks.
 pub const LINE: Rgb = [110, 118, 129];
-/// Page colour.
-pub const PAPER: Rgb = [255, 255, 255];
 
 /// A weight and size of text.
 #[derive(Clone, Copy)]

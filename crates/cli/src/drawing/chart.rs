@@ -1,13 +1,9 @@
-//! Pictures of the lab: drawn once, then SVG (alone in a file, or part of a page) or PNG.
+//! Pictures made of shapes: laid out once, then SVG (alone in a file, or part of a page) or PNG.
 //!
 //! Colours are classes. In SVG they take the reader's light or dark scheme; a picture in a file brings
 //! their definitions, a page has them once. A PNG is light.
 
-use std::fmt::Write as _;
-
-use crate::drawing::axes::Axes;
-use crate::drawing::norms::escape;
-use crate::drawing::theme;
+use super::axes::Axes;
 
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 28.0;
@@ -16,7 +12,7 @@ const BOTTOM: f64 = 62.0;
 
 /// A picture in the making.
 pub struct Chart {
-    title: String,
+    pub(super) title: String,
     pub(super) width: f64,
     pub(super) height: f64,
     pub(super) elements: Vec<Element>,
@@ -111,12 +107,22 @@ impl Chart {
             top: TOP,
             bottom: self.height - BOTTOM,
         };
+        if axes.powers {
+            for value in axes.y.fine_marks() {
+                let y = plot.bottom - axes.y.place(value) * (plot.bottom - plot.top);
+                self.line("fine", (plot.left, y), (plot.right, y));
+            }
+        }
         for (value, label) in axes.x.marks() {
             let x = plot.left + axes.x.place(value) * (plot.right - plot.left);
             self.line("rule", (x, plot.top), (x, plot.bottom));
             self.text("faint", "middle", x, plot.bottom + 20.0, &label);
         }
-        for (value, label) in axes.y.marks() {
+        let y_marks = match axes.powers {
+            true => axes.y.powers(),
+            false => axes.y.marks(),
+        };
+        for (value, label) in y_marks {
             let y = plot.bottom - axes.y.place(value) * (plot.bottom - plot.top);
             self.line("rule", (plot.left, y), (plot.right, y));
             self.text("faint", "end", plot.left - 9.0, y + 4.5, &label);
@@ -183,94 +189,5 @@ impl Chart {
             size,
             hint: hint.to_owned(),
         });
-    }
-
-    /// The picture for a file of its own.
-    pub fn standalone(&self) -> String {
-        self.svg(
-            " xmlns=\"http://www.w3.org/2000/svg\"",
-            &format!(
-                "  <style>{}</style>\n  <rect class=\"paper\" width=\"100%\" height=\"100%\" rx=\"6\"/>\n",
-                theme::style()
-            ),
-        )
-    }
-
-    /// The picture as part of a page that has [`theme::style`].
-    pub fn inline(&self) -> String {
-        self.svg("", "")
-    }
-
-    fn svg(&self, namespace: &str, before: &str) -> String {
-        let mut out = format!(
-            "<svg{namespace} class=\"chart\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">\n{before}",
-            self.width,
-            self.height,
-            escape(&self.title),
-        );
-        for element in &self.elements {
-            writeln!(out, "  {}", element.svg()).expect("a String takes everything");
-        }
-        out.push_str("</svg>\n");
-        out
-    }
-}
-
-impl Element {
-    fn svg(&self) -> String {
-        match self {
-            Self::Text {
-                class,
-                anchor,
-                at: (x, y),
-                upwards,
-                text,
-            } => {
-                let place = if *upwards {
-                    format!("transform=\"translate({x:.1} {y:.1}) rotate(-90)\"")
-                } else {
-                    format!("x=\"{x:.1}\" y=\"{y:.1}\"")
-                };
-                let text = escape(text);
-                format!("<text class=\"{class}\" text-anchor=\"{anchor}\" {place}>{text}</text>")
-            }
-            Self::Line { class, points } => {
-                let points: Vec<String> = points
-                    .iter()
-                    .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                    .collect();
-                let points = points.join(" ");
-                format!("<polyline class=\"{class}\" points=\"{points}\"/>")
-            }
-            Self::Dot {
-                class,
-                at: (x, y),
-                radius,
-                hint,
-            } => {
-                let hint = title(hint);
-                format!(
-                    "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{hint}</circle>"
-                )
-            }
-            Self::Cell {
-                class,
-                at: (x, y),
-                size: (width, height),
-                hint,
-            } => {
-                let hint = title(hint);
-                format!(
-                    "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"2\">{hint}</rect>"
-                )
-            }
-        }
-    }
-}
-
-fn title(hint: &str) -> String {
-    match hint {
-        "" => String::new(),
-        hint => format!("<title>{}</title>", escape(hint)),
     }
 }

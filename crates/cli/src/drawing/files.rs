@@ -1,58 +1,59 @@
 //! The files that a command draws its picture into.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use clap::{Args, ValueHint};
+use super::chart::Chart;
+use super::png::MOST_PIXELS;
+use crate::output::staged::{OutputError, StagedFile};
 
-use crate::commands::error::CliError;
-use crate::drawing::chart::Chart;
-use crate::output::staged::StagedFile;
-
-/// Where pictures go.
-#[derive(Args, Debug)]
-pub struct PictureArgs {
-    /// Draw it as SVG
-    #[arg(long, value_name = "PICTURE.svg", value_hint = ValueHint::FilePath)]
-    pub svg: Option<PathBuf>,
-    /// Draw it as PNG
-    #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath)]
-    pub png: Option<PathBuf>,
+/// A picture that cannot be drawn.
+#[derive(Debug, thiserror::Error)]
+pub enum DrawError {
+    /// Too many pixels to be of use.
+    #[error(
+        "a PNG of {width} x {height} pixels: at most {MOST_PIXELS} are drawn; --svg has no such limit"
+    )]
+    TooLarge {
+        /// In pixels.
+        width: usize,
+        /// In pixels.
+        height: usize,
+    },
+    /// The file.
+    #[error(transparent)]
+    Output(#[from] OutputError),
 }
 
 /// Files that are made before anything is computed, so that one that can not be made is known early.
-pub struct Pictures {
+pub struct PictureFiles {
     svg: Option<StagedFile>,
     png: Option<StagedFile>,
 }
 
-impl PictureArgs {
-    /// Whether there is to be a picture.
-    pub fn wanted(&self) -> bool {
-        self.svg.is_some() || self.png.is_some()
-    }
-
-    /// Makes the files.
-    pub fn create(&self) -> Result<Pictures, CliError> {
-        Ok(Pictures {
-            svg: self.svg.as_deref().map(StagedFile::create).transpose()?,
-            png: self.png.as_deref().map(StagedFile::create).transpose()?,
+impl PictureFiles {
+    /// Makes those that have a name.
+    pub fn create(svg: Option<&Path>, png: Option<&Path>) -> Result<Self, OutputError> {
+        Ok(Self {
+            svg: svg.map(StagedFile::create).transpose()?,
+            png: png.map(StagedFile::create).transpose()?,
         })
     }
-}
 
-impl Pictures {
     /// Draws the chart into those that were asked for.
-    pub fn draw(self, chart: impl FnOnce() -> Chart) -> Result<(), CliError> {
+    ///
+    /// # Errors
+    /// [`DrawError`]; with too many pixels nothing is written.
+    pub fn draw(self, chart: impl FnOnce() -> Chart) -> Result<(), DrawError> {
         if self.svg.is_none() && self.png.is_none() {
             return Ok(());
         }
         let chart = chart();
-        if self.png.is_some() {
-            chart.check_pixels()?;
+        let (width, height) = chart.pixels();
+        if self.png.is_some() && width.saturating_mul(height) > MOST_PIXELS {
+            return Err(DrawError::TooLarge { width, height });
         }
-        if let Some(mut file) = self.svg {
-            file.put(chart.standalone().as_bytes())?;
-            file.commit()?;
+        if let Some(file) = self.svg {
+            chart.write_svg(file)?;
         }
         if let Some(file) = self.png {
             chart.write_png(file)?;

@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
-use super::canvas::{Anchor, Canvas, Font, LINE, PAPER};
-use super::colours::{Rgb, mix};
+use super::axes::Scale;
+use super::canvas::{Anchor, Canvas, Font, LINE};
 use super::raster::finite_range;
-use crate::drawing::ticks::{labels, ticks};
+use super::rgb::mix;
+use super::theme::{BLUE, PAPER};
+use super::ticks::{labels, ticks};
 use crate::format::grouped;
 use crate::output::staged::{OutputError, StagedFile};
 
@@ -19,12 +21,11 @@ const GAP: usize = 40;
 const TICK: usize = 5;
 /// Half the line's thickness, in pixels.
 const HALF_LINE: f64 = 1.1;
-const CURVE: Rgb = [9, 105, 218];
 
 /// A picture of a field along a line: value over point.
 ///
 /// Where only the ends can have changed, it shows these two parts side by side.
-pub struct CurvePicture {
+pub struct LinePicture {
     file: StagedFile,
     title: String,
     position: usize,
@@ -39,7 +40,7 @@ struct Part {
     bins: Vec<(f32, f32)>,
 }
 
-impl CurvePicture {
+impl LinePicture {
     /// Starts the picture of `points` values, of which those `reach` or more points from both
     /// ends have not changed.
     pub fn new(file: StagedFile, title: String, points: usize, reach: usize) -> Self {
@@ -82,16 +83,13 @@ impl CurvePicture {
         let ends: Vec<f32> = bins.flat_map(|bin| [bin.0, bin.1]).collect();
         let (low, high) = finite_range(&ends);
         let room = 0.06 * (high - low);
-        let scale = Scale {
-            low: low - room,
-            high: high + room,
-        };
+        let scale = Scale::linear(low - room, high + room);
         let mut canvas = Canvas::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
         canvas.text((LEFT, TOP / 2 + 2), Anchor::Left, Font::Title, &self.title);
 
-        let marks = ticks(scale.low, scale.high, 6);
+        let marks = ticks(low - room, high + room, 6);
         for (mark, label) in marks.iter().zip(labels(&marks)) {
-            let y = scale.pixel(*mark).round() as usize;
+            let y = pixel(&scale, *mark).round() as usize;
             canvas.fill((LEFT - 1 - TICK, y), (TICK, 1), LINE);
             canvas.text((LEFT - TICK - 6, y), Anchor::Right, Font::Small, &label);
         }
@@ -106,7 +104,7 @@ impl CurvePicture {
         let mut left = LEFT;
         for part in &self.parts {
             for mark in &marks {
-                let y = scale.pixel(*mark).round() as usize;
+                let y = pixel(&scale, *mark).round() as usize;
                 canvas.fill((left, y), (part.width, 1), mix(PAPER, LINE, 0.25));
             }
             part.draw(&mut canvas, left, &scale);
@@ -116,16 +114,9 @@ impl CurvePicture {
     }
 }
 
-/// Values to rows of pixels.
-struct Scale {
-    low: f64,
-    high: f64,
-}
-
-impl Scale {
-    fn pixel(&self, value: f64) -> f64 {
-        TOP as f64 + (self.high - value) / (self.high - self.low) * (HEIGHT - 1) as f64
-    }
+/// The row of pixels where `value` lies.
+fn pixel(scale: &Scale, value: f64) -> f64 {
+    TOP as f64 + (1.0 - scale.place(value)) * (HEIGHT - 1) as f64
 }
 
 impl Part {
@@ -170,7 +161,7 @@ impl Part {
                 let cover = (bottom - y as f64 + 0.5)
                     .min(y as f64 + 0.5 - top)
                     .clamp(0.0, 1.0);
-                canvas.blend(left + x, y, CURVE, cover);
+                canvas.blend(left + x, y, BLUE, cover);
             }
         }
     }
@@ -196,7 +187,7 @@ impl Part {
         let pixels = values
             .into_iter()
             .filter(|v| v.is_finite())
-            .map(|v| scale.pixel(v));
+            .map(|v| pixel(scale, v));
         pixels.fold((f64::INFINITY, f64::NEG_INFINITY), |(top, bottom), y| {
             (top.min(y), bottom.max(y))
         })
@@ -211,7 +202,7 @@ mod tests {
     fn curve_pixels(points: usize, reach: usize) -> usize {
         let file = tempfile::NamedTempFile::new().unwrap();
         let staged = StagedFile::create(file.path()).unwrap();
-        let mut picture = CurvePicture::new(staged, "curve".into(), points, reach);
+        let mut picture = LinePicture::new(staged, "curve".into(), points, reach);
         let values: Vec<f64> = (0..points)
             .map(|k| (k as f64 / points as f64 * 6.0).sin())
             .collect();
@@ -221,7 +212,7 @@ mod tests {
         let mut reader = png::Decoder::new(bytes).read_info().unwrap();
         let mut pixels = vec![0; reader.output_buffer_size().unwrap()];
         reader.next_frame(&mut pixels).unwrap();
-        pixels.chunks_exact(3).filter(|p| *p == CURVE).count()
+        pixels.chunks_exact(3).filter(|p| *p == BLUE).count()
     }
 
     #[test]
@@ -241,7 +232,7 @@ mod tests {
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         let staged = StagedFile::create(file.path()).unwrap();
-        let mut picture = CurvePicture::new(staged, String::new(), 100, 3);
+        let mut picture = LinePicture::new(staged, String::new(), 100, 3);
         picture.put(&(0..100).map(f64::from).collect::<Vec<_>>());
         assert_eq!(picture.parts[0].bins, [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)]);
         assert_eq!(

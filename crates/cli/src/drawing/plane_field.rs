@@ -1,10 +1,12 @@
 //! A plane field as a colour map with axes and a colour bar.
 
-use super::MaskRows;
+use crosswarp::solve::RowSource;
+
 use super::canvas::{Anchor, Canvas, Font, LINE};
-use super::colours::{Colours, Rgb, mix};
+use super::colour_map::ColourMap;
 use super::raster::{Raster, finite_range};
-use crate::drawing::ticks::{labels, ticks};
+use super::rgb::{Rgb, mix};
+use super::ticks::{labels, ticks};
 use crate::output::staged::{OutputError, StagedFile};
 
 /// Longest side of one panel, in pixels.
@@ -27,10 +29,10 @@ const CONTOUR: f64 = 0.55;
 const RELIEF: f64 = 0.5;
 
 /// A picture of a plane field; with a mask of given cells, a second panel shows what was given.
-pub struct MapPicture {
+pub struct PlanePicture {
     file: StagedFile,
     title: String,
-    colours: Colours,
+    colours: ColourMap,
     columns: usize,
     rows: usize,
     field: Raster,
@@ -39,19 +41,19 @@ pub struct MapPicture {
 }
 
 struct Given {
-    mask: MaskRows,
+    mask: RowSource<u8>,
     row: Vec<u8>,
     raster: Raster,
 }
 
-impl MapPicture {
+impl PlanePicture {
     /// Starts the picture of a field of `columns` × `rows` cells.
     pub fn new(
         file: StagedFile,
         title: String,
-        colours: Colours,
+        colours: ColourMap,
         (columns, rows): (usize, usize),
-        given: Option<MaskRows>,
+        given: Option<RowSource<u8>>,
     ) -> Self {
         let longest = if given.is_some() {
             LONGEST_OF_TWO
@@ -210,7 +212,7 @@ fn pixel(cell: f64, cells: usize, length: usize) -> usize {
 }
 
 struct Paint {
-    colours: Colours,
+    colours: ColourMap,
     range: (f64, f64),
     /// Values whose contour lines are drawn.
     contours: Vec<f64>,
@@ -308,15 +310,15 @@ mod tests {
 
     /// Width, height and pixels of the PNG that `fill` makes.
     fn decoded(
-        colours: Colours,
+        colours: ColourMap,
         size: (usize, usize),
-        given: Option<MaskRows>,
+        given: Option<RowSource<u8>>,
         value: impl Fn(usize) -> f64,
     ) -> (usize, usize, Vec<u8>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.png");
         let file = StagedFile::create(&path).unwrap();
-        let mut picture = MapPicture::new(file, "a title".into(), colours, size, given);
+        let mut picture = PlanePicture::new(file, "a title".into(), colours, size, given);
         let cells: Vec<f64> = (0..size.0 * size.1).map(value).collect();
         cells.chunks(7).for_each(|piece| picture.put(piece));
         picture.finish().unwrap();
@@ -337,17 +339,17 @@ mod tests {
 
     #[test]
     fn small_fields_grow_by_whole_factors() {
-        let (_, height, pixels) = decoded(Colours::Viridis, (2, 1), None, |k| k as f64);
+        let (_, height, pixels) = decoded(ColourMap::Viridis, (2, 1), None, |k| k as f64);
         // 960 / 2 pixels a cell, less the contour lines, and the ends of the range at the two cells and on the bar.
         assert!(height > 480);
-        assert!(holds(&pixels, Colours::Viridis.at(0.0)) >= 400 * 400);
-        assert!(holds(&pixels, Colours::Viridis.at(1.0)) >= 400 * 400);
+        assert!(holds(&pixels, ColourMap::Viridis.at(0.0)) >= 400 * 400);
+        assert!(holds(&pixels, ColourMap::Viridis.at(1.0)) >= 400 * 400);
     }
 
     #[test]
     fn unknown_cells_are_blank_in_the_first_panel_only() {
-        let mask: MaskRows = std::sync::Arc::new(|row, cells| cells.fill(u8::from(row != 1)));
-        let (_, _, pixels) = decoded(Colours::Viridis, (4, 4), Some(mask), |k| k as f64);
+        let mask: RowSource<u8> = std::sync::Arc::new(|row, cells| cells.fill(u8::from(row != 1)));
+        let (_, _, pixels) = decoded(ColourMap::Viridis, (4, 4), Some(mask), |k| k as f64);
         assert_eq!(holds(&pixels, UNKNOWN), 4 * 140 * 140);
     }
 
@@ -359,7 +361,7 @@ mod tests {
             ((3, 3), f64::NAN),
             ((2, 700), f64::MAX),
         ] {
-            let (width, height, _) = decoded(Colours::Terrain, size, None, |k| {
+            let (width, height, _) = decoded(ColourMap::Terrain, size, None, |k| {
                 if k == 0 { 0.0 } else { value }
             });
             assert!(width < 1400 && height < 1200);

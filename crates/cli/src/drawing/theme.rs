@@ -2,16 +2,23 @@
 
 use std::fmt::Write as _;
 
-use crate::drawing::Rgb;
+use super::rgb::Rgb;
+
+/// The page.
+pub const PAPER: Rgb = [0xff, 0xff, 0xff];
+/// Text.
+pub const INK: Rgb = [0x1f, 0x23, 0x28];
+/// Curves and bars.
+pub const BLUE: Rgb = [0x09, 0x69, 0xda];
 
 /// A colour by name: in the light scheme, in the dark one.
 const COLOURS: [(&str, Rgb, Rgb); 15] = [
-    ("paper", [0xff, 0xff, 0xff], [0x0d, 0x11, 0x17]),
-    ("ink", [0x1f, 0x23, 0x28], [0xf0, 0xf6, 0xfc]),
+    ("paper", PAPER, [0x0d, 0x11, 0x17]),
+    ("ink", INK, [0xf0, 0xf6, 0xfc]),
     ("faint", [0x59, 0x63, 0x6e], [0x91, 0x98, 0xa1]),
     ("rule", [0xd1, 0xd9, 0xe0], [0x3d, 0x44, 0x4d]),
     ("frame", [0x81, 0x8b, 0x98], [0x65, 0x6c, 0x76]),
-    ("blue", [0x09, 0x69, 0xda], [0x44, 0x93, 0xf8]),
+    ("blue", BLUE, [0x44, 0x93, 0xf8]),
     ("orange", [0xbc, 0x4c, 0x00], [0xf0, 0x88, 0x3e]),
     ("green", [0x1a, 0x7f, 0x37], [0x3f, 0xb9, 0x50]),
     ("violet", [0x82, 0x50, 0xdf], [0xab, 0x7d, 0xf8]),
@@ -24,9 +31,11 @@ const COLOURS: [(&str, Rgb, Rgb); 15] = [
 ];
 
 /// What is filled, with the colour's name.
-const FILLS: [(&str, &str); 10] = [
+const FILLS: [(&str, &str); 12] = [
     ("paper", "paper"),
     ("mark", "orange"),
+    ("point", "blue"),
+    ("bar", "blue"),
     ("textbook", "blue"),
     ("own", "green"),
     ("peer", "violet"),
@@ -47,8 +56,9 @@ pub struct Stroke {
     pub dash: Option<(f64, f64)>,
 }
 
-const STROKES: [Stroke; 5] = [
+const STROKES: [Stroke; 6] = [
     stroke("rule", "rule", 1.0),
+    stroke("fine", "idle", 1.0),
     stroke("frame", "frame", 1.0),
     stroke("curve", "blue", 2.2),
     stroke("roof", "ink", 2.2),
@@ -68,7 +78,12 @@ const fn stroke(class: &'static str, colour: &'static str, width: f64) -> Stroke
 }
 
 /// Classes of text, with the colour's name; other text is ink.
-const TEXTS: [(&str, &str); 3] = [("faint", "faint"), ("alarm", "hot"), ("on", "on")];
+const TEXTS: [(&str, &str); 4] = [
+    ("faint", "faint"),
+    ("alarm", "hot"),
+    ("on", "on"),
+    ("aim", "orange"),
+];
 
 /// The light colour of this name.
 pub fn colour(name: &str) -> Rgb {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::Deserialize;
 
-use crate::input::formula::{Expression, ExpressionError};
+use crate::input::formula::{Formula, FormulaError};
 
 /// Where values come from.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub enum Values {
     /// The same everywhere.
     Constant(f64),
     /// A formula of the place.
-    Formula(Expression),
+    Formula(Formula),
     /// An NPY file.
     File(PathBuf),
 }
@@ -75,7 +75,7 @@ pub enum BoundaryError {
     NotFinite(f64),
     /// A formula that is not understood.
     #[error(transparent)]
-    Formula(#[from] ExpressionError),
+    Formula(#[from] FormulaError),
 }
 
 impl FromStr for Values {
@@ -90,7 +90,7 @@ impl FromStr for Values {
         if Path::new(text).extension().is_some_and(|e| e == "npy") {
             return Ok(Self::File(text.into()));
         }
-        Ok(Self::Formula(Expression::parse(text)?))
+        Ok(Self::Formula(Formula::parse(text)?))
     }
 }
 

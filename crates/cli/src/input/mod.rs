@@ -5,4 +5,6 @@ pub mod files;
 pub mod formula;
 pub mod kernel_file;
 pub mod npy;
+pub mod numerics;
 pub mod png;
+pub mod range;

@@ -1,12 +1,26 @@
-//! The norm of every sweep as a table.
+//! Tables.
 
-use crate::output::staged::{OutputError, StagedFile};
+use super::staged::{OutputError, StagedFile};
 
 /// Writes `sweep,norm` lines with every digit needed to read the same number back.
-pub fn write_csv(mut file: StagedFile, norms: &[f64]) -> Result<(), OutputError> {
+pub fn write_norms(mut file: StagedFile, norms: &[f64]) -> Result<(), OutputError> {
     file.put(b"sweep,norm\n")?;
     for (sweep, norm) in norms.iter().enumerate() {
         file.put(format!("{sweep},{norm:?}\n").as_bytes())?;
+    }
+    file.commit()
+}
+
+/// Writes `lower,upper,count` lines, or with another word for `what` the totals are, one a bin.
+pub fn write_bins(
+    mut file: StagedFile,
+    what: &str,
+    edges: &[f64],
+    totals: &[u64],
+) -> Result<(), OutputError> {
+    file.put(format!("lower,upper,{what}\n").as_bytes())?;
+    for (edges, total) in edges.windows(2).zip(totals) {
+        file.put(format!("{},{},{total}\n", edges[0], edges[1]).as_bytes())?;
     }
     file.commit()
 }
@@ -20,7 +34,7 @@ mod tests {
         let norms = [0.1 + 0.2, 1e-300, f64::MIN_POSITIVE, 12345.678, 0.0];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("h.csv");
-        write_csv(StagedFile::create(&path).unwrap(), &norms).unwrap();
+        write_norms(StagedFile::create(&path).unwrap(), &norms).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("sweep,norm"));

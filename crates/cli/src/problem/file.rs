@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use crate::args::{FieldType, NormKind};
 use crate::input::boundary::{Boundary, Values};
 use crate::input::files;
+use crate::input::numerics::{FieldType, NormKind};
 use crate::problem::{Fixed, Line, Plane, Problem, Stopping};
 
 /// A problem file that cannot be used, and why.

@@ -8,13 +8,61 @@ use crosswarp::solve::{
     RowSource,
 };
 
-use crate::args::NormKind;
-use crate::commands::error::CliError;
+use crate::format::grouped;
 use crate::input::boundary::{Boundary, Side, Values};
-use crate::input::formula::Point;
-use crate::input::npy::{Dtype, NpyMap};
-use crate::input::png::{self, ImagePlane};
+use crate::input::formula::{FormulaError, Point};
+use crate::input::npy::{Dtype, NpyError, NpyMap};
+use crate::input::numerics::NormKind;
+use crate::input::png::{self, ImageError, ImagePlane};
 use crate::problem::{Plane, Problem};
+
+/// A problem that cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The problem makes no sense.
+    #[error(transparent)]
+    Problem(#[from] GridError),
+    /// A formula without a finite value somewhere.
+    #[error(transparent)]
+    Formula(#[from] FormulaError),
+    /// More cells than this machine can hold.
+    #[error(
+        "{cells} cells need {needed:.1} GiB for two copies of the field, this machine has {present:.1} GiB"
+    )]
+    Memory {
+        /// Number of cells.
+        cells: u128,
+        /// Memory for two copies.
+        needed: f64,
+        /// Memory and swap of the machine.
+        present: f64,
+    },
+    /// A number that only the wider type holds.
+    #[error(
+        "{value:e} is more than f32 can hold ({:e} at most); use --dtype f64",
+        f32::MAX
+    )]
+    BeyondSingle {
+        /// The number.
+        value: f64,
+    },
+    /// An NPY file.
+    #[error(transparent)]
+    Npy(#[from] NpyError),
+    /// A PNG.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+impl LoadError {
+    /// Whether what was asked for is wrong, and not a file or the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Problem(_) | Self::Formula(_) | Self::BeyondSingle { .. }
+        )
+    }
+}
 
 /// A problem that can be solved.
 pub enum Grid<F> {
@@ -29,12 +77,42 @@ pub enum Grid<F> {
     },
 }
 
+impl<F: Real> Grid<F> {
+    /// Columns, and rows of a plane.
+    pub fn size(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Line(problem) => (problem.points, None),
+            Self::Plane { problem, .. } => (problem.nx, Some(problem.ny)),
+        }
+    }
+
+    /// The size in words.
+    pub fn size_text(&self) -> String {
+        match self.size() {
+            (points, None) => format!("{} points", grouped(points as u64)),
+            (columns, Some(rows)) => format!(
+                "{} x {} cells",
+                grouped(columns as u64),
+                grouped(rows as u64)
+            ),
+        }
+    }
+
+    /// Cells that a sweep updates.
+    pub fn inner_cells(&self) -> u64 {
+        match self.size() {
+            (points, None) => points as u64 - 2,
+            (columns, Some(rows)) => (columns as u64 - 2) * (rows as u64 - 2),
+        }
+    }
+}
+
 /// Opens what `problem` needs.
 ///
 /// # Errors
 /// A file that is not what it should be, a formula without a finite value on a side, a
 /// problem that makes no sense.
-pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliError> {
+pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, LoadError> {
     let norm = match norm {
         NormKind::L2 => Norm::L2,
         NormKind::Rms => Norm::Rms,
@@ -91,7 +169,7 @@ pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, CliEr
 }
 
 /// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
-fn check_size<F>(nx: usize, ny: usize) -> Result<(), CliError> {
+fn check_size<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
     if nx < 3 || ny < 3 {
         return Err(GridError::TooSmall { nx, ny }.into());
     }
@@ -100,7 +178,7 @@ fn check_size<F>(nx: usize, ny: usize) -> Result<(), CliError> {
 
 /// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
 /// allocated: the system would promise the memory and then end the process.
-fn check_memory<F>(nx: usize, ny: usize) -> Result<(), CliError> {
+fn check_memory<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
     const GIB: f64 = (1u64 << 30) as f64;
     let cells = nx as u128 * ny as u128;
     let needed = 2.0 * cells as f64 * size_of::<F>() as f64 / GIB;
@@ -108,7 +186,7 @@ fn check_memory<F>(nx: usize, ny: usize) -> Result<(), CliError> {
     let units = memory.totalram as f64 + memory.totalswap as f64;
     let present = units * f64::from(memory.mem_unit) / GIB;
     if needed > present {
-        return Err(CliError::Memory {
+        return Err(LoadError::Memory {
             cells,
             needed,
             present,
@@ -118,7 +196,7 @@ fn check_memory<F>(nx: usize, ny: usize) -> Result<(), CliError> {
 }
 
 /// The number type of a field's file; that of a picture is f32.
-pub fn file_dtype(path: &Path) -> Result<Dtype, CliError> {
+pub fn file_dtype(path: &Path) -> Result<Dtype, LoadError> {
     if is_png(path) {
         Ok(Dtype::F32)
     } else {
@@ -126,14 +204,14 @@ pub fn file_dtype(path: &Path) -> Result<Dtype, CliError> {
     }
 }
 
-fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, CliError> {
+fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, LoadError> {
     let (nx, ny) = (plane.nx, plane.ny);
     let spacing = plane
         .spacing
         .unwrap_or_else(|| 1.0 / (nx.max(ny).saturating_sub(1).max(1)) as f64);
     let side = |boundary: &Boundary, side: Side| match boundary {
         Boundary::Periodic => Ok(GridBoundary::Periodic),
-        Boundary::Fixed(values) => Ok::<_, CliError>(GridBoundary::Fixed(profile(
+        Boundary::Fixed(values) => Ok::<_, LoadError>(GridBoundary::Fixed(profile(
             values,
             side,
             (nx, ny),
@@ -178,7 +256,7 @@ fn profile<F: Real>(
     side: Side,
     (nx, ny): (usize, usize),
     spacing: f64,
-) -> Result<Vec<F>, CliError> {
+) -> Result<Vec<F>, LoadError> {
     let length = if matches!(side, Side::Left | Side::Right) {
         ny
     } else {
@@ -216,16 +294,16 @@ fn profile<F: Real>(
 }
 
 /// A number in the solve's type.
-fn narrowed<F: Real>(value: f64) -> Result<F, CliError> {
+fn narrowed<F: Real>(value: f64) -> Result<F, LoadError> {
     let narrow = F::from_f64(value);
     match value.is_finite() && !narrow.to_f64().is_finite() {
-        true => Err(CliError::BeyondSingle { value }),
+        true => Err(LoadError::BeyondSingle { value }),
         false => Ok(narrow),
     }
 }
 
 /// Element `k` of a file of f32 or f64.
-fn element<F: Real>(map: &NpyMap, k: usize) -> Result<F, CliError> {
+fn element<F: Real>(map: &NpyMap, k: usize) -> Result<F, LoadError> {
     Ok(match map.dtype() {
         Dtype::F32 => F::from_f64(f64::from(map.elements::<f32>()?[k])),
         Dtype::F64 => narrowed(map.elements::<f64>()?[k])?,
@@ -238,7 +316,7 @@ fn rows_of<F: Real>(
     values: &Values,
     size: (usize, usize),
     spacing: f64,
-) -> Result<RowSource<F>, CliError> {
+) -> Result<RowSource<F>, LoadError> {
     Ok(match values {
         Values::Constant(value) => {
             let value = narrowed::<F>(*value)?;
@@ -293,7 +371,7 @@ fn overlaid<F: Real>(
     })
 }
 
-fn check_shape(map: &NpyMap, (nx, ny): (usize, usize)) -> Result<(), CliError> {
+fn check_shape(map: &NpyMap, (nx, ny): (usize, usize)) -> Result<(), LoadError> {
     if map.shape().0 == [ny, nx] {
         Ok(())
     } else {
@@ -308,7 +386,7 @@ enum Field {
 }
 
 impl Field {
-    fn open(path: &Path) -> Result<Self, CliError> {
+    fn open(path: &Path) -> Result<Self, LoadError> {
         if is_png(path) {
             return Ok(Self::Image(png::read_values(path)?));
         }
@@ -316,7 +394,7 @@ impl Field {
     }
 
     /// The file, once it is known to hold a plane of readable numbers.
-    fn of(map: NpyMap) -> Result<Self, CliError> {
+    fn of(map: NpyMap) -> Result<Self, LoadError> {
         map.rows_columns()?;
         match map.dtype() {
             Dtype::F32 => _ = map.elements::<f32>()?,
@@ -356,7 +434,7 @@ impl Field {
 }
 
 /// The rows of a mask: 1 where the file is not 0 (NPY) or not black (PNG).
-fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, CliError> {
+fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, LoadError> {
     if is_png(path) {
         let plane = png::read_mask(path, (nx, ny))?;
         return Ok(Arc::new(move |y, row| {

@@ -1,36 +1,20 @@
-//! Where a primitive works: the options `--backend`, `--device`, `--pes`, and what they come to on
-//! this machine.
+//! Where a command works: what the options `--backend`, `--device` and `--pes` come to on this machine.
 
-use clap::{Args, ValueEnum};
 use crosswarp::cuda::{Device, Nvrtc};
 use crosswarp::shmem::Pe;
 
-use crate::commands::error::CliError;
+use crate::args::backend::{BackendArgs, BackendKind};
 use crate::processor::physical_cores;
 
-/// The options.
-#[derive(Args, Debug)]
-pub struct BackendArgs {
-    /// Where to work; the result is the same
-    #[arg(long, value_enum, default_value = "auto")]
-    pub backend: BackendKind,
-    /// Number of the GPU [default: PEs are dealt out over all]
-    #[arg(long, value_name = "N")]
-    pub device: Option<usize>,
-    /// Number of PEs, threads of this process [default: the physical cores, or the GPUs]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub pes: Option<u32>,
-}
-
-/// What can be asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum BackendKind {
-    /// The GPUs if there are any and they pay, else the CPU
-    Auto,
-    /// The CPU
-    Cpu,
-    /// The GPUs
-    Cuda,
+/// Why there is no place to work.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// A GPU's number for the CPU.
+    #[error("--device {0} is a GPU's number, --backend cpu uses none")]
+    DeviceOfCpu(usize),
+    /// A GPU was asked for, and there is none or its compiler is missing.
+    #[error(transparent)]
+    Cuda(#[from] crosswarp::cuda::Error),
 }
 
 /// What there is.
@@ -42,22 +26,19 @@ pub enum Backend {
     Cuda(Vec<Device>),
 }
 
-impl BackendArgs {
+impl Backend {
     /// Looks for what was asked for.
     ///
     /// # Errors
-    /// [`CliError::Usage`] for `--device` on the CPU; [`CliError::Cuda`] if a GPU was asked for, and
-    /// there is none or its compiler is missing.
-    pub fn choose(&self) -> Result<Backend, CliError> {
-        match (self.backend, self.device) {
-            (BackendKind::Cpu, Some(device)) => Err(CliError::Usage(format!(
-                "--device {device} is a GPU's number, --backend cpu uses none"
-            ))),
-            (BackendKind::Cpu, None) => Ok(Backend::Cpu { no_gpu: None }),
-            (BackendKind::Cuda, _) | (_, Some(_)) => Ok(self.gpus().map(Backend::Cuda)?),
-            (BackendKind::Auto, None) => Ok(match self.gpus() {
-                Ok(devices) => Backend::Cuda(devices),
-                Err(reason) => Backend::Cpu {
+    /// [`BackendError`]
+    pub fn choose(asked: &BackendArgs) -> Result<Self, BackendError> {
+        match (asked.backend, asked.device) {
+            (BackendKind::Cpu, Some(device)) => Err(BackendError::DeviceOfCpu(device)),
+            (BackendKind::Cpu, None) => Ok(Self::Cpu { no_gpu: None }),
+            (BackendKind::Cuda, _) | (_, Some(_)) => Ok(gpus(asked.device).map(Self::Cuda)?),
+            (BackendKind::Auto, None) => Ok(match gpus(None) {
+                Ok(devices) => Self::Cuda(devices),
+                Err(reason) => Self::Cpu {
                     no_gpu: Some(reason.to_string()),
                 },
             }),
@@ -71,24 +52,13 @@ impl BackendArgs {
     ///
     /// # Errors
     /// As for [`choose`](Self::choose).
-    pub fn choose_for_one_pass(&self) -> Result<Backend, CliError> {
-        match (self.backend, self.device) {
-            (BackendKind::Auto, None) => Ok(Backend::Cpu { no_gpu: None }),
-            _ => self.choose(),
+    pub fn choose_for_one_pass(asked: &BackendArgs) -> Result<Self, BackendError> {
+        match (asked.backend, asked.device) {
+            (BackendKind::Auto, None) => Ok(Self::Cpu { no_gpu: None }),
+            _ => Self::choose(asked),
         }
     }
 
-    fn gpus(&self) -> Result<Vec<Device>, crosswarp::cuda::Error> {
-        let devices = match self.device {
-            Some(ordinal) => vec![Device::get(ordinal)?],
-            None => Device::all()?,
-        };
-        Nvrtc::get().map_err(crosswarp::cuda::CompileError::from)?;
-        Ok(devices)
-    }
-}
-
-impl Backend {
     /// PEs if no number is given.
     pub fn default_pes(&self) -> usize {
         match self {
@@ -129,6 +99,15 @@ impl Backend {
     }
 }
 
+fn gpus(device: Option<usize>) -> Result<Vec<Device>, crosswarp::cuda::Error> {
+    let devices = match device {
+        Some(ordinal) => vec![Device::get(ordinal)?],
+        None => Device::all()?,
+    };
+    Nvrtc::get().map_err(crosswarp::cuda::CompileError::from)?;
+    Ok(devices)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,20 +122,23 @@ mod tests {
 
     #[test]
     fn the_cpu_is_always_there_and_is_no_gpu() {
-        let cpu = args(BackendKind::Cpu, None).choose().unwrap();
+        let cpu = Backend::choose(&args(BackendKind::Cpu, None)).unwrap();
         assert_eq!((cpu.name(), cpu.describe().as_str()), ("cpu", "CPU"));
         assert_eq!(cpu.default_pes(), physical_cores());
-        let error = args(BackendKind::Cpu, Some(0)).choose().unwrap_err();
-        assert_eq!(error.exit_code(), 2);
+        let error = Backend::choose(&args(BackendKind::Cpu, Some(0))).unwrap_err();
+        assert!(matches!(error, BackendError::DeviceOfCpu(0)));
     }
 
     #[test]
     fn one_pass_over_a_file_is_the_cpus_unless_said_otherwise() {
-        let auto = args(BackendKind::Auto, None).choose_for_one_pass().unwrap();
+        let auto = Backend::choose_for_one_pass(&args(BackendKind::Auto, None)).unwrap();
         assert_eq!((auto.name(), auto.describe().as_str()), ("cpu", "CPU"));
         let both = |args: BackendArgs| {
-            let name = |chosen: Result<Backend, CliError>| chosen.map(|b| b.name()).ok();
-            (name(args.choose_for_one_pass()), name(args.choose()))
+            let name = |chosen: Result<Backend, BackendError>| chosen.map(|b| b.name()).ok();
+            (
+                name(Backend::choose_for_one_pass(&args)),
+                name(Backend::choose(&args)),
+            )
         };
         for asked in [
             args(BackendKind::Cuda, None),
@@ -169,8 +151,8 @@ mod tests {
 
     #[test]
     fn auto_takes_a_gpu_exactly_if_cuda_would() {
-        let auto = args(BackendKind::Auto, None).choose().unwrap();
-        match args(BackendKind::Cuda, None).choose() {
+        let auto = Backend::choose(&args(BackendKind::Auto, None)).unwrap();
+        match Backend::choose(&args(BackendKind::Cuda, None)) {
             Ok(cuda) => assert_eq!(
                 (auto.name(), auto.default_pes()),
                 ("cuda", cuda.default_pes())

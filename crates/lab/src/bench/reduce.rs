@@ -8,7 +8,7 @@ use crosswarp_prim::cuda::{DeviceReducer, ReduceWorkspace, Segments};
 use crosswarp_prim::{Element, Op};
 use half::f16;
 
-use super::BenchError;
+use super::error::BenchError;
 use crate::measure::{Flush, Plan, Row, in_graph, on_stream};
 
 /// Bytes over which cold calls rotate: several times the second-level cache.

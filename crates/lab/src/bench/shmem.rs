@@ -6,7 +6,7 @@ use crosswarp_cuda::{
 };
 use crosswarp_shmem::Pe;
 
-use super::BenchError;
+use super::error::BenchError;
 use crate::measure::{self, counted};
 
 /// The measuring kernels.

@@ -14,6 +14,7 @@ mod counters;
 mod cpu;
 mod gpu;
 mod inputs;
+mod kernels;
 mod peers;
 mod rung;
 mod solver;
@@ -24,7 +25,7 @@ use crate::measure::Plan;
 
 pub use ceilings::{GpuCeilings, HostCeilings};
 pub use counters::{COUNTER_SECTIONS, DURATION};
-pub use gpu::SOURCES;
+pub use kernels::SOURCES;
 pub use rung::{Ladder, Occupied, Rate, Rung, RungKind, Verdict};
 
 /// What a ladder is of.
@@ -57,11 +58,11 @@ impl Subject {
     /// The kernels of its rungs on a GPU.
     pub const fn kernels(self) -> &'static [Source<'static>] {
         match self {
-            Self::Reduce => &[gpu::REDUCE, gpu::REDUCE_F16],
-            Self::Histogram => &[gpu::HISTOGRAM],
-            Self::Transpose => &[gpu::TRANSPOSE],
-            Self::Jacobi1d => &[gpu::JACOBI1D],
-            Self::Sgemm => &[gpu::SGEMM],
+            Self::Reduce => &[kernels::REDUCE, kernels::REDUCE_F16],
+            Self::Histogram => &[kernels::HISTOGRAM],
+            Self::Transpose => &[kernels::TRANSPOSE],
+            Self::Jacobi1d => &[kernels::JACOBI1D],
+            Self::Sgemm => &[kernels::SGEMM],
         }
     }
 

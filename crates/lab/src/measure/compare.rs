@@ -10,6 +10,7 @@ use serde_json::Value;
 /// Members that say how and with what it was measured. Figures are told by their kind: they are numbers
 /// that are not whole.
 const NOT_IDENTITY: &[&str] = &[
+    "schema",
     "samples",
     "calls",
     "repetitions",

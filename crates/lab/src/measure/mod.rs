@@ -29,7 +29,7 @@ pub use compare::{Change, Comparison, ReadError, Rows, compare};
 pub use flush::Flush;
 pub(crate) use flush::READ;
 pub use machine::Machine;
-pub use row::Row;
+pub use row::{Row, SCHEMA};
 
 /// How long and how often something is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

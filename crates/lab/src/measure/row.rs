@@ -4,6 +4,10 @@ use serde_json::{Map, Value};
 
 use super::{Machine, Spread};
 
+/// The number of the fields' meanings in what `--json` prints, here and in every command: one more with every change that
+/// a reader has to know of.
+pub const SCHEMA: u32 = 1;
+
 /// What was measured, with which parameters, and the time of one call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
@@ -76,14 +80,16 @@ impl Row {
         Some(self.operations? as f64 / self.time.median / 1e9)
     }
 
-    /// The row as one line of JSON: `what`, the parameters, `us`, `us_min`, `us_max`, `samples`, `calls`,
-    /// with bytes also `gbs`, with operations `gflops`, the remarks as `about`, then the version and the
-    /// machine.
+    /// The row as one line of JSON: `schema`, `what`, the parameters, `seconds`, `us`, `us_min`, `us_max`, `samples`,
+    /// `calls`, with bytes also `bytes_per_second` and `gbs`, with operations `gflops`, the remarks as `about`, then the
+    /// version and the machine.
     pub fn json(&self, machine: &Machine) -> String {
         let mut object = Map::new();
+        object.insert("schema".into(), SCHEMA.into());
         object.insert("impl".into(), "crosswarp".into());
         object.insert("what".into(), self.what.clone().into());
         object.extend(self.parameters.iter().cloned());
+        object.insert("seconds".into(), self.time.median.into());
         for (name, seconds) in [
             ("us", self.time.median),
             ("us_min", self.time.min),
@@ -97,6 +103,7 @@ impl Row {
             object.insert("bytes".into(), bytes.into());
         }
         if let Some(rate) = self.gigabytes() {
+            object.insert("bytes_per_second".into(), (1e9 * rate).into());
             object.insert("gbs".into(), rate.into());
         }
         if let Some(rate) = self.gigaflops() {

@@ -5,16 +5,17 @@ use std::path::Path;
 use crosswarp::lab::measure::{Change, Comparison, Rows, compare as compare_rows};
 use serde_json::json;
 
-use crate::args::lab::CompareArgs;
-use crate::commands::error::CliError;
+use crate::args::compare::CompareArgs;
+use crate::commands::error::CommandError;
 use crate::console;
 use crate::input::files;
+use crate::output::json;
 
 /// Prints one row per measurement of both files.
-pub fn compare(args: &CompareArgs) -> Result<i32, CliError> {
+pub fn compare(args: &CompareArgs) -> Result<i32, CommandError> {
     let (found, alone) = compare_rows(&read(&args.before)?, &read(&args.after)?);
     if found.is_empty() {
-        return Err(CliError::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "{} and {} have no measurement in common",
             args.before.display(),
             args.after.display()
@@ -29,13 +30,13 @@ pub fn compare(args: &CompareArgs) -> Result<i32, CliError> {
     }
     for row in &found {
         if args.json {
-            console::line(json!({
+            console::line(json::line(&json!({
                 "what": row.what,
                 "before_us": row.before,
                 "after_us": row.after,
                 "speedup": row.speedup(),
-                "change": verdict(row),
-            }))?;
+                "change": change(row),
+            })))?;
         } else {
             console::line(format_args!(
                 "{:<width$}{:>12.3}{:>12.3}{:>10.3}  {}",
@@ -43,7 +44,7 @@ pub fn compare(args: &CompareArgs) -> Result<i32, CliError> {
                 row.before,
                 row.after,
                 row.speedup(),
-                verdict(row)
+                change(row)
             ))?;
         }
     }
@@ -53,7 +54,7 @@ pub fn compare(args: &CompareArgs) -> Result<i32, CliError> {
     Ok(0)
 }
 
-fn verdict(row: &Comparison) -> &'static str {
+fn change(row: &Comparison) -> &'static str {
     match row.change {
         Change::Faster => "faster",
         Change::Slower => "slower",
@@ -61,12 +62,12 @@ fn verdict(row: &Comparison) -> &'static str {
     }
 }
 
-fn read(path: &Path) -> Result<Rows, CliError> {
-    let text = files::read_text(path, files::ROWS).map_err(|source| CliError::Input {
+fn read(path: &Path) -> Result<Rows, CommandError> {
+    let text = files::read_text(path, files::ROWS).map_err(|source| CommandError::ReadRows {
         path: path.to_owned(),
         source,
     })?;
-    Rows::read(&text).map_err(|source| CliError::Rows {
+    Rows::read(&text).map_err(|source| CommandError::Rows {
         path: path.to_owned(),
         source,
     })

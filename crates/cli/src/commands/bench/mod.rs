@@ -1,174 +1,143 @@
-//! `crosswarp bench`: how measured rows are shown, and the benches of verbs and reductions.
+//! `crosswarp bench`: what this machine's GPUs do, and two such runs side by side.
 
 pub mod compare;
-pub mod histogram;
-pub mod jacobi;
-pub mod transpose;
+mod rows;
 
-use std::fmt::Write as _;
+use std::sync::Mutex;
 
 use crosswarp::cuda::Device;
-use crosswarp::lab::bench;
-use crosswarp::lab::measure::{Machine, Row};
+use crosswarp::lab::bench::{self, BenchError, JacobiProblem};
+use crosswarp::lab::measure::Row;
+use crosswarp::shmem::under_launcher;
+use crosswarp::solve::Gpu;
 
-use crate::args::{
-    BenchHistogramArgs, BenchPrimArgs, BenchReduceArgs, BenchShmemArgs, BenchTransposeArgs,
+use self::rows::Rows;
+use super::error::CommandError;
+use crate::args::bench::{
+    BenchHistogramArgs, BenchJacobiArgs, BenchPrimArgs, BenchReduceArgs, BenchShmemArgs,
+    BenchTransposeArgs,
 };
-use crate::commands::error::CliError;
 use crate::console;
-use crate::world::{in_world_of, kind_name};
-
-/// From this many bytes on, the table shows a rate.
-const PAYLOAD: u64 = 1 << 16;
-
-/// Where measured rows go: a table, or one JSON object a line with machine and version.
-pub struct Rows {
-    machine: Option<Machine>,
-    /// Width of the first column.
-    width: usize,
-    headed: bool,
-}
-
-/// The commit that this command is built from; rows of benchmarks have it.
-pub const COMMIT: &str = env!("CROSSWARP_COMMIT");
-
-impl Rows {
-    /// A table whose first column has `width` characters or, with `json`, objects that name `device`.
-    pub fn new(json: bool, device: &Device, width: usize) -> Self {
-        Self {
-            machine: json.then(|| Machine::with_gpu(device)),
-            width,
-            headed: false,
-        }
-    }
-
-    /// Shows one row. All rows of a table have the same parameters.
-    pub fn show(&mut self, row: &Row) -> Result<(), CliError> {
-        if let Some(machine) = &self.machine {
-            let row = row.clone().about("commit", COMMIT);
-            return Ok(console::line(row.json(machine))?);
-        }
-        if !self.headed {
-            console::line(heading(row, self.width))?;
-            self.headed = true;
-        }
-        Ok(console::line(line(row, self.width))?)
-    }
-}
-
-/// Width of a parameter's column.
-fn column(name: &str) -> usize {
-    name.len().max(9) + 2
-}
-
-fn heading(row: &Row, width: usize) -> String {
-    let mut out = format!("{:<width$}", "what");
-    for (name, _) in &row.parameters {
-        let _ = write!(out, "{name:>0$}", column(name));
-    }
-    out + &format!(
-        "{:>13}{:>12}{:>12}{:>12}{:>11}",
-        "bytes", "us", "min", "max", "GB/s"
-    )
-}
-
-fn line(row: &Row, width: usize) -> String {
-    let mut out = format!("{:<width$}", row.what);
-    for (name, value) in &row.parameters {
-        let text = match value {
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Number(number) if number.is_f64() => {
-                format!("{:.1}", number.as_f64().unwrap_or_default())
-            }
-            other => other.to_string(),
-        };
-        let _ = write!(out, "{text:>0$}", column(name));
-    }
-    let bytes = row.bytes.unwrap_or_default();
-    let rate = row.gigabytes().filter(|_| bytes >= PAYLOAD);
-    let time = &row.time;
-    out + &format!(
-        "{bytes:>13}{:>12.3}{:>12.3}{:>12.3}{:>11}",
-        1e6 * time.median,
-        1e6 * time.min,
-        1e6 * time.max,
-        rate.map_or(String::new(), |rate| format!("{rate:.1}")),
-    )
-}
+use crate::world::pes::{in_world_of, kind_name};
 
 /// Measures the device verbs.
-pub fn shmem(args: &BenchShmemArgs) -> Result<i32, CliError> {
-    let devices = Device::all().map_err(crosswarp::cuda::Error::from)?;
+pub fn shmem(args: &BenchShmemArgs) -> Result<i32, CommandError> {
+    let devices = devices()?;
     let pes = args.pes.map_or(devices.len(), |pes| pes as usize);
     in_world_of(args.pes, pes, |pe| {
         let device = devices[pe.my_pe() % devices.len()];
-        let mut rows = Rows::new(args.json, &device, 26);
-        let mut outcome = Ok(());
-        bench::shmem(pe, device, |row| {
-            if pe.my_pe() == 0 && outcome.is_ok() {
-                outcome = rows.show(&row.with("world", kind_name(pe)));
-            }
-        })?;
-        outcome.map(|()| 0)
+        let mut rows = (pe.my_pe() == 0).then(|| Rows::new(args.json, &device, 26));
+        show_all(rows.as_mut(), |show| {
+            bench::shmem(pe, device, |row| show(row.with("world", kind_name(pe))))
+        })
     })
 }
 
 /// Measures the primitives on the first GPU: the other benches, one after the other.
-pub fn prim(args: &BenchPrimArgs) -> Result<i32, CliError> {
+pub fn prim(args: &BenchPrimArgs) -> Result<i32, CommandError> {
     let json = args.json;
     reduce(&BenchReduceArgs { device: 0, json })?;
     let samples = BenchHistogramArgs::SAMPLES;
-    histogram::histogram(&BenchHistogramArgs {
+    histogram(&BenchHistogramArgs {
         device: 0,
         samples,
         json,
     })?;
-    transpose::transpose(&BenchTransposeArgs { pes: None, json })
+    transpose(&BenchTransposeArgs { pes: None, json })
 }
 
 /// Measures sums, of whole arrays and of segments.
-pub fn reduce(args: &BenchReduceArgs) -> Result<i32, CliError> {
-    let device = Device::get(args.device).map_err(crosswarp::cuda::Error::from)?;
+pub fn reduce(args: &BenchReduceArgs) -> Result<i32, CommandError> {
+    let device = device(args.device)?;
     let mut rows = Rows::new(args.json, &device, 38);
+    show_all(Some(&mut rows), |show| bench::reduce(&device, show))
+}
+
+/// Measures histograms.
+pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CommandError> {
+    let device = device(args.device)?;
+    let mut rows = Rows::new(args.json, &device, 11);
+    show_all(Some(&mut rows), |show| {
+        bench::histogram(&device, args.samples, show)
+    })
+}
+
+/// Measures transpositions on one GPU, or over PEs if there are several.
+pub fn transpose(args: &BenchTransposeArgs) -> Result<i32, CommandError> {
+    let devices = devices()?;
+    let pes = args.pes.unwrap_or(1) as usize;
+    if pes == 1 && !under_launcher() {
+        let mut rows = Rows::new(args.json, &devices[0], 22);
+        return show_all(Some(&mut rows), |show| bench::transpose(&devices[0], show));
+    }
+    in_world_of(args.pes, pes, |pe| {
+        let device = devices[pe.my_pe() % devices.len()];
+        let mut rows = (pe.my_pe() == 0).then(|| Rows::new(args.json, &device, 22));
+        show_all(rows.as_mut(), |show| {
+            bench::transpose_over_pes(pe, device, show)
+        })
+    })
+}
+
+/// Measures whole solves on 1, 2, 4, ... PEs, or on as many as asked for.
+pub fn jacobi(args: &BenchJacobiArgs) -> Result<i32, CommandError> {
+    let devices = devices()?;
+    let strategy = args.strategy.unwrap_or_default();
+    // Of several processes one prints.
+    let rows = (!console::is_follower()).then(|| Mutex::new(Rows::new(args.json, &devices[0], 16)));
+    let pes: Vec<usize> = match args.pes {
+        Some(pes) => vec![pes as usize],
+        // The launcher's world is what it is.
+        None if under_launcher() => vec![devices.len()],
+        None => (0..)
+            .map(|power| 1 << power)
+            .take_while(|&pes| pes <= devices.len())
+            .collect(),
+    };
+    let planes = |sides: &[u32], problem: fn(usize) -> JacobiProblem| -> Vec<JacobiProblem> {
+        sides.iter().map(|&side| problem(side as usize)).collect()
+    };
+    let planes = [
+        planes(&args.sides, JacobiProblem::Plane),
+        planes(&args.weak, JacobiProblem::Weak),
+    ];
+    for pes in pes {
+        in_world_of(args.pes, pes, |pe| {
+            let gpu = Gpu {
+                device: devices[pe.my_pe() % devices.len()],
+                strategy,
+            };
+            let problems = [JacobiProblem::Line].into_iter();
+            for problem in problems.chain(planes.iter().flatten().copied()) {
+                let row = bench::jacobi(pe, gpu, problem, kind_name(pe))?;
+                if let (0, Some(rows)) = (pe.my_pe(), &rows) {
+                    rows.lock().expect("only PE 0 locks it").show(&row)?;
+                }
+            }
+            Ok::<_, CommandError>(())
+        })?;
+    }
+    Ok(0)
+}
+
+fn devices() -> Result<Vec<Device>, CommandError> {
+    Ok(Device::all().map_err(crosswarp::cuda::Error::from)?)
+}
+
+fn device(ordinal: usize) -> Result<Device, CommandError> {
+    Ok(Device::get(ordinal).map_err(crosswarp::cuda::Error::from)?)
+}
+
+/// Shows the rows that `measure` reports, as they come, if this PE shows any.
+fn show_all(
+    mut rows: Option<&mut Rows>,
+    measure: impl FnOnce(&mut dyn FnMut(Row)) -> Result<(), BenchError>,
+) -> Result<i32, CommandError> {
     let mut outcome = Ok(());
-    bench::reduce(&device, |row| {
-        if outcome.is_ok() {
+    measure(&mut |row| {
+        if let (Some(rows), Ok(())) = (&mut rows, &outcome) {
             outcome = rows.show(&row);
         }
     })?;
     outcome.map(|()| 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use crosswarp::lab::measure::Spread;
-
-    use super::*;
-
-    #[test]
-    fn lines_stand_under_their_headings() {
-        let time = Spread {
-            median: 1.5e-6,
-            min: 1e-6,
-            max: 2e-6,
-            samples: 3,
-            calls: 1,
-        };
-        let row = Row::new("get", time)
-            .with("scope", "warp")
-            .with("pes", 2)
-            .bytes(8);
-        let (heading, line) = (heading(&row, 10), line(&row, 10));
-        assert_eq!(heading.len(), line.len());
-        for (name, value) in [
-            ("scope", "warp"),
-            ("pes", "2"),
-            ("bytes", "8"),
-            ("us", "1.500"),
-        ] {
-            let end = |text: &str, part: &str| text.find(part).map(|at| at + part.len());
-            assert_eq!(end(&heading, name), end(&line, value), "{heading}\n{line}");
-        }
-        assert!(line.trim_end().ends_with("2.000"), "no rate: {line}");
-    }
 }

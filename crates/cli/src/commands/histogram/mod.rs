@@ -1,37 +1,36 @@
 //! `crosswarp histogram`: how many samples of an NPY file, or how much weight, fall into each bin.
 
+mod bounds;
+mod report;
+
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use crosswarp::cuda::{Buffer, Device, Stream};
 use crosswarp::prim::cuda::{DeviceHistogram, PIECE_BYTES, in_pieces};
-use crosswarp::prim::histogram::{Bins, Histogram, HistogramError, OutOfRange, Sample};
+use crosswarp::prim::histogram::{Bins, Histogram, HistogramError, Sample};
 use crosswarp::shmem::{Pe, op};
 
-use crate::args::{HistogramArgs, OutsideArg};
-use crate::commands::error::CliError;
-use crate::commands::solve::field_files::SameOutput;
+use self::bounds::BoundedSample;
+use self::report::HistogramReport;
+use super::error::CommandError;
+use crate::args::histogram::HistogramArgs;
 use crate::console;
-use crate::drawing::histogram::{self as bars, Bars};
-use crate::format::{general, grouped, pes, si};
-use crate::input::npy::{Dtype, NpyMap, Shape};
-use crate::output::npy::NpyWriter;
-use crate::output::staged::{OutputError, StagedFile};
-use crate::world::{in_world_of, kind_name};
+use crate::defaults::HISTOGRAM_BINS;
+use crate::format::general;
+use crate::input::npy::{Dtype, NpyMap};
+use crate::output::json::Run;
+use crate::output::paths::check_distinct;
+use crate::world::backend::Backend;
+use crate::world::pes::{in_world_of, kind_name, share};
 
 const DTYPES: &str = "u8, u16, i32, f32 or f64";
-/// Bins where nothing else is asked for.
-const DEFAULT_BINS: usize = 64;
-/// Lines of the printed histogram.
-const MOST_LINES: usize = 32;
-/// Length of the longest printed bar.
-const BAR_WIDTH: usize = 40;
-
 /// Counts, prints and writes what was asked for.
-pub fn histogram(args: &HistogramArgs) -> Result<i32, CliError> {
-    check_outputs(args)?;
+pub fn histogram(args: &HistogramArgs) -> Result<i32, CommandError> {
+    let outputs = [&args.output, &args.csv, &args.plot, &args.png];
+    check_distinct(outputs.into_iter().flatten().map(PathBuf::as_path))?;
     let file = NpyMap::open(&args.file)?;
     let weights = args.weights.as_deref().map(Weights::open).transpose()?;
     if let Some(weights) = &weights {
@@ -57,111 +56,11 @@ pub fn histogram(args: &HistogramArgs) -> Result<i32, CliError> {
     Ok(0)
 }
 
-/// The range as typed: its ends are read when the type of the samples is known.
-#[derive(Clone, Debug)]
-pub struct RangeText {
-    low: String,
-    high: String,
-}
-
-impl std::str::FromStr for RangeText {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (low, high) = text
-            .split_once(':')
-            .ok_or("a range is LOW:HIGH, as in 0:256 or -1.5:1.5")?;
-        for end in [low, high] {
-            end.parse::<f64>()
-                .map_err(|_| format!("{end:?} is no number"))?;
-        }
-        let (low, high) = (low.to_owned(), high.to_owned());
-        Ok(Self { low, high })
-    }
-}
-
-/// What the command needs to know of a type of samples.
-trait CliSample: Sample {
-    /// A bound as typed.
-    fn bound(text: &str) -> Result<Self::Bound, CliError>;
-    /// The least bound at or above `value`: what samples ≥ `value` are at or above, too.
-    fn at_or_above(value: f64) -> Self::Bound;
-    /// A range around a single value, where all samples are equal.
-    fn around(value: f64) -> (Self::Bound, Self::Bound);
-    /// The sample, exactly.
-    fn widen(self) -> f64;
-    /// A bin for every integer of a range, `high` left out.
-    fn integers(low: Self::Bound, high: Self::Bound) -> Result<Bins<Self>, CliError>;
-    /// A bin for every integer from one sample to another, both with one.
-    fn integers_between(least: f64, greatest: f64) -> Result<Bins<Self>, CliError>;
-}
-
-macro_rules! integers {
-    ($($integer:ty),*) => {$(
-        impl CliSample for $integer {
-            fn bound(text: &str) -> Result<i64, CliError> {
-                text.parse().map_err(|_| {
-                    CliError::Usage(format!("the range of integer samples needs integers, {text} is none"))
-                })
-            }
-            fn at_or_above(value: f64) -> i64 {
-                value.ceil() as i64
-            }
-            fn around(value: f64) -> (i64, i64) {
-                (value as i64, value as i64 + 1)
-            }
-            fn widen(self) -> f64 {
-                self.into()
-            }
-            fn integers(low: i64, high: i64) -> Result<Bins<Self>, CliError> {
-                Ok(Bins::integers(low, high)?)
-            }
-            fn integers_between(least: f64, greatest: f64) -> Result<Bins<Self>, CliError> {
-                Self::integers(least as i64, greatest as i64 + 1)
-            }
-        }
-    )*};
-}
-integers!(u8, u16, i32);
-
-macro_rules! floats {
-    ($($float:ident),*) => {$(
-        impl CliSample for $float {
-            fn bound(text: &str) -> Result<$float, CliError> {
-                text.parse().map_err(|_| CliError::Usage(format!("{text} is no number")))
-            }
-            #[allow(clippy::unnecessary_cast)] // Reason: written for both types.
-            fn at_or_above(value: f64) -> $float {
-                let nearest = value as $float;
-                if f64::from(nearest) < value { nearest.next_up() } else { nearest }
-            }
-            #[allow(clippy::unnecessary_cast)] // Reason: as above.
-            fn around(value: f64) -> ($float, $float) {
-                (value as $float - 0.5, value as $float + 0.5)
-            }
-            fn widen(self) -> f64 {
-                self.into()
-            }
-            fn integers(_: $float, _: $float) -> Result<Bins<Self>, CliError> {
-                Err(no_integers())
-            }
-            fn integers_between(_: f64, _: f64) -> Result<Bins<Self>, CliError> {
-                Err(no_integers())
-            }
-        }
-    )*};
-}
-floats!(f32, f64);
-
-fn no_integers() -> CliError {
-    CliError::Usage("--integer needs samples that are integers (u8, u16 or i32)".to_owned())
-}
-
 /// A file of weights.
 struct Weights(NpyMap);
 
 impl Weights {
-    fn open(path: &Path) -> Result<Self, CliError> {
+    fn open(path: &Path) -> Result<Self, CommandError> {
         let file = NpyMap::open(path)?;
         match file.dtype() {
             Dtype::U8 | Dtype::U16 | Dtype::U32 => Ok(Self(file)),
@@ -171,7 +70,7 @@ impl Weights {
         }
     }
 
-    fn check_length(&self, samples: &NpyMap) -> Result<(), CliError> {
+    fn check_length(&self, samples: &NpyMap) -> Result<(), CommandError> {
         if self.0.shape() == samples.shape() {
             Ok(())
         } else {
@@ -179,7 +78,7 @@ impl Weights {
         }
     }
 
-    fn part(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>, CliError> {
+    fn part(&self, range: Range<usize>) -> Result<Cow<'_, [u32]>, CommandError> {
         fn widened<T: bytemuck::Pod + Into<u32>>(part: &[T]) -> Cow<'static, [u32]> {
             part.iter().map(|&weight| weight.into()).collect()
         }
@@ -192,14 +91,14 @@ impl Weights {
 }
 
 /// The report, on PE 0.
-fn run<T: CliSample>(
+fn run<T: BoundedSample>(
     args: &HistogramArgs,
     file: &NpyMap,
-    weights: Option<&Weights>,
-) -> Result<Option<Report>, CliError> {
+    all_weights: Option<&Weights>,
+) -> Result<Option<HistogramReport>, CommandError> {
     let samples = file.elements::<T>()?;
     let edges = args.edges.as_deref().map(read_edges::<T>).transpose()?;
-    let backend = args.backend.choose_for_one_pass()?;
+    let backend = Backend::choose_for_one_pass(&args.backend)?;
     let n_pes = args
         .backend
         .pes
@@ -208,7 +107,7 @@ fn run<T: CliSample>(
         let range = share(samples.len(), pe);
         let part = &samples[range.clone()];
         let bins = bins_of(args, edges.as_deref(), pe, part)?;
-        let weights = weights.map(|weights| weights.part(range)).transpose()?;
+        let weights = all_weights.map(|weights| weights.part(range)).transpose()?;
         let start = Instant::now();
         let histogram = Histogram::new(&bins).on(pe);
         let totals = match (backend.device(pe), &weights) {
@@ -219,7 +118,9 @@ fn run<T: CliSample>(
             (None, None) => histogram.count(part)?,
         };
         let seconds = start.elapsed().as_secs_f64();
-        Ok((pe.my_pe() == 0).then(|| Report {
+        let of_weights = all_weights.map_or(0, |weights| weights.0.bytes().len());
+        let bytes = file.bytes().len() + of_weights;
+        Ok((pe.my_pe() == 0).then(|| HistogramReport {
             dtype: file.dtype(),
             samples: samples.len(),
             weighted: weights.is_some(),
@@ -227,9 +128,12 @@ fn run<T: CliSample>(
             totals,
             backend: backend.name(),
             machine: backend.describe(),
-            pes: pe.n_pes(),
-            world: kind_name(pe),
-            seconds,
+            run: Run {
+                pes: pe.n_pes(),
+                world: kind_name(pe),
+                seconds,
+                bytes_per_second: Some(bytes as f64 / seconds),
+            },
         }))
     })
 }
@@ -241,7 +145,7 @@ fn on_gpu<T: Sample>(
     bins: &Bins<T>,
     part: &[T],
     weights: Option<&[u32]>,
-) -> Result<Vec<u64>, CliError> {
+) -> Result<Vec<u64>, CommandError> {
     let piece = (PIECE_BYTES / size_of::<T>()).min(part.len().max(1));
     let work = || -> Result<Vec<u64>, crosswarp::cuda::Error> {
         let stream = Stream::new(&device)?;
@@ -270,13 +174,13 @@ fn on_gpu<T: Sample>(
 }
 
 /// The bins asked for; the range, unless given, from the samples of all PEs.
-fn bins_of<T: CliSample>(
+fn bins_of<T: BoundedSample>(
     args: &HistogramArgs,
     edges: Option<&[T::Bound]>,
     pe: &Pe,
     part: &[T],
-) -> Result<Bins<T>, CliError> {
-    let bins_wanted = args.bins.unwrap_or(DEFAULT_BINS);
+) -> Result<Bins<T>, CommandError> {
+    let bins_wanted = args.bins.unwrap_or(HISTOGRAM_BINS);
     let bins = if let Some(edges) = edges {
         Bins::edges(edges)?
     } else if let Some(text) = &args.range {
@@ -295,21 +199,18 @@ fn bins_of<T: CliSample>(
         } else {
             let (low, high) = T::around(least);
             Bins::even(low, high, bins_wanted).map_err(|_| {
-                CliError::Usage(format!(
+                CommandError::Usage(format!(
                     "all samples are {}, and {bins_wanted} bins do not fit around that: give a range with --range LOW:HIGH",
                     general(least, 6)
                 ))
             })?
         }
     };
-    Ok(bins.out_of_range(match args.out_of_range {
-        OutsideArg::Drop => OutOfRange::Drop,
-        OutsideArg::Clamp => OutOfRange::Clamp,
-    }))
+    Ok(bins.out_of_range(args.out_of_range))
 }
 
 /// Least and greatest sample of all PEs, NaN left out.
-fn extremes<T: CliSample>(pe: &Pe, part: &[T]) -> Result<(f64, f64), CliError> {
+fn extremes<T: BoundedSample>(pe: &Pe, part: &[T]) -> Result<(f64, f64), CommandError> {
     let numbers = part.iter().map(|sample| sample.widen());
     let mine = numbers.fold([f64::INFINITY; 2], |[least, minus_greatest], x| {
         [least.min(x), minus_greatest.min(-x)]
@@ -326,24 +227,24 @@ fn extremes<T: CliSample>(pe: &Pe, part: &[T]) -> Result<(f64, f64), CliError> {
     if least.is_finite() && greatest.is_finite() {
         Ok((least, greatest))
     } else {
-        Err(CliError::Usage(
+        Err(CommandError::Usage(
             "the samples have no finite range: give one with --range LOW:HIGH".to_owned(),
         ))
     }
 }
 
-fn read_edges<T: CliSample>(path: &Path) -> Result<Vec<T::Bound>, CliError> {
+fn read_edges<T: BoundedSample>(path: &Path) -> Result<Vec<T::Bound>, CommandError> {
     let file = NpyMap::open(path)?;
     if file.shape().0.len() != 1 {
         return Err(file.wrong_shape("(edges,)").into());
     }
-    fn bounds<T: CliSample, E: bytemuck::Pod>(
+    fn bounds<T: BoundedSample, E: bytemuck::Pod>(
         file: &NpyMap,
         widen: impl Fn(E) -> f64 + Copy,
-    ) -> Result<Vec<T::Bound>, CliError> {
+    ) -> Result<Vec<T::Bound>, CommandError> {
         let edges = file.elements::<E>()?.iter().map(|&edge| widen(edge));
         if let Some(place) = edges.clone().position(f64::is_nan) {
-            return Err(CliError::Usage(format!("edge {place} is no number")));
+            return Err(CommandError::Usage(format!("edge {place} is no number")));
         }
         Ok(edges.map(T::at_or_above).collect())
     }
@@ -355,204 +256,5 @@ fn read_edges<T: CliSample>(path: &Path) -> Result<Vec<T::Bound>, CliError> {
         Dtype::U16 => bounds::<T, u16>(&file, f64::from),
         Dtype::I64 => bounds::<T, i64>(&file, |edge| edge as f64),
         _ => Err(file.wrong_dtype("u8, u16, i32, i64, f32 or f64").into()),
-    }
-}
-
-/// This PE's part of `count` elements.
-fn share(count: usize, pe: &Pe) -> Range<usize> {
-    let bound = |k: usize| (count as u128 * k as u128 / pe.n_pes() as u128) as usize;
-    bound(pe.my_pe())..bound(pe.my_pe() + 1)
-}
-
-fn check_outputs(args: &HistogramArgs) -> Result<(), SameOutput> {
-    let outputs = [&args.output, &args.csv, &args.plot, &args.png];
-    let mut seen = Vec::new();
-    for path in outputs.into_iter().flatten() {
-        if seen.contains(&path) {
-            return Err(SameOutput(path.clone()));
-        }
-        seen.push(path);
-    }
-    Ok(())
-}
-
-/// What was counted.
-struct Report {
-    dtype: Dtype,
-    samples: usize,
-    weighted: bool,
-    edges: Vec<f64>,
-    totals: Vec<u64>,
-    backend: &'static str,
-    machine: String,
-    pes: usize,
-    world: &'static str,
-    seconds: f64,
-}
-
-impl Report {
-    fn sum(&self) -> u64 {
-        self.totals
-            .iter()
-            .fold(0, |sum, &total| sum.wrapping_add(total))
-    }
-
-    fn write(&self, args: &HistogramArgs) -> Result<(), OutputError> {
-        if let Some(path) = &args.output {
-            let shape = Shape(vec![self.totals.len()]);
-            let mut npy = NpyWriter::new(StagedFile::create(path)?, Dtype::U64, &shape)?;
-            npy.put(&self.totals)?;
-            npy.finish()?;
-        }
-        if let Some(path) = &args.csv {
-            let mut csv = StagedFile::create(path)?;
-            csv.put(format!("lower,upper,{}\n", self.what()).as_bytes())?;
-            for (edges, total) in self.edges.windows(2).zip(&self.totals) {
-                csv.put(format!("{},{},{total}\n", edges[0], edges[1]).as_bytes())?;
-            }
-            csv.commit()?;
-        }
-        let bars = Bars {
-            title: &format!(
-                "{}: {} {}",
-                args.file.display(),
-                grouped(self.samples as u64),
-                self.dtype
-            ),
-            quantity: self.what(),
-            edges: &self.edges,
-            totals: &self.totals,
-        };
-        if let Some(path) = &args.plot {
-            bars::write_svg(StagedFile::create(path)?, &bars)?;
-        }
-        if let Some(path) = &args.png {
-            bars::write_png(StagedFile::create(path)?, &bars)?;
-        }
-        Ok(())
-    }
-
-    /// What the totals are.
-    fn what(&self) -> &'static str {
-        if self.weighted { "weight" } else { "count" }
-    }
-
-    fn json(&self) -> String {
-        let mut object = serde_json::json!({
-            "dtype": self.dtype.name(),
-            "samples": self.samples,
-            "weighted": self.weighted,
-            "edges": self.edges.iter().map(|&edge| json_edge(edge)).collect::<Vec<_>>(),
-            "totals": self.totals,
-            "backend": self.backend,
-            "pes": self.pes,
-            "world": self.world,
-            "seconds": self.seconds,
-            "samples_per_second": self.samples as f64 / self.seconds,
-        });
-        if !self.weighted {
-            object["dropped"] = (self.samples as u64 - self.sum()).into();
-        }
-        object.to_string()
-    }
-
-    /// The histogram in lines, neighbouring bins together where there are more bins than lines.
-    fn text(&self) -> String {
-        let step = self.totals.len().div_ceil(MOST_LINES);
-        let lines: Vec<(String, u64)> = self
-            .totals
-            .chunks(step)
-            .enumerate()
-            .map(|(line, totals)| {
-                let (lower, upper) = (
-                    self.edges[line * step],
-                    self.edges[line * step + totals.len()],
-                );
-                let range = format!("{} .. {}", general(lower, 6), general(upper, 6));
-                let sum = totals
-                    .iter()
-                    .fold(0u64, |sum, &total| sum.saturating_add(total));
-                (range, sum)
-            })
-            .collect();
-        let most = lines.iter().map(|line| line.1).max().unwrap_or(0).max(1);
-        let width = lines.iter().map(|line| line.0.len()).max().unwrap_or(0);
-        let digits = grouped(most).len();
-        let mut text = String::new();
-        for (range, total) in lines {
-            let line = format!(
-                "{range:>width$}  {:>digits$}  {}",
-                grouped(total),
-                bar(total, most)
-            );
-            text.push_str(line.trim_end());
-            text.push('\n');
-        }
-        let bins = match (self.totals.len(), step) {
-            (1, _) => "1 bin".to_owned(),
-            (bins, 1) => format!("{} bins", grouped(bins as u64)),
-            (bins, _) => format!("{} bins ({step} a line)", grouped(bins as u64)),
-        };
-        let outside = if self.weighted {
-            "weighted".to_owned()
-        } else {
-            format!("{} dropped", grouped(self.samples as u64 - self.sum()))
-        };
-        text.push_str(&format!(
-            "{} samples {} in {bins}, {outside}\n{} ({}) on {}, {:.3} ms, {}",
-            grouped(self.samples as u64),
-            self.dtype,
-            pes(self.pes),
-            self.world,
-            self.machine,
-            self.seconds * 1e3,
-            si(self.samples as f64 / self.seconds, " samples/s"),
-        ));
-        text
-    }
-}
-
-/// JSON has no infinities; they are texts.
-fn json_edge(edge: f64) -> serde_json::Value {
-    serde_json::Number::from_f64(edge)
-        .map_or_else(|| general(edge, 6).into(), serde_json::Value::Number)
-}
-
-/// A bar of block characters, to an eighth of a column.
-fn bar(total: u64, most: u64) -> String {
-    let eighths = (total as f64 / most as f64 * (8 * BAR_WIDTH) as f64).round() as usize;
-    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-    "█".repeat(eighths / 8) + part
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bounds_of_the_samples_type_keep_the_order() {
-        // The least f32 at or above 0.1 and 1/3, which have no f32.
-        for value in [0.1, 1.0 / 3.0, -0.1, 0.0, 2.5, 1e-50] {
-            let bound = f32::at_or_above(value);
-            assert!(f64::from(bound) >= value && f64::from(bound.next_down()) < value);
-        }
-        assert_eq!((i32::at_or_above(2.5), i32::at_or_above(-2.5)), (3, -2));
-        assert_eq!(f32::around(1.0), (0.5, 1.5));
-    }
-
-    #[test]
-    fn ranges_are_two_numbers() {
-        assert!("0:256".parse::<RangeText>().is_ok() && "-1e3:-0.5".parse::<RangeText>().is_ok());
-        for wrong in ["", "3", "a:b", "1:", "1:2:3"] {
-            assert!(wrong.parse::<RangeText>().is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn bars_are_in_proportion() {
-        assert_eq!(bar(0, 10), "");
-        assert_eq!(bar(10, 10).chars().count(), BAR_WIDTH);
-        assert_eq!(bar(1, 320), "▏");
-        assert_eq!(bar(u64::MAX, u64::MAX).chars().count(), BAR_WIDTH);
     }
 }

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 use crosswarp::lab::models::banks::{Access, BANKS, Layout, Pattern, Textbook, Width};
 use serde_json::{Value, json};
 
-use crate::args::lab::{AccessWidth, BankPattern, BanksArgs};
-use crate::commands::error::CliError;
+use crate::args::banks::BanksArgs;
+use crate::commands::error::CommandError;
 use crate::console;
 use crate::drawing::chart::Chart;
+use crate::drawing::files::PictureFiles;
 use crate::format::general;
+use crate::output::json;
 
 /// Prints the degrees of conflict, and draws the banks if asked for.
-pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
+pub fn banks(args: &BanksArgs) -> Result<i32, CommandError> {
     let layout = args.tile.map(|columns| Layout {
         columns: columns.into(),
         padding: args.pad.into(),
@@ -20,34 +22,40 @@ pub fn banks(args: &BanksArgs) -> Result<i32, CliError> {
     });
     let pattern = match (&args.index, args.pattern) {
         _ if layout.is_some() => layout
-            .map(|layout| layout.columns(args.width.into()))
+            .map(|layout| layout.columns(args.width))
             .transpose()
-            .map_err(|error| CliError::Usage(error.to_string()))?,
+            .map_err(|error| CommandError::Usage(error.to_string()))?,
         (Some(index), _) => Some(
-            Pattern::of_index(index, args.width.into(), args.iterations.into())
-                .map_err(|error| CliError::Usage(error.to_string()))?,
+            Pattern::of_index(index, args.width, args.iterations.into())
+                .map_err(|error| CommandError::Usage(error.to_string()))?,
         ),
-        (None, Some(named)) => Some(Textbook::from(named).pattern()),
+        (None, Some(named)) => Some(named.pattern()),
         (None, None) => None,
     };
     let Some(pattern) = pattern else {
-        if args.width != AccessWidth::Bytes4 {
-            return Err(CliError::Usage(
+        if args.width != Width::Bytes4 {
+            return Err(CommandError::Usage(
                 "--width is of --index or --tile; the textbook's patterns have 4 bytes".to_owned(),
             ));
         }
-        if args.pictures.wanted() || args.json {
-            return Err(CliError::Usage(
-                "--svg, --png and --json are of one pattern: name it, or give --index or --tile"
-                    .to_owned(),
+        if args.pictures.wanted() {
+            return Err(CommandError::Usage(
+                "--svg and --png are of one pattern: name it, or give --index or --tile".to_owned(),
             ));
         }
-        console::line(overview())?;
+        if args.json {
+            for textbook in Textbook::ALL {
+                console::line(json::line(&as_json(&textbook.pattern())))?;
+            }
+        } else {
+            console::line(overview())?;
+        }
         return Ok(0);
     };
-    args.pictures.create()?.draw(|| picture(&pattern))?;
+    PictureFiles::create(args.pictures.svg.as_deref(), args.pictures.png.as_deref())?
+        .draw(|| picture(&pattern))?;
     if args.json {
-        console::line(as_json(&pattern))?;
+        console::line(json::line(&as_json(&pattern)))?;
     } else {
         console::line(table(&pattern))?;
     }
@@ -201,26 +209,4 @@ fn picture(pattern: &Pattern) -> Chart {
         "a cell: how many different words the lanes want from this bank; one comes at a time";
     chart.text("faint small", "start", LEFT, height - 16.0, note);
     chart
-}
-
-impl From<BankPattern> for Textbook {
-    fn from(pattern: BankPattern) -> Self {
-        match pattern {
-            BankPattern::StridedTree => Self::StridedTree,
-            BankPattern::SequentialTree => Self::SequentialTree,
-            BankPattern::Tile => Self::Tile,
-            BankPattern::TilePadded => Self::TilePadded,
-            BankPattern::TileSwizzled => Self::TileSwizzled,
-        }
-    }
-}
-
-impl From<AccessWidth> for Width {
-    fn from(width: AccessWidth) -> Self {
-        match width {
-            AccessWidth::Bytes4 => Self::Bytes4,
-            AccessWidth::Bytes8 => Self::Bytes8,
-            AccessWidth::Bytes16 => Self::Bytes16,
-        }
-    }
 }

@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use crosswarp::lab::models::divergence::{Step, Tree, steps, useful};
 use serde_json::{Value, json};
 
-use crate::args::lab::DivergenceArgs;
-use crate::commands::error::CliError;
+use crate::args::divergence::DivergenceArgs;
+use crate::commands::error::CommandError;
 use crate::console;
+use crate::output::json;
 
 /// Prints the share of useful lanes, step by step.
-pub fn divergence(args: &DivergenceArgs) -> Result<i32, CliError> {
+pub fn divergence(args: &DivergenceArgs) -> Result<i32, CommandError> {
     if !args.threads.is_power_of_two() || args.threads > 1024 {
-        return Err(CliError::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "--threads {}: a power of two up to 1024 is needed",
             args.threads
         )));
@@ -23,7 +24,7 @@ pub fn divergence(args: &DivergenceArgs) -> Result<i32, CliError> {
             .iter()
             .map(|(tree, steps)| (tree.name().to_owned(), as_json(steps)))
             .collect();
-        console::line(Value::Object(object))?;
+        console::line(json::line(&object))?;
         return Ok(0);
     }
     let mut out = format!(

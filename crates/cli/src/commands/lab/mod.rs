@@ -1,10 +1,9 @@
 //! The commands of the lab: models of where GPU time goes, and measurements beside them.
 
 pub mod banks;
-pub mod device;
 pub mod divergence;
+pub mod gpu;
 pub mod ladder;
-pub mod ladder_page;
 pub mod occupancy;
 pub mod profile;
 pub mod roofline;

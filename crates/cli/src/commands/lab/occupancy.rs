@@ -10,19 +10,22 @@ use crosswarp::lab::models::occupancy::{
 };
 use serde_json::{Value, json};
 
-use crate::args::lab::{CurveOver, OccupancyArgs};
-use crate::commands::error::CliError;
-use crate::commands::lab::device::Modelled;
+use super::gpu::ModelledGpu;
+use crate::args::occupancy::OccupancyArgs;
+use crate::commands::error::CommandError;
 use crate::console;
+use crate::defaults;
 use crate::drawing::axes::{Axes, Scale};
 use crate::drawing::chart::Chart;
+use crate::drawing::files::PictureFiles;
 use crate::format::{counted, general, grouped};
 use crate::input::kernel_file::{KernelFile, plain_name};
+use crate::output::json;
 
 /// Prints the answer, and draws the curve if asked for.
-pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
+pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CommandError> {
     if args.pictures.wanted() && args.curve.is_none() {
-        return Err(CliError::Usage(
+        return Err(CommandError::Usage(
             "--svg and --png draw a curve: --curve threads, registers or shared".to_owned(),
         ));
     }
@@ -30,40 +33,41 @@ pub fn occupancy(args: &OccupancyArgs) -> Result<i32, CliError> {
         console::line(table)?;
         return Ok(0);
     }
-    let pictures = args.pictures.create()?;
-    let question = Question::new(args)?;
+    let pictures =
+        PictureFiles::create(args.pictures.svg.as_deref(), args.pictures.png.as_deref())?;
+    let block = BlockOnSm::new(args)?;
     if let Some(over) = args.curve {
-        pictures.draw(|| question.picture(over))?;
+        pictures.draw(|| block.picture(over))?;
     }
     if args.json {
-        console::line(question.json(args))?;
+        console::line(json::line(&block.json(args)))?;
         return Ok(0);
     }
-    console::line(question.table(args).trim_end())?;
+    console::line(block.table(args).trim_end())?;
     if let Some(over) = args.curve {
-        console::line(format_args!("\n{}", question.curve_table(over).trim_end()))?;
+        console::line(format_args!("\n{}", block.curve_table(over).trim_end()))?;
     }
     Ok(0)
 }
 
 /// The GPU that is asked for; else one of the file's architecture, if there is a file.
-fn modelled(args: &OccupancyArgs, of_file: Option<Arch>) -> Modelled {
-    let device = Modelled::choose(args.device, args.arch);
+fn modelled(args: &OccupancyArgs, of_file: Option<Arch>) -> ModelledGpu {
+    let device = ModelledGpu::choose(args.device, args.arch);
     match of_file {
-        Some(arch) if arch != device.arch => Modelled::choose(None, Some(arch)),
+        Some(arch) if arch != device.arch => ModelledGpu::choose(None, Some(arch)),
         _ => device,
     }
 }
 
 /// The file, compiled for the architecture asked for.
-fn read(args: &OccupancyArgs, path: &Path) -> Result<KernelFile, CliError> {
+fn read(args: &OccupancyArgs, path: &Path) -> Result<KernelFile, CommandError> {
     let asked = args.device.map(|sheet| sheet.arch).or(args.arch);
-    let otherwise = Modelled::choose(None, None).arch;
+    let otherwise = ModelledGpu::choose(None, None).arch;
     Ok(KernelFile::read(path, asked, otherwise)?)
 }
 
 /// A line for each kernel, of a file that has several and of which none is asked for.
-fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CliError> {
+fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CommandError> {
     let of_one = args.kernel.is_some() || args.json || args.curve.is_some();
     let Some(path) = args.file.as_deref().filter(|_| !of_one) else {
         return Ok(None);
@@ -79,8 +83,8 @@ fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CliError> {
     );
     for kernel in file.kernels {
         let (name, local) = (kernel.name.clone(), kernel.local);
-        let question = Question::about(args, modelled(args, Some(file.arch)), Some(kernel))?;
-        let (needs, o) = (&question.needs, &question.occupancy);
+        let block = BlockOnSm::about(args, modelled(args, Some(file.arch)), Some(kernel))?;
+        let (needs, o) = (&block.needs, &block.occupancy);
         let _ = write!(
             out,
             "\n{:>9}  {:>8}  {local:>5}  {:>7}  {:>6}  {:>7} %  {:<13}  {name}",
@@ -96,7 +100,7 @@ fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CliError> {
 }
 
 /// A block on an SM, and how it comes out.
-struct Question {
+struct BlockOnSm {
     title: String,
     limits: &'static ArchLimits,
     needs: BlockNeeds,
@@ -105,9 +109,9 @@ struct Question {
     kernel: Option<KernelResources>,
 }
 
-impl Question {
+impl BlockOnSm {
     /// Of the kernel that is asked for, or of numbers alone.
-    fn new(args: &OccupancyArgs) -> Result<Self, CliError> {
+    fn new(args: &OccupancyArgs) -> Result<Self, CommandError> {
         match &args.file {
             Some(path) => {
                 let file = read(args, path)?;
@@ -120,9 +124,9 @@ impl Question {
 
     fn about(
         args: &OccupancyArgs,
-        device: Modelled,
+        device: ModelledGpu,
         kernel: Option<KernelResources>,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, CommandError> {
         let limits = device.limits()?;
         let of_kernel =
             |number: fn(&KernelResources) -> Option<u32>| kernel.as_ref().and_then(number);
@@ -130,24 +134,24 @@ impl Question {
             threads: args
                 .threads
                 .or_else(|| of_kernel(|kernel| kernel.max_threads))
-                .unwrap_or(256),
+                .unwrap_or(defaults::BLOCK.threads),
             registers: args
                 .registers
                 .or_else(|| of_kernel(|kernel| Some(kernel.registers)))
-                .unwrap_or(32),
+                .unwrap_or(defaults::BLOCK.registers),
             shared: args
                 .shared
                 .or_else(|| of_kernel(|kernel| Some(kernel.static_shared)))
-                .unwrap_or(0),
+                .unwrap_or(defaults::BLOCK.shared),
         };
         if needs.shared > limits.shared_per_block {
-            return Err(CliError::Usage(format!(
+            return Err(CommandError::Usage(format!(
                 "{} bytes of shared memory: a block on {} has at most {}",
                 needs.shared, limits.arch, limits.shared_per_block
             )));
         }
         if args.cluster.is_some() && device.arch.major < 9 {
-            return Err(CliError::Usage(format!(
+            return Err(CommandError::Usage(format!(
                 "{} has no clusters; they came with compute capability 9.0",
                 device.arch
             )));
@@ -345,15 +349,15 @@ impl Question {
         object
     }
 
-    fn points(&self, over: CurveOver) -> Vec<CurvePoint> {
-        curve(self.limits, &self.needs, over.axis())
+    fn points(&self, over: Axis) -> Vec<CurvePoint> {
+        curve(self.limits, &self.needs, over)
     }
 
     /// The curve's steps: the ranges over which blocks and limit stay the same.
-    fn curve_table(&self, over: CurveOver) -> String {
+    fn curve_table(&self, over: Axis) -> String {
         let mut out = format!(
             "{:<24}{:>7}{:>11}  limited by",
-            over.label(),
+            axis_label(over),
             "blocks",
             "occupancy"
         );
@@ -381,7 +385,7 @@ impl Question {
         out
     }
 
-    fn picture(&self, over: CurveOver) -> Chart {
+    fn picture(&self, over: Axis) -> Chart {
         let points = self.points(over);
         let last = points.last().map_or(1.0, |point| f64::from(point.x));
         let mut chart = Chart::new(&format!("Occupancy of {}", self.title), 860.0, 440.0);
@@ -389,8 +393,9 @@ impl Question {
         let axes = Axes {
             x: Scale::linear(0.0, last),
             y: Scale::linear(0.0, 100.0),
-            x_label: over.label(),
+            x_label: axis_label(over),
             y_label: "theoretical occupancy, %",
+            powers: false,
         };
         let plot = chart.plot(&axes);
         // Steps: each value holds up to the next point's.
@@ -409,9 +414,9 @@ impl Question {
         let path: Vec<(f64, f64)> = path.iter().map(|&(x, y)| plot.at(&axes, x, y)).collect();
         chart.polyline("curve", &path);
         let here = match over {
-            CurveOver::Threads => self.needs.threads,
-            CurveOver::Registers => self.needs.registers,
-            CurveOver::Shared => self.needs.shared,
+            Axis::Threads => self.needs.threads,
+            Axis::Registers => self.needs.registers,
+            Axis::Shared => self.needs.shared,
         };
         let percent = 100.0 * self.occupancy.fraction();
         let (x, y) = plot.at(&axes, f64::from(here).min(last), percent);
@@ -422,26 +427,17 @@ impl Question {
     }
 }
 
-impl CurveOver {
-    fn axis(self) -> Axis {
-        match self {
-            Self::Threads => Axis::Threads,
-            Self::Registers => Axis::Registers,
-            Self::Shared => Axis::Shared,
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Self::Threads => "threads of a block",
-            Self::Registers => "registers of a thread",
-            Self::Shared => "shared memory, bytes",
-        }
+/// What the axis shows.
+fn axis_label(axis: Axis) -> &'static str {
+    match axis {
+        Axis::Threads => "threads of a block",
+        Axis::Registers => "registers of a thread",
+        Axis::Shared => "shared memory, bytes",
     }
 }
 
 /// The limit in words.
-pub fn limit_name(limit: LimitedBy) -> &'static str {
+fn limit_name(limit: LimitedBy) -> &'static str {
     match limit {
         LimitedBy::Warps => "warps",
         LimitedBy::Registers => "registers",

@@ -9,27 +9,31 @@ use crosswarp::lab::models::occupancy::{BlockNeeds, Occupancy};
 use crosswarp::lab::models::roofline::{Ceilings, Work};
 use serde_json::{Value, json};
 
-use crate::args::lab::{Point, RooflineArgs};
-use crate::commands::error::CliError;
-use crate::commands::lab::device::Modelled;
+use super::gpu::ModelledGpu;
+use crate::args::roofline::{Point, RooflineArgs};
+use crate::commands::error::CommandError;
 use crate::console;
+use crate::defaults;
 use crate::drawing::axes::{Axes, Scale};
 use crate::drawing::chart::Chart;
+use crate::drawing::files::PictureFiles;
 use crate::format::general;
 use crate::input::kernel_file::{KernelFile, plain_name};
+use crate::output::json;
 use crate::processor::physical_cores;
 
 /// Prints ceilings and points, and draws them if asked for.
-pub fn roofline(args: &RooflineArgs) -> Result<i32, CliError> {
-    let pictures = args.pictures.create()?;
+pub fn roofline(args: &RooflineArgs) -> Result<i32, CommandError> {
+    let pictures =
+        PictureFiles::create(args.pictures.svg.as_deref(), args.pictures.png.as_deref())?;
     let roof = Roof::choose(args)?;
-    let flight = Flight::new(args, &roof)?;
+    let in_flight = BytesInFlight::new(args, &roof)?;
     pictures.draw(|| {
-        let points: Vec<Mark> = args.point.iter().map(Mark::from).collect();
+        let points: Vec<PlottedKernel> = args.point.iter().map(PlottedKernel::from).collect();
         picture(&roof, &points)
     })?;
     if args.json {
-        console::line(as_json(args, &roof, flight.as_ref()))?;
+        console::line(json::line(&as_json(args, &roof, in_flight.as_ref())))?;
         return Ok(0);
     }
     let mut out = format!(
@@ -39,8 +43,8 @@ pub fn roofline(args: &RooflineArgs) -> Result<i32, CliError> {
         general(roof.ceilings.rate / 1e9, 6),
         general(roof.ceilings.ridge(), 4)
     );
-    if let Some(flight) = &flight {
-        out.push_str(&flight.text());
+    if let Some(in_flight) = &in_flight {
+        out.push_str(&in_flight.text());
     }
     if !args.point.is_empty() {
         out.push_str(&table(&args.point, &roof.ceilings));
@@ -62,7 +66,7 @@ pub struct Roof {
 }
 
 impl Roof {
-    fn choose(args: &RooflineArgs) -> Result<Self, CliError> {
+    fn choose(args: &RooflineArgs) -> Result<Self, CommandError> {
         let sheet = args.device.map(|sheet| sheet.ceilings());
         let bandwidth = args.bandwidth.map(|gbs| 1e9 * gbs);
         let rate = args.rate.map(|gflops| 1e9 * gflops);
@@ -90,9 +94,9 @@ impl Roof {
 
 impl Roof {
     /// This machine's: the GPU's if there is one.
-    fn measured(args: &RooflineArgs) -> Result<Self, CliError> {
+    fn measured(args: &RooflineArgs) -> Result<Self, CommandError> {
         if args.bandwidth.is_some() || args.rate.is_some() {
-            return Err(CliError::Usage(
+            return Err(CommandError::Usage(
                 "--bandwidth and --rate go together, unless --device has the other".to_owned(),
             ));
         }
@@ -124,25 +128,25 @@ impl Roof {
 }
 
 /// Little's law: the bytes that must be in flight, and those that a kernel keeps there.
-struct Flight {
+struct BytesInFlight {
     latency: f64,
     needed: f64,
     multiprocessors: Option<u32>,
-    kernel: Option<InFlight>,
+    kernel: Option<KernelInFlight>,
 }
 
-struct InFlight {
+struct KernelInFlight {
     name: String,
     occupancy: Occupancy,
     bytes: f64,
 }
 
-impl Flight {
-    fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CliError> {
+impl BytesInFlight {
+    fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CommandError> {
         let given = args.latency.map(|nanoseconds| 1e-9 * nanoseconds);
         let Some(latency) = given.or(roof.latency) else {
             if args.kernel.is_some() {
-                return Err(CliError::Usage(
+                return Err(CommandError::Usage(
                     "--kernel shows the bytes that a kernel keeps in flight; how many are needed depends on \
                      the --latency of device memory (some 500 to 800 ns)"
                         .to_owned(),
@@ -153,24 +157,27 @@ impl Flight {
         let multiprocessors = roof.multiprocessors;
         let kernel = match (&args.kernel, multiprocessors) {
             (Some(path), Some(multiprocessors)) => {
-                let device = Modelled::choose(args.device, None);
+                let device = ModelledGpu::choose(args.device, None);
                 let file = KernelFile::read(path, Some(device.arch), device.arch)?;
                 let needs = file.kernel(args.name.as_deref())?;
                 let block = BlockNeeds {
-                    threads: args.threads.or(needs.max_threads).unwrap_or(256),
+                    threads: args
+                        .threads
+                        .or(needs.max_threads)
+                        .unwrap_or(defaults::BLOCK.threads),
                     registers: needs.registers,
                     shared: needs.static_shared,
                 };
                 let occupancy = Occupancy::new(device.limits()?, &block);
                 let threads = f64::from(occupancy.blocks) * f64::from(block.threads);
-                Some(InFlight {
+                Some(KernelInFlight {
                     name: plain_name(&needs.name).to_owned(),
                     occupancy,
                     bytes: threads * f64::from(args.load) * f64::from(multiprocessors),
                 })
             }
             (Some(_), None) => {
-                return Err(CliError::Usage(
+                return Err(CommandError::Usage(
                     "--kernel needs a GPU: --device, or one in this machine".to_owned(),
                 ));
             }
@@ -246,7 +253,7 @@ fn table(points: &[Point], ceilings: &Ceilings) -> String {
     out
 }
 
-fn as_json(args: &RooflineArgs, roof: &Roof, flight: Option<&Flight>) -> Value {
+fn as_json(args: &RooflineArgs, roof: &Roof, in_flight: Option<&BytesInFlight>) -> Value {
     let points: Vec<Value> = args
         .point
         .iter()
@@ -269,9 +276,9 @@ fn as_json(args: &RooflineArgs, roof: &Roof, flight: Option<&Flight>) -> Value {
         "ridge": roof.ceilings.ridge(),
         "points": points,
     });
-    if let Some(flight) = flight {
-        object["bytes_in_flight"] = flight.needed.into();
-        if let Some(kernel) = &flight.kernel {
+    if let Some(in_flight) = in_flight {
+        object["bytes_in_flight"] = in_flight.needed.into();
+        if let Some(kernel) = &in_flight.kernel {
             object["kernel_bytes_in_flight"] = kernel.bytes.into();
         }
     }
@@ -288,7 +295,7 @@ impl Point {
 }
 
 /// A kernel in the picture.
-pub struct Mark {
+pub struct PlottedKernel {
     /// Short text beside it, or none.
     pub label: String,
     /// Longer text when pointed at.
@@ -301,7 +308,7 @@ pub struct Mark {
     pub class: &'static str,
 }
 
-impl From<&Point> for Mark {
+impl From<&Point> for PlottedKernel {
     fn from(point: &Point) -> Self {
         Self {
             label: point.name.clone(),
@@ -314,7 +321,7 @@ impl From<&Point> for Mark {
 }
 
 /// The roofs, and the marks below them; one without a measured rate is a line up to the roof.
-pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
+pub fn picture(roof: &Roof, marks: &[PlottedKernel]) -> Chart {
     let ridge = roof.ceilings.ridge();
     let intensities = marks.iter().map(|mark| mark.intensity);
     let x = Scale::log(intensities.chain([ridge / 20.0, ridge * 8.0]));
@@ -333,6 +340,7 @@ pub fn picture(roof: &Roof, marks: &[Mark]) -> Chart {
         y,
         x_label: "arithmetic intensity, operations a byte",
         y_label: "GFLOP/s",
+        powers: false,
     };
     let mut chart = Chart::new(&format!("Roofline: {}", roof.name), 860.0, 460.0);
     let plot = chart.plot(&axes);

@@ -1,21 +1,20 @@
 //! The files of a solve, and the hash of its field.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytemuck::Pod;
+use crosswarp::solve::RowSource;
 use sha2::{Digest, Sha256};
 
-use crate::args::SolveArgs;
-use crate::drawing::{Colours, CurvePicture, MapPicture, MaskRows};
+use crate::args::solve::SolveArgs;
+use crate::drawing::colour_map::ColourMap;
+use crate::drawing::line_field::LinePicture;
+use crate::drawing::plane_field::PlanePicture;
 use crate::input::npy::{Dtype, Shape};
 use crate::output::npy::NpyWriter;
+use crate::output::paths::{SameOutput, check_distinct};
 use crate::output::staged::{OutputError, StagedFile};
 use crate::output::vti::VtiWriter;
-
-/// Two outputs with one name.
-#[derive(Debug, thiserror::Error)]
-#[error("{}: two outputs cannot be the same file", .0.display())]
-pub struct SameOutput(pub PathBuf);
 
 /// The output files, opened before the solve so that a path that cannot be written is said at once.
 #[derive(Default)]
@@ -33,16 +32,10 @@ pub struct OutputFiles {
 }
 
 impl OutputFiles {
-    /// The first path that is named twice among the outputs and the checkpoint.
+    /// Refuses outputs, and a checkpoint, of one name.
     pub fn check(args: &SolveArgs) -> Result<(), SameOutput> {
-        let mut seen: Vec<&PathBuf> = Vec::new();
-        for path in paths(args).into_iter().chain([&args.checkpoint]).flatten() {
-            if seen.contains(&path) {
-                return Err(SameOutput(path.clone()));
-            }
-            seen.push(path);
-        }
-        Ok(())
+        let all = paths(args).into_iter().chain([&args.checkpoint]);
+        check_distinct(all.flatten().map(PathBuf::as_path))
     }
 
     /// Opens what `args` asks for, and sees that a checkpoint could be written.
@@ -84,17 +77,17 @@ pub struct FieldHead {
     pub rows: Option<usize>,
     /// Distance of neighbouring points.
     pub spacing: f64,
-    /// Colours of the picture.
-    pub colours: Colours,
+    /// ColourMap of the picture.
+    pub colours: ColourMap,
     /// For a line: how many points at each end can have changed; the picture shows those.
     pub reach: usize,
     /// For a filled field: which cells were given.
-    pub given: Option<MaskRows>,
+    pub given: Option<RowSource<u8>>,
 }
 
 enum Picture {
-    Map(Box<MapPicture>),
-    Curve(CurvePicture),
+    Plane(Box<PlanePicture>),
+    Line(LinePicture),
 }
 
 /// Takes a field in row-major order and makes its files and its hash.
@@ -135,10 +128,10 @@ impl FieldOutputs {
                 .map(|file| VtiWriter::new(file, dtype, plane, spacing))
                 .transpose()?,
             picture: png.map(|file| match rows {
-                Some(_) => Picture::Map(Box::new(MapPicture::new(
+                Some(_) => Picture::Plane(Box::new(PlanePicture::new(
                     file, title, colours, plane, given,
                 ))),
-                None => Picture::Curve(CurvePicture::new(file, title, columns, reach)),
+                None => Picture::Line(LinePicture::new(file, title, columns, reach)),
             }),
             hash: hash.then(Sha256::new),
         })
@@ -156,8 +149,8 @@ impl FieldOutputs {
             vti.put(cells)?;
         }
         match &mut self.picture {
-            Some(Picture::Map(map)) => map.put(cells),
-            Some(Picture::Curve(curve)) => curve.put(cells),
+            Some(Picture::Plane(plane)) => plane.put(cells),
+            Some(Picture::Line(line)) => line.put(cells),
             None => {}
         }
         Ok(())
@@ -172,8 +165,8 @@ impl FieldOutputs {
             vti.finish()?;
         }
         match self.picture {
-            Some(Picture::Map(map)) => map.finish()?,
-            Some(Picture::Curve(curve)) => curve.finish()?,
+            Some(Picture::Plane(plane)) => plane.finish()?,
+            Some(Picture::Line(line)) => line.finish()?,
             None => {}
         }
         Ok(self.hash.map(|hash| hex(&hash.finalize())))
@@ -182,11 +175,6 @@ impl FieldOutputs {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-/// `path` as a user reads it.
-pub fn shown(path: &Path) -> String {
-    path.display().to_string()
 }
 
 #[cfg(test)]
@@ -201,7 +189,7 @@ mod tests {
             columns: 2,
             rows: Some(1),
             spacing: 1.0,
-            colours: Colours::Viridis,
+            colours: ColourMap::Viridis,
             reach: 2,
             given: None,
         };

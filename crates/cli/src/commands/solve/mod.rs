@@ -1,32 +1,34 @@
 //! `crosswarp solve`.
 
-pub mod field_files;
-pub mod report;
+mod field_files;
+pub mod problem;
+mod report;
 
 use std::sync::Mutex;
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
-    Checkpointing, Gpu, Options, Progress as Pass, Real, Solution, SolveError, solve_1d, solve_2d,
+    Checkpointing, Gpu, Options, Progress as Pass, Real, Solution, solve_1d, solve_2d,
 };
 
-use crate::args::{FieldType, NormKind, SolveArgs};
-use crate::commands::error::{CliError, NOT_CONVERGED};
-use crate::commands::solve::field_files::{FieldHead, FieldOutputs, OutputFiles, paths, shown};
-use crate::commands::solve::report::{NotTaken, SolveDetails, SolveReport};
+use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
+use self::report::{NotTaken, SolveDetails, SolveReport};
+use super::error::{CommandError, NOT_CONVERGED};
+use crate::args::solve::SolveArgs;
 use crate::console;
 use crate::console::interrupt::Interrupt;
 use crate::console::progress::Progress;
-use crate::drawing::Colours;
 use crate::drawing::norms::{self, PlotTexts};
 use crate::format::grouped;
 use crate::input::npy::Dtype;
+use crate::input::numerics::{FieldType, NormKind};
 use crate::output::csv;
+use crate::output::json::Run;
 use crate::output::staged::StagedFile;
+use crate::problem::Problem;
 use crate::problem::load::{self, Grid};
-use crate::problem::{self, Problem};
 use crate::world::backend::Backend;
-use crate::world::{in_world_of, kind_name};
+use crate::world::pes::{in_world_of, kind_name};
 
 /// A solve with everything decided.
 struct Job<'a> {
@@ -41,7 +43,7 @@ struct Job<'a> {
 }
 
 /// Solves the problem that `args` name; the exit code.
-pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
+pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     let (problem, stopping) = problem::from_args(args)?;
     OutputFiles::check(args)?;
     let dtype = match (stopping.dtype, &problem) {
@@ -51,23 +53,22 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
         }
         _ => FieldType::F32,
     };
-    let (norm, tolerance, max_sweeps) = problem.defaults();
-    let backend = args.backend.choose()?;
+    let defaults = problem.defaults();
+    let backend = Backend::choose(&args.backend)?;
     if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
         let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
-        return Err(CliError::Usage(format!(
+        return Err(CommandError::Usage(format!(
             "--strategy {strategy} is a way of using GPUs: {reason}"
         )));
     }
-    let interrupt = Interrupt::install().map_err(CliError::Signals)?;
-    let every = args.checkpoint_every.unwrap_or(10_000);
+    let interrupt = Interrupt::install().map_err(CommandError::Signals)?;
     let options = Options {
-        tolerance: stopping.tolerance.unwrap_or(tolerance),
-        max_sweeps: saturating(stopping.max_sweeps.unwrap_or(max_sweeps)),
+        tolerance: stopping.tolerance.unwrap_or(defaults.tolerance),
+        max_sweeps: saturating(stopping.max_sweeps.unwrap_or(defaults.max_sweeps)),
         block: args.block.map(|block| block as usize),
         checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
             path,
-            every: saturating(every),
+            every: saturating(args.checkpoint_every),
         }),
         resume: args.resume.clone(),
         interrupt: Some(interrupt.flag()),
@@ -82,7 +83,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CliError> {
     let job = Job {
         args,
         problem: &problem,
-        norm: stopping.norm.unwrap_or(norm),
+        norm: stopping.norm.unwrap_or(defaults.norm),
         options,
         interrupt,
         backend,
@@ -99,7 +100,11 @@ fn saturating(count: u64) -> usize {
 }
 
 impl Job<'_> {
-    fn run<F: Real + Into<f64>>(&self, name: &'static str, dtype: Dtype) -> Result<i32, CliError> {
+    fn run<F: Real + Into<f64>>(
+        &self,
+        name: &'static str,
+        dtype: Dtype,
+    ) -> Result<i32, CommandError> {
         let grid = load::load::<F>(self.problem, self.norm)?;
         let asked = self.args.backend.pes;
         let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
@@ -113,7 +118,7 @@ impl Job<'_> {
     }
 
     /// Makes the sweeps; PE 0 shows the progress.
-    fn sweep<F: Real>(&self, pe: &Pe, grid: &Grid<F>) -> Result<Solution<F>, CliError> {
+    fn sweep<F: Real>(&self, pe: &Pe, grid: &Grid<F>) -> Result<Solution<F>, CommandError> {
         let lead = pe.my_pe() == 0;
         let every = if matches!(grid, Grid::Line(_)) {
             10
@@ -158,7 +163,7 @@ impl Job<'_> {
     }
 
     /// Ends a solve that was stopped: the checkpoint is written already.
-    fn interrupted<F: Real>(&self, pe: &Pe, solution: &Solution<F>) -> Result<i32, CliError> {
+    fn interrupted<F: Real>(&self, pe: &Pe, solution: &Solution<F>) -> Result<i32, CommandError> {
         if pe.my_pe() != 0 {
             return Ok(0);
         }
@@ -188,7 +193,7 @@ impl Job<'_> {
         solution: Solution<F>,
         name: &'static str,
         dtype: Dtype,
-    ) -> Result<i32, CliError> {
+    ) -> Result<i32, CommandError> {
         let lead = pe.my_pe() == 0;
         let wanted = [&self.args.output, &self.args.png, &self.args.vti]
             .iter()
@@ -223,21 +228,24 @@ impl Job<'_> {
             self.plot(file, &title, &solution.history)?;
         }
         if let Some(file) = history {
-            csv::write_csv(file, &solution.history)?;
+            csv::write_norms(file, &solution.history)?;
         }
         let choice = solution.choice.clone();
         let report = SolveReport {
             problem: self.problem.name(),
             dtype: name,
             backend: self.backend.name(),
-            pes: pe.n_pes(),
-            world: kind_name(pe),
+            run: Run {
+                pes: pe.n_pes(),
+                world: kind_name(pe),
+                seconds: solution.seconds,
+                bytes_per_second: None,
+            },
             sweeps: solution.sweeps as u64,
             converged: solution.converged,
             norm: solution.history.last().copied(),
             history: (0..).zip(solution.history.iter().copied()).collect(),
             field_sha256: hash.unwrap_or_default(),
-            seconds: solution.seconds,
             cell_updates_per_second: rate(solution.cell_updates, solution.seconds),
             strategy: choice.as_ref().map(|choice| choice.taken),
             not_taken: choice
@@ -260,7 +268,7 @@ impl Job<'_> {
                 files: paths(self.args)
                     .into_iter()
                     .flatten()
-                    .map(|path| console::escaped(&shown(path), &[]))
+                    .map(|path| console::escaped(&path.display().to_string(), &[]))
                     .collect(),
             };
             console::line(report.summary(&details))?;
@@ -297,24 +305,21 @@ impl Job<'_> {
                 Grid::Plane { problem, .. } => problem.spacing,
                 Grid::Line(_) => 1.0,
             },
-            colours: self.args.colours.unwrap_or(Colours::Viridis),
+            colours: self.args.colours,
             // What an end does travels one point a sweep; a few more show where it has not come yet.
             reach: sweeps + sweeps / 8 + 4,
             given,
         }
     }
 
-    fn plot(&self, file: StagedFile, title: &str, norms: &[f64]) -> Result<(), CliError> {
+    fn plot(&self, file: StagedFile, title: &str, history: &[f64]) -> Result<(), CommandError> {
         let norm = match self.norm {
             NormKind::L2 => "l2 norm of the change in a sweep",
             NormKind::Rms => "rms change in a sweep",
         };
-        Ok(norms::write_svg(
-            file,
-            &PlotTexts { title, norm },
-            norms,
-            self.options.tolerance,
-        )?)
+        let texts = PlotTexts { title, norm };
+        let chart = norms::chart(&texts, history, self.options.tolerance);
+        Ok(chart.write_svg(file)?)
     }
 }
 
@@ -324,38 +329,4 @@ fn rate(updates: u64, seconds: f64) -> f64 {
     } else {
         0.0
     }
-}
-
-impl<F: Real> Grid<F> {
-    /// Columns, and rows of a plane.
-    fn size(&self) -> (usize, Option<usize>) {
-        match self {
-            Self::Line(problem) => (problem.points, None),
-            Self::Plane { problem, .. } => (problem.nx, Some(problem.ny)),
-        }
-    }
-
-    fn size_text(&self) -> String {
-        match self.size() {
-            (points, None) => format!("{} points", grouped(points as u64)),
-            (columns, Some(rows)) => format!(
-                "{} x {} cells",
-                grouped(columns as u64),
-                grouped(rows as u64)
-            ),
-        }
-    }
-
-    /// Cells that a sweep updates.
-    fn inner_cells(&self) -> u64 {
-        match self.size() {
-            (points, None) => points as u64 - 2,
-            (columns, Some(rows)) => (columns as u64 - 2) * (rows as u64 - 2),
-        }
-    }
-}
-
-/// Whether the solve was refused for what was asked of it.
-pub fn is_usage(error: &SolveError) -> bool {
-    matches!(error, SolveError::Problem(_) | SolveError::Options(_))
 }

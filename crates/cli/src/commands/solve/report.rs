@@ -1,10 +1,9 @@
-//! The results of a command: one JSON object, or lines for people.
+//! The result of a solve: one JSON object, or lines for people.
 
 use serde::Serialize;
-use serde::ser::SerializeStruct;
 
-use crate::commands::reduce::json_value;
 use crate::format::{general, grouped, pes, si};
+use crate::output::json::{self, Run};
 
 /// The result of a solve, serialised as the object that `--json` prints.
 #[derive(Serialize)]
@@ -15,10 +14,9 @@ pub struct SolveReport {
     pub dtype: &'static str,
     /// What computed: cpu or cuda.
     pub backend: &'static str,
-    /// Number of PEs.
-    pub pes: usize,
-    /// threads or processes.
-    pub world: &'static str,
+    /// How it was run; the seconds are those of the sweeps.
+    #[serde(flatten)]
+    pub run: Run,
     /// Sweeps made.
     pub sweeps: u64,
     /// Whether the norm reached the tolerance.
@@ -29,8 +27,6 @@ pub struct SolveReport {
     pub history: Vec<(u64, f64)>,
     /// SHA-256 of the whole field, row-major, little-endian.
     pub field_sha256: String,
-    /// Time of the sweeps, in seconds.
-    pub seconds: f64,
     /// Cells updated, those computed twice at the seams not counted, by second.
     pub cell_updates_per_second: f64,
     /// How GPUs were used; null on the CPU.
@@ -65,7 +61,7 @@ pub struct SolveDetails {
 impl SolveReport {
     /// One line of JSON.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and texts can be serialised")
+        json::line(self)
     }
 
     /// The closing lines of a run.
@@ -91,11 +87,11 @@ impl SolveReport {
             "{outcome}\n{} {} on {} ({}), {}, {} sweeps per pass; {} s, {}",
             details.size,
             self.dtype,
-            pes(self.pes),
-            self.world,
+            pes(self.run.pes),
+            self.run.world,
             details.machine,
             details.block,
-            general(self.seconds, 4),
+            general(self.run.seconds, 4),
             si(self.cell_updates_per_second, " cell updates/s"),
         );
         if let Some(strategy) = self.strategy {
@@ -109,51 +105,5 @@ impl SolveReport {
             text.push_str(&details.files.join(", "));
         }
         text
-    }
-}
-
-/// The result of a reduction, serialised as the object that `--json` prints.
-pub struct ReduceReport {
-    /// The operation.
-    pub op: &'static str,
-    /// `cpu` or `cuda`.
-    pub backend: &'static str,
-    /// Type of the elements.
-    pub dtype: String,
-    /// Number of elements.
-    pub count: usize,
-    /// The result.
-    pub value: crosswarp::prim::Value,
-    /// Time of the reduction, reading included.
-    pub seconds: f64,
-    /// Bytes of all elements by second.
-    pub bytes_per_second: f64,
-    /// Number of PEs; for people.
-    pub pes: usize,
-    /// threads or processes; for people.
-    pub world: &'static str,
-    /// Where the work was done; for people.
-    pub place: String,
-}
-
-impl ReduceReport {
-    /// One line of JSON.
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and texts can be serialised")
-    }
-}
-
-impl Serialize for ReduceReport {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_struct("ReduceReport", 8)?;
-        object.serialize_field("op", self.op)?;
-        object.serialize_field("backend", self.backend)?;
-        object.serialize_field("dtype", &self.dtype)?;
-        object.serialize_field("count", &self.count)?;
-        object.serialize_field("value", &json_value(self.value))?;
-        object.serialize_field("bits", &self.value.hex())?;
-        object.serialize_field("seconds", &self.seconds)?;
-        object.serialize_field("bytes_per_second", &self.bytes_per_second)?;
-        object.end()
     }
 }

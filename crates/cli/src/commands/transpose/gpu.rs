@@ -5,7 +5,7 @@ use crosswarp::cuda::{Buffer, CudaError, Device, PinnedBuffer, Stream};
 use crosswarp::prim::{DeviceTransposeError, DeviceTransposer, Layout};
 
 use super::panels::{PANEL_BYTES, Panel};
-use crate::commands::error::CliError;
+use crate::commands::error::CommandError;
 use crate::output::npy::NpyWriter;
 
 /// What one panel goes through.
@@ -54,7 +54,7 @@ pub fn stream_through<T: Pod>(
     input: &[T],
     panels: &[Panel],
     writer: &mut NpyWriter,
-) -> Result<(), CliError> {
+) -> Result<(), CommandError> {
     let transposer = DeviceTransposer::new(device)?;
     let stream = Stream::new(device).map_err(DeviceTransposeError::from)?;
     let len = panels.iter().map(Panel::len).max().unwrap_or(0);
@@ -85,7 +85,7 @@ pub fn stream_through<T: Pod>(
                 &from.transposed(),
             )?;
             copies.read(&mut host_out[..len], device_out)?;
-            let mut meanwhile = || -> Result<(), CliError> {
+            let mut meanwhile = || -> Result<(), CommandError> {
                 if let Some(before) = k.checked_sub(1) {
                     writer.put(&other.host_out[..panels[before].len()])?;
                 }

@@ -11,22 +11,24 @@ use crosswarp::prim::{
     DeviceTransposeError, TransposeError, Transposer, WorldTransposer, part_len, rows_of,
 };
 use crosswarp::shmem::{Pe, under_launcher};
+use serde::Serialize;
 
-use crate::args::TransposeArgs;
-use crate::commands::error::CliError;
+use self::gpu::stream_through;
+use self::panels::{PANEL_BYTES, panels};
+use super::error::CommandError;
+use crate::args::transpose::TransposeArgs;
 use crate::console;
 use crate::format::{pes, si};
 use crate::input::npy::{Dtype, NpyMap, Shape};
+use crate::output::json::{self, Run};
 use crate::output::npy::NpyWriter;
 use crate::output::staged::StagedFile;
 use crate::processor::physical_cores;
 use crate::world::backend::Backend;
-use crate::world::{in_world_of, kind_name};
-use gpu::stream_through;
-use panels::{PANEL_BYTES, panels};
+use crate::world::pes::{in_world_of, kind_name};
 
 /// Transposes the file and says how fast.
-pub fn transpose(args: &TransposeArgs) -> Result<i32, CliError> {
+pub fn transpose(args: &TransposeArgs) -> Result<i32, CommandError> {
     let file = NpyMap::open(&args.file)?;
     let matrices = Matrices::of(&file)?;
     let report = match file.dtype().size() {
@@ -59,7 +61,7 @@ struct Matrices {
 }
 
 impl Matrices {
-    fn of(file: &NpyMap) -> Result<Self, CliError> {
+    fn of(file: &NpyMap) -> Result<Self, CommandError> {
         let (batch, rows, columns, stacked) = match file.shape().0[..] {
             [rows, columns] => (1, rows, columns, false),
             [batch, rows, columns] => (batch, rows, columns, true),
@@ -95,28 +97,45 @@ impl Matrices {
 struct Report {
     matrices: Matrices,
     backend: Backend,
-    pes: usize,
-    world: &'static str,
-    seconds: f64,
+    run: Run,
 }
 
 impl Report {
-    /// Bytes read and written by second, the files included.
-    fn rate(&self) -> f64 {
-        2.0 * self.matrices.bytes() as f64 / self.seconds
+    fn new(
+        matrices: Matrices,
+        backend: Backend,
+        (pes, world): (usize, &'static str),
+        start: Instant,
+    ) -> Self {
+        let seconds = start.elapsed().as_secs_f64();
+        Self {
+            matrices,
+            backend,
+            run: Run {
+                pes,
+                world,
+                seconds,
+                // Each is read and written.
+                bytes_per_second: Some(2.0 * matrices.bytes() as f64 / seconds),
+            },
+        }
     }
 
     fn json(&self) -> String {
-        serde_json::json!({
-            "dtype": self.matrices.dtype.name(),
-            "shape": self.matrices.transposed().0,
-            "backend": self.backend.name(),
-            "pes": self.pes,
-            "world": self.world,
-            "seconds": self.seconds,
-            "bytes_per_second": self.rate(),
+        #[derive(Serialize)]
+        struct Object<'a> {
+            dtype: &'a str,
+            shape: Vec<usize>,
+            backend: &'a str,
+            #[serde(flatten)]
+            run: &'a Run,
+        }
+        json::line(&Object {
+            dtype: self.matrices.dtype.name(),
+            shape: self.matrices.transposed().0,
+            backend: self.backend.name(),
+            run: &self.run,
         })
-        .to_string()
     }
 
     fn summary(&self, args: &TransposeArgs) -> String {
@@ -126,10 +145,10 @@ impl Report {
             self.matrices.transposed(),
             self.matrices.dtype,
             self.backend.describe(),
-            pes(self.pes),
-            self.world,
-            self.seconds * 1e3,
-            si(self.rate(), "B/s"),
+            pes(self.run.pes),
+            self.run.world,
+            self.run.seconds * 1e3,
+            si(self.run.bytes_per_second.unwrap_or(0.0), "B/s"),
         )
     }
 }
@@ -139,8 +158,8 @@ fn of_size<T: Pod + Send + Sync>(
     args: &TransposeArgs,
     file: &NpyMap,
     matrices: Matrices,
-) -> Result<Option<Report>, CliError> {
-    let backend = args.backend.choose()?;
+) -> Result<Option<Report>, CommandError> {
+    let backend = Backend::choose(&args.backend)?;
     let asked = args.backend.pes;
     let on_gpus = matches!(backend, Backend::Cuda(_));
     if under_launcher() || (on_gpus && asked.is_some_and(|pes| pes > 1)) {
@@ -174,16 +193,15 @@ fn of_size<T: Pod + Send + Sync>(
         }
     }
     writer.finish()?;
-    Ok(Some(Report {
+    Ok(Some(Report::new(
         matrices,
         backend,
-        pes,
-        world: "threads",
-        seconds: start.elapsed().as_secs_f64(),
-    }))
+        (pes, "threads"),
+        start,
+    )))
 }
 
-fn writer(args: &TransposeArgs, matrices: Matrices) -> Result<NpyWriter, CliError> {
+fn writer(args: &TransposeArgs, matrices: Matrices) -> Result<NpyWriter, CommandError> {
     let staged = StagedFile::create(&args.output)?;
     Ok(NpyWriter::new(
         staged,
@@ -200,7 +218,7 @@ fn over_pes<T: Pod>(
     args: &TransposeArgs,
     file: &NpyMap,
     matrices: Matrices,
-) -> Result<Option<Report>, CliError> {
+) -> Result<Option<Report>, CommandError> {
     let (rows, columns, n) = (matrices.rows, matrices.columns, pe.n_pes());
     let input = file.elements::<T>()?;
     let mut writer = match pe.my_pe() {
@@ -251,19 +269,13 @@ fn over_pes<T: Pod>(
     if let Some(writer) = writer {
         writer.finish()?;
     }
-    let seconds = start.elapsed().as_secs_f64();
+    let report = Report::new(matrices, backend.clone(), (n, kind_name(pe)), start);
     // The others' parts are read up to here.
     pe.barrier().map_err(TransposeError::from)?;
-    Ok((pe.my_pe() == 0).then(|| Report {
-        matrices,
-        backend: backend.clone(),
-        pes: n,
-        world: kind_name(pe),
-        seconds,
-    }))
+    Ok((pe.my_pe() == 0).then_some(report))
 }
 
-fn device_error(error: impl Into<DeviceTransposeError>) -> CliError {
+fn device_error(error: impl Into<DeviceTransposeError>) -> CommandError {
     error.into().into()
 }
 
@@ -277,7 +289,11 @@ struct Gpu<'a, 'w, T: Pod> {
 }
 
 impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
-    fn new(world: &'a DeviceWorld<'w>, in_len: usize, out_len: usize) -> Result<Self, CliError> {
+    fn new(
+        world: &'a DeviceWorld<'w>,
+        in_len: usize,
+        out_len: usize,
+    ) -> Result<Self, CommandError> {
         let (device, heap) = (world.device(), world.heap());
         let output = heap
             .alloc(out_len)
@@ -291,7 +307,7 @@ impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
         })
     }
 
-    fn transpose(&self, rows: usize, columns: usize, part: &[T]) -> Result<(), CliError> {
+    fn transpose(&self, rows: usize, columns: usize, part: &[T]) -> Result<(), CommandError> {
         self.stream.write(&self.input, part).map_err(device_error)?;
         self.transposer
             .transpose(&self.stream, rows, columns, &self.input, &self.output)?;
@@ -301,7 +317,7 @@ impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
             .map_err(|error| device_error(DeviceWorldError::from(error)))
     }
 
-    fn get(&self, piece: &mut [T], first: usize, owner: usize) -> Result<(), CliError> {
+    fn get(&self, piece: &mut [T], first: usize, owner: usize) -> Result<(), CommandError> {
         self.world
             .get(&self.stream, piece, &self.output, first, owner)
             .map_err(|error| device_error(DeviceWorldError::from(error)))

@@ -27,7 +27,7 @@ use std::sync::Arc;
 /// A formula that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("formula '{formula}'{}: {reason}", column.map_or_else(String::new, |column| format!(", column {column}")))]
-pub struct ExpressionError {
+pub struct FormulaError {
     /// The text given.
     pub formula: String,
     /// Where it is wrong, in characters from 1, if in one place.
@@ -49,7 +49,7 @@ pub struct Point {
 
 /// A formula in `x`, `y`, `i`, `j`, compiled.
 #[derive(Clone, Debug)]
-pub struct Expression {
+pub struct Formula {
     text: String,
     /// In postfix order; shared, since every clone of a formula is the same.
     steps: Arc<[Step]>,
@@ -86,13 +86,13 @@ const DEEPEST: usize = 50;
 /// Points evaluated together: a step's choice costs as much for all of them as for one.
 const TOGETHER: usize = 64;
 
-impl Expression {
+impl Formula {
     /// Compiles `formula`.
     ///
     /// # Errors
-    /// [`ExpressionError`] with the formula and what is wrong with it.
-    pub fn parse(formula: &str) -> Result<Self, ExpressionError> {
-        let failed = |(column, reason)| ExpressionError {
+    /// [`FormulaError`] with the formula and what is wrong with it.
+    pub fn parse(formula: &str) -> Result<Self, FormulaError> {
+        let failed = |(column, reason)| FormulaError {
             formula: shorten(formula),
             column,
             reason,
@@ -121,8 +121,8 @@ impl Expression {
     /// The value at `point`.
     ///
     /// # Errors
-    /// [`ExpressionError`] if the value is not finite there.
-    pub fn at(&self, point: Point) -> Result<f64, ExpressionError> {
+    /// [`FormulaError`] if the value is not finite there.
+    pub fn at(&self, point: Point) -> Result<f64, FormulaError> {
         let mut value = [0.0];
         // Nearly all formulas have fewer operands; memory for more is asked for.
         let mut few = [0.0; 16];
@@ -135,7 +135,7 @@ impl Expression {
         if value.is_finite() {
             return Ok(value);
         }
-        Err(ExpressionError {
+        Err(FormulaError {
             formula: shorten(&self.text),
             column: None,
             reason: format!(
@@ -220,7 +220,7 @@ mod tests {
             row: 5,
             spacing: 0.5,
         };
-        Expression::parse(formula).unwrap().at(point).unwrap()
+        Formula::parse(formula).unwrap().at(point).unwrap()
     }
 
     #[test]
@@ -379,7 +379,7 @@ mod tests {
             (&"(".repeat(900), ", column 51: nested deeper than 50"),
             (&"2^".repeat(900), ", column 102: nested deeper than 50"),
         ] {
-            let error = Expression::parse(formula).unwrap_err().to_string();
+            let error = Formula::parse(formula).unwrap_err().to_string();
             assert!(
                 error.contains(message) && !error.contains('\n'),
                 "{formula}: {error}"
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn values_that_are_not_finite_are_refused_with_their_place() {
-        let formula = Expression::parse("1/(x-1)").unwrap();
+        let formula = Formula::parse("1/(x-1)").unwrap();
         let at = |column, row| {
             formula.at(Point {
                 column,
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_row_has_the_values_of_its_points() {
-        let formula = Expression::parse("sin(3*x + y)*i - j^2/(1 + x)").unwrap();
+        let formula = Formula::parse("sin(3*x + y)*i - j^2/(1 + x)").unwrap();
         let first = Point {
             column: 5,
             row: 7,

@@ -1,7 +1,7 @@
 //! Random formulas against two evaluators that share nothing with the parser: trees that were never text,
 //! and texts taken apart at the operator that binds least.
 
-use super::{Expression, Point};
+use super::{Formula, Point};
 use crate::fuzz::Random;
 
 const POINT: Point = Point {
@@ -245,7 +245,7 @@ fn same(a: f64, b: f64) -> bool {
 }
 
 fn parsed(text: &str) -> Result<f64, String> {
-    let formula = Expression::parse(text).map_err(|error| error.to_string())?;
+    let formula = Formula::parse(text).map_err(|error| error.to_string())?;
     let mut value = [0.0];
     formula.along_row(POINT, &mut value);
     Ok(value[0])

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::header::{Dtype, Shape};
+use super::dtype::{Dtype, Shape};
 
 /// An NPY file that cannot be used, and why.
 #[derive(Debug, thiserror::Error)]

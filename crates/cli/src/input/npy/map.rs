@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use bytemuck::Pod;
 use memmap2::Mmap;
 
+use super::dtype::{Dtype, Shape};
 use super::error::{NpyError, NpyProblem};
-use super::header::{Dtype, Header, Shape};
+use super::header::Header;
 
 /// An NPY file, mapped: pages are read when they are touched, and never twice.
 ///

@@ -4,12 +4,14 @@
 //! writing streams rows. Only C order and little-endian numbers are taken: both are
 //! what `numpy.save` writes for an ordinary array.
 
+mod dtype;
 mod error;
 mod header;
 mod map;
 
+pub use dtype::{Dtype, Shape};
 pub use error::NpyError;
-pub use header::{Dtype, Header, Shape};
+pub use header::Header;
 pub use map::NpyMap;
 
 #[cfg(target_endian = "big")]

@@ -6,8 +6,9 @@ use crosswarp_prim::cuda::DeviceHistogram;
 use crosswarp_prim::histogram::Bins;
 
 use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
+use super::super::kernels::HISTOGRAM;
 use super::super::peers::cub;
-use super::{Call, Climb, HISTOGRAM, LadderError, RungKind, Spec, Verdict, resident};
+use super::{Call, Climb, LadderError, RungKind, Spec, Verdict, resident};
 use crate::measure::Rotating;
 
 const THREADS: u32 = 512;

@@ -4,8 +4,9 @@
 use crosswarp_cuda::{Buffer, Function, Launch, Module, PreparedLaunch, Stream};
 
 use super::super::inputs::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::kernels::JACOBI1D;
 use super::super::solver;
-use super::{Climb, JACOBI1D, LadderError, RungKind, Spec, resident};
+use super::{Climb, LadderError, RungKind, Spec, resident};
 
 const THREADS: u32 = 256;
 /// Threads of a block, and points of a thread, of `persistent_registers`.

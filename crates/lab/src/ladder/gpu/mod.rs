@@ -8,52 +8,14 @@ mod sgemm;
 mod transpose;
 
 use crosswarp_cuda::{
-    ArchLimits, BlockNeeds, Device, Function, Launch, Module, Occupancy, Pod, Shape, Source, Stream,
+    ArchLimits, BlockNeeds, Device, Function, Launch, Module, Occupancy, Pod, Stream,
 };
 
 use super::ceilings::GpuCeilings;
-use super::counters;
 use super::{Ladder, LadderError, Occupied, Options, Rate, Rung, RungKind, Subject, Verdict};
+use super::{counters, kernels};
 use crate::measure::{Flush, Machine, Plan, Rotating, Spread, cold_bytes, in_graph};
 use crate::models::roofline::{Ceilings, Work};
-
-macro_rules! source {
-    ($name:literal) => {
-        Source::new(
-            concat!("ladder/", $name),
-            include_str!(concat!("../../../kernels/ladder/", $name)),
-        )
-    };
-}
-
-pub const REDUCE: Source<'static> = source!("reduce.cu");
-pub const REDUCE_F16: Source<'static> = source!("reduce_f16.cu");
-pub const HISTOGRAM: Source<'static> = source!("histogram.cu").with_shapes(&[
-    Shape {
-        kernel: "shared_atomics",
-        threads: 512,
-        dynamic_shared: 1024,
-    },
-    Shape {
-        kernel: "shared_wide",
-        threads: 512,
-        dynamic_shared: 1024,
-    },
-]);
-pub const TRANSPOSE: Source<'static> = source!("transpose.cu");
-pub const JACOBI1D: Source<'static> = source!("jacobi1d.cu");
-pub const SGEMM: Source<'static> = source!("sgemm.cu").with_shapes(&[Shape {
-    kernel: "naive",
-    threads: 1024,
-    dynamic_shared: 0,
-}]);
-pub const CEILINGS: Source<'static> = source!("ceilings.cu");
-const MARK: Source<'static> = source!("mark.cu");
-
-/// The ladders' kernels.
-pub const SOURCES: &[Source<'static>] = &[
-    REDUCE, REDUCE_F16, HISTOGRAM, TRANSPOSE, JACOBI1D, SGEMM, CEILINGS, MARK,
-];
 
 pub fn run(
     subject: Subject,
@@ -93,7 +55,7 @@ pub fn run(
 
 /// Runs each rung once, behind a mark: for a profiler to look at.
 pub fn run_marked(subject: Subject, device: &Device, options: &Options) -> Result<(), LadderError> {
-    let mark = Module::compile(device, &MARK)?.function(counters::MARK)?;
+    let mark = Module::compile(device, &kernels::MARK)?.function(counters::MARK)?;
     let mut climb = Climb {
         device: *device,
         purpose: Purpose::Mark { mark, marked: 0 },

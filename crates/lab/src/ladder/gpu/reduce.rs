@@ -7,8 +7,9 @@ use crosswarp_prim::{DType, Element, Op, ReduceError};
 use half::f16;
 
 use super::super::inputs::{exact_sum, grouped, narrow_summand, sum_in_f16, sum_work, summand};
+use super::super::kernels::{REDUCE, REDUCE_F16};
 use super::super::peers::cub;
-use super::{Call, Climb, LadderError, REDUCE, REDUCE_F16, RungKind, Spec, Verdict, resident};
+use super::{Call, Climb, LadderError, RungKind, Spec, Verdict, resident};
 use crate::measure::Rotating;
 
 /// Threads of a block of every rung.

@@ -4,8 +4,9 @@
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 
 use super::super::inputs::{check_product, factor_rows, product_work};
+use super::super::kernels::SGEMM;
 use super::super::peers::cublas::Cublas;
-use super::{Call, Climb, LadderError, RungKind, SGEMM, Spec};
+use super::{Call, Climb, LadderError, RungKind, Spec};
 
 struct Variant {
     kernel: &'static str,

@@ -5,8 +5,9 @@ use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 use crosswarp_prim::{DeviceTransposer, Layout};
 
 use super::super::inputs::{check_transpose, element, transpose_work};
+use super::super::kernels::TRANSPOSE;
 use super::super::peers::cublas::Cublas;
-use super::{Call, Climb, LadderError, RungKind, Spec, TRANSPOSE};
+use super::{Call, Climb, LadderError, RungKind, Spec};
 use crate::measure::Rotating;
 
 const TILE: u32 = 32;

@@ -1,9 +1,8 @@
-//! A picture of the lab in pixels.
+//! A picture of shapes in pixels.
 
-use crate::commands::error::CliError;
-use crate::drawing::chart::{Chart, Element, Point};
-use crate::drawing::theme;
-use crate::drawing::{Anchor, Canvas, Font};
+use super::canvas::{Anchor, Canvas, Font};
+use super::chart::{Chart, Element, Point};
+use super::theme;
 use crate::output::staged::{OutputError, StagedFile};
 
 /// Pixels of a unit of the page: what makes the built-in font as wide as the text of the SVG.
@@ -12,25 +11,11 @@ const SCALE: f64 = 1.5;
 const MIDDLE: f64 = 4.5;
 
 /// Most pixels of a picture, 16 million: it is drawn in memory, with three bytes each.
-const MOST_PIXELS: usize = 1 << 24;
+pub const MOST_PIXELS: usize = 1 << 24;
 
 impl Chart {
-    /// Refuses a picture that is too large to be of use as pixels.
-    ///
-    /// # Errors
-    /// [`CliError::Usage`] with the size, the limit and what to do.
-    pub fn check_pixels(&self) -> Result<(), CliError> {
-        let (width, height) = self.pixels();
-        if width.saturating_mul(height) <= MOST_PIXELS {
-            return Ok(());
-        }
-        Err(CliError::Usage(format!(
-            "a PNG of {width} x {height} pixels: at most {MOST_PIXELS} are drawn; --svg has no such limit"
-        )))
-    }
-
     /// Width and height of the PNG. Casts saturate.
-    fn pixels(&self) -> (usize, usize) {
+    pub fn pixels(&self) -> (usize, usize) {
         let pixels = |units: f64| (SCALE * units).ceil() as usize;
         (pixels(self.width), pixels(self.height))
     }

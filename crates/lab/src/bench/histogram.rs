@@ -1,15 +1,14 @@
-//! `crosswarp bench histogram`: counting on one GPU, by bins and distribution.
+//! Measuring histograms on one GPU, by bins and distribution: the rows that `bench/peers/cub_histogram.cu` measures of
+//! CUB, in the same way.
 
 use std::thread;
 
-use crosswarp::cuda::{Buffer, Device, Error, Stream};
-use crosswarp::lab::measure::{Plan, Row, on_stream};
-use crosswarp::prim::cuda::DeviceHistogram;
-use crosswarp::prim::histogram::Bins;
+use crosswarp_cuda::{Buffer, Device, Stream};
+use crosswarp_prim::cuda::DeviceHistogram;
+use crosswarp_prim::histogram::Bins;
 
-use crate::args::BenchHistogramArgs;
-use crate::commands::bench::Rows;
-use crate::commands::error::CliError;
+use super::error::BenchError;
+use crate::measure::{Plan, Row, on_stream};
 
 const BINS: [u32; 12] = [
     64, 256, 2048, 8192, 16_384, 32_768, 65_536, 131_072, 262_144, 524_288, 1_048_576, 4_194_304,
@@ -56,22 +55,29 @@ impl Distribution {
     }
 }
 
-/// Measures and prints a table, or with `--json` one object a line.
-pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
-    let gpu = |error| CliError::Cuda(Error::from(error));
-    let device = Device::get(args.device).map_err(|error| CliError::Cuda(error.into()))?;
-    let stream = Stream::new(&device).map_err(gpu)?;
-    let n = 1usize << args.samples;
-    let there = Buffer::<i32>::new(&device, n).map_err(gpu)?;
+/// Measures 2^`samples` samples and hands every row to `report`.
+///
+/// # Errors
+/// The GPU's.
+pub fn histogram(
+    device: &Device,
+    samples: u32,
+    mut report: impl FnMut(Row),
+) -> Result<(), BenchError> {
+    let stream = Stream::new(device)?;
+    let n = 1usize << samples;
+    let there = Buffer::<i32>::new(device, n)?;
     let mut samples = vec![0i32; n];
-    let mut rows = Rows::new(args.json, &device, 11);
-    let mut measure = |bins: Bins<i32>, distribution, sample: &(dyn Fn(u64) -> i32 + Sync)| {
+    let mut measure = |bins: Bins<i32>,
+                       distribution,
+                       sample: &(dyn Fn(u64) -> i32 + Sync)|
+     -> Result<(), BenchError> {
         fill(&mut samples, sample);
-        stream.write(&there, &samples).map_err(gpu)?;
+        stream.write(&there, &samples)?;
         let count = bins.count();
         let histogram = DeviceHistogram::new(&stream, &bins)?;
-        let workspace = histogram.workspace().map_err(gpu)?;
-        let totals = Buffer::<u64>::zeroed(&stream, count).map_err(gpu)?;
+        let workspace = histogram.workspace()?;
+        let totals = Buffer::<u64>::zeroed(&stream, count)?;
         let time = on_stream(&Plan::quick(), &stream, None, |stream, _| {
             histogram.add_counts(stream, &there, &totals, &workspace)
         })?;
@@ -82,7 +88,8 @@ pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
             .with("distribution", distribution)
             .with("gsamples", n as f64 / time.median / 1e9)
             .bytes(4 * n as u64);
-        rows.show(&row)
+        report(row);
+        Ok(())
     };
     for bins in BINS {
         for distribution in Distribution::ALL {
@@ -96,7 +103,7 @@ pub fn histogram(args: &BenchHistogramArgs) -> Result<i32, CliError> {
         let edges = Bins::<i32>::edges(&edges(bins))?;
         measure(edges, "edges", &|k| Distribution::Uniform.sample(k, SPAN))?;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// Arbitrary edges over 0..SPAN, denser towards 0: squares. `bench/peers/cub_histogram.cu` has the same.

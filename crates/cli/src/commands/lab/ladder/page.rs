@@ -6,10 +6,10 @@ use crosswarp::cuda::Source;
 use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind, Verdict};
 use crosswarp::lab::measure::Spread;
 
-use crate::commands::lab::ladder::{percent, rate, roof_line};
-use crate::commands::lab::roofline::{Mark, Roof, picture};
+use super::text::{percent, rate, roof_line};
+use crate::commands::lab::roofline::{PlottedKernel, Roof, picture};
 use crate::drawing::chart::Chart;
-use crate::drawing::norms::escape;
+use crate::drawing::svg::escape;
 use crate::drawing::theme;
 use crate::format::{general, grouped, microseconds};
 
@@ -273,7 +273,7 @@ fn roofline(ladder: &Ladder) -> Chart {
             numbered.push((intensity, height));
             number.to_string()
         };
-        marks.push(Mark {
+        marks.push(PlottedKernel {
             label,
             hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
             intensity,
@@ -420,7 +420,7 @@ mod tests {
     use crosswarp::lab::measure::Machine;
     use crosswarp::lab::models::roofline::{Ceilings, Work};
 
-    use super::super::ladder::table;
+    use super::super::text::table;
     use super::*;
 
     fn rung(name: &str, kind: RungKind, us: f64, verdict: Verdict) -> Rung {

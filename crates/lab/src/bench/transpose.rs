@@ -1,36 +1,12 @@
-//! `crosswarp bench transpose`: transpositions on this machine's GPUs beside a copy of the same bytes.
+//! Measuring transpositions on GPUs beside a copy of the same bytes.
 
 use bytemuck::Pod;
-use crosswarp::cuda::{Buffer, CudaError, Device, DeviceWorld, DeviceWorldError, Event, Stream};
-use crosswarp::lab::bench::BenchError;
-use crosswarp::lab::measure::{Plan, Row, Spread, counted, on_stream};
-use crosswarp::prim::{DeviceTransposer, Layout, TextbookTile, WorldTransposer, part_len, rows_of};
-use crosswarp::shmem::Pe;
+use crosswarp_cuda::{Buffer, CudaError, Device, DeviceWorld, DeviceWorldError, Event, Stream};
+use crosswarp_prim::{DeviceTransposer, Layout, TextbookTile, WorldTransposer, part_len, rows_of};
+use crosswarp_shmem::Pe;
 
-use crate::args::BenchTransposeArgs;
-use crate::commands::bench::Rows;
-use crate::commands::error::CliError;
-use crate::world::in_world_of;
-
-/// Measures and prints a table, or with `--json` one object a line.
-pub fn transpose(args: &BenchTransposeArgs) -> Result<i32, CliError> {
-    let devices = Device::all().map_err(crosswarp::cuda::Error::from)?;
-    let pes = args.pes.unwrap_or(1) as usize;
-    if pes == 1 && !crosswarp::shmem::under_launcher() {
-        one_gpu(&mut Rows::new(args.json, &devices[0], 22), &devices[0])?;
-        return Ok(0);
-    }
-    in_world_of(args.pes, pes, |pe| {
-        let device = devices[pe.my_pe() % devices.len()];
-        let mut out = (pe.my_pe() == 0).then(|| Rows::new(args.json, &device, 22));
-        several_gpus(out.as_mut(), pe, device)?;
-        Ok(0)
-    })
-}
-
-fn bench(error: impl Into<BenchError>) -> CliError {
-    CliError::Bench(error.into())
-}
+use super::error::BenchError;
+use crate::measure::{Plan, Row, Spread, counted, on_stream};
 
 /// The row of an element's size, rows and columns.
 fn row_of(what: &str, shape: [usize; 3], moved: usize, time: Spread) -> Row {
@@ -67,8 +43,13 @@ fn filled<T: Pod>(stream: &Stream, len: usize) -> Result<Buffer<T>, CudaError> {
     Ok(buffer)
 }
 
-fn one_gpu(out: &mut Rows, device: &Device) -> Result<(), CliError> {
-    let stream = Stream::new(device).map_err(bench)?;
+/// Measures on one GPU and hands every row to `report`.
+///
+/// # Errors
+/// The GPU's.
+pub fn transpose(device: &Device, mut report: impl FnMut(Row)) -> Result<(), BenchError> {
+    let out = &mut report as &mut dyn FnMut(Row);
+    let stream = Stream::new(device)?;
     let transposer = DeviceTransposer::new(device)?;
     for n in [4096, 8192, 16384, 32768] {
         square::<u32>(out, &transposer, &stream, n, n)?;
@@ -87,38 +68,37 @@ fn one_gpu(out: &mut Rows, device: &Device) -> Result<(), CliError> {
 
 /// The rows of one shape.
 fn square<T: Pod>(
-    out: &mut Rows,
+    out: &mut dyn FnMut(Row),
     transposer: &DeviceTransposer,
     stream: &Stream,
     rows: usize,
     columns: usize,
-) -> Result<(), CliError> {
+) -> Result<(), BenchError> {
     let plan = Plan::default();
     let (from, element) = (Layout::new(rows, columns), size_of::<T>());
     let (len, to) = (rows * columns, from.transposed());
     let shape = [element, rows, columns];
     let moved = 2 * len * element;
-    let input = filled::<T>(stream, len).map_err(bench)?;
-    let output = Buffer::<T>::new(stream.device(), len).map_err(bench)?;
+    let input = filled::<T>(stream, len)?;
+    let output = Buffer::<T>::new(stream.device(), len)?;
     let time = on_stream(&plan, stream, None, |stream, _| {
         stream.copy(&output, &input)
-    })
-    .map_err(bench)?;
-    out.show(&row_of("copy", shape, moved, time))?;
+    })?;
+    out(row_of("copy", shape, moved, time));
     let time = on_stream(&plan, stream, None, |stream, _| {
         transposer.transpose(stream, &input, &from, &output, &to)
     })?;
-    out.show(&row_of("transpose", shape, moved, time))?;
+    out(row_of("transpose", shape, moved, time));
     if rows == columns {
         let time = on_stream(&plan, stream, None, |stream, _| {
             transposer.transpose_in_place(stream, &input, &from)
         })?;
-        out.show(&row_of("transpose_in_place", shape, moved, time))?;
+        out(row_of("transpose_in_place", shape, moved, time));
     }
     if element == 4 && rows == columns {
         // The textbook's tiles move words, so the buffers serve as words.
-        let words = filled::<u32>(stream, len).map_err(bench)?;
-        let turned = Buffer::<u32>::new(stream.device(), len).map_err(bench)?;
+        let words = filled::<u32>(stream, len)?;
+        let turned = Buffer::<u32>::new(stream.device(), len)?;
         for (tile, what) in [
             (TextbookTile::Padded, "transpose_padded"),
             (TextbookTile::Unpadded, "transpose_unpadded"),
@@ -126,7 +106,7 @@ fn square<T: Pod>(
             let time = on_stream(&plan, stream, None, |stream, _| {
                 transposer.transpose_by(tile, stream, &words, &from, &turned, &to)
             })?;
-            out.show(&row_of(what, shape, moved, time))?;
+            out(row_of(what, shape, moved, time));
         }
     }
     Ok(())
@@ -136,59 +116,60 @@ fn square<T: Pod>(
 const SAMPLES: u32 = 15;
 const CALLS: u32 = 5;
 
-/// The rows of a matrix over the PEs. The bytes are those that a PE sends to others, over its links.
-fn several_gpus(mut out: Option<&mut Rows>, pe: &Pe, device: Device) -> Result<(), CliError> {
-    let world = DeviceWorld::new(pe, device, None, None).map_err(bench)?;
-    let transposer = WorldTransposer::new(&world).map_err(bench)?;
+/// Measures matrices spread over the PEs of a world, each with a GPU, and hands every row to `report`, on every PE alike
+/// but for the times. The bytes are those that a PE sends to others, over its links. Collective.
+///
+/// # Errors
+/// The GPU's, and those of the PEs' communication.
+pub fn transpose_over_pes(
+    pe: &Pe,
+    device: Device,
+    mut report: impl FnMut(Row),
+) -> Result<(), BenchError> {
+    let out = &mut report as &mut dyn FnMut(Row);
+    let world = DeviceWorld::new(pe, device, None, None)?;
+    let transposer = WorldTransposer::new(&world)?;
     // 256 MiB, 1 GiB and, if there are more than two PEs, 4 GiB in all.
     for n in [8192, 16384, 32768] {
-        spread::<u32>(out.as_deref_mut(), &world, &transposer, n)?;
+        spread::<u32>(out, &world, &transposer, n)?;
     }
-    spread::<u8>(out.as_deref_mut(), &world, &transposer, 32768)?;
-    spread::<u16>(out.as_deref_mut(), &world, &transposer, 32768)?;
-    spread::<u64>(out.as_deref_mut(), &world, &transposer, 16384)?;
+    spread::<u8>(out, &world, &transposer, 32768)?;
+    spread::<u16>(out, &world, &transposer, 32768)?;
+    spread::<u64>(out, &world, &transposer, 16384)?;
     spread::<u128>(out, &world, &transposer, 16384)
 }
 
 fn spread<T: Pod>(
-    out: Option<&mut Rows>,
+    out: &mut dyn FnMut(Row),
     world: &DeviceWorld<'_>,
     transposer: &WorldTransposer<'_, '_>,
     side: usize,
-) -> Result<(), CliError> {
+) -> Result<(), BenchError> {
     let (pe, device, n) = (world.pe(), world.device(), world.pe().n_pes());
-    let stream = Stream::new(&device).map_err(bench)?;
+    let stream = Stream::new(&device)?;
     let mine = rows_of(side, n, pe.my_pe()).len() * side;
-    let input = filled::<T>(&stream, mine).map_err(bench)?;
+    let input = filled::<T>(&stream, mine)?;
     let len = part_len(side, side, n).unwrap_or(usize::MAX);
     let output = world
         .heap()
         .alloc::<T>(len)
-        .map_err(|error| bench(DeviceWorldError::from(error)))?;
-    let (start, end) = (
-        Event::new(&device).map_err(bench)?,
-        Event::new(&device).map_err(bench)?,
-    );
-    let time = counted(2, SAMPLES, CALLS, |_| -> Result<f64, CliError> {
+        .map_err(DeviceWorldError::from)?;
+    let (start, end) = (Event::new(&device)?, Event::new(&device)?);
+    let time = counted(2, SAMPLES, CALLS, |_| -> Result<f64, BenchError> {
         // One call before the clock starts, so that all PEs are there.
         transposer.transpose(&stream, side, side, &input, &output)?;
-        stream.record(&start).map_err(bench)?;
+        stream.record(&start)?;
         for _ in 0..CALLS {
             transposer.transpose(&stream, side, side, &input, &output)?;
         }
-        stream.record(&end).map_err(bench)?;
-        world.synchronize(&stream).map_err(bench)?;
-        Ok(end.since(&start).map_err(bench)?.as_secs_f64() / f64::from(CALLS))
+        stream.record(&end)?;
+        world.synchronize(&stream)?;
+        Ok(end.since(&start)?.as_secs_f64() / f64::from(CALLS))
     })?;
-    world
-        .heap()
-        .free(output)
-        .map_err(|error| bench(DeviceWorldError::from(error)))?;
-    if let Some(out) = out {
-        let sent = mine * size_of::<T>() * (n - 1) / n;
-        let what = format!("transpose_{n}_pes");
-        let shape = [size_of::<T>(), side, side];
-        out.show(&row_of(&what, shape, sent, time))?;
-    }
+    world.heap().free(output).map_err(DeviceWorldError::from)?;
+    let sent = mine * size_of::<T>() * (n - 1) / n;
+    let what = format!("transpose_{n}_pes");
+    let shape = [size_of::<T>(), side, side];
+    out(row_of(&what, shape, sent, time));
     Ok(())
 }

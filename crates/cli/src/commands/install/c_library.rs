@@ -1,6 +1,6 @@
-//! `crosswarp install`: the C library, its headers and wrappers, and this command, below a prefix.
+//! The C library, built and laid out with its headers and wrappers.
 //!
-//! The library is built here, by cargo, from the sources this command was built from: a C library takes
+//! It is built by cargo, from the sources this command was built from: a C library takes
 //! its own crate types, and what cargo made, and where, its messages say.
 
 use std::ffi::OsStr;
@@ -11,8 +11,6 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::args::InstallArgs;
-use crate::commands::error::CliError;
 use crate::console;
 use crate::output::staged::{OutputError, StagedFile};
 
@@ -55,8 +53,9 @@ struct Built {
     out: Option<PathBuf>,
 }
 
-/// Builds, then lays out `bin`, `include`, `lib` and `lib/pkgconfig`.
-pub fn install(args: &InstallArgs) -> Result<i32, CliError> {
+/// Builds, then lays out `bin`, with `own`, the file of this command, too, `include`, `lib` and `lib/pkgconfig` below
+/// `prefix`; the folder of the programs.
+pub fn install(prefix: &Path, own: &Path) -> Result<PathBuf, InstallError> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi");
     let sources = sources
         .canonicalize()
@@ -68,7 +67,7 @@ pub fn install(args: &InstallArgs) -> Result<i32, CliError> {
     let archive = built.archive.ok_or(InstallError::Missing("archive"))?;
     let out = built.out.ok_or(InstallError::Missing("headers"))?;
 
-    let (prefix, name) = (&args.prefix, "libcrosswarp_shmem");
+    let name = "libcrosswarp_shmem";
     let (include, lib, bin) = (
         prefix.join("include"),
         prefix.join("lib"),
@@ -113,13 +112,8 @@ pub fn install(args: &InstallArgs) -> Result<i32, CliError> {
         lib.join("pkgconfig/crosswarp-shmem.pc"),
         &version,
     )?;
-    let own = std::env::current_exe().map_err(CliError::Executable)?;
-    copy(&own, &bin.join("crosswarp"))?;
-    console::line(format_args!(
-        "installed oshcc, oshc++ (also as oshcxx and oshCC), oshrun and crosswarp in {}",
-        bin.display()
-    ))?;
-    Ok(0)
+    copy(own, &bin.join("crosswarp"))?;
+    Ok(bin)
 }
 
 /// Has cargo build the library and reads from its messages where everything is.

@@ -3,18 +3,32 @@
 use crosswarp::cuda::{Arch, ArchLimits, Device};
 use crosswarp::lab::models::roofline::DataSheet;
 
-use crate::commands::error::CliError;
+/// A compute capability that no model knows.
+#[derive(Debug, thiserror::Error)]
+#[error("the limits of compute capability {}.{} are not known, only those of {}", .0.major, .0.minor, known())]
+pub struct UnknownArch(Arch);
+
+fn known() -> String {
+    let all = ArchLimits::all().iter();
+    let names: Vec<String> = all
+        .map(|limits| format!("{}.{}", limits.arch.major, limits.arch.minor))
+        .collect();
+    names.join(", ")
+}
+
+/// Compute capability where there is no GPU and none is named.
+const DEFAULT_ARCH: Arch = Arch::new(9, 0);
 
 /// Compute capability and SMs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Modelled {
+pub struct ModelledGpu {
     /// The compute capability.
     pub arch: Arch,
     /// Streaming multiprocessors, if known.
     pub multiprocessors: Option<u32>,
 }
 
-impl Modelled {
+impl ModelledGpu {
     /// By data sheet, by compute capability, else this machine's first GPU, else compute capability 9.0.
     pub fn choose(device: Option<&DataSheet>, arch: Option<Arch>) -> Self {
         if let Some(sheet) = device {
@@ -35,25 +49,14 @@ impl Modelled {
                 multiprocessors: Some(device.properties().multiprocessors),
             },
             Err(_) => Self {
-                arch: Arch::new(9, 0),
+                arch: DEFAULT_ARCH,
                 multiprocessors: None,
             },
         }
     }
 
     /// The limits of an SM.
-    pub fn limits(&self) -> Result<&'static ArchLimits, CliError> {
-        ArchLimits::of(self.arch).ok_or_else(|| {
-            let known: Vec<String> = ArchLimits::all()
-                .iter()
-                .map(|limits| format!("{}.{}", limits.arch.major, limits.arch.minor))
-                .collect();
-            CliError::Usage(format!(
-                "the limits of compute capability {}.{} are not known, only those of {}",
-                self.arch.major,
-                self.arch.minor,
-                known.join(", ")
-            ))
-        })
+    pub fn limits(&self) -> Result<&'static ArchLimits, UnknownArch> {
+        ArchLimits::of(self.arch).ok_or(UnknownArch(self.arch))
     }
 }

@@ -1,12 +1,11 @@
 //! Colour maps.
 
-/// Red, green, blue, 0 to 255 each, sRGB.
-pub type Rgb = [u8; 3];
+use super::rgb::{Rgb, mix};
 
 /// The colour map of a picture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Colours {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub enum ColourMap {
+    #[default]
     /// Dark blue over green to yellow, even to the eye and safe for the colour-blind.
     Viridis,
     /// Elevation tints with hill shading.
@@ -38,7 +37,7 @@ const TERRAIN: [Rgb; 8] = [
     [245, 243, 240],
 ];
 
-impl Colours {
+impl ColourMap {
     /// The colour at `t` in 0..=1.
     pub fn at(self, t: f64) -> Rgb {
         let anchors: &[Rgb] = match self {
@@ -56,28 +55,22 @@ impl Colours {
     }
 }
 
-/// `a` at `t` = 0, `b` at `t` = 1.
-pub fn mix(a: Rgb, b: Rgb, t: f64) -> Rgb {
-    let t = t.clamp(0.0, 1.0);
-    [0, 1, 2].map(|k| (f64::from(a[k]) + t * (f64::from(b[k]) - f64::from(a[k]))).round() as u8)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn ends_and_order() {
-        assert_eq!(Colours::Viridis.at(0.0), VIRIDIS[0]);
-        assert_eq!(Colours::Viridis.at(1.0), VIRIDIS[8]);
-        assert_eq!(Colours::Viridis.at(-3.0), VIRIDIS[0]);
-        assert_eq!(Colours::Terrain.at(f64::INFINITY), TERRAIN[7]);
+        assert_eq!(ColourMap::Viridis.at(0.0), VIRIDIS[0]);
+        assert_eq!(ColourMap::Viridis.at(1.0), VIRIDIS[8]);
+        assert_eq!(ColourMap::Viridis.at(-3.0), VIRIDIS[0]);
+        assert_eq!(ColourMap::Terrain.at(f64::INFINITY), TERRAIN[7]);
         // A perceptual map grows lighter all the way.
         let light = |rgb: Rgb| {
             0.2126 * f64::from(rgb[0]) + 0.7152 * f64::from(rgb[1]) + 0.0722 * f64::from(rgb[2])
         };
         let steps: Vec<f64> = (0..=100)
-            .map(|k| light(Colours::Viridis.at(f64::from(k) / 100.0)))
+            .map(|k| light(ColourMap::Viridis.at(f64::from(k) / 100.0)))
             .collect();
         assert!(steps.windows(2).all(|pair| pair[0] <= pair[1]));
     }

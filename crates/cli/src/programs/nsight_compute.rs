@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use crosswarp::cuda::find_program;
-use crosswarp::lab::measure::nsight::{Launched, ProfileError, parse};
+use crosswarp::lab::measure::nsight::{ProfileError, ProfiledLaunch, parse};
 
 use super::child::{self, last_words};
 
@@ -78,7 +78,7 @@ pub fn collect(
     selection: &Selection,
     program: &Path,
     rest: &[OsString],
-) -> Result<Vec<Launched>, ProfilingError> {
+) -> Result<Vec<ProfiledLaunch>, ProfilingError> {
     let profiler = find().map_err(ProfilingError::NoProfiler)?;
     let failed = |source| ProfilingError::Start {
         program: profiler.clone(),

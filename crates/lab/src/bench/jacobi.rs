@@ -7,7 +7,7 @@ use crosswarp_solve::{
 };
 
 use super::error::BenchError;
-use crate::measure::{Row, counted};
+use crate::measure::{Row, fixed_runs};
 
 /// Sweeps of a solve on a plane, and how often it is made.
 const SWEEPS: usize = 1000;
@@ -32,7 +32,7 @@ pub fn jacobi(pe: &Pe, gpu: Gpu, what: JacobiProblem, world: &str) -> Result<Row
     let (mut sweeps, mut updates) = (0, 0.0);
     let mut choice = Choice::default();
     // The first one warms up: kernels are compiled and loaded.
-    let time = counted(1, REPETITIONS, 1, |_| -> Result<f64, SolveError> {
+    let time = fixed_runs(1, REPETITIONS, 1, |_| -> Result<f64, SolveError> {
         let solution = solve(pe, gpu, what)?;
         let per = match what {
             JacobiProblem::Line => 1.0,

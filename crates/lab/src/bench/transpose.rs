@@ -6,10 +6,10 @@ use crosswarp_prim::{DeviceTransposer, Layout, TextbookTile, WorldTransposer, pa
 use crosswarp_shmem::Pe;
 
 use super::error::BenchError;
-use crate::measure::{Plan, Row, Spread, counted, on_stream};
+use crate::measure::{Plan, Row, Timing, fixed_runs, on_stream};
 
 /// The row of an element's size, rows and columns.
-fn row_of(what: &str, shape: [usize; 3], moved: usize, time: Spread) -> Row {
+fn row_of(what: &str, shape: [usize; 3], moved: usize, time: Timing) -> Row {
     let [element, rows, columns] = shape;
     Row::new(what, time)
         .with("element", element)
@@ -155,7 +155,7 @@ fn spread<T: Pod>(
         .alloc::<T>(len)
         .map_err(DeviceWorldError::from)?;
     let (start, end) = (Event::new(&device)?, Event::new(&device)?);
-    let time = counted(2, SAMPLES, CALLS, |_| -> Result<f64, BenchError> {
+    let time = fixed_runs(2, SAMPLES, CALLS, |_| -> Result<f64, BenchError> {
         // One call before the clock starts, so that all PEs are there.
         transposer.transpose(&stream, side, side, &input, &output)?;
         stream.record(&start)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crosswarp_cuda::{Buffer, Device, Launch, Module, Stream};
 
-use super::LadderError;
+use super::error::LadderError;
 use super::kernels::CEILINGS;
 use crate::measure::{Plan, READ, host, in_graph, on_stream};
 use crate::models::roofline::Ceilings;

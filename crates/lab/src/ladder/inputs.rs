@@ -7,7 +7,18 @@ use half::f16;
 
 use crate::models::roofline::Work;
 
-use super::{Verdict, hash};
+use super::rung::Check;
+
+/// Pseudo-random 32-bit numbers of which each depends on its index alone, so that GPU and processor,
+/// and any number of threads, make the same (a finaliser of the murmur3 kind).
+pub fn hash(index: usize) -> u32 {
+    let mut x = index as u64;
+    x ^= x >> 33;
+    x = x.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    x ^= x >> 33;
+    x = x.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    (x >> 32) as u32
+}
 
 /// `count` with commas between thousands.
 pub fn grouped(count: usize) -> String {
@@ -115,14 +126,14 @@ pub fn transpose_work(n: usize) -> Work {
 }
 
 /// The transpose of the matrix of [`element`]s.
-pub fn check_transpose(got: &[f32], n: usize) -> Verdict {
+pub fn check_transpose(got: &[f32], n: usize) -> Check {
     for (place, value) in got.iter().enumerate() {
         let expected = element(place % n * n + place / n);
         if value.to_bits() != expected.to_bits() {
-            return Verdict::Wrong(format!("{value:e} instead of {expected:e} at {place}"));
+            return Check::Wrong(format!("{value:e} instead of {expected:e} at {place}"));
         }
     }
-    Verdict::Exact
+    Check::Exact
 }
 
 /// Point `index` of the first field of a Jacobi ladder.
@@ -164,8 +175,8 @@ pub fn relax(mut field: Vec<f32>) -> Relaxed {
 impl Relaxed {
     /// Whether field and norms are those of the reference: the field to the bit, the norms to what sums in
     /// f32 allow.
-    pub fn check(&self, field: &[f32], squares: &[f32]) -> Verdict {
-        let field = Verdict::of_slices(field, &self.field);
+    pub fn check(&self, field: &[f32], squares: &[f32]) -> Check {
+        let field = Check::of_slices(field, &self.field);
         if !field.is_right() {
             return field;
         }
@@ -174,16 +185,16 @@ impl Relaxed {
             let error = (f64::from(*got) / expected - 1.0).abs();
             // A chain of additions of points to one f32 is off by 1e-2 before it stalls.
             if error.is_nan() || error > 0.2 {
-                return Verdict::Wrong(format!(
+                return Check::Wrong(format!(
                     "norm of sweep {sweep}: {got:e} instead of {expected:e}"
                 ));
             }
             worst = worst.max(error);
         }
         if worst == 0.0 {
-            Verdict::Exact
+            Check::Exact
         } else {
-            Verdict::Within(worst)
+            Check::Within(worst)
         }
     }
 }
@@ -211,7 +222,7 @@ pub fn product_work(n: usize) -> Work {
 
 /// Whether `c` is the product, by Freivalds' check: `c·x = a·(b·x)` for a random vector x. All numbers are
 /// whole, so the check is exact; a wrong element goes unseen with a chance of one in 2^20.
-pub fn check_product(a: &[f32], b: &[f32], c: &[f32], n: usize) -> Verdict {
+pub fn check_product(a: &[f32], b: &[f32], c: &[f32], n: usize) -> Check {
     let times = |matrix: &[f32], vector: &[i64]| -> Option<Vec<i64>> {
         let row = |row: &[f32]| {
             let mut sum = 0i64;
@@ -230,10 +241,10 @@ pub fn check_product(a: &[f32], b: &[f32], c: &[f32], n: usize) -> Verdict {
     let expected = times(b, &vector).and_then(|bx| times(a, &bx));
     match (times(c, &vector), expected) {
         (Some(got), Some(expected)) => match got.iter().zip(&expected).position(|(a, b)| a != b) {
-            None => Verdict::Exact,
-            Some(row) => Verdict::Wrong(format!("row {row} is not that of the product")),
+            None => Check::Exact,
+            Some(row) => Check::Wrong(format!("row {row} is not that of the product")),
         },
-        _ => Verdict::Wrong("an element is not a whole number".to_owned()),
+        _ => Check::Wrong("an element is not a whole number".to_owned()),
     }
 }
 
@@ -251,7 +262,7 @@ mod tests {
                 c[i * n + j] = (0..n).map(|k| a[i * n + k] * b[k * n + j]).sum();
             }
         }
-        assert_eq!(check_product(&a, &b, &c, n), Verdict::Exact);
+        assert_eq!(check_product(&a, &b, &c, n), Check::Exact);
         for wrong in [c[9] + 1.0, c[9] + 0.5, f32::NAN] {
             let mut damaged = c.clone();
             damaged[9] = wrong;
@@ -263,7 +274,7 @@ mod tests {
     fn the_other_checks_see_one_wrong_element() {
         let n = 32;
         let mut transposed: Vec<f32> = (0..n * n).map(|p| element(p % n * n + p / n)).collect();
-        assert_eq!(check_transpose(&transposed, n), Verdict::Exact);
+        assert_eq!(check_transpose(&transposed, n), Check::Exact);
         transposed.swap(5, 6);
         assert!(!check_transpose(&transposed, n).is_right());
 

@@ -5,9 +5,10 @@ use crosswarp_solve::{
     Gpu, Norm, Options as SolveOptions, Problem1d, SolveError, Strategy, solve_1d,
 };
 
+use super::error::LadderError;
 use super::inputs::{SWEEPS, relax};
-use super::{LadderError, Verdict};
-use crate::measure::{Plan, Spread, counted};
+use super::rung::Check;
+use crate::measure::{Plan, Timing, fixed_runs};
 
 /// Solves of the seed problem's kind, zero between two ends, with `n` points: on `device`, or on `threads`
 /// threads. The times are those that the solver gives for its sweeps.
@@ -16,7 +17,7 @@ pub fn jacobi1d(
     threads: usize,
     device: Option<Device>,
     plan: &Plan,
-) -> Result<(Spread, Verdict), LadderError> {
+) -> Result<(Timing, Check), LadderError> {
     let problem = Problem1d {
         points: n,
         left: 5.0f32,
@@ -37,7 +38,7 @@ pub fn jacobi1d(
     let pes = if device.is_some() { 1 } else { threads };
     let outcomes = crosswarp_shmem::spmd(pes, |pe| {
         let mut histories = Vec::new();
-        let time = counted(1, plan.samples.max(1), 1, |_| -> Result<f64, SolveError> {
+        let time = fixed_runs(1, plan.samples.max(1), 1, |_| -> Result<f64, SolveError> {
             let solution = solve_1d(pe, &problem, &options, |_| {})?;
             histories.push(solution.history);
             Ok(solution.seconds)
@@ -45,7 +46,7 @@ pub fn jacobi1d(
         Ok::<_, SolveError>((time, histories))
     })
     .map_err(|error| failed(error.to_string()))?;
-    let (spread, histories) = outcomes
+    let (time, histories) = outcomes
         .into_iter()
         .next()
         .ok_or_else(|| failed("no PE".to_owned()))?
@@ -58,17 +59,17 @@ pub fn jacobi1d(
     for history in &histories {
         if history.len() != SWEEPS {
             let wrong = format!("{} norms instead of {SWEEPS}", history.len());
-            return Ok((spread, Verdict::Wrong(wrong)));
+            return Ok((time, Check::Wrong(wrong)));
         }
         for (norm, square) in history.iter().zip(&expected) {
             worst = worst.max((norm / square.sqrt() - 1.0).abs());
         }
     }
     // The solver's norms are sums of squares in the field's type, the reference's in f64.
-    let verdict = if worst <= 1e-5 {
-        Verdict::Within(worst)
+    let check = if worst <= 1e-5 {
+        Check::Within(worst)
     } else {
-        Verdict::Wrong(format!("a norm is off by {worst:e}"))
+        Check::Wrong(format!("a norm is off by {worst:e}"))
     };
-    Ok((spread, verdict))
+    Ok((time, check))
 }

@@ -5,12 +5,12 @@
 
 use crosswarp_cuda::{Arch, ArchLimits, BlockNeeds, Occupancy};
 
-/// The sections that [`Launched`] is made of, by the names `ncu` takes.
+/// The sections that [`ProfiledLaunch`] is made of, by the names `ncu` takes.
 pub const SECTIONS: [&str; 3] = ["SpeedOfLight", "LaunchStats", "Occupancy"];
 
 /// One launch of a kernel as the profiler saw it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Launched {
+pub struct ProfiledLaunch {
     /// The kernel.
     pub kernel: String,
     /// Compute capability of the GPU.
@@ -36,7 +36,7 @@ pub enum ProfileError {
     Column(&'static str),
 }
 
-impl Launched {
+impl ProfiledLaunch {
     /// A metric by the profiler's name, in its base unit (bytes, seconds, per cent, counts).
     pub fn metric(&self, name: &str) -> Option<f64> {
         self.metrics
@@ -75,7 +75,7 @@ impl Launched {
 ///
 /// Lines that the profiler puts before its table (`==PROF==`) are passed over, its errors (`==ERROR==`) are
 /// the error.
-pub fn parse(text: &str) -> Result<Vec<Launched>, ProfileError> {
+pub fn parse(text: &str) -> Result<Vec<ProfiledLaunch>, ProfileError> {
     for line in text.lines() {
         if let Some(complaint) = line.strip_prefix("==ERROR==") {
             return Err(ProfileError::Profiler(complaint.trim().to_owned()));
@@ -98,14 +98,14 @@ pub fn parse(text: &str) -> Result<Vec<Launched>, ProfileError> {
         column("Metric Value")?,
     );
     let arch = column("CC")?;
-    let mut launches: Vec<(String, Launched)> = Vec::new();
+    let mut launches: Vec<(String, ProfiledLaunch)> = Vec::new();
     for record in records {
         let field = |place: usize| record.get(place).map_or("", String::as_str);
         let known = launches.iter().position(|(known, _)| known == field(id));
         let place = known.unwrap_or_else(|| {
             launches.push((
                 field(id).to_owned(),
-                Launched {
+                ProfiledLaunch {
                     kernel: field(kernel).to_owned(),
                     arch: field(arch).parse().ok(),
                     threads: u32::try_from(product(field(block))).unwrap_or(u32::MAX),

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::{Machine, Spread};
+use super::machine::Machine;
+use super::timing::Timing;
 
 /// The number of the fields' meanings in what `--json` prints, here and in every command: one more with every change that
 /// a reader has to know of.
@@ -18,7 +19,7 @@ pub struct Row {
     /// What else is to be said, by name; no part of what the row measures.
     pub remarks: Vec<(String, Value)>,
     /// The time of one call.
-    pub time: Spread,
+    pub time: Timing,
     /// Bytes that one call has to move.
     pub bytes: Option<u64>,
     /// Arithmetic operations of one call.
@@ -27,7 +28,7 @@ pub struct Row {
 
 impl Row {
     /// A figure without parameters.
-    pub fn new(what: impl Into<String>, time: Spread) -> Self {
+    pub fn new(what: impl Into<String>, time: Timing) -> Self {
         Self {
             what: what.into(),
             parameters: Vec::new(),

@@ -11,7 +11,7 @@
 //! bytes; the phases of wider ones agree with the latencies measured on an H200, where each further
 //! request takes two cycles: `bench/results/banks-h200-2026-11-21.txt`.)
 
-use crate::models::index_expression::Expression;
+use crate::models::index_expression::IndexExpression;
 
 /// Lanes of a warp.
 pub const LANES: usize = 32;
@@ -144,7 +144,7 @@ pub struct Pattern {
 pub enum PatternError {
     /// The text is no expression.
     #[error(transparent)]
-    Expression(#[from] crate::models::index_expression::ExpressionError),
+    Expression(#[from] crate::models::index_expression::IndexError),
     /// There is no such element.
     #[error("lane {lane}, i = {i}: the index {}", value.map_or_else(|| "overflows or divides by zero".to_owned(), |value| format!("is {value}, below 0 or beyond 2^40")))]
     Index {
@@ -164,7 +164,7 @@ impl Pattern {
     /// Lane `lane` accesses element `index`, an expression in `lane` and `i`, of elements of `width`
     /// bytes, for `i` from 0 to `iterations` - 1.
     pub fn of_index(index: &str, width: Width, iterations: usize) -> Result<Self, PatternError> {
-        let expression = Expression::parse(index, &["lane", "i"])?;
+        let expression = IndexExpression::parse(index, &["lane", "i"])?;
         let mut accesses = Vec::with_capacity(iterations);
         for i in 0..iterations {
             let mut addresses = [None; LANES];

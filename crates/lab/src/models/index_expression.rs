@@ -6,12 +6,12 @@
 /// A parsed expression over named variables.
 ///
 /// ```
-/// use crosswarp_lab::expression::Expression;
-/// let index = Expression::parse("lane * 32 + (i ^ lane)", &["lane", "i"]).unwrap();
+/// use crosswarp_lab::expression::IndexExpression;
+/// let index = IndexExpression::parse("lane * 32 + (i ^ lane)", &["lane", "i"]).unwrap();
 /// assert_eq!(index.value(&[3, 5]), Some(102));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expression {
+pub struct IndexExpression {
     /// In postfix order.
     steps: Vec<Step>,
 }
@@ -59,7 +59,7 @@ const DEEPEST: u32 = 100;
 /// What is wrong with an expression's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}': {reason} at column {column}")]
-pub struct ExpressionError {
+pub struct IndexError {
     /// The text.
     pub text: String,
     /// What is wrong.
@@ -68,9 +68,9 @@ pub struct ExpressionError {
     pub column: usize,
 }
 
-impl Expression {
+impl IndexExpression {
     /// Reads `text`, in which `names` may occur.
-    pub fn parse(text: &str, names: &[&str]) -> Result<Self, ExpressionError> {
+    pub fn parse(text: &str, names: &[&str]) -> Result<Self, IndexError> {
         let mut parser = Parser {
             rest: text,
             names,
@@ -89,7 +89,7 @@ impl Expression {
             }),
             Err(reason) => {
                 let at = text.len() - parser.rest.trim_start().len();
-                Err(ExpressionError {
+                Err(IndexError {
                     text: text.to_owned(),
                     reason,
                     column: text[..at].chars().count() + 1,
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn value(text: &str) -> Option<i64> {
-        Expression::parse(text, &["lane", "i"])
+        IndexExpression::parse(text, &["lane", "i"])
             .unwrap()
             .value(&[7, 3])
     }
@@ -276,7 +276,7 @@ mod tests {
             ("lane $ 2", "an operator is missing", 6),
             ("é", "'é' begins no value", 1),
         ] {
-            let error = Expression::parse(text, &["lane", "i"]).unwrap_err();
+            let error = IndexExpression::parse(text, &["lane", "i"]).unwrap_err();
             assert_eq!(
                 (error.reason.as_str(), error.column),
                 (reason, column),
@@ -284,7 +284,7 @@ mod tests {
             );
         }
         let deep = format!("{}1{}", "(".repeat(1000), ")".repeat(1000));
-        assert!(Expression::parse(&deep, &[]).is_err());
-        assert!(Expression::parse(&"-".repeat(100_000), &[]).is_err());
+        assert!(IndexExpression::parse(&deep, &[]).is_err());
+        assert!(IndexExpression::parse(&"-".repeat(100_000), &[]).is_err());
     }
 }

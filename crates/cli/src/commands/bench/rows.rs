@@ -86,13 +86,13 @@ fn line(row: &Row, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crosswarp::lab::measure::Spread;
+    use crosswarp::lab::measure::Timing;
 
     use super::*;
 
     #[test]
     fn lines_stand_under_their_headings() {
-        let time = Spread {
+        let time = Timing {
             median: 1.5e-6,
             min: 1e-6,
             max: 2e-6,

@@ -5,7 +5,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crosswarp::lab::measure::nsight::{Launched, SECTIONS};
+use crosswarp::lab::measure::nsight::{ProfiledLaunch, SECTIONS};
 use serde_json::{Value, json};
 
 use crate::args::profile::ProfileArgs;
@@ -62,7 +62,7 @@ const SPEED_OF_LIGHT: [(&str, &str); 5] = [
     ("Compute (SM) Throughput", "compute"),
 ];
 
-fn text(launched: &Launched) -> String {
+fn text(launched: &ProfiledLaunch) -> String {
     let mut out = format!(
         "{}: {} of {}",
         launched.kernel,
@@ -140,7 +140,7 @@ fn text(launched: &Launched) -> String {
     out
 }
 
-fn as_json(launched: &Launched) -> Value {
+fn as_json(launched: &ProfiledLaunch) -> Value {
     let model = launched.model();
     let shares: serde_json::Map<String, Value> = SPEED_OF_LIGHT
         .iter()

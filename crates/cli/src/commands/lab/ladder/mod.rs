@@ -12,7 +12,7 @@ use crosswarp::lab::ladder::{
     COUNTER_SECTIONS, DURATION, Options, Rung, Subject, on_cpu, on_gpu, run_marked,
 };
 use crosswarp::lab::measure::Plan;
-use crosswarp::lab::measure::nsight::Launched;
+use crosswarp::lab::measure::nsight::ProfiledLaunch;
 
 use crate::args::ladder::LadderArgs;
 use crate::commands::commit::COMMIT;
@@ -110,7 +110,7 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CommandError> {
     } else {
         console::line(text::table(&ladder))?;
     }
-    let wrong = ladder.rungs.iter().any(|rung| !rung.verdict.is_right());
+    let wrong = ladder.rungs.iter().any(|rung| !rung.check.is_right());
     Ok(if wrong { WRONG } else { 0 })
 }
 
@@ -119,7 +119,7 @@ fn counters(
     subject: Subject,
     device: &Device,
     size: usize,
-) -> Result<Vec<Launched>, ProfilingError> {
+) -> Result<Vec<ProfiledLaunch>, ProfilingError> {
     let words = [
         "ladder",
         subject.name(),

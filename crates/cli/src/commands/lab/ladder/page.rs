@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use crosswarp::cuda::Source;
-use crosswarp::lab::ladder::{Ladder, Rate, Rung, RungKind, Verdict};
-use crosswarp::lab::measure::Spread;
+use crosswarp::lab::ladder::{Check, Ladder, Rate, Rung, RungKind};
+use crosswarp::lab::measure::Timing;
 
 use super::text::{percent, rate, roof_line};
 use crate::commands::lab::roofline::{PlottedKernel, Roof, picture};
@@ -106,7 +106,7 @@ fn tiles(out: &mut String, ladder: &Ladder) {
     let right = || {
         group
             .iter()
-            .filter(|rung| rung.kind != RungKind::Wrong && rung.verdict.is_right())
+            .filter(|rung| rung.kind != RungKind::Wrong && rung.check.is_right())
     };
     let by_time = |a: &&Rung, b: &&Rung| a.time.median.total_cmp(&b.time.median);
     let (Some(slowest), Some(fastest)) = (right().max_by(by_time), right().min_by(by_time)) else {
@@ -151,7 +151,7 @@ fn times(ratio: f64) -> String {
 
 const KINDS: [(RungKind, &str); 4] = [
     (RungKind::Textbook, "a variant of the textbook"),
-    (RungKind::Own, "Crosswarp"),
+    (RungKind::Crosswarp, "Crosswarp"),
     (RungKind::Peer, "another library"),
     (RungKind::Wrong, "wrong on purpose"),
 ];
@@ -160,7 +160,7 @@ fn class(kind: RungKind) -> &'static str {
     match kind {
         RungKind::Textbook => "textbook",
         RungKind::Wrong => "wrong",
-        RungKind::Own => "own",
+        RungKind::Crosswarp => "own",
         RungKind::Peer => "peer",
     }
 }
@@ -171,7 +171,7 @@ fn key(out: &mut String, ladder: &Ladder) {
         if ladder.rungs.iter().any(|rung| rung.kind == kind) {
             let colour = match kind {
                 RungKind::Textbook => "blue",
-                RungKind::Own => "green",
+                RungKind::Crosswarp => "green",
                 RungKind::Peer => "violet",
                 RungKind::Wrong => "grey",
             };
@@ -212,7 +212,7 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
         let middle = top + ROW / 2.0 + 4.5;
         let number = format!("{}", first + place + 1);
         let strong = match rung.kind {
-            RungKind::Own => "strong",
+            RungKind::Crosswarp => "strong",
             _ => "name",
         };
         chart.text("faint small", "end", 38.0, middle, &number);
@@ -256,7 +256,7 @@ fn roofline(ladder: &Ladder) -> Chart {
         .collect();
     // Rungs of a group share their intensity: of those too near to one another the first has its number,
     // Crosswarp's own before all, then the faster.
-    let order = |rung: &Rung| (rung.kind != RungKind::Own, rung.time.median);
+    let order = |rung: &Rung| (rung.kind != RungKind::Crosswarp, rung.time.median);
     rungs.sort_by(|(_, a), (_, b)| {
         let ((a_own, a_time), (b_own, b_time)) = (order(a), order(b));
         a_own.cmp(&b_own).then(a_time.total_cmp(&b_time))
@@ -318,7 +318,7 @@ fn table(out: &mut String, ladder: &Ladder) {
                 .speedup(number)
                 .map_or("–".to_owned(), |speedup| format!("{speedup:.2} ×"));
             number += 1;
-            let good = matches!(rung.verdict, Verdict::Exact | Verdict::Within(_));
+            let good = matches!(rung.check, Check::Exact | Check::Within(_));
             let _ = writeln!(
                 out,
                 "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td>{own}<td>{}</td>\
@@ -328,7 +328,7 @@ fn table(out: &mut String, ladder: &Ladder) {
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
                 if good { "good" } else { "bad" },
-                escape(&rung.verdict.text()),
+                escape(&rung.check.text()),
                 escape(rung.why),
             );
         }
@@ -354,7 +354,7 @@ const COLUMNS: [Column; 4] = [
     Column {
         name: "occupancy",
         cell: |rung| {
-            rung.occupied.map(|o| {
+            rung.occupancy.map(|o| {
                 let local = match o.local {
                     0 => String::new(),
                     bytes => format!(", {bytes} bytes of local memory"),
@@ -371,12 +371,12 @@ const COLUMNS: [Column; 4] = [
     },
     Column {
         name: "achieved",
-        cell: |rung| Some(format!("{:.0} %", 100.0 * rung.occupied?.achieved?)),
+        cell: |rung| Some(format!("{:.0} %", 100.0 * rung.occupancy?.achieved?)),
     },
 ];
 
 /// The median, with the spread when pointed at.
-fn with_spread(time: &Spread) -> String {
+fn with_spread(time: &Timing) -> String {
     format!(
         "<span title=\"{} to {} of {} samples\">{}</span>",
         microseconds(time.min),
@@ -416,22 +416,22 @@ fn method(out: &mut String, ladder: &Ladder) {
 
 #[cfg(test)]
 mod tests {
-    use crosswarp::lab::ladder::Occupied;
+    use crosswarp::lab::ladder::KernelOccupancy;
     use crosswarp::lab::measure::Machine;
     use crosswarp::lab::models::roofline::{Ceilings, Work};
 
     use super::super::text::table;
     use super::*;
 
-    fn rung(name: &str, kind: RungKind, us: f64, verdict: Verdict) -> Rung {
-        let time = |us: f64| Spread {
+    fn rung(name: &str, kind: RungKind, us: f64, check: Check) -> Rung {
+        let time = |us: f64| Timing {
             median: 1e-6 * us,
             min: 0.99e-6 * us,
             max: 1.02e-6 * us,
             samples: 15,
             calls: 4,
         };
-        let own = kind == RungKind::Own;
+        let own = kind == RungKind::Crosswarp;
         Rung {
             name: name.to_owned(),
             group: "sum of 16,777,216 f32".to_owned(),
@@ -443,8 +443,8 @@ mod tests {
             },
             time: time(us),
             hot: own.then(|| time(us / 2.0)),
-            verdict,
-            occupied: own.then_some(Occupied {
+            check,
+            occupancy: own.then_some(KernelOccupancy {
                 threads: 256,
                 registers: 32,
                 shared: 1024,
@@ -463,7 +463,7 @@ mod tests {
     }
 
     fn ladder() -> Ladder {
-        use RungKind::{Own, Peer, Textbook, Wrong};
+        use RungKind::{Crosswarp, Peer, Textbook, Wrong};
         Ladder {
             subject: "reduce",
             title: "sum of 16,777,216 f32".to_owned(),
@@ -481,17 +481,17 @@ mod tests {
             rate: Rate::Gigabytes,
             notes: vec!["a note".to_owned(), "another".to_owned()],
             rungs: vec![
-                rung("racy", Wrong, 260.0, Verdict::WrongOnPurpose(0.994)),
-                rung("atomic", Textbook, 29_482.0, Verdict::Exact),
-                rung("shared", Textbook, 130.0, Verdict::Within(2.3e-7)),
+                rung("racy", Wrong, 260.0, Check::WrongOnPurpose(0.994)),
+                rung("atomic", Textbook, 29_482.0, Check::Exact),
+                rung("shared", Textbook, 130.0, Check::Within(2.3e-7)),
                 rung(
                     "broken",
                     Textbook,
                     100.0,
-                    Verdict::Wrong("1 instead of 2".to_owned()),
+                    Check::Wrong("1 instead of 2".to_owned()),
                 ),
-                rung("crosswarp", Own, 15.0, Verdict::Exact),
-                rung("CUB", Peer, 17.6, Verdict::Exact),
+                rung("crosswarp", Crosswarp, 15.0, Check::Exact),
+                rung("CUB", Peer, 17.6, Check::Exact),
             ],
         }
     }

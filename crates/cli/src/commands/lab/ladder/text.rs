@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crosswarp::lab::ladder::{Ladder, Occupied};
+use crosswarp::lab::ladder::{KernelOccupancy, Ladder};
 
 use crate::format::{general, microseconds};
 
@@ -27,9 +27,9 @@ pub fn table(ladder: &Ladder) -> String {
                     .map_or(String::new(), |hot| microseconds(hot.median)),
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
-                rung.occupied.map_or(String::new(), |o| occupancy(&o)),
+                rung.occupancy.map_or(String::new(), |o| occupancy(&o)),
                 speedup.unwrap_or_default(),
-                rung.verdict.text(),
+                rung.check.text(),
             ]);
         }
         out.push_str(&aligned(&rows));
@@ -83,9 +83,9 @@ fn aligned(rows: &[[String; HEADINGS.len()]]) -> String {
 }
 
 /// The theoretical occupancy, and the achieved one if it was counted.
-fn occupancy(occupied: &Occupied) -> String {
-    let theoretical = format!("{:.0}", 100.0 * occupied.theoretical);
-    match occupied.achieved {
+fn occupancy(occupancy: &KernelOccupancy) -> String {
+    let theoretical = format!("{:.0}", 100.0 * occupancy.theoretical);
+    match occupancy.achieved {
         Some(achieved) => format!("{:.0} of {theoretical} %", 100.0 * achieved),
         None => format!("{theoretical} %"),
     }

@@ -5,7 +5,7 @@ use crosswarp_cuda::{
     Buffer, CudaError, Error, Function, Launch, LaunchError, Module, Source, Stream,
 };
 
-use super::cold_bytes;
+use super::inputs::cold_bytes;
 
 /// The kernel that only reads.
 pub(crate) const READ: Source<'static> =
@@ -14,7 +14,7 @@ pub(crate) const READ: Source<'static> =
 /// Memory that is read between samples, several times as much as the level-2 cache holds, so that the
 /// cache holds nothing of their inputs. Reading leaves nothing that has to be written back while the
 /// next sample runs.
-pub struct Flush {
+pub struct CacheFlush {
     kernel: Function,
     blocks: u32,
     memory: Buffer<u64>,
@@ -22,7 +22,7 @@ pub struct Flush {
     out: Buffer<u64>,
 }
 
-impl Flush {
+impl CacheFlush {
     /// Takes [`cold_bytes`] of the GPU's memory.
     pub fn new(stream: &Stream) -> Result<Self, Error> {
         let device = stream.device();

@@ -16,10 +16,12 @@ use crosswarp::shmem::spmd;
 use crosswarp::solve::{Norm, Options, Problem1d, Problem2d, solve_1d, solve_2d};
 
 use crate::args::{Cli, Command};
-use crate::expression::{Expression, Point};
-use crate::npy::{Dtype, NpyMap};
+use crate::commands::solve::problem::from_args;
+use crate::input::formula::{Formula, Point};
+use crate::input::npy::{Dtype, NpyMap};
+use crate::input::png;
 use crate::problem::Problem;
-use crate::{grid, image_input, problem, problem_file};
+use crate::problem::{file, load};
 
 /// Sebastiano Vigna's SplitMix64.
 pub struct Random(pub u64);
@@ -264,7 +266,7 @@ fn npy() {
 
 #[test]
 fn toml() {
-    let reader = of_files("p.toml", |path| match problem_file::read(path) {
+    let reader = of_files("p.toml", |path| match file::read(path) {
         Ok((problem, _)) => loaded(&problem),
         Err(error) => check(&error),
     });
@@ -274,12 +276,12 @@ fn toml() {
 #[test]
 fn png() {
     let reader = of_files("a.png", |path| {
-        match image_input::read_values(path) {
+        match png::read_values(path) {
             Ok(plane) => assert_eq!(plane.cells.len(), plane.columns * plane.rows),
             Err(error) => check(&error),
         }
         for size in [(3, 2), (9, 2), (2, 1)] {
-            match image_input::read_mask(path, size) {
+            match png::read_mask(path, size) {
                 Ok(plane) => assert_eq!((plane.columns, plane.rows), size),
                 Err(error) => check(&error),
             }
@@ -355,7 +357,7 @@ fn checkpoint() {
 fn expression() {
     let reader = |bytes: &[u8]| {
         let text = String::from_utf8_lossy(bytes);
-        match Expression::parse(&text) {
+        match Formula::parse(&text) {
             Ok(formula) => {
                 let first = Point {
                     column: 0,
@@ -384,7 +386,7 @@ fn arguments() {
         match Cli::try_parse_from(words) {
             Ok(cli) => {
                 if let Command::Solve(args) = cli.command {
-                    match problem::from_args(&args) {
+                    match from_args(&args) {
                         Ok((problem, _)) => loaded(&problem),
                         Err(error) => check(&error),
                     }
@@ -409,7 +411,7 @@ fn loaded(problem: &Problem) {
         Problem::Nvidia { nx, ny } => nx.min(&(1 << 20)) * ny.min(&(1 << 20)) > 1 << 20,
         _ => false,
     };
-    if !long && let Err(error) = grid::load::<f32>(problem, crate::args::NormKind::Rms) {
+    if !long && let Err(error) = load::load::<f32>(problem, crate::input::numerics::NormKind::Rms) {
         check(&error);
     }
 }
@@ -428,13 +430,14 @@ fn cubin() {
 
 #[test]
 fn profile() {
-    let reader =
-        |bytes: &[u8]| match crosswarp::lab::profile::parse(&String::from_utf8_lossy(bytes)) {
-            Ok(launches) => launches
-                .iter()
-                .for_each(|launched| _ = launched.model_waves()),
-            Err(error) => check(&error),
-        };
+    let reader = |bytes: &[u8]| match crosswarp::lab::measure::nsight::parse(
+        &String::from_utf8_lossy(bytes),
+    ) {
+        Ok(launches) => launches
+            .iter()
+            .for_each(|launched| _ = launched.model_waves()),
+        Err(error) => check(&error),
+    };
     feed(
         "profile",
         &corpus("profile", false),

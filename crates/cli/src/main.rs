@@ -4,46 +4,18 @@
 //! `crosswarp` crate.
 
 mod args;
-mod backend;
-mod bars;
-mod bench;
-mod bench_histogram;
-mod bench_jacobi;
-mod bench_transpose;
-mod boundary;
+mod commands;
 mod console;
-mod error;
-mod expression;
+mod defaults;
+mod drawing;
+mod format;
 #[cfg(test)]
 mod fuzz;
-mod general;
-mod grid;
-mod histogram;
-mod history;
-mod image_input;
-mod info;
 mod input;
-mod install;
-mod interrupt;
-mod kernels;
-mod lab;
-mod npy;
-mod outputs;
-mod picture;
-mod plot;
+mod output;
 mod problem;
-mod problem_file;
-mod progress;
-mod reduce;
-mod report;
-mod run;
-mod solve;
-mod staged;
-mod ticks;
-mod tool;
-mod topology;
-mod transpose;
-mod vti;
+mod processor;
+mod programs;
 mod world;
 
 use std::process::ExitCode;
@@ -51,9 +23,12 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 
-use args::{BenchCommand, Cli, Command};
-use error::CliError;
-use interrupt::Interrupt;
+use args::bench::BenchCommand;
+use args::{Cli, Command};
+use commands::error::CommandError;
+use commands::{bench, histogram, info, install, kernels, lab, reduce, run, solve, transpose};
+use console::interrupt::Interrupt;
+use world::pes::PeError;
 
 fn main() -> ExitCode {
     let code = match Cli::try_parse() {
@@ -84,7 +59,7 @@ fn main() -> ExitCode {
     ExitCode::from(u8::try_from(code).unwrap_or(1))
 }
 
-fn dispatch(command: Command) -> Result<i32, CliError> {
+fn dispatch(command: Command) -> Result<i32, CommandError> {
     match command {
         Command::Solve(args) => solve::solve(&args),
         Command::Reduce(args) => reduce::reduce(&args),
@@ -92,23 +67,23 @@ fn dispatch(command: Command) -> Result<i32, CliError> {
         Command::Transpose(args) => transpose::transpose(&args),
         Command::Run(args) => run::run(&args),
         Command::Install(args) => install::install(&args),
-        Command::Info => info::info(),
+        Command::Info(args) => info::info(&args),
         Command::Kernels(args) => kernels::kernels(&args),
         Command::Bench { what } => match what {
-            BenchCommand::Transpose(args) => bench_transpose::transpose(&args),
+            BenchCommand::Transpose(args) => bench::transpose(&args),
             BenchCommand::Shmem(args) => bench::shmem(&args),
-            BenchCommand::Histogram(args) => bench_histogram::histogram(&args),
-            BenchCommand::Jacobi(args) => bench_jacobi::jacobi(&args),
+            BenchCommand::Histogram(args) => bench::histogram(&args),
+            BenchCommand::Jacobi(args) => bench::jacobi(&args),
             BenchCommand::Reduce(args) => bench::reduce(&args),
             BenchCommand::Prim(args) => bench::prim(&args),
-            BenchCommand::Compare(args) => lab::compare(&args),
+            BenchCommand::Compare(args) => bench::compare::compare(&args),
         },
-        Command::Occupancy(args) => lab::occupancy(&args),
-        Command::Banks(args) => lab::banks(&args),
-        Command::Divergence(args) => lab::divergence(&args),
-        Command::Roofline(args) => lab::roofline(&args),
-        Command::Ladder(args) => lab::ladder(&args),
-        Command::Profile(args) => lab::profile(&args),
+        Command::Occupancy(args) => lab::occupancy::occupancy(&args),
+        Command::Banks(args) => lab::banks::banks(&args),
+        Command::Divergence(args) => lab::divergence::divergence(&args),
+        Command::Roofline(args) => lab::roofline::roofline(&args),
+        Command::Ladder(args) => lab::ladder::ladder(&args),
+        Command::Profile(args) => lab::profile::profile(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "crosswarp", &mut script);

@@ -212,7 +212,7 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
             "'row' is none of lane, i at column 6",
         ),
         ("banks --index lane-1", 2, "lane 0, i = 0: the index is -1"),
-        ("banks --json", 2, "name it"),
+        ("banks --svg x.svg", 2, "name it"),
         ("banks --tile 24 --swizzle", 2, "wanted is a power of two"),
         ("banks --pad 1", 2, "--tile"),
         (

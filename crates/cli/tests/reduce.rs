@@ -18,12 +18,15 @@ fn json_has_exactly_the_documented_fields() {
         .map(String::as_str)
         .collect();
     let mut expected = [
+        "schema",
         "op",
         "backend",
         "dtype",
         "count",
         "value",
         "bits",
+        "pes",
+        "world",
         "seconds",
         "bytes_per_second",
     ];

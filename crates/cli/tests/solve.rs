@@ -43,6 +43,7 @@ fn json_has_exactly_the_documented_fields() {
         .map(String::as_str)
         .collect();
     let mut expected = [
+        "schema",
         "problem",
         "dtype",
         "backend",

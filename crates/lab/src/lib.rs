@@ -1,22 +1,17 @@
 //! Where GPU time goes: models that need no GPU, and measurements beside them.
 //!
-//! - [`occupancy`]: how many blocks an SM holds, what stops more, and what would let one more in.
-//! - [`banks`]: conflicts of accesses to shared memory; [`divergence`]: lanes that idle.
-//! - [`roofline`]: what bandwidth and arithmetic allow, and the bytes that must be in flight for it.
+//! - [`models`]: how many blocks an SM holds, what stops more, and what would let one more in ([`models::occupancy`]);
+//!   conflicts of accesses to shared memory ([`models::banks`]); lanes that idle ([`models::divergence`]); what
+//!   bandwidth and arithmetic allow, and the bytes that must be in flight for it ([`models::roofline`]).
 //! - [`ladder`]: the textbook's variants of five problems, measured beside the roof.
-//! - [`profile`]: Nsight Compute's figures beside the model's.
-//! - [`measure`]: the harness behind every `crosswarp bench`; [`mod@bench`]: rows that
-//!   stand beside peers.
+//! - [`measure`]: the harness behind every `crosswarp bench`, and Nsight Compute's figures beside the model's
+//!   ([`measure::nsight`]).
+//! - [`mod@bench`]: rows that stand beside peers.
 
-pub mod banks;
 pub mod bench;
-pub mod divergence;
-pub mod expression;
 pub mod ladder;
 pub mod measure;
-pub mod occupancy;
-pub mod profile;
-pub mod roofline;
+pub mod models;
 
 use crosswarp_cuda::Source;
 

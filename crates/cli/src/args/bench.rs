@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use crosswarp::solve::Strategy;
 
-use crate::lab::args as lab;
+use super::compare::CompareArgs;
 
 /// What `bench` measures.
 #[derive(Subcommand, Debug)]
@@ -21,7 +21,7 @@ pub enum BenchCommand {
     /// Reduce, histogram and transpose, one after the other (needs a GPU)
     Prim(BenchPrimArgs),
     /// Two runs of a bench side by side
-    Compare(lab::CompareArgs),
+    Compare(CompareArgs),
 }
 
 /// Arguments of `bench transpose`.

@@ -1,6 +1,5 @@
-//! The arguments of `crosswarp run` and `crosswarp install`.
+//! The arguments of `crosswarp run`.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -37,24 +36,6 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub program: Vec<std::ffi::OsString>,
-}
-
-const INSTALL_AFTER: &str = "\
-Builds the C library with cargo, from the sources this command was built from, and lays out
-bin, include, lib and lib/pkgconfig below the prefix.
-
-Example:
-  crosswarp install --prefix ~/.local
-  oshcc -O2 ring.c -o ring
-  oshrun -np 4 ./ring";
-
-/// Arguments of `install`.
-#[derive(Args, Debug)]
-#[command(after_help = INSTALL_AFTER)]
-pub struct InstallArgs {
-    /// Where to install
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub prefix: PathBuf,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

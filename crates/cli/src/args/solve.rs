@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum, ValueHint};
 use crosswarp::solve::Strategy;
 
-use super::EXIT_CODES;
-use crate::backend::BackendArgs;
-use crate::boundary::SideBoundary;
-use crate::picture::Colours;
+use super::backend::BackendArgs;
+use super::exit_codes::EXIT_CODES;
+use crate::defaults::{self, by_problem};
+use crate::drawing::colour_map::ColourMap;
+use crate::input::boundary::SideBoundary;
+use crate::input::numerics::{FieldType, NormKind};
 
 const SOLVE_AFTER: &str = "\
 Problems:
@@ -46,31 +48,29 @@ pub struct SolveArgs {
     #[arg(value_name = "PROBLEM", value_hint = ValueHint::FilePath)]
     pub problem: String,
 
-    /// Number of points [default: 4194304]
-    #[arg(long, value_name = "N", help_heading = "laplace1d")]
+    #[arg(long, value_name = "N", help_heading = "laplace1d",
+        help = format!("Number of points [default: {}]", defaults::POINTS))]
     pub points: Option<usize>,
-    /// Value of the left end [default: 5]
     #[arg(
         long,
         value_name = "VALUE",
         allow_hyphen_values = true,
-        help_heading = "laplace1d"
+        help_heading = "laplace1d",
+        help = format!("Value of the left end [default: {}]", defaults::LEFT)
     )]
     pub left: Option<f64>,
-    /// Value of the right end [default: 10]
     #[arg(
         long,
         value_name = "VALUE",
         allow_hyphen_values = true,
-        help_heading = "laplace1d"
+        help_heading = "laplace1d",
+        help = format!("Value of the right end [default: {}]", defaults::RIGHT)
     )]
     pub right: Option<f64>,
 
-    /// Columns [default: 256; preset: 16384]
-    #[arg(long, value_name = "N", help_heading = "laplace2d")]
+    #[arg(long, value_name = "N", help_heading = "laplace2d", help = plane_side("Columns"))]
     pub nx: Option<usize>,
-    /// Rows [default: 256; preset: 16384]
-    #[arg(long, value_name = "N", help_heading = "laplace2d")]
+    #[arg(long, value_name = "N", help_heading = "laplace2d", help = plane_side("Rows"))]
     pub ny: Option<usize>,
     /// A published problem instead of boundaries
     #[arg(
@@ -94,16 +94,20 @@ pub struct SolveArgs {
     /// Number type of the field [default: f32; fill: the file's]
     #[arg(long, value_enum, help_heading = "Method")]
     pub dtype: Option<FieldType>,
-    /// Stop when the norm of a sweep's change is at most this [default: laplace1d 1e-4,
-    /// laplace2d 1e-7, preset 1e-8, fill 1e-4]
-    #[arg(long, value_name = "NORM", help_heading = "Method")]
+    #[arg(long, value_name = "NORM", help_heading = "Method", help = format!(
+        "Stop when the norm of a sweep's change is at most this [default: {}]",
+        by_problem(|of| of.tolerance, |tolerance| format!("{tolerance:e}"))
+    ))]
     pub tolerance: Option<f64>,
-    /// Stop after this many sweeps in any case [default: 1000000; preset 1000]
-    #[arg(long, value_name = "N", help_heading = "Method")]
+    #[arg(long, value_name = "N", help_heading = "Method", help = format!(
+        "Stop after this many sweeps in any case [default: {}]",
+        by_problem(|of| of.max_sweeps, u64::to_string)
+    ))]
     pub max_sweeps: Option<u64>,
-    /// Norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells)
-    /// [default: rms; preset l2]
-    #[arg(long, value_enum, help_heading = "Method")]
+    #[arg(long, value_enum, help_heading = "Method", help = format!(
+        "Norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells) [default: {}]",
+        by_problem(|of| of.norm, |norm| norm.name().to_owned())
+    ))]
     pub norm: Option<NormKind>,
     /// Where and on how many PEs.
     #[command(flatten, next_help_heading = "Method")]
@@ -125,9 +129,15 @@ pub struct SolveArgs {
     /// Write a picture of the field
     #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
-    /// Colours of the picture [default: viridis]
-    #[arg(long, value_enum, requires = "png", help_heading = "Outputs")]
-    pub colours: Option<Colours>,
+    /// Colours of the picture
+    #[arg(
+        long,
+        value_enum,
+        requires = "png",
+        default_value_t,
+        help_heading = "Outputs"
+    )]
+    pub colours: ColourMap,
     /// Write a log plot of the norms
     #[arg(long, value_name = "PLOT.svg", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub plot: Option<PathBuf>,
@@ -141,12 +151,19 @@ pub struct SolveArgs {
     /// Keep a checkpoint in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Checkpoints")]
     pub checkpoint: Option<PathBuf>,
-    /// Sweeps between checkpoints [default: 10000]
-    #[arg(long, value_name = "K", requires = "checkpoint", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints")]
-    pub checkpoint_every: Option<u64>,
+    /// Sweeps between checkpoints
+    #[arg(long, value_name = "K", requires = "checkpoint", default_value_t = defaults::CHECKPOINT_EVERY,
+        value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints")]
+    pub checkpoint_every: u64,
     /// Go on from a checkpoint of the same problem
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Checkpoints")]
     pub resume: Option<PathBuf>,
+}
+
+/// The help of one side of a plane.
+fn plane_side(what: &str) -> String {
+    let (side, preset) = (defaults::PLANE_SIDE, defaults::PRESET_SIDE);
+    format!("{what} [default: {side}; preset: {preset}]")
 }
 
 /// Published problems.
@@ -154,24 +171,4 @@ pub struct SolveArgs {
 pub enum Preset {
     /// The Jacobi problem of NVIDIA's multi-gpu-programming-models
     Nvidia,
-}
-
-/// Number types of a field.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FieldType {
-    /// IEEE single precision
-    F32,
-    /// IEEE double precision
-    F64,
-}
-
-/// Norms of a sweep's change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NormKind {
-    /// Square root of the sum of squares
-    L2,
-    /// The same divided by the square root of the number of cells
-    Rms,
 }

@@ -8,8 +8,8 @@ use crosswarp_prim::cuda::{DeviceReducer, ReduceWorkspace, Segments};
 use crosswarp_prim::{Element, Op};
 use half::f16;
 
-use super::BenchError;
-use crate::measure::{Flush, Plan, Row, in_graph, on_stream};
+use super::error::BenchError;
+use crate::measure::{CacheFlush, Plan, Row, in_graph, on_stream};
 
 /// Bytes over which cold calls rotate: several times the second-level cache.
 const COLD_BYTES: usize = 512 << 20;
@@ -111,7 +111,7 @@ struct Bench {
     device: Device,
     stream: Stream,
     reducer: DeviceReducer,
-    flush: Flush,
+    flush: CacheFlush,
 }
 
 impl Bench {
@@ -119,7 +119,7 @@ impl Bench {
         let stream = Stream::new(device)?;
         Ok(Self {
             device: *device,
-            flush: Flush::new(&stream)?,
+            flush: CacheFlush::new(&stream)?,
             reducer: DeviceReducer::new(device),
             stream,
         })

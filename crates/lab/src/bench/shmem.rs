@@ -6,8 +6,8 @@ use crosswarp_cuda::{
 };
 use crosswarp_shmem::Pe;
 
-use super::BenchError;
-use crate::measure::{self, counted};
+use super::error::BenchError;
+use crate::measure::{self, fixed_runs};
 
 /// The measuring kernels.
 pub const SHMEM: Source<'static> = Source::new(
@@ -144,7 +144,7 @@ const ROWS: &[Row] = &[
 ];
 
 impl Row {
-    fn measured(&self, pes: usize, blocks: u32, time: measure::Spread) -> measure::Row {
+    fn measured(&self, pes: usize, blocks: u32, time: measure::Timing) -> measure::Row {
         measure::Row::new(self.what, time)
             .with("scope", self.scope)
             .with("pes", if self.pair { 2 } else { pes })
@@ -196,7 +196,7 @@ pub fn shmem(
         let prepared = world.prepare_together(launch)?;
         world.put(&stream, &dest, 0, &[0; 16], pe.my_pe())?;
         world.put(&stream, &flag, 0, &[0; 8], pe.my_pe())?;
-        let time = counted(
+        let time = fixed_runs(
             WARM_UP,
             SAMPLES,
             row.iterations,

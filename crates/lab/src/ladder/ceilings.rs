@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crosswarp_cuda::{Buffer, Device, Launch, Module, Stream};
 
-use super::LadderError;
-use super::gpu::CEILINGS;
+use super::error::LadderError;
+use super::kernels::CEILINGS;
 use crate::measure::{Plan, READ, host, in_graph, on_stream};
-use crate::roofline::Ceilings;
+use crate::models::roofline::Ceilings;
 
 /// The roofs of a GPU.
 #[derive(Debug, Clone, Copy, PartialEq)]

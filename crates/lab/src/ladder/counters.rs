@@ -3,8 +3,8 @@
 //! A profiler lists launches, not rungs: library calls launch kernels of any name. So the rungs are run once
 //! more with a mark before each, a launch of [`MARK`] whose grid has as many blocks as the rung's number.
 
-use super::{Ladder, Occupied};
-use crate::profile::Launched;
+use super::rung::{KernelOccupancy, Ladder};
+use crate::measure::nsight::ProfiledLaunch;
 
 /// The kernel that marks.
 pub const MARK: &str = "rung_mark";
@@ -19,7 +19,7 @@ impl Ladder {
     /// Adds the occupancy that a profiler has seen while [`run_marked`](super::run_marked) ran this ladder's
     /// rungs: of each rung's main kernel, the one in which it spends most of its time. Of rungs of
     /// libraries, everything known of the kernel comes from there.
-    pub fn add_counters(&mut self, launches: &[Launched]) {
+    pub fn add_counters(&mut self, launches: &[ProfiledLaunch]) {
         let mut number = 0;
         let numbered = launches.iter().filter_map(|launched| {
             if launched.kernel != MARK {
@@ -28,7 +28,7 @@ impl Ladder {
             number = launched.grid;
             None
         });
-        let numbered: Vec<(u64, &Launched)> = numbered.collect();
+        let numbered: Vec<(u64, &ProfiledLaunch)> = numbered.collect();
         for (index, rung) in self.rungs.iter_mut().enumerate() {
             let of_rung = numbered
                 .iter()
@@ -37,23 +37,25 @@ impl Ladder {
             let Some((main, achieved)) = main_kernel(of_rung) else {
                 continue;
             };
-            let known = rung.occupied.or_else(|| occupied(main));
-            rung.occupied = known.map(|occupied| Occupied {
+            let known = rung.occupancy.or_else(|| occupancy(main));
+            rung.occupancy = known.map(|occupancy| KernelOccupancy {
                 achieved: Some(achieved),
-                ..occupied
+                ..occupancy
             });
         }
     }
 }
 
-fn seconds(launched: &Launched) -> f64 {
+fn seconds(launched: &ProfiledLaunch) -> f64 {
     launched.metric(DURATION).unwrap_or(0.0)
 }
 
 /// A launch of the kernel that takes longest in all its launches, and its mean occupancy over that time.
-fn main_kernel<'l>(launches: impl Iterator<Item = &'l Launched>) -> Option<(&'l Launched, f64)> {
-    let launches: Vec<&Launched> = launches.collect();
-    let all = |of: &Launched, weight: fn(&Launched) -> f64| -> f64 {
+fn main_kernel<'l>(
+    launches: impl Iterator<Item = &'l ProfiledLaunch>,
+) -> Option<(&'l ProfiledLaunch, f64)> {
+    let launches: Vec<&ProfiledLaunch> = launches.collect();
+    let all = |of: &ProfiledLaunch, weight: fn(&ProfiledLaunch) -> f64| -> f64 {
         let same = launches.iter().filter(|one| one.kernel == of.kernel);
         same.map(|one| weight(one)).sum()
     };
@@ -68,13 +70,13 @@ fn main_kernel<'l>(launches: impl Iterator<Item = &'l Launched>) -> Option<(&'l 
     achieved.is_finite().then_some((*main, achieved))
 }
 
-fn occupied(launched: &Launched) -> Option<Occupied> {
+fn occupancy(launched: &ProfiledLaunch) -> Option<KernelOccupancy> {
     let whole = |name| launched.metric(name).map(|value| value as u32);
     let shared = [
         "Static Shared Memory Per Block",
         "Dynamic Shared Memory Per Block",
     ];
-    Some(Occupied {
+    Some(KernelOccupancy {
         threads: launched.threads,
         registers: whole("Registers Per Thread")?,
         shared: shared.iter().filter_map(|name| whole(name)).sum(),
@@ -86,13 +88,13 @@ fn occupied(launched: &Launched) -> Option<Occupied> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Rate, Rung, RungKind, Verdict};
+    use super::super::{Check, Rate, Rung, RungKind};
     use super::*;
-    use crate::measure::{Machine, Spread};
-    use crate::profile::parse;
-    use crate::roofline::{Ceilings, Work};
+    use crate::measure::nsight::parse;
+    use crate::measure::{Machine, Timing};
+    use crate::models::roofline::{Ceilings, Work};
 
-    fn rung(occupied: Option<Occupied>) -> Rung {
+    fn rung(occupancy: Option<KernelOccupancy>) -> Rung {
         Rung {
             name: "a rung".to_owned(),
             group: String::new(),
@@ -102,10 +104,10 @@ mod tests {
                 bytes: 1.0,
                 operations: 1.0,
             },
-            time: Spread::of(vec![1.0], 1).unwrap(),
+            time: Timing::of(vec![1.0], 1).unwrap(),
             hot: None,
-            verdict: Verdict::Exact,
-            occupied,
+            check: Check::Exact,
+            occupancy,
         }
     }
 
@@ -145,7 +147,7 @@ mod tests {
             .map(|(id, launch)| lines(id, launch))
             .collect();
         let launches = parse(&format!("{header}{table}")).unwrap();
-        let known = Occupied {
+        let known = KernelOccupancy {
             threads: 256,
             registers: 32,
             shared: 0,
@@ -168,12 +170,12 @@ mod tests {
             rungs: vec![rung(Some(known)), rung(None), rung(None)],
         };
         ladder.add_counters(&launches);
-        let occupied = |index: usize| ladder.rungs[index].occupied;
-        let first = occupied(0).unwrap();
+        let occupancy = |index: usize| ladder.rungs[index].occupancy;
+        let first = occupancy(0).unwrap();
         assert!((first.achieved.unwrap() - 0.75).abs() < 1e-9, "{first:?}");
         assert_eq!((first.registers, first.theoretical), (32, 1.0));
-        assert_eq!(occupied(1), None);
-        let library = Occupied {
+        assert_eq!(occupancy(1), None);
+        let library = KernelOccupancy {
             threads: 256,
             registers: 40,
             shared: 1000,
@@ -181,6 +183,6 @@ mod tests {
             theoretical: 0.75,
             achieved: Some(0.5),
         };
-        assert_eq!(occupied(2), Some(library));
+        assert_eq!(occupancy(2), Some(library));
     }
 }

@@ -1,7 +1,7 @@
 //! One rung, and all of a ladder.
 
-use crate::measure::{Machine, Row, Spread};
-use crate::roofline::{Bound, Ceilings, Work};
+use crate::measure::{Machine, Row, Timing};
+use crate::models::roofline::{Bound, Ceilings, Work};
 
 /// Whose a rung is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub enum RungKind {
     /// Wrong on purpose.
     Wrong,
     /// Crosswarp's own.
-    Own,
+    Crosswarp,
     /// Another library's.
     Peer,
 }
@@ -22,7 +22,7 @@ impl RungKind {
         match self {
             Self::Textbook => "textbook",
             Self::Wrong => "wrong",
-            Self::Own => "own",
+            Self::Crosswarp => "own",
             Self::Peer => "peer",
         }
     }
@@ -30,7 +30,7 @@ impl RungKind {
 
 /// What became of the check of a rung's result.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Verdict {
+pub enum Check {
     /// Equal to the reference, every bit.
     Exact,
     /// Off by this much, relative to the reference, which is within what its arithmetic allows.
@@ -43,7 +43,7 @@ pub enum Verdict {
     Wrong(String),
 }
 
-impl Verdict {
+impl Check {
     /// By the relative error of `got` and the most that is allowed.
     pub fn of(got: f64, expected: f64, allowed: f64) -> Self {
         if got == expected {
@@ -90,7 +90,7 @@ impl Verdict {
 
 /// How a kernel sits on an SM.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Occupied {
+pub struct KernelOccupancy {
     /// Threads of a block.
     pub threads: u32,
     /// Registers of a thread.
@@ -138,13 +138,13 @@ pub struct Rung {
     /// What the problem needs.
     pub work: Work,
     /// The time of a call that finds its input in memory, not in a cache.
-    pub time: Spread,
+    pub time: Timing,
     /// The time of a call that comes after another on the same input, where that was measured.
-    pub hot: Option<Spread>,
+    pub hot: Option<Timing>,
     /// Whether the result was right.
-    pub verdict: Verdict,
+    pub check: Check,
     /// The main kernel on an SM, where there is one.
-    pub occupied: Option<Occupied>,
+    pub occupancy: Option<KernelOccupancy>,
 }
 
 impl Rung {
@@ -158,7 +158,7 @@ impl Rung {
     }
 }
 
-/// A ladder that was climbed.
+/// A ladder whose rungs were run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ladder {
     /// The subject's name.
@@ -219,7 +219,7 @@ impl Ladder {
                     .with("kind", rung.kind.name())
                     .bytes(rung.work.bytes as u64)
                     .operations(rung.work.operations as u64)
-                    .about("result", rung.verdict.text())
+                    .about("result", rung.check.text())
                     .about("why", rung.why);
                 if cache == "cold" {
                     row = row.about("of_roof", self.of_roof(rung));
@@ -227,13 +227,13 @@ impl Ladder {
                         row = row.about("speedup", speedup);
                     }
                 }
-                if let Some(occupied) = &rung.occupied {
+                if let Some(occupancy) = &rung.occupancy {
                     row = row
-                        .about("occupancy", occupied.theoretical)
-                        .about("achieved_occupancy", occupied.achieved)
-                        .about("threads", occupied.threads)
-                        .about("registers", occupied.registers)
-                        .about("shared", occupied.shared);
+                        .about("occupancy", occupancy.theoretical)
+                        .about("achieved_occupancy", occupancy.achieved)
+                        .about("threads", occupancy.threads)
+                        .about("registers", occupancy.registers)
+                        .about("shared", occupancy.shared);
                 }
                 rows.push(row);
             }
@@ -247,16 +247,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn verdicts() {
-        assert_eq!(Verdict::of(5.0, 5.0, 0.0), Verdict::Exact);
-        assert!(matches!(Verdict::of(5.05, 5.0, 0.02), Verdict::Within(_)));
+    fn checks() {
+        assert_eq!(Check::of(5.0, 5.0, 0.0), Check::Exact);
+        assert!(matches!(Check::of(5.05, 5.0, 0.02), Check::Within(_)));
         for wrong in [6.0, f64::NAN, f64::INFINITY] {
-            assert!(!Verdict::of(wrong, 5.0, 0.02).is_right());
+            assert!(!Check::of(wrong, 5.0, 0.02).is_right());
         }
-        assert!(!Verdict::of(1.0, 0.0, 0.02).is_right());
-        assert_eq!(Verdict::of_slices(&[1, 2], &[1, 2]), Verdict::Exact);
-        let wrong = Verdict::of_slices(&[1, 3], &[1, 2]);
+        assert!(!Check::of(1.0, 0.0, 0.02).is_right());
+        assert_eq!(Check::of_slices(&[1, 2], &[1, 2]), Check::Exact);
+        let wrong = Check::of_slices(&[1, 3], &[1, 2]);
         assert_eq!(wrong.text(), "WRONG: 3 instead of 2 at 1");
-        assert!(!Verdict::of_slices(&[1], &[1, 2]).is_right());
+        assert!(!Check::of_slices(&[1], &[1, 2]).is_right());
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 /// Members that say how and with what it was measured. Figures are told by their kind: they are numbers
 /// that are not whole.
 const NOT_IDENTITY: &[&str] = &[
+    "schema",
     "samples",
     "calls",
     "repetitions",
@@ -182,11 +183,11 @@ pub fn compare(before: &Rows, after: &Rows) -> (Vec<Comparison>, usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Machine, Row, Spread};
+    use super::super::{Machine, Row, Timing};
     use super::*;
 
     fn row(what: &str, elements: u32, seconds: [f64; 3]) -> String {
-        let time = Spread::of(seconds.to_vec(), 1).unwrap();
+        let time = Timing::of(seconds.to_vec(), 1).unwrap();
         Row::new(what, time)
             .with("elements", elements)
             .with("gsamples", f64::from(elements) / seconds[0])

@@ -2,7 +2,12 @@
 
 use serde_json::{Map, Value};
 
-use super::{Machine, Spread};
+use super::machine::Machine;
+use super::timing::Timing;
+
+/// The number of the fields' meanings in what `--json` prints, here and in every command: one more with every change that
+/// a reader has to know of.
+pub const SCHEMA: u32 = 1;
 
 /// What was measured, with which parameters, and the time of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +19,7 @@ pub struct Row {
     /// What else is to be said, by name; no part of what the row measures.
     pub remarks: Vec<(String, Value)>,
     /// The time of one call.
-    pub time: Spread,
+    pub time: Timing,
     /// Bytes that one call has to move.
     pub bytes: Option<u64>,
     /// Arithmetic operations of one call.
@@ -23,7 +28,7 @@ pub struct Row {
 
 impl Row {
     /// A figure without parameters.
-    pub fn new(what: impl Into<String>, time: Spread) -> Self {
+    pub fn new(what: impl Into<String>, time: Timing) -> Self {
         Self {
             what: what.into(),
             parameters: Vec::new(),
@@ -76,14 +81,16 @@ impl Row {
         Some(self.operations? as f64 / self.time.median / 1e9)
     }
 
-    /// The row as one line of JSON: `what`, the parameters, `us`, `us_min`, `us_max`, `samples`, `calls`,
-    /// with bytes also `gbs`, with operations `gflops`, the remarks as `about`, then the version and the
-    /// machine.
+    /// The row as one line of JSON: `schema`, `what`, the parameters, `seconds`, `us`, `us_min`, `us_max`, `samples`,
+    /// `calls`, with bytes also `bytes_per_second` and `gbs`, with operations `gflops`, the remarks as `about`, then the
+    /// version and the machine.
     pub fn json(&self, machine: &Machine) -> String {
         let mut object = Map::new();
+        object.insert("schema".into(), SCHEMA.into());
         object.insert("impl".into(), "crosswarp".into());
         object.insert("what".into(), self.what.clone().into());
         object.extend(self.parameters.iter().cloned());
+        object.insert("seconds".into(), self.time.median.into());
         for (name, seconds) in [
             ("us", self.time.median),
             ("us_min", self.time.min),
@@ -97,6 +104,7 @@ impl Row {
             object.insert("bytes".into(), bytes.into());
         }
         if let Some(rate) = self.gigabytes() {
+            object.insert("bytes_per_second".into(), (1e9 * rate).into());
             object.insert("gbs".into(), rate.into());
         }
         if let Some(rate) = self.gigaflops() {

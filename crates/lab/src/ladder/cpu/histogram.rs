@@ -2,8 +2,9 @@
 
 use crosswarp_prim::histogram::{Bins, Histogram};
 
-use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
-use super::{Climb, RungKind, Spec, Verdict, on_threads};
+use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
+use super::super::rung::{Check, RungKind};
+use super::ladder_run::{LadderRun, RungSpec, on_threads};
 
 const BINS: u32 = 256;
 
@@ -46,32 +47,32 @@ fn threads(x: &[u32], counts: &mut [u32], threads: usize) {
     }
 }
 
-pub fn climb(climb: &mut Climb) {
-    let n = climb.size();
-    climb.group = format!(
+pub fn run(run: &mut LadderRun) {
+    let n = run.size();
+    run.group = format!(
         "histogram of {} samples in {} bins",
         grouped(n),
         grouped(BINS as usize)
     );
     let x: Vec<u32> = (0..n).map(|index| sample(index, BINS)).collect();
     let expected = exact_histogram(n, BINS);
-    let count = climb.threads;
-    use RungKind::{Own, Textbook};
+    let count = run.threads;
+    use RungKind::{Crosswarp, Textbook};
     let mut rung = |name, kind, why, histogram: &dyn Fn(&[u32], &mut [u32])| {
-        let spec = Spec {
+        let spec = RungSpec {
             name,
             kind,
             why,
             work: histogram_work(n, BINS),
         };
-        climb.rung(
+        run.rung(
             spec,
             &mut vec![u32::MAX; BINS as usize],
             |counts| {
                 counts.fill(0);
                 histogram(std::hint::black_box(&x), counts);
             },
-            |counts| Verdict::of_slices(counts, &expected),
+            |counts| Check::of_slices(counts, &expected),
         );
     };
     rung(
@@ -98,7 +99,7 @@ pub fn climb(climb: &mut Climb) {
     let own = Histogram::new(&bins).threads(count);
     rung(
         "crosswarp",
-        Own,
+        Crosswarp,
         "Checks that samples are in range, and counts with more than one copy per thread.",
         &|x, counts| {
             // On no team it has no error; the check would show it.

@@ -1,9 +1,11 @@
 //! Jacobi sweeps on the processor.
 #![allow(unsafe_code)] // Calls functions compiled for vectors that were found.
 
-use super::super::own;
-use super::super::problem::{SWEEPS, first_field, grouped, jacobi_work, relax};
-use super::{Climb, LadderError, RungKind, Spec, on_threads};
+use super::super::error::LadderError;
+use super::super::inputs::{SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::rung::RungKind;
+use super::super::solver;
+use super::ladder_run::{LadderRun, RungSpec, on_threads};
 
 /// The fields and the norms.
 struct State {
@@ -69,9 +71,9 @@ fn solve(state: &mut State, first: &[f32], threads: usize, sweep: &Sweep) {
     }
 }
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let n = climb.size();
-    climb.group = format!(
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let n = run.size();
+    run.group = format!(
         "{SWEEPS} Jacobi sweeps over {} points, f32, norm of each",
         grouped(n)
     );
@@ -82,7 +84,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
         next: first.clone(),
         squares: Vec::new(),
     };
-    let count = climb.threads;
+    let count = run.threads;
     for (name, why, threads, sweep) in [
         (
             "scalar",
@@ -103,26 +105,26 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
             &vectors,
         ),
     ] {
-        let spec = Spec {
+        let spec = RungSpec {
             name,
             kind: RungKind::Textbook,
             why,
             work: jacobi_work(n),
         };
-        climb.rung(
+        run.rung(
             spec,
             &mut state,
             |state| solve(state, &first, threads, sweep),
             |state| expected.check(&state.now, &state.squares),
         );
     }
-    let (time, verdict) = own::jacobi1d(n, count, None, &climb.options.plan)?;
-    let spec = Spec {
+    let (time, check) = solver::jacobi1d(n, count, None, &run.options.plan)?;
+    let spec = RungSpec {
         name: "crosswarp",
-        kind: RungKind::Own,
+        kind: RungKind::Crosswarp,
         why: "Several sweeps while a part of the field is in the cache: the memory is passed once for all of them.",
         work: jacobi_work(n),
     };
-    climb.done(spec, time, verdict);
+    run.done(spec, time, check);
     Ok(())
 }

@@ -3,8 +3,10 @@
 
 use crosswarp_prim::Reducer;
 
-use super::super::problem::{exact_sum, grouped, sum_work, summand};
-use super::{Climb, LadderError, RungKind, Spec, Verdict, on_threads};
+use super::super::error::LadderError;
+use super::super::inputs::{exact_sum, grouped, sum_work, summand};
+use super::super::rung::{Check, RungKind};
+use super::ladder_run::{LadderRun, RungSpec, on_threads};
 
 fn scalar(x: &[f32]) -> f32 {
     let mut sum = 0.0;
@@ -46,30 +48,30 @@ fn threads(x: &[f32], threads: usize) -> f32 {
     on_threads(parts, vectors).into_iter().sum()
 }
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let n = climb.size();
-    climb.group = format!("sum of {} f32", grouped(n));
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let n = run.size();
+    run.group = format!("sum of {} f32", grouped(n));
     let x: Vec<f32> = (0..n).map(summand).collect();
     let expected = exact_sum(n);
     let work = sum_work(n, 4);
-    let count = climb.threads;
+    let count = run.threads;
     let mut rung = |name, kind, why, sum: &dyn Fn(&[f32]) -> f32| {
-        let spec = Spec {
+        let spec = RungSpec {
             name,
             kind,
             why,
             work,
         };
         let mut out = f32::NAN;
-        let verify = |sum: &f32| Verdict::of(f64::from(*sum), expected, 0.0);
-        climb.rung(
+        let verify = |sum: &f32| Check::of(f64::from(*sum), expected, 0.0);
+        run.rung(
             spec,
             &mut out,
             |out| *out = sum(std::hint::black_box(&x)),
             verify,
         );
     };
-    use RungKind::{Own, Textbook};
+    use RungKind::{Crosswarp, Textbook};
     rung(
         "scalar",
         Textbook,
@@ -97,7 +99,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
     let reducer = Reducer::new().threads(count);
     rung(
         "crosswarp",
-        Own,
+        Crosswarp,
         "Vectors and threads too, in leaves that meet exactly: the same bits for any number of either.",
         // A slice on no team has no error.
         &|x| reducer.sum(x).unwrap_or(f32::NAN),

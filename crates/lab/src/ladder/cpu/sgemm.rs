@@ -1,8 +1,9 @@
 //! Matrix products on the processor.
 #![allow(unsafe_code)] // Calls functions compiled for vectors that were found.
 
-use super::super::problem::{check_product, factor_rows, product_work};
-use super::{Climb, RungKind, Spec, on_threads};
+use super::super::inputs::{check_product, factor_rows, product_work};
+use super::super::rung::RungKind;
+use super::ladder_run::{LadderRun, RungSpec, on_threads};
 
 /// Row times column.
 fn naive(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
@@ -67,21 +68,21 @@ fn threads(a: &[f32], b: &[f32], c: &mut [f32], n: usize, threads: usize) {
 /// c = a · b.
 type Product<'p> = dyn Fn(&[f32], &[f32], &mut [f32]) + 'p;
 
-pub fn climb(climb: &mut Climb) {
-    let n = climb.size();
-    climb.group = format!("product of two {n} x {n} matrices, f32");
+pub fn run(run: &mut LadderRun) {
+    let n = run.size();
+    run.group = format!("product of two {n} x {n} matrices, f32");
     let (a, b) = (factor_rows(0..n, n, 0), factor_rows(0..n, n, 1));
     let mut c = vec![0.0f32; n * n];
-    let count = climb.threads;
+    let count = run.threads;
     let mut rung = |name, why, product: &Product| {
-        let spec = Spec {
+        let spec = RungSpec {
             name,
             kind: RungKind::Textbook,
             why,
             work: product_work(n),
         };
         c.fill(f32::NAN);
-        climb.rung(
+        run.rung(
             spec,
             &mut c,
             |c| product(std::hint::black_box(&a), std::hint::black_box(&b), c),

@@ -2,8 +2,9 @@
 
 use crosswarp_prim::{Layout, Transposer};
 
-use super::super::problem::{check_transpose, element, transpose_work};
-use super::{Climb, RungKind, Spec, on_threads};
+use super::super::inputs::{check_transpose, element, transpose_work};
+use super::super::rung::RungKind;
+use super::ladder_run::{LadderRun, RungSpec, on_threads};
 
 fn along_rows(to: &mut [f32], from: &[f32], n: usize) {
     for row in 0..n {
@@ -47,22 +48,22 @@ fn threads(to: &mut [f32], from: &[f32], n: usize, threads: usize) {
     });
 }
 
-pub fn climb(climb: &mut Climb) {
-    let n = climb.size();
-    climb.group = format!("transpose of {n} x {n} f32");
+pub fn run(run: &mut LadderRun) {
+    let n = run.size();
+    run.group = format!("transpose of {n} x {n} f32");
     let from: Vec<f32> = (0..n * n).map(element).collect();
     let mut to = vec![0.0f32; n * n];
-    let count = climb.threads;
-    use RungKind::{Own, Textbook};
+    let count = run.threads;
+    use RungKind::{Crosswarp, Textbook};
     let mut rung = |name, kind, why, transpose: &dyn Fn(&mut [f32], &[f32])| {
-        let spec = Spec {
+        let spec = RungSpec {
             name,
             kind,
             why,
             work: transpose_work(n),
         };
         to.fill(f32::NAN);
-        climb.rung(
+        run.rung(
             spec,
             &mut to,
             |to| transpose(to, std::hint::black_box(&from)),
@@ -97,7 +98,7 @@ pub fn climb(climb: &mut Climb) {
     let transposer = Transposer::new().threads(count);
     rung(
         "crosswarp",
-        Own,
+        Crosswarp,
         "Tiles transposed in vector registers, and stores that pass the caches by.",
         // Both layouts are those of n × n elements, so there is no error; the check would show it.
         &|to, from| drop(transposer.transpose(from, &layout, to, &layout)),

@@ -5,10 +5,13 @@ use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 use crosswarp_prim::cuda::DeviceHistogram;
 use crosswarp_prim::histogram::Bins;
 
+use super::super::error::LadderError;
+use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
+use super::super::kernels::HISTOGRAM;
 use super::super::peers::cub;
-use super::super::problem::{exact_histogram, grouped, histogram_work, sample};
-use super::{Call, Climb, HISTOGRAM, LadderError, RungKind, Spec, Verdict, resident};
-use crate::measure::Rotating;
+use super::super::rung::{Check, RungKind};
+use super::ladder_run::{Call, LadderRun, RungSpec, resident};
+use crate::measure::RotatingBuffers;
 
 const THREADS: u32 = 512;
 const CLUSTER: u32 = 8;
@@ -46,11 +49,11 @@ const VARIANTS: [Variant; 4] = [
     },
 ];
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let module = Module::compile(&climb.device, &HISTOGRAM)?;
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let module = Module::compile(&run.device, &HISTOGRAM)?;
     for bins in BINS {
-        let n = climb.size();
-        climb.group = format!(
+        let n = run.size();
+        run.group = format!(
             "histogram of {} samples in {} bins",
             grouped(n),
             grouped(bins as usize)
@@ -58,10 +61,10 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
         // Below 2^31, so the bits are those of the u32 that the textbook's kernels read.
         let samples: Vec<i32> = (0..n).map(|index| sample(index, bins) as i32).collect();
         let mut bench = Bench {
-            x: &climb.inputs(&samples)?,
-            counts: &Buffer::new(&climb.device, bins as usize)?,
+            x: &run.inputs(&samples)?,
+            counts: &Buffer::new(&run.device, bins as usize)?,
             expected: exact_histogram(n, bins),
-            climb: &mut *climb,
+            run: &mut *run,
             bins,
         };
         for variant in &VARIANTS {
@@ -74,8 +77,8 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
 }
 
 struct Bench<'c, 'o> {
-    climb: &'c mut Climb<'o>,
-    x: &'c Rotating<i32>,
+    run: &'c mut LadderRun<'o>,
+    x: &'c RotatingBuffers<i32>,
     bins: u32,
     counts: &'c Buffer<u32>,
     expected: Vec<u32>,
@@ -83,21 +86,21 @@ struct Bench<'c, 'o> {
 
 impl Bench<'_, '_> {
     fn variant(&mut self, module: &Module, variant: &Variant) -> Result<(), LadderError> {
-        let Some(kernel) = Climb::kernel(module, variant.kernel)? else {
+        let Some(kernel) = LadderRun::kernel(module, variant.kernel)? else {
             let note = format!("{}: not on this GPU", variant.kernel);
-            self.climb.notes.push(note);
+            self.run.notes.push(note);
             return Ok(());
         };
         let shared = variant
             .shared_by
             .map_or(0, |blocks| 4 * self.bins.div_ceil(blocks));
-        let most = self.climb.device.properties().shared_per_block_optin;
+        let most = self.run.device.properties().shared_per_block_optin;
         if shared + kernel.attributes().static_shared > most {
             let note = format!(
                 "{}: {} bins do not fit in {most} bytes of shared memory",
                 variant.kernel, self.bins
             );
-            self.climb.notes.push(note);
+            self.run.notes.push(note);
             return Ok(());
         }
         let launch = Launch::new(&kernel).block(THREADS).shared(shared);
@@ -111,7 +114,7 @@ impl Bench<'_, '_> {
         };
         let launch = launch.prepare()?;
         // At most 2^30 samples, see `Subject::check`.
-        let (n, bins) = (self.climb.size() as u32, self.bins);
+        let (n, bins) = (self.run.size() as u32, self.bins);
         let (x, counts) = (self.x, BufferRef::from(self.counts));
         let mut call = |stream: &Stream, number: usize| {
             stream.zero(counts)?;
@@ -121,12 +124,12 @@ impl Bench<'_, '_> {
             unsafe { launch.launch(stream, (x.get(number), n, counts, bins)) }?;
             Ok(())
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: &variant.kernel.replace('_', " "),
             kind: RungKind::Textbook,
             why: variant.why,
             work: histogram_work(n as usize, bins),
-            occupied: self.climb.occupied(&kernel, THREADS, shared),
+            occupancy: self.run.occupancy(&kernel, THREADS, shared),
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
@@ -137,45 +140,44 @@ impl Bench<'_, '_> {
             rung: "crosswarp",
             reason,
         };
-        let stream = self.climb.stream.clone();
+        let stream = self.run.stream.clone();
         let bins = Bins::<i32>::integers(0, self.bins.into());
         let bins = bins.map_err(|error| failed(error.to_string()))?;
         let histogram = DeviceHistogram::new(&stream, &bins)?;
         let workspace = histogram.workspace()?;
-        let totals = &Buffer::<u64>::new(&self.climb.device, self.expected.len())?;
+        let totals = &Buffer::<u64>::new(&self.run.device, self.expected.len())?;
         let x = self.x;
         let mut call = |stream: &Stream, number: usize| {
             stream.zero(totals)?;
             histogram.add_counts(stream, x.get(number), totals, &workspace)?;
             Ok(())
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "crosswarp",
-            kind: RungKind::Own,
+            kind: RungKind::Crosswarp,
             why: "Private histograms in shared memory up to 58,112 bins; beyond, narrow digits that know their overflows.",
-            work: histogram_work(self.climb.size(), self.bins),
-            occupied: None,
+            work: histogram_work(self.run.size(), self.bins),
+            occupancy: None,
         };
         let expected: Vec<u64> = self.expected.iter().map(|&count| count.into()).collect();
         let poisoned = vec![u64::MAX; expected.len()];
         let mut poison = |stream: &Stream| Ok(stream.write(totals, &poisoned)?);
-        let mut verify =
-            |stream: &Stream| Ok(Verdict::of_slices(&totals.to_vec(stream)?, &expected));
+        let mut verify = |stream: &Stream| Ok(Check::of_slices(&totals.to_vec(stream)?, &expected));
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe {
-            self.climb
+            self.run
                 .rung(spec, x.count(), &mut call, &mut poison, &mut verify)
         }
     }
 
     fn peer(&mut self) -> Result<(), LadderError> {
-        let n = self.climb.size() as u32;
-        let histogram = match cub::Histogram::find(&self.climb.device, n, self.bins) {
+        let n = self.run.size() as u32;
+        let histogram = match cub::Histogram::find(&self.run.device, n, self.bins) {
             Ok(histogram) => histogram,
             Err(reason) => {
                 let note = format!("CUB: {reason}");
-                if !self.climb.notes.contains(&note) {
-                    self.climb.notes.push(note);
+                if !self.run.notes.contains(&note) {
+                    self.run.notes.push(note);
                 }
                 return Ok(());
             }
@@ -186,28 +188,27 @@ impl Bench<'_, '_> {
             // live as long as `call`.
             unsafe { histogram.launch(stream, x.get(number).address(), counts.address()) }
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "CUB",
             kind: RungKind::Peer,
             why: "NVIDIA's library: private histograms in shared memory up to 256 bins.",
             work: histogram_work(n as usize, self.bins),
-            occupied: None,
+            occupancy: None,
         };
         // SAFETY: as above.
         unsafe { self.measure(spec, &mut call) }
     }
 
     /// # Safety
-    /// As [`Climb::rung`].
-    unsafe fn measure(&mut self, spec: Spec, call: &mut Call) -> Result<(), LadderError> {
+    /// As [`LadderRun::rung`].
+    unsafe fn measure(&mut self, spec: RungSpec, call: &mut Call) -> Result<(), LadderError> {
         let (counts, expected) = (self.counts, &self.expected);
         let poisoned = vec![u32::MAX; expected.len()];
         let mut poison = |stream: &Stream| Ok(stream.write(counts, &poisoned)?);
-        let mut verify =
-            |stream: &Stream| Ok(Verdict::of_slices(&counts.to_vec(stream)?, expected));
+        let mut verify = |stream: &Stream| Ok(Check::of_slices(&counts.to_vec(stream)?, expected));
         // SAFETY: the caller's promise.
         unsafe {
-            self.climb
+            self.run
                 .rung(spec, self.x.count(), call, &mut poison, &mut verify)
         }
     }

@@ -3,24 +3,27 @@
 
 use crosswarp_cuda::{Buffer, Function, Launch, Module, PreparedLaunch, Stream};
 
-use super::super::own;
-use super::super::problem::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
-use super::{Climb, JACOBI1D, LadderError, RungKind, Spec, resident};
+use super::super::error::LadderError;
+use super::super::inputs::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
+use super::super::kernels::JACOBI1D;
+use super::super::rung::RungKind;
+use super::super::solver;
+use super::ladder_run::{LadderRun, RungSpec, resident};
 
 const THREADS: u32 = 256;
 /// Threads of a block, and points of a thread, of `persistent_registers`.
 const REGISTERS: (u32, u32) = (1024, 32);
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let n = climb.size();
-    climb.group = format!(
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let n = run.size();
+    run.group = format!(
         "{SWEEPS} Jacobi sweeps over {} points, f32, norm of each",
         grouped(n)
     );
     let first: Vec<f32> = (0..n).map(first_field).collect();
-    let module = Module::compile(&climb.device, &JACOBI1D)?;
-    let stream = climb.stream.clone();
-    let device = climb.device;
+    let module = Module::compile(&run.device, &JACOBI1D)?;
+    let stream = run.stream.clone();
+    let device = run.device;
     let most_blocks = n.div_ceil(THREADS as usize);
     let mut bench = Bench {
         n: n as u32,
@@ -32,7 +35,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
             state: Buffer::zeroed(&stream, 128 + 32 * most_blocks)?,
         },
         expected: relax(first),
-        climb,
+        run,
     };
     bench.sweep_by_sweep(
         &module.function("per_point")?,
@@ -52,24 +55,24 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
         &module.function("persistent_registers")?,
         "The field stays in registers, and only edges of threads and blocks are passed on: memory is read and written once for all sweeps.",
     )?;
-    let marked = bench.climb.mark()?;
-    let (time, verdict) = own::jacobi1d(n, 1, Some(device), &bench.climb.options.plan)?;
+    let marked = bench.run.mark()?;
+    let (time, check) = solver::jacobi1d(n, 1, Some(device), &bench.run.options.plan)?;
     if marked {
         return Ok(());
     }
-    let spec = Spec {
+    let spec = RungSpec {
         name: "crosswarp",
-        kind: RungKind::Own,
+        kind: RungKind::Crosswarp,
         why: "The solver: exact norms and stopping, several sweeps a pass; by the host's clock, so with its launches and its wait.",
         work: jacobi_work(n),
-        occupied: None,
+        occupancy: None,
     };
-    bench.climb.done(spec, time, None, verdict);
+    bench.run.done(spec, time, None, check);
     Ok(())
 }
 
 struct Bench<'c, 'o> {
-    climb: &'c mut Climb<'o>,
+    run: &'c mut LadderRun<'o>,
     n: u32,
     first: Buffer<f32>,
     memory: Memory,
@@ -95,7 +98,7 @@ impl Bench<'_, '_> {
         let launch = Launch::new(kernel).grid(blocks).block(THREADS).prepare()?;
         let n = self.n;
         // All sweeps are alike, and a profiler takes its time with each launch.
-        let sweeps = if self.climb.marks() { 1 } else { SWEEPS };
+        let sweeps = if self.run.marks() { 1 } else { SWEEPS };
         self.rung(name, why, kernel, THREADS, SWEEPS % 2, &|memory, stream| {
             for sweep in 0..sweeps {
                 let [now, next] = [0, 1].map(|k| &memory.fields[(sweep + k) % 2]);
@@ -140,7 +143,7 @@ impl Bench<'_, '_> {
             let points = u64::from(most) * u64::from(threads * own);
             let note =
                 format!("persistent registers: the registers of this GPU hold {points} points");
-            self.climb.notes.push(note);
+            self.run.notes.push(note);
             return Ok(());
         }
         let launch = Self::cooperative(kernel, blocks, threads)?;
@@ -191,28 +194,28 @@ impl Bench<'_, '_> {
         result: usize,
         solve: &dyn Fn(&Memory, &Stream) -> Result<(), LadderError>,
     ) -> Result<(), LadderError> {
-        let spec = Spec {
+        let spec = RungSpec {
             name,
             kind: RungKind::Textbook,
             why,
             work: jacobi_work(self.n as usize),
-            occupied: self.climb.occupied(kernel, threads, 0),
+            occupancy: self.run.occupancy(kernel, threads, 0),
         };
-        let (climb, memory) = (&mut *self.climb, &self.memory);
+        let (run, memory) = (&mut *self.run, &self.memory);
         // The sweeps alone: a call goes on from the field that the one before has left.
         let mut call = |stream: &Stream, _: usize| solve(memory, stream);
         // SAFETY: `self` owns the buffers, and the kernels are borrowed for longer than this function.
-        let Some((time, hot)) = (unsafe { climb.times(1, &mut call) })? else {
+        let Some((time, hot)) = (unsafe { run.times(1, &mut call) })? else {
             return Ok(());
         };
-        let stream = &climb.stream;
+        let stream = &run.stream;
         stream.copy(&memory.fields[0], &self.first)?;
         stream.copy(&memory.fields[1], &self.first)?;
         stream.zero(&memory.norms)?;
         solve(memory, stream)?;
         let field = memory.fields[result].to_vec(stream)?;
-        let verdict = self.expected.check(&field, &memory.norms.to_vec(stream)?);
-        self.climb.done(spec, time, Some(hot), verdict);
+        let check = self.expected.check(&field, &memory.norms.to_vec(stream)?);
+        self.run.done(spec, time, Some(hot), check);
         Ok(())
     }
 }

@@ -6,10 +6,13 @@ use crosswarp_prim::cuda::DeviceReducer;
 use crosswarp_prim::{DType, Element, Op, ReduceError};
 use half::f16;
 
+use super::super::error::LadderError;
+use super::super::inputs::{exact_sum, grouped, narrow_summand, sum_in_f16, sum_work, summand};
+use super::super::kernels::{REDUCE, REDUCE_F16};
 use super::super::peers::cub;
-use super::super::problem::{exact_sum, grouped, narrow_summand, sum_in_f16, sum_work, summand};
-use super::{Call, Climb, LadderError, REDUCE, REDUCE_F16, RungKind, Spec, Verdict, resident};
-use crate::measure::Rotating;
+use super::super::rung::{Check, RungKind};
+use super::ladder_run::{Call, LadderRun, RungSpec, resident};
+use crate::measure::RotatingBuffers;
 
 /// Threads of a block of every rung.
 const THREADS: u32 = 256;
@@ -184,27 +187,27 @@ const F16: [(&str, Option<usize>, &str); 5] = [
     ),
 ];
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let n = climb.size();
-    let out = Buffer::new(&climb.device, 1)?;
-    climb.group = format!("sum of {} f32", grouped(n));
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let n = run.size();
+    let out = Buffer::new(&run.device, 1)?;
+    run.group = format!("sum of {} f32", grouped(n));
     {
         let x: Vec<f32> = (0..n).map(summand).collect();
-        let x = climb.inputs(&x)?;
-        let module = Module::compile(&climb.device, &REDUCE)?;
-        let mut bench = Bench::new(climb, &x, &out, exact_sum(n));
+        let x = run.inputs(&x)?;
+        let module = Module::compile(&run.device, &REDUCE)?;
+        let mut bench = Bench::new(run, &x, &out, exact_sum(n));
         for variant in &F32 {
             bench.variant(&module, variant)?;
         }
         bench.own(DType::F32)?;
         bench.peer(cub::Element::F32)?;
     }
-    climb.group = format!("sum of {} f16", grouped(n));
+    run.group = format!("sum of {} f16", grouped(n));
     let values: Vec<f16> = (0..n).map(|k| narrow_summand(k, n)).collect();
     let expected = values.iter().map(|value| value.to_f64()).sum();
-    let x = climb.inputs(&values)?;
-    let module = Module::compile(&climb.device, &REDUCE_F16)?;
-    let mut bench = Bench::new(climb, &x, &out, expected);
+    let x = run.inputs(&values)?;
+    let module = Module::compile(&run.device, &REDUCE_F16)?;
+    let mut bench = Bench::new(run, &x, &out, expected);
     for (kernel, side_by_side, why) in F16 {
         bench.rounded = match side_by_side {
             Some(elements) => {
@@ -222,8 +225,8 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
 
 /// One input and where its sum goes.
 struct Bench<'c, 'o, T: Pod> {
-    climb: &'c mut Climb<'o>,
-    x: &'c Rotating<T>,
+    run: &'c mut LadderRun<'o>,
+    x: &'c RotatingBuffers<T>,
     n: u32,
     out: &'c Buffer<f32>,
     expected: f64,
@@ -233,15 +236,15 @@ struct Bench<'c, 'o, T: Pod> {
 
 impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
     fn new(
-        climb: &'c mut Climb<'o>,
-        x: &'c Rotating<T>,
+        run: &'c mut LadderRun<'o>,
+        x: &'c RotatingBuffers<T>,
         out: &'c Buffer<f32>,
         expected: f64,
     ) -> Self {
         // At most 2^30 elements, see `Subject::check`.
-        let n = climb.size() as u32;
+        let n = run.size() as u32;
         Self {
-            climb,
+            run,
             x,
             n,
             out,
@@ -251,12 +254,12 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
     }
 
     fn variant(&mut self, module: &Module, variant: &Variant) -> Result<(), LadderError> {
-        let Some(kernel) = Climb::kernel(module, variant.kernel)? else {
+        let Some(kernel) = LadderRun::kernel(module, variant.kernel)? else {
             let note = format!("{}: not on this GPU", variant.kernel);
-            self.climb.notes.push(note);
+            self.run.notes.push(note);
             return Ok(());
         };
-        let device = self.climb.device;
+        let device = self.run.device;
         let per_element = self.n.div_ceil(THREADS);
         let blocks = match variant.shape {
             Shape::ThreadPerElement | Shape::Parts | Shape::PartsWithScratch => per_element,
@@ -272,7 +275,7 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
             _ => 0,
         };
         let scratch = Buffer::<f32>::new(&device, scratch_len)?;
-        let state = Buffer::<u8>::zeroed(&self.climb.stream, grid_state_bytes(blocks))?;
+        let state = Buffer::<u8>::zeroed(&self.run.stream, grid_state_bytes(blocks))?;
         let launch = Launch::new(&kernel).grid(blocks).block(THREADS);
         let launch = match variant.shape {
             Shape::Cooperative => launch.cooperative(),
@@ -315,12 +318,12 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
             Ok(())
         };
         let name = variant.kernel.replace('_', " ");
-        let spec = Spec {
+        let spec = RungSpec {
             name: &name,
             kind: variant.kind,
             why: variant.why,
             work: sum_work(self.n as usize, size_of::<T>()),
-            occupied: self.climb.occupied(&kernel, THREADS, 0),
+            occupancy: self.run.occupancy(&kernel, THREADS, 0),
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
@@ -335,11 +338,11 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
             rung: "crosswarp",
             reason: error.to_string(),
         };
-        let stream = self.climb.stream.clone();
-        let reducer = DeviceReducer::new(&self.climb.device);
+        let stream = self.run.stream.clone();
+        let reducer = DeviceReducer::new(&self.run.device);
         reducer.prepare(Op::Sum, dtype).map_err(failed)?;
         let mut workspace = reducer.workspace(&stream).map_err(failed)?;
-        let result = &Buffer::<u64>::new(&self.climb.device, 1)?;
+        let result = &Buffer::<u64>::new(&self.run.device, 1)?;
         let (x, expected) = (self.x, self.expected);
         // The workspace's stream is the one that is measured.
         let mut call = |_: &crosswarp_cuda::Stream, number: usize| {
@@ -348,34 +351,34 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
                 .enqueue::<T>(Op::Sum, &mut workspace, &input, None, result.into())
                 .map_err(failed)
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "crosswarp",
-            kind: RungKind::Own,
+            kind: RungKind::Crosswarp,
             why: "One launch, loads of 16 bytes all in flight, and leaves that meet exactly: the same bits on any machine.",
             work: sum_work(self.n as usize, size_of::<T>()),
-            occupied: None,
+            occupancy: None,
         };
         let mut poison = |stream: &crosswarp_cuda::Stream| Ok(stream.write(result, &[u64::MAX])?);
         let mut verify = |stream: &crosswarp_cuda::Stream| {
             // The sum is an f32, its bits zero-extended.
             let got = f32::from_bits(result.to_vec(stream)?[0] as u32);
-            Ok(Verdict::of(f64::from(got), expected, 0.0))
+            Ok(Check::of(f64::from(got), expected, 0.0))
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe {
-            self.climb
+            self.run
                 .rung(spec, x.count(), &mut call, &mut poison, &mut verify)
         }
     }
 
     /// CUB's sum, if CUB and a compiler for it are there.
     fn peer(&mut self, element: cub::Element) -> Result<(), LadderError> {
-        let sum = match cub::Sum::find(&self.climb.device, element, self.n) {
+        let sum = match cub::Sum::find(&self.run.device, element, self.n) {
             Ok(sum) => sum,
             Err(reason) => {
                 let note = format!("CUB: {reason}");
-                if !self.climb.notes.contains(&note) {
-                    self.climb.notes.push(note);
+                if !self.run.notes.contains(&note) {
+                    self.run.notes.push(note);
                 }
                 return Ok(());
             }
@@ -386,22 +389,22 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
             // live as long as `call`.
             unsafe { sum.launch(stream, x.get(number).address(), out.address()) }
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "CUB",
             kind: RungKind::Peer,
             why: "NVIDIA's library: tuned per GPU and type, in one or two launches.",
             work: sum_work(self.n as usize, size_of::<T>()),
-            occupied: None,
+            occupancy: None,
         };
         // SAFETY: as above.
         unsafe { self.measure(spec, &mut call) }
     }
 
     /// # Safety
-    /// As [`Climb::rung`].
-    unsafe fn measure(&mut self, spec: Spec, call: &mut Call) -> Result<(), LadderError> {
+    /// As [`LadderRun::rung`].
+    unsafe fn measure(&mut self, spec: RungSpec, call: &mut Call) -> Result<(), LadderError> {
         let Self {
-            climb,
+            run,
             x,
             out,
             expected,
@@ -413,15 +416,15 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
         let mut verify = |stream: &crosswarp_cuda::Stream| {
             let got = f64::from(out.to_vec(stream)?[0]);
             Ok(if wrong_on_purpose {
-                Verdict::WrongOnPurpose(((got - expected) / expected).abs())
+                Check::WrongOnPurpose(((got - expected) / expected).abs())
             } else if got != expected && rounded == Some(got) {
-                Verdict::AsF16Rounds(((got - expected) / expected).abs())
+                Check::AsF16Rounds(((got - expected) / expected).abs())
             } else {
-                Verdict::of(got, rounded.unwrap_or(expected), 0.0)
+                Check::of(got, rounded.unwrap_or(expected), 0.0)
             })
         };
         let mut poison = |stream: &crosswarp_cuda::Stream| Ok(stream.write(out, &[f32::NAN])?);
         // SAFETY: the caller's promise.
-        unsafe { climb.rung(spec, x.count(), call, &mut poison, &mut verify) }
+        unsafe { run.rung(spec, x.count(), call, &mut poison, &mut verify) }
     }
 }

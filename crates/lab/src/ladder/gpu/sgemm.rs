@@ -3,9 +3,12 @@
 
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 
+use super::super::error::LadderError;
+use super::super::inputs::{check_product, factor_rows, product_work};
+use super::super::kernels::SGEMM;
 use super::super::peers::cublas::Cublas;
-use super::super::problem::{check_product, factor_rows, product_work};
-use super::{Call, Climb, LadderError, RungKind, SGEMM, Spec};
+use super::super::rung::RungKind;
+use super::ladder_run::{Call, LadderRun, RungSpec};
 
 struct Variant {
     kernel: &'static str,
@@ -42,20 +45,20 @@ const VARIANTS: [Variant; 4] = [
     },
 ];
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let n = climb.size();
-    climb.group = format!("product of two {n} x {n} matrices, f32");
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let n = run.size();
+    run.group = format!("product of two {n} x {n} matrices, f32");
     let (a, b) = (factor_rows(0..n, n, 0), factor_rows(0..n, n, 1));
-    let stream = climb.stream.clone();
+    let stream = run.stream.clone();
     let mut bench = Bench {
         device_a: Buffer::from_slice(&stream, &a)?,
         device_b: Buffer::from_slice(&stream, &b)?,
-        c: Buffer::new(&climb.device, n * n)?,
+        c: Buffer::new(&run.device, n * n)?,
         a,
         b,
-        climb,
+        run,
     };
-    let module = Module::compile(&bench.climb.device, &SGEMM)?;
+    let module = Module::compile(&bench.run.device, &SGEMM)?;
     for variant in &VARIANTS {
         bench.variant(&module, variant)?;
     }
@@ -63,7 +66,7 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
 }
 
 struct Bench<'c, 'o> {
-    climb: &'c mut Climb<'o>,
+    run: &'c mut LadderRun<'o>,
     a: Vec<f32>,
     b: Vec<f32>,
     device_a: Buffer<f32>,
@@ -75,19 +78,19 @@ impl Bench<'_, '_> {
     fn variant(&mut self, module: &Module, variant: &Variant) -> Result<(), LadderError> {
         let kernel = module.function(variant.kernel)?;
         // At most 2^14, see `Subject::check`.
-        let n = self.climb.size() as u32;
+        let n = self.run.size() as u32;
         let tiles = n / variant.tile;
         let launch = Launch::new(&kernel)
             .grid((tiles, tiles))
             .block(variant.block)
             .prepare()?;
         let threads = variant.block.0 * variant.block.1;
-        let spec = Spec {
+        let spec = RungSpec {
             name: &variant.kernel.replace('_', " "),
             kind: RungKind::Textbook,
             why: variant.why,
             work: product_work(n as usize),
-            occupied: self.climb.occupied(&kernel, threads, 0),
+            occupancy: self.run.occupancy(&kernel, threads, 0),
         };
         let views = [&self.device_a, &self.device_b, &self.c].map(BufferRef::from);
         let mut call = |stream: &Stream, _: usize| {
@@ -98,49 +101,49 @@ impl Bench<'_, '_> {
             Ok(())
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
-        unsafe { measure(self.climb, spec, &self.a, &self.b, &self.c, &mut call) }
+        unsafe { measure(self.run, spec, &self.a, &self.b, &self.c, &mut call) }
     }
 
     fn peer(&mut self) -> Result<(), LadderError> {
-        let cublas = match Cublas::find(&self.climb.stream) {
+        let cublas = match Cublas::find(&self.run.stream) {
             Ok(cublas) => cublas,
             Err(reason) => {
-                self.climb.notes.push(format!("cuBLAS: {reason}"));
+                self.run.notes.push(format!("cuBLAS: {reason}"));
                 return Ok(());
             }
         };
-        let n = self.climb.size();
+        let n = self.run.size();
         let views = [&self.device_a, &self.device_b, &self.c].map(BufferRef::from);
         let mut call = |_: &Stream, _: usize| {
             let [a, b, c] = views.map(|view| view.address());
             // SAFETY: three matrices of n × n elements; they live as long as `call`.
             unsafe { cublas.product(a, b, c, n) }
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "cuBLAS",
             kind: RungKind::Peer,
             why: "NVIDIA's library, in f32 without tensor cores: tiles per level, copies that run ahead, tuned code.",
             work: product_work(n),
-            occupied: None,
+            occupancy: None,
         };
         // SAFETY: as above.
-        unsafe { measure(self.climb, spec, &self.a, &self.b, &self.c, &mut call) }
+        unsafe { measure(self.run, spec, &self.a, &self.b, &self.c, &mut call) }
     }
 }
 
 /// # Safety
-/// As [`Climb::rung`].
+/// As [`LadderRun::rung`].
 unsafe fn measure(
-    climb: &mut Climb,
-    spec: Spec,
+    run: &mut LadderRun,
+    spec: RungSpec,
     a: &[f32],
     b: &[f32],
     c: &Buffer<f32>,
     call: &mut Call,
 ) -> Result<(), LadderError> {
-    let n = climb.size();
+    let n = run.size();
     let mut poison = |stream: &Stream| Ok(stream.zero(c)?);
     let mut verify = |stream: &Stream| Ok(check_product(a, b, &c.to_vec(stream)?, n));
     // SAFETY: the caller's promise.
-    unsafe { climb.rung(spec, 1, call, &mut poison, &mut verify) }
+    unsafe { run.rung(spec, 1, call, &mut poison, &mut verify) }
 }

@@ -4,10 +4,13 @@
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
 use crosswarp_prim::{DeviceTransposer, Layout};
 
+use super::super::error::LadderError;
+use super::super::inputs::{check_transpose, element, transpose_work};
+use super::super::kernels::TRANSPOSE;
 use super::super::peers::cublas::Cublas;
-use super::super::problem::{check_transpose, element, transpose_work};
-use super::{Call, Climb, LadderError, RungKind, Spec, TRANSPOSE};
-use crate::measure::Rotating;
+use super::super::rung::RungKind;
+use super::ladder_run::{Call, LadderRun, RungSpec};
+use crate::measure::RotatingBuffers;
 
 const TILE: u32 = 32;
 const BLOCK: (u32, u32) = (32, 8);
@@ -35,16 +38,16 @@ const VARIANTS: [(&str, &str); 5] = [
     ),
 ];
 
-pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
-    let n = climb.size();
-    climb.group = format!("transpose of {n} x {n} f32");
+pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
+    let n = run.size();
+    run.group = format!("transpose of {n} x {n} f32");
     let from: Vec<f32> = (0..n * n).map(element).collect();
     let mut bench = Bench {
-        from: &climb.inputs(&from)?,
-        to: &Buffer::new(&climb.device, n * n)?,
-        climb: &mut *climb,
+        from: &run.inputs(&from)?,
+        to: &Buffer::new(&run.device, n * n)?,
+        run: &mut *run,
     };
-    let module = Module::compile(&bench.climb.device, &TRANSPOSE)?;
+    let module = Module::compile(&bench.run.device, &TRANSPOSE)?;
     for (kernel, why) in VARIANTS {
         bench.variant(&module, kernel, why)?;
     }
@@ -53,8 +56,8 @@ pub fn climb(climb: &mut Climb) -> Result<(), LadderError> {
 }
 
 struct Bench<'c, 'o> {
-    climb: &'c mut Climb<'o>,
-    from: &'c Rotating<f32>,
+    run: &'c mut LadderRun<'o>,
+    from: &'c RotatingBuffers<f32>,
     to: &'c Buffer<f32>,
 }
 
@@ -67,7 +70,7 @@ impl Bench<'_, '_> {
     ) -> Result<(), LadderError> {
         let kernel = module.function(name)?;
         // At most 2^16, see `Subject::check`.
-        let n = self.climb.size() as u32;
+        let n = self.run.size() as u32;
         let tiles = n.div_ceil(TILE);
         let launch = Launch::new(&kernel).grid((tiles, tiles)).block(BLOCK);
         let launch = launch.prepare()?;
@@ -78,20 +81,20 @@ impl Bench<'_, '_> {
             unsafe { launch.launch(stream, (to, from.get(number), n, n)) }?;
             Ok(())
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: &name.replace('_', " "),
             kind: RungKind::Textbook,
             why,
             work: transpose_work(n as usize),
-            occupied: self.climb.occupied(&kernel, BLOCK.0 * BLOCK.1, 0),
+            occupancy: self.run.occupancy(&kernel, BLOCK.0 * BLOCK.1, 0),
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
     }
 
     fn own(&mut self) -> Result<(), LadderError> {
-        let transposer = DeviceTransposer::new(&self.climb.device)?;
-        let n = self.climb.size();
+        let transposer = DeviceTransposer::new(&self.run.device)?;
+        let n = self.run.size();
         let layout = Layout::new(n, n);
         let (from, to) = (self.from, self.to);
         let mut call = |stream: &Stream, number: usize| {
@@ -102,51 +105,51 @@ impl Bench<'_, '_> {
                     reason: error.to_string(),
                 })
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "crosswarp",
-            kind: RungKind::Own,
+            kind: RungKind::Crosswarp,
             why: "Larger tiles, 16-byte accesses on both sides, and enough of them in flight.",
             work: transpose_work(n),
-            occupied: None,
+            occupancy: None,
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
     }
 
     fn peer(&mut self) -> Result<(), LadderError> {
-        let cublas = match Cublas::find(&self.climb.stream) {
+        let cublas = match Cublas::find(&self.run.stream) {
             Ok(cublas) => cublas,
             Err(reason) => {
-                self.climb.notes.push(format!("cuBLAS: {reason}"));
+                self.run.notes.push(format!("cuBLAS: {reason}"));
                 return Ok(());
             }
         };
-        let n = self.climb.size();
+        let n = self.run.size();
         let (from, to) = (self.from, BufferRef::from(self.to));
         let mut call = |_: &Stream, number: usize| {
             // SAFETY: both matrices have n × n elements, and live as long as `call`.
             unsafe { cublas.transpose(to.address(), from.get(number).address(), n) }
         };
-        let spec = Spec {
+        let spec = RungSpec {
             name: "cuBLAS",
             kind: RungKind::Peer,
             why: "NVIDIA's geam with one factor of zero: the usual way to transpose out of a library.",
             work: transpose_work(n),
-            occupied: None,
+            occupancy: None,
         };
         // SAFETY: as above.
         unsafe { self.measure(spec, &mut call) }
     }
 
     /// # Safety
-    /// As [`Climb::rung`].
-    unsafe fn measure(&mut self, spec: Spec, call: &mut Call) -> Result<(), LadderError> {
-        let (to, n) = (self.to, self.climb.size());
+    /// As [`LadderRun::rung`].
+    unsafe fn measure(&mut self, spec: RungSpec, call: &mut Call) -> Result<(), LadderError> {
+        let (to, n) = (self.to, self.run.size());
         let mut poison = |stream: &Stream| Ok(stream.zero(to)?);
         let mut verify = |stream: &Stream| Ok(check_transpose(&to.to_vec(stream)?, n));
         // SAFETY: the caller's promise.
         unsafe {
-            self.climb
+            self.run
                 .rung(spec, self.from.count(), call, &mut poison, &mut verify)
         }
     }

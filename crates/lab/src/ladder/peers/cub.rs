@@ -9,7 +9,7 @@ use std::ptr;
 use crosswarp_cuda::{Buffer, Device, Stream};
 use libloading::Library;
 
-use super::super::LadderError;
+use super::super::error::LadderError;
 
 /// The environment's name of the library.
 const VARIABLE: &str = "CROSSWARP_CUB";

@@ -6,7 +6,7 @@ use std::ptr;
 
 use crosswarp_cuda::{Buffer, Sought, Stream, find_library};
 
-use super::super::LadderError;
+use super::super::error::LadderError;
 
 const SOUGHT: Sought = Sought {
     variable: "CROSSWARP_CUBLAS",

@@ -1,0 +1,11 @@
+//! The exit codes that the help lists.
+
+/// Every code that commands on fields and arrays end with.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    run-time error (a file, memory, another PE)
+  2    usage error (the command line)
+  3    not converged within the sweeps allowed; everything asked for is written
+  130  interrupted (Ctrl-C); a checkpoint is written first if one is configured
+  141  standard output was closed by its reader";

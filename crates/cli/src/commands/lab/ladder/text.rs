@@ -1,0 +1,121 @@
+//! A ladder in lines.
+
+use std::fmt::Write as _;
+
+use crosswarp::lab::ladder::{KernelOccupancy, Ladder};
+
+use crate::format::{general, microseconds};
+
+/// The rungs as a terminal shows them.
+pub fn table(ladder: &Ladder) -> String {
+    let mut out = format!("{}\n{}", ladder.machine, roof_line(ladder));
+    let mut number = 0;
+    for group in ladder.groups() {
+        let _ = write!(out, "\n\n{}\n\n", group[0].group);
+        let mut rows = vec![HEADINGS.map(str::to_owned)];
+        rows[0][4] = ladder.rate.unit().to_owned();
+        for rung in group {
+            let speedup = ladder
+                .speedup(number)
+                .map(|speedup| format!("{speedup:.2} x"));
+            number += 1;
+            rows.push([
+                number.to_string(),
+                rung.name.clone(),
+                microseconds(rung.time.median),
+                rung.hot
+                    .map_or(String::new(), |hot| microseconds(hot.median)),
+                rate(rung.rate(ladder.rate)),
+                percent(ladder.of_roof(rung)),
+                rung.occupancy.map_or(String::new(), |o| occupancy(&o)),
+                speedup.unwrap_or_default(),
+                rung.check.text(),
+            ]);
+        }
+        out.push_str(&aligned(&rows));
+    }
+    if !ladder.notes.is_empty() {
+        let _ = write!(out, "\n\n{}", ladder.notes.join("\n"));
+    }
+    out
+}
+
+const HEADINGS: [&str; 9] = [
+    "#",
+    "rung",
+    "cold us",
+    "hot us",
+    "",
+    "of roof",
+    "occupancy",
+    "speed-up",
+    "result",
+];
+
+/// Rows in columns as wide as they need, names and results to the left, figures to the right; columns with
+/// nothing but a heading are left out.
+fn aligned(rows: &[[String; HEADINGS.len()]]) -> String {
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..HEADINGS.len())
+        .map(
+            |column| match rows[1..].iter().all(|row| row[column].is_empty()) {
+                true => 0,
+                false => width(column).unwrap_or(0),
+            },
+        )
+        .collect();
+    let lines = rows.iter().map(|row| {
+        let mut line = String::new();
+        for (column, text) in row
+            .iter()
+            .enumerate()
+            .filter(|(column, _)| widths[*column] > 0)
+        {
+            let width = widths[column];
+            let _ = match column {
+                1 | 8 => write!(line, "  {text:<width$}"),
+                _ => write!(line, "  {text:>width$}"),
+            };
+        }
+        line.trim_end().to_owned()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The theoretical occupancy, and the achieved one if it was counted.
+fn occupancy(occupancy: &KernelOccupancy) -> String {
+    let theoretical = format!("{:.0}", 100.0 * occupancy.theoretical);
+    match occupancy.achieved {
+        Some(achieved) => format!("{:.0} of {theoretical} %", 100.0 * achieved),
+        None => format!("{theoretical} %"),
+    }
+}
+
+/// The roof in a line.
+pub fn roof_line(ladder: &Ladder) -> String {
+    format!(
+        "roof: {} GB/s, {} GFLOP/s ({})",
+        general(ladder.ceilings.bandwidth / 1e9, 4),
+        format_args!("{:.0}", ladder.ceilings.rate / 1e9),
+        ladder.ceilings_are
+    )
+}
+
+/// A rate with four digits, or fewer if it is small.
+pub fn rate(value: f64) -> String {
+    if value >= 100.0 {
+        format!("{value:.0}")
+    } else {
+        general(value, 3)
+    }
+}
+
+/// A share in per cent.
+pub fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent >= 9.95 {
+        format!("{percent:.0} %")
+    } else {
+        format!("{} %", general(percent, 2))
+    }
+}

@@ -1,0 +1,395 @@
+//! `crosswarp roofline`: what bandwidth and arithmetic allow.
+
+use std::fmt::Write as _;
+
+use crosswarp::cuda::{Device, Stream};
+use crosswarp::lab::ladder::{GpuCeilings, HostCeilings};
+use crosswarp::lab::measure::Machine;
+use crosswarp::lab::models::occupancy::{BlockNeeds, Occupancy};
+use crosswarp::lab::models::roofline::{Ceilings, Work};
+use serde_json::{Value, json};
+
+use super::gpu::ModelledGpu;
+use crate::args::roofline::{Point, RooflineArgs};
+use crate::commands::error::CommandError;
+use crate::console;
+use crate::defaults;
+use crate::drawing::axes::{Axes, Scale};
+use crate::drawing::chart::Chart;
+use crate::drawing::files::PictureFiles;
+use crate::format::general;
+use crate::input::kernel_file::{KernelFile, plain_name};
+use crate::output::json;
+use crate::processor::physical_cores;
+
+/// Prints ceilings and points, and draws them if asked for.
+pub fn roofline(args: &RooflineArgs) -> Result<i32, CommandError> {
+    let pictures =
+        PictureFiles::create(args.pictures.svg.as_deref(), args.pictures.png.as_deref())?;
+    let roof = Roof::choose(args)?;
+    let in_flight = BytesInFlight::new(args, &roof)?;
+    pictures.draw(|| {
+        let points: Vec<PlottedKernel> = args.point.iter().map(PlottedKernel::from).collect();
+        picture(&roof, &points)
+    })?;
+    if args.json {
+        console::line(json::line(&as_json(args, &roof, in_flight.as_ref())))?;
+        return Ok(0);
+    }
+    let mut out = format!(
+        "{}: {} GB/s, {} GFLOP/s; ridge at {} operations a byte",
+        roof.name,
+        general(roof.ceilings.bandwidth / 1e9, 4),
+        general(roof.ceilings.rate / 1e9, 6),
+        general(roof.ceilings.ridge(), 4)
+    );
+    if let Some(in_flight) = &in_flight {
+        out.push_str(&in_flight.text());
+    }
+    if !args.point.is_empty() {
+        out.push_str(&table(&args.point, &roof.ceilings));
+    }
+    console::line(out)?;
+    Ok(0)
+}
+
+/// Ceilings and whose they are.
+pub struct Roof {
+    /// Of what.
+    pub name: String,
+    /// The ceilings.
+    pub ceilings: Ceilings,
+    /// Of one load from memory, seconds, if measured.
+    pub latency: Option<f64>,
+    /// Streaming multiprocessors, of a GPU.
+    pub multiprocessors: Option<u32>,
+}
+
+impl Roof {
+    fn choose(args: &RooflineArgs) -> Result<Self, CommandError> {
+        let sheet = args.device.map(|sheet| sheet.ceilings());
+        let bandwidth = args.bandwidth.map(|gbs| 1e9 * gbs);
+        let rate = args.rate.map(|gflops| 1e9 * gflops);
+        let both = bandwidth
+            .or(sheet.map(|sheet| sheet.bandwidth))
+            .zip(rate.or(sheet.map(|sheet| sheet.rate)));
+        let Some((bandwidth, rate)) = both else {
+            return Self::measured(args);
+        };
+        let name = match args.device {
+            Some(sheet) if args.bandwidth.is_none() && args.rate.is_none() => {
+                format!("{} (data sheet, single precision)", sheet.name)
+            }
+            Some(sheet) => sheet.name.to_owned(),
+            None => "given ceilings".to_owned(),
+        };
+        Ok(Self {
+            name,
+            ceilings: Ceilings { bandwidth, rate },
+            latency: None,
+            multiprocessors: args.device.map(|sheet| sheet.multiprocessors),
+        })
+    }
+}
+
+impl Roof {
+    /// This machine's: the GPU's if there is one.
+    fn measured(args: &RooflineArgs) -> Result<Self, CommandError> {
+        if args.bandwidth.is_some() || args.rate.is_some() {
+            return Err(CommandError::Usage(
+                "--bandwidth and --rate go together, unless --device has the other".to_owned(),
+            ));
+        }
+        Ok(match Device::get(0) {
+            Ok(device) => {
+                let stream = Stream::new(&device).map_err(crosswarp::cuda::Error::from)?;
+                let found = GpuCeilings::measure(&device, &stream)?;
+                Self {
+                    name: format!(
+                        "{} (measured: reading, fused multiply-adds in f32)",
+                        device.properties().name
+                    ),
+                    ceilings: found.reading(),
+                    latency: Some(found.latency),
+                    multiprocessors: Some(device.properties().multiprocessors),
+                }
+            }
+            Err(_) => Self {
+                name: format!(
+                    "{} (measured: reading, fused multiply-adds in f32)",
+                    Machine::of_host()
+                ),
+                ceilings: HostCeilings::measure(physical_cores()).reading(),
+                latency: None,
+                multiprocessors: None,
+            },
+        })
+    }
+}
+
+/// Little's law: the bytes that must be in flight, and those that a kernel keeps there.
+struct BytesInFlight {
+    latency: f64,
+    needed: f64,
+    multiprocessors: Option<u32>,
+    kernel: Option<KernelInFlight>,
+}
+
+struct KernelInFlight {
+    name: String,
+    occupancy: Occupancy,
+    bytes: f64,
+}
+
+impl BytesInFlight {
+    fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CommandError> {
+        let given = args.latency.map(|nanoseconds| 1e-9 * nanoseconds);
+        let Some(latency) = given.or(roof.latency) else {
+            if args.kernel.is_some() {
+                return Err(CommandError::Usage(
+                    "--kernel shows the bytes that a kernel keeps in flight; how many are needed depends on \
+                     the --latency of device memory (some 500 to 800 ns)"
+                        .to_owned(),
+                ));
+            }
+            return Ok(None);
+        };
+        let multiprocessors = roof.multiprocessors;
+        let kernel = match (&args.kernel, multiprocessors) {
+            (Some(path), Some(multiprocessors)) => {
+                let device = ModelledGpu::choose(args.device, None);
+                let file = KernelFile::read(path, Some(device.arch), device.arch)?;
+                let needs = file.kernel(args.name.as_deref())?;
+                let block = BlockNeeds {
+                    threads: args
+                        .threads
+                        .or(needs.max_threads)
+                        .unwrap_or(defaults::BLOCK.threads),
+                    registers: needs.registers,
+                    shared: needs.static_shared,
+                };
+                let occupancy = Occupancy::new(device.limits()?, &block);
+                let threads = f64::from(occupancy.blocks) * f64::from(block.threads);
+                Some(KernelInFlight {
+                    name: plain_name(&needs.name).to_owned(),
+                    occupancy,
+                    bytes: threads * f64::from(args.load) * f64::from(multiprocessors),
+                })
+            }
+            (Some(_), None) => {
+                return Err(CommandError::Usage(
+                    "--kernel needs a GPU: --device, or one in this machine".to_owned(),
+                ));
+            }
+            (None, _) => None,
+        };
+        Ok(Some(Self {
+            latency,
+            needed: roof.ceilings.bytes_in_flight(latency),
+            multiprocessors,
+            kernel,
+        }))
+    }
+
+    fn text(&self) -> String {
+        let mut out = format!(
+            "\nlatency {} ns: {} kB must be in flight for the whole bandwidth",
+            general(1e9 * self.latency, 4),
+            general(self.needed / 1e3, 4)
+        );
+        if let Some(sms) = self.multiprocessors {
+            let _ = write!(
+                out,
+                ", {} kB on each of {sms} SMs",
+                general(self.needed / 1e3 / f64::from(sms), 4)
+            );
+        }
+        if let Some(kernel) = &self.kernel {
+            let _ = write!(
+                out,
+                "\n{}: {} % occupancy keeps {} kB in flight, enough for {} GB/s",
+                kernel.name,
+                general(100.0 * kernel.occupancy.fraction(), 4),
+                general(kernel.bytes / 1e3, 4),
+                general(
+                    (kernel.bytes / self.latency).min(self.needed / self.latency) / 1e9,
+                    4
+                )
+            );
+        }
+        out
+    }
+}
+
+fn table(points: &[Point], ceilings: &Ceilings) -> String {
+    let width = points.iter().map(|point| point.name.chars().count()).max();
+    let width = width.unwrap_or(0).max(6);
+    let mut out = format!(
+        "\n\n{:<width$}  flop/byte  bound    least us        us    GB/s   GFLOP/s  of roof",
+        "kernel"
+    );
+    for point in points {
+        let work = point.work();
+        let least = ceilings.least_time(&work);
+        let _ = write!(
+            out,
+            "\n{:<width$}  {:>9}  {:<7}  {:>8}",
+            point.name,
+            general(work.intensity(), 4),
+            ceilings.bound(&work).name(),
+            general(1e6 * least, 5)
+        );
+        if let Some(seconds) = point.seconds {
+            let _ = write!(
+                out,
+                "  {:>8}  {:>6}  {:>8}  {:>5.1} %",
+                general(1e6 * seconds, 5),
+                general(work.bytes / seconds / 1e9, 4),
+                general(work.operations / seconds / 1e9, 5),
+                100.0 * least / seconds
+            );
+        }
+    }
+    out
+}
+
+fn as_json(args: &RooflineArgs, roof: &Roof, in_flight: Option<&BytesInFlight>) -> Value {
+    let points: Vec<Value> = args
+        .point
+        .iter()
+        .map(|point| {
+            let work = point.work();
+            let least = roof.ceilings.least_time(&work);
+            json!({
+                "name": point.name,
+                "intensity": work.intensity(),
+                "bound": roof.ceilings.bound(&work).name(),
+                "least_us": 1e6 * least,
+                "of_roof": point.seconds.map(|seconds| least / seconds),
+            })
+        })
+        .collect();
+    let mut object = json!({
+        "roof": roof.name,
+        "gbs": roof.ceilings.bandwidth / 1e9,
+        "gflops": roof.ceilings.rate / 1e9,
+        "ridge": roof.ceilings.ridge(),
+        "points": points,
+    });
+    if let Some(in_flight) = in_flight {
+        object["bytes_in_flight"] = in_flight.needed.into();
+        if let Some(kernel) = &in_flight.kernel {
+            object["kernel_bytes_in_flight"] = kernel.bytes.into();
+        }
+    }
+    object
+}
+
+impl Point {
+    fn work(&self) -> Work {
+        Work {
+            bytes: self.bytes,
+            operations: self.operations,
+        }
+    }
+}
+
+/// A kernel in the picture.
+pub struct PlottedKernel {
+    /// Short text beside it, or none.
+    pub label: String,
+    /// Longer text when pointed at.
+    pub hint: String,
+    /// Operations a byte.
+    pub intensity: f64,
+    /// Operations a second, if measured.
+    pub rate: Option<f64>,
+    /// The class that colours it.
+    pub class: &'static str,
+}
+
+impl From<&Point> for PlottedKernel {
+    fn from(point: &Point) -> Self {
+        Self {
+            label: point.name.clone(),
+            hint: point.name.clone(),
+            intensity: point.work().intensity(),
+            rate: point.seconds.map(|seconds| point.operations / seconds),
+            class: "textbook",
+        }
+    }
+}
+
+/// The roofs, and the marks below them; one without a measured rate is a line up to the roof.
+pub fn picture(roof: &Roof, marks: &[PlottedKernel]) -> Chart {
+    let ridge = roof.ceilings.ridge();
+    let intensities = marks.iter().map(|mark| mark.intensity);
+    let x = Scale::log(intensities.chain([ridge / 20.0, ridge * 8.0]));
+    let Scale::Log { low, high } = x else {
+        unreachable!("Scale::log makes no other")
+    };
+    let rates = marks.iter().filter_map(|mark| mark.rate);
+    let lowest = roof.ceilings.attainable(low);
+    let y = Scale::log(
+        rates
+            .chain([lowest, 1.2 * roof.ceilings.rate])
+            .map(|rate| rate / 1e9),
+    );
+    let axes = Axes {
+        x,
+        y,
+        x_label: "arithmetic intensity, operations a byte",
+        y_label: "GFLOP/s",
+        powers: false,
+    };
+    let mut chart = Chart::new(&format!("Roofline: {}", roof.name), 860.0, 460.0);
+    let plot = chart.plot(&axes);
+    let at = |intensity: f64, rate: f64| plot.at(&axes, intensity, rate / 1e9);
+    let corner = at(ridge, roof.ceilings.rate);
+    let left = at(low, lowest);
+    chart.polyline("roof", &[left, corner, at(high, roof.ceilings.rate)]);
+    for mark in marks {
+        let top = at(mark.intensity, roof.ceilings.attainable(mark.intensity));
+        match mark.rate {
+            Some(rate) => {
+                let (x, y) = at(mark.intensity, rate);
+                chart.dot(mark.class, x, y, 5.0, &mark.hint);
+                let (anchor, beside) = if axes.x.place(mark.intensity) > 0.85 {
+                    ("end", x - 9.0)
+                } else {
+                    ("start", x + 9.0)
+                };
+                if !mark.label.is_empty() {
+                    chart.text("small", anchor, beside, y + 4.0, &mark.label);
+                }
+            }
+            None => {
+                let bottom = (top.0, at(mark.intensity, 0.0).1);
+                chart.line("goal", bottom, top);
+                chart.text("small", "start", top.0 + 6.0, bottom.1 - 8.0, &mark.label);
+            }
+        }
+    }
+    let bandwidth = format!("{} GB/s", general(roof.ceilings.bandwidth / 1e9, 4));
+    let middle = (
+        f64::midpoint(left.0, corner.0),
+        f64::midpoint(left.1, corner.1),
+    );
+    chart.text(
+        "strong clear",
+        "end",
+        middle.0 - 10.0,
+        middle.1 - 4.0,
+        &bandwidth,
+    );
+    let rate = format!("{:.0} GFLOP/s", roof.ceilings.rate / 1e9);
+    // Above the roof, unless the frame is there.
+    let beside = if corner.1 < plot.top + 26.0 {
+        18.0
+    } else {
+        -9.0
+    };
+    let at_corner = (corner.0 + 8.0, corner.1 + beside);
+    chart.text("strong clear", "start", at_corner.0, at_corner.1, &rate);
+    chart
+}

@@ -1,0 +1,14 @@
+//! The commands: each takes its arguments, works, and returns an exit code.
+
+pub mod bench;
+mod commit;
+pub mod error;
+pub mod histogram;
+pub mod info;
+pub mod install;
+pub mod kernels;
+pub mod lab;
+pub mod reduce;
+pub mod run;
+pub mod solve;
+pub mod transpose;

@@ -1,0 +1,78 @@
+//! `crosswarp run`: a program as a world of processes.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use crosswarp::shmem::{Launch, name_static_data, other_openshmem_of};
+
+use super::error::CommandError;
+use crate::args::run::RunArgs;
+use crate::console;
+
+/// Runs the program on every PE; the exit code is the run's.
+pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
+    let (program, rest) = args
+        .program
+        .split_first()
+        .expect("the parser asks for a program");
+    // `crosswarp` alone is this very command, installed or not.
+    let own = program == "crosswarp";
+    let program = if own {
+        this_command()?
+    } else {
+        program.clone()
+    };
+    if let Some(file) = file_of(&program) {
+        if let Some(other) = other_openshmem_of(&file) {
+            console::complain(format_args!(
+                "{} is linked with {other}, another OpenSHMEM library, so each PE will be alone; compile it with Crosswarp's oshcc",
+                file.display()
+            ));
+        }
+        name_static_data(file);
+    }
+    let mut launch = Launch::new(args.n as usize, program)
+        .args(rest)
+        .label(args.label);
+    if let Some(limit) = args.timeout {
+        launch = launch.timeout(limit);
+    }
+    if let Some(grace) = args.grace {
+        launch = launch.grace(grace);
+    }
+    let outcome = launch.run()?;
+    if let Some(waits) = &outcome.timed_out {
+        let limit = args.timeout.unwrap_or_default().as_secs_f64();
+        console::complain(format_args!("ended after the time limit of {limit} s"));
+        for (pe, wait) in waits {
+            match wait {
+                Some(wait) => console::complain(format_args!("PE {pe} last waited for {wait}")),
+                None => console::complain(format_args!("PE {pe} was not waiting for anyone")),
+            }
+        }
+    }
+    if let Some(failure) = &outcome.failure {
+        // This command says itself why it ends with a code, which may be no error at all.
+        if !own || failure.status.code().is_none() {
+            console::complain(failure);
+        }
+    }
+    Ok(outcome.code())
+}
+
+/// Where the system finds a program.
+fn file_of(program: &OsStr) -> Option<PathBuf> {
+    let as_given = PathBuf::from(program);
+    if as_given.components().count() > 1 {
+        return Some(as_given);
+    }
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
+}
+
+fn this_command() -> Result<OsString, CommandError> {
+    let path = std::env::current_exe().map_err(CommandError::Executable)?;
+    Ok(path.into())
+}

@@ -1,0 +1,203 @@
+//! The files of a solve, and the hash of its field.
+
+use std::path::PathBuf;
+
+use bytemuck::Pod;
+use crosswarp::solve::RowSource;
+use sha2::{Digest, Sha256};
+
+use crate::args::solve::SolveArgs;
+use crate::drawing::colour_map::ColourMap;
+use crate::drawing::line_field::LinePicture;
+use crate::drawing::plane_field::PlanePicture;
+use crate::input::npy::{Dtype, Shape};
+use crate::output::npy::NpyWriter;
+use crate::output::paths::{SameOutput, check_distinct};
+use crate::output::staged::{OutputError, StagedFile};
+use crate::output::vti::VtiWriter;
+
+/// The output files, opened before the solve so that a path that cannot be written is said at once.
+#[derive(Default)]
+pub struct OutputFiles {
+    /// The field as NPY.
+    pub npy: Option<StagedFile>,
+    /// The field's picture.
+    pub png: Option<StagedFile>,
+    /// The field as VTK image data.
+    pub vti: Option<StagedFile>,
+    /// The plot of the norms.
+    pub plot: Option<StagedFile>,
+    /// The table of the norms.
+    pub history: Option<StagedFile>,
+}
+
+impl OutputFiles {
+    /// Refuses outputs, and a checkpoint, of one name.
+    pub fn check(args: &SolveArgs) -> Result<(), SameOutput> {
+        let all = paths(args).into_iter().chain([&args.checkpoint]);
+        check_distinct(all.flatten().map(PathBuf::as_path))
+    }
+
+    /// Opens what `args` asks for, and sees that a checkpoint could be written.
+    pub fn open(args: &SolveArgs) -> Result<Self, OutputError> {
+        if let Some(path) = &args.checkpoint {
+            StagedFile::check(path)?;
+        }
+        let open = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
+        Ok(Self {
+            npy: open(&args.output)?,
+            png: open(&args.png)?,
+            vti: open(&args.vti)?,
+            plot: open(&args.plot)?,
+            history: open(&args.history)?,
+        })
+    }
+}
+
+/// The output paths, in the order in which they are reported.
+pub fn paths(args: &SolveArgs) -> [&Option<PathBuf>; 5] {
+    [
+        &args.output,
+        &args.png,
+        &args.vti,
+        &args.plot,
+        &args.history,
+    ]
+}
+
+/// What a field is, for its files.
+pub struct FieldHead {
+    /// Heading of the picture.
+    pub title: String,
+    /// Number type.
+    pub dtype: Dtype,
+    /// Columns, or points of a line.
+    pub columns: usize,
+    /// Rows, or `None` for a line.
+    pub rows: Option<usize>,
+    /// Distance of neighbouring points.
+    pub spacing: f64,
+    /// ColourMap of the picture.
+    pub colours: ColourMap,
+    /// For a line: how many points at each end can have changed; the picture shows those.
+    pub reach: usize,
+    /// For a filled field: which cells were given.
+    pub given: Option<RowSource<u8>>,
+}
+
+enum Picture {
+    Plane(Box<PlanePicture>),
+    Line(LinePicture),
+}
+
+/// Takes a field in row-major order and makes its files and its hash.
+#[derive(Default)]
+pub struct FieldOutputs {
+    npy: Option<NpyWriter>,
+    vti: Option<VtiWriter>,
+    picture: Option<Picture>,
+    hash: Option<Sha256>,
+}
+
+impl FieldOutputs {
+    /// Starts the files of a field.
+    pub fn start(
+        npy: Option<StagedFile>,
+        png: Option<StagedFile>,
+        vti: Option<StagedFile>,
+        hash: bool,
+        head: FieldHead,
+    ) -> Result<Self, OutputError> {
+        let FieldHead {
+            reach,
+            title,
+            dtype,
+            columns,
+            rows,
+            spacing,
+            colours,
+            given,
+        } = head;
+        let shape = Shape(rows.into_iter().chain([columns]).collect());
+        let plane = (columns, rows.unwrap_or(1));
+        Ok(Self {
+            npy: npy
+                .map(|file| NpyWriter::new(file, dtype, &shape))
+                .transpose()?,
+            vti: vti
+                .map(|file| VtiWriter::new(file, dtype, plane, spacing))
+                .transpose()?,
+            picture: png.map(|file| match rows {
+                Some(_) => Picture::Plane(Box::new(PlanePicture::new(
+                    file, title, colours, plane, given,
+                ))),
+                None => Picture::Line(LinePicture::new(file, title, columns, reach)),
+            }),
+            hash: hash.then(Sha256::new),
+        })
+    }
+
+    /// Takes the next cells.
+    pub fn put<F: Pod + Into<f64>>(&mut self, cells: &[F]) -> Result<(), OutputError> {
+        if let Some(hash) = &mut self.hash {
+            hash.update(bytemuck::cast_slice::<F, u8>(cells));
+        }
+        if let Some(npy) = &mut self.npy {
+            npy.put(cells)?;
+        }
+        if let Some(vti) = &mut self.vti {
+            vti.put(cells)?;
+        }
+        match &mut self.picture {
+            Some(Picture::Plane(plane)) => plane.put(cells),
+            Some(Picture::Line(line)) => line.put(cells),
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Completes the files; the hash in hexadecimal if it was asked for.
+    pub fn finish(self) -> Result<Option<String>, OutputError> {
+        if let Some(npy) = self.npy {
+            npy.finish()?;
+        }
+        if let Some(vti) = self.vti {
+            vti.finish()?;
+        }
+        match self.picture {
+            Some(Picture::Plane(plane)) => plane.finish()?,
+            Some(Picture::Line(line)) => line.finish()?,
+            None => {}
+        }
+        Ok(self.hash.map(|hash| hex(&hash.finalize())))
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_sha256_of_the_little_endian_bytes() {
+        let head = FieldHead {
+            title: String::new(),
+            dtype: Dtype::F32,
+            columns: 2,
+            rows: Some(1),
+            spacing: 1.0,
+            colours: ColourMap::Viridis,
+            reach: 2,
+            given: None,
+        };
+        let mut outputs = FieldOutputs::start(None, None, None, true, head).unwrap();
+        outputs.put(&[1.0f32]).unwrap();
+        outputs.put(&[-2.5f32]).unwrap();
+        // sha256sum of the bytes 00 00 80 3f 00 00 20 c0.
+        let expected = "48943f7a0ea247f8e3c9386d0c5822fe181d323a9289980426638cc4e72a43e1";
+        assert_eq!(outputs.finish().unwrap().unwrap(), expected);
+    }
+}

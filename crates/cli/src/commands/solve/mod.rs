@@ -1,0 +1,332 @@
+//! `crosswarp solve`.
+
+mod field_files;
+pub mod problem;
+mod report;
+
+use std::sync::Mutex;
+
+use crosswarp::shmem::Pe;
+use crosswarp::solve::{
+    Checkpointing, Gpu, Options, Progress as Pass, Real, Solution, solve_1d, solve_2d,
+};
+
+use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
+use self::report::{NotTaken, SolveDetails, SolveReport};
+use super::error::{CommandError, NOT_CONVERGED};
+use crate::args::solve::SolveArgs;
+use crate::console;
+use crate::console::interrupt::Interrupt;
+use crate::console::progress::Progress;
+use crate::drawing::norms::{self, PlotTexts};
+use crate::format::grouped;
+use crate::input::npy::Dtype;
+use crate::input::numerics::{FieldType, NormKind};
+use crate::output::csv;
+use crate::output::json::Run;
+use crate::output::staged::StagedFile;
+use crate::problem::Problem;
+use crate::problem::load::{self, Grid};
+use crate::world::backend::Backend;
+use crate::world::pes::{in_world_of, kind_name};
+
+/// A solve with everything decided.
+struct Job<'a> {
+    args: &'a SolveArgs,
+    problem: &'a Problem,
+    norm: NormKind,
+    options: Options<'a>,
+    interrupt: &'a Interrupt,
+    backend: Backend,
+    /// Taken by PE 0.
+    files: Mutex<OutputFiles>,
+}
+
+/// Solves the problem that `args` name; the exit code.
+pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
+    let (problem, stopping) = problem::from_args(args)?;
+    OutputFiles::check(args)?;
+    let dtype = match (stopping.dtype, &problem) {
+        (Some(dtype), _) => dtype,
+        (None, Problem::Fill { values, .. }) if load::file_dtype(values)? == Dtype::F64 => {
+            FieldType::F64
+        }
+        _ => FieldType::F32,
+    };
+    let defaults = problem.defaults();
+    let backend = Backend::choose(&args.backend)?;
+    if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
+        let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
+        return Err(CommandError::Usage(format!(
+            "--strategy {strategy} is a way of using GPUs: {reason}"
+        )));
+    }
+    let interrupt = Interrupt::install().map_err(CommandError::Signals)?;
+    let options = Options {
+        tolerance: stopping.tolerance.unwrap_or(defaults.tolerance),
+        max_sweeps: saturating(stopping.max_sweeps.unwrap_or(defaults.max_sweeps)),
+        block: args.block.map(|block| block as usize),
+        checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
+            path,
+            every: saturating(args.checkpoint_every),
+        }),
+        resume: args.resume.clone(),
+        interrupt: Some(interrupt.flag()),
+        gpu: None,
+    };
+    // Only one PE writes, and what it cannot write is said before anything is computed.
+    let files = if console::is_follower() {
+        OutputFiles::default()
+    } else {
+        OutputFiles::open(args)?
+    };
+    let job = Job {
+        args,
+        problem: &problem,
+        norm: stopping.norm.unwrap_or(defaults.norm),
+        options,
+        interrupt,
+        backend,
+        files: Mutex::new(files),
+    };
+    match dtype {
+        FieldType::F32 => job.run::<f32>("f32", Dtype::F32),
+        FieldType::F64 => job.run::<f64>("f64", Dtype::F64),
+    }
+}
+
+fn saturating(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+impl Job<'_> {
+    fn run<F: Real + Into<f64>>(
+        &self,
+        name: &'static str,
+        dtype: Dtype,
+    ) -> Result<i32, CommandError> {
+        let grid = load::load::<F>(self.problem, self.norm)?;
+        let asked = self.args.backend.pes;
+        let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
+        in_world_of(asked, n_pes, |pe| {
+            let solution = self.sweep(pe, &grid)?;
+            if solution.interrupted {
+                return self.interrupted(pe, &solution);
+            }
+            self.deliver(pe, &grid, solution, name, dtype)
+        })
+    }
+
+    /// Makes the sweeps; PE 0 shows the progress.
+    fn sweep<F: Real>(&self, pe: &Pe, grid: &Grid<F>) -> Result<Solution<F>, CommandError> {
+        let lead = pe.my_pe() == 0;
+        let every = if matches!(grid, Grid::Line(_)) {
+            10
+        } else {
+            100
+        };
+        let mut progress = (lead && !self.args.json)
+            .then(|| Progress::new(every, self.options.max_sweeps as u64, grid.inner_cells()));
+        let mut closed = None;
+        let mut warned = false;
+        let observer = |pass: &Pass| {
+            if let Some(progress) = progress.as_mut().filter(|_| closed.is_none())
+                && let Err(error) = progress.pass(pass.sweeps as u64, pass.norms)
+            {
+                // Nobody reads any more: end as after Ctrl-C.
+                closed = Some(error);
+                self.interrupt.raise();
+            }
+            if let (Some(failure), false, true) = (pass.checkpoint_failure, warned, lead) {
+                warned = true;
+                console::complain(format_args!("{failure}; the solve goes on"));
+            }
+        };
+        let options = Options {
+            gpu: self.backend.device(pe).map(|device| Gpu {
+                device,
+                strategy: self.args.strategy.unwrap_or_default(),
+            }),
+            ..self.options.clone()
+        };
+        let solution = match grid {
+            Grid::Line(problem) => solve_1d(pe, problem, &options, observer),
+            Grid::Plane { problem, .. } => solve_2d(pe, problem, &options, observer),
+        };
+        if let Some(progress) = &progress {
+            progress.finish();
+        }
+        match closed {
+            Some(error) => Err(error.into()),
+            None => Ok(solution?),
+        }
+    }
+
+    /// Ends a solve that was stopped: the checkpoint is written already.
+    fn interrupted<F: Real>(&self, pe: &Pe, solution: &Solution<F>) -> Result<i32, CommandError> {
+        if pe.my_pe() != 0 {
+            return Ok(0);
+        }
+        let sweeps = grouped(solution.sweeps as u64);
+        match (&self.args.checkpoint, &solution.checkpoint_failure) {
+            (_, Some(failure)) => {
+                console::complain(format_args!("interrupted after {sweeps} sweeps; {failure}"))
+            }
+            (Some(path), None) => console::complain(format_args!(
+                "interrupted after {sweeps} sweeps; go on with --resume {}",
+                path.display()
+            )),
+            (None, None) => console::complain(format_args!("interrupted after {sweeps} sweeps")),
+        }
+        Ok(128
+            + self
+                .interrupt
+                .signal()
+                .unwrap_or(signal_hook::consts::SIGINT))
+    }
+
+    /// Gathers the field, writes the files and prints the result.
+    fn deliver<F: Real + Into<f64>>(
+        &self,
+        pe: &Pe,
+        grid: &Grid<F>,
+        solution: Solution<F>,
+        name: &'static str,
+        dtype: Dtype,
+    ) -> Result<i32, CommandError> {
+        let lead = pe.my_pe() == 0;
+        let wanted = [&self.args.output, &self.args.png, &self.args.vti]
+            .iter()
+            .any(|path| path.is_some());
+        let OutputFiles {
+            npy,
+            png,
+            vti,
+            plot,
+            history,
+        } = if lead {
+            std::mem::take(&mut *self.files.lock().expect("only PE 0 locks it"))
+        } else {
+            OutputFiles::default()
+        };
+        let head = self.head(grid, dtype, solution.sweeps);
+        let title = head.title.clone();
+        let mut outputs = FieldOutputs::start(npy, png, vti, lead && self.args.json, head);
+        if wanted || self.args.json {
+            // Every PE takes part, also when PE 0 already knows that it cannot write.
+            let taken = solution.gather(pe, |cells| match &mut outputs {
+                Ok(outputs) => outputs.put(cells),
+                Err(_) => Ok(()),
+            })?;
+            taken?;
+        }
+        if !lead {
+            return Ok(0);
+        }
+        let hash = outputs?.finish()?;
+        if let Some(file) = plot {
+            self.plot(file, &title, &solution.history)?;
+        }
+        if let Some(file) = history {
+            csv::write_norms(file, &solution.history)?;
+        }
+        let choice = solution.choice.clone();
+        let report = SolveReport {
+            problem: self.problem.name(),
+            dtype: name,
+            backend: self.backend.name(),
+            run: Run {
+                pes: pe.n_pes(),
+                world: kind_name(pe),
+                seconds: solution.seconds,
+                bytes_per_second: None,
+            },
+            sweeps: solution.sweeps as u64,
+            converged: solution.converged,
+            norm: solution.history.last().copied(),
+            history: (0..).zip(solution.history.iter().copied()).collect(),
+            field_sha256: hash.unwrap_or_default(),
+            cell_updates_per_second: rate(solution.cell_updates, solution.seconds),
+            strategy: choice.as_ref().map(|choice| choice.taken),
+            not_taken: choice
+                .into_iter()
+                .flat_map(|choice| choice.declined)
+                .map(|declined| NotTaken {
+                    strategy: declined.strategy.name(),
+                    reason: declined.reason,
+                })
+                .collect(),
+        };
+        if self.args.json {
+            console::line(report.to_json())?;
+        } else {
+            let details = SolveDetails {
+                size: grid.size_text(),
+                machine: self.backend.describe(),
+                tolerance: self.options.tolerance,
+                block: solution.block,
+                files: paths(self.args)
+                    .into_iter()
+                    .flatten()
+                    .map(|path| console::escaped(&path.display().to_string(), &[]))
+                    .collect(),
+            };
+            console::line(report.summary(&details))?;
+        }
+        Ok(if solution.converged { 0 } else { NOT_CONVERGED })
+    }
+
+    fn head<F: Real>(&self, grid: &Grid<F>, dtype: Dtype, sweeps: usize) -> FieldHead {
+        let what = match self.problem {
+            Problem::Fill { values, .. } => {
+                format!(
+                    "{} filled",
+                    values.file_stem().unwrap_or_default().to_string_lossy()
+                )
+            }
+            Problem::Plane(plane) if plane.source.is_some() => "Poisson".to_owned(),
+            _ => "Laplace".to_owned(),
+        };
+        let (columns, rows) = grid.size();
+        let given = match grid {
+            Grid::Plane { given, .. } => given.clone(),
+            Grid::Line(_) => None,
+        };
+        FieldHead {
+            title: format!(
+                "{what}, {}, {} sweeps",
+                grid.size_text(),
+                grouped(sweeps as u64)
+            ),
+            dtype,
+            columns,
+            rows,
+            spacing: match grid {
+                Grid::Plane { problem, .. } => problem.spacing,
+                Grid::Line(_) => 1.0,
+            },
+            colours: self.args.colours,
+            // What an end does travels one point a sweep; a few more show where it has not come yet.
+            reach: sweeps + sweeps / 8 + 4,
+            given,
+        }
+    }
+
+    fn plot(&self, file: StagedFile, title: &str, history: &[f64]) -> Result<(), CommandError> {
+        let norm = match self.norm {
+            NormKind::L2 => "l2 norm of the change in a sweep",
+            NormKind::Rms => "rms change in a sweep",
+        };
+        let texts = PlotTexts { title, norm };
+        let chart = norms::chart(&texts, history, self.options.tolerance);
+        Ok(chart.write_svg(file)?)
+    }
+}
+
+fn rate(updates: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 {
+        updates as f64 / seconds
+    } else {
+        0.0
+    }
+}

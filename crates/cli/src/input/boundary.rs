@@ -1,0 +1,215 @@
+//! Values on the sides and inside of a plane, as a user writes them.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use serde::Deserialize;
+
+use crate::input::formula::{Formula, FormulaError};
+
+/// Where values come from.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// The same everywhere.
+    Constant(f64),
+    /// A formula of the place.
+    Formula(Formula),
+    /// An NPY file.
+    File(PathBuf),
+}
+
+/// What holds on one side.
+#[derive(Clone, Debug)]
+pub enum Boundary {
+    /// Fixed values.
+    Fixed(Values),
+    /// The opposite side's neighbour.
+    Periodic,
+}
+
+/// A side of the plane; row 0 is at the top.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// Column 0.
+    Left,
+    /// The last column.
+    Right,
+    /// Row 0.
+    Top,
+    /// The last row.
+    Bottom,
+}
+
+impl Side {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Left => "left",
+            Self::Right => "right",
+            Self::Top => "top",
+            Self::Bottom => "bottom",
+        }
+    }
+}
+
+/// `SIDE=KIND` of the command line.
+#[derive(Clone, Debug)]
+pub struct SideBoundary {
+    /// The side.
+    pub side: Side,
+    /// What holds there.
+    pub boundary: Boundary,
+}
+
+/// Why `SIDE=KIND` is not understood.
+#[derive(Debug, thiserror::Error)]
+pub enum BoundaryError {
+    /// No equals sign.
+    #[error("SIDE=KIND is needed, for example top='sin(pi*x)'")]
+    NoKind,
+    /// An unknown side.
+    #[error("'{0}' is not a side; left, right, top and bottom are")]
+    NoSide(String),
+    /// A number that is not finite.
+    #[error("{0} is not a finite number")]
+    NotFinite(f64),
+    /// A formula that is not understood.
+    #[error(transparent)]
+    Formula(#[from] FormulaError),
+}
+
+impl FromStr for Values {
+    type Err = BoundaryError;
+
+    /// A number, the path of an NPY file (it ends in `.npy`), or a formula.
+    fn from_str(text: &str) -> Result<Self, BoundaryError> {
+        let text = text.trim();
+        if let Ok(value) = text.parse::<f64>() {
+            return Self::constant(value);
+        }
+        if Path::new(text).extension().is_some_and(|e| e == "npy") {
+            return Ok(Self::File(text.into()));
+        }
+        Ok(Self::Formula(Formula::parse(text)?))
+    }
+}
+
+impl Values {
+    fn constant(value: f64) -> Result<Self, BoundaryError> {
+        if value.is_finite() {
+            Ok(Self::Constant(value))
+        } else {
+            Err(BoundaryError::NotFinite(value))
+        }
+    }
+
+    /// The same values, with a relative path taken from `folder`.
+    #[must_use]
+    pub fn relative_to(self, folder: &Path) -> Self {
+        match self {
+            Self::File(path) => Self::File(folder.join(path)),
+            other => other,
+        }
+    }
+}
+
+impl FromStr for Boundary {
+    type Err = BoundaryError;
+
+    fn from_str(text: &str) -> Result<Self, BoundaryError> {
+        if text.trim() == "periodic" {
+            Ok(Self::Periodic)
+        } else {
+            Ok(Self::Fixed(text.parse()?))
+        }
+    }
+}
+
+impl FromStr for SideBoundary {
+    type Err = BoundaryError;
+
+    fn from_str(text: &str) -> Result<Self, BoundaryError> {
+        let (side, kind) = text.split_once('=').ok_or(BoundaryError::NoKind)?;
+        let side = match side.trim() {
+            "left" => Side::Left,
+            "right" => Side::Right,
+            "top" => Side::Top,
+            "bottom" => Side::Bottom,
+            other => return Err(BoundaryError::NoSide(other.to_owned())),
+        };
+        Ok(Self {
+            side,
+            boundary: kind.parse()?,
+        })
+    }
+}
+
+/// A number or a text, as TOML has them.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a number, a formula, or the name of an NPY file"
+)]
+enum NumberOrText {
+    Integer(i64),
+    Number(f64),
+    Text(String),
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let values = match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Integer(value) => Self::constant(value as f64),
+            NumberOrText::Number(value) => Self::constant(value),
+            NumberOrText::Text(text) => text.parse(),
+        };
+        values.map_err(serde::de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Boundary {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let boundary = match NumberOrText::deserialize(deserializer)? {
+            NumberOrText::Integer(value) => Values::constant(value as f64).map(Self::Fixed),
+            NumberOrText::Number(value) => Values::constant(value).map(Self::Fixed),
+            NumberOrText::Text(text) => text.parse(),
+        };
+        boundary.map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_told_apart() {
+        let parse = |text: &str| text.parse::<SideBoundary>();
+        let constant = parse("left=-1.5e3").unwrap();
+        assert!(
+            constant.side == Side::Left
+                && matches!(constant.boundary, Boundary::Fixed(Values::Constant(v)) if v == -1500.0)
+        );
+        assert!(matches!(
+            parse("top = periodic").unwrap().boundary,
+            Boundary::Periodic
+        ));
+        assert!(
+            matches!(parse("right=a=b/p.npy").unwrap().boundary, Boundary::Fixed(Values::File(p)) if p == Path::new("a=b/p.npy"))
+        );
+        let formula = parse("bottom=sin(pi*x)").unwrap().boundary;
+        assert!(matches!(formula, Boundary::Fixed(Values::Formula(f)) if f.text() == "sin(pi*x)"));
+        for (text, expected) in [
+            ("left", "SIDE=KIND is needed, for example top='sin(pi*x)'"),
+            (
+                "north=1",
+                "'north' is not a side; left, right, top and bottom are",
+            ),
+            ("left=inf", "inf is not a finite number"),
+            ("left=NaN", "NaN is not a finite number"),
+            ("left=", "formula '': it is empty"),
+        ] {
+            assert_eq!(parse(text).unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! VTK image data (`.vti`), for ParaView and VTK.
+//!
+//! One point-data array named `u`, appended raw: the file is a short XML head, then
+//! the numbers as they are. Row 0 of the field is at y = 0.
+
+use bytemuck::Pod;
+
+use crate::input::npy::Dtype;
+use crate::output::staged::{OutputError, StagedFile};
+
+/// A VTK image-data file being written; it appears when [`VtiWriter::finish`] succeeds.
+pub struct VtiWriter {
+    file: StagedFile,
+}
+
+impl VtiWriter {
+    /// Starts a field of `nx` × `ny` points that are `spacing` apart.
+    pub fn new(
+        mut file: StagedFile,
+        dtype: Dtype,
+        (nx, ny): (usize, usize),
+        spacing: f64,
+    ) -> Result<Self, OutputError> {
+        let kind = if dtype == Dtype::F64 {
+            "Float64"
+        } else {
+            "Float32"
+        };
+        let extent = format!("0 {} 0 {} 0 0", nx - 1, ny - 1);
+        let head = format!(
+            r#"<?xml version="1.0"?>
+<VTKFile type="ImageData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
+  <ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="{spacing:?} {spacing:?} {spacing:?}">
+    <Piece Extent="{extent}">
+      <PointData Scalars="u">
+        <DataArray type="{kind}" Name="u" format="appended" offset="0"/>
+      </PointData>
+      <CellData/>
+    </Piece>
+  </ImageData>
+  <AppendedData encoding="raw">
+   _"#
+        );
+        file.put(head.as_bytes())?;
+        let bytes = nx as u64 * ny as u64 * dtype.size() as u64;
+        file.put(&bytes.to_le_bytes())?;
+        Ok(Self { file })
+    }
+
+    /// Appends `elements`, in row-major order.
+    pub fn put<T: Pod>(&mut self, elements: &[T]) -> Result<(), OutputError> {
+        self.file.put(bytemuck::cast_slice(elements))
+    }
+
+    /// Completes the file.
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        self.file.put(b"\n  </AppendedData>\n</VTKFile>\n")?;
+        self.file.commit()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the underscore stands after which the data begin.
+    fn mark(bytes: &[u8]) -> usize {
+        let intro = b"raw\">\n   _";
+        bytes.windows(intro.len()).position(|w| w == intro).unwrap() + intro.len() - 1
+    }
+
+    /// The bytes of a 3 × 2 field's file.
+    fn written() -> Vec<u8> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f.vti");
+        let file = StagedFile::create(&path).unwrap();
+        let mut writer = VtiWriter::new(file, Dtype::F32, (3, 2), 0.5).unwrap();
+        writer.put(&[1.0f32, 2.0, 3.0]).unwrap();
+        writer.put(&[4.0f32, 5.0, 6.0]).unwrap();
+        writer.finish().unwrap();
+        std::fs::read(&path).unwrap()
+    }
+
+    #[test]
+    fn the_data_stand_where_the_format_says() {
+        let bytes = written();
+        let mark = mark(&bytes);
+        let length = u64::from_le_bytes(bytes[mark + 1..mark + 9].try_into().unwrap());
+        assert_eq!(length, 24);
+        let data = &bytes[mark + 9..mark + 9 + 24];
+        assert_eq!(
+            data,
+            bytemuck::cast_slice::<f32, u8>(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+        );
+        assert!(bytes.ends_with(b"\n  </AppendedData>\n</VTKFile>\n"));
+    }
+
+    #[test]
+    fn the_head_is_well_formed_and_says_the_size() {
+        let bytes = written();
+        let mark = mark(&bytes);
+        let mut text = String::from_utf8(bytes[..mark].to_vec()).unwrap();
+        text.push_str("</AppendedData></VTKFile>");
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let piece = document
+            .descendants()
+            .find(|n| n.has_tag_name("Piece"))
+            .unwrap();
+        assert_eq!(piece.attribute("Extent"), Some("0 2 0 1 0 0"));
+        let array = document
+            .descendants()
+            .find(|n| n.has_tag_name("DataArray"))
+            .unwrap();
+        assert_eq!(array.attribute("type"), Some("Float32"));
+    }
+}

@@ -1,0 +1,341 @@
+//! Problem files (TOML).
+//!
+//! `kind` names the problem; the other keys are those of the command line, and for a
+//! plane also a source, an initial field, fixed cells and the spacing. Paths are taken
+//! from the file's folder.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::input::boundary::{Boundary, Values};
+use crate::input::files;
+use crate::input::numerics::{FieldType, NormKind};
+use crate::problem::{Fixed, Line, Plane, Problem, Stopping};
+
+/// A problem file that cannot be used, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum ProblemFileError {
+    /// It cannot be read.
+    #[error("{}: cannot read: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// It is not a problem.
+    #[error("{}:{line}: {message}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Head {
+    kind: Kind,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Laplace1d,
+    Laplace2d,
+    Fill,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LineFile {
+    #[serde(rename = "kind")]
+    _kind: Kind,
+    points: usize,
+    left: f64,
+    right: f64,
+    dtype: Option<FieldType>,
+    tolerance: Option<f64>,
+    max_sweeps: Option<u64>,
+    norm: Option<NormKind>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlaneFile {
+    #[serde(rename = "kind")]
+    _kind: Kind,
+    nx: usize,
+    ny: usize,
+    spacing: Option<f64>,
+    boundary: BoundaryTable,
+    initial: Option<Values>,
+    source: Option<Values>,
+    fixed: Option<FixedTable>,
+    dtype: Option<FieldType>,
+    tolerance: Option<f64>,
+    max_sweeps: Option<u64>,
+    norm: Option<NormKind>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoundaryTable {
+    left: Boundary,
+    right: Boundary,
+    top: Boundary,
+    bottom: Boundary,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FixedTable {
+    mask: PathBuf,
+    values: Values,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FillFile {
+    #[serde(rename = "kind")]
+    _kind: Kind,
+    values: PathBuf,
+    known: PathBuf,
+    dtype: Option<FieldType>,
+    tolerance: Option<f64>,
+    max_sweeps: Option<u64>,
+    norm: Option<NormKind>,
+}
+
+/// Reads a problem file.
+///
+/// # Errors
+/// [`ProblemFileError`] with the line.
+pub fn read(path: &Path) -> Result<(Problem, Stopping), ProblemFileError> {
+    let text = files::read_text(path, files::PROBLEM).map_err(|source| ProblemFileError::Read {
+        path: path.to_owned(),
+        source,
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    parse(&text, folder).map_err(|error| ProblemFileError::Invalid {
+        path: path.to_owned(),
+        line: line_of(&text, error.span()),
+        message: error.message().replace('\n', "; "),
+    })
+}
+
+fn parse(text: &str, folder: &Path) -> Result<(Problem, Stopping), toml::de::Error> {
+    fn whole<T: DeserializeOwned>(text: &str) -> Result<T, toml::de::Error> {
+        toml::from_str(text)
+    }
+    Ok(match whole::<Head>(text)?.kind {
+        Kind::Laplace1d => {
+            let LineFile {
+                points,
+                left,
+                right,
+                dtype,
+                tolerance,
+                max_sweeps,
+                norm,
+                ..
+            } = whole(text)?;
+            (
+                Problem::Line(Line {
+                    points,
+                    left,
+                    right,
+                }),
+                Stopping {
+                    dtype,
+                    tolerance,
+                    max_sweeps,
+                    norm,
+                },
+            )
+        }
+        Kind::Laplace2d => {
+            let file: PlaneFile = whole(text)?;
+            let PlaneFile {
+                dtype,
+                tolerance,
+                max_sweeps,
+                norm,
+                ..
+            } = file;
+            (
+                Problem::Plane(Box::new(plane(file, folder))),
+                Stopping {
+                    dtype,
+                    tolerance,
+                    max_sweeps,
+                    norm,
+                },
+            )
+        }
+        Kind::Fill => {
+            let FillFile {
+                values,
+                known,
+                dtype,
+                tolerance,
+                max_sweeps,
+                norm,
+                ..
+            } = whole(text)?;
+            let problem = Problem::Fill {
+                values: folder.join(values),
+                known: folder.join(known),
+            };
+            (
+                problem,
+                Stopping {
+                    dtype,
+                    tolerance,
+                    max_sweeps,
+                    norm,
+                },
+            )
+        }
+    })
+}
+
+fn plane(file: PlaneFile, folder: &Path) -> Plane {
+    let side = |boundary| match boundary {
+        Boundary::Fixed(values) => Boundary::Fixed(Values::relative_to(values, folder)),
+        Boundary::Periodic => Boundary::Periodic,
+    };
+    let inside = |values: Option<Values>| values.map(|values| values.relative_to(folder));
+    Plane {
+        nx: file.nx,
+        ny: file.ny,
+        spacing: file.spacing,
+        left: side(file.boundary.left),
+        right: side(file.boundary.right),
+        top: side(file.boundary.top),
+        bottom: side(file.boundary.bottom),
+        initial: inside(file.initial),
+        source: inside(file.source),
+        fixed: file.fixed.map(|table| Fixed {
+            mask: folder.join(table.mask),
+            values: table.values.relative_to(folder),
+        }),
+    }
+}
+
+/// The line, from 1, where `span` begins.
+fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start).min(text.len());
+    1 + text.as_bytes()[..start]
+        .iter()
+        .filter(|&&b| b == b'\n')
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(text: &str) -> String {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let error = read(file.path()).unwrap_err().to_string();
+        error
+            .strip_prefix(&file.path().display().to_string())
+            .unwrap()
+            .to_owned()
+    }
+
+    #[test]
+    fn a_plane_with_everything() {
+        let text = "kind = 'laplace2d'\nnx = 10\nny = 20\nspacing = 0.5\ninitial = 'x'\nsource = -2\n\
+            tolerance = 1e-3\nmax_sweeps = 5\nnorm = 'l2'\ndtype = 'f64'\n\
+            [boundary]\nleft = 'periodic'\nright = 'periodic'\ntop = 'sin(x)'\nbottom = 'b.npy'\n\
+            [fixed]\nmask = 'm.npy'\nvalues = 1\n";
+        let (problem, stopping) = parse(text, Path::new("/data")).unwrap();
+        let Problem::Plane(plane) = problem else {
+            panic!()
+        };
+        assert_eq!((plane.nx, plane.ny, plane.spacing), (10, 20, Some(0.5)));
+        assert!(matches!(plane.left, Boundary::Periodic));
+        assert!(
+            matches!(&plane.bottom, Boundary::Fixed(Values::File(p)) if p == Path::new("/data/b.npy"))
+        );
+        assert!(matches!(plane.source, Some(Values::Constant(v)) if v == -2.0));
+        assert_eq!(plane.fixed.unwrap().mask, Path::new("/data/m.npy"));
+        assert_eq!(stopping.max_sweeps, Some(5));
+        assert_eq!(stopping.dtype, Some(FieldType::F64));
+    }
+
+    #[test]
+    fn errors_name_the_line() {
+        for (text, expected) in [
+            ("nx = 3", ":1: missing field `kind`"),
+            (
+                "kind = 'heat'",
+                ":1: unknown variant `heat`, expected one of `laplace1d`, `laplace2d`, `fill`",
+            ),
+            (
+                "kind = 'laplace1d'\npoints = 5\nleft = 0\nright = 0\nnx = 3",
+                ":5: unknown field `nx`, expected one of",
+            ),
+            (
+                "kind = 'laplace1d'\npoints = -5",
+                ":2: invalid value: integer `-5`, expected usize",
+            ),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'",
+                ":1: missing field `known`",
+            ),
+            (
+                "kind = 'fill'\nvalues = ",
+                ":2: string values must be quoted",
+            ),
+            (
+                "kind = 'laplace2d'\nnx = 3\nny = 3\n[boundary]\nleft = 1\nright = 'sin('\ntop = 1\nbottom = 1",
+                ":6: formula 'sin('",
+            ),
+            (
+                "kind = 'laplace2d'\nnx = 3\nny = 3\n[boundary]\nleft = 1\nright = inf\ntop = 1\nbottom = 1",
+                ":6: inf is not a finite number",
+            ),
+            (
+                "kind = 'laplace2d'\nnx = 3\nny = 3\n[boundary]\nleft = 1\nright = [1]\ntop = 1\nbottom = 1",
+                ":6: expected a number, a formula, or the name of an NPY file",
+            ),
+        ] {
+            let got = message(text);
+            assert!(
+                got.starts_with(expected) && !got.contains('\n'),
+                "{text:?}: {got}"
+            );
+        }
+        let missing = read(Path::new("/nonexistent.toml"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            missing.starts_with("/nonexistent.toml: cannot read: No such file"),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn the_examples_are_problems() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let files = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let files: Vec<_> = files
+            .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+            .collect();
+        assert!(files.len() >= 4);
+        for file in files {
+            read(&file).unwrap();
+        }
+    }
+}

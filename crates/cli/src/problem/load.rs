@@ -1,0 +1,460 @@
+//! From a problem as asked for to one that can be solved: files opened, formulas evaluated.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crosswarp::solve::{
+    Boundary as GridBoundary, Norm, Problem1d, Problem2d, ProblemError as GridError, Real,
+    RowSource,
+};
+
+use crate::format::grouped;
+use crate::input::boundary::{Boundary, Side, Values};
+use crate::input::formula::{FormulaError, Point};
+use crate::input::npy::{Dtype, NpyError, NpyMap};
+use crate::input::numerics::NormKind;
+use crate::input::png::{self, ImageError, ImagePlane};
+use crate::problem::{Plane, Problem};
+
+/// A problem that cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The problem makes no sense.
+    #[error(transparent)]
+    Problem(#[from] GridError),
+    /// A formula without a finite value somewhere.
+    #[error(transparent)]
+    Formula(#[from] FormulaError),
+    /// More cells than this machine can hold.
+    #[error(
+        "{cells} cells need {needed:.1} GiB for two copies of the field, this machine has {present:.1} GiB"
+    )]
+    Memory {
+        /// Number of cells.
+        cells: u128,
+        /// Memory for two copies.
+        needed: f64,
+        /// Memory and swap of the machine.
+        present: f64,
+    },
+    /// A number that only the wider type holds.
+    #[error(
+        "{value:e} is more than f32 can hold ({:e} at most); use --dtype f64",
+        f32::MAX
+    )]
+    BeyondSingle {
+        /// The number.
+        value: f64,
+    },
+    /// An NPY file.
+    #[error(transparent)]
+    Npy(#[from] NpyError),
+    /// A PNG.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+}
+
+impl LoadError {
+    /// Whether what was asked for is wrong, and not a file or the machine.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Problem(_) | Self::Formula(_) | Self::BeyondSingle { .. }
+        )
+    }
+}
+
+/// A problem that can be solved.
+pub enum Grid<F> {
+    /// Points on a line.
+    Line(Problem1d<F>),
+    /// A plane.
+    Plane {
+        /// The problem.
+        problem: Problem2d<F>,
+        /// For a fill: 1 where a cell was given.
+        given: Option<RowSource<u8>>,
+    },
+}
+
+impl<F: Real> Grid<F> {
+    /// Columns, and rows of a plane.
+    pub fn size(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Line(problem) => (problem.points, None),
+            Self::Plane { problem, .. } => (problem.nx, Some(problem.ny)),
+        }
+    }
+
+    /// The size in words.
+    pub fn size_text(&self) -> String {
+        match self.size() {
+            (points, None) => format!("{} points", grouped(points as u64)),
+            (columns, Some(rows)) => format!(
+                "{} x {} cells",
+                grouped(columns as u64),
+                grouped(rows as u64)
+            ),
+        }
+    }
+
+    /// Cells that a sweep updates.
+    pub fn inner_cells(&self) -> u64 {
+        match self.size() {
+            (points, None) => points as u64 - 2,
+            (columns, Some(rows)) => (columns as u64 - 2) * (rows as u64 - 2),
+        }
+    }
+}
+
+/// Opens what `problem` needs.
+///
+/// # Errors
+/// A file that is not what it should be, a formula without a finite value on a side, a
+/// problem that makes no sense.
+pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, LoadError> {
+    let norm = match norm {
+        NormKind::L2 => Norm::L2,
+        NormKind::Rms => Norm::Rms,
+    };
+    match problem {
+        Problem::Line(line) => {
+            check_memory::<F>(line.points, 1)?;
+            let (left, right) = (narrowed(line.left)?, narrowed(line.right)?);
+            let problem = Problem1d {
+                points: line.points,
+                left,
+                right,
+                norm,
+            };
+            problem.check()?;
+            Ok(Grid::Line(problem))
+        }
+        Problem::Nvidia { nx, ny } => {
+            check_size::<F>(*nx, *ny)?;
+            let problem = Problem2d {
+                norm,
+                ..Problem2d::nvidia(*nx, *ny)
+            };
+            problem.check()?;
+            Ok(Grid::Plane {
+                problem,
+                given: None,
+            })
+        }
+        Problem::Plane(plane) => {
+            check_size::<F>(plane.nx, plane.ny)?;
+            let problem = Problem2d {
+                norm,
+                ..plane_problem(plane)?
+            };
+            problem.check()?;
+            Ok(Grid::Plane {
+                problem,
+                given: None,
+            })
+        }
+        Problem::Fill { values, known } => {
+            let field = Field::open(values)?;
+            let (nx, ny) = field.size();
+            check_memory::<F>(nx, ny)?;
+            let mask = mask(known, (nx, ny))?;
+            let problem = Problem2d::fill(nx, ny, field.rows(), Arc::clone(&mask))?;
+            Ok(Grid::Plane {
+                problem: Problem2d { norm, ..problem },
+                given: Some(mask),
+            })
+        }
+    }
+}
+
+/// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
+fn check_size<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
+    if nx < 3 || ny < 3 {
+        return Err(GridError::TooSmall { nx, ny }.into());
+    }
+    check_memory::<F>(nx, ny)
+}
+
+/// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
+/// allocated: the system would promise the memory and then end the process.
+fn check_memory<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
+    const GIB: f64 = (1u64 << 30) as f64;
+    let cells = nx as u128 * ny as u128;
+    let needed = 2.0 * cells as f64 * size_of::<F>() as f64 / GIB;
+    let memory = rustix::system::sysinfo();
+    let units = memory.totalram as f64 + memory.totalswap as f64;
+    let present = units * f64::from(memory.mem_unit) / GIB;
+    if needed > present {
+        return Err(LoadError::Memory {
+            cells,
+            needed,
+            present,
+        });
+    }
+    Ok(())
+}
+
+/// The number type of a field's file; that of a picture is f32.
+pub fn file_dtype(path: &Path) -> Result<Dtype, LoadError> {
+    if is_png(path) {
+        Ok(Dtype::F32)
+    } else {
+        Ok(NpyMap::open(path)?.dtype())
+    }
+}
+
+fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, LoadError> {
+    let (nx, ny) = (plane.nx, plane.ny);
+    let spacing = plane
+        .spacing
+        .unwrap_or_else(|| 1.0 / (nx.max(ny).saturating_sub(1).max(1)) as f64);
+    let side = |boundary: &Boundary, side: Side| match boundary {
+        Boundary::Periodic => Ok(GridBoundary::Periodic),
+        Boundary::Fixed(values) => Ok::<_, LoadError>(GridBoundary::Fixed(profile(
+            values,
+            side,
+            (nx, ny),
+            spacing,
+        )?)),
+    };
+    let rows = |values: &Option<Values>| {
+        values
+            .as_ref()
+            .map(|v| rows_of(v, (nx, ny), spacing))
+            .transpose()
+    };
+    let mut initial = rows(&plane.initial)?;
+    let mut fixed = None;
+    if let Some(table) = &plane.fixed {
+        let mask = mask(&table.mask, (nx, ny))?;
+        initial = Some(overlaid(
+            initial,
+            Arc::clone(&mask),
+            rows_of(&table.values, (nx, ny), spacing)?,
+        ));
+        fixed = Some(mask);
+    }
+    Ok(Problem2d {
+        left: side(&plane.left, Side::Left)?,
+        right: side(&plane.right, Side::Right)?,
+        top: side(&plane.top, Side::Top)?,
+        bottom: side(&plane.bottom, Side::Bottom)?,
+        initial,
+        fixed,
+        source: rows(&plane.source)?,
+        spacing,
+        nx,
+        ny,
+        norm: Norm::Rms,
+    })
+}
+
+/// The values along one side.
+fn profile<F: Real>(
+    values: &Values,
+    side: Side,
+    (nx, ny): (usize, usize),
+    spacing: f64,
+) -> Result<Vec<F>, LoadError> {
+    let length = if matches!(side, Side::Left | Side::Right) {
+        ny
+    } else {
+        nx
+    };
+    match values {
+        Values::Constant(value) => Ok(vec![narrowed(*value)?; length]),
+        Values::Formula(formula) => {
+            let points = (0..length).map(|k| match side {
+                Side::Left => (0, k),
+                Side::Right => (nx - 1, k),
+                Side::Top => (k, 0),
+                Side::Bottom => (k, ny - 1),
+            });
+            points
+                .map(|(column, row)| {
+                    narrowed(formula.at(Point {
+                        column,
+                        row,
+                        spacing,
+                    })?)
+                })
+                .collect()
+        }
+        Values::File(path) => {
+            let map = NpyMap::open(path)?;
+            if map.shape().0 != [length] {
+                return Err(map
+                    .wrong_shape(format!("({length},) for the {} side", side.name()))
+                    .into());
+            }
+            (0..length).map(|k| element(&map, k)).collect()
+        }
+    }
+}
+
+/// A number in the solve's type.
+fn narrowed<F: Real>(value: f64) -> Result<F, LoadError> {
+    let narrow = F::from_f64(value);
+    match value.is_finite() && !narrow.to_f64().is_finite() {
+        true => Err(LoadError::BeyondSingle { value }),
+        false => Ok(narrow),
+    }
+}
+
+/// Element `k` of a file of f32 or f64.
+fn element<F: Real>(map: &NpyMap, k: usize) -> Result<F, LoadError> {
+    Ok(match map.dtype() {
+        Dtype::F32 => F::from_f64(f64::from(map.elements::<f32>()?[k])),
+        Dtype::F64 => narrowed(map.elements::<f64>()?[k])?,
+        _ => return Err(map.wrong_dtype("f32 or f64").into()),
+    })
+}
+
+/// The rows of a plane; a formula without a finite value gives NaN, which the solve refuses with its place.
+fn rows_of<F: Real>(
+    values: &Values,
+    size: (usize, usize),
+    spacing: f64,
+) -> Result<RowSource<F>, LoadError> {
+    Ok(match values {
+        Values::Constant(value) => {
+            let value = narrowed::<F>(*value)?;
+            Arc::new(move |_, row| row.fill(value))
+        }
+        Values::Formula(formula) => {
+            let formula = formula.clone();
+            Arc::new(move |y, row| {
+                let mut values = [0.0; 256];
+                for (piece, cells) in row.chunks_mut(256).enumerate() {
+                    let first = Point {
+                        column: piece * 256,
+                        row: y,
+                        spacing,
+                    };
+                    let values = &mut values[..cells.len()];
+                    formula.along_row(first, values);
+                    for (cell, value) in cells.iter_mut().zip(values) {
+                        let value = if value.is_finite() { *value } else { f64::NAN };
+                        *cell = F::from_f64(value);
+                    }
+                }
+            })
+        }
+        Values::File(path) => {
+            let map = NpyMap::open(path)?;
+            check_shape(&map, size)?;
+            Field::of(map)?.rows()
+        }
+    })
+}
+
+/// `base`, or zero, with `values` where `mask` is not 0.
+fn overlaid<F: Real>(
+    base: Option<RowSource<F>>,
+    mask: RowSource<u8>,
+    values: RowSource<F>,
+) -> RowSource<F> {
+    Arc::new(move |y, row| {
+        let mut base_row = vec![F::ZERO; row.len()];
+        let mut masked = vec![0; row.len()];
+        if let Some(base) = &base {
+            base(y, &mut base_row);
+        }
+        mask(y, &mut masked);
+        values(y, row);
+        for ((cell, base), masked) in row.iter_mut().zip(base_row).zip(masked) {
+            if masked == 0 {
+                *cell = base;
+            }
+        }
+    })
+}
+
+fn check_shape(map: &NpyMap, (nx, ny): (usize, usize)) -> Result<(), LoadError> {
+    if map.shape().0 == [ny, nx] {
+        Ok(())
+    } else {
+        Err(map.wrong_shape(format!("({ny}, {nx})")).into())
+    }
+}
+
+/// A plane of numbers from a file.
+enum Field {
+    Npy(NpyMap),
+    Image(ImagePlane<f32>),
+}
+
+impl Field {
+    fn open(path: &Path) -> Result<Self, LoadError> {
+        if is_png(path) {
+            return Ok(Self::Image(png::read_values(path)?));
+        }
+        Self::of(NpyMap::open(path)?)
+    }
+
+    /// The file, once it is known to hold a plane of readable numbers.
+    fn of(map: NpyMap) -> Result<Self, LoadError> {
+        map.rows_columns()?;
+        match map.dtype() {
+            Dtype::F32 => _ = map.elements::<f32>()?,
+            Dtype::F64 => _ = map.elements::<f64>()?,
+            _ => return Err(map.wrong_dtype("f32 or f64").into()),
+        }
+        Ok(Self::Npy(map))
+    }
+
+    /// Columns and rows.
+    fn size(&self) -> (usize, usize) {
+        match self {
+            Self::Npy(map) => {
+                let shape = &map.shape().0;
+                (shape[1], shape[0])
+            }
+            Self::Image(plane) => (plane.columns, plane.rows),
+        }
+    }
+
+    fn rows<F: Real>(self) -> RowSource<F> {
+        fn convert<F: Real, T: Copy + Into<f64>>(cells: &[T], y: usize, row: &mut [F]) {
+            let from = &cells[y * row.len()..][..row.len()];
+            row.iter_mut()
+                .zip(from)
+                .for_each(|(cell, &value)| *cell = F::from_f64(value.into()));
+        }
+        match self {
+            Self::Image(plane) => Arc::new(move |y, row| convert(&plane.cells, y, row)),
+            // `of` has seen that the elements can be lent as one of the two.
+            Self::Npy(map) => Arc::new(move |y, row| match map.dtype() {
+                Dtype::F64 => convert(map.elements::<f64>().unwrap_or(&[]), y, row),
+                _ => convert(map.elements::<f32>().unwrap_or(&[]), y, row),
+            }),
+        }
+    }
+}
+
+/// The rows of a mask: 1 where the file is not 0 (NPY) or not black (PNG).
+fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, LoadError> {
+    if is_png(path) {
+        let plane = png::read_mask(path, (nx, ny))?;
+        return Ok(Arc::new(move |y, row| {
+            row.copy_from_slice(&plane.cells[y * nx..][..nx])
+        }));
+    }
+    let map = NpyMap::open(path)?;
+    if !matches!(map.dtype(), Dtype::U8 | Dtype::Bool) {
+        return Err(map.wrong_dtype("u8 or bool").into());
+    }
+    check_shape(&map, (nx, ny))?;
+    Ok(Arc::new(move |y, row| {
+        let cells = &map.bytes()[y * nx..][..nx];
+        row.iter_mut()
+            .zip(cells)
+            .for_each(|(cell, &byte)| *cell = u8::from(byte != 0));
+    }))
+}
+
+fn is_png(path: &Path) -> bool {
+    path.extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("png"))
+}

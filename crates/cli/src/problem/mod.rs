@@ -1,0 +1,112 @@
+//! A problem as it was asked for, before any file of values is opened; then from a file, then loaded.
+
+pub mod file;
+pub mod load;
+
+use std::path::PathBuf;
+
+use crate::defaults;
+use crate::input::boundary::{Boundary, Values};
+use crate::input::numerics::{FieldType, NormKind};
+
+/// What to solve.
+#[derive(Debug)]
+pub enum Problem {
+    /// Points between two fixed ends.
+    Line(Line),
+    /// A plane with boundaries.
+    Plane(Box<Plane>),
+    /// The Jacobi problem of NVIDIA's multi-gpu-programming-models.
+    Nvidia {
+        /// Columns.
+        nx: usize,
+        /// Rows.
+        ny: usize,
+    },
+    /// Unknown cells from known ones.
+    Fill {
+        /// The field.
+        values: PathBuf,
+        /// Which cells are known.
+        known: PathBuf,
+    },
+}
+
+/// Points between two fixed ends.
+#[derive(Debug)]
+pub struct Line {
+    /// Number of points.
+    pub points: usize,
+    /// Value of the first.
+    pub left: f64,
+    /// Value of the last.
+    pub right: f64,
+}
+
+/// A plane with boundaries.
+#[derive(Debug)]
+pub struct Plane {
+    /// Columns.
+    pub nx: usize,
+    /// Rows.
+    pub ny: usize,
+    /// Distance of neighbouring points; without it the longer side is 1.
+    pub spacing: Option<f64>,
+    /// Column 0.
+    pub left: Boundary,
+    /// The last column.
+    pub right: Boundary,
+    /// Row 0.
+    pub top: Boundary,
+    /// The last row.
+    pub bottom: Boundary,
+    /// The field before the first sweep; without it 0.
+    pub initial: Option<Values>,
+    /// f of ∇²u = f; without it 0.
+    pub source: Option<Values>,
+    /// Cells that keep their value.
+    pub fixed: Option<Fixed>,
+}
+
+/// Cells that keep their value.
+#[derive(Debug)]
+pub struct Fixed {
+    /// Which cells: NPY (not 0) or PNG (not black).
+    pub mask: PathBuf,
+    /// Their values.
+    pub values: Values,
+}
+
+/// Number type and stopping, as far as they were given.
+#[derive(Debug, Default)]
+pub struct Stopping {
+    /// Number type of the field.
+    pub dtype: Option<FieldType>,
+    /// Norm at which to stop.
+    pub tolerance: Option<f64>,
+    /// Most sweeps.
+    pub max_sweeps: Option<u64>,
+    /// Which norm.
+    pub norm: Option<NormKind>,
+}
+
+impl Problem {
+    /// The name in reports.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Line(_) => "laplace1d",
+            Self::Plane(_) | Self::Nvidia { .. } => "laplace2d",
+            Self::Fill { .. } => "fill",
+        }
+    }
+
+    /// The norm, tolerance and most sweeps that hold where none were given.
+    pub fn defaults(&self) -> &'static defaults::Stopping {
+        match self {
+            Self::Line(_) => &defaults::LINE,
+            Self::Plane(_) => &defaults::PLANE,
+            Self::Nvidia { .. } => &defaults::PRESET,
+            Self::Fill { .. } => &defaults::FILL,
+        }
+    }
+}

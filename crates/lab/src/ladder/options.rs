@@ -1,0 +1,12 @@
+//! How a ladder is run.
+
+use crate::measure::Plan;
+
+/// How a ladder is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Elements, samples, points, or rows and columns.
+    pub size: usize,
+    /// How long each rung is measured.
+    pub plan: Plan,
+}

@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 # What describes a run and not the measurement; figures are the numbers that are not whole.
-ABOUT = {"samples", "calls", "repetitions", "iterations", "about", "version", "machine", "commit", "strategy"}
+ABOUT = {"schema", "samples", "calls", "repetitions", "iterations", "about", "version", "machine", "commit", "strategy"}
 
 
 def rows(program, bench):

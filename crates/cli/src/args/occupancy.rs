@@ -46,7 +46,10 @@ pub struct OccupancyArgs {
         help = format!("Registers of a thread [default: the kernel's, else {}]", defaults::BLOCK.registers))]
     pub registers: Option<u32>,
     #[arg(long, value_name = "BYTES",
-        help = format!("Shared memory of a block, bytes, static and dynamic [default: the kernel's static, else {}]", defaults::BLOCK.shared))]
+        help = format!(
+            "Shared memory of a block, bytes, static and dynamic [default: the kernel's static, else {}]",
+            defaults::BLOCK.shared
+        ))]
     pub shared: Option<u32>,
     /// Blocks of the grid, for the waves
     #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..))]

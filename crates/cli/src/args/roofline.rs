@@ -49,7 +49,10 @@ pub struct RooflineArgs {
     #[arg(long, value_name = "NAME", requires = "kernel")]
     pub name: Option<String>,
     #[arg(long, value_name = "N", requires = "kernel", value_parser = clap::value_parser!(u32).range(1..=1024),
-        help = format!("Threads of a block of the kernel [default: its launch bounds, else {}]", defaults::BLOCK.threads))]
+        help = format!(
+            "Threads of a block of the kernel [default: its launch bounds, else {}]",
+            defaults::BLOCK.threads
+        ))]
     pub threads: Option<u32>,
     /// Bytes that each thread of the kernel has in flight
     #[arg(

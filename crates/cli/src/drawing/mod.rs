@@ -1,7 +1,8 @@
 //! Every picture: of fields, norms, histograms and models, as SVG and PNG.
 //!
-//! Pictures of shapes are a [`chart`], which [`svg`] and [`png`] draw with the classes of [`theme`]; pictures of fields are
-//! drawn on a [`canvas`] of pixels. Fields stream in, in row-major order; only the picture's own pixels are held.
+//! Pictures of shapes are a [`chart`], which [`svg`] and [`png`] draw with the classes of [`theme`]; pictures of
+//! fields are drawn on a [`canvas`] of pixels. Fields stream in, in row-major order; only the picture's own pixels are
+//! held.
 
 pub mod axes;
 mod canvas;

@@ -1,4 +1,4 @@
-//! Programs of others that this command starts: what they say is passed on, and their last words are kept for the error.
+//! Running a program of others: what it says is passed on, and its last lines are kept for the error.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};

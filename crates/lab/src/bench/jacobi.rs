@@ -1,5 +1,5 @@
-//! Measuring whole Laplace solves on GPUs: the rows that `bench/peers/jacobi_nvshmem.cu` and `jacobi_sweep.cu` measure of
-//! others.
+//! Measuring whole Laplace solves on GPUs: the rows that `bench/peers/jacobi_nvshmem.cu` and `jacobi_sweep.cu` measure
+//! of others.
 
 use crosswarp_shmem::Pe;
 use crosswarp_solve::{

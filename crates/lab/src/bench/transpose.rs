@@ -116,8 +116,8 @@ fn square<T: Pod>(
 const SAMPLES: u32 = 15;
 const CALLS: u32 = 5;
 
-/// Measures matrices spread over the PEs of a world, each with a GPU, and hands every row to `report`, on every PE alike
-/// but for the times. The bytes are those that a PE sends to others, over its links. Collective.
+/// Measures matrices of which each PE of a world holds rows on its GPU, and hands every row to `report`, on every PE
+/// alike but for the times. The bytes are those that a PE sends to others, over its links. Collective.
 ///
 /// # Errors
 /// The GPU's, and those of the PEs' communication.

@@ -226,6 +226,16 @@ mod tests {
     }
 
     #[test]
+    fn rows_from_before_the_schema_are_the_same_measurements() {
+        let row = row("sum", 10, [1.0, 1.1, 1.2]);
+        let without = row.replace("\"schema\":1,", "");
+        assert_ne!(row, without);
+        let read = |text: &str| Rows::read(text).unwrap();
+        let (found, alone) = compare(&read(&without), &read(&row));
+        assert_eq!((found.len(), alone), (1, 0));
+    }
+
+    #[test]
     fn what_is_no_row_is_refused_with_its_line() {
         assert_eq!(Rows::read("\n\n"), Err(ReadError::Empty));
         assert_eq!(

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::machine::Machine;
 use super::timing::Timing;
 
-/// The number of the fields' meanings in what `--json` prints, here and in every command: one more with every change that
-/// a reader has to know of.
+/// The number of the fields' meanings in what `--json` prints, here and in every command: one more with every change
+/// that a reader has to know of.
 pub const SCHEMA: u32 = 1;
 
 /// What was measured, with which parameters, and the time of one call.
@@ -82,8 +82,8 @@ impl Row {
     }
 
     /// The row as one line of JSON: `schema`, `what`, the parameters, `seconds`, `us`, `us_min`, `us_max`, `samples`,
-    /// `calls`, with bytes also `bytes_per_second` and `gbs`, with operations `gflops`, the remarks as `about`, then the
-    /// version and the machine.
+    /// `calls`, with bytes also `bytes_per_second` and `gbs`, with operations `gflops`, the remarks as `about`, then
+    /// the version and the machine.
     pub fn json(&self, machine: &Machine) -> String {
         let mut object = Map::new();
         object.insert("schema".into(), SCHEMA.into());

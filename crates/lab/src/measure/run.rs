@@ -96,8 +96,8 @@ pub fn on_stream<E: From<CudaError>>(
 /// itself needs, without the host's launches.
 ///
 /// `call` is given the number of the call within the graph, from 0. With a `flush`, caches are emptied
-/// before each graph: if call k then takes buffer k of [`RotatingBuffers`](super::RotatingBuffers) ones, every call finds its input in
-/// memory.
+/// before each graph: if call k then takes buffer k of [`RotatingBuffers`](super::RotatingBuffers), every call finds
+/// its input in memory.
 ///
 /// Errors: the first of `call`, and those of the GPU.
 ///

@@ -6,7 +6,7 @@
 /// A parsed expression over named variables.
 ///
 /// ```
-/// use crosswarp_lab::expression::IndexExpression;
+/// use crosswarp_lab::models::index_expression::IndexExpression;
 /// let index = IndexExpression::parse("lane * 32 + (i ^ lane)", &["lane", "i"]).unwrap();
 /// assert_eq!(index.value(&[3, 5]), Some(102));
 /// ```

@@ -5,21 +5,21 @@ use std::ops::Range;
 use crc32fast::Hasher;
 use crosswarp_shmem::Pe;
 
-use crate::checkpoint::{CheckpointError, Identity, mix};
-use crate::cuda::agree::least;
-use crate::cuda::choice::Choice;
-use crate::cuda::line::Line;
-use crate::cuda::plane::Plane;
-use crate::driver::{self, Options, Outcome, Progress, Settings, SolveError};
-use crate::gather;
-use crate::meeting::Meeting;
+use crate::element::Real;
+use crate::element::simd::Isa;
+use crate::engine::cpu::line::Slab1d;
+use crate::engine::cpu::plane::Slab2d;
+use crate::engine::cuda::line::Line;
+use crate::engine::cuda::plane::Plane;
+use crate::engine::slab::Slab;
+use crate::field::checkpoint::{CheckpointError, Identity, mix};
+use crate::field::gather;
+use crate::gpu::choice::Choice;
+use crate::method::jacobi::{self, Options, Outcome, Progress, Settings, SolveError};
+use crate::pes::agree::least;
+use crate::pes::reduction::Meeting;
+use crate::problem::scale::{Scale, largest_of};
 use crate::problem::{Norm, Problem1d, Problem2d, ProblemError};
-use crate::real::Real;
-use crate::scale::{Scale, largest_of};
-use crate::simd::Isa;
-use crate::slab::Slab;
-use crate::slab1d::Slab1d;
-use crate::slab2d::Slab2d;
 
 enum Field<F> {
     Line(Slab1d<F>),
@@ -87,7 +87,7 @@ pub fn solve_1d<F: Real>(
         ..*problem
     };
     let mut slab = Slab1d::new(&held, pe.my_pe(), pe.n_pes(), Isa::widest())?;
-    let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
+    let meeting = Meeting::new(pe, jacobi::meeting_words::<F>())?;
     let settings = Settings {
         norm: problem.norm,
         points: problem.points,
@@ -97,12 +97,12 @@ pub fn solve_1d<F: Real>(
     };
     let (outcome, choice) = match &options.gpu {
         None => (
-            driver::run(pe, meeting, &mut slab, &settings, observer)?,
+            jacobi::run(pe, meeting, &mut slab, &settings, observer)?,
             None,
         ),
         Some(gpu) => {
             let mut line = Line::new(pe, &slab, gpu)?;
-            let outcome = driver::run(pe, meeting, &mut line, &settings, observer)?;
+            let outcome = jacobi::run(pe, meeting, &mut line, &settings, observer)?;
             line.save(&mut slab)?;
             (outcome, Some(line.choice().clone()))
         }
@@ -146,7 +146,7 @@ pub fn solve_2d<F: Real>(
     let isa = options.gpu.is_none().then(Isa::widest);
     let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), isa)?;
     let loaded = slab.load(problem, Scale::NONE);
-    let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
+    let meeting = Meeting::new(pe, jacobi::meeting_words::<F>())?;
     let bad = first_bad(&meeting, loaded.bad, problem.nx)?;
     let mut free = [loaded.free];
     meeting.sum(&mut free)?;
@@ -170,12 +170,12 @@ pub fn solve_2d<F: Real>(
     };
     let (outcome, choice) = match &options.gpu {
         None => (
-            driver::run(pe, meeting, &mut slab, &settings, observer)?,
+            jacobi::run(pe, meeting, &mut slab, &settings, observer)?,
             None,
         ),
         Some(gpu) => {
             let mut plane = Plane::new(pe, problem, &slab, gpu)?;
-            let outcome = driver::run(pe, meeting, &mut plane, &settings, observer)?;
+            let outcome = jacobi::run(pe, meeting, &mut plane, &settings, observer)?;
             plane.save(&mut slab)?;
             (outcome, Some(plane.choice().clone()))
         }

@@ -1,0 +1,3 @@
+//! Iterative methods.
+
+pub(crate) mod jacobi;

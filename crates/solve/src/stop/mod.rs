@@ -1,0 +1,3 @@
+//! When a solve stops.
+
+pub(crate) mod threshold;

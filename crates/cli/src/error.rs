@@ -5,7 +5,7 @@ use std::io;
 use crosswarp::prim::histogram::{BinsError, HistogramError};
 use crosswarp::prim::{DeviceTransposeError, ReduceError, TransposeError};
 use crosswarp::shmem::{InitError, LaunchError, WorldError};
-use crosswarp::solve::{CheckpointError, ProblemError as GridError, SolveError};
+use crosswarp::solve::{CheckpointError, PeError, ProblemError as GridError, SolveError};
 
 use crate::expression::ExpressionError;
 use crate::image_input::ImageError;
@@ -169,8 +169,7 @@ impl CliError {
         match self {
             Self::Solve(error) => matches!(
                 error,
-                SolveError::Collective(_)
-                    | SolveError::Wait(_)
+                SolveError::Pe(PeError::Collective(_) | PeError::Wait(_))
                     | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
             ),
             Self::Histogram(error) => matches!(error, HistogramError::Collective(_)),

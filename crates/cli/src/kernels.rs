@@ -13,7 +13,12 @@ use crate::error::CliError;
 pub fn kernels(args: &KernelsArgs) -> Result<i32, CliError> {
     for (index, &arch) in args.arch.iter().enumerate() {
         let mut rows = Vec::new();
-        for kernels in [cuda::KERNELS, prim::KERNELS, solve::KERNELS, lab::KERNELS] {
+        for kernels in [
+            cuda::KERNELS,
+            prim::KERNELS,
+            solve::internal::KERNELS,
+            lab::KERNELS,
+        ] {
             rows.extend(kernel_table(arch, kernels)?);
         }
         let gap = if index > 0 { "\n" } else { "" };

@@ -57,7 +57,7 @@ pub struct SolveDetails {
     /// Where it had to stop.
     pub tolerance: f64,
     /// Sweeps per pass through memory.
-    pub block: usize,
+    pub sweeps_per_pass: usize,
     /// Files written.
     pub files: Vec<String>,
 }
@@ -94,7 +94,7 @@ impl SolveReport {
             pes(self.pes),
             self.world,
             details.machine,
-            details.block,
+            details.sweeps_per_pass,
             general(self.seconds, 4),
             si(self.cell_updates_per_second, " cell updates/s"),
         );

@@ -24,11 +24,21 @@ mod staged_file;
 mod stop;
 
 pub use element::Real;
-pub use engine::cuda::kernels::KERNELS;
 pub use field::checkpoint::CheckpointError;
+pub use gpu::Gpu;
 pub use gpu::choice::{Choice, Declined};
-pub use gpu::{Gpu, Strategy, UnknownStrategy};
-pub use method::jacobi::{Checkpointing, Options, OptionsError, Progress, SolveError};
+pub use gpu::error::GpuError;
+pub use gpu::strategy::{Strategy, UnknownStrategy};
+pub use method::error::SolveError;
+pub use method::jacobi::Progress;
+pub use method::options::{Checkpointing, Options, OptionsError};
+pub use pes::error::PeError;
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use solution::{Solution, solve_1d, solve_2d};
-pub use staged_file::{OutputError, StagedFile};
+
+/// For the other crates of the project.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::engine::cuda::kernels::KERNELS;
+    pub use crate::staged_file::{OutputError, StagedFile};
+}

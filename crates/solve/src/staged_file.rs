@@ -1,11 +1,11 @@
 //! Output files that appear whole or not at all.
 //!
-//! A [`StagedFile`] is opened before the work starts, so that a path that cannot be written is reported before anything is
-//! computed, and takes its name only when it is complete. Links are followed first: the file that a link leads to is
+//! A [`StagedFile`] is opened before the work starts, so that a path that cannot be written is reported before anything
+//! is computed, and takes its name only when it is complete. Links are followed first: the file that a link leads to is
 //! replaced, not the link. Until then it is an unnamed file of that folder (`O_TMPFILE`), so a process killed while it
 //! writes leaves nothing behind; only where it replaces a file does it have a name of its own between two system calls.
-//! On file systems without unnamed files it has that name from the start (`.NAME.` and 16 random digits and `.tmp`), and a
-//! kill leaves it. The name is made new (`O_EXCL`), so that no other file is touched and no link followed.
+//! On file systems without unnamed files it has that name from the start (`.NAME.` and 16 random digits and `.tmp`),
+//! and a kill leaves it. The name is made new (`O_EXCL`), so that no other file is touched and no link followed.
 //!
 //! What is not a regular file (a device, a pipe), and what this process has open (`/dev/stdout`), is written in place.
 

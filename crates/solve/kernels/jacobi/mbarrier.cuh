@@ -16,13 +16,13 @@ class alignas(8) mbarrier {
     __device__ void init(u32 arrivals) {
         asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(address()), "r"(arrivals) : "memory");
     }
-    // Release: who sees the phase over sees what this thread did before. Every thread whose accesses matter arrives: one
-    // could do it for its warp behind `__syncwarp`, but racecheck would not see that.
+    // Release: who sees the phase over sees what this thread did before. Every thread whose accesses matter arrives:
+    // one could do it for its warp behind `__syncwarp`, but racecheck would not see that.
     __device__ void arrive() {
         asm volatile("{ .reg .b64 state; mbarrier.arrive.shared.b64 state, [%0]; }" ::"r"(address()) : "memory");
     }
-    // Whether phase `phase`, the first being 0, is over. Acquire, for this thread. Only for the phase under way or the one
-    // before it: a phase is known by its parity.
+    // Whether phase `phase`, the first being 0, is over. Acquire, for this thread. Only for the phase under way or the
+    // one before it: a phase is known by its parity.
     __device__ bool over(u32 phase) const {
         u32 yes;
         asm volatile(

@@ -1,72 +1,83 @@
-//! A PE's part of a field, as the driver sees it.
-
-use std::ops::Range;
+//! A PE's part of a field, and how it is advanced, as a method sees it.
 
 use crosswarp_prim::Superaccumulator;
-use crosswarp_shmem::Pe;
 
 use crate::element::Real;
-use crate::exchange::put_signal::{Halo, Rows};
-use crate::field::partition::Partition;
-use crate::method::jacobi::SolveError;
+use crate::exchange::Rows;
+use crate::exchange::put_signal::PutSignal;
+use crate::field::rows::LocalRows;
 use crate::stop::threshold::Threshold;
 
-/// A field distributed by rows. In 1-D a row is a point.
-///
-/// The slab holds the field before and after a pass; the halo rows belong to the field before.
-pub(crate) trait Slab<F: Real>: Sized {
-    /// How the rows are dealt.
-    fn partition(&self) -> &Partition;
-    /// The rows of this PE.
-    fn own(&self) -> Range<usize>;
-    /// Elements of a row.
-    fn row_len(&self) -> usize;
-    /// Whether the rows wrap around, with ghost rows 0 and total − 1.
-    fn wraps(&self) -> bool;
+/// Most sweeps of a pass on any engine.
+pub(crate) const MOST_SWEEPS_OF_PASS: usize = 64;
+/// Most sweeps that an engine makes by itself between two looks at interrupts and the observer.
+pub(crate) const MOST_SWEEPS_OF_RUN: usize = 1024;
+
+/// The rows of a PE with an engine that makes sweeps over them.
+pub(crate) trait Slab<F: Real>: LocalRows<F> {
     /// Whether the first sweep must stand alone, because its ghosts are not yet copies.
     fn starts_singly(&self) -> bool;
     /// Sweeps of a pass unless the caller chooses.
     fn default_depth(&self) -> usize;
     /// Most sweeps of a pass.
     fn depth_limit(&self) -> usize;
-    /// Appends the rows `rows` (own rows, before the pass) to `out`.
-    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError>;
-    /// Overwrites the rows from `first` on, own or halo, before the pass.
-    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError>;
-    /// Sends the outermost rows to the neighbours and receives theirs as halos. Collective.
-    fn exchange(&mut self, pe: &Pe, halo: &mut Halo<F>, rows: Rows) -> Result<(), SolveError> {
-        halo.exchange(pe, self, rows)
-    }
+    /// How the next sweeps are made; the same on every PE. `singly`: the next is one that stands alone, which is made
+    /// by a pass.
+    fn advance(&mut self, singly: bool) -> Advance<'_, F, Self::Error>;
+}
+
+/// How an engine makes its next sweeps.
+pub(crate) enum Advance<'s, F, E> {
+    /// By passes; exchanges, norms and the stop are the method's.
+    Passes(&'s mut dyn Passes<F, Error = E>),
+    /// By itself, until it stops.
+    UntilStopped(Box<dyn RunUntilStopped<F, Error = E> + 's>),
+}
+
+/// An engine that makes several sweeps in a pass through memory.
+///
+/// It holds the field before and after a pass; the halo rows belong to the field before.
+pub(crate) trait Passes<F: Real> {
+    /// What may go wrong.
+    type Error;
+
+    /// Sends the outermost rows to the neighbours and receives theirs as halos: through the hosts, if the engine has no
+    /// exchange of its own. Collective.
+    fn exchange(
+        &mut self,
+        through_hosts: &mut PutSignal<'_, F>,
+        rows: Rows,
+    ) -> Result<(), Self::Error>;
     /// Says how many sweeps the pass after the next call of `pass` is likely to have, so that it may begin early.
     fn expect(&mut self, _next: Option<usize>) {}
     /// Advances the own rows by `norms.len()` sweeps; the field before the pass stays. Needs halos that deep.
-    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError>;
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), Self::Error>;
     /// Makes the field after the pass the one before the next.
     fn accept(&mut self);
-
-    /// Whether the slab makes its sweeps by [`march`](Self::march) instead; the same on every PE.
-    fn marches(&self) -> bool {
-        false
-    }
-    /// Makes at least one sweep and at most `march.most`, and stops after the first one that meets the threshold. The
-    /// field before becomes the one after the last of them. `sums` (empty) gets each sweep's sum over all PEs, the same
-    /// on every PE. Exchanges the halos itself. Collective.
-    fn march(
-        &mut self,
-        _march: &March<'_>,
-        _sums: &mut Vec<Superaccumulator<F>>,
-    ) -> Result<(), SolveError> {
-        unreachable!("only slabs that say so march")
-    }
 }
 
-/// What a slab that stops by itself is to do.
-pub(crate) struct March<'a> {
+/// An engine that makes many sweeps, exchanges halos, adds up norms and stops without the method.
+pub(crate) trait RunUntilStopped<F: Real> {
+    /// What may go wrong.
+    type Error;
+
+    /// Makes at least one sweep and at most `run.most`, and stops after the first one that meets the threshold. The
+    /// field before becomes the one after the last of them. `sums` (empty) gets each sweep's sum over all PEs, the same
+    /// on every PE. Collective.
+    fn run(
+        &mut self,
+        run: &Run<'_>,
+        sums: &mut Vec<Superaccumulator<F>>,
+    ) -> Result<(), Self::Error>;
+}
+
+/// What an engine that stops by itself is to do.
+pub(crate) struct Run<'a> {
     /// Sweeps made since the start of the solve.
     pub done: usize,
     /// Most sweeps, at least 1.
     pub most: usize,
-    /// Most sweeps of the march after this one, if neither meets the threshold; 0: none follows.
+    /// Most sweeps of the run after this one, if neither meets the threshold; 0: none follows.
     pub next: usize,
     /// Sweeps between two exchanges of halos, at least 1 and at most [`Slab::depth_limit`].
     pub depth: usize,

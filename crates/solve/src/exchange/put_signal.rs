@@ -1,4 +1,4 @@
-//! The exchange of halos: put + signal between neighbours, nothing else.
+//! Halos by put and signal between the PEs' hosts, nothing else.
 //!
 //! # Why no buffer is overwritten while it is read
 //! Exchanges are numbered from 1 and use one of two buffers in turn. A PE puts into its neighbour's buffer in exchange
@@ -11,169 +11,85 @@ use std::ops::Range;
 use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 
 use crate::element::Real;
-use crate::engine::slab::Slab;
-use crate::method::jacobi::SolveError;
-
-/// The sides of a slab: index of the buffer and signal that the neighbour on that side writes.
-const ABOVE: usize = 0;
-const BELOW: usize = 1;
-
-/// How many rows an exchange moves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Rows {
-    /// Across an edge inside the grid: the depth of the halo.
-    pub inner: usize,
-    /// Across the ends of a grid that wraps: the ghost row and the halo beyond it.
-    pub wrapped: usize,
-}
-
-impl Rows {
-    /// The halo of a pass of `depth` sweeps.
-    pub(crate) fn halo(depth: usize) -> Rows {
-        Rows {
-            inner: depth,
-            wrapped: depth + 1,
-        }
-    }
-
-    /// The halo of the very first sweep, which leaves the ghosts as they were given.
-    pub(crate) const FIRST: Rows = Rows {
-        inner: 1,
-        wrapped: 0,
-    };
-    /// The ghosts alone.
-    pub(crate) const GHOSTS: Rows = Rows {
-        inner: 0,
-        wrapped: 1,
-    };
-}
-
-/// What an exchange does on one side.
-struct Edge {
-    neighbour: usize,
-    wrapped: bool,
-}
+use crate::exchange::HaloExchange;
+use crate::exchange::edges::{Place, Rows, image, opposite};
+use crate::field::rows::LocalRows;
+use crate::pes::error::PeError;
 
 /// Buffers and signals of the exchange, in the symmetric heap.
-pub(crate) struct Halo<F> {
+pub(crate) struct PutSignal<'p, F> {
+    pe: &'p Pe,
     buffers: Sym<F>,
     signals: Sym<u64>,
     row_len: usize,
     /// The exchanges so far.
     number: u64,
+    /// What the last one moves.
+    rows: Rows,
     packed: Vec<F>,
 }
 
-impl<F: Real> Halo<F> {
+impl<'p, F: Real> PutSignal<'p, F> {
     /// Collective: allocates buffers for halos of up to `depth` rows.
-    pub(crate) fn new(pe: &Pe, row_len: usize, depth: usize) -> Result<Halo<F>, SolveError> {
+    pub(crate) fn new(
+        pe: &'p Pe,
+        row_len: usize,
+        depth: usize,
+    ) -> Result<PutSignal<'p, F>, PeError> {
         let buffers = pe.alloc::<F>(4 * (depth + 1) * row_len)?;
         let signals = pe.alloc_zeroed::<u64>(2)?;
-        Ok(Halo {
+        Ok(PutSignal {
+            pe,
             buffers,
             signals,
             row_len,
             number: 0,
+            rows: Rows::FIRST,
             packed: Vec::new(),
         })
     }
 
     /// Collective: gives the buffers back.
-    pub(crate) fn free(self, pe: &Pe) -> Result<(), SolveError> {
-        pe.free(self.buffers)?;
-        pe.free(self.signals)?;
+    pub(crate) fn free(self) -> Result<(), PeError> {
+        self.pe.free(self.buffers)?;
+        self.pe.free(self.signals)?;
         Ok(())
     }
 
-    /// Sends the slab's outermost rows to its neighbours and receives theirs.
-    ///
-    /// Returns when the halos are in place. PEs without rows do nothing.
-    pub(crate) fn exchange(
+    fn send<R: LocalRows<F>>(
         &mut self,
-        pe: &Pe,
-        slab: &mut impl Slab<F>,
-        rows: Rows,
-    ) -> Result<(), SolveError> {
-        let (me, active, total) = (
-            pe.my_pe(),
-            slab.partition().active(),
-            slab.partition().total(),
-        );
-        if me >= active {
-            return Ok(());
-        }
-        if active == 1 {
-            if slab.wraps() {
-                wrap_alone(slab, rows.wrapped)?;
-            }
-            return Ok(());
-        }
-        let own = slab.own();
-        let above = (me > 0 || slab.wraps()).then(|| Edge {
-            neighbour: (me + active - 1) % active,
-            wrapped: me == 0,
-        });
-        let below = (me + 1 < active || slab.wraps()).then(|| Edge {
-            neighbour: (me + 1) % active,
-            wrapped: me + 1 == active,
-        });
-
-        self.number += 1;
-        if let Some(edge) = &above {
-            let count = rows.across(edge);
-            // The row that the ghost below copies is row 1.
-            let first = if edge.wrapped { 1 } else { own.start };
-            self.send(pe, slab, first..first + count, edge.neighbour, BELOW)?;
-        }
-        if let Some(edge) = &below {
-            let count = rows.across(edge);
-            let end = if edge.wrapped { total - 1 } else { own.end };
-            self.send(pe, slab, end - count..end, edge.neighbour, ABOVE)?;
-        }
-        if let Some(edge) = &above {
-            let count = rows.across(edge);
-            let end = if edge.wrapped { 1 } else { own.start as isize };
-            self.receive(pe, slab, end - count as isize, count, ABOVE)?;
-        }
-        if let Some(edge) = &below {
-            let first = if edge.wrapped { total - 1 } else { own.end };
-            self.receive(pe, slab, first as isize, rows.across(edge), BELOW)?;
-        }
-        Ok(())
-    }
-
-    fn send(
-        &mut self,
-        pe: &Pe,
-        slab: &impl Slab<F>,
+        field: &R,
         rows: Range<usize>,
         to: usize,
         side: usize,
-    ) -> Result<(), SolveError> {
+    ) -> Result<(), R::Error> {
         let target = self.part(side, rows.len());
         self.packed.clear();
-        slab.pack(rows, &mut self.packed)?;
+        field.pack(rows, &mut self.packed)?;
         let (buffer, signal) = (self.buffers.range(target), self.signals.at(side));
         // Release: the rows are visible to whoever sees the signal.
-        pe.put_signal(buffer, &self.packed, signal, self.number, SignalOp::Set, to);
+        self.pe
+            .put_signal(buffer, &self.packed, signal, self.number, SignalOp::Set, to);
         Ok(())
     }
 
-    fn receive(
+    fn receive<R: LocalRows<F>>(
         &mut self,
-        pe: &Pe,
-        slab: &mut impl Slab<F>,
+        field: &mut R,
         first: isize,
         count: usize,
         side: usize,
-    ) -> Result<(), SolveError> {
+    ) -> Result<(), R::Error> {
+        let signal = self.signals.at(side);
         // Acquire. The neighbour can be one exchange ahead, and then writes the other buffer: at least, not equal.
-        pe.signal_wait_until(self.signals.at(side), Cmp::Ge, self.number)?;
+        self.pe
+            .signal_wait_until(signal, Cmp::Ge, self.number)
+            .map_err(PeError::from)?;
         let source = self.part(side, count);
         self.packed.clear();
         self.packed.resize(count * self.row_len, F::ZERO);
-        pe.read(&mut self.packed, self.buffers.range(source));
-        slab.unpack(first, &self.packed)
+        self.pe.read(&mut self.packed, self.buffers.range(source));
+        field.unpack(first, &self.packed)
     }
 
     /// Where `count` rows for `side` of the current exchange lie.
@@ -184,32 +100,66 @@ impl<F: Real> Halo<F> {
     }
 }
 
-impl Rows {
-    fn across(self, edge: &Edge) -> usize {
-        if edge.wrapped {
-            self.wrapped
-        } else {
-            self.inner
+fn place<F: Real>(field: &impl LocalRows<F>) -> Place {
+    Place {
+        own: field.own(),
+        total: field.partition().total(),
+        active: field.partition().active(),
+        wraps: field.wraps(),
+    }
+}
+
+/// All PEs may call: those without rows do nothing. The halos are valid when `finish` returns.
+impl<F: Real, R: LocalRows<F>> HaloExchange<R> for PutSignal<'_, F> {
+    type Error = R::Error;
+
+    fn start(&mut self, field: &R, rows: Rows) -> Result<(), R::Error> {
+        let (me, place) = (self.pe.my_pe(), place(field));
+        self.rows = rows;
+        if me >= place.active || place.active == 1 {
+            return Ok(());
         }
+        self.number += 1;
+        for (side, edge) in place.edges(me, rows).into_iter().enumerate() {
+            let Some(edge) = edge else { continue };
+            let first = edge.send as usize;
+            // What goes up comes from below.
+            self.send(field, first..first + edge.count, edge.pe, opposite(side))?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, field: &mut R) -> Result<(), R::Error> {
+        let (me, place) = (self.pe.my_pe(), place(field));
+        if me >= place.active {
+            return Ok(());
+        }
+        if place.active == 1 {
+            return if place.wraps {
+                wrap_alone(field, self.rows.wrapped)
+            } else {
+                Ok(())
+            };
+        }
+        for (side, edge) in place.edges(me, self.rows).into_iter().enumerate() {
+            let Some(edge) = edge else { continue };
+            self.receive(field, edge.receive, edge.count, side)?;
+        }
+        Ok(())
     }
 }
 
 /// The ghost rows and the halos beyond them, `count` rows at each end, of a grid that one PE owns alone.
-fn wrap_alone<F: Real>(slab: &mut impl Slab<F>, count: usize) -> Result<(), SolveError> {
-    let total = slab.partition().total();
-    let mut row = Vec::with_capacity(slab.row_len());
+fn wrap_alone<F: Real, R: LocalRows<F>>(field: &mut R, count: usize) -> Result<(), R::Error> {
+    let total = field.partition().total();
+    let mut row = Vec::with_capacity(field.row_len());
     let ends =
         (1 - count as isize..1).chain(total as isize - 1..total as isize - 1 + count as isize);
     for y in ends {
         let image = image(y, total);
         row.clear();
-        slab.pack(image..image + 1, &mut row)?;
-        slab.unpack(y, &row)?;
+        field.pack(image..image + 1, &mut row)?;
+        field.unpack(y, &row)?;
     }
     Ok(())
-}
-
-/// The inner row (or column) that number `at` of a periodic grid of `total` is a copy of.
-pub(crate) fn image(at: isize, total: usize) -> usize {
-    1 + (at - 1).rem_euclid(total as isize - 2) as usize
 }

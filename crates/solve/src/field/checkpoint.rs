@@ -15,10 +15,10 @@ use crc32fast::Hasher;
 use crosswarp_shmem::Pe;
 
 use crate::element::Real;
-use crate::engine::slab::Slab;
 use crate::field::gather;
-use crate::method::jacobi::SolveError;
-use crate::pes::reduction::Meeting;
+use crate::field::rows::LocalRows;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 use crate::staged_file::{OutputError, StagedFile};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CROSSWRP");
@@ -150,14 +150,14 @@ pub(crate) fn mix(index: u64, checksum: u32) -> u64 {
 ///
 /// The file appears under its name only once it is complete and on the disk; on failure the old one stays and nothing
 /// else is left. The inner error is about the file, the outer one about the PEs.
-pub(crate) fn save<F: Real>(
+pub(crate) fn save<F: Real, R: LocalRows<F>>(
     pe: &Pe,
-    meeting: &Meeting<'_>,
-    slab: &impl Slab<F>,
+    reduction: &Reduction<'_>,
+    field: &R,
     path: &Path,
     identity: &Identity,
     history: &[f64],
-) -> Result<Result<(), CheckpointError>, SolveError> {
+) -> Result<Result<(), CheckpointError>, R::Error> {
     let failed = |error| match error {
         OutputError::Create { path, source } => CheckpointError::Io {
             path,
@@ -176,7 +176,7 @@ pub(crate) fn save<F: Real>(
         if let Ok(writer) = &mut writer {
             written = writer.begin(identity, history);
         }
-        let streamed = gather::stream(pe, slab, |values| match &mut writer {
+        let streamed = gather::stream(pe, field, |values| match &mut writer {
             Ok(writer) => writer.write(bytemuck::cast_slice(values)),
             Err(_) => Ok(()),
         })?;
@@ -184,22 +184,23 @@ pub(crate) fn save<F: Real>(
             Ok(writer) => written.and(streamed).and_then(|()| writer.finish()),
             Err(error) => Err(error),
         };
-        return finish_save(meeting, path, written_all.map_err(failed));
+        return Ok(finish_save(reduction, path, written_all.map_err(failed))?);
     }
-    if let Err(impossible) = gather::stream(pe, slab, |_| Ok::<(), std::convert::Infallible>(()))? {
+    if let Err(impossible) = gather::stream(pe, field, |_| Ok::<(), std::convert::Infallible>(()))?
+    {
         match impossible {}
     }
-    finish_save(meeting, path, Ok(()))
+    Ok(finish_save(reduction, path, Ok(()))?)
 }
 
 /// All PEs learn whether PE 0 succeeded.
 fn finish_save(
-    meeting: &Meeting<'_>,
+    reduction: &Reduction<'_>,
     path: &Path,
     mine: Result<(), CheckpointError>,
-) -> Result<Result<(), CheckpointError>, SolveError> {
+) -> Result<Result<(), CheckpointError>, PeError> {
     let mut failures = [u64::from(mine.is_err())];
-    meeting.sum(&mut failures)?;
+    reduction.sum(&mut failures)?;
     Ok(match mine {
         Ok(()) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
             path: path.to_owned(),
@@ -257,17 +258,17 @@ impl Writer {
 ///
 /// Collective. Every PE reads the whole file, so that each knows the reason of a refusal by itself. The inner error is
 /// about the file, the outer one about the PEs; when the inner one is an error it is so on every PE.
-pub(crate) fn resume<F: Real>(
-    meeting: &Meeting<'_>,
-    slab: &mut impl Slab<F>,
+pub(crate) fn resume<F: Real, R: LocalRows<F>>(
+    reduction: &Reduction<'_>,
+    field: &mut R,
     path: &Path,
     identity: &Identity,
-) -> Result<Result<Vec<f64>, CheckpointError>, SolveError> {
+) -> Result<Result<Vec<f64>, CheckpointError>, R::Error> {
     let mut unpacked = Ok(());
-    let loaded = load(slab, path, identity, meeting.n_pes(), &mut unpacked);
+    let loaded = load(field, path, identity, reduction.n_pes(), &mut unpacked);
     unpacked?;
     let mut failures = [u64::from(loaded.is_err())];
-    meeting.sum(&mut failures)?;
+    reduction.sum(&mut failures)?;
     Ok(match loaded {
         Ok(_) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
             path: path.to_owned(),
@@ -276,13 +277,13 @@ pub(crate) fn resume<F: Real>(
     })
 }
 
-/// `unpacked`: whether the slab took its rows.
-fn load<F: Real>(
-    slab: &mut impl Slab<F>,
+/// `unpacked`: whether the field took its rows.
+fn load<F: Real, R: LocalRows<F>>(
+    field: &mut R,
     path: &Path,
     identity: &Identity,
     n_pes: usize,
-    unpacked: &mut Result<(), SolveError>,
+    unpacked: &mut Result<(), R::Error>,
 ) -> Result<Vec<f64>, CheckpointError> {
     let failed = |action| {
         move |source| CheckpointError::Io {
@@ -352,22 +353,22 @@ fn load<F: Real>(
     for _ in 0..sweeps {
         history.push(f64::from_bits(reader.word().map_err(failed("read"))?));
     }
-    let own = slab.own();
-    let rows = slab.partition().total();
-    let rows_at_once = ((1 << 16) / slab.row_len()).max(1);
+    let own = field.own();
+    let rows = field.partition().total();
+    let rows_at_once = ((1 << 16) / field.row_len()).max(1);
     let mut values = Vec::new();
     for first in (0..rows).step_by(rows_at_once) {
         let end = (first + rows_at_once).min(rows);
         values.clear();
-        values.resize((end - first) * slab.row_len(), F::ZERO);
+        values.resize((end - first) * field.row_len(), F::ZERO);
         reader
             .fill(bytemuck::cast_slice_mut(&mut values))
             .map_err(failed("read"))?;
         let mine = first.max(own.start)..end.min(own.end);
         if !mine.is_empty() {
-            let part = (mine.start - first) * slab.row_len()..(mine.end - first) * slab.row_len();
+            let part = (mine.start - first) * field.row_len()..(mine.end - first) * field.row_len();
             if unpacked.is_ok() {
-                *unpacked = slab.unpack(mine.start as isize, &values[part]);
+                *unpacked = field.unpack(mine.start as isize, &values[part]);
             }
         }
     }

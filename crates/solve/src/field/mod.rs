@@ -3,4 +3,5 @@
 pub(crate) mod checkpoint;
 pub(crate) mod gather;
 pub(crate) mod partition;
+pub(crate) mod rows;
 pub(crate) mod storage;

@@ -3,10 +3,11 @@
 use crosswarp_cuda::DeviceWorldError;
 use crosswarp_shmem::Pe;
 
-use crate::gpu::Strategy;
-use crate::method::jacobi::SolveError;
+use crate::gpu::error::GpuError;
+use crate::gpu::strategy::Strategy;
 use crate::pes::agree::least;
-use crate::pes::reduction::Meeting;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 
 /// How the sweeps of a solve on GPUs were made; the same on every PE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +40,8 @@ impl Choice {
         &mut self,
         pe: &Pe,
         strategy: Strategy,
-        attempt: Result<T, SolveError>,
-    ) -> Result<Option<T>, SolveError> {
+        attempt: Result<T, GpuError>,
+    ) -> Result<Option<T>, PeError> {
         let error = match attempt {
             Ok(taken) => return Ok(Some(taken)),
             Err(error) => error,
@@ -52,19 +53,23 @@ impl Choice {
 }
 
 /// What the first PE says that has a reason of its own. Collective.
-fn reason_of_all(pe: &Pe, error: &SolveError) -> Result<String, SolveError> {
-    let another = matches!(
+fn reason_of_all(pe: &Pe, error: &GpuError) -> Result<String, PeError> {
+    let of_another = matches!(
         error,
-        SolveError::PeerFailed { .. }
-            | SolveError::DeviceWorld(DeviceWorldError::PeerFailed { .. })
+        GpuError::Pe(PeError::SetUpFailed { .. })
+            | GpuError::DeviceWorld(DeviceWorldError::PeerFailed { .. })
     );
+    first_text(pe, error.to_string(), of_another)
+}
+
+/// The `text` of the first PE that has not got it from another, and which that is. Collective.
+fn first_text(pe: &Pe, mut text: String, of_another: bool) -> Result<String, PeError> {
     let me = pe.my_pe() as u64;
-    let first = least(pe, if another { u64::MAX } else { me })?;
+    let first = least(pe, if of_another { u64::MAX } else { me })?;
     // If every PE has it from another, the first one repeats that.
     let speaks = me == if first == u64::MAX { 0 } else { first };
     let mut words = [0u64; REASON_WORDS];
     if speaks {
-        let mut text = error.to_string();
         if first != u64::MAX && pe.n_pes() > 1 {
             text.push_str(&format!(" (PE {me})"));
         }
@@ -73,10 +78,10 @@ fn reason_of_all(pe: &Pe, error: &SolveError) -> Result<String, SolveError> {
         }
         bytemuck::bytes_of_mut(&mut words)[..text.len()].copy_from_slice(text.as_bytes());
     }
-    let meeting = Meeting::new(pe, REASON_WORDS)?;
+    let reduction = Reduction::new(pe, REASON_WORDS)?;
     // All others' words are zero.
-    meeting.sum(&mut words)?;
-    meeting.free()?;
+    reduction.sum(&mut words)?;
+    reduction.free()?;
     let text = String::from_utf8_lossy(bytemuck::bytes_of(&words)).into_owned();
     Ok(text.trim_end_matches('\0').to_owned())
 }
@@ -92,11 +97,11 @@ mod tests {
         let choices = spmd(4, |pe| {
             let mut choice = Choice::default();
             let attempt = match pe.my_pe() {
-                2 | 3 => Err(SolveError::TooLargeForChip {
+                2 | 3 => Err(GpuError::TooLargeForChip {
                     cells: 1000 + pe.my_pe(),
                     most: 5,
                 }),
-                _ => Err(SolveError::PeerFailed { pe: 2 }),
+                _ => Err(PeError::SetUpFailed { pe: 2 }.into()),
             };
             let taken: Option<()> = choice.prefer(pe, Strategy::Persistent, attempt).unwrap();
             assert_eq!(taken, None);
@@ -119,11 +124,7 @@ mod tests {
 
     #[test]
     fn long_reasons_are_cut_between_characters() {
-        let reasons = spmd(2, |pe| {
-            let error = SolveError::Memory(std::io::Error::other("ä".repeat(3000)));
-            reason_of_all(pe, &error).unwrap()
-        })
-        .unwrap();
+        let reasons = spmd(2, |pe| first_text(pe, "ä".repeat(3000), false).unwrap()).unwrap();
         for reason in &reasons {
             assert!(reason.len() <= REASON_BYTES && reason.len() > REASON_BYTES - 4);
             assert!(reason.ends_with('ä'));

@@ -2,21 +2,21 @@
 
 use crosswarp_shmem::Pe;
 
-use crate::method::jacobi::SolveError;
-use crate::pes::reduction::Meeting;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 
 /// The smallest `mine` of all PEs. Collective.
-pub(crate) fn least(pe: &Pe, mine: u64) -> Result<u64, SolveError> {
-    let meeting = Meeting::new(pe, 1)?;
-    let least = meeting.min(mine)?;
-    meeting.free()?;
+pub(crate) fn least(pe: &Pe, mine: u64) -> Result<u64, PeError> {
+    let reduction = Reduction::new(pe, 1)?;
+    let least = reduction.min(mine)?;
+    reduction.free()?;
     Ok(least)
 }
 
 /// `mine`, if it is `Ok` on every PE. Collective.
 ///
-/// Errors: this PE's own, else [`SolveError::PeerFailed`] with the first PE that has one.
-pub(crate) fn all_ready<T>(pe: &Pe, mine: Result<T, SolveError>) -> Result<T, SolveError> {
+/// Errors: this PE's own, else [`PeError::SetUpFailed`] with the first PE that has one.
+pub(crate) fn all_ready<T, E: From<PeError>>(pe: &Pe, mine: Result<T, E>) -> Result<T, E> {
     let me = if mine.is_ok() {
         u64::MAX
     } else {
@@ -27,6 +27,6 @@ pub(crate) fn all_ready<T>(pe: &Pe, mine: Result<T, SolveError>) -> Result<T, So
     if first == u64::MAX {
         Ok(mine)
     } else {
-        Err(SolveError::PeerFailed { pe: first as usize })
+        Err(PeError::SetUpFailed { pe: first as usize }.into())
     }
 }

@@ -1,36 +1,36 @@
-//! Where all PEs agree: sums and minima of a few words.
+//! Sums and minima of a few words over all PEs.
 
 use crosswarp_shmem::{Pe, Sym, op};
 
-use crate::method::jacobi::SolveError;
+use crate::pes::error::PeError;
 
 /// Symmetric words for small reductions over the whole world.
-pub(crate) struct Meeting<'a> {
+pub(crate) struct Reduction<'a> {
     pe: &'a Pe,
     words: Sym<u64>,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> Reduction<'a> {
     /// Collective: room for `capacity` words.
-    pub(crate) fn new(pe: &'a Pe, capacity: usize) -> Result<Meeting<'a>, SolveError> {
-        Ok(Meeting {
+    pub(crate) fn new(pe: &'a Pe, capacity: usize) -> Result<Reduction<'a>, PeError> {
+        Ok(Reduction {
             pe,
             words: pe.alloc(capacity)?,
         })
     }
 
-    /// How many meet.
+    /// PEs that take part: all of the world.
     pub(crate) fn n_pes(&self) -> usize {
         self.pe.n_pes()
     }
 
     /// Collective: gives the memory back.
-    pub(crate) fn free(self) -> Result<(), SolveError> {
+    pub(crate) fn free(self) -> Result<(), PeError> {
         Ok(self.pe.free(self.words)?)
     }
 
     /// Collective: word by word the wrapping sum over all PEs, on every PE.
-    pub(crate) fn sum(&self, words: &mut [u64]) -> Result<(), SolveError> {
+    pub(crate) fn sum(&self, words: &mut [u64]) -> Result<(), PeError> {
         if self.pe.n_pes() > 1 {
             let part = self.words.range(..words.len());
             self.pe.write(part, words);
@@ -41,7 +41,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// Collective: the smallest `word` of all PEs, on every PE.
-    pub(crate) fn min(&self, word: u64) -> Result<u64, SolveError> {
+    pub(crate) fn min(&self, word: u64) -> Result<u64, PeError> {
         let mut words = [word];
         if self.pe.n_pes() > 1 {
             let part = self.words.range(..1);

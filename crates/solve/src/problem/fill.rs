@@ -8,8 +8,8 @@ use crate::problem::{Boundary, MAX_CELLS, Norm, Problem2d, ProblemError, RowSour
 impl<F: Real> Problem2d<F> {
     /// Laplace's equation for the cells of `values` whose byte in `known` is 0; the others keep their value.
     ///
-    /// Unknown cells on the rim are set beforehand, linearly along the rim between the nearest known rim cells (which is
-    /// Laplace's equation on the rim). The first guess inside is linear along each row between the nearest known
+    /// Unknown cells on the rim are set beforehand, linearly along the rim between the nearest known rim cells (which
+    /// is Laplace's equation on the rim). The first guess inside is linear along each row between the nearest known
     /// cells (rim cells all count as known then). Values of unknown cells are never looked at and may be NaN.
     ///
     /// All rows are read once here, and each PE's rows again in the solve.

@@ -16,10 +16,10 @@ pub type RowSource<T> = Arc<dyn Fn(usize, &mut [T]) + Send + Sync>;
 
 /// How the differences of a sweep, new − old over all cells, become one number.
 ///
-/// Differences are squared in the type of the field. Problems whose largest magnitude lies outside 2^−30 … 2^30 are scaled
-/// by a power of two for that, so that squares do not overflow, and underflow only where a difference is below 2^−63
-/// (`f64`: 2^−511) of the largest magnitude; below 2^−74 (2^−537) it counts as none. Inside that range, read 1 for the
-/// largest magnitude.
+/// Differences are squared in the type of the field. Problems whose largest magnitude lies outside 2^−30 … 2^30 are
+/// scaled by a power of two for that, so that squares do not overflow, and underflow only where a difference is below
+/// 2^−63 (`f64`: 2^−511) of the largest magnitude; below 2^−74 (2^−537) it counts as none. Inside that range, read 1
+/// for the largest magnitude.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
     /// sqrt(Σ (new − old)²).
@@ -183,8 +183,8 @@ impl<F: Real> Problem2d<F> {
 
     /// Checks everything but the rows that the sources deliver (those are checked as they are loaded).
     ///
-    /// Errors: a size below 3, a profile of the wrong length or with a value that is not finite, a side that is periodic alone, a
-    /// spacing that is not positive and finite.
+    /// Errors: a size below 3, a profile of the wrong length or with a value that is not finite, a side that is
+    /// periodic alone, a spacing that is not positive and finite.
     pub fn check(&self) -> Result<(), ProblemError> {
         let (nx, ny) = (self.nx, self.ny);
         if nx < 3 || ny < 3 {

@@ -1,10 +1,10 @@
 //! The power of two by which a problem is scaled, so that squares of differences neither underflow nor overflow.
 //!
-//! The norm squares differences in the element type: of a problem of magnitude 1e-22 all squares are zero in `f32`, of one
-//! of 1e25 they are infinite. So a problem whose largest magnitude (of sides, initial values, fixed values, and h²f) lies
-//! outside 2^−30 … 2^30 is solved as 2^−e times itself, with the largest magnitude in [1, 2), and what comes out is
-//! multiplied by 2^e. A sweep commutes with that: only numbers that are subnormal on one side and not on the other are
-//! rounded differently. Inside the range nothing is scaled.
+//! The norm squares differences in the element type: of a problem of magnitude 1e-22 all squares are zero in `f32`, of
+//! one of 1e25 they are infinite. So a problem whose largest magnitude (of sides, initial values, fixed values, and
+//! h²f) lies outside 2^−30 … 2^30 is solved as 2^−e times itself, with the largest magnitude in [1, 2), and what comes
+//! out is multiplied by 2^e. A sweep commutes with that: only numbers that are subnormal on one side and not on the
+//! other are rounded differently. Inside the range nothing is scaled.
 //!
 //! What stays: a difference below 2^−74 (`f64`: 2^−537) of the scaled problem has a square of zero, one below 2^−63
 //! (2^−511) a square that is rounded as a subnormal. Where nothing is scaled, these are the numbers themselves.

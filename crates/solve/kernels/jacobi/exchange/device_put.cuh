@@ -1,5 +1,5 @@
 // The exchange of halos between neighbouring PEs: put + signal, nothing else. The host's twin is
-// `cuda::exchange::Exchange`.
+// `exchange::device_put::DevicePut`.
 //
 // It runs beside the pass that makes the field: the pass makes the outermost rows first and counts them, and this
 // kernel waits for the count, then for the neighbours, in a few small blocks that find room beside the pass's. It

@@ -1,23 +1,23 @@
 // Many sweeps of a plane that stays on the chip, `T` of them from one exchange to the next: for planes with few cells
-// an SM, whose sweeps would else be mostly waiting. The host's twin is `cuda::resident`.
+// an SM, whose sweeps would else be mostly waiting. The host's twin is `engine::cuda::on_chip::plane`.
 //
-// A warp owns the 16 rows of a leaf and a part of its columns, and holds them in registers with `T` rows and columns more
-// on every side. Every sweep leaves what is right one cell narrower, and after T sweeps the own cells are still right; no
-// other warp is asked meanwhile. Then all leave their own cells as packets in the packet field of their PE, those within T
-// of its edges in the neighbour's as well, and take from their PE's what they do not own.
+// A warp owns the 16 rows of a leaf and a part of its columns, and holds them in registers with `T` rows and columns
+// more on every side. Every sweep leaves what is right one cell narrower, and after T sweeps the own cells are still
+// right; no other warp is asked meanwhile. Then all leave their own cells as packets in the packet field of their PE,
+// those within T of its edges in the neighbour's as well, and take from their PE's what they do not own.
 //
-// Cells beyond the end of a grid that wraps around, its ghosts among them, are copies of inner cells; they are advanced as
-// those are, and stay copies. What keeps its value is held wherever it is copied.
+// Cells beyond the end of a grid that wraps around, its ghosts among them, are copies of inner cells; they are advanced
+// as those are, and stay copies. What keeps its value is held wherever it is copied.
 //
 // Other warps add up the norms and decide, so that nobody waits for that but at the end of a chunk for the decision on
 // the chunk before.
 //
 // Why no packet is overwritten before it was read: generations go in a ring of four. Inside of a run a warp leaves
 // generation g + 4 after it has taken g + 3 of all whose cells it copies, who left that after they had taken g + 2 of
-// theirs, who left that after they had taken g + 1. Who copies a warp's cells is one whose cells it copies or, where the
-// grid wraps around (its last leaf may be low or narrow), one whose cells such a one copies. A run begins with leaving and
-// ends with it, and so may be one step ahead of that; but when it begins, all PEs have ended the run before the last,
-// since their hosts meet between runs.
+// theirs, who left that after they had taken g + 1. Who copies a warp's cells is one whose cells it copies or, where
+// the grid wraps around (its last leaf may be low or narrow), one whose cells such a one copies. A run begins with
+// leaving and ends with it, and so may be one step ahead of that; but when it begins, all PEs have ended the run before
+// the last, since their hosts synchronise between runs.
 #pragma once
 #include "jacobi/on_chip/norm_warps.cuh"
 #include "jacobi/on_chip/packet_wait.cuh"
@@ -28,15 +28,15 @@ namespace crosswarp {
 
 constexpr int field_ring = 4;
 
-template <class F> struct deep_run {
+template <class F> struct deep_halo_run {
     band<F> g;
     i32 bands;  // of 16 rows, of this PE
     i32 above, below;  // the PEs there
     u32 generation;  // of the first packets
     i32 sweeps;
-    i32 judges;  // whether sweeps are judged; else all are made
+    i32 decides;  // whether sweeps are decided on; else all are made
     F* kept[2];  // as `after`: the field before chunk c, in c % 2; not before chunk 0
-    verdict_run<F> norms;
+    stop_decision_run<F> norms;
     // symmetric: [ring][leaves + 2][field_rows][128]: strips of columns, the first and the last beyond the grid's ends.
     u64* packets;
     u64 slot;         // packets of a generation
@@ -47,7 +47,7 @@ template <class F> struct deep_run {
 };
 
 // `Leaves`: most of a block; `Norms`: warps that add up norms; `Flight`: rows of packets under way.
-template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source> class deep {
+template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source> class deep_halo {
     static constexpr u32 all = 0xffffffffu;
     static constexpr int width = 32 * K, rows = leaf_rows + 2 * T;
     static constexpr int parts = (leaf_columns + width - 2 * T - 1) / (width - 2 * T);
@@ -60,10 +60,10 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     static_assert(chunk % T == 0, "exchanges do not straddle chunks");
     static constexpr int halves = packets_of<F>;
     static constexpr int pitch = leaf_columns * halves;
-    using desk = norm_warps<F, T, Leaves, Norms>;
+    using norm_group = norm_warps<F, T, Leaves, Norms>;
 
     // Where own rows go besides this PE's packet field: to the PEs above (0) and below (1).
-    struct beyond {
+    struct rows_beyond {
         u64* to[2];   // own row 0 of the first strip
         u32 rows[2];  // bit r: own row r goes there
     };
@@ -71,18 +71,18 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
   public:
     static constexpr int warps = Leaves * parts + Norms;
     struct alignas(16) scratch {
-        typename desk::scratch norms;
-        beyond out[Leaves * parts];
+        typename norm_group::scratch norms;
+        rows_beyond out[Leaves * parts];
     };
 
-    static __device__ __forceinline__ void run(const deep_run<F>& a, scratch& s) {
-        desk::prepare(s.norms);
+    static __device__ __forceinline__ void run(const deep_halo_run<F>& a, scratch& s) {
+        norm_group::prepare(s.norms);
         __syncthreads();
         if (threadIdx.x / 32 < blockDim.x / 32 - Norms) {
-            deep unit(a, s);
+            deep_halo unit(a, s);
             unit.sweeps();
-        } else if (a.judges) {
-            desk::run(a, s.norms, leaves());
+        } else if (a.decides) {
+            norm_group::run(a, s.norms, leaves());
         }
     }
 
@@ -90,7 +90,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     // What is special about a warp's cells: nothing; held columns, and the grid's first or last row; anything.
     enum kind : int { plain, sides, any };
 
-    const deep_run<F>& a_;
+    const deep_halo_run<F>& a_;
     scratch& s_;
     const int warp_, lane_;
     int x0_, y0_, own_columns_, own_rows_, kind_;
@@ -114,8 +114,8 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         return (i64)(beside / leaf_columns) * a_.field_rows * pitch + beside % leaf_columns * halves;
     }
     __device__ static int leaves() { return (blockDim.x / 32 - Norms) / parts; }
-    // The same, looked at anew: what follows from it for every row is no use in registers.
-    template <class V> static __device__ __forceinline__ V anew(V value) {
+    // The same value, unknown to the compiler: what follows from it for every row is no use in registers.
+    template <class V> static __device__ __forceinline__ V opaque(V value) {
         if constexpr (sizeof(V) == 8) {
             asm volatile("" : "+l"(value));
         } else {
@@ -124,7 +124,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         return value;
     }
 
-    __device__ __forceinline__ deep(const deep_run<F>& a, scratch& s)
+    __device__ __forceinline__ deep_halo(const deep_halo_run<F>& a, scratch& s)
         : a_(a), s_(s), warp_(threadIdx.x / 32), lane_(threadIdx.x & 31), dead_(false), need_(0), counted_(0),
           held_columns_(0), held_(0) {
         const band<F>& g = a.g;
@@ -178,7 +178,8 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         kind_ = __all_sync(all, none) ? plain : __all_sync(all, simple) ? sides : any;
         at_ = a.packets + strip(at) + (i64)(y0_ - g.own_start) * pitch;
 
-        // The rows that lie within T of the PE's first or last; ghosts are not sent, but what the halo beyond them copies.
+        // The rows that lie within T of the PE's first or last; ghosts are not sent, but what the halo beyond them
+        // copies.
         bool first = g.own_start == 0, last = g.own_end == g.ny;
         int start = g.own_start + (first && g.wrap_y ? 2 : 0), end = g.own_end - (last && g.wrap_y ? 2 : 0);
         u32 up = 0, down = 0;
@@ -215,15 +216,16 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
             send(a_.generation + exchange);
             int number = (done + chunk - 1) / chunk - 1;  // of the chunk that has just ended, if one has
             bool ends = done % chunk == 0 || done == a_.sweeps;
-            if (a_.judges && ends && number > 0 && !desk::goes_on(s_.norms, number)) return;
+            if (a_.decides && ends && number > 0 && !norm_group::goes_on(s_.norms, number)) return;
             if (done == a_.sweeps) break;
             number = done / chunk;
-            if (a_.judges && done % chunk == 0 && number > 0) put_out(a_.kept[number % 2]);
+            if (a_.decides && done % chunk == 0 && number > 0) put_out(a_.kept[number % 2]);
             receive(a_.generation + exchange);
-            if (a_.judges && !desk::has_room(s_.norms, exchange)) return;
+            if (a_.decides && !norm_group::has_room(s_.norms, exchange)) return;
             int count = a_.sweeps - done < T ? a_.sweeps - done : T;
             if (there_) {
-                F* sums = &s_.norms.sums[exchange % desk::backlog][0][warp_ / parts][warp_ % parts * own + lane_ * K - T];
+                F* sums = &s_.norms.sums[exchange % norm_group::backlog][0][warp_ / parts]
+                                        [warp_ % parts * own + lane_ * K - T];
                 if (kind_ == plain) {
                     advance<plain>(sums, count);
                 } else if (kind_ == sides) {
@@ -232,7 +234,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
                     advance<any>(sums, count);
                 }
             }
-            if (a_.judges) desk::arrive(exchange);
+            if (a_.decides) norm_group::arrive(exchange);
             done += count;
         }
         put_out(a_.g.after);
@@ -250,8 +252,8 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     template <int Skip, kind Kind> __device__ __forceinline__ void sweep(F* sums) {
         F up[K], sum[K];
         // 64 conditions are no use in registers.
-        u64 held = anew(held_);
-        u32 counted = anew(counted_);
+        u64 held = opaque(held_);
+        u32 counted = opaque(counted_);
         bool fixed_end = !a_.g.wrap_y;
 #pragma unroll
         for (int c = 0; c < K; ++c) {
@@ -326,20 +328,21 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
 
     // To the PEs above and below, and around the end of the grid in x.
     __device__ __forceinline__ void send_beyond(u32 generation) {
-        const beyond& out = s_.out[warp_];
+        const rows_beyond& out = s_.out[warp_];
 #pragma unroll 1
         for (int side = -1; side < 2; ++side) {
             u32 there = side >= 0 ? out.rows[side] : around_ ? (1u << own_rows_) - 1 : 0;
             if (there == 0) continue;
-            u64* to = (side < 0 ? a_.packets + (i64)(T + y0_ - a_.g.own_start) * pitch : out.to[side]) + ring(generation);
+            u64* to = side < 0 ? a_.packets + (i64)(T + y0_ - a_.g.own_start) * pitch : out.to[side];
+            to += ring(generation);
             if (sends_ && side >= 0) send_rows<0, K>(to + strip(x()), there, generation);
             if (around_) send_around(to, there, generation);
         }
     }
     // Columns from C on of the own rows `there`.
     template <int C, int N> __device__ __forceinline__ void send_rows(u64* to, u32 there, u32 generation) const {
-        to = anew(to);
-        generation = anew(generation);
+        to = opaque(to);
+        generation = opaque(generation);
 #pragma unroll
         for (int r = 0; r < leaf_rows; ++r) {
             u64 packet[halves * N];
@@ -348,8 +351,8 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
             if (there >> r & 1) store_packets(to + r * pitch, packet);
         }
     }
-    // Columns that are copied beyond the other side, and the last one if it shares its lane with such copies. `to`: row 0
-    // of the first strip.
+    // Columns that are copied beyond the other side, and the last one if it shares its lane with such copies. `to`: row
+    // 0 of the first strip.
     template <int C = 0> __device__ __forceinline__ void send_around(u64* to, u32 there, u32 generation) const {
         int at = x() + C, period = a_.g.nx - 2;
         if (at >= x0_ && at < x0_ + own_columns_ && at < a_.g.nx) {
@@ -365,7 +368,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     __device__ __forceinline__ void receive(u32 generation) {
         if (!there_ || dead_) return;
         const u64* from = at_ + ring(generation);
-        u32 need = anew(need_);
+        u32 need = opaque(need_);
         // What is not needed is there; all that is needed is asked for in every look.
         auto look = [&] {
             u32 any = 0;
@@ -380,7 +383,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
                 }
 #pragma unroll
                 for (int r = 0; r < Flight; ++r) {
-                    any |= strangers(packet[r], generation);
+                    any |= of_other_generation(packet[r], generation);
 #pragma unroll
                     for (int c = 0; c < K; ++c) u_[first + r][c] = unpack<F>(packet[r] + c * halves);
                 }
@@ -395,15 +398,15 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         if (!wait_for_packets(look, missing, generation)) {
             // Sends nothing any more, so that those who wait for it fail as well.
             dead_ = true;
-            if (lane_ == 0) desk::fail(s_.norms);
+            if (lane_ == 0) norm_group::fail(s_.norms);
         }
     }
 
     // Writes the own cells.
     __device__ __forceinline__ void put_out(F* to) const {
         if (!there_ || x() < x0_ || x() >= x0_ + own_columns_) return;
-        i64 pitch = anew(a_.g.pitch);
-        int there = anew(own_rows_);
+        i64 pitch = opaque(a_.g.pitch);
+        int there = opaque(own_rows_);
         to += a_.g.at(x(), y0_);
 #pragma unroll
         for (int r = 0; r < leaf_rows; ++r) {

@@ -1,32 +1,32 @@
 // A whole solve on a line in one kernel: every warp keeps its leaf in registers from the first sweep to the last.
-// The host's twin is `cuda::line_march`.
+// The host's twin is `engine::cuda::on_chip::line`.
 //
-// The sweeps go in passes of up to 32. After each pass all blocks of all PEs meet: every warp leaves its outermost
-// points for its neighbours, every block adds its norms to the PE's words; then all know the sums of the pass's
-// sweeps, take the same decision, and take in their halos. If a sweep inside the pass met the tolerance, the pass is
-// made again from its input with as many sweeps as were needed; the input waits in shared memory.
+// The sweeps go in passes of up to 32. After each pass comes a barrier of all blocks of all PEs: every warp leaves its
+// outermost points for its neighbours, every block adds its norms to the PE's words; then all know the sums of the
+// pass's sweeps, take the same decision, and take in their halos. If a sweep inside the pass met the tolerance, the
+// pass is made again from its input with as many sweeps as were needed; the input waits in shared memory.
 //
 // What is shared, and who touches it when. Passes are numbered from 0 over all launches; `parity` is number mod 3.
 // 1. `edges[parity]`: a warp writes its own two and its PE's first and last warp the neighbour PE's, before the
-//    meeting of the pass; read after it, for the next pass, and again if that is repeated. Written next two meetings
-//    later, before which every reader has come to the meeting between.
-// 2. `slots[parity][pe]`: the words of a PE. A PE's own are added to by its blocks before the meeting, and read after
-//    it. Block 0 clears them after the next meeting, to which all readers have come; the next additions follow the
-//    meeting after that. Another PE's are overwritten by that PE's block 0 before it signals.
-// 3. `arrived` counts this PE's blocks, `signals[pe]` is the number of meetings another PE has come to. They only grow.
+//    barrier of the pass; read after it, for the next pass, and again if that is repeated. Written next two barriers
+//    later, before which every reader has come to the barrier between.
+// 2. `slots[parity][pe]`: the words of a PE. A PE's own are added to by its blocks before the barrier, and read after
+//    it. Block 0 clears them after the next barrier, to which all readers have come; the next additions follow the
+//    barrier after that. Another PE's are overwritten by that PE's block 0 before it signals.
+// 3. `arrived` counts this PE's blocks, `signals[pe]` is the number of barriers another PE has come to. They only grow.
 // Order: a block's stores and atomics, its barrier, its first thread's release at `arrived`; block 0's acquire of it,
-// its copies to the other PEs, its signals (release at system scope, which is cumulative); acquire by each block's first
-// thread, its barrier, its loads past the first-level cache.
+// its copies to the other PEs, its signals (release at system scope, which is cumulative); acquire by each block's
+// first thread, its barrier, its loads past the first-level cache.
 #pragma once
-#include "jacobi/on_chip/line_leaf.cuh"
+#include "jacobi/on_chip/line_tile.cuh"
 #include "pe.cuh"
 
 namespace crosswarp {
 
-// Sweeps from one meeting to the next.
-constexpr int march_depth = line_halo;
+// Sweeps from one barrier to the next.
+constexpr int run_depth = line_halo;
 
-template <class F> struct march {
+template <class F> struct line_run {
     const F* before;  // address of point `own_start`, with 32 points of halo on each side
     F* after;
     F* edges;      // symmetric; [3][2 + warps][2][32]: from the PE on the left, on the right, of the warps
@@ -46,7 +46,7 @@ template <class F> struct march {
     u32 threshold[68];  // that sum, as digits like the limbs
 };
 
-template <class F, int Warps> class line_march {
+template <class F, int Warps> class line_until_stopped {
     using tile = line_tile<F>;
     using format = float_format<F>;
     static constexpr int words = format::words, limbs = words - trackers;
@@ -55,9 +55,9 @@ template <class F, int Warps> class line_march {
 
   public:
     struct scratch {
-        F totals[march_depth][Warps];
-        u32 pieces[march_depth][line_march::pieces];
-        u64 words[march_depth][line_march::words];
+        F totals[run_depth][Warps];
+        u32 pieces[run_depth][line_until_stopped::pieces];
+        u64 words[run_depth][line_until_stopped::words];
         // Sweeps of the pass that were needed; sweeps of the next pass, 0: none; whether it is likely to be the last.
         int needed, next;
         bool likely;
@@ -66,7 +66,7 @@ template <class F, int Warps> class line_march {
     static constexpr int saved_bytes = tile::chunks * Warps * 32 * 16;
 
     // Blocks have up to `Warps` warps.
-    static __device__ __forceinline__ void run(const march<F>& m, scratch& s, uint4* saved) {
+    static __device__ __forceinline__ void run(const line_run<F>& m, scratch& s, uint4* saved) {
         // From lane 0: so the compiler knows that the whole warp is together, and guards no shuffle.
         const int warp = __shfl_sync(~0u, (int)threadIdx.x / 32, 0), lane = threadIdx.x & 31;
         const int number = blockIdx.x * (blockDim.x / 32) + warp;
@@ -78,13 +78,13 @@ template <class F, int Warps> class line_march {
 
         tile t(first, m.points);
         if (mine) t.load(from);
-        // The number of the pass, and of the meeting at which the halos of its input came.
+        // The number of the pass, and of the one at whose barrier the halos of its input came.
         u64 pass = m.first_pass, input = pass;
         if (!alone) {
             // Halos from other PEs are not in memory.
             if (mine) leave_edges(m, t, pass, number);
             arrive(m, s, pass, 0);
-            if (!meet(m, s, pass++, 0)) return;
+            if (!await_all(m, s, pass++, 0)) return;
         }
         int made = 0, depth = ::min(m.depth, m.most);
         // Whether the pass is likely to be the last; whether it is made again.
@@ -105,16 +105,16 @@ template <class F, int Warps> class line_march {
                 made += depth;
                 break;
             }
-            for (int i = threadIdx.x; i < march_depth * pieces; i += blockDim.x) (&s.pieces[0][0])[i] = 0;
+            for (int i = threadIdx.x; i < run_depth * pieces; i += blockDim.x) (&s.pieces[0][0])[i] = 0;
             __syncthreads();
             if (mine) {
                 leave_edges(m, t, pass, number);
                 if (lane < depth) add(s.pieces[lane], s.totals[lane][warp]);
             }
             arrive(m, s, pass, depth);
-            // Perhaps these were the last sweeps: the points are on their way while the blocks meet.
+            // Perhaps these were the last sweeps: the points are on their way while blocks wait.
             if (mine && likely) t.store(to);
-            if (!meet(m, s, pass, depth)) return;
+            if (!await_all(m, s, pass, depth)) return;
             decide(m, s, made, depth);
             if (blockIdx.x == 0) {
                 if (threadIdx.x == 0) m.result[1] = pass + 1 - m.first_pass;
@@ -145,15 +145,15 @@ template <class F, int Warps> class line_march {
 
   private:
     // Slot 0 is from the PE on the left, slot 1 from the one on the right, slot 2 + w from warp w.
-    static __device__ F* edge(const march<F>& m, u64 pass, int slot) {
+    static __device__ F* edge(const line_run<F>& m, u64 pass, int slot) {
         const u64 slots = 2 + gridDim.x * (blockDim.x / 32);
         return m.edges + (pass % 3 * slots + slot) * 2 * line_halo;
     }
-    static __device__ bool is_last(const march<F>& m, int number) {
+    static __device__ bool is_last(const line_run<F>& m, int number) {
         return m.own_start + (i64)(number + 1) * leaf_points >= m.own_end;
     }
 
-    static __device__ __forceinline__ void leave_edges(const march<F>& m, const tile& t, u64 pass, int number) {
+    static __device__ __forceinline__ void leave_edges(const line_run<F>& m, const tile& t, u64 pass, int number) {
         F* edges = edge(m, pass, 2 + number);
         t.edges(edges, edges + line_halo);
         // All PEs have as many blocks and warps, so their slots lie where mine do.
@@ -166,8 +166,8 @@ template <class F, int Warps> class line_march {
             t.edges(edges, edges + line_halo);
         }
     }
-    // The halos that came at the meeting of `pass`.
-    static __device__ __forceinline__ void take_halos(const march<F>& m, tile& t, u64 pass, int number) {
+    // The halos that came at the barrier of `pass`.
+    static __device__ __forceinline__ void take_halos(const line_run<F>& m, tile& t, u64 pass, int number) {
         const int lane = threadIdx.x & 31;
         const F* left = edge(m, pass, number == 0 ? 0 : 1 + number) + line_halo;
         const F* right = edge(m, pass, is_last(m, number) ? 1 : 3 + number);
@@ -190,12 +190,12 @@ template <class F, int Warps> class line_march {
     static __device__ int me() { return n_pes() > 0 ? my_pe() : 0; }
     static __device__ int pes() { return n_pes() > 0 ? n_pes() : 1; }
     // The words of `pe`.
-    static __device__ u64* slot(const march<F>& m, u64 pass, int pe) {
-        return m.slots + (pass % 3 * pes() + pe) * (march_depth * words);
+    static __device__ u64* slot(const line_run<F>& m, u64 pass, int pe) {
+        return m.slots + (pass % 3 * pes() + pe) * (run_depth * words);
     }
 
-    // Adds this block's sums to its PE's and says that it has come.
-    static __device__ __forceinline__ void arrive(const march<F>& m, const scratch& s, u64 pass, int depth) {
+    // Adds this block's sums to its PE's and arrives at the barrier.
+    static __device__ __forceinline__ void arrive(const line_run<F>& m, const scratch& s, u64 pass, int depth) {
         u64* to = slot(m, pass, me());
         __syncthreads();
         for (int i = threadIdx.x; i < depth * words; i += blockDim.x) {
@@ -210,12 +210,12 @@ template <class F, int Warps> class line_march {
         }
     }
 
-    // Waits for all blocks of all PEs and gets the sums. False if a wait was given up.
-    static __device__ __forceinline__ bool meet(const march<F>& m, scratch& s, u64 pass, int depth) {
-        const u64 meetings = pass + 1;
+    // Waits until all blocks of all PEs have arrived, and gets the sums. False if a wait was given up.
+    static __device__ __forceinline__ bool await_all(const line_run<F>& m, scratch& s, u64 pass, int depth) {
+        const u64 passes = pass + 1;
         bool there = true;
         auto wait_here = [&] {
-            const u64 expected = meetings * gridDim.x;
+            const u64 expected = passes * gridDim.x;
             u64 seen;
             auto look = [&] {
                 asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(m.arrived) : "memory");
@@ -234,13 +234,13 @@ template <class F, int Warps> class line_march {
             }
             __syncthreads();
             for (int pe = threadIdx.x; pe < pes(); pe += blockDim.x) {
-                if (pe != me()) signal(m.signals + me(), meetings, signal_op::set, pe);
+                if (pe != me()) signal(m.signals + me(), passes, signal_op::set, pe);
             }
         } else if (threadIdx.x == 0) {
             there = wait_here();
         }
         for (int pe = threadIdx.x; pe < pes(); pe += blockDim.x) {
-            if (pe != me()) there &= signal_wait_until(m.signals + pe, cmp::ge, meetings, pe);
+            if (pe != me()) there &= signal_wait_until(m.signals + pe, cmp::ge, passes, pe);
         }
         if (!__syncthreads_and(there)) return false;
         for (int i = threadIdx.x; i < depth * words; i += blockDim.x) {
@@ -248,17 +248,17 @@ template <class F, int Warps> class line_march {
             for (int pe = 0; pe < pes(); ++pe) total += load_volatile(slot(m, pass, pe) + i);
             (&s.words[0][0])[i] = total;
         }
-        // The words of the meeting before, which all have left.
+        // The words of the barrier before, which all have left.
         if (blockIdx.x == 0) {
             u64* old = slot(m, pass + 2, me());
-            for (int i = threadIdx.x; i < march_depth * words; i += blockDim.x) old[i] = 0;
+            for (int i = threadIdx.x; i < run_depth * words; i += blockDim.x) old[i] = 0;
         }
         __syncthreads();
         return true;
     }
 
     // Fills in `needed`, `next` and `likely`: the same in all blocks.
-    static __device__ __forceinline__ void decide(const march<F>& m, scratch& s, int made, int depth) {
+    static __device__ __forceinline__ void decide(const line_run<F>& m, scratch& s, int made, int depth) {
         if (threadIdx.x < 32) {
             const int sweep = threadIdx.x;
             bool meets = false;
@@ -286,7 +286,7 @@ template <class F, int Warps> class line_march {
                 bool infinite = limb[limbs + 2] != 0, nan = limb[limbs + 1] != 0;
                 meets = !nan && (infinite ? m.allows_infinity != 0 : !more);
             }
-            const u32 meeting = __ballot_sync(~0u, meets);
+            const u32 met = __ballot_sync(~0u, meets);
             // If the sums fall by the same power of the number of sweeps as in the second half of this pass, the
             // stop is so far away.
             const int half = depth / 2 - 1;
@@ -305,8 +305,8 @@ template <class F, int Warps> class line_march {
                 }
             }
             if (threadIdx.x == 0) {
-                s.needed = meeting != 0 ? __ffs(meeting) : depth;
-                s.next = meeting != 0 ? 0 : next;
+                s.needed = met != 0 ? __ffs(met) : depth;
+                s.next = met != 0 ? 0 : next;
                 s.likely = likely;
             }
         }

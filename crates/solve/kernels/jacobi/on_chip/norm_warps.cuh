@@ -1,5 +1,5 @@
-// Warps of a block that add up the norms of what its other warps sweep, and decide whether to stop, so that nobody waits
-// for that but at the end of a chunk for the decision on the chunk before.
+// Warps of a block that add up the norms of what its other warps sweep, and decide whether to stop, so that nobody
+// waits for that but at the end of a chunk for the decision on the chunk before.
 #pragma once
 #include "jacobi/mbarrier.cuh"
 #include "jacobi/plane.cuh"
@@ -10,7 +10,7 @@ namespace crosswarp {
 // The last `Norms` warps of a block. The others leave the sums of `T` sweeps of up to `Leaves` leaves at once: an
 // exchange's.
 template <class F, int T, int Leaves, int Norms> class norm_warps {
-    using judge = verdict<F, Norms>;
+    using decision = stop_decision<F, Norms>;
     static constexpr int chunk = chunk_sweeps<F>;
     static_assert(chunk % T == 0, "exchanges do not straddle chunks");
 
@@ -21,7 +21,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
     struct alignas(16) scratch {
         F sums[backlog][T][Leaves][leaf_columns];
         F leaf[chunk][Leaves];
-        typename judge::scratch norms;
+        typename decision::scratch norms;
         mbarrier added[backlog];  // phase p: sums of exchange p × backlog + index have been added up
         mbarrier decided;         // phase p: on chunk p
         u32 stops;   // whether that meets the threshold, or a wait was in vain
@@ -41,14 +41,14 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
         }
     }
 
-    // By the others: waits until sums of an exchange can be left: those that were in their place have been added up, and
-    // the barrier orders the reads before. False if a wait was in vain, after which nobody may add up any more. The whole
-    // warp calls, and gets the same.
+    // By the others: waits until sums of an exchange can be left: those that were in their place have been added up,
+    // and the barrier orders the reads before. False if a wait was in vain, after which nobody may add up any more. The
+    // whole warp calls, and gets the same.
     static __device__ __forceinline__ bool has_room(const scratch& s, u32 exchange) {
         return exchange < backlog || comes(s, s.added[exchange % backlog], exchange / backlog - 1);
     }
-    // By the others: says that the sums of an exchange are there, and goes on. The barrier is not used again before these
-    // warps have passed it: `has_room`.
+    // By the others: says that the sums of an exchange are there, and goes on. The barrier is not used again before
+    // these warps have passed it: `has_room`.
     static __device__ __forceinline__ void arrive(u32 exchange) {
         asm volatile("bar.arrive %0, %1;" ::"r"(2 + exchange % backlog), "r"(blockDim.x) : "memory");
     }
@@ -60,7 +60,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
     // By the others: a wait was in vain.
     static __device__ __forceinline__ void fail(scratch& s) { store(s.failed, 1); }
 
-    // By these warps, of a run that is judged. `leaves`: of this block.
+    // By these warps, of a run that decides on the stop. `leaves`: of this block.
     template <class Run> static __device__ __forceinline__ void run(const Run& a, scratch& s, int leaves) {
         const last_warps<Norms> us;
         // In the middle of a chunk the others' words of the one before have come, and who waits for the decision at its
@@ -83,7 +83,7 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
                 if (s.failed_before) return;
                 bool last = i + T >= count;
                 if (number > 0 && (i == middle || (last && i < middle))) {
-                    met = judge::decide(a.norms, s.norms, number - 1, chunk, reports);
+                    met = decision::decide(a.norms, s.norms, number - 1, chunk, reports);
                     if (us.rank() == 0) {
                         if (met == -2) fail(s);
                         s.stops = met != -1;
@@ -92,15 +92,15 @@ template <class F, int T, int Leaves, int Norms> class norm_warps {
                 }
             }
             if (met != -1) return;
-            if (a.bands > 0) judge::hand_in(a.norms, s.norms, number, count, s.leaf);
+            if (a.bands > 0) decision::add_chunk(a.norms, s.norms, number, count, s.leaf);
         }
         int last = (a.sweeps - 1) / chunk;
-        judge::decide(a.norms, s.norms, last, a.sweeps - last * chunk, reports);
+        decision::decide(a.norms, s.norms, last, a.sweeps - last * chunk, reports);
     }
 
   private:
-    // Waits until a phase is over; false if a wait was in vain. Decided by the whole warp: if lanes left one by one, the
-    // others would wait for them at the next shuffle.
+    // Waits until a phase is over; false if a wait was in vain. Decided by the whole warp: if lanes left one by one,
+    // the others would wait for them at the next shuffle.
     static __device__ __forceinline__ bool comes(const scratch& s, const mbarrier& barrier, u32 phase) {
         constexpr u32 all = 0xffffffffu;
         while (!__all_sync(all, barrier.over(phase))) {

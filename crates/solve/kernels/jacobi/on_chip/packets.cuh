@@ -25,7 +25,7 @@ template <class F> __device__ __forceinline__ F unpack(const u64* packet) {
 }
 
 // Not 0 if any of the packets is of another generation.
-template <int N> __device__ __forceinline__ u32 strangers(const u64 (&packet)[N], u32 generation) {
+template <int N> __device__ __forceinline__ u32 of_other_generation(const u64 (&packet)[N], u32 generation) {
     u32 any = 0;
 #pragma unroll
     for (int i = 0; i < N; ++i) any |= (u32)(packet[i] >> 32) ^ generation;

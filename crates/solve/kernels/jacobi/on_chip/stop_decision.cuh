@@ -1,15 +1,15 @@
 // Norms that all PEs add up inside of a kernel, and the decision whether to stop. The host's twin is
-// `cuda::resident::Verdict`.
+// `engine::cuda::on_chip::plane::StopDecision`.
 //
-// Sweeps are judged in chunks. Every block adds its leaves of a chunk to the words of its PE; the last block to do
-// so sends them to all PEs. A chunk later, when they have long come, every block of every PE adds up the same
-// words, compares the sums as integers with the same threshold, and so comes to the same decision at the same
+// The stop is decided on in chunks of sweeps. Every block adds its leaves of a chunk to the words of its PE; the last
+// block to do so sends them to all PEs. A chunk later, when they have long come, every block of every PE adds up the
+// same words, compares the sums as integers with the same threshold, and so comes to the same decision at the same
 // sweep: the kernels stop together without asking one another.
 //
 // Why no part is overwritten before it was read: runs use two sets of parts in turn. A PE sends parts of run k + 2
 // when it has ended run k + 1, at whose end it had waited for all PEs' parts of that run; so all had begun it, and
 // had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
-// waited for: the hosts of all PEs meet between runs, and no run but the next begins before.)
+// waited for: the hosts of all PEs synchronise between runs, and no run but the next begins before.)
 #pragma once
 #include "exact_sum.cuh"
 #include "pe.cuh"
@@ -22,7 +22,7 @@ template <class F> constexpr int chunk_sweeps = sizeof(F) == 4 ? 64 : 32;
 // Digits of the largest sums, even.
 constexpr int most_digits = 68;
 
-template <class F> struct verdict_run {
+template <class F> struct stop_decision_run {
     u64* words;    // of this PE: [sweeps][words], zero at first
     u32* tickets;  // of this PE: [chunks], zero at first
     u64* parts;    // symmetric: [chunks][PEs][chunk_sweeps × words]
@@ -49,18 +49,18 @@ template <> struct those_of_block<0> {
     using type = block;
 };
 
-// Macros, because a number that comes from a function is held in a register: the kernel of wide units spilled more for it
-// and was 5 % slower at 4096² on four GPUs.
+// Macros, because a number that comes from a function is held in a register: the kernel of wide units spilled more for
+// it and was 5 % slower at 4096² on four GPUs.
 #define MY_RANK (Warps ? threadIdx.x - (blockDim.x - 32u * Warps) : threadIdx.x)
 #define OUR_SIZE (Warps ? 32u * Warps : blockDim.x)
 
 // `Warps`: the last ones of a block, which do it for the others; 0: the whole block does.
-template <class F, int Warps = 0> class verdict {
+template <class F, int Warps = 0> class stop_decision {
     static constexpr int words = float_format<F>::words, limbs = words - trackers, sweeps = chunk_sweeps<F>;
 
   public:
     struct scratch {
-        u64 words[sweeps][verdict::words];
+        u64 words[sweeps][stop_decision::words];
         i32 first;  // sweep of the chunk that meets the threshold
         u32 last_block;
         u32 failed;
@@ -69,7 +69,7 @@ template <class F, int Warps = 0> class verdict {
     // Adds the block's leaf sums of the `count` sweeps of a chunk, `leaf[sweep][Leaves]` in shared memory, and sends
     // the PE's words if this block is the last to add. All of the threads.
     template <int Leaves>
-    static __device__ __forceinline__ void hand_in(const verdict_run<F>& v, scratch& s, int chunk, int count,
+    static __device__ __forceinline__ void add_chunk(const stop_decision_run<F>& v, scratch& s, int chunk, int count,
                                                    const F (*leaf)[Leaves]) {
         u64* sums = &s.words[0][0];
         for (int i = MY_RANK; i < count * words; i += OUR_SIZE) sums[i] = 0;
@@ -108,7 +108,7 @@ template <class F, int Warps = 0> class verdict {
 
     // Which of the `count` sweeps of a chunk is the first to meet the threshold, −1 if none; −2 if a wait was in vain.
     // All of the threads; `reports`: writes the sums for the host.
-    static __device__ __forceinline__ int decide(const verdict_run<F>& v, scratch& s, int chunk, int count,
+    static __device__ __forceinline__ int decide(const stop_decision_run<F>& v, scratch& s, int chunk, int count,
                                                  bool reports) {
         sync();
         if (MY_RANK == 0) {
@@ -157,11 +157,11 @@ template <class F, int Warps = 0> class verdict {
   private:
     static __device__ void sync() { typename those_of_block<Warps>::type().sync(); }
 
-    static __device__ u64* part(const verdict_run<F>& v, int chunk, int pe) {
+    static __device__ u64* part(const stop_decision_run<F>& v, int chunk, int pe) {
         return v.parts + ((u64)chunk * n_pes() + pe) * (sweeps * words);
     }
 
-    static __device__ bool meets(const verdict_run<F>& v, const u64* sum) {
+    static __device__ bool meets(const stop_decision_run<F>& v, const u64* sum) {
         if (sum[limbs + 1] != 0) return false;  // NaN
         if (sum[limbs + 2] != 0) return v.infinite;
         u64 carry = 0;

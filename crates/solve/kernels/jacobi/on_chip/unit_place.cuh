@@ -1,5 +1,5 @@
 // Where the units of a plane on the chip are, and where their edges go and come from. The host's twin is
-// `cuda::resident`.
+// `engine::cuda::on_chip::plane`.
 #pragma once
 #include "jacobi/on_chip/packets.cuh"
 #include "pe.cuh"
@@ -9,10 +9,10 @@
 namespace crosswarp {
 
 // Most warps of a block.
-constexpr int resident_warps = 16;
+constexpr int tile_warps = 16;
 constexpr int packet_ring = 4;
 
-template <class F> struct resident_run {
+template <class F> struct tile_run {
     band<F> g;
     u64* rows;     // symmetric: packets of rows, [ring][2 max_bands][units][32 lanes]
     u64* columns;  // packets of columns, [ring][max_bands][units][left, right][16]
@@ -23,9 +23,9 @@ template <class F> struct resident_run {
     i32 above, below;  // the PEs there, −1: none
     u32 generation;  // of the first edges
     i32 sweeps;
-    i32 judges;  // whether sweeps are judged; else all are made
+    i32 decides;  // whether sweeps are decided on; else all are made
     F* kept[2];  // as `after`: the field before chunk c, in c % 2; not before chunk 0
-    verdict_run<F> norms;
+    stop_decision_run<F> norms;
 };
 
 // Where a unit's edges go and come from, if not through shared memory; null if not.
@@ -43,12 +43,12 @@ struct unit_links {
 // A warp's unit of 16 rows and `Width` columns.
 template <class F, int Width> class unit_place {
   protected:
-    const resident_run<F>& a_;
+    const tile_run<F>& a_;
     const int warp_;
     int band_, column_;  // counted in units of this PE
     bool there_;
 
-    __device__ __forceinline__ unit_place(const resident_run<F>& a, int warp) : a_(a), warp_(warp) {
+    __device__ __forceinline__ unit_place(const tile_run<F>& a, int warp) : a_(a), warp_(warp) {
         int across = (a.units + a.tile_units - 1) / a.tile_units;
         band_ = blockIdx.x / across * a.tile_bands + warp / a.tile_units;
         column_ = blockIdx.x % across * a.tile_units + warp % a.tile_units;

@@ -1,6 +1,7 @@
-// One sweep over a band, one launch: the obvious kernel, with all features. A block is one leaf of the norm.
+// One sweep, one launch: the obvious kernels, with all features. A block is one leaf of the norm.
 #pragma once
 #include "exact_sum.cuh"
+#include "jacobi/line.cuh"
 #include "jacobi/plane.cuh"
 
 namespace crosswarp {
@@ -16,7 +17,7 @@ template <class F> __device__ inline F combine_columns(F mine) {
 }
 
 // A block of 128 threads a leaf, leaves row by row.
-template <class F> __device__ inline void sweep(const band<F>& g) {
+template <class F> __device__ inline void sweep_plane(const band<F>& g) {
     u32 across = (g.nx + leaf_columns - 1) / leaf_columns;
     int x = blockIdx.x % across * leaf_columns + threadIdx.x;
     int y0 = g.own_start + blockIdx.x / across * leaf_rows;
@@ -48,6 +49,30 @@ template <class F> __device__ inline void sweep(const band<F>& g) {
     if (threadIdx.x == 0) {
         u64* words = g.words;
         accumulate(leaf, [=](int i, u64 amount) {
+            if (amount != 0) atomicAdd(words + i, amount);
+        });
+    }
+}
+
+// A block of 128 threads a leaf.
+template <class F> __device__ inline void sweep_line(const segment<F>& g) {
+    i64 leaf = g.own_start + (i64)blockIdx.x * leaf_points;
+    F sum = F(0);
+#pragma unroll 4
+    for (int row = 0; row < leaf_points / leaf_columns; ++row) {
+        i64 x = leaf + row * leaf_columns + threadIdx.x;
+        if (x >= g.own_end) break;
+        const F* at = g.before + (x - g.own_start);
+        F centre = at[0], now = centre;
+        if (x > 0 && x < g.points - 1) now = F(0.5) * (at[-1] + at[1]);
+        g.after[x - g.own_start] = now;
+        F difference = now - centre;
+        sum = sum + difference * difference;
+    }
+    F total = combine_columns(sum);
+    if (threadIdx.x == 0) {
+        u64* words = g.words;
+        accumulate(total, [=](int i, u64 amount) {
             if (amount != 0) atomicAdd(words + i, amount);
         });
     }

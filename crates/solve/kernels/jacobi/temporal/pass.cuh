@@ -1,17 +1,17 @@
-// The kernel of a pass of several sweeps: every team of warps a strip.
+// The kernel of a pass of several sweeps: every warp group a strip.
 #pragma once
 #include "jacobi/temporal/wavefront.cuh"
 
 namespace crosswarp {
 
-// Strips as wide as the leaves that a team of `warps` warps owns: `across` of them, `step` columns from one to the
+// Strips as wide as the leaves that a group of `warps` warps owns: `across` of them, `step` columns from one to the
 // next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16. Their blocks
 // begin with `first_block`.
 struct strips_of {
     i32 first_block, warps, x, across, step, rows, start, end;
 };
 
-// How a band is cut, in the order of blocks. The host's twin is `cuda::sections::Strips`.
+// How a band is cut, in the order of blocks. The host's twin is `engine::cuda::temporal::block_order::Strips`.
 struct strips {
     static constexpr int kinds = 20;
     strips_of of[kinds];  // unused ones begin behind the grid
@@ -66,11 +66,11 @@ __device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int de
 }
 
 // A kernel of passes of up to T sweeps, K columns a lane, so many warps an SM.
-#define CROSSWARP_PASS(name, F, T, K, sm_warps, fixed, source)                                                       \
-    extern "C" __global__ void                                                                                       \
-    __launch_bounds__(32 * cw::pass_warps<F, T, K>, sm_warps / cw::pass_warps<F, T, K>)                              \
-        name(cw::band<F> g, const __grid_constant__ cw::strips cut, int depth) {                                     \
-        cw::pass<F, T, K, fixed, source>(g, cut, depth);                                                             \
+#define CROSSWARP_PASS(name, F, T, K, sm_warps, fixed, source)                          \
+    extern "C" __global__ void                                                          \
+    __launch_bounds__(32 * cw::pass_warps<F, T, K>, sm_warps / cw::pass_warps<F, T, K>) \
+        name(cw::band<F> g, const __grid_constant__ cw::strips cut, int depth) {        \
+        cw::pass<F, T, K, fixed, source>(g, cut, depth);                                \
     }
 
 }  // namespace crosswarp

@@ -8,8 +8,8 @@
 //
 // Each level's squared differences are added per column in row order, a register per column and level;
 // every 16 rows they make a leaf of the norm. A leaf is 128 columns wide, and what a warp owns is no multiple of that.
-// So warps stand side by side in a *team*: they leave their columns' sums in shared memory, and once all have, each
-// combines some of the team's leaves.
+// So warps side by side make a *warp group*: they leave their columns' sums in shared memory, and once all have, each
+// combines some of the group's leaves.
 #pragma once
 #include "jacobi/temporal/async_copy.cuh"
 #include "exact_sum.cuh"
@@ -31,7 +31,7 @@ template <class F, int T, int K> struct wavefront_shape {
     static constexpr int halo_lanes = (T + K - 1) / K, halo = K * halo_lanes;
     static constexpr int columns = 32 * K, own = columns - 2 * halo;
     static_assert(halo <= pad, "the halo is stored");
-    // Whole leaves that a team owns.
+    // Whole leaves that a warp group owns.
     __host__ __device__ static constexpr int leaves(int warps) { return own * warps / leaf_columns; }
     // Rows under way from memory, or just read: twice as many as are unrolled.
     static constexpr int ring = 6;
@@ -40,20 +40,21 @@ template <class F, int T, int K> struct wavefront_shape {
     // What a block of so many warps has in shared memory.
     template <int Warps> struct alignas(16) scratch {
         static_assert(2 * sums_pitch(Warps / 2) <= sums_pitch(Warps) && 4 * sums_pitch(Warps / 4) <= sums_pitch(Warps),
-                      "smaller teams have room where a large one has");
+                      "smaller groups have room where a large one has");
         F rows[Warps][ring][columns];
-        // For each team the sums of two leaves, one above the other: while the upper one is combined, the lower begins.
+        // For each warp group the sums of two leaves, one above the other: while the upper one is combined, the lower
+        // begins.
         F sums[2 * T * sums_pitch(Warps)];
         u64 words[Warps][T][float_format<F>::words];
-        // Of each team: phase l is over when all lanes of its warps have left their sums of leaf l there.
+        // Of each warp group: phase l is over when all lanes of its warps have left their sums of leaf l there.
         mbarrier left[Warps];
     };
 };
 
-// What a warp of a team does. The same in all lanes, and the compiler should know: see `pass`.
+// What a warp of a group does. The same in all lanes, and the compiler should know: see `pass`.
 struct strip {
-    i32 team, warp, warps;  // the team's first warp in the block; this one in the team; how many they are
-    i32 x, y0, y1;          // the team's first column; its rows. Both begin on a leaf.
+    i32 group, warp, warps;  // the group's first warp in the block; this one in the group; how many they are
+    i32 x, y0, y1;          // the group's first column; its rows. Both begin on a leaf.
 };
 
 template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavefront {
@@ -100,16 +101,16 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
 #pragma unroll
         for (int c = 0; c < (Fixed ? K : 1); ++c) held_[c] = 0;
         any_outer_ = x0_ - shape::halo <= 0 || x0_ - shape::halo + shape::columns >= g.nx;
-        // Behind the team's leaves the last warp owns nothing.
+        // Behind the group's leaves the last warp owns nothing.
         int own = min(shape::own, shape::leaves(at.warps) * leaf_columns - at.warp * shape::own);
         int mine = (lane_ - shape::halo_lanes) * K;
         owns_ = mine >= 0 && mine < own;
-        ring_ = (char*)s.rows[at.team + at.warp];
+        ring_ = (char*)s.rows[at.group + at.warp];
         slot_ = 0;
         fetching_ = (const char*)(g.before + g.at(x0_ - shape::halo, at.y0 - T)) + 16 * lane_;
         putting_ = (char*)(g.after + g.at(column(0), at.y0 - 2 * T));
-        leaving_ = (chunk<F>*)(team_sums(0, 0) + at.warp * shape::own + mine);
-        u64* words = &s.words[at.team + at.warp][0][0];
+        leaving_ = (chunk<F>*)(group_sums(0, 0) + at.warp * shape::own + mine);
+        u64* words = &s.words[at.group + at.warp][0][0];
         for (int i = lane_; i < T * float_format<F>::words; i += 32) words[i] = 0;
         __syncwarp();
     }
@@ -140,7 +141,7 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
         combine(leaves);
         copy_wait<0>();
         __syncwarp();
-        const u64* words = &s_.words[at_.team + at_.warp][0][0];
+        const u64* words = &s_.words[at_.group + at_.warp][0][0];
         for (int i = lane_; i < T * float_format<F>::words; i += 32) {
             if (words[i] != 0) atomicAdd(g_.words + i, words[i]);
         }
@@ -190,8 +191,8 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
             left[t] = __shfl_up_sync(all, centre_[t][K - 1], 1);
             right[t] = __shfl_down_sync(all, centre_[t][0], 1);
         }
-        // The row has arrived when all but the last ahead − 1 have. If a lane reads what others have copied, for all only
-        // after a barrier, which is also what lets the row of the step before be copied over.
+        // The row has arrived when all but the last ahead − 1 have. If a lane reads what others have copied, for all
+        // only after a barrier, which is also what lets the row of the step before be copied over.
         copy_wait<ahead - 1>();
         if constexpr (chunks > 1) __syncwarp();
         F in[K];
@@ -268,17 +269,18 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
         }
     }
 
-    __device__ __forceinline__ int teams_before() const { return at_.team / at_.warps; }
+    __device__ __forceinline__ int groups_before() const { return at_.group / at_.warps; }
 
-    // The sums of all the team's columns of level t + 1 in leaf `leaf`.
-    __device__ __forceinline__ F* team_sums(int leaf, int t) const {
-        return s_.sums + (teams_before() * 2 * T + (leaf & 1) * T + t) * shape::sums_pitch(at_.warps);
+    // The sums of all the group's columns of level t + 1 in leaf `leaf`.
+    __device__ __forceinline__ F* group_sums(int leaf, int t) const {
+        return s_.sums + (groups_before() * 2 * T + (leaf & 1) * T + t) * shape::sums_pitch(at_.warps);
     }
 
     // Leaves the column sums of level `level` + 1, which are those of leaf `leaf` − 1, and begins anew.
     //
     // This overwrites leaf − 3's. All warps have combined their share of it: this warp has waited in `combine` until
-    // they had left leaf − 2, which each does after that. The barrier orders their reads before, as it does their stores.
+    // they had left leaf − 2, which each does after that. The barrier orders their reads before, as it does their
+    // stores.
     __device__ __forceinline__ void leave(int level, int leaf) {
 #pragma unroll
         for (int t = 0; t < T; ++t) {
@@ -294,24 +296,24 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
             for (int c = 0; c < K; ++c) sum_[t][c] = F(-0.0);
         }
         // Before leaf 0 there is none.
-        if (level == T - 1 && leaf > 0) s_.left[teams_before()].arrive();
+        if (level == T - 1 && leaf > 0) s_.left[groups_before()].arrive();
     }
 
-    // Waits until the team's warps have left the sums of leaf `leaf` − 1; combines this warp's share of its leaves, of
+    // Waits until the group's warps have left the sums of leaf `leaf` − 1; combines this warp's share of its leaves, of
     // all levels, and adds them to the words. Four lanes a leaf.
     __device__ __forceinline__ void combine(int leaf) {
         // No warp is further on than the next phase: it is over only when this warp has left its sums of it, too.
-        const mbarrier& left = s_.left[teams_before()];
+        const mbarrier& left = s_.left[groups_before()];
         while (!__all_sync(all, left.over(leaf - 1))) {
         }
         int t = lane_ / 4, part = lane_ % 4;
 #pragma unroll 1
         for (int i = at_.warp; i < shape::leaves(at_.warps); i += at_.warps) {
             F total[4];
-            halved<8>(total, team_sums(leaf, t < T ? t : 0) + i * leaf_columns + 4 * part);
+            halved<8>(total, group_sums(leaf, t < T ? t : 0) + i * leaf_columns + 4 * part);
             F sum = halve_side_by_side<4, 4>(total);
             if (part == 0 && t < T) {
-                u64* words = s_.words[at_.team + at_.warp][t];
+                u64* words = s_.words[at_.group + at_.warp][t];
                 accumulate(sum, [=](int i, u64 amount) { words[i] += amount; });
             }
         }

@@ -1,5 +1,6 @@
 //! A PE's part of the line.
 
+use std::io;
 use std::ops::Range;
 
 use crosswarp_prim::Superaccumulator;
@@ -7,17 +8,20 @@ use crosswarp_prim::leaf::LEAF;
 
 use crate::element::Real;
 use crate::element::simd::Isa;
+use crate::engine::cpu::MAX_DEPTH;
 use crate::engine::cpu::line_pass::{self, Segment, Workspace};
-use crate::engine::cpu::plane_pass::MAX_DEPTH;
-use crate::engine::slab::Slab;
+use crate::engine::slab::{Advance, Passes, Slab};
+use crate::exchange::put_signal::PutSignal;
+use crate::exchange::{HaloExchange, Rows};
 use crate::field::partition::Partition;
+use crate::field::rows::LocalRows;
 use crate::field::storage::{Field, PAD};
-use crate::method::jacobi::SolveError;
+use crate::pes::error::PeError;
 use crate::problem::Problem1d;
 use crate::problem::scale::{Scale, scale_up};
 
 /// Points of one PE. The halos lie in the padding of the one row.
-pub(crate) struct Slab1d<F> {
+pub(crate) struct CpuLine<F> {
     partition: Partition,
     own: Range<usize>,
     isa: Isa,
@@ -26,21 +30,21 @@ pub(crate) struct Slab1d<F> {
     work: Workspace<F>,
 }
 
-impl<F: Real> Slab1d<F> {
+impl<F: Real> CpuLine<F> {
     /// The points of PE `pe` of `n_pes`: the ends as given, zero between.
     pub(crate) fn new(
         problem: &Problem1d<F>,
         pe: usize,
         n_pes: usize,
         isa: Isa,
-    ) -> Result<Slab1d<F>, SolveError> {
+    ) -> io::Result<CpuLine<F>> {
         let partition = Partition::new(problem.points, LEAF, n_pes);
         let own = partition.rows(pe);
-        let field = || Field::new(0..1, own.len()).map_err(SolveError::Memory);
-        let mut slab = Slab1d {
+        let field = || Field::new(0..1, own.len());
+        let mut slab = CpuLine {
             before: field()?,
             after: field()?,
-            work: Workspace::new().map_err(SolveError::Memory)?,
+            work: Workspace::new()?,
             partition,
             own,
             isa,
@@ -64,7 +68,9 @@ impl<F: Real> Slab1d<F> {
     }
 }
 
-impl<F: Real> Slab<F> for Slab1d<F> {
+impl<F: Real> LocalRows<F> for CpuLine<F> {
+    type Error = PeError;
+
     fn partition(&self) -> &Partition {
         &self.partition
     }
@@ -81,6 +87,21 @@ impl<F: Real> Slab<F> for Slab1d<F> {
         false
     }
 
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), PeError> {
+        out.extend_from_slice(
+            &self.before.row(0)[rows.start - self.own.start..rows.end - self.own.start],
+        );
+        Ok(())
+    }
+
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), PeError> {
+        let start = (first - self.own.start as isize + PAD as isize) as usize;
+        self.before.padded_row_mut(0)[start..start + values.len()].copy_from_slice(values);
+        Ok(())
+    }
+}
+
+impl<F: Real> Slab<F> for CpuLine<F> {
     fn starts_singly(&self) -> bool {
         false
     }
@@ -94,20 +115,23 @@ impl<F: Real> Slab<F> for Slab1d<F> {
         MAX_DEPTH
     }
 
-    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
-        out.extend_from_slice(
-            &self.before.row(0)[rows.start - self.own.start..rows.end - self.own.start],
-        );
-        Ok(())
+    fn advance(&mut self, _singly: bool) -> Advance<'_, F, PeError> {
+        Advance::Passes(self)
+    }
+}
+
+impl<F: Real> Passes<F> for CpuLine<F> {
+    type Error = PeError;
+
+    fn exchange(
+        &mut self,
+        through_hosts: &mut PutSignal<'_, F>,
+        rows: Rows,
+    ) -> Result<(), PeError> {
+        through_hosts.exchange(self, rows)
     }
 
-    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError> {
-        let start = (first - self.own.start as isize + PAD as isize) as usize;
-        self.before.padded_row_mut(0)[start..start + values.len()].copy_from_slice(values);
-        Ok(())
-    }
-
-    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), PeError> {
         let segment = Segment {
             points: self.partition.total(),
             own: self.own.clone(),
@@ -135,7 +159,7 @@ mod tests {
             norm: Norm::Rms,
         };
         let run = |isa: Isa| {
-            let mut slab = Slab1d::new(&problem, 0, 1, isa).unwrap();
+            let mut slab = CpuLine::new(&problem, 0, 1, isa).unwrap();
             let noise: Vec<F> = (1..9000)
                 .map(|i| F::from_f64((i * 7919 % 1013) as f64 / 1013.0))
                 .collect();

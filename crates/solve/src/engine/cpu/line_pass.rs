@@ -11,7 +11,7 @@ use crosswarp_prim::{Float as _, Superaccumulator};
 
 use crate::element::Real;
 use crate::element::simd::{Isa, Simd, Unit};
-use crate::engine::cpu::plane_pass::MAX_DEPTH;
+use crate::engine::cpu::MAX_DEPTH;
 use crate::field::storage::{Field, PAD};
 
 const _: () = assert!(PAD >= MAX_DEPTH + 16);

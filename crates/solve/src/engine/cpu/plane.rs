@@ -1,5 +1,6 @@
 //! A PE's band of a 2-D grid.
 
+use std::io;
 use std::ops::Range;
 
 use crosswarp_prim::Superaccumulator;
@@ -7,17 +8,20 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use crate::element::Real;
 use crate::element::simd::Isa;
-use crate::engine::cpu::plane_pass::{self, Band, MAX_DEPTH, Workspace};
-use crate::engine::slab::Slab;
-use crate::exchange::put_signal::image;
+use crate::engine::cpu::MAX_DEPTH;
+use crate::engine::cpu::plane_pass::{self, Band, Workspace};
+use crate::engine::slab::{Advance, Passes, Slab};
+use crate::exchange::put_signal::PutSignal;
+use crate::exchange::{HaloExchange, Rows, image};
 use crate::field::partition::Partition;
+use crate::field::rows::LocalRows;
 use crate::field::storage::{Field, PAD};
-use crate::method::jacobi::SolveError;
+use crate::pes::error::PeError;
 use crate::problem::scale::{Scale, largest_of, scale_up};
 use crate::problem::{Problem2d, ProblemError};
 
 /// Rows of one PE with halos above and below.
-pub(crate) struct Slab2d<F> {
+pub(crate) struct CpuPlane<F> {
     partition: Partition,
     own: Range<usize>,
     nx: usize,
@@ -41,7 +45,7 @@ pub(crate) struct Loaded {
     pub largest: f64,
 }
 
-impl<F: Real> Slab2d<F> {
+impl<F: Real> CpuPlane<F> {
     /// Allocates the band of PE `pe` of `n_pes`. `isa`: what its passes use; none, and half the memory, for a band that
     /// only holds what is computed elsewhere.
     pub(crate) fn new(
@@ -49,7 +53,7 @@ impl<F: Real> Slab2d<F> {
         pe: usize,
         n_pes: usize,
         isa: Option<Isa>,
-    ) -> Result<Slab2d<F>, SolveError> {
+    ) -> io::Result<CpuPlane<F>> {
         let partition = Partition::new(problem.ny, LEAF_ROWS, n_pes);
         let own = partition.rows(pe);
         let (start, end) = (own.start as isize, own.end as isize);
@@ -59,10 +63,10 @@ impl<F: Real> Slab2d<F> {
             start - MAX_DEPTH as isize..end + MAX_DEPTH as isize
         };
         let nx = problem.nx;
-        fn field<T: bytemuck::Pod>(rows: &Range<isize>, nx: usize) -> Result<Field<T>, SolveError> {
-            Field::new(rows.clone(), nx).map_err(SolveError::Memory)
+        fn field<T: bytemuck::Pod>(rows: &Range<isize>, nx: usize) -> io::Result<Field<T>> {
+            Field::new(rows.clone(), nx)
         }
-        Ok(Slab2d {
+        Ok(CpuPlane {
             before: field(&stored, nx)?,
             after: field(if isa.is_some() { &stored } else { &(0..0) }, nx)?,
             fixed: problem
@@ -75,7 +79,7 @@ impl<F: Real> Slab2d<F> {
                 .is_some()
                 .then(|| field(&stored, nx))
                 .transpose()?,
-            work: Workspace::new().map_err(SolveError::Memory)?,
+            work: Workspace::new()?,
             wrap_x: problem.wrap_x(),
             wrap_y: problem.wrap_y(),
             nx,
@@ -85,8 +89,8 @@ impl<F: Real> Slab2d<F> {
         })
     }
 
-    /// Loads field, mask and source of the own rows, and the last two of the halo rows as well, which never change. They
-    /// are held as `scale` says.
+    /// Loads field, mask and source of the own rows, and the last two of the halo rows as well, which never change.
+    /// They are held as `scale` says.
     pub(crate) fn load(&mut self, problem: &Problem2d<F>, scale: Scale) -> Loaded {
         let mut loaded = Loaded {
             bad: None,
@@ -230,7 +234,9 @@ fn wrap_row<T: Copy>(padded: &mut [T], nx: usize) {
     }
 }
 
-impl<F: Real> Slab<F> for Slab2d<F> {
+impl<F: Real> LocalRows<F> for CpuPlane<F> {
+    type Error = PeError;
+
     fn partition(&self) -> &Partition {
         &self.partition
     }
@@ -247,6 +253,23 @@ impl<F: Real> Slab<F> for Slab2d<F> {
         self.wrap_y
     }
 
+    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), PeError> {
+        for y in rows {
+            out.extend_from_slice(self.before.row(y as isize));
+        }
+        Ok(())
+    }
+
+    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), PeError> {
+        for (y, row) in (first..).zip(values.chunks_exact(self.nx)) {
+            self.before.row_mut(y).copy_from_slice(row);
+            self.wrap_columns(y..y + 1);
+        }
+        Ok(())
+    }
+}
+
+impl<F: Real> Slab<F> for CpuPlane<F> {
     fn starts_singly(&self) -> bool {
         self.wrap_x || self.wrap_y
     }
@@ -260,22 +283,23 @@ impl<F: Real> Slab<F> for Slab2d<F> {
         MAX_DEPTH
     }
 
-    fn pack(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<(), SolveError> {
-        for y in rows {
-            out.extend_from_slice(self.before.row(y as isize));
-        }
-        Ok(())
+    fn advance(&mut self, _singly: bool) -> Advance<'_, F, PeError> {
+        Advance::Passes(self)
+    }
+}
+
+impl<F: Real> Passes<F> for CpuPlane<F> {
+    type Error = PeError;
+
+    fn exchange(
+        &mut self,
+        through_hosts: &mut PutSignal<'_, F>,
+        rows: Rows,
+    ) -> Result<(), PeError> {
+        through_hosts.exchange(self, rows)
     }
 
-    fn unpack(&mut self, first: isize, values: &[F]) -> Result<(), SolveError> {
-        for (y, row) in (first..).zip(values.chunks_exact(self.nx)) {
-            self.before.row_mut(y).copy_from_slice(row);
-            self.wrap_columns(y..y + 1);
-        }
-        Ok(())
-    }
-
-    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), SolveError> {
+    fn pass(&mut self, norms: &mut [Superaccumulator<F>]) -> Result<(), PeError> {
         if self.own.is_empty() {
             return Ok(());
         }
@@ -327,7 +351,7 @@ mod tests {
                 ..Problem2d::laplace(nx, ny)
             };
             let run = |isa: Isa| {
-                let mut slab = Slab2d::new(&problem, 0, 1, Some(isa)).unwrap();
+                let mut slab = CpuPlane::new(&problem, 0, 1, Some(isa)).unwrap();
                 assert!(slab.load(&problem, Scale::NONE).bad.is_none());
                 let mut sums = vec![Superaccumulator::<F>::new(); depth];
                 slab.pass(&mut sums).unwrap();

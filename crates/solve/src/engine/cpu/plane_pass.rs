@@ -3,8 +3,8 @@
 //! The band is cut into tiles of columns. Inside a tile a wavefront runs down the rows: when level 1 (the field after
 //! the pass's first sweep) has reached row y, level 2 is one row behind it, level 3 two, and so on; only the last two
 //! rows of each level are kept for the next step, so a tile's working set fits the second-level cache and memory is
-//! read and written once per pass. Tiles overlap by the depth of the pass on both sides: those columns are computed
-//! twice, never wrongly, because every level is valid one column less far.
+//! read and written once per pass. ColumnTiles overlap by the depth of the pass on both sides: those columns are
+//! computed twice, never wrongly, because every level is valid one column less far.
 //!
 //! Every level also leaves the exact sum of its squared differences: per column of a leaf (16 rows × 128 columns of
 //! global coordinates) in row order, then the 128 columns by halving, then exactly.
@@ -17,13 +17,11 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
 use crate::element::Real;
 use crate::element::simd::{self, Isa, Simd, Unit};
+use crate::engine::cpu::MAX_DEPTH;
 use crate::engine::cpu::plane_rows::{
-    Givens, Group, MIDDLE, STEP, Tile, add_leaves, advance, advance_one, pitch, tile_columns,
+    ColumnTile, Givens, Group, MIDDLE, STEP, add_leaves, advance, advance_one, pitch, tile_columns,
 };
 use crate::field::storage::{Field, PAD};
-
-/// Most sweeps of one pass.
-pub const MAX_DEPTH: usize = 32;
 
 /// Working rows that all levels share: two sets of middle rows, and the sums of ended leaves.
 const SHARED_ROWS: usize = 2 * MIDDLE + 1;
@@ -111,7 +109,7 @@ pub fn pass<F: Real>(
     assert!(after.covers(&rows, band.nx));
 
     for x0 in (0..band.nx).step_by(tile_columns::<F>()) {
-        let tile = Tile {
+        let tile = ColumnTile {
             x0: x0 as isize,
             x1: (x0 + tile_columns::<F>()).min(band.nx.next_multiple_of(16)) as isize,
         };
@@ -135,7 +133,7 @@ pub fn pass<F: Real>(
 #[target_feature(enable = "avx512f")]
 unsafe fn tile_avx512<F: Real>(
     band: &Band<'_, F>,
-    tile: Tile,
+    tile: ColumnTile,
     after: &mut Field<F>,
     work: &mut Workspace<F>,
     norms: &mut [Superaccumulator<F>],
@@ -150,7 +148,7 @@ unsafe fn tile_avx512<F: Real>(
 #[target_feature(enable = "avx2")]
 unsafe fn tile_avx2<F: Real>(
     band: &Band<'_, F>,
-    tile: Tile,
+    tile: ColumnTile,
     after: &mut Field<F>,
     work: &mut Workspace<F>,
     norms: &mut [Superaccumulator<F>],
@@ -164,7 +162,7 @@ unsafe fn tile_avx2<F: Real>(
 #[inline(always)]
 unsafe fn tile_any<V: Simd>(
     band: &Band<'_, V::Elem>,
-    tile: Tile,
+    tile: ColumnTile,
     after: &mut Field<V::Elem>,
     work: &mut Workspace<V::Elem>,
     norms: &mut [Superaccumulator<V::Elem>],
@@ -185,7 +183,7 @@ unsafe fn tile_any<V: Simd>(
 /// Level t is t rows behind level 0. In step s it holds the rows `base(s, t)` … `base(s, t)` + STEP − 1.
 struct Wavefront<'a, F> {
     band: &'a Band<'a, F>,
-    tile: Tile,
+    tile: ColumnTile,
     depth: isize,
     /// Rows of the grid that exist, or all if it wraps around.
     grid: Range<isize>,
@@ -433,7 +431,7 @@ impl<F: Real> Wavefront<'_, F> {
 #[inline(always)]
 unsafe fn wavefront<V: Simd, const FIXED: bool, const SOURCE: bool>(
     band: &Band<'_, V::Elem>,
-    tile: Tile,
+    tile: ColumnTile,
     after: &mut Field<V::Elem>,
     work: &mut Workspace<V::Elem>,
     norms: &mut [Superaccumulator<V::Elem>],

@@ -33,14 +33,14 @@ const _: () = assert!(
 
 /// Columns x0 … x1 − 1, multiples of 16 (the last may reach into the padding).
 #[derive(Clone, Copy)]
-pub struct Tile {
+pub struct ColumnTile {
     /// The first column.
     pub x0: isize,
     /// One past the last.
     pub x1: isize,
 }
 
-impl Tile {
+impl ColumnTile {
     /// The tile's columns with a margin of `depth`, rounded up to 16, on both sides, cut at the grid's fixed columns.
     ///
     /// The outermost vectors hold a few wrong columns that no right one depends on.
@@ -256,7 +256,7 @@ pub unsafe fn advance_one<V: Simd, const FIXED: bool, const SOURCE: bool>(
 #[inline(always)]
 pub unsafe fn add_leaves<V: Simd>(
     sums: *mut V::Elem,
-    tile: Tile,
+    tile: ColumnTile,
     nx: isize,
     norm: &mut Superaccumulator<V::Elem>,
 ) {

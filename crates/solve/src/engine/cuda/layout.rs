@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, Stream};
 
 use crate::field::storage::Field;
-use crate::method::jacobi::SolveError;
+use crate::gpu::error::GpuError;
 
 /// `crosswarp::pad`: columns of padding before column 0, and at least as many behind the last tile.
 pub(crate) const PAD: usize = 16;
@@ -45,7 +45,7 @@ impl Layout {
         to: &Buffer<T>,
         field: &Field<T>,
         rows: Range<isize>,
-    ) -> Result<(), SolveError> {
+    ) -> Result<(), GpuError> {
         let mut staged = Vec::new();
         for part in pieces(rows, self.rows_at_once()) {
             staged.clear();
@@ -65,7 +65,7 @@ impl Layout {
         from: &Buffer<T>,
         rows: Range<isize>,
         mut take: impl FnMut(isize, &[T]),
-    ) -> Result<(), SolveError> {
+    ) -> Result<(), GpuError> {
         let mut staged = Vec::new();
         for part in pieces(rows, self.rows_at_once()) {
             staged.resize(part.len() * self.pitch, T::zeroed());

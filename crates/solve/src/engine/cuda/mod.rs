@@ -4,9 +4,11 @@
 //! expression a cell, no contraction; leaves of the norm in the same order; their sums added exactly into the words of
 //! a superaccumulator, with integer atomics, in any order.
 
+mod band;
 pub(crate) mod kernels;
 mod layout;
 pub(crate) mod line;
 mod on_chip;
 pub(crate) mod plane;
+mod sums;
 mod temporal;

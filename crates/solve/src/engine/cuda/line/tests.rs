@@ -1,7 +1,7 @@
 //! Lines with more than 2^31 points a PE, where something moves at the cut.
 //!
-//! Only with CROSSWARP_BIG=1: takes 40 GB of host memory and as much of a GPU's. A problem on a line has no initial values
-//! to give, so this looks at the slabs.
+//! Only with CROSSWARP_BIG=1: takes 40 GB of host memory and as much of a GPU's. A problem on a line has no initial
+//! values to give, so this looks at the slabs.
 
 use crosswarp_cuda::{Device, Nvrtc};
 use crosswarp_shmem::spmd;
@@ -9,8 +9,9 @@ use crosswarp_shmem::spmd;
 use super::*;
 use crate::element::simd::Isa;
 use crate::field::checkpoint::Identity;
-use crate::method::jacobi::{self, Options, Settings};
-use crate::pes::reduction::Meeting;
+use crate::method::jacobi::{self, Settings};
+use crate::method::options::Options;
+use crate::pes::reduction::Reduction;
 use crate::problem::Problem1d;
 use crate::problem::scale::Scale;
 
@@ -52,7 +53,7 @@ fn solve(pe: &Pe, gpu: Option<Gpu>) -> (Vec<f32>, Vec<f64>) {
         norm: Norm::L2,
     };
     let options = Options {
-        block: Some(16),
+        sweeps_per_pass: Some(16),
         ..Options::new(0.0, SWEEPS)
     };
     let settings = Settings {
@@ -68,23 +69,23 @@ fn solve(pe: &Pe, gpu: Option<Gpu>) -> (Vec<f32>, Vec<f64>) {
         scale: Scale::NONE,
         options: &options,
     };
-    let mut host = Slab1d::new(&problem, pe.my_pe(), 2, Isa::widest()).unwrap();
+    let mut host = CpuLine::new(&problem, pe.my_pe(), 2, Isa::widest()).unwrap();
     let own = host.own();
     assert_eq!(own.len(), POINTS);
     let near = own.start.max(POINTS - 2 * NOISE)..own.end.min(POINTS + 2 * NOISE);
     let values: Vec<f32> = near.clone().map(point).collect();
     host.unpack(near.start as isize, &values).unwrap();
-    let meeting = Meeting::new(pe, jacobi::meeting_words::<f32>()).unwrap();
+    let reduction = Reduction::new(pe, jacobi::reduced_words::<f32>()).unwrap();
     let mut found = Vec::new();
     let outcome = match gpu {
         None => {
-            let outcome = jacobi::run(pe, meeting, &mut host, &settings, |_| {}).unwrap();
+            let outcome = jacobi::run(pe, reduction, &mut host, &settings, |_| {}).unwrap();
             host.pack(near, &mut found).unwrap();
             outcome
         }
         Some(gpu) => {
-            let mut line = Line::new(pe, &host, &gpu).unwrap();
-            let outcome = jacobi::run(pe, meeting, &mut line, &settings, |_| {}).unwrap();
+            let mut line = GpuLine::new(pe, &host, &gpu).unwrap();
+            let outcome = jacobi::run(pe, reduction, &mut line, &settings, |_| {}).unwrap();
             line.pack(near, &mut found).unwrap();
             outcome
         }

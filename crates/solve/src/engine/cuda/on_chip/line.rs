@@ -1,4 +1,4 @@
-//! Solves on a line in one kernel: the line stays in the registers of the GPUs (`kernels/line_march.cuh`).
+//! Solves on a line in one kernel: the line stays in the registers of the GPUs (`kernels/jacobi/on_chip/line.cuh`).
 #![allow(unsafe_code)] // Launches of kernels.
 
 use std::ops::Range;
@@ -13,19 +13,19 @@ use crosswarp_shmem::Pe;
 
 use crate::element::Real;
 use crate::engine::cuda::kernels;
-use crate::engine::cuda::plane::sum_of_squares;
-use crate::engine::slab::March;
+use crate::engine::cuda::sums::sum_of_squares;
+use crate::engine::slab::{MOST_SWEEPS_OF_RUN, Run};
 use crate::field::partition::Partition;
 use crate::gpu::Gpu;
-use crate::method::jacobi::{MOST_MARCHED, SolveError};
+use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 
-/// `crosswarp::march_depth`: most sweeps of a pass, and points of a halo.
+/// `crosswarp::run_depth`: most sweeps of a pass, and points of a halo.
 pub(crate) const DEPTH: usize = 32;
 /// Digits of a threshold, at least the limbs of any accumulator.
 const DIGITS: usize = 68;
 
-/// `crosswarp::march`.
+/// `crosswarp::line_run`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 struct Parameters {
@@ -96,7 +96,7 @@ enum Shared<'w, F: Real> {
 }
 
 /// The kernel and what it needs beside the line.
-pub(crate) struct LineMarch<'w, F: Real> {
+pub(crate) struct OnChipLine<'w, F: Real> {
     shared: Shared<'w, F>,
     kernel: Function,
     grid: Grid,
@@ -108,17 +108,17 @@ pub(crate) struct LineMarch<'w, F: Real> {
     right: i32,
 }
 
-impl<'w, F: Real> LineMarch<'w, F> {
+impl<'w, F: Real> OnChipLine<'w, F> {
     /// For the parts of `partition`. Collective.
     ///
-    /// Errors: on every PE if on any; [`SolveError::TooLargeForChip`] if the line does not fit.
+    /// Errors: on every PE if on any; [`GpuError::TooLargeForChip`] if the line does not fit.
     pub(crate) fn new(
         pe: &'w Pe,
         gpu: &Gpu,
         partition: &Partition,
         stream: &Stream,
-    ) -> Result<LineMarch<'w, F>, SolveError> {
-        let found = all_ready(pe, kernels::find::<F>(&gpu.device, "march_line"));
+    ) -> Result<OnChipLine<'w, F>, GpuError> {
+        let found = all_ready(pe, kernels::find::<F>(&gpu.device, "run_line"));
         let (kernel, threads) = found?;
         let warps = threads as usize / 32;
         let alone = pe.n_pes() == 1;
@@ -126,28 +126,30 @@ impl<'w, F: Real> LineMarch<'w, F> {
             None
         } else {
             let world = DeviceWorld::new(pe, gpu.device, None, pe.wait_timeout())?;
-            all_ready(pe, world.install(kernel.module()).map_err(SolveError::from))?;
+            all_ready(pe, world.install(kernel.module()).map_err(GpuError::from))?;
             Some(Box::new(world))
         };
         let sharing = world.as_ref().map_or(1, |world| world.pes_on_gpu());
         let whole = Grid { blocks: 1, warps }.launch::<F>(&kernel);
-        let resident = all_ready(pe, whole.max_resident().map_err(SolveError::from))?;
+        let resident = all_ready(pe, whole.max_resident().map_err(GpuError::from))?;
         let most = least(pe, resident / sharing as u64)? as usize;
         let largest = (0..partition.active())
             .map(|pe| partition.rows(pe).len())
             .max()
             .unwrap_or(0);
         let Some(grid) = Grid::of(largest.div_ceil(LEAF), most, warps) else {
-            return Err(SolveError::TooLargeForChip {
+            return Err(GpuError::TooLargeForChip {
                 cells: largest,
                 most: most * warps * LEAF,
             });
         };
         let edges = 3 * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
         let slots = 3 * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
-        let buffers = || -> Result<_, SolveError> {
-            let sums =
-                PinnedBuffer::zeroed(&gpu.device, MOST_MARCHED * Superaccumulator::<F>::WORDS)?;
+        let buffers = || -> Result<_, GpuError> {
+            let sums = PinnedBuffer::zeroed(
+                &gpu.device,
+                MOST_SWEEPS_OF_RUN * Superaccumulator::<F>::WORDS,
+            )?;
             let result = PinnedBuffer::zeroed(&gpu.device, 2)?;
             Ok((sums, result))
         };
@@ -177,7 +179,7 @@ impl<'w, F: Real> LineMarch<'w, F> {
             }
         };
         let (me, active) = (pe.my_pe(), partition.active());
-        Ok(LineMarch {
+        Ok(OnChipLine {
             grid,
             shared,
             sums,
@@ -193,21 +195,20 @@ impl<'w, F: Real> LineMarch<'w, F> {
         })
     }
 
-    /// Marches from `before` to `after`, the addresses of the own points; all PEs call it. `sums` is as in
-    /// [`Slab::march`](crate::engine::slab::Slab::march).
+    /// Makes the sweeps of `run` from `before` to `after`, the addresses of the own points; all PEs call it. `sums` is
+    /// as in [`RunUntilStopped::run`](crate::engine::slab::RunUntilStopped::run).
     pub(crate) fn run(
         &mut self,
         stream: &Stream,
         (before, after): (u64, u64),
         (own, points): (&Range<usize>, usize),
-        march: &March<'_>,
+        run: &Run<'_>,
         sums: &mut Vec<Superaccumulator<F>>,
-    ) -> Result<(), SolveError> {
+    ) -> Result<(), GpuError> {
         let mut threshold = [0; DIGITS];
         let words = Superaccumulator::<F>::WORDS;
         // As many as the accumulator has limbs.
-        march
-            .threshold
+        run.threshold
             .digits(F::MIN_LSB_EXPONENT, &mut threshold[..words - 4]);
         let (edges, slots, signals, arrived) = match &self.shared {
             Shared::Alone {
@@ -247,11 +248,11 @@ impl<'w, F: Real> LineMarch<'w, F> {
             first_pass: self.passes,
             left: self.left,
             right: self.right,
-            most: march.most as i32,
-            depth: march.depth as i32,
-            done: march.done.min(i32::MAX as usize) as i32,
-            log_threshold: (march.threshold.log2() - f64::from(F::MIN_LSB_EXPONENT)) as f32,
-            allows_infinity: march.threshold.allows_infinity().into(),
+            most: run.most as i32,
+            depth: run.depth as i32,
+            done: run.done.min(i32::MAX as usize) as i32,
+            log_threshold: (run.threshold.log2() - f64::from(F::MIN_LSB_EXPONENT)) as f32,
+            allows_infinity: run.threshold.allows_infinity().into(),
             threshold,
             padding: 0,
         };
@@ -259,10 +260,10 @@ impl<'w, F: Real> LineMarch<'w, F> {
         if matches!(self.shared, Shared::Alone { .. }) {
             launch = launch.cooperative();
         }
-        // SAFETY: the parameter is a `march`. The line has 32 points of padding on both sides; edges, slots, signals and
-        // sums have as many elements as `new` worked out for this grid, and all live until the stream has been waited
-        // for, below. With other PEs, `prepare_together` has found that all kernels run at once, and nothing here or in
-        // the driver's loop waits for the whole device before they have ended.
+        // SAFETY: the parameter is a `line_run`. The line has 32 points of padding on both sides; edges, slots, signals
+        // and sums have as many elements as `new` worked out for this grid, and all live until the stream has been
+        // waited for, below. With other PEs, `prepare_together` has found that all kernels run at once, and nothing
+        // here or in the method's loop waits for the whole device before they have ended.
         unsafe { launch.launch(stream, (ByValue(parameters),)) }?;
         match &self.shared {
             Shared::Alone { .. } => stream.synchronize()?,

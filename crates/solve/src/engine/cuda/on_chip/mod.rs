@@ -1,5 +1,5 @@
 //! Fields that stay in registers and shared memory from the first sweep to the last.
 
 pub(crate) mod line;
-mod placement;
+pub(crate) mod placement;
 pub(crate) mod plane;

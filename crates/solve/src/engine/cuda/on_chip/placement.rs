@@ -4,9 +4,9 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
 use crate::element::Real;
 use crate::field::partition::Partition;
-use crate::method::jacobi::SolveError;
+use crate::gpu::error::GpuError;
 
-/// `crosswarp::resident_warps`.
+/// `crosswarp::tile_warps`.
 const WARPS: usize = 16;
 
 /// Units of 16 rows that a block holds: `bands` of them below one another, `units` side by side.
@@ -17,8 +17,8 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    /// The tiles for `bands` × `units` units on `blocks` blocks, with as few units as possible, and then as short an edge.
-    /// Leaves of `parts` units stay whole. None if there are not enough blocks.
+    /// The tiles for `bands` × `units` units on `blocks` blocks, with as few units as possible, and then as short an
+    /// edge. Leaves of `parts` units stay whole. None if there are not enough blocks.
     fn of(bands: usize, units: usize, parts: usize, blocks: usize) -> Option<Tile> {
         let sizes = (1..=WARPS).flat_map(|bands| {
             (parts..=WARPS / bands)
@@ -38,37 +38,37 @@ impl Tile {
 /// Units that a leaf has where they are narrow.
 const NARROW: usize = 4;
 
-/// Blocks with deep edges, where that is faster than tiles.
+/// Blocks with deep halos, where that is faster than tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Deep {
+pub(crate) struct DeepHalo {
     /// Of a block.
     pub leaves: usize,
     /// Cells, and sweeps from one exchange to the next: `T` of the kernel.
     pub depth: usize,
-    /// Of a block: `crosswarp::deep::warps`.
+    /// Of a block: `crosswarp::deep_halo::warps`.
     pub warps: usize,
 }
 
-impl Deep {
-    /// Measured on H200s, µs a sweep of a grid that wraps around, with tiles and with deep edges. `f32`, 1024² on four
-    /// GPUs, a leaf an SM: 1.78 and 0.88; on two, two leaves: 1.78 and 1.29; on one, four leaves: 1.9 and 1.8 to 2.1. `f64`,
-    /// 512² on one, a leaf: 2.35 and 1.1.
-    fn of<F: Real>(leaves: usize) -> Option<Deep> {
+impl DeepHalo {
+    /// Measured on H200s, µs a sweep of a grid that wraps around, with tiles and with deep halos. `f32`, 1024² on four
+    /// GPUs, a leaf an SM: 1.78 and 0.88; on two, two leaves: 1.78 and 1.29; on one, four leaves: 1.9 and 1.8 to 2.1.
+    /// `f64`, 512² on one, a leaf: 2.35 and 1.1.
+    fn of<F: Real>(leaves: usize) -> Option<DeepHalo> {
         let (depth, warps) = match (size_of::<F>(), leaves) {
             (4, 1) => (8, 8 + 4),
             (4, 2) => (8, 2 * 3 + 2),
             (8, 1) => (4, 6 + 4),
             _ => return None,
         };
-        Some(Deep {
+        Some(DeepHalo {
             leaves,
             depth,
             warps,
         })
     }
 
-    /// Whether every cell within `depth` of a PE's part, beyond the grid's ends included, is a copy of a neighbour's, and
-    /// of one only.
+    /// Whether every cell within `depth` of a PE's part, beyond the grid's ends included, is a copy of a neighbour's,
+    /// and of one only.
     fn suits(self, partition: &Partition, nx: usize, wraps: Wraps) -> bool {
         // The ghost, and the cell it is a copy of, are not copied beyond the end; lanes at the right one take one more.
         let around = |cells: usize| cells >= self.depth + 4;
@@ -83,12 +83,12 @@ impl Deep {
 pub(crate) enum Blocks {
     /// Tiles of units, `parts` to a leaf, that exchange edges after every sweep.
     Tiles { tile: Tile, parts: usize },
-    /// Leaves with edges of several cells, exchanged after as many sweeps.
-    Deep(Deep),
+    /// Leaves with halos several cells deep, exchanged after as many sweeps.
+    DeepHalo(DeepHalo),
 }
 
-/// How a field lies on the chips.
-pub(crate) struct Cut {
+/// How a plane lies on the chips.
+pub(crate) struct Placement {
     pub blocks: Blocks,
     /// Rows of the PE with most.
     pub max_rows: usize,
@@ -98,37 +98,37 @@ pub(crate) struct Cut {
     pub leaves: usize,
 }
 
-impl Cut {
+impl Placement {
     /// For a plane of `nx` columns and `blocks` blocks on every GPU.
     pub(crate) fn of<F: Real>(
         partition: &Partition,
         nx: usize,
         wraps: Wraps,
         blocks: usize,
-    ) -> Result<Cut, SolveError> {
+    ) -> Result<Placement, GpuError> {
         let rows = |pe: usize| partition.rows(pe).len();
         let max_rows = (0..partition.active()).map(rows).max().unwrap_or(0);
         let max_bands = max_rows.div_ceil(LEAF_ROWS);
         let leaves = nx.div_ceil(LEAF_COLUMNS);
-        let cut = |blocks: Blocks| Cut {
+        let placed = |blocks: Blocks| Placement {
             blocks,
             max_rows,
             max_bands,
             leaves,
         };
-        let deep = Deep::of::<F>((max_bands * leaves).div_ceil(blocks));
+        let deep = DeepHalo::of::<F>((max_bands * leaves).div_ceil(blocks));
         if let Some(deep) = deep.filter(|deep| deep.suits(partition, nx, wraps)) {
-            return Ok(cut(Blocks::Deep(deep)));
+            return Ok(placed(Blocks::DeepHalo(deep)));
         }
         // Narrow units are ready sooner, wide ones leave room for more cells.
         let wide = if size_of::<F>() == 4 { 1 } else { 2 };
         let with = |parts: usize| {
             let tile = Tile::of(max_bands, leaves * parts, parts, blocks)?;
-            Some(cut(Blocks::Tiles { tile, parts }))
+            Some(placed(Blocks::Tiles { tile, parts }))
         };
         with(NARROW)
             .or_else(|| with(wide))
-            .ok_or_else(|| SolveError::TooLargeForChip {
+            .ok_or_else(|| GpuError::TooLargeForChip {
                 cells: max_rows * nx,
                 most: blocks * WARPS / wide * LEAF_ROWS * LEAF_COLUMNS,
             })
@@ -178,12 +178,12 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_deep_where_leaves_are_few_and_neighbours_have_enough() {
+    fn halos_are_deep_where_leaves_are_few_and_neighbours_have_enough() {
         fn deep<F: Real>(total: usize, nx: usize, pes: usize, wrap: bool) -> Option<usize> {
             let wraps = Wraps { x: wrap, y: wrap };
-            let cut = Cut::of::<F>(&Partition::new(total, LEAF_ROWS, pes), nx, wraps, 132);
+            let cut = Placement::of::<F>(&Partition::new(total, LEAF_ROWS, pes), nx, wraps, 132);
             match cut.map(|cut| cut.blocks) {
-                Ok(Blocks::Deep(deep)) => Some(deep.leaves),
+                Ok(Blocks::DeepHalo(deep)) => Some(deep.leaves),
                 _ => None,
             }
         }

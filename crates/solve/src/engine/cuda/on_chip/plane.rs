@@ -2,8 +2,8 @@
 //! thousand sweeps.
 //!
 //! The kernels exchange edges, add up the norms and decide on the stop among themselves. They notice a stop up to two
-//! chunks of sweeps late, and have then kept the field before the chunk it lies in: from there the sweeps up to the stop
-//! are made again.
+//! chunks of sweeps late, and have then kept the field before the chunk it lies in: from there the sweeps up to the
+//! stop are made again.
 #![allow(unsafe_code)] // Launches of kernels.
 
 use bytemuck::{Pod, Zeroable};
@@ -15,24 +15,25 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_shmem::Pe;
 
 use crate::element::Real;
+use crate::engine::cuda::band::Band;
 use crate::engine::cuda::kernels;
-pub(crate) use crate::engine::cuda::on_chip::placement::Wraps;
-use crate::engine::cuda::on_chip::placement::{Blocks, Cut, Deep, Tile};
-use crate::engine::cuda::plane::{Band, sum_of_squares};
+use crate::engine::cuda::on_chip::placement::{Blocks, DeepHalo, Placement, Tile, Wraps};
+use crate::engine::cuda::sums::sum_of_squares;
+use crate::engine::slab::MOST_SWEEPS_OF_RUN;
 use crate::field::partition::Partition;
-use crate::method::jacobi::{MOST_MARCHED, SolveError};
+use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 use crate::stop::threshold::Threshold;
 
-/// `crosswarp::packet_ring`, for deep edges `crosswarp::field_ring`.
+/// `crosswarp::packet_ring`, for deep halos `crosswarp::field_ring`.
 const RING: usize = 4;
 /// `crosswarp::most_digits`, in fours.
 const DIGITS: usize = 17;
 
-/// `crosswarp::verdict_run`.
+/// `crosswarp::stop_decision_run`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Verdict {
+struct StopDecision {
     words: u64,
     tickets: u64,
     parts: u64,
@@ -45,26 +46,26 @@ struct Verdict {
     digits: [[u32; 4]; DIGITS],
 }
 
-/// The beginning of `crosswarp::deep_run`. `resident_run` has the same in another order, which its kernels' registers are
-/// sensitive to.
+/// The beginning of `crosswarp::deep_halo_run`. `tile_run` has the same in another order, which its kernels' registers
+/// are sensitive to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct March {
+struct RunParameters {
     band: Band,
     bands: i32,
     above: i32,
     below: i32,
     generation: u32,
     sweeps: i32,
-    judges: i32,
+    decides: i32,
     kept: [u64; 2],
-    norms: Verdict,
+    norms: StopDecision,
 }
 
-/// `crosswarp::resident_run`.
+/// `crosswarp::tile_run`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct TilesRun {
+struct TileRun {
     band: Band,
     rows: u64,
     columns: u64,
@@ -79,16 +80,16 @@ struct TilesRun {
     below: i32,
     generation: u32,
     sweeps: i32,
-    judges: i32,
+    decides: i32,
     kept: [u64; 2],
-    norms: Verdict,
+    norms: StopDecision,
 }
 
-/// `crosswarp::deep_run`.
+/// `crosswarp::deep_halo_run`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct DeepRun {
-    march: March,
+struct DeepHaloRun {
+    run: RunParameters,
     packets: u64,
     slot: u64,
     field_rows: i32,
@@ -98,7 +99,7 @@ struct DeepRun {
 }
 
 /// How a PE's part is held, and where its edges are exchanged.
-enum Exchange {
+enum Scheme {
     /// After every sweep.
     Tiles {
         /// Packets of rows from PE to PE and from block to block.
@@ -111,8 +112,8 @@ enum Exchange {
         units: usize,
     },
     /// After several.
-    Deep {
-        deep: Deep,
+    DeepHalo {
+        deep: DeepHalo,
         packets: DeviceSym<u64>,
         /// Of a strip of packets.
         field_rows: usize,
@@ -122,25 +123,27 @@ enum Exchange {
     },
 }
 
-impl Exchange {
+impl Scheme {
     /// What the kernel is called, and its dynamic shared memory.
-    fn kernel<F: Real>(cut: &Cut, source: bool) -> (&'static str, u32) {
-        let name = match (cut.blocks, source) {
-            (Blocks::Tiles { parts, .. }, false) if Cut::is_narrow(parts) => "resident_narrow",
-            (Blocks::Tiles { parts, .. }, true) if Cut::is_narrow(parts) => {
-                "resident_narrow_source"
+    fn kernel<F: Real>(placement: &Placement, source: bool) -> (&'static str, u32) {
+        let name = match (placement.blocks, source) {
+            (Blocks::Tiles { parts, .. }, false) if Placement::is_narrow(parts) => {
+                "run_tiles_narrow"
             }
-            (Blocks::Tiles { .. }, false) => "resident_wide",
-            (Blocks::Tiles { .. }, true) => "resident_wide_source",
-            (Blocks::Deep(Deep { leaves: 1, .. }), false) => "deep_one",
-            (Blocks::Deep(Deep { leaves: 1, .. }), true) => "deep_one_source",
-            (Blocks::Deep(_), false) => "deep_two",
-            (Blocks::Deep(_), true) => "deep_two_source",
+            (Blocks::Tiles { parts, .. }, true) if Placement::is_narrow(parts) => {
+                "run_tiles_narrow_source"
+            }
+            (Blocks::Tiles { .. }, false) => "run_tiles_wide",
+            (Blocks::Tiles { .. }, true) => "run_tiles_wide_source",
+            (Blocks::DeepHalo(DeepHalo { leaves: 1, .. }), false) => "run_deep_halo_one",
+            (Blocks::DeepHalo(DeepHalo { leaves: 1, .. }), true) => "run_deep_halo_one_source",
+            (Blocks::DeepHalo(_), false) => "run_deep_halo_two",
+            (Blocks::DeepHalo(_), true) => "run_deep_halo_two_source",
         };
-        let shared = match (cut.blocks, size_of::<F>()) {
-            (Blocks::Tiles { .. }, 4) => kernels::RESIDENT_SHARED_F32,
-            (Blocks::Tiles { .. }, _) => kernels::RESIDENT_SHARED_F64,
-            (Blocks::Deep(_), _) => kernels::DEEP_SHARED,
+        let shared = match (placement.blocks, size_of::<F>()) {
+            (Blocks::Tiles { .. }, 4) => kernels::PLANE_TILE_SHARED_F32,
+            (Blocks::Tiles { .. }, _) => kernels::PLANE_TILE_SHARED_F64,
+            (Blocks::DeepHalo(_), _) => kernels::DEEP_HALO_SHARED,
         };
         (name, shared)
     }
@@ -148,11 +151,11 @@ impl Exchange {
     /// Blocks and their threads for `bands` rows of leaves.
     fn grid(&self, bands: usize) -> (usize, usize) {
         match *self {
-            Exchange::Tiles { tile, units, .. } => {
+            Scheme::Tiles { tile, units, .. } => {
                 let blocks = bands.div_ceil(tile.bands) * units.div_ceil(tile.units);
                 (blocks, 32 * tile.bands * tile.units)
             }
-            Exchange::Deep { deep, leaves, .. } => {
+            Scheme::DeepHalo { deep, leaves, .. } => {
                 ((bands * leaves).div_ceil(deep.leaves), 32 * deep.warps)
             }
         }
@@ -161,8 +164,8 @@ impl Exchange {
     /// Generations that a run of `sweeps` takes; what is behind the last sweep is sent as well.
     fn generations(&self, sweeps: usize) -> u32 {
         match self {
-            Exchange::Tiles { .. } => sweeps as u32 + 1,
-            Exchange::Deep { deep, .. } => sweeps.div_ceil(deep.depth) as u32 + 1,
+            Scheme::Tiles { .. } => sweeps as u32 + 1,
+            Scheme::DeepHalo { deep, .. } => sweeps.div_ceil(deep.depth) as u32 + 1,
         }
     }
 }
@@ -173,17 +176,17 @@ pub(crate) fn fits<F: Real>(
     device: &Device,
     partition: &Partition,
     nx: usize,
-) -> Result<(), SolveError> {
+) -> Result<(), GpuError> {
     let blocks = device.properties().multiprocessors as usize;
-    Cut::of::<F>(partition, nx, Wraps::default(), blocks).map(drop)
+    Placement::of::<F>(partition, nx, Wraps::default(), blocks).map(drop)
 }
 
 /// Where a PE's part of the field and its units are.
-pub(crate) struct Resident<'w, F: Real> {
+pub(crate) struct OnChipPlane<'w, F: Real> {
     world: DeviceWorld<'w>,
     kernel: Function,
     shared: u32,
-    exchange: Exchange,
+    scheme: Scheme,
     /// Two sets of the words that the PEs send one another.
     parts: DeviceSym<u64>,
     arrived: DeviceSym<u64>,
@@ -191,7 +194,7 @@ pub(crate) struct Resident<'w, F: Real> {
     words: Buffer<u64>,
     /// The stop, then the sums of all sweeps over all PEs; of runs in turn.
     reports: [PinnedBuffer<u64>; 2],
-    /// The run that has begun: its sweeps, and whether they are judged.
+    /// The run that has begun: its sweeps, and whether it decides on the stop.
     begun: Option<(usize, bool)>,
     /// The field before the last two chunks.
     kept: [Buffer<F>; 2],
@@ -202,16 +205,16 @@ pub(crate) struct Resident<'w, F: Real> {
     active: usize,
     /// Of the first packets of the next run. Wraps around.
     generation: u32,
-    /// Chunks handed in so far, and runs that did.
+    /// Chunks whose sums have been added up so far, and runs that decided on the stop.
     chunks: u64,
-    judged: usize,
+    deciding_runs: usize,
 }
 
-impl<'w, F: Real> Resident<'w, F> {
-    /// Sweeps that are judged together: `crosswarp::chunk_sweeps`.
+impl<'w, F: Real> OnChipPlane<'w, F> {
+    /// Sweeps whose norms are decided on together: `crosswarp::chunk_sweeps`.
     pub(crate) const CHUNK: usize = if size_of::<F>() == 4 { 64 } else { 32 };
     const WORDS: usize = Superaccumulator::<F>::WORDS;
-    const CHUNKS: usize = MOST_MARCHED.div_ceil(Self::CHUNK);
+    const CHUNKS: usize = MOST_SWEEPS_OF_RUN.div_ceil(Self::CHUNK);
 
     /// Room for a plane of `nx` columns whose bands have `elements` elements, halos included. Collective.
     ///
@@ -226,15 +229,15 @@ impl<'w, F: Real> Resident<'w, F> {
         wraps: Wraps,
         elements: usize,
         source: bool,
-    ) -> Result<Resident<'w, F>, SolveError> {
+    ) -> Result<OnChipPlane<'w, F>, GpuError> {
         let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
         let blocks = device.properties().multiprocessors as usize / world.pes_on_gpu();
         let blocks = least(pe, blocks as u64)?;
         let active = partition.active();
-        let cut = Cut::of::<F>(partition, nx, wraps, blocks as usize)?;
-        let (name, shared) = Exchange::kernel::<F>(&cut, source);
+        let placement = Placement::of::<F>(partition, nx, wraps, blocks as usize)?;
+        let (name, shared) = Scheme::kernel::<F>(&placement, source);
         let (kernel, _) = all_ready(pe, kernels::find::<F>(&device, name))?;
-        all_ready(pe, world.install(kernel.module()).map_err(SolveError::from))?;
+        all_ready(pe, world.install(kernel.module()).map_err(GpuError::from))?;
 
         let me = pe.my_pe();
         let heap = world.heap();
@@ -242,20 +245,20 @@ impl<'w, F: Real> Resident<'w, F> {
         let neighbour = |ahead: usize| (me < active).then_some((me + ahead) % active);
         let number = |pe: Option<usize>| pe.map_or(-1, |pe| pe as i32);
         let (above, below) = (neighbour(active - 1), neighbour(1));
-        let report = || PinnedBuffer::zeroed(&device, 1 + MOST_MARCHED * Self::WORDS);
+        let report = || PinnedBuffer::zeroed(&device, 1 + MOST_SWEEPS_OF_RUN * Self::WORDS);
         let kept = || Buffer::zeroed(stream, elements);
-        let buffers = || -> Result<_, SolveError> {
-            let words = Buffer::zeroed(stream, Self::CHUNKS + MOST_MARCHED * Self::WORDS)?;
+        let buffers = || -> Result<_, GpuError> {
+            let words = Buffer::zeroed(stream, Self::CHUNKS + MOST_SWEEPS_OF_RUN * Self::WORDS)?;
             Ok((words, [report()?, report()?], [kept()?, kept()?]))
         };
         let (words, reports, kept) = all_ready(pe, buffers())?;
         let packets = size_of::<F>() / 4;
-        let exchange = match cut.blocks {
+        let scheme = match placement.blocks {
             Blocks::Tiles { tile, parts } => {
-                let (max_bands, units) = (cut.max_bands, cut.leaves * parts);
-                let row_packets = 2 * max_bands * cut.leaves * LEAF_COLUMNS * packets;
+                let (max_bands, units) = (placement.max_bands, placement.leaves * parts);
+                let row_packets = 2 * max_bands * placement.leaves * LEAF_COLUMNS * packets;
                 let column_packets = 2 * max_bands * units * LEAF_ROWS * packets;
-                Exchange::Tiles {
+                Scheme::Tiles {
                     rows: heap.alloc_zeroed(RING * row_packets)?,
                     columns: heap.alloc_zeroed(RING * column_packets)?,
                     tile,
@@ -263,21 +266,21 @@ impl<'w, F: Real> Resident<'w, F> {
                     units,
                 }
             }
-            Blocks::Deep(deep) => {
-                let field_rows = deep.depth + cut.max_rows + deep.depth;
+            Blocks::DeepHalo(deep) => {
+                let field_rows = deep.depth + placement.max_rows + deep.depth;
                 // A strip more at each end of the grid.
-                let strips = (cut.leaves + 2) * field_rows * LEAF_COLUMNS * packets;
-                Exchange::Deep {
+                let strips = (placement.leaves + 2) * field_rows * LEAF_COLUMNS * packets;
+                Scheme::DeepHalo {
                     deep,
                     packets: heap.alloc_zeroed(RING * strips)?,
                     field_rows,
-                    leaves: cut.leaves,
+                    leaves: placement.leaves,
                     above_rows: above.map_or(0, |pe| partition.rows(pe).len()),
                 }
             }
         };
-        let resident = Resident {
-            exchange,
+        let plane = OnChipPlane {
+            scheme,
             parts: heap.alloc_zeroed(2 * Self::part_words(pe.n_pes()))?,
             arrived: heap.alloc_zeroed(pe.n_pes())?,
             words,
@@ -290,7 +293,7 @@ impl<'w, F: Real> Resident<'w, F> {
             // Zero is what the slots hold at first.
             generation: 1,
             chunks: 0,
-            judged: 0,
+            deciding_runs: 0,
             world,
             kernel,
             shared,
@@ -298,8 +301,8 @@ impl<'w, F: Real> Resident<'w, F> {
         };
         stream.synchronize()?;
         // Checks that the kernels of all PEs run at once, and loads them.
-        resident.world.prepare_together(resident.shape())?;
-        Ok(resident)
+        plane.world.prepare_together(plane.shape())?;
+        Ok(plane)
     }
 
     fn part_words(pes: usize) -> usize {
@@ -307,7 +310,7 @@ impl<'w, F: Real> Resident<'w, F> {
     }
 
     fn shape(&self) -> Launch<'_> {
-        let (blocks, threads) = self.exchange.grid(self.bands);
+        let (blocks, threads) = self.scheme.grid(self.bands);
         Launch::new(&self.kernel)
             .grid(blocks.max(1) as u32)
             .block(threads as u32)
@@ -319,14 +322,15 @@ impl<'w, F: Real> Resident<'w, F> {
         &self.kept[chunk % 2]
     }
 
-    /// The sweeps of the run that has begun and is judged.
+    /// The sweeps of the run that has begun and decides on the stop.
     pub(crate) fn begun(&self) -> Option<usize> {
         self.begun
-            .and_then(|(sweeps, judged)| judged.then_some(sweeps))
+            .and_then(|(sweeps, decides)| decides.then_some(sweeps))
     }
 
-    /// Begins a run of `sweeps` sweeps of `band`, whose addresses `column0` has moved to column 0, as it does with those of
-    /// the kept fields; up to the threshold, if one is given. Waits for none that has begun before, and forgets it.
+    /// Begins a run of `sweeps` sweeps of `band`, whose addresses `column0` has moved to column 0, as it does with
+    /// those of the kept fields; up to the threshold, if one is given. Waits for none that has begun before, and
+    /// forgets it.
     pub(crate) fn begin(
         &mut self,
         stream: &Stream,
@@ -334,7 +338,7 @@ impl<'w, F: Real> Resident<'w, F> {
         column0: impl Fn(&Buffer<F>) -> u64,
         sweeps: usize,
         threshold: Option<&Threshold>,
-    ) -> Result<(), SolveError> {
+    ) -> Result<(), GpuError> {
         if self.begun.is_some() {
             self.finish(stream)?;
         }
@@ -344,26 +348,26 @@ impl<'w, F: Real> Resident<'w, F> {
         if let Some(threshold) = threshold {
             threshold.digits(F::MIN_LSB_EXPONENT, &mut digits.as_flattened_mut()[..limbs]);
             infinite = threshold.allows_infinity();
-            self.judged += 1;
+            self.deciding_runs += 1;
             let used = Self::CHUNKS + sweeps * Self::WORDS;
             stream.zero(self.words.range(..used))?;
             // Its last run has been waited for.
-            self.reports[self.judged % 2][0] = 0;
+            self.reports[self.deciding_runs % 2][0] = 0;
         }
-        let report = self.reports[self.judged % 2].address();
+        let report = self.reports[self.deciding_runs % 2].address();
         let heap = self.world.heap();
         let me = self.world.pe().my_pe();
-        let parts = (self.judged % 2 * Self::part_words(self.world.pe().n_pes()) * 8) as u64;
-        let march = March {
+        let parts = (self.deciding_runs % 2 * Self::part_words(self.world.pe().n_pes()) * 8) as u64;
+        let run = RunParameters {
             band,
             bands: self.bands as i32,
             above: self.above,
             below: self.below,
             generation: self.generation,
             sweeps: sweeps as i32,
-            judges: threshold.is_some().into(),
+            decides: threshold.is_some().into(),
             kept: [column0(&self.kept[0]), column0(&self.kept[1])],
-            norms: Verdict {
+            norms: StopDecision {
                 words: self.words.address() + 8 * Self::CHUNKS as u64,
                 tickets: self.words.address(),
                 parts: heap.address_of(&self.parts, me) + parts,
@@ -382,29 +386,29 @@ impl<'w, F: Real> Resident<'w, F> {
         } else {
             self.shape()
         };
-        // The parameter is what the kernel takes. The band's arrays hold its own rows, whole leaves of columns wide, and
-        // mask and source `ROWS_BEFORE` and `ROWS_BEHIND` rows and `PAD` columns more: deep edges reach 21 rows and 15
-        // columns beyond. The kept fields are like the band's. Slots, parts and words are as long as the kernel takes
-        // them to be for these bands, units and sweeps, at most `MOST_MARCHED`. The report is not touched by the host
-        // before `finish` has waited for the stream.
-        match &self.exchange {
-            Exchange::Tiles {
+        // The parameter is what the kernel takes. The band's arrays hold its own rows, whole leaves of columns wide,
+        // and mask and source `ROWS_BEFORE` and `ROWS_BEHIND` rows and `PAD` columns more: deep halos reach 21 rows and
+        // 15 columns beyond. The kept fields are like the band's. Slots, parts and words are as long as the kernel
+        // takes them to be for these bands, units and sweeps, at most `MOST_SWEEPS_OF_RUN`. The report is not touched
+        // by the host before `finish` has waited for the stream.
+        match &self.scheme {
+            Scheme::Tiles {
                 rows,
                 columns,
                 tile,
                 max_bands,
                 units,
             } => {
-                let run = TilesRun {
+                let run = TileRun {
                     band,
-                    bands: march.bands,
-                    above: march.above,
-                    below: march.below,
-                    generation: march.generation,
-                    sweeps: march.sweeps,
-                    judges: march.judges,
-                    kept: march.kept,
-                    norms: march.norms,
+                    bands: run.bands,
+                    above: run.above,
+                    below: run.below,
+                    generation: run.generation,
+                    sweeps: run.sweeps,
+                    decides: run.decides,
+                    kept: run.kept,
+                    norms: run.norms,
                     rows: heap.address_of(rows, me),
                     columns: heap.address_of(columns, me),
                     row_stride: (rows.len() / RING) as u32,
@@ -417,15 +421,15 @@ impl<'w, F: Real> Resident<'w, F> {
                 // SAFETY: see above.
                 unsafe { launch.launch(stream, (ByValue(run),)) }?;
             }
-            Exchange::Deep {
+            Scheme::DeepHalo {
                 packets,
                 field_rows,
                 leaves,
                 above_rows,
                 ..
             } => {
-                let run = DeepRun {
-                    march,
+                let run = DeepHaloRun {
+                    run,
                     packets: heap.address_of(packets, me),
                     slot: (packets.len() / RING) as u64,
                     field_rows: *field_rows as i32,
@@ -437,7 +441,7 @@ impl<'w, F: Real> Resident<'w, F> {
                 unsafe { launch.launch(stream, (ByValue(run),)) }?;
             }
         }
-        let sent = self.exchange.generations(sweeps);
+        let sent = self.scheme.generations(sweeps);
         self.generation = self.generation.wrapping_add(sent);
         if threshold.is_some() {
             self.chunks += sweeps.div_ceil(Self::CHUNK) as u64;
@@ -446,26 +450,27 @@ impl<'w, F: Real> Resident<'w, F> {
         Ok(())
     }
 
-    /// Waits for the run that has begun. Returns its sweeps up to the first that meets the threshold, and whether one does.
-    /// Only if that is the last one, or none does, the band's field after has been made.
-    pub(crate) fn finish(&mut self, stream: &Stream) -> Result<(usize, bool), SolveError> {
+    /// Waits for the run that has begun. Returns its sweeps up to the first that meets the threshold, and whether one
+    /// does. Only if that is the last one, or none does, the band's field after has been made.
+    pub(crate) fn finish(&mut self, stream: &Stream) -> Result<(usize, bool), GpuError> {
         self.world.synchronize(stream)?;
-        let (sweeps, judged) = self.begun.take().unwrap_or((0, false));
-        let stop = self.reports[self.judged % 2][0] as usize;
-        if !judged || stop == 0 {
+        let (sweeps, decides) = self.begun.take().unwrap_or((0, false));
+        let stop = self.reports[self.deciding_runs % 2][0] as usize;
+        if !decides || stop == 0 {
             return Ok((sweeps, false));
         }
         // Generations go on behind the last that was sent: the next run's first edges must not lie in the slot of those
         // that another PE may still be about to read.
         let made = swept(sweeps, stop, Self::CHUNK);
-        let left_out = self.exchange.generations(sweeps) - self.exchange.generations(made);
+        let left_out = self.scheme.generations(sweeps) - self.scheme.generations(made);
         self.generation = self.generation.wrapping_sub(left_out);
         Ok((stop, true))
     }
 
-    /// Appends the sums over all PEs of the first `made` sweeps of the last judged run that was finished.
+    /// Appends the sums over all PEs of the first `made` sweeps of the last run that decided on the stop and was
+    /// finished.
     pub(crate) fn sums(&self, made: usize, sums: &mut Vec<Superaccumulator<F>>) {
-        let runs = self.judged - usize::from(self.begun().is_some());
+        let runs = self.deciding_runs - usize::from(self.begun().is_some());
         let words = &self.reports[runs % 2][1..1 + made * Self::WORDS];
         sums.extend(words.chunks_exact(Self::WORDS).map(sum_of_squares::<F>));
     }
@@ -473,7 +478,7 @@ impl<'w, F: Real> Resident<'w, F> {
     /// Waits for `stream`.
     ///
     /// Errors: also if a wait for a neighbour ran out of time.
-    pub(crate) fn synchronize(&self, stream: &Stream) -> Result<(), SolveError> {
+    pub(crate) fn synchronize(&self, stream: &Stream) -> Result<(), GpuError> {
         Ok(self.world.synchronize(stream)?)
     }
 }

@@ -8,7 +8,7 @@ use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::{Pe, ThreadWorld};
 
 use super::*;
-use crate::Strategy;
+use crate::engine::slab::Run;
 use crate::problem::Norm;
 use crate::problem::scale::Scale;
 use crate::stop::threshold::Threshold;
@@ -50,10 +50,10 @@ fn a_peer_never_comes<F: Real>(device: Device, nx: usize, ny: usize) {
         device,
         strategy: Strategy::Persistent,
     };
-    let set_up = |pe: &Pe, then: &dyn Fn(&mut Plane<'_, F>)| {
-        let mut host = Slab2d::new(&problem, pe.my_pe(), pe.n_pes(), None).unwrap();
+    let set_up = |pe: &Pe, then: &dyn Fn(&mut GpuPlane<'_, F>)| {
+        let mut host = CpuPlane::new(&problem, pe.my_pe(), pe.n_pes(), None).unwrap();
         host.load(&problem, Scale::NONE);
-        then(&mut Plane::new(pe, &problem, &host, &gpu).unwrap());
+        then(&mut GpuPlane::new(pe, &problem, &host, &gpu).unwrap());
     };
     // Compiling may take longer than the limit.
     ThreadWorld::new(2).spmd(|pe| set_up(pe, &|_| ())).unwrap();
@@ -67,14 +67,17 @@ fn a_peer_never_comes<F: Real>(device: Device, nx: usize, ny: usize) {
                 drop(told.wait_while(over, |over| !*over).unwrap());
                 return;
             }
-            let march = March {
+            let run = Run {
                 done: 0,
                 most: 200,
                 next: 0,
                 depth: 1,
                 threshold: &Threshold::new(0.0, Norm::L2, 1),
             };
-            *error.lock().unwrap() = plane.march(&march, &mut Vec::new()).err();
+            let Advance::UntilStopped(mut engine) = plane.advance(false) else {
+                panic!("a plane on the chip runs until stopped");
+            };
+            *error.lock().unwrap() = engine.run(&run, &mut Vec::new()).err();
             *over.lock().unwrap() = true;
             told.notify_all();
         });
@@ -82,7 +85,7 @@ fn a_peer_never_comes<F: Real>(device: Device, nx: usize, ny: usize) {
     });
     let error = errors.unwrap().remove(0);
     assert!(
-        matches!(error, Some(SolveError::Kernel(_))),
+        matches!(error, Some(GpuError::Kernel(_))),
         "{nx} x {ny}: {error:?}"
     );
 }
@@ -93,7 +96,7 @@ fn persistent_kernels_end_when_a_peer_never_comes() {
         return;
     };
     must_end(|| {
-        // Deep edges with a leaf on an SM and with two, and tiles.
+        // Deep halos with a leaf on an SM and with two, and tiles.
         a_peer_never_comes::<f32>(device, 300, 139);
         a_peer_never_comes::<f64>(device, 300, 139);
         a_peer_never_comes::<f32>(device, 1001, 397);

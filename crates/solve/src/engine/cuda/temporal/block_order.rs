@@ -8,7 +8,7 @@ use std::ops::Range;
 use bytemuck::{Pod, Zeroable};
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use crate::engine::cuda::temporal::strips::{Cut, KINDS, PassShape, StripsOf, cut};
+use crate::engine::cuda::temporal::strips::{KINDS, PassShape, StripCut, StripsOf, cut};
 
 /// Above, below, and two parts between.
 const SECTIONS: usize = 4;
@@ -26,7 +26,7 @@ pub(crate) struct Strips {
 
 /// A pass over rows of a band: its grid and its parameter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Order {
+pub(crate) struct BlockOrder {
     strips: Strips,
     kinds: usize,
     blocks: usize,
@@ -35,8 +35,8 @@ pub(crate) struct Order {
     counted: usize,
 }
 
-impl Order {
-    const EMPTY: Order = Order {
+impl BlockOrder {
+    const EMPTY: BlockOrder = BlockOrder {
         strips: Strips {
             of: [StripsOf::UNUSED; SECTIONS * KINDS],
             counted_blocks: 0,
@@ -50,7 +50,7 @@ impl Order {
     };
 
     /// `rows`, cut like this, behind what is there.
-    fn push(&mut self, rows: Range<usize>, cut: &Cut) {
+    fn push(&mut self, rows: Range<usize>, cut: &StripCut) {
         for kind in cut.strips.iter().filter(|kind| **kind != StripsOf::UNUSED) {
             self.strips.of[self.kinds] = StripsOf {
                 first_block: kind.first_block + self.blocks as i32,
@@ -59,8 +59,8 @@ impl Order {
                 ..*kind
             };
             self.kinds += 1;
-            let teams = kind.across as usize * rows.len().div_ceil(kind.rows as usize);
-            self.warps += teams * kind.warps as usize;
+            let groups = kind.across as usize * rows.len().div_ceil(kind.rows as usize);
+            self.warps += groups * kind.warps as usize;
         }
         self.blocks += cut.blocks;
     }
@@ -93,9 +93,9 @@ impl Order {
 /// Steps until a block has taken the place of one that has ended, and what a few rows take longer than their share.
 const CHANGE: f64 = 10.0;
 
-/// What runs passes over bands of `nx` columns.
+/// Cuts the rows of passes over bands of `nx` columns, for the GPU that makes them.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Machine {
+pub(crate) struct PassCutter {
     pub shape: PassShape,
     pub nx: usize,
     /// Whether columns wrap around.
@@ -106,29 +106,29 @@ pub(crate) struct Machine {
     pub blocks: usize,
 }
 
-impl Machine {
-    fn cut(&self, rows: usize, blocks: usize) -> Cut {
+impl PassCutter {
+    fn cut(&self, rows: usize, blocks: usize) -> StripCut {
         cut(&self.shape, self.nx, self.wraps, rows, self.warps, blocks)
     }
 
     /// `rows` alike. They begin on a leaf and end with one or with the band.
-    pub(crate) fn whole(&self, rows: Range<usize>) -> Order {
-        let mut order = Order::EMPTY;
+    pub(crate) fn whole(&self, rows: Range<usize>) -> BlockOrder {
+        let mut order = BlockOrder::EMPTY;
         let cut = self.cut(rows.len(), self.blocks);
         order.push(rows, &cut);
         order
     }
 
     /// As [`whole`](Self::whole), all rows counted.
-    pub(crate) fn whole_counted(&self, rows: Range<usize>) -> Order {
+    pub(crate) fn whole_counted(&self, rows: Range<usize>) -> BlockOrder {
         let mut order = self.whole(rows);
         order.count();
         order
     }
 
     /// The rows above and below the inner ones first, and counted.
-    pub(crate) fn edges_first(&self, [top, inner, bottom]: [Range<usize>; 3]) -> Order {
-        let mut order = Order::EMPTY;
+    pub(crate) fn edges_first(&self, [top, inner, bottom]: [Range<usize>; 3]) -> BlockOrder {
+        let mut order = BlockOrder::EMPTY;
         let mut late = CHANGE;
         for edge in [top, bottom] {
             // As short as strips can be.
@@ -147,9 +147,9 @@ impl Machine {
         order
     }
 
-    /// Two parts of `rows` rows, so that the last strip ends as early as can be: what the `at_once` blocks take that begin
-    /// at once, and what the others take, which begin `late` steps later.
-    fn balanced(&self, rows: usize, at_once: usize, late: f64) -> [Option<(usize, Cut)>; 2] {
+    /// Two parts of `rows` rows, so that the last strip ends as early as can be: what the `at_once` blocks take that
+    /// begin at once, and what the others take, which begin `late` steps later.
+    fn balanced(&self, rows: usize, at_once: usize, late: f64) -> [Option<(usize, StripCut)>; 2] {
         let leaves = rows.div_ceil(LEAF_ROWS);
         let parts = |early: usize| {
             let early = (early * LEAF_ROWS).min(rows);
@@ -164,15 +164,15 @@ impl Machine {
             // No room for strips side by side.
             return parts(0);
         }
-        let ends = |[first, rest]: &[Option<(usize, Cut)>; 2]| {
+        let ends = |[first, rest]: &[Option<(usize, StripCut)>; 2]| {
             let first = first.as_ref().map_or(0.0, |(_, cut)| cut.steps);
             (
                 first,
                 rest.as_ref().map_or(0.0, |(_, cut)| late + cut.steps),
             )
         };
-        // The more rows the first part has, the later it ends, and the earlier the rest: where they meet, or near there,
-        // since both go in steps.
+        // The more rows the first part has, the later it ends, and the earlier the rest: where they meet, or near
+        // there, since both go in steps.
         let (mut low, mut high) = (0, leaves);
         while low < high {
             let middle = (low + high) / 2;
@@ -196,8 +196,8 @@ impl Machine {
 mod tests {
     use super::*;
 
-    fn h200(nx: usize) -> Machine {
-        Machine {
+    fn h200(nx: usize) -> PassCutter {
+        PassCutter {
             shape: PassShape::of::<f32>(true),
             nx,
             wraps: false,
@@ -207,7 +207,7 @@ mod tests {
     }
 
     /// Rows and blocks of each kind of strips.
-    fn kinds(order: &Order) -> Vec<(Range<i32>, Range<i32>, StripsOf)> {
+    fn kinds(order: &BlockOrder) -> Vec<(Range<i32>, Range<i32>, StripsOf)> {
         let of = &order.strips.of[..order.kinds];
         let ends = of[1..].iter().map(|next| next.first_block);
         of.iter()
@@ -231,8 +231,8 @@ mod tests {
                 for (rows, blocks, kind) in &kinds {
                     assert!(rows.start % 16 == 0 && kind.rows % 16 == 0);
                     let strips = kind.across as usize * rows.len().div_ceil(kind.rows as usize);
-                    let teams = blocks.len() * (8 / kind.warps) as usize;
-                    assert!(strips <= teams && teams < strips + 8, "{nx} {rows:?}");
+                    let groups = blocks.len() * (8 / kind.warps) as usize;
+                    assert!(strips <= groups && groups < strips + 8, "{nx} {rows:?}");
                     let edge =
                         rows.end as usize <= parts[0].end || rows.start as usize >= parts[2].start;
                     assert_eq!(edge, blocks.end <= order.strips.counted_blocks);

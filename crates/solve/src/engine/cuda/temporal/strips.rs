@@ -1,4 +1,4 @@
-//! How rows are cut into strips, one for each team of warps of a pass.
+//! How rows are cut into strips, one for each warp group of a pass.
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
@@ -33,7 +33,7 @@ impl StripsOf {
     };
 }
 
-/// Teams of 8, 4, 2 and 1 warps, and the ends.
+/// Warp groups of 8, 4, 2 and 1 warps, and the ends.
 pub(crate) const KINDS: usize = 5;
 
 /// What a pass's kernel is made for: the parameters of `crosswarp::pass`.
@@ -66,7 +66,7 @@ impl PassShape {
         32 * self.lane_columns - 2 * self.depth.next_multiple_of(self.lane_columns)
     }
 
-    /// Leaves across that a team owns.
+    /// Leaves across that a group of `warps` warps owns.
     const fn leaves(&self, warps: usize) -> usize {
         self.own() * warps / LEAF_COLUMNS
     }
@@ -82,7 +82,7 @@ impl PassShape {
 
 /// Rows that have been cut.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cut {
+pub(crate) struct StripCut {
     pub strips: [StripsOf; KINDS],
     /// Blocks that make them.
     pub blocks: usize,
@@ -96,8 +96,8 @@ const END_COST: f64 = 1.2;
 /// How a band of `rows` rows and `nx` columns is cut for blocks of `warps` warps, so that all strips end soon if
 /// `blocks` blocks run at once. Without `wraps` the outermost columns are fixed.
 ///
-/// A large team owns more of the columns that it computes, so as many columns as can be are given to large teams. The
-/// ends, which take longer, are given to the smallest, and in shorter pieces.
+/// A large warp group owns more of the columns that it computes, so as many columns as can be are given to large ones.
+/// The ends, which take longer, are given to the smallest, and in shorter pieces.
 pub(crate) fn cut(
     shape: &PassShape,
     nx: usize,
@@ -105,12 +105,12 @@ pub(crate) fn cut(
     rows: usize,
     warps: usize,
     blocks: usize,
-) -> Cut {
+) -> StripCut {
     let leaves = rows.div_ceil(LEAF_ROWS).max(1);
     // Steps until the levels are filled and emptied.
     let fill = 2 * shape.depth;
     let steps = |of_leaves: usize| (of_leaves * LEAF_ROWS + fill) as f64;
-    let mut best: Option<Cut> = None;
+    let mut best: Option<StripCut> = None;
     for inner in 1..=leaves {
         if best.is_some_and(|best| best.steps <= steps(inner)) {
             break;
@@ -125,7 +125,7 @@ pub(crate) fn cut(
         let (strips, blocks) = pieces(shape, nx, wraps, leaves, warps, inner, ends);
         let steps = steps(inner).max(END_COST * steps(ends));
         if best.is_none_or(|best| steps < best.steps) {
-            best = Some(Cut {
+            best = Some(StripCut {
                 strips,
                 blocks,
                 steps,
@@ -134,7 +134,7 @@ pub(crate) fn cut(
     }
     best.unwrap_or_else(|| {
         let (strips, blocks) = pieces(shape, nx, wraps, leaves, warps, leaves, leaves);
-        Cut {
+        StripCut {
             strips,
             blocks,
             steps: steps(leaves),
@@ -155,14 +155,14 @@ fn pieces(
     let across = nx.div_ceil(LEAF_COLUMNS);
     let smallest = (0..)
         .map(|log| 1 << log)
-        .find(|&team| shape.leaves(team) > 0);
-    let smallest = smallest.expect("a large team owns a leaf");
+        .find(|&group| shape.leaves(group) > 0);
+    let smallest = smallest.expect("a large group owns a leaf");
     let mut strips = [StripsOf::UNUSED; KINDS];
     let (mut kinds, mut blocks) = (0, 0);
-    let mut push = |team: usize, x: usize, across: usize, step: usize, of_leaves: usize| {
+    let mut push = |group: usize, x: usize, across: usize, step: usize, of_leaves: usize| {
         strips[kinds] = StripsOf {
             first_block: blocks as i32,
-            warps: team as i32,
+            warps: group as i32,
             x: (x * LEAF_COLUMNS) as i32,
             across: across as i32,
             step: (step * LEAF_COLUMNS) as i32,
@@ -170,19 +170,19 @@ fn pieces(
             ..StripsOf::UNUSED
         };
         kinds += 1;
-        blocks += (across * leaves.div_ceil(of_leaves)).div_ceil(warps / team);
+        blocks += (across * leaves.div_ceil(of_leaves)).div_ceil(warps / group);
     };
     let at_ends = if wraps { 0 } else { across.min(2) };
     let (mut x, mut left) = (at_ends.min(1), across - at_ends);
-    let mut team = warps;
+    let mut group = warps;
     while left > 0 {
-        let own = shape.leaves(team);
+        let own = shape.leaves(group);
         if own > 0 && left >= own {
-            push(team, x, left / own, own, inner);
+            push(group, x, left / own, own, inner);
             x += left / own * own;
             left %= own;
         }
-        team /= 2;
+        group /= 2;
     }
     if at_ends > 0 {
         push(smallest, 0, at_ends, across - 1, ends);
@@ -216,8 +216,8 @@ mod tests {
                             let kind = cut.strips.iter();
                             let of = kind.rev().find(|of| of.first_block <= block).unwrap();
                             for in_block in 0..warps as i32 / of.warps {
-                                let teams = warps as i32 / of.warps;
-                                let number = (block - of.first_block) * teams + in_block;
+                                let groups = warps as i32 / of.warps;
+                                let number = (block - of.first_block) * groups + in_block;
                                 let y = number / of.across * of.rows;
                                 if y as usize >= rows {
                                     continue;

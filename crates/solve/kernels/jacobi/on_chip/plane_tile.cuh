@@ -1,16 +1,16 @@
 // Many sweeps of a plane that stays on the chip: every warp holds a unit of 16 rows × 32 K columns in registers
-// for the whole run. The host's twin is `cuda::resident`.
+// for the whole run. The host's twin is `engine::cuda::on_chip::plane`.
 //
 // A block is a tile of units. After every sweep units show each other their edges: inside of a tile in shared
 // memory, between one barrier of the block and the next; between tiles, of this PE or of two, in packets that
 // carry the number of the sweep beside the value, so that no flag, fence or grid barrier follows. The outermost
 // rows are computed and sent first, and travel while the rest is computed.
 //
-// Packets' generations count the edges sent since the solve began, in a ring of four slots. Why no slot is
-// overwritten before it was read: a unit sends generation g + 4 after it has received g + 3 of all its neighbours, who sent
-// that after they had received g + 2 of theirs, and so on: everyone up to three units away has received g.
-// Whoever reads a unit's slots is its neighbour, or, where the grid wraps around, at most a neighbour's
-// neighbour, since the ends of the grid exchange in both directions.
+// Packets' generations count the edges sent since the solve began, in a ring of four slots. Why no slot is overwritten
+// before it was read: a unit sends generation g + 4 after it has received g + 3 of all its neighbours, who sent that
+// after they had received g + 2 of theirs, and so on: everyone up to three units away has received g. Whoever reads a
+// unit's slots is its neighbour, or, where the grid wraps around, at most a neighbour's neighbour, since the ends of
+// the grid exchange in both directions.
 //
 // Cells that keep their value (ends of the grid, the mask, what lies beyond the grid) are bits of a lane. Ghosts
 // of a grid that wraps around are such cells, too: they are overwritten by what the other end sends.
@@ -21,14 +21,15 @@
 
 namespace crosswarp {
 
-template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
+template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> {
     using place = unit_place<F, 32 * K>;
     using links = unit_links;
+    using decision = stop_decision<F>;
     using place::a_, place::band_, place::column_, place::there_, place::warp_;
     using place::ghost_columns, place::ghost_rows, place::x0, place::y0;
     using place::column_ring, place::row_ring;
     static constexpr u32 all = 0xffffffffu;
-    static constexpr int width = 32 * K, parts = leaf_columns / width, leaves = resident_warps / parts;
+    static constexpr int width = 32 * K, parts = leaf_columns / width, leaves = tile_warps / parts;
     static constexpr int chunk = chunk_sweeps<F>, group = 8;
     static_assert(chunk % group == 0, "groups do not straddle chunks");
     static constexpr int halves = packets_of<F>;
@@ -63,20 +64,20 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
         F column[2][leaf_rows];   // left, right
     };
     struct alignas(16) scratch {
-        edges edge[2][resident_warps];
-        F sums[2][resident_warps][width];
-        F outside[resident_warps][2][leaf_rows];  // columns that came in packets
+        edges edge[2][tile_warps];
+        F sums[2][tile_warps][width];
+        F outside[tile_warps][2][leaf_rows];  // columns that came in packets
         F leaf[chunk][leaves];
-        links link[resident_warps];
-        typename verdict<F>::scratch norms;
+        links link[tile_warps];
+        typename decision::scratch norms;
         // Whether a wait was in vain in a group of sweeps, to be seen in the next: so all warps see the same.
         u32 failed[2];
     };
 
-    static __device__ __forceinline__ void run(const resident_run<F>& a, scratch& s) {
+    static __device__ __forceinline__ void run(const tile_run<F>& a, scratch& s) {
         if (threadIdx.x < 2) s.failed[threadIdx.x] = 0;
         for (int i = threadIdx.x; i < chunk * leaves; i += blockDim.x) (&s.leaf[0][0])[i] = F(0);
-        resident unit(a, s);
+        plane_tile unit(a, s);
         unit.sweeps();
     }
 
@@ -94,7 +95,7 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
     u64 held_;  // bit r K + c
     F u_[leaf_rows][K];
 
-    __device__ __forceinline__ resident(const resident_run<F>& a, scratch& s)
+    __device__ __forceinline__ plane_tile(const tile_run<F>& a, scratch& s)
         // The warp's number from lane 0: so the compiler knows that the whole warp is together, and guards no shuffle.
         : place(a, __shfl_sync(all, (int)threadIdx.x / 32, 0)), s_(s), lane_(threadIdx.x & 31), held_(0) {
         const band<F>& g = a.g;
@@ -157,7 +158,7 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
 #pragma unroll 1
         for (; first < a_.sweeps; first += chunk) {
             int number = first / chunk;
-            if (a_.judges && number > 0) put_out(a_.kept[number % 2]);
+            if (a_.decides && number > 0) put_out(a_.kept[number % 2]);
             count = a_.sweeps - first < chunk ? a_.sweeps - first : chunk;
 #pragma unroll 1
             for (int i = 0; i < count; ++i) {
@@ -176,10 +177,10 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
             combine(first + count - 1);
             __syncthreads();
             if (failed(0) || failed(1)) return;
-            if (a_.judges) {
-                if (a_.bands > 0) verdict<F>::hand_in(a_.norms, s_.norms, number, count, s_.leaf);
+            if (a_.decides) {
+                if (a_.bands > 0) decision::add_chunk(a_.norms, s_.norms, number, count, s_.leaf);
                 // A sweep of the chunk before that meets it, or a wait in vain.
-                if (number > 0 && verdict<F>::decide(a_.norms, s_.norms, number - 1, chunk, reports) != -1) return;
+                if (number > 0 && decision::decide(a_.norms, s_.norms, number - 1, chunk, reports) != -1) return;
             }
         }
         if (links_ & has_ghosts) {
@@ -187,7 +188,7 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
             receive<true>(a_.sweeps, false, above, below);
         }
         put_out(a_.g.after);
-        if (a_.judges) verdict<F>::decide(a_.norms, s_.norms, (first - 1) / chunk, count, reports);
+        if (a_.decides) decision::decide(a_.norms, s_.norms, (first - 1) / chunk, count, reports);
     }
 
     __device__ bool failed(int parity) const { return *(volatile const u32*)&s_.failed[parity]; }
@@ -209,10 +210,11 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
         receive<Held>(sweep, combines, up, below);
         // The column left of lane 0, the column right of lane 31.
         F beside[leaf_rows];
-        const four* column = reinterpret_cast<const four*>(reinterpret_cast<const F*>(&s_) + beside_ + now * beside_odd_);
+        const F* elements = reinterpret_cast<const F*>(&s_);
+        const four* column = reinterpret_cast<const four*>(elements + beside_ + now * beside_odd_);
 #pragma unroll
         for (int r = 0; r < leaf_rows; ++r) beside[r] = column[r / at_once].value[r % at_once];
-        // Looked at anew in every sweep: 64 conditions are no use in registers.
+        // The compiler must not keep what follows from it from sweep to sweep: 64 conditions are no use in registers.
         if constexpr (Held) asm volatile("" : "+l"(held_));
         F last[K];
         row<Held>(leaf_rows - 1, u_[leaf_rows - 2], below, beside, last);
@@ -382,7 +384,8 @@ template <class F, int K, bool Source> class resident : unit_place<F, 32 * K> {
                 if (links_ & beside_link) load_packets(from_beside, beside);
             };
             auto come = [&] {
-                u32 any = strangers(a, generation) | strangers(b, generation) | strangers(beside, generation);
+                u32 any = of_other_generation(a, generation) | of_other_generation(b, generation) |
+                          of_other_generation(beside, generation);
                 return (bool)__all_sync(all, any == 0);
             };
             ask();

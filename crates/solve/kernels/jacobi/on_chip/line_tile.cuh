@@ -11,8 +11,8 @@
 // power of two, and so is every rounding, as long as nothing overflows and no unscaled sum, difference or square is
 // so small that it would have lost bits. `scalable` says when that is certain.
 //
-// *At rest* are rows with one value all over, in them and in the rows beside them, between which no sweep of a pass makes a
-// difference: nothing is done for them.
+// Rows *at rest* have one value all over, in them and in the rows beside them, between which no sweep of a pass makes
+// a difference: nothing is done for them.
 #pragma once
 #include "jacobi/line.cuh"
 
@@ -97,8 +97,8 @@ template <class F> class line_tile {
         }
     }
 
-    // Makes `sweeps` sweeps, at least 1 and at most 32; calls `put(sweep, total)` with the sum of squares of each, on lane
-    // 0. The whole warp calls.
+    // Makes `sweeps` sweeps, at least 1 and at most 32; calls `put(sweep, total)` with the sum of squares of each, on
+    // lane 0. The whole warp calls.
     template <class Put> __device__ __forceinline__ void advance(int sweeps, Put put) {
         const u32 moving = __shfl_sync(all, rows_that_move(), 0);
         if (moving == 0) {
@@ -106,11 +106,11 @@ template <class F> class line_tile {
                 for (int sweep = 0; sweep < sweeps; ++sweep) put(sweep, F(0));
             }
         } else if (!ends_inside_ && 31 - __clz(moving) - (__ffs(moving) - 1) < few) {
-            march_few(::min(__ffs(moving) - 1, rows - few), sweeps, put);
+            sweep_few_rows(::min(__ffs(moving) - 1, rows - few), sweeps, put);
         } else if (ends_inside_) {
-            march<false, true>(sweeps, put);
+            sweep_all<false, true>(sweeps, put);
         } else if (scalable(sweeps)) {
-            march<true, false>(sweeps, put);
+            sweep_all<true, false>(sweeps, put);
             const F back = scaling::power(-sweeps);
 #pragma unroll
             for (int r = 0; r < rows; ++r) {
@@ -118,7 +118,7 @@ template <class F> class line_tile {
                 for (int c = 0; c < width; ++c) u_[r][c] *= back;
             }
         } else {
-            march<false, false>(sweeps, put);
+            sweep_all<false, false>(sweeps, put);
         }
     }
 
@@ -179,8 +179,8 @@ template <class F> class line_tile {
     }
 
     __device__ __forceinline__ bool scalable(int sweeps) const {
-        // Multiples of 2^unit are wanted. Adding and taking away `round` leaves those of 2^(unit + 1) as they are, if the
-        // sum stays in its binade; larger numbers, from `least` on, have no smaller digits.
+        // Multiples of 2^unit are wanted. Adding and taking away `round` leaves those of 2^(unit + 1) as they are, if
+        // the sum stays in its binade; larger numbers, from `least` on, have no smaller digits.
         const int unit = sweeps - scaling::small;
         const F round = F(1.5) * scaling::power(unit + scaling::precision);
         const F least = scaling::power(unit + scaling::precision - 1), most = scaling::power(scaling::large);
@@ -192,7 +192,7 @@ template <class F> class line_tile {
         return __all_sync(all, good);
     }
 
-    template <bool Scaled, bool Care, class Put> __device__ __forceinline__ void march(int sweeps, Put put) {
+    template <bool Scaled, bool Care, class Put> __device__ __forceinline__ void sweep_all(int sweeps, Put put) {
         int sweep = 0;
         // Forwards and back: every point then moves by one register and returns, without copies.
 #pragma unroll 1
@@ -204,7 +204,7 @@ template <class F> class line_tile {
     }
     // The same where only the `few` rows from `first` on change: a disturbance between points at rest. They are moved
     // together: jumping over the code of the others takes longer than the others would.
-    template <class Put> __device__ __forceinline__ void march_few(int first, int sweeps, Put put) {
+    template <class Put> __device__ __forceinline__ void sweep_few_rows(int first, int sweeps, Put put) {
         F u[few][width];
         edge_values at;
         at.begins = first == 0;

@@ -550,13 +550,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, "old").unwrap();
+        // Tests are named without the crate.
+        let tests = module_path!().split_once("::").unwrap().1;
+        let waits = format!("{tests}::stages_and_waits");
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "--ignored",
-                "--exact",
-                "staged::tests::stages_and_waits",
-                "--nocapture",
-            ])
+            .args(["--ignored", "--exact", &waits, "--nocapture"])
             .env("CROSSWARP_TEST_STAGED", &path)
             .stdout(Stdio::piped())
             .spawn()

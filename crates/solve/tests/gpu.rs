@@ -453,7 +453,7 @@ fn small_planes_by_passes() {
     let Some(gpus) = gpus("small_planes_by_passes") else {
         return;
     };
-    // A team of eight warps and a smaller one, or the smallest; a pass of full depth and a shorter one.
+    // A group of eight warps and a smaller one, or the smallest; a pass of full depth and a shorter one.
     let strategies = [Strategy::HostExchange, Strategy::DevicePut];
     for (size, wrap) in [((1000, 70), false), ((140, 45), true)] {
         for features in given_fields(wrap) {
@@ -478,7 +478,7 @@ fn small_planes_on_the_chip() {
         // Deep edges, over more than two chunks.
         small_plane::<f32>(&gpus, &on_chip, (300, 70), features, 140);
         small_plane::<f64>(&gpus, &on_chip, (300, 70), features, 75);
-        // Too few rows to wrap around with deep edges: narrow units.
+        // Too few rows to wrap around with deep halos: narrow units.
         let around = Features {
             wrap_y: true,
             ..features

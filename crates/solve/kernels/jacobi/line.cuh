@@ -1,4 +1,4 @@
-// A PE's part of the line on the device, as the kernels see it. The host's twin is
+// A PE's part of the line on the device, as the kernels see it. The host side is
 // `engine::cuda::line::passes::Segment`.
 #pragma once
 #include "exact_sum.cuh"

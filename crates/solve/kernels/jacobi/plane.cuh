@@ -1,4 +1,4 @@
-// A PE's band of a 2-D grid on the device, as the kernels see it. The host's twin is `engine::cuda::band::Band`.
+// A PE's band of a 2-D grid on the device, as the kernels see it. The host side is `engine::cuda::band::Band`.
 #pragma once
 #include "leaf.cuh"
 

@@ -17,7 +17,7 @@ pub trait Simd: Copy {
     /// Lanes per vector; divides 16.
     const LANES: usize;
 
-    /// Whether [`Simd::shift_in_left`] and its twin are faster than two more unaligned loads.
+    /// Whether [`Simd::shift_in_left`] and [`Simd::shift_in_right`] are faster than two more unaligned loads.
     const SHIFTS: bool;
 
     /// All lanes `value`.

@@ -120,7 +120,7 @@ impl<'w, F: Real> DevicePut<'w, F> {
         let buffers = world.heap().alloc(4 * rows * columns)?;
         let signals = world.heap().alloc_zeroed(3)?;
         let filled = all_ready(pe, Event::without_timing(&device).map_err(GpuError::from))?;
-        // Checks that the kernels of all PEs run at once, and loads them. It is also the meeting before which no PE
+        // Checks that the kernels of all PEs run at once, and loads them. It is also the barrier before which no PE
         // signals to another. Twice the blocks: they wait for passes, too, which need room as well.
         world.prepare_together(Launch::new(&kernel).grid(2 * BLOCKS).block(threads))?;
         Ok(DevicePut {

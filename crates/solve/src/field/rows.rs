@@ -1,3 +1,5 @@
+//! What gathering, checkpoints and exchanges need of a PE's rows, wherever these lie.
+
 use std::ops::Range;
 
 use crate::element::Real;

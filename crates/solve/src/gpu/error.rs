@@ -1,3 +1,5 @@
+//! What can go wrong on GPUs.
+
 use crosswarp_cuda::{CudaError, DeviceWorldError, HeapError, LaunchError, SyncError};
 use crosswarp_shmem::{AllocError, WaitError};
 

@@ -1,3 +1,5 @@
+//! What a solve can fail with.
+
 use std::io;
 
 use crate::field::checkpoint::CheckpointError;

@@ -1,3 +1,5 @@
+//! What can go wrong among the PEs of a solve.
+
 use crosswarp_shmem::{AllocError, CollectiveError, WaitError};
 
 /// The PEs of a solve can not go on together.

@@ -1,3 +1,5 @@
+//! The decision whether to stop, the same on every PE.
+
 use crosswarp_prim::Superaccumulator;
 
 use crate::element::Real;

@@ -1,3 +1,5 @@
+//! When a solve is likely to stop.
+
 /// How many sweeps are likely to go on until the tolerance is met, at least 1, if the norms fall by the same power of
 /// the number of sweeps as in the last half of them. A pass need not be longer; if it is too short, another follows.
 pub(crate) fn likely_left(history: &[f64], tolerance: f64) -> usize {

@@ -1,4 +1,4 @@
-// The exchange of halos between neighbouring PEs: put + signal, nothing else. The host's twin is
+// The exchange of halos between neighbouring PEs: put + signal, nothing else. The host side is
 // `exchange::device_put::DevicePut`.
 //
 // It runs beside the pass that makes the field: the pass makes the outermost rows first and counts them, and this

@@ -1,5 +1,5 @@
 // Many sweeps of a plane that stays on the chip, `T` of them from one exchange to the next: for planes with few cells
-// an SM, whose sweeps would else be mostly waiting. The host's twin is `engine::cuda::on_chip::plane`.
+// an SM, whose sweeps would else be mostly waiting. The host side is `engine::cuda::on_chip::plane`.
 //
 // A warp owns the 16 rows of a leaf and a part of its columns, and holds them in registers with `T` rows and columns
 // more on every side. Every sweep leaves what is right one cell narrower, and after T sweeps the own cells are still

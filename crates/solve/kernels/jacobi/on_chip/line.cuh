@@ -1,5 +1,5 @@
 // A whole solve on a line in one kernel: every warp keeps its leaf in registers from the first sweep to the last.
-// The host's twin is `engine::cuda::on_chip::line`.
+// The host side is `engine::cuda::on_chip::line`.
 //
 // The sweeps go in passes of up to 32. After each pass comes a barrier of all blocks of all PEs: every warp leaves its
 // outermost points for its neighbours, every block adds its norms to the PE's words; then all know the sums of the

@@ -1,5 +1,5 @@
 // Many sweeps of a plane that stays on the chip: every warp holds a unit of 16 rows × 32 K columns in registers
-// for the whole run. The host's twin is `engine::cuda::on_chip::plane`.
+// for the whole run. The host side is `engine::cuda::on_chip::plane`.
 //
 // A block is a tile of units. After every sweep units show each other their edges: inside of a tile in shared
 // memory, between one barrier of the block and the next; between tiles, of this PE or of two, in packets that

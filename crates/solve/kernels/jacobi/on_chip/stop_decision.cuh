@@ -1,4 +1,4 @@
-// Norms that all PEs add up inside of a kernel, and the decision whether to stop. The host's twin is
+// Norms that all PEs add up inside of a kernel, and the decision whether to stop. The host side is
 // `engine::cuda::on_chip::plane::StopDecision`.
 //
 // The stop is decided on in chunks of sweeps. Every block adds its leaves of a chunk to the words of its PE; the last

@@ -1,4 +1,4 @@
-// Where the units of a plane on the chip are, and where their edges go and come from. The host's twin is
+// Where the units of a plane on the chip are, and where their edges go and come from. The host side is
 // `engine::cuda::on_chip::plane`.
 #pragma once
 #include "jacobi/on_chip/packets.cuh"

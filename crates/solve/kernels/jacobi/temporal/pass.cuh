@@ -11,7 +11,7 @@ struct strips_of {
     i32 first_block, warps, x, across, step, rows, start, end;
 };
 
-// How a band is cut, in the order of blocks. The host's twin is `engine::cuda::temporal::block_order::Strips`.
+// How a band is cut, in the order of blocks. The host side is `engine::cuda::temporal::block_order::Strips`.
 struct strips {
     static constexpr int kinds = 20;
     strips_of of[kinds];  // unused ones begin behind the grid

@@ -1,3 +1,5 @@
+//! A parameter that all kernels of planes share.
+
 use bytemuck::{Pod, Zeroable};
 
 /// A PE's band of a plane, as kernels see it: `crosswarp::band` (`kernels/jacobi/plane.cuh`).

@@ -1,3 +1,5 @@
+//! Sums of squares as kernels leave them.
+
 use bytemuck::Zeroable;
 use crosswarp_prim::{Float, Superaccumulator};
 

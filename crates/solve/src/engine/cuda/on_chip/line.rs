@@ -131,8 +131,8 @@ impl<'w, F: Real> OnChipLine<'w, F> {
         };
         let sharing = world.as_ref().map_or(1, |world| world.pes_on_gpu());
         let whole = Grid { blocks: 1, warps }.launch::<F>(&kernel);
-        let resident = all_ready(pe, whole.max_resident().map_err(GpuError::from))?;
-        let most = least(pe, resident / sharing as u64)? as usize;
+        let together = all_ready(pe, whole.max_resident().map_err(GpuError::from))?;
+        let most = least(pe, together / sharing as u64)? as usize;
         let largest = (0..partition.active())
             .map(|pe| partition.rows(pe).len())
             .max()

@@ -200,7 +200,8 @@ impl<'w, F: Real> DevicePut<'w, F> {
 }
 
 /// The kernel waits for nothing else than the rows it sends, which the last pass counts. The halos are valid for what
-/// is given to the field's stream after `finish`.
+/// is given to the field's stream after `finish`. Each `start` launches a whole exchange, so another may follow without
+/// `finish` between, where the halos of the first are not needed: a pass that is made again.
 impl<F: Real> HaloExchange<DeviceRows<'_>> for DevicePut<'_, F> {
     type Error = GpuError;
 

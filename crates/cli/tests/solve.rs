@@ -34,6 +34,17 @@ fn the_seed_problem_prints_its_published_errors() {
 }
 
 #[test]
+fn sweeps_per_pass_has_kept_its_old_name() {
+    for option in ["--sweeps-per-pass", "--block"] {
+        let (code, out, err) = outcome(&format!("solve laplace1d --points 1000 {option} 3"));
+        assert_eq!((code, err.as_str()), (0, ""), "{option}");
+        assert!(out.contains(", 3 sweeps per pass;"), "{option}: {out}");
+    }
+    let (_, help, _) = outcome("solve --help");
+    assert!(help.contains("--sweeps-per-pass <T>") && !help.contains("--block"));
+}
+
+#[test]
 fn json_has_exactly_the_documented_fields() {
     let object = json("solve laplace1d --points 10000 --tolerance 1e-3 --json --pes 3");
     let fields: Vec<&str> = object

@@ -14,9 +14,9 @@ use crosswarp_solve::{
 const SWEEPS: usize = 128;
 
 /// G cell updates per second of the best of three runs.
-fn solver<F: Real>(problem: &Problem2d<F>, pes: usize, block: Option<usize>) -> (f64, usize) {
+fn solver<F: Real>(problem: &Problem2d<F>, pes: usize, depth: Option<usize>) -> (f64, usize) {
     let options = Options {
-        block,
+        sweeps_per_pass: depth,
         ..Options::new(0.0, SWEEPS)
     };
     let mut best = (0.0, 0);
@@ -24,7 +24,7 @@ fn solver<F: Real>(problem: &Problem2d<F>, pes: usize, block: Option<usize>) -> 
         let ends = spmd(pes, |pe| {
             let solution = solve_2d(pe, problem, &options, |_| {}).expect("solves");
             let rate = solution.cell_updates as f64 / solution.seconds / 1e9;
-            (rate, solution.block)
+            (rate, solution.sweeps_per_pass)
         })
         .expect("a world");
         if ends[0].0 > best.0 {
@@ -188,17 +188,17 @@ fn main() {
         top: Boundary::Fixed(vec![1.0; n]),
         ..Problem2d::laplace(n, n)
     };
-    let solve = |what: &str, (rate, block): (f64, usize)| {
+    let solve = |what: &str, (rate, depth): (f64, usize)| {
         say(
-            &format!("{what}, {block} sweeps a pass"),
+            &format!("{what}, {depth} sweeps a pass"),
             rate,
             "G updates/s",
         );
     };
     let large = laplace(8192);
     solve("8192² f32", solver(&large, pes, None));
-    for block in [1, 4, 8, 16, 24, 32] {
-        solve("8192² f32, asked for", solver(&large, pes, Some(block)));
+    for depth in [1, 4, 8, 16, 24, 32] {
+        solve("8192² f32, asked for", solver(&large, pes, Some(depth)));
     }
     solve("8192² f32, one PE", solver(&large, 1, None));
     let mask: RowSource<u8> = Arc::new(|y, row| {

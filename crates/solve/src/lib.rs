@@ -11,33 +11,34 @@
 //! by put and signal; the norms of the T sweeps meet in one reduction. The grid is read and written in memory once per
 //! pass, not once per sweep.
 
-mod checkpoint;
-mod cuda;
-mod driver;
+mod element;
+mod engine;
+mod exchange;
 mod field;
-mod fill;
-mod gather;
-mod halo;
-mod kernel1d;
-mod kernel2d;
-mod meeting;
-mod partition;
+mod gpu;
+mod method;
+mod pes;
 mod problem;
-mod real;
-mod rows2d;
-mod scale;
-mod simd;
-mod slab;
-mod slab1d;
-mod slab2d;
 mod solution;
-mod staged;
-mod threshold;
+mod staged_file;
+mod stop;
 
-pub use checkpoint::CheckpointError;
-pub use cuda::{Choice, Declined, Gpu, KERNELS, Strategy, UnknownStrategy};
-pub use driver::{Checkpointing, Options, OptionsError, Progress, SolveError};
+pub use element::Real;
+pub use field::checkpoint::CheckpointError;
+pub use gpu::Gpu;
+pub use gpu::choice::{Choice, Declined};
+pub use gpu::error::GpuError;
+pub use gpu::strategy::{Strategy, UnknownStrategy};
+pub use method::error::SolveError;
+pub use method::jacobi::Progress;
+pub use method::options::{Checkpointing, Options, OptionsError};
+pub use pes::error::PeError;
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
-pub use real::Real;
 pub use solution::{Solution, solve_1d, solve_2d};
-pub use staged::{OutputError, StagedFile};
+
+/// For the other crates of the project.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::engine::cuda::kernels::KERNELS;
+    pub use crate::staged_file::{OutputError, StagedFile};
+}

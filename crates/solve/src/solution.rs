@@ -5,25 +5,28 @@ use std::ops::Range;
 use crc32fast::Hasher;
 use crosswarp_shmem::Pe;
 
-use crate::checkpoint::{CheckpointError, Identity, mix};
-use crate::cuda::agree::least;
-use crate::cuda::choice::Choice;
-use crate::cuda::line::Line;
-use crate::cuda::plane::Plane;
-use crate::driver::{self, Options, Outcome, Progress, Settings, SolveError};
-use crate::gather;
-use crate::meeting::Meeting;
+use crate::element::Real;
+use crate::element::simd::Isa;
+use crate::engine::cpu::line::CpuLine;
+use crate::engine::cpu::plane::CpuPlane;
+use crate::engine::cuda::line::GpuLine;
+use crate::engine::cuda::plane::GpuPlane;
+use crate::field::checkpoint::{CheckpointError, Identity, mix};
+use crate::field::gather;
+use crate::field::rows::LocalRows;
+use crate::gpu::choice::Choice;
+use crate::method::error::SolveError;
+use crate::method::jacobi::{self, Outcome, Progress, Settings};
+use crate::method::options::Options;
+use crate::pes::agree::least;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
+use crate::problem::scale::{Scale, largest_of};
 use crate::problem::{Norm, Problem1d, Problem2d, ProblemError};
-use crate::real::Real;
-use crate::scale::{Scale, largest_of};
-use crate::simd::Isa;
-use crate::slab::Slab;
-use crate::slab1d::Slab1d;
-use crate::slab2d::Slab2d;
 
 enum Field<F> {
-    Line(Slab1d<F>),
-    Grid(Slab2d<F>),
+    Line(CpuLine<F>),
+    Plane(CpuPlane<F>),
 }
 
 /// The end of a solve: what every PE knows, and this PE's part of the field.
@@ -43,7 +46,7 @@ pub struct Solution<F> {
     /// Updates of inner cells by the sweeps of this run; what was computed twice is not counted twice.
     pub cell_updates: u64,
     /// Sweeps per pass that were used.
-    pub block: usize,
+    pub sweeps_per_pass: usize,
     /// Why the last checkpoint could not be written, if so.
     pub checkpoint_failure: Option<CheckpointError>,
     /// How GPUs were used, if they were.
@@ -54,8 +57,8 @@ pub struct Solution<F> {
 /// Solves Laplace's equation on a line.
 ///
 /// Collective: every PE calls it with the same arguments (but for the interrupt flag). `observer` is called after each
-/// pass, on every PE. Field, norms and number of sweeps have the same bits for any number of PEs, any block and any
-/// vector unit. Not reaching the tolerance is no error.
+/// pass, on every PE. Field, norms and number of sweeps have the same bits for any number of PEs, any number
+/// of sweeps per pass and any vector unit. Not reaching the tolerance is no error.
 ///
 /// Errors: see [`SolveError`]; the same on every PE unless the world itself fails.
 ///
@@ -86,8 +89,9 @@ pub fn solve_1d<F: Real>(
         right: scale.element_down(problem.right),
         ..*problem
     };
-    let mut slab = Slab1d::new(&held, pe.my_pe(), pe.n_pes(), Isa::widest())?;
-    let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
+    let mut slab =
+        CpuLine::new(&held, pe.my_pe(), pe.n_pes(), Isa::widest()).map_err(SolveError::Memory)?;
+    let reduction = Reduction::new(pe, jacobi::reduced_words::<F>())?;
     let settings = Settings {
         norm: problem.norm,
         points: problem.points,
@@ -97,12 +101,12 @@ pub fn solve_1d<F: Real>(
     };
     let (outcome, choice) = match &options.gpu {
         None => (
-            driver::run(pe, meeting, &mut slab, &settings, observer)?,
+            jacobi::run(pe, reduction, &mut slab, &settings, observer)?,
             None,
         ),
         Some(gpu) => {
-            let mut line = Line::new(pe, &slab, gpu)?;
-            let outcome = driver::run(pe, meeting, &mut line, &settings, observer)?;
+            let mut line = GpuLine::new(pe, &slab, gpu)?;
+            let outcome = jacobi::run(pe, reduction, &mut line, &settings, observer)?;
             line.save(&mut slab)?;
             (outcome, Some(line.choice().clone()))
         }
@@ -144,19 +148,20 @@ pub fn solve_2d<F: Real>(
     problem.check()?;
     options.check()?;
     let isa = options.gpu.is_none().then(Isa::widest);
-    let mut slab = Slab2d::new(problem, pe.my_pe(), pe.n_pes(), isa)?;
+    let mut slab =
+        CpuPlane::new(problem, pe.my_pe(), pe.n_pes(), isa).map_err(SolveError::Memory)?;
     let loaded = slab.load(problem, Scale::NONE);
-    let meeting = Meeting::new(pe, driver::meeting_words::<F>())?;
-    let bad = first_bad(&meeting, loaded.bad, problem.nx)?;
+    let reduction = Reduction::new(pe, jacobi::reduced_words::<F>())?;
+    let bad = first_bad(&reduction, loaded.bad, problem.nx)?;
     let mut free = [loaded.free];
-    meeting.sum(&mut free)?;
+    reduction.sum(&mut free)?;
     let nothing_free = (free[0] == 0).then_some(ProblemError::NothingFree);
     if let Some(error) = bad.or(nothing_free) {
-        meeting.free()?;
+        reduction.free()?;
         return Err(error.into());
     }
     // The largest one's bits are the complement of the smallest complement.
-    let largest = !meeting.min(!loaded.largest.to_bits())?;
+    let largest = !reduction.min(!loaded.largest.to_bits())?;
     let scale = Scale::of(f64::from_bits(largest));
     if scale != Scale::NONE {
         slab.load(problem, scale);
@@ -164,18 +169,18 @@ pub fn solve_2d<F: Real>(
     let settings = Settings {
         norm: problem.norm,
         points: problem.nx * problem.ny,
-        identity: identity_2d(&meeting, problem, &slab, options, scale)?,
+        identity: identity_2d(&reduction, problem, &slab, options, scale)?,
         scale,
         options,
     };
     let (outcome, choice) = match &options.gpu {
         None => (
-            driver::run(pe, meeting, &mut slab, &settings, observer)?,
+            jacobi::run(pe, reduction, &mut slab, &settings, observer)?,
             None,
         ),
         Some(gpu) => {
-            let mut plane = Plane::new(pe, problem, &slab, gpu)?;
-            let outcome = driver::run(pe, meeting, &mut plane, &settings, observer)?;
+            let mut plane = GpuPlane::new(pe, problem, &slab, gpu)?;
+            let outcome = jacobi::run(pe, reduction, &mut plane, &settings, observer)?;
             plane.save(&mut slab)?;
             (outcome, Some(plane.choice().clone()))
         }
@@ -187,21 +192,21 @@ pub fn solve_2d<F: Real>(
         }
     }
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
-    Ok(Solution::new(outcome, choice, inner, Field::Grid(slab)))
+    Ok(Solution::new(outcome, choice, inner, Field::Plane(slab)))
 }
 
 /// The first bad cell of the whole grid, on every PE alike.
 fn first_bad(
-    meeting: &Meeting<'_>,
+    reduction: &Reduction<'_>,
     mine: Option<ProblemError>,
     nx: usize,
-) -> Result<Option<ProblemError>, SolveError> {
+) -> Result<Option<ProblemError>, PeError> {
     let code = match mine {
         Some(ProblemError::Value { x, y }) => ((y * nx + x) * 2) as u64,
         Some(ProblemError::Source { x, y }) => ((y * nx + x) * 2 + 1) as u64,
         _ => u64::MAX,
     };
-    let code = meeting.min(code)?;
+    let code = reduction.min(code)?;
     if code == u64::MAX {
         return Ok(None);
     }
@@ -241,12 +246,12 @@ fn identity_1d<F: Real>(problem: &Problem1d<F>, scale: Scale) -> Identity {
 
 /// Collective.
 fn identity_2d<F: Real>(
-    meeting: &Meeting<'_>,
+    reduction: &Reduction<'_>,
     problem: &Problem2d<F>,
-    slab: &Slab2d<F>,
+    slab: &CpuPlane<F>,
     options: &Options<'_>,
     scale: Scale,
-) -> Result<Identity, SolveError> {
+) -> Result<Identity, PeError> {
     let mut hash = [0u64];
     if options.checkpoint.is_some() || options.resume.is_some() {
         for y in slab.own() {
@@ -257,7 +262,7 @@ fn identity_2d<F: Real>(
             checksum.update(bytemuck::cast_slice(source.unwrap_or_default()));
             hash[0] = hash[0].wrapping_add(mix(1 + y as u64, checksum.finalize()));
         }
-        meeting.sum(&mut hash)?;
+        reduction.sum(&mut hash)?;
         let mut checksum = Hasher::new();
         let kinds = u64::from(problem.wrap_x()) | u64::from(problem.wrap_y()) << 1;
         let givens = u64::from(problem.fixed.is_some()) | u64::from(problem.source.is_some()) << 1;
@@ -287,7 +292,7 @@ impl<F: Real> Solution<F> {
             cell_updates: inner * (sweeps - outcome.resumed_at) as u64,
             history: outcome.history,
             seconds: outcome.seconds,
-            block: outcome.block,
+            sweeps_per_pass: outcome.sweeps_per_pass,
             checkpoint_failure: outcome.checkpoint_failure,
             choice,
             field,
@@ -298,7 +303,7 @@ impl<F: Real> Solution<F> {
     pub fn rows(&self) -> Range<usize> {
         match &self.field {
             Field::Line(slab) => slab.own(),
-            Field::Grid(slab) => slab.own(),
+            Field::Plane(slab) => slab.own(),
         }
     }
 
@@ -311,7 +316,7 @@ impl<F: Real> Solution<F> {
                 let at = y.checked_sub(slab.own().start).unwrap_or(usize::MAX);
                 std::slice::from_ref(&slab.values()[at])
             }
-            Field::Grid(slab) => slab.row(y),
+            Field::Plane(slab) => slab.row(y),
         }
     }
 
@@ -326,8 +331,8 @@ impl<F: Real> Solution<F> {
         take: impl FnMut(&[F]) -> Result<(), E>,
     ) -> Result<Result<(), E>, SolveError> {
         match &self.field {
-            Field::Line(slab) => gather::stream(pe, slab, take),
-            Field::Grid(slab) => gather::stream(pe, slab, take),
+            Field::Line(slab) => Ok(gather::stream(pe, slab, take)?),
+            Field::Plane(slab) => Ok(gather::stream(pe, slab, take)?),
         }
     }
 

@@ -104,7 +104,7 @@ fn an_interrupt_of_one_pe_stops_all_and_saves() {
     let ends = spmd(3, |pe| {
         let options = Options {
             interrupt: Some(&flags[pe.my_pe()]),
-            block: Some(8),
+            sweeps_per_pass: Some(8),
             ..saving(&path, 1000, 5000)
         };
         let solution = solve_2d(pe, &problem, &options, |progress| {

@@ -1,4 +1,5 @@
-//! On GPUs: the bits of the literal program and of the CPU, for every strategy, feature, block and number of PEs.
+//! On GPUs: the bits of the literal program and of the CPU, for every strategy, feature, depth of passes and number of
+//! PEs.
 //!
 //! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1. With
 //! several GPUs PEs are dealt out over them, and there are always cases with more PEs than GPUs.
@@ -99,23 +100,23 @@ fn everywhere(gpus: &[Device]) -> Vec<On<'_>> {
     Strategy::ALL.iter().copied().flat_map(on).collect()
 }
 
-fn blocks_of(block: usize, tolerance: f64, max_sweeps: usize) -> Options<'static> {
+fn passes_of(depth: usize, tolerance: f64, max_sweeps: usize) -> Options<'static> {
     Options {
-        block: Some(block),
+        sweeps_per_pass: Some(depth),
         ..Options::new(tolerance, max_sweeps)
     }
 }
 
 fn check_2d<F: Real>(places: &[On<'_>], problem: &Problem2d<F>, sweeps: usize, what: &str) {
-    // A stop at a sweep that lies inside of a block.
+    // A stop at a sweep that lies inside of a pass.
     let unlimited = reference_2d(problem, 0.0, sweeps);
     let tolerance = *unlimited.history.last().unwrap();
     let expected = reference_2d(problem, tolerance, sweeps + 5);
     for on in places {
-        let blocks: &[usize] = if on.is_wide() { &[3] } else { &[1, 3, 16] };
-        for &block in blocks {
-            on.run_2d(problem, &blocks_of(block, tolerance, sweeps + 5))
-                .assert_same(&expected, &format!("{what}, {}, block {block}", on.name()));
+        let depths: &[usize] = if on.is_wide() { &[3] } else { &[1, 3, 16] };
+        for &depth in depths {
+            on.run_2d(problem, &passes_of(depth, tolerance, sweeps + 5))
+                .assert_same(&expected, &format!("{what}, {}, depth {depth}", on.name()));
         }
     }
 }
@@ -452,7 +453,7 @@ fn small_planes_by_passes() {
     let Some(gpus) = gpus("small_planes_by_passes") else {
         return;
     };
-    // A team of eight warps and a smaller one, or the smallest; a pass of full depth and a shorter one.
+    // A group of eight warps and a smaller one, or the smallest; a pass of full depth and a shorter one.
     let strategies = [Strategy::HostExchange, Strategy::DevicePut];
     for (size, wrap) in [((1000, 70), false), ((140, 45), true)] {
         for features in given_fields(wrap) {
@@ -477,7 +478,7 @@ fn small_planes_on_the_chip() {
         // Deep edges, over more than two chunks.
         small_plane::<f32>(&gpus, &on_chip, (300, 70), features, 140);
         small_plane::<f64>(&gpus, &on_chip, (300, 70), features, 75);
-        // Too few rows to wrap around with deep edges: narrow units.
+        // Too few rows to wrap around with deep halos: narrow units.
         let around = Features {
             wrap_y: true,
             ..features
@@ -557,9 +558,9 @@ fn lines() {
             if on.is_wide() && ![3, 2049, 100_001].contains(&points) {
                 continue;
             }
-            let blocks: &[usize] = if on.pes == 1 { &[1, 7, 100] } else { &[7] };
-            for &block in blocks {
-                on.run_1d(&problem, &blocks_of(block, tolerance, sweeps + 5))
+            let depths: &[usize] = if on.pes == 1 { &[1, 7, 100] } else { &[7] };
+            for &depth in depths {
+                on.run_1d(&problem, &passes_of(depth, tolerance, sweeps + 5))
                     .assert_same(&expected, &format!("{points} points, {}", on.name()));
             }
         }

@@ -164,10 +164,10 @@ fn options() {
         (Options::new(1.0, 0), OptionsError::NoSweeps),
         (
             Options {
-                block: Some(0),
+                sweeps_per_pass: Some(0),
                 ..Options::new(1.0, 1)
             },
-            OptionsError::NoBlock,
+            OptionsError::EmptyPass,
         ),
         (
             Options {

@@ -1,4 +1,4 @@
-//! Field, norms and stopping sweep have the bits of the literal program, for any PEs, blocks and features.
+//! Field, norms and stopping sweep have the bits of the literal program, for any PEs, depths and features.
 
 mod common;
 
@@ -8,23 +8,23 @@ use proptest::prelude::*;
 
 const PES: [usize; 5] = [1, 2, 3, 4, 7];
 
-fn options(tolerance: f64, max_sweeps: usize, block: usize) -> Options<'static> {
+fn options(tolerance: f64, max_sweeps: usize, depth: usize) -> Options<'static> {
     Options {
-        block: Some(block),
+        sweeps_per_pass: Some(depth),
         ..Options::new(tolerance, max_sweeps)
     }
 }
 
-/// All PE counts, and blocks around the stop, which is made to lie inside most of them.
-fn check_2d<F: Real>(problem: &Problem2d<F>, sweeps: usize, blocks: &[usize], context: &str) {
+/// All PE counts, and depths around the stop, which is made to lie inside most of them.
+fn check_2d<F: Real>(problem: &Problem2d<F>, sweeps: usize, depths: &[usize], context: &str) {
     let unlimited = reference_2d(problem, 0.0, sweeps);
     // A tolerance that is first met by the last sweep only if the norms fall; else by an earlier one.
     let tolerance = *unlimited.history.last().unwrap();
     let expected = reference_2d(problem, tolerance, sweeps + 7);
     for pes in PES {
-        for &block in blocks {
-            let found = run_2d(problem, pes, &options(tolerance, sweeps + 7, block));
-            found.assert_same(&expected, &format!("{context}, {pes} PEs, block {block}"));
+        for &depth in depths {
+            let found = run_2d(problem, pes, &options(tolerance, sweeps + 7, depth));
+            found.assert_same(&expected, &format!("{context}, {pes} PEs, depth {depth}"));
         }
     }
 }
@@ -32,8 +32,8 @@ fn check_2d<F: Real>(problem: &Problem2d<F>, sweeps: usize, blocks: &[usize], co
 #[test]
 fn every_block_from_1_to_32() {
     let problem = noisy_problem::<f32>(150, 131, Features::default(), 1);
-    let blocks: Vec<usize> = (1..=32).collect();
-    check_2d(&problem, 37, &blocks, "plain");
+    let depths: Vec<usize> = (1..=32).collect();
+    check_2d(&problem, 37, &depths, "plain");
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn lines_of_all_lengths() {
         let tolerance = *reference_1d(&problem, 0.0, 41).history.last().unwrap();
         let expected = reference_1d(&problem, tolerance, 60);
         for pes in PES {
-            for block in [1, 7, 31, 32] {
-                run_1d(&problem, pes, &options(tolerance, 60, block)).assert_same(
+            for depth in [1, 7, 31, 32] {
+                run_1d(&problem, pes, &options(tolerance, 60, depth)).assert_same(
                     &expected,
-                    &format!("{points} points, {pes} PEs, block {block}"),
+                    &format!("{points} points, {pes} PEs, depth {depth}"),
                 );
             }
         }
@@ -123,7 +123,7 @@ proptest! {
     #[test]
     fn any_small_grid(
         nx in 3usize..160, ny in 3usize..90, bits in 0u32..16, seed in 0u64..1000,
-        pes in 1usize..8, block in 1usize..=32, sweeps in 1usize..60,
+        pes in 1usize..8, depth in 1usize..=32, sweeps in 1usize..60,
     ) {
         let on = |bit: u32| bits >> bit & 1 == 1;
         let features = Features { wrap_x: on(0), wrap_y: on(1), fixed: on(2), source: on(3) };
@@ -136,6 +136,6 @@ proptest! {
         });
         prop_assume!(free);
         let expected = reference_2d(&problem, 1e-3, sweeps);
-        run_2d(&problem, pes, &options(1e-3, sweeps, block)).assert_same(&expected, "");
+        run_2d(&problem, pes, &options(1e-3, sweeps, depth)).assert_same(&expected, "");
     }
 }

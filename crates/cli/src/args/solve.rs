@@ -117,8 +117,14 @@ pub struct SolveArgs {
     #[arg(long, value_name = "NAME", help_heading = "Method")]
     pub strategy: Option<Strategy>,
     /// Sweeps per pass through memory [default: chosen for the machine]; the result is the same
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Method")]
-    pub block: Option<u32>,
+    #[arg(
+        long,
+        alias = "block",
+        value_name = "T",
+        value_parser = clap::value_parser!(u32).range(1..=1024),
+        help_heading = "Method"
+    )]
+    pub sweeps_per_pass: Option<u32>,
 
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Outputs")]

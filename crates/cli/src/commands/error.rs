@@ -183,9 +183,9 @@ impl PeError for CommandError {
         match self {
             Self::Solve(error) => matches!(
                 error,
-                SolveError::Collective(_)
-                    | SolveError::Wait(_)
-                    | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
+                SolveError::Pe(
+                    crosswarp::solve::PeError::Collective(_) | crosswarp::solve::PeError::Wait(_)
+                ) | SolveError::Checkpoint(CheckpointError::Elsewhere { .. })
             ),
             Self::Histogram(error) => matches!(error, HistogramError::Collective(_)),
             Self::Transpose(error) => matches!(error, TransposeError::Collective(_)),

@@ -16,7 +16,12 @@ use crate::output::json;
 pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
     for (index, &arch) in args.arch.iter().enumerate() {
         let mut rows = Vec::new();
-        for kernels in [cuda::KERNELS, prim::KERNELS, solve::KERNELS, lab::KERNELS] {
+        for kernels in [
+            cuda::KERNELS,
+            prim::KERNELS,
+            solve::internal::KERNELS,
+            lab::KERNELS,
+        ] {
             rows.extend(kernel_table(arch, kernels)?);
         }
         if args.json {

@@ -1,3 +1,3 @@
 //! Output files, as checkpoints are written too.
 
-pub use crosswarp::solve::{OutputError, StagedFile};
+pub use crosswarp::solve::internal::{OutputError, StagedFile};

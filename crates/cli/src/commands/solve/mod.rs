@@ -65,7 +65,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     let options = Options {
         tolerance: stopping.tolerance.unwrap_or(defaults.tolerance),
         max_sweeps: saturating(stopping.max_sweeps.unwrap_or(defaults.max_sweeps)),
-        block: args.block.map(|block| block as usize),
+        sweeps_per_pass: args.sweeps_per_pass.map(|sweeps| sweeps as usize),
         checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
             path,
             every: saturating(args.checkpoint_every),
@@ -264,7 +264,7 @@ impl Job<'_> {
                 size: grid.size_text(),
                 machine: self.backend.describe(),
                 tolerance: self.options.tolerance,
-                block: solution.block,
+                sweeps_per_pass: solution.sweeps_per_pass,
                 files: paths(self.args)
                     .into_iter()
                     .flatten()

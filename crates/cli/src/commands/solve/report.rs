@@ -53,7 +53,7 @@ pub struct SolveDetails {
     /// Where it had to stop.
     pub tolerance: f64,
     /// Sweeps per pass through memory.
-    pub block: usize,
+    pub sweeps_per_pass: usize,
     /// Files written.
     pub files: Vec<String>,
 }
@@ -90,7 +90,7 @@ impl SolveReport {
             pes(self.run.pes),
             self.run.world,
             details.machine,
-            details.block,
+            details.sweeps_per_pass,
             general(self.run.seconds, 4),
             si(self.cell_updates_per_second, " cell updates/s"),
         );

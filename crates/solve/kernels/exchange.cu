@@ -1,5 +1,0 @@
-// The exchange of halos between GPUs.
-#include "exchange.cuh"
-
-extern "C" __global__ void __launch_bounds__(256) exchange_halos_f32(cw::exchange<float> e) { cw::exchange_halos(e); }
-extern "C" __global__ void __launch_bounds__(256) exchange_halos_f64(cw::exchange<double> e) { cw::exchange_halos(e); }

@@ -1,4 +1,0 @@
-// Passes over an f64 plane without mask and source.
-#include "pass.cuh"
-
-CROSSWARP_PASS(pass_plain_f64, double, 4, 4, 8, false, false)

@@ -1,0 +1,187 @@
+//! The sources of the kernels, and finding one.
+
+use crosswarp_cuda::{Device, Function, Module, Shape, Source};
+
+use crate::element::Real;
+use crate::engine::cuda::temporal::strips::PassShape;
+use crate::gpu::error::GpuError;
+
+/// Header `name` of `kernels/jacobi/`, by its path from `kernels/`.
+macro_rules! header {
+    ($name:literal) => {
+        (
+            concat!("jacobi/", $name),
+            include_str!(concat!("../../../kernels/jacobi/", $name)),
+        )
+    };
+}
+
+const HEADERS: &[(&str, &str)] = &[
+    header!("exchange/device_put.cuh"),
+    header!("ghosts.cuh"),
+    header!("line.cuh"),
+    header!("mbarrier.cuh"),
+    header!("on_chip/choose.cuh"),
+    header!("on_chip/deep_halo.cuh"),
+    header!("on_chip/line.cuh"),
+    header!("on_chip/line_tile.cuh"),
+    header!("on_chip/norm_warps.cuh"),
+    header!("on_chip/packet_wait.cuh"),
+    header!("on_chip/packets.cuh"),
+    header!("on_chip/plane_tile.cuh"),
+    header!("on_chip/stop_decision.cuh"),
+    header!("on_chip/unit_place.cuh"),
+    header!("one_sweep/sweep.cuh"),
+    header!("plane.cuh"),
+    header!("temporal/async_copy.cuh"),
+    header!("temporal/line_pass.cuh"),
+    header!("temporal/pass.cuh"),
+    header!("temporal/wavefront.cuh"),
+];
+
+/// The source `name` of `kernels/jacobi/`, with all headers.
+macro_rules! source {
+    ($name:literal) => {
+        Source::new(
+            concat!("jacobi/", $name),
+            include_str!(concat!("../../../kernels/jacobi/", $name)),
+        )
+        .with_headers(HEADERS)
+    };
+}
+
+/// Kernels of passes, with what they take where blocks have 8 warps.
+macro_rules! pass_shapes {
+    ($float:ty, $plain:literal: $($kernel:literal),*) => {
+        &[$(Shape {
+            kernel: $kernel,
+            threads: 256,
+            dynamic_shared: PassShape::of::<$float>($plain).shared(8),
+        }),*]
+    };
+}
+
+macro_rules! shapes {
+    ($($kernel:literal: $threads:literal),*) => {
+        &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: 0 }),*]
+    };
+}
+
+const SWEEP: Source<'static> = source!("one_sweep/sweep.cu").with_shapes(shapes!(
+    "sweep_plane_f32": 128, "sweep_plane_f64": 128, "sweep_line_f32": 128, "sweep_line_f64": 128
+));
+const BETWEEN_PASSES: Source<'static> = source!("between_passes.cu").with_shapes(shapes!(
+    "wrap_rows_f32": 256, "wrap_rows_f64": 256, "wrap_columns_f32": 256, "wrap_columns_f64": 256,
+    "publish_sums": 256
+));
+const PASS_F32: Source<'static> =
+    source!("temporal/pass_f32.cu").with_shapes(pass_shapes!(f32, true: "pass_plain_f32"));
+const PASS_F64: Source<'static> =
+    source!("temporal/pass_f64.cu").with_shapes(pass_shapes!(f64, true: "pass_plain_f64"));
+const PASS_GIVEN_F32: Source<'static> = source!("temporal/pass_given_f32.cu")
+    .with_shapes(pass_shapes!(f32, false: "pass_fixed_f32", "pass_source_f32", "pass_both_f32"));
+const PASS_GIVEN_F64: Source<'static> = source!("temporal/pass_given_f64.cu")
+    .with_shapes(pass_shapes!(f64, false: "pass_fixed_f64", "pass_source_f64", "pass_both_f64"));
+
+const LINE_PASS: Source<'static> = source!("temporal/line_pass.cu")
+    .with_shapes(shapes!("pass_line_f32": 512, "pass_line_f64": 256));
+
+const RUN_LINE: Source<'static> = source!("on_chip/line.cu").with_shapes(&[
+    Shape {
+        kernel: "run_line_f32",
+        threads: 256,
+        dynamic_shared: 131_072,
+    },
+    Shape {
+        kernel: "run_line_f64",
+        threads: 256,
+        dynamic_shared: 131_072,
+    },
+]);
+
+const EXCHANGE: Source<'static> = source!("exchange/device_put.cu")
+    .with_shapes(shapes!("exchange_halos_f32": 256, "exchange_halos_f64": 256));
+
+/// Dynamic shared memory of the kernels of a plane on the chip: `crosswarp::plane_tile::scratch`, in bytes.
+pub(crate) const PLANE_TILE_SHARED_F32: u32 = 80 << 10;
+/// The same for `f64`.
+pub(crate) const PLANE_TILE_SHARED_F64: u32 = 96 << 10;
+
+macro_rules! plane_tile_shapes {
+    ($shared:expr, $($kernel:literal),*) => {
+        &[$(Shape { kernel: $kernel, threads: 512, dynamic_shared: $shared }),*]
+    };
+}
+const PLANE_TILE_F32: Source<'static> =
+    source!("on_chip/plane_tile_f32.cu").with_shapes(plane_tile_shapes!(
+        PLANE_TILE_SHARED_F32,
+        "run_tiles_narrow_f32",
+        "run_tiles_wide_f32",
+        "run_tiles_narrow_source_f32",
+        "run_tiles_wide_source_f32"
+    ));
+const PLANE_TILE_F64: Source<'static> =
+    source!("on_chip/plane_tile_f64.cu").with_shapes(plane_tile_shapes!(
+        PLANE_TILE_SHARED_F64,
+        "run_tiles_narrow_f64",
+        "run_tiles_wide_f64",
+        "run_tiles_narrow_source_f64",
+        "run_tiles_wide_source_f64"
+    ));
+
+/// Dynamic shared memory of the kernels with deep halos: `crosswarp::deep_halo::scratch`, in bytes.
+pub(crate) const DEEP_HALO_SHARED: u32 = 48 << 10;
+
+macro_rules! deep_halo_shapes {
+    ($($kernel:literal: $threads:literal),*) => {
+        &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: DEEP_HALO_SHARED }),*]
+    };
+}
+const DEEP_HALO_F32: Source<'static> =
+    source!("on_chip/deep_halo_f32.cu").with_shapes(deep_halo_shapes!(
+        "run_deep_halo_one_f32": 384, "run_deep_halo_one_source_f32": 384,
+        "run_deep_halo_two_f32": 256, "run_deep_halo_two_source_f32": 256
+    ));
+const DEEP_HALO_F64: Source<'static> = source!("on_chip/deep_halo_f64.cu").with_shapes(
+    deep_halo_shapes!("run_deep_halo_one_f64": 320, "run_deep_halo_one_source_f64": 320),
+);
+
+/// Every source of this crate that holds kernels.
+pub const KERNELS: &[Source<'static>] = &[
+    SWEEP,
+    BETWEEN_PASSES,
+    EXCHANGE,
+    LINE_PASS,
+    RUN_LINE,
+    PASS_F32,
+    PASS_F64,
+    PASS_GIVEN_F32,
+    PASS_GIVEN_F64,
+    PLANE_TILE_F32,
+    PLANE_TILE_F64,
+    DEEP_HALO_F32,
+    DEEP_HALO_F64,
+];
+
+/// The kernel `name` for fields of `F`, and the threads of its block.
+pub(crate) fn find<F: Real>(device: &Device, name: &str) -> Result<(Function, u32), GpuError> {
+    find_named(device, &format!("{name}_{}", F::NAME))
+}
+
+/// A kernel that is the same for all fields.
+pub(crate) fn find_plain(device: &Device, name: &str) -> Result<Function, GpuError> {
+    Ok(find_named(device, name)?.0)
+}
+
+fn find_named(device: &Device, name: &str) -> Result<(Function, u32), GpuError> {
+    let (source, shape) = KERNELS
+        .iter()
+        .find_map(|source| {
+            let shape = source.shapes.iter().find(|shape| shape.kernel == name);
+            shape.map(|shape| (source, shape))
+        })
+        .unwrap_or_else(|| panic!("no source has a kernel {name}"));
+    let module = Module::compile(device, source)?;
+    let function = module.function(name).map_err(crosswarp_cuda::Error::from)?;
+    Ok((function, shape.threads))
+}

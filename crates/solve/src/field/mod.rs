@@ -1,0 +1,7 @@
+//! A field distributed over PEs: who owns which rows, where they lie, how they are collected and saved.
+
+pub(crate) mod checkpoint;
+pub(crate) mod gather;
+pub(crate) mod partition;
+pub(crate) mod rows;
+pub(crate) mod storage;

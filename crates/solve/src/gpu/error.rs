@@ -1,0 +1,66 @@
+//! What can go wrong on GPUs.
+
+use crosswarp_cuda::{CudaError, DeviceWorldError, HeapError, LaunchError, SyncError};
+use crosswarp_shmem::{AllocError, WaitError};
+
+use crate::pes::error::PeError;
+
+/// A solve on GPUs can not go on, or not as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum GpuError {
+    /// The grid has more columns or rows than the kernels can number.
+    #[error("a side of {longest} cells: on a GPU a side has fewer than 2^31")]
+    TooLong {
+        /// Cells of the longer side.
+        longest: usize,
+    },
+    /// [`Strategy::Persistent`](crate::Strategy::Persistent) has no room for the field.
+    #[error(
+        "`persistent` keeps a PE's part on the chip: at most {most} cells of this problem, not {cells}"
+    )]
+    TooLargeForChip {
+        /// Cells of the largest part.
+        cells: usize,
+        /// Cells that there is room for.
+        most: usize,
+    },
+    /// The GPU, its driver or the compiler of kernels.
+    #[error(transparent)]
+    Cuda(#[from] crosswarp_cuda::Error),
+    /// The GPUs can not work together.
+    #[error(transparent)]
+    DeviceWorld(#[from] DeviceWorldError),
+    /// A kernel waited in vain for a neighbour, or the GPU failed.
+    #[error(transparent)]
+    Kernel(#[from] SyncError),
+    /// No room for halos in the device heap.
+    #[error(transparent)]
+    DeviceHeap(#[from] HeapError),
+    /// The PEs can not go on together.
+    #[error(transparent)]
+    Pe(#[from] PeError),
+}
+
+impl From<CudaError> for GpuError {
+    fn from(error: CudaError) -> GpuError {
+        GpuError::Cuda(error.into())
+    }
+}
+
+impl From<LaunchError> for GpuError {
+    fn from(error: LaunchError) -> GpuError {
+        GpuError::Cuda(error.into())
+    }
+}
+
+impl From<AllocError> for GpuError {
+    fn from(error: AllocError) -> GpuError {
+        GpuError::Pe(error.into())
+    }
+}
+
+impl From<WaitError> for GpuError {
+    fn from(error: WaitError) -> GpuError {
+        GpuError::Pe(error.into())
+    }
+}

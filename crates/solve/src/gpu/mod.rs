@@ -1,0 +1,17 @@
+//! The GPU of a PE: which one, how it is used, and what can go wrong.
+
+pub(crate) mod choice;
+pub(crate) mod error;
+pub(crate) mod strategy;
+
+use crosswarp_cuda::Device;
+use strategy::Strategy;
+
+/// A GPU to solve on, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct Gpu {
+    /// This PE's GPU. PEs that are threads may share one.
+    pub device: Device,
+    /// How sweeps are launched and halos exchanged.
+    pub strategy: Strategy,
+}

@@ -1,0 +1,66 @@
+//! What a solve can fail with.
+
+use std::io;
+
+use crate::field::checkpoint::CheckpointError;
+use crate::gpu::error::GpuError;
+use crate::method::options::OptionsError;
+use crate::pes::error::PeError;
+use crate::problem::ProblemError;
+
+/// Why a solve ended without a solution.
+#[derive(Debug, thiserror::Error)]
+pub enum SolveError {
+    /// The problem makes no sense.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The options make no sense.
+    #[error(transparent)]
+    Options(#[from] OptionsError),
+    /// The checkpoint to resume from is no use.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The field does not fit this PE's memory.
+    #[error("no memory for this PE's rows: {0}")]
+    Memory(#[source] io::Error),
+    /// A norm that is NaN or infinite, from which a solve does not come back.
+    #[error("{}", not_finite(*.sweep, *.norm))]
+    NotFinite {
+        /// The sweep, the first being 1.
+        sweep: usize,
+        /// Its norm.
+        norm: f64,
+    },
+    /// The solution of a problem with large values has larger ones still.
+    #[error(
+        "the solution leaves the range of {dtype}: smaller values or another type would be right"
+    )]
+    OutOfRange {
+        /// The element type.
+        dtype: &'static str,
+    },
+    /// The GPUs can not solve it.
+    #[error(transparent)]
+    Gpu(GpuError),
+    /// The PEs can not go on together.
+    #[error(transparent)]
+    Pe(#[from] PeError),
+}
+
+fn not_finite(sweep: usize, norm: f64) -> String {
+    let why = if norm.is_nan() {
+        "the field holds values that are NaN or infinite"
+    } else {
+        "values have grown so large that the squares of their differences overflow"
+    };
+    format!("after sweep {sweep} the norm is {norm}, and would stay so: {why}")
+}
+
+impl From<GpuError> for SolveError {
+    fn from(error: GpuError) -> SolveError {
+        match error {
+            GpuError::Pe(error) => SolveError::Pe(error),
+            error => SolveError::Gpu(error),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! Iterative methods: which sweeps follow one another until the tolerance is met.
+
+pub(crate) mod error;
+pub(crate) mod jacobi;
+pub(crate) mod options;

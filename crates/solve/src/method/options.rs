@@ -1,0 +1,95 @@
+//! How to solve.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use crate::gpu::Gpu;
+
+/// How to solve; the same on every PE but for `interrupt` and the GPU's number.
+#[derive(Clone, Debug)]
+pub struct Options<'a> {
+    /// Stop after the first sweep whose norm is at most this. A norm that is NaN or infinite ends the solve with
+    /// [`SolveError::NotFinite`](crate::SolveError::NotFinite).
+    pub tolerance: f64,
+    /// Stop after so many sweeps in any case; at least 1. Counted from the start, also when resumed.
+    pub max_sweeps: usize,
+    /// Sweeps per pass through memory and exchange of halos; `None`: chosen. What the grid or the halos do not allow is
+    /// lowered silently ([`Solution::sweeps_per_pass`](crate::Solution::sweeps_per_pass) tells). The results do not
+    /// depend on it.
+    pub sweeps_per_pass: Option<usize>,
+    /// Where and how often to save the state.
+    pub checkpoint: Option<Checkpointing>,
+    /// A checkpoint to go on from.
+    pub resume: Option<PathBuf>,
+    /// The GPU of this PE; `None`: the sweeps are made on the CPU. All PEs must choose the same. The results do not
+    /// depend on it.
+    pub gpu: Option<Gpu>,
+    /// When any PE's flag becomes true, all stop after the same pass (a checkpoint is written first, if configured).
+    pub interrupt: Option<&'a AtomicBool>,
+}
+
+impl Options<'_> {
+    /// Stop at `tolerance` or after `max_sweeps`; nothing else.
+    pub fn new(tolerance: f64, max_sweeps: usize) -> Options<'static> {
+        Options {
+            tolerance,
+            max_sweeps,
+            sweeps_per_pass: None,
+            checkpoint: None,
+            resume: None,
+            gpu: None,
+            interrupt: None,
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
+        if self.tolerance.is_nan() || self.tolerance < 0.0 {
+            return Err(OptionsError::Tolerance {
+                tolerance: self.tolerance,
+            });
+        }
+        if self.max_sweeps == 0 {
+            return Err(OptionsError::NoSweeps);
+        }
+        if self.sweeps_per_pass == Some(0) {
+            return Err(OptionsError::EmptyPass);
+        }
+        if self
+            .checkpoint
+            .as_ref()
+            .is_some_and(|checkpoint| checkpoint.every == 0)
+        {
+            return Err(OptionsError::NeverCheckpoint);
+        }
+        Ok(())
+    }
+}
+
+/// Periodic saving of a solve's state.
+#[derive(Clone, Debug)]
+pub struct Checkpointing {
+    /// The file; written beside itself first and then renamed.
+    pub path: PathBuf,
+    /// Sweeps between two checkpoints; at least 1.
+    pub every: usize,
+}
+
+/// Options that make no sense.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum OptionsError {
+    /// A negative tolerance, or NaN.
+    #[error("a tolerance of {tolerance}: it must be zero or positive")]
+    Tolerance {
+        /// The tolerance.
+        tolerance: f64,
+    },
+    /// No sweep allowed.
+    #[error("at most 0 sweeps: at least one must be allowed")]
+    NoSweeps,
+    /// Passes of no sweeps.
+    #[error("0 sweeps per pass: a pass has at least one")]
+    EmptyPass,
+    /// A checkpoint interval of zero.
+    #[error("a checkpoint every 0 sweeps: the interval must be at least 1")]
+    NeverCheckpoint,
+}

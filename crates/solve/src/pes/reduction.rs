@@ -1,0 +1,54 @@
+//! Sums and minima of a few words over all PEs.
+
+use crosswarp_shmem::{Pe, Sym, op};
+
+use crate::pes::error::PeError;
+
+/// Symmetric words for small reductions over the whole world.
+pub(crate) struct Reduction<'a> {
+    pe: &'a Pe,
+    words: Sym<u64>,
+}
+
+impl<'a> Reduction<'a> {
+    /// Collective: room for `capacity` words.
+    pub(crate) fn new(pe: &'a Pe, capacity: usize) -> Result<Reduction<'a>, PeError> {
+        Ok(Reduction {
+            pe,
+            words: pe.alloc(capacity)?,
+        })
+    }
+
+    /// PEs that take part: all of the world.
+    pub(crate) fn n_pes(&self) -> usize {
+        self.pe.n_pes()
+    }
+
+    /// Collective: gives the memory back.
+    pub(crate) fn free(self) -> Result<(), PeError> {
+        Ok(self.pe.free(self.words)?)
+    }
+
+    /// Collective: word by word the wrapping sum over all PEs, on every PE.
+    pub(crate) fn sum(&self, words: &mut [u64]) -> Result<(), PeError> {
+        if self.pe.n_pes() > 1 {
+            let part = self.words.range(..words.len());
+            self.pe.write(part, words);
+            self.pe.world().reduce(op::Sum, part, part)?;
+            self.pe.read(words, part);
+        }
+        Ok(())
+    }
+
+    /// Collective: the smallest `word` of all PEs, on every PE.
+    pub(crate) fn min(&self, word: u64) -> Result<u64, PeError> {
+        let mut words = [word];
+        if self.pe.n_pes() > 1 {
+            let part = self.words.range(..1);
+            self.pe.write(part, &words);
+            self.pe.world().reduce(op::Min, part, part)?;
+            self.pe.read(&mut words, part);
+        }
+        Ok(words[0])
+    }
+}

@@ -4,10 +4,10 @@
 //! Sleepers go straight to sleep (spinning and yielding only add looks), time does not pass, so a
 //! lost wake-up shows as a deadlock.
 
-use crate::lock::{LockWord, Queue};
-use crate::parker::{Parker, Watched};
-use crate::rendezvous::{Seat, Tag, meet};
-use crate::turn::Turn;
+use crate::team::rendezvous::{Seat, Tag, meet};
+use crate::team::turn::Turn;
+use crate::verbs::lock::{LockWord, Queue};
+use crate::wait::parker::{Parker, Watched};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use std::convert::Infallible;

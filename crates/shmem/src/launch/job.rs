@@ -6,8 +6,8 @@
 
 use super::Ended;
 use super::events::{Event, Events, is_end};
-use crate::control::{Control, Life};
-use crate::wait::Wait;
+use crate::wait::waiter::Wait;
+use crate::world::control::{Control, Life};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use signal_hook::consts::SIGCHLD;

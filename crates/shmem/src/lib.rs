@@ -57,7 +57,7 @@ mod loom_models;
 pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Launch, LaunchError, Outcome};
-pub use memory::alloc::{AllocError, Block, Book, GRANULE};
+pub use memory::alloc::{AllocError, Block, GRANULE, HeapAllocator};
 pub use memory::static_names::name_static_data;
 pub use memory::symmetric::{Sym, SymRef};
 pub use team::collective::{CollectiveCall, CollectiveError, CollectiveKind};
@@ -74,7 +74,7 @@ pub use world::config::{
 pub use world::context::{Context, ContextOptions};
 pub use world::fds::ShareError;
 pub use world::other_library::{is_other_openshmem, other_openshmem_of};
-pub use world::pe::{Lives, Pe, SPECIFICATION, ThreadLevel, WorldKind};
+pub use world::pe::{Membership, Pe, SPECIFICATION, ThreadLevel, WorldKind};
 pub use world::processes::{InitError, init, under_launcher};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 

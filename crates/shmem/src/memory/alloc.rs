@@ -1,7 +1,7 @@
 //! Collective allocation in the symmetric heap.
 //!
-//! Every PE keeps its own book of the heap and all books agree, because every PE makes the same
-//! calls in the same order; the rendezvous before each call checks that. The book lies outside the
+//! Every PE keeps its own allocator of the heap and all of them agree, because every PE makes the same
+//! calls in the same order; the rendezvous before each call checks that. Its lists lie outside the
 //! heap (a two-level segregated fit with constant-time operations), so the same code serves heaps
 //! the processor can not touch.
 
@@ -69,28 +69,28 @@ pub enum AllocError {
         /// The address given back.
         addr: usize,
     },
-    /// The PEs asked for different things, or the meeting failed.
+    /// The PEs asked for different things, or the rendezvous failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
 
-/// One PE's book of a symmetric heap: which blocks of it are taken. It knows offsets, not memory, so it
+/// One PE's allocator of a symmetric heap: which blocks of it are taken. It knows offsets, not memory, so it
 /// serves heaps of any kind; PEs that make the same calls in the same order have the same books.
 ///
 /// ```
-/// let mut book = crosswarp_shmem::Book::new(1 << 20);
-/// let (offset, block) = book.allocate(1000, 256).unwrap();
+/// let mut allocator = crosswarp_shmem::HeapAllocator::new(1 << 20);
+/// let (offset, block) = allocator.allocate(1000, 256).unwrap();
 /// assert_eq!(offset % 256, 0);
-/// book.free(block);
-/// assert_eq!(book.free_bytes(), 1 << 20);
+/// allocator.free(block);
+/// assert_eq!(allocator.free_bytes(), 1 << 20);
 /// ```
-pub struct Book {
+pub struct HeapAllocator {
     allocator: Allocator,
     free_granules: u32,
     heap_bytes: usize,
 }
 
-/// A block taken, to be given back with [`Book::free`].
+/// A block taken, to be given back with [`HeapAllocator::free`].
 #[derive(Clone, Copy)]
 pub struct Block(offset_allocator::Allocation);
 
@@ -100,8 +100,8 @@ impl fmt::Debug for Block {
     }
 }
 
-impl Book {
-    /// The book of an empty heap of `heap_bytes` bytes, of which it uses at most 256 GiB.
+impl HeapAllocator {
+    /// The allocator of an empty heap of `heap_bytes` bytes, of which it uses at most 256 GiB.
     pub fn new(heap_bytes: usize) -> Self {
         // Granules are counted in 32 bits: 256 GiB per PE. A larger heap is used up to there.
         let granules = u32::try_from(heap_bytes / GRANULE).unwrap_or(u32::MAX);
@@ -148,11 +148,11 @@ impl Book {
     }
 }
 
-/// What a PE knows of the heap it shares: the book, and what was allocated by address rather than by
+/// What a PE knows of the heap it shares: the allocator, and what was allocated by address rather than by
 /// handle.
 #[derive(Debug)]
 pub(crate) struct Heap {
-    pub(crate) book: Book,
+    pub(crate) allocator: HeapAllocator,
     /// By heap offset: the block and the bytes asked for.
     pub(crate) by_offset: HashMap<usize, (Block, usize)>,
 }
@@ -160,15 +160,20 @@ pub(crate) struct Heap {
 impl Heap {
     pub(crate) fn new(heap_bytes: usize) -> Self {
         Self {
-            book: Book::new(heap_bytes),
+            allocator: HeapAllocator::new(heap_bytes),
             by_offset: HashMap::new(),
         }
     }
 }
 
-impl fmt::Debug for Book {
+impl fmt::Debug for HeapAllocator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Book({} of {} free)", self.free_bytes(), self.heap_bytes)
+        write!(
+            f,
+            "HeapAllocator({} of {} free)",
+            self.free_bytes(),
+            self.heap_bytes
+        )
     }
 }
 
@@ -191,8 +196,8 @@ impl Pe {
     /// As [`alloc`](Self::alloc), and for an `align` that is no power of two or more than that.
     pub fn alloc_aligned<T: Pod>(&self, len: usize, align: usize) -> Result<Sym<T>, AllocError> {
         let bytes = len.checked_mul(size_of::<T>());
-        // A PE with a bad argument comes to the meeting too, so that the others do not hang.
-        // Another thread's allocation must not come between the meeting and the book.
+        // A PE with a bad argument comes to the rendezvous too, so that the others do not hang.
+        // Another thread's allocation must not come between the rendezvous and the allocator.
         let _turn = self.begin(
             Kind::Alloc,
             align as u64,
@@ -224,16 +229,16 @@ impl Pe {
             });
         }
         self.check_align(align)?;
-        let book = &mut self.heap().book;
-        match book.allocate(bytes, align) {
+        let allocator = &mut self.heap().allocator;
+        match allocator.allocate(bytes, align) {
             Some(taken) => Ok(taken),
-            None if book.in_too_many_blocks() => {
+            None if allocator.in_too_many_blocks() => {
                 Err(AllocError::TooManyBlocks { most: MAX_BLOCKS })
             }
             None => Err(AllocError::OutOfHeap {
                 bytes,
-                free: book.free_bytes(),
-                heap: book.heap_bytes,
+                free: allocator.free_bytes(),
+                heap: allocator.heap_bytes,
             }),
         }
     }
@@ -259,7 +264,7 @@ impl Pe {
         self.quiet();
         let _turn = self.begin(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
-            self.heap().book.free(block);
+            self.heap().allocator.free(block);
         }
         Ok(())
     }
@@ -277,13 +282,13 @@ mod tests {
             steps in prop::collection::vec((1usize..5000, 0u32..13, any::<bool>()), 1..200)
         ) {
             let heap = 1 << 18;
-            let mut book = Book::new(heap);
+            let mut allocator = HeapAllocator::new(heap);
             let mut live: Vec<(usize, usize, Block)> = Vec::new();
             for (bytes, align, free_one) in steps {
                 if free_one && !live.is_empty() {
                     let (_, _, block) = live.swap_remove(bytes % live.len());
-                    book.free(block);
-                } else if let Some((offset, block)) = book.allocate(bytes, 1 << align) {
+                    allocator.free(block);
+                } else if let Some((offset, block)) = allocator.allocate(bytes, 1 << align) {
                     prop_assert_eq!(offset % (1 << align), 0);
                     prop_assert!(offset + bytes <= heap);
                     for &(other, len, _) in &live {
@@ -293,9 +298,9 @@ mod tests {
                 }
             }
             for (_, _, block) in live {
-                book.free(block);
+                allocator.free(block);
             }
-            prop_assert_eq!(book.free_bytes(), heap);
+            prop_assert_eq!(allocator.free_bytes(), heap);
         }
     }
 
@@ -321,7 +326,7 @@ mod tests {
     /// The largest sizes must not upset the size classes.
     #[test]
     fn sizes_around_the_largest_are_refused_or_served() {
-        let mut book = Book::new(usize::MAX);
+        let mut allocator = HeapAllocator::new(usize::MAX);
         for bytes in [
             1 << 38,
             (1 << 38) - 1,
@@ -329,11 +334,11 @@ mod tests {
             1 << 60,
             usize::MAX,
         ] {
-            assert!(book.allocate(bytes, 1).is_none(), "{bytes}");
-            assert!(book.allocate(64, 1 << 63).is_none());
+            assert!(allocator.allocate(bytes, 1).is_none(), "{bytes}");
+            assert!(allocator.allocate(64, 1 << 63).is_none());
         }
-        let (_, half) = book.allocate(1 << 37, 1).unwrap();
-        book.free(half);
-        assert_eq!(book.free_bytes(), u32::MAX as usize * GRANULE);
+        let (_, half) = allocator.allocate(1 << 37, 1).unwrap();
+        allocator.free(half);
+        assert_eq!(allocator.free_bytes(), u32::MAX as usize * GRANULE);
     }
 }

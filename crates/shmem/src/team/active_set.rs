@@ -8,13 +8,13 @@
 //! Access rules
 //! 1. `calls[from]` of PE `to` is written by `from` only.
 //!    One thread of it at a time: `handshakes` of the `Pe`.
-//! 2. `offer` of a PE is written by it before its call (Release) and read by others after they saw that call
+//! 2. `proposal` of a PE is written by it before its call (Release) and read by others after they saw that call
 //!    (Acquire) and before their next one; it is not written again before it has seen that next call.
 
 use crate::team::call::Kind;
 use crate::team::collective::CollectiveError;
 use crate::team::turn::this_thread;
-use crate::team::{Offer, Shape, Team, TeamError};
+use crate::team::{Proposal, Shape, Team, TeamError};
 use crate::wait::sync::Ordering;
 use crate::wait::waiter::Wait;
 use crate::world::control::SEATS;
@@ -58,7 +58,7 @@ impl Pe {
                 })?;
                 let everyone = Shape::new(0, 1, size, size).ok_or(no_such_set.clone())?;
                 let me = (0..size).find(|&i| shape.world_pe(i) == self.my_pe());
-                let exchange = |offer: &Offer| self.handshake(shape, size, offer);
+                let exchange = |proposal: &Proposal| self.handshake(shape, size, proposal);
                 // Away from where teams look first.
                 let first = SEATS / 2;
                 let seats = self.take_seats(&[everyone], me.unwrap_or(0), first, exchange)?;
@@ -75,21 +75,21 @@ impl Pe {
         &self,
         shape: Shape,
         size: usize,
-        offer: &Offer,
-    ) -> Result<Vec<Offer>, CollectiveError> {
-        let mine = &self.control().pe(self.my_pe()).offer.0;
-        for (word, &value) in mine.iter().zip(offer) {
+        proposal: &Proposal,
+    ) -> Result<Vec<Proposal>, CollectiveError> {
+        let mine = &self.control().pe(self.my_pe()).proposal.0;
+        for (word, &value) in mine.iter().zip(proposal) {
             word.store(value, Ordering::Relaxed);
         }
         self.call_and_wait(shape, size)?;
         let read = |i: usize| {
-            let theirs = &self.control().pe(shape.world_pe(i)).offer.0;
+            let theirs = &self.control().pe(shape.world_pe(i)).proposal.0;
             std::array::from_fn(|word| theirs[word].load(Ordering::Relaxed))
         };
-        let offers = (0..size).map(read).collect();
+        let proposals = (0..size).map(read).collect();
         // Everyone has read before anyone writes again.
         self.call_and_wait(shape, size)?;
-        Ok(offers)
+        Ok(proposals)
     }
 
     fn call_and_wait(&self, shape: Shape, size: usize) -> Result<(), CollectiveError> {

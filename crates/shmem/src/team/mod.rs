@@ -32,7 +32,7 @@ const SHARED: usize = 1;
 
 /// What one PE tells the others when a seat is chosen: its largest epoch, and its free seats; then, in
 /// the first word, whether it got what was chosen.
-pub(crate) type Offer = [u64; 1 + SEAT_WORDS];
+pub(crate) type Proposal = [u64; 1 + SEAT_WORDS];
 
 /// A team that could not be made or ended.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -160,17 +160,17 @@ impl Seats {
     }
 }
 
-/// The lowest seat from `first` on (then from 0) that all members of `group` offer, and the epoch it
-/// begins at. Takes it out of their offers.
+/// The lowest seat from `first` on (then from 0) that all members of `group` propose, and the epoch it
+/// begins at. Takes it out of their proposals.
 fn choose(
-    offers: &mut [Offer],
+    proposals: &mut [Proposal],
     group: impl Iterator<Item = usize> + Clone,
     first: usize,
 ) -> Option<(usize, u64)> {
     let mut common = [u64::MAX; SEAT_WORDS];
     let mut epoch = 0;
     for member in group.clone() {
-        let [top, free @ ..] = &offers[member];
+        let [top, free @ ..] = &proposals[member];
         epoch = epoch.max(*top);
         for (common, free) in common.iter_mut().zip(free) {
             *common &= free;
@@ -179,7 +179,7 @@ fn choose(
     let free = |seat: &usize| common[seat / 64] >> (seat % 64) & 1 == 1;
     let seat = (first..SEATS).chain(0..first).find(free)?;
     for member in group {
-        offers[member][1 + seat / 64] &= !(1 << (seat % 64));
+        proposals[member][1 + seat / 64] &= !(1 << (seat % 64));
     }
     Some((seat, epoch))
 }
@@ -193,23 +193,23 @@ impl Pe {
         groups: &[Shape],
         me: usize,
         first: usize,
-        mut exchange: impl FnMut(&Offer) -> Result<Vec<Offer>, E>,
+        mut exchange: impl FnMut(&Proposal) -> Result<Vec<Proposal>, E>,
     ) -> Result<Option<Vec<usize>>, E> {
         loop {
-            let mut offer: Offer = [0; 1 + SEAT_WORDS];
+            let mut proposal: Proposal = [0; 1 + SEAT_WORDS];
             {
                 let seats = self.seats();
-                offer[0] = seats.top;
-                offer[1..].copy_from_slice(&seats.free);
+                proposal[0] = seats.top;
+                proposal[1..].copy_from_slice(&seats.free);
             }
-            let mut offers = exchange(&offer)?;
+            let mut proposals = exchange(&proposal)?;
             let members = |group: &Shape| {
                 let group = *group;
                 (0..group.size).map(move |i| group.world_pe(i))
             };
             let chosen: Option<Vec<_>> = groups
                 .iter()
-                .map(|group| choose(&mut offers, members(group), first))
+                .map(|group| choose(&mut proposals, members(group), first))
                 .collect();
             // Everyone computes the same, so everyone gives up.
             let Some(chosen) = chosen else {
@@ -230,7 +230,7 @@ impl Pe {
                     got_all = false;
                 }
             }
-            let mut verdict: Offer = [0; 1 + SEAT_WORDS];
+            let mut verdict: Proposal = [0; 1 + SEAT_WORDS];
             verdict[0] = u64::from(got_all);
             if got_all {
                 for (_, &(seat, epoch)) in mine() {
@@ -238,9 +238,9 @@ impl Pe {
                     place.seat.begin(epoch);
                 }
             }
-            // Also the meeting after which everyone's seat is set up.
+            // Also the rendezvous after which everyone's seat is set up.
             let verdicts = exchange(&verdict);
-            let all_got_theirs = |all: &Vec<Offer>| all.iter().all(|verdict| verdict[0] == 1);
+            let all_got_theirs = |all: &Vec<Proposal>| all.iter().all(|verdict| verdict[0] == 1);
             if verdicts.as_ref().is_ok_and(all_got_theirs) {
                 return Ok(Some(chosen.into_iter().map(|(seat, _)| seat).collect()));
             }
@@ -283,7 +283,7 @@ impl Pe {
 /// this PE and the source may be reused. Each implies a `sync`, not a `quiet`. On a mismatch every PE gets
 /// [`CollectiveError::Mismatch`] and no destination has been touched. Different threads of a PE may be in
 /// collectives of different teams at the same time, but of each team one at a time: another one gets
-/// [`CollectiveError::Busy`], and does not come to the meeting.
+/// [`CollectiveError::Busy`], and does not come to the rendezvous.
 #[must_use = "dropping the handle does not give the team's resources back; see Team::destroy"]
 pub struct Team<'a> {
     pub(crate) pe: &'a Pe,
@@ -446,7 +446,7 @@ impl<'a> Team<'a> {
         // places.
         let first = self.seat * 64 % SEATS;
         let turn = self.turn(Kind::Split)?;
-        let exchange = |offer: &Offer| self.exchange_words(&turn, call, offer);
+        let exchange = |proposal: &Proposal| self.exchange_words(&turn, call, proposal);
         let seats = self.pe.take_seats(groups, self.me, first, exchange)?;
         seats.ok_or(TeamError::TooMany { most: SEATS })
     }
@@ -492,7 +492,7 @@ impl<'a> Team<'a> {
         })
     }
 
-    /// Number of the next meeting.
+    /// Number of the next rendezvous.
     #[inline(always)]
     pub(crate) fn next_epoch(&self) -> u64 {
         self.place(self.me).seat.epoch() + 1
@@ -600,10 +600,10 @@ mod tests {
     fn a_seat_given_back_after_a_lost_race_does_not_lag_behind() {
         use std::sync::{Barrier, Mutex};
         let (words, step) = (Mutex::new(vec![[0; _]; 3]), Barrier::new(3));
-        let exchange_among = |me: usize, members: &[usize], offer: &Offer| {
-            words.lock().unwrap()[me] = *offer;
+        let exchange_among = |me: usize, members: &[usize], proposal: &Proposal| {
+            words.lock().unwrap()[me] = *proposal;
             step.wait();
-            let all: Vec<Offer> = {
+            let all: Vec<Proposal> = {
                 let words = words.lock().unwrap();
                 members.iter().map(|&member| words[member]).collect()
             };
@@ -618,8 +618,8 @@ mod tests {
             }
             let mut round = 0;
             // PEs 0 and 1, with 2 beside them in the steps only. Two tries, of two exchanges each.
-            let exchange = |offer: &Offer| {
-                let all = exchange_among(me, &[0, 1], offer);
+            let exchange = |proposal: &Proposal| {
+                let all = exchange_among(me, &[0, 1], proposal);
                 round += 1;
                 if me == 1 && round == 1 {
                     // Another thread of PE 1 is quicker.
@@ -636,7 +636,7 @@ mod tests {
                 }
             }
             // PEs 0 and 2.
-            let exchange = |offer: &Offer| exchange_among(me, &[0, 2], offer);
+            let exchange = |proposal: &Proposal| exchange_among(me, &[0, 2], proposal);
             if me == 1 {
                 for _ in 0..2 {
                     let Ok(_) = exchange_among(me, &[], &[0; _]);

@@ -1,4 +1,4 @@
-//! The meeting under every collective: a flat barrier that carries a tag and a few bytes.
+//! The rendezvous under every collective: a flat barrier that carries a tag and a few bytes.
 //!
 //! Every PE of a team writes its own lines and reads those of all others. For the handful of PEs of one
 //! host that is one cache-line transfer deep (a counter or a tree is at least two), and no PE writes a
@@ -7,11 +7,11 @@
 //!
 //! Access rules
 //! 1. A [`Seat`] is written by its PE only.
-//! 2. `lines[e % 2]`, like everything else that exists twice, belongs to meeting number `e`. It is written
+//! 2. `lines[e % 2]`, like everything else that exists twice, belongs to rendezvous number `e`. It is written
 //!    before the Release store of `e` to its `epoch` and read by others after an Acquire load that saw it.
-//!    A PE can be one meeting ahead of another but never two, so two sets suffice.
+//!    A PE can be one rendezvous ahead of another but never two, so two sets suffice.
 //! 3. Epochs of a seat only grow, also from one team to the next that uses it. So whoever still waits in
-//!    the last meeting of the old team sees it as met (and, knowing that, does not look at tags there).
+//!    the last rendezvous of the old team sees it as met (and, knowing that, does not look at tags there).
 
 use crate::wait::parker::Parker;
 use crate::wait::sync::{AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::wait::sync::{AtomicU64, Ordering};
 /// Bytes of payload beside the tag: a collective that needs no more is one line's transfer.
 pub(crate) const LINE_BYTES: usize = 40;
 
-/// What one PE shows in one meeting. One cache line, alone in its pair because processors prefetch in
+/// What one PE shows in one rendezvous. One cache line, alone in its pair because processors prefetch in
 /// pairs.
 #[repr(C, align(128))]
 struct Line {
@@ -30,7 +30,7 @@ struct Line {
     detail: AtomicU64,
 }
 
-/// One PE's place in one team's meetings.
+/// One PE's place in one team's rendezvous.
 #[repr(C)]
 pub(crate) struct Seat {
     lines: [Line; 2],
@@ -65,7 +65,7 @@ impl Seat {
         &self.lines[(epoch % 2) as usize]
     }
 
-    /// Number of the last meeting the owner came to. For the owner itself, who alone writes it.
+    /// Number of the last rendezvous the owner came to. For the owner itself, who alone writes it.
     #[inline(always)]
     pub(crate) fn epoch(&self) -> u64 {
         let [even, odd] = &self.lines;
@@ -74,13 +74,13 @@ impl Seat {
             .max(odd.load(Ordering::Relaxed))
     }
 
-    /// Makes `epoch` the number of the last meeting, before the first of a new team; no smaller than any
+    /// Makes `epoch` the number of the last rendezvous, before the first of a new team; no smaller than any
     /// before (rule 3). Nobody waits for `epoch` itself, so this is no arrival.
     pub(crate) fn begin(&self, epoch: u64) {
         self.line(epoch).epoch.store(epoch, Ordering::Release);
     }
 
-    /// Whether the owner has come to meeting `epoch`.
+    /// Whether the owner has come to rendezvous `epoch`.
     #[inline(always)]
     pub(crate) fn came_to(&self, epoch: u64) -> bool {
         // Acquire: pairs with the Release store in `meet`; what the PE did before it arrived happens
@@ -88,7 +88,7 @@ impl Seat {
         self.line(epoch).epoch.load(Ordering::Acquire) >= epoch
     }
 
-    /// The payload of meeting `epoch`, to be used as rule 2 says.
+    /// The payload of rendezvous `epoch`, to be used as rule 2 says.
     #[inline(always)]
     pub(crate) fn payload(&self, epoch: u64) -> &[AtomicU64; LINE_BYTES / 8] {
         &self.line(epoch).payload
@@ -106,7 +106,7 @@ impl Seat {
 
 /// Meets the `n` PEs of a team, whose seats `seat` gives and who sleep on what `parker` gives. `wait`
 /// waits until the seat of PE `j` has come to the given epoch. `payload` goes into the line; what goes
-/// elsewhere must be in place for meeting number `seat(me).epoch() + 1`.
+/// elsewhere must be in place for rendezvous number `seat(me).epoch() + 1`.
 ///
 /// Returns the first PE whose tag differs from mine, with its tag.
 ///
@@ -127,7 +127,7 @@ pub(crate) fn meet<'a, E>(
     let mine = seat(me);
     let epoch = mine.epoch() + 1;
     let line = mine.line(epoch);
-    // This line was last used for meeting `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
+    // This line was last used for rendezvous `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
     // left `epoch - 2` and nobody reads it any more.
     // All stores to the line in one go: a peer that polls it takes it away, and a store after that would
     // have to fetch it back.

@@ -170,13 +170,13 @@ impl<'a, T: AtomicInt> WaitSet<'a, T> {
     }
 }
 
-/// A set at the PE whose memory it is in.
-struct Own<'s, 'a, T> {
+/// A set in this PE's own memory.
+struct LocalSet<'s, 'a, T> {
     pe: &'s Pe,
     set: &'s WaitSet<'a, T>,
 }
 
-impl<T: AtomicInt> Set for Own<'_, '_, T> {
+impl<T: AtomicInt> Set for LocalSet<'_, '_, T> {
     fn len(&self) -> usize {
         self.set.objects.len()
     }
@@ -217,7 +217,7 @@ impl Pe {
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
     pub fn wait_until_all<T: AtomicInt>(&self, set: &WaitSet<'_, T>) -> Result<(), WaitError> {
-        Own { pe: self, set }.wait_all()
+        LocalSet { pe: self, set }.wait_all()
     }
 
     /// Waits until some element of `set` compares as asked and returns its index; `None` at once if the
@@ -229,7 +229,7 @@ impl Pe {
         &self,
         set: &WaitSet<'_, T>,
     ) -> Result<Option<usize>, WaitError> {
-        Own { pe: self, set }.wait_any(self)
+        LocalSet { pe: self, set }.wait_any(self)
     }
 
     /// Waits until at least one element of `set` compares as asked and returns the indices of all that do,
@@ -242,25 +242,25 @@ impl Pe {
         set: &WaitSet<'_, T>,
     ) -> Result<Vec<usize>, WaitError> {
         let mut found = Vec::new();
-        Own { pe: self, set }.wait_some(self, |i| found.push(i))?;
+        LocalSet { pe: self, set }.wait_some(self, |i| found.push(i))?;
         Ok(found)
     }
 
     /// Whether every element of `set` compares as asked; so for an empty set.
     pub fn test_all<T: AtomicInt>(&self, set: &WaitSet<'_, T>) -> bool {
-        Own { pe: self, set }.all_hold()
+        LocalSet { pe: self, set }.all_hold()
     }
 
     /// The index of an element of `set` that compares as asked. If several do, a series of calls returns
     /// each of them.
     pub fn test_any<T: AtomicInt>(&self, set: &WaitSet<'_, T>) -> Option<usize> {
-        Own { pe: self, set }.find()
+        LocalSet { pe: self, set }.find()
     }
 
     /// The indices of all elements of `set` that compare as asked, ascending.
     pub fn test_some<T: AtomicInt>(&self, set: &WaitSet<'_, T>) -> Vec<usize> {
         let mut found = Vec::new();
-        Own { pe: self, set }.find_all(|i| found.push(i));
+        LocalSet { pe: self, set }.find_all(|i| found.push(i));
         found
     }
 }

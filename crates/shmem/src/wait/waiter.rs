@@ -2,7 +2,7 @@
 
 use crate::memory::segment::STATIC;
 use crate::wait::parker::Watched;
-use crate::world::control::{Control, Life};
+use crate::world::control::{Control, PeState};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -87,7 +87,7 @@ impl fmt::Display for Place {
 /// What a PE waits for. Its `Display` is what warnings, errors and the launcher show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// The `number`-th meeting of all PEs (barrier, sync or any other collective); `pe` is missing.
+    /// The `number`-th rendezvous of all PEs (barrier, sync or any other collective); `pe` is missing.
     Collective {
         /// Counts the collectives of the world from 1.
         number: u64,
@@ -451,7 +451,7 @@ impl Waiter<'_> {
         if let Some(pe) = self.control.ended_by() {
             return Some(WaitError::PeerFailed { me, pe, wait });
         }
-        let left = |pe: usize| self.control.pe(pe).life() == Life::Finished;
+        let left = |pe: usize| self.control.pe(pe).state() == PeState::Finished;
         let gone = match wait {
             Wait::Collective { pe, .. } => left(pe).then_some(pe),
             // Anyone may still write the value, so it is hopeless only when all others have left.

@@ -1,14 +1,14 @@
-//! What the PEs of a world share beside their heaps: parkers, seats and slots for the meetings of teams,
+//! What the PEs of a world share beside their heaps: parkers, seats and slots for the rendezvous of teams,
 //! wait records, and who is alive.
 //!
 //! Access rules
 //! 1. `parker` and each `seat` have their own rules (see [`crate::wait::parker`], [`crate::team::rendezvous`]).
-//! 2. `slots[e % 2]` beside a seat belongs to meeting number `e` there: written by its PE before it
+//! 2. `slots[e % 2]` beside a seat belongs to rendezvous number `e` there: written by its PE before it
 //!    arrives, read by the others after they saw the arrival.
 //! 3. `record` and `awake_on` are written by their PE only.
 //! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher.
 //! 5. `turn` is used by the threads of its PE only, as [`crate::team::turn`] says.
-//! 6. `offer` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::team::active_set`] says.
+//! 6. `proposal` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::team::active_set`] says.
 #![allow(unsafe_code)] // overlays the structures below on shared zeroed memory
 
 use crate::memory::region::Region;
@@ -17,7 +17,7 @@ use crate::team::turn::Turn;
 use crate::wait::parker::Parker;
 use crate::wait::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Bytes of one slot: payloads up to this size are copied into it and need one meeting only.
+/// Bytes of one slot: payloads up to this size are copied into it and need one rendezvous only.
 pub(crate) const SLOT_BYTES: usize = 4096;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crosswrp");
@@ -29,17 +29,17 @@ pub(crate) const SEATS: usize = 1024;
 /// Words of a set of seats.
 pub(crate) const SEAT_WORDS: usize = SEATS / 64;
 
-/// What can be said of a PE's life.
+/// How far a PE is: not there yet, running, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub(crate) enum Life {
+pub(crate) enum PeState {
     Absent = 0,
     Joined = 1,
     Finished = 2,
     Failed = 3,
 }
 
-impl Life {
+impl PeState {
     fn from_u32(word: u32) -> Self {
         match word {
             0 => Self::Absent,
@@ -55,14 +55,14 @@ impl Life {
 #[repr(C, align(128))]
 pub(crate) struct PeControl {
     pub(crate) parker: Parker,
-    life: PeLife,
-    pub(crate) offer: Offer,
+    status: PeStatus,
+    pub(crate) proposal: Proposal,
     pub(crate) places: [Place; SEATS],
 }
 
 /// What a PE contributes to the choice of a seat for a new team.
 #[repr(C, align(128))]
-pub(crate) struct Offer(pub(crate) [AtomicU64; 1 + SEAT_WORDS]);
+pub(crate) struct Proposal(pub(crate) [AtomicU64; 1 + SEAT_WORDS]);
 
 /// A PE's place in one team: its seat, slots for payloads that do not fit the seat's lines, and which of its
 /// threads may use them.
@@ -75,7 +75,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of meeting `epoch` is; written and read
+    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of rendezvous `epoch` is; written and read
     /// by rule 2. Aligned to 16 bytes.
     #[inline(always)]
     pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *mut u8 {
@@ -86,7 +86,7 @@ impl Place {
         }
     }
 
-    /// The slot of meeting `epoch`: [`SLOT_BYTES`] bytes.
+    /// The slot of rendezvous `epoch`: [`SLOT_BYTES`] bytes.
     #[inline(always)]
     pub(crate) fn slot(&self, epoch: u64) -> *mut u8 {
         let slot = &self.slots[(epoch % 2) as usize].0;
@@ -96,7 +96,7 @@ impl Place {
 }
 
 #[repr(C, align(128))]
-struct PeLife {
+struct PeStatus {
     state: AtomicU32,
     pid: AtomicU32,
     record: [AtomicU64; 4],
@@ -110,59 +110,59 @@ struct PeLife {
 struct Slot([AtomicU64; SLOT_BYTES / 8]);
 
 impl PeControl {
-    pub(crate) fn life(&self) -> Life {
+    pub(crate) fn state(&self) -> PeState {
         // Acquire: whoever sees the end also sees everything the PE did before it.
-        Life::from_u32(self.life.state.load(Ordering::Acquire))
+        PeState::from_u32(self.status.state.load(Ordering::Acquire))
     }
 
     /// Makes the calling process this PE, unless one has been it before: two would both write what
     /// only this PE may, and one after the other would look to its peers as if it had left.
     pub(crate) fn claim(&self) -> bool {
-        // Claimed by its number: the life changes when all is set up.
+        // Claimed by its number: the state changes when all is set up.
         let (mine, order) = (std::process::id(), Ordering::AcqRel);
         let claimed = self
-            .life
+            .status
             .pid
             .compare_exchange(0, mine, order, Ordering::Acquire);
         claimed.is_ok()
     }
 
-    pub(crate) fn set_life(&self, life: Life) {
-        self.life.state.store(life as u32, Ordering::Release);
+    pub(crate) fn set_state(&self, state: PeState) {
+        self.status.state.store(state as u32, Ordering::Release);
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.life.pid.load(Ordering::Relaxed)
+        self.status.pid.load(Ordering::Relaxed)
     }
 
     pub(crate) fn set_pid(&self, pid: u32) {
-        self.life.pid.store(pid, Ordering::Relaxed);
+        self.status.pid.store(pid, Ordering::Relaxed);
     }
 
     /// Notes what this PE waits for; zeros once it has come. Read by the launcher after the PE's death, hence no ordering.
     pub(crate) fn record_wait(&self, words: [u64; 4]) {
-        for (slot, word) in self.life.record.iter().zip(words) {
+        for (slot, word) in self.status.record.iter().zip(words) {
             slot.store(word, Ordering::Relaxed);
         }
     }
 
     /// Notes on which processor this PE waits awake, `None` once it does not: a hint, hence no ordering.
     pub(crate) fn record_awake(&self, processor: Option<usize>) {
-        self.life
+        self.status
             .awake_on
             .store(word_of(processor), Ordering::Relaxed);
     }
 
     pub(crate) fn is_awake_on(&self, processor: Option<usize>) -> bool {
-        processor.is_some() && self.life.awake_on.load(Ordering::Relaxed) == word_of(processor)
+        processor.is_some() && self.status.awake_on.load(Ordering::Relaxed) == word_of(processor)
     }
 
     pub(crate) fn last_wait(&self) -> [u64; 4] {
-        std::array::from_fn(|i| self.life.record[i].load(Ordering::Relaxed))
+        std::array::from_fn(|i| self.status.record[i].load(Ordering::Relaxed))
     }
 }
 
-/// A processor, or none, in `PeLife::awake_on`.
+/// A processor, or none, in `PeStatus::awake_on`.
 fn word_of(processor: Option<usize>) -> u32 {
     processor.map_or(0, |processor| processor as u32 + 1)
 }
@@ -309,6 +309,6 @@ impl Control {
 #[cfg(not(loom))]
 const _: () = {
     assert!(size_of::<Header>() == 128);
-    assert!(std::mem::offset_of!(PeControl, life) == 128);
+    assert!(std::mem::offset_of!(PeControl, status) == 128);
     assert!(size_of::<Place>() == 3 * 128 + 2 * SLOT_BYTES);
 };

@@ -80,15 +80,15 @@ impl Pe {
         let epoch = world.next_epoch();
         world.meet_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
         let duplicates = (0..n).map(|pe| {
-            // Relaxed: ordered by the meeting.
+            // Relaxed: ordered by the rendezvous.
             let number = world.place(pe).seat.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
             // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
-            // meeting below, which we have not reached yet.
+            // rendezvous below, which we have not reached yet.
             let theirs = unsafe { BorrowedFd::borrow_raw(number) };
             Ok(rustix::io::fcntl_dupfd_cloexec(theirs, 0)?)
         });
         let duplicates = duplicates.collect::<std::io::Result<Vec<_>>>();
-        // Also the meeting after which the owners may close theirs.
+        // Also the rendezvous after which the owners may close theirs.
         self.all_or_none(&world, &turn, 1, duplicates.map_err(ShareError::Pass))
     }
 
@@ -109,7 +109,7 @@ impl Pe {
                 // In round k each PE passes on what came to it in round k - 1, if anything did.
                 let to_pass = shared[(me + n - round) % n].as_ref();
                 let sent = to_pass.map(|fd| send_fd(ring.right.as_fd(), fd));
-                // After the meeting every PE has sent, so receiving does not wait.
+                // After the rendezvous every PE has sent, so receiving does not wait.
                 world.meet(&turn, call(round))?;
                 let received = receive_fd(ring.left.as_fd());
                 if failed.is_none() {
@@ -139,7 +139,7 @@ impl Pe {
     ) -> Result<R, ShareError> {
         let epoch = world.next_epoch();
         world.meet_with(turn, call(round), &[u64::from(mine.is_err())])?;
-        // Relaxed: ordered by the meeting.
+        // Relaxed: ordered by the rendezvous.
         let failed = |&pe: &usize| {
             let payload = world.place(pe).seat.payload(epoch);
             payload[0].load(Ordering::Relaxed) != 0

@@ -8,7 +8,7 @@ use crate::team::Seats;
 use crate::team::turn::Turn;
 use crate::wait::sync;
 use crate::wait::waiter::{Patience, Waiter};
-use crate::world::control::{Control, Life, PeControl};
+use crate::world::control::{Control, PeControl, PeState};
 use crate::world::fds::Ring;
 use bytemuck::Pod;
 use std::fmt;
@@ -92,12 +92,12 @@ pub struct Pe {
 /// Who of a world is still there, as one PE sees it. It keeps the world's memory mapped and does not need the
 /// [`Pe`], so a thread may look at it for as long as it likes.
 #[derive(Clone, Debug)]
-pub struct Lives {
+pub struct Membership {
     world: Arc<Mapped>,
     me: usize,
 }
 
-impl Lives {
+impl Membership {
     /// Number of the PE that looks.
     pub fn my_pe(&self) -> usize {
         self.me
@@ -115,7 +115,7 @@ impl Lives {
 
     /// Whether `pe` has left the world in good order. Panics if it does not exist.
     pub fn has_left(&self, pe: usize) -> bool {
-        self.world.control.pe(pe).life() == Life::Finished
+        self.world.control.pe(pe).state() == PeState::Finished
     }
 }
 
@@ -161,7 +161,7 @@ impl Pe {
     pub(crate) fn join(world: Arc<Mapped>, me: usize) -> Self {
         let control = world.control.pe(me);
         control.set_pid(std::process::id());
-        control.set_life(Life::Joined);
+        control.set_state(PeState::Joined);
         let peers = world.heaps.iter().map(Region::base).enumerate();
         let peers = peers.map(|(pe, heap)| Peer {
             heap,
@@ -228,8 +228,8 @@ impl Pe {
     }
 
     /// The lives of the PEs, for a thread that watches them.
-    pub fn lives(&self) -> Lives {
-        Lives {
+    pub fn membership(&self) -> Membership {
+        Membership {
             world: Arc::clone(&self.world),
             me: self.me,
         }
@@ -314,14 +314,14 @@ impl Pe {
         // 2. Say how it left. A panicking PE has failed, and its peers with it; otherwise only those
         //    who wait for this PE in particular get an error.
         let mine = self.control().pe(self.me);
-        if mine.life() != Life::Joined {
+        if mine.state() != PeState::Joined {
             return;
         }
         if std::thread::panicking() {
-            mine.set_life(Life::Failed);
+            mine.set_state(PeState::Failed);
             self.control().end(self.me, self.shared());
         } else {
-            mine.set_life(Life::Finished);
+            mine.set_state(PeState::Finished);
             // 3. Wake sleepers, so that whoever waits for this PE learns that it will not come.
             self.control().wake_all(self.shared());
         }

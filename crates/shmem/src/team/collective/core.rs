@@ -1,8 +1,8 @@
 //! The collectives over addresses: what both the safe methods of [`Team`] and the raw layer are.
 //!
 //! Payloads of up to [`SLOT_BYTES`] travel through the lines and slots of the control memory, written
-//! before and read after one meeting. Larger ones are read straight out of the callers' symmetric memory
-//! between two meetings, moved once. Nothing is written to a destination before the PEs have agreed that
+//! before and read after one rendezvous. Larger ones are read straight out of the callers' symmetric memory
+//! between two rendezvous, moved once. Nothing is written to a destination before the PEs have agreed that
 //! they are in the same call.
 //!
 //! Common conditions of the functions here: destinations and sources are symmetric addresses of this PE
@@ -15,13 +15,13 @@ use crate::memory::copy::put_bytes;
 use crate::team::call::{Call, Kind};
 use crate::team::rendezvous::LINE_BYTES;
 use crate::team::turn::Held;
-use crate::team::{Offer, Team};
+use crate::team::{Proposal, Team};
 use crate::wait::sync::Ordering;
 use crate::world::control::SLOT_BYTES;
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Where the sources of a collective can be read, between its meetings.
+/// Where the sources of a collective can be read, between its rendezvous.
 #[derive(Clone, Copy)]
 enum Sources<'t, 'p> {
     /// In lines or slots, by the number of bytes each PE put there.
@@ -76,7 +76,7 @@ impl Team<'_> {
         (me + 1..n).chain(0..=me)
     }
 
-    /// The meetings around an exchange of `bytes` bytes at `source`: `take` reads what it wants from any
+    /// The rendezvous around an exchange of `bytes` bytes at `source`: `take` reads what it wants from any
     /// PE's source. Without `offer` nobody reads mine.
     ///
     /// # Safety
@@ -117,7 +117,7 @@ impl Team<'_> {
             epoch,
             bytes,
         });
-        // No second meeting: the payload is written next two meetings from now.
+        // No second rendezvous: the payload is written next two rendezvous from now.
         Ok(())
     }
 
@@ -126,14 +126,14 @@ impl Team<'_> {
         &self,
         turn: &Held<'_>,
         call: Call,
-        words: &Offer,
-    ) -> Result<Vec<Offer>, CollectiveError> {
+        words: &Proposal,
+    ) -> Result<Vec<Proposal>, CollectiveError> {
         let mut all = vec![[0; _]; self.n_pes()];
-        let bytes = size_of::<Offer>();
+        let bytes = size_of::<Proposal>();
         let take = |from: Sources<'_, '_>| {
             for (member, words) in all.iter_mut().enumerate() {
                 // SAFETY: every PE put an offer there, aligned to 16.
-                *words = unsafe { from.of(member).cast::<Offer>().read() };
+                *words = unsafe { from.of(member).cast::<Proposal>().read() };
             }
         };
         // SAFETY: a live array of `bytes` bytes, which fit a slot.
@@ -229,7 +229,7 @@ impl Team<'_> {
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
         }
         self.meet_with(&turn, call(0), &[bytes as u64, position as u64])?;
-        // Relaxed: ordered by the meeting. What the lines say is checked before it becomes an address.
+        // Relaxed: ordered by the rendezvous. What the lines say is checked before it becomes an address.
         let part = |member: usize| -> Result<(*const u8, usize), CollectiveError> {
             let payload = self.place(member).seat.payload(epoch);
             let [bytes, position] = [0, 1].map(|i| payload[i].load(Ordering::Relaxed) as usize);
@@ -445,7 +445,7 @@ impl Team<'_> {
         let turn = self.turn(call.kind)?;
         let pes = self.my_pe() + usize::from(!exclusive);
         // Piece by piece through the slots, so that a `dest` that is `source` is written only once its old
-        // values are elsewhere. Also with no elements there is a meeting.
+        // values are elsewhere. Also with no elements there is a rendezvous.
         let most = (SLOT_BYTES / size).max(1);
         for at in (0..n.max(1)).step_by(most) {
             let n = most.min(n - at);

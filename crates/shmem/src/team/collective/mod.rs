@@ -71,7 +71,7 @@ pub enum CollectiveError {
         /// How many bytes.
         bytes: usize,
     },
-    /// The meeting itself failed.
+    /// The rendezvous itself failed.
     #[error(transparent)]
     Wait(#[from] WaitError),
 }
@@ -365,7 +365,7 @@ impl Team<'_> {
     }
 
     /// Lengths are part of the call, so a PE with a wrong one is in the same call as the others, or
-    /// they see the mismatch; it still has to come to the meeting.
+    /// they see the mismatch; it still has to come to the rendezvous.
     fn check_length(&self, kind: Kind, dest: usize, needed: usize) -> Result<(), CollectiveError> {
         if dest == needed {
             return Ok(());

@@ -75,7 +75,7 @@ impl Raw<'_> {
         {
             // Where it is if it fits, on every PE alike. Nobody has touched what it grows by.
             let (mut heap, offset) = (self.pe.heap(), self.offset(object));
-            if bytes <= heap.book.room(offset, block) {
+            if bytes <= heap.allocator.room(offset, block) {
                 heap.by_offset.insert(offset, (block, bytes));
                 return Ok(object);
             }
@@ -114,7 +114,7 @@ impl Raw<'_> {
         Ok(())
     }
 
-    /// Comes to the meeting that PEs with a valid address are in: these hear of the mismatch.
+    /// Comes to the rendezvous that PEs with a valid address are in: these hear of the mismatch.
     fn refuse<R>(self, kind: Kind, error: AllocError) -> Result<R, AllocError> {
         match self.pe.meet(kind, NOT_ALLOCATED, 0) {
             // What is wrong here says more than that others called something else.
@@ -144,7 +144,7 @@ impl Raw<'_> {
     fn release(self, object: *mut u8) {
         let mut heap = self.pe.heap();
         if let Some((block, _)) = heap.by_offset.remove(&self.offset(object)) {
-            heap.book.free(block);
+            heap.allocator.free(block);
         }
     }
 }

@@ -32,12 +32,12 @@ pub struct WaitSet<T> {
 }
 
 /// A set whose pointers the caller of one of the functions below vouches for.
-struct Vouched<'a, T> {
+struct RawSet<'a, T> {
     raw: Raw<'a>,
     set: WaitSet<T>,
 }
 
-impl<T: AtomicInt> Vouched<'_, T> {
+impl<T: AtomicInt> RawSet<'_, T> {
     fn element(&self, i: usize) -> (*const T, T) {
         let value = match self.set.values {
             Values::One(value) => value,
@@ -48,7 +48,7 @@ impl<T: AtomicInt> Vouched<'_, T> {
     }
 }
 
-impl<T: AtomicInt> Set for Vouched<'_, T> {
+impl<T: AtomicInt> Set for RawSet<'_, T> {
     fn len(&self) -> usize {
         self.set.n
     }
@@ -142,7 +142,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn wait_until_all<T: AtomicInt>(self, set: WaitSet<T>) -> Result<(), WaitError> {
-        Vouched { raw: self, set }.wait_all()
+        RawSet { raw: self, set }.wait_all()
     }
 
     /// Waits until an element of `set` compares as asked and returns its index; `usize::MAX` at once if
@@ -154,7 +154,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn wait_until_any<T: AtomicInt>(self, set: WaitSet<T>) -> Result<usize, WaitError> {
-        let found = Vouched { raw: self, set }.wait_any(self.pe)?;
+        let found = RawSet { raw: self, set }.wait_any(self.pe)?;
         Ok(found.unwrap_or(usize::MAX))
     }
 
@@ -173,7 +173,7 @@ impl Raw<'_> {
     ) -> Result<usize, WaitError> {
         // SAFETY: by the caller. Looks that find nothing write nothing, so there is one list.
         let found = unsafe { writer(indices) };
-        Vouched { raw: self, set }.wait_some(self.pe, found)
+        RawSet { raw: self, set }.wait_some(self.pe, found)
     }
 
     /// Whether every element of `set` compares as asked; true for an empty set.
@@ -181,7 +181,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn test_all<T: AtomicInt>(self, set: WaitSet<T>) -> bool {
-        Vouched { raw: self, set }.all_hold()
+        RawSet { raw: self, set }.all_hold()
     }
 
     /// Index of an element of `set` that compares as asked; `usize::MAX` if none does. If several do, a
@@ -190,7 +190,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn test_any<T: AtomicInt>(self, set: WaitSet<T>) -> usize {
-        let found = Vouched { raw: self, set }.find();
+        let found = RawSet { raw: self, set }.find();
         found.unwrap_or(usize::MAX)
     }
 
@@ -202,7 +202,7 @@ impl Raw<'_> {
     pub unsafe fn test_some<T: AtomicInt>(self, set: WaitSet<T>, indices: *mut usize) -> usize {
         // SAFETY: by the caller.
         let found = unsafe { writer(indices) };
-        Vouched { raw: self, set }.find_all(found)
+        RawSet { raw: self, set }.find_all(found)
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) struct Context(usize);
 
 /// A context behind a handle.
 pub(crate) struct Made {
-    pub(crate) team: TeamHandle,
+    team: TeamHandle,
     /// The world's number of each PE of the team; empty for the world itself.
     pes: Box<[usize]>,
 }
@@ -44,6 +44,12 @@ impl Context {
     #[inline(always)]
     pub(crate) fn object(self, name: Name) -> Option<&'static Made> {
         (self.0 > 1).then(|| MADE.get(self.0).unwrap_or_else(|| self.destroyed(name)))
+    }
+
+    /// The context's team as a handle of its own world.
+    pub(crate) fn team_handle(self, name: Name) -> TeamHandle {
+        self.object(name)
+            .map_or(TeamHandle::WORLD, |object| object.team)
     }
 
     #[cold]

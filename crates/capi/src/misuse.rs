@@ -1,7 +1,7 @@
 //! How a program that breaks the rules ends: one line that names PE, function and argument, then an
 //! abort, upon which the launcher ends the other PEs.
 
-use crate::world::{self, Name};
+use crate::own_pe::{self, Name};
 use std::fmt;
 use std::io::Write;
 use std::panic;
@@ -25,7 +25,7 @@ pub(crate) fn watch_panics() {
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("internal error");
         // Some say themselves which PE they are.
-        let own = world::any().map_or(String::new(), |pe| format!("PE {}: ", pe.my_pe()));
+        let own = own_pe::any().map_or(String::new(), |pe| format!("PE {}: ", pe.my_pe()));
         let text = text.strip_prefix(&own).unwrap_or(text);
         say(format_args!(
             "{text} (SHMEM_DEBUG=1 names the function and the argument)"
@@ -36,7 +36,7 @@ pub(crate) fn watch_panics() {
 
 /// One line on standard error, in one piece: other PEs write there too.
 pub(crate) fn say(what: fmt::Arguments<'_>) {
-    let line = match world::any() {
+    let line = match own_pe::any() {
         Some(pe) => format!("crosswarp: PE {}: {what}\n", pe.my_pe()),
         None => format!("crosswarp: {what}\n"),
     };

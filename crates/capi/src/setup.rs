@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // writes results through C's pointers; calls the C library's exit
 
 use crate::world::{self, Name, enter_unchecked};
-use crate::{misuse, mixture, static_data, team};
+use crate::{debug, misuse, mixture, static_data, team};
 use crosswarp_shmem::{Pe, SETTINGS, SYMMETRIC_SIZE};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
@@ -22,16 +22,6 @@ const NAME: &CStr = c"Crosswarp";
 
 const THREAD_SINGLE: c_int = 0;
 const THREAD_MULTIPLE: c_int = 3;
-
-fn set(variable: &str) -> bool {
-    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
-}
-
-/// Whether `SHMEM_DEBUG` asks for messages and for argument checks.
-pub(crate) fn debugging() -> bool {
-    static DEBUG: OnceLock<bool> = OnceLock::new();
-    *DEBUG.get_or_init(|| set("SHMEM_DEBUG") || set("SMA_DEBUG"))
-}
 
 /// `shmem_init`.
 pub(crate) unsafe fn init(name: Name) {
@@ -78,7 +68,7 @@ fn open(name: Name) {
     if pe.my_pe() == 0 {
         mixture::look(name);
     }
-    let pe = world::open(pe, debugging());
+    let pe = world::open(pe, debug::enabled());
     team::open(pe);
     if let Err(error) = pe.barrier() {
         fail(&error);
@@ -91,8 +81,8 @@ fn greet(pe: &Pe) {
         return;
     }
     let (version, info) = (
-        set("SHMEM_VERSION") || set("SMA_VERSION"),
-        set("SHMEM_INFO") || set("SMA_INFO"),
+        debug::set("SHMEM_VERSION") || debug::set("SMA_VERSION"),
+        debug::set("SHMEM_INFO") || debug::set("SMA_INFO"),
     );
     if version || info {
         println!(

@@ -17,7 +17,7 @@
 //! calls `exec`.
 #![allow(unsafe_code)] // maps memory over the program's own
 
-use crate::objects;
+use crate::{debug, objects};
 use crosswarp_shmem::{CollectiveError, Pe, ShareError, raw};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags};
@@ -70,7 +70,7 @@ pub(crate) fn share(pe: &mut Pe) -> Result<(), StaticDataError> {
     match pe.agree(digest >> 8, segments.len() as u64) {
         Ok(()) => {}
         Err(CollectiveError::Mismatch { .. }) => {
-            if crate::setup::debugging() {
+            if debug::enabled() {
                 crate::misuse::say(format_args!(
                     "the PEs run different programs, so static data are not symmetric"
                 ));

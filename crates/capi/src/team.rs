@@ -1,7 +1,7 @@
 //! Teams: handles, splitting, numbers.
 #![allow(unsafe_code)] // writes results through C's pointers
 
-use crate::context::Context;
+use crate::debug;
 use crate::handles::Handles;
 use crate::misuse;
 use crate::world::{self, Name, enter_unchecked};
@@ -205,7 +205,7 @@ pub(crate) unsafe fn split_2d(
 
 /// A split that did not come about: nonzero, and in words when asked for.
 fn failed(name: Name, error: &dyn std::error::Error) -> c_int {
-    if crate::setup::debugging() {
+    if debug::enabled() {
         misuse::say(format_args!("{name}: {error}"));
     }
     -1
@@ -242,13 +242,5 @@ pub(crate) unsafe fn ptr(
             .ptr(dest.cast::<u8>(), made.team.world_pe(pe))
             .cast(),
         _ => ptr::null_mut(),
-    }
-}
-
-impl Context {
-    /// The context's team as a handle of its own world.
-    pub(crate) fn team_handle(self, name: Name) -> TeamHandle {
-        self.object(name)
-            .map_or(TeamHandle::WORLD, |object| object.team)
     }
 }

@@ -1,59 +1,17 @@
-//! This process's PE, where every function finds it.
-//!
-//! `ENTRY` is null before `shmem_init`, after `shmem_finalize`, and while argument checking is on; one
-//! look at it therefore tells whether a function may run straight on, and checking costs nothing when it
-//! is off.
-#![allow(unsafe_code)] // turns the pointers stored here back into references
+//! This process's PE as every function finds it, and the checks of arguments.
 
 use crate::misuse;
+use crate::own_pe::unchecked;
+pub(crate) use crate::own_pe::{Name, any, close, finalized, open};
 use crosswarp_shmem::Pe;
 use std::ffi::c_int;
-use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
-
-static ENTRY: AtomicPtr<Pe> = AtomicPtr::new(ptr::null_mut());
-static WORLD: AtomicPtr<Pe> = AtomicPtr::new(ptr::null_mut());
-static FINALIZED: AtomicBool = AtomicBool::new(false);
-
-/// The name of the function a program called.
-pub(crate) type Name = &'static str;
-
-/// Makes `pe` this process's PE; it lives until the process ends.
-pub(crate) fn open(pe: Pe, checking: bool) -> &'static Pe {
-    let pe: &'static Pe = Box::leak(Box::new(pe));
-    let pointer = ptr::from_ref(pe).cast_mut();
-    WORLD.store(pointer, Ordering::Release);
-    if !checking {
-        ENTRY.store(pointer, Ordering::Release);
-    }
-    pe
-}
-
-/// No function may be called any more.
-pub(crate) fn close() {
-    FINALIZED.store(true, Ordering::Release);
-    ENTRY.store(ptr::null_mut(), Ordering::Release);
-}
-
-/// Whether `shmem_finalize` has been.
-pub(crate) fn finalized() -> bool {
-    FINALIZED.load(Ordering::Acquire)
-}
-
-/// This process's PE if it has one, finalised or not.
-pub(crate) fn any() -> Option<&'static Pe> {
-    // SAFETY: null, or from `open`, which leaks it.
-    unsafe { WORLD.load(Ordering::Acquire).as_ref() }
-}
 
 /// This process's PE, for the function `name`, whose arguments `check` checks if checking is on.
 ///
 /// Ends the process with a message outside of `shmem_init` … `shmem_finalize`.
 #[inline(always)]
 pub(crate) fn enter(name: Name, check: impl FnOnce(&Check)) -> &'static Pe {
-    let entry = ENTRY.load(Ordering::Acquire);
-    // SAFETY: null, or from `open`, which leaks it.
-    match unsafe { entry.as_ref() } {
+    match unchecked() {
         Some(pe) => pe,
         None => enter_slowly(name, check),
     }
@@ -68,9 +26,7 @@ pub(crate) fn run<R>(
     check: impl FnOnce(&Check),
     op: impl FnOnce(&'static Pe) -> R,
 ) -> R {
-    let entry = ENTRY.load(Ordering::Acquire);
-    // SAFETY: null, or from `open`, which leaks it.
-    match unsafe { entry.as_ref() } {
+    match unchecked() {
         Some(pe) => op(pe),
         None => run_slowly(name, check, op),
     }

@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytemuck::Pod;
-use crosswarp_shmem::{Block, Book, CollectiveError, Pe, ShareError, op};
+use crosswarp_shmem::{Block, CollectiveError, HeapAllocator, Pe, ShareError, op};
 
 use crate::error::CudaError;
 use crate::vmm::{self, Chunk, Range};
@@ -166,7 +166,7 @@ pub struct DeviceHeap<'w> {
 }
 
 struct State {
-    book: Book,
+    book: HeapAllocator,
     /// How much of each heap has physical memory; the same on every PE.
     mapped: usize,
     /// What was mapped: offset in the range, bytes.
@@ -227,7 +227,7 @@ impl<'w> DeviceHeap<'w> {
             stride,
             granularity: granularity_of_all,
             state: Mutex::new(State {
-                book: Book::new(stride),
+                book: HeapAllocator::new(stride),
                 mapped: 0,
                 mappings: Vec::new(),
             }),

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_shmem::{Lives, Pe, Sym};
+use crosswarp_shmem::{Membership, Pe, Sym};
 
 use crate::error::CudaError;
 use crate::memory::{Buffer, PinnedBuffer};
@@ -263,7 +263,7 @@ impl Board {
 }
 
 /// A word of each PE, as this PE sees it: not 0 once it has dropped its device world. In the symmetric heap, which
-/// the `Lives` beside it keep mapped.
+/// the `Membership` beside it keep mapped.
 struct LeftWords(*const AtomicU64, usize);
 
 // SAFETY: the words are only read, as atomics.
@@ -286,7 +286,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn start(board: Arc<Board>, lives: Lives, left: LeftWords) -> std::io::Result<Self> {
+    fn start(board: Arc<Board>, lives: Membership, left: LeftWords) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let watch = move || {
@@ -357,7 +357,7 @@ impl Waits {
             1 => None,
             n => {
                 let words = LeftWords(pe.ptr(&left, pe.my_pe()).cast_const().cast(), n);
-                let started = Watcher::start(Arc::clone(&board), pe.lives(), words);
+                let started = Watcher::start(Arc::clone(&board), pe.membership(), words);
                 Some(started.map_err(|error| CudaError {
                     call: "starting the thread that watches the other PEs",
                     code: error.raw_os_error().unwrap_or(0),

@@ -43,63 +43,40 @@
 // What only the launcher reads.
 #![cfg_attr(not(feature = "launch"), allow(dead_code))]
 
-mod active_set;
-mod alloc;
-mod atomic;
-mod call;
-mod collective;
-mod config;
-mod context;
-mod control;
-mod copy;
-mod fair;
-mod fds;
 #[cfg(feature = "launch")]
 mod launch;
-mod lock;
-pub mod op;
-mod other_library;
-mod parker;
-mod pe;
-mod processes;
-pub mod raw;
-mod region;
-mod rendezvous;
-mod rma;
-mod segment;
-mod signal;
-mod static_names;
-mod symmetric;
-mod sync;
+mod memory;
 mod team;
-mod threads;
-mod turn;
+mod verbs;
 mod wait;
-mod wait_set;
+mod world;
 
 #[cfg(all(test, loom))]
 mod loom_models;
 
-pub use alloc::{AllocError, Block, Book, GRANULE};
-pub use atomic::{AtomicInt, AtomicValue};
 pub use bytemuck::Pod;
-pub use collective::{CollectiveCall, CollectiveError, CollectiveKind};
-pub use config::{ConfigError, HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes};
-pub use context::{Context, ContextOptions};
-pub use fds::ShareError;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Launch, LaunchError, Outcome};
-pub use lock::{Lock, LockGuard};
-pub use other_library::{is_other_openshmem, other_openshmem_of};
-pub use pe::{Lives, Pe, SPECIFICATION, ThreadLevel, WorldKind};
-pub use processes::{InitError, init, under_launcher};
-pub use signal::SignalOp;
-pub use static_names::name_static_data;
-pub use symmetric::{Sym, SymRef};
+pub use memory::alloc::{AllocError, Block, GRANULE, HeapAllocator};
+pub use memory::static_names::name_static_data;
+pub use memory::symmetric::{Sym, SymRef};
+pub use team::collective::{CollectiveCall, CollectiveError, CollectiveKind};
 pub use team::{Team, TeamError};
-pub use threads::{MAX_PES, ThreadWorld, WorldError, spmd};
-pub use wait::{Cmp, TenthSeconds, Wait, WaitError};
-pub use wait_set::WaitSet;
+pub use verbs::atomic::{AtomicInt, AtomicValue};
+pub use verbs::lock::{Lock, LockGuard};
+pub use verbs::signal::SignalOp;
+pub use verbs::wait_set::WaitSet;
+pub use verbs::{op, raw};
+pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError};
+pub use world::config::{
+    ConfigError, HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
+};
+pub use world::context::{Context, ContextOptions};
+pub use world::fds::ShareError;
+pub use world::other_library::{is_other_openshmem, other_openshmem_of};
+pub use world::pe::{Membership, Pe, SPECIFICATION, ThreadLevel, WorldKind};
+pub use world::processes::{InitError, init, under_launcher};
+pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 
 /// Any error of a running PE, for programs that only pass errors on.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! Sleepers go straight to sleep (spinning and yielding only add looks), time does not pass, so a
 //! lost wake-up shows as a deadlock.
 
-use crate::lock::{LockWord, Queue};
-use crate::parker::{Parker, Watched};
-use crate::rendezvous::{Seat, Tag, meet};
-use crate::turn::Turn;
+use crate::team::rendezvous::{Seat, Tag, meet};
+use crate::team::turn::Turn;
+use crate::verbs::lock::{LockWord, Queue};
+use crate::wait::parker::{Parker, Watched};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use std::convert::Infallible;
@@ -297,7 +297,7 @@ struct World {
     values: Vec<AtomicU64>,
 }
 
-/// One meeting of the first `n` PEs.
+/// One rendezvous of the first `n` PEs.
 fn meet_once(
     world: &World,
     n: usize,
@@ -333,7 +333,7 @@ fn meet_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>> {
         differing.push(met.map(|(pe, _)| pe));
         for value in &world.values {
             let value = value.load(Ordering::Relaxed);
-            // What was written before the meeting is seen; the other may already be one further.
+            // What was written before the rendezvous is seen; the other may already be one further.
             assert!(value == round as u64 + 1 || value == round as u64 + 2);
         }
     }
@@ -349,7 +349,7 @@ fn world(n: usize) -> Arc<World> {
 }
 
 /// A team of three ends; two of its PEs go on as another team on the same seats while the third may still
-/// be in the last meeting of the old one.
+/// be in the last rendezvous of the old one.
 #[test]
 fn loom_a_seat_is_used_again_while_a_peer_still_leaves() {
     let mut model = loom::model::Builder::new();

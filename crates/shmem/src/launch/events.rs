@@ -2,7 +2,7 @@
 
 use super::LaunchError;
 use super::mask;
-use crate::processes::receive_joined;
+use crate::world::processes::receive_joined;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{Shutdown, shutdown};

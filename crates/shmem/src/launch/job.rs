@@ -6,8 +6,8 @@
 
 use super::Ended;
 use super::events::{Event, Events, is_end};
-use crate::control::{Control, Life};
-use crate::wait::Wait;
+use crate::wait::waiter::Wait;
+use crate::world::control::{Control, PeState};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use signal_hook::consts::SIGCHLD;
@@ -87,7 +87,7 @@ impl Job {
     /// After the start of PEs was cut short: nobody waits for those that were never started.
     pub(super) fn give_up_on_the_rest(&self) {
         for pe in self.children.len()..self.control.n_pes() {
-            self.control.pe(pe).set_life(Life::Finished);
+            self.control.pe(pe).set_state(PeState::Finished);
         }
         self.control.wake_all(true);
     }
@@ -190,8 +190,8 @@ impl Job {
         let due: Vec<(usize, Instant)> = due;
         for (pe, _) in due {
             let shell_runs = self.children.get(pe).is_some_and(Option::is_some);
-            if shell_runs && self.control.pe(pe).life() == Life::Joined {
-                self.control.pe(pe).set_life(Life::Finished);
+            if shell_runs && self.control.pe(pe).state() == PeState::Joined {
+                self.control.pe(pe).set_state(PeState::Finished);
                 self.control.wake_all(true);
             }
         }
@@ -210,7 +210,7 @@ impl Job {
             // A PE whose parent (a shell, say) has ended may live on; it must not.
             self.signal_joined(pe, Signal::KILL);
             let control = self.control.pe(pe);
-            let had_left = control.life() == Life::Finished;
+            let had_left = control.state() == PeState::Finished;
             if self.control.announced_exit().is_some() {
                 if !self.ending {
                     self.end(None);
@@ -219,7 +219,7 @@ impl Job {
             }
             if status.success() {
                 // It may have exited without leaving the world; nobody should wait for it.
-                control.set_life(Life::Finished);
+                control.set_state(PeState::Finished);
                 self.control.wake_all(true);
                 continue;
             }
@@ -235,7 +235,7 @@ impl Job {
                 });
             }
             if !had_left && !self.ending {
-                control.set_life(Life::Failed);
+                control.set_state(PeState::Failed);
                 // Those that have been asked to end keep their grace; only their waits end.
                 if self.asked.is_none() {
                     self.end(culprit);

@@ -173,7 +173,7 @@ fn teams_come_and_go(pe: &Pe) {
     pe.free(value).unwrap();
 }
 
-/// Meetings of different teams do not disturb each other, however they interleave.
+/// Rendezvous of different teams do not disturb each other, however they interleave.
 fn two_teams_by_turns(pe: &Pe) {
     let n = pe.n_pes();
     let front = pe.world().split_strided(0, 1, n.div_ceil(2)).unwrap();
@@ -274,7 +274,7 @@ fn collectives_of_teams(pe: &Pe) {
     };
     let value = |i: usize, from: usize, to: usize| (i + 10_000 * from + 1_000_000 * to) as u32;
     let run = |len: usize| {
-        // Symmetric memory for more than the team would need a meeting of the world.
+        // Symmetric memory for more than the team would need a rendezvous of the world.
         let object = pe.alloc::<u32>(0).unwrap();
         pe.free(object).unwrap();
         let object = pe.alloc::<u32>(0).unwrap();

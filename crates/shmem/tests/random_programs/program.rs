@@ -60,7 +60,7 @@ pub fn run(pe: &Pe, seed: u64, steps: usize) {
         match run.random.below(8) {
             0..=2 => run.accesses(),
             3..=5 => {
-                // Several in a row, of different teams, without a meeting of all in between.
+                // Several in a row, of different teams, without a rendezvous of all in between.
                 for _ in 0..1 + run.random.below(4) {
                     run.collective();
                 }

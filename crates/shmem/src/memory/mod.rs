@@ -1,0 +1,8 @@
+//! Mapped memory, the symmetric heap in it, segments beside it, and copying.
+
+pub(crate) mod alloc;
+pub(crate) mod copy;
+pub(crate) mod region;
+pub(crate) mod segment;
+pub(crate) mod static_names;
+pub(crate) mod symmetric;

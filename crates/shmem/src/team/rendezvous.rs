@@ -1,0 +1,165 @@
+//! The rendezvous under every collective: a flat barrier that carries a tag and a few bytes.
+//!
+//! Every PE of a team writes its own lines and reads those of all others. For the handful of PEs of one
+//! host that is one cache-line transfer deep (a counter or a tree is at least two), and no PE writes a
+//! line another PE writes. The tag says which collective the PE is in, so that a mismatch is seen by
+//! every PE in the same memory access that sees the arrival; a payload of up to [`LINE_BYTES`] rides along.
+//!
+//! Access rules
+//! 1. A [`Seat`] is written by its PE only.
+//! 2. `lines[e % 2]`, like everything else that exists twice, belongs to rendezvous number `e`. It is written
+//!    before the Release store of `e` to its `epoch` and read by others after an Acquire load that saw it.
+//!    A PE can be one rendezvous ahead of another but never two, so two sets suffice.
+//! 3. Epochs of a seat only grow, also from one team to the next that uses it. So whoever still waits in
+//!    the last rendezvous of the old team sees it as met (and, knowing that, does not look at tags there).
+
+use crate::wait::parker::Parker;
+use crate::wait::sync::{AtomicU64, Ordering};
+
+/// Bytes of payload beside the tag: a collective that needs no more is one line's transfer.
+pub(crate) const LINE_BYTES: usize = 40;
+
+/// What one PE shows in one rendezvous. One cache line, alone in its pair because processors prefetch in
+/// pairs.
+#[repr(C, align(128))]
+struct Line {
+    epoch: AtomicU64,
+    tag: AtomicU64,
+    /// At a multiple of 16, so that any element type is aligned.
+    payload: [AtomicU64; LINE_BYTES / 8],
+    detail: AtomicU64,
+}
+
+/// One PE's place in one team's rendezvous.
+#[repr(C)]
+pub(crate) struct Seat {
+    lines: [Line; 2],
+}
+
+/// What a PE says about the collective it is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag {
+    /// Which collective, with its root and element size.
+    pub(crate) tag: u64,
+    /// Its size in bytes.
+    pub(crate) detail: u64,
+}
+
+impl Seat {
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        let line = || Line {
+            epoch: zero(),
+            tag: zero(),
+            payload: std::array::from_fn(|_| zero()),
+            detail: zero(),
+        };
+        Self {
+            lines: [line(), line()],
+        }
+    }
+
+    #[inline(always)]
+    fn line(&self, epoch: u64) -> &Line {
+        &self.lines[(epoch % 2) as usize]
+    }
+
+    /// Number of the last rendezvous the owner came to. For the owner itself, who alone writes it.
+    #[inline(always)]
+    pub(crate) fn epoch(&self) -> u64 {
+        let [even, odd] = &self.lines;
+        let (even, odd) = (&even.epoch, &odd.epoch);
+        even.load(Ordering::Relaxed)
+            .max(odd.load(Ordering::Relaxed))
+    }
+
+    /// Makes `epoch` the number of the last rendezvous, before the first of a new team; no smaller than any
+    /// before (rule 3). Nobody waits for `epoch` itself, so this is no arrival.
+    pub(crate) fn begin(&self, epoch: u64) {
+        self.line(epoch).epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Whether the owner has come to rendezvous `epoch`.
+    #[inline(always)]
+    pub(crate) fn came_to(&self, epoch: u64) -> bool {
+        // Acquire: pairs with the Release store in `meet`; what the PE did before it arrived happens
+        // before what we do after we saw it.
+        self.line(epoch).epoch.load(Ordering::Acquire) >= epoch
+    }
+
+    /// The payload of rendezvous `epoch`, to be used as rule 2 says.
+    #[inline(always)]
+    pub(crate) fn payload(&self, epoch: u64) -> &[AtomicU64; LINE_BYTES / 8] {
+        &self.line(epoch).payload
+    }
+
+    #[inline(always)]
+    fn tag(&self, epoch: u64) -> Tag {
+        let line = self.line(epoch);
+        Tag {
+            tag: line.tag.load(Ordering::Relaxed),
+            detail: line.detail.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Meets the `n` PEs of a team, whose seats `seat` gives and who sleep on what `parker` gives. `wait`
+/// waits until the seat of PE `j` has come to the given epoch. `payload` goes into the line; what goes
+/// elsewhere must be in place for rendezvous number `seat(me).epoch() + 1`.
+///
+/// Returns the first PE whose tag differs from mine, with its tag.
+///
+/// Memory ordering: everything any PE did before its call happens before everything any PE does
+/// after its return (Release on arrival, Acquire on every other PE's arrival).
+#[inline(always)]
+#[allow(clippy::too_many_arguments)] // what the model and the world have each in their way
+pub(crate) fn meet<'a, E>(
+    seat: impl Fn(usize) -> &'a Seat,
+    parker: impl Fn(usize) -> &'a Parker,
+    n: usize,
+    me: usize,
+    shared: bool,
+    tag: Tag,
+    payload: &[u64],
+    mut wait: impl FnMut(usize, u64) -> Result<(), E>,
+) -> Result<Option<(usize, Tag)>, E> {
+    let mine = seat(me);
+    let epoch = mine.epoch() + 1;
+    let line = mine.line(epoch);
+    // This line was last used for rendezvous `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
+    // left `epoch - 2` and nobody reads it any more.
+    // All stores to the line in one go: a peer that polls it takes it away, and a store after that would
+    // have to fetch it back.
+    for (word, &value) in line.payload.iter().zip(payload) {
+        word.store(value, Ordering::Relaxed);
+    }
+    line.tag.store(tag.tag, Ordering::Relaxed);
+    line.detail.store(tag.detail, Ordering::Relaxed);
+    line.epoch.store(epoch, Ordering::Release);
+
+    // Starting behind myself spreads the reads over different lines.
+    for j in (me + 1..n).chain(0..me) {
+        wait(j, epoch)?;
+    }
+    // Nobody is woken by a mere arrival, for most arrivals complete nothing. Whoever sees all
+    // arrivals wakes those who slept meanwhile: the last to arrive always does, since it misses
+    // nobody (two who arrive at once may briefly miss each other, but a sleeper's heavy fence makes
+    // the other's arrival visible before it sleeps).
+    let mut differing = None;
+    for j in 0..n {
+        parker(j).notify_arrival(shared);
+        let theirs = seat(j).tag(epoch);
+        if theirs != tag && differing.is_none() {
+            differing = Some((j, theirs));
+        }
+    }
+    Ok(differing)
+}
+
+#[cfg(not(loom))]
+const _: () = {
+    assert!(size_of::<Line>() == 128);
+    assert!(std::mem::offset_of!(Line, payload) % 16 == 0);
+    assert!(std::mem::offset_of!(Line, detail) + 8 <= 64);
+};

@@ -1,0 +1,10 @@
+//! What a PE does with the memory of others, typed and by address ([`raw`]).
+
+pub(crate) mod atomic;
+pub(crate) mod fair;
+pub(crate) mod lock;
+pub mod op;
+pub mod raw;
+pub(crate) mod rma;
+pub(crate) mod signal;
+pub(crate) mod wait_set;

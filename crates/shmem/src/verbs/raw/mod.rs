@@ -1,0 +1,321 @@
+//! The verbs over plain addresses: what a C interface is made of.
+//!
+//! The safe verbs take handles ([`Sym`](crate::Sym)). C programs have addresses: a pointer into this PE's
+//! symmetric heap, or into a [registered segment](crate::Pe::register_segment) such as the static data,
+//! names the same object on every PE. [`Raw`] takes those. Each operation costs a range check and an
+//! addition over the copy or the atomic itself, and means exactly what its safe namesake means, memory
+//! ordering included.
+//!
+//! # Safety
+//! All operations share these conditions; single ones add to them.
+//! - *Symmetric* arguments are addresses of this PE's heap or of a registered segment, with all their
+//!   elements in the same piece of it. The others are valid for the whole access, for reading or writing.
+//! - Arguments of an atomic or a wait are aligned to their size.
+//! - Other PEs may change symmetric memory at any time; what a race leaves is unspecified.
+//!
+//! # Panics
+//! If a PE does not exist or a symmetric address is not symmetric ([`Raw::contains`] tells beforehand), and if
+//! what a put, a get, their strided forms or a collective of more than 4 KiB are to read or write of
+//! symmetric memory does not lie in it, sizes that overflow included.
+//!
+//! ```
+//! let seen = crosswarp_shmem::spmd(2, |pe| {
+//!     let raw = pe.raw();
+//!     let word = raw.malloc(8, 8)?.cast::<u64>();
+//!     // SAFETY: `word` is 8 bytes of the heap.
+//!     let seen = unsafe {
+//!         raw.p(word, 40 + pe.my_pe() as u64, 1 - pe.my_pe());
+//!         pe.barrier()?;
+//!         raw.g(word, pe.my_pe())
+//!     };
+//!     raw.free(word.cast())?;
+//!     Ok::<_, crosswarp_shmem::Error>(seen)
+//! });
+//! assert_eq!(seen.unwrap(), [Ok(41), Ok(40)]);
+//! ```
+#![allow(unsafe_code)] // addresses come from the caller, who promises what is said above
+
+mod atomic;
+mod collective;
+mod heap;
+mod lock;
+mod wait;
+
+use crate::memory::copy::{get_bytes, load, put_bytes, store};
+use crate::verbs::signal::SignalOp;
+use crate::world::pe::{Pe, Peer};
+use bytemuck::Pod;
+use rustix::fd::OwnedFd;
+use std::ops::Range;
+use std::ptr;
+
+pub use wait::{Values, WaitSet};
+
+/// An unnamed file of `len` bytes in memory that can not change its size, close-on-exec: what
+/// [`register_segment`](Pe::register_segment) takes.
+///
+/// # Errors
+/// What the system says.
+pub fn memfd(name: &str, len: usize) -> std::io::Result<OwnedFd> {
+    Ok(crate::memory::region::memfd(name, len)?)
+}
+
+/// A PE, for access by address.
+#[derive(Clone, Copy, Debug)]
+pub struct Raw<'a> {
+    pe: &'a Pe,
+}
+
+impl Pe {
+    /// This PE for access by address; see [`raw`](crate::verbs::raw).
+    #[inline(always)]
+    pub fn raw(&self) -> Raw<'_> {
+        Raw { pe: self }
+    }
+}
+
+/// Where things are.
+impl<'a> Raw<'a> {
+    /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
+    #[inline]
+    pub fn contains<T>(self, addr: *const T, bytes: usize) -> bool {
+        self.pe.is_symmetric(addr.addr(), bytes)
+    }
+
+    /// The static variable that holds the byte at `addr`, if
+    /// [`name_static_data`](crate::name_static_data) has said where their names are.
+    pub fn static_name<T>(self, addr: *const T) -> Option<String> {
+        crate::wait::waiter::static_name(self.pe.position(addr.addr()))
+    }
+
+    /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
+    /// is no such PE or the address is not symmetric. The result is not a symmetric address.
+    #[inline]
+    pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
+        if pe < self.pe.n_pes() && self.contains(addr, 1) {
+            self.pe.locate(addr.addr(), pe).0.as_ptr().cast()
+        } else {
+            ptr::null_mut()
+        }
+    }
+
+    /// Start of this PE's own heap.
+    pub fn heap(self) -> *mut u8 {
+        self.pe.peer(self.pe.my_pe()).heap.as_ptr()
+    }
+
+    #[inline(always)]
+    fn to<T>(self, addr: *const T, pe: usize) -> (*mut T, &'a Peer) {
+        let (place, peer) = self.pe.locate(addr.addr(), pe);
+        (place.as_ptr().cast(), peer)
+    }
+
+    /// Wakes the owner of `peer` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`.
+    #[inline(always)]
+    fn notify<T>(self, peer: &Peer, addr: *const T, bytes: usize) {
+        if peer.control().parker.has_sleepers() {
+            self.pe.notify_sleepers(peer, addr.addr(), bytes);
+        }
+    }
+}
+
+/// Put and get.
+impl Raw<'_> {
+    /// As [`Pe::put`]: `bytes` bytes from `source` to the symmetric `dest` on `pe`.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn put(self, dest: *mut u8, source: *const u8, bytes: usize, pe: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let (to, peer) = self.pe.locate_bytes(dest.addr(), bytes, pe);
+        // SAFETY: by the caller; `locate_bytes` maps symmetric bytes to mapped bytes.
+        unsafe { put_bytes(to.as_ptr(), source, bytes) };
+        self.notify(peer, dest, bytes);
+    }
+
+    /// As [`Pe::get`]: `bytes` bytes of the symmetric `source` on `pe` to `dest`.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn get(self, dest: *mut u8, source: *const u8, bytes: usize, pe: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let (from, _) = self.pe.locate_bytes(source.addr(), bytes, pe);
+        // SAFETY: as in `put`.
+        unsafe { get_bytes(dest, from.as_ptr(), bytes) };
+    }
+
+    /// As [`Pe::p`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline(always)]
+    pub unsafe fn p<T: Pod>(self, dest: *mut T, value: T, pe: usize) {
+        let (to, peer) = self.to(dest, pe);
+        // SAFETY: by the caller.
+        unsafe { store(to, value) };
+        self.notify(peer, dest, size_of::<T>());
+    }
+
+    /// As [`Pe::g`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline(always)]
+    pub unsafe fn g<T: Pod>(self, source: *const T, pe: usize) -> T {
+        // SAFETY: by the caller.
+        unsafe { load(self.to(source, pe).0) }
+    }
+
+    /// As [`Pe::iput`]; strides count elements.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe fn iput<T: Pod>(
+        self,
+        dest: *mut T,
+        dest_stride: isize,
+        source: *const T,
+        source_stride: isize,
+        n: usize,
+        pe: usize,
+    ) {
+        if n == 0 {
+            return;
+        }
+        let touched = self.strided(dest, dest_stride, n);
+        span(source, source_stride, n);
+        let (to, peer) = self.to(dest, pe);
+        for i in 0..n as isize {
+            // SAFETY: by the caller.
+            unsafe {
+                let value = source.offset(i * source_stride).read_unaligned();
+                store(to.offset(i * dest_stride), value);
+            }
+        }
+        if peer.control().parker.has_sleepers() {
+            self.pe.notify_sleepers(peer, touched.start, touched.len());
+        }
+    }
+
+    /// As [`Pe::iget`]; strides count elements.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    pub unsafe fn iget<T: Pod>(
+        self,
+        dest: *mut T,
+        dest_stride: isize,
+        source: *const T,
+        source_stride: isize,
+        n: usize,
+        pe: usize,
+    ) {
+        if n == 0 {
+            return;
+        }
+        self.strided(source, source_stride, n);
+        span(dest, dest_stride, n);
+        let from = self.to(source, pe).0;
+        for i in 0..n as isize {
+            // SAFETY: by the caller.
+            unsafe {
+                let value = load(from.offset(i * source_stride));
+                dest.offset(i * dest_stride).write_unaligned(value);
+            }
+        }
+    }
+}
+
+impl Raw<'_> {
+    /// The addresses of `n` symmetric elements that are `stride` apart, `n` at least 1.
+    fn strided<T>(self, addr: *const T, stride: isize, n: usize) -> Range<usize> {
+        let touched = span(addr, stride, n);
+        if !self.pe.is_symmetric(touched.start, touched.len()) {
+            self.pe.bytes_not_symmetric(touched.start, touched.len());
+        }
+        touched
+    }
+}
+
+/// The addresses from the first to the last byte of `n` elements, at least 1, that are `stride` elements apart
+/// from `addr` on or, with a negative stride, down.
+///
+/// # Panics
+/// If there are no such addresses.
+fn span<T>(addr: *const T, stride: isize, n: usize) -> Range<usize> {
+    let addr = addr.addr();
+    let range = || {
+        let steps = isize::try_from(n - 1).ok()?;
+        let reach = steps
+            .checked_mul(stride)?
+            .checked_mul(size_of::<T>() as isize)?;
+        let last = addr.checked_add_signed(reach)?;
+        Some(addr.min(last)..addr.max(last).checked_add(size_of::<T>())?)
+    };
+    match range() {
+        Some(range) => range,
+        None => panic!(
+            "{n} elements {stride} apart from address {addr:#x} are more than can be addressed"
+        ),
+    }
+}
+
+/// Signals.
+impl Raw<'_> {
+    /// As [`Pe::put_signal`]; `dest` and `signal` are symmetric.
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    #[allow(clippy::too_many_arguments)] // those of the operation
+    pub unsafe fn put_signal(
+        self,
+        dest: *mut u8,
+        source: *const u8,
+        bytes: usize,
+        signal: *mut u64,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            self.put(dest, source, bytes, pe);
+            self.signal(signal, value, op, pe);
+        }
+    }
+
+    /// As [`Pe::signal`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn signal(self, signal: *mut u64, value: u64, op: SignalOp, pe: usize) {
+        // Atomic and at least Release, as argued in `Pe::signal`.
+        // SAFETY: by the caller.
+        unsafe {
+            match op {
+                SignalOp::Set => self.atomic_set(signal, value, pe),
+                SignalOp::Add => {
+                    self.atomic_fetch_add(signal, value, pe);
+                }
+            }
+        }
+    }
+
+    /// As [`Pe::signal_fetch`].
+    ///
+    /// # Safety
+    /// See the [module](self).
+    #[inline]
+    pub unsafe fn signal_fetch(self, signal: *const u64) -> u64 {
+        // SAFETY: by the caller.
+        unsafe { self.atomic_fetch(signal, self.pe.my_pe()) }
+    }
+}

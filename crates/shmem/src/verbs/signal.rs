@@ -1,0 +1,166 @@
+//! Signals, and waiting for values that other PEs write.
+
+use crate::memory::symmetric::SymRef;
+use crate::verbs::atomic::AtomicInt;
+use crate::wait::waiter::{Cmp, Wait, WaitError};
+use crate::world::pe::Pe;
+use bytemuck::Pod;
+
+/// How a signal changes the signal word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SignalOp {
+    /// The word becomes the given value.
+    Set,
+    /// The given value is added, wrapping.
+    Add,
+}
+
+/// Point-to-point synchronisation.
+impl Pe {
+    /// Copies `source` into `dest` on `pe`, then changes the one word `signal` there.
+    ///
+    /// Memory ordering: whoever sees the new signal through [`signal_wait_until`] (or any Acquire
+    /// read) also sees the data. Other puts are not ordered by it.
+    ///
+    /// ```
+    /// use crosswarp_shmem::{Cmp, SignalOp};
+    /// // A ring: everyone hands its number to the right and learns its left neighbour's.
+    /// let got = crosswarp_shmem::spmd(3, |pe| {
+    ///     let (number, signal) = (pe.alloc::<u32>(1)?, pe.alloc_zeroed::<u64>(1)?);
+    ///     let right = (pe.my_pe() + 1) % pe.n_pes();
+    ///     pe.put_signal(&number, &[pe.my_pe() as u32], &signal, 1, SignalOp::Set, right);
+    ///     pe.signal_wait_until(&signal, Cmp::Eq, 1)?;
+    ///     Ok::<_, crosswarp_shmem::Error>(pe.g(&number, pe.my_pe()))
+    /// })
+    /// .unwrap();
+    /// assert_eq!(got, [Ok(2), Ok(0), Ok(1)]);
+    /// ```
+    ///
+    /// [`signal_wait_until`]: Self::signal_wait_until
+    ///
+    /// # Panics
+    /// If `pe` does not exist, the lengths differ, or `signal` is not one single word.
+    #[inline]
+    pub fn put_signal<'a, 'b, T: Pod>(
+        &self,
+        dest: impl Into<SymRef<'a, T>>,
+        source: &[T],
+        signal: impl Into<SymRef<'b, u64>>,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) {
+        self.put(dest, source, pe);
+        self.signal(signal, value, op, pe);
+    }
+
+    /// [`put_signal`](Self::put_signal) that need not be complete before [`quiet`](Self::quiet) or a barrier.
+    #[inline]
+    pub fn put_signal_nbi<'a, 'b, T: Pod>(
+        &self,
+        dest: impl Into<SymRef<'a, T>>,
+        source: &[T],
+        signal: impl Into<SymRef<'b, u64>>,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) {
+        self.put_signal(dest, source, signal, value, op, pe);
+    }
+
+    /// Changes the one word `signal` on `pe`. Ordered like [`put_signal`](Self::put_signal): data put
+    /// to `pe` before are visible to whoever sees the new signal.
+    ///
+    /// # Panics
+    /// If `pe` does not exist or `signal` is not one single word.
+    #[inline]
+    pub fn signal<'a>(
+        &self,
+        signal: impl Into<SymRef<'a, u64>>,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) {
+        // Both are at least Release: the data stored before are visible before the signal. Both are
+        // atomic, so a Set and an Add from different PEs never tear or lose each other.
+        match op {
+            SignalOp::Set => self.atomic_set(signal, value, pe),
+            SignalOp::Add => self.atomic_add(signal, value, pe),
+        }
+    }
+
+    /// Reads this PE's own signal word.
+    ///
+    /// # Panics
+    /// If `signal` is not one single word.
+    #[inline]
+    pub fn signal_fetch<'a>(&self, signal: impl Into<SymRef<'a, u64>>) -> u64 {
+        self.atomic_fetch(signal, self.my_pe())
+    }
+
+    /// Waits until this PE's own signal word compares as asked; returns the word that did.
+    ///
+    /// Memory ordering: Acquire; the data of the [`put_signal`](Self::put_signal) that wrote it are
+    /// visible.
+    ///
+    /// # Errors
+    /// [`WaitError`] when the configured time is over or nobody can write the word any more.
+    ///
+    /// # Panics
+    /// If `signal` is not one single word.
+    #[inline]
+    pub fn signal_wait_until<'a>(
+        &self,
+        signal: impl Into<SymRef<'a, u64>>,
+        cmp: Cmp,
+        value: u64,
+    ) -> Result<u64, WaitError> {
+        self.wait_until(signal, cmp, value)
+    }
+
+    /// Waits until this PE's own integer `object` compares as asked; returns the value that did.
+    /// Any put, atomic or signal of another PE may write it.
+    ///
+    /// Memory ordering: Acquire. The value is ordered after what its writer issued before a
+    /// [`fence`](Self::fence) or [`quiet`](Self::quiet).
+    ///
+    /// # Errors
+    /// [`WaitError`] when the configured time is over or nobody can write the value any more.
+    ///
+    /// # Panics
+    /// If `object` is not one single element.
+    #[inline]
+    pub fn wait_until<'a, T: AtomicInt>(
+        &self,
+        object: impl Into<SymRef<'a, T>>,
+        cmp: Cmp,
+        value: T,
+    ) -> Result<T, WaitError> {
+        let object = object.into();
+        let wait = || Wait::Value {
+            offset: object.offset(),
+            cmp,
+            expected: value.to_u64(),
+            signed: T::SIGNED,
+        };
+        self.waiter().until(wait, || {
+            let seen = self.atomic_fetch(object, self.my_pe());
+            cmp.holds(seen, value).then_some(seen)
+        })
+    }
+
+    /// Whether this PE's own integer `object` compares as asked; does not wait. Ordered like
+    /// [`wait_until`](Self::wait_until) when it does.
+    ///
+    /// # Panics
+    /// If `object` is not one single element.
+    #[inline]
+    pub fn test<'a, T: AtomicInt>(
+        &self,
+        object: impl Into<SymRef<'a, T>>,
+        cmp: Cmp,
+        value: T,
+    ) -> bool {
+        cmp.holds(self.atomic_fetch(object, self.my_pe()), value)
+    }
+}

@@ -1,0 +1,194 @@
+//! Handing file descriptors around: how PEs share memory that only a driver can export.
+//!
+//! Processes pass them around a ring of socket pairs, one hop a round; the launcher made the pairs and
+//! handed each PE its two ends, so nothing has a name. Threads just duplicate each other's.
+#![allow(unsafe_code)] // borrows descriptors other threads of this process lend
+
+use crate::memory::alloc::AllocError;
+use crate::team::Team;
+use crate::team::call::{Call, Kind};
+use crate::team::collective::CollectiveError;
+use crate::team::turn::Held;
+use crate::wait::sync::Ordering;
+use crate::wait::waiter::WaitError;
+use crate::world::pe::{Pe, WorldKind};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use std::mem::MaybeUninit;
+use thiserror::Error;
+
+/// This PE's ends of the ring.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    pub(crate) right: OwnedFd,
+    pub(crate) left: OwnedFd,
+}
+
+/// File descriptors could not be shared.
+#[derive(Debug, Error)]
+pub enum ShareError {
+    /// The system refused to pass one on.
+    #[error("cannot pass a file descriptor to another PE: {0}")]
+    Pass(#[source] std::io::Error),
+    /// A neighbour sent something else.
+    #[error("PE {me} got a message without a file descriptor")]
+    Empty {
+        /// The PE that got it.
+        me: usize,
+    },
+    /// The symmetric memory for the exchange could not be had.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// Another PE could not pass one on or take one; so no PE has any.
+    #[error("PE {pe} could not share file descriptors")]
+    Peer {
+        /// The first PE that failed.
+        pe: usize,
+    },
+    /// The PEs did not meet.
+    #[error(transparent)]
+    Collective(#[from] CollectiveError),
+}
+
+impl From<WaitError> for ShareError {
+    fn from(error: WaitError) -> Self {
+        Self::Collective(error.into())
+    }
+}
+
+impl Pe {
+    /// Gives every PE a duplicate of every PE's `mine`; element `i` is PE `i`'s, one's own included.
+    ///
+    /// Collective. Descriptors received are close-on-exec.
+    ///
+    /// # Errors
+    /// [`ShareError`], on every PE if on one.
+    pub fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+        match self.kind() {
+            WorldKind::Threads => self.share_among_threads(mine),
+            WorldKind::Processes => self.share_around_ring(mine),
+        }
+    }
+
+    fn share_among_threads(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+        let (world, n) = (self.world(), self.n_pes());
+        let turn = world.turn(Kind::Share)?;
+        let epoch = world.next_epoch();
+        world.meet_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
+        let duplicates = (0..n).map(|pe| {
+            // Relaxed: ordered by the rendezvous.
+            let number = world.place(pe).seat.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
+            // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
+            // rendezvous below, which we have not reached yet.
+            let theirs = unsafe { BorrowedFd::borrow_raw(number) };
+            Ok(rustix::io::fcntl_dupfd_cloexec(theirs, 0)?)
+        });
+        let duplicates = duplicates.collect::<std::io::Result<Vec<_>>>();
+        // Also the rendezvous after which the owners may close theirs.
+        self.all_or_none(&world, &turn, 1, duplicates.map_err(ShareError::Pass))
+    }
+
+    fn share_around_ring(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+        let (me, n) = (self.my_pe(), self.n_pes());
+        let pass = |error: rustix::io::Errno| ShareError::Pass(error.into());
+        let world = self.world();
+        let turn = world.turn(Kind::Share)?;
+        let mut shared: Vec<Option<OwnedFd>> = (0..n).map(|_| None).collect();
+        // The first thing that went wrong here. The rounds go on all the same, or the others would hang.
+        let mut failed = None;
+        match rustix::io::fcntl_dupfd_cloexec(mine, 0) {
+            Ok(mine) => shared[me] = Some(mine),
+            Err(error) => failed = Some(pass(error)),
+        }
+        if let Some(ring) = self.ring() {
+            for round in 0..n - 1 {
+                // In round k each PE passes on what came to it in round k - 1, if anything did.
+                let to_pass = shared[(me + n - round) % n].as_ref();
+                let sent = to_pass.map(|fd| send_fd(ring.right.as_fd(), fd));
+                // After the rendezvous every PE has sent, so receiving does not wait.
+                world.meet(&turn, call(round))?;
+                let received = receive_fd(ring.left.as_fd());
+                if failed.is_none() {
+                    failed = match (sent, &received) {
+                        (Some(Err(error)), _) | (_, &Err(error)) => Some(pass(error)),
+                        (_, Ok(None)) => Some(ShareError::Empty { me }),
+                        _ => None,
+                    };
+                }
+                shared[(me + n - round - 1) % n] = received.ok().flatten();
+            }
+        }
+        let mine = match failed {
+            None => Ok(shared.into_iter().flatten().collect()),
+            Some(error) => Err(error),
+        };
+        self.all_or_none(&world, &turn, n - 1, mine)
+    }
+
+    /// What this PE has, if every PE has what it should.
+    pub(crate) fn all_or_none<R>(
+        &self,
+        world: &Team<'_>,
+        turn: &Held<'_>,
+        round: usize,
+        mine: Result<R, ShareError>,
+    ) -> Result<R, ShareError> {
+        let epoch = world.next_epoch();
+        world.meet_with(turn, call(round), &[u64::from(mine.is_err())])?;
+        // Relaxed: ordered by the rendezvous.
+        let failed = |&pe: &usize| {
+            let payload = world.place(pe).seat.payload(epoch);
+            payload[0].load(Ordering::Relaxed) != 0
+        };
+        match (mine, (0..self.n_pes()).find(failed)) {
+            (Ok(_), Some(pe)) => Err(ShareError::Peer { pe }),
+            (mine, _) => mine,
+        }
+    }
+}
+
+fn call(round: usize) -> Call {
+    Call {
+        kind: Kind::Share,
+        parameter: 0,
+        bytes: round as u64,
+    }
+}
+
+fn send_fd(socket: BorrowedFd<'_>, fd: &OwnedFd) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [fd.as_fd()];
+    // The space is sized for exactly one.
+    let fits = control.push(SendAncillaryMessage::ScmRights(&fds));
+    debug_assert!(fits);
+    // A descriptor travels only with data.
+    sendmsg(
+        socket,
+        &[IoSlice::new(&[0])],
+        &mut control,
+        SendFlags::NOSIGNAL,
+    )
+}
+
+fn receive_fd(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut control,
+        flags,
+    )?;
+    let mut fds = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    Ok(fds.next().and_then(|mut fds| fds.next()))
+}

@@ -1,0 +1,10 @@
+//! The PEs of a world: what they share, how they come together, and the handle of one.
+
+pub(crate) mod config;
+pub(crate) mod context;
+pub(crate) mod control;
+pub(crate) mod fds;
+pub(crate) mod other_library;
+pub(crate) mod pe;
+pub(crate) mod processes;
+pub(crate) mod threads;

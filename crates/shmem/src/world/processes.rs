@@ -1,0 +1,339 @@
+//! Joining a world whose PEs are processes, as the launcher set it up.
+//!
+//! The launcher hands down open files: the control memory, each PE's heap, a ring of sockets, and one socket
+//! to itself. Three
+//! variables say which PE this is and which descriptors these are. Nothing has a name anywhere, so
+//! nothing can be left behind.
+#![allow(unsafe_code)] // takes ownership of inherited file descriptors
+
+use crate::memory::region::Region;
+use crate::wait::sync::{Ordering, register_heavy_fence};
+use crate::wait::waiter::Patience;
+use crate::world::config::{Config, ConfigError};
+use crate::world::control::{Control, LAYOUT, MAGIC};
+use crate::world::fds::Ring;
+use crate::world::pe::{Mapped, Pe, WorldKind};
+use crate::world::threads::{MAX_PES, ThreadWorld, WorldError};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use rustix::io::{IoSlice, IoSliceMut};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process, parent_process_death_signal, pidfd_open,
+};
+use std::mem::MaybeUninit;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use thiserror::Error;
+
+/// Tells a process which PE it is.
+pub(crate) const PE: &str = "CROSSWARP_PE";
+/// Tells a process how many PEs there are.
+pub(crate) const N_PES: &str = "CROSSWARP_N_PES";
+/// Tells a process the file descriptors, separated by commas: control, heaps, then for each PE the
+/// two ends of its socket pair to the right neighbour, then the PEs' end of the lifeline.
+pub(crate) const FDS: &str = "CROSSWARP_FDS";
+
+/// Joining a world failed.
+#[derive(Debug, Error)]
+pub enum InitError {
+    /// A process is one PE; it has joined already.
+    #[error("this process has joined its world already")]
+    AlreadyJoined,
+    /// The launcher's variables are incomplete or make no sense.
+    #[error("{name} is '{value}', which no launcher sets; start the program with `crosswarp run`")]
+    Environment {
+        /// The variable.
+        name: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The inherited memory is not there: something between the launcher and here closed it.
+    #[error(
+        "cannot use the world's memory (file descriptor {fd}): {reason}; was it closed by a wrapper?"
+    )]
+    Memory {
+        /// The descriptor.
+        fd: RawFd,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The world's memory does not fit into this process's addresses.
+    #[error("cannot map the world's memory: {0}")]
+    NoRoom(std::io::Error),
+    /// The heaps do not fit into this process's addresses.
+    #[error(
+        "cannot reserve {bytes} bytes for each of {n_pes} symmetric heaps: {source}; set a smaller CROSSWARP_HEAP"
+    )]
+    Heap {
+        /// Bytes of one heap.
+        bytes: usize,
+        /// How many there are.
+        n_pes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// Another process has joined as this PE; a PE joins its world once.
+    #[error("process {pid} has joined as PE {pe} already; a run can hold one program per PE")]
+    Taken {
+        /// This PE.
+        pe: usize,
+        /// The other process.
+        pid: u32,
+    },
+    /// Launcher and program were built from different versions.
+    #[error("the launcher's memory layout is version {theirs}, this program's is {ours}")]
+    Version {
+        /// The launcher's.
+        theirs: u32,
+        /// This program's.
+        ours: u32,
+    },
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The world of one could not be made.
+    #[error(transparent)]
+    World(#[from] WorldError),
+}
+
+static JOINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process was started by the launcher.
+pub fn under_launcher() -> bool {
+    std::env::var_os(FDS).is_some()
+}
+
+/// Joins the world the launcher made; without a launcher, a world of one.
+///
+/// Call it once, early: it takes over the file descriptors the launcher handed down.
+///
+/// # Errors
+/// [`InitError`].
+///
+/// ```
+/// // Not started by the launcher, so this is a world of one.
+/// let pe = crosswarp_shmem::init().unwrap();
+/// assert_eq!((pe.my_pe(), pe.n_pes()), (0, 1));
+/// ```
+pub fn init() -> Result<Pe, InitError> {
+    if !under_launcher() {
+        return Ok(Pe::join(ThreadWorld::new(1).map()?, 0));
+    }
+    let (me, n_pes): (usize, usize) = (number(PE)?, number(N_PES)?);
+    let fds = variable(FDS)?;
+    let bad_fds = || InitError::Environment {
+        name: FDS,
+        value: fds.clone(),
+    };
+    let numbers: Vec<RawFd> = fds
+        .split(',')
+        .map(|fd| fd.parse().ok().filter(|&fd| fd > 2).ok_or_else(bad_fds))
+        .collect::<Result<_, _>>()?;
+    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != 3 * n_pes + 2 {
+        return Err(bad_fds());
+    }
+    if me >= n_pes {
+        return Err(InitError::Environment {
+            name: PE,
+            value: me.to_string(),
+        });
+    }
+    if JOINED.swap(true, Ordering::AcqRel) {
+        return Err(InitError::AlreadyJoined);
+    }
+
+    let control = map(numbers[0], Control::bytes(n_pes))?;
+    let control = Control::new(control, n_pes);
+    let header = control.header();
+    // Acquire pairs with `Control::create`, though the launcher wrote it before we were started.
+    if header.magic.load(Ordering::Acquire) != MAGIC {
+        return Err(InitError::Memory {
+            fd: numbers[0],
+            reason: "it is not a Crosswarp world".into(),
+        });
+    }
+    let theirs = header.layout.load(Ordering::Relaxed);
+    if theirs != LAYOUT {
+        return Err(InitError::Version {
+            theirs,
+            ours: LAYOUT,
+        });
+    }
+    let heap_bytes = header.heap_bytes.load(Ordering::Relaxed) as usize;
+    let heaps: Result<Vec<_>, _> = numbers[1..=n_pes]
+        .iter()
+        .map(|&fd| {
+            map(fd, heap_bytes).map_err(|error| match error {
+                InitError::NoRoom(source) => InitError::Heap {
+                    bytes: heap_bytes,
+                    n_pes,
+                    source,
+                },
+                error => error,
+            })
+        })
+        .collect();
+    let ring = take_ring(&numbers[n_pes + 1..3 * n_pes + 1], me)?;
+    // SAFETY: as in `map`: handed down for this one use.
+    let lifeline = unsafe { OwnedFd::from_raw_fd(numbers[3 * n_pes + 1]) };
+    register_heavy_fence(true);
+    let timeout = Config::default().wait_timeout()?;
+    if !control.pe(me).claim() {
+        return Err(InitError::Taken {
+            pe: me,
+            pid: control.pe(me).pid(),
+        });
+    }
+    hold_on(lifeline, me, header.launcher_pid.load(Ordering::Relaxed));
+    Ok(Pe::join(
+        Arc::new(Mapped {
+            control,
+            heaps: heaps?,
+            heap_bytes,
+            kind: WorldKind::Processes,
+            patience: Patience::new(n_pes, timeout),
+            ring: Some(ring),
+        }),
+        me,
+    ))
+}
+
+/// Sees to it that the launcher can signal this process, and that it ends when the launcher does.
+///
+/// What the launcher started itself it knows, and the kernel ends. A PE with a shell in between, say,
+/// sends it a pidfd of itself (a number may be another process's by the time it is used) and watches the
+/// lifeline, whose other end closes with the launcher: such a PE may never wait for anyone.
+fn hold_on(lifeline: OwnedFd, me: usize, launcher: u32) {
+    // Set between fork and exec, and not inherited.
+    let asked_for = parent_process_death_signal().is_ok_and(|signal| signal == Some(Signal::KILL));
+    if asked_for && getppid() == Pid::from_raw(launcher as i32) {
+        return;
+    }
+    // Not for this PE's own children.
+    let _ = rustix::io::fcntl_setfd(&lifeline, rustix::io::FdFlags::CLOEXEC);
+    // Where the kernel refuses, the lifeline still ends this process when the run has ended.
+    if let Ok(myself) = pidfd_open(getpid(), PidfdFlags::empty()) {
+        let _ = send_joined(lifeline.as_fd(), me, &myself);
+    }
+    let watch = std::thread::Builder::new().name("launcher watch".into());
+    let _ = watch.spawn(move || {
+        // Hung up once the launcher has ended or has shut its end down.
+        let mut ended = [PollFd::new(&lifeline, PollFlags::empty())];
+        while let Err(rustix::io::Errno::INTR) = poll(&mut ended, None) {}
+        if ended[0].revents().contains(PollFlags::HUP) {
+            let _ = kill_process(getpid(), Signal::KILL);
+        }
+    });
+}
+
+/// Tells the launcher that `process` has joined as PE `pe`.
+fn send_joined(lifeline: BorrowedFd<'_>, pe: usize, process: &OwnedFd) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fds = [process.as_fd()];
+    // The space is sized for exactly one.
+    let fits = control.push(SendAncillaryMessage::ScmRights(&fds));
+    debug_assert!(fits);
+    let number = (pe as u32).to_ne_bytes();
+    let message = [IoSlice::new(&number)];
+    rustix::io::retry_on_intr(|| sendmsg(lifeline, &message, &mut control, SendFlags::NOSIGNAL))?;
+    Ok(())
+}
+
+/// For the launcher: waits for the next process that has joined; its PE and its pidfd (`None` where
+/// there was no room for one more descriptor). `None` at the end.
+pub(crate) fn receive_joined(
+    lifeline: BorrowedFd<'_>,
+) -> rustix::io::Result<Option<(usize, Option<OwnedFd>)>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let mut number = [0; 4];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let received = rustix::io::retry_on_intr(|| {
+        recvmsg(
+            lifeline,
+            &mut [IoSliceMut::new(&mut number)],
+            &mut control,
+            flags,
+        )
+    })?;
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    let mut fds = control.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+        _ => None,
+    });
+    let process = fds.next().and_then(|mut fds| fds.next());
+    Ok(Some((u32::from_ne_bytes(number) as usize, process)))
+}
+
+/// Maps an inherited memfd and closes the descriptor.
+fn map(fd: RawFd, expected: usize) -> Result<Region, InitError> {
+    let memory = |reason: String| InitError::Memory { fd, reason };
+    // SAFETY: only borrowed for the one call that asks whether the descriptor is open at all.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
+    let size = rustix::fs::fstat(borrowed)
+        .map_err(|e| memory(e.to_string()))?
+        .st_size as usize;
+    if size < expected {
+        return Err(memory(format!("it has {size} bytes")));
+    }
+    // Before ownership is taken: a file that is no sealed memfd is somebody else's.
+    let region = Region::shared(borrowed, size).map_err(|error| match error {
+        rustix::io::Errno::INVAL => memory("it is not memory of a launcher".into()),
+        rustix::io::Errno::NOMEM => InitError::NoRoom(error.into()),
+        error => memory(error.to_string()),
+    })?;
+    // SAFETY: the descriptor is open (fstat above) and the launcher handed it to this process for
+    // this one use; `JOINED` keeps a second call away, so nobody else owns or closes it.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok(region)
+}
+
+/// Keeps this PE's ends of the ring and closes everyone else's.
+fn take_ring(ends: &[RawFd], me: usize) -> Result<Ring, InitError> {
+    // Pair `i` joins PE `i` (first end) to its right neighbour (second end).
+    let (right, left) = (2 * me, (2 * me + ends.len() - 1) % ends.len());
+    let mut kept = (None, None);
+    for (index, &fd) in ends.iter().enumerate() {
+        // SAFETY: as in `map`: handed down for this one use.
+        let owned = unsafe { OwnedFd::from_raw_fd(fd) };
+        if index == right {
+            kept.0 = Some(owned);
+        } else if index == left {
+            kept.1 = Some(owned);
+        }
+    }
+    let (Some(right), Some(left)) = kept else {
+        unreachable!("both indices are below the number of ends");
+    };
+    for end in [&right, &left] {
+        // Not for this PE's own children.
+        rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(|error| {
+            InitError::Memory {
+                fd: end.as_raw_fd(),
+                reason: error.to_string(),
+            }
+        })?;
+    }
+    Ok(Ring { right, left })
+}
+
+fn variable(name: &'static str) -> Result<String, InitError> {
+    std::env::var(name).map_err(|error| InitError::Environment {
+        name,
+        value: error.to_string(),
+    })
+}
+
+fn number(name: &'static str) -> Result<usize, InitError> {
+    let value = variable(name)?;
+    value
+        .parse()
+        .map_err(|_| InitError::Environment { name, value })
+}

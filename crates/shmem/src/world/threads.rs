@@ -1,0 +1,204 @@
+//! Worlds whose PEs are threads of this process.
+
+use crate::memory::region::Region;
+use crate::wait::sync::register_heavy_fence;
+use crate::wait::waiter::Patience;
+use crate::world::config::{Config, ConfigError};
+use crate::world::control::Control;
+use crate::world::pe::{Mapped, Pe, WorldKind};
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A world of threads that did not run to its end.
+#[derive(Debug, Error)]
+pub enum WorldError {
+    /// A world has at least one PE.
+    #[error("a world needs at least 1 PE, not {n_pes}")]
+    NoPes {
+        /// PEs asked for.
+        n_pes: usize,
+    },
+    /// More PEs than the layout of the control memory allows.
+    #[error("{n_pes} PEs are more than the {MAX_PES} a world can have")]
+    TooManyPes {
+        /// PEs asked for.
+        n_pes: usize,
+    },
+    /// A setting makes no sense.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The system did not give the memory.
+    #[error("cannot reserve {bytes} bytes for {what}: {source}; set a smaller CROSSWARP_HEAP")]
+    Memory {
+        /// What for.
+        what: &'static str,
+        /// How much.
+        bytes: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system did not start a thread.
+    #[error("cannot start the thread of PE {pe}: {source}")]
+    Thread {
+        /// The PE.
+        pe: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A PE panicked; the others were told and have ended.
+    #[error("PE {pe} panicked: {message}")]
+    Panicked {
+        /// The first PE that panicked.
+        pe: usize,
+        /// What it said.
+        message: String,
+    },
+}
+
+/// Most PEs a world can have.
+pub const MAX_PES: usize = 1 << 16;
+
+/// Runs `f` on `n` PEs, each a thread of this process; returns what they returned, by PE.
+///
+/// Takes its settings from the environment; [`ThreadWorld`] takes them as options.
+///
+/// # Errors
+/// [`WorldError`]; a panic of one PE ends the waits of the others with an error and becomes
+/// [`WorldError::Panicked`].
+///
+/// ```
+/// let sums = crosswarp_shmem::spmd(4, |pe| {
+///     let everyone = pe.alloc_zeroed::<u64>(1)?;
+///     // Every PE adds its number on every other PE.
+///     for other in 0..pe.n_pes() {
+///         pe.atomic_add(&everyone, pe.my_pe() as u64, other);
+///     }
+///     pe.barrier()?;
+///     Ok::<_, crosswarp_shmem::Error>(pe.g(&everyone, pe.my_pe()))
+/// })
+/// .unwrap();
+/// assert!(sums.iter().all(|sum| *sum == Ok(6)));
+/// ```
+pub fn spmd<R: Send>(n: usize, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
+    ThreadWorld::new(n).spmd(f)
+}
+
+/// A world of threads with options.
+///
+/// ```
+/// use std::time::Duration;
+/// let world = crosswarp_shmem::ThreadWorld::new(2)
+///     .heap_bytes(1 << 20)
+///     .wait_timeout(Duration::from_secs(5));
+/// assert_eq!(world.spmd(|pe| pe.heap_bytes()).unwrap(), [1 << 20, 1 << 20]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct ThreadWorld {
+    n_pes: usize,
+    config: Config,
+}
+
+impl ThreadWorld {
+    /// A world of `n_pes` PEs.
+    pub fn new(n_pes: usize) -> Self {
+        Self {
+            n_pes,
+            config: Config::default(),
+        }
+    }
+
+    /// Bytes of symmetric heap per PE, rounded up to whole pages.
+    pub fn heap_bytes(mut self, bytes: usize) -> Self {
+        self.config.heap_bytes = Some(bytes);
+        self
+    }
+
+    /// After how long a wait gives up. Without it: what `CROSSWARP_WAIT_TIMEOUT` says, else never.
+    pub fn wait_timeout(mut self, limit: Duration) -> Self {
+        self.config.wait_timeout = Some(limit);
+        self
+    }
+
+    /// Runs `f` on every PE; see [`spmd`].
+    ///
+    /// # Errors
+    /// See [`WorldError`].
+    pub fn spmd<R: Send>(&self, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
+        let world = self.map()?;
+        let (f, world) = (&f, &world);
+        let mut results = Vec::with_capacity(self.n_pes);
+        let mut panics = Vec::new();
+        std::thread::scope(|scope| {
+            let mut threads = Vec::with_capacity(self.n_pes);
+            for me in 0..self.n_pes {
+                let pe = Pe::join(Arc::clone(world), me);
+                let thread = std::thread::Builder::new()
+                    .name(format!("PE {me}"))
+                    .spawn_scoped(scope, move || f(&pe));
+                match thread {
+                    Ok(thread) => threads.push(thread),
+                    Err(source) => {
+                        // Those already running must not wait for one that will never come.
+                        world.control.end(me, false);
+                        return Err(WorldError::Thread { pe: me, source });
+                    }
+                }
+            }
+            for (pe, thread) in threads.into_iter().enumerate() {
+                match thread.join() {
+                    Ok(result) => results.push(result),
+                    Err(payload) => panics.push((pe, payload)),
+                }
+            }
+            Ok(())
+        })?;
+        // Others may have panicked because the first did; only the first says why.
+        let first = world.control.ended_by();
+        let at = panics.iter().position(|(pe, _)| Some(*pe) == first);
+        match panics.into_iter().nth(at.unwrap_or(0)) {
+            None => Ok(results),
+            Some((pe, payload)) => Err(WorldError::Panicked {
+                pe,
+                message: payload
+                    .downcast_ref::<String>()
+                    .map(String::as_str)
+                    .or_else(|| payload.downcast_ref::<&str>().copied())
+                    .unwrap_or("(no message)")
+                    .to_owned(),
+            }),
+        }
+    }
+
+    pub(crate) fn map(&self) -> Result<Arc<Mapped>, WorldError> {
+        let n_pes = self.n_pes;
+        if n_pes == 0 {
+            return Err(WorldError::NoPes { n_pes });
+        }
+        if n_pes > MAX_PES {
+            return Err(WorldError::TooManyPes { n_pes });
+        }
+        let heap_bytes = self.config.heap_bytes(n_pes)?;
+        let timeout = self.config.wait_timeout()?;
+        let memory = |what, bytes, huge| {
+            Region::anonymous(bytes, huge).map_err(|source| WorldError::Memory {
+                what,
+                bytes,
+                source: source.into(),
+            })
+        };
+        let control = memory("the control memory", Control::bytes(n_pes), false)?;
+        let heaps: Result<Vec<_>, _> = (0..n_pes)
+            .map(|_| memory("a symmetric heap", heap_bytes, true))
+            .collect();
+        register_heavy_fence(false);
+        Ok(Arc::new(Mapped {
+            control: Control::create(control, n_pes, heap_bytes, 0),
+            heaps: heaps?,
+            heap_bytes,
+            kind: WorldKind::Threads,
+            patience: Patience::new(n_pes, timeout),
+            ring: None,
+        }))
+    }
+}

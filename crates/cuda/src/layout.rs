@@ -4,10 +4,15 @@
 use std::fmt::Write;
 use std::mem::offset_of;
 
-use crate::kernel_wait::WaitRecord;
-use crate::team::{GRID_HEADER, GRID_SLOTS, SCRATCH_HEADER, SLOT_BYTES, STAGED_BYTES, TeamState};
-use crate::world::WorldState;
-use crate::{Arch, Nvrtc, Options, Source, compile};
+use crate::arch::Arch;
+use crate::compile::nvrtc::Nvrtc;
+use crate::compile::program::{Options, compile};
+use crate::compile::source::Source;
+use crate::pe::team::{
+    GRID_HEADER, GRID_SLOTS, SCRATCH_HEADER, SLOT_BYTES, STAGED_BYTES, TeamState,
+};
+use crate::pe::wait::WaitRecord;
+use crate::pe::world::WorldState;
 
 // The compiler's own `offsetof`: without a toolkit header there is no other.
 /// A `static_assert` for the structure's size and the place of each field.
@@ -31,7 +36,7 @@ fn asserts() -> String {
     same!(text, WorldState, "world_state": my_pe n_pes heap stride heap_bytes timeout_ns record gave_up gone all);
     same!(text, TeamState, "team": me size start stride scratch stage stage_blocks);
     same!(text, WaitRecord, "wait_record": state what pe peer offset expected seen gone pad);
-    let small = crate::on_stream::SMALL_BYTES;
+    let small = crate::pe::kernels::SMALL_BYTES;
     for (device, host) in [
         ("cw::small_bytes", small),
         ("cw::small_units * sizeof(cw::detail::vec16)", SLOT_BYTES),

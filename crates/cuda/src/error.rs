@@ -19,8 +19,17 @@ pub enum Error {
     Compile(#[from] CompileError),
     /// From loading a module or looking something up in it.
     #[error(transparent)]
-    Module(#[from] ModuleError),
+    Module(ModuleError),
     /// From a launch.
     #[error(transparent)]
     Launch(#[from] LaunchError),
+}
+
+impl From<ModuleError> for Error {
+    fn from(error: ModuleError) -> Self {
+        match error {
+            ModuleError::Compile(error) => Self::Compile(error),
+            error => Self::Module(error),
+        }
+    }
 }

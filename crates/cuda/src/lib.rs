@@ -25,7 +25,6 @@ mod driver;
 mod error;
 mod kernels;
 mod launch;
-#[cfg(test)]
 mod layout;
 mod library;
 mod pe;
@@ -55,15 +54,16 @@ pub use launch::{Dim3, Launch, LaunchError, Limit, PreparedLaunch};
 pub use library::find_library;
 pub use library::search::Sought;
 pub use library::trust::find_program;
+pub use pe::collective::DeviceNumber;
+pub use pe::error::DeviceWorldError;
 pub use pe::heap::{DeviceHeap, DeviceSym, HeapError};
 pub use pe::kernels::ON_STREAM;
-pub use pe::nccl::{Nccl, NcclError};
-pub use pe::on_stream::DeviceNumber;
+pub use pe::nccl::library::{Nccl, NcclError};
 pub use pe::spmd::{Spmd, SpmdError};
 pub use pe::team::DeviceTeam;
 pub use pe::view::{DeviceMemory, DeviceSymRef};
 pub use pe::wait::{KernelLeft, KernelMismatch, KernelTimeout, KernelWait, SyncError, WorkStuck};
-pub use pe::world::{DeviceWorld, DeviceWorldError};
+pub use pe::world::DeviceWorld;
 
 // The README's program compiles.
 #[cfg(doctest)]

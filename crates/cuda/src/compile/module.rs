@@ -10,16 +10,18 @@ use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
 use crate::arch::Arch;
 use crate::compile::cache::Cache;
 use crate::compile::cubin::{CubinError, kernel_resources};
-use crate::compile::program::Options;
+use crate::compile::program::{CompileError, Options};
 use crate::compile::source::Source;
 use crate::driver::device::Device;
 use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
-use crate::error::Error;
 
-/// Why a module could not be loaded, or a name not found in it.
+/// Why a module could not be compiled or loaded, or a name not found in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModuleError {
+    /// Its source does not compile.
+    #[error(transparent)]
+    Compile(#[from] CompileError),
     /// The bytes are no cubin.
     #[error(transparent)]
     Cubin(#[from] CubinError),
@@ -114,7 +116,7 @@ pub struct Global {
 
 impl Module {
     /// Compiles `source` for `device` (or takes the user's cache's copy) and loads it.
-    pub fn compile(device: &Device, source: &Source<'_>) -> Result<Self, Error> {
+    pub fn compile(device: &Device, source: &Source<'_>) -> Result<Self, ModuleError> {
         Self::compile_with(device, source, &Options::new())
     }
 
@@ -123,9 +125,9 @@ impl Module {
         device: &Device,
         source: &Source<'_>,
         options: &Options,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, ModuleError> {
         let cubin = Cache::of_user().compile(source, device.arch(), options)?;
-        Ok(Self::load(device, &cubin)?)
+        Self::load(device, &cubin)
     }
 
     /// Loads a cubin.

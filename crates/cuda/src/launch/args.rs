@@ -7,7 +7,6 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::driver::memory::{Buffer, BufferRef, PinnedBuffer};
-use crate::pe::heap::DeviceSym;
 
 /// One argument: numbers, buffers and symmetric objects (as the address of their first element on this
 /// PE), and with [`ByValue`] structures.
@@ -79,16 +78,6 @@ unsafe impl<T: Pod> KernelArg for &PinnedBuffer<T> {
     }
     fn size(&self) -> usize {
         size_of::<*const T>()
-    }
-}
-
-// SAFETY: points to the address in the object's handle.
-unsafe impl<T: Pod> KernelArg for &DeviceSym<T> {
-    fn pointer(&self) -> *const c_void {
-        self.parameter()
-    }
-    fn size(&self) -> usize {
-        size_of::<u64>()
     }
 }
 

@@ -4,7 +4,7 @@
 //! into it: PE `i`'s heap begins at `base + i × stride`. An object has the same offset on all PEs, so in
 //! a kernel its address on any PE is one multiply and one add away. Physical memory is taken in chunks
 //! when an allocation first needs it, on all PEs together, and shared by file descriptor.
-#![allow(unsafe_code)] // Clears memory it has just allocated.
+#![allow(unsafe_code)] // Clears memory it has just allocated; a kernel argument.
 
 use std::ffi::c_void;
 use std::fmt;
@@ -20,6 +20,7 @@ use crosswarp_shmem::{Block, CollectiveError, HeapAllocator, Pe, ShareError, op}
 use crate::driver::device::Device;
 use crate::driver::error::CudaError;
 use crate::driver::stream::Stream;
+use crate::launch::args::KernelArg;
 use crate::pe::vmm::{self, Chunk, Range};
 
 /// Physical memory is taken in at least this many bytes at a time: mapping costs tens of microseconds
@@ -145,10 +146,15 @@ impl<T: Pod> DeviceSym<T> {
     pub fn offset(&self) -> usize {
         self.offset
     }
+}
 
-    /// Where the address of this PE's part is kept.
-    pub(crate) fn parameter(&self) -> *const c_void {
+// SAFETY: points to the address in the object's handle.
+unsafe impl<T: Pod> KernelArg for &DeviceSym<T> {
+    fn pointer(&self) -> *const c_void {
         (&raw const self.address).cast()
+    }
+    fn size(&self) -> usize {
+        size_of_val(&self.address)
     }
 }
 
@@ -167,7 +173,7 @@ pub struct DeviceHeap<'w> {
 }
 
 struct State {
-    book: HeapAllocator,
+    allocator: HeapAllocator,
     /// How much of each heap has physical memory; the same on every PE.
     mapped: usize,
     /// What was mapped: offset in the range, bytes.
@@ -228,7 +234,7 @@ impl<'w> DeviceHeap<'w> {
             stride,
             granularity: granularity_of_all,
             state: Mutex::new(State {
-                book: HeapAllocator::new(stride),
+                allocator: HeapAllocator::new(stride),
                 mapped: 0,
                 mappings: Vec::new(),
             }),
@@ -304,8 +310,9 @@ impl<'w> DeviceHeap<'w> {
             element: size_of::<T>(),
         })?;
         let mut state = self.state();
-        let Some((offset, block)) = state.book.allocate(bytes, align_of::<T>().max(256)) else {
-            let free = state.book.free_bytes();
+        let Some((offset, block)) = state.allocator.allocate(bytes, align_of::<T>().max(256))
+        else {
+            let free = state.allocator.free_bytes();
             return Err(HeapError::OutOfHeap {
                 bytes,
                 free,
@@ -313,7 +320,7 @@ impl<'w> DeviceHeap<'w> {
             });
         };
         if let Err(error) = self.back(&mut state, offset + bytes) {
-            state.book.free(block);
+            state.allocator.free(block);
             return Err(error);
         }
         Ok(DeviceSym {
@@ -330,14 +337,14 @@ impl<'w> DeviceHeap<'w> {
     pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<DeviceSym<T>, HeapError> {
         let object = self.alloc::<T>(len)?;
         let clear = Stream::new(&self.device).and_then(|stream| {
-            // SAFETY: this PE's part, which nobody uses before the meeting below.
+            // SAFETY: this PE's part, which nobody uses before the rendezvous below.
             unsafe { stream.zero_at(object.address, len * size_of::<T>()) }
         });
-        // Also the meeting after which the others may write to this PE's part.
+        // Also the rendezvous after which the others may write to this PE's part.
         let all = all_well(self.pe, clear.is_ok(), len * size_of::<T>());
         if clear.is_err() || all.is_err() {
             // As on all PEs.
-            self.state().book.free(object.block);
+            self.state().allocator.free(object.block);
             clear?;
             all?;
         }
@@ -356,7 +363,7 @@ impl<'w> DeviceHeap<'w> {
             return Err(HeapError::OtherHeap);
         }
         agreed?;
-        self.state().book.free(object.block);
+        self.state().allocator.free(object.block);
         Ok(())
     }
 

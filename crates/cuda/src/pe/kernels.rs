@@ -8,15 +8,12 @@ use crate::driver::device::Device;
 use crate::driver::stream::Stream;
 use crate::launch::Launch;
 use crate::launch::args::KernelArgs;
-use crate::pe::on_stream::NUMBERS;
-use crate::pe::world::DeviceWorldError;
+use crate::pe::collective::NUMBERS;
+use crate::pe::error::DeviceWorldError;
 
 /// Threads of a block of the collectives, and of the barriers.
 pub(super) const THREADS: u32 = 256;
 pub(super) const WARP: u32 = 32;
-/// The payload of one PE that travels in slots (`small_bytes` in `pe/collective.cuh`): up to this one
-/// block does the work.
-pub(crate) const SMALL_BYTES: usize = 2048;
 
 /// The kernels of the stream-ordered verbs.
 pub const ON_STREAM: Source<'static> =
@@ -73,7 +70,7 @@ impl Kernels {
     /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
     /// PE: loading may wait for it.
     pub(crate) fn load(device: &Device, sharing: usize) -> Result<Self, DeviceWorldError> {
-        let module = Module::compile(device, &ON_STREAM).map_err(DeviceWorldError::Load)?;
+        let module = Module::compile(device, &ON_STREAM)?;
         let multiprocessors = device.properties().multiprocessors;
         let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
         let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {

@@ -1,5 +1,7 @@
 //! GPUs as PEs: symmetric memory, worlds and teams, waits inside kernels, and the verbs in stream order.
 
+pub(crate) mod collective;
+pub(crate) mod error;
 pub(crate) mod heap;
 pub(crate) mod kernels;
 pub(crate) mod nccl;

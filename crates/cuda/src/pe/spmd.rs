@@ -7,7 +7,8 @@ use crosswarp_shmem::{InitError, Pe, WorldError, init, under_launcher};
 
 use crate::driver::device::Device;
 use crate::driver::error::DriverError;
-use crate::pe::world::{DeviceWorld, DeviceWorldError};
+use crate::pe::error::DeviceWorldError;
+use crate::pe::world::DeviceWorld;
 
 /// A device world that did not come about or did not run to its end.
 #[derive(Debug, thiserror::Error)]

@@ -3,41 +3,16 @@
 
 use std::ffi::c_void;
 
-use bytemuck::{Pod, Zeroable};
-
 use crate::launch::args::KernelArg;
+use crate::layout::{GRID_HEADER, GRID_SLOTS, SCRATCH_HEADER, SLOT_BYTES, STAGED_BYTES, TeamState};
 use crate::pe::heap::{DeviceHeap, DeviceSym, HeapError};
-use crate::pe::world::{DeviceWorld, DeviceWorldError};
 
-/// Bytes of one PE's payload slots, and of the header, in `pe/collective.cuh`.
-pub(crate) const SLOT_BYTES: usize = 2048 / 8 * 16;
-pub(crate) const SCRATCH_HEADER: usize = 128;
-/// Bytes of one PE's slots for one block, in `pe/staged.cuh`.
-pub(crate) const STAGED_BYTES: usize = 2 * 2048 * 16;
-/// The part of the heap that these may take.
+/// The part of the heap that the slots for large reductions may take.
 const STAGE_SHARE: usize = 4;
-/// Bytes of `crosswarp::grid_state`'s counter, and of a block's slots behind it, in `grid.cuh`.
-pub(crate) const GRID_HEADER: usize = 128;
-pub(crate) const GRID_SLOTS: usize = 2 * 16;
 
 /// Where the state of the grids begins that the stream-ordered verbs launch for the team, behind the scratch.
 fn grid_at(size: usize) -> usize {
     scratch_bytes(size).next_multiple_of(128)
-}
-
-/// `crosswarp::team`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct TeamState {
-    pub(crate) me: i32,
-    pub(crate) size: i32,
-    pub(crate) start: i32,
-    pub(crate) stride: i32,
-    /// Heap offset of the `crosswarp::team_scratch`.
-    pub(crate) scratch: u64,
-    /// Heap offset of the slots for large reductions, 0 for none, and how many blocks they are for.
-    pub(crate) stage: u64,
-    pub(crate) stage_blocks: u64,
 }
 
 impl TeamState {
@@ -66,7 +41,7 @@ fn stage_bytes(size: usize, blocks: usize) -> usize {
     (8 * size * (1 + 2 * blocks)).next_multiple_of(128) + size * blocks * STAGED_BYTES
 }
 
-/// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`], ranked in this order.
+/// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`](crate::DeviceWorld), ranked in this order.
 ///
 /// A kernel takes it by value: pass `&DeviceTeam` for a parameter `cw::team`. A team's collectives
 /// follow one another: all its PEs call the same ones in the same order, and no two of one PE run at
@@ -131,12 +106,14 @@ impl DeviceTeam {
         self.state.scratch as usize + grid_at(self.n_pes())
     }
 
-    /// Panics if this is a team of another world than the one with this heap.
+    /// Whether it is a team of the world with this heap.
+    pub(crate) fn is_of(&self, heap: &DeviceHeap<'_>) -> bool {
+        self.heap == heap.id()
+    }
+
+    /// Panics if it is not.
     pub(crate) fn check(&self, heap: &DeviceHeap<'_>) {
-        assert!(
-            self.heap == heap.id(),
-            "the team is of another device world"
-        );
+        assert!(self.is_of(heap), "the team is of another device world");
     }
 
     /// The team of all PEs, with slots for large reductions by up to `blocks` blocks (the same number on
@@ -162,7 +139,7 @@ impl DeviceTeam {
 
     /// Makes the team, and the memory for it on every PE. Collective over the world; fails on all PEs or none.
     /// `multiprocessors`: of the largest GPU.
-    fn make(
+    pub(crate) fn make(
         heap: &DeviceHeap<'_>,
         start: usize,
         stride: usize,
@@ -179,71 +156,6 @@ impl DeviceTeam {
             heap: heap.id(),
         });
         Ok((team, scratch))
-    }
-}
-
-/// Teams.
-impl DeviceWorld<'_> {
-    /// The team of `size` PEs from `start` on, `stride` apart; `None` on PEs that are not in it.
-    ///
-    /// Collective over the world: all PEs call with the same numbers, while no kernel waits for
-    /// another PE (it takes device memory). The team's scratch, 8 KiB × `size` and some on every PE, is taken until
-    /// [`destroy_team`](Self::destroy_team).
-    ///
-    /// Errors: no room. Panics if the team is empty, `stride` is 0, or it has PEs that do not exist.
-    pub fn team(
-        &self,
-        start: usize,
-        stride: usize,
-        size: usize,
-    ) -> Result<Option<DeviceTeam>, DeviceWorldError> {
-        let last = size
-            .checked_sub(1)
-            .and_then(|steps| steps.checked_mul(stride)?.checked_add(start));
-        let n = self.pe().n_pes();
-        assert!(
-            stride > 0 && last.is_some_and(|last| last < n),
-            "team of {size} PEs from {start} on, {stride} apart, in a world of {n}"
-        );
-        self.pe()
-            .agree(start as u64, (stride as u64) << 32 | size as u64)?;
-        let (team, scratch) =
-            DeviceTeam::make(self.heap(), start, stride, size, self.multiprocessors())?;
-        self.teams().push((scratch, size));
-        Ok(team)
-    }
-
-    /// Gives a team's memory back. Collective over the world, like [`team`](Self::team): its members bring it, the
-    /// others `None`. Every kernel that uses it must have ended.
-    ///
-    /// Errors: [`DeviceWorldError::TeamMismatch`] on every PE if the PEs do not bring one team, whole; it then stays.
-    pub fn destroy_team(&self, team: Option<DeviceTeam>) -> Result<(), DeviceWorldError> {
-        // An offset, 0 for none, or a mark of what can not be destroyed: a team of another world, or of all.
-        const WRONG: u64 = u64::MAX;
-        let mine = team.as_ref().map_or(0, |team| {
-            match team.heap == self.heap().id()
-                && team.state.scratch != self.everyone().state.scratch
-            {
-                true => team.state.scratch + 1,
-                false => WRONG,
-            }
-        });
-        let all = self.gather(mine)?;
-        // What follows is the same on every PE: so is the book of teams.
-        let scratch = all.iter().copied().max().unwrap_or(0);
-        let members = all.iter().filter(|&&brought| brought == scratch).count();
-        let one = all
-            .iter()
-            .all(|&brought| brought == 0 || brought == scratch);
-        let mut teams = self.teams();
-        let place = teams
-            .iter()
-            .position(|(sym, size)| sym.offset() as u64 + 1 == scratch && *size == members);
-        let (true, Some(place)) = (one, place) else {
-            return Err(DeviceWorldError::TeamMismatch);
-        };
-        let (sym, _) = teams.remove(place);
-        Ok(self.heap().free(sym)?)
     }
 }
 

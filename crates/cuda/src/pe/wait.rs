@@ -8,19 +8,19 @@
 //! 3. `gone`: written by this PE's watcher, and by `end_all`; words only go from 0 to something, once.
 #![allow(unsafe_code)] // Words that kernels and the host change.
 
-use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_shmem::{Membership, Pe, Sym};
 
 use crate::driver::device::Device;
 use crate::driver::error::CudaError;
 use crate::driver::memory::{Buffer, PinnedBuffer};
 use crate::driver::stream::Stream;
+use crate::layout::WaitRecord;
+use crate::pe::collective::CollectiveWord;
 
 /// States of a record: nothing given up, and complete.
 const NONE: u32 = 0;
@@ -47,21 +47,6 @@ const WATCH: Duration = Duration::from_millis(20);
 const GRACE: Duration = Duration::from_millis(500);
 /// How long kernels may take to end after a wait of theirs has ended in vain, or a PE has failed.
 const DRAIN: Duration = Duration::from_secs(10);
-
-/// `crosswarp::wait_record`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct WaitRecord {
-    pub(crate) state: u32,
-    pub(crate) what: u32,
-    pub(crate) pe: i32,
-    pub(crate) peer: i32,
-    pub(crate) offset: u64,
-    pub(crate) expected: u64,
-    pub(crate) seen: u64,
-    pub(crate) gone: i32,
-    pub(crate) pad: i32,
-}
 
 /// A wait inside a kernel that ran out of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,7 +121,7 @@ fn describe(wait: KernelWait, expected: u64) -> String {
 #[error(
     "PE {pe} called {} of its team, but PE {peer} another collective (its kind, bytes, root, operation or type \
      differs, or the order of calls); all PEs of a team call the same ones in the same order",
-    Collective(*.collective)
+    CollectiveWord(*.collective)
 )]
 pub struct KernelMismatch {
     /// The PE that found it; every other one of the team finds it, too.
@@ -145,44 +130,6 @@ pub struct KernelMismatch {
     pub peer: usize,
     /// What `pe` called: kind, root or operation, bytes.
     collective: u64,
-}
-
-/// A word of `crosswarp::detail::collective`, to be read.
-struct Collective(u64);
-
-/// Makes that word. `detail`: the root, or operation and type.
-pub(crate) const fn collective(kind: u64, detail: u64) -> u64 {
-    kind << 60 | (detail & 0xf_ffff) << 40
-}
-
-/// Kinds of collectives (`crosswarp::detail::kind`), from 1 on.
-const KINDS: [&str; 7] = [
-    "sync",
-    "barrier",
-    "broadcast",
-    "fcollect",
-    "alltoall",
-    "reduction",
-    "reducescatter",
-];
-
-impl fmt::Display for Collective {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, detail, bytes) = (
-            self.0 >> 60,
-            self.0 >> 40 & 0xf_ffff,
-            self.0 & 0xff_ffff_ffff,
-        );
-        let name = (kind as usize)
-            .checked_sub(1)
-            .and_then(|kind| KINDS.get(kind));
-        let name = name.copied().unwrap_or("collective");
-        match kind {
-            1 | 2 => write!(f, "a {name}"),
-            3 => write!(f, "a {name} of {bytes} bytes from rank {detail}"),
-            _ => write!(f, "a {name} of {bytes} bytes a PE"),
-        }
-    }
 }
 
 /// Work of a GPU that does not end although the world has failed.
@@ -518,6 +465,7 @@ impl WaitRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pe::collective::collective_word;
 
     #[test]
     fn records_say_what_was_waited_for_and_why_it_ended() {
@@ -544,7 +492,7 @@ mod tests {
         );
         let broadcast = WaitRecord {
             what: 3,
-            expected: collective(3, 2) | 512,
+            expected: collective_word(3, 2) | 512,
             ..record
         };
         let said = line(broadcast);

@@ -6,124 +6,24 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytemuck::{Pod, Zeroable};
-use crosswarp_shmem::{AllocError, CollectiveError, Pe, Sym, WorldKind};
+use bytemuck::Pod;
+use crosswarp_shmem::{CollectiveError, Pe, Sym, WorldKind};
 
-use crate::compile::module::{Module, ModuleError};
+use crate::compile::module::Module;
 use crate::compile::source::Source;
 use crate::driver::device::Device;
-use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
 use crate::driver::memory::PinnedBuffer;
 use crate::driver::stream::{Event, Stream};
 use crate::launch::args::KernelArgs;
-use crate::launch::{Launch, LaunchError, PreparedLaunch};
-use crate::pe::heap::{DROP_LIMIT, DeviceHeap, DeviceSym, HeapError, drain};
+use crate::launch::{Launch, PreparedLaunch};
+use crate::layout::{WORLD_SYMBOL, WorldState};
+use crate::pe::error::DeviceWorldError;
+use crate::pe::heap::{DROP_LIMIT, DeviceHeap, DeviceSym, drain};
 use crate::pe::kernels::Kernels;
-use crate::pe::nccl::{Communicator, NcclError};
-use crate::pe::team::{DeviceTeam, TeamState};
+use crate::pe::nccl::communicator::Communicator;
+use crate::pe::team::DeviceTeam;
 use crate::pe::wait::{SyncError, Waits};
-
-/// The variable that `pe/world.cuh` defines in every module that includes it.
-const WORLD_SYMBOL: &str = "crosswarp_world";
-
-/// `crosswarp::world_state`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct WorldState {
-    pub(crate) my_pe: i32,
-    pub(crate) n_pes: i32,
-    pub(crate) heap: u64,
-    pub(crate) stride: u64,
-    pub(crate) heap_bytes: u64,
-    pub(crate) timeout_ns: u64,
-    pub(crate) record: u64,
-    pub(crate) gave_up: u64,
-    pub(crate) gone: u64,
-    pub(crate) all: TeamState,
-}
-
-/// A device world, or a launch on all its PEs, that did not come about; every PE gets an error.
-#[derive(Debug, thiserror::Error)]
-pub enum DeviceWorldError {
-    /// The heap could not be made or has no room.
-    #[error(transparent)]
-    Heap(#[from] HeapError),
-    /// A kernel can not be launched like this.
-    #[error(transparent)]
-    Launch(#[from] LaunchError),
-    /// A module lacks the world: its source does not include `pe.cuh`.
-    #[error(transparent)]
-    Module(#[from] ModuleError),
-    /// A module was compiled against other headers than this library's.
-    #[error(
-        "the module's {WORLD_SYMBOL} has {found} bytes, this library's has {expected}: it was compiled against other headers"
-    )]
-    Layout {
-        /// Bytes in the module.
-        found: usize,
-        /// Bytes here.
-        expected: usize,
-    },
-    /// PEs that are processes share a GPU, which runs one process at a time.
-    #[error(
-        "PE {pe} and PE {other} are processes that share a GPU: their kernels do not run at once, so \
-         they can not wait for one another; use one GPU per process, or PEs that are threads"
-    )]
-    SharedByProcesses {
-        /// This PE.
-        pe: usize,
-        /// Another one on the same GPU.
-        other: usize,
-    },
-    /// The kernels of all PEs on a GPU do not fit on it at once.
-    #[error(
-        "the kernels of the {pes} PEs on this GPU need {percent} % of it at once; they wait for one \
-         another, so they must fit: take fewer blocks"
-    )]
-    NotCoResident {
-        /// PEs on this GPU.
-        pes: usize,
-        /// What they need together, in percent of what can be resident.
-        percent: u64,
-    },
-    /// Another PE could not launch.
-    #[error("PE {pe} could not launch its kernel, so no PE did")]
-    PeerFailed {
-        /// The first such PE.
-        pe: usize,
-    },
-    /// Kernels could not be compiled or loaded.
-    #[error(transparent)]
-    Load(crate::Error),
-    /// The PEs did not bring one team to be destroyed.
-    #[error(
-        "the PEs do not bring one team of this world to be destroyed: its members bring it, the others none, and the \
-         team of all PEs stays"
-    )]
-    TeamMismatch,
-    /// Another PE could not make its part of a device world or team.
-    #[error("PE {pe} could not make its part of the device world or team, so no PE has one")]
-    PeerNotReady {
-        /// The first such PE.
-        pe: usize,
-    },
-    /// NCCL can not be used, or failed.
-    #[error(transparent)]
-    Nccl(#[from] NcclError),
-    /// The driver failed.
-    #[error(transparent)]
-    Cuda(#[from] CudaError),
-    /// Host memory for the world could not be had.
-    #[error(transparent)]
-    Alloc(#[from] AllocError),
-    /// The PEs did not meet.
-    #[error(transparent)]
-    Collective(#[from] CollectiveError),
-    /// Work before it in the stream does not end.
-    #[error(transparent)]
-    Sync(#[from] SyncError),
-}
 
 /// One PE's GPU in a world of PEs.
 ///
@@ -208,7 +108,7 @@ impl<'w> DeviceWorld<'w> {
             word,
             words,
         };
-        // Its exchanges are also the meeting after which peers may write to this PE's scratch.
+        // Its exchanges are also the rendezvous after which peers may write to this PE's scratch.
         world.load_kernels()?;
         Ok(world)
     }
@@ -312,7 +212,7 @@ impl<'w> DeviceWorld<'w> {
     /// Compiles `source` (or takes the cache's copy), loads it and tells its kernels who they are:
     /// [`Module::compile`] and [`install`](Self::install). Not while a kernel waits for another PE.
     pub fn load(&self, source: &Source<'_>) -> Result<Module, DeviceWorldError> {
-        let module = Module::compile(&self.device(), source).map_err(DeviceWorldError::Load)?;
+        let module = Module::compile(&self.device(), source)?;
         self.install(&module)?;
         Ok(module)
     }
@@ -339,7 +239,7 @@ impl<'w> DeviceWorld<'w> {
 
     /// Prepares kernels that wait for one another, one on every PE: checks that all can run at once and
     /// has their code loaded everywhere, so that no PE's start waits for another's kernel. Collective.
-    /// The launches themselves (as often as one likes) need no further meeting.
+    /// The launches themselves (as often as one likes) need no further rendezvous.
     ///
     /// Beside what [`PreparedLaunch::launch`] asks: once one PE launches, all must, and until these
     /// kernels have ended, no PE may call what waits for its whole device (allocating and freeing
@@ -491,6 +391,70 @@ impl<'w> DeviceWorld<'w> {
     /// Every PE's `value`.
     pub(crate) fn gather(&self, value: u64) -> Result<Vec<u64>, CollectiveError> {
         gather(self.pe(), &self.word, &self.words, value)
+    }
+}
+
+/// Teams.
+impl DeviceWorld<'_> {
+    /// The team of `size` PEs from `start` on, `stride` apart; `None` on PEs that are not in it.
+    ///
+    /// Collective over the world: all PEs call with the same numbers, while no kernel waits for
+    /// another PE (it takes device memory). The team's scratch, 8 KiB × `size` and some on every PE, is taken until
+    /// [`destroy_team`](Self::destroy_team).
+    ///
+    /// Errors: no room. Panics if the team is empty, `stride` is 0, or it has PEs that do not exist.
+    pub fn team(
+        &self,
+        start: usize,
+        stride: usize,
+        size: usize,
+    ) -> Result<Option<DeviceTeam>, DeviceWorldError> {
+        let last = size
+            .checked_sub(1)
+            .and_then(|steps| steps.checked_mul(stride)?.checked_add(start));
+        let n = self.pe().n_pes();
+        assert!(
+            stride > 0 && last.is_some_and(|last| last < n),
+            "team of {size} PEs from {start} on, {stride} apart, in a world of {n}"
+        );
+        self.pe()
+            .agree(start as u64, (stride as u64) << 32 | size as u64)?;
+        let (team, scratch) =
+            DeviceTeam::make(self.heap(), start, stride, size, self.multiprocessors())?;
+        self.teams().push((scratch, size));
+        Ok(team)
+    }
+
+    /// Gives a team's memory back. Collective over the world, like [`team`](Self::team): its members bring it, the
+    /// others `None`. Every kernel that uses it must have ended.
+    ///
+    /// Errors: [`DeviceWorldError::TeamMismatch`] on every PE if the PEs do not bring one team, whole; it then stays.
+    pub fn destroy_team(&self, team: Option<DeviceTeam>) -> Result<(), DeviceWorldError> {
+        // An offset, 0 for none, or a mark of what can not be destroyed: a team of another world, or of all.
+        const WRONG: u64 = u64::MAX;
+        let mine = team.as_ref().map_or(0, |team| {
+            match team.is_of(self.heap()) && team.state().scratch != self.everyone().state().scratch
+            {
+                true => team.state().scratch + 1,
+                false => WRONG,
+            }
+        });
+        let all = self.gather(mine)?;
+        // What follows is the same on every PE: so is the list of teams.
+        let scratch = all.iter().copied().max().unwrap_or(0);
+        let members = all.iter().filter(|&&brought| brought == scratch).count();
+        let one = all
+            .iter()
+            .all(|&brought| brought == 0 || brought == scratch);
+        let mut teams = self.teams();
+        let place = teams
+            .iter()
+            .position(|(sym, size)| sym.offset() as u64 + 1 == scratch && *size == members);
+        let (true, Some(place)) = (one, place) else {
+            return Err(DeviceWorldError::TeamMismatch);
+        };
+        let (sym, _) = teams.remove(place);
+        Ok(self.heap().free(sym)?)
     }
 }
 

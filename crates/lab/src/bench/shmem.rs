@@ -161,7 +161,7 @@ pub fn shmem(
     device: Device,
     mut report: impl FnMut(measure::Row),
 ) -> Result<(), BenchError> {
-    let module = Module::compile(&device, &SHMEM)?;
+    let module = Module::compile(&device, &SHMEM).map_err(crosswarp_cuda::Error::from)?;
     let stream = Stream::new(&device)?;
     let world = DeviceWorld::new(pe, device, None, None)?;
     world.install(&module)?;

@@ -10,74 +10,16 @@ use crate::compile::module::Function;
 use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
 use crate::driver::stream::Stream;
+use crate::pe::collective::{Collective, DeviceNumber, code};
+use crate::pe::error::DeviceWorldError;
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
-use crate::pe::wait::collective;
-use crate::pe::world::{DeviceWorld, DeviceWorldError};
+use crate::pe::world::DeviceWorld;
 
-use crate::pe::kernels::{Move, SMALL_BYTES, THREADS, WARP};
+use crate::layout::SMALL_BYTES;
+use crate::pe::kernels::{Move, THREADS, WARP};
 
 mod strided;
-
-/// Numbers that [`DeviceWorld::reduce_on_stream`] combines: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`.
-pub trait DeviceNumber: Pod + sealed::Index {}
-
-mod sealed {
-    /// Place of the type in [`super::NUMBERS`].
-    pub trait Index {
-        const INDEX: usize;
-    }
-}
-
-macro_rules! numbers {
-    ($($number:ty = $index:literal: $name:literal),*) => {
-        /// The types' names in the kernels' names.
-        pub(crate) const NUMBERS: [&str; 6] = [$($name),*];
-        $(
-            impl sealed::Index for $number {
-                const INDEX: usize = $index;
-            }
-            impl DeviceNumber for $number {}
-        )*
-    };
-}
-numbers!(i32 = 0: "i32", u32 = 1: "u32", i64 = 2: "i64", u64 = 3: "u64", f32 = 4: "float", f64 = 5: "double");
-
-/// The operation's number in `on_stream.cu`.
-pub(crate) const fn code<T: Pod, O: ReduceOp<T>>() -> i32 {
-    // The identifier's upper half counts the operations from 1, in the same order.
-    (O::ID >> 8) as i32 - 1
-}
-
-/// A collective that moves or combines elements.
-#[derive(Clone, Copy)]
-pub(crate) enum Collective {
-    /// From this rank.
-    Broadcast {
-        root: usize,
-    },
-    Fcollect,
-    Alltoall,
-    /// Of the type at this place in [`NUMBERS`], by the operation with this number.
-    Reduce {
-        number: usize,
-        op: i32,
-    },
-}
-
-impl Collective {
-    /// The word by which PEs compare what they call (`crosswarp::detail::collective`), for no bytes.
-    fn word(self) -> u64 {
-        match self {
-            Self::Broadcast { root } => collective(3, root as u64),
-            Self::Fcollect => collective(4, 0),
-            Self::Alltoall => collective(5, 0),
-            Self::Reduce { number, op } => {
-                collective(6, (op as u64 + 1) << 4 | (number as u64 + 1))
-            }
-        }
-    }
-}
 
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
 /// [`Move::block`] and size.
@@ -407,7 +349,7 @@ impl DeviceWorld<'_> {
             // callers; freeing them waits for the GPU's work.
             let started = unsafe { nccl.start(stream, collective, [dest, source], (n, size)) };
             if let Some(outcome) = started {
-                return outcome;
+                return Ok(outcome?);
             }
         }
         let root_or_op = match collective {
@@ -461,22 +403,6 @@ pub(crate) fn enough(dest: usize, n: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn operations_have_the_kernels_numbers() {
-        assert_eq!(
-            [
-                code::<i32, op::Sum>(),
-                code::<f64, op::Prod>(),
-                code::<u32, op::Min>(),
-                code::<f32, op::Max>(),
-                code::<u64, op::And>(),
-                code::<i64, op::Or>(),
-                code::<u32, op::Xor>(),
-            ],
-            [0, 1, 2, 3, 4, 5, 6]
-        );
-    }
 
     #[test]
     fn units_divide_sizes_and_places() {

@@ -11,9 +11,10 @@ use bytemuck::Pod;
 
 use crate::driver::memory::PinnedBuffer;
 use crate::driver::stream::Stream;
+use crate::pe::error::DeviceWorldError;
 use crate::pe::on_stream::enough;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
-use crate::pe::world::{DeviceWorld, DeviceWorldError};
+use crate::pe::world::DeviceWorld;
 
 /// Host memory that strided copies from and to the host go through, bytes.
 const STAGING: usize = 4 << 20;

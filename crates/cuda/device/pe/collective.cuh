@@ -3,7 +3,7 @@
 //     cw::reduce<cw::block>(dest, source, n, cw::sum_op());   // dest and source are symmetric
 //
 // All PEs of the team call the same collective with the same sizes, each from one scope; all threads
-// of the scope call. PEs that do not are told apart: each wait for another PE that came to the meeting with another
+// of the scope call. PEs that do not are told apart: each wait for another PE that came to the rendezvous with another
 // collective, size, root, operation or type ends, and every host gets an error (a large payload may have moved then,
 // and the team is out of step).  Before any PE calls, `dest` must be ready on all (as OpenSHMEM has it): peers may
 // store into it at once. On return the result is complete on this PE and visible to the scope, and the
@@ -12,12 +12,12 @@
 //
 // Small payloads are one-shot: each PE stores to every peer's slot, data and generation together in
 // one 16-byte store (single-copy atomic for .b128), so that no flag, fence or acknowledgement follows.
-// Large ones move in 16-byte vectors by all threads of the scope between two meetings.
+// Large ones move in 16-byte vectors by all threads of the scope between two rendezvous.
 //
-// Generations count the team's meetings. They only grow, so nothing is ever reset: a slot of set g % 2
-// is written again at the earliest in meeting g + 2, which a PE enters only after every PE has entered
-// meeting g + 1, that is, has left meeting g and read its slots. What a PE sends in a meeting carries, above its
-// number, a mark of the collective (`mark_of`), which the others compare with their own.
+// Generations count the team's rendezvous. They only grow, so nothing is ever reset: a slot of set g % 2
+// is written again at the earliest in rendezvous g + 2, which a PE enters only after every PE has entered
+// rendezvous g + 1, that is, has left rendezvous g and read its slots. What a PE sends in a rendezvous carries,
+// above its number, a mark of the collective (`mark_of`), which the others compare with their own.
 #pragma once
 #include "pe/staged.cuh"
 
@@ -30,8 +30,8 @@ constexpr int small_units = small_bytes / 8;
 // Each PE's scratch for one team, in its symmetric heap, zero at first:
 // this header, then `size` arrival words, then two sets of `size` × `small_units` units of 16 bytes.
 struct alignas(128) team_scratch {
-    u64 generation;  // meetings so far; written by this PE only
-    u64 verdict;     // with a time limit: whether the last meeting came about
+    u64 generation;  // rendezvous so far; written by this PE only
+    u64 came_about;  // with a time limit: whether the last rendezvous did
     u64 pad[14];
 };
 
@@ -61,22 +61,22 @@ __device__ inline team_scratch* scratch_of(const team& t) { return at<team_scrat
 __device__ inline u64* arrivals_of(const team& t) {
     return reinterpret_cast<u64*>(scratch_of(t) + 1);
 }
-// Slots that team member `from` fills here, for meeting `generation`.
+// Slots that team member `from` fills here, for rendezvous `generation`.
 __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
     u64 first = reinterpret_cast<u64>(arrivals_of(t)) + ((8 * t.size + 127) & ~127);
     u64 index = ((generation & 1) * t.size + from) * small_units;
     return reinterpret_cast<vec16*>(first) + index;
 }
 
-// Whether the scope's sync may be compiled to nothing. ptxas leaves the check for diverged lanes out of a `__syncwarp` that
-// follows a call of a function that is not inlined (13.0, sm_90), and lanes may come back one after the other: lanes
-// that then read the meeting's number behind the first lane's new one were a meeting ahead.
+// Whether the scope's sync may be compiled to nothing. ptxas leaves the check for diverged lanes out of a
+// `__syncwarp` that follows a call of a function that is not inlined (13.0, sm_90), and lanes may come back one after
+// the other: lanes that then read the rendezvous's number behind the first lane's new one were a rendezvous ahead.
 template <class Scope> constexpr bool is_warp = false;
 template <> constexpr bool is_warp<warp> = true;
 
-// Begins a meeting; returns its number. What the scope's threads stored before is ordered before what
-// they do after. `count_meeting` follows when everything has been sent.
-template <class Scope> __device__ inline u64 begin_meeting(const team& t, const Scope& scope) {
+// Begins a rendezvous; returns its number. What the scope's threads stored before is ordered before what
+// they do after. `count_rendezvous` follows when everything has been sent.
+template <class Scope> __device__ inline u64 begin_rendezvous(const team& t, const Scope& scope) {
     if constexpr (is_warp<Scope>) scope.sync();
     u64 generation = load_volatile(&scratch_of(t)->generation) + 1;
     if constexpr (!is_warp<Scope>) scope.sync();
@@ -87,16 +87,16 @@ __device__ inline void store_generation(const team& t, u64 generation) {
     *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
 }
 
-// Leaves the meeting's number for the next one, before `end_meeting`, whose sync puts it before the next
-// one's reading; all have read the old one before the sync of `begin_meeting`. (Stored there, it would
-// hold up what is sent.) A warp's is left by `end_meeting`.
+// Leaves the rendezvous's number for the next one, before `end_rendezvous`, whose sync puts it before the next
+// one's reading; all have read the old one before the sync of `begin_rendezvous`. (Stored there, it would
+// hold up what is sent.) A warp's is left by `end_rendezvous`.
 template <class Scope>
-__device__ inline void count_meeting(const team& t, u64 generation, const Scope& scope) {
+__device__ inline void count_rendezvous(const team& t, u64 generation, const Scope& scope) {
     if (!is_warp<Scope> && scope.rank() == 0) store_generation(t, generation);
 }
 
-// Ends a meeting: all threads of the scope have what they waited for. All get the same answer.
-template <class Scope> __device__ inline bool end_meeting(const team& t, u64 generation, const Scope& scope) {
+// Ends a rendezvous: all threads of the scope have what they waited for. All get the same answer.
+template <class Scope> __device__ inline bool end_rendezvous(const team& t, u64 generation, const Scope& scope) {
     scope.sync();
     const bool limited = crosswarp_world.timeout_ns != 0;
     if (!is_warp<Scope> && !limited) return true;
@@ -104,13 +104,13 @@ template <class Scope> __device__ inline bool end_meeting(const team& t, u64 gen
         // All lanes have read the old number: they have come to the sync above, behind waits of their own.
         if (is_warp<Scope>) store_generation(t, generation);
         // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
-        if (limited) *const_cast<volatile u64*>(&scratch_of(t)->verdict) = !given_up();
+        if (limited) *const_cast<volatile u64*>(&scratch_of(t)->came_about) = !given_up();
     }
     scope.sync();
-    return !limited || load_volatile(&scratch_of(t)->verdict) != 0;
+    return !limited || load_volatile(&scratch_of(t)->came_about) != 0;
 }
 
-// A meeting's number takes so many bits of a word; the rest marks the collective. (At a meeting a microsecond the
+// A rendezvous's number takes so many bits of a word; the rest marks the collective. (At a rendezvous a microsecond the
 // numbers last for nine years.)
 constexpr int number_bits = 48;
 constexpr u64 number_mask = (1ull << number_bits) - 1;
@@ -133,22 +133,22 @@ template <class T, class Op> __device__ inline auto combines(const Op& op, int) 
 }
 template <class T, class Op> __device__ inline u32 combines(const Op&, long) { return type_code<T>; }
 
-// 16 bits of a collective, above a meeting's number. Those that differ in the lowest 16 bits of their size alone
+// 16 bits of a collective, above a rendezvous's number. Those that differ in the lowest 16 bits of their size alone
 // always differ here; of others one in 65,536 pairs does not.
 __device__ inline u64 mark_of(u64 collective) {
     u64 upper = (collective >> 16) * 0x9e3779b97f4a7c15ull >> 48;
     return (collective ^ upper) << number_bits;
 }
 
-// The words of a meeting whose number is `generation`, of `mine`, as `collective` says it.
-struct meeting {
+// The words of a rendezvous whose number is `generation`, of `mine`, as `collective` says it.
+struct rendezvous {
     u64 number, mine;
     // What this PE sends and expects.
     __device__ u64 word() const { return number | mark_of(mine); }
-    // Whether a word that came is of this meeting, but of another collective.
+    // Whether a word that came is of this rendezvous, but of another collective.
     __device__ bool differs(u64 word) const { return (word & number_mask) == number && word != this->word(); }
     // Reports the PE that did something else.
-    __device__ void astray(int pe, const void* at, u64 seen) const { give_up(3, pe, at, mine, seen); }
+    __device__ void report_mismatch(int pe, const void* at, u64 seen) const { give_up(3, pe, at, mine, seen); }
 };
 
 // One payload unit, see below.
@@ -157,43 +157,43 @@ __device__ inline void load_unit(const vec16* at, u64& data, u64& generation);
 // Who a wait for an arrival is for.
 struct arrival_of {
     const team& t;
-    const meeting& m;
+    const rendezvous& m;
     int rank;
     __device__ int name() const { return t.pe(rank); }
     __device__ int gone() const { return gone_peer(name()); }
-    // A unit of this meeting shows that the PE sends its payload in slots, and so no arrival.
-    __device__ bool astray() const {
+    // A unit of this rendezvous shows that the PE sends its payload in slots, and so no arrival.
+    __device__ bool mismatch() const {
         u64 data, word;
         load_unit(slots_of(t, m.number, rank), data, word);
         if ((word & number_mask) != m.number) return false;
-        m.astray(name(), arrivals_of(t) + rank, word);
+        m.report_mismatch(name(), arrivals_of(t) + rank, word);
         return true;
     }
 };
 
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
-// this is a meeting of.
+// this is a rendezvous of.
 template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope, u64 mine) {
-    const meeting m = {begin_meeting(t, scope), mine};
+    const rendezvous m = {begin_rendezvous(t, scope), mine};
     const u64 generation = m.number, sent = m.word();
     u64* arrivals = arrivals_of(t);
-    // The scope's sync in `begin_meeting` put the other threads' stores before this thread's fence,
+    // The scope's sync in `begin_rendezvous` put the other threads' stores before this thread's fence,
     // which is cumulative. Race prevented: a peer must not see the arrival before those stores.
     if (scope.rank() < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         store_relaxed(ptr(arrivals + t.me, t.pe(r)), sent);
     }
-    count_meeting(t, generation, scope);
+    count_rendezvous(t, generation, scope);
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         const u64* word = arrivals + r;
         u64 seen = 0;
-        // Acquire pairs with the peer's fence; the scope's sync in `end_meeting` hands it on.
+        // Acquire pairs with the peer's fence; the scope's sync in `end_rendezvous` hands it on.
         spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, 2, arrival_of{t, m, r},
                  word, generation, [&] { return seen & number_mask; });
-        // A peer that is at a later meeting has made the same comparison in this one.
-        if (m.differs(seen)) m.astray(t.pe(r), word, seen);
+        // A peer that is at a later rendezvous has made the same comparison in this one.
+        if (m.differs(seen)) m.report_mismatch(t.pe(r), word, seen);
     }
-    return end_meeting(t, generation, scope);
+    return end_rendezvous(t, generation, scope);
 }
 
 // One payload unit: 8 bytes of data and the generation, stored and loaded as one.
@@ -233,7 +233,7 @@ template <class T> __device__ inline bool is_small(u64 n) { return n * sizeof(T)
 
 // Stores unit `u` of `data(u)` to every PE.
 template <class Scope, class Data>
-__device__ inline void send_to_all(const team& t, const meeting& m, int units, const Scope& scope, Data data) {
+__device__ inline void send_to_all(const team& t, const rendezvous& m, int units, const Scope& scope, Data data) {
     vec16* mine = slots_of(t, m.number, t.me);
     const u64 generation = m.word();
     if (units * t.size <= scope.size()) {
@@ -266,7 +266,7 @@ __device__ inline void send_to_all(const team& t, const meeting& m, int units, c
 // code for this stays small.
 template <int batch> struct senders_of {
     const team& t;
-    const meeting& m;
+    const rendezvous& m;
     const vec16* const (&place)[batch];
     const u32& missing;
     u32 turn;
@@ -280,7 +280,7 @@ template <int batch> struct senders_of {
         }
         return at;
     }
-    // The slots of this meeting lie side by side in the order of ranks.
+    // The slots of this rendezvous lie side by side in the order of ranks.
     __device__ int rank() const { return (int)((u64)(unit() - slots_of(t, m.number, 0)) / (u64)small_units); }
     __device__ int name() const { return t.pe(rank()); }
     __device__ int gone() {
@@ -288,9 +288,9 @@ template <int batch> struct senders_of {
         if (pe < 0) turn = (turn + 1) % batch;
         return pe;
     }
-    __device__ bool astray() const {
+    __device__ bool mismatch() const {
         int r = rank();
-        // In this order: who has arrived at this or a later meeting has sent before what it had to send in this
+        // In this order: who has arrived at this or a later rendezvous has sent before what it had to send in this
         // one, and acquire makes that visible.
         u64 arrival = load_acquire(arrivals_of(t) + r);
         u64 data, word, first;
@@ -298,16 +298,17 @@ template <int batch> struct senders_of {
         load_unit(slots_of(t, m.number, r), data, first);
         bool met = (arrival & number_mask) >= m.number && word != m.word();
         if (!met && !m.differs(first)) return false;
-        m.astray(t.pe(r), unit(), met ? arrival : first);
+        m.report_mismatch(t.pe(r), unit(), met ? arrival : first);
         return true;
     }
 };
 
 // Takes `count` units, the threads of the scope side by side: waits for the one that `at(i)` names (a
 // sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread calls both for its
-// own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level cache.
+// own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level
+// cache.
 template <class Scope, class At, class Take>
-__device__ inline void take_units(const team& t, const meeting& m, int count, const Scope& scope, At at, Take take) {
+__device__ inline void take_units(const team& t, const rendezvous& m, int count, const Scope& scope, At at, Take take) {
     constexpr int batch = 8;
     const u64 expected = m.word();
     for (int first = scope.rank(); first < count; first += batch * scope.size()) {
@@ -374,25 +375,25 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
     const u64 mine = detail::collective(detail::kind::broadcast, n * sizeof(T), root);
     if constexpr (detail::fits_units<T>) {
         if (detail::is_small<T>(n)) {
-            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
             int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
             bool sends = t.me == root && units > 0;
             detail::send_to_all(t, m, sends ? units : 1, scope, [=](int u) {
                 return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
             });
-            detail::count_meeting(t, m.number, scope);
+            detail::count_rendezvous(t, m.number, scope);
             detail::take_units(
                 t, m, t.size + units, scope,
                 [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
                 [=](int i, u64 data) {
                     if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
                 });
-            return detail::end_meeting(t, m.number, scope);
+            return detail::end_rendezvous(t, m.number, scope);
         }
     }
     if constexpr (detail::is_grid<Scope>) {
-        // The root's grid fills its links by itself; the barrier completes the puts: one meeting, where
+        // The root's grid fills its links by itself; the barrier completes the puts: one rendezvous, where
         // pulling would take two.
         if (t.me == root) {
             for (int i = 1; i <= t.size; ++i) put(dest, source, n, t.pe((root + i) % t.size), scope);
@@ -412,19 +413,19 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
     const u64 mine = detail::collective(detail::kind::fcollect, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
-            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
             int units = detail::units<T>(n);
             detail::send_to_all(t, m, units, scope, [=](int u) {
                 return detail::pack(source, (u64)u * detail::per_unit<T>, n);
             });
-            detail::count_meeting(t, m.number, scope);
+            detail::count_rendezvous(t, m.number, scope);
             detail::take_units(
                 t, m, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
                 });
-            return detail::end_meeting(t, m.number, scope);
+            return detail::end_rendezvous(t, m.number, scope);
         }
     }
     // Push, beginning behind me, so that the links fill evenly; the barrier completes it.
@@ -439,7 +440,7 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
     const u64 mine = detail::collective(detail::kind::alltoall, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
-            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
             int units = detail::units<T>(n);
             detail::vec16* slots = detail::slots_of(t, m.number, t.me);
             for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
@@ -447,14 +448,14 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
                 u64 data = detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
                 detail::store_unit(ptr(slots + u, t.pe(r)), data, m.word());
             }
-            detail::count_meeting(t, m.number, scope);
+            detail::count_rendezvous(t, m.number, scope);
             detail::take_units(
                 t, m, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
                 });
-            return detail::end_meeting(t, m.number, scope);
+            return detail::end_rendezvous(t, m.number, scope);
         }
     }
     for (int i = 1; i <= t.size; ++i) {
@@ -523,11 +524,11 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
             constexpr int per = detail::per_unit<T>;
-            const detail::meeting m = {detail::begin_meeting(t, scope), mine};
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
             int units = detail::units<T>(n);
             detail::send_to_all(t, m, units, scope,
                                 [=](int u) { return detail::pack(source, (u64)u * per, n); });
-            detail::count_meeting(t, m.number, scope);
+            detail::count_rendezvous(t, m.number, scope);
             // Race prevented in place: a unit may be sent to different PEs by different threads, and none
             // of them may find it already overwritten with the result.
             if (dest == source) scope.sync();
@@ -553,7 +554,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                     detail::unpack(dest, (u64)u * per, n, data);
                     r = 0, u += scope.size();
                 });
-            return detail::end_meeting(t, m.number, scope);
+            return detail::end_rendezvous(t, m.number, scope);
         }
     }
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and

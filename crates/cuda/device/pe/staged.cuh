@@ -7,7 +7,7 @@
 // result on all. Two sets of slots keep the stores of one piece and the sums of the one before under way
 // together, so nobody waits for a trip of the links.
 //
-// Words, each written by one PE with values that only grow (meeting number, then pieces):
+// Words, each written by one PE with values that only grow (rendezvous number, then pieces):
 //   arrived[b][from]   how many pieces block b of PE `from` has stored here
 //   taken[b][by]       how many of my block b's pieces PE `by` has taken from its slots
 // Both wrap around; of two, the later one is less than half of their range ahead (`reached`).
@@ -28,9 +28,10 @@ struct stage {
     u64 blocks;  // most that can take part
     u64 size;    // PEs of the team
 
-    explicit __device__ stage(const team& t) : base(crosswarp_world.heap + t.stage), blocks(t.stage_blocks), size(t.size) {}
+    explicit __device__ stage(const team& t)
+        : base(crosswarp_world.heap + t.stage), blocks(t.stage_blocks), size(t.size) {}
 
-    // How many blocks each PE has; written before the meeting that begins the reduction.
+    // How many blocks each PE has; written before the rendezvous that begins the reduction.
     __device__ u64* grids() const { return reinterpret_cast<u64*>(base); }
     __device__ u64* arrived(u64 block) const { return grids() + size + block * size; }
     __device__ u64* taken(u64 block) const { return arrived(blocks) + block * size; }
@@ -40,12 +41,12 @@ struct stage {
     }
 };
 
-// Bits for the pieces of one reduction, below the meeting's number: 512 GiB a block.
+// Bits for the pieces of one reduction, below the rendezvous's number: 512 GiB a block.
 constexpr int piece_bits = 24;
 __device__ inline bool reached(u64 seen, u64 wanted) { return (i64)(seen - wanted) >= 0; }
 
 // dest[i] = the PEs' source[i] combined in rank order, on every PE, for the first `vectors` vectors of
-// the array: shares of `share` vectors, one per PE. After a meeting numbered `generation`, which every
+// the array: shares of `share` vectors, one per PE. After a rendezvous numbered `generation`, which every
 // PE's `grids` word preceded, and before another. All threads of every block call.
 template <class T, class Op, class Threads>
 __device__ inline void reduce_staged(vec16* dest, const vec16* source, u64 share, u64 vectors, Op op,

@@ -19,11 +19,11 @@ class thread {
 // What a kernel leaves behind when a wait ends in vain. In memory the host can read.
 struct wait_record {
     u32 state;  // 0: none, 2: complete
-    u32 what;   // 1: value, 2: meeting of a team, 3: a PE came to the meeting with another collective
+    u32 what;   // 1: value, 2: rendezvous of a team, 3: a PE came to the rendezvous with another collective
     i32 pe;     // the PE that waited
     i32 peer;   // the PE waited for, or `anyone` or `everyone`
     u64 offset;    // heap offset of the word
-    u64 expected;  // of 2: the meeting's number; of 3: this PE's collective (detail::collective)
+    u64 expected;  // of 2: the rendezvous's number; of 3: this PE's collective (detail::collective)
     u64 seen;
     i32 gone;   // the PE that failed or left, so that the wait was hopeless; -1: it ran out of time
     i32 pad;
@@ -142,7 +142,7 @@ struct waits_for {
     __device__ int name() const { return peer; }
     __device__ int gone() const { return gone_peer(peer); }
     // Whether something came that shows that the wait can not end; it is then reported.
-    __device__ bool astray() const { return false; }
+    __device__ bool mismatch() const { return false; }
 };
 
 // As `spin` below; `who` is like `waits_for`.
@@ -162,7 +162,7 @@ __device__ inline bool spin_for(Look look, u32 what, Who who, const void* word, 
         if (given_up()) return false;
         // The list is far away; a look at it now and then is soon enough.
         bool far = looks % 16384 == 0;
-        if (far && who.astray()) return false;
+        if (far && who.mismatch()) return false;
         int gone = far ? who.gone() : -1;
         // What the PE that is gone sent before may have come meanwhile.
         if (gone >= 0 && look()) return true;

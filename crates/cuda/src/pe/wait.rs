@@ -28,7 +28,7 @@ const COMPLETE: u32 = 2;
 
 /// `wait_record::what`.
 const VALUE: u32 = 1;
-const MEETING: u32 = 2;
+const RENDEZVOUS: u32 = 2;
 /// `crosswarp::everyone`.
 const EVERYONE: i32 = -2;
 
@@ -59,7 +59,7 @@ pub struct KernelTimeout {
     pub pe: usize,
     /// What it waited for; offsets are in the device heap.
     pub wait: KernelWait,
-    /// The value waited for (two's complement), or the number of the meeting.
+    /// The value waited for (two's complement), or the number of the rendezvous.
     pub expected: u64,
     /// The value it last saw.
     pub seen: u64,
@@ -76,7 +76,7 @@ pub enum KernelWait {
         offset: u64,
     },
     /// Another PE, in a collective inside the kernel.
-    Meeting {
+    Rendezvous {
         /// The PE that did not come.
         pe: usize,
     },
@@ -109,14 +109,14 @@ fn describe(wait: KernelWait, expected: u64) -> String {
         KernelWait::Value { offset } => {
             format!("the value at device heap offset {offset}, compared with {expected}")
         }
-        KernelWait::Meeting { pe } => format!("meeting #{expected} with PE {pe}"),
+        KernelWait::Rendezvous { pe } => format!("meeting #{expected} with PE {pe}"),
         KernelWait::Everyone { offset } => {
             format!("all PEs, at device heap offset {offset}, compared with {expected}")
         }
     }
 }
 
-/// PEs that came to one meeting of a team with different collectives. The team must not be used any more.
+/// PEs that came to one rendezvous of a team with different collectives. The team must not be used any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "PE {pe} called {} of its team, but PE {peer} another collective (its kind, bytes, root, operation or type \
@@ -435,7 +435,7 @@ impl WaitRecord {
         let wait = match (self.what, self.peer) {
             (VALUE, EVERYONE) => KernelWait::Everyone { offset },
             (VALUE, _) => KernelWait::Value { offset },
-            (MEETING, peer) => KernelWait::Meeting { pe: peer as usize },
+            (RENDEZVOUS, peer) => KernelWait::Rendezvous { pe: peer as usize },
             (_, peer) => {
                 return SyncError::Mismatch(KernelMismatch {
                     pe,
@@ -471,7 +471,7 @@ mod tests {
     fn records_say_what_was_waited_for_and_why_it_ended() {
         let record = WaitRecord {
             state: COMPLETE,
-            what: MEETING,
+            what: RENDEZVOUS,
             pe: 1,
             peer: 3,
             offset: 0,

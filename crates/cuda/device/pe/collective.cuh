@@ -23,17 +23,8 @@
 
 namespace crosswarp {
 
-// Payload of one PE that travels in slots, in bytes.
-constexpr int small_bytes = 2048;
-constexpr int small_units = small_bytes / 8;
-
-// Each PE's scratch for one team, in its symmetric heap, zero at first:
-// this header, then `size` arrival words, then two sets of `size` × `small_units` units of 16 bytes.
-struct alignas(128) team_scratch {
-    u64 generation;  // rendezvous so far; written by this PE only
-    u64 came_about;  // with a time limit: whether the last rendezvous did
-    u64 pad[14];
-};
+// Slots of one PE for one rendezvous.
+constexpr int small_units = small_bytes / unit_bytes;
 
 // All threads of a cooperative grid as one scope.
 class grid_threads {
@@ -115,8 +106,7 @@ template <class Scope> __device__ inline bool end_rendezvous(const team& t, u64 
 constexpr int number_bits = 48;
 constexpr u64 number_mask = (1ull << number_bits) - 1;
 
-// What PEs do together, for the host to print and for `mark_of`.
-enum class kind : u64 { sync = 1, barrier, broadcast, fcollect, alltoall, reduce, reducescatter };
+// What a PE calls, in a word.
 __device__ inline u64 collective(kind what, u64 bytes, u32 detail = 0) {
     return (u64)what << 60 | (u64)(detail & 0xfffff) << 40 | (bytes & ((1ull << 40) - 1));
 }
@@ -148,7 +138,7 @@ struct rendezvous {
     // Whether a word that came is of this rendezvous, but of another collective.
     __device__ bool differs(u64 word) const { return (word & number_mask) == number && word != this->word(); }
     // Reports the PE that did something else.
-    __device__ void report_mismatch(int pe, const void* at, u64 seen) const { give_up(3, pe, at, mine, seen); }
+    __device__ void report_mismatch(int pe, const void* at, u64 seen) const { give_up(wait_mismatch, pe, at, mine, seen); }
 };
 
 // One payload unit, see below.
@@ -188,7 +178,7 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
         const u64* word = arrivals + r;
         u64 seen = 0;
         // Acquire pairs with the peer's fence; the scope's sync in `end_rendezvous` hands it on.
-        spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, 2, arrival_of{t, m, r},
+        spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, wait_rendezvous, arrival_of{t, m, r},
                  word, generation, [&] { return seen & number_mask; });
         // A peer that is at a later rendezvous has made the same comparison in this one.
         if (m.differs(seen)) m.report_mismatch(t.pe(r), word, seen);
@@ -345,7 +335,7 @@ __device__ inline void take_units(const team& t, const rendezvous& m, int count,
             return missing == 0;
         };
         const senders_of<batch> senders = {t, m, place, missing, 0};
-        if (!spin_for(look, 2, senders, place[0], m.number, [&] { return last_seen & number_mask; })) return;
+        if (!spin_for(look, wait_rendezvous, senders, place[0], m.number, [&] { return last_seen & number_mask; })) return;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             if (k < n) take(first + k * scope.size(), data[k]);

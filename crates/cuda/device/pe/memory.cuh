@@ -22,7 +22,7 @@ __device__ inline void quiet() { asm volatile("fence.sc.sys;" ::: "memory"); }
 
 namespace detail {
 
-struct alignas(16) vec16 {
+struct alignas(vector_bytes) vec16 {
     u32 word[4];
 };
 

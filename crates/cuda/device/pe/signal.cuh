@@ -43,7 +43,7 @@ template <class T>
 __device__ inline bool wait_until(const T* value, cmp how, same_t<T> expected, int from = anyone) {
     using C = detail::carrier_of<T>;
     const C* at = reinterpret_cast<const C*>(value);
-    return spin([=] { return test(value, how, expected); }, 1, from, value,
+    return spin([=] { return test(value, how, expected); }, wait_value, from, value,
                 (u64)detail::bits<C>(expected), [=] { return (u64)detail::load_relaxed(at); });
 }
 
@@ -95,7 +95,7 @@ template <class T>
 __device__ inline i64 wait_until_any(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     if (detail::none_left(n, status)) return -1;
     i64 found = -1;
-    spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, 1, anyone, values,
+    spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, wait_value, anyone, values,
          (u64)expected, [=] { return (u64)values[0]; });
     return found;
 }
@@ -111,7 +111,7 @@ __device__ inline u64 wait_until_some(const T* values, u64 n, u64* indices, cons
                                       same_t<T> expected) {
     if (detail::none_left(n, status)) return 0;
     u64 found = 0;
-    spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; }, 1, anyone,
+    spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; }, wait_value, anyone,
          values, (u64)expected, [=] { return (u64)values[0]; });
     return found;
 }

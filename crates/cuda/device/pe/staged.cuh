@@ -17,10 +17,6 @@
 
 namespace crosswarp {
 
-// A piece in a slot, in 16-byte vectors; and sets of slots.
-constexpr int staged_vectors = 2048;
-constexpr int staged_sets = 2;
-
 namespace detail {
 
 struct stage {
@@ -84,12 +80,12 @@ __device__ inline void reduce_staged(vec16* dest, const vec16* source, u64 share
             // The slot must be free again; acquire pairs with the fence of who took the piece.
             if (sends && c >= staged_sets) {
                 u64 enough = counted + c - staged_sets + 1;
-                spin([=] { return reached(load_acquire(taken + r), enough); }, 2, t.pe(r), taken + r, enough,
+                spin([=] { return reached(load_acquire(taken + r), enough); }, wait_rendezvous, t.pe(r), taken + r, enough,
                      [=] { return load_relaxed(taken + r); });
             }
             // Acquire pairs with the sender's fence; the block's sync hands it on.
             if (takes) {
-                spin([=] { return reached(load_acquire(arrived + r), counted + c); }, 2, t.pe(r), arrived + r,
+                spin([=] { return reached(load_acquire(arrived + r), counted + c); }, wait_rendezvous, t.pe(r), arrived + r,
                      counted + c, [=] { return load_relaxed(arrived + r); });
             }
         }

@@ -5,6 +5,7 @@
 // object is one multiply and one add away and needs no table.
 #pragma once
 #include "block.cuh"
+#include "layout.cuh"
 
 namespace crosswarp {
 
@@ -14,51 +15,6 @@ class thread {
     __device__ int rank() const { return 0; }
     __device__ int size() const { return 1; }
     __device__ void sync() const {}
-};
-
-// What a kernel leaves behind when a wait ends in vain. In memory the host can read.
-struct wait_record {
-    u32 state;  // 0: none, 2: complete
-    u32 what;   // 1: value, 2: rendezvous of a team, 3: a PE came to the rendezvous with another collective
-    i32 pe;     // the PE that waited
-    i32 peer;   // the PE waited for, or `anyone` or `everyone`
-    u64 offset;    // heap offset of the word
-    u64 expected;  // of 2: the rendezvous's number; of 3: this PE's collective (detail::collective)
-    u64 seen;
-    i32 gone;   // the PE that failed or left, so that the wait was hopeless; -1: it ran out of time
-    i32 pad;
-};
-
-// What a wait may be for beside one PE: a value that anyone may write, so it is hopeless only when all others are
-// gone; or something that takes every PE of the world.
-constexpr int anyone = -1, everyone = -2;
-
-// A set of PEs that meet: `start`, `start + stride`, … (`size` of them). `scratch` is the heap offset
-// of the team's `team_scratch`, the same on all its PEs; `stage` that of the slots of `stage_blocks`
-// blocks for large reductions (pe/staged.cuh), 0 if the team has none.
-struct team {
-    i32 me;
-    i32 size;
-    i32 start;
-    i32 stride;
-    u64 scratch;
-    u64 stage;
-    u64 stage_blocks;
-
-    __device__ int pe(int rank) const { return start + rank * stride; }
-};
-
-struct world_state {
-    i32 my_pe;
-    i32 n_pes;
-    u64 heap;
-    u64 stride;
-    u64 heap_bytes;
-    u64 timeout_ns;  // 0: no limit
-    wait_record* record;  // in host memory
-    u32* gave_up;         // in this GPU's memory: 1 after a wait of this PE ended in vain
-    const u32* gone;      // in host memory, see `gone_peer`
-    team all;
 };
 
 }  // namespace crosswarp
@@ -99,18 +55,17 @@ __device__ inline bool given_up() {
     return crosswarp_world.gave_up != nullptr && load_volatile(crosswarp_world.gave_up) != 0;
 }
 
-// The PE because of which a wait for `peer` is hopeless, or -1. The host writes, for whoever looks now and then
-// (it is far away): gone[0] not 0 if any PE is gone; gone[1] 1 + the PE that ends all waits, because it failed or
-// because this PE takes its world down; gone[2 + i] not 0 if PE i has left, and what it sent has arrived.
+// The PE because of which a wait for `peer` is hopeless, or -1. The host writes the list (see `gone_any`), for whoever
+// looks now and then, as it is far away.
 __device__ inline int gone_peer(int peer) {
     const u32* gone = crosswarp_world.gone;
-    if (gone == nullptr || load_volatile(gone) == 0) return -1;
-    u32 end = load_volatile(gone + 1);
+    if (gone == nullptr || load_volatile(gone + gone_any) == 0) return -1;
+    u32 end = load_volatile(gone + gone_end);
     if (end != 0) return (int)end - 1;
-    if (peer >= 0) return load_volatile(gone + 2 + peer) != 0 ? peer : -1;
+    if (peer >= 0) return load_volatile(gone + gone_single + peer) != 0 ? peer : -1;
     int first = -1, left = 0;
     for (int pe = 0; pe < n_pes(); ++pe) {
-        if (load_volatile(gone + 2 + pe) == 0) continue;
+        if (load_volatile(gone + gone_single + pe) == 0) continue;
         if (first < 0) first = pe;
         ++left;
     }
@@ -129,9 +84,9 @@ __device__ inline void give_up(u32 what, int peer, const void* word, u64 expecte
     record->expected = expected;
     record->seen = seen;
     record->gone = gone;
-    // The host reads the record when it sees state 2.
+    // The host reads the record when it sees this state.
     __threadfence_system();
-    *const_cast<volatile u32*>(&record->state) = 2;
+    *const_cast<volatile u32*>(&record->state) = record_complete;
 }
 
 namespace detail {

@@ -1,5 +1,7 @@
 //! Device code: what there is to compile.
 
+use crate::layout;
+
 /// One translation unit of CUDA C++ and what its host code has to say about it.
 ///
 /// ```
@@ -74,6 +76,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("cluster.cuh"),
     header!("exact_sum.cuh"),
     header!("grid.cuh"),
+    ("layout.cuh", layout::HEADER),
     header!("leaf.cuh"),
     header!("pe.cuh"),
     header!("pe/atomic.cuh"),

@@ -5,7 +5,10 @@ use std::fmt;
 use bytemuck::Pod;
 use crosswarp_shmem::op::ReduceOp;
 
-/// Numbers that [`DeviceWorld::reduce_on_stream`](crate::DeviceWorld::reduce_on_stream) combines: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`.
+use crate::layout::Kind;
+
+/// Numbers that [`DeviceWorld::reduce_on_stream`](crate::DeviceWorld::reduce_on_stream) combines: `i32`, `u32`, `i64`,
+/// `u64`, `f32`, `f64`.
 pub trait DeviceNumber: Pod + sealed::Index {}
 
 mod sealed {
@@ -55,11 +58,11 @@ impl Collective {
     /// The word by which PEs compare what they call (`crosswarp::detail::collective`), for no bytes.
     pub(super) fn word(self) -> u64 {
         match self {
-            Self::Broadcast { root } => collective_word(3, root as u64),
-            Self::Fcollect => collective_word(4, 0),
-            Self::Alltoall => collective_word(5, 0),
+            Self::Broadcast { root } => collective_word(Kind::Broadcast, root as u64),
+            Self::Fcollect => collective_word(Kind::Fcollect, 0),
+            Self::Alltoall => collective_word(Kind::Alltoall, 0),
             Self::Reduce { number, op } => {
-                collective_word(6, (op as u64 + 1) << 4 | (number as u64 + 1))
+                collective_word(Kind::Reduce, (op as u64 + 1) << 4 | (number as u64 + 1))
             }
         }
     }
@@ -69,20 +72,9 @@ impl Collective {
 pub(crate) struct CollectiveWord(pub(crate) u64);
 
 /// Makes that word. `detail`: the root, or operation and type.
-pub(crate) const fn collective_word(kind: u64, detail: u64) -> u64 {
-    kind << 60 | (detail & 0xf_ffff) << 40
+pub(crate) const fn collective_word(kind: Kind, detail: u64) -> u64 {
+    (kind as u64) << 60 | (detail & 0xf_ffff) << 40
 }
-
-/// Kinds of collectives (`crosswarp::detail::kind`), from 1 on.
-const KINDS: [&str; 7] = [
-    "sync",
-    "barrier",
-    "broadcast",
-    "fcollect",
-    "alltoall",
-    "reduction",
-    "reducescatter",
-];
 
 impl fmt::Display for CollectiveWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -91,13 +83,13 @@ impl fmt::Display for CollectiveWord {
             self.0 >> 40 & 0xf_ffff,
             self.0 & 0xff_ffff_ffff,
         );
-        let name = (kind as usize)
-            .checked_sub(1)
-            .and_then(|kind| KINDS.get(kind));
-        let name = name.copied().unwrap_or("collective");
+        let kind = Kind::of(kind);
+        let name = kind.map_or("collective", Kind::name);
         match kind {
-            1 | 2 => write!(f, "a {name}"),
-            3 => write!(f, "a {name} of {bytes} bytes from rank {detail}"),
+            Some(Kind::Sync | Kind::Barrier) => write!(f, "a {name}"),
+            Some(Kind::Broadcast) => {
+                write!(f, "a {name} of {bytes} bytes from rank {detail}")
+            }
             _ => write!(f, "a {name} of {bytes} bytes a PE"),
         }
     }
@@ -106,6 +98,10 @@ impl fmt::Display for CollectiveWord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arch::Arch;
+    use crate::compile::nvrtc::Nvrtc;
+    use crate::compile::program::{Options, compile};
+    use crate::compile::source::Source;
     use crosswarp_shmem::op;
 
     #[test]
@@ -122,5 +118,39 @@ mod tests {
             ],
             [0, 1, 2, 3, 4, 5, 6]
         );
+    }
+
+    #[test]
+    fn kernels_have_the_same_numbers_and_words() {
+        if let Err(reason) = Nvrtc::get() {
+            crate::skip::skip_gpu("kernels_have_the_same_numbers_and_words", 1, reason);
+            return;
+        }
+        let mut text = String::from("#include \"pe.cuh\"\nusing namespace crosswarp;\n");
+        for (place, name) in NUMBERS.iter().enumerate() {
+            let device = format!("detail::type_code<{name}> == {}", place + 1);
+            text += &format!("static_assert({device}, \"{device}\");\n");
+        }
+        let ops = [
+            ("sum_op", code::<i32, op::Sum>()),
+            ("prod_op", code::<i32, op::Prod>()),
+            ("min_op", code::<i32, op::Min>()),
+            ("max_op", code::<i32, op::Max>()),
+            ("and_op", code::<i32, op::And>()),
+            ("or_op", code::<i32, op::Or>()),
+            ("xor_op", code::<i32, op::Xor>()),
+        ];
+        for (name, code) in ops {
+            text += &format!("static_assert({name}::code == {code}, \"{name}\");\n");
+        }
+        text += "extern \"C\" __global__ void nothing() {}\n";
+        let compiled = |text: &str| {
+            let source = Source::new("numbers.cu", text);
+            compile(&source, Arch::new(8, 0), &Options::new())
+        };
+        compiled(&text).unwrap_or_else(|error| panic!("{error}"));
+        let wrong = text.replace("xor_op::code == 6", "xor_op::code == 5");
+        assert_ne!(wrong, text);
+        assert!(compiled(&wrong).is_err());
     }
 }

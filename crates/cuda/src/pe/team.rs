@@ -4,7 +4,10 @@
 use std::ffi::c_void;
 
 use crate::launch::args::KernelArg;
-use crate::layout::{GRID_HEADER, GRID_SLOTS, SCRATCH_HEADER, SLOT_BYTES, STAGED_BYTES, TeamState};
+use crate::layout::{
+    SMALL_BYTES, STAGED_SETS, STAGED_VECTORS, TeamScratch, TeamState, UNIT_BYTES, VECTOR_BYTES,
+    grid_state_bytes,
+};
 use crate::pe::heap::{DeviceHeap, DeviceSym, HeapError};
 
 /// The part of the heap that the slots for large reductions may take.
@@ -33,12 +36,14 @@ impl TeamState {
 }
 
 fn scratch_bytes(size: usize) -> usize {
-    SCRATCH_HEADER + (8 * size).next_multiple_of(128) + 2 * size * SLOT_BYTES
+    let slots = SMALL_BYTES / UNIT_BYTES * VECTOR_BYTES;
+    size_of::<TeamScratch>() + (8 * size).next_multiple_of(128) + 2 * size * slots
 }
 
 /// Bytes of the slots for large reductions by `blocks` blocks, and of what goes before them.
 fn stage_bytes(size: usize, blocks: usize) -> usize {
-    (8 * size * (1 + 2 * blocks)).next_multiple_of(128) + size * blocks * STAGED_BYTES
+    let slots = STAGED_SETS * STAGED_VECTORS * VECTOR_BYTES;
+    (8 * size * (1 + 2 * blocks)).next_multiple_of(128) + size * blocks * slots
 }
 
 /// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`](crate::DeviceWorld), ranked in this order.
@@ -146,7 +151,7 @@ impl DeviceTeam {
         size: usize,
         multiprocessors: usize,
     ) -> Result<(Option<Self>, DeviceSym<u8>), HeapError> {
-        let bytes = grid_at(size) + GRID_HEADER + GRID_SLOTS * multiprocessors;
+        let bytes = grid_at(size) + grid_state_bytes(multiprocessors);
         // Zeroed on every PE when it returns on any, so peers may write to it.
         let scratch: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
         let me = heap.pe().my_pe();

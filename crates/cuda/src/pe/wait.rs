@@ -2,7 +2,7 @@
 //! needs is gone.
 //!
 //! What kernels and the host tell each other, and who may write it:
-//! 1. `record`: written by the thread that sets `gave_up`, from state `NONE` to `COMPLETE`; read and set back to `NONE`
+//! 1. `record`: written by the thread that sets `gave_up`, from state `RECORD_NONE` to `RECORD_COMPLETE`; read and set back to `RECORD_NONE`
 //!    by the host when the kernels have ended.
 //! 2. `gave_up`: set by kernels, cleared by the host when it has set the record back.
 //! 3. `gone`: written by this PE's watcher, and by `end_all`; words only go from 0 to something, once.
@@ -19,23 +19,11 @@ use crate::driver::device::Device;
 use crate::driver::error::CudaError;
 use crate::driver::memory::{Buffer, PinnedBuffer};
 use crate::driver::stream::Stream;
-use crate::layout::WaitRecord;
+use crate::layout::{
+    EVERYONE, GONE_ANY, GONE_END, GONE_SINGLE, RECORD_COMPLETE, RECORD_NONE, WAIT_RENDEZVOUS,
+    WAIT_VALUE, WaitRecord,
+};
 use crate::pe::collective::CollectiveWord;
-
-/// States of a record: nothing given up, and complete.
-const NONE: u32 = 0;
-const COMPLETE: u32 = 2;
-
-/// `wait_record::what`.
-const VALUE: u32 = 1;
-const RENDEZVOUS: u32 = 2;
-/// `crosswarp::everyone`.
-const EVERYONE: i32 = -2;
-
-/// Words of the list of PEs that are gone before those of the single PEs; see `gone_peer` in `pe/world.cuh`.
-const ANY: usize = 0;
-const END: usize = 1;
-const SINGLE: usize = 2;
 
 /// How long the host only looks at the stream.
 const SPIN: Duration = Duration::from_millis(5);
@@ -189,24 +177,24 @@ impl Board {
         unsafe { AtomicU32::from_ptr((self.gone.address() as *mut u32).add(word)) }
     }
 
-    /// Tells kernels: release, so that who sees `ANY` sees what is behind it.
+    /// Tells kernels: release, so that who sees `GONE_ANY` sees what is behind it.
     fn tell(&self, word: usize, value: u32) {
         self.gone(word).store(value, Ordering::Release);
-        self.gone(ANY).store(1, Ordering::Release);
+        self.gone(GONE_ANY).store(1, Ordering::Release);
     }
 
     /// All waits end, because of `pe`. The first to say so is the one reported.
     fn end_all(&self, pe: usize) {
         let (order, relaxed) = (Ordering::AcqRel, Ordering::Relaxed);
         let _ = self
-            .gone(END)
+            .gone(GONE_END)
             .compare_exchange(0, pe as u32 + 1, order, relaxed);
-        self.gone(ANY).store(1, Ordering::Release);
+        self.gone(GONE_ANY).store(1, Ordering::Release);
     }
 
     /// The PE because of which all waits end.
     fn ended_by(&self) -> Option<usize> {
-        (self.gone(END).load(Ordering::Acquire) as usize).checked_sub(1)
+        (self.gone(GONE_END).load(Ordering::Acquire) as usize).checked_sub(1)
     }
 }
 
@@ -248,7 +236,7 @@ impl Watcher {
                 };
                 for pe in (0..lives.n_pes()).filter(|&pe| pe != me) {
                     if over(pe, lives.has_left(pe) || left.left(pe)) {
-                        board.tell(SINGLE + pe, 1);
+                        board.tell(GONE_SINGLE + pe, 1);
                     }
                 }
                 let failed = lives.failed();
@@ -299,7 +287,7 @@ impl Waits {
         let board = Arc::new(Board {
             record: PinnedBuffer::zeroed(device, 1)?,
             gave_up,
-            gone: PinnedBuffer::zeroed(device, SINGLE + pe.n_pes())?,
+            gone: PinnedBuffer::zeroed(device, GONE_SINGLE + pe.n_pes())?,
         });
         let watcher = match pe.n_pes() {
             1 => None,
@@ -364,7 +352,7 @@ impl Waits {
 
     /// Whether there is anything to say about waits.
     pub(crate) fn any(&self) -> bool {
-        self.board.state().load(Ordering::Acquire) != NONE
+        self.board.state().load(Ordering::Acquire) != RECORD_NONE
     }
 
     /// Waits until `done`: that `what` on the GPU has ended. Waits inside kernels end by themselves (see [`Watcher`]);
@@ -411,7 +399,7 @@ impl Waits {
             return Ok(());
         };
         // In this order: who finds `gave_up` cleared writes the record.
-        self.board.state().store(NONE, Ordering::Release);
+        self.board.state().store(RECORD_NONE, Ordering::Release);
         stream.zero(&self.board.gave_up)?;
         stream.synchronize()?;
         Err(error)
@@ -419,8 +407,8 @@ impl Waits {
 
     /// What a complete record says.
     fn reported(&self) -> Option<SyncError> {
-        // Acquire: pairs with the kernel's system fence before it stored COMPLETE.
-        if self.board.state().load(Ordering::Acquire) != COMPLETE {
+        // Acquire: pairs with the kernel's system fence before it stored RECORD_COMPLETE.
+        if self.board.state().load(Ordering::Acquire) != RECORD_COMPLETE {
             return None;
         }
         // SAFETY: as in `state`; a complete record is not written any more until it is cleared.
@@ -433,9 +421,9 @@ impl WaitRecord {
     fn error(&self, limit: Duration) -> SyncError {
         let (pe, expected, offset) = (self.pe as usize, self.expected, self.offset);
         let wait = match (self.what, self.peer) {
-            (VALUE, EVERYONE) => KernelWait::Everyone { offset },
-            (VALUE, _) => KernelWait::Value { offset },
-            (RENDEZVOUS, peer) => KernelWait::Rendezvous { pe: peer as usize },
+            (WAIT_VALUE, EVERYONE) => KernelWait::Everyone { offset },
+            (WAIT_VALUE, _) => KernelWait::Value { offset },
+            (WAIT_RENDEZVOUS, peer) => KernelWait::Rendezvous { pe: peer as usize },
             (_, peer) => {
                 return SyncError::Mismatch(KernelMismatch {
                     pe,
@@ -465,13 +453,14 @@ impl WaitRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::{Kind, WAIT_MISMATCH};
     use crate::pe::collective::collective_word;
 
     #[test]
     fn records_say_what_was_waited_for_and_why_it_ended() {
         let record = WaitRecord {
-            state: COMPLETE,
-            what: RENDEZVOUS,
+            state: RECORD_COMPLETE,
+            what: WAIT_RENDEZVOUS,
             pe: 1,
             peer: 3,
             offset: 0,
@@ -491,8 +480,8 @@ mod tests {
             "PE 3 failed or left while a kernel of PE 1 waited for meeting #7 with PE 3"
         );
         let broadcast = WaitRecord {
-            what: 3,
-            expected: collective_word(3, 2) | 512,
+            what: WAIT_MISMATCH,
+            expected: collective_word(Kind::Broadcast, 2) | 512,
             ..record
         };
         let said = line(broadcast);

@@ -146,7 +146,7 @@ impl Functions {
     }
 }
 
-/// The NCCL of this machine, for [`DeviceWorld::use_nccl`].
+/// The NCCL of this machine, for [`DeviceWorld::use_nccl`](crate::DeviceWorld::use_nccl).
 ///
 /// Found once per process, in the order in the README ("How libraries are found").
 ///

@@ -33,7 +33,8 @@ constexpr u32 wait_value = 1;
 constexpr u32 wait_rendezvous = 2;
 // `wait_record::what`: no wait, but a PE came to the rendezvous with another collective.
 constexpr u32 wait_mismatch = 3;
-// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are gone.
+// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are
+// gone.
 constexpr int anyone = -1;
 // Whom a wait is for: something that takes every PE of the world.
 constexpr int everyone = -2;

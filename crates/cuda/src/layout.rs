@@ -7,7 +7,8 @@ use std::mem::offset_of;
 
 use bytemuck::{Pod, Zeroable};
 
-/// Structures. Each field: its place, its type here, its type in CUDA C++. `with` ends the C++ structure with more text.
+/// Structures. Each field: its place, its type here, its type in CUDA C++. `with` ends the C++ structure with more
+/// text.
 macro_rules! structures {
     ($(
         $(#[doc = $doc:literal])+
@@ -118,7 +119,8 @@ numbers! {
     WAIT_RENDEZVOUS: u32 = "wait_rendezvous": "u32" = 2,
     /// `wait_record::what`: no wait, but a PE came to the rendezvous with another collective.
     WAIT_MISMATCH: u32 = "wait_mismatch": "u32" = 3,
-    /// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are gone.
+    /// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are
+    /// gone.
     ANYONE: i32 = "anyone": "int" = -1,
     /// Whom a wait is for: something that takes every PE of the world.
     EVERYONE: i32 = "everyone": "int" = -2,

@@ -138,7 +138,9 @@ struct rendezvous {
     // Whether a word that came is of this rendezvous, but of another collective.
     __device__ bool differs(u64 word) const { return (word & number_mask) == number && word != this->word(); }
     // Reports the PE that did something else.
-    __device__ void report_mismatch(int pe, const void* at, u64 seen) const { give_up(wait_mismatch, pe, at, mine, seen); }
+    __device__ void report_mismatch(int pe, const void* at, u64 seen) const {
+        give_up(wait_mismatch, pe, at, mine, seen);
+    }
 };
 
 // One payload unit, see below.
@@ -178,8 +180,8 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
         const u64* word = arrivals + r;
         u64 seen = 0;
         // Acquire pairs with the peer's fence; the scope's sync in `end_rendezvous` hands it on.
-        spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, wait_rendezvous, arrival_of{t, m, r},
-                 word, generation, [&] { return seen & number_mask; });
+        spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, wait_rendezvous,
+                 arrival_of{t, m, r}, word, generation, [&] { return seen & number_mask; });
         // A peer that is at a later rendezvous has made the same comparison in this one.
         if (m.differs(seen)) m.report_mismatch(t.pe(r), word, seen);
     }
@@ -335,7 +337,8 @@ __device__ inline void take_units(const team& t, const rendezvous& m, int count,
             return missing == 0;
         };
         const senders_of<batch> senders = {t, m, place, missing, 0};
-        if (!spin_for(look, wait_rendezvous, senders, place[0], m.number, [&] { return last_seen & number_mask; })) return;
+        if (!spin_for(look, wait_rendezvous, senders, place[0], m.number, [&] { return last_seen & number_mask; }))
+            return;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             if (k < n) take(first + k * scope.size(), data[k]);

@@ -80,13 +80,13 @@ __device__ inline void reduce_staged(vec16* dest, const vec16* source, u64 share
             // The slot must be free again; acquire pairs with the fence of who took the piece.
             if (sends && c >= staged_sets) {
                 u64 enough = counted + c - staged_sets + 1;
-                spin([=] { return reached(load_acquire(taken + r), enough); }, wait_rendezvous, t.pe(r), taken + r, enough,
-                     [=] { return load_relaxed(taken + r); });
+                spin([=] { return reached(load_acquire(taken + r), enough); }, wait_rendezvous, t.pe(r), taken + r,
+                     enough, [=] { return load_relaxed(taken + r); });
             }
             // Acquire pairs with the sender's fence; the block's sync hands it on.
             if (takes) {
-                spin([=] { return reached(load_acquire(arrived + r), counted + c); }, wait_rendezvous, t.pe(r), arrived + r,
-                     counted + c, [=] { return load_relaxed(arrived + r); });
+                spin([=] { return reached(load_acquire(arrived + r), counted + c); }, wait_rendezvous, t.pe(r),
+                     arrived + r, counted + c, [=] { return load_relaxed(arrived + r); });
             }
         }
         threads.sync();

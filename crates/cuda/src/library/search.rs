@@ -12,7 +12,7 @@
 //!
 //! The names of a newer version come before those of an older one, wherever they are, except that Python is asked last.
 //!
-//! Refused are relative paths, and what another user could have put there ([`crate::library::trust`]). What was refused, and why, is
+//! Refused are relative paths, and what another user could have put there ([`trust`]). What was refused, and why, is
 //! in the error, and `crosswarp info` says it.
 
 use std::collections::HashMap;

@@ -46,7 +46,8 @@ fn stage_bytes(size: usize, blocks: usize) -> usize {
     (8 * size * (1 + 2 * blocks)).next_multiple_of(128) + size * blocks * slots
 }
 
-/// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`](crate::DeviceWorld), ranked in this order.
+/// PEs that meet in collectives: `start`, `start + stride`, … of a [`DeviceWorld`](crate::DeviceWorld), ranked in this
+/// order.
 ///
 /// A kernel takes it by value: pass `&DeviceTeam` for a parameter `cw::team`. A team's collectives
 /// follow one another: all its PEs call the same ones in the same order, and no two of one PE run at

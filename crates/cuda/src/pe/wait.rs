@@ -2,8 +2,8 @@
 //! needs is gone.
 //!
 //! What kernels and the host tell each other, and who may write it:
-//! 1. `record`: written by the thread that sets `gave_up`, from state `RECORD_NONE` to `RECORD_COMPLETE`; read and set back to `RECORD_NONE`
-//!    by the host when the kernels have ended.
+//! 1. `record`: written by the thread that sets `gave_up`, from state `RECORD_NONE` to `RECORD_COMPLETE`; read and set
+//!    back to `RECORD_NONE` by the host when the kernels have ended.
 //! 2. `gave_up`: set by kernels, cleared by the host when it has set the record back.
 //! 3. `gone`: written by this PE's watcher, and by `end_all`; words only go from 0 to something, once.
 #![allow(unsafe_code)] // Words that kernels and the host change.

@@ -9,9 +9,9 @@ use crate::pe::world::DeviceWorld;
 /// NCCL for large collectives.
 impl DeviceWorld<'_> {
     /// From now on broadcasts, fcollects and reductions by `Sum` and `Prod`, of integers also by
-    /// `Min` and `Max`, in stream order go through NCCL, if they are over [`everyone`](Self::everyone) and move at least
-    /// `min_bytes` bytes per PE (of `source`). A second call only changes `min_bytes`. (Alltoalls gain
-    /// nothing and stay with the kernels.)
+    /// `Min` and `Max`, in stream order go through NCCL, if they are over [`everyone`](Self::everyone) and
+    /// move at least `min_bytes` bytes per PE (of `source`). A second call only changes `min_bytes`.
+    /// (Alltoalls gain nothing and stay with the kernels.)
     ///
     /// Collective: all PEs call it with the same number, while no kernel waits for another PE. `1 << 20`
     /// is a good number for programs that broadcast; the other collectives gain nothing (the crate's

@@ -10,14 +10,13 @@ use crate::compile::module::Function;
 use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
 use crate::driver::stream::Stream;
+use crate::layout::SMALL_BYTES;
 use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
+use crate::pe::kernels::{Move, THREADS, WARP};
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;
-
-use crate::layout::SMALL_BYTES;
-use crate::pe::kernels::{Move, THREADS, WARP};
 
 mod strided;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crosswarp_cuda::{
     Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, Options, Source, Stream,
-    SyncError, kernel_resources,
+    SyncError, grid_state_bytes, kernel_resources,
 };
 use crosswarp_shmem::Pe;
 use support::{LIMIT, as_process, as_processes, compiles, cubins, on_all_gpus, on_one_gpu};
@@ -138,7 +138,7 @@ fn suite(pe: &Pe, device: Device) {
     let words_at = heap.address_of(&words, me);
     world.put(&stream, &words, 0, &[0; 64], me).unwrap();
     let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
-    let state = Buffer::<u8>::zeroed(&stream, 128 + 2 * 16 * 4096).unwrap();
+    let state = Buffer::<u8>::zeroed(&stream, grid_state_bytes(4096)).unwrap();
     pe.barrier().unwrap();
 
     let done = |what: &str| {

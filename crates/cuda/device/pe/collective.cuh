@@ -254,7 +254,7 @@ __device__ inline void send_to_all(const team& t, const rendezvous& m, int units
     }
 }
 
-// Who a wait for some of `batch` units is for. It looks at one that is missing, at every look at the next, so that the
+// Who a wait for some of `batch` units is for. It checks one that is missing, each time the next, so that the
 // code for this stays small.
 template <int batch> struct senders_of {
     const team& t;
@@ -321,7 +321,7 @@ __device__ inline void take_units(const team& t, const rendezvous& m, int count,
         }
         u32 missing = (1u << n) - 1;
         u64 last_seen = 0;
-        auto look = [&] {
+        auto done = [&] {
             u64 seen[batch];
 #pragma unroll
             for (int k = 0; k < batch; ++k) {
@@ -337,7 +337,7 @@ __device__ inline void take_units(const team& t, const rendezvous& m, int count,
             return missing == 0;
         };
         const senders_of<batch> senders = {t, m, place, missing, 0};
-        if (!spin_for(look, wait_rendezvous, senders, place[0], m.number, [&] { return last_seen & number_mask; }))
+        if (!spin_for(done, wait_rendezvous, senders, place[0], m.number, [&] { return last_seen & number_mask; }))
             return;
 #pragma unroll
         for (int k = 0; k < batch; ++k) {

@@ -101,26 +101,26 @@ struct waits_for {
 };
 
 // As `spin` below; `who` is like `waits_for`.
-template <class Look, class Who, class Seen>
-__device__ inline bool spin_for(Look look, u32 what, Who who, const void* word, u64 expected, Seen seen) {
-    if (look()) return true;
+template <class Done, class Who, class Seen>
+__device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, u64 expected, Seen seen) {
+    if (done()) return true;
     // Without a world nobody could tell.
     if (crosswarp_world.record == nullptr) {
-        while (!look()) {}
+        while (!done()) {}
         return true;
     }
     u64 limit = crosswarp_world.timeout_ns;
     u64 start = limit == 0 ? 0 : nanoseconds();
     // The clock and the flag are slow to read; a limit is at least microseconds.
-    for (u32 looks = 1; !look(); ++looks) {
-        if (looks % 256 != 0) continue;
+    for (u32 tries = 1; !done(); ++tries) {
+        if (tries % 256 != 0) continue;
         if (given_up()) return false;
-        // The list is far away; a look at it now and then is soon enough.
-        bool far = looks % 16384 == 0;
+        // The list is far away; now and then is soon enough.
+        bool far = tries % 16384 == 0;
         if (far && who.mismatch()) return false;
         int gone = far ? who.gone() : -1;
         // What the PE that is gone sent before may have come meanwhile.
-        if (gone >= 0 && look()) return true;
+        if (gone >= 0 && done()) return true;
         if (gone >= 0 || (limit != 0 && nanoseconds() - start > limit)) {
             give_up(what, who.name(), word, expected, seen(), gone);
             return false;
@@ -131,11 +131,11 @@ __device__ inline bool spin_for(Look look, u32 what, Who who, const void* word, 
 
 }  // namespace detail
 
-// Spins until `look()`; false if the world's time limit passed first, or the host says that `peer` (a PE, `anyone` or
+// Spins until `done()`; false if the world's time limit passed first, or the host says that `peer` (a PE, `anyone` or
 // `everyone`) is gone. `seen()` is what to report.
-template <class Look, class Seen>
-__device__ inline bool spin(Look look, u32 what, int peer, const void* word, u64 expected, Seen seen) {
-    return detail::spin_for(look, what, detail::waits_for{peer}, word, expected, seen);
+template <class Done, class Seen>
+__device__ inline bool spin(Done done, u32 what, int peer, const void* word, u64 expected, Seen seen) {
+    return detail::spin_for(done, what, detail::waits_for{peer}, word, expected, seen);
 }
 
 }  // namespace crosswarp

@@ -86,3 +86,31 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("pe/staged.cuh"),
     header!("pe/world.cuh"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn every_device_header_can_be_included() {
+        let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/device"));
+        let mut folders = vec![root.to_owned()];
+        let mut files = BTreeSet::new();
+        while let Some(folder) = folders.pop() {
+            for entry in folder.read_dir().unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let name = path.strip_prefix(root).unwrap().to_str().unwrap();
+                    files.insert(name.to_owned());
+                }
+            }
+        }
+        let names: BTreeSet<_> = HEADERS.iter().map(|(name, _)| name.to_string()).collect();
+        assert_eq!(names, files);
+    }
+}

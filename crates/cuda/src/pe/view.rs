@@ -5,8 +5,7 @@ use std::ops::RangeBounds;
 use bytemuck::Pod;
 
 use crate::driver::memory::{Buffer, BufferRef, limits};
-use crate::pe::heap::DeviceSym;
-use crate::pe::world::DeviceWorld;
+use crate::pe::heap::{DeviceHeap, DeviceSym};
 
 /// Consecutive elements of a [`DeviceSym`], the same on every PE. `&sym` converts to a view of all.
 #[derive(Debug)]
@@ -63,14 +62,14 @@ impl<T: Pod> DeviceSymRef<'_, T> {
     }
 
     /// Its device address on `pe`, in this PE's mapping. Panics if it is of another world, or `pe` does not exist.
-    pub(crate) fn address(&self, world: &DeviceWorld<'_>, pe: usize) -> u64 {
+    pub(crate) fn address(&self, heap: &DeviceHeap<'_>, pe: usize) -> u64 {
         let start = self.start * size_of::<T>();
-        world.heap().address_in(self.object, start, pe)
+        heap.address_in(self.object, start, pe)
     }
 
-    /// Its byte offset in the heap of `world`. Panics if it is of another one.
-    pub(crate) fn place(&self, world: &DeviceWorld<'_>) -> usize {
-        (self.address(world, 0) - world.heap().address(0, 0)) as usize
+    /// Its byte offset in `heap`. Panics if it is of another one.
+    pub(crate) fn place(&self, heap: &DeviceHeap<'_>) -> usize {
+        (self.address(heap, 0) - heap.address(0, 0)) as usize
     }
 
     /// A view of some of its elements. Panics if they are out of range, as slices do.
@@ -134,11 +133,11 @@ impl<T: Pod> DeviceMemory<'_, T> {
         }
     }
 
-    /// Its device address in `world`'s process.
-    pub(crate) fn address(&self, world: &DeviceWorld<'_>) -> u64 {
+    /// Its device address in the process of `heap`'s PE.
+    pub(crate) fn address(&self, heap: &DeviceHeap<'_>) -> u64 {
         match self {
             Self::Private(buffer) => buffer.address(),
-            Self::Symmetric(view) => view.address(world, world.pe().my_pe()),
+            Self::Symmetric(view) => view.address(heap, heap.pe().my_pe()),
         }
     }
 }

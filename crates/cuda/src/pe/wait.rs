@@ -157,14 +157,14 @@ pub enum SyncError {
 }
 
 /// The memory through which kernels and the host speak; see the top of the file.
-struct Board {
+struct WaitMemory {
     record: PinnedBuffer<WaitRecord>,
     /// One word: a wait of this PE ended in vain.
     gave_up: Buffer<u32>,
     gone: PinnedBuffer<u32>,
 }
 
-impl Board {
+impl WaitMemory {
     fn state(&self) -> &AtomicU32 {
         // SAFETY: one word of the record, aligned, alive as long as `self`; kernels change it with atomics and the host
         // looks at it with one.
@@ -214,7 +214,7 @@ impl LeftWords {
     }
 }
 
-/// Looks at the other PEs' lives now and then, whether or not this PE waits for anything, and tells kernels who is gone:
+/// Looks at the membership now and then, whether or not this PE waits for anything, and tells kernels who is gone:
 /// so waits inside kernels end, and with them every wait for a stream, an event or the GPU.
 struct Watcher {
     stop: Arc<AtomicBool>,
@@ -222,28 +222,32 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn start(board: Arc<Board>, lives: Membership, left: LeftWords) -> std::io::Result<Self> {
+    fn start(
+        memory: Arc<WaitMemory>,
+        membership: Membership,
+        left: LeftWords,
+    ) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let watch = move || {
-            let me = lives.my_pe();
+            let me = membership.my_pe();
             // Since when each has been gone; the last one: since when one has failed.
-            let mut since: Vec<Option<Instant>> = vec![None; lives.n_pes() + 1];
+            let mut since: Vec<Option<Instant>> = vec![None; membership.n_pes() + 1];
             while !stopped.load(Ordering::Acquire) {
                 std::thread::park_timeout(WATCH);
                 let mut over = |which: usize, gone: bool| {
                     gone && since[which].get_or_insert_with(Instant::now).elapsed() > GRACE
                 };
-                for pe in (0..lives.n_pes()).filter(|&pe| pe != me) {
-                    if over(pe, lives.has_left(pe) || left.left(pe)) {
-                        board.tell(GONE_SINGLE + pe, 1);
+                for pe in (0..membership.n_pes()).filter(|&pe| pe != me) {
+                    if over(pe, membership.has_left(pe) || left.left(pe)) {
+                        memory.tell(GONE_SINGLE + pe, 1);
                     }
                 }
-                let failed = lives.failed();
+                let failed = membership.failed();
                 if let Some(pe) = failed
-                    && over(lives.n_pes(), true)
+                    && over(membership.n_pes(), true)
                 {
-                    board.end_all(pe);
+                    memory.end_all(pe);
                 }
             }
         };
@@ -267,9 +271,9 @@ impl Drop for Watcher {
 
 /// What the kernels of a PE and its host tell each other about waits.
 pub(crate) struct Waits {
-    // Ended first: it reads `left` and writes to the board.
+    // Ended first: it reads `left` and writes to the memory.
     _watcher: Option<Watcher>,
-    board: Arc<Board>,
+    memory: Arc<WaitMemory>,
     limit: Option<Duration>,
     left: Sym<u64>,
 }
@@ -284,7 +288,7 @@ impl Waits {
         let stream = Stream::new(device)?;
         let gave_up = Buffer::zeroed(&stream, 1)?;
         stream.synchronize()?;
-        let board = Arc::new(Board {
+        let memory = Arc::new(WaitMemory {
             record: PinnedBuffer::zeroed(device, 1)?,
             gave_up,
             gone: PinnedBuffer::zeroed(device, GONE_SINGLE + pe.n_pes())?,
@@ -293,7 +297,7 @@ impl Waits {
             1 => None,
             n => {
                 let words = LeftWords(pe.ptr(&left, pe.my_pe()).cast_const().cast(), n);
-                let started = Watcher::start(Arc::clone(&board), pe.membership(), words);
+                let started = Watcher::start(Arc::clone(&memory), pe.membership(), words);
                 Some(started.map_err(|error| CudaError {
                     call: "starting the thread that watches the other PEs",
                     code: error.raw_os_error().unwrap_or(0),
@@ -304,7 +308,7 @@ impl Waits {
         };
         Ok(Waits {
             _watcher: watcher,
-            board,
+            memory,
             limit,
             left,
         })
@@ -322,15 +326,15 @@ impl Waits {
     }
 
     pub(crate) fn record(&self) -> u64 {
-        self.board.record.address()
+        self.memory.record.address()
     }
 
     pub(crate) fn gave_up(&self) -> u64 {
-        self.board.gave_up.address()
+        self.memory.gave_up.address()
     }
 
     pub(crate) fn gone(&self) -> u64 {
-        self.board.gone.address()
+        self.memory.gone.address()
     }
 
     /// Tells the other PEs that `pe` takes no part any more.
@@ -342,17 +346,17 @@ impl Waits {
 
     /// Tells this PE's kernels to give up whatever they wait for.
     pub(crate) fn end_all(&self, pe: &Pe) {
-        self.board.end_all(pe.my_pe());
+        self.memory.end_all(pe.my_pe());
     }
 
     /// Leaves the memory to kernels that may still use it.
     pub(crate) fn leak(&self) {
-        std::mem::forget(Arc::clone(&self.board));
+        std::mem::forget(Arc::clone(&self.memory));
     }
 
     /// Whether there is anything to say about waits.
     pub(crate) fn any(&self) -> bool {
-        self.board.state().load(Ordering::Acquire) != RECORD_NONE
+        self.memory.state().load(Ordering::Acquire) != RECORD_NONE
     }
 
     /// Waits until `done`: that `what` on the GPU has ended. Waits inside kernels end by themselves (see [`Watcher`]);
@@ -371,7 +375,7 @@ impl Waits {
                 continue;
             }
             std::thread::sleep(NAP);
-            let failed = self.board.ended_by();
+            let failed = self.memory.ended_by();
             if failed.is_none() && !self.any() {
                 continue;
             }
@@ -399,8 +403,8 @@ impl Waits {
             return Ok(());
         };
         // In this order: who finds `gave_up` cleared writes the record.
-        self.board.state().store(RECORD_NONE, Ordering::Release);
-        stream.zero(&self.board.gave_up)?;
+        self.memory.state().store(RECORD_NONE, Ordering::Release);
+        stream.zero(&self.memory.gave_up)?;
         stream.synchronize()?;
         Err(error)
     }
@@ -408,11 +412,11 @@ impl Waits {
     /// What a complete record says.
     fn reported(&self) -> Option<SyncError> {
         // Acquire: pairs with the kernel's system fence before it stored RECORD_COMPLETE.
-        if self.board.state().load(Ordering::Acquire) != RECORD_COMPLETE {
+        if self.memory.state().load(Ordering::Acquire) != RECORD_COMPLETE {
             return None;
         }
         // SAFETY: as in `state`; a complete record is not written any more until it is cleared.
-        let record = unsafe { (self.board.record.address() as *const WaitRecord).read_volatile() };
+        let record = unsafe { (self.memory.record.address() as *const WaitRecord).read_volatile() };
         Some(record.error(self.limit.unwrap_or_default()))
     }
 }

@@ -87,11 +87,11 @@ impl DeviceWorld<'_> {
     ) -> Result<(), CudaError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
-        let to = dest.address(self, pe);
+        let to = dest.address(self.heap(), pe);
         self.copy(
             stream,
             to,
-            source.address(self),
+            source.address(self.heap()),
             size_of::<T>() * dest.len(),
         )
     }
@@ -106,10 +106,10 @@ impl DeviceWorld<'_> {
     ) -> Result<(), CudaError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
-        let from = source.address(self, pe);
+        let from = source.address(self.heap(), pe);
         self.copy(
             stream,
-            dest.address(self),
+            dest.address(self.heap()),
             from,
             size_of::<T>() * source.len(),
         )
@@ -263,7 +263,7 @@ impl DeviceWorld<'_> {
             true => &pair.block,
             false => &pair.grid,
         };
-        let places = [dest, source].map(|view| view.place(self));
+        let places = [dest, source].map(|view| view.place(self.heap()));
         let payload = (n, size_of::<T>());
         let collective = Collective::Reduce {
             number: T::INDEX,
@@ -308,7 +308,7 @@ impl DeviceWorld<'_> {
         collective: Collective,
     ) -> Result<(), DeviceWorldError> {
         let bytes = n * size_of::<T>();
-        let places = [dest, source].map(|view| view.place(self));
+        let places = [dest, source].map(|view| view.place(self.heap()));
         let (index, size) = unit(bytes, places);
         let (function, size) = match bytes <= SMALL_BYTES {
             true => (&kernels.block[index], size),
@@ -367,7 +367,7 @@ impl DeviceWorld<'_> {
     /// The address of the one word of a view.
     fn word(&self, signal: DeviceSymRef<'_, u64>) -> u64 {
         assert!(signal.len() == 1, "a signal of {} words", signal.len());
-        signal.address(self, self.pe().my_pe())
+        signal.address(self.heap(), self.pe().my_pe())
     }
 
     fn copy(&self, stream: &Stream, to: u64, from: u64, bytes: usize) -> Result<(), CudaError> {

@@ -52,9 +52,11 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let to = (dest.address(self, pe), dest_stride);
+        let to = (dest.address(self.heap(), pe), dest_stride);
         // SAFETY: `n` elements so far apart are in the two views.
-        unsafe { self.copy_strided::<T>(stream, to, (source.address(self), source_stride), n) }
+        unsafe {
+            self.copy_strided::<T>(stream, to, (source.address(self.heap()), source_stride), n)
+        }
     }
 
     /// Copies every `source_stride`-th element of `source` on `pe`, from its first on, to every
@@ -71,9 +73,9 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let from = (source.address(self, pe), source_stride);
+        let from = (source.address(self.heap(), pe), source_stride);
         // SAFETY: as in `iput_on_stream`.
-        unsafe { self.copy_strided::<T>(stream, (dest.address(self), dest_stride), from, n) }
+        unsafe { self.copy_strided::<T>(stream, (dest.address(self.heap()), dest_stride), from, n) }
     }
 
     /// Copies every `source_stride`-th element of `source`, from its first on, to every
@@ -90,7 +92,7 @@ impl DeviceWorld<'_> {
         let dest = dest.into();
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let to = dest.address(self, pe);
+        let to = dest.address(self.heap(), pe);
         self.through_staging::<T>(stream, n, |staging, first, n| {
             for (staged, element) in staging
                 .chunks_exact_mut(size_of::<T>())
@@ -122,7 +124,7 @@ impl DeviceWorld<'_> {
         let source = source.into();
         let n = strided(source.len(), source_stride);
         enough(strided(dest.len(), dest_stride), n);
-        let from = source.address(self, pe);
+        let from = source.address(self.heap(), pe);
         self.through_staging::<T>(stream, n, |staging, first, n| {
             let at = from + (first * source_stride * size_of::<T>()) as u64;
             // SAFETY: as in `iput`; nobody reads the page-locked memory before the kernel has ended.

@@ -221,7 +221,7 @@ template <class F, int Warps> class line_until_stopped {
                 asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(seen) : "l"(m.arrived) : "memory");
                 return seen >= expected;
             };
-            return spin(look, 1, me(), m.arrived, expected, [&] { return seen; });
+            return spin(look, wait_value, me(), m.arrived, expected, [&] { return seen; });
         };
         if (blockIdx.x == 0 && pes() > 1) {
             if (threadIdx.x == 0) there = wait_here();

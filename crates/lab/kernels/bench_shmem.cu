@@ -234,9 +234,8 @@ ON_THREADS(sync, block)
 
 // A rendezvous at which nothing is sent and nobody is waited for.
 template <class Scope> __device__ inline bool empty_rendezvous(const cw::team& all, const Scope& scope) {
-    const cw::u64 number = cw::detail::begin_rendezvous(all, scope);
-    cw::detail::count_rendezvous(all, number, scope);
-    return cw::detail::end_rendezvous(all, number, scope);
+    cw::detail::count_rendezvous(all, cw::detail::begin_rendezvous(all, scope, 0).begun(), scope);
+    return cw::detail::end_rendezvous(all, scope);
 }
 COLLECTIVE(meeting, empty_rendezvous(all, scope))
 ON_THREADS(meeting, block)

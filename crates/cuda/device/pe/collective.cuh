@@ -59,48 +59,6 @@ __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
     return reinterpret_cast<vec16*>(first) + index;
 }
 
-// Whether the scope's sync may be compiled to nothing. ptxas leaves the check for diverged lanes out of a
-// `__syncwarp` that follows a call of a function that is not inlined (13.0, sm_90), and lanes may come back one after
-// the other: lanes that then read the rendezvous's number behind the first lane's new one were a rendezvous ahead.
-template <class Scope> constexpr bool is_warp = false;
-template <> constexpr bool is_warp<warp> = true;
-
-// Begins a rendezvous; returns its number. What the scope's threads stored before is ordered before what
-// they do after. `count_rendezvous` follows when everything has been sent.
-template <class Scope> __device__ inline u64 begin_rendezvous(const team& t, const Scope& scope) {
-    if constexpr (is_warp<Scope>) scope.sync();
-    u64 generation = load_volatile(&scratch_of(t)->generation) + 1;
-    if constexpr (!is_warp<Scope>) scope.sync();
-    return generation;
-}
-
-__device__ inline void store_generation(const team& t, u64 generation) {
-    *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
-}
-
-// Leaves the rendezvous's number for the next one, before `end_rendezvous`, whose sync puts it before the next
-// one's reading; all have read the old one before the sync of `begin_rendezvous`. (Stored there, it would
-// hold up what is sent.) A warp's is left by `end_rendezvous`.
-template <class Scope>
-__device__ inline void count_rendezvous(const team& t, u64 generation, const Scope& scope) {
-    if (!is_warp<Scope> && scope.rank() == 0) store_generation(t, generation);
-}
-
-// Ends a rendezvous: all threads of the scope have what they waited for. All get the same answer.
-template <class Scope> __device__ inline bool end_rendezvous(const team& t, u64 generation, const Scope& scope) {
-    scope.sync();
-    const bool limited = crosswarp_world.timeout_ns != 0;
-    if (!is_warp<Scope> && !limited) return true;
-    if (scope.rank() == 0) {
-        // All lanes have read the old number: they have come to the sync above, behind waits of their own.
-        if (is_warp<Scope>) store_generation(t, generation);
-        // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
-        if (limited) *const_cast<volatile u64*>(&scratch_of(t)->came_about) = !given_up();
-    }
-    scope.sync();
-    return !limited || load_volatile(&scratch_of(t)->came_about) != 0;
-}
-
 // A rendezvous's number takes so many bits of a word; the rest marks the collective. (At a rendezvous a microsecond the
 // numbers last for nine years.)
 constexpr int number_bits = 48;
@@ -143,6 +101,45 @@ struct rendezvous {
     }
 };
 
+// A rendezvous that begins: the number of the one before, whose load may still be under way. What needs no number comes
+// before `begun`, so that it is under way at the same time.
+struct opening {
+    u64 before, mine;
+    __device__ rendezvous begun() const { return {before + 1, mine}; }
+};
+
+// The scope's sync at the beginning. ptxas (13.0, sm_90) drops a `__syncwarp` behind another one of the same mask, also
+// where that one ends a function that was called and not inlined; but lanes that came to the first in turns leave it in
+// turns. Races prevented: a lane must not read the number behind the first lane's new one (it was a rendezvous ahead),
+// nor the first lane send before the others have stored. So the compiler gets a mask that it can't know to be the same.
+template <class Scope> __device__ inline void sync_anew(const Scope& scope) { scope.sync(); }
+__device__ inline void sync_anew(const warp& scope) { __syncwarp(scope.mask() & ~(u32)(n_pes() >> 31)); }
+
+// Begins a rendezvous. What the scope's threads stored before is ordered before what they do after.
+// `count_rendezvous` follows when everything has been sent.
+template <class Scope> __device__ inline opening begin_rendezvous(const team& t, const Scope& scope, u64 mine) {
+    const opening begins = {load_relaxed(&scratch_of(t)->generation), mine};
+    sync_anew(scope);
+    return begins;
+}
+
+// Leaves the rendezvous's number for the next one, before `end_rendezvous`, whose sync puts it before the next
+// one's reading; all have read the old one before the sync of `begin_rendezvous`. (Stored there, it would
+// hold up what is sent; stored at the end, the next one's reading.)
+template <class Scope> __device__ inline void count_rendezvous(const team& t, const rendezvous& m, const Scope& scope) {
+    if (scope.rank() == 0) store_relaxed(&scratch_of(t)->generation, m.number);
+}
+
+// Ends a rendezvous: all threads of the scope have what they waited for. All get the same answer.
+template <class Scope> __device__ inline bool end_rendezvous(const team& t, const Scope& scope) {
+    scope.sync();
+    if (crosswarp_world.timeout_ns == 0) return true;
+    // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
+    if (scope.rank() == 0) store_relaxed(&scratch_of(t)->came_about, (u64)!given_up());
+    scope.sync();
+    return load_relaxed(&scratch_of(t)->came_about) != 0;
+}
+
 // One payload unit, see below.
 __device__ inline void load_unit(const vec16* at, u64& data, u64& generation);
 
@@ -166,7 +163,8 @@ struct arrival_of {
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
 // this is a rendezvous of.
 template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope, u64 mine) {
-    const rendezvous m = {begin_rendezvous(t, scope), mine};
+    // The fence below waits for the number's load in any case.
+    const rendezvous m = begin_rendezvous(t, scope, mine).begun();
     const u64 generation = m.number, sent = m.word();
     u64* arrivals = arrivals_of(t);
     // The scope's sync in `begin_rendezvous` put the other threads' stores before this thread's fence,
@@ -175,7 +173,7 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         store_relaxed(ptr(arrivals + t.me, t.pe(r)), sent);
     }
-    count_rendezvous(t, generation, scope);
+    count_rendezvous(t, m, scope);
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
         const u64* word = arrivals + r;
         u64 seen = 0;
@@ -185,7 +183,7 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
         // A peer that is at a later rendezvous has made the same comparison in this one.
         if (m.differs(seen)) m.report_mismatch(t.pe(r), word, seen);
     }
-    return end_rendezvous(t, generation, scope);
+    return end_rendezvous(t, scope);
 }
 
 // One payload unit: 8 bytes of data and the generation, stored and loaded as one.
@@ -223,19 +221,41 @@ template <class T> __device__ inline int units(u64 n) { return (n + per_unit<T> 
 template <class T> constexpr bool fits_units = 8 % sizeof(T) == 0;
 template <class T> __device__ inline bool is_small(u64 n) { return n * sizeof(T) <= small_bytes; }
 
-// Stores unit `u` of `data(u)` to every PE.
+// Stores unit `u` of `data(u, r)` to PE `r`, `units` to each, by a thread for every one.
 template <class Scope, class Data>
-__device__ inline void send_to_all(const team& t, const rendezvous& m, int units, const Scope& scope, Data data) {
-    vec16* mine = slots_of(t, m.number, t.me);
-    const u64 generation = m.word();
-    if (units * t.size <= scope.size()) {
-        // Threads to spare: one for each store.
-        for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
-            int r = i / units, u = i - r * units;
-            store_unit(ptr(mine + u, t.pe(r)), data(u), generation);
-        }
-        return;
+__device__ inline rendezvous send_at_once(const team& t, const opening& begins, int units, const Scope& scope,
+                                          Data data) {
+    const int i = scope.rank(), r = i / units, u = i - r * units;
+    const bool sends = i < units * t.size;
+    const u64 unit = sends ? data(u, r) : 0;
+    const rendezvous m = begins.begun();
+    if (sends) store_unit(ptr(slots_of(t, m.number, t.me) + u, t.pe(r)), unit, m.word());
+    return m;
+}
+
+// Stores unit `u` of `data(u, r)` to PE `r`, `units` to each, in the rendezvous that begins.
+template <class Scope, class Data>
+__device__ inline rendezvous send_to_each(const team& t, const opening& begins, int units, const Scope& scope,
+                                          Data data) {
+    if (units * t.size <= scope.size()) return send_at_once(t, begins, units, scope, data);
+    const rendezvous m = begins.begun();
+    for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
+        const int r = i / units, u = i - r * units;
+        store_unit(ptr(slots_of(t, m.number, t.me) + u, t.pe(r)), data(u, r), m.word());
     }
+    return m;
+}
+
+// Stores unit `u` of `data(u)` to every PE, in the rendezvous that begins.
+template <class Scope, class Data>
+__device__ inline rendezvous send_to_all(const team& t, const opening& begins, int units, const Scope& scope,
+                                         Data data) {
+    if (units * t.size <= scope.size()) {
+        return send_at_once(t, begins, units, scope, [&](int u, int) { return data(u); });
+    }
+    const rendezvous m = begins.begun();
+    vec16* mine = slots_of(t, m.number, t.me);
+    const u64 word = m.word();
     // Several units' loads are under way before the first is stored.
     constexpr int batch = 4;
     for (int u = scope.rank(); u < units; u += batch * scope.size()) {
@@ -248,10 +268,11 @@ __device__ inline void send_to_all(const team& t, const rendezvous& m, int units
             vec16* to = ptr(mine + u, t.pe(r));
 #pragma unroll
             for (int k = 0; k < batch; ++k) {
-                if (u + k * scope.size() < units) store_unit(to + k * scope.size(), unit[k], generation);
+                if (u + k * scope.size() < units) store_unit(to + k * scope.size(), unit[k], word);
             }
         }
     }
+    return m;
 }
 
 // Who a wait for some of `batch` units is for. It checks one that is missing, each time the next, so that the
@@ -368,21 +389,21 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
     const u64 mine = detail::collective(detail::kind::broadcast, n * sizeof(T), root);
     if constexpr (detail::fits_units<T>) {
         if (detail::is_small<T>(n)) {
-            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
             bool sends = t.me == root && units > 0;
-            detail::send_to_all(t, m, sends ? units : 1, scope, [=](int u) {
+            const detail::rendezvous m = detail::send_to_all(t, begins, sends ? units : 1, scope, [=](int u) {
                 return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
             });
-            detail::count_rendezvous(t, m.number, scope);
+            detail::count_rendezvous(t, m, scope);
             detail::take_units(
                 t, m, t.size + units, scope,
                 [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
                 [=](int i, u64 data) {
                     if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
                 });
-            return detail::end_rendezvous(t, m.number, scope);
+            return detail::end_rendezvous(t, scope);
         }
     }
     if constexpr (detail::is_grid<Scope>) {
@@ -406,19 +427,19 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
     const u64 mine = detail::collective(detail::kind::fcollect, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
-            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
-            detail::send_to_all(t, m, units, scope, [=](int u) {
+            const detail::rendezvous m = detail::send_to_all(t, begins, units, scope, [=](int u) {
                 return detail::pack(source, (u64)u * detail::per_unit<T>, n);
             });
-            detail::count_rendezvous(t, m.number, scope);
+            detail::count_rendezvous(t, m, scope);
             detail::take_units(
                 t, m, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
                 });
-            return detail::end_rendezvous(t, m.number, scope);
+            return detail::end_rendezvous(t, scope);
         }
     }
     // Push, beginning behind me, so that the links fill evenly; the barrier completes it.
@@ -433,22 +454,19 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
     const u64 mine = detail::collective(detail::kind::alltoall, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
-            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
-            detail::vec16* slots = detail::slots_of(t, m.number, t.me);
-            for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
-                int r = i / units, u = i % units;
-                u64 data = detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
-                detail::store_unit(ptr(slots + u, t.pe(r)), data, m.word());
-            }
-            detail::count_rendezvous(t, m.number, scope);
+            const detail::rendezvous m = detail::send_to_each(t, begins, units, scope, [=](int u, int r) {
+                return detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
+            });
+            detail::count_rendezvous(t, m, scope);
             detail::take_units(
                 t, m, units * t.size, scope,
                 [=](int i, int& from, int& u) { from = i / units, u = i % units; },
                 [=](int i, u64 data) {
                     detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
                 });
-            return detail::end_rendezvous(t, m.number, scope);
+            return detail::end_rendezvous(t, scope);
         }
     }
     for (int i = 1; i <= t.size; ++i) {
@@ -517,11 +535,11 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n)) {
             constexpr int per = detail::per_unit<T>;
-            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
-            detail::send_to_all(t, m, units, scope,
-                                [=](int u) { return detail::pack(source, (u64)u * per, n); });
-            detail::count_rendezvous(t, m.number, scope);
+            const detail::rendezvous m = detail::send_to_all(
+                t, begins, units, scope, [=](int u) { return detail::pack(source, (u64)u * per, n); });
+            detail::count_rendezvous(t, m, scope);
             // Race prevented in place: a unit may be sent to different PEs by different threads, and none
             // of them may find it already overwritten with the result.
             if (dest == source) scope.sync();
@@ -547,7 +565,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                     detail::unpack(dest, (u64)u * per, n, data);
                     r = 0, u += scope.size();
                 });
-            return detail::end_rendezvous(t, m.number, scope);
+            return detail::end_rendezvous(t, scope);
         }
     }
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and

@@ -64,6 +64,7 @@ __device__ inline int gone_peer(int peer) {
     if (end != 0) return (int)end - 1;
     if (peer >= 0) return load_volatile(gone + gone_single + peer) != 0 ? peer : -1;
     int first = -1, left = 0;
+#pragma unroll 1
     for (int pe = 0; pe < n_pes(); ++pe) {
         if (load_volatile(gone + gone_single + pe) == 0) continue;
         if (first < 0) first = pe;

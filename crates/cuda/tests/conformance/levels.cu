@@ -73,9 +73,7 @@ template <class T> __device__ void extremes_levels(grid_state* state, u32* error
         extremes_levels<T>(state, errors);                                            \
     }
 EXTREMES_LEVELS(float)
-#ifndef ONE_TYPE_PER_SCOPE
 EXTREMES_LEVELS(double)
-#endif
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 extern "C" __global__ void cluster_level(u32* errors) {

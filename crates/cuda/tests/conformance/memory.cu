@@ -117,7 +117,5 @@ MOVES(block, float)
         words_come_once<Scope>(a, b, flags, errors);                                                 \
     }
 WORDS(thread)
-#ifndef ONE_TYPE_PER_SCOPE
 WORDS(warp)
 WORDS(block)
-#endif

@@ -46,31 +46,22 @@
 //! The contract is about one version of this crate, on any machine with IEEE 754 arithmetic.
 
 pub mod cuda;
-mod element;
-mod error;
-mod exchange;
-mod extremum;
 mod float;
 pub mod histogram;
-mod integer;
-pub mod leaf;
-mod leaves;
-mod part;
-mod reducer;
-mod round;
+mod pieces;
+mod reduce;
 mod simd;
-mod superaccumulator;
-mod total;
+mod sum;
 mod transpose;
 mod value;
 
-pub use cuda::{DeviceTransposeError, DeviceTransposer, KERNELS, TextbookTile, WorldTransposer};
-pub use element::Element;
-pub use error::ReduceError;
+pub use cuda::KERNELS;
 pub use float::Float;
-pub use reducer::Reducer;
+pub use reduce::{Element, ReduceError, Reducer};
 pub use simd::Simd;
-pub use superaccumulator::Superaccumulator;
+pub use sum::leaf;
+pub use sum::superaccumulator::Superaccumulator;
+pub use transpose::cuda::{DeviceTransposeError, DeviceTransposer, TextbookTile, WorldTransposer};
 pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 pub use value::{DType, Op, Scalar, UnknownOp, Value};
 

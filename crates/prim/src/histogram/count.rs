@@ -7,7 +7,7 @@ use super::bins::Bins;
 use super::error::HistogramError;
 use super::rule::{BinRule, Visit};
 use super::sample::Sample;
-use crate::reducer::Cost;
+use crate::reduce::reducer::Cost;
 use crate::simd::{Isa, Work};
 use crate::{Reducer, Simd};
 

@@ -30,6 +30,7 @@
 
 mod bins;
 mod count;
+pub(crate) mod cuda;
 mod edges;
 mod error;
 mod rule;

@@ -1,4 +1,4 @@
-//! The rules that assign samples to bins, operation by operation. `kernels/histogram_bins.cuh` has the
+//! The rules that assign samples to bins, operation by operation. `kernels/histogram/bins.cuh` has the
 //! same ones, and the layouts agree: the rules are kernel arguments.
 
 use bytemuck::{Pod, Zeroable};

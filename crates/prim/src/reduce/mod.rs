@@ -1,0 +1,14 @@
+//! Reductions: the CPU's body and the GPU's, and what both give to the other PEs of a team.
+
+pub(crate) mod cuda;
+mod element;
+mod error;
+mod exchange;
+mod extremum;
+mod integer;
+mod part;
+pub(crate) mod reducer;
+
+pub use element::Element;
+pub use error::ReduceError;
+pub use reducer::Reducer;

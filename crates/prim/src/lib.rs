@@ -52,6 +52,7 @@ mod pieces;
 mod reduce;
 mod simd;
 mod sum;
+mod threads;
 mod transpose;
 mod value;
 

@@ -1,4 +1,4 @@
-// Which bin a sample belongs to: the rules of src/histogram/rule.rs again, operation by operation, so
+// Which bin a sample belongs to: the rules of src/histogram/{even,edges}.rs again, operation by operation, so
 // that CPU and GPU agree on every sample. Parameters are computed on the host and passed by value.
 //
 // `bin(x)` is the bin, or a number that is not below `bins` if the sample is dropped.

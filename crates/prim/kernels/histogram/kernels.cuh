@@ -259,7 +259,7 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
 }  // namespace histogram
 }  // namespace crosswarp
 
-// The kernels for samples of type T and one rule, as written out by src/cuda/histogram_kernels.rs.
+// The kernels for samples of type T and one rule, as written out by src/histogram/cuda/kernels.rs.
 #define HISTOGRAM_KERNEL(name) extern "C" __global__ void __launch_bounds__(1024) name
 
 #define HISTOGRAM_KERNELS(T, Rule, name)                                                                 \

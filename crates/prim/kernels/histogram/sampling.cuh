@@ -30,7 +30,7 @@ struct plan {
     u32 page[most_pages];
 };
 
-static_assert(sizeof(plan) == 4 * (3 + 2 * (most_ranges + 1) + most_pages), "as src/cuda/histogram.rs has it");
+static_assert(sizeof(plan) == 4 * (3 + 2 * (most_ranges + 1) + most_pages), "as src/histogram/cuda has it");
 
 // Words of a page with counters of 2^width bits.
 __device__ inline u32 page_words(u32 page_bits, u32 width) { return 1u << (page_bits + width - 5); }

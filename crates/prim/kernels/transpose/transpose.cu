@@ -1,7 +1,7 @@
 // Transpositions of batches of matrices on one GPU.
 //
 // Blocks go down the columns of tiles: those that run at the same time then write neighbouring parts of
-// the same output rows, which DRAM takes best (measured, see the crate's `cuda/transpose.rs`).
+// the same output rows, which DRAM takes best (measured, see src/transpose/cuda/device_transposer.rs).
 #include "transpose/shifted_tile.cuh"
 
 using namespace crosswarp;
@@ -111,7 +111,7 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
     }
 }
 
-// The shapes of the tiles are told to the host by `tiles` in the crate's `cuda/transpose.rs`.
+// The shapes of the tiles are told to the host by `tiles` in src/transpose/cuda/device_transposer.rs.
 #define TRANSPOSE(E, WHOLE, ANY, SQUARE, ANY_SQUARE)                                                         \
     extern "C" __global__ void __launch_bounds__(tile<E, WHOLE>::threads) transpose_##E(matrices m) {        \
         whole_tiles<tile<E, WHOLE>, E>(m);                                                                   \

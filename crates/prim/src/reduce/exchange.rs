@@ -9,7 +9,8 @@ use crosswarp_shmem::{Pe, Sym};
 
 use crate::reduce::part::Part;
 use crate::sum::leaf::LEAF;
-use crate::{DType, Op, ReduceError, Reducer, Scalar, Superaccumulator};
+use crate::threads::Workers;
+use crate::{DType, Op, ReduceError, Scalar, Superaccumulator};
 
 /// Words of a PE's announcement: operation, type, number of inputs, length of the first and second.
 const CALL_WORDS: usize = 5;
@@ -20,7 +21,7 @@ const LEAF_BYTES: usize = LEAF * 8;
 
 /// One reduction on one PE, or on no team at all.
 pub struct Exchange<'a> {
-    pub(crate) reducer: &'a Reducer<'a>,
+    pub(crate) workers: Workers,
     /// The PEs' parts of the global index range, in order.
     parts: Vec<Range<u64>>,
     team: Option<Room<'a>>,
@@ -39,15 +40,16 @@ struct Room<'a> {
 impl<'a> Exchange<'a> {
     /// Agrees with the team on the reduction, runs `work`, and gives back the symmetric memory.
     pub(crate) fn run<T: Scalar, R>(
-        reducer: &'a Reducer<'a>,
+        workers: Workers,
+        pe: Option<&'a Pe>,
         op: Op,
         part: &Part<'_, T>,
         work: impl FnOnce(&Self) -> Result<R, ReduceError>,
     ) -> Result<R, ReduceError> {
-        let Some(pe) = reducer.pe else {
+        let Some(pe) = pe else {
             let parts = agree(op, &[announce(op, part)])?;
             return work(&Self {
-                reducer,
+                workers,
                 parts,
                 team: None,
             });
@@ -58,7 +60,7 @@ impl<'a> Exchange<'a> {
             memory: pe.alloc_aligned::<u8>(bytes, 64)?,
         };
         let mut exchange = Self {
-            reducer,
+            workers,
             parts: Vec::new(),
             team: Some(room),
         };

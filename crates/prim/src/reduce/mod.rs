@@ -5,9 +5,11 @@ mod element;
 mod error;
 mod exchange;
 mod extremum;
-mod integer;
+mod floats;
+mod integer_total;
+mod integers;
 mod part;
-pub(crate) mod reducer;
+mod reducer;
 
 pub use element::Element;
 pub use error::ReduceError;

@@ -1,35 +1,13 @@
 //! The reductions as called by users.
 
-use std::ops::Range;
-use std::thread;
-
 use crosswarp_shmem::Pe;
 
 use crate::reduce::element::Element;
 use crate::reduce::exchange::Exchange;
 use crate::reduce::extremum::first_extremum;
 use crate::reduce::part::Part;
-use crate::sum::leaf::LEAF;
+use crate::threads::{Cost, Workers};
 use crate::{Op, ReduceError, Simd, Value};
-
-/// How much work pays for starting a thread, which takes about 40 µs.
-#[derive(Clone, Copy)]
-pub(crate) enum Cost {
-    /// At the speed of memory: 16 MiB. On 2 cores of Zen 5 two threads reach 90 GB/s on 16 MiB of
-    /// `f32`, one 118; on 64 MiB it is 66 and 57.
-    Streaming,
-    /// A few nanoseconds an element: 64 KiB.
-    Slow,
-}
-
-impl Cost {
-    fn bytes_per_thread(self) -> usize {
-        match self {
-            Self::Streaming => 16 << 20,
-            Self::Slow => 64 << 10,
-        }
-    }
-}
 
 /// Reductions of arrays of any [`Element`] type.
 ///
@@ -75,9 +53,8 @@ impl Cost {
 /// team. Beyond that, errors are listed with each reduction.
 #[derive(Clone, Copy)]
 pub struct Reducer<'a> {
-    pub(crate) simd: Simd,
-    pub(crate) threads: usize,
-    pub(crate) pe: Option<&'a Pe>,
+    workers: Workers,
+    pe: Option<&'a Pe>,
 }
 
 impl Default for Reducer<'_> {
@@ -91,33 +68,30 @@ impl<'a> Reducer<'a> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            simd: Simd::detect(),
-            threads: 1,
+            workers: Workers::new(),
             pe: None,
         }
     }
 
     /// Uses up to `threads` threads (on each PE); 0 counts as 1. Small arrays use fewer.
     #[must_use]
-    pub fn threads(self, threads: usize) -> Self {
-        Self {
-            threads: threads.max(1),
-            ..self
-        }
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.workers.threads = threads.max(1);
+        self
     }
 
     /// Uses this instruction set.
     #[must_use]
-    pub fn simd(self, simd: Simd) -> Self {
-        Self { simd, ..self }
+    pub fn simd(mut self, simd: Simd) -> Self {
+        self.workers.simd = simd;
+        self
     }
 
     /// Reduces over all PEs of `pe`'s world: arrays are this PE's part of the global array.
     #[must_use]
     pub fn on<'p>(self, pe: &'p Pe) -> Reducer<'p> {
         Reducer {
-            simd: self.simd,
-            threads: self.threads,
+            workers: self.workers,
             pe: Some(pe),
         }
     }
@@ -135,7 +109,7 @@ impl<'a> Reducer<'a> {
     /// Only those of all reductions, see [`Reducer`].
     pub fn sum<T: Element>(&self, values: &[T]) -> Result<T::Sum, ReduceError> {
         let part = Part::Host(vec![values]);
-        Exchange::run(self, Op::Sum, &part, |exchange| T::sum(exchange, &part))
+        self.run(Op::Sum, &part, |exchange| T::sum(exchange, &part))
     }
 
     /// The exact sum, rounded once to nearest even: as [`sum`](Self::sum), but without any rounding
@@ -154,7 +128,7 @@ impl<'a> Reducer<'a> {
     /// Only those of all reductions, see [`Reducer`].
     pub fn exact_sum<T: Element>(&self, values: &[T]) -> Result<T::Sum, ReduceError> {
         let part = Part::Host(vec![values]);
-        Exchange::run(self, Op::ExactSum, &part, |exchange| {
+        self.run(Op::ExactSum, &part, |exchange| {
             T::exact_sum(exchange, &part)
         })
     }
@@ -171,7 +145,7 @@ impl<'a> Reducer<'a> {
     /// Only those of all reductions, see [`Reducer`].
     pub fn prod<T: Element>(&self, values: &[T]) -> Result<T::Sum, ReduceError> {
         let part = Part::Host(vec![values]);
-        Exchange::run(self, Op::Prod, &part, |exchange| T::prod(exchange, &part))
+        self.run(Op::Prod, &part, |exchange| T::prod(exchange, &part))
     }
 
     /// Arithmetic mean: the sum before its final rounding, divided by the number of elements and
@@ -182,7 +156,7 @@ impl<'a> Reducer<'a> {
     /// [`ReduceError::Empty`] if there are no elements.
     pub fn mean<T: Element>(&self, values: &[T]) -> Result<T::Mean, ReduceError> {
         let part = Part::Host(vec![values]);
-        Exchange::run(self, Op::Mean, &part, |exchange| T::mean(exchange, &part))
+        self.run(Op::Mean, &part, |exchange| T::mean(exchange, &part))
     }
 
     /// Euclidean norm: the square root of the sum of squares; +0.0 if there are no elements.
@@ -198,7 +172,7 @@ impl<'a> Reducer<'a> {
     /// Only those of all reductions, see [`Reducer`].
     pub fn norm2<T: Element>(&self, values: &[T]) -> Result<T::Mean, ReduceError> {
         let part = Part::Host(vec![values]);
-        Exchange::run(self, Op::Norm2, &part, |exchange| T::norm2(exchange, &part))
+        self.run(Op::Norm2, &part, |exchange| T::norm2(exchange, &part))
     }
 
     /// Dot product Σ x·y: each product is rounded (integers: taken modulo 2^64), then they are summed
@@ -208,7 +182,7 @@ impl<'a> Reducer<'a> {
     /// [`ReduceError::Length`] if `x` and `y` are not of the same length on every PE.
     pub fn dot<T: Element>(&self, x: &[T], y: &[T]) -> Result<T::Sum, ReduceError> {
         let part = Part::Host(vec![x, y]);
-        Exchange::run(self, Op::Dot, &part, |exchange| T::dot(exchange, &part))
+        self.run(Op::Dot, &part, |exchange| T::dot(exchange, &part))
     }
 
     /// Smallest element. −0.0 is less than +0.0; if there is a NaN, the result is the canonical NaN.
@@ -263,7 +237,7 @@ impl<'a> Reducer<'a> {
         op: Op,
         part: &Part<'_, T>,
     ) -> Result<Value, ReduceError> {
-        Exchange::run(self, op, part, |exchange| {
+        self.run(op, part, |exchange| {
             Ok(match op {
                 Op::Sum => T::sum(exchange, part)?.into(),
                 Op::ExactSum => T::exact_sum(exchange, part)?.into(),
@@ -279,56 +253,23 @@ impl<'a> Reducer<'a> {
         })
     }
 
+    fn run<T: Element, R>(
+        &self,
+        op: Op,
+        part: &Part<'_, T>,
+        work: impl FnOnce(&Exchange<'_>) -> Result<R, ReduceError>,
+    ) -> Result<R, ReduceError> {
+        Exchange::run(self.workers, self.pe, op, part, work)
+    }
+
     fn extremum<T: Element, const MAX: bool>(
         &self,
         op: Op,
         values: &[T],
     ) -> Result<(T, u64), ReduceError> {
         let part = Part::Host(vec![values]);
-        Exchange::run(self, op, &part, |exchange| {
+        self.run(op, &part, |exchange| {
             extremum::<T, MAX>(exchange, &part, op)
-        })
-    }
-
-    /// Splits 0..`len` (elements of `T`) into one range per thread, cut at multiples of a leaf, and
-    /// works on all of them. Results are in the order of the ranges.
-    pub(crate) fn split<T, R: Send>(
-        &self,
-        cost: Cost,
-        len: usize,
-        work: impl Fn(Range<usize>) -> R + Sync,
-    ) -> Vec<R> {
-        let parts = self
-            .threads
-            .min(len * size_of::<T>() / cost.bytes_per_thread())
-            .max(1);
-        if parts == 1 {
-            return vec![work(0..len)];
-        }
-        let leaves = len.div_ceil(LEAF);
-        let cut = |part: usize| (leaves * part / parts * LEAF).min(len);
-        let mut ranges = (0..parts).map(|part| cut(part)..cut(part + 1));
-        let mine = ranges.next().unwrap_or(0..len);
-        let work = &work;
-        thread::scope(|scope| {
-            let others: Vec<_> = ranges
-                .map(|range| {
-                    let task = range.clone();
-                    let thread = thread::Builder::new().spawn_scoped(scope, move || work(task));
-                    // Without a thread to be had, its range is worked on here.
-                    thread.map_err(|_| range)
-                })
-                .collect();
-            let mut results = vec![work(mine)];
-            results.extend(others.into_iter().map(|thread| {
-                match thread {
-                    Ok(thread) => thread
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                    Err(range) => work(range),
-                }
-            }));
-            results
         })
     }
 }
@@ -341,9 +282,9 @@ fn extremum<T: Element, const MAX: bool>(
 ) -> Result<(T, u64), ReduceError> {
     let mine = match part {
         Part::Host(inputs) => {
-            let (values, reducer) = (inputs[0], exchange.reducer);
-            let found = reducer.split::<T, _>(Cost::Streaming, values.len(), |part| {
-                let place = first_extremum::<T, MAX>(reducer.simd, &values[part.clone()])?;
+            let (values, workers) = (inputs[0], exchange.workers);
+            let found = workers.split::<T, _>(Cost::Streaming, values.len(), |part| {
+                let place = first_extremum::<T, MAX>(workers.simd, &values[part.clone()])?;
                 Some(part.start + place)
             });
             // Candidates in the order of their index; `min_by_key` takes the first of equals.

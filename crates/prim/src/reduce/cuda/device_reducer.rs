@@ -1,21 +1,17 @@
 //! Reductions of arrays in device memory.
-#![allow(unsafe_code)] // Launches kernels.
+#![allow(unsafe_code)] // Reason: a function that compiles what its caller wrote.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device, Stream};
+use crosswarp_cuda::{BufferRef, Device, Stream};
 use crosswarp_shmem::Pe;
 
-use crate::cuda::ReduceWorkspace;
-use crate::reduce::cuda::device_part::{Resident, Streamed};
-use crate::reduce::cuda::program::{Arguments, Finish, Key, Program};
-use crate::reduce::cuda::segments::SegmentProgram;
+use crate::reduce::cuda::device_inputs::{InDeviceMemory, StreamedFromHost};
+use crate::reduce::cuda::launcher::{Launcher, check};
+use crate::reduce::cuda::program::Finish;
+use crate::reduce::cuda::segments::Segments;
+use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::Part;
-use crate::sum::leaf::LEAF;
-use crate::sum::leaf_total::Total;
 use crate::{DType, Element, Op, ReduceError, Reducer, Value};
 
 /// Reductions of arrays in the memory of one GPU: every operation and type of [`Reducer`], with the
@@ -47,30 +43,21 @@ use crate::{DType, Element, Op, ReduceError, Reducer, Value};
 /// All methods pass on failures of the driver and the compiler as [`ReduceError::Cuda`]; others are
 /// listed with each.
 pub struct DeviceReducer {
-    device: Device,
-    programs: Programs<Key, Program>,
-    segment_programs: Programs<Key, SegmentProgram>,
-    expressions: Programs<(String, DType), Program>,
+    launcher: Launcher,
 }
-
-/// What has been loaded so far.
-type Programs<K, P> = Mutex<HashMap<K, Arc<P>>>;
 
 impl DeviceReducer {
     /// Reductions on `device`.
     #[must_use]
     pub fn new(device: &Device) -> Self {
         Self {
-            device: *device,
-            programs: Mutex::default(),
-            segment_programs: Mutex::default(),
-            expressions: Mutex::default(),
+            launcher: Launcher::new(device),
         }
     }
 
     /// The GPU.
     pub fn device(&self) -> &Device {
-        &self.device
+        self.launcher.device()
     }
 
     /// What reductions in `stream` need. Allocates; not while the stream is being captured.
@@ -81,7 +68,7 @@ impl DeviceReducer {
     /// Compiles and loads the kernel of `op` on elements of `dtype` now, so that a later call only
     /// launches, and can be captured into a graph.
     pub fn prepare(&self, op: Op, dtype: DType) -> Result<(), ReduceError> {
-        self.program(op, dtype).map(drop)
+        self.launcher.program(op, dtype).map(drop)
     }
 
     /// Reduces `inputs` (one array, two for [`Op::Dot`]) and waits for the result, which the GPU writes
@@ -105,7 +92,8 @@ impl DeviceReducer {
             };
         }
         let out = workspace.result.address();
-        self.launch(op, Finish::of(op), workspace, inputs, 0, out)?;
+        self.launcher
+            .launch(op, Finish::of(op), workspace, inputs, 0, out)?;
         workspace.stream.synchronize()?;
         Ok(value::<T>(op, workspace.result[0]))
     }
@@ -142,7 +130,7 @@ impl DeviceReducer {
         if n == 0 && !op.allows_empty() {
             return Err(ReduceError::Empty { op });
         }
-        self.launch(
+        self.launcher.launch(
             op,
             Finish::of(op),
             workspace,
@@ -210,12 +198,10 @@ impl DeviceReducer {
             return Err(ReduceError::NoExpression { dtype });
         }
         assert_eq!(result.len(), 1, "a result is one element");
-        let key = (expression.to_owned(), dtype);
-        let program = loaded(&self.expressions, key, |(expression, dtype)| {
-            Program::of_expression(&self.device, dtype, &expression)
-        })?;
+        let program = self.launcher.expression(expression, dtype)?;
         let out = result.address();
-        self.launch_program(&program, Finish::Value, workspace, &[input], 0, out)
+        self.launcher
+            .launch_program(&program, Finish::Value, workspace, &[input], 0, out)
     }
 
     /// Reduces an array of which each PE of `pe`'s world holds a contiguous part, in the memory of its
@@ -232,8 +218,8 @@ impl DeviceReducer {
         workspace: &mut ReduceWorkspace,
         inputs: &[BufferRef<'_, T>],
     ) -> Result<Value, ReduceError> {
-        let part = Resident {
-            reducer: self,
+        let part = InDeviceMemory {
+            launcher: &self.launcher,
             workspace: RefCell::new(workspace),
             inputs,
         };
@@ -252,157 +238,65 @@ impl DeviceReducer {
         workspace: &mut ReduceWorkspace,
         inputs: &[&[T]],
     ) -> Result<Value, ReduceError> {
-        let part = Streamed {
-            reducer: self,
+        let part = StreamedFromHost {
+            launcher: &self.launcher,
             workspace: RefCell::new(workspace),
             inputs,
         };
         Reducer::new().on(pe).reduce_part(op, &Part::Device(&part))
     }
 
-    fn program(&self, op: Op, dtype: DType) -> Result<Arc<Program>, ReduceError> {
-        loaded(&self.programs, Key::new(op, dtype), |key| {
-            Program::load(&self.device, key)
-        })
-    }
-
-    pub(crate) fn segment_program(
-        &self,
-        op: Op,
-        dtype: DType,
-    ) -> Result<Arc<SegmentProgram>, ReduceError> {
-        let key = Key::new(op, dtype);
-        let (source, options) = key
-            .segment_source()
-            .ok_or(ReduceError::NotSegmented { op, dtype })?;
-        loaded(&self.segment_programs, key, |_| {
-            SegmentProgram::load(&self.device, &source, &options)
-        })
-    }
-
-    /// The partial result of inputs of one length, in the words that PEs exchange.
-    pub(crate) fn words<T: Element>(
+    /// Reduces each segment of `inputs` as an array of its own, with the bits that has, by work given to the
+    /// workspace's stream; returns at once. `results`: one element for each segment, as the result of
+    /// [`enqueue`](Self::enqueue).
+    ///
+    /// `op`: all but [`Op::Prod`], and but [`Op::ExactSum`] of floats. Indices count from the segment's start; the
+    /// result of no elements is `u64::MAX` for operations that have none.
+    ///
+    /// One launch for rows; for offsets a second one if the array is long enough for a segment to be worth more
+    /// than one warp. Segments of a few elements get a thread each, those of some leaves a warp, and the leaves of
+    /// all longer ones are dealt out evenly over the GPU, so that neither many tiny nor few huge segments leave
+    /// a part of it idle. It can be captured into a graph after a call with as many elements.
+    ///
+    /// ```
+    /// use crosswarp_cuda::{Buffer, Device, Stream};
+    /// use crosswarp_prim::cuda::{DeviceReducer, Segments};
+    /// use crosswarp_prim::{Op, Value};
+    ///
+    /// fn main() -> Result<(), Box<dyn std::error::Error>> {
+    ///     let Ok(device) = Device::get(0) else { return Ok(()) };
+    ///     let stream = Stream::new(&device)?;
+    ///     let x = Buffer::from_slice(&stream, &[1.0f32, 2.0, 3.0, 4.0])?;
+    ///     let offsets = Buffer::from_slice(&stream, &[0u64, 1, 4])?;
+    ///     let sums = Buffer::zeroed(&stream, 2)?;
+    ///     let reducer = DeviceReducer::new(&device);
+    ///     let mut workspace = reducer.workspace(&stream)?;
+    ///     let segments = Segments::Offsets((&offsets).into());
+    ///     reducer.enqueue_segments::<f32>(Op::Sum, &mut workspace, &[(&x).into()], segments, (&sums).into())?;
+    ///     let sums = sums.to_vec(&stream)?;
+    ///     assert_eq!(DeviceReducer::value::<f32>(Op::Sum, sums[1]), Value::F32(9.0));
+    ///     Ok(())
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`ReduceError::NotSegmented`] for another operation, [`ReduceError::Inputs`],
+    /// [`ReduceError::Length`].
+    ///
+    /// # Panics
+    /// If there are not as many results as segments, or rows have no elements.
+    pub fn enqueue_segments<T: Element>(
         &self,
         op: Op,
         workspace: &mut ReduceWorkspace,
         inputs: &[BufferRef<'_, T>],
-    ) -> Result<Vec<u64>, ReduceError> {
-        if op == Op::Prod && T::DTYPE.is_float() {
-            let products = Buffer::<u64>::new(&self.device, inputs[0].len().div_ceil(LEAF))?;
-            self.launch(op, Finish::Words, workspace, inputs, 0, products.address())?;
-            return Ok(products.to_vec(&workspace.stream)?);
-        }
-        let words = match (T::DTYPE.is_float(), op) {
-            (_, Op::Min | Op::Max | Op::Argmin | Op::Argmax) => 3,
-            (true, _) if T::DTYPE == DType::F64 => Total::<f64>::WORDS,
-            (true, _) => Total::<f32>::WORDS,
-            (false, Op::Prod | Op::Dot) => 1,
-            (false, _) => 3,
-        };
-        let out = workspace.result.address();
-        self.launch(op, Finish::Words, workspace, inputs, 0, out)?;
-        workspace.stream.synchronize()?;
-        Ok(workspace.result[..words].to_vec())
-    }
-
-    /// Launches the kernel on inputs that have been checked. `count`: an address, or 0; `out`: the
-    /// address of what `finish` writes.
-    pub(crate) fn launch<T: Element>(
-        &self,
-        op: Op,
-        finish: Finish,
-        workspace: &mut ReduceWorkspace,
-        inputs: &[BufferRef<'_, T>],
-        count: u64,
-        out: u64,
+        segments: Segments<'_>,
+        results: BufferRef<'_, u64>,
     ) -> Result<(), ReduceError> {
-        let program = self.program(op, T::DTYPE)?;
-        self.launch_program(&program, finish, workspace, inputs, count, out)
+        let program = self.launcher.segment_program(op, T::DTYPE)?;
+        let n = check(op, inputs)?;
+        program.enqueue(op, workspace, inputs, n, segments, results)
     }
-
-    fn launch_program<T: Element>(
-        &self,
-        program: &Arc<Program>,
-        finish: Finish,
-        workspace: &mut ReduceWorkspace,
-        inputs: &[BufferRef<'_, T>],
-        count: u64,
-        out: u64,
-    ) -> Result<(), ReduceError> {
-        workspace.keep(Arc::clone(program) as _);
-        let n = inputs[0].len() as u64;
-        let products = program.key().needs_products() && finish != Finish::Words;
-        if products {
-            workspace.reserve_products(n)?;
-        }
-        let address = |k: usize| inputs.get(k).map_or(0, BufferRef::address);
-        let arguments = Arguments {
-            x: address(0),
-            y: if products {
-                workspace.products.address()
-            } else {
-                address(1)
-            },
-            n,
-            count,
-            state: workspace.state.address(),
-            out,
-            finish: finish as u64,
-            ahead: program.ahead(n),
-        };
-        let aligned = (arguments.x | arguments.y).is_multiple_of(16);
-        let launch = program.launch(n, aligned).prepare()?;
-        // SAFETY: the kernel's one parameter is this structure. It reads `n` elements of the inputs and
-        // one count, uses the state, which has the words it needs, and the products, for which there is
-        // room, and writes what `finish` says: one word everywhere but for `Words`, for which `out` has
-        // room. Buffers that go before the kernel has run
-        // wait for it when they are freed; the workspace keeps the program loaded until its own
-        // memory has been freed, which waits likewise. The state is used by one launch at a time, since
-        // the workspace is borrowed exclusively and has one stream. The kernel begins with
-        // `griddepcontrol.wait`, as an overlapping launch asks. Host memory is written only for calls
-        // that wait for the end.
-        unsafe { launch.launch(&workspace.stream, (ByValue(arguments),)) }?;
-        Ok(())
-    }
-}
-
-fn loaded<K: Hash + Eq + Clone, P>(
-    programs: &Programs<K, P>,
-    key: K,
-    load: impl FnOnce(K) -> Result<P, ReduceError>,
-) -> Result<Arc<P>, ReduceError> {
-    // A panic while the lock is held leaves the map as it was.
-    let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(program) = programs.get(&key) {
-        return Ok(Arc::clone(program));
-    }
-    let program = Arc::new(load(key.clone())?);
-    programs.insert(key, Arc::clone(&program));
-    Ok(program)
-}
-
-/// Elements of each input, if inputs are as `op` needs them.
-pub(crate) fn check<T: Element>(op: Op, inputs: &[BufferRef<'_, T>]) -> Result<usize, ReduceError> {
-    let (pe, expected, got) = (0, op.inputs(), inputs.len());
-    if got != expected {
-        return Err(ReduceError::Inputs {
-            op,
-            pe,
-            expected,
-            got,
-        });
-    }
-    let (left, right) = (inputs[0].len(), inputs[expected - 1].len());
-    if left != right {
-        let (left, right) = (left as u64, right as u64);
-        return Err(ReduceError::Length {
-            op,
-            pe,
-            left,
-            right,
-        });
-    }
-    Ok(left)
 }
 
 fn value<T: Element>(op: Op, bits: u64) -> Value {

@@ -3,8 +3,9 @@
 //! [`DeviceReducer`] reduces arrays in device memory, in one launch, and arrays in host memory of any
 //! size, which it streams through the GPU. Over a team each PE brings its part and its GPU.
 
-mod device_part;
+mod device_inputs;
 mod device_reducer;
+mod launcher;
 mod program;
 mod segments;
 mod workspace;

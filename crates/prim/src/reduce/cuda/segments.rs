@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
 
-use crate::cuda::{DeviceReducer, ReduceWorkspace};
 use crate::reduce::cuda::program::{Arguments, Finish, THREADS};
+use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
 use crate::{Element, Op, ReduceError};
 
@@ -75,58 +75,17 @@ impl SegmentProgram {
             long,
         })
     }
-}
 
-impl DeviceReducer {
-    /// Reduces each segment of `inputs` as an array of its own, with the bits that has, by work given to the
-    /// workspace's stream; returns at once. `results`: one element for each segment, as the result of
-    /// [`enqueue`](Self::enqueue).
-    ///
-    /// `op`: all but [`Op::Prod`], and but [`Op::ExactSum`] of floats. Indices count from the segment's start; the
-    /// result of no elements is `u64::MAX` for operations that have none.
-    ///
-    /// One launch for rows; for offsets a second one if the array is long enough for a segment to be worth more
-    /// than one warp. Segments of a few elements get a thread each, those of some leaves a warp, and the leaves of
-    /// all longer ones are dealt out evenly over the GPU, so that neither many tiny nor few huge segments leave
-    /// a part of it idle. It can be captured into a graph after a call with as many elements.
-    ///
-    /// ```
-    /// use crosswarp_cuda::{Buffer, Device, Stream};
-    /// use crosswarp_prim::cuda::{DeviceReducer, Segments};
-    /// use crosswarp_prim::{Op, Value};
-    ///
-    /// fn main() -> Result<(), Box<dyn std::error::Error>> {
-    ///     let Ok(device) = Device::get(0) else { return Ok(()) };
-    ///     let stream = Stream::new(&device)?;
-    ///     let x = Buffer::from_slice(&stream, &[1.0f32, 2.0, 3.0, 4.0])?;
-    ///     let offsets = Buffer::from_slice(&stream, &[0u64, 1, 4])?;
-    ///     let sums = Buffer::zeroed(&stream, 2)?;
-    ///     let reducer = DeviceReducer::new(&device);
-    ///     let mut workspace = reducer.workspace(&stream)?;
-    ///     let segments = Segments::Offsets((&offsets).into());
-    ///     reducer.enqueue_segments::<f32>(Op::Sum, &mut workspace, &[(&x).into()], segments, (&sums).into())?;
-    ///     let sums = sums.to_vec(&stream)?;
-    ///     assert_eq!(DeviceReducer::value::<f32>(Op::Sum, sums[1]), Value::F32(9.0));
-    ///     Ok(())
-    /// }
-    /// ```
-    ///
-    /// # Errors
-    /// [`ReduceError::NotSegmented`] for another operation, [`ReduceError::Inputs`],
-    /// [`ReduceError::Length`].
-    ///
-    /// # Panics
-    /// If there are not as many results as segments, or rows have no elements.
-    pub fn enqueue_segments<T: Element>(
-        &self,
+    /// [`DeviceReducer::enqueue_segments`](crate::cuda::DeviceReducer::enqueue_segments) of inputs of `n` elements.
+    pub fn enqueue<T: Element>(
+        self: &Arc<Self>,
         op: Op,
         workspace: &mut ReduceWorkspace,
         inputs: &[BufferRef<'_, T>],
+        n: usize,
         segments: Segments<'_>,
         results: BufferRef<'_, u64>,
     ) -> Result<(), ReduceError> {
-        let program = self.segment_program(op, T::DTYPE)?;
-        let n = crate::reduce::cuda::device_reducer::check(op, inputs)?;
         let (offsets, columns, count) = match segments {
             Segments::Rows(columns) => {
                 assert!(columns > 0, "rows have elements");
@@ -138,7 +97,7 @@ impl DeviceReducer {
         if count == 0 {
             return Ok(());
         }
-        workspace.keep(Arc::clone(&program) as _);
+        workspace.keep(Arc::clone(self) as _);
 
         let alone = n / count > ALONE;
         let long_leaves = LONG_LEAVES[usize::from(!alone)];
@@ -188,19 +147,19 @@ impl DeviceReducer {
         // SAFETY: the kernels' one parameter is this structure. They read elements of the inputs below `n`,
         // whatever the offsets say, of which there is one more than segments, and write one word for each
         // segment. The state has a slot for each warp of `LONG_BLOCKS` blocks, the queue has `room`. The rest is
-        // as in `DeviceReducer::launch`.
+        // as in `Launcher::launch`.
         unsafe {
             if short {
                 let warps = count.div_ceil(arguments.together as usize);
                 // More than are resident even out what segments differ in.
                 let blocks = warps
                     .div_ceil(THREADS as usize / 32)
-                    .min(8 * program.resident[0] as usize);
-                let launch = launch(&program.short, blocks as u32)?;
+                    .min(8 * self.resident[0] as usize);
+                let launch = launch(&self.short, blocks as u32)?;
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
             if long {
-                let launch = launch(&program.long, program.resident[1].min(LONG_BLOCKS))?;
+                let launch = launch(&self.long, self.resident[1].min(LONG_BLOCKS))?;
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
         }

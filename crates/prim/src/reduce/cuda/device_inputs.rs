@@ -5,21 +5,22 @@ use std::ops::Range;
 
 use crosswarp_cuda::BufferRef;
 
-use crate::cuda::{DeviceReducer, ReduceWorkspace};
 use crate::pieces::{PIECE_BYTES, in_pieces};
+use crate::reduce::cuda::launcher::Launcher;
+use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::DevicePart;
 use crate::sum::leaf::LEAF;
 use crate::sum::leaf_total::Total;
 use crate::{DType, Element, Float, Op, ReduceError};
 
 /// Inputs in device memory.
-pub(crate) struct Resident<'a, T: Element> {
-    pub reducer: &'a DeviceReducer,
+pub(crate) struct InDeviceMemory<'a, T: Element> {
+    pub launcher: &'a Launcher,
     pub workspace: RefCell<&'a mut ReduceWorkspace>,
     pub inputs: &'a [BufferRef<'a, T>],
 }
 
-impl<T: Element> DevicePart<T> for Resident<'_, T> {
+impl<T: Element> DevicePart<T> for InDeviceMemory<'_, T> {
     fn inputs(&self) -> usize {
         self.inputs.len()
     }
@@ -40,18 +41,18 @@ impl<T: Element> DevicePart<T> for Resident<'_, T> {
     fn partial(&self, op: Op, range: Range<usize>) -> Result<Vec<u64>, ReduceError> {
         let workspace = &mut **self.workspace.borrow_mut();
         let inputs: Vec<_> = self.inputs.iter().map(|x| x.range(range.clone())).collect();
-        self.reducer.words(op, workspace, &inputs)
+        self.launcher.words(op, workspace, &inputs)
     }
 }
 
 /// Inputs in host memory, brought to the GPU piece by piece.
-pub(crate) struct Streamed<'a, T: Element> {
-    pub reducer: &'a DeviceReducer,
+pub(crate) struct StreamedFromHost<'a, T: Element> {
+    pub launcher: &'a Launcher,
     pub workspace: RefCell<&'a mut ReduceWorkspace>,
     pub inputs: &'a [&'a [T]],
 }
 
-impl<T: Element> DevicePart<T> for Streamed<'_, T> {
+impl<T: Element> DevicePart<T> for StreamedFromHost<'_, T> {
     fn inputs(&self) -> usize {
         self.inputs.len()
     }
@@ -75,16 +76,16 @@ impl<T: Element> DevicePart<T> for Streamed<'_, T> {
             Some(total) => merge::<T>(op, total, words, offset as u64),
         };
         if range.is_empty() {
-            let nothing = crosswarp_cuda::Buffer::<T>::new(self.reducer.device(), 0)?;
-            return self.reducer.words(op, workspace, &[(&nothing).into(); 2]);
+            let nothing = crosswarp_cuda::Buffer::<T>::new(self.launcher.device(), 0)?;
+            return self.launcher.words(op, workspace, &[(&nothing).into(); 2]);
         }
         in_pieces(
-            self.reducer.device(),
+            self.launcher.device(),
             self.inputs,
             range,
             piece,
             |views, at| {
-                add(self.reducer.words(op, workspace, views)?, at.start - start);
+                add(self.launcher.words(op, workspace, views)?, at.start - start);
                 Ok::<_, ReduceError>(())
             },
         )?;

@@ -36,8 +36,8 @@ __device__ inline u64 load_relaxed(const u64* word) {
 }
 
 // Adds a sum to the state. One whole warp calls, with limbs below 2^40 in magnitude.
-template <class F> __device__ inline void contribute(const spread<F>& sum, u64* state) {
-    static_assert(F::spread_limbs <= meeting_special<F>, "the last words are free");
+template <class F> __device__ inline void contribute(const warp_accumulator<F>& sum, u64* state) {
+    static_assert(F::warp_limbs <= meeting_special<F>, "the last words are free");
     constexpr int per = F::per_lane;
     constexpr u64 one = 1ull << 52;
     const int first = per * int(warp::lane());
@@ -66,7 +66,7 @@ template <class F> __device__ inline void contribute(const spread<F>& sum, u64* 
 }
 
 // Waits for `sums` contributions, takes their sum and leaves the state zero. One whole warp calls.
-template <class F> __device__ inline void collect(spread<F>& sum, u64* state, u64 sums) {
+template <class F> __device__ inline void collect(warp_accumulator<F>& sum, u64* state, u64 sums) {
     constexpr u32 all = 0xffffffffu;
     constexpr int per = F::per_lane;
     constexpr u64 half = 1ull << 51;
@@ -91,7 +91,7 @@ template <class F> __device__ inline void collect(spread<F>& sum, u64* state, u6
 #pragma unroll
     for (int i = 0; i < per; ++i) {
         if (word[i]) state[first + i] = 0;
-        sum.limb[i] = first + i < F::spread_limbs ? i64(word[i] << 12) >> 12 : 0;
+        sum.limb[i] = first + i < F::warp_limbs ? i64(word[i] << 12) >> 12 : 0;
     }
     sum.seen = total >> 24 & 0xffff ? seen_not_neg_zero : 0;
     if (specials) {
@@ -102,7 +102,7 @@ template <class F> __device__ inline void collect(spread<F>& sum, u64* state, u6
 
 // Adds the sums of all blocks of the grid. One whole warp of each block calls; true in the block that has the
 // total.
-template <class F> __device__ inline bool meet(spread<F>& sum, u64* state) {
+template <class F> __device__ inline bool meet(warp_accumulator<F>& sum, u64* state) {
     contribute(sum, state);
     if (blockIdx.x != gridDim.x - 1) return false;
     collect(sum, state, gridDim.x);

@@ -1,8 +1,8 @@
 // Leaves that are computed again, because their value says that their type was too narrow for them.
 //
-// `Total` in Rust (src/sum/leaf_total.rs) says which they are and is the contract: of f32 a leaf whose value is not finite is added
-// in f64; so is one whose squares are so small that f32 lost bits which matter to the norm. A leaf of f64 that is not
-// finite has its terms added exactly.
+// `Total` in Rust (src/sum/leaf_total.rs) says which they are and is the contract: of f32 a leaf whose value is not
+// finite is added in f64; so is one whose squares are so small that f32 lost bits which matter to the norm. A leaf of
+// f64 that is not finite has its terms added exactly.
 #pragma once
 #include "reduce/warp_leaf.cuh"
 
@@ -25,7 +25,7 @@ template <class Term> __device__ inline bool is_doubtful(double value) {
 // Adds the value of `count` elements, one leaf, in f64: leaf lanes and halving as always. `value` if that was f32's and
 // no square was too small.
 template <class E, class Term, class S>
-__device__ inline void add_again(spread<format32>& total, const S* x, const S* y, u32 count, float value) {
+__device__ inline void add_again(warp_accumulator<format32>& total, const S* x, const S* y, u32 count, float value) {
     double sum[4] = {-0.0, -0.0, -0.0, -0.0};
     bool small = false;
 #pragma unroll 1
@@ -47,7 +47,7 @@ __device__ inline void add_again(spread<format32>& total, const S* x, const S* y
 
 // Adds all terms of a leaf exactly.
 template <class E, class Term, class S>
-__device__ inline void add_again(spread<format64>& total, const S* x, const S* y, u32 count, double) {
+__device__ inline void add_again(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double) {
 #pragma unroll 1
     for (u32 row = 0; row < count; row += 32) {
         const u32 k = row + warp::lane();
@@ -66,10 +66,10 @@ __device__ inline void add_again(spread<format64>& total, const S* x, const S* y
 // lanes, are doubtful. One whole warp calls: seldom, so out of the way of the loop; and by value, so that the sum stays
 // in registers.
 template <class E, class Term, class S>
-__device__ __noinline__ spread<typename E::format> leaves_again(const S* x, const S* y, u64 u, u64 n,
-                                                                typename E::format::type value) {
+__device__ __noinline__ warp_accumulator<typename E::format> leaves_again(
+    const S* x, const S* y, u64 u, u64 n, typename E::format::type value) {
     using L = leaf_layout<E>;
-    spread<typename E::format> total;
+    warp_accumulator<typename E::format> total;
 #pragma unroll 1
     for (int leaf = 0; leaf < L::leaves; ++leaf) {
         const u64 first = (u * L::leaves + leaf) * leaf_elements;

@@ -58,11 +58,11 @@ template <bool aligned> __device__ void exact_sum(const reduce_arguments& a) {
         i64 sum = 0;
         for (int other = lane; other < int(blockDim.x); other += 32) sum += limb[k][other];
         sum = warp().sum(sum);
-        if (lane == 0) of_block[F::spread_below + k] = sum;
+        if (lane == 0) of_block[F::warp_below + k] = sum;
     }
     __syncthreads();
     if (me) return;
-    spread<F> total;
+    warp_accumulator<F> total;
     total.seen = all_seen;
 #pragma unroll
     for (int i = 0; i < per; ++i) total.limb[i] = of_block[per * lane + i];

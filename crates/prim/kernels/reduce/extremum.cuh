@@ -94,7 +94,8 @@ struct first_op {
 };
 
 // Writes the result of what was found among n elements at x. One thread calls.
-template <class E> __device__ inline void finish_extremum(two_words found, const void* at, u64 n, const reduce_arguments& a) {
+template <class E>
+__device__ inline void finish_extremum(two_words found, const void* at, u64 n, const reduce_arguments& a) {
     using Keys = typename extremum_search<E>::Keys;
     using K = typename Keys::K;
     const auto* x = static_cast<const typename E::storage*>(at);

@@ -30,7 +30,7 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
         [&](const S* x, const S* y, u64) { mine.add_vector(x, y); },
         [&](S x, S y, u64) { mine.add(x, y); });
 
-    spread<format192> total;
+    warp_accumulator<format192> total;
     if (mine.narrow) {
         i64 sum = warp_sum_narrow(i64(mine.total().word[0]));
         if (warps > 1) {
@@ -63,7 +63,9 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
 
 // With two blocks per SM the compiler keeps the loads before their use; asked for more it would save registers,
 // which took 2^12 elements from 1.1 to 1.5 µs.
-extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce(cw::reduce_arguments a) { cw::sum<true>(a); }
+extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce(cw::reduce_arguments a) {
+    cw::sum<true>(a);
+}
 extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
     cw::sum<false>(a);
 }

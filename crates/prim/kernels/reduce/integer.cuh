@@ -14,8 +14,8 @@ struct format192 {
     using type = u32;  // none is added as a value
     static constexpr int per_lane = 1;
     static constexpr int limbs = 6;
-    static constexpr int spread_limbs = limbs;
-    static constexpr int spread_below = 0;
+    static constexpr int warp_limbs = limbs;
+    static constexpr int warp_below = 0;
     static constexpr int min_lsb = 0;
 };
 
@@ -151,13 +151,13 @@ __device__ inline i64 warp_sum_narrow(i64 x) {
 }
 
 // Adds one number, the same in every lane.
-__device__ inline void add_narrow(spread<format192>& total, i64 x) {
+__device__ inline void add_narrow(warp_accumulator<format192>& total, i64 x) {
     int lane = warp::lane();
     total.limb[0] += lane == 0 ? i64(u32(x)) : lane == 1 ? x >> 32 : 0;
 }
 
 // Adds one number per lane.
-__device__ inline void add_wide(spread<format192>& total, const total192& t) {
+__device__ inline void add_wide(warp_accumulator<format192>& total, const total192& t) {
     // Limbs 0 to 4 are parts of 32 bits, the last one has the sign.
     constexpr int limbs = format192::limbs;
     i64 limb[limbs];
@@ -176,7 +176,7 @@ __device__ inline void add_wide(spread<format192>& total, const total192& t) {
 }
 
 // Adds what every thread of the warp has.
-template <class Sum> __device__ inline void add_threads(spread<format192>& total, const Sum& mine) {
+template <class Sum> __device__ inline void add_threads(warp_accumulator<format192>& total, const Sum& mine) {
     if (Sum::narrow) {
         add_narrow(total, warp_sum_narrow(i64(mine.total().word[0])));
     } else {
@@ -185,7 +185,7 @@ template <class Sum> __device__ inline void add_threads(spread<format192>& total
 }
 
 // Writes the result of a sum of n elements. One whole warp calls.
-__device__ inline void finish_integer(const spread<format192>& total, u64 n, const reduce_arguments& a) {
+__device__ inline void finish_integer(const warp_accumulator<format192>& total, u64 n, const reduce_arguments& a) {
     constexpr int limbs = format192::limbs;
     int lane = warp::lane();
     u64 bits;

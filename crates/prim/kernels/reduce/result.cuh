@@ -78,16 +78,16 @@ template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n
 }
 
 // Writes the result of a sum. One whole warp calls.
-template <class F> __device__ inline void finish(const spread<F>& sum, u64 n, const reduce_arguments& a) {
+template <class F> __device__ inline void finish(const warp_accumulator<F>& sum, u64 n, const reduce_arguments& a) {
     int lane = warp::lane();
     if (a.finish == finish_words) {
         // As `Total::to_words` in Rust, not carried: limbs, then what was seen.
 #pragma unroll
         for (int i = 0; i < F::per_lane; ++i) {
             int k = F::per_lane * lane + i;
-            if (k < F::spread_limbs) a.out[k] = u64(sum.limb[i]);
+            if (k < F::warp_limbs) a.out[k] = u64(sum.limb[i]);
         }
-        if (lane < trackers) a.out[F::spread_limbs + lane] = sum.seen >> lane & 1;
+        if (lane < trackers) a.out[F::warp_limbs + lane] = sum.seen >> lane & 1;
         return;
     }
     u64 bits;

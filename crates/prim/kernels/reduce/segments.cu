@@ -13,7 +13,7 @@ struct sum_of_segment {
     using storage = E::storage;
 
     const reduce_arguments& a;
-    spread<F> total;
+    warp_accumulator<F> total;
     // The value of the only leaf, not yet added, if it is `single`.
     T only = leaf_sum::identity<T>();
     bool single = true;

@@ -16,7 +16,7 @@ struct integers_of_segment {
     static constexpr bool two = TERM::inputs == 2;
 
     const reduce_arguments& a;
-    spread<format192> total;
+    warp_accumulator<format192> total;
 
     explicit __device__ integers_of_segment(const reduce_arguments& a) : a(a) {}
 

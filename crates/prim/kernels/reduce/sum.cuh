@@ -84,8 +84,8 @@ __device__ inline bool sum_of_similar(double value, u64& bits) {
 
 // Adds the values of the leaves of unit `u` of inputs of n elements, which are in the leaves' lanes.
 template <class E, class Term, class S>
-__device__ inline void add_leaves(spread<typename E::format>& total, typename E::format::type value, const S* x,
-                                  const S* y, u64 u, u64 n) {
+__device__ inline void add_leaves(warp_accumulator<typename E::format>& total, typename E::format::type value,
+                                  const S* x, const S* y, u64 u, u64 n) {
     using L = leaf_layout<E>;
     // One vote for all leaves: on the usual way there is nothing else to decide.
     if (__any_sync(0xffffffffu, is_doubtful<Term>(value))) {
@@ -126,7 +126,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     start_early<TERM::inputs == 2, typename E::storage>(a, from * pass.unit * sizeof(typename E::storage));
     const u64 n = element_count(a);
 
-    spread<F> total;
+    warp_accumulator<F> total;
     auto only = leaf_sum::identity<typename F::type>();
     pass.run(n, from, at, step, [&](u64 u, typename F::type value) {
         only = value;

@@ -41,7 +41,7 @@ pub(crate) struct Total<F: Float> {
 impl<F: Float> Total<F> {
     const IS_F32: bool = size_of::<F>() == 4;
     const TRACKERS: usize = Superaccumulator::<F>::TRACKERS;
-    /// Words of [`to_words`](Self::to_words): those of `spread` on the device. 24 for `f32`, 71 for `f64`.
+    /// Words of [`to_words`](Self::to_words): those of `warp_accumulator` on the device. 24 for `f32`, 71 for `f64`.
     pub const WORDS: usize = if Self::IS_F32 {
         WIDE_LIMBS + Self::TRACKERS
     } else {

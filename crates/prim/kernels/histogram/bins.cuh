@@ -20,7 +20,7 @@ __device__ inline u32 distance(i32 key, i32 low) {
 // outside are clamped, else the limits of the type.
 template <class Rule> struct moving : Rule {
     static constexpr bool moves = true;
-    static constexpr bool looks_up = false;
+    static constexpr bool has_tables = false;
     using fixed = Rule;
     __device__ u32 bin(i32 x) const { return Rule::bin(max(this->from, min(x, this->to))); }
 };
@@ -39,7 +39,7 @@ template <class Rule> struct closing : Rule {
 // Integers, 2^shift values a bin.
 struct fixed_shift {
     static constexpr bool moves = false;
-    static constexpr bool looks_up = false;
+    static constexpr bool has_tables = false;
     using key = i32;
     i32 low, from, to;
     u32 bins, shift;
@@ -49,7 +49,7 @@ struct fixed_shift {
 // Integers, fewer bins than values: distance · bins / width is distance · factor / 2^64.
 struct fixed_multiply {
     static constexpr bool moves = false;
-    static constexpr bool looks_up = false;
+    static constexpr bool has_tables = false;
     using key = i32;
     i32 low, from, to;
     u32 bins, factor_low, factor_high;
@@ -63,7 +63,7 @@ struct fixed_multiply {
 // Integers, more bins than the range is wide.
 struct fixed_spread {
     static constexpr bool moves = false;
-    static constexpr bool looks_up = false;
+    static constexpr bool has_tables = false;
     using key = i32;
     i32 low, from, to;
     u32 bins, per_value, factor_low, factor_high, last;
@@ -85,7 +85,7 @@ using closed_multiply = closing<fixed_multiply>;
 // Floating point: trunc((x - low) · scale), each operation rounded once, in the type of the samples.
 template <class F> struct even_float {
     static constexpr bool moves = false;
-    static constexpr bool looks_up = false;
+    static constexpr bool has_tables = false;
     using key = F;
     F low, scale, from, to;
     u32 bins, pad;
@@ -98,7 +98,9 @@ template <class F> struct even_float {
 
 // An integer that ascends with the key: all of it, or its upper half.
 __device__ inline u32 ordered(i32 x) { return static_cast<u32>(x) ^ 0x80000000u; }
-__device__ inline u32 ordered_bits(u32 bits) { return bits ^ (static_cast<u32>(static_cast<i32>(bits) >> 31) | 0x80000000u); }
+__device__ inline u32 ordered_bits(u32 bits) {
+    return bits ^ (static_cast<u32>(static_cast<i32>(bits) >> 31) | 0x80000000u);
+}
 // The sums make -0 to 0, which is equal.
 __device__ inline u32 ordered(float x) { return ordered_bits(__float_as_uint(x + 0.0f)); }
 __device__ inline u32 ordered(double x) { return ordered_bits(static_cast<u32>(__double2hiint(x + 0.0))); }
@@ -107,7 +109,7 @@ __device__ inline u32 ordered(double x) { return ordered_bits(static_cast<u32>(_
 // left out, so there may be fewer than bins + 1. See src/histogram/edges.rs for the cells.
 template <class K> struct edges {
     static constexpr bool moves = false;
-    static constexpr bool looks_up = true;
+    static constexpr bool has_tables = true;
     using key = K;
     const K* edge;
     const u32* cell;

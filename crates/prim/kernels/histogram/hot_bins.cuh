@@ -2,7 +2,7 @@
 //
 // Adding to one word from many lanes of a warp takes one turn per lane (only adding the constant 1 to a
 // whole word is merged by the hardware). Where samples repeat, in a skewed distribution or in sorted
-// data, that is what limits. So each warp looks once a tile how many of its lanes share a word; if many
+// data, that is what limits. So each warp counts once a tile how many of its lanes share a word; if many
 // do, the block counts its next run of tiles through a table of `slots` whole words, each lent to the
 // bin of one of 1024 samples of that run: the more frequent a bin, the surer it has one, and increments
 // of the table are merged. Nobody has to know the distribution; a block that sees no repetition goes on
@@ -15,7 +15,7 @@
 namespace crosswarp {
 namespace histogram {
 
-// Pages of counters begin at multiples of 32 bytes.
+// Counters of bin groups begin at multiples of 128 bytes.
 extern __shared__ __align__(128) uint4 dynamic_shared[];
 
 // With this a launch may begin while the one before in its stream is still running (programmatic
@@ -35,7 +35,7 @@ constexpr int threads = 1024;
 constexpr u32 slots = 1024;  // one per thread
 // Lanes with the same word from which on the table pays.
 constexpr int repeated = 5;
-// Tiles of a run; 1 for arrays too short to give every group several runs.
+// Tiles of a run; 1 for arrays too short to give every worker several runs (blocks that share a tile are one worker).
 constexpr u32 long_run = 4;
 // Vectors of a thread in a tile, all in flight at once. (Loading the next tile while one is counted gained
 // nothing: it is instructions that limit.)
@@ -56,7 +56,7 @@ struct hot_table {
 //     always_hot                    whether the table is always worth its while
 template <class Rule, class T, class Sink>
 __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sink& sink,
-                            hot_table& hot, u32 group, u32 groups) {
+                            hot_table& hot, u32 worker, u32 workers) {
     constexpr int size = vector_of<T>::size;
     constexpr int step = size < 4 ? size : 4;
     const u32 thread = threadIdx.x;
@@ -106,17 +106,17 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
 
     constexpr u64 tile = u64(threads) * in_tile;  // vectors
     const u64 tiles = parts.vectors / tile;
-    const u32 run = tiles >= u64(groups) * long_run * 4 ? long_run : 1;
-    const u64 stride = u64(groups) * run;
+    const u32 run = tiles >= u64(workers) * long_run * 4 ? long_run : 1;
+    const u64 stride = u64(workers) * run;
     // The bin of one of 1024 samples spread over the run that begins with a tile.
     auto candidate_of = [&](u64 first) {
         u64 i = first * tile + u64(thread) * run * in_tile;
         return i < parts.vectors ? local_of(*parts.vector(i)) : dropped;
     };
 
-    u32 candidate = candidate_of(u64(group) * run);
+    u32 candidate = candidate_of(u64(worker) * run);
     bool through_table = __syncthreads_or(sink.always_hot || repeats(candidate));
-    for (u64 first = u64(group) * run; first < tiles; first += stride) {
+    for (u64 first = u64(worker) * run; first < tiles; first += stride) {
         if (through_table) {
             if (sink.takes_turns(candidate)) atomicExch(&hot.bin[slot_of(candidate) / 4], candidate);
             __syncthreads();
@@ -150,8 +150,8 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
         }
         through_table = wanted;
     }
-    // What is left of whole tiles, vector by vector, by the group whose turn it is; then single samples.
-    if (tiles / run % groups == group) {
+    // What is left of whole tiles, vector by vector, by the worker whose turn it is; then single samples.
+    if (tiles / run % workers == worker) {
 #pragma unroll 1
         for (u64 i = tiles * tile + thread; i < parts.vectors; i += threads) {
             add_vector(load_vector(parts.vector(i)), false);
@@ -164,22 +164,23 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
     }
 }
 
-// The same by a rule that is called where it is long, and without moving keys where that makes no difference, which saves two instructions a sample.
+// The same by a rule that is called where it is long, and without moving keys where that makes no difference, which
+// saves two instructions a sample.
 template <class Rule, class T, class Sink>
-__device__ void count_by(const T* samples, u64 n, const Rule& rule, const Sink& sink, hot_table& hot, u32 group,
-                         u32 groups) {
+__device__ void count_by(const T* samples, u64 n, const Rule& rule, const Sink& sink, hot_table& hot, u32 worker,
+                         u32 workers) {
     if constexpr (Rule::moves) {
         if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
             const typename Rule::fixed& fixed = rule;
-            count_tiles(samples, n, fixed, sink, hot, group, groups);
+            count_tiles(samples, n, fixed, sink, hot, worker, workers);
             return;
         }
     }
-    if constexpr (Rule::looks_up) {
+    if constexpr (Rule::has_tables) {
         const called<Rule> apart{rule};
-        count_tiles(samples, n, apart, sink, hot, group, groups);
+        count_tiles(samples, n, apart, sink, hot, worker, workers);
     } else {
-        count_tiles(samples, n, rule, sink, hot, group, groups);
+        count_tiles(samples, n, rule, sink, hot, worker, workers);
     }
 }
 

@@ -47,7 +47,7 @@ __device__ void count_shared_by(const T* samples, u64 n, const Rule& rule, u64* 
 // Rules with tables have them in shared memory, too, if the launch gave room for them behind the counters.
 template <class Rule, class T>
 __device__ void count_shared(const T* samples, u64 n, const Rule& rule, u64* counts) {
-    if constexpr (Rule::looks_up) {
+    if constexpr (Rule::has_tables) {
         u32 bytes, counters = (rule.bins * 4 + 15) / 16;
         asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
         if (bytes >= counters * 16 + rule.table_bytes()) {
@@ -59,14 +59,14 @@ __device__ void count_shared(const T* samples, u64 n, const Rule& rule, u64* cou
     count_shared_by(samples, n, rule, counts);
 }
 
-// Digits in shared memory, see `digits`. `ranges` blocks share a tile of the samples: block r counts the
-// `span` bins from r · span on. Digits that never overflowed are left in `rows`, for `sum_rows`.
-template <int BITS> struct digit_sink {
+// Packed counters in shared memory (packed_counters.cuh). `ranges` blocks share a tile of the samples: block r counts
+// the `span` bins from r · span on. Counters that never overflowed are left in `rows`, for `sum_rows`.
+template <int BITS> struct packed_sink {
     static constexpr bool always_hot = false;
-    digits<BITS> counters;
+    packed_counters<BITS> counters;
     u32 first, span;
     __device__ u32 local(u32 bin) const { return bin - first; }
-    __device__ u32 word(u32 local) const { return digits<BITS>::word_offset(local); }
+    __device__ u32 word(u32 local) const { return packed_counters<BITS>::word_offset(local); }
     __device__ bool takes_turns(u32 local) const { return local < span; }
     template <int N> __device__ void add(const u32 (&local)[N], const bool (&in)[N]) const {
         counters.template add<N>(local, in);
@@ -83,26 +83,26 @@ template <int BITS> struct digit_sink {
 template <int BITS, class Rule, class T>
 __device__ void count_in_ranges(const T* samples, u64 n, const Rule& rule, u64* counts,
                                 u32 ranges, u32 span, uint4* rows) {
-    const u32 groups = gridDim.x / ranges;
-    if (blockIdx.x >= groups * ranges) return;
+    const u32 workers = gridDim.x / ranges;
+    if (blockIdx.x >= workers * ranges) return;
     hot_table& hot = *reinterpret_cast<hot_table*>(dynamic_shared);
     uint4* words = dynamic_shared + sizeof(hot_table) / 16;
     const u32 vectors = span * BITS / 128;  // `span` is a multiple of 128
     const u32 range = blockIdx.x % ranges;
     const u32 first = range * span;
     const u32 bins = min(span, rule.bins - first);
-    const digit_sink<BITS> sink{{shared_address(words), counts + first, bins}, first, bins};
-    const u32 group = blockIdx.x / ranges;
-    count_by(samples, n, rule, sink, hot, group, groups);
+    const packed_sink<BITS> sink{{shared_address(words), counts + first, bins}, first, bins};
+    const u32 worker = blockIdx.x / ranges;
+    count_by(samples, n, rule, sink, hot, worker, workers);
     __syncthreads();
     for (u32 i = threadIdx.x; i < vectors; i += threads) rows[u64(blockIdx.x) * vectors + i] = words[i];
 }
 
-// Counts as `how` says, or, if it is null, with digits of 8 bits.
+// Counts as `how` says, or, if it is null, with packed counters of 8 bits.
 template <class Rule, class T>
-__device__ void count_digits(const T* samples, u64 n, const Rule& rule, u64* counts, ranges wide,
-                             ranges narrow, paging by, const plan* how, uint4* rows) {
-    // Zeros, while the look goes on.
+__device__ void count_packed(const T* samples, u64 n, const Rule& rule, u64* counts, ranges wide,
+                             ranges narrow, grouping by, const plan* how, uint4* rows) {
+    // Zeros, while the launch before chooses the plan.
     u32 bytes;
     asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
     if (!how) bytes = sizeof(hot_table) + wide.span;
@@ -117,27 +117,27 @@ __device__ void count_digits(const T* samples, u64 n, const Rule& rule, u64* cou
     } else if (bits == 4) {
         count_in_ranges<4>(samples, n, rule, counts, narrow.count, narrow.span, rows);
     } else {
-        count_in_pages(samples, n, rule, counts, by, *how, rows);
+        count_in_groups(samples, n, rule, counts, by, *how, rows);
     }
 }
 
-// Adds up counters of BITS bits that lie in `groups` rows, `stride` words apart, and adds them to the
+// Adds up counters of BITS bits that lie in the rows of `workers` workers, `stride` words apart, and adds them to the
 // bins from `first` on: 32 words of each row, of which `words` are there. Block: 32 × 8 threads.
 template <int BITS>
-__device__ void sum_words(const u32* row, u32 words, u32 groups, u64 stride, u64 first, u32 bins, u64* counts) {
+__device__ void sum_words(const u32* row, u32 words, u32 workers, u64 stride, u64 first, u32 bins, u64* counts) {
     constexpr u32 per_word = 32 / BITS;
     __shared__ u32 part[8][per_word][33];
     u32 sum[per_word] = {};
     if (threadIdx.x < words) {
 #pragma unroll 4
-        for (u32 g = threadIdx.y; g < groups; g += 8) {
+        for (u32 g = threadIdx.y; g < workers; g += 8) {
             u32 word = row[g * stride + threadIdx.x];
 #pragma unroll
             for (u32 d = 0; d < per_word; ++d) {
                 if constexpr (BITS == 32) {
                     sum[d] += word;
                 } else {
-                    sum[d] += digits<BITS>::get(word, d);
+                    sum[d] += packed_counters<BITS>::get(word, d);
                 }
             }
         }
@@ -161,33 +161,33 @@ __device__ void sum_ranges(const u32* rows, u32 blocks, ranges in, u32 bins, u64
                     u64(blockIdx.y) * in.span + at * (32 / BITS), bins, counts);
 }
 
-__device__ inline void sum_pages(const u32* rows, paging by, const plan& how, u32 bins, u64* counts) {
+__device__ inline void sum_groups(const u32* rows, grouping by, const plan& how, u32 bins, u64* counts) {
     const u32 at = blockIdx.x * 32, row = by.room / 4, range = blockIdx.y;
     if (range >= how.ranges || at >= row) return;
-    // Which page these words belong to.
+    // Which bin group these words belong to.
     __shared__ u32 found;
     const u32 thread = threadIdx.y * 32 + threadIdx.x;
     if (thread == 0) found = dropped;
     __syncthreads();
-    for (u32 p = how.first_page[range] + thread; p < how.first_page[range + 1]; p += 256) {
-        u32 begin = how.page[p] / 128 * 32;
-        if (begin <= at && at < begin + page_words(by.page_bits, how.page[p] & 31)) found = p;
+    for (u32 p = how.first_group[range] + thread; p < how.first_group[range + 1]; p += 256) {
+        u32 begin = how.group[p] / 128 * 32;
+        if (begin <= at && at < begin + group_words(by.group_bits, how.group[p] & 31)) found = p;
     }
     __syncthreads();
     if (found == dropped) return;
-    const u32 width = how.page[found] & 31, past = at - how.page[found] / 128 * 32;
-    const u64 first = (u64(found) << by.page_bits) + (past * 32 >> width);
-    const u32 block = how.first_block[range], groups = how.first_block[range + 1] - block;
+    const u32 width = how.group[found] & 31, past = at - how.group[found] / 128 * 32;
+    const u64 first = (u64(found) << by.group_bits) + (past * 32 >> width);
+    const u32 block = how.first_block[range], workers = how.first_block[range + 1] - block;
     const u32* from = rows + u64(block) * row + at;
-    if (width == 5) sum_words<32>(from, 32, groups, row, first, bins, counts);
-    if (width == 3) sum_words<8>(from, 32, groups, row, first, bins, counts);
-    if (width == 2) sum_words<4>(from, 32, groups, row, first, bins, counts);
+    if (width == 5) sum_words<32>(from, 32, workers, row, first, bins, counts);
+    if (width == 3) sum_words<8>(from, 32, workers, row, first, bins, counts);
+    if (width == 2) sum_words<4>(from, 32, workers, row, first, bins, counts);
 }
 
 // Adds the counters that `blocks` blocks left in `rows`. Grid: as many words as a row can have / 32, as
 // many ranges as there can be.
 __device__ inline void sum_rows(const u32* rows, const plan* how, u32 blocks, ranges wide, ranges narrow,
-                                paging by, u32 bins, u64* counts) {
+                                grouping by, u32 bins, u64* counts) {
     wait_for_earlier();
     const u32 bits = how ? how->bits : 8;
     if (bits == 8) {
@@ -195,7 +195,7 @@ __device__ inline void sum_rows(const u32* rows, const plan* how, u32 blocks, ra
     } else if (bits == 4) {
         sum_ranges<4>(rows, blocks, narrow, bins, counts);
     } else {
-        sum_pages(rows, by, *how, bins, counts);
+        sum_groups(rows, by, *how, bins, counts);
     }
 }
 
@@ -278,21 +278,21 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
         weigh_global(samples, weights, n, rule, counts);                                                 \
     }
 
-// Those for more bins than `shared` can hold, launched one after the other: `look` (one block; not for few
-// samples, then `how` is null), `digits`, `rows` (32 × 8 threads).
-#define HISTOGRAM_DIGIT_KERNELS(T, Rule, name)                                                           \
-    HISTOGRAM_KERNEL(histogram_look_##name)                                                              \
-    (const T* samples, u64 n, Rule rule, ranges wide, ranges narrow, paging by, u32 blocks,              \
+// Those for more bins than `shared` can hold, launched one after the other: `plan` (one block; not for few
+// samples, then `how` is null), `packed`, `rows` (32 × 8 threads).
+#define HISTOGRAM_PACKED_KERNELS(T, Rule, name)                                                          \
+    HISTOGRAM_KERNEL(histogram_plan_##name)                                                              \
+    (const T* samples, u64 n, Rule rule, ranges wide, ranges narrow, grouping by, u32 blocks,            \
      plan* how) {                                                                                        \
-        look(samples, n, rule, wide, narrow, by, blocks, how);                                           \
+        choose_plan(samples, n, rule, wide, narrow, by, blocks, how);                                    \
     }                                                                                                    \
-    HISTOGRAM_KERNEL(histogram_digits_##name)                                                            \
-    (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, paging by,             \
+    HISTOGRAM_KERNEL(histogram_packed_##name)                                                            \
+    (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, grouping by,           \
      const plan* how, uint4* rows) {                                                                     \
-        count_digits(samples, n, rule, counts, wide, narrow, by, how, rows);                             \
+        count_packed(samples, n, rule, counts, wide, narrow, by, how, rows);                             \
     }                                                                                                    \
     extern "C" __global__ void __launch_bounds__(256) histogram_rows_##name(                             \
-        const u32* rows, const plan* how, u32 blocks, ranges wide, ranges narrow, paging by, u32 bins,   \
+        const u32* rows, const plan* how, u32 blocks, ranges wide, ranges narrow, grouping by, u32 bins, \
         u64* counts) {                                                                                   \
         sum_rows(rows, how, blocks, wide, narrow, by, bins, counts);                                     \
     }

@@ -1,4 +1,4 @@
-// Counters in shared memory: words of 32 bits, and words of several small digits.
+// Counters in shared memory: words of 32 bits, and words of several small counters.
 #pragma once
 #include "block.cuh"
 
@@ -37,65 +37,64 @@ __device__ inline void add_global(u64* counts, u64 bin, u64 value) {
 
 // Counters of BITS bits, several to a word, in shared memory.
 //
-// A word is a number whose digits are the counters. Adding to a digit that is full carries into its
+// A word is a number whose digits are the counters. Adding to a counter that is full carries into its
 // neighbour, as in any number; whoever adds sees the word before and so knows which carries it has
-// caused. It books a full digit's worth in the totals for each digit that was left by a carry, and
-// takes the carries back out of the digits they arrived in, with another addition of which the same is
-// true. So at any time the true count of a bin is its total, plus its digit, minus carries that are
-// about to be taken back, in whatever order the block's threads come: no locks, no limit on how
-// many add at once.
-template <int BITS> struct digits {
+// caused. It adds a full counter's worth to the totals for each counter that was left by a carry, and takes
+// the carries back out of the counters they arrived in, with another addition of which the same is true. So at any
+// time the true count of a bin is its total, plus its counter, minus carries that are about to be taken back, in
+// whatever order the block's threads come: no locks, no limit on how many add at once.
+template <int BITS> struct packed_counters {
     static constexpr u32 per_word = 32 / BITS;
     static constexpr u32 full = (1u << BITS) - 1;
 
     u32 address;   // of the words, in shared memory
-    u64* totals;   // of the first digit's bin
-    u32 bins;      // digits that stand for bins; those after them stay 0
+    u64* totals;   // of the first counter's bin
+    u32 bins;      // counters that stand for bins; those after them stay 0
 
-    static __device__ u32 word_offset(u32 digit) {
-        return BITS == 8 ? digit & ~3u : (digit / per_word) * 4;
+    static __device__ u32 word_offset(u32 counter) {
+        return BITS == 8 ? counter & ~3u : (counter / per_word) * 4;
     }
-    // Shifts take their amount modulo 32, which is what picks the digit.
-    static __device__ u32 left(u32 value, u32 digit) {
+    // Shifts take their amount modulo 32, which is what picks the counter.
+    static __device__ u32 left(u32 value, u32 counter) {
         u32 shifted;
-        asm("shf.l.wrap.b32 %0, %1, %1, %2;" : "=r"(shifted) : "r"(value), "r"(digit * BITS));
+        asm("shf.l.wrap.b32 %0, %1, %1, %2;" : "=r"(shifted) : "r"(value), "r"(counter * BITS));
         return shifted;
     }
-    static __device__ u32 get(u32 word, u32 digit) {
+    static __device__ u32 get(u32 word, u32 counter) {
         u32 shifted;
-        asm("shf.r.wrap.b32 %0, %1, %1, %2;" : "=r"(shifted) : "r"(word), "r"(digit * BITS));
+        asm("shf.r.wrap.b32 %0, %1, %1, %2;" : "=r"(shifted) : "r"(word), "r"(counter * BITS));
         return shifted & full;
     }
 
-    // Adds 1 to each of N digits that is `in`.
-    template <int N> __device__ void add(const u32 (&digit)[N], const bool (&in)[N]) const {
+    // Adds 1 to each of N counters that is `in`.
+    template <int N> __device__ void add(const u32 (&counter)[N], const bool (&in)[N]) const {
         u32 before[N];
 #pragma unroll
         for (int j = 0; j < N; ++j) {
-            before[j] = fetch_add(address + word_offset(digit[j]), left(1, digit[j]), in[j]);
+            before[j] = fetch_add(address + word_offset(counter[j]), left(1, counter[j]), in[j]);
         }
         bool carried = false;
 #pragma unroll
-        // A digit that was not added to reads as 0.
-        for (int j = 0; j < N; ++j) carried |= get(before[j], digit[j]) == full;
+        // A counter that was not added to reads as 0.
+        for (int j = 0; j < N; ++j) carried |= get(before[j], counter[j]) == full;
         if (carried) {
 #pragma unroll
             for (int j = 0; j < N; ++j) {
-                if (get(before[j], digit[j]) == full) settle(digit[j], before[j], 1);
+                if (get(before[j], counter[j]) == full) settle(counter[j], before[j], 1);
             }
         }
     }
 
-    // Adds `value`, at most `full`, to a digit.
-    __device__ void add_many(u32 digit, u32 value) const {
-        u32 before = fetch_add(address + word_offset(digit), left(value, digit), true);
-        if (get(before, digit) + value > full) settle(digit, before, value);
+    // Adds `value`, at most `full`, to a counter.
+    __device__ void add_many(u32 counter, u32 value) const {
+        u32 before = fetch_add(address + word_offset(counter), left(value, counter), true);
+        if (get(before, counter) + value > full) settle(counter, before, value);
     }
 
-    // After `value` has been added to `digit` of a word that was `before`.
-    __device__ __noinline__ void settle(u32 digit, u32 before, u32 value) const {
-        u32 first = digit & ~(per_word - 1);
-        u32 change = left(value, digit);
+    // After `value` has been added to `counter` of a word that was `before`.
+    __device__ __noinline__ void settle(u32 counter, u32 before, u32 value) const {
+        u32 first = counter & ~(per_word - 1);
+        u32 change = left(value, counter);
         for (bool adding = true;; adding = !adding) {
             u32 carry = 0, back = 0;
             for (u32 k = 0; k < per_word; ++k) {

@@ -13,13 +13,13 @@ use crate::histogram::{BinRule, Bins, Sample, Tables, Visit};
 
 /// Bytes of the table of hot bins (`hot_table` in `histogram/hot_bins.cuh`).
 const HOT_TABLE: u32 = 8192;
-/// Bytes of the cells that `look` counts in (`histogram/sampling.cuh`).
+/// Bytes of the cells that `choose_plan` counts in (`histogram/sampling.cuh`).
 const CELLS: u32 = 4 << 15;
-/// Samples for which a look pays.
-const LOOKED_AT: usize = 1 << 22;
-/// Most pages of bins, and bytes of what is decided (`most_pages` and `plan` of `histogram/sampling.cuh`).
-const MOST_PAGES: u32 = 1024;
-const DECISION: usize = 4 * (3 + 2 * (MOST_RANGES as usize + 1) + MOST_PAGES as usize);
+/// Samples from which on choosing a plan pays.
+const PLANNED_FROM: usize = 1 << 22;
+/// Most bin groups, and bytes of what is decided (`most_groups` and `plan` of `histogram/sampling.cuh`).
+const MOST_GROUPS: u32 = 1024;
+const DECISION: usize = 4 * (3 + 2 * (MOST_RANGES as usize + 1) + MOST_GROUPS as usize);
 /// Samples a bin in a block's share, where the host can choose: longer arrays are counted in parts.
 const NARROW_PART: f64 = 3.5;
 /// Blocks that share a tile: with more, increments in device memory are as fast (one H200, 4194304
@@ -36,7 +36,7 @@ const SAMPLES_PER_BLOCK: usize = 16384;
 /// | bins (H200) | how they are counted |
 /// |---|---|
 /// | up to 58,112 | a 32-bit counter a bin in each block's shared memory; equal counters of a warp are merged by the hardware |
-/// | up to 4.4 million | 8-bit digits in shared memory, which know their overflows, for 224,000 bins a block; beyond, up to 20 blocks read the same samples and count a range of bins each. A look at some of the samples decides whether 4 bits would rarely overflow, or whether pages of bins had better have digits of 4, 8 or 32 bits each. Bins that are frequent just now are counted in a side table, which each block decides by itself |
+/// | up to 4.4 million | counters of 8 bits, four to a word of shared memory, whose overflows are added to the totals, for 224,000 bins a block; beyond, up to 20 blocks read the same samples and count a range of bins each. One block first examines some of the samples and decides whether counters of 4 bits would rarely overflow, or whether bin groups had better have counters of 4, 8 or 32 bits each. Bins that are frequent just now are counted in a side table, which each block decides by itself |
 /// | beyond | in device memory, with the same table |
 /// | weights | a 32-bit counter a bin in shared memory, then device memory |
 ///
@@ -85,35 +85,36 @@ enum Plan {
         shared: u32,
         resident: u32,
     },
-    Digits {
+    /// `packed_…`: counters that share words.
+    Packed {
         /// None if a block cannot have the shared memory.
-        look: Option<Function>,
+        choose: Option<Function>,
         kernel: Function,
         rows: Function,
         shared: u32,
         resident: u32,
         wide: Ranges,
         narrow: Ranges,
-        paging: Paging,
+        grouping: BinGrouping,
     },
 }
 
-/// Pages of bins whose counters have the same width (`paging` of the kernels).
+/// Bin groups, whose counters have the same width (`grouping` of the kernels).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-struct Paging {
-    page_bits: u32,
+struct BinGrouping {
+    group_bits: u32,
     room: u32,
 }
 
-impl Paging {
-    /// For counters, and a word a page, in `bytes` bytes of shared memory.
+impl BinGrouping {
+    /// For counters, and a word a group, in `bytes` bytes of shared memory.
     fn of(bins: u32, bytes: u32) -> Self {
-        let pages = bins.div_ceil(MOST_PAGES).next_power_of_two();
+        let group = bins.div_ceil(MOST_GROUPS).next_power_of_two();
         Self {
-            // Digits of 4 bits of a page are at least 128 bytes.
-            page_bits: pages.ilog2().max(8),
-            room: bytes.saturating_sub(4 * MOST_PAGES) / 128 * 128,
+            // The 4-bit counters of a group take at least 128 bytes.
+            group_bits: group.ilog2().max(8),
+            room: bytes.saturating_sub(4 * MOST_GROUPS) / 128 * 128,
         }
     }
 }
@@ -129,9 +130,9 @@ struct Ranges {
 impl Ranges {
     const NONE: Self = Self { count: 0, span: 0 };
 
-    /// For digits of `bits` bits in `bytes` bytes of shared memory.
+    /// For counters of `bits` bits in `bytes` bytes of shared memory.
     fn of(bins: u32, bits: u32, bytes: u32) -> Self {
-        // Spans are a multiple of 128 digits, so that they are whole vectors of 16 bytes.
+        // Spans are a multiple of 128 counters, so that they are whole vectors of 16 bytes.
         let room = bytes * 8 / bits / 128 * 128;
         if room == 0 {
             return Self::NONE;
@@ -253,25 +254,25 @@ impl<T: Sample> DeviceHistogram<T> {
                 kernel: in_shared,
                 shared,
             });
-        } else if kernels.has_digits {
-            let kernel = function("digits")?;
+        } else if kernels.has_packed {
+            let kernel = function("packed")?;
             let shared = most_shared(&kernel) / 16 * 16;
             let room = shared.saturating_sub(HOT_TABLE);
             let wide = Ranges::of(count, 8, room);
             let narrow = Ranges::of(count, 4, room);
             let resident = resident(&kernel, shared)?;
             if (1..=MOST_RANGES.min(resident / 4)).contains(&wide.count) {
-                let look = Some(function("look")?).filter(|look| most_shared(look) >= CELLS);
-                let narrow_pays = wide.count > 1 && look.is_some();
-                plan = Some(Plan::Digits {
-                    look,
+                let choose = Some(function("plan")?).filter(|choose| most_shared(choose) >= CELLS);
+                let narrow_pays = wide.count > 1 && choose.is_some();
+                plan = Some(Plan::Packed {
+                    choose,
                     rows: function("rows")?,
                     kernel,
                     shared,
                     resident,
                     wide,
                     narrow: if narrow_pays { narrow } else { Ranges::NONE },
-                    paging: Paging::of(count, room),
+                    grouping: BinGrouping::of(count, room),
                 });
             }
         }
@@ -315,7 +316,7 @@ impl<T: Sample> DeviceHistogram<T> {
     pub fn workspace(&self) -> Result<HistogramWorkspace, CudaError> {
         let rows = match self.plan {
             Plan::Simple { .. } => 0,
-            Plan::Digits {
+            Plan::Packed {
                 shared, resident, ..
             } => (shared - HOT_TABLE) as usize * resident as usize,
         };
@@ -357,11 +358,11 @@ impl<T: Sample> DeviceHistogram<T> {
     /// Samples of one launch.
     fn part(&self, n: usize) -> usize {
         match &self.plan {
-            Plan::Digits {
+            Plan::Packed {
                 narrow, resident, ..
             } if narrow.count > 0 => {
-                let groups = (resident / narrow.count).max(1);
-                let part = NARROW_PART * self.bins.count() as f64 * f64::from(groups);
+                let workers = (resident / narrow.count).max(1);
+                let part = NARROW_PART * self.bins.count() as f64 * f64::from(workers);
                 let parts = (n as f64 / part).ceil().max(1.0);
                 // Parts of the same size, and loads aligned as those of the whole.
                 let part = (n as f64 / parts).ceil() as usize;
@@ -401,18 +402,18 @@ impl<T: Sample> DeviceHistogram<T> {
                 // module is kept by the caller until the kernel has ended, see `Drop`.
                 unsafe { launch.launch(stream, (samples, n as u64, self.rule, totals)) }?;
             }
-            Plan::Digits {
-                look,
+            Plan::Packed {
+                choose,
                 kernel,
                 rows,
                 shared,
                 resident,
                 wide,
                 narrow,
-                paging,
+                grouping,
             } => {
-                let look = look.as_ref().filter(|_| n >= LOOKED_AT);
-                let narrow = if look.is_some() {
+                let choose = choose.as_ref().filter(|_| n >= PLANNED_FROM);
+                let narrow = if choose.is_some() {
                     *narrow
                 } else {
                     Ranges::NONE
@@ -425,22 +426,22 @@ impl<T: Sample> DeviceHistogram<T> {
                     blocks
                 };
                 // A range must have a block, however few samples it has.
-                let look = look.filter(|_| blocks >= 3 * ranges);
+                let choose = choose.filter(|_| blocks >= 3 * ranges);
                 let (wide, narrow) = (ByValue(*wide), ByValue(narrow));
-                let paging = ByValue(*paging);
-                let decision = match look {
-                    Some(look) => {
+                let grouping = ByValue(*grouping);
+                let decision = match choose {
+                    Some(choose) => {
                         let args = (
                             samples,
                             n as u64,
                             self.rule,
                             wide,
                             narrow,
-                            paging,
+                            grouping,
                             blocks,
                             &workspace.decision,
                         );
-                        let launch = Launch::new(look).block(THREADS).shared(CELLS);
+                        let launch = Launch::new(choose).block(THREADS).shared(CELLS);
                         // SAFETY: as above; it writes a `plan`, for which there is room.
                         unsafe { launch.launch(stream, args) }?;
                         workspace.decision.address()
@@ -464,16 +465,16 @@ impl<T: Sample> DeviceHistogram<T> {
                     totals,
                     wide,
                     narrow,
-                    paging,
+                    grouping,
                     decision,
                     &workspace.rows,
                 );
                 // SAFETY: as above; each block has room for its row, by the assertion. It waits for the
-                // look before it touches memory other than shared memory.
+                // plan before it touches memory other than shared memory.
                 unsafe { launch.launch(stream, args) }?;
                 let words = (wide.0.span / 4)
                     .max(narrow.0.span / 8)
-                    .max(paging.0.room / 4);
+                    .max(grouping.0.room / 4);
                 let launch = Launch::new(rows)
                     .grid((words.div_ceil(32), ranges))
                     .block((32, 8))
@@ -484,7 +485,7 @@ impl<T: Sample> DeviceHistogram<T> {
                     blocks,
                     wide,
                     narrow,
-                    paging,
+                    grouping,
                     self.bins.count() as u32,
                     totals,
                 );
@@ -572,14 +573,14 @@ mod tests {
     }
 
     #[test]
-    fn there_are_enough_pages() {
+    fn there_are_enough_bin_groups() {
         for bins in [1, 58_113, 262_144, 262_145, 1 << 20, 4_400_000] {
-            let Paging { page_bits, room } = Paging::of(bins, 223_232);
+            let BinGrouping { group_bits, room } = BinGrouping::of(bins, 223_232);
             assert!(
-                page_bits >= 8 && bins.div_ceil(1 << page_bits) <= MOST_PAGES,
+                group_bits >= 8 && bins.div_ceil(1 << group_bits) <= MOST_GROUPS,
                 "{bins}"
             );
-            assert!(room % 128 == 0 && room + 4 * MOST_PAGES <= 223_232);
+            assert!(room % 128 == 0 && room + 4 * MOST_GROUPS <= 223_232);
         }
     }
 }

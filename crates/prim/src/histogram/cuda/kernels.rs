@@ -41,26 +41,26 @@ pub(super) struct Kernels {
     rule: &'static str,
     /// What their names end with.
     pub suffix: &'static str,
-    /// Whether there are `look`, `digits` and `rows`. (The narrow types have too few values to need them, but
+    /// Whether there are `plan`, `packed` and `rows`. (The narrow types have too few values to need them, but
     /// for `u16`, one value a bin or several.)
-    pub has_digits: bool,
+    pub has_packed: bool,
     pub source: Source<'static>,
 }
 
 macro_rules! kernels {
-    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal $(, $digits:literal)?) => {
+    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal $(, $packed:literal)?) => {
         Kernels {
             dtype: DType::$dtype,
             rule: $rule,
             suffix: $suffix,
-            has_digits: false $(|| !$digits.is_empty())?,
+            has_packed: false $(|| !$packed.is_empty())?,
             source: Source::new(
                 concat!("histogram/", $suffix, ".cu"),
                 concat!(
                     "#include \"histogram/kernels.cuh\"\n",
                     "using namespace cw::histogram;\nusing cw::u32;\nusing cw::u64;\n",
                     "HISTOGRAM_KERNELS(", $type, ", ", $class, ", ", $suffix, ")\n",
-                    $($digits, "(", $type, ", ", $class, ", ", $suffix, ")\n",)?
+                    $($packed, "(", $type, ", ", $class, ", ", $suffix, ")\n",)?
                 ),
             )
             .with_headers(HEADERS),
@@ -93,7 +93,7 @@ const ALL: [Kernels; 22] = [
         "u16_shift",
         "cw::u16",
         "even_shift",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         U16,
@@ -101,7 +101,7 @@ const ALL: [Kernels; 22] = [
         "u16_multiply",
         "cw::u16",
         "even_multiply",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         U16,
@@ -109,7 +109,7 @@ const ALL: [Kernels; 22] = [
         "u16_closed_shift",
         "cw::u16",
         "closed_shift",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         U16,
@@ -117,7 +117,7 @@ const ALL: [Kernels; 22] = [
         "u16_closed_multiply",
         "cw::u16",
         "closed_multiply",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(U16, "spread", "u16_spread", "cw::u16", "even_spread"),
     kernels!(U16, "edges", "u16_edges", "cw::u16", "edges<cw::i32>"),
@@ -127,7 +127,7 @@ const ALL: [Kernels; 22] = [
         "i32_shift",
         "cw::i32",
         "even_shift",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         I32,
@@ -135,7 +135,7 @@ const ALL: [Kernels; 22] = [
         "i32_multiply",
         "cw::i32",
         "even_multiply",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         I32,
@@ -143,7 +143,7 @@ const ALL: [Kernels; 22] = [
         "i32_closed_shift",
         "cw::i32",
         "closed_shift",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         I32,
@@ -151,7 +151,7 @@ const ALL: [Kernels; 22] = [
         "i32_closed_multiply",
         "cw::i32",
         "closed_multiply",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(I32, "spread", "i32_spread", "cw::i32", "even_spread"),
     kernels!(
@@ -160,7 +160,7 @@ const ALL: [Kernels; 22] = [
         "i32_edges",
         "cw::i32",
         "edges<cw::i32>",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         F32,
@@ -168,7 +168,7 @@ const ALL: [Kernels; 22] = [
         "f32_even",
         "float",
         "even_float<float>",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         F32,
@@ -176,7 +176,7 @@ const ALL: [Kernels; 22] = [
         "f32_edges",
         "float",
         "edges<float>",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         F64,
@@ -184,7 +184,7 @@ const ALL: [Kernels; 22] = [
         "f64_even",
         "double",
         "even_float<double>",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
     kernels!(
         F64,
@@ -192,7 +192,7 @@ const ALL: [Kernels; 22] = [
         "f64_edges",
         "double",
         "edges<double>",
-        "HISTOGRAM_DIGIT_KERNELS"
+        "HISTOGRAM_PACKED_KERNELS"
     ),
 ];
 

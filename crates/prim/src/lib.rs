@@ -11,7 +11,7 @@
 //!    mod 128) each add their 16 elements in order, starting from −0.0, and are then combined by
 //!    halving. Only here does adding round, in an order that is fixed.
 //! 2. Leaf sums are added *exactly* into an integer [`Superaccumulator`]. Integer addition commutes,
-//!    so the parts of an array may be worked on anywhere and meet in any order.
+//!    so the parts of an array may be added anywhere and in any order.
 //! 3. The exact total is rounded once, to nearest even.
 //!
 //! Nothing is contracted to fused multiply-adds and no subnormal is flushed to zero. A result that is

@@ -1,4 +1,4 @@
-// Leaves that are computed again, because their value says that their type was too narrow for them.
+// Doubtful leaves: their value says that their type was too narrow for them, so they are computed again.
 //
 // `Total` in Rust (src/sum/leaf_total.rs) says which they are and is the contract: of f32 a leaf whose value is not
 // finite is added in f64; so is one whose squares are so small that f32 lost bits which matter to the norm. A leaf of
@@ -12,7 +12,7 @@ namespace crosswarp {
 constexpr u32 lost_below = 27u << 23;
 constexpr double squares_are_normal = 0x1p-63;
 
-// Whether a leaf's value asks for another look. Sums of squares have no sign, but for the -0.0 of no elements.
+// Whether a leaf has to be computed again, by its value. Sums of squares have no sign, but for the -0.0 of no elements.
 template <class Term> __device__ inline bool is_doubtful(float value) {
     const u32 bits = __float_as_uint(value);
     if (Term::squares) return bits - lost_below >= u32(format32::infinity) - lost_below;
@@ -25,7 +25,8 @@ template <class Term> __device__ inline bool is_doubtful(double value) {
 // Adds the value of `count` elements, one leaf, in f64: leaf lanes and halving as always. `value` if that was f32's and
 // no square was too small.
 template <class E, class Term, class S>
-__device__ inline void add_again(warp_accumulator<format32>& total, const S* x, const S* y, u32 count, float value) {
+__device__ inline void add_recomputed(warp_accumulator<format32>& total, const S* x, const S* y, u32 count,
+                                      float value) {
     double sum[4] = {-0.0, -0.0, -0.0, -0.0};
     bool small = false;
 #pragma unroll 1
@@ -47,7 +48,7 @@ __device__ inline void add_again(warp_accumulator<format32>& total, const S* x, 
 
 // Adds all terms of a leaf exactly.
 template <class E, class Term, class S>
-__device__ inline void add_again(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double) {
+__device__ inline void add_recomputed(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double) {
 #pragma unroll 1
     for (u32 row = 0; row < count; row += 32) {
         const u32 k = row + warp::lane();
@@ -66,7 +67,7 @@ __device__ inline void add_again(warp_accumulator<format64>& total, const S* x, 
 // lanes, are doubtful. One whole warp calls: seldom, so out of the way of the loop; and by value, so that the sum stays
 // in registers.
 template <class E, class Term, class S>
-__device__ __noinline__ warp_accumulator<typename E::format> leaves_again(
+__device__ __noinline__ warp_accumulator<typename E::format> recomputed_leaves(
     const S* x, const S* y, u64 u, u64 n, typename E::format::type value) {
     using L = leaf_layout<E>;
     warp_accumulator<typename E::format> total;
@@ -77,7 +78,7 @@ __device__ __noinline__ warp_accumulator<typename E::format> leaves_again(
         const auto one = __shfl_sync(0xffffffffu, value, leaf * L::lanes);
         if (is_doubtful<Term>(one)) {
             const u32 count = u32(min(n - first, u64(leaf_elements)));
-            add_again<E, Term>(total, x + first, Term::inputs == 2 ? y + first : y, count, one);
+            add_recomputed<E, Term>(total, x + first, Term::inputs == 2 ? y + first : y, count, one);
         } else {
             total.add_finite(one);
         }

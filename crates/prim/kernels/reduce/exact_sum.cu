@@ -67,7 +67,7 @@ template <bool aligned> __device__ void exact_sum(const reduce_arguments& a) {
 #pragma unroll
     for (int i = 0; i < per; ++i) total.limb[i] = of_block[per * lane + i];
     total.carry();
-    if (gridDim.x > 1 && !meet(total, a.state)) return;
+    if (gridDim.x > 1 && !combine_blocks(total, a.state)) return;
     finish<F>(total, n, a);
 }
 

@@ -1,7 +1,7 @@
 // Minimum and maximum: elements as keys, and where the least key is.
 //
-// MAXIMUM is 0 or 1. Elements become keys, unsigned integers that are the smaller, the more an element is what
-// is looked for; NaN comes before everything, −0 before +0 (for the maximum after). The search remembers 16
+// MAXIMUM is 0 or 1. Elements become keys, unsigned integers of which the smallest is that of the
+// extremum; NaN comes before everything, −0 before +0 (for the maximum after). The search remembers 16
 // bytes, in which the index is looked up at the end.
 #pragma once
 #include "reduce/last_block.cuh"

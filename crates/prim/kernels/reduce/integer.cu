@@ -54,7 +54,7 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
         }
     }
     __syncwarp();
-    if (gridDim.x > 1 && !meet(total, a.state)) return;
+    if (gridDim.x > 1 && !combine_blocks(total, a.state)) return;
 
     finish_integer(total, n, a);
 }

@@ -1,13 +1,13 @@
-// The last block to come takes what all blocks have: for results that atomics cannot add.
+// The last block to finish combines what all blocks have: for results that atomics cannot add.
 #pragma once
 #include "reduce/block_combine.cuh"
 
 namespace crosswarp {
 
-// Words of the state behind those of a meeting: a counter, zero before and after a launch, and from
-// word `ticket_slots` on two words for each block, which keep what they get.
-constexpr int ticket_counter = 98;
-constexpr int ticket_slots = 128;
+// Words of the state behind those of `combine_blocks`: a counter, zero before and after a launch, and from
+// word `block_slots` on two words for each block, which keep what they get.
+constexpr int block_counter = 98;
+constexpr int block_slots = 128;
 
 struct alignas(16) two_words {
     u64 a, b;
@@ -21,7 +21,7 @@ __device__ inline bool is_last_block(u64* state) {
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        u32* counter = reinterpret_cast<u32*>(state + ticket_counter);
+        u32* counter = reinterpret_cast<u32*>(state + block_counter);
         last = atomicAdd(counter, 1) == gridDim.x - 1;
         if (last) *counter = 0;
     }
@@ -45,7 +45,7 @@ template <class Op> __device__ inline bool combine_grid(two_words& mine, u64* st
     };
     in_block();
     if (gridDim.x == 1) return threadIdx.x == 0;
-    two_words* slots = reinterpret_cast<two_words*>(state + ticket_slots);
+    two_words* slots = reinterpret_cast<two_words*>(state + block_slots);
     if (threadIdx.x == 0) slots[blockIdx.x] = mine;
     if (!is_last_block(state)) return false;
     mine = none;

@@ -1,7 +1,7 @@
 // Products of floating-point elements: leaves as in a sum, then leaves of the array of leaf products, and
 // so on until one value is left. ELEMENT names the element type.
 //
-// The products of the first level lie in memory, in order; the last block to come makes the others.
+// The products of the first level lie in memory, in order; the last block to finish makes the others.
 #include "reduce/last_block.cuh"
 #include "reduce/result.cuh"
 #include "reduce/warp_leaf.cuh"
@@ -40,7 +40,7 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
     u64* level = a.finish == finish_words ? a.out : static_cast<u64*>(const_cast<void*>(a.y));
     u64 count = (n + leaf_elements - 1) / leaf_elements;
 
-    const leaf_pass<E, value_term, leaf_product, aligned> pass(a.x, nullptr);
+    const warp_leaves<E, value_term, leaf_product, aligned> pass(a.x, nullptr);
     const u64 from = u64(me) * gridDim.x + blockIdx.x;
     pass.run(n, from, pass.first(from), u64(warps) * gridDim.x, [&](u64 u, typename F::type value) {
         u64 leaf = u * L::leaves + lane / L::lanes;

@@ -4,7 +4,7 @@
 
 namespace crosswarp {
 
-// The same structure in Rust: `cuda::reduce::program::Arguments`.
+// The same structure in Rust: `reduce::cuda::program::Arguments`.
 struct reduce_arguments {
     const void* x;      // first input
     const void* y;      // second input, if the reduction has two

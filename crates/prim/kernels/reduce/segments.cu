@@ -21,7 +21,7 @@ struct sum_of_segment {
     explicit __device__ sum_of_segment(const reduce_arguments& a) : a(a) {}
 
     template <bool aligned> __device__ void add_units(const storage* x, const storage* y, u64 count) {
-        const leaf_pass<E, TERM, leaf_sum, aligned> pass(x, y);
+        const warp_leaves<E, TERM, leaf_sum, aligned> pass(x, y);
         pass.run(count, 0, pass.first(0), 1, [&](u64 u, T value) {
             only = value;
             if (!single) add_leaves<E, TERM>(total, value, x, y, u, count);
@@ -37,7 +37,7 @@ struct sum_of_segment {
         }
         only = __shfl_sync(0xffffffffu, only, 0);
         if (single && is_doubtful<TERM>(only)) {
-            total.merge(leaves_again<E, TERM>(x, y, u64(0), count, only));
+            total.merge(recomputed_leaves<E, TERM>(x, y, u64(0), count, only));
             single = false;
         }
     }

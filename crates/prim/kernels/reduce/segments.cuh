@@ -3,8 +3,8 @@
 //
 // Two kernels. `short_segments`: a thread for each segment of a few elements, a warp for each of some leaves; what
 // is longer goes into a queue. `long_segments`: the leaves of all segments in the queue, cut into equal parts, one
-// for each warp; warps that share a segment meet as the blocks of a single reduction do (reduce/block_combine.cuh). So
-// neither many tiny segments nor few huge ones leave a part of the GPU idle.
+// for each warp; warps that share a segment combine their parts as the blocks of a single reduction do
+// (reduce/block_combine.cuh). So neither many tiny segments nor few huge ones leave a part of the GPU idle.
 //
 // BODY, a class, says what is made of a segment:
 //     BODY(a)                       the arguments of the launch
@@ -30,20 +30,20 @@ struct long_segment {
     u64 leaves_before;  // leaves of the segments before it in the queue
 };
 
-// The same structure in Rust: `cuda::reduce::segments::SegmentArguments`.
+// The same structure in Rust: `reduce::cuda::segments::SegmentArguments`.
 struct segment_arguments {
     reduce_arguments all;  // n: elements of the array; state: zero, and zero again after the launches; see below
     const u64* offsets;    // segment s is elements offsets[s] to offsets[s + 1]; or null:
     u64 columns;           // it is elements columns * s to columns * (s + 1)
     u64 segments;
-    u64 together;          // segments that a warp looks at at a time: 1 or 32
+    u64 together;          // segments that a warp takes at a time: 1 or 32
     u64 long_leaves;       // segments of more leaves are long
     long_segment* queue;   // the long ones, as `short_segments` finds them; or null: all are long, and alike
     u64 room;              // for so many
 };
 
-// The state: a word for the queue, and from `segment_slots` on for each warp a slot, in which the warps meet that
-// share a segment which begins with it.
+// The state: a word for the queue, and from `segment_slots` on for each warp a slot, in which the warps that
+// share a segment which begins with it combine their parts.
 //
 // The queue's word counts segments from bit 40 on, their leaves in bits 10 to 39, and below the blocks that have
 // read it.
@@ -86,17 +86,17 @@ template <class Body> __device__ void short_segments(const segment_arguments& a)
     const u64 step = warps * a.together;
     u64 first = (u64(blockIdx.x) * (blockDim.x / 32) + threadIdx.x / 32) * a.together;
     u64 begin_next = 0, length_next = 0;
-    auto look = [&](u64 first) {
+    auto read_bounds = [&](u64 first) {
         if (lane < int(a.together) && first + lane < a.segments) {
             segment_bounds(a, first + lane, begin_next, length_next);
         }
     };
-    look(first);
+    read_bounds(first);
     for (; first < a.segments; first += step) {
         const u64 s = first + lane, begin = begin_next, length = length_next;
         bool mine = lane < int(a.together) && s < a.segments;
         // Under way while these segments are worked on.
-        look(first + step);
+        read_bounds(first + step);
         if (mine && length <= Body::tiny && Body::is_tiny(a.all, length)) {
             u64 bits;
             if (Body::tiny_result(a.all, x + begin, y + begin, int(length), bits)) {
@@ -133,7 +133,7 @@ struct long_list {
     // The last segment with at most `leaf` leaves before it. One whole warp calls.
     __device__ u64 find(u64 leaf) const {
         if (!a.queue) return leaf / leaves_of(a.columns);
-        // In each step the lanes look at 32 places that cut the range into parts.
+        // In each step the lanes read 32 places that cut the range into parts.
         u64 low = 0, high = segments;
         while (high - low > 1) {
             u64 step = (high - low + 31) / 32, at = low + warp::lane() * step;
@@ -202,7 +202,7 @@ template <class Body> __device__ void long_segments(const segment_arguments& a) 
         at = stop;
     }
     if (unfinished == ~0ull) return;
-    // At the very end, when the others are likely to have come.
+    // At the very end, when the others are likely to be done.
     const long_segment one = list.get(unfinished);
     Body body(a.all);
     body.collect(slots, owner(one.leaves_before), me);

@@ -89,7 +89,7 @@ __device__ inline void add_leaves(warp_accumulator<typename E::format>& total, t
     using L = leaf_layout<E>;
     // One vote for all leaves: on the usual way there is nothing else to decide.
     if (__any_sync(0xffffffffu, is_doubtful<Term>(value))) {
-        total.merge(leaves_again<E, Term>(x, y, u, n, value));
+        total.merge(recomputed_leaves<E, Term>(x, y, u, n, value));
         return;
     }
 #pragma unroll
@@ -112,7 +112,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     __shared__ u32 seen[most_warps];
 
     const int warps = blockDim.x / 32, me = threadIdx.x / 32, lane = warp::lane();
-    const leaf_pass<E, TERM, leaf_sum, aligned> pass(a.x, a.y);
+    const warp_leaves<E, TERM, leaf_sum, aligned> pass(a.x, a.y);
     // Neighbouring units go to different blocks, so that few units use many SMs.
     const u64 from = u64(me) * gridDim.x + blockIdx.x, step = u64(warps) * gridDim.x;
     u64 at = pass.first(from);
@@ -154,7 +154,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
 #pragma unroll 1
             for (int w = 0; w < warps; ++w) {
                 const auto value = __shfl_sync(0xffffffffu, only, w * L::leaves + lane / L::lanes);
-                total.merge(leaves_again<E, TERM>(pass.x, pass.y, u64(w), n, value));
+                total.merge(recomputed_leaves<E, TERM>(pass.x, pass.y, u64(w), n, value));
             }
         } else {
             total.add_lanes(only, leaves);
@@ -176,7 +176,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
         }
         // Up to some 2^7 leaves leave limbs below 2^40.
         if (n >> 18 >= gridDim.x) total.carry();
-        if (gridDim.x > 1 && !meet(total, a.state)) return;
+        if (gridDim.x > 1 && !combine_blocks(total, a.state)) return;
     }
     finish<F>(total, n, a);
 }

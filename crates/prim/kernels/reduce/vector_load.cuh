@@ -1,4 +1,5 @@
-// Walking over elements whose order does not matter: 16 bytes a thread at a time, several in flight.
+// Loops of a grid, or of a warp, over elements whose order does not matter: 16 bytes a thread at a time, several in
+// flight.
 #pragma once
 #include "reduce/warp_leaf.cuh"
 

@@ -3,7 +3,7 @@
 // leaf.cuh says what a leaf is; here its elements are loaded and added, spread over the lanes of a warp.
 //
 // A lane loads 16 bytes at a time. With 4-byte elements a row of 128 is one load of a warp; with 2-byte
-// elements it is one of half a warp, so that a warp has two leaves in the making; with 8-byte elements
+// elements it is one of half a warp, so that a warp computes two leaves at once; with 8-byte elements
 // it is two.
 #pragma once
 #include "exact_sum.cuh"
@@ -108,7 +108,7 @@ template <class L, class T, class Op> __device__ inline T combine_leaf_lanes(T (
 
 // What a leaf makes of its elements: the term that an element x of the first input, and y of the second,
 // gives, and how terms combine.
-// `wide`: the same without rounding, of f32 inputs. `squares`: terms that are too small for f32 are worth another look,
+// `wide`: the same without rounding, of f32 inputs. `squares`: terms that are too small for f32 are computed again,
 // because a root brings them back.
 struct value_term {
     static constexpr int inputs = 1;
@@ -139,8 +139,8 @@ struct expression_term {
 };
 #endif
 
-// Leaves in the making on one warp: `L::leaves` of them side by side, called a unit.
-template <class E, class Term, class Op, bool aligned> struct leaf_pass {
+// Leaves that a warp computes: `L::leaves` of them side by side, called a unit.
+template <class E, class Term, class Op, bool aligned> struct warp_leaves {
     using L = leaf_layout<E>;
     using T = typename E::format::type;
     using S = typename E::storage;
@@ -156,7 +156,7 @@ template <class E, class Term, class Op, bool aligned> struct leaf_pass {
     const S* y;
 
     // The inputs' first elements.
-    __device__ leaf_pass(const void* x, const void* y)
+    __device__ warp_leaves(const void* x, const void* y)
         : x(static_cast<const S*>(x)), y(static_cast<const S*>(y)) {}
 
     // Where this lane's part of unit `u` begins.

@@ -13,7 +13,7 @@ pub trait BinRule<K>: Clone + Sync + 'static {
     const NAME: &'static str;
     /// The bin of `key`, or a number that is not below the number of bins.
     fn bin(&self, key: K) -> u32;
-    /// What kernels look up.
+    /// The tables that kernels need.
     fn tables(&self) -> Option<Tables<K>> {
         None
     }
@@ -27,7 +27,7 @@ pub trait Visit<K> {
     fn visit<R: BinRule<K>>(self, rule: &R) -> Self::Output;
 }
 
-/// What kernels look up, besides their argument.
+/// The tables that kernels need, besides their argument.
 #[derive(Clone, Debug, Default)]
 pub struct Tables<K> {
     pub edge: Vec<K>,

@@ -80,7 +80,7 @@ pub enum ReduceError {
     /// No room for the exchange in the symmetric heap.
     #[error(transparent)]
     Alloc(#[from] AllocError),
-    /// The team did not meet.
+    /// A collective of the team failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }

@@ -11,7 +11,7 @@ pub trait Ranked: Copy + Send + Sync + 'static {
     /// An integer.
     type Rank: Ord + Copy;
 
-    /// The integer that is the smaller, the more the value is what is looked for: the maximum if
+    /// The integer that is the smaller, the nearer the value is to the extremum: the maximum if
     /// `MAX`, else the minimum. A NaN comes before everything, −0 is less than +0.
     fn rank<const MAX: bool>(self) -> Self::Rank;
 
@@ -82,7 +82,7 @@ impl<T: Ranked, const MAX: bool> Work for FirstExtremum<'_, T, MAX> {
     unsafe fn run<I: Isa>(self) -> Option<usize> {
         let mut best = self.values.first()?.rank::<MAX>();
         let mut best_block = 0;
-        // Ranks only, block by block: this vectorises. The place is looked for in one block.
+        // Ranks only, block by block: this vectorises. The place is searched for in one block.
         for (k, block) in self.values.chunks(LEAF).enumerate() {
             let mut lowest = best;
             for value in block {

@@ -51,7 +51,7 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
         }
         sum
     });
-    meet(exchange, mine)
+    combine_pes(exchange, mine)
 }
 
 /// The exact total of the leaf results of whole leaves.
@@ -89,7 +89,7 @@ fn merge<F: Float>(parts: &[Total<F>]) -> Total<F> {
 }
 
 /// Merges the totals of all PEs.
-fn meet<F: Float>(
+fn combine_pes<F: Float>(
     exchange: &Exchange<'_>,
     mine: Result<Total<F>, ReduceError>,
 ) -> Result<Total<F>, ReduceError> {
@@ -162,7 +162,7 @@ pub fn exact_sum<T: InVectors + Scalar>(
             .partial(Op::ExactSum, 0..part.len(0))
             .map(|words| Total::from_words(&words)),
     };
-    Ok(rounded(exchange, &meet(exchange, mine)?))
+    Ok(rounded(exchange, &combine_pes(exchange, mine)?))
 }
 
 pub fn prod<T: InVectors + Scalar>(

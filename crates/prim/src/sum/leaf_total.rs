@@ -191,7 +191,7 @@ impl<F: Float> Total<F> {
     }
 }
 
-/// Whether a leaf's value asks for another look.
+/// Whether a leaf is doubtful, so that it has to be computed again, by its value.
 #[inline(always)]
 fn is_doubtful<F: Float, O: LeafOp>(value: F) -> bool {
     let wide = value.as_f64();
@@ -206,7 +206,7 @@ fn leaf_in_f64<T: InVectors, O: LeafOp>(value: f64, x: &[T], y: &[T]) -> Option<
         let size = wide(x).abs();
         size > 0.0 && size < SQUARES_ARE_NORMAL
     };
-    // No branches, so that the many leaves of zeros there may be are looked at fast.
+    // No branches, so that the many leaves of zeros there may be are checked fast.
     if value.is_finite() && !x.iter().fold(false, |any, x| any | is_small(x)) {
         return None;
     }

@@ -207,7 +207,7 @@ impl DeviceReducer {
     /// Reduces an array of which each PE of `pe`'s world holds a contiguous part, in the memory of its
     /// GPU: as [`Reducer::on`], with the same bits. Collective. Several PEs may share a GPU.
     ///
-    /// Elements of leaves that lie on several PEs, and the PEs' partial results, meet in host memory.
+    /// Elements of leaves that lie on several PEs, and the PEs' partial results, are exchanged in host memory.
     ///
     /// # Errors
     /// As for [`Reducer`]; [`ReduceError::PeerFailed`] if another PE's GPU failed.

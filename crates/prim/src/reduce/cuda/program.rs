@@ -308,7 +308,7 @@ impl Program {
                 (true, size) if units >= 4 * resident * warps => 8 / size as u64,
                 _ => 1,
             };
-            ((resident * rounds).min(MEETING_BLOCKS), warps)
+            ((resident * rounds).min(MOST_COMBINED_BLOCKS), warps)
         };
         let function = if aligned {
             &self.aligned
@@ -337,11 +337,11 @@ impl Program {
 /// 5.0 with 16.
 const AHEAD_BYTES: u64 = 4 << 20;
 
-/// Most units that one block takes: a second one costs 0.4 µs or more for the meeting. 2^14 f32: 1.6 µs in one
+/// Most units that one block takes: a second one costs 0.4 µs or more for combining the blocks. 2^14 f32: 1.6 µs in one
 /// block, 2.0 in 8; f64: 2.1 and 2.5.
 const ONE_BLOCK: u64 = 8;
-/// `crosswarp::meeting_blocks`.
-const MEETING_BLOCKS: u64 = 2047;
+/// `crosswarp::most_combined_blocks`.
+const MOST_COMBINED_BLOCKS: u64 = 2047;
 
 #[cfg(test)]
 mod tests {

@@ -35,16 +35,16 @@ struct SegmentArguments {
     room: u64,
 }
 
-/// Most blocks of `long_segments`: fewer than 2^11 warps may share a segment (`crosswarp::meeting_blocks`).
+/// Most blocks of `long_segments`: fewer than 2^11 warps may share a segment (`crosswarp::most_combined_blocks`).
 const LONG_BLOCKS: u32 = 255;
 /// Words of the state: `crosswarp::segment_slots`, and a `crosswarp::segment_slot` for each warp.
 const STATE_WORDS: usize = 128 + 128 * LONG_BLOCKS as usize * (THREADS as usize / 32);
 /// Words of `crosswarp::long_segment`.
 const QUEUE_WORDS: usize = 4;
-/// Segments of more leaves are long: if a warp looks at one at a time, and if it looks at 32, all of which may
+/// Segments of more leaves are long: if a warp takes one at a time, and if it takes 32, all of which may
 /// be as long as a short one can be.
 const LONG_LEAVES: [u64; 2] = [16, 4];
-/// Mean length from which on a warp looks at one segment at a time instead of 32.
+/// Mean length from which on a warp takes one segment at a time instead of 32.
 const ALONE: usize = 512;
 
 /// The kernels of one operation on one type.

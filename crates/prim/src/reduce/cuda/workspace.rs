@@ -9,13 +9,13 @@ use crosswarp_cuda::{Buffer, PinnedBuffer, Stream};
 use crate::sum::leaf::LEAF;
 use crate::{ReduceError, Superaccumulator};
 
-/// Words of a meeting and two for each block of up to `crosswarp::meeting_blocks`, behind
-/// `crosswarp::ticket_slots`.
+/// Words of `crosswarp::combine_blocks`, and two for each block of up to `crosswarp::most_combined_blocks`, behind
+/// `crosswarp::block_slots`.
 const STATE_WORDS: usize = 128 + 2 * 2048;
 /// Words of the longest result.
 const RESULT_WORDS: usize = Superaccumulator::<f64>::WORDS;
 
-/// The memory in which the blocks of a reduction meet. Of one stream: reductions that may run at the
+/// The memory in which the blocks of a reduction combine their results. Of one stream: reductions that may run at the
 /// same time need workspaces of their own, which is why they are borrowed exclusively.
 pub struct ReduceWorkspace {
     // Freed in this order: freeing device memory waits for the GPU's work, then the kernels may go.

@@ -154,7 +154,7 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     /// receives this PE's rows `rows_of(columns, …)` of the transposed matrix, `rows` elements each;
     /// [`part_len`] says how many elements it needs.
     ///
-    /// Collective, by a stream of every PE; all PEs give the same shape. The PEs meet on the host first, to
+    /// Collective, by a stream of every PE; all PEs give the same shape. The PEs synchronise on the host first, to
     /// see that all can; then it returns, and the streams do the work. It begins when all have come to
     /// it, so that `output` may be in use on any PE until then; when it is done in a PE's stream, that
     /// PE's `output` is complete. Memory ordering: as `barrier`.

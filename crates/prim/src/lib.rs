@@ -48,6 +48,7 @@
 pub mod cuda;
 mod float;
 pub mod histogram;
+mod kernels;
 mod pieces;
 mod reduce;
 mod simd;
@@ -56,15 +57,21 @@ mod threads;
 mod transpose;
 mod value;
 
-pub use cuda::KERNELS;
 pub use float::Float;
 pub use reduce::{Element, ReduceError, Reducer};
 pub use simd::Simd;
 pub use sum::leaf;
 pub use sum::superaccumulator::Superaccumulator;
-pub use transpose::cuda::{DeviceTransposeError, DeviceTransposer, TextbookTile, WorldTransposer};
+pub use transpose::cuda::{DeviceTransposeError, DeviceTransposer, WorldTransposer};
 pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 pub use value::{DType, Op, Scalar, UnknownOp, Value};
+
+/// For the other crates of the project.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::kernels::KERNELS;
+    pub use crate::transpose::cuda::TextbookTile;
+}
 
 // The README's program runs.
 #[cfg(doctest)]

@@ -467,6 +467,7 @@ impl DeviceTransposer {
     ///
     /// # Errors
     /// As [`transpose`](Self::transpose).
+    #[doc(hidden)]
     pub fn transpose_by<'a, 'b>(
         &self,
         tile: TextbookTile,

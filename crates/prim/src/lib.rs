@@ -46,6 +46,7 @@
 //! The contract is about one version of this crate, on any machine with IEEE 754 arithmetic.
 
 pub mod cuda;
+mod element_type;
 mod float;
 pub mod histogram;
 mod kernels;
@@ -55,16 +56,15 @@ mod simd;
 mod sum;
 mod threads;
 mod transpose;
-mod value;
 
+pub use element_type::{DType, Scalar, Value};
 pub use float::Float;
-pub use reduce::{Element, ReduceError, Reducer};
+pub use reduce::{Element, Op, ReduceError, Reducer, UnknownOp};
 pub use simd::Simd;
 pub use sum::leaf;
 pub use sum::superaccumulator::Superaccumulator;
 pub use transpose::cuda::{DeviceTransposeError, DeviceTransposer, WorldTransposer};
 pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
-pub use value::{DType, Op, Scalar, UnknownOp, Value};
 
 /// For the other crates of the project.
 #[doc(hidden)]

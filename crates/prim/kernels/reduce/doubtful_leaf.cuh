@@ -1,6 +1,6 @@
 // Doubtful leaves: their value says that their type was too narrow for them, so they are computed again.
 //
-// `Total` in Rust (src/sum/leaf_total.rs) says which they are and is the contract: of f32 a leaf whose value is not
+// `LeafTotal` in Rust (src/sum/leaf_total.rs) says which they are and is the contract: of f32 a leaf whose value is not
 // finite is added in f64; so is one whose squares are so small that f32 lost bits which matter to the norm. A leaf of
 // f64 that is not finite has its terms added exactly.
 #pragma once

@@ -81,7 +81,7 @@ template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n
 template <class F> __device__ inline void finish(const warp_accumulator<F>& sum, u64 n, const reduce_arguments& a) {
     int lane = warp::lane();
     if (a.finish == finish_words) {
-        // As `Total::to_words` in Rust, not carried: limbs, then what was seen.
+        // As `LeafTotal::to_words` in Rust, not carried: limbs, then what was seen.
 #pragma unroll
         for (int i = 0; i < F::per_lane; ++i) {
             int k = F::per_lane * lane + i;

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use crate::reduce::exchange::Exchange;
 use crate::reduce::part::Part;
 use crate::sum::leaf::LEAF;
-use crate::sum::leaf_total::Total;
+use crate::sum::leaf_total::LeafTotal;
 use crate::sum::vector_leaf::{
     InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results, partial_leaf_result,
 };
@@ -28,7 +28,7 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
     exchange: &Exchange<'_>,
     part: &Part<'_, T>,
     op: Op,
-) -> Result<Total<T::Wide>, ReduceError> {
+) -> Result<LeafTotal<T::Wide>, ReduceError> {
     let simd = exchange.workers.simd;
     let leaves = exchange.own_leaves(part)?;
     let mine = match part {
@@ -41,7 +41,7 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
         }
         Part::Device(part) => part
             .partial(op, leaves.whole)
-            .map(|words| Total::from_words(&words)),
+            .map(|words| LeafTotal::from_words(&words)),
     };
     let mine = leaves.failure.map_or(mine, Err);
     let mine = mine.map(|mut sum| {
@@ -58,13 +58,13 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
 fn total_of_slices<T: InVectors, O: LeafOp>(
     exchange: &Exchange<'_>,
     whole: &[&[T]],
-) -> Total<T::Wide> {
+) -> LeafTotal<T::Wide> {
     let simd = exchange.workers.simd;
     let far = is_far::<T>(whole[0].len());
     let sums = exchange
         .workers
         .split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
-            let mut sum = Total::new();
+            let mut sum = LeafTotal::new();
             let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
             for start in part.clone().step_by(BATCH * LEAF) {
                 let end = (start + BATCH * LEAF).min(part.end);
@@ -82,7 +82,7 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
 }
 
 /// Merges the totals of all threads.
-fn merge<F: Float>(parts: &[Total<F>]) -> Total<F> {
+fn merge<F: Float>(parts: &[LeafTotal<F>]) -> LeafTotal<F> {
     let mut sum = parts[0].clone();
     parts[1..].iter().for_each(|part| sum.merge(part));
     sum
@@ -91,19 +91,22 @@ fn merge<F: Float>(parts: &[Total<F>]) -> Total<F> {
 /// Merges the totals of all PEs.
 fn combine_pes<F: Float>(
     exchange: &Exchange<'_>,
-    mine: Result<Total<F>, ReduceError>,
-) -> Result<Total<F>, ReduceError> {
+    mine: Result<LeafTotal<F>, ReduceError>,
+) -> Result<LeafTotal<F>, ReduceError> {
     if exchange.is_alone() {
         return mine;
     }
     let words = mine.map(|sum| sum.to_words());
-    let all = exchange.gather(Total::<F>::WORDS, words)?;
-    let all: Vec<_> = all.iter().map(|words| Total::from_words(words)).collect();
+    let all = exchange.gather(LeafTotal::<F>::WORDS, words)?;
+    let all: Vec<_> = all
+        .iter()
+        .map(|words| LeafTotal::from_words(words))
+        .collect();
     Ok(merge(&all))
 }
 
 /// The sum, rounded; +0 of no elements.
-fn rounded<F: Float>(exchange: &Exchange<'_>, total: &Total<F>) -> F {
+fn rounded<F: Float>(exchange: &Exchange<'_>, total: &LeafTotal<F>) -> F {
     if exchange.total() == 0 {
         F::ZERO
     } else {
@@ -152,7 +155,7 @@ pub fn exact_sum<T: InVectors + Scalar>(
             let sums = exchange
                 .workers
                 .split::<T, _>(Cost::Slow, values.len(), |part| {
-                    let mut sum = Total::new();
+                    let mut sum = LeafTotal::new();
                     sum.extend(values[part].iter().map(|value| value.widen()));
                     sum
                 });
@@ -160,7 +163,7 @@ pub fn exact_sum<T: InVectors + Scalar>(
         }
         Part::Device(part) => part
             .partial(Op::ExactSum, 0..part.len(0))
-            .map(|words| Total::from_words(&words)),
+            .map(|words| LeafTotal::from_words(&words)),
     };
     Ok(rounded(exchange, &combine_pes(exchange, mine)?))
 }

@@ -8,9 +8,11 @@ mod extremum;
 mod floats;
 mod integer_total;
 mod integers;
+mod op;
 mod part;
 mod reducer;
 
 pub use element::Element;
 pub use error::ReduceError;
+pub use op::{Op, UnknownOp};
 pub use reducer::Reducer;

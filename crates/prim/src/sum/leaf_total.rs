@@ -32,13 +32,13 @@ const WIDE_BIT: usize = F32_BIT - 32 * BELOW;
 
 /// The exact sum of leaves.
 #[derive(Clone)]
-pub(crate) struct Total<F: Float> {
+pub(crate) struct LeafTotal<F: Float> {
     sum: Superaccumulator<F>,
     /// What leaves of `f32` gave in `f64`, if there were such.
     wide: Option<Box<Superaccumulator<f64>>>,
 }
 
-impl<F: Float> Total<F> {
+impl<F: Float> LeafTotal<F> {
     const IS_F32: bool = size_of::<F>() == 4;
     const TRACKERS: usize = Superaccumulator::<F>::TRACKERS;
     /// Words of [`to_words`](Self::to_words): those of `warp_accumulator` on the device. 24 for `f32`, 71 for `f64`.

@@ -10,7 +10,7 @@ use crate::reduce::cuda::launcher::Launcher;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::DevicePart;
 use crate::sum::leaf::LEAF;
-use crate::sum::leaf_total::Total;
+use crate::sum::leaf_total::LeafTotal;
 use crate::{DType, Element, Float, Op, ReduceError};
 
 /// Inputs in device memory.
@@ -122,8 +122,8 @@ fn first_of<T: Element, const MAX: bool>(total: &mut [u64], words: &[u64], offse
 }
 
 fn merge_sums<F: Float>(total: &mut [u64], words: &[u64]) {
-    let mut both = Total::<F>::from_words(total);
-    both.merge(&Total::from_words(words));
+    let mut both = LeafTotal::<F>::from_words(total);
+    both.merge(&LeafTotal::from_words(words));
     total.copy_from_slice(&both.to_words());
 }
 
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(product, [15]);
 
         let words = |values: &[f32]| {
-            let mut sum = Total::new();
+            let mut sum = LeafTotal::new();
             sum.extend(values.iter().copied());
             sum.to_words()
         };

@@ -11,7 +11,7 @@ use crate::reduce::cuda::program::{Arguments, Finish, Key, Program};
 use crate::reduce::cuda::segments::SegmentProgram;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
-use crate::sum::leaf_total::Total;
+use crate::sum::leaf_total::LeafTotal;
 use crate::{DType, Element, Op, ReduceError};
 
 /// What has been loaded so far.
@@ -83,8 +83,8 @@ impl Launcher {
         }
         let words = match (T::DTYPE.is_float(), op) {
             (_, Op::Min | Op::Max | Op::Argmin | Op::Argmax) => 3,
-            (true, _) if T::DTYPE == DType::F64 => Total::<f64>::WORDS,
-            (true, _) => Total::<f32>::WORDS,
+            (true, _) if T::DTYPE == DType::F64 => LeafTotal::<f64>::WORDS,
+            (true, _) => LeafTotal::<f32>::WORDS,
             (false, Op::Prod | Op::Dot) => 1,
             (false, _) => 3,
         };

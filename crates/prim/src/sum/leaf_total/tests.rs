@@ -2,8 +2,8 @@ use super::*;
 use crate::sum::vector_leaf::SumOfSquares;
 
 /// Totals of leaves of one element each, of `f32` and of `f64`.
-fn total(values: &[f32]) -> Total<f32> {
-    let mut total = Total::new();
+fn total(values: &[f32]) -> LeafTotal<f32> {
+    let mut total = LeafTotal::new();
     for &value in values {
         total.add_leaf::<f32, SumOfSquares>(value * value, &[&[value]]);
     }
@@ -11,7 +11,7 @@ fn total(values: &[f32]) -> Total<f32> {
 }
 
 /// The total, rounded to `f64`.
-fn f64_of(total: &Total<f32>) -> f64 {
+fn f64_of(total: &LeafTotal<f32>) -> f64 {
     total
         .widened()
         .map_or_else(|| total.sum.round_f64(), |all| all.round_f64())
@@ -39,8 +39,8 @@ fn words_hold_all_of_it_and_add_up() {
             }
             let (x, y) = (total(a).to_words(), total(b).to_words());
             let sum: Vec<u64> = x.iter().zip(y).map(|(x, y)| x.wrapping_add(y)).collect();
-            assert_eq!(sum.len(), Total::<f32>::WORDS);
-            let back = Total::<f32>::from_words(&sum);
+            assert_eq!(sum.len(), LeafTotal::<f32>::WORDS);
+            let back = LeafTotal::<f32>::from_words(&sum);
             assert_eq!(f64_of(&back).to_bits(), expected.to_bits(), "{a:?} {b:?}");
             assert_eq!(back.round().to_bits(), both.round().to_bits());
         }
@@ -50,12 +50,12 @@ fn words_hold_all_of_it_and_add_up() {
 #[test]
 fn negative_totals_keep_their_sign_in_words() {
     for value in [-1e200f64, -1e-80, -1.0, 1e75, -1.5e80] {
-        let mut total = Total::<f32>::new();
+        let mut total = LeafTotal::<f32>::new();
         total.extend([-2.0f32].into_iter());
         // As a leaf of f32 gives them: multiples of 2^-298, below 2^267.
         let value = if value.abs() > 1e80 { -1e80 } else { value };
         total.wide.get_or_insert_default().add(value);
-        let back = Total::<f32>::from_words(&total.to_words());
+        let back = LeafTotal::<f32>::from_words(&total.to_words());
         let mut exact = Superaccumulator::<f64>::new();
         exact.extend([-2.0, value]);
         assert_eq!(f64_of(&back), exact.round());
@@ -71,9 +71,9 @@ fn narrow_totals_come_back_narrow() {
         vec![-0.0],
         vec![f32::NAN, 1.0],
     ] {
-        let mut total = Total::<f32>::new();
+        let mut total = LeafTotal::<f32>::new();
         total.extend(values.into_iter());
-        let back = Total::<f32>::from_words(&total.to_words());
+        let back = LeafTotal::<f32>::from_words(&total.to_words());
         assert!(back.wide.is_none());
         assert_eq!(back.round().to_bits(), total.round().to_bits());
     }

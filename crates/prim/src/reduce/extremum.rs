@@ -3,6 +3,7 @@
 
 use half::{bf16, f16};
 
+use crate::Float;
 use crate::simd::{Isa, Simd, Work};
 use crate::sum::leaf::LEAF;
 
@@ -51,16 +52,16 @@ macro_rules! ranked_floats {
                 if bits & !SIGN > $infinity.to_bits() as $integer { SIGN } else { rank }
             }
             fn canonical(self) -> Self {
-                if self.is_nan() { Self::from_bits($nan) } else { self }
+                if self.is_nan() { $nan } else { self }
             }
         }
     )*};
 }
 ranked_floats! {
-    f16, i16, f16::INFINITY, 0x7e00;
-    bf16, i16, bf16::INFINITY, 0x7fc0;
-    f32, i32, f32::INFINITY, 0x7fc0_0000;
-    f64, i64, f64::INFINITY, 0x7ff8_0000_0000_0000;
+    f16, i16, f16::INFINITY, f16::from_bits(0x7e00);
+    bf16, i16, bf16::INFINITY, bf16::from_bits(0x7fc0);
+    f32, i32, f32::INFINITY, <f32 as Float>::CANONICAL_NAN;
+    f64, i64, f64::INFINITY, <f64 as Float>::CANONICAL_NAN;
 }
 
 /// The first index of the minimum (`MAX`: maximum) of `values`; none if there are none.

@@ -27,6 +27,13 @@ impl IntegerTotal {
         });
     }
 
+    /// From the words in which PEs exchange it.
+    pub fn from_words(words: &[u64]) -> Self {
+        Self {
+            words: [words[0], words[1], words[2]],
+        }
+    }
+
     pub fn merge(&mut self, other: &Self) {
         let mut carry = false;
         for (word, &other) in self.words.iter_mut().zip(&other.words) {

@@ -36,9 +36,7 @@ fn total<'v, T: Integer, W: Work<Output = IntegerTotal>>(
     };
     let mut all = IntegerTotal::default();
     for words in exchange.gather(3, mine)? {
-        all.merge(&IntegerTotal {
-            words: [words[0], words[1], words[2]],
-        });
+        all.merge(&IntegerTotal::from_words(&words));
     }
     Ok(all)
 }

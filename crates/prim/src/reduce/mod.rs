@@ -10,6 +10,7 @@ mod integer_total;
 mod integers;
 mod op;
 mod part;
+mod partial;
 mod reducer;
 
 pub use element::Element;

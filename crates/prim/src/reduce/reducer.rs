@@ -6,6 +6,7 @@ use crate::reduce::element::Element;
 use crate::reduce::exchange::Exchange;
 use crate::reduce::extremum::first_extremum;
 use crate::reduce::part::Part;
+use crate::reduce::partial::take_first;
 use crate::threads::{Cost, Workers};
 use crate::{Op, ReduceError, Simd, Value};
 
@@ -299,12 +300,13 @@ fn extremum<T: Element, const MAX: bool>(
         Part::Device(part) => part.partial(op, 0..part.len(0)),
     };
     let mine = mine.map(|words| vec![words[0], exchange.start() + words[1], words[2]]);
-    let candidates = exchange
-        .gather(3, mine)?
-        .into_iter()
-        .filter(|words| words[0] == 1);
-    let candidates = candidates.map(|words| (T::from_bits64(words[2]), words[1]));
-    let first = candidates.min_by_key(|(value, _)| value.rank::<MAX>());
-    let (value, index) = first.ok_or(ReduceError::Empty { op })?;
-    Ok((value.canonical(), index))
+    let mut first = [0; 3];
+    for words in exchange.gather(3, mine)? {
+        take_first::<T, MAX>(&mut first, &words, 0);
+    }
+    let [found, index, bits] = first;
+    if found == 0 {
+        return Err(ReduceError::Empty { op });
+    }
+    Ok((T::from_bits64(bits).canonical(), index))
 }

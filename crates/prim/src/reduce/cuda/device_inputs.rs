@@ -9,9 +9,9 @@ use crate::pieces::{PIECE_BYTES, in_pieces};
 use crate::reduce::cuda::launcher::Launcher;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::DevicePart;
+use crate::reduce::partial;
 use crate::sum::leaf::LEAF;
-use crate::sum::leaf_total::LeafTotal;
-use crate::{DType, Element, Float, Op, ReduceError};
+use crate::{Element, Op, ReduceError};
 
 /// Inputs in device memory.
 pub(crate) struct InDeviceMemory<'a, T: Element> {
@@ -73,7 +73,7 @@ impl<T: Element> DevicePart<T> for StreamedFromHost<'_, T> {
         let mut total = None;
         let mut add = |words: Vec<u64>, offset: usize| match &mut total {
             None => total = Some(words),
-            Some(total) => merge::<T>(op, total, words, offset as u64),
+            Some(total) => partial::combine::<T>(op, total, &words, offset as u64),
         };
         if range.is_empty() {
             let nothing = crosswarp_cuda::Buffer::<T>::new(self.launcher.device(), 0)?;
@@ -90,74 +90,5 @@ impl<T: Element> DevicePart<T> for StreamedFromHost<'_, T> {
             },
         )?;
         Ok(total.unwrap_or_default())
-    }
-}
-
-/// Adds to the partial result of what comes before that of elements from `offset` on.
-fn merge<T: Element>(op: Op, total: &mut Vec<u64>, words: Vec<u64>, offset: u64) {
-    match (op, T::DTYPE.is_float()) {
-        (Op::Min | Op::Argmin, _) => first_of::<T, false>(total, &words, offset),
-        (Op::Max | Op::Argmax, _) => first_of::<T, true>(total, &words, offset),
-        (Op::Prod, true) => total.extend(words),
-        (_, true) if T::DTYPE == DType::F64 => merge_sums::<f64>(total, &words),
-        (_, true) => merge_sums::<f32>(total, &words),
-        (Op::Prod, false) => total[0] = total[0].wrapping_mul(words[0]),
-        // Numbers in two's complement, of one word or three.
-        (_, false) => {
-            let mut carry = false;
-            for (total, word) in total.iter_mut().zip(words) {
-                let (sum, first) = total.overflowing_add(word);
-                let (sum, second) = sum.overflowing_add(carry.into());
-                (*total, carry) = (sum, first || second);
-            }
-        }
-    }
-}
-
-fn first_of<T: Element, const MAX: bool>(total: &mut [u64], words: &[u64], offset: u64) {
-    let rank = |bits| T::from_bits64(bits).rank::<MAX>();
-    if words[0] == 1 && (total[0] == 0 || rank(words[2]) < rank(total[2])) {
-        total.copy_from_slice(&[1, offset + words[1], words[2]]);
-    }
-}
-
-fn merge_sums<F: Float>(total: &mut [u64], words: &[u64]) {
-    let mut both = LeafTotal::<F>::from_words(total);
-    both.merge(&LeafTotal::from_words(words));
-    total.copy_from_slice(&both.to_words());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn partial_results_add_up() {
-        let mut extremum = vec![1, 7, 5];
-        merge::<i32>(Op::Min, &mut extremum, vec![1, 3, 5], 10);
-        assert_eq!(extremum, [1, 7, 5], "the first of equals stays");
-        merge::<i32>(Op::Argmin, &mut extremum, vec![1, 3, 0xffff_ffff], 10);
-        assert_eq!(extremum, [1, 13, 0xffff_ffff]);
-        merge::<i32>(Op::Max, &mut extremum, vec![0, 0, 0], 10);
-        assert_eq!(extremum, [1, 13, 0xffff_ffff]);
-
-        let mut integers = vec![u64::MAX, u64::MAX, 0];
-        merge::<u64>(Op::Sum, &mut integers, vec![1, 0, 0], 0);
-        assert_eq!(integers, [0, 0, 1]);
-        let mut product = vec![3];
-        merge::<u8>(Op::Prod, &mut product, vec![5], 0);
-        assert_eq!(product, [15]);
-
-        let words = |values: &[f32]| {
-            let mut sum = LeafTotal::new();
-            sum.extend(values.iter().copied());
-            sum.to_words()
-        };
-        let mut sums = words(&[1e20, 1.0]);
-        merge::<f32>(Op::Norm2, &mut sums, words(&[-1e20]), 0);
-        assert_eq!(sums, words(&[1.0, 1e20, -1e20]));
-        let mut products = vec![1, 2];
-        merge::<f64>(Op::Prod, &mut products, vec![3], 0);
-        assert_eq!(products, [1, 2, 3]);
     }
 }

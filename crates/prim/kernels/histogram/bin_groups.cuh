@@ -1,5 +1,5 @@
-// Counters whose width follows the samples: bins are taken in groups of as many bins each, and the counters of
-// a group all have 4, 8 or 32 bits, by how many of the examined samples it had (sampling.cuh).
+// Counters whose width follows the samples: bins are in groups of equal size, and the counters of a group all
+// have 4, 8 or 32 bits, by how many of the examined samples it had (sampling.cuh).
 //
 // Where few samples are expected in a bin, 4 bits hardly ever overflow; where many are, whole words never
 // do. So samples that crowd in some region of the bins, as those of most distributions do, cost little more
@@ -19,7 +19,7 @@ __device__ inline u32 group_entry(u32 address, u32 width) { return (32 - (1u << 
 // words of 32 bits are incremented by an instruction of their own, of which the hardware merges equal ones in
 // a warp: 470 instead of 380 · 10⁹ samples/s where one bin of 65536 has 6 % (one H200), but where none is so
 // hot 480 instead of 550.
-template <bool Merging> struct group_sink {
+template <bool Merging> struct mixed_width_sink {
     static constexpr bool always_hot = false;
     // In shared memory, a `group_entry` for each group.
     u32 table;
@@ -114,10 +114,10 @@ __device__ void count_in_groups(const T* samples, u64 n, const Rule& rule, u64* 
     const u32 first = first_group << by.group_bits;
     const u32 span = min(groups << by.group_bits, rule.bins - first);
     if (how.merging) {
-        const group_sink<true> sink{shared_address(table), by.group_bits, first, span, counts + first};
+        const mixed_width_sink<true> sink{shared_address(table), by.group_bits, first, span, counts + first};
         count_by(samples, n, rule, sink, hot, worker, workers);
     } else {
-        const group_sink<false> sink{shared_address(table), by.group_bits, first, span, counts + first};
+        const mixed_width_sink<false> sink{shared_address(table), by.group_bits, first, span, counts + first};
         count_by(samples, n, rule, sink, hot, worker, workers);
     }
     __syncthreads();

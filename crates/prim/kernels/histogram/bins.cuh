@@ -152,7 +152,7 @@ template <class K> struct edges {
 };
 
 // A rule whose search is not worth its place in the code of kernels that count in many ways.
-template <class Rule> struct called : Rule {
+template <class Rule> struct called_rule : Rule {
     __device__ __noinline__ u32 bin(typename Rule::key x) const { return Rule::bin(x); }
 };
 

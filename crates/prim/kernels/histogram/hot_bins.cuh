@@ -177,7 +177,7 @@ __device__ void count_by(const T* samples, u64 n, const Rule& rule, const Sink& 
         }
     }
     if constexpr (Rule::has_tables) {
-        const called<Rule> apart{rule};
+        const called_rule<Rule> apart{rule};
         count_tiles(samples, n, apart, sink, hot, worker, workers);
     } else {
         count_tiles(samples, n, rule, sink, hot, worker, workers);

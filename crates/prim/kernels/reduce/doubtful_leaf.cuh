@@ -25,8 +25,7 @@ template <class Term> __device__ inline bool is_doubtful(double value) {
 // Adds the value of `count` elements, one leaf, in f64: leaf lanes and halving as always. `value` if that was f32's and
 // no square was too small.
 template <class E, class Term, class S>
-__device__ inline void add_recomputed(warp_accumulator<format32>& total, const S* x, const S* y, u32 count,
-                                      float value) {
+__device__ inline void redo_leaf(warp_accumulator<format32>& total, const S* x, const S* y, u32 count, float value) {
     double sum[4] = {-0.0, -0.0, -0.0, -0.0};
     bool small = false;
 #pragma unroll 1
@@ -48,7 +47,7 @@ __device__ inline void add_recomputed(warp_accumulator<format32>& total, const S
 
 // Adds all terms of a leaf exactly.
 template <class E, class Term, class S>
-__device__ inline void add_recomputed(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double) {
+__device__ inline void redo_leaf(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double) {
 #pragma unroll 1
     for (u32 row = 0; row < count; row += 32) {
         const u32 k = row + warp::lane();
@@ -67,7 +66,7 @@ __device__ inline void add_recomputed(warp_accumulator<format64>& total, const S
 // lanes, are doubtful. One whole warp calls: seldom, so out of the way of the loop; and by value, so that the sum stays
 // in registers.
 template <class E, class Term, class S>
-__device__ __noinline__ warp_accumulator<typename E::format> recomputed_leaves(
+__device__ __noinline__ warp_accumulator<typename E::format> redo_leaves(
     const S* x, const S* y, u64 u, u64 n, typename E::format::type value) {
     using L = leaf_layout<E>;
     warp_accumulator<typename E::format> total;
@@ -78,7 +77,7 @@ __device__ __noinline__ warp_accumulator<typename E::format> recomputed_leaves(
         const auto one = __shfl_sync(0xffffffffu, value, leaf * L::lanes);
         if (is_doubtful<Term>(one)) {
             const u32 count = u32(min(n - first, u64(leaf_elements)));
-            add_recomputed<E, Term>(total, x + first, Term::inputs == 2 ? y + first : y, count, one);
+            redo_leaf<E, Term>(total, x + first, Term::inputs == 2 ? y + first : y, count, one);
         } else {
             total.add_finite(one);
         }

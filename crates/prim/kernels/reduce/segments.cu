@@ -37,7 +37,7 @@ struct sum_of_segment {
         }
         only = __shfl_sync(0xffffffffu, only, 0);
         if (single && is_doubtful<TERM>(only)) {
-            total.merge(recomputed_leaves<E, TERM>(x, y, u64(0), count, only));
+            total.merge(redo_leaves<E, TERM>(x, y, u64(0), count, only));
             single = false;
         }
     }

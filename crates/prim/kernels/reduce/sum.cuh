@@ -89,7 +89,7 @@ __device__ inline void add_leaves(warp_accumulator<typename E::format>& total, t
     using L = leaf_layout<E>;
     // One vote for all leaves: on the usual way there is nothing else to decide.
     if (__any_sync(0xffffffffu, is_doubtful<Term>(value))) {
-        total.merge(recomputed_leaves<E, Term>(x, y, u, n, value));
+        total.merge(redo_leaves<E, Term>(x, y, u, n, value));
         return;
     }
 #pragma unroll
@@ -154,7 +154,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
 #pragma unroll 1
             for (int w = 0; w < warps; ++w) {
                 const auto value = __shfl_sync(0xffffffffu, only, w * L::leaves + lane / L::lanes);
-                total.merge(recomputed_leaves<E, TERM>(pass.x, pass.y, u64(w), n, value));
+                total.merge(redo_leaves<E, TERM>(pass.x, pass.y, u64(w), n, value));
             }
         } else {
             total.add_lanes(only, leaves);

@@ -30,8 +30,8 @@ template <int E, int Rows, int Columns, int Threads> struct shifted_tile {
 
     static __device__ int place(int column, int c) { return column * pitch + column / per_chunk + c; }
 
-    // Loads the tile that begins at `from`, of which `height` rows, at most `loaded`, are there. Nothing outside of `begin` to
-    // `end` is read.
+    // Loads the tile that begins at `from`, of which `height` rows, at most `loaded`, are there. Nothing outside of
+    // `begin` to `end` is read.
     static __device__ void load(chunk* shared, const char* from, u64 stride, int height, const char* begin,
                                 const char* end, int thread) {
         constexpr int blocks = in_chunks * (out_chunks + more), mine = blocks / Threads;

@@ -24,7 +24,7 @@ pub struct Exchange<'a> {
     pub(crate) workers: Workers,
     /// The PEs' parts of the global index range, in order.
     parts: Vec<Range<u64>>,
-    team: Option<Room<'a>>,
+    team: Option<Workspace<'a>>,
 }
 
 /// The symmetric memory of one reduction. Each area is written once, so that no PE can overwrite
@@ -32,7 +32,7 @@ pub struct Exchange<'a> {
 /// 1. call, results: every PE's words, filled by `fcollect`;
 /// 2. leaf: the elements of the last leaf that begins on this PE which other PEs hold, one area per
 ///    input, written by those PEs before a barrier and read by this one after it.
-struct Room<'a> {
+struct Workspace<'a> {
     pe: &'a Pe,
     memory: Sym<u8>,
 }
@@ -55,14 +55,14 @@ impl<'a> Exchange<'a> {
             });
         };
         let bytes = 8 * (CALL_WORDS + RESULT_WORDS) * (pe.n_pes() + 1) + 2 * LEAF_BYTES;
-        let room = Room {
+        let workspace = Workspace {
             pe,
             memory: pe.alloc_aligned::<u8>(bytes, 64)?,
         };
         let mut exchange = Self {
             workers,
             parts: Vec::new(),
-            team: Some(room),
+            team: Some(workspace),
         };
         let result = exchange
             .gather_at(0, &announce(op, part))
@@ -72,14 +72,14 @@ impl<'a> Exchange<'a> {
                 work(&exchange)
             });
         // After a failure of the team giving back fails too; the first error is the one to tell.
-        let freed = exchange.team.map_or(Ok(()), |room| pe.free(room.memory));
+        let freed = exchange.team.map_or(Ok(()), |workspace| pe.free(workspace.memory));
         let result = result?;
         freed?;
         Ok(result)
     }
 
     fn my_pe(&self) -> usize {
-        self.team.as_ref().map_or(0, |room| room.pe.my_pe())
+        self.team.as_ref().map_or(0, |workspace| workspace.pe.my_pe())
     }
 
     /// Whether there is no team to exchange with.
@@ -124,7 +124,7 @@ impl<'a> Exchange<'a> {
 
     /// Gathers through the area at byte `at`.
     fn gather_at(&self, at: usize, words: &[u64]) -> Result<Vec<Vec<u64>>, ReduceError> {
-        let Some(Room { pe, memory }) = &self.team else {
+        let Some(Workspace { pe, memory }) = &self.team else {
             return Ok(vec![words.to_vec()]);
         };
         let bytes = size_of_val(words);
@@ -164,7 +164,7 @@ impl<'a> Exchange<'a> {
             .collect();
 
         let cut = |part: &Range<u64>| front(part) > 0;
-        if let Some(Room { pe, memory }) = &self.team
+        if let Some(Workspace { pe, memory }) = &self.team
             && self.parts.iter().any(cut)
         {
             let areas = memory.len() - 2 * LEAF_BYTES;
@@ -213,7 +213,7 @@ impl<'a> Exchange<'a> {
         &self,
         mine: Result<Vec<T>, ReduceError>,
     ) -> Result<Vec<T>, ReduceError> {
-        let Some(Room { pe, .. }) = &self.team else {
+        let Some(Workspace { pe, .. }) = &self.team else {
             return mine;
         };
         self.gather(0, mine.as_ref().map(|_| Vec::new()).map_err(Clone::clone))?;

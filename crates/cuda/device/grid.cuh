@@ -12,14 +12,9 @@
 // running grid at a time; it need not be zeroed again.
 #pragma once
 #include "block.cuh"
+#include "layout.cuh"
 
 namespace crosswarp {
-
-struct alignas(128) grid_state {
-    u32 arrived;  // bit 31 flips when all have arrived; the other bits count
-    u32 pad[31];
-    // Followed by two sets of one 16-byte slot per block.
-};
 
 class grid {
   public:
@@ -60,13 +55,13 @@ class grid {
     template <class T, class Op> __device__ T reduce(T value, Op op) {
         char* slot = reinterpret_cast<char*>(slots<T>());
         value = block().reduce(value, op);
-        if (warp::linear_thread() == 0) *reinterpret_cast<T*>(slot + 16 * rank()) = value;
+        if (warp::linear_thread() == 0) *reinterpret_cast<T*>(slot + vector_bytes * rank()) = value;
         sync();
         // Threads read the slots side by side; the tree over them depends on the launch's shape alone,
         // so all blocks get the same bits.
         present<T> mine = {T(), false};
         for (int i = warp::linear_thread(); i < size(); i += block().size()) {
-            mine = either(op)(mine, present<T>{load(reinterpret_cast<T*>(slot + 16 * i)), true});
+            mine = either(op)(mine, present<T>{load(reinterpret_cast<T*>(slot + vector_bytes * i)), true});
         }
         return block().reduce(mine, either(op)).value;
     }
@@ -93,9 +88,9 @@ class grid {
 
     // Two sets, used in turn: a set is written again only after a `sync` that follows its reading.
     template <class T> __device__ T* slots() {
-        static_assert(sizeof(T) <= 16, "a grid slot has 16 bytes");
+        static_assert(sizeof(T) <= vector_bytes, "a grid slot has 16 bytes");
         char* first = reinterpret_cast<char*>(state_ + 1);
-        return reinterpret_cast<T*>(first + 16 * size() * (uses_++ & 1));
+        return reinterpret_cast<T*>(first + vector_bytes * size() * (uses_++ % grid_sets));
     }
     // Past the first-level cache, which other blocks' stores do not reach.
     template <class T> static __device__ T load(const T* slot) {

@@ -1,3 +1,3 @@
 // The PE level: the verbs between GPUs, inside kernels. See the headers included for each part.
 #pragma once
-#include "pe_collective.cuh"
+#include "pe/collective.cuh"

@@ -28,7 +28,7 @@ KERNEL(signal_wait)(const u64* flag, i32 how, u64 value) {
 
 KERNEL(barrier)(cw::team t) { cw::barrier<cw::warp>(t); }
 KERNEL(sync)(cw::team t) { cw::sync<cw::warp>(t); }
-// A collective of no elements, which the host names: only the meeting, in which PEs see that all have none.
+// A collective of no elements, which the host names: only the rendezvous, in which PEs see that all have none.
 KERNEL(nothing)(cw::team t, u64 collective) { cw::detail::meet(t, cw::warp(), collective); }
 
 // dest[i * dest_stride] = source[i * source_stride], i < n: elements of `units` Ts, strides in Ts. Either

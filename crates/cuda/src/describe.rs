@@ -3,7 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{Arch, Cache, Device, DeviceProperties, DriverError, Link, Nvrtc, NvrtcError};
+use crate::arch::Arch;
+use crate::compile::cache::Cache;
+use crate::compile::nvrtc::{Nvrtc, NvrtcError};
+use crate::driver::device::{Device, DeviceProperties, Link};
+use crate::driver::error::DriverError;
 
 /// The GPUs, driver and compiler of this machine. Its `Display` is the text of `crosswarp info`.
 #[derive(Debug, Clone, PartialEq, Eq)]

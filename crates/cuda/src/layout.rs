@@ -1,72 +1,330 @@
-//! That structures which the host writes and kernels read (or the other way round) have one layout: the compiler of the
-//! kernels checks the host's numbers.
+//! The structures and numbers that the host and kernels share: here once, for both sides.
+//!
+//! The device header `layout.cuh` is made from this file ([`HEADER`]); `device/layout.cuh` is a copy of it for those
+//! who compile with nvcc. Sizes and places of fields are written out, so that both compilers check them.
 
-use std::fmt::Write;
 use std::mem::offset_of;
 
-use crate::kernel_wait::WaitRecord;
-use crate::team::{GRID_HEADER, GRID_SLOTS, SCRATCH_HEADER, SLOT_BYTES, STAGED_BYTES, TeamState};
-use crate::world::WorldState;
-use crate::{Arch, Nvrtc, Options, Source, compile};
+use bytemuck::{Pod, Zeroable};
 
-// The compiler's own `offsetof`: without a toolkit header there is no other.
-/// A `static_assert` for the structure's size and the place of each field.
-macro_rules! same {
-    ($text:ident, $rust:ident, $device:literal: $($field:ident)*) => {
-        let size = size_of::<$rust>();
-        writeln!($text, "static_assert(sizeof(cw::{}) == {size}, \"size\");", $device).unwrap();
+/// Structures. Each field: its place, its type here, its type in CUDA C++. `with` ends the C++ structure with more
+/// text.
+macro_rules! structures {
+    ($(
+        $(#[doc = $doc:literal])+
+        $rust:ident = $device:literal, align $align:tt, size $size:literal, with $more:literal: {
+            $($(#[doc = $note:literal])* $at:literal $field:ident: $host:ty = $type:literal $([$n:literal])?,)+
+        }
+    )+) => {
         $(
-            let (at, field) = (offset_of!($rust, $field), stringify!($field));
-            writeln!(
-                $text,
-                "static_assert(__INTADDR__(&((cw::{}*)0)->{field}) == {at}, \"{field}\");",
-                $device
-            ).unwrap();
-        )*
+            $(#[doc = $doc])+
+            #[repr(C, align($align))]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+            #[allow(dead_code)] // Some are read and written by kernels alone.
+            pub(crate) struct $rust {
+                $($(#[doc = $note])* pub(crate) $field: $host,)+
+            }
+            const _: () = {
+                assert!(size_of::<$rust>() == $size);
+                $(assert!(offset_of!($rust, $field) == $at);)+
+            };
+        )+
+        const STRUCTURES: &str = concat!($(
+            $("//", $doc, "\n",)+
+            "struct alignas(", $align, ") ", $device, " {\n",
+            $(
+                $("    //", $note, "\n",)*
+                "    ", $type, " ", stringify!($field), $("[", $n, "]",)? ";\n",
+            )+
+            $more,
+            "};\n",
+            "static_assert(sizeof(", $device, ") == ", $size, ", \"size of ", $device, "\");\n",
+            $(
+                "static_assert(CROSSWARP_OFFSET(", $device, ", ", stringify!($field), ") == ", $at, ", \"",
+                $device, "::", stringify!($field), "\");\n",
+            )+
+            "\n",
+        )+);
     };
 }
 
-fn asserts() -> String {
-    let mut text = String::from("#include \"pe.cuh\"\n");
-    same!(text, WorldState, "world_state": my_pe n_pes heap stride heap_bytes timeout_ns record gave_up gone all);
-    same!(text, TeamState, "team": me size start stride scratch stage stage_blocks);
-    same!(text, WaitRecord, "wait_record": state what pe peer offset expected seen gone pad);
-    let small = crate::on_stream::SMALL_BYTES;
-    for (device, host) in [
-        ("cw::small_bytes", small),
-        ("cw::small_units * sizeof(cw::detail::vec16)", SLOT_BYTES),
-        ("sizeof(cw::team_scratch)", SCRATCH_HEADER),
-        (
-            "cw::staged_sets * cw::staged_vectors * sizeof(cw::detail::vec16)",
-            STAGED_BYTES,
-        ),
-        ("sizeof(cw::grid_state)", GRID_HEADER),
-        ("2 * 16", GRID_SLOTS),
-        ("(int)cw::detail::kind::broadcast", 3),
-        ("(int)cw::detail::kind::fcollect", 4),
-        ("(int)cw::detail::kind::alltoall", 5),
-        ("(int)cw::detail::kind::reduce", 6),
-    ] {
-        writeln!(text, "static_assert({device} == {host}, \"{device}\");").unwrap();
+/// Numbers, in namespace `crosswarp`.
+macro_rules! numbers {
+    ($($(#[doc = $doc:literal])+ $rust:ident: $host:ty = $device:literal: $type:literal = $value:literal,)+) => {
+        $(
+            $(#[doc = $doc])+
+            #[allow(dead_code)] // Some are the kernels' alone.
+            pub(crate) const $rust: $host = $value;
+        )+
+        const NUMBERS: &str = concat!($(
+            $("//", $doc, "\n",)+
+            "constexpr ", $type, " ", $device, " = ", $value, ";\n",
+        )+);
+    };
+}
+
+/// The kinds of collectives, with their names in messages.
+macro_rules! kinds {
+    ($($rust:ident = $device:literal, $value:literal, $name:literal;)+) => {
+        /// What PEs do together (`crosswarp::kind`); 0 is nothing.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(dead_code)] // Some are the kernels' alone.
+        pub(crate) enum Kind {
+            $($rust = $value,)+
+        }
+        impl Kind {
+            /// The kind with this number.
+            pub(crate) fn of(number: u64) -> Option<Self> {
+                match number {
+                    $($value => Some(Self::$rust),)+
+                    _ => None,
+                }
+            }
+
+            /// In words.
+            pub(crate) fn name(self) -> &'static str {
+                match self {
+                    $(Self::$rust => $name,)+
+                }
+            }
+        }
+        const KINDS: &str = concat!(
+            "// What PEs do together, for the host to print and for `mark_of`.\nenum class kind : u64 {\n",
+            $("    ", $device, " = ", $value, ",\n",)+
+            "};\n",
+        );
+    };
+}
+
+numbers! {
+    /// The payload of one PE that travels in slots, in bytes: up to this one block does the work.
+    SMALL_BYTES: usize = "small_bytes": "int" = 2048,
+    /// Bytes of a vector, the widest access; slots are vectors.
+    VECTOR_BYTES: usize = "vector_bytes": "int" = 16,
+    /// Of a slot, the bytes of payload; the rest is the number of the rendezvous.
+    UNIT_BYTES: usize = "unit_bytes": "int" = 8,
+    /// Vectors of a piece of a large reduction.
+    STAGED_VECTORS: usize = "staged_vectors": "int" = 2048,
+    /// Sets of slots for such pieces.
+    STAGED_SETS: usize = "staged_sets": "int" = 2,
+    /// Sets of slots behind a grid's state, with a slot per block each.
+    GRID_SETS: usize = "grid_sets": "int" = 2,
+    /// `wait_record::state`: nothing was given up.
+    RECORD_NONE: u32 = "record_none": "u32" = 0,
+    /// `wait_record::state`: the record is complete.
+    RECORD_COMPLETE: u32 = "record_complete": "u32" = 2,
+    /// `wait_record::what`: for a value.
+    WAIT_VALUE: u32 = "wait_value": "u32" = 1,
+    /// `wait_record::what`: for a PE, in a rendezvous of a team.
+    WAIT_RENDEZVOUS: u32 = "wait_rendezvous": "u32" = 2,
+    /// `wait_record::what`: no wait, but a PE came to the rendezvous with another collective.
+    WAIT_MISMATCH: u32 = "wait_mismatch": "u32" = 3,
+    /// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are
+    /// gone.
+    ANYONE: i32 = "anyone": "int" = -1,
+    /// Whom a wait is for: something that takes every PE of the world.
+    EVERYONE: i32 = "everyone": "int" = -2,
+    /// Words of the list of PEs that are gone. Of this one: not 0 if any PE is gone.
+    GONE_ANY: usize = "gone_any": "int" = 0,
+    /// 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
+    GONE_END: usize = "gone_end": "int" = 1,
+    /// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
+    GONE_SINGLE: usize = "gone_single": "int" = 2,
+}
+
+kinds! {
+    Sync = "sync", 1, "sync";
+    Barrier = "barrier", 2, "barrier";
+    Broadcast = "broadcast", 3, "broadcast";
+    Fcollect = "fcollect", 4, "fcollect";
+    Alltoall = "alltoall", 5, "alltoall";
+    Reduce = "reduce", 6, "reduction";
+    Reducescatter = "reducescatter", 7, "reducescatter";
+}
+
+structures! {
+    /// A set of PEs that meet: `start`, `start + stride`, … (`size` of them).
+    TeamState = "team", align 8, size 40, with "
+    __device__ int pe(int rank) const { return start + rank * stride; }
+": {
+        /// This PE's rank in it.
+        0 me: i32 = "i32",
+        4 size: i32 = "i32",
+        8 start: i32 = "i32",
+        12 stride: i32 = "i32",
+        /// Heap offset of the team's `team_scratch`, the same on all its PEs.
+        16 scratch: u64 = "u64",
+        /// Heap offset of the slots for large reductions (pe/staged.cuh), 0 for none.
+        24 stage: u64 = "u64",
+        /// Most blocks of a PE that these are for.
+        32 stage_blocks: u64 = "u64",
     }
-    text.push_str("extern \"C\" __global__ void nothing() {}\n");
+
+    /// Each PE's scratch for one team, in its symmetric heap, zero at first: this header, then `size` arrival words,
+    /// then two sets of slots, for `size` payloads of up to `small_bytes` each.
+    TeamScratch = "team_scratch", align 128, size 128, with "": {
+        /// Rendezvous so far; written by this PE only.
+        0 generation: u64 = "u64",
+        /// With a time limit: whether the last rendezvous came about.
+        8 came_about: u64 = "u64",
+        16 pad: [u64; 14] = "u64"[14],
+    }
+
+    /// What a kernel leaves behind when a wait ends in vain. In memory the host can read.
+    WaitRecord = "wait_record", align 8, size 48, with "": {
+        /// Of `record_none` and so on.
+        0 state: u32 = "u32",
+        /// Of `wait_value` and so on.
+        4 what: u32 = "u32",
+        /// The PE that waited.
+        8 pe: i32 = "i32",
+        /// The PE waited for, or `anyone` or `everyone`.
+        12 peer: i32 = "i32",
+        /// Heap offset of the word.
+        16 offset: u64 = "u64",
+        /// In a rendezvous its number; of a mismatch this PE's collective (detail::collective).
+        24 expected: u64 = "u64",
+        /// The word's last value.
+        32 seen: u64 = "u64",
+        /// The PE that failed or left, so that the wait was hopeless; -1: it ran out of time.
+        40 gone: i32 = "i32",
+        44 pad: i32 = "i32",
+    }
+
+    /// Who a PE's kernels are, and where everything is; the host writes it into every module.
+    WorldState = "world_state", align 8, size 104, with "": {
+        0 my_pe: i32 = "i32",
+        4 n_pes: i32 = "i32",
+        /// Address of this PE's heap; those of the others are `stride` apart, in PE order.
+        8 heap: u64 = "u64",
+        16 stride: u64 = "u64",
+        24 heap_bytes: u64 = "u64",
+        /// Time limit of waits; 0: none.
+        32 timeout_ns: u64 = "u64",
+        /// In host memory.
+        40 record: u64 = "wait_record*",
+        /// In this GPU's memory: 1 after a wait of this PE ended in vain.
+        48 gave_up: u64 = "u32*",
+        /// In host memory, the list of PEs that are gone: see `gone_any`.
+        56 gone: u64 = "const u32*",
+        /// The team of all PEs.
+        64 all: TeamState = "team",
+    }
+
+    /// What the blocks of a grid meet by, zero before its first use; `grid_sets` sets of slots follow.
+    GridState = "grid_state", align 128, size 128, with "": {
+        /// Bit 31 flips when all have arrived; the other bits count.
+        0 arrived: u32 = "u32",
+        4 pad: [u32; 31] = "u32"[31],
+    }
+}
+
+/// The device header `layout.cuh`.
+pub(crate) const HEADER: &str = match std::str::from_utf8(&joined::<{ length(PARTS) }>(PARTS)) {
+    Ok(text) => text,
+    Err(_) => panic!("parts are text"),
+};
+
+const PARTS: &[&str] = &[
+    "// What the host and kernels share. Made from src/layout.rs, which is to be changed instead.
+#pragma once
+#include \"base.cuh\"
+
+// NVRTC has no toolkit header, and the host's compiler, which nvcc runs too, no __INTADDR__.
+#ifdef __CUDACC_RTC__
+#define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
+#else
+#define CROSSWARP_OFFSET(type, field) __builtin_offsetof(type, field)
+#endif
+
+namespace crosswarp {
+
+",
+    NUMBERS,
+    "\nnamespace detail {\n",
+    KINDS,
+    "}  // namespace detail\n\n",
+    STRUCTURES,
+    "}  // namespace crosswarp\n\n#undef CROSSWARP_OFFSET\n",
+];
+
+const fn length(parts: &[&str]) -> usize {
+    let (mut bytes, mut part) = (0, 0);
+    while part < parts.len() {
+        bytes += parts[part].len();
+        part += 1;
+    }
+    bytes
+}
+
+const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
+    let (mut text, mut at, mut part) = ([0; N], 0, 0);
+    while part < parts.len() {
+        let mut byte = 0;
+        while byte < parts[part].len() {
+            text[at] = parts[part].as_bytes()[byte];
+            at += 1;
+            byte += 1;
+        }
+        part += 1;
+    }
     text
 }
 
-#[test]
-fn kernels_and_host_lay_structures_out_alike() {
-    if let Err(reason) = Nvrtc::get() {
-        crate::skip::skip_gpu("kernels_and_host_lay_structures_out_alike", 1, reason);
-        return;
+/// Bytes of the state of a grid of up to `blocks` blocks, `cw::grid_state` in kernels.
+pub const fn grid_state_bytes(blocks: usize) -> usize {
+    size_of::<GridState>() + GRID_SETS * VECTOR_BYTES * blocks
+}
+
+/// The variable with the [`WorldState`] in every module that includes `pe.cuh`.
+pub(crate) const WORLD_SYMBOL: &str = "crosswarp_world";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Arch;
+    use crate::compile::nvrtc::Nvrtc;
+    use crate::compile::program::{CompileError, Options, compile};
+    use crate::compile::source::Source;
+    use crate::skip::skip_gpu;
+
+    /// With CROSSWARP_WRITE_LAYOUT=1 it writes the copy.
+    #[test]
+    fn the_copy_of_the_header_is_what_is_made() {
+        let copy = concat!(env!("CARGO_MANIFEST_DIR"), "/device/layout.cuh");
+        if std::env::var("CROSSWARP_WRITE_LAYOUT").is_ok_and(|value| value == "1") {
+            std::fs::write(copy, HEADER).unwrap();
+        }
+        let text = std::fs::read_to_string(copy).unwrap();
+        assert!(
+            text == HEADER,
+            "device/layout.cuh is not what src/layout.rs makes; write it with CROSSWARP_WRITE_LAYOUT=1"
+        );
     }
-    let text = asserts();
-    let compiled = |text: &str| {
-        let source = Source::new("layout.cu", text);
-        compile(&source, Arch::new(8, 0), &Options::new())
-    };
-    compiled(&text).unwrap_or_else(|error| panic!("{error}"));
-    // A field elsewhere would be seen.
-    let moved = text.replace("->gone) == 56", "->gone) == 60");
-    assert_ne!(moved, text);
-    assert!(compiled(&moved).is_err());
+
+    /// Each place and size that the header states is checked by the kernels' compiler; Rust's checks are above.
+    #[test]
+    fn kernels_check_every_place_and_size() {
+        if let Err(reason) = Nvrtc::get() {
+            skip_gpu("kernels_check_every_place_and_size", 1, reason);
+            return;
+        }
+        let compiled = |header: &str| {
+            let text = format!("{header}\nextern \"C\" __global__ void nothing() {{}}\n");
+            let source = Source::new("layout.cu", &text);
+            compile(&source, Arch::new(8, 0), &Options::new())
+        };
+        compiled(HEADER).unwrap_or_else(|error| panic!("{error}"));
+        let stated: Vec<_> = HEADER.match_indices(" == ").map(|(at, _)| at + 4).collect();
+        assert!(stated.len() > 30, "{}", stated.len());
+        // All wrong in one: as many errors as there are statements.
+        let mut wrong = HEADER.to_owned();
+        for &at in stated.iter().rev() {
+            wrong.insert(at, '1');
+        }
+        let Err(CompileError::Source(errors)) = compiled(&wrong) else {
+            panic!("wrong places compile")
+        };
+        assert_eq!(errors.len(), stated.len());
+    }
 }

@@ -19,72 +19,52 @@
 //! that depends on the machine is an error value.
 
 mod arch;
-mod args;
-mod cache;
 mod compile;
-mod cubin;
 mod describe;
-mod device;
 mod driver;
 mod error;
-mod graph;
-mod heap;
-mod kernel_wait;
+mod kernels;
 mod launch;
-#[cfg(test)]
 mod layout;
 mod library;
-mod memory;
-mod module;
-mod nccl;
-mod nvrtc;
-mod occupancy;
-mod on_stream;
-mod search;
+mod pe;
 #[doc(hidden)]
 pub mod skip;
-mod source;
-mod spmd;
-mod stream;
-mod strided;
-mod table;
-mod team;
-mod trust;
-mod view;
-mod vmm;
-mod world;
 
 pub use arch::{Arch, ArchError};
-pub use args::{ByValue, KernelArg, KernelArgs};
 pub use bytemuck::Pod;
-pub use cache::Cache;
-pub use compile::{CompileError, Diagnostic, Options, Severity, compile};
-pub use cubin::{CubinError, KernelResources, cubin_arch, kernel_resources};
+pub use compile::cache::Cache;
+pub use compile::cubin::{CubinError, KernelResources, cubin_arch, kernel_resources};
+pub use compile::module::{Function, FunctionAttributes, Global, Module, ModuleError};
+pub use compile::nvrtc::{Nvrtc, NvrtcError};
+pub use compile::occupancy::{ArchLimits, BlockNeeds, LimitedBy, Occupancy};
+pub use compile::program::{CompileError, Diagnostic, Options, Severity, compile};
+pub use compile::source::{HEADERS, Shape, Source};
+pub use compile::table::{KernelRow, TableError, kernel_table};
 pub use describe::{Compiler, Description, describe};
-pub use device::{Device, DeviceProperties, Link};
-pub use error::{CudaError, DriverError, Error};
-pub use graph::Graph;
-pub use heap::{DeviceHeap, DeviceSym, HeapError};
-pub use kernel_wait::{
-    KernelLeft, KernelMismatch, KernelTimeout, KernelWait, SyncError, WorkStuck,
-};
+pub use driver::device::{Device, DeviceProperties, Link};
+pub use driver::error::{CudaError, DriverError};
+pub use driver::graph::Graph;
+pub use driver::memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};
+pub use driver::stream::{Event, Priority, Stream};
+pub use error::Error;
+pub use kernels::{KERNELS, THREADS};
+pub use launch::args::{ByValue, KernelArg, KernelArgs};
 pub use launch::{Dim3, Launch, LaunchError, Limit, PreparedLaunch};
+pub use layout::grid_state_bytes;
 pub use library::find_library;
-pub use memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};
-pub use module::{Function, FunctionAttributes, Global, Module, ModuleError};
-pub use nccl::{Nccl, NcclError};
-pub use nvrtc::{Nvrtc, NvrtcError};
-pub use occupancy::{ArchLimits, BlockNeeds, LimitedBy, Occupancy};
-pub use on_stream::{DeviceNumber, ON_STREAM};
-pub use search::Sought;
-pub use source::{HEADERS, KERNELS, Shape, Source, THREADS};
-pub use spmd::{Spmd, SpmdError};
-pub use stream::{Event, Priority, Stream};
-pub use table::{KernelRow, TableError, kernel_table};
-pub use team::DeviceTeam;
-pub use trust::find_program;
-pub use view::{DeviceMemory, DeviceSymRef};
-pub use world::{DeviceWorld, DeviceWorldError};
+pub use library::search::Sought;
+pub use library::trust::find_program;
+pub use pe::collective::DeviceNumber;
+pub use pe::error::DeviceWorldError;
+pub use pe::heap::{DeviceHeap, DeviceSym, HeapError};
+pub use pe::kernels::ON_STREAM;
+pub use pe::nccl::library::{Nccl, NcclError};
+pub use pe::spmd::{Spmd, SpmdError};
+pub use pe::team::DeviceTeam;
+pub use pe::view::{DeviceMemory, DeviceSymRef};
+pub use pe::wait::{KernelLeft, KernelMismatch, KernelTimeout, KernelWait, SyncError, WorkStuck};
+pub use pe::world::DeviceWorld;
 
 // The README's program compiles.
 #[cfg(doctest)]

@@ -158,8 +158,8 @@ KERNEL(put_signal_pingpong_block) {
 
 // ---- bandwidth -------------------------------------------------------------------------------------
 
-// `move(first, n)` for this block's part of the ints, again and again. The block's meeting keeps the
-// compiler from merging iterations; blocks do not meet.
+// `move(first, n)` for this block's part of the ints, again and again. The block's sync keeps the
+// compiler from merging iterations; blocks do not wait for one another.
 template <class Move>
 __device__ inline void by_blocks(cw::u64 bytes, cw::u64 iterations, Move move) {
     if (cw::my_pe() != 0) return;
@@ -169,7 +169,7 @@ __device__ inline void by_blocks(cw::u64 bytes, cw::u64 iterations, Move move) {
         move(blockIdx.x * part, part);
         block.sync();
     }
-    // After the block's meeting one thread completes what all its threads have put.
+    // After the block's sync one thread completes what all its threads have put.
     if (block.rank() == 0) cw::quiet();
 }
 
@@ -232,13 +232,13 @@ ON_THREADS(sync, thread)
 ON_THREADS(sync, warp)
 ON_THREADS(sync, block)
 
-// A meeting at which nothing is sent and nobody is waited for.
-template <class Scope> __device__ inline bool empty_meeting(const cw::team& all, const Scope& scope) {
-    const cw::u64 number = cw::detail::begin_meeting(all, scope);
-    cw::detail::count_meeting(all, number, scope);
-    return cw::detail::end_meeting(all, number, scope);
+// A rendezvous at which nothing is sent and nobody is waited for.
+template <class Scope> __device__ inline bool empty_rendezvous(const cw::team& all, const Scope& scope) {
+    const cw::u64 number = cw::detail::begin_rendezvous(all, scope);
+    cw::detail::count_rendezvous(all, number, scope);
+    return cw::detail::end_rendezvous(all, number, scope);
 }
-COLLECTIVE(meeting, empty_meeting(all, scope))
+COLLECTIVE(meeting, empty_rendezvous(all, scope))
 ON_THREADS(meeting, block)
 
 COLLECTIVE(sum_i32, cw::sum(dest, source, n, all, scope))

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::{DeviceProperties, FunctionAttributes};
+use crate::compile::module::FunctionAttributes;
+use crate::driver::device::DeviceProperties;
 
 /// Sizes in x, y and z. Made from a number, a pair or a triple; what is missing is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crosswarp_cuda::{
     Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, Options, Source, Stream,
-    SyncError, kernel_resources,
+    SyncError, grid_state_bytes, kernel_resources,
 };
 use crosswarp_shmem::Pe;
 use support::{LIMIT, as_process, as_processes, compiles, cubins, on_all_gpus, on_one_gpu};
@@ -68,11 +68,24 @@ fn has_every_verb<'a>(names: impl Iterator<Item = &'a String> + Clone) {
     }
 }
 
+/// With `CROSSWARP_ONE_TYPE=1` each scope has one type instead of all, for tools that make kernels a hundred times slower.
+fn options() -> Options {
+    if std::env::var_os("CROSSWARP_ONE_TYPE").is_some_and(|value| value == "1") {
+        one_type_per_scope()
+    } else {
+        Options::new()
+    }
+}
+
+fn one_type_per_scope() -> Options {
+    Options::new().define("ONE_TYPE_PER_SCOPE", 1)
+}
+
 /// The code of all sources for `arch`. Compiled once a process, however many PEs ask for it.
 fn code(arch: Arch) -> Arc<[Vec<u8>]> {
     static CODE: Mutex<BTreeMap<Arch, Arc<[Vec<u8>]>>> = Mutex::new(BTreeMap::new());
     let mut code = CODE.lock().unwrap_or_else(PoisonError::into_inner);
-    let cubins = || cubins(&SOURCES, &[arch], &Options::new()).into();
+    let cubins = || cubins(&SOURCES, &[arch], &options()).into();
     Arc::clone(code.entry(arch).or_insert_with(cubins))
 }
 
@@ -125,7 +138,7 @@ fn suite(pe: &Pe, device: Device) {
     let words_at = heap.address_of(&words, me);
     world.put(&stream, &words, 0, &[0; 64], me).unwrap();
     let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
-    let state = Buffer::<u8>::zeroed(&stream, 128 + 2 * 16 * 4096).unwrap();
+    let state = Buffer::<u8>::zeroed(&stream, grid_state_bytes(4096)).unwrap();
     pe.barrier().unwrap();
 
     let done = |what: &str| {
@@ -283,8 +296,7 @@ fn sources_compile_for(test: &str, archs: &[Arch], options: &Options) {
 #[test]
 fn sources_compile() {
     let archs = [Arch::new(8, 0), Arch::new(9, 0)];
-    let less = Options::new().define("ONE_TYPE_PER_SCOPE", 1);
-    sources_compile_for("sources_compile", &archs, &less);
+    sources_compile_for("sources_compile", &archs, &one_type_per_scope());
 }
 
 #[test]

@@ -30,9 +30,9 @@ const KERNELS: Source<'static> = Source::new(
         while (*go == 0) {}
         *word = 7;
     }
-    // As if the team had met so often.
-    extern "C" __global__ void advance(cw::team t, cw::u64 meetings) {
-        cw::detail::scratch_of(t)->generation = meetings;
+    // As if the team had had so many rendezvous.
+    extern "C" __global__ void advance(cw::team t, cw::u64 rendezvous) {
+        cw::detail::scratch_of(t)->generation = rendezvous;
     }"#,
 );
 
@@ -382,7 +382,7 @@ fn teams_meet_often() {
             world.heap().alloc_zeroed::<u32>(len).unwrap(),
             world.heap().alloc_zeroed::<u32>(len).unwrap(),
         );
-        for meetings in [
+        for rendezvous in [
             (1u64 << 32) - 9,
             (1 << 32) + 3,
             (1 << 40) - 7,
@@ -392,7 +392,7 @@ fn teams_meet_often() {
             world.put(&stream, &a, 0, &mine, pe.my_pe()).unwrap();
             pe.barrier().unwrap();
             // SAFETY: the parameters are (team, u64); nobody meets meanwhile.
-            unsafe { launch.launch(&stream, (world.everyone(), meetings)) }.unwrap();
+            unsafe { launch.launch(&stream, (world.everyone(), rendezvous)) }.unwrap();
             stream.synchronize().unwrap();
             pe.barrier().unwrap();
             for n in [len, 3] {
@@ -406,7 +406,7 @@ fn teams_meet_often() {
                 // i + (i ^ 1)
                 let right = |(i, &sum): (usize, &u32)| sum == 2 * (i as u32 & !1) + 1;
                 let wrong = seen.iter().enumerate().position(|at| !right(at));
-                assert_eq!(wrong, None, "after {meetings} meetings, {n} elements");
+                assert_eq!(wrong, None, "after {rendezvous} rendezvous, {n} elements");
                 pe.barrier().unwrap();
             }
         }

@@ -3,6 +3,7 @@
 
 use crosswarp_cuda::{
     Buffer, Device, DeviceWorld, DeviceWorldError, Event, Launch, Module, Shape, Source, Stream,
+    grid_state_bytes,
 };
 use crosswarp_shmem::Pe;
 
@@ -161,7 +162,7 @@ pub fn shmem(
     device: Device,
     mut report: impl FnMut(measure::Row),
 ) -> Result<(), BenchError> {
-    let module = Module::compile(&device, &SHMEM)?;
+    let module = Module::compile(&device, &SHMEM).map_err(crosswarp_cuda::Error::from)?;
     let stream = Stream::new(&device)?;
     let world = DeviceWorld::new(pe, device, None, None)?;
     world.install(&module)?;
@@ -176,7 +177,7 @@ pub fn shmem(
         pe.n_pes()
             .div_ceil(Device::all().map_err(crosswarp_cuda::Error::from)?.len()) as u32;
     let most_blocks = (device.properties().multiprocessors / sharing).max(1);
-    let state = Buffer::<u8>::zeroed(&stream, 128 + 2 * 16 * most_blocks as usize)?;
+    let state = Buffer::<u8>::zeroed(&stream, grid_state_bytes(most_blocks as usize))?;
     let (start, end) = (Event::new(&device)?, Event::new(&device)?);
     for row in ROWS {
         if row.pair && pe.n_pes() < 2 {

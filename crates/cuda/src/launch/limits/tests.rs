@@ -1,6 +1,6 @@
 use super::*;
-use crate::Arch;
-use crate::LaunchError;
+use crate::arch::Arch;
+use crate::launch::LaunchError;
 
 /// An H200, as its driver describes it.
 pub(crate) fn hopper() -> DeviceProperties {

@@ -1,7 +1,7 @@
 //! Jacobi sweeps on the GPU.
 #![allow(unsafe_code)] // Launches kernels.
 
-use crosswarp_cuda::{Buffer, Function, Launch, Module, PreparedLaunch, Stream};
+use crosswarp_cuda::{Buffer, Function, Launch, Module, PreparedLaunch, Stream, grid_state_bytes};
 
 use super::super::error::LadderError;
 use super::super::inputs::{Relaxed, SWEEPS, first_field, grouped, jacobi_work, relax};
@@ -32,7 +32,7 @@ pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
             fields: [Buffer::new(&device, n)?, Buffer::new(&device, n)?],
             norms: Buffer::new(&device, SWEEPS)?,
             edges: Buffer::new(&device, 4 * most_blocks)?,
-            state: Buffer::zeroed(&stream, 128 + 32 * most_blocks)?,
+            state: Buffer::zeroed(&stream, grid_state_bytes(most_blocks))?,
         },
         expected: relax(first),
         run,

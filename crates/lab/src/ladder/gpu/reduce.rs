@@ -1,7 +1,9 @@
 //! Sums on the GPU.
 #![allow(unsafe_code)] // Launches kernels.
 
-use crosswarp_cuda::{Buffer, BufferRef, Function, Launch, Module, Pod, PreparedLaunch};
+use crosswarp_cuda::{
+    Buffer, BufferRef, Function, Launch, Module, Pod, PreparedLaunch, grid_state_bytes,
+};
 use crosswarp_prim::cuda::DeviceReducer;
 use crosswarp_prim::{DType, Element, Op, ReduceError};
 use half::f16;
@@ -17,11 +19,6 @@ use crate::measure::RotatingBuffers;
 /// Threads of a block of every rung.
 const THREADS: u32 = 256;
 const CLUSTER: u32 = 8;
-/// Bytes of a grid barrier's state for up to this many blocks, see `grid.cuh`: 128, and two sets of 16 a
-/// block.
-const fn grid_state_bytes(blocks: u32) -> usize {
-    128 + 32 * blocks as usize
-}
 
 /// How a variant is launched.
 enum Shape {
@@ -275,7 +272,7 @@ impl<'c, 'o, T: Pod> Bench<'c, 'o, T> {
             _ => 0,
         };
         let scratch = Buffer::<f32>::new(&device, scratch_len)?;
-        let state = Buffer::<u8>::zeroed(&self.run.stream, grid_state_bytes(blocks))?;
+        let state = Buffer::<u8>::zeroed(&self.run.stream, grid_state_bytes(blocks as usize))?;
         let launch = Launch::new(&kernel).grid(blocks).block(THREADS);
         let launch = match variant.shape {
             Shape::Cooperative => launch.cooperative(),

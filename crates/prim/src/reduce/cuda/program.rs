@@ -270,7 +270,8 @@ impl Program {
         source: &Source<'static>,
         options: &Options,
     ) -> Result<Self, ReduceError> {
-        let module = Module::compile_with(device, source, options)?;
+        let module =
+            Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
         let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
         let aligned = function("reduce")?;
         let blocks = aligned

@@ -61,7 +61,8 @@ impl SegmentProgram {
         source: &Source<'static>,
         options: &Options,
     ) -> Result<Self, ReduceError> {
-        let module = Module::compile_with(device, source, options)?;
+        let module =
+            Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
         let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
         let (short, long) = (function("short_segments")?, function("long_segments")?);
         let multiprocessors = device.properties().multiprocessors.max(1);

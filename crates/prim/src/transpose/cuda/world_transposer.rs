@@ -261,7 +261,7 @@ impl Drop for WorldTransposer<'_, '_> {
 /// kernels that run, and those may be peers' that wait for this PE.
 fn load(world: &DeviceWorld<'_>) -> Result<Vec<Function>, DeviceWorldError> {
     let device = world.device();
-    let module = Module::compile(&device, &TRANSPOSE_PE).map_err(DeviceWorldError::Load)?;
+    let module = Module::compile(&device, &TRANSPOSE_PE)?;
     world.install(&module)?;
     let stream = Stream::new(&device)?;
     let nothing = Buffer::<u8>::new(&device, 1)?;

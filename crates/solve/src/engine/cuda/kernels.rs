@@ -181,7 +181,7 @@ fn find_named(device: &Device, name: &str) -> Result<(Function, u32), GpuError> 
             shape.map(|shape| (source, shape))
         })
         .unwrap_or_else(|| panic!("no source has a kernel {name}"));
-    let module = Module::compile(device, source)?;
+    let module = Module::compile(device, source).map_err(crosswarp_cuda::Error::from)?;
     let function = module.function(name).map_err(crosswarp_cuda::Error::from)?;
     Ok((function, shape.threads))
 }

@@ -1,0 +1,174 @@
+// What the host and kernels share. Made from src/layout.rs, which is to be changed instead.
+#pragma once
+#include "base.cuh"
+
+// NVRTC has no toolkit header, and the host's compiler, which nvcc runs too, no __INTADDR__.
+#ifdef __CUDACC_RTC__
+#define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
+#else
+#define CROSSWARP_OFFSET(type, field) __builtin_offsetof(type, field)
+#endif
+
+namespace crosswarp {
+
+// The payload of one PE that travels in slots, in bytes: up to this one block does the work.
+constexpr int small_bytes = 2048;
+// Bytes of a vector, the widest access; slots are vectors.
+constexpr int vector_bytes = 16;
+// Of a slot, the bytes of payload; the rest is the number of the rendezvous.
+constexpr int unit_bytes = 8;
+// Vectors of a piece of a large reduction.
+constexpr int staged_vectors = 2048;
+// Sets of slots for such pieces.
+constexpr int staged_sets = 2;
+// Sets of slots behind a grid's state, with a slot per block each.
+constexpr int grid_sets = 2;
+// `wait_record::state`: nothing was given up.
+constexpr u32 record_none = 0;
+// `wait_record::state`: the record is complete.
+constexpr u32 record_complete = 2;
+// `wait_record::what`: for a value.
+constexpr u32 wait_value = 1;
+// `wait_record::what`: for a PE, in a rendezvous of a team.
+constexpr u32 wait_rendezvous = 2;
+// `wait_record::what`: no wait, but a PE came to the rendezvous with another collective.
+constexpr u32 wait_mismatch = 3;
+// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are
+// gone.
+constexpr int anyone = -1;
+// Whom a wait is for: something that takes every PE of the world.
+constexpr int everyone = -2;
+// Words of the list of PEs that are gone. Of this one: not 0 if any PE is gone.
+constexpr int gone_any = 0;
+// 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
+constexpr int gone_end = 1;
+// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
+constexpr int gone_single = 2;
+
+namespace detail {
+// What PEs do together, for the host to print and for `mark_of`.
+enum class kind : u64 {
+    sync = 1,
+    barrier = 2,
+    broadcast = 3,
+    fcollect = 4,
+    alltoall = 5,
+    reduce = 6,
+    reducescatter = 7,
+};
+}  // namespace detail
+
+// A set of PEs that meet: `start`, `start + stride`, … (`size` of them).
+struct alignas(8) team {
+    // This PE's rank in it.
+    i32 me;
+    i32 size;
+    i32 start;
+    i32 stride;
+    // Heap offset of the team's `team_scratch`, the same on all its PEs.
+    u64 scratch;
+    // Heap offset of the slots for large reductions (pe/staged.cuh), 0 for none.
+    u64 stage;
+    // Most blocks of a PE that these are for.
+    u64 stage_blocks;
+
+    __device__ int pe(int rank) const { return start + rank * stride; }
+};
+static_assert(sizeof(team) == 40, "size of team");
+static_assert(CROSSWARP_OFFSET(team, me) == 0, "team::me");
+static_assert(CROSSWARP_OFFSET(team, size) == 4, "team::size");
+static_assert(CROSSWARP_OFFSET(team, start) == 8, "team::start");
+static_assert(CROSSWARP_OFFSET(team, stride) == 12, "team::stride");
+static_assert(CROSSWARP_OFFSET(team, scratch) == 16, "team::scratch");
+static_assert(CROSSWARP_OFFSET(team, stage) == 24, "team::stage");
+static_assert(CROSSWARP_OFFSET(team, stage_blocks) == 32, "team::stage_blocks");
+
+// Each PE's scratch for one team, in its symmetric heap, zero at first: this header, then `size` arrival words,
+// then two sets of slots, for `size` payloads of up to `small_bytes` each.
+struct alignas(128) team_scratch {
+    // Rendezvous so far; written by this PE only.
+    u64 generation;
+    // With a time limit: whether the last rendezvous came about.
+    u64 came_about;
+    u64 pad[14];
+};
+static_assert(sizeof(team_scratch) == 128, "size of team_scratch");
+static_assert(CROSSWARP_OFFSET(team_scratch, generation) == 0, "team_scratch::generation");
+static_assert(CROSSWARP_OFFSET(team_scratch, came_about) == 8, "team_scratch::came_about");
+static_assert(CROSSWARP_OFFSET(team_scratch, pad) == 16, "team_scratch::pad");
+
+// What a kernel leaves behind when a wait ends in vain. In memory the host can read.
+struct alignas(8) wait_record {
+    // Of `record_none` and so on.
+    u32 state;
+    // Of `wait_value` and so on.
+    u32 what;
+    // The PE that waited.
+    i32 pe;
+    // The PE waited for, or `anyone` or `everyone`.
+    i32 peer;
+    // Heap offset of the word.
+    u64 offset;
+    // In a rendezvous its number; of a mismatch this PE's collective (detail::collective).
+    u64 expected;
+    // The word's last value.
+    u64 seen;
+    // The PE that failed or left, so that the wait was hopeless; -1: it ran out of time.
+    i32 gone;
+    i32 pad;
+};
+static_assert(sizeof(wait_record) == 48, "size of wait_record");
+static_assert(CROSSWARP_OFFSET(wait_record, state) == 0, "wait_record::state");
+static_assert(CROSSWARP_OFFSET(wait_record, what) == 4, "wait_record::what");
+static_assert(CROSSWARP_OFFSET(wait_record, pe) == 8, "wait_record::pe");
+static_assert(CROSSWARP_OFFSET(wait_record, peer) == 12, "wait_record::peer");
+static_assert(CROSSWARP_OFFSET(wait_record, offset) == 16, "wait_record::offset");
+static_assert(CROSSWARP_OFFSET(wait_record, expected) == 24, "wait_record::expected");
+static_assert(CROSSWARP_OFFSET(wait_record, seen) == 32, "wait_record::seen");
+static_assert(CROSSWARP_OFFSET(wait_record, gone) == 40, "wait_record::gone");
+static_assert(CROSSWARP_OFFSET(wait_record, pad) == 44, "wait_record::pad");
+
+// Who a PE's kernels are, and where everything is; the host writes it into every module.
+struct alignas(8) world_state {
+    i32 my_pe;
+    i32 n_pes;
+    // Address of this PE's heap; those of the others are `stride` apart, in PE order.
+    u64 heap;
+    u64 stride;
+    u64 heap_bytes;
+    // Time limit of waits; 0: none.
+    u64 timeout_ns;
+    // In host memory.
+    wait_record* record;
+    // In this GPU's memory: 1 after a wait of this PE ended in vain.
+    u32* gave_up;
+    // In host memory, the list of PEs that are gone: see `gone_any`.
+    const u32* gone;
+    // The team of all PEs.
+    team all;
+};
+static_assert(sizeof(world_state) == 104, "size of world_state");
+static_assert(CROSSWARP_OFFSET(world_state, my_pe) == 0, "world_state::my_pe");
+static_assert(CROSSWARP_OFFSET(world_state, n_pes) == 4, "world_state::n_pes");
+static_assert(CROSSWARP_OFFSET(world_state, heap) == 8, "world_state::heap");
+static_assert(CROSSWARP_OFFSET(world_state, stride) == 16, "world_state::stride");
+static_assert(CROSSWARP_OFFSET(world_state, heap_bytes) == 24, "world_state::heap_bytes");
+static_assert(CROSSWARP_OFFSET(world_state, timeout_ns) == 32, "world_state::timeout_ns");
+static_assert(CROSSWARP_OFFSET(world_state, record) == 40, "world_state::record");
+static_assert(CROSSWARP_OFFSET(world_state, gave_up) == 48, "world_state::gave_up");
+static_assert(CROSSWARP_OFFSET(world_state, gone) == 56, "world_state::gone");
+static_assert(CROSSWARP_OFFSET(world_state, all) == 64, "world_state::all");
+
+// What the blocks of a grid meet by, zero before its first use; `grid_sets` sets of slots follow.
+struct alignas(128) grid_state {
+    // Bit 31 flips when all have arrived; the other bits count.
+    u32 arrived;
+    u32 pad[31];
+};
+static_assert(sizeof(grid_state) == 128, "size of grid_state");
+static_assert(CROSSWARP_OFFSET(grid_state, arrived) == 0, "grid_state::arrived");
+static_assert(CROSSWARP_OFFSET(grid_state, pad) == 4, "grid_state::pad");
+
+}  // namespace crosswarp
+
+#undef CROSSWARP_OFFSET

@@ -1,0 +1,612 @@
+// Collectives over a team of PEs, from one thread, a warp, a block, or a whole cooperative grid.
+//
+//     cw::reduce<cw::block>(dest, source, n, cw::sum_op());   // dest and source are symmetric
+//
+// All PEs of the team call the same collective with the same sizes, each from one scope; all threads
+// of the scope call. PEs that do not are told apart: each wait for another PE that came to the rendezvous with another
+// collective, size, root, operation or type ends, and every host gets an error (a large payload may have moved then,
+// and the team is out of step).  Before any PE calls, `dest` must be ready on all (as OpenSHMEM has it): peers may
+// store into it at once. On return the result is complete on this PE and visible to the scope, and the
+// source may be reused. They return false if a wait ran out of time. Floating sums are taken in PE
+// order: every PE gets the same bits.
+//
+// Small payloads are one-shot: each PE stores to every peer's slot, data and generation together in
+// one 16-byte store (single-copy atomic for .b128), so that no flag, fence or acknowledgement follows.
+// Large ones move in 16-byte vectors by all threads of the scope between two rendezvous.
+//
+// Generations count the team's rendezvous. They only grow, so nothing is ever reset: a slot of set g % 2
+// is written again at the earliest in rendezvous g + 2, which a PE enters only after every PE has entered
+// rendezvous g + 1, that is, has left rendezvous g and read its slots. What a PE sends in a rendezvous carries,
+// above its number, a mark of the collective (`mark_of`), which the others compare with their own.
+#pragma once
+#include "pe/staged.cuh"
+
+namespace crosswarp {
+
+// Slots of one PE for one rendezvous.
+constexpr int small_units = small_bytes / unit_bytes;
+
+// All threads of a cooperative grid as one scope.
+class grid_threads {
+  public:
+    explicit __device__ grid_threads(const grid& g) : grid_(g) {}
+    __device__ int rank() const { return grid_.rank() * block().size() + block().rank(); }
+    __device__ int size() const { return grid_.size() * block().size(); }
+    __device__ void sync() const { grid_.sync(); }
+    __device__ const grid& blocks() const { return grid_; }
+
+  private:
+    const grid& grid_;
+};
+
+// From how many bytes on an array is combined through slots, by stores alone; measured: below, two more
+// trips of the links cost more than is gained.
+constexpr u64 staged_min_bytes = 16 << 20;
+
+namespace detail {
+
+template <class Scope> constexpr bool is_grid = false;
+template <> constexpr bool is_grid<grid_threads> = true;
+
+__device__ inline team_scratch* scratch_of(const team& t) { return at<team_scratch>(t.scratch); }
+__device__ inline u64* arrivals_of(const team& t) {
+    return reinterpret_cast<u64*>(scratch_of(t) + 1);
+}
+// Slots that team member `from` fills here, for rendezvous `generation`.
+__device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
+    u64 first = reinterpret_cast<u64>(arrivals_of(t)) + ((8 * t.size + 127) & ~127);
+    u64 index = ((generation & 1) * t.size + from) * small_units;
+    return reinterpret_cast<vec16*>(first) + index;
+}
+
+// Whether the scope's sync may be compiled to nothing. ptxas leaves the check for diverged lanes out of a
+// `__syncwarp` that follows a call of a function that is not inlined (13.0, sm_90), and lanes may come back one after
+// the other: lanes that then read the rendezvous's number behind the first lane's new one were a rendezvous ahead.
+template <class Scope> constexpr bool is_warp = false;
+template <> constexpr bool is_warp<warp> = true;
+
+// Begins a rendezvous; returns its number. What the scope's threads stored before is ordered before what
+// they do after. `count_rendezvous` follows when everything has been sent.
+template <class Scope> __device__ inline u64 begin_rendezvous(const team& t, const Scope& scope) {
+    if constexpr (is_warp<Scope>) scope.sync();
+    u64 generation = load_volatile(&scratch_of(t)->generation) + 1;
+    if constexpr (!is_warp<Scope>) scope.sync();
+    return generation;
+}
+
+__device__ inline void store_generation(const team& t, u64 generation) {
+    *const_cast<volatile u64*>(&scratch_of(t)->generation) = generation;
+}
+
+// Leaves the rendezvous's number for the next one, before `end_rendezvous`, whose sync puts it before the next
+// one's reading; all have read the old one before the sync of `begin_rendezvous`. (Stored there, it would
+// hold up what is sent.) A warp's is left by `end_rendezvous`.
+template <class Scope>
+__device__ inline void count_rendezvous(const team& t, u64 generation, const Scope& scope) {
+    if (!is_warp<Scope> && scope.rank() == 0) store_generation(t, generation);
+}
+
+// Ends a rendezvous: all threads of the scope have what they waited for. All get the same answer.
+template <class Scope> __device__ inline bool end_rendezvous(const team& t, u64 generation, const Scope& scope) {
+    scope.sync();
+    const bool limited = crosswarp_world.timeout_ns != 0;
+    if (!is_warp<Scope> && !limited) return true;
+    if (scope.rank() == 0) {
+        // All lanes have read the old number: they have come to the sync above, behind waits of their own.
+        if (is_warp<Scope>) store_generation(t, generation);
+        // One thread looks, so that a wait that gives up elsewhere meanwhile does not split the scope.
+        if (limited) *const_cast<volatile u64*>(&scratch_of(t)->came_about) = !given_up();
+    }
+    scope.sync();
+    return !limited || load_volatile(&scratch_of(t)->came_about) != 0;
+}
+
+// A rendezvous's number takes so many bits of a word; the rest marks the collective. (At a rendezvous a microsecond the
+// numbers last for nine years.)
+constexpr int number_bits = 48;
+constexpr u64 number_mask = (1ull << number_bits) - 1;
+
+// What a PE calls, in a word.
+__device__ inline u64 collective(kind what, u64 bytes, u32 detail = 0) {
+    return (u64)what << 60 | (u64)(detail & 0xfffff) << 40 | (bytes & ((1ull << 40) - 1));
+}
+template <class T> constexpr u32 type_code = 0;
+template <> constexpr u32 type_code<i32> = 1;
+template <> constexpr u32 type_code<u32> = 2;
+template <> constexpr u32 type_code<i64> = 3;
+template <> constexpr u32 type_code<u64> = 4;
+template <> constexpr u32 type_code<float> = 5;
+template <> constexpr u32 type_code<double> = 6;
+// Operation and type of a reduction; operations without a `code` are one.
+template <class T, class Op> __device__ inline auto combines(const Op& op, int) -> decltype((u32)op.code) {
+    return ((u32)op.code + 1) << 4 | type_code<T>;
+}
+template <class T, class Op> __device__ inline u32 combines(const Op&, long) { return type_code<T>; }
+
+// 16 bits of a collective, above a rendezvous's number. Those that differ in the lowest 16 bits of their size alone
+// always differ here; of others one in 65,536 pairs does not.
+__device__ inline u64 mark_of(u64 collective) {
+    u64 upper = (collective >> 16) * 0x9e3779b97f4a7c15ull >> 48;
+    return (collective ^ upper) << number_bits;
+}
+
+// The words of a rendezvous whose number is `generation`, of `mine`, as `collective` says it.
+struct rendezvous {
+    u64 number, mine;
+    // What this PE sends and expects.
+    __device__ u64 word() const { return number | mark_of(mine); }
+    // Whether a word that came is of this rendezvous, but of another collective.
+    __device__ bool differs(u64 word) const { return (word & number_mask) == number && word != this->word(); }
+    // Reports the PE that did something else.
+    __device__ void report_mismatch(int pe, const void* at, u64 seen) const {
+        give_up(wait_mismatch, pe, at, mine, seen);
+    }
+};
+
+// One payload unit, see below.
+__device__ inline void load_unit(const vec16* at, u64& data, u64& generation);
+
+// Who a wait for an arrival is for.
+struct arrival_of {
+    const team& t;
+    const rendezvous& m;
+    int rank;
+    __device__ int name() const { return t.pe(rank); }
+    __device__ int gone() const { return gone_peer(name()); }
+    // A unit of this rendezvous shows that the PE sends its payload in slots, and so no arrival.
+    __device__ bool mismatch() const {
+        u64 data, word;
+        load_unit(slots_of(t, m.number, rank), data, word);
+        if ((word & number_mask) != m.number) return false;
+        m.report_mismatch(name(), arrivals_of(t) + rank, word);
+        return true;
+    }
+};
+
+// Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
+// this is a rendezvous of.
+template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope, u64 mine) {
+    const rendezvous m = {begin_rendezvous(t, scope), mine};
+    const u64 generation = m.number, sent = m.word();
+    u64* arrivals = arrivals_of(t);
+    // The scope's sync in `begin_rendezvous` put the other threads' stores before this thread's fence,
+    // which is cumulative. Race prevented: a peer must not see the arrival before those stores.
+    if (scope.rank() < t.size) fence();
+    for (int r = scope.rank(); r < t.size; r += scope.size()) {
+        store_relaxed(ptr(arrivals + t.me, t.pe(r)), sent);
+    }
+    count_rendezvous(t, generation, scope);
+    for (int r = scope.rank(); r < t.size; r += scope.size()) {
+        const u64* word = arrivals + r;
+        u64 seen = 0;
+        // Acquire pairs with the peer's fence; the scope's sync in `end_rendezvous` hands it on.
+        spin_for([&] { return ((seen = load_acquire(word)) & number_mask) >= generation; }, wait_rendezvous,
+                 arrival_of{t, m, r}, word, generation, [&] { return seen & number_mask; });
+        // A peer that is at a later rendezvous has made the same comparison in this one.
+        if (m.differs(seen)) m.report_mismatch(t.pe(r), word, seen);
+    }
+    return end_rendezvous(t, generation, scope);
+}
+
+// One payload unit: 8 bytes of data and the generation, stored and loaded as one.
+__device__ inline void store_unit(vec16* at, u64 data, u64 generation) {
+    asm volatile(
+        "{ .reg .b128 unit; mov.b128 unit, {%1, %2}; st.relaxed.sys.global.b128 [%0], unit; }" ::"l"(at),
+        "l"(data), "l"(generation) : "memory");
+}
+__device__ inline void load_unit(const vec16* at, u64& data, u64& generation) {
+    asm volatile("{ .reg .b128 unit; ld.relaxed.sys.global.b128 unit, [%2]; mov.b128 {%0, %1}, unit; }"
+                 : "=l"(data), "=l"(generation) : "l"(at) : "memory");
+}
+// Elements of a unit, and moving them in and out of one.
+template <class T> constexpr int per_unit = 8 / sizeof(T);
+template <class T> __device__ inline u64 pack(const T* from, u64 first, u64 n) {
+    T element[per_unit<T>] = {};
+#pragma unroll
+    for (int i = 0; i < per_unit<T>; ++i) {
+        if (first + i < n) element[i] = load_fresh(from + first + i);
+    }
+    u64 data;
+    memcpy(&data, element, 8);
+    return data;
+}
+template <class T> __device__ inline void unpack(T* to, u64 first, u64 n, u64 data) {
+    T element[per_unit<T>];
+    memcpy(element, &data, 8);
+#pragma unroll
+    for (int i = 0; i < per_unit<T>; ++i) {
+        if (first + i < n) to[first + i] = element[i];
+    }
+}
+template <class T> __device__ inline int units(u64 n) { return (n + per_unit<T> - 1) / per_unit<T>; }
+// Whether elements of T fill a unit evenly, and `n` of them the slots at most.
+template <class T> constexpr bool fits_units = 8 % sizeof(T) == 0;
+template <class T> __device__ inline bool is_small(u64 n) { return n * sizeof(T) <= small_bytes; }
+
+// Stores unit `u` of `data(u)` to every PE.
+template <class Scope, class Data>
+__device__ inline void send_to_all(const team& t, const rendezvous& m, int units, const Scope& scope, Data data) {
+    vec16* mine = slots_of(t, m.number, t.me);
+    const u64 generation = m.word();
+    if (units * t.size <= scope.size()) {
+        // Threads to spare: one for each store.
+        for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
+            int r = i / units, u = i - r * units;
+            store_unit(ptr(mine + u, t.pe(r)), data(u), generation);
+        }
+        return;
+    }
+    // Several units' loads are under way before the first is stored.
+    constexpr int batch = 4;
+    for (int u = scope.rank(); u < units; u += batch * scope.size()) {
+        u64 unit[batch];
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            if (u + k * scope.size() < units) unit[k] = data(u + k * scope.size());
+        }
+        for (int r = 0; r < t.size; ++r) {
+            vec16* to = ptr(mine + u, t.pe(r));
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (u + k * scope.size() < units) store_unit(to + k * scope.size(), unit[k], generation);
+            }
+        }
+    }
+}
+
+// Who a wait for some of `batch` units is for. It looks at one that is missing, at every look at the next, so that the
+// code for this stays small.
+template <int batch> struct senders_of {
+    const team& t;
+    const rendezvous& m;
+    const vec16* const (&place)[batch];
+    const u32& missing;
+    u32 turn;
+
+    __device__ const vec16* unit() const {
+        u32 later = missing >> turn << turn, k = __ffs(later != 0 ? later : missing) - 1;
+        const vec16* at = place[0];
+#pragma unroll
+        for (int i = 1; i < batch; ++i) {
+            if (i == k) at = place[i];
+        }
+        return at;
+    }
+    // The slots of this rendezvous lie side by side in the order of ranks.
+    __device__ int rank() const { return (int)((u64)(unit() - slots_of(t, m.number, 0)) / (u64)small_units); }
+    __device__ int name() const { return t.pe(rank()); }
+    __device__ int gone() {
+        int pe = gone_peer(name());
+        if (pe < 0) turn = (turn + 1) % batch;
+        return pe;
+    }
+    __device__ bool mismatch() const {
+        int r = rank();
+        // In this order: who has arrived at this or a later rendezvous has sent before what it had to send in this
+        // one, and acquire makes that visible.
+        u64 arrival = load_acquire(arrivals_of(t) + r);
+        u64 data, word, first;
+        load_unit(unit(), data, word);
+        load_unit(slots_of(t, m.number, r), data, first);
+        bool met = (arrival & number_mask) >= m.number && word != m.word();
+        if (!met && !m.differs(first)) return false;
+        m.report_mismatch(t.pe(r), unit(), met ? arrival : first);
+        return true;
+    }
+};
+
+// Takes `count` units, the threads of the scope side by side: waits for the one that `at(i)` names (a
+// sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread calls both for its
+// own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level
+// cache.
+template <class Scope, class At, class Take>
+__device__ inline void take_units(const team& t, const rendezvous& m, int count, const Scope& scope, At at, Take take) {
+    constexpr int batch = 8;
+    const u64 expected = m.word();
+    for (int first = scope.rank(); first < count; first += batch * scope.size()) {
+        const vec16* place[batch];
+        u64 data[batch];
+        int n = 0;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            int i = first + k * scope.size();
+            if (i < count) {
+                int from, unit;
+                at(i, from, unit);
+                place[k] = slots_of(t, m.number, from) + unit;
+                n = k + 1;
+            } else {
+                place[k] = nullptr;
+            }
+        }
+        u32 missing = (1u << n) - 1;
+        u64 last_seen = 0;
+        auto look = [&] {
+            u64 seen[batch];
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (missing >> k & 1) load_unit(place[k], data[k], seen[k]);
+            }
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (missing >> k & 1) {
+                    if (seen[k] == expected) missing &= ~(1u << k);
+                    last_seen = seen[k];
+                }
+            }
+            return missing == 0;
+        };
+        const senders_of<batch> senders = {t, m, place, missing, 0};
+        if (!spin_for(look, wait_rendezvous, senders, place[0], m.number, [&] { return last_seen & number_mask; }))
+            return;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            if (k < n) take(first + k * scope.size(), data[k]);
+        }
+    }
+}
+
+}  // namespace detail
+
+// Waits for all PEs of the team. What the scope's threads stored in memory before is visible to every PE
+// after. (The fence that this takes completes their puts too; OpenSHMEM does not promise that.)
+template <class Scope = thread>
+__device__ inline bool sync(const team& t = world(), const Scope& scope = Scope()) {
+    return detail::meet(t, scope, detail::collective(detail::kind::sync, 0));
+}
+
+// Completes the scope's puts and waits for all PEs of the team.
+template <class Scope = thread>
+__device__ inline bool barrier(const team& t = world(), const Scope& scope = Scope()) {
+    return detail::meet(t, scope, detail::collective(detail::kind::barrier, 0));
+}
+
+// `n` elements of `source` on rank `root` to `dest` on every PE, the root included.
+template <class Scope = thread, class T>
+__device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, const team& t = world(),
+                                 const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::broadcast, n * sizeof(T), root);
+    if constexpr (detail::fits_units<T>) {
+        if (detail::is_small<T>(n)) {
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            int units = detail::units<T>(n);
+            // Everyone sends at least one unit: that is how the root learns that its slots were read.
+            bool sends = t.me == root && units > 0;
+            detail::send_to_all(t, m, sends ? units : 1, scope, [=](int u) {
+                return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
+            });
+            detail::count_rendezvous(t, m.number, scope);
+            detail::take_units(
+                t, m, t.size + units, scope,
+                [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
+                [=](int i, u64 data) {
+                    if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
+                });
+            return detail::end_rendezvous(t, m.number, scope);
+        }
+    }
+    if constexpr (detail::is_grid<Scope>) {
+        // The root's grid fills its links by itself; the barrier completes the puts: one rendezvous, where
+        // pulling would take two.
+        if (t.me == root) {
+            for (int i = 1; i <= t.size; ++i) put(dest, source, n, t.pe((root + i) % t.size), scope);
+        }
+    } else {
+        // Each PE pulls for itself: several blocks move more than the root's alone.
+        detail::meet(t, scope, mine);
+        get(dest, source, n, t.pe(root), scope);
+    }
+    return detail::meet(t, scope, mine);
+}
+
+// The `n` elements of every PE's `source`, in rank order, to `dest` (n × size) on every PE.
+template <class Scope = thread, class T>
+__device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t = world(),
+                                const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::fcollect, n * sizeof(T));
+    if constexpr (detail::fits_units<T>) {
+        if (n > 0 && detail::is_small<T>(n)) {
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            int units = detail::units<T>(n);
+            detail::send_to_all(t, m, units, scope, [=](int u) {
+                return detail::pack(source, (u64)u * detail::per_unit<T>, n);
+            });
+            detail::count_rendezvous(t, m.number, scope);
+            detail::take_units(
+                t, m, units * t.size, scope,
+                [=](int i, int& from, int& u) { from = i / units, u = i % units; },
+                [=](int i, u64 data) {
+                    detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
+                });
+            return detail::end_rendezvous(t, m.number, scope);
+        }
+    }
+    // Push, beginning behind me, so that the links fill evenly; the barrier completes it.
+    for (int i = 1; i <= t.size; ++i) put(dest + t.me * n, source, n, t.pe((t.me + i) % t.size), scope);
+    return detail::meet(t, scope, mine);
+}
+
+// Block `j` (n elements) of rank `i`'s `source` to block `i` of rank `j`'s `dest`.
+template <class Scope = thread, class T>
+__device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t = world(),
+                                const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::alltoall, n * sizeof(T));
+    if constexpr (detail::fits_units<T>) {
+        if (n > 0 && detail::is_small<T>(n)) {
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            int units = detail::units<T>(n);
+            detail::vec16* slots = detail::slots_of(t, m.number, t.me);
+            for (int i = scope.rank(); i < units * t.size; i += scope.size()) {
+                int r = i / units, u = i % units;
+                u64 data = detail::pack(source + r * n, (u64)u * detail::per_unit<T>, n);
+                detail::store_unit(ptr(slots + u, t.pe(r)), data, m.word());
+            }
+            detail::count_rendezvous(t, m.number, scope);
+            detail::take_units(
+                t, m, units * t.size, scope,
+                [=](int i, int& from, int& u) { from = i / units, u = i % units; },
+                [=](int i, u64 data) {
+                    detail::unpack(dest + i / units * n, (u64)(i % units) * detail::per_unit<T>, n, data);
+                });
+            return detail::end_rendezvous(t, m.number, scope);
+        }
+    }
+    for (int i = 1; i <= t.size; ++i) {
+        int r = (t.me + i) % t.size;
+        put(dest + t.me * n, source + r * n, n, t.pe(r), scope);
+    }
+    return detail::meet(t, scope, mine);
+}
+
+namespace detail {
+
+// One element of a reduction: the PEs' values in rank order.
+template <class T, class Op>
+__device__ inline T reduce_element(const T* source, Op op, const team& t) {
+    T total = load_fresh(ptr(source, t.pe(0)));
+    for (int r = 1; r < t.size; ++r) total = op(total, load_fresh(ptr(source, t.pe(r))));
+    return total;
+}
+
+// dest[i - shift] for i in first..last = the PEs' source[i] combined in rank order; on every PE of the
+// team if `everywhere`, else on this one.
+template <class T, class Op, class Scope>
+__device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last, u64 shift, Op op,
+                                   const team& t, bool everywhere, const Scope& scope) {
+    u64 done = first;
+    if constexpr (16 % sizeof(T) == 0) {
+        constexpr int per = 16 / sizeof(T);
+        bool aligned = (((u64)(source + first) | (u64)(dest + first - shift)) & 15) == 0;
+        u64 vectors = aligned ? (last - first) / per : 0;
+        const vec16* from = reinterpret_cast<const vec16*>(source + first);
+        vec16* to = reinterpret_cast<vec16*>(dest + first - shift);
+        for (u64 v = scope.rank(); v < vectors; v += scope.size()) {
+            T total[per];
+            vec16 word = load_fresh(ptr(from + v, t.pe(0)));
+            memcpy(total, &word, 16);
+            for (int r = 1; r < t.size; ++r) {
+                T value[per];
+                word = load_fresh(ptr(from + v, t.pe(r)));
+                memcpy(value, &word, 16);
+#pragma unroll
+                for (int j = 0; j < per; ++j) total[j] = op(total[j], value[j]);
+            }
+            memcpy(&word, total, 16);
+            for (int i = 0; i < (everywhere ? t.size : 1); ++i) {
+                *ptr(to + v, t.pe(everywhere ? (t.me + i) % t.size : t.me)) = word;
+            }
+        }
+        done += vectors * per;
+    }
+    for (u64 i = done + scope.rank(); i < last; i += scope.size()) {
+        T total = reduce_element(source + i, op, t);
+        for (int k = 0; k < (everywhere ? t.size : 1); ++k) {
+            p(dest + i - shift, total, t.pe(everywhere ? (t.me + k) % t.size : t.me));
+        }
+    }
+}
+
+}  // namespace detail
+
+// The `n` elements of all PEs' `source` combined element by element in rank order, in `dest` on every
+// PE. `dest` and `source` may be the same.
+template <class Scope = thread, class T, class Op>
+__device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team& t = world(),
+                              const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::reduce, n * sizeof(T), detail::combines<T>(op, 0));
+    if constexpr (detail::fits_units<T>) {
+        if (n > 0 && detail::is_small<T>(n)) {
+            constexpr int per = detail::per_unit<T>;
+            const detail::rendezvous m = {detail::begin_rendezvous(t, scope), mine};
+            int units = detail::units<T>(n);
+            detail::send_to_all(t, m, units, scope,
+                                [=](int u) { return detail::pack(source, (u64)u * per, n); });
+            detail::count_rendezvous(t, m.number, scope);
+            // Race prevented in place: a unit may be sent to different PEs by different threads, and none
+            // of them may find it already overwritten with the result.
+            if (dest == source) scope.sync();
+            // A thread takes all ranks' copies of its units, in order.
+            int own = units > scope.rank() ? (units - 1 - scope.rank()) / scope.size() + 1 : 0;
+            T total[per];
+            // Rank and unit of the next to name and of the next to take, counted along: divisions would
+            // cost one thread alone more than the loads.
+            int name_r = 0, name_u = scope.rank(), r = 0, u = scope.rank();
+            detail::take_units(
+                t, m, own * t.size, thread(),
+                [&](int, int& from, int& unit) {
+                    from = name_r, unit = name_u;
+                    if (++name_r == t.size) name_r = 0, name_u += scope.size();
+                },
+                [&](int, u64 data) {
+                    T value[per];
+                    memcpy(value, &data, 8);
+#pragma unroll
+                    for (int k = 0; k < per; ++k) total[k] = r == 0 ? value[k] : op(total[k], value[k]);
+                    if (++r < t.size) return;
+                    memcpy(&data, total, 8);
+                    detail::unpack(dest, (u64)u * per, n, data);
+                    r = 0, u += scope.size();
+                });
+            return detail::end_rendezvous(t, m.number, scope);
+        }
+    }
+    // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
+    // writes destinations, so dest == source is safe.
+    if constexpr (16 % sizeof(T) == 0 && detail::is_grid<Scope>) {
+        // The same answer on every PE: symmetric addresses are equally aligned.
+        bool aligned = (((u64)dest | (u64)source) & 15) == 0;
+        if (t.stage != 0 && aligned && n * sizeof(T) >= staged_min_bytes) {
+            const detail::stage here(t);
+            for (int r = scope.rank(); r < t.size; r += scope.size()) {
+                detail::store_relaxed(ptr(here.grids() + t.me, t.pe(r)), (u64)scope.blocks().size());
+            }
+            detail::meet(t, scope, mine);
+            constexpr u64 per = 16 / sizeof(T);
+            u64 vectors = n / per, generation = load_volatile(&detail::scratch_of(t)->generation);
+            detail::reduce_staged<T>(reinterpret_cast<detail::vec16*>(dest),
+                                     reinterpret_cast<const detail::vec16*>(source),
+                                     (vectors + t.size - 1) / t.size, vectors, op, t, generation,
+                                     scope.blocks(), block());
+            // Less than a vector.
+            if (t.me == 0) detail::reduce_span(dest, source, vectors * per, n, 0, op, t, true, scope);
+            return detail::meet(t, scope, mine);
+        }
+    }
+    detail::meet(t, scope, mine);
+    constexpr u64 per = sizeof(T) < 16 ? 16 / sizeof(T) : 1;
+    u64 share = ((n + t.size - 1) / t.size + per - 1) / per * per;
+    u64 first = share * t.me < n ? share * t.me : n;
+    u64 last = first + share < n ? first + share : n;
+    detail::reduce_span(dest, source, first, last, 0, op, t, true, scope);
+    return detail::meet(t, scope, mine);
+}
+
+// Block `r` (n elements) of the PEs' `source` (n × size) combined in rank order, in `dest` of rank r.
+template <class Scope = thread, class T, class Op>
+__device__ inline bool reducescatter(T* dest, const T* source, u64 n, Op op, const team& t = world(),
+                                     const Scope& scope = Scope()) {
+    const u64 mine = detail::collective(detail::kind::reducescatter, n * sizeof(T), detail::combines<T>(op, 0));
+    detail::meet(t, scope, mine);
+    u64 first = n * t.me;
+    detail::reduce_span(dest, source, first, first + n, first, op, t, false, scope);
+    return detail::meet(t, scope, mine);
+}
+
+template <class Scope = thread, class T>
+__device__ inline bool sum(T* dest, const T* source, u64 n, const team& t = world(), const Scope& s = Scope()) {
+    return reduce(dest, source, n, sum_op(), t, s);
+}
+template <class Scope = thread, class T>
+__device__ inline bool prod(T* dest, const T* source, u64 n, const team& t = world(), const Scope& s = Scope()) {
+    return reduce(dest, source, n, prod_op(), t, s);
+}
+template <class Scope = thread, class T>
+__device__ inline bool min(T* dest, const T* source, u64 n, const team& t = world(), const Scope& s = Scope()) {
+    return reduce(dest, source, n, min_op(), t, s);
+}
+template <class Scope = thread, class T>
+__device__ inline bool max(T* dest, const T* source, u64 n, const team& t = world(), const Scope& s = Scope()) {
+    return reduce(dest, source, n, max_op(), t, s);
+}
+
+}  // namespace crosswarp

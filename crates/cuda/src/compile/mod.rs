@@ -1,0 +1,10 @@
+//! From CUDA C++ to a kernel on a GPU, and what kernels need of one.
+
+pub(crate) mod cache;
+pub(crate) mod cubin;
+pub(crate) mod module;
+pub(crate) mod nvrtc;
+pub(crate) mod occupancy;
+pub(crate) mod program;
+pub(crate) mod source;
+pub(crate) mod table;

@@ -1,0 +1,171 @@
+//! The kernels of the stream-ordered verbs: loaded once per device world, launched without further
+//! checks.
+#![allow(unsafe_code)] // Launches kernels of this crate.
+
+use crate::compile::module::{Function, Module};
+use crate::compile::source::{Shape, Source};
+use crate::driver::device::Device;
+use crate::driver::stream::Stream;
+use crate::launch::Launch;
+use crate::launch::args::KernelArgs;
+use crate::pe::collective::NUMBERS;
+use crate::pe::error::DeviceWorldError;
+
+/// Threads of a block of the collectives, and of the barriers.
+pub(super) const THREADS: u32 = 256;
+pub(super) const WARP: u32 = 32;
+
+/// The kernels of the stream-ordered verbs.
+pub const ON_STREAM: Source<'static> =
+    Source::new("on_stream.cu", include_str!("../../kernels/on_stream.cu")).with_shapes(&[
+        shape("signal", 1),
+        shape("signal_wait", 1),
+        shape("barrier", WARP),
+        shape("sync", WARP),
+        shape("nothing", WARP),
+    ]);
+
+const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
+    Shape {
+        kernel,
+        threads,
+        dynamic_shared: 0,
+    }
+}
+
+/// The kernels of one collective for payloads of `T`.
+pub(super) struct Pair {
+    pub(super) block: Function,
+    pub(super) grid: Function,
+}
+
+/// The kernels of one collective that moves bytes.
+pub(super) struct Move {
+    /// Units of 1, 4 and 8 bytes.
+    pub(super) block: [Function; 3],
+    pub(super) grid: Function,
+}
+
+/// The verbs' kernels, loaded, and how they are launched.
+pub(crate) struct Kernels {
+    module: Module,
+    pub(super) signal: Function,
+    pub(super) signal_wait: Function,
+    pub(super) barrier: Function,
+    pub(super) sync: Function,
+    pub(super) nothing: Function,
+    pub(super) broadcast: Move,
+    pub(super) fcollect: Move,
+    pub(super) alltoall: Move,
+    pub(super) reduce: [Pair; 6],
+    /// Units of 1, 2, 4, 8 and 16 bytes.
+    strided: [Function; 5],
+    /// Blocks of a grid: this PE's share of one per SM. The launches are not cooperative: those exclude
+    /// one another on a GPU, so two worlds or teams in two streams each could wait for the other.
+    /// Instead the sizes see to it that the grids of two streams fit at once.
+    pub(super) blocks: u32,
+}
+
+impl Kernels {
+    /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
+    /// PE: loading may wait for it.
+    pub(crate) fn load(device: &Device, sharing: usize) -> Result<Self, DeviceWorldError> {
+        let module = Module::compile(device, &ON_STREAM)?;
+        let multiprocessors = device.properties().multiprocessors;
+        let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
+        let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
+            let function = module.function(name)?;
+            let launch = Launch::new(&function).grid(blocks).block(threads);
+            // All PEs' kernels of this GPU at once; their launch bounds see to it that kernels of
+            // different names fit beside each other as well as those of one name.
+            let (needed, most) = (u64::from(blocks) * sharing as u64, launch.max_resident()?);
+            if needed > most {
+                let percent = (needed * 100).div_ceil(most.max(1));
+                return Err(DeviceWorldError::NotCoResident {
+                    pes: sharing,
+                    percent,
+                });
+            }
+            launch.prepare()?;
+            launch.load()?;
+            Ok(function)
+        };
+        let block = |name: &str, unit: &str| load(&format!("{name}_block_{unit}"), THREADS, 1);
+        let grid = |name: &str, unit: &str| load(&format!("{name}_grid_{unit}"), THREADS, blocks);
+        let moves = |name: &str| -> Result<Move, DeviceWorldError> {
+            Ok(Move {
+                block: [block(name, "u8")?, block(name, "u32")?, block(name, "u64")?],
+                grid: grid(name, "u8")?,
+            })
+        };
+        let reduce = |number: usize| -> Result<Pair, DeviceWorldError> {
+            Ok(Pair {
+                block: block("reduce", NUMBERS[number])?,
+                grid: grid("reduce", NUMBERS[number])?,
+            })
+        };
+        let strided = |unit: &str| load(&format!("strided_{unit}"), THREADS, blocks);
+        Ok(Self {
+            strided: [
+                strided("u8")?,
+                strided("u16")?,
+                strided("u32")?,
+                strided("u64")?,
+                strided("vec16")?,
+            ],
+            signal: load("signal", 1, 1)?,
+            signal_wait: load("signal_wait", 1, 1)?,
+            barrier: load("barrier", WARP, 1)?,
+            sync: load("sync", WARP, 1)?,
+            nothing: load("nothing", WARP, 1)?,
+            broadcast: moves("broadcast")?,
+            fcollect: moves("fcollect")?,
+            alltoall: moves("alltoall")?,
+            reduce: [
+                reduce(0)?,
+                reduce(1)?,
+                reduce(2)?,
+                reduce(3)?,
+                reduce(4)?,
+                reduce(5)?,
+            ],
+            module,
+            blocks,
+        })
+    }
+
+    pub(crate) fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Copies `units` units of the kernel at place `kernel`, strided.
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    pub(crate) unsafe fn copy_strided(
+        &self,
+        stream: &Stream,
+        kernel: usize,
+        units: usize,
+        args: impl KernelArgs,
+    ) -> Result<(), DeviceWorldError> {
+        let blocks = units.div_ceil(THREADS as usize).min(self.blocks as usize) as u32;
+        // SAFETY: the caller's promise.
+        unsafe { self.launch(&self.strided[kernel], (blocks, THREADS), stream, args) }
+    }
+
+    /// # Safety
+    /// Arguments as `function`'s parameters in `on_stream.cu`, addressing memory of the world's heap.
+    pub(super) unsafe fn launch(
+        &self,
+        function: &Function,
+        (blocks, threads): (u32, u32),
+        stream: &Stream,
+        args: impl KernelArgs,
+    ) -> Result<(), DeviceWorldError> {
+        let launch = Launch::new(function).grid(blocks).block(threads);
+        // SAFETY: the caller's promise; heap and module live until the world ends, which waits for
+        // the GPU's work.
+        Ok(unsafe { launch.prepared_before().launch(stream, args) }?)
+    }
+}

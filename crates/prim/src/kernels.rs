@@ -2,10 +2,10 @@
 
 use crosswarp_cuda::Source;
 
-use crate::transpose::cuda::{TRANSPOSE, TRANSPOSE_PE};
+use crate::transpose::cuda::{TRANSPOSE, TRANSPOSE_WORLD};
 
 const GROUPS: [&[Source<'static>]; 3] = [
-    &[TRANSPOSE, TRANSPOSE_PE],
+    &[TRANSPOSE, TRANSPOSE_WORLD],
     &crate::histogram::cuda::SOURCES,
     crate::reduce::cuda::KERNELS,
 ];

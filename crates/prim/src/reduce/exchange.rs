@@ -72,14 +72,18 @@ impl<'a> Exchange<'a> {
                 work(&exchange)
             });
         // After a failure of the team giving back fails too; the first error is the one to tell.
-        let freed = exchange.team.map_or(Ok(()), |workspace| pe.free(workspace.memory));
+        let freed = exchange
+            .team
+            .map_or(Ok(()), |workspace| pe.free(workspace.memory));
         let result = result?;
         freed?;
         Ok(result)
     }
 
     fn my_pe(&self) -> usize {
-        self.team.as_ref().map_or(0, |workspace| workspace.pe.my_pe())
+        self.team
+            .as_ref()
+            .map_or(0, |workspace| workspace.pe.my_pe())
     }
 
     /// Whether there is no team to exchange with.

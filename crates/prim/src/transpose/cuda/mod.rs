@@ -5,5 +5,5 @@ mod world_transposer;
 
 pub(crate) use device_transposer::TRANSPOSE;
 pub use device_transposer::{DeviceTransposeError, DeviceTransposer, TextbookTile};
-pub(crate) use world_transposer::TRANSPOSE_PE;
+pub(crate) use world_transposer::TRANSPOSE_WORLD;
 pub use world_transposer::WorldTransposer;

@@ -70,7 +70,7 @@ const fn shapes() -> [Shape<'static>; 5] {
 }
 
 /// The kernels.
-pub(crate) const TRANSPOSE_PE: Source<'static> = Source::new(
+pub(crate) const TRANSPOSE_WORLD: Source<'static> = Source::new(
     "transpose/world.cu",
     include_str!("../../../kernels/transpose/world.cu"),
 )
@@ -261,7 +261,7 @@ impl Drop for WorldTransposer<'_, '_> {
 /// kernels that run, and those may be peers' that wait for this PE.
 fn load(world: &DeviceWorld<'_>) -> Result<Vec<Function>, DeviceWorldError> {
     let device = world.device();
-    let module = Module::compile(&device, &TRANSPOSE_PE)?;
+    let module = Module::compile(&device, &TRANSPOSE_WORLD)?;
     world.install(&module)?;
     let stream = Stream::new(&device)?;
     let nothing = Buffer::<u8>::new(&device, 1)?;

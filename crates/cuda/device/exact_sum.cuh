@@ -6,7 +6,7 @@
 // 2^(32k + the format's least exponent), as `crosswarp_prim::Superaccumulator` has it. Limbs of 32 value bits lie in
 // 64-bit words, so that words add as integers, in any order, and need no carry for billions of additions.
 //
-// `accumulate` adds a value to such words in memory. A `spread` is one in registers: lane l holds the limbs
+// `accumulate` adds a value to such words in memory. A `warp_accumulator` is one in registers: lane l holds the limbs
 // PER·l … PER·l + PER − 1, so that adding a value takes every lane a handful of instructions, no memory and no
 // atomics; every lane of a whole warp calls, with values that are the same in every lane unless said otherwise.
 #pragma once
@@ -23,11 +23,11 @@ template <> struct float_format<float> {
     static constexpr int min_lsb = -149;  // exponent of a subnormal's last bit
     static constexpr int limbs = 10;
     static constexpr int words = 14;  // limbs and trackers
-    // Of a `spread`: limbs that a lane holds, all limbs, and how many of these lie below the format's own. Sums of
-    // squares of this format's numbers, computed in f64, are multiples of 2^-298 and below 2^267.
+    // Of a `warp_accumulator`: limbs that a lane holds, all limbs, and how many of these lie below the format's own.
+    // Sums of squares of this format's numbers, computed in f64, are multiples of 2^-298 and below 2^267.
     static constexpr int per_lane = 1;
-    static constexpr int spread_limbs = 20;
-    static constexpr int spread_below = 5;
+    static constexpr int warp_limbs = 20;
+    static constexpr int warp_below = 5;
     static constexpr u64 infinity = 0x7f800000;
     static constexpr u64 nan = 0x7fc00000;
     static constexpr u64 neg_zero = 0x80000000;
@@ -42,8 +42,8 @@ template <> struct float_format<double> {
     static constexpr int limbs = 67;
     static constexpr int words = 71;
     static constexpr int per_lane = 3;
-    static constexpr int spread_limbs = 67;
-    static constexpr int spread_below = 0;
+    static constexpr int warp_limbs = 67;
+    static constexpr int warp_below = 0;
     static constexpr u64 infinity = 0x7ff0000000000000;
     static constexpr u64 nan = 0x7ff8000000000000;
     static constexpr u64 neg_zero = 0x8000000000000000;
@@ -139,13 +139,13 @@ __device__ inline u32 shifted_right(u64 x, int by) {
     return u32(y);
 }
 
-template <class F> struct spread {
+template <class F> struct warp_accumulator {
     static constexpr int per = F::per_lane;
-    static constexpr int lsb = F::min_lsb - 32 * F::spread_below;  // exponent of the first limb's last bit
+    static constexpr int lsb = F::min_lsb - 32 * F::warp_below;  // exponent of the first limb's last bit
     i64 limb[per];
     u32 seen;  // bits of `seen`, the same in every lane
 
-    __device__ spread() : seen(0) {
+    __device__ warp_accumulator() : seen(0) {
 #pragma unroll
         for (int i = 0; i < per; ++i) limb[i] = 0;
     }
@@ -159,7 +159,7 @@ template <class F> struct spread {
         const auto hidden = typename F::bits(exponent ? 1 : 0) << field;
         const auto significand = (bits & ((typename F::bits(1) << field) - 1)) | hidden;
         // How far the significand goes up from the last bit of a limb. The shifts give 0 where it does not meet it.
-        int up = max(exponent, 1) - 1 + 32 * (F::spread_below - per * int(warp::lane()));
+        int up = max(exponent, 1) - 1 + 32 * (F::warp_below - per * int(warp::lane()));
 #pragma unroll
         for (int i = 0; i < per; ++i, up -= 32) {
             const i64 part = shifted_left(u32(significand), up) | shifted_right(significand, -up);
@@ -168,7 +168,7 @@ template <class F> struct spread {
     }
 
     // Adds another sum.
-    __device__ void merge(const spread& other) {
+    __device__ void merge(const warp_accumulator& other) {
 #pragma unroll
         for (int i = 0; i < per; ++i) limb[i] += other.limb[i];
         seen |= other.seen;
@@ -185,7 +185,7 @@ template <class F> struct spread {
     __device__ void add_lanes(typename F::type value, int lanes) {
         constexpr u32 all = 0xffffffffu;
         chunks c = chunks_of<F>(value);
-        u32 place_and_sign = u32(c.limb + F::spread_below) << 1 | c.negative;
+        u32 place_and_sign = u32(c.limb + F::warp_below) << 1 | c.negative;
 #pragma unroll 8
         for (int from = 0; from < lanes; ++from) {
             u32 packed = __shfl_sync(all, place_and_sign, from);
@@ -206,7 +206,7 @@ template <class F> struct spread {
         i64 high[per];
 #pragma unroll
         for (int i = 0; i < per; ++i) {
-            const bool top = per * int(warp::lane()) + i >= F::spread_limbs - 1;
+            const bool top = per * int(warp::lane()) + i >= F::warp_limbs - 1;
             high[i] = top ? 0 : limb[i] >> 32;
             limb[i] = top ? limb[i] : u32(limb[i]);
         }
@@ -227,13 +227,13 @@ template <class F> struct spread {
     }
 };
 
-// The digits of a spread sum: the magnitude in base 2^32, `per` digits a lane, and the sign.
-template <int per> struct spread_digits {
+// The digits of a warp accumulator: the magnitude in base 2^32, `per` digits a lane, and the sign.
+template <int per> struct warp_digits {
     u32 digit[per];
     bool negative;
 
     // From carry-save limbs below 2^61 in magnitude, as one number in two's complement over all lanes.
-    explicit __device__ spread_digits(const i64 (&limb)[per]) {
+    explicit __device__ warp_digits(const i64 (&limb)[per]) {
         constexpr u32 all = 0xffffffffu;
         bool first = warp::lane() == 0;
         // What is added to each limb is taken from the next, so that no limb is negative and all
@@ -390,7 +390,7 @@ template <int per> struct lane_limbs {
 // The sum of carry-save limbs, the last bit of which has the exponent `lsb`, rounded to format G; +0 if
 // it is 0. The bits, in every lane.
 template <class G, int per> __device__ __noinline__ u64 round_digits(lane_limbs<per> sum, int lsb) {
-    const spread_digits<per> digits(sum.limb);
+    const warp_digits<per> digits(sum.limb);
     int top = digits.top();
     if (top < 0) return 0;
     u32 h2 = digits.get(top), h1 = digits.get(top - 1), h0 = digits.get(top - 2);
@@ -466,7 +466,7 @@ template <class G, int per> __device__ inline u64 round_limbs(const i64 (&limb)[
 
 // The sum divided by `count`, likewise.
 template <class G, int per> __device__ __noinline__ u64 round_quotient(lane_limbs<per> sum, int lsb, u64 count) {
-    const spread_digits<per> digits(sum.limb);
+    const warp_digits<per> digits(sum.limb);
     int top = digits.top();
     if (top < 0) return 0;
     // Of a quotient by up to 64 bits, six digits give 97 bits or more.

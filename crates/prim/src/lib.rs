@@ -11,7 +11,7 @@
 //!    mod 128) each add their 16 elements in order, starting from −0.0, and are then combined by
 //!    halving. Only here does adding round, in an order that is fixed.
 //! 2. Leaf sums are added *exactly* into an integer [`Superaccumulator`]. Integer addition commutes,
-//!    so the parts of an array may be worked on anywhere and meet in any order.
+//!    so the parts of an array may be added anywhere and in any order.
 //! 3. The exact total is rounded once, to nearest even.
 //!
 //! Nothing is contracted to fused multiply-adds and no subnormal is flushed to zero. A result that is
@@ -46,33 +46,32 @@
 //! The contract is about one version of this crate, on any machine with IEEE 754 arithmetic.
 
 pub mod cuda;
-mod element;
-mod error;
-mod exchange;
-mod extremum;
+mod element_type;
 mod float;
 pub mod histogram;
-mod integer;
-pub mod leaf;
-mod leaves;
-mod part;
-mod reducer;
-mod round;
+mod kernels;
+mod pieces;
+mod reduce;
 mod simd;
-mod superaccumulator;
-mod total;
+mod sum;
+mod threads;
 mod transpose;
-mod value;
 
-pub use cuda::{DeviceTransposeError, DeviceTransposer, KERNELS, TextbookTile, WorldTransposer};
-pub use element::Element;
-pub use error::ReduceError;
+pub use element_type::{DType, Scalar, Value};
 pub use float::Float;
-pub use reducer::Reducer;
+pub use reduce::{Element, Op, ReduceError, Reducer, UnknownOp};
 pub use simd::Simd;
-pub use superaccumulator::Superaccumulator;
+pub use sum::leaf;
+pub use sum::superaccumulator::Superaccumulator;
+pub use transpose::cuda::{DeviceTransposeError, DeviceTransposer, WorldTransposer};
 pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
-pub use value::{DType, Op, Scalar, UnknownOp, Value};
+
+/// For the other crates of the project.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::kernels::KERNELS;
+    pub use crate::transpose::cuda::TextbookTile;
+}
 
 // The README's program runs.
 #[cfg(doctest)]

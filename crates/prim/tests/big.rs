@@ -235,7 +235,7 @@ fn a_gpu_counts() {
         return;
     };
     let array = marked(&stream, |value| u16::from(value) * 300);
-    // Whole counters, and digits; one bin gets nearly all samples.
+    // Whole and packed counters; one bin gets nearly all samples.
     for bins in [256, 65_536, 400_000] {
         let bins = Bins::<u16>::even(0, 1 << 16, bins).unwrap();
         let histogram = DeviceHistogram::new(&stream, &bins).unwrap();

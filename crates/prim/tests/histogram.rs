@@ -312,7 +312,7 @@ fn gpu_counts_of_i32() {
         return;
     };
     for distribution in DISTRIBUTIONS {
-        // Enough for several runs of tiles and for digits of 4 bits.
+        // Enough for several runs of tiles and for counters of 4 bits.
         let numbers = numbers(distribution, (1 << 23) + 12_345);
         let samples: Vec<i32> = numbers
             .iter()
@@ -457,7 +457,7 @@ fn gpu_counts_at_the_ends_of_ranges() {
     let Some(stream) = gpu("gpu_counts_at_the_ends_of_ranges") else {
         return;
     };
-    // A shift, a product, more bins than values; with and without digits.
+    // A shift, a product, more bins than values; with and without packed counters.
     for bins in [1, 3, 4, 100, 70_000, 65_536, 1 << 20] {
         for (low, high) in [
             (0, 3),

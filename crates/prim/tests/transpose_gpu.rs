@@ -4,9 +4,10 @@
 
 use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, Device, DeviceWorld, Graph, Nvrtc, Stream, skip};
+use crosswarp_prim::internal::TextbookTile;
 use crosswarp_prim::{
-    DeviceTransposeError, DeviceTransposer, Layout, TextbookTile, TransposeError, Transposer,
-    WorldTransposer, part_len, rows_of,
+    DeviceTransposeError, DeviceTransposer, Layout, TransposeError, Transposer, WorldTransposer,
+    part_len, rows_of,
 };
 
 fn gpu(test: &str) -> Option<(DeviceTransposer, Stream)> {

@@ -18,7 +18,7 @@ pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
         let mut rows = Vec::new();
         for kernels in [
             cuda::KERNELS,
-            prim::KERNELS,
+            prim::internal::KERNELS,
             solve::internal::KERNELS,
             lab::KERNELS,
         ] {

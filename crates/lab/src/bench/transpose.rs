@@ -2,7 +2,8 @@
 
 use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, CudaError, Device, DeviceWorld, DeviceWorldError, Event, Stream};
-use crosswarp_prim::{DeviceTransposer, Layout, TextbookTile, WorldTransposer, part_len, rows_of};
+use crosswarp_prim::internal::TextbookTile;
+use crosswarp_prim::{DeviceTransposer, Layout, WorldTransposer, part_len, rows_of};
 use crosswarp_shmem::Pe;
 
 use super::error::BenchError;

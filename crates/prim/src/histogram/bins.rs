@@ -1,11 +1,9 @@
 //! Which samples belong to which bin.
 
 use super::error::BinsError;
-use super::rule::{BinRule, Rule, Visit};
+use super::key::Rule;
+use super::rule::{BinRule, MOST_BINS, Visit};
 use super::sample::{Bounds, Sample};
-
-/// The most bins of a histogram: 2 GiB of totals.
-pub(super) const MOST_BINS: usize = 1 << 28;
 
 /// What becomes of samples below the first or above the last edge (for [`Bins::integers`]: at it, too).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,9 +7,9 @@ use super::bins::Bins;
 use super::error::HistogramError;
 use super::rule::{BinRule, Visit};
 use super::sample::Sample;
-use crate::reducer::Cost;
+use crate::Simd;
 use crate::simd::{Isa, Work};
-use crate::{Reducer, Simd};
+use crate::threads::{Cost, Workers};
 
 /// Samples whose bins are found before they are counted: the loop that finds them has no dependences
 /// and fills whole vectors.
@@ -37,8 +37,7 @@ const EXCHANGED: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Histogram<'a, T: Sample> {
     bins: &'a Bins<T>,
-    simd: Simd,
-    threads: usize,
+    workers: Workers,
     pe: Option<&'a Pe>,
 }
 
@@ -48,25 +47,23 @@ impl<'a, T: Sample> Histogram<'a, T> {
     pub fn new(bins: &'a Bins<T>) -> Self {
         Self {
             bins,
-            simd: Simd::detect(),
-            threads: 1,
+            workers: Workers::new(),
             pe: None,
         }
     }
 
     /// Uses up to `threads` threads (on each PE); 0 counts as 1. Small arrays use fewer.
     #[must_use]
-    pub fn threads(self, threads: usize) -> Self {
-        Self {
-            threads: threads.max(1),
-            ..self
-        }
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.workers.threads = threads.max(1);
+        self
     }
 
     /// Uses this instruction set.
     #[must_use]
-    pub fn simd(self, simd: Simd) -> Self {
-        Self { simd, ..self }
+    pub fn simd(mut self, simd: Simd) -> Self {
+        self.workers.simd = simd;
+        self
     }
 
     /// Adds over all PEs of `pe`'s world: each passes its part of the samples, in any split, and gets
@@ -140,20 +137,19 @@ impl<'a, T: Sample> Histogram<'a, T> {
     fn tally(&self, samples: &[T], weights: Option<&[u32]>) -> Vec<u64> {
         let bins = self.bins.count();
         // A thread's counters have to be cleared and added up, too.
-        let threads = self
-            .threads
-            .min(samples.len() / SAMPLES_PER_THREAD.max(bins));
-        let parts =
-            Reducer::new()
-                .threads(threads)
-                .split::<T, _>(Cost::Slow, samples.len(), |range| {
-                    self.bins.rule().visit(Tally {
-                        simd: self.simd,
-                        bins,
-                        samples: &samples[range.clone()],
-                        weights: weights.map(|weights| &weights[range]),
-                    })
-                });
+        let most = samples.len() / SAMPLES_PER_THREAD.max(bins);
+        let workers = Workers {
+            threads: self.workers.threads.min(most),
+            ..self.workers
+        };
+        let parts = workers.split::<T, _>(Cost::Slow, samples.len(), |range| {
+            self.bins.rule().visit(Tally {
+                simd: workers.simd,
+                bins,
+                samples: &samples[range.clone()],
+                weights: weights.map(|weights| &weights[range]),
+            })
+        });
         let mut parts = parts.into_iter();
         let mut totals = parts.next().unwrap_or_default();
         for part in parts {

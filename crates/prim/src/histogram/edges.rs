@@ -2,8 +2,7 @@
 
 use bytemuck::Pod;
 
-use super::rule::{BinRule, DROPPED};
-use super::sample::Key;
+use super::rule::{BinRule, DROPPED, Tables};
 
 /// Most edges that entries of the table can count.
 const MOST_EDGES: usize = 1 << 24;
@@ -42,7 +41,7 @@ pub struct CellMap<K> {
 }
 
 /// Keys that can be put into cells.
-pub trait Celled: Pod + PartialOrd {
+pub trait Celled: Pod + PartialOrd + Sync {
     /// An integer that ascends with the key: all of it, or its upper half.
     fn ordered(self) -> u32;
     /// The linear map of the finite edges, if keys are floats and there is one.
@@ -170,14 +169,7 @@ impl<K: Celled> Edges<K> {
     }
 }
 
-/// What kernels look up, besides their argument.
-#[derive(Clone, Debug, Default)]
-pub struct Tables<K> {
-    pub edge: Vec<K>,
-    pub cell: Vec<u32>,
-}
-
-impl<K: Key> BinRule<K> for Edges<K> {
+impl<K: Celled> BinRule<K> for Edges<K> {
     const NAME: &'static str = "edges";
     fn tables(&self) -> Option<Tables<K>> {
         Some(Tables {
@@ -231,7 +223,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// By comparing with all edges.
-    fn by_definition<K: Key>(edges: &Edges<K>, key: K) -> u32 {
+    fn by_definition<K: Celled + core::fmt::Debug>(edges: &Edges<K>, key: K) -> u32 {
         let below = edges.edge.iter().filter(|&&edge| edge <= key).count() as u32;
         if edges.from <= key && key <= edges.to {
             below.clamp(1, edges.bins) - 1
@@ -240,7 +232,7 @@ mod tests {
         }
     }
 
-    fn check<K: Key>(mut edge: Vec<K>, lowest: K, highest: K, keys: &[K]) {
+    fn check<K: Celled + core::fmt::Debug>(mut edge: Vec<K>, lowest: K, highest: K, keys: &[K]) {
         edge.sort_by(|a, b| a.partial_cmp(b).unwrap());
         let bins = edge.len() as u32 - 1;
         let own = edge.clone();

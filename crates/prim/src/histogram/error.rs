@@ -70,7 +70,7 @@ pub enum HistogramError {
     /// No room for the totals in the symmetric heap.
     #[error(transparent)]
     Alloc(#[from] AllocError),
-    /// The team did not meet, or its PEs passed different bins.
+    /// A collective of the team failed, or its PEs passed different bins.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }

@@ -30,8 +30,11 @@
 
 mod bins;
 mod count;
+pub(crate) mod cuda;
 mod edges;
 mod error;
+mod even;
+mod key;
 mod rule;
 mod sample;
 
@@ -40,5 +43,4 @@ pub use count::Histogram;
 pub use error::{BinsError, HistogramError};
 pub use sample::Sample;
 
-pub(crate) use edges::Tables;
-pub(crate) use rule::{BinRule, Visit};
+pub(crate) use rule::{BinRule, Tables, Visit};

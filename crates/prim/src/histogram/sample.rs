@@ -2,11 +2,10 @@
 
 use core::fmt::{Debug, Display};
 
-use bytemuck::Pod;
-
-use super::edges::{Celled, Edges};
+use super::edges::Edges;
 use super::error::BinsError;
-use super::rule::{EvenFloat, EvenInteger, Rule, Visit};
+use super::even::{EvenFloat, EvenInteger};
+use super::key::{Key, Rule};
 use crate::Scalar;
 
 /// A type of samples: `u8`, `u16`, `i32`, `f32` or `f64`.
@@ -29,27 +28,6 @@ pub trait Sample: Scalar + PartialOrd + Send + Sync {
         bins: u32,
         clamp: bool,
     ) -> Result<Rule<Self::Key>, BinsError>;
-}
-
-/// What samples are compared as: small integers widen to `i32`.
-pub trait Key: Pod + PartialOrd + Debug + Celled + Send + Sync {
-    #[doc(hidden)]
-    type Even: Copy + Debug + Send + Sync;
-    #[doc(hidden)]
-    fn visit_even<V: Visit<Self>>(even: &Self::Even, visit: V) -> V::Output;
-}
-
-impl Key for i32 {
-    type Even = EvenInteger;
-    fn visit_even<V: Visit<Self>>(even: &EvenInteger, visit: V) -> V::Output {
-        match even {
-            EvenInteger::Shift(rule) => visit.visit(rule),
-            EvenInteger::Multiply(rule) => visit.visit(rule),
-            EvenInteger::Spread(rule) => visit.visit(rule),
-            EvenInteger::ClosedShift(rule) => visit.visit(rule),
-            EvenInteger::ClosedMultiply(rule) => visit.visit(rule),
-        }
-    }
 }
 
 /// What bins were made of.
@@ -124,12 +102,6 @@ integers!(u8, u16, i32);
 
 macro_rules! floats {
     ($($float:ident),*) => {$(
-        impl Key for $float {
-            type Even = EvenFloat<$float>;
-            fn visit_even<V: Visit<Self>>(even: &Self::Even, visit: V) -> V::Output {
-                visit.visit(even)
-            }
-        }
         impl Sample for $float {
             type Bound = $float;
             type Key = $float;

@@ -11,7 +11,7 @@ pub(crate) struct Plain;
 impl Isa for Plain {
     type F32 = Array<f32, 4>;
     type F64 = Array<f64, 2>;
-    type Lanes = crate::transpose::lanes::Plain;
+    type Lanes = crate::simd::lanes::Plain;
 }
 
 #[derive(Clone, Copy)]

@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::lanes::{Lanes, Plain};
 use super::tile::{side, transpose_tile};
 use crate::Simd;
+use crate::simd::lanes::{Lanes, Plain};
 use crate::simd::{Isa, Work, prefetch};
 
 /// Bytes of an output row that are written in one go. On 2 cores of Zen 5, 8192² of 4 bytes, rows

@@ -284,7 +284,7 @@ pub enum TransposeError {
     /// No symmetric memory for the exchange.
     #[error(transparent)]
     Alloc(#[from] AllocError),
-    /// The team did not meet.
+    /// A collective of the team failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }

@@ -6,7 +6,8 @@
 //! memory sees whole lines on both sides, wherever rows begin.
 
 mod cpu;
-pub(crate) mod lanes;
+pub(crate) mod cuda;
+
 pub(crate) mod layout;
 pub(crate) mod team;
 mod tile;

@@ -1,7 +1,7 @@
 //! One tile in registers.
 #![allow(unsafe_code)] // Reason: pointers into two matrices of different strides.
 
-use super::lanes::{Lanes, MOST_LANES};
+use crate::simd::lanes::{Lanes, MOST_LANES};
 
 /// Most elements of 16 bytes.
 const MOST_IN_LANE: usize = 16;

@@ -1,0 +1,37 @@
+// Products of integers, modulo 2^64. ELEMENT names the element type.
+#include "reduce/last_block.cuh"
+#include "reduce/result.cuh"
+#include "reduce/vector_load.cuh"
+
+#ifndef ELEMENT
+#define ELEMENT element_i32
+#endif
+
+namespace crosswarp {
+
+constexpr int product_threads = 256;
+
+template <bool aligned> __device__ void product(const reduce_arguments& a) {
+    using S = ELEMENT::storage;
+    start_early();
+    const u64 n = element_count(a);
+    two_words mine = {1, 0};
+    walk<S, false, aligned>(
+        static_cast<const S*>(a.x), nullptr, n,
+        [&](const S* x, const S*, u64) {
+#pragma unroll
+            for (int i = 0; i < int(16 / sizeof(S)); ++i) mine.a *= u64(i64(x[i]));
+        },
+        [&](S x, S, u64) { mine.a *= u64(i64(x)); });
+    auto multiply = [](two_words p, two_words q) { return two_words{p.a * q.a, 0}; };
+    if (combine_grid(mine, a.state, {1, 0}, multiply)) *a.out = mine.a;
+}
+
+}  // namespace crosswarp
+
+extern "C" __global__ void __launch_bounds__(cw::product_threads, 4) reduce(cw::reduce_arguments a) {
+    cw::product<true>(a);
+}
+extern "C" __global__ void __launch_bounds__(cw::product_threads, 4) reduce_unaligned(cw::reduce_arguments a) {
+    cw::product<false>(a);
+}

@@ -1,0 +1,112 @@
+// What every reduction is launched with, and how a sum becomes a result.
+#pragma once
+#include "exact_sum.cuh"
+
+namespace crosswarp {
+
+// The same structure in Rust: `reduce::cuda::program::Arguments`.
+struct reduce_arguments {
+    const void* x;      // first input
+    const void* y;      // second input, if the reduction has two
+    u64 n;              // elements of each input, at most
+    const u64* count;   // if not null, how many there are; read when the kernel runs
+    u64* state;         // the workspace: zero, and zero again after the launch
+    u64* out;           // the result
+    u64 finish;         // what the result is
+    u64 ahead;          // bytes of its first part that each warp brings to the second-level cache early
+};
+
+enum finish_kind : u64 {
+    finish_words,  // what parts of an array are combined from
+    finish_value,  // the result itself: bits, zero-extended; for sums:
+    finish_mean,   // the sum divided by the number of elements
+    finish_norm,   // the square root of the sum
+    finish_index,  // for extrema: where it is
+};
+
+// The result where no elements have none.
+constexpr u64 no_value = ~0ull;
+
+// With this a launch may begin while the one before in its stream is still running (programmatic
+// dependent launch): what comes before `wait` overlaps with it, what comes after sees all of it.
+__device__ inline void start_early() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// The same, and meanwhile the first `a.ahead` bytes of this warp's first part of the inputs, which begins at byte
+// `first`, are brought to the second-level cache. No value is read before the wait: that cache is where all
+// accesses to device memory meet, so what work before it still writes is seen all the same.
+template <bool two, class S> __device__ inline void start_early(const reduce_arguments& a, u64 first) {
+#if __CUDA_ARCH__ >= 900
+    const u64 bytes = a.n * sizeof(S);
+    if (first < bytes && threadIdx.x % 32 == 0) {
+        u32 size = u32(min(a.ahead, bytes - first)) & ~15u;
+        auto bring = [&](const void* input) {
+            // The instruction wants whole 16 bytes.
+            u64 from = (reinterpret_cast<u64>(input) + first) & ~15ull;
+            asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" : : "l"(from), "r"(size) : "memory");
+        };
+        if (size) bring(a.x);
+        if (two && size) bring(a.y);
+    }
+#endif
+    start_early();
+}
+
+__device__ inline u64 element_count(const reduce_arguments& a) {
+    if (!a.count) return a.n;
+    u64 count = *a.count;
+    return count < a.n ? count : a.n;
+}
+
+// The result of a sum of no elements: +0, no mean.
+__device__ inline u64 empty_result(u64 kind) { return kind == finish_mean ? no_value : 0; }
+
+// The result of a sum that is the value of one leaf, of n elements: what `finish` would make of it.
+template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n, u64 kind) {
+    using T = typename F::type;
+    if (n == 0) return empty_result(kind);
+    if (kind == finish_mean) {
+        sum = sum / T(n);
+    } else if (kind == finish_norm) {
+        sum = T(sqrt(double(sum)));
+    }
+    return sum != sum ? F::nan : u64(F::to_bits(sum));
+}
+
+// Writes the result of a sum. One whole warp calls.
+template <class F> __device__ inline void finish(const warp_accumulator<F>& sum, u64 n, const reduce_arguments& a) {
+    int lane = warp::lane();
+    if (a.finish == finish_words) {
+        // As `LeafTotal::to_words` in Rust, not carried: limbs, then what was seen.
+#pragma unroll
+        for (int i = 0; i < F::per_lane; ++i) {
+            int k = F::per_lane * lane + i;
+            if (k < F::warp_limbs) a.out[k] = u64(sum.limb[i]);
+        }
+        if (lane < trackers) a.out[F::warp_limbs + lane] = sum.seen >> lane & 1;
+        return;
+    }
+    u64 bits;
+    if (a.finish == finish_norm) {
+        if (!special_result<format64>(sum.seen, bits)) bits = round_limbs<format64>(sum.limb, sum.lsb);
+        double root = sqrt(__longlong_as_double(bits));
+        if (F::precision == 53 && bits == format64::infinity && !(sum.seen & seen_infinity)) {
+            // Squares of f64 whose sum is beyond its range; its root is not.
+            bits = round_digits<format64>(lane_limbs(sum.limb), sum.lsb - 64);
+            root = sqrt(__longlong_as_double(bits)) * 0x1p32;
+        }
+        typename F::type result = typename F::type(root);
+        bits = result != result ? F::nan : u64(F::to_bits(result));
+    } else if (!special_result<F>(sum.seen, bits)) {
+        bits = a.finish == finish_value ? round_limbs<F>(sum.limb, sum.lsb)
+                                        : round_quotient<F>(lane_limbs(sum.limb), sum.lsb, n);
+    }
+    if (n == 0) bits = empty_result(a.finish);
+    if (lane == 0) *a.out = bits;
+}
+
+}  // namespace crosswarp

@@ -1,0 +1,92 @@
+// Reproducible sums of segments of floating-point elements: sum, mean, norm, dot product.
+//
+// ELEMENT names the element type, TERM what is summed up.
+#include "reduce/segments.cuh"
+#include "reduce/sum.cuh"
+
+namespace crosswarp {
+
+struct sum_of_segment {
+    using E = ELEMENT;
+    using F = E::format;
+    using T = F::type;
+    using storage = E::storage;
+
+    const reduce_arguments& a;
+    warp_accumulator<F> total;
+    // The value of the only leaf, not yet added, if it is `single`.
+    T only = leaf_sum::identity<T>();
+    bool single = true;
+
+    explicit __device__ sum_of_segment(const reduce_arguments& a) : a(a) {}
+
+    template <bool aligned> __device__ void add_units(const storage* x, const storage* y, u64 count) {
+        const warp_leaves<E, TERM, leaf_sum, aligned> pass(x, y);
+        pass.run(count, 0, pass.first(0), 1, [&](u64 u, T value) {
+            only = value;
+            if (!single) add_leaves<E, TERM>(total, value, x, y, u, count);
+        });
+    }
+    __device__ void add(const storage* x, const storage* y, u64 count, u64) {
+        single = count <= leaf_elements;
+        bool aligned = (reinterpret_cast<u64>(x) | (TERM::inputs == 2 ? reinterpret_cast<u64>(y) : 0)) % 16 == 0;
+        if (aligned) {
+            add_units<true>(x, y, count);
+        } else {
+            add_units<false>(x, y, count);
+        }
+        only = __shfl_sync(0xffffffffu, only, 0);
+        if (single && is_doubtful<TERM>(only)) {
+            total.merge(redo_leaves<E, TERM>(x, y, u64(0), count, only));
+            single = false;
+        }
+    }
+    __device__ void finish(const storage*, u64 n, u64* out) {
+        reduce_arguments one = a;
+        one.out = out;
+        if (single) {
+            if (warp::lane() == 0) *out = leaf_result<F>(only, n, a.finish);
+        } else {
+            // Up to 2^19 leaves leave limbs below 2^52.
+            if (n >> 30) total.carry();
+            crosswarp::finish<F>(total, n, one);
+        }
+    }
+    __device__ void contribute(u64* slots, u64 owner, u64) {
+        if (single) total.add_finite(only);
+        total.carry();
+        crosswarp::contribute(total, slots + segment_slot * owner);
+    }
+    __device__ void collect(u64* slots, u64 owner, u64 me) {
+        crosswarp::collect(total, slots + segment_slot * owner, me - owner + 1);
+        single = false;
+    }
+
+    static constexpr int tiny = 16;
+    static __device__ bool is_tiny(const reduce_arguments&, u64) { return true; }
+    static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n,
+                                       u64& bits) {
+        T value[tiny];
+#pragma unroll
+        for (int i = 0; i < tiny; ++i) {
+            value[i] = leaf_sum::identity<T>();
+            if (i >= n) continue;
+            T p = E::widen(x[i]);
+            value[i] = TERM::of(p, TERM::inputs == 2 ? E::widen(y[i]) : p);
+        }
+        // Written out: the compiler unrolls a loop over distances too late to keep the values in registers.
+        static_assert(tiny == 16, "distances of 8 to 1");
+#pragma unroll
+        for (int i = 0; i < 8; ++i) value[i] = value[i] + value[i + 8];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) value[i] = value[i] + value[i + 4];
+        value[0] = (value[0] + value[2]) + (value[1] + value[3]);
+        bits = leaf_result<F>(value[0], n, a.finish);
+        return n == 0 || !is_doubtful<TERM>(value[0]);
+    }
+};
+
+}  // namespace crosswarp
+
+SEGMENT_KERNEL(SUM_BLOCKS) short_segments(cw::segment_arguments a) { cw::short_segments<cw::sum_of_segment>(a); }
+SEGMENT_KERNEL(SUM_BLOCKS) long_segments(cw::segment_arguments a) { cw::long_segments<cw::sum_of_segment>(a); }

@@ -1,0 +1,73 @@
+// Minima and maxima of segments, and where in the segment they are. ELEMENT names the element type; MAXIMUM is 0
+// or 1.
+#ifndef ELEMENT
+#define ELEMENT element_f32
+#define MAXIMUM 0
+#endif
+#include "reduce/extremum.cuh"
+#include "reduce/segments.cuh"
+
+namespace crosswarp {
+
+struct extremum_of_segment {
+    using E = ELEMENT;
+    using storage = E::storage;
+    using Search = extremum_search<E>;
+
+    const reduce_arguments& a;
+    two_words found = Search::none();
+
+    explicit __device__ extremum_of_segment(const reduce_arguments& a) : a(a) {}
+
+    __device__ void add(const storage* x, const storage*, u64 count, u64 first) {
+        Search search;
+        warp_walk<storage, false>(
+            x, x, count, [&](const storage* p, const storage*, u64 at) { search.offer_vector(p, first + at); },
+            [&](storage p, storage, u64 at) { search.offer(Search::Keys::key(p), first + at); });
+        found = warp().reduce(search.found(), first_op());
+    }
+    __device__ void finish(const storage* x, u64 n, u64* out) {
+        reduce_arguments one = a;
+        one.out = out;
+        if (warp::lane() == 0) finish_extremum<E>(found, x, n, one);
+    }
+
+    // A slot holds, behind a sum's words: what its warp found of the segment that begins with it, of one that
+    // began earlier, and how many have come for the former.
+    static constexpr int begun = 112, continued = 114, come = 116;
+    static __device__ two_words* place(u64* slots, u64 owner, u64 part) {
+        return reinterpret_cast<two_words*>(slots + segment_slot * part + (part == owner ? begun : continued));
+    }
+    __device__ void contribute(u64* slots, u64 owner, u64 me) {
+        if (warp::lane()) return;
+        *place(slots, owner, me) = found;
+        // What was found is there before it is counted.
+        __threadfence();
+        add_relaxed(slots + segment_slot * owner + come, 1);
+    }
+    __device__ void collect(u64* slots, u64 owner, u64 me) {
+        u64* count = slots + segment_slot * owner + come;
+        while (load_relaxed(count) != me - owner + 1) {}
+        // What is read below is read after the count.
+        __threadfence();
+        for (u64 part = owner + warp::lane(); part <= me; part += 32) {
+            found = first_op()(found, load_volatile(place(slots, owner, part)));
+        }
+        found = warp().reduce(found, first_op());
+        if (warp::lane() == 0) *count = 0;
+    }
+
+    static constexpr int tiny = 32;
+    static __device__ bool is_tiny(const reduce_arguments&, u64) { return true; }
+    static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage*, int n, u64& bits) {
+        Search search;
+        for (int i = 0; i < n; ++i) search.offer(Search::Keys::key(x[i]), i);
+        bits = n == 0 ? no_value : a.finish == finish_index ? search.where : Search::Keys::bits(search.best);
+        return true;
+    }
+};
+
+}  // namespace crosswarp
+
+SEGMENT_KERNEL(2) short_segments(cw::segment_arguments a) { cw::short_segments<cw::extremum_of_segment>(a); }
+SEGMENT_KERNEL(2) long_segments(cw::segment_arguments a) { cw::long_segments<cw::extremum_of_segment>(a); }

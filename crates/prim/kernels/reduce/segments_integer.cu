@@ -1,0 +1,61 @@
+// Sums of segments of integers: sum, mean, norm, dot product. ELEMENT names the element type, TERM what is summed
+// up.
+#include "reduce/integer.cuh"
+#include "reduce/segments.cuh"
+
+#ifndef ELEMENT
+#define ELEMENT element_i32
+#define TERM value_term
+#endif
+
+namespace crosswarp {
+
+struct integers_of_segment {
+    using E = ELEMENT;
+    using storage = E::storage;
+    static constexpr bool two = TERM::inputs == 2;
+
+    const reduce_arguments& a;
+    warp_accumulator<format192> total;
+
+    explicit __device__ integers_of_segment(const reduce_arguments& a) : a(a) {}
+
+    __device__ void add(const storage* x, const storage* y, u64 count, u64) {
+        integer_sum<E, TERM> mine;
+        warp_walk<storage, two>(
+            x, y, count, [&](const storage* p, const storage* q, u64) { mine.add_vector(p, q); },
+            [&](storage p, storage q, u64) { mine.add(p, q); });
+        add_threads(total, mine);
+    }
+    __device__ void finish(const storage*, u64 n, u64* out) {
+        reduce_arguments one = a;
+        one.out = out;
+        finish_integer(total, n, one);
+    }
+    __device__ void contribute(u64* slots, u64 owner, u64) {
+        crosswarp::contribute(total, slots + segment_slot * owner);
+    }
+    __device__ void collect(u64* slots, u64 owner, u64 me) {
+        crosswarp::collect(total, slots + segment_slot * owner, me - owner + 1);
+    }
+
+    static constexpr int tiny = 32;
+    // Means and norms of so few are quotients and roots of exact doubles only if elements are narrow.
+    static __device__ bool is_tiny(const reduce_arguments& a, u64 n) {
+        return a.finish == finish_value || (sizeof(storage) <= 2 && n > 0);
+    }
+    static __device__ bool tiny_result(const reduce_arguments& a, const storage* x, const storage* y, int n,
+                                       u64& bits) {
+        integer_sum<E, TERM> mine;
+        for (int i = 0; i < n; ++i) mine.add(x[i], two ? y[i] : x[i]);
+        u64 sum = mine.total().word[0];
+        double value = double(i64(sum));
+        bits = a.finish == finish_value ? sum : __double_as_longlong(a.finish == finish_mean ? value / n : sqrt(value));
+        return true;
+    }
+};
+
+}  // namespace crosswarp
+
+SEGMENT_KERNEL(2) short_segments(cw::segment_arguments a) { cw::short_segments<cw::integers_of_segment>(a); }
+SEGMENT_KERNEL(2) long_segments(cw::segment_arguments a) { cw::long_segments<cw::integers_of_segment>(a); }

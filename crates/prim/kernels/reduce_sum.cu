@@ -1,9 +1,0 @@
-// Reproducible sums of floating-point elements: sum, mean, norm, dot product, all in one launch.
-#include "reduce_sum.cuh"
-
-extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS) reduce(cw::reduce_arguments a) {
-    cw::sum<true>(a);
-}
-extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
-    cw::sum<false>(a);
-}

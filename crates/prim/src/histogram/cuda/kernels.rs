@@ -1,0 +1,217 @@
+//! The sources of the histograms' kernels: one for each type of samples and rule, so that only what is
+//! used is compiled.
+
+use crosswarp_cuda::Source;
+
+use crate::DType;
+
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "histogram/kernels.cuh",
+        include_str!("../../../kernels/histogram/kernels.cuh"),
+    ),
+    (
+        "histogram/bins.cuh",
+        include_str!("../../../kernels/histogram/bins.cuh"),
+    ),
+    (
+        "histogram/packed_counters.cuh",
+        include_str!("../../../kernels/histogram/packed_counters.cuh"),
+    ),
+    (
+        "histogram/hot_bins.cuh",
+        include_str!("../../../kernels/histogram/hot_bins.cuh"),
+    ),
+    (
+        "histogram/sampling.cuh",
+        include_str!("../../../kernels/histogram/sampling.cuh"),
+    ),
+    (
+        "histogram/bin_groups.cuh",
+        include_str!("../../../kernels/histogram/bin_groups.cuh"),
+    ),
+];
+
+/// Threads of a block of all but the `rows` kernels.
+pub(super) const THREADS: u32 = 1024;
+
+/// The kernels for one type of samples and one rule.
+pub(super) struct Kernels {
+    dtype: DType,
+    rule: &'static str,
+    /// What their names end with.
+    pub suffix: &'static str,
+    /// Whether there are `plan`, `packed` and `rows`. (The narrow types have too few values to need them, but
+    /// for `u16`, one value a bin or several.)
+    pub has_packed: bool,
+    pub source: Source<'static>,
+}
+
+macro_rules! kernels {
+    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal $(, $packed:literal)?) => {
+        Kernels {
+            dtype: DType::$dtype,
+            rule: $rule,
+            suffix: $suffix,
+            has_packed: false $(|| !$packed.is_empty())?,
+            source: Source::new(
+                concat!("histogram/", $suffix, ".cu"),
+                concat!(
+                    "#include \"histogram/kernels.cuh\"\n",
+                    "using namespace cw::histogram;\nusing cw::u32;\nusing cw::u64;\n",
+                    "HISTOGRAM_KERNELS(", $type, ", ", $class, ", ", $suffix, ")\n",
+                    $($packed, "(", $type, ", ", $class, ", ", $suffix, ")\n",)?
+                ),
+            )
+            .with_headers(HEADERS),
+        }
+    };
+}
+
+const ALL: [Kernels; 22] = [
+    kernels!(U8, "shift", "u8_shift", "cw::u8", "even_shift"),
+    kernels!(U8, "multiply", "u8_multiply", "cw::u8", "even_multiply"),
+    kernels!(
+        U8,
+        "closed_shift",
+        "u8_closed_shift",
+        "cw::u8",
+        "closed_shift"
+    ),
+    kernels!(
+        U8,
+        "closed_multiply",
+        "u8_closed_multiply",
+        "cw::u8",
+        "closed_multiply"
+    ),
+    kernels!(U8, "spread", "u8_spread", "cw::u8", "even_spread"),
+    kernels!(U8, "edges", "u8_edges", "cw::u8", "edges<cw::i32>"),
+    kernels!(
+        U16,
+        "shift",
+        "u16_shift",
+        "cw::u16",
+        "even_shift",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        U16,
+        "multiply",
+        "u16_multiply",
+        "cw::u16",
+        "even_multiply",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        U16,
+        "closed_shift",
+        "u16_closed_shift",
+        "cw::u16",
+        "closed_shift",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        U16,
+        "closed_multiply",
+        "u16_closed_multiply",
+        "cw::u16",
+        "closed_multiply",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(U16, "spread", "u16_spread", "cw::u16", "even_spread"),
+    kernels!(U16, "edges", "u16_edges", "cw::u16", "edges<cw::i32>"),
+    kernels!(
+        I32,
+        "shift",
+        "i32_shift",
+        "cw::i32",
+        "even_shift",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        I32,
+        "multiply",
+        "i32_multiply",
+        "cw::i32",
+        "even_multiply",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        I32,
+        "closed_shift",
+        "i32_closed_shift",
+        "cw::i32",
+        "closed_shift",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        I32,
+        "closed_multiply",
+        "i32_closed_multiply",
+        "cw::i32",
+        "closed_multiply",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(I32, "spread", "i32_spread", "cw::i32", "even_spread"),
+    kernels!(
+        I32,
+        "edges",
+        "i32_edges",
+        "cw::i32",
+        "edges<cw::i32>",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        F32,
+        "even",
+        "f32_even",
+        "float",
+        "even_float<float>",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        F32,
+        "edges",
+        "f32_edges",
+        "float",
+        "edges<float>",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        F64,
+        "even",
+        "f64_even",
+        "double",
+        "even_float<double>",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+    kernels!(
+        F64,
+        "edges",
+        "f64_edges",
+        "double",
+        "edges<double>",
+        "HISTOGRAM_PACKED_KERNELS"
+    ),
+];
+
+/// The kernels for samples of type `dtype` and the rule of that name.
+pub(super) fn kernels_of(dtype: DType, rule: &str) -> &'static Kernels {
+    const KERNELS: &[Kernels] = &ALL;
+    KERNELS
+        .iter()
+        .find(|kernels| kernels.dtype == dtype && kernels.rule == rule)
+        .expect("every type of samples has kernels for each of its rules")
+}
+
+/// Every source of the histograms' kernels.
+pub(crate) const SOURCES: [Source<'static>; ALL.len()] = {
+    let mut sources = [ALL[0].source; ALL.len()];
+    let mut k = 0;
+    while k < ALL.len() {
+        sources[k] = ALL[k].source;
+        k += 1;
+    }
+    sources
+};

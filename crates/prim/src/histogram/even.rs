@@ -1,0 +1,381 @@
+//! Even bins: the rules that assign samples to them, operation by operation. `kernels/histogram/bins.cuh` has the
+//! same ones, and the layouts agree: the rules are kernel arguments.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::rule::{BinRule, DROPPED, MOST_BINS};
+
+/// Even bins of integers.
+#[derive(Clone, Copy, Debug)]
+pub enum EvenInteger {
+    Shift(EvenShift),
+    Multiply(EvenMultiply),
+    Spread(EvenSpread),
+    ClosedShift(Closed<EvenShift>),
+    ClosedMultiply(Closed<EvenMultiply>),
+}
+
+/// 2^shift values a bin. Keys are first moved into `from..=to`: the range if samples outside are
+/// clamped, else the limits of the type.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct EvenShift {
+    pub low: i32,
+    pub from: i32,
+    pub to: i32,
+    pub bins: u32,
+    pub shift: u32,
+}
+
+/// Fewer bins than values.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct EvenMultiply {
+    pub low: i32,
+    pub from: i32,
+    pub to: i32,
+    pub bins: u32,
+    pub factor_low: u32,
+    pub factor_high: u32,
+}
+
+/// More bins than the range is wide.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+pub struct EvenSpread {
+    pub low: i32,
+    pub from: i32,
+    pub to: i32,
+    pub bins: u32,
+    /// Whole bins a value.
+    pub per_value: u32,
+    pub factor_low: u32,
+    pub factor_high: u32,
+    /// The greatest distance from `low` that is inside.
+    pub last: u32,
+}
+
+/// A rule of bins no narrower than a value, with the upper end of the range in the last bin: it counts as
+/// the integer before it. (In [`EvenSpread`], whose bins are narrower, these two are in different bins.)
+///
+/// Keys are counted on from `after`, the integer behind the upper end, where that end is the last of all 2^32
+/// integers; so a minimum moves it, and nothing else. The rule's `low` is counted on from there, too.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Closed<R> {
+    pub rule: R,
+    pub after: i32,
+}
+
+/// Even bins of floating-point samples. Samples outside `from..=to` are dropped.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct EvenFloat<F> {
+    pub low: F,
+    pub scale: F,
+    pub from: F,
+    pub to: F,
+    pub bins: u32,
+    pub pad: u32,
+}
+
+macro_rules! pod {
+    ($($float:ty),*) => {$(
+        #[allow(unsafe_code)] // Reason: the derive macro does not promise layouts of generic structures.
+        const _: () = {
+            assert!(size_of::<EvenFloat<$float>>() == 4 * size_of::<$float>() + 8);
+            // SAFETY: all zeros are values of every field.
+            unsafe impl Zeroable for EvenFloat<$float> {}
+            // SAFETY: `repr(C)`, fields are plain numbers, and by the assertion there is no padding.
+            unsafe impl Pod for EvenFloat<$float> {}
+        };
+    )*};
+}
+pod!(f32, f64);
+
+impl EvenInteger {
+    /// Bins of `low..high`, which is not empty. A key that is `high` is in the last bin if `closed`, for
+    /// which `high` has to be below 2^31; keys outside are in the first or last bin if `clamp`.
+    pub fn new(low: i64, high: i64, bins: u32, closed: bool, clamp: bool) -> Self {
+        let width = (high - low) as u64; // 1 to 2^32
+        let (low, top) = (low as i32, (high - 1) as i32);
+        let (from, to) = if clamp {
+            (low, top)
+        } else {
+            (i32::MIN, i32::MAX)
+        };
+        // Clamped keys are at most `top`.
+        let closed = closed && !clamp;
+        let after = top.wrapping_add(2);
+        let rule_low = if closed { low.wrapping_sub(after) } else { low };
+        let per_bin = width / u64::from(bins);
+        if per_bin.is_power_of_two() && per_bin * u64::from(bins) == width {
+            // A shift by 32 bits is none: one bin of all values.
+            if let shift @ 0..32 = per_bin.ilog2() {
+                let rule = EvenShift {
+                    low: rule_low,
+                    from,
+                    to,
+                    bins,
+                    shift,
+                };
+                return if closed {
+                    Self::ClosedShift(Closed { rule, after })
+                } else {
+                    Self::Shift(rule)
+                };
+            }
+        }
+        let (per_value, rest) = (u64::from(bins) / width, u64::from(bins) % width);
+        // ceil(2^64 · rest / width). For a distance d ≤ width < 2^32 the product d · factor / 2^64 exceeds
+        // d · rest / width by less than d / 2^64 < 1 / width, the least that is missing to the next
+        // integer; so the integer parts agree. From `width` on the product is at least `rest`.
+        let factor = (u128::from(rest) << 64).div_ceil(width.into()) as u64;
+        let (factor_low, factor_high) = (factor as u32, (factor >> 32) as u32);
+        if per_value == 0 {
+            let rule = EvenMultiply {
+                low: rule_low,
+                from,
+                to,
+                bins,
+                factor_low,
+                factor_high,
+            };
+            if closed {
+                Self::ClosedMultiply(Closed { rule, after })
+            } else {
+                Self::Multiply(rule)
+            }
+        } else {
+            Self::Spread(EvenSpread {
+                low,
+                from,
+                // Clamped, too, what is above is in the last bin, not in that of `top`.
+                to: if clamp { top.saturating_add(1) } else { to },
+                bins,
+                per_value: per_value as u32,
+                factor_low,
+                factor_high,
+                last: (width - u64::from(!closed && !clamp)) as u32,
+            })
+        }
+    }
+}
+
+/// How far `key`, moved into `from..=to`, is above `low`; keys below wrap to beyond every distance
+/// inside.
+#[inline(always)]
+fn distance(key: i32, low: i32, from: i32, to: i32) -> u32 {
+    (key.min(to).max(from) as u32).wrapping_sub(low as u32)
+}
+
+/// The upper half of `d` · factor.
+#[inline(always)]
+fn upper(d: u32, factor_low: u32, factor_high: u32) -> u32 {
+    let lower = (u64::from(factor_low) * u64::from(d)) >> 32;
+    ((u64::from(factor_high) * u64::from(d) + lower) >> 32) as u32
+}
+
+impl BinRule<i32> for EvenShift {
+    const NAME: &'static str = "shift";
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
+        bytemuck::bytes_of(self).to_vec()
+    }
+    #[inline(always)]
+    fn bin(&self, key: i32) -> u32 {
+        distance(key, self.low, self.from, self.to) >> self.shift
+    }
+}
+
+impl BinRule<i32> for EvenMultiply {
+    const NAME: &'static str = "multiply";
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
+        bytemuck::bytes_of(self).to_vec()
+    }
+    #[inline(always)]
+    fn bin(&self, key: i32) -> u32 {
+        let d = distance(key, self.low, self.from, self.to);
+        upper(d, self.factor_low, self.factor_high)
+    }
+}
+
+impl BinRule<i32> for EvenSpread {
+    const NAME: &'static str = "spread";
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
+        bytemuck::bytes_of(self).to_vec()
+    }
+    #[inline(always)]
+    fn bin(&self, key: i32) -> u32 {
+        let d = distance(key, self.low, self.from, self.to);
+        let bin = d.wrapping_mul(self.per_value).wrapping_add(upper(
+            d,
+            self.factor_low,
+            self.factor_high,
+        ));
+        // At the upper end it is `bins`.
+        if d <= self.last {
+            bin.min(self.bins - 1)
+        } else {
+            DROPPED
+        }
+    }
+}
+
+macro_rules! closed {
+    ($($rule:ident, $name:literal);*) => {$(
+        impl BinRule<i32> for Closed<$rule> {
+            const NAME: &'static str = $name;
+            fn argument(&self, edges: u64, cells: u64) -> Vec<u8> {
+                let mut bytes = self.rule.argument(edges, cells);
+                bytes.extend(self.after.to_ne_bytes());
+                bytes
+            }
+            #[inline(always)]
+            fn bin(&self, key: i32) -> u32 {
+                self.rule.bin(counted_on(key, self.after))
+            }
+        }
+    )*};
+}
+closed!(EvenShift, "closed_shift"; EvenMultiply, "closed_multiply");
+
+/// How far `key` is behind `after`, the last of all counting as the one before.
+#[inline(always)]
+fn counted_on(key: i32, after: i32) -> i32 {
+    (key.wrapping_sub(after) as u32).min(u32::MAX - 1) as i32
+}
+
+macro_rules! even_float {
+    ($($float:ident),*) => {$(
+        impl EvenFloat<$float> {
+            /// Bins from `low` to `high`; `scale` is bins a unit.
+            pub fn new(low: $float, high: $float, scale: $float, bins: u32, clamp: bool) -> Self {
+                let (from, to) = if clamp {
+                    ($float::NEG_INFINITY, $float::INFINITY)
+                } else {
+                    (low, high)
+                };
+                Self { low, scale, from, to, bins, pad: 0 }
+            }
+        }
+
+        impl BinRule<$float> for EvenFloat<$float> {
+            const NAME: &'static str = "even";
+            fn argument(&self, _: u64, _: u64) -> Vec<u8> {
+                bytemuck::bytes_of(self).to_vec()
+            }
+            #[inline(always)]
+            #[allow(unsafe_code)] // Reason: a conversion of a number within limits.
+            fn bin(&self, key: $float) -> u32 {
+                let above = (key - self.low) * self.scale;
+                // Limited before it is converted: one instruction each, where a saturating conversion takes many.
+                // NaN is not above 0.
+                let above = if above > 0.0 { above } else { 0.0 };
+                let above = if above < MOST_BINS as $float { above } else { MOST_BINS as $float };
+                // SAFETY: from 0 to 2^28.
+                let bin = unsafe { above.to_int_unchecked::<i32>() } as u32;
+                let bin = bin.min(self.bins - 1);
+                // No NaN is inside.
+                if (self.from <= key) & (key <= self.to) { bin } else { DROPPED }
+            }
+        }
+    )*};
+}
+even_float!(f32, f64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bin(even: EvenInteger, key: i32) -> u32 {
+        match even {
+            EvenInteger::Shift(rule) => rule.bin(key),
+            EvenInteger::Multiply(rule) => rule.bin(key),
+            EvenInteger::Spread(rule) => rule.bin(key),
+            EvenInteger::ClosedShift(rule) => rule.bin(key),
+            EvenInteger::ClosedMultiply(rule) => rule.bin(key),
+        }
+    }
+
+    /// The definition, in integers that hold everything.
+    fn by_definition(low: i64, high: i64, bins: u32, closed: bool, key: i64) -> Option<u32> {
+        if key == high && closed {
+            return Some(bins - 1);
+        }
+        let above = i128::from(key - low) * i128::from(bins) / i128::from(high - low);
+        (low..high).contains(&key).then_some(above as u32)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn integers_are_binned_by_the_definition(
+            a: i32, b: i32, bins in 1u32..1 << 28, small in 0u32..28, key: i32,
+            near in -3i64..4, closed: bool, narrow: bool,
+        ) {
+            // Narrow ranges have more bins than values.
+            let b = if narrow { a.saturating_add(b >> 16) } else { b };
+            let (low, high) = (i64::from(a.min(b)), i64::from(a.max(b)) + 1);
+            let bins = bins >> (small % 28);
+            let bins = bins.max(1);
+            let closed = closed && high <= i64::from(i32::MAX);
+            let even = EvenInteger::new(low, high, bins, closed, false);
+            let clamping = EvenInteger::new(low, high, bins, closed, true);
+            // Keys next to the edge of a bin, and at the ends.
+            let width = i128::from(high - low);
+            let k = i128::from(key.unsigned_abs() % (bins + 1));
+            let edge = i128::from(low) + (k * width).div_euclid(i128::from(bins)) + i128::from(near);
+            let edge = edge.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i32;
+            let ends = [low, high - 1, low - 1, high, high + 1].map(|end| end as i32);
+            for key in [key, edge, i32::MIN, i32::MAX].into_iter().chain(ends) {
+                let expected = by_definition(low, high, bins, closed, key.into());
+                let found = bin(even, key);
+                prop_assert_eq!((found < bins).then_some(found), expected, "{:?} {}", even, key);
+                // At and above the upper end is the last bin.
+                let inside = i64::from(key).clamp(low, high);
+                let clamped = by_definition(low, high, bins, true, inside);
+                prop_assert_eq!(Some(bin(clamping, key)), clamped, "{:?} {}", even, key);
+            }
+        }
+    }
+
+    #[test]
+    fn every_rule_for_integers_occurs() {
+        let new = |bins, closed| EvenInteger::new(0, 256, bins, closed, false);
+        assert!(matches!(new(256, false), EvenInteger::Shift(_)));
+        assert!(matches!(new(64, false), EvenInteger::Shift(_)));
+        assert!(matches!(new(64, true), EvenInteger::ClosedShift(_)));
+        assert!(matches!(new(100, false), EvenInteger::Multiply(_)));
+        assert!(matches!(new(100, true), EvenInteger::ClosedMultiply(_)));
+        assert!(matches!(new(512, true), EvenInteger::Spread(_)));
+        let all = EvenInteger::new(-1 << 31, 1 << 31, 1, false, false);
+        assert_eq!((bin(all, i32::MIN), bin(all, i32::MAX)), (0, 0));
+    }
+
+    #[test]
+    fn only_the_upper_end_is_moved() {
+        for high in [i32::MIN, -1, 0, 255, i32::MAX - 1, i32::MAX] {
+            for key in [
+                i32::MIN,
+                i32::MIN + 1,
+                -1,
+                0,
+                1,
+                254,
+                255,
+                i32::MAX - 1,
+                i32::MAX,
+            ] {
+                let expected = if key == high {
+                    key.wrapping_sub(1)
+                } else {
+                    key
+                };
+                let after = high.wrapping_add(1);
+                let found = counted_on(key, after).wrapping_add(after);
+                assert_eq!(found, expected, "{key} {high}");
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! The list of kernels.
+
+use crosswarp_cuda::Source;
+
+use crate::transpose::cuda::{TRANSPOSE, TRANSPOSE_WORLD};
+
+const GROUPS: [&[Source<'static>]; 3] = [
+    &[TRANSPOSE, TRANSPOSE_WORLD],
+    &crate::histogram::cuda::SOURCES,
+    crate::reduce::cuda::KERNELS,
+];
+
+/// Every source of this crate that holds kernels.
+pub const KERNELS: &[Source<'static>] = &{
+    const COUNT: usize = {
+        let (mut count, mut group) = (0, 0);
+        while group < GROUPS.len() {
+            count += GROUPS[group].len();
+            group += 1;
+        }
+        count
+    };
+    let mut all = [TRANSPOSE; COUNT];
+    let (mut next, mut group) = (0, 0);
+    while group < GROUPS.len() {
+        let mut k = 0;
+        while k < GROUPS[group].len() {
+            all[next] = GROUPS[group][k];
+            next += 1;
+            k += 1;
+        }
+        group += 1;
+    }
+    all
+};

@@ -1,0 +1,196 @@
+//! Loaded kernels of reductions on one GPU, and their launches.
+#![allow(unsafe_code)] // Launches kernels.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device};
+
+use crate::reduce::cuda::program::{Arguments, Finish, Key, Program};
+use crate::reduce::cuda::segments::SegmentProgram;
+use crate::reduce::cuda::workspace::ReduceWorkspace;
+use crate::sum::leaf::LEAF;
+use crate::sum::leaf_total::LeafTotal;
+use crate::{DType, Element, Op, ReduceError};
+
+/// What has been loaded so far.
+type Programs<K, P> = Mutex<HashMap<K, Arc<P>>>;
+
+/// The kernels of one GPU, each loaded when it is first used.
+pub(crate) struct Launcher {
+    device: Device,
+    programs: Programs<Key, Program>,
+    segment_programs: Programs<Key, SegmentProgram>,
+    expressions: Programs<(String, DType), Program>,
+}
+
+impl Launcher {
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: *device,
+            programs: Mutex::default(),
+            segment_programs: Mutex::default(),
+            expressions: Mutex::default(),
+        }
+    }
+
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The kernel of the sum of an expression, of a floating-point type.
+    pub fn expression(&self, expression: &str, dtype: DType) -> Result<Arc<Program>, ReduceError> {
+        let key = (expression.to_owned(), dtype);
+        loaded(&self.expressions, key, |(expression, dtype)| {
+            Program::of_expression(&self.device, dtype, &expression)
+        })
+    }
+
+    /// The kernel of `op` on elements of `dtype`.
+    pub fn program(&self, op: Op, dtype: DType) -> Result<Arc<Program>, ReduceError> {
+        loaded(&self.programs, Key::new(op, dtype), |key| {
+            Program::load(&self.device, key)
+        })
+    }
+
+    /// The kernels of segments.
+    pub fn segment_program(
+        &self,
+        op: Op,
+        dtype: DType,
+    ) -> Result<Arc<SegmentProgram>, ReduceError> {
+        let key = Key::new(op, dtype);
+        let (source, options) = key
+            .segment_source()
+            .ok_or(ReduceError::NotSegmented { op, dtype })?;
+        loaded(&self.segment_programs, key, |_| {
+            SegmentProgram::load(&self.device, &source, &options)
+        })
+    }
+
+    /// The partial result of inputs of one length, in the words that PEs exchange.
+    pub fn words<T: Element>(
+        &self,
+        op: Op,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+    ) -> Result<Vec<u64>, ReduceError> {
+        if op == Op::Prod && T::DTYPE.is_float() {
+            let products = Buffer::<u64>::new(&self.device, inputs[0].len().div_ceil(LEAF))?;
+            self.launch(op, Finish::Words, workspace, inputs, 0, products.address())?;
+            return Ok(products.to_vec(&workspace.stream)?);
+        }
+        let words = match (T::DTYPE.is_float(), op) {
+            (_, Op::Min | Op::Max | Op::Argmin | Op::Argmax) => 3,
+            (true, _) if T::DTYPE == DType::F64 => LeafTotal::<f64>::WORDS,
+            (true, _) => LeafTotal::<f32>::WORDS,
+            (false, Op::Prod | Op::Dot) => 1,
+            (false, _) => 3,
+        };
+        let out = workspace.result.address();
+        self.launch(op, Finish::Words, workspace, inputs, 0, out)?;
+        workspace.stream.synchronize()?;
+        Ok(workspace.result[..words].to_vec())
+    }
+
+    /// Launches the kernel on inputs that have been checked. `count`: an address, or 0; `out`: the
+    /// address of what `finish` writes.
+    pub fn launch<T: Element>(
+        &self,
+        op: Op,
+        finish: Finish,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+        count: u64,
+        out: u64,
+    ) -> Result<(), ReduceError> {
+        let program = self.program(op, T::DTYPE)?;
+        self.launch_program(&program, finish, workspace, inputs, count, out)
+    }
+
+    /// As [`launch`](Self::launch), of a kernel that has been loaded.
+    pub fn launch_program<T: Element>(
+        &self,
+        program: &Arc<Program>,
+        finish: Finish,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+        count: u64,
+        out: u64,
+    ) -> Result<(), ReduceError> {
+        workspace.keep(Arc::clone(program) as _);
+        let n = inputs[0].len() as u64;
+        let products = program.key().needs_products() && finish != Finish::Words;
+        if products {
+            workspace.reserve_products(n)?;
+        }
+        let address = |k: usize| inputs.get(k).map_or(0, BufferRef::address);
+        let arguments = Arguments {
+            x: address(0),
+            y: if products {
+                workspace.products.address()
+            } else {
+                address(1)
+            },
+            n,
+            count,
+            state: workspace.state.address(),
+            out,
+            finish: finish as u64,
+            ahead: program.ahead(n),
+        };
+        let aligned = (arguments.x | arguments.y).is_multiple_of(16);
+        let launch = program.launch(n, aligned).prepare()?;
+        // SAFETY: the kernel's one parameter is this structure. It reads `n` elements of the inputs and
+        // one count, uses the state, which has the words it needs, and the products, for which there is
+        // room, and writes what `finish` says: one word everywhere but for `Words`, for which `out` has
+        // room. Buffers that go before the kernel has run
+        // wait for it when they are freed; the workspace keeps the program loaded until its own
+        // memory has been freed, which waits likewise. The state is used by one launch at a time, since
+        // the workspace is borrowed exclusively and has one stream. The kernel begins with
+        // `griddepcontrol.wait`, as an overlapping launch asks. Host memory is written only for calls
+        // that wait for the end.
+        unsafe { launch.launch(&workspace.stream, (ByValue(arguments),)) }?;
+        Ok(())
+    }
+}
+
+fn loaded<K: Hash + Eq + Clone, P>(
+    programs: &Programs<K, P>,
+    key: K,
+    load: impl FnOnce(K) -> Result<P, ReduceError>,
+) -> Result<Arc<P>, ReduceError> {
+    // A panic while the lock is held leaves the map as it was.
+    let mut programs = programs.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = programs.get(&key) {
+        return Ok(Arc::clone(program));
+    }
+    let program = Arc::new(load(key.clone())?);
+    programs.insert(key, Arc::clone(&program));
+    Ok(program)
+}
+
+/// Elements of each input, if inputs are as `op` needs them.
+pub(crate) fn check<T: Element>(op: Op, inputs: &[BufferRef<'_, T>]) -> Result<usize, ReduceError> {
+    let (pe, expected, got) = (0, op.inputs(), inputs.len());
+    if got != expected {
+        return Err(ReduceError::Inputs {
+            op,
+            pe,
+            expected,
+            got,
+        });
+    }
+    let (left, right) = (inputs[0].len(), inputs[expected - 1].len());
+    if left != right {
+        let (left, right) = (left as u64, right as u64);
+        return Err(ReduceError::Length {
+            op,
+            pe,
+            left,
+            right,
+        });
+    }
+    Ok(left)
+}

@@ -1,0 +1,169 @@
+//! Reductions of many segments of an array at once.
+#![allow(unsafe_code)] // Launches kernels.
+
+use std::sync::Arc;
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
+
+use crate::reduce::cuda::program::{Arguments, Finish, THREADS};
+use crate::reduce::cuda::workspace::ReduceWorkspace;
+use crate::sum::leaf::LEAF;
+use crate::{Element, Op, ReduceError};
+
+/// Where segments begin and end.
+#[derive(Clone, Copy, Debug)]
+pub enum Segments<'a> {
+    /// Rows of a matrix, one after the other, each of this many elements; the last may be shorter.
+    Rows(usize),
+    /// Segment s is elements `offsets[s]` to `offsets[s + 1]`, as in CSR: one offset more than there are
+    /// segments, in device memory. Segments may be empty.
+    Offsets(BufferRef<'a, u64>),
+}
+
+/// `crosswarp::segment_arguments`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+struct SegmentArguments {
+    all: Arguments,
+    offsets: u64,
+    columns: u64,
+    segments: u64,
+    together: u64,
+    long_leaves: u64,
+    queue: u64,
+    room: u64,
+}
+
+/// Most blocks of `long_segments`: fewer than 2^11 warps may share a segment (`crosswarp::most_combined_blocks`).
+const LONG_BLOCKS: u32 = 255;
+/// Words of the state: `crosswarp::segment_slots`, and a `crosswarp::segment_slot` for each warp.
+const STATE_WORDS: usize = 128 + 128 * LONG_BLOCKS as usize * (THREADS as usize / 32);
+/// Words of `crosswarp::long_segment`.
+const QUEUE_WORDS: usize = 4;
+/// Segments of more leaves are long: if a warp takes one at a time, and if it takes 32, all of which may
+/// be as long as a short one can be.
+const LONG_LEAVES: [u64; 2] = [16, 4];
+/// Mean length from which on a warp takes one segment at a time instead of 32.
+const ALONE: usize = 512;
+
+/// The kernels of one operation on one type.
+pub(crate) struct SegmentProgram {
+    short: Function,
+    long: Function,
+    /// Blocks that are resident at once.
+    resident: [u32; 2],
+}
+
+impl SegmentProgram {
+    pub fn load(
+        device: &Device,
+        source: &Source<'static>,
+        options: &Options,
+    ) -> Result<Self, ReduceError> {
+        let module =
+            Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
+        let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
+        let (short, long) = (function("short_segments")?, function("long_segments")?);
+        let multiprocessors = device.properties().multiprocessors.max(1);
+        let resident = |function: &Function| -> Result<u32, ReduceError> {
+            let blocks = function.blocks_per_multiprocessor(THREADS, 0)?.max(1);
+            Ok(blocks * multiprocessors)
+        };
+        Ok(Self {
+            resident: [resident(&short)?, resident(&long)?],
+            short,
+            long,
+        })
+    }
+
+    /// [`DeviceReducer::enqueue_segments`](crate::cuda::DeviceReducer::enqueue_segments) of inputs of `n` elements.
+    pub fn enqueue<T: Element>(
+        self: &Arc<Self>,
+        op: Op,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+        n: usize,
+        segments: Segments<'_>,
+        results: BufferRef<'_, u64>,
+    ) -> Result<(), ReduceError> {
+        let (offsets, columns, count) = match segments {
+            Segments::Rows(columns) => {
+                assert!(columns > 0, "rows have elements");
+                (0, columns, n.div_ceil(columns))
+            }
+            Segments::Offsets(offsets) => (offsets.address(), 0, offsets.len().saturating_sub(1)),
+        };
+        assert_eq!(results.len(), count, "a result for each segment");
+        if count == 0 {
+            return Ok(());
+        }
+        workspace.keep(Arc::clone(self) as _);
+
+        let alone = n / count > ALONE;
+        let long_leaves = LONG_LEAVES[usize::from(!alone)];
+        let leaves = |elements: usize| elements.div_ceil(LEAF) as u64;
+        // Whether segments may be long, and whether they may be short.
+        let (long, short) = match segments {
+            Segments::Rows(_) => {
+                let long = leaves(columns.min(n)) > long_leaves;
+                (long, !long)
+            }
+            Segments::Offsets(_) => (leaves(n) > long_leaves, true),
+        };
+        workspace.reserve_segments(STATE_WORDS)?;
+        let mut room = 0;
+        if long && short {
+            // Each of them has elements of its own in `long_leaves` leaves and one more.
+            room = n / (long_leaves as usize * LEAF) + 1;
+            workspace.reserve_queue(room * QUEUE_WORDS)?;
+        }
+        let arguments = SegmentArguments {
+            all: Arguments {
+                x: inputs[0].address(),
+                y: inputs[inputs.len() - 1].address(),
+                n: n as u64,
+                count: 0,
+                state: workspace.segments.address(),
+                out: results.address(),
+                finish: Finish::of(op) as u64,
+                ahead: 0,
+            },
+            offsets,
+            columns: columns as u64,
+            segments: count as u64,
+            together: if alone { 1 } else { 32 },
+            long_leaves: if long { long_leaves } else { u64::MAX },
+            queue: if room > 0 {
+                workspace.queue.address()
+            } else {
+                0
+            },
+            room: room as u64,
+        };
+        let launch = |function, blocks: u32| {
+            let launch = Launch::new(function).grid(blocks).block(THREADS);
+            launch.overlapping().prepare()
+        };
+        // SAFETY: the kernels' one parameter is this structure. They read elements of the inputs below `n`,
+        // whatever the offsets say, of which there is one more than segments, and write one word for each
+        // segment. The state has a slot for each warp of `LONG_BLOCKS` blocks, the queue has `room`. The rest is
+        // as in `Launcher::launch`.
+        unsafe {
+            if short {
+                let warps = count.div_ceil(arguments.together as usize);
+                // More than are resident even out what segments differ in.
+                let blocks = warps
+                    .div_ceil(THREADS as usize / 32)
+                    .min(8 * self.resident[0] as usize);
+                let launch = launch(&self.short, blocks as u32)?;
+                launch.launch(&workspace.stream, (ByValue(arguments),))?;
+            }
+            if long {
+                let launch = launch(&self.long, self.resident[1].min(LONG_BLOCKS))?;
+                launch.launch(&workspace.stream, (ByValue(arguments),))?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! The twelve element types, and how each forms its sums.
+
+use half::{bf16, f16};
+
+use crate::reduce::exchange::Exchange;
+use crate::reduce::extremum::Ranked;
+use crate::reduce::part::Part;
+use crate::reduce::{floats, integers};
+use crate::{ReduceError, Scalar};
+
+/// An element type of reductions: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`, `u8` … `u64`.
+///
+/// Sealed: a reduction's result is a contract for each type.
+pub trait Element: Scalar + Ranked {
+    /// The type of sums, products and dot products: `f32` for `f16` and `bf16`, `i64` or `u64` for
+    /// integers.
+    type Sum: Scalar;
+    /// The type of means and norms: `f32` for `f16` and `bf16`, `f64` for integers.
+    type Mean: Scalar;
+
+    #[doc(hidden)]
+    fn sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
+    #[doc(hidden)]
+    fn exact_sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
+    #[doc(hidden)]
+    fn prod(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
+    #[doc(hidden)]
+    fn mean(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Mean, ReduceError>;
+    #[doc(hidden)]
+    fn norm2(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Mean, ReduceError>;
+    #[doc(hidden)]
+    fn dot(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
+}
+
+macro_rules! element {
+    ($body:ident: $($type:ident => $sum:ident, $mean:ident;)*) => {$(
+        impl Element for $type {
+            type Sum = $sum;
+            type Mean = $mean;
+
+            fn sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::sum(exchange, part).map(|sum| sum as $sum)
+            }
+            fn exact_sum(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::exact_sum(exchange, part).map(|sum| sum as $sum)
+            }
+            fn prod(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::prod(exchange, part).map(|product| product as $sum)
+            }
+            fn mean(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$mean, ReduceError> {
+                $body::mean(exchange, part)
+            }
+            fn norm2(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$mean, ReduceError> {
+                $body::norm2(exchange, part)
+            }
+            fn dot(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
+                $body::dot(exchange, part).map(|sum| sum as $sum)
+            }
+        }
+    )*};
+}
+
+element! { floats:
+    f16 => f32, f32;
+    bf16 => f32, f32;
+    f32 => f32, f32;
+    f64 => f64, f64;
+}
+element! { integers:
+    i8 => i64, f64;
+    i16 => i64, f64;
+    i32 => i64, f64;
+    i64 => i64, f64;
+    u8 => u64, f64;
+    u16 => u64, f64;
+    u32 => u64, f64;
+    u64 => u64, f64;
+}

@@ -1,0 +1,207 @@
+//! Minimum and maximum, with the lowest index at which they occur.
+#![allow(unsafe_code)] // Reason: `Work::run` is unsafe, for the sake of loops with intrinsics.
+
+use half::{bf16, f16};
+
+use crate::Float;
+use crate::simd::{Isa, Simd, Work};
+use crate::sum::leaf::LEAF;
+
+/// A type whose values are ranked for minimum and maximum.
+pub trait Ranked: Copy + Send + Sync + 'static {
+    /// An integer.
+    type Rank: Ord + Copy;
+
+    /// The integer that is the smaller, the nearer the value is to the extremum: the maximum if
+    /// `MAX`, else the minimum. A NaN comes before everything, −0 is less than +0.
+    fn rank<const MAX: bool>(self) -> Self::Rank;
+
+    /// This value, any NaN replaced by the canonical one.
+    #[must_use]
+    fn canonical(self) -> Self;
+}
+
+macro_rules! ranked_integers {
+    ($($type:ident)*) => {$(
+        impl Ranked for $type {
+            type Rank = Self;
+            #[inline(always)]
+            fn rank<const MAX: bool>(self) -> Self {
+                // The complement reverses the order of signed and of unsigned integers.
+                if MAX { !self } else { self }
+            }
+            fn canonical(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+ranked_integers!(i8 i16 i32 i64 u8 u16 u32 u64);
+
+macro_rules! ranked_floats {
+    ($($type:ident, $integer:ident, $infinity:expr, $nan:expr;)*) => {$(
+        impl Ranked for $type {
+            type Rank = $integer;
+            #[inline(always)]
+            fn rank<const MAX: bool>(self) -> $integer {
+                const SIGN: $integer = $integer::MIN;
+                let bits = self.to_bits() as $integer;
+                // Sign and magnitude to two's complement, with −0 as −1.
+                let ordered = if bits < 0 { bits ^ !SIGN } else { bits };
+                let rank = if MAX { !ordered } else { ordered };
+                if bits & !SIGN > $infinity.to_bits() as $integer { SIGN } else { rank }
+            }
+            fn canonical(self) -> Self {
+                if self.is_nan() { $nan } else { self }
+            }
+        }
+    )*};
+}
+ranked_floats! {
+    f16, i16, f16::INFINITY, f16::from_bits(0x7e00);
+    bf16, i16, bf16::INFINITY, bf16::from_bits(0x7fc0);
+    f32, i32, f32::INFINITY, <f32 as Float>::CANONICAL_NAN;
+    f64, i64, f64::INFINITY, <f64 as Float>::CANONICAL_NAN;
+}
+
+/// The first index of the minimum (`MAX`: maximum) of `values`; none if there are none.
+pub(crate) fn first_extremum<T: Ranked, const MAX: bool>(
+    simd: Simd,
+    values: &[T],
+) -> Option<usize> {
+    simd.run(FirstExtremum::<T, MAX> { values })
+}
+
+struct FirstExtremum<'a, T, const MAX: bool> {
+    values: &'a [T],
+}
+
+impl<T: Ranked, const MAX: bool> Work for FirstExtremum<'_, T, MAX> {
+    type Output = Option<usize>;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> Option<usize> {
+        let mut best = self.values.first()?.rank::<MAX>();
+        let mut best_block = 0;
+        // Ranks only, block by block: this vectorises. The place is searched for in one block.
+        for (k, block) in self.values.chunks(LEAF).enumerate() {
+            let mut lowest = best;
+            for value in block {
+                let rank = value.rank::<MAX>();
+                lowest = if rank < lowest { rank } else { lowest };
+            }
+            if lowest < best {
+                (best, best_block) = (lowest, k);
+            }
+        }
+        let start = best_block * LEAF;
+        let place = self.values[start..]
+            .iter()
+            .position(|value| value.rank::<MAX>() == best)?;
+        Some(start + place)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_order_floats_as_total_cmp_with_nan_first() {
+        let mut state = 1u64;
+        let mut random = || {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            state >> 16
+        };
+        let special = [
+            0,
+            1 << 31,
+            0x7f80_0000,
+            0xff80_0000,
+            0x7fc0_0000,
+            0xffc0_0001,
+            1,
+        ];
+        for k in 0..20_000 {
+            let pick = |r: u64| {
+                f32::from_bits(if r.is_multiple_of(3) {
+                    special[(r / 3 % 7) as usize]
+                } else {
+                    r as u32
+                })
+            };
+            let (a, b) = (pick(random()), pick(random()));
+            let expected = match (a.is_nan(), b.is_nan()) {
+                (false, false) => a.total_cmp(&b),
+                (a, b) => b.cmp(&a),
+            };
+            assert_eq!(
+                a.rank::<false>().cmp(&b.rank::<false>()),
+                expected,
+                "{k}: {a} {b}"
+            );
+            if !a.is_nan() && !b.is_nan() {
+                assert_eq!(a.rank::<true>().cmp(&b.rank::<true>()), expected.reverse());
+            } else {
+                assert_eq!(a.rank::<true>().cmp(&b.rank::<true>()), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn f16_ranks_agree_with_f32_ranks() {
+        for bits in (0..=u16::MAX).step_by(7) {
+            for other in (0..=u16::MAX).step_by(641) {
+                let (a, b) = (f16::from_bits(bits), f16::from_bits(other));
+                let (wide_a, wide_b) = (a.to_f32(), b.to_f32());
+                assert_eq!(
+                    a.rank::<true>().cmp(&b.rank::<true>()),
+                    wide_a.rank::<true>().cmp(&wide_b.rank::<true>())
+                );
+                let (a, b) = (bf16::from_bits(bits), bf16::from_bits(other));
+                let (wide_a, wide_b) = (a.to_f32(), b.to_f32());
+                assert_eq!(
+                    a.rank::<false>().cmp(&b.rank::<false>()),
+                    wide_a.rank::<false>().cmp(&wide_b.rank::<false>())
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_of_equals_wins_in_any_block() {
+        for simd in Simd::available() {
+            for place in [0, 1, LEAF - 1, LEAF, 2 * LEAF + 5] {
+                let mut values = vec![3i16; 3 * LEAF];
+                values[place] = -5;
+                *values.last_mut().unwrap() = -5;
+                assert_eq!(
+                    first_extremum::<_, false>(simd, &values),
+                    Some(place),
+                    "{simd}"
+                );
+                values.iter_mut().for_each(|x| *x = -*x);
+                assert_eq!(
+                    first_extremum::<_, true>(simd, &values),
+                    Some(place),
+                    "{simd}"
+                );
+            }
+            let mut values = vec![f64::INFINITY; 5000];
+            (values[3000], values[4500]) = (f64::NAN, -f64::NAN);
+            assert_eq!(first_extremum::<_, true>(simd, &values), Some(3000));
+            assert_eq!(first_extremum::<_, false>(simd, &values), Some(3000));
+            assert_eq!(first_extremum::<f32, false>(simd, &[]), None);
+            assert_eq!(
+                first_extremum::<_, false>(simd, &[0.0f32, -0.0, -0.0]),
+                Some(1)
+            );
+            assert_eq!(
+                first_extremum::<_, true>(simd, &[-0.0f32, 0.0, 0.0]),
+                Some(1)
+            );
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Reductions of floats: leaf by leaf into the superaccumulator.
+
+use std::num::NonZeroU64;
+
+use crate::reduce::exchange::Exchange;
+use crate::reduce::part::Part;
+use crate::sum::leaf::LEAF;
+use crate::sum::leaf_total::LeafTotal;
+use crate::sum::vector_leaf::{
+    InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results, partial_leaf_result,
+};
+use crate::threads::Cost;
+use crate::{Float, Op, ReduceError, Scalar};
+
+/// Leaf results taken at once, so that adding them does not stall the loop over the elements:
+/// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
+const BATCH: usize = 32;
+/// Bytes from which inputs are taken to come from beyond the inner caches. Prefetching the next
+/// leaf gains 10 to 25 % there, and costs up to 10 % below.
+const FAR_BYTES: usize = 4 << 20;
+
+fn is_far<T>(len: usize) -> bool {
+    len * size_of::<T>() >= FAR_BYTES
+}
+
+/// The exact total of the leaf results of all PEs. `op`: what a GPU calls `O`.
+fn total<T: InVectors + Scalar, O: LeafOp>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+    op: Op,
+) -> Result<LeafTotal<T::Wide>, ReduceError> {
+    let simd = exchange.workers.simd;
+    let leaves = exchange.own_leaves(part)?;
+    let mine = match part {
+        Part::Host(inputs) => {
+            let whole: Vec<_> = inputs
+                .iter()
+                .map(|input| &input[leaves.whole.clone()])
+                .collect();
+            Ok(total_of_slices::<T, O>(exchange, &whole))
+        }
+        Part::Device(part) => part
+            .partial(op, leaves.whole)
+            .map(|words| LeafTotal::from_words(&words)),
+    };
+    let mine = leaves.failure.map_or(mine, Err);
+    let mine = mine.map(|mut sum| {
+        if !leaves.last[0].is_empty() {
+            let last: Vec<_> = leaves.last.iter().map(|values| &values[..]).collect();
+            sum.add_leaf::<T, O>(partial_leaf_result::<T, O>(simd, &last), &last);
+        }
+        sum
+    });
+    combine_pes(exchange, mine)
+}
+
+/// The exact total of the leaf results of whole leaves.
+fn total_of_slices<T: InVectors, O: LeafOp>(
+    exchange: &Exchange<'_>,
+    whole: &[&[T]],
+) -> LeafTotal<T::Wide> {
+    let simd = exchange.workers.simd;
+    let far = is_far::<T>(whole[0].len());
+    let sums = exchange
+        .workers
+        .split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
+            let mut sum = LeafTotal::new();
+            let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+            for start in part.clone().step_by(BATCH * LEAF) {
+                let end = (start + BATCH * LEAF).min(part.end);
+                let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
+                let results = &mut results[..(end - start) / LEAF];
+                leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
+                for (k, &value) in results.iter().enumerate() {
+                    let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
+                    sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
+                }
+            }
+            sum
+        });
+    merge(&sums)
+}
+
+/// Merges the totals of all threads.
+fn merge<F: Float>(parts: &[LeafTotal<F>]) -> LeafTotal<F> {
+    let mut sum = parts[0].clone();
+    parts[1..].iter().for_each(|part| sum.merge(part));
+    sum
+}
+
+/// Merges the totals of all PEs.
+fn combine_pes<F: Float>(
+    exchange: &Exchange<'_>,
+    mine: Result<LeafTotal<F>, ReduceError>,
+) -> Result<LeafTotal<F>, ReduceError> {
+    if exchange.is_alone() {
+        return mine;
+    }
+    let words = mine.map(|sum| sum.to_words());
+    let all = exchange.gather(LeafTotal::<F>::WORDS, words)?;
+    let all: Vec<_> = all
+        .iter()
+        .map(|words| LeafTotal::from_words(words))
+        .collect();
+    Ok(merge(&all))
+}
+
+/// The sum, rounded; +0 of no elements.
+fn rounded<F: Float>(exchange: &Exchange<'_>, total: &LeafTotal<F>) -> F {
+    if exchange.total() == 0 {
+        F::ZERO
+    } else {
+        total.round()
+    }
+}
+
+pub fn sum<T: InVectors + Scalar>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<T::Wide, ReduceError> {
+    let sum = total::<T, Sum>(exchange, part, Op::Sum)?;
+    Ok(rounded(exchange, &sum))
+}
+
+pub fn dot<T: InVectors + Scalar>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<T::Wide, ReduceError> {
+    let sum = total::<T, SumOfProducts>(exchange, part, Op::Dot)?;
+    Ok(rounded(exchange, &sum))
+}
+
+pub fn mean<T: InVectors + Scalar>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<T::Wide, ReduceError> {
+    let count = NonZeroU64::new(exchange.total()).ok_or(ReduceError::Empty { op: Op::Mean })?;
+    Ok(total::<T, Sum>(exchange, part, Op::Sum)?.mean(count))
+}
+
+pub fn norm2<T: InVectors + Scalar>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<T::Wide, ReduceError> {
+    Ok(total::<T, SumOfSquares>(exchange, part, Op::Norm2)?.root())
+}
+
+pub fn exact_sum<T: InVectors + Scalar>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<T::Wide, ReduceError> {
+    let mine = match part {
+        Part::Host(inputs) => {
+            let values = inputs[0];
+            let sums = exchange
+                .workers
+                .split::<T, _>(Cost::Slow, values.len(), |part| {
+                    let mut sum = LeafTotal::new();
+                    sum.extend(values[part].iter().map(|value| value.widen()));
+                    sum
+                });
+            Ok(merge(&sums))
+        }
+        Part::Device(part) => part
+            .partial(Op::ExactSum, 0..part.len(0))
+            .map(|words| LeafTotal::from_words(&words)),
+    };
+    Ok(rounded(exchange, &combine_pes(exchange, mine)?))
+}
+
+pub fn prod<T: InVectors + Scalar>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<T::Wide, ReduceError>
+where
+    T::Wide: InVectors<Wide = T::Wide> + Scalar,
+{
+    let simd = exchange.workers.simd;
+    let leaves = exchange.own_leaves(part)?;
+    let products = match part {
+        Part::Host(inputs) => {
+            let whole = &inputs[0][leaves.whole.clone()];
+            let far = is_far::<T>(whole.len());
+            let products = exchange
+                .workers
+                .split::<T, _>(Cost::Streaming, whole.len(), |part| {
+                    let mut products = vec![T::Wide::ONE; part.len() / LEAF];
+                    leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
+                    products
+                });
+            Ok(products.concat())
+        }
+        Part::Device(part) => part.partial(Op::Prod, leaves.whole).map(|words| {
+            words
+                .into_iter()
+                .map(<T::Wide as Float>::from_bits64)
+                .collect()
+        }),
+    };
+    let products = leaves.failure.map_or(products, Err);
+    let products = products.map(|mut products: Vec<T::Wide>| {
+        if !leaves.last[0].is_empty() {
+            products.push(partial_leaf_result::<T, Product>(simd, &[&leaves.last[0]]));
+        }
+        products
+    });
+    let mut products = exchange.gather_leaves(products)?;
+    while products.len() > 1 {
+        let leaf = |values: &[_]| partial_leaf_result::<T::Wide, Product>(simd, &[values]);
+        products = products.chunks(LEAF).map(leaf).collect();
+    }
+    Ok(products
+        .first()
+        .copied()
+        .unwrap_or(T::Wide::ONE)
+        .canonical())
+}

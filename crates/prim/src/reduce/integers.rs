@@ -1,0 +1,103 @@
+//! Reductions of integers: exactly, in 192 bits or modulo 2^64.
+
+use std::num::NonZeroU64;
+use std::ops::Range;
+
+use crate::reduce::exchange::Exchange;
+use crate::reduce::integer_total::{
+    Integer, IntegerDot, IntegerProduct, IntegerSquares, IntegerSum, IntegerTotal,
+};
+use crate::reduce::part::Part;
+use crate::simd::Work;
+use crate::threads::Cost;
+use crate::{Op, ReduceError};
+
+/// The exact total over all PEs of what `work` makes of each thread's part of the values, or what a
+/// GPU calls `op`.
+fn total<'v, T: Integer, W: Work<Output = IntegerTotal>>(
+    exchange: &Exchange<'_>,
+    part: &Part<'v, T>,
+    op: Op,
+    work: impl Fn(&'v [T]) -> W + Sync,
+) -> Result<IntegerTotal, ReduceError> {
+    let mine = match part {
+        Part::Host(inputs) => {
+            let (values, simd) = (inputs[0], exchange.workers.simd);
+            let parts = exchange
+                .workers
+                .split::<T, _>(Cost::Streaming, values.len(), |part| {
+                    simd.run(work(&values[part]))
+                });
+            let mut sum = IntegerTotal::default();
+            parts.iter().for_each(|part| sum.merge(part));
+            Ok(sum.words.to_vec())
+        }
+        Part::Device(part) => part.partial(op, 0..part.len(0)),
+    };
+    let mut all = IntegerTotal::default();
+    for words in exchange.gather(3, mine)? {
+        all.merge(&IntegerTotal::from_words(&words));
+    }
+    Ok(all)
+}
+
+/// Combines one word per thread, then one per PE.
+fn combine<T: Integer>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+    op: Op,
+    work: impl Fn(&[&[T]], Range<usize>) -> u64 + Sync,
+    combine: fn(u64, u64) -> u64,
+    identity: u64,
+) -> Result<u64, ReduceError> {
+    let mine = match part {
+        Part::Host(inputs) => {
+            let len = inputs[0].len();
+            let work = |part| work(inputs, part);
+            let parts = exchange.workers.split::<T, _>(Cost::Streaming, len, work);
+            Ok(vec![parts.into_iter().fold(identity, combine)])
+        }
+        Part::Device(part) => part.partial(op, 0..part.len(0)),
+    };
+    let all = exchange.gather(1, mine)?;
+    Ok(all
+        .into_iter()
+        .map(|words| words[0])
+        .fold(identity, combine))
+}
+
+pub fn sum<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<u64, ReduceError> {
+    Ok(total(exchange, part, Op::Sum, IntegerSum)?.wrapped())
+}
+
+pub fn exact_sum<T: Integer>(
+    exchange: &Exchange<'_>,
+    part: &Part<'_, T>,
+) -> Result<u64, ReduceError> {
+    sum(exchange, part)
+}
+
+pub fn mean<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<f64, ReduceError> {
+    let count = NonZeroU64::new(exchange.total()).ok_or(ReduceError::Empty { op: Op::Mean })?;
+    Ok(total(exchange, part, Op::Sum, IntegerSum)?.mean(count))
+}
+
+pub fn norm2<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<f64, ReduceError> {
+    Ok(total(exchange, part, Op::Norm2, IntegerSquares)?
+        .round()
+        .sqrt())
+}
+
+pub fn prod<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<u64, ReduceError> {
+    let simd = exchange.workers.simd;
+    let work = |inputs: &[&[T]], range| simd.run(IntegerProduct(&inputs[0][range]));
+    combine(exchange, part, Op::Prod, work, u64::wrapping_mul, 1)
+}
+
+pub fn dot<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<u64, ReduceError> {
+    let simd = exchange.workers.simd;
+    let work = |inputs: &[&[T]], range: Range<usize>| {
+        simd.run(IntegerDot(&inputs[0][range.clone()], &inputs[1][range]))
+    };
+    combine(exchange, part, Op::Dot, work, u64::wrapping_add, 0)
+}

@@ -1,0 +1,19 @@
+//! Reductions: the CPU's body and the GPU's, and what both give to the other PEs of a team.
+
+pub(crate) mod cuda;
+mod element;
+mod error;
+mod exchange;
+mod extremum;
+mod floats;
+mod integer_total;
+mod integers;
+mod op;
+mod part;
+mod partial;
+mod reducer;
+
+pub use element::Element;
+pub use error::ReduceError;
+pub use op::{Op, UnknownOp};
+pub use reducer::Reducer;

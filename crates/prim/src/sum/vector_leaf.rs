@@ -1,0 +1,380 @@
+//! Results of many whole leaves at once, with the machine's vectors.
+#![allow(unsafe_code)] // Reason: raw loads in the innermost loop, and the vectors' unsafe functions.
+
+use half::{bf16, f16};
+
+use crate::Float;
+use crate::simd::{Isa, Load, Simd, Vector, Work, prefetch};
+use crate::sum::leaf::{LANES, LEAF, ROWS};
+
+/// Most registers that hold the 128 lanes: with 2 lanes each.
+const MAX_REGISTERS: usize = LANES / 2;
+/// Largest [`Vector::PASS`].
+const MAX_PASS: usize = 16;
+
+/// An element type of reproducible sums, as the leaf loop sees it.
+pub trait Narrow: Copy + Send + Sync + 'static {
+    /// The type in which leaves are added: `f32` for `f16` and `bf16`, which widen exactly.
+    type Wide: Float;
+    /// This value widened, exactly.
+    fn widen(self) -> Self::Wide;
+    /// −0.0, +0.0 and 1: what missing elements of a leaf are replaced by.
+    const NEG_ZERO: Self;
+    const ZERO: Self;
+    const ONE: Self;
+}
+
+/// A [`Narrow`] type with the vector that holds it widened in instruction set `I`.
+pub(crate) trait InVectors: Narrow {
+    type Vector<I: Isa>: Vector<Lane = Self::Wide> + Load<Self>;
+}
+
+macro_rules! narrow {
+    ($($narrow:ident => $wide:ident, $vector:ident, $widen:expr, $neg_zero:expr, $zero:expr, $one:expr;)*) => {$(
+        impl Narrow for $narrow {
+            type Wide = $wide;
+            #[inline(always)]
+            fn widen(self) -> $wide {
+                $widen(self)
+            }
+            const NEG_ZERO: Self = $neg_zero;
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+        }
+        impl InVectors for $narrow {
+            type Vector<I: Isa> = I::$vector;
+        }
+    )*};
+}
+narrow! {
+    f16 => f32, F32, f16::to_f32, f16::NEG_ZERO, f16::ZERO, f16::ONE;
+    bf16 => f32, F32, bf16::to_f32, bf16::NEG_ZERO, bf16::ZERO, bf16::ONE;
+    f32 => f32, F32, core::convert::identity, -0.0, 0.0, 1.0;
+    f64 => f64, F64, core::convert::identity, -0.0, 0.0, 1.0;
+}
+
+/// What a leaf computes: which term each element gives, and how terms combine.
+pub(crate) trait LeafOp {
+    const TERM: Term;
+    const COMBINE: Combine;
+
+    /// Input arrays.
+    const INPUTS: usize = if matches!(Self::TERM, Term::Product) {
+        2
+    } else {
+        1
+    };
+
+    /// What lanes start from.
+    fn identity<F: Float>() -> F {
+        match Self::COMBINE {
+            Combine::Add => F::NEG_ZERO,
+            Combine::Multiply => F::ONE,
+        }
+    }
+
+    /// Stands for the missing elements of a leaf in input `input`: gives the identity as its term,
+    /// or something that changes no term of a real element.
+    fn padding<T: Narrow>(input: usize) -> T {
+        match (Self::TERM, Self::COMBINE) {
+            (Term::Value, Combine::Add) => T::NEG_ZERO,
+            // A square is never −0.0, so +0.0 changes nothing.
+            (Term::Square, _) => T::ZERO,
+            (Term::Product, _) if input == 0 => T::NEG_ZERO,
+            (Term::Product, _) | (Term::Value, Combine::Multiply) => T::ONE,
+        }
+    }
+}
+
+/// The term that an element x of the first input, and y of the second, gives.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Term {
+    /// x
+    Value,
+    /// x·x
+    Square,
+    /// x·y
+    Product,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Combine {
+    Add,
+    Multiply,
+}
+
+pub(crate) struct Sum;
+pub(crate) struct SumOfSquares;
+pub(crate) struct SumOfProducts;
+pub(crate) struct Product;
+
+impl LeafOp for Sum {
+    const TERM: Term = Term::Value;
+    const COMBINE: Combine = Combine::Add;
+}
+impl LeafOp for SumOfSquares {
+    const TERM: Term = Term::Square;
+    const COMBINE: Combine = Combine::Add;
+}
+impl LeafOp for SumOfProducts {
+    const TERM: Term = Term::Product;
+    const COMBINE: Combine = Combine::Add;
+}
+impl LeafOp for Product {
+    const TERM: Term = Term::Value;
+    const COMBINE: Combine = Combine::Multiply;
+}
+
+/// # Safety
+/// As for [`Vector`].
+#[inline(always)]
+unsafe fn combine<V: Vector, O: LeafOp>(a: V, b: V) -> V {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match O::COMBINE {
+            Combine::Add => a.add(b),
+            Combine::Multiply => a.mul(b),
+        }
+    }
+}
+
+/// Computes the results of the first `results.len()` leaves of `inputs`, which must be whole.
+///
+/// `far` asks for prefetching: worth it when the inputs do not come from the inner caches.
+///
+/// # Panics
+/// If an input is shorter than the leaves asked for, or there are not [`LeafOp::INPUTS`] inputs.
+pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
+    simd: Simd,
+    inputs: &[&[T]],
+    far: bool,
+    results: &mut [T::Wide],
+) {
+    assert_eq!(inputs.len(), O::INPUTS);
+    assert!(
+        inputs
+            .iter()
+            .all(|input| input.len() >= results.len() * LEAF)
+    );
+    let first = inputs[0].as_ptr();
+    let second = inputs.get(1).map_or(first, |input| input.as_ptr());
+    simd.run(LeafResults {
+        first,
+        second,
+        far,
+        results,
+        op: core::marker::PhantomData::<O>,
+    });
+}
+
+/// The result of one leaf of up to [`LEAF`] elements; missing ones are padded.
+pub(crate) fn partial_leaf_result<T: InVectors, O: LeafOp>(simd: Simd, inputs: &[&[T]]) -> T::Wide {
+    let pad = |k: usize| {
+        let mut padded = [O::padding(k); LEAF];
+        padded[..inputs[k].len()].copy_from_slice(inputs[k]);
+        padded
+    };
+    let mut result = [O::identity()];
+    if O::INPUTS == 2 {
+        leaf_results::<T, O>(simd, &[&pad(0), &pad(1)], false, &mut result);
+    } else {
+        leaf_results::<T, O>(simd, &[&pad(0)], false, &mut result);
+    }
+    result[0]
+}
+
+/// `first` and `second` are valid for reads of the leaves of `results`; equal if there is one input.
+struct LeafResults<'a, T: InVectors, O> {
+    first: *const T,
+    second: *const T,
+    far: bool,
+    results: &'a mut [T::Wide],
+    op: core::marker::PhantomData<O>,
+}
+
+impl<T: InVectors, O: LeafOp> Work for LeafResults<'_, T, O> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) {
+        for (leaf, result) in self.results.iter_mut().enumerate() {
+            // SAFETY: whole leaves lie behind the pointers, by the invariant of the struct; the
+            // instruction set is there by this function's contract.
+            *result = unsafe {
+                let (first, second) = (self.first.add(leaf * LEAF), self.second.add(leaf * LEAF));
+                if self.far {
+                    one_leaf::<I, T, O, true>(first, second)
+                } else {
+                    one_leaf::<I, T, O, false>(first, second)
+                }
+            };
+        }
+    }
+}
+
+/// # Safety
+/// The machine has `I`; [`LEAF`] elements can be read at `first`, and at `second` if the operation
+/// has two inputs.
+#[inline(always)]
+unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const FAR: bool>(
+    first: *const T,
+    second: *const T,
+) -> T::Wide {
+    let width = T::Vector::<I>::WIDTH;
+    let registers = LANES / width;
+    let pass_size = T::Vector::<I>::PASS;
+    // SAFETY: every load reads WIDTH elements from below LEAF: row < ROWS, and
+    // (pass·PASS + k)·WIDTH + WIDTH ≤ LANES, as PASS divides the number of registers. The vectors'
+    // functions need `I`, which the caller vouches for.
+    unsafe {
+        let identity = T::Vector::<I>::splat(O::identity());
+        let mut lanes = [identity; MAX_REGISTERS];
+        for pass in 0..registers / pass_size {
+            let mut sums = [identity; MAX_PASS];
+            for row in 0..ROWS {
+                let at = row * LANES + pass * pass_size * width;
+                if FAR {
+                    // The same place of the next leaf.
+                    for line in 0..pass_size * width * size_of::<T>() / 64 {
+                        let ahead = LEAF + at + line * 64 / size_of::<T>();
+                        prefetch(first.wrapping_add(ahead));
+                        if O::INPUTS == 2 {
+                            prefetch(second.wrapping_add(ahead));
+                        }
+                    }
+                }
+                for (k, sum) in sums[..pass_size].iter_mut().enumerate() {
+                    let x = T::Vector::<I>::load(first.add(at + k * width));
+                    let term = match O::TERM {
+                        Term::Value => x,
+                        Term::Square => x.mul(x),
+                        Term::Product => x.mul(T::Vector::<I>::load(second.add(at + k * width))),
+                    };
+                    *sum = combine::<_, O>(*sum, term);
+                }
+            }
+            lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);
+        }
+
+        // Halving, as in `leaf::combine_lanes`: between registers, then within one.
+        let mut half = registers / 2;
+        while half > 0 {
+            for k in 0..half {
+                lanes[k] = combine::<_, O>(lanes[k], lanes[k + half]);
+            }
+            half /= 2;
+        }
+        let mut step = width / 2;
+        let mut sum = lanes[0];
+        while step > 0 {
+            sum = combine::<_, O>(sum, sum.down(step));
+            step /= 2;
+        }
+        sum.first()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rule of the `leaf` module, one element at a time and with any combination.
+    fn by_the_rule<F: Float>(terms: &[F], identity: F, combine: impl Fn(F, F) -> F) -> F {
+        let mut lanes = [identity; 128];
+        for (i, &term) in terms.iter().enumerate() {
+            lanes[i % 128] = combine(lanes[i % 128], term);
+        }
+        let mut half = 64;
+        while half > 0 {
+            for k in 0..half {
+                lanes[k] = combine(lanes[k], lanes[k + half]);
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+
+    fn assert_same<F: Float>(mine: F, theirs: F, simd: Simd, what: &str) {
+        // Which NaN comes out of an addition is the hardware's choice; it is canonical later.
+        let (mine, theirs) = (mine.canonical().to_bits64(), theirs.canonical().to_bits64());
+        assert_eq!(mine, theirs, "{what} with {simd}");
+    }
+
+    fn check<T: InVectors>(make: impl Fn(u64) -> T) {
+        let mut state = 88172645463325252u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state
+        };
+        for len in [2 * LEAF, LEAF, 0, 1, 2, 127, 128, 129, 1000, LEAF - 1] {
+            let x: Vec<T> = (0..len).map(|_| make(random())).collect();
+            let y: Vec<T> = (0..len).map(|_| make(random())).collect();
+            let wide = |v: &[T]| v.iter().map(|x| x.widen()).collect::<Vec<_>>();
+            let (wide_x, wide_y) = (wide(&x), wide(&y));
+            let squares: Vec<_> = wide_x.iter().map(|&x| x * x).collect();
+            let products: Vec<_> = wide_x.iter().zip(&wide_y).map(|(&x, &y)| x * y).collect();
+            for simd in Simd::available() {
+                for leaf in 0..len.div_ceil(LEAF).max(1) {
+                    let part = leaf * LEAF..((leaf + 1) * LEAF).min(len);
+                    let (x, y) = (&x[part.clone()], &y[part.clone()]);
+                    let zero = <T::Wide as Float>::NEG_ZERO;
+                    let sum = by_the_rule(&wide_x[part.clone()], zero, |a, b| a + b);
+                    assert_same(partial_leaf_result::<T, Sum>(simd, &[x]), sum, simd, "sum");
+                    let one = <T::Wide as Float>::ONE;
+                    let product = by_the_rule(&wide_x[part.clone()], one, |a, b| a * b);
+                    let mine = partial_leaf_result::<T, Product>(simd, &[x]);
+                    assert_same(mine, product, simd, "product");
+                    let dot = by_the_rule(&products[part.clone()], zero, |a, b| a + b);
+                    let mine = partial_leaf_result::<T, SumOfProducts>(simd, &[x, y]);
+                    assert_same(mine, dot, simd, "sum of products");
+                    if len > 0 {
+                        let sum = by_the_rule(&squares[part], zero, |a, b| a + b);
+                        let mine = partial_leaf_result::<T, SumOfSquares>(simd, &[x]);
+                        assert_same(mine, sum, simd, "sum of squares");
+                    }
+                }
+                let mut far = [<T::Wide as Float>::ZERO; 2];
+                let mut near = far;
+                if len == 2 * LEAF {
+                    leaf_results::<T, Sum>(simd, &[&x], true, &mut far);
+                    leaf_results::<T, Sum>(simd, &[&x], false, &mut near);
+                    let second = partial_leaf_result::<T, Sum>(simd, &[&x[LEAF..]]);
+                    assert_same(far[1], second, simd, "second leaf");
+                    assert_same(far[0], near[0], simd, "first leaf");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_follows_the_rule_on_ordinary_values() {
+        check(|r| (r >> 40) as f32 * 1e-3 - 8e3);
+        check(|r| (r >> 11) as f64 * 1e-9 - 4e6);
+        check(|r| f16::from_f32((r >> 40) as f32 * 1e-5 - 80.0));
+        check(|r| bf16::from_f32((r >> 40) as f32 * 1e-3 - 8e3));
+    }
+
+    #[test]
+    fn every_instruction_set_follows_the_rule_on_subnormals_and_tiny_products() {
+        check(|r| f32::from_bits(r as u32 & 0x80ff_ffff));
+        check(|r| f64::from_bits(r & 0x801f_ffff_ffff_ffff));
+        check(|r| f16::from_bits(r as u16 & 0x87ff));
+        check(|r| bf16::from_bits(r as u16 & 0x80ff));
+        check(|r| (r as u16 as f32 - 32768.0) * 1e-24);
+    }
+
+    #[test]
+    fn every_instruction_set_follows_the_rule_on_special_values() {
+        const SPECIAL: [f32; 6] = [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::MAX];
+        check(|_| -0.0f32);
+        check(|r| if r % 2 == 0 { -0.0f64 } else { 0.0 });
+        check(|r| SPECIAL[(r >> 20) as usize % 6]);
+        check(|r| f64::from(SPECIAL[(r >> 20) as usize % 5]));
+        check(|r| f32::from_bits(r as u32));
+        check(f64::from_bits);
+        check(|r| f16::from_bits(r as u16));
+        check(|r| bf16::from_bits(r as u16));
+    }
+}

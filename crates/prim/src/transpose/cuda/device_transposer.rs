@@ -1,0 +1,545 @@
+//! Transpositions on one GPU.
+#![allow(unsafe_code)] // Reason: launches kernels.
+
+use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::{
+    BufferRef, ByValue, CudaError, Device, Error, Function, Launch, LaunchError, Module, Shape,
+    Source, Stream,
+};
+
+use crate::transpose::layout;
+use crate::{Layout, TransposeError};
+
+/// A tile's shape, and the threads that work on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Tile {
+    pub rows: usize,
+    pub columns: usize,
+    pub threads: u32,
+}
+
+impl Tile {
+    const fn new(rows: usize, columns: usize, threads: u32) -> Self {
+        Self {
+            rows,
+            columns,
+            threads,
+        }
+    }
+
+    /// Shared memory of a whole tile, and of any.
+    const fn bytes(&self, element: usize) -> u32 {
+        (self.rows * self.columns * element) as u32
+    }
+
+    /// Of a tile of rows that begin anywhere, out of place (`shifted_tile` of `transpose/shifted_tile.cuh`).
+    const fn shifted_bytes(&self, element: usize) -> u32 {
+        let per_chunk = 16 / element;
+        let chunks = self.columns * (self.rows / per_chunk + 1) + self.columns / per_chunk;
+        (16 * chunks) as u32
+    }
+
+    pub(crate) const fn any_bytes(&self, element: usize) -> u32 {
+        (self.columns * (self.rows * element + 128)) as u32
+    }
+}
+
+/// The tiles of one element size, as `transpose/transpose.cu` has them.
+struct Tiles {
+    element: usize,
+    /// Whole tiles. Shapes and threads by measurement of 16384² on an H200, GB/s read and written, against
+    /// the device's copy: 1 byte 256 × 256 by 128 threads 4006 of 4160; 2 bytes 4089 (64 × 128: 4005) of
+    /// 4184; 4 bytes 4130 (32 × 32 with the same threads an SM: 3900) of 4233; 8 bytes 4169 (in other
+    /// processes, with buffers elsewhere, down to 3920) of 4248; 16 bytes 4047 (16 × 16: 4023) of 4277.
+    /// Segments of 256 bytes and more on both sides is what all good ones share. Cache hints cost 1 to 3 %
+    /// everywhere; walking along rows instead of down columns 2 to 5 %; fewer blocks on an SM 3 to 6 %; a
+    /// persistent grid that loads tiles by bulk copies, two to four ahead, 5 % and more.
+    whole: Tile,
+    /// Rows that begin anywhere, by measurement of 16383 × 16381: 1 byte 2982 GB/s (256 × 256: 2730), 2 bytes
+    /// 3461, 4 bytes 3614 (64 × 64: 3499), 8 bytes 3890 (64 × 32: 3831), 16 bytes 3929. Moving each element
+    /// by itself through shared memory instead: 1458, 2767, 3017, 3397 and 3867.
+    any: Tile,
+    square: Tile,
+    any_square: Tile,
+}
+
+const TILES: [Tiles; 5] = [
+    Tiles {
+        element: 1,
+        whole: Tile::new(256, 256, 128),
+        any: Tile::new(128, 256, 144),
+        square: Tile::new(256, 256, 256),
+        any_square: Tile::new(128, 128, 64),
+    },
+    Tiles {
+        element: 2,
+        whole: Tile::new(128, 128, 256),
+        any: Tile::new(128, 128, 272),
+        square: Tile::new(128, 128, 256),
+        any_square: Tile::new(64, 64, 64),
+    },
+    Tiles {
+        element: 4,
+        whole: Tile::new(64, 64, 256),
+        any: Tile::new(128, 64, 176),
+        square: Tile::new(64, 64, 128),
+        any_square: Tile::new(64, 64, 128),
+    },
+    Tiles {
+        element: 8,
+        whole: Tile::new(64, 32, 512),
+        any: Tile::new(64, 64, 352),
+        square: Tile::new(32, 32, 128),
+        any_square: Tile::new(32, 32, 128),
+    },
+    Tiles {
+        element: 16,
+        whole: Tile::new(64, 16, 512),
+        any: Tile::new(32, 32, 256),
+        square: Tile::new(32, 32, 256),
+        any_square: Tile::new(16, 16, 64),
+    },
+];
+
+const fn shape(kernel: &'static str, threads: u32, dynamic_shared: u32) -> Shape<'static> {
+    Shape {
+        kernel,
+        threads,
+        dynamic_shared,
+    }
+}
+
+const fn shapes() -> [Shape<'static>; 22] {
+    const NAMES: [[&str; 4]; 5] = [
+        [
+            "transpose_1",
+            "transpose_any_1",
+            "transpose_square_1",
+            "transpose_any_square_1",
+        ],
+        [
+            "transpose_2",
+            "transpose_any_2",
+            "transpose_square_2",
+            "transpose_any_square_2",
+        ],
+        [
+            "transpose_4",
+            "transpose_any_4",
+            "transpose_square_4",
+            "transpose_any_square_4",
+        ],
+        [
+            "transpose_8",
+            "transpose_any_8",
+            "transpose_square_8",
+            "transpose_any_square_8",
+        ],
+        [
+            "transpose_16",
+            "transpose_any_16",
+            "transpose_square_16",
+            "transpose_any_square_16",
+        ],
+    ];
+    let mut shapes = [shape("transpose_padded", 256, 0); 22];
+    shapes[1] = shape("transpose_unpadded", 256, 0);
+    let mut size = 0;
+    while size < 5 {
+        let (tiles, names) = (&TILES[size], &NAMES[size]);
+        let Tiles {
+            element,
+            whole,
+            any,
+            square,
+            any_square,
+        } = tiles;
+        let at = 2 + 4 * size;
+        shapes[at] = shape(names[0], whole.threads, whole.bytes(*element));
+        shapes[at + 1] = shape(names[1], any.threads, any.shifted_bytes(*element));
+        shapes[at + 2] = shape(names[2], 2 * square.threads, 2 * square.bytes(*element));
+        let bytes = 2 * any_square.any_bytes(*element);
+        shapes[at + 3] = shape(names[3], 2 * any_square.threads, bytes);
+        size += 1;
+    }
+    shapes
+}
+
+pub(crate) const TILE_HEADER: (&str, &str) = (
+    "transpose/tile.cuh",
+    include_str!("../../../kernels/transpose/tile.cuh"),
+);
+const SHIFTED_HEADER: (&str, &str) = (
+    "transpose/shifted_tile.cuh",
+    include_str!("../../../kernels/transpose/shifted_tile.cuh"),
+);
+
+/// The kernels.
+pub(crate) const TRANSPOSE: Source<'static> = Source::new(
+    "transpose/transpose.cu",
+    include_str!("../../../kernels/transpose/transpose.cu"),
+)
+.with_headers(&[TILE_HEADER, SHIFTED_HEADER])
+.with_shapes(&shapes());
+
+/// `matrices` of `transpose/transpose.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Matrices {
+    input: u64,
+    output: u64,
+    in_bytes: u64,
+    in_stride: u64,
+    out_stride: u64,
+    in_batch: u64,
+    out_batch: u64,
+    rows: u64,
+    columns: u64,
+    whole_rows: u64,
+    whole_columns: u64,
+}
+
+/// `squares` of `transpose/transpose.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Pod, Zeroable)]
+struct Squares {
+    data: u64,
+    bytes: u64,
+    stride: u64,
+    batch: u64,
+    side: u64,
+    whole: u64,
+}
+
+/// A transposition on a GPU that did not come about.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceTransposeError {
+    /// The matrices are not fit for it.
+    #[error(transparent)]
+    Transpose(#[from] TransposeError),
+    /// A kernel could not be launched.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The driver failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+    /// The PEs' world failed.
+    #[error(transparent)]
+    World(#[from] crosswarp_cuda::DeviceWorldError),
+}
+
+/// A tile of 32 × 32 words as in textbooks, for measuring beside the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextbookTile {
+    /// Rows of 33 words in shared memory: no bank conflicts.
+    Padded,
+    /// Rows of 32 words: 32 lanes meet in one bank.
+    Unpadded,
+}
+
+/// Transpositions of matrices in a GPU's memory whose elements have 1, 2, 4, 8 or 16 bytes.
+///
+/// Calls are given to a stream and return at once; a [`Graph`](crosswarp_cuda::Graph) can record them.
+/// Any number of streams may be used at once.
+///
+/// Matrices move tile by tile, in accesses of 16 bytes. Where rows do not begin at multiples of 16 bytes, in
+/// input or output, bytes are shifted in registers, and the accesses are still of 16 bytes but for the ends of
+/// rows; in place, single elements are put right in shared memory if they have 4 bytes or more.
+///
+/// ```
+/// use crosswarp_cuda::{Buffer, Device, Stream};
+/// use crosswarp_prim::{DeviceTransposer, Layout};
+///
+/// fn main() -> Result<(), Box<dyn std::error::Error>> {
+///     let Ok(device) = Device::get(0) else { return Ok(()) };
+///     let stream = Stream::new(&device)?;
+///     let transposer = DeviceTransposer::new(&device)?;
+///     let input = Buffer::from_slice(&stream, &[1u8, 2, 3, 4, 5, 6])?;
+///     let output = Buffer::zeroed(&stream, 6)?;
+///     let from = Layout::new(2, 3);
+///     transposer.transpose(&stream, &input, &from, &output, &from.transposed())?;
+///     assert_eq!(output.to_vec(&stream)?, [1, 4, 2, 5, 3, 6]);
+///     Ok(())
+/// }
+/// ```
+#[derive(Debug)]
+pub struct DeviceTransposer {
+    device: Device,
+    sizes: Vec<Kernels>,
+    padded: Function,
+    unpadded: Function,
+}
+
+/// The kernels of one element size.
+#[derive(Debug)]
+struct Kernels {
+    whole: Function,
+    any: Function,
+    square: Function,
+    any_square: Function,
+}
+
+/// The place of an element size among 1, 2, 4, 8, 16, which it is one of.
+pub(crate) fn place_of(element: usize) -> usize {
+    element.trailing_zeros() as usize
+}
+
+/// Blocks of a grid.
+pub(crate) fn grid(blocks: Option<usize>) -> Result<u32, TransposeError> {
+    blocks
+        .and_then(|blocks| u32::try_from(blocks).ok())
+        .ok_or(TransposeError::TooLarge)
+}
+
+impl DeviceTransposer {
+    /// Compiles (once per machine) and loads the kernels.
+    ///
+    /// # Errors
+    /// Those of [`Module::compile`].
+    pub fn new(device: &Device) -> Result<Self, Error> {
+        let module = Module::compile(device, &TRANSPOSE)?;
+        let sizes = TILES
+            .iter()
+            .map(|tiles| {
+                let function =
+                    |kind: &str| module.function(&format!("transpose{kind}_{}", tiles.element));
+                Ok(Kernels {
+                    whole: function("")?,
+                    any: function("_any")?,
+                    square: function("_square")?,
+                    any_square: function("_any_square")?,
+                })
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Self {
+            device: *device,
+            sizes,
+            padded: module.function("transpose_padded")?,
+            unpadded: module.function("transpose_unpadded")?,
+        })
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Transposes every matrix of `input` into `output`, in order with `stream`'s other work. Elements of
+    /// `output` in the gaps of its layout are left alone.
+    ///
+    /// # Errors
+    /// [`DeviceTransposeError`]; nothing is launched then. [`TransposeError::Overlap`] if the two share
+    /// memory.
+    pub fn transpose<'a, 'b, T: Pod>(
+        &self,
+        stream: &Stream,
+        input: impl Into<BufferRef<'a, T>>,
+        from: &Layout,
+        output: impl Into<BufferRef<'b, T>>,
+        to: &Layout,
+    ) -> Result<(), DeviceTransposeError> {
+        let (input, output) = (input.into(), output.into());
+        let Some(mut matrices) = matrices(input, from, output, to)? else {
+            return Ok(());
+        };
+        let element = size_of::<T>();
+        let (tiles, kernels) = (&TILES[place_of(element)], &self.sizes[place_of(element)]);
+        let Matrices {
+            input,
+            output,
+            in_stride,
+            out_stride,
+            in_batch,
+            out_batch,
+            ..
+        } = matrices;
+        let places = input | output | in_stride | out_stride | in_batch | out_batch;
+        let (whole, any) = (tiles.whole, tiles.any);
+        // Both kinds of tiles end where the whole ones do; all sides are powers of two.
+        let down = whole.rows.max(any.rows);
+        let across = whole.columns.max(any.columns);
+        let (down, across) = (from.rows / down * down, from.columns / across * across);
+        if places.is_multiple_of(16) && down * across > 0 && self.fits(whole.bytes(element)) {
+            (matrices.whole_rows, matrices.whole_columns) = (down as u64, across as u64);
+        }
+        let blocks = |tile: Tile| {
+            let count = |size: u64, side: usize| size as usize / side;
+            count(matrices.whole_rows, tile.rows) * count(matrices.whole_columns, tile.columns)
+        };
+        let all = from.rows.div_ceil(any.rows) * from.columns.div_ceil(any.columns);
+        // Both grids are known to be possible before the first is launched.
+        let whole_grid = grid(blocks(whole).checked_mul(from.batch))?;
+        let any_grid = grid((all - blocks(any)).checked_mul(from.batch))?;
+        for (function, blocks, threads, bytes) in [
+            (
+                &kernels.whole,
+                whole_grid,
+                whole.threads,
+                whole.bytes(element),
+            ),
+            (
+                &kernels.any,
+                any_grid,
+                any.threads,
+                any.shifted_bytes(element),
+            ),
+        ] {
+            if blocks > 0 {
+                let launch = Launch::new(function)
+                    .grid(blocks)
+                    .block(threads)
+                    .shared(bytes);
+                // SAFETY: the parameter is a `matrices`, checked against both buffers, which outlive
+                // the kernel: freeing them waits for it.
+                unsafe { launch.launch(stream, (ByValue(matrices),)) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Transposes every matrix of `array`, all of them square, into its own place, in order with
+    /// `stream`'s other work.
+    ///
+    /// # Errors
+    /// As [`transpose`](Self::transpose); [`TransposeError::NotSquare`].
+    pub fn transpose_in_place<'a, T: Pod>(
+        &self,
+        stream: &Stream,
+        array: impl Into<BufferRef<'a, T>>,
+        layout: &Layout,
+    ) -> Result<(), DeviceTransposeError> {
+        let array = array.into();
+        let element = size_of::<T>();
+        layout::check_in_place(element, array.len(), layout)?;
+        let side = layout.rows;
+        if side == 0 || layout.batch == 0 {
+            return Ok(());
+        }
+        let (tiles, kernels) = (&TILES[place_of(element)], &self.sizes[place_of(element)]);
+        let mut squares = Squares {
+            data: array.address(),
+            bytes: (layout.span()? * element) as u64,
+            stride: layout.row_bytes(element) as u64,
+            batch: batch_bytes(layout, element),
+            side: side as u64,
+            whole: 0,
+        };
+        let (square, any) = (tiles.square, tiles.any_square);
+        let places = squares.data | squares.stride | squares.batch;
+        if places.is_multiple_of(16) && self.fits(2 * square.bytes(element)) {
+            squares.whole = (side / square.rows * square.rows) as u64;
+        }
+        let pairs = |side: usize, tile: Tile| {
+            let down = side.div_ceil(tile.rows);
+            down * (down + 1) / 2
+        };
+        let whole = squares.whole as usize;
+        let whole_grid = grid(pairs(whole, square).checked_mul(layout.batch))?;
+        let any_grid = grid((pairs(side, any) - pairs(whole, any)).checked_mul(layout.batch))?;
+        for (function, blocks, threads, bytes) in [
+            (
+                &kernels.square,
+                whole_grid,
+                square.threads,
+                square.bytes(element),
+            ),
+            (
+                &kernels.any_square,
+                any_grid,
+                any.threads,
+                any.any_bytes(element),
+            ),
+        ] {
+            if blocks > 0 {
+                let launch = Launch::new(function)
+                    .grid(blocks)
+                    .block(2 * threads)
+                    .shared(2 * bytes);
+                // SAFETY: the parameter is a `squares`, checked against the buffer, which outlives the
+                // kernel. The two kernels share no tile.
+                unsafe { launch.launch(stream, (ByValue(squares),)) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`transpose`](Self::transpose), by a textbook's tile: for comparison. Elements of 4 bytes.
+    ///
+    /// # Errors
+    /// As [`transpose`](Self::transpose).
+    #[doc(hidden)]
+    pub fn transpose_by<'a, 'b>(
+        &self,
+        tile: TextbookTile,
+        stream: &Stream,
+        input: impl Into<BufferRef<'a, u32>>,
+        from: &Layout,
+        output: impl Into<BufferRef<'b, u32>>,
+        to: &Layout,
+    ) -> Result<(), DeviceTransposeError> {
+        let Some(matrices) = matrices(input.into(), from, output.into(), to)? else {
+            return Ok(());
+        };
+        let tiles = from.rows.div_ceil(32) * from.columns.div_ceil(32);
+        let function = match tile {
+            TextbookTile::Padded => &self.padded,
+            TextbookTile::Unpadded => &self.unpadded,
+        };
+        let blocks = grid(tiles.checked_mul(from.batch))?;
+        let launch = Launch::new(function).grid(blocks).block(256);
+        // SAFETY: as in `transpose`.
+        Ok(unsafe { launch.launch(stream, (ByValue(matrices),)) }?)
+    }
+
+    /// Whether a block can have this much shared memory.
+    fn fits(&self, bytes: u32) -> bool {
+        bytes <= self.device.properties().shared_per_block_optin
+    }
+}
+
+impl Drop for DeviceTransposer {
+    fn drop(&mut self) {
+        // Its module goes with it, and kernels may still be running.
+        let _ = self.device.synchronize();
+    }
+}
+
+/// Bytes between matrices; 0 for a single one, which then has no say in alignment.
+fn batch_bytes(layout: &Layout, element: usize) -> u64 {
+    match layout.batch {
+        1 => 0,
+        _ => (layout.batch_stride * element) as u64,
+    }
+}
+
+/// The kernels' parameter, without whole tiles; `None` if there are no elements.
+fn matrices<T: Pod>(
+    input: BufferRef<'_, T>,
+    from: &Layout,
+    output: BufferRef<'_, T>,
+    to: &Layout,
+) -> Result<Option<Matrices>, DeviceTransposeError> {
+    let element = size_of::<T>();
+    layout::check(element, (input.len(), from), (output.len(), to))?;
+    let (in_bytes, out_bytes) = (from.span()? * element, to.span()? * element);
+    if in_bytes == 0 {
+        return Ok(None);
+    }
+    let (start, end) = (input.address(), input.address() + in_bytes as u64);
+    if start < output.address() + out_bytes as u64 && output.address() < end {
+        return Err(TransposeError::Overlap.into());
+    }
+    Ok(Some(Matrices {
+        input: start,
+        output: output.address(),
+        in_bytes: in_bytes as u64,
+        in_stride: from.row_bytes(element) as u64,
+        out_stride: to.row_bytes(element) as u64,
+        in_batch: batch_bytes(from, element),
+        out_batch: batch_bytes(to, element),
+        rows: from.rows as u64,
+        columns: from.columns as u64,
+        whole_rows: 0,
+        whole_columns: 0,
+    }))
+}

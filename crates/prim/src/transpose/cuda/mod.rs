@@ -1,0 +1,9 @@
+//! Transpositions on one GPU and over those of several PEs.
+
+mod device_transposer;
+mod world_transposer;
+
+pub(crate) use device_transposer::TRANSPOSE;
+pub use device_transposer::{DeviceTransposeError, DeviceTransposer, TextbookTile};
+pub(crate) use world_transposer::TRANSPOSE_WORLD;
+pub use world_transposer::WorldTransposer;

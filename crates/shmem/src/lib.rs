@@ -13,7 +13,7 @@
 //! |---|---|
 //! | who and where | [`Pe::my_pe`], [`Pe::n_pes`], [`Pe::ptr`], [`Pe::pe_accessible`] |
 //! | symmetric memory | [`Pe::alloc`], [`Pe::alloc_aligned`], [`Pe::alloc_zeroed`], [`Pe::free`], [`Sym`] |
-//! | put and get | [`Pe::put`], [`Pe::get`], [`Pe::p`], [`Pe::g`], [`Pe::iput`], [`Pe::iget`], the `_nbi` forms |
+//! | put and get | [`Pe::put`], [`Pe::get`], [`Pe::p`], [`Pe::g`], [`Pe::iput`], [`Pe::iget`]; non-blocking: [`Pe::scope`] |
 //! | atomics | [`Pe::atomic_fetch_add`] and its kin on [`AtomicInt`] and [`AtomicValue`] |
 //! | signals and waiting | [`Pe::put_signal`], [`Pe::wait_until`], [`Pe::test`], several at once: [`WaitSet`] |
 //! | order | [`Pe::fence`], [`Pe::quiet`], [`Context`] |
@@ -64,6 +64,8 @@ pub use team::collective::{CollectiveCall, CollectiveError, CollectiveKind};
 pub use team::{Team, TeamError};
 pub use verbs::atomic::{AtomicInt, AtomicValue};
 pub use verbs::lock::{Lock, LockGuard};
+pub use verbs::rma::DeliveryError;
+pub use verbs::scope::Operations;
 pub use verbs::signal::SignalOp;
 pub use verbs::wait_set::WaitSet;
 pub use verbs::{op, raw};
@@ -87,6 +89,9 @@ pub enum Error {
     /// From a collective.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
+    /// From a fence, a quiet or a scope.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
     /// From making or ending a team.
     #[error(transparent)]
     Team(#[from] TeamError),

@@ -250,7 +250,7 @@ impl Pe {
     pub fn alloc_zeroed<T: Pod>(&self, len: usize) -> Result<Sym<T>, AllocError> {
         let object = self.alloc::<T>(len)?;
         self.zero(&object);
-        self.quiet();
+        self.complete();
         // By its own tag: a PE that only called `alloc` is elsewhere.
         self.meet(Kind::Alloc, 0, object.offset() as u64)?;
         Ok(object)
@@ -261,7 +261,7 @@ impl Pe {
     /// # Errors
     /// A mismatch between the PEs (the memory then stays allocated).
     pub fn free<T: Pod>(&self, object: Sym<T>) -> Result<(), AllocError> {
-        self.quiet();
+        self.complete();
         let _turn = self.begin(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
             self.heap().allocator.free(block);

@@ -189,59 +189,8 @@ impl Pe {
     }
 }
 
-/// Non-blocking forms: `fetched` need not be set before [`quiet`](Self::quiet) or a barrier. (Here it is,
-/// for there is nothing to overlap with.)
-impl Pe {
-    /// [`atomic_fetch`](Self::atomic_fetch) into `fetched`.
-    #[inline]
-    pub fn atomic_fetch_nbi<'a, T: AtomicValue>(
-        &self,
-        fetched: &mut T,
-        source: impl Into<SymRef<'a, T>>,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_fetch(source, pe);
-    }
-
-    /// [`atomic_swap`](Self::atomic_swap), what was there into `fetched`.
-    #[inline]
-    pub fn atomic_swap_nbi<'a, T: AtomicValue>(
-        &self,
-        fetched: &mut T,
-        dest: impl Into<SymRef<'a, T>>,
-        value: T,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_swap(dest, value, pe);
-    }
-
-    /// [`atomic_compare_swap`](Self::atomic_compare_swap), what was there into `fetched`.
-    #[inline]
-    pub fn atomic_compare_swap_nbi<'a, T: AtomicInt>(
-        &self,
-        fetched: &mut T,
-        dest: impl Into<SymRef<'a, T>>,
-        expected: T,
-        value: T,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_compare_swap(dest, expected, value, pe);
-    }
-
-    /// [`atomic_fetch_inc`](Self::atomic_fetch_inc), what was there into `fetched`.
-    #[inline]
-    pub fn atomic_fetch_inc_nbi<'a, T: AtomicInt>(
-        &self,
-        fetched: &mut T,
-        dest: impl Into<SymRef<'a, T>>,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_fetch_inc(dest, pe);
-    }
-}
-
 macro_rules! read_modify_write {
-    ($($fetching:ident $plain:ident $nbi:ident $op:ident: $what:literal),*) => {
+    ($($fetching:ident $plain:ident $op:ident: $what:literal),*) => {
         /// As above: the operations with an operand, with and without the old value.
         impl Pe {$(
             #[doc = concat!($what, " and returns what was there.")]
@@ -268,24 +217,12 @@ macro_rules! read_modify_write {
             ) {
                 self.$fetching(dest, value, pe);
             }
-
-            #[doc = concat!($what, ", what was there into `fetched`, not before `quiet` or a barrier.")]
-            #[inline]
-            pub fn $nbi<'a, T: AtomicInt>(
-                &self,
-                fetched: &mut T,
-                dest: impl Into<SymRef<'a, T>>,
-                value: T,
-                pe: usize,
-            ) {
-                *fetched = self.$fetching(dest, value, pe);
-            }
         )*}
     };
 }
 read_modify_write!(
-    atomic_fetch_add atomic_add atomic_fetch_add_nbi add: "Adds, wrapping,",
-    atomic_fetch_and atomic_and atomic_fetch_and_nbi and: "Ands bitwise",
-    atomic_fetch_or atomic_or atomic_fetch_or_nbi or: "Ors bitwise",
-    atomic_fetch_xor atomic_xor atomic_fetch_xor_nbi xor: "Exclusive-ors bitwise"
+    atomic_fetch_add atomic_add add: "Adds, wrapping,",
+    atomic_fetch_and atomic_and and: "Ands bitwise",
+    atomic_fetch_or atomic_or or: "Ors bitwise",
+    atomic_fetch_xor atomic_xor xor: "Exclusive-ors bitwise"
 );

@@ -320,7 +320,7 @@ impl std::fmt::Debug for LockGuard<'_> {
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        self.lock.pe.quiet();
+        self.lock.pe.complete();
         let held = self.lock.release();
         debug_assert!(held, "a guard is there while the lock is held");
     }

@@ -6,5 +6,6 @@ pub(crate) mod lock;
 pub mod op;
 pub mod raw;
 pub(crate) mod rma;
+pub(crate) mod scope;
 pub(crate) mod signal;
 pub(crate) mod wait_set;

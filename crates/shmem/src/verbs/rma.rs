@@ -1,7 +1,7 @@
 //! Put and get: copying into and out of another PE's symmetric memory.
 //!
 //! All heaps of a host are mapped side by side, so a put is a store to the target's mapping, done
-//! when the call returns; the non-blocking forms promise less and do the same.
+//! when the call returns.
 //!
 //! On races: another PE may read or write the same bytes at any time, and OpenSHMEM leaves the
 //! values then seen undefined. The copies here never make a Rust reference to symmetric memory. What
@@ -20,6 +20,16 @@ use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::ptr;
 use std::sync::atomic::{Ordering, fence};
+
+/// What was put may not have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("PE {pe} failed: what PE {me} put may not have arrived")]
+pub struct DeliveryError {
+    /// The PE that put.
+    pub me: usize,
+    /// The PE that failed.
+    pub pe: usize,
+}
 
 /// One-sided access. `pe` is the PE accessed; one's own is allowed everywhere.
 ///
@@ -71,20 +81,6 @@ impl Pe {
         same_length(source.len(), 1);
         // SAFETY: `address` returns the place of one T inside the mapped heap of `pe`.
         unsafe { load(self.address(source, pe)) }
-    }
-
-    /// [`put`](Self::put) that need not be complete before [`quiet`](Self::quiet) or a barrier.
-    #[inline]
-    pub fn put_nbi<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, source: &[T], pe: usize) {
-        // The copy is made here and now: deferring it would need the source borrowed until `quiet`,
-        // and between mapped heaps there is nothing to overlap it with.
-        self.put(dest, source, pe);
-    }
-
-    /// [`get`](Self::get) that need not be complete before [`quiet`](Self::quiet) or a barrier.
-    #[inline]
-    pub fn get_nbi<'a, T: Pod>(&self, dest: &mut [T], source: impl Into<SymRef<'a, T>>, pe: usize) {
-        self.get(dest, source, pe);
     }
 
     /// Strided put: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`; strides
@@ -150,21 +146,46 @@ impl Pe {
     }
 
     /// Orders: puts and atomics to each PE issued before are delivered before those issued after.
+    ///
+    /// # Errors
+    /// What was issued can not be delivered any more.
     #[inline]
-    pub fn fence(&self) {
+    pub fn fence(&self) -> Result<(), DeliveryError> {
         // Release keeps every earlier access before every later store, for all observers of a
         // cache-coherent machine. The C library ends copies made with non-temporal stores by a
         // store fence of its own.
         fence(Ordering::Release);
+        self.can_deliver()
     }
 
-    /// Completes: all puts, atomics and non-blocking operations issued before are visible to all PEs
-    /// on return.
+    /// Completes: all puts and atomics issued before are visible to all PEs on return.
+    ///
+    /// # Errors
+    /// What was issued can not be delivered any more.
     #[inline]
-    pub fn quiet(&self) {
+    pub fn quiet(&self) -> Result<(), DeliveryError> {
+        self.complete();
+        self.can_deliver()
+    }
+
+    /// [`quiet`](Self::quiet) before something that looks for failed PEs itself.
+    #[inline]
+    pub(crate) fn complete(&self) {
         // SeqCst, not Release: a get issued after must not be served before the puts have left the
         // store buffer (two PEs that each put, quiet and get must not both miss the other's put).
         fence(Ordering::SeqCst);
+    }
+
+    /// A PE that has failed takes its memory with it.
+    #[inline]
+    fn can_deliver(&self) -> Result<(), DeliveryError> {
+        match self.control().ended_by() {
+            None => Ok(()),
+            Some(pe) => Err(DeliveryError {
+                me: self.my_pe(),
+                pe,
+            }),
+        }
     }
 
     /// This PE's own part of `object`, as a slice.

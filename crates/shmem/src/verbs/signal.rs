@@ -54,20 +54,6 @@ impl Pe {
         self.signal(signal, value, op, pe);
     }
 
-    /// [`put_signal`](Self::put_signal) that need not be complete before [`quiet`](Self::quiet) or a barrier.
-    #[inline]
-    pub fn put_signal_nbi<'a, 'b, T: Pod>(
-        &self,
-        dest: impl Into<SymRef<'a, T>>,
-        source: &[T],
-        signal: impl Into<SymRef<'b, u64>>,
-        value: u64,
-        op: SignalOp,
-        pe: usize,
-    ) {
-        self.put_signal(dest, source, signal, value, op, pe);
-    }
-
     /// Changes the one word `signal` on `pe`. Ordered like [`put_signal`](Self::put_signal): data put
     /// to `pe` before are visible to whoever sees the new signal.
     ///

@@ -310,7 +310,7 @@ impl Pe {
     /// a second time does nothing.
     pub fn leave(&self) {
         // 1. Complete what this PE has put: its peers go on using their heaps.
-        self.quiet();
+        self.complete();
         // 2. Say how it left. A panicking PE has failed, and its peers with it; otherwise only those
         //    who wait for this PE in particular get an error.
         let mine = self.control().pe(self.me);

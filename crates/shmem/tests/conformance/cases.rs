@@ -4,7 +4,7 @@
 
 use crosswarp_shmem::op::{And, Complex, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use crosswarp_shmem::{
-    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Pe, Pod, SignalOp,
+    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Error, Pe, Pod, SignalOp,
 };
 
 pub type Case = (&'static str, fn(&Pe));
@@ -214,15 +214,24 @@ fn strided(pe: &Pe) {
 fn non_blocking(pe: &Pe) {
     let object = pe.alloc::<u64>(256).unwrap();
     let values: Vec<u64> = (0..256).map(|i| i << pe.my_pe()).collect();
-    for chunk in 0..16 {
-        let part = 16 * chunk..16 * (chunk + 1);
-        pe.put_nbi(object.range(part.clone()), &values[part], right(pe));
-    }
-    pe.quiet();
+    pe.scope(|ops| {
+        for chunk in 0..16 {
+            let part = 16 * chunk..16 * (chunk + 1);
+            ops.put(object.range(part.clone()), &values[part], right(pe));
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
     let mut back = vec![0; 256];
-    pe.get_nbi(&mut back, &object, right(pe));
-    pe.quiet();
-    assert_eq!(back, values);
+    let n = pe.scope(|ops| {
+        ops.get(&mut back, &object, right(pe));
+        Ok::<_, Error>(256)
+    });
+    assert_eq!((n, back), (Ok(256), values));
+    // What the work returns comes out.
+    let refused = AllocError::TooManyBlocks { most: 7 };
+    let wrong = pe.scope(|_| Err::<(), _>(Error::Alloc(refused.clone())));
+    assert_eq!(wrong, Err(Error::Alloc(refused)));
     pe.free(object).unwrap();
 }
 
@@ -315,7 +324,7 @@ fn compare_swap_lock(pe: &Pe) {
         }
         let seen = pe.g(&sum, 0);
         pe.p(&sum, seen + 1, 0);
-        pe.quiet();
+        pe.quiet().unwrap();
         pe.atomic_set(&lock, 0, 0);
     }
     pe.barrier().unwrap();

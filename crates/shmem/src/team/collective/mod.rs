@@ -145,7 +145,7 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
-        self.pe.quiet();
+        self.pe.complete();
         self.meet(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
     }
 

@@ -21,7 +21,7 @@ impl Raw<'_> {
         if bytes == 0 {
             return Ok(ptr::null_mut());
         }
-        self.pe.quiet();
+        self.pe.complete();
         let _turn = self.pe.begin(Kind::Alloc, align as u64, bytes as u64)?;
         self.take(bytes, align)
     }
@@ -43,7 +43,7 @@ impl Raw<'_> {
         if !object.is_null() {
             // SAFETY: just allocated, `total` bytes long, and no other PE may use it before the barrier.
             unsafe { ptr::write_bytes(object, 0, total) };
-            self.pe.quiet();
+            self.pe.complete();
             // As in `Pe::alloc_zeroed`.
             self.pe.meet(Kind::Alloc, 0, self.offset(object) as u64)?;
         }
@@ -69,7 +69,7 @@ impl Raw<'_> {
             Ok(known) => known,
             Err(error) => return self.refuse(Kind::Realloc, error),
         };
-        self.pe.quiet();
+        self.pe.complete();
         let old_offset = self.offset(object) as u64;
         let turn = self.pe.begin(Kind::Realloc, old_offset, bytes as u64)?;
         {
@@ -89,7 +89,7 @@ impl Raw<'_> {
         // else before it has been read; the latter is certain, because the next allocation meets again.
         self.release(object);
         drop(turn);
-        self.pe.quiet();
+        self.pe.complete();
         self.pe.meet(Kind::Realloc, old_offset, bytes as u64)?;
         Ok(moved)
     }
@@ -108,7 +108,7 @@ impl Raw<'_> {
         if let Err(error) = self.block(object) {
             return self.refuse(Kind::Free, error);
         }
-        self.pe.quiet();
+        self.pe.complete();
         let _turn = self.pe.begin(Kind::Free, 0, self.offset(object) as u64)?;
         self.release(object);
         Ok(())

@@ -39,7 +39,7 @@ impl Raw<'_> {
     /// See above.
     #[inline]
     pub unsafe fn clear_lock(self, lock: *mut i64) -> bool {
-        self.pe.quiet();
+        self.pe.complete();
         // SAFETY: by the caller.
         unsafe { PeLock::at(self.pe, lock.addr()) }.release()
     }

@@ -57,10 +57,12 @@ mod loom_models;
 pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Launch, LaunchError, Outcome};
-pub use memory::alloc::{AllocError, Block, GRANULE, HeapAllocator};
+pub use memory::alloc::AllocError;
+pub use memory::allocator::{Block, GRANULE, HeapAllocator};
 pub use memory::static_names::name_static_data;
 pub use memory::symmetric::{Sym, SymRef};
-pub use team::collective::{CollectiveCall, CollectiveError, CollectiveKind};
+pub use team::call::{Call as CollectiveCall, Kind as CollectiveKind};
+pub use team::error::CollectiveError;
 pub use team::{Team, TeamError};
 pub use verbs::atomic::{AtomicInt, AtomicValue};
 pub use verbs::lock::{Lock, LockGuard};

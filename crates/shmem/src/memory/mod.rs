@@ -1,7 +1,9 @@
 //! Mapped memory, the symmetric heap in it, segments beside it, and copying.
 
 pub(crate) mod alloc;
+pub(crate) mod allocator;
 pub(crate) mod copy;
+pub(crate) mod position;
 pub(crate) mod region;
 pub(crate) mod segment;
 pub(crate) mod static_names;

@@ -4,19 +4,16 @@
 //! maps every other PE's, so that an address in one's own segment becomes an address in another PE's by
 //! one range check, one subtraction and one addition, as for the heap.
 //!
-//! *Positions* number all symmetric bytes of a PE: heap offsets first, and from [`STATIC`] on the segments
-//! in the order of registration. They mean the same on every PE.
+//! Their bytes have [positions](crate::memory::position) behind the heap's.
 #![allow(unsafe_code)] // maps memory of other PEs and computes addresses in it
 
+use crate::memory::position::STATIC;
 use crate::memory::region::Region;
 use crate::team::call::Kind;
 use crate::world::fds::ShareError;
 use crate::world::pe::{Pe, Peer};
 use rustix::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
-
-/// Position of the first byte of the first segment. No heap is as large as half of all addresses.
-pub(crate) const STATIC: usize = 1 << 46;
 
 /// One registered segment, as this PE sees it.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Handles to symmetric objects.
 
-use crate::memory::alloc::Block;
+use crate::memory::allocator::Block;
 use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;

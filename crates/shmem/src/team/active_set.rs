@@ -12,7 +12,7 @@
 //!    (Acquire) and before their next one; it is not written again before it has seen that next call.
 
 use crate::team::call::Kind;
-use crate::team::collective::CollectiveError;
+use crate::team::error::CollectiveError;
 use crate::team::turn::this_thread;
 use crate::team::{Proposal, Shape, Team, TeamError};
 use crate::wait::sync::Ordering;

@@ -10,11 +10,12 @@
 pub(crate) mod active_set;
 pub(crate) mod call;
 pub(crate) mod collective;
+pub(crate) mod error;
 pub(crate) mod rendezvous;
 pub(crate) mod turn;
 
 use crate::team::call::{Call, Kind};
-use crate::team::collective::CollectiveError;
+use crate::team::error::CollectiveError;
 use crate::team::rendezvous::meet;
 use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;

@@ -1,5 +1,6 @@
 //! What a PE does with the memory of others, typed and by address ([`raw`]).
 
+pub(crate) mod alloc;
 pub(crate) mod atomic;
 pub(crate) mod fair;
 pub(crate) mod lock;

@@ -7,4 +7,5 @@ pub(crate) mod fds;
 pub(crate) mod other_library;
 pub(crate) mod pe;
 pub(crate) mod processes;
+pub(crate) mod ring;
 pub(crate) mod threads;

@@ -1,6 +1,6 @@
 //! One PE's handle on its world.
 
-use crate::memory::alloc::Heap;
+use crate::memory::allocator::Heap;
 use crate::memory::region::Region;
 use crate::memory::segment::Segments;
 use crate::memory::symmetric::SymRef;
@@ -9,7 +9,7 @@ use crate::team::turn::Turn;
 use crate::wait::sync;
 use crate::wait::waiter::{Patience, Waiter};
 use crate::world::control::{Control, PeControl, PeState};
-use crate::world::fds::Ring;
+use crate::world::ring::Ring;
 use bytemuck::Pod;
 use std::fmt;
 use std::ptr::NonNull;

@@ -10,9 +10,9 @@
 //! not overlap, except where a function allows them to be the same.
 #![allow(unsafe_code)] // copies between places that the callers name by address
 
-use super::CollectiveError;
 use crate::memory::copy::put_bytes;
 use crate::team::call::{Call, Kind};
+use crate::team::error::CollectiveError;
 use crate::team::rendezvous::LINE_BYTES;
 use crate::team::turn::Held;
 use crate::team::{Proposal, Team};

@@ -1,9 +1,10 @@
 //! Collective allocation by address: `malloc` and its kin.
 
 use super::Raw;
-use crate::memory::alloc::{AllocError, Block};
+use crate::memory::alloc::AllocError;
+use crate::memory::allocator::Block;
 use crate::team::call::{Kind, NOT_ALLOCATED};
-use crate::team::collective::CollectiveError;
+use crate::team::error::CollectiveError;
 use std::ptr;
 
 /// Every PE of the world calls these in the same order with the same sizes. A call that OpenSHMEM says

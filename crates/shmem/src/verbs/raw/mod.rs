@@ -85,7 +85,7 @@ impl<'a> Raw<'a> {
     /// The static variable that holds the byte at `addr`, if
     /// [`name_static_data`](crate::name_static_data) has said where their names are.
     pub fn static_name<T>(self, addr: *const T) -> Option<String> {
-        crate::wait::waiter::static_name(self.pe.position(addr.addr()))
+        crate::memory::position::static_name(self.pe.position(addr.addr()))
     }
 
     /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there

@@ -75,8 +75,10 @@ pub use world::config::{
 };
 pub use world::context::{Context, ContextOptions};
 pub use world::fds::ShareError;
+pub use world::mapped::WorldKind;
+pub use world::membership::Membership;
 pub use world::other_library::{is_other_openshmem, other_openshmem_of};
-pub use world::pe::{Membership, Pe, SPECIFICATION, ThreadLevel, WorldKind};
+pub use world::pe::{Pe, SPECIFICATION, ThreadLevel};
 pub use world::processes::{InitError, init, under_launcher};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 

@@ -4,7 +4,7 @@
 use crate::memory::allocator::{Block, MAX_BLOCKS};
 use crate::memory::region::alignment;
 use crate::team::error::CollectiveError;
-use crate::world::pe::Pe;
+use crate::world::endpoint::Endpoint;
 use thiserror::Error;
 
 /// A symmetric allocation that failed, on every PE alike; nothing has changed.
@@ -58,7 +58,7 @@ pub enum AllocError {
     Collective(#[from] CollectiveError),
 }
 
-impl Pe {
+impl Endpoint {
     /// Refuses an alignment that the heap itself does not have.
     pub(crate) fn check_align(&self, align: usize) -> Result<(), AllocError> {
         let most = alignment(self.heap_bytes());

@@ -7,20 +7,22 @@
 //!
 //! Access rules
 //! 1. `calls[from]` of PE `to` is written by `from` only.
-//!    One thread of it at a time: `handshakes` of the `Pe`.
+//!    One thread of it at a time: `handshakes` of the `Endpoint`.
 //! 2. `proposal` of a PE is written by it before its call (Release) and read by others after they saw that call
 //!    (Acquire) and before their next one; it is not written again before it has seen that next call.
 
 use crate::team::call::Kind;
+use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
+use crate::team::shape::Shape;
 use crate::team::turn::this_thread;
-use crate::team::{Proposal, Shape, Team, TeamError};
+use crate::team::{Team, TeamError};
 use crate::wait::sync::Ordering;
 use crate::wait::waiter::Wait;
 use crate::world::control::SEATS;
-use crate::world::pe::Pe;
+use crate::world::endpoint::Endpoint;
 
-impl Pe {
+impl Endpoint {
     /// The team of the PEs `start`, `start + stride`, … of the world, `size` of them; see
     /// [`raw::Raw::active_set`](crate::verbs::raw::Raw::active_set).
     pub(crate) fn active_set_team(

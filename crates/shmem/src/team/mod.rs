@@ -1,39 +1,29 @@
-//! Teams: strided sets of PEs that meet among themselves.
-//!
-//! A team needs a *seat* with the same index at each of its PEs, free at all of them. The PEs of the parent
-//! tell each other which seats they have free, and all compute the same choice from that; should another
-//! thread of some PE have taken the seat meanwhile, all hear of it and choose again.
-//!
-//! Epochs of a seat only grow (rule 3 of [`crate::team::rendezvous`]): a new team begins at the largest number
-//! that any of its PEs has ever reached in a team now gone.
+//! Teams: strided sets of PEs that meet among themselves. By addresses; their verbs on handles are in
+//! [`crate::verbs::collective`].
 
 pub(crate) mod active_set;
 pub(crate) mod call;
+pub(crate) mod choice;
 pub(crate) mod collective;
 pub(crate) mod error;
 pub(crate) mod rendezvous;
+pub(crate) mod seats;
+pub(crate) mod shape;
 pub(crate) mod turn;
 
 use crate::team::call::{Call, Kind};
+use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
 use crate::team::rendezvous::meet;
+use crate::team::seats::{SHARED, WORLD};
+use crate::team::shape::Shape;
 use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;
 use crate::wait::waiter::Wait;
-use crate::world::control::{Place, SEAT_WORDS, SEATS};
-use crate::world::pe::Pe;
-use std::collections::HashMap;
+use crate::world::control::{Place, SEATS};
+use crate::world::endpoint::Endpoint;
 use std::fmt;
 use thiserror::Error;
-
-/// Seat of the world.
-const WORLD: usize = 0;
-/// Seat of the shared team.
-const SHARED: usize = 1;
-
-/// What one PE tells the others when a seat is chosen: its largest epoch, and its free seats; then, in
-/// the first word, whether it got what was chosen.
-pub(crate) type Proposal = [u64; 1 + SEAT_WORDS];
 
 /// A team that could not be made or ended.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -69,195 +59,9 @@ pub enum TeamError {
     Collective(#[from] CollectiveError),
 }
 
-/// Which PEs of the world a team has: `start`, `start + stride`, …
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
-    start: usize,
-    stride: isize,
-    size: usize,
-}
-
-impl Shape {
-    fn world(n: usize) -> Self {
-        Self {
-            start: 0,
-            stride: 1,
-            size: n,
-        }
-    }
-
-    /// `None` if not all of them lie in `0..n`.
-    pub(crate) fn new(start: usize, stride: isize, size: usize, n: usize) -> Option<Self> {
-        // The stride of a single PE means nothing; without a stride there is no second one.
-        let stride = if size == 1 { 1 } else { stride };
-        let steps = isize::try_from(size.checked_sub(1)?).ok()?;
-        let last = isize::try_from(start)
-            .ok()?
-            .checked_add(steps.checked_mul(stride)?)?;
-        let inside = start < n && usize::try_from(last).is_ok_and(|last| last < n);
-        (inside && stride != 0).then_some(Self {
-            start,
-            stride,
-            size,
-        })
-    }
-
-    #[inline(always)]
-    pub(crate) fn world_pe(&self, i: usize) -> usize {
-        // Inside the world by construction; wrapping, so that there is no check on the way.
-        self.start
-            .wrapping_add_signed((i as isize).wrapping_mul(self.stride))
-    }
-
-    fn index_of(&self, world_pe: usize) -> Option<usize> {
-        let distance = world_pe as isize - self.start as isize;
-        let index = usize::try_from(distance / self.stride).ok()?;
-        (distance % self.stride == 0 && index < self.size).then_some(index)
-    }
-
-    /// The shape among the PEs of this one, as PEs of the world.
-    fn of(&self, inner: Self) -> Self {
-        Self {
-            start: self.world_pe(inner.start),
-            stride: self.stride * inner.stride,
-            size: inner.size,
-        }
-    }
-}
-
-/// What a PE knows of its own seats.
-#[derive(Debug)]
-pub(crate) struct Seats {
-    free: [u64; SEAT_WORDS],
-    /// The largest epoch of any seat given back, after a team or instead of one.
-    top: u64,
-    /// Teams of active sets, which are never given back.
-    pub(crate) active_sets: HashMap<Shape, usize>,
-}
-
-impl Default for Seats {
-    fn default() -> Self {
-        let mut free = [u64::MAX; SEAT_WORDS];
-        free[0] &= !(1 << WORLD | 1 << SHARED);
-        Self {
-            free,
-            top: 0,
-            active_sets: HashMap::new(),
-        }
-    }
-}
-
-impl Seats {
-    fn take(&mut self, seat: usize) -> bool {
-        let (word, bit) = (&mut self.free[seat / 64], 1 << (seat % 64));
-        let was_free = *word & bit != 0;
-        *word &= !bit;
-        was_free
-    }
-
-    fn give_back(&mut self, seat: usize, epoch: u64) {
-        self.free[seat / 64] |= 1 << (seat % 64);
-        self.top = self.top.max(epoch);
-    }
-}
-
-/// The lowest seat from `first` on (then from 0) that all members of `group` propose, and the epoch it
-/// begins at. Takes it out of their proposals.
-fn choose(
-    proposals: &mut [Proposal],
-    group: impl Iterator<Item = usize> + Clone,
-    first: usize,
-) -> Option<(usize, u64)> {
-    let mut common = [u64::MAX; SEAT_WORDS];
-    let mut epoch = 0;
-    for member in group.clone() {
-        let [top, free @ ..] = &proposals[member];
-        epoch = epoch.max(*top);
-        for (common, free) in common.iter_mut().zip(free) {
-            *common &= free;
-        }
-    }
-    let free = |seat: &usize| common[seat / 64] >> (seat % 64) & 1 == 1;
-    let seat = (first..SEATS).chain(0..first).find(free)?;
-    for member in group {
-        proposals[member][1 + seat / 64] &= !(1 << (seat % 64));
-    }
-    Some((seat, epoch))
-}
-
-impl Pe {
-    /// Chooses a seat for each of `groups` (sets of indices into what `exchange` returns) and takes those
-    /// of the groups that `me` is in. `exchange` hands everyone everyone's words; it and the arguments
-    /// other than `me` are the same on all PEs that take part. `None` if some PE has too few seats.
-    pub(crate) fn take_seats<E>(
-        &self,
-        groups: &[Shape],
-        me: usize,
-        first: usize,
-        mut exchange: impl FnMut(&Proposal) -> Result<Vec<Proposal>, E>,
-    ) -> Result<Option<Vec<usize>>, E> {
-        loop {
-            let mut proposal: Proposal = [0; 1 + SEAT_WORDS];
-            {
-                let seats = self.seats();
-                proposal[0] = seats.top;
-                proposal[1..].copy_from_slice(&seats.free);
-            }
-            let mut proposals = exchange(&proposal)?;
-            let members = |group: &Shape| {
-                let group = *group;
-                (0..group.size).map(move |i| group.world_pe(i))
-            };
-            let chosen: Option<Vec<_>> = groups
-                .iter()
-                .map(|group| choose(&mut proposals, members(group), first))
-                .collect();
-            // Everyone computes the same, so everyone gives up.
-            let Some(chosen) = chosen else {
-                return Ok(None);
-            };
-            let mine = || {
-                let in_mine = |group: &Shape| group.index_of(me).is_some();
-                let with_group = groups.iter().zip(&chosen);
-                with_group.filter(move |(group, _)| in_mine(group))
-            };
-            let mut taken = Vec::new();
-            let mut got_all = true;
-            for (_, &(seat, _)) in mine() {
-                // Another thread may have been quicker.
-                if self.seats().take(seat) {
-                    taken.push(seat);
-                } else {
-                    got_all = false;
-                }
-            }
-            let mut verdict: Proposal = [0; 1 + SEAT_WORDS];
-            verdict[0] = u64::from(got_all);
-            if got_all {
-                for (_, &(seat, epoch)) in mine() {
-                    let place = &self.control().pe(self.my_pe()).places[seat];
-                    place.seat.begin(epoch);
-                }
-            }
-            // Also the rendezvous after which everyone's seat is set up.
-            let verdicts = exchange(&verdict);
-            let all_got_theirs = |all: &Vec<Proposal>| all.iter().all(|verdict| verdict[0] == 1);
-            if verdicts.as_ref().is_ok_and(all_got_theirs) {
-                return Ok(Some(chosen.into_iter().map(|(seat, _)| seat).collect()));
-            }
-            for seat in taken {
-                // Where it began counts, though no team came of it: what is chosen next must not begin below.
-                let epoch = self.control().pe(self.my_pe()).places[seat].seat.epoch();
-                self.seats().give_back(seat, epoch);
-            }
-            verdicts?;
-        }
-    }
-}
-
 /// A set of PEs that meet.
 ///
-/// [`Pe::world`] has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
+/// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
 /// team.
 ///
 /// ```
@@ -287,7 +91,7 @@ impl Pe {
 /// [`CollectiveError::Busy`], and does not come to the rendezvous.
 #[must_use = "dropping the handle does not give the team's resources back; see Team::destroy"]
 pub struct Team<'a> {
-    pub(crate) pe: &'a Pe,
+    pub(crate) pe: &'a Endpoint,
     shape: Shape,
     me: usize,
     seat: usize,
@@ -308,10 +112,10 @@ impl fmt::Debug for Team<'_> {
     }
 }
 
-impl Pe {
+impl Endpoint {
     /// The team of all PEs.
     #[inline]
-    pub fn world(&self) -> Team<'_> {
+    pub(crate) fn world(&self) -> Team<'_> {
         Team {
             pe: self,
             shape: Shape::world(self.n_pes()),
@@ -320,9 +124,8 @@ impl Pe {
         }
     }
 
-    /// The team of all PEs whose memory this PE can load and store directly: of one host, so all.
-    /// Its collectives are independent of the world's.
-    pub fn shared_team(&self) -> Team<'_> {
+    /// The team of all PEs of this host, so of all.
+    pub(crate) fn shared_team(&self) -> Team<'_> {
         Team {
             seat: SHARED,
             ..self.world()
@@ -560,110 +363,35 @@ impl<'a> Team<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Against the plain list of PEs.
-        #[test]
-        fn shapes_are_what_they_say(
-            n in 1usize..20, start in 0usize..22, stride in -5isize..6, size in 0usize..22,
-            inner in (0usize..20, -3isize..4, 1usize..8),
-        ) {
-            let pes: Vec<isize> =
-                (0..size as isize).map(|i| start as isize + i * stride).collect();
-            let legal = size > 0
-                && (size == 1 || stride != 0)
-                && pes.iter().all(|&pe| (0..n as isize).contains(&pe));
-            let shape = Shape::new(start, stride, size, n);
-            prop_assert_eq!(shape.is_some(), legal);
-            let Some(shape) = shape else { return Ok(()) };
-            for pe in 0..n {
-                let place = pes.iter().position(|&member| member == pe as isize);
-                prop_assert_eq!(shape.index_of(pe), place);
-            }
-            if let Some(inner) = Shape::new(inner.0, inner.1, inner.2, size) {
-                let both = shape.of(inner);
-                for i in 0..inner.size {
-                    prop_assert_eq!(both.world_pe(i), shape.world_pe(inner.world_pe(i)));
-                    prop_assert_eq!(both.index_of(both.world_pe(i)), Some(i));
-                }
-            }
-        }
+/// Over the world.
+impl Endpoint {
+    /// Meets all PEs, each of which must be in the same call.
+    pub(crate) fn meet(
+        &self,
+        kind: Kind,
+        parameter: u64,
+        bytes: u64,
+    ) -> Result<(), CollectiveError> {
+        self.begin(kind, parameter, bytes).map(drop)
     }
 
-    /// PE 1 has used many epochs, an odd number of them (begun at 0, the line of even ones would be written over),
-    /// and loses the race for a seat after PE 0 has set its own up to begin above
-    /// them. The next team there, of PE 0 and PE 2, must begin at one number.
-    #[test]
-    fn a_seat_given_back_after_a_lost_race_does_not_lag_behind() {
-        use std::sync::{Barrier, Mutex};
-        let (words, step) = (Mutex::new(vec![[0; _]; 3]), Barrier::new(3));
-        let exchange_among = |me: usize, members: &[usize], proposal: &Proposal| {
-            words.lock().unwrap()[me] = *proposal;
-            step.wait();
-            let all: Vec<Proposal> = {
-                let words = words.lock().unwrap();
-                members.iter().map(|&member| words[member]).collect()
-            };
-            step.wait();
-            Ok::<_, std::convert::Infallible>(all)
-        };
-        let pair = Shape::new(0, 1, 2, 2).unwrap();
-        let seats = crate::spmd(3, |pe| {
-            let me = pe.my_pe();
-            if me == 1 {
-                pe.seats().top = 1001;
-            }
-            let mut round = 0;
-            // PEs 0 and 1, with 2 beside them in the steps only. Two tries, of two exchanges each.
-            let exchange = |proposal: &Proposal| {
-                let all = exchange_among(me, &[0, 1], proposal);
-                round += 1;
-                if me == 1 && round == 1 {
-                    // Another thread of PE 1 is quicker.
-                    assert!(pe.seats().take(2));
-                }
-                all
-            };
-            if me < 2 {
-                let Ok(taken) = pe.take_seats(&[pair], me, 0, exchange);
-                assert_eq!(taken, Some(vec![3]), "the seat after the one that was lost");
-            } else {
-                for _ in 0..4 {
-                    let Ok(_) = exchange_among(me, &[], &[0; _]);
-                }
-            }
-            // PEs 0 and 2.
-            let exchange = |proposal: &Proposal| exchange_among(me, &[0, 2], proposal);
-            if me == 1 {
-                for _ in 0..2 {
-                    let Ok(_) = exchange_among(me, &[], &[0; _]);
-                }
-                return None;
-            }
-            let Ok(taken) = pe.take_seats(&[pair], me / 2, 0, exchange);
-            let seat = taken.unwrap()[0];
-            Some((seat, pe.control().pe(me).places[seat].seat.epoch()))
-        });
-        let seats = seats.unwrap();
-        assert_eq!(seats[0].unwrap().0, 2, "the seat that was given back");
-        assert_eq!(seats[0], seats[2]);
-    }
-
-    #[test]
-    fn absurd_shapes_are_refused_without_overflow() {
-        let max = isize::MAX;
-        for (start, stride, size) in [
-            (0, max, 3),
-            (usize::MAX, 1, 1),
-            (0, 1, usize::MAX),
-            (1, isize::MIN, 2),
-            (max as usize, max, 2),
-        ] {
-            assert_eq!(Shape::new(start, stride, size, 8), None);
-        }
+    /// As [`meet`](Self::meet), and stays in the collective while what it returns lives.
+    pub(crate) fn begin(
+        &self,
+        kind: Kind,
+        parameter: u64,
+        bytes: u64,
+    ) -> Result<Held<'_>, CollectiveError> {
+        let world = self.world();
+        let turn = world.turn(kind)?;
+        world.meet(
+            &turn,
+            Call {
+                kind,
+                parameter,
+                bytes,
+            },
+        )?;
+        Ok(turn)
     }
 }

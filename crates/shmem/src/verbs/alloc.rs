@@ -27,17 +27,19 @@ impl Pe {
         let bytes = len.checked_mul(size_of::<T>());
         // A PE with a bad argument comes to the rendezvous too, so that the others do not hang.
         // Another thread's allocation must not come between the rendezvous and the allocator.
-        let _turn = self.begin(
+        let _turn = self.endpoint.begin(
             Kind::Alloc,
             align as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
         )?;
-        self.check_align(align)?;
+        self.endpoint.check_align(align)?;
         let too_large = AllocError::TooLarge {
             len,
             element: size_of::<T>(),
         };
-        let (offset, block) = self.take(bytes.ok_or(too_large)?, align.max(align_of::<T>()))?;
+        let (offset, block) = self
+            .endpoint
+            .take(bytes.ok_or(too_large)?, align.max(align_of::<T>()))?;
         Ok(Sym::new(offset, len, Some(block)))
     }
 
@@ -50,7 +52,7 @@ impl Pe {
         self.zero(&object);
         self.quiet();
         // By its own tag: a PE that only called `alloc` is elsewhere.
-        self.meet(Kind::Alloc, 0, object.offset() as u64)?;
+        self.endpoint.meet(Kind::Alloc, 0, object.offset() as u64)?;
         Ok(object)
     }
 
@@ -60,9 +62,9 @@ impl Pe {
     /// A mismatch between the PEs (the memory then stays allocated).
     pub fn free<T: Pod>(&self, object: Sym<T>) -> Result<(), AllocError> {
         self.quiet();
-        let _turn = self.begin(Kind::Free, 0, object.offset() as u64)?;
+        let _turn = self.endpoint.begin(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
-            self.heap().allocator.free(block);
+            self.endpoint.heap().allocator.free(block);
         }
         Ok(())
     }

@@ -126,7 +126,7 @@ impl Pe {
     ) {
         let dest = dest.into();
         T::store(self.place(dest, pe), value, Ordering::Release);
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
     }
 
     /// Writes and returns what was there.
@@ -139,7 +139,7 @@ impl Pe {
     ) -> T {
         let dest = dest.into();
         let old = T::swap(self.place(dest, pe), value, Ordering::AcqRel);
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
         old
     }
 
@@ -154,7 +154,7 @@ impl Pe {
     ) -> T {
         let dest = dest.into();
         let old = T::compare_swap(self.place(dest, pe), expected, value, Ordering::AcqRel);
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
         old
     }
 
@@ -185,7 +185,7 @@ impl Pe {
         // SAFETY: `address` checked that one T lies there inside the mapped heap, which outlives
         // `self`. Offsets of elements are multiples of their size from a 64-byte aligned start, so
         // the atomic, of the same size, is aligned. Atomics may be shared and any bits are valid.
-        unsafe { &*self.address(object, pe).cast::<T::Atomic>() }
+        unsafe { &*self.endpoint.address(object, pe).cast::<T::Atomic>() }
     }
 }
 
@@ -254,7 +254,7 @@ macro_rules! read_modify_write {
             ) -> T {
                 let dest = dest.into();
                 let old = T::$op(self.place(dest, pe), value, Ordering::AcqRel);
-                self.notify(dest, pe);
+                self.endpoint.notify(dest, pe);
                 old
             }
 

@@ -26,6 +26,7 @@ use crate::memory::alloc::AllocError;
 use crate::memory::symmetric::Sym;
 use crate::wait::sync::{AtomicU32, Ordering};
 use crate::wait::waiter::{Wait, WaitError};
+use crate::world::endpoint::Endpoint;
 use crate::world::pe::Pe;
 
 /// The owner must not go on before the one before it clears this.
@@ -231,7 +232,7 @@ fn reenter(mine: &AtomicU32) -> bool {
 
 /// A lock of a world, by where its copies are.
 pub(crate) struct PeLock<'a> {
-    pub(crate) pe: &'a Pe,
+    pub(crate) pe: &'a Endpoint,
     /// Address of this PE's own copy.
     addr: usize,
     home: usize,
@@ -241,7 +242,7 @@ impl<'a> PeLock<'a> {
     /// # Safety
     /// `addr` is the symmetric address of a word aligned to 8, used as a lock only and 0 at first.
     #[allow(unsafe_code)]
-    pub(crate) unsafe fn at(pe: &'a Pe, addr: usize) -> Self {
+    pub(crate) unsafe fn at(pe: &'a Endpoint, addr: usize) -> Self {
         // Different locks have different homes, so that not all queues begin at one PE.
         let home = (pe.position(addr) / 8) % pe.n_pes();
         Self { pe, addr, home }
@@ -364,12 +365,12 @@ impl Pe {
     }
 
     fn at_lock<'a>(&'a self, lock: &'a Lock) -> PeLock<'a> {
-        let addr = self.address(lock.word.all(), self.my_pe()).addr();
+        let addr = self.endpoint.address(lock.word.all(), self.my_pe()).addr();
         // SAFETY: `address` checked the place; the word was zeroed before any PE had the handle, which
         // gives no other access to it.
         #[allow(unsafe_code)]
         unsafe {
-            PeLock::at(self, addr)
+            PeLock::at(&self.endpoint, addr)
         }
     }
 }

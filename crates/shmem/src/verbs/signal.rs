@@ -143,7 +143,7 @@ impl Pe {
             expected: value.to_u64(),
             signed: T::SIGNED,
         };
-        self.waiter().until(wait, || {
+        self.endpoint.waiter().until(wait, || {
             let seen = self.atomic_fetch(object, self.my_pe());
             cmp.holds(seen, value).then_some(seen)
         })

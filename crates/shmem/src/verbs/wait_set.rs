@@ -4,6 +4,7 @@ use crate::memory::symmetric::SymRef;
 use crate::verbs::atomic::AtomicInt;
 use crate::verbs::fair;
 use crate::wait::waiter::{Cmp, Wait, WaitError};
+use crate::world::endpoint::Endpoint;
 use crate::world::pe::Pe;
 
 /// What the verbs on sets need of one, whether it is given by handles or by addresses.
@@ -31,7 +32,7 @@ pub(crate) trait Set {
     }
 
     /// `None` for an empty set.
-    fn wait_any(&self, pe: &Pe) -> Result<Option<usize>, WaitError> {
+    fn wait_any(&self, pe: &Endpoint) -> Result<Option<usize>, WaitError> {
         if self.included().next().is_none() {
             return Ok(None);
         }
@@ -43,7 +44,7 @@ pub(crate) trait Set {
     }
 
     /// Hands over those that hold, at least one unless the set is empty; their number.
-    fn wait_some(&self, pe: &Pe, mut found: impl FnMut(usize)) -> Result<usize, WaitError> {
+    fn wait_some(&self, pe: &Endpoint, mut found: impl FnMut(usize)) -> Result<usize, WaitError> {
         if self.included().next().is_none() {
             return Ok(0);
         }
@@ -229,7 +230,7 @@ impl Pe {
         &self,
         set: &WaitSet<'_, T>,
     ) -> Result<Option<usize>, WaitError> {
-        LocalSet { pe: self, set }.wait_any(self)
+        LocalSet { pe: self, set }.wait_any(&self.endpoint)
     }
 
     /// Waits until at least one element of `set` compares as asked and returns the indices of all that do,
@@ -242,7 +243,7 @@ impl Pe {
         set: &WaitSet<'_, T>,
     ) -> Result<Vec<usize>, WaitError> {
         let mut found = Vec::new();
-        LocalSet { pe: self, set }.wait_some(self, |i| found.push(i))?;
+        LocalSet { pe: self, set }.wait_some(&self.endpoint, |i| found.push(i))?;
         Ok(found)
     }
 

@@ -4,6 +4,7 @@ use crate::memory::symmetric::SymRef;
 use crate::team::Team;
 use crate::verbs::atomic::{AtomicInt, AtomicValue};
 use crate::verbs::signal::SignalOp;
+use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::fmt;
 
@@ -59,6 +60,11 @@ impl<'a> Team<'a> {
 }
 
 impl Context<'_> {
+    #[inline(always)]
+    fn pe(&self) -> &Pe {
+        Pe::of(self.team.pe)
+    }
+
     /// Its team.
     pub fn team(&self) -> &Team<'_> {
         self.team
@@ -72,13 +78,13 @@ impl Context<'_> {
     /// Orders what was issued through this context; see [`Pe::fence`](crate::Pe::fence).
     #[inline]
     pub fn fence(&self) {
-        self.team.pe.fence();
+        self.pe().fence();
     }
 
     /// Completes what was issued through this context; see [`Pe::quiet`](crate::Pe::quiet).
     #[inline]
     pub fn quiet(&self) {
-        self.team.pe.quiet();
+        self.pe().quiet();
     }
 }
 
@@ -93,7 +99,7 @@ macro_rules! forward {
             #[inline]
             #[allow(clippy::too_many_arguments)] // those of the operation
             pub fn $name<$($lifetime,)* $T: $bound>(&self, $($arg: $type,)* pe: usize) $(-> $result)? {
-                self.team.pe.$name($($arg,)* self.team.world_pe(pe))
+                self.pe().$name($($arg,)* self.team.world_pe(pe))
             }
         )*}
     };

@@ -11,7 +11,8 @@ use crate::team::error::CollectiveError;
 use crate::team::turn::Held;
 use crate::wait::sync::Ordering;
 use crate::wait::waiter::WaitError;
-use crate::world::pe::{Pe, WorldKind};
+use crate::world::endpoint::Endpoint;
+use crate::world::mapped::WorldKind;
 use crate::world::ring::{receive_fd, send_fd};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use thiserror::Error;
@@ -48,14 +49,9 @@ impl From<WaitError> for ShareError {
     }
 }
 
-impl Pe {
-    /// Gives every PE a duplicate of every PE's `mine`; element `i` is PE `i`'s, one's own included.
-    ///
-    /// Collective. Descriptors received are close-on-exec.
-    ///
-    /// # Errors
-    /// [`ShareError`], on every PE if on one.
-    pub fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+impl Endpoint {
+    /// See [`Pe::share_fd`](crate::Pe::share_fd).
+    pub(crate) fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
         match self.kind() {
             WorldKind::Threads => self.share_among_threads(mine),
             WorldKind::Processes => self.share_around_ring(mine),

@@ -3,7 +3,10 @@
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod control;
+pub(crate) mod endpoint;
 pub(crate) mod fds;
+pub(crate) mod mapped;
+pub(crate) mod membership;
 pub(crate) mod other_library;
 pub(crate) mod pe;
 pub(crate) mod processes;

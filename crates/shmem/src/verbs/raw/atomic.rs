@@ -2,7 +2,7 @@
 
 use super::Raw;
 use crate::verbs::atomic::{AtomicInt, AtomicValue};
-use crate::world::pe::Peer;
+use crate::world::endpoint::Peer;
 use std::sync::atomic::Ordering;
 
 /// Atomics, ordered as those of [`Pe`](crate::Pe). The non-fetching ones of OpenSHMEM are these with the

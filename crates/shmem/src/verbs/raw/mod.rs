@@ -43,7 +43,7 @@ mod wait;
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
 use crate::verbs::signal::SignalOp;
-use crate::world::pe::{Pe, Peer};
+use crate::world::endpoint::{Endpoint, Peer};
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;
 use std::ops::Range;
@@ -52,7 +52,7 @@ use std::ptr;
 pub use wait::{Values, WaitSet};
 
 /// An unnamed file of `len` bytes in memory that can not change its size, close-on-exec: what
-/// [`register_segment`](Pe::register_segment) takes.
+/// [`register_segment`](crate::Pe::register_segment) takes.
 ///
 /// # Errors
 /// What the system says.
@@ -63,14 +63,13 @@ pub fn memfd(name: &str, len: usize) -> std::io::Result<OwnedFd> {
 /// A PE, for access by address.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
-    pe: &'a Pe,
+    pe: &'a Endpoint,
 }
 
-impl Pe {
-    /// This PE for access by address; see [`raw`](crate::verbs::raw).
+impl<'a> Raw<'a> {
     #[inline(always)]
-    pub fn raw(&self) -> Raw<'_> {
-        Raw { pe: self }
+    pub(crate) fn new(pe: &'a Endpoint) -> Self {
+        Self { pe }
     }
 }
 
@@ -121,7 +120,7 @@ impl<'a> Raw<'a> {
 
 /// Put and get.
 impl Raw<'_> {
-    /// As [`Pe::put`]: `bytes` bytes from `source` to the symmetric `dest` on `pe`.
+    /// As [`Pe::put`](crate::Pe::put): `bytes` bytes from `source` to the symmetric `dest` on `pe`.
     ///
     /// # Safety
     /// See the [module](self).
@@ -136,7 +135,7 @@ impl Raw<'_> {
         self.notify(peer, dest, bytes);
     }
 
-    /// As [`Pe::get`]: `bytes` bytes of the symmetric `source` on `pe` to `dest`.
+    /// As [`Pe::get`](crate::Pe::get): `bytes` bytes of the symmetric `source` on `pe` to `dest`.
     ///
     /// # Safety
     /// See the [module](self).
@@ -150,7 +149,7 @@ impl Raw<'_> {
         unsafe { get_bytes(dest, from.as_ptr(), bytes) };
     }
 
-    /// As [`Pe::p`].
+    /// As [`Pe::p`](crate::Pe::p).
     ///
     /// # Safety
     /// See the [module](self).
@@ -162,7 +161,7 @@ impl Raw<'_> {
         self.notify(peer, dest, size_of::<T>());
     }
 
-    /// As [`Pe::g`].
+    /// As [`Pe::g`](crate::Pe::g).
     ///
     /// # Safety
     /// See the [module](self).
@@ -172,7 +171,7 @@ impl Raw<'_> {
         unsafe { load(self.to(source, pe).0) }
     }
 
-    /// As [`Pe::iput`]; strides count elements.
+    /// As [`Pe::iput`](crate::Pe::iput); strides count elements.
     ///
     /// # Safety
     /// See the [module](self).
@@ -203,7 +202,7 @@ impl Raw<'_> {
         }
     }
 
-    /// As [`Pe::iget`]; strides count elements.
+    /// As [`Pe::iget`](crate::Pe::iget); strides count elements.
     ///
     /// # Safety
     /// See the [module](self).
@@ -268,7 +267,7 @@ fn span<T>(addr: *const T, stride: isize, n: usize) -> Range<usize> {
 
 /// Signals.
 impl Raw<'_> {
-    /// As [`Pe::put_signal`]; `dest` and `signal` are symmetric.
+    /// As [`Pe::put_signal`](crate::Pe::put_signal); `dest` and `signal` are symmetric.
     ///
     /// # Safety
     /// See the [module](self).
@@ -291,7 +290,7 @@ impl Raw<'_> {
         }
     }
 
-    /// As [`Pe::signal`].
+    /// As [`Pe::signal`](crate::Pe::signal).
     ///
     /// # Safety
     /// See the [module](self).
@@ -309,7 +308,7 @@ impl Raw<'_> {
         }
     }
 
-    /// As [`Pe::signal_fetch`].
+    /// As [`Pe::signal_fetch`](crate::Pe::signal_fetch).
     ///
     /// # Safety
     /// See the [module](self).

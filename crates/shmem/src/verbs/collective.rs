@@ -1,51 +1,17 @@
 //! Collectives over a team: everyone calls, in the same order, and everyone gets the answer.
 #![allow(unsafe_code)] // hands checked ranges of the heap to the functions over addresses
 
-mod core;
-
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
 use crate::team::call::{Call, Kind};
+use crate::team::collective::{PIECE_BYTES, Strides, combine};
 use crate::team::error::CollectiveError;
-use crate::team::turn::Held;
 use crate::verbs::op::ReduceOp;
 use crate::world::control::SLOT_BYTES;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 
-pub(crate) use core::{PIECE_BYTES, Strides};
-
 impl Pe {
-    /// Meets all PEs, each of which must be in the same call.
-    pub(crate) fn meet(
-        &self,
-        kind: Kind,
-        parameter: u64,
-        bytes: u64,
-    ) -> Result<(), CollectiveError> {
-        self.begin(kind, parameter, bytes).map(drop)
-    }
-
-    /// As [`meet`](Self::meet), and stays in the collective while what it returns lives.
-    pub(crate) fn begin(
-        &self,
-        kind: Kind,
-        parameter: u64,
-        bytes: u64,
-    ) -> Result<Held<'_>, CollectiveError> {
-        let world = self.world();
-        let turn = world.turn(kind)?;
-        world.meet(
-            &turn,
-            Call {
-                kind,
-                parameter,
-                bytes,
-            },
-        )?;
-        Ok(turn)
-    }
-
     /// Waits until every PE has come here with the same two numbers: how collectives of other kinds of
     /// memory check that all PEs make the same call. `parameter` below 2^56.
     ///
@@ -54,7 +20,7 @@ impl Pe {
     /// # Errors
     /// See [`CollectiveError`].
     pub fn agree(&self, parameter: u64, bytes: u64) -> Result<(), CollectiveError> {
-        self.meet(Kind::Agree, parameter, bytes)
+        self.endpoint.meet(Kind::Agree, parameter, bytes)
     }
 
     /// Completes this PE's puts and waits until every PE has come here.
@@ -335,17 +301,4 @@ fn bare(kind: Kind) -> Call {
 
 fn bytes<T: Pod>(object: SymRef<'_, T>) -> usize {
     object.len() * size_of::<T>()
-}
-
-/// `n` elements at `out` from those at `a` and `b`. Other PEs may race with it only by breaking the rules
-/// of collectives, and then any bits are a valid `T`.
-pub(crate) fn combine<T: Pod, O: ReduceOp<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
-    let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
-    for i in 0..n {
-        // SAFETY: only called by `reduce_bytes`, with `n` elements at each, whatever their alignment.
-        unsafe {
-            let value = O::apply(a.add(i).read_unaligned(), b.add(i).read_unaligned());
-            out.add(i).write_unaligned(value);
-        }
-    }
 }

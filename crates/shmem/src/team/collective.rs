@@ -11,13 +11,16 @@
 #![allow(unsafe_code)] // copies between places that the callers name by address
 
 use crate::memory::copy::put_bytes;
+use crate::team::Team;
 use crate::team::call::{Call, Kind};
+use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
 use crate::team::rendezvous::LINE_BYTES;
 use crate::team::turn::Held;
-use crate::team::{Proposal, Team};
+use crate::verbs::op::ReduceOp;
 use crate::wait::sync::Ordering;
 use crate::world::control::SLOT_BYTES;
+use bytemuck::Pod;
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -473,3 +476,16 @@ pub(crate) const PIECE_BYTES: usize = 8192;
 
 #[repr(align(64))]
 struct Piece(#[allow(dead_code)] MaybeUninit<[u8; PIECE_BYTES]>); // used through its address
+
+/// `n` elements at `out` from those at `a` and `b`. Other PEs may race with it only by breaking the rules
+/// of collectives, and then any bits are a valid `T`.
+pub(crate) fn combine<T: Pod, O: ReduceOp<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
+    for i in 0..n {
+        // SAFETY: only called by `reduce_bytes`, with `n` elements at each, whatever their alignment.
+        unsafe {
+            let value = O::apply(a.add(i).read_unaligned(), b.add(i).read_unaligned());
+            out.add(i).write_unaligned(value);
+        }
+    }
+}

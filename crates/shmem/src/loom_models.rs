@@ -6,7 +6,7 @@
 
 use crate::team::rendezvous::{Seat, Tag, meet};
 use crate::team::turn::Turn;
-use crate::verbs::lock::{LockWord, Queue};
+use crate::verbs::raw::lock::{LockWord, Queue};
 use crate::wait::parker::{Parker, Watched};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};

@@ -3,7 +3,6 @@
 pub(crate) mod alloc;
 pub(crate) mod atomic;
 pub(crate) mod collective;
-pub(crate) mod fair;
 pub(crate) mod lock;
 pub mod op;
 pub mod raw;

@@ -2,8 +2,8 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
-use crate::verbs::atomic::{AtomicInt, AtomicValue};
-use crate::verbs::signal::SignalOp;
+use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
+use crate::verbs::raw::signal::SignalOp;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::fmt;

@@ -35,14 +35,15 @@
 //! ```
 #![allow(unsafe_code)] // addresses come from the caller, who promises what is said above
 
-mod atomic;
+pub(crate) mod atomic;
 mod collective;
+pub(crate) mod fair;
 mod heap;
-mod lock;
-mod wait;
+pub(crate) mod lock;
+pub(crate) mod signal;
+pub(crate) mod wait;
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
-use crate::verbs::signal::SignalOp;
 use crate::world::endpoint::{Endpoint, Peer};
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;
@@ -262,59 +263,5 @@ fn span<T>(addr: *const T, stride: isize, n: usize) -> Range<usize> {
         None => panic!(
             "{n} elements {stride} apart from address {addr:#x} are more than can be addressed"
         ),
-    }
-}
-
-/// Signals.
-impl Raw<'_> {
-    /// As [`Pe::put_signal`](crate::Pe::put_signal); `dest` and `signal` are symmetric.
-    ///
-    /// # Safety
-    /// See the [module](self).
-    #[inline]
-    #[allow(clippy::too_many_arguments)] // those of the operation
-    pub unsafe fn put_signal(
-        self,
-        dest: *mut u8,
-        source: *const u8,
-        bytes: usize,
-        signal: *mut u64,
-        value: u64,
-        op: SignalOp,
-        pe: usize,
-    ) {
-        // SAFETY: by the caller.
-        unsafe {
-            self.put(dest, source, bytes, pe);
-            self.signal(signal, value, op, pe);
-        }
-    }
-
-    /// As [`Pe::signal`](crate::Pe::signal).
-    ///
-    /// # Safety
-    /// See the [module](self).
-    #[inline]
-    pub unsafe fn signal(self, signal: *mut u64, value: u64, op: SignalOp, pe: usize) {
-        // Atomic and at least Release, as argued in `Pe::signal`.
-        // SAFETY: by the caller.
-        unsafe {
-            match op {
-                SignalOp::Set => self.atomic_set(signal, value, pe),
-                SignalOp::Add => {
-                    self.atomic_fetch_add(signal, value, pe);
-                }
-            }
-        }
-    }
-
-    /// As [`Pe::signal_fetch`](crate::Pe::signal_fetch).
-    ///
-    /// # Safety
-    /// See the [module](self).
-    #[inline]
-    pub unsafe fn signal_fetch(self, signal: *const u64) -> u64 {
-        // SAFETY: by the caller.
-        unsafe { self.atomic_fetch(signal, self.pe.my_pe()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Allocation in the symmetric heap, once all PEs have met over it: the rendezvous before each call checks that all
+//! Allocation in the symmetric heap, after the rendezvous of all PEs: that before each call checks that all
 //! make the same.
 
 use crate::memory::allocator::{Block, MAX_BLOCKS};
@@ -68,7 +68,7 @@ impl Endpoint {
         }
     }
 
-    /// The allocation itself, once all PEs have met over it.
+    /// The allocation itself, after the rendezvous of all PEs.
     pub(crate) fn take(&self, bytes: usize, align: usize) -> Result<(usize, Block), AllocError> {
         if bytes > isize::MAX as usize {
             return Err(AllocError::TooLarge {

@@ -21,7 +21,7 @@ impl Endpoint {
         len: usize,
         memory: BorrowedFd<'_>,
     ) -> Result<(), ShareError> {
-        self.meet(Kind::Agree, 0, len as u64)?;
+        self.rendezvous(Kind::Agree, 0, len as u64)?;
         let me = self.my_pe();
         let mut parts = vec![base; self.n_pes()].into_boxed_slice();
         let theirs = self.share_fd(memory)?;

@@ -16,7 +16,7 @@ use std::ops::{Bound, RangeBounds};
 /// ```
 /// let seen = crosswarp_shmem::spmd(2, |pe| {
 ///     let numbers = pe.alloc_zeroed::<u32>(8)?;
-///     // Write into the other PE's third element, then meet, then look at one's own.
+///     // Write into the other PE's third element, then wait for all, then look at one's own.
 ///     pe.p(numbers.at(2), 10 + pe.my_pe() as u32, 1 - pe.my_pe());
 ///     pe.barrier()?;
 ///     let seen = pe.g(numbers.at(2), pe.my_pe());

@@ -19,7 +19,7 @@ use crate::team::turn::this_thread;
 use crate::team::{Team, TeamError};
 use crate::wait::sync::Ordering;
 use crate::wait::waiter::Wait;
-use crate::world::control::SEATS;
+use crate::world::control::MAX_TEAMS;
 use crate::world::endpoint::Endpoint;
 
 impl Endpoint {
@@ -44,9 +44,9 @@ impl Endpoint {
         let Some(shape) = Shape::new(start, stride, size, n) else {
             return Err(no_such_set);
         };
-        let known = self.seats().active_sets.get(&shape).copied();
-        let seat = match known {
-            Some(seat) => seat,
+        let known = self.team_indices().active_sets.get(&shape).copied();
+        let index = match known {
+            Some(index) => index,
             None => {
                 if self.team_at(shape, 0).is_none() {
                     return Err(no_such_set);
@@ -62,14 +62,14 @@ impl Endpoint {
                 let me = (0..size).find(|&i| shape.world_pe(i) == self.my_pe());
                 let exchange = |proposal: &Proposal| self.handshake(shape, size, proposal);
                 // Away from where teams look first.
-                let first = SEATS / 2;
-                let seats = self.take_seats(&[everyone], me.unwrap_or(0), first, exchange)?;
-                let seat = seats.ok_or(TeamError::TooMany { most: SEATS })?[0];
-                self.seats().active_sets.insert(shape, seat);
-                seat
+                let first = MAX_TEAMS / 2;
+                let taken = self.take_indices(&[everyone], me.unwrap_or(0), first, exchange)?;
+                let index = taken.ok_or(TeamError::TooMany { most: MAX_TEAMS })?[0];
+                self.team_indices().active_sets.insert(shape, index);
+                index
             }
         };
-        self.team_at(shape, seat).ok_or(no_such_set)
+        self.team_at(shape, index).ok_or(no_such_set)
     }
 
     /// Hands every PE of `shape` every other's words.

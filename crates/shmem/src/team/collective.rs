@@ -28,7 +28,7 @@ use std::ptr;
 #[derive(Clone, Copy)]
 enum Sources<'t, 'p> {
     /// In lines or slots, by the number of bytes each PE put there.
-    Places {
+    Copied {
         team: &'t Team<'p>,
         epoch: u64,
         bytes: usize,
@@ -45,7 +45,7 @@ impl Sources<'_, '_> {
     #[inline(always)]
     fn of(&self, member: usize) -> *const u8 {
         match *self {
-            Self::Places { team, epoch, bytes } => team.place(member).payload(epoch, bytes),
+            Self::Copied { team, epoch, bytes } => team.control(member).payload(epoch, bytes),
             Self::Memory { team, source } => team.peer_address(source, member),
         }
     }
@@ -80,7 +80,7 @@ impl Team<'_> {
     }
 
     /// The rendezvous around an exchange of `bytes` bytes at `source`: `take` reads what it wants from any
-    /// PE's source. Without `offer` nobody reads mine.
+    /// PE's source. Without `contributes` nobody reads mine.
     ///
     /// # Safety
     /// `source` is valid for reading `bytes` bytes, and symmetric if they are more than [`SLOT_BYTES`].
@@ -91,31 +91,31 @@ impl Team<'_> {
         call: Call,
         source: *const u8,
         bytes: usize,
-        offer: bool,
+        contributes: bool,
         take: impl FnOnce(Sources<'_, '_>),
     ) -> Result<(), CollectiveError> {
         if bytes > SLOT_BYTES {
-            self.meet(turn, call)?;
+            self.rendezvous(turn, call)?;
             take(Sources::Memory { team: self, source });
             // Nobody may change its source before everyone has read it.
-            return self.meet(turn, call);
+            return self.rendezvous(turn, call);
         }
         let epoch = self.next_epoch();
-        if !offer || bytes == 0 {
-            self.meet(turn, call)?;
+        if !contributes || bytes == 0 {
+            self.rendezvous(turn, call)?;
         } else if bytes <= LINE_BYTES {
             let mut words = [0u64; LINE_BYTES / 8];
             // SAFETY: the source by the caller; the words have room for as much.
             unsafe { ptr::copy_nonoverlapping(source, words.as_mut_ptr().cast(), bytes) };
-            self.meet_with(turn, call, &words[..bytes.div_ceil(8)])?;
+            self.rendezvous_with(turn, call, &words[..bytes.div_ceil(8)])?;
         } else {
-            let to = self.place(self.my_pe()).slot(epoch);
+            let to = self.control(self.my_pe()).slot(epoch);
             // SAFETY: the source by the caller; the slot has room for `bytes`, and by rule 2 of
             // `rendezvous` nobody reads it before my arrival.
             unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
-            self.meet(turn, call)?;
+            self.rendezvous(turn, call)?;
         }
-        take(Sources::Places {
+        take(Sources::Copied {
             team: self,
             epoch,
             bytes,
@@ -135,7 +135,7 @@ impl Team<'_> {
         let bytes = size_of::<Proposal>();
         let take = |from: Sources<'_, '_>| {
             for (member, words) in all.iter_mut().enumerate() {
-                // SAFETY: every PE put an offer there, aligned to 16.
+                // SAFETY: every PE put its words there, aligned to 16.
                 *words = unsafe { from.of(member).cast::<Proposal>().read() };
             }
         };
@@ -224,20 +224,20 @@ impl Team<'_> {
         };
         let turn = self.turn(Kind::Collect)?;
         let epoch = self.next_epoch();
-        let mine = self.place(self.my_pe());
+        let mine = self.control(self.my_pe());
         // Where it is, which only its PE has checked to have room for so much.
         let position = self.pe.position(source.addr());
         if bytes > 0 && bytes <= SLOT_BYTES {
             // SAFETY: as in `exchange`.
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
         }
-        self.meet_with(&turn, call(0), &[bytes as u64, position as u64])?;
+        self.rendezvous_with(&turn, call(0), &[bytes as u64, position as u64])?;
         // Relaxed: ordered by the rendezvous. What the lines say is checked before it becomes an address.
         let part = |member: usize| -> Result<(*const u8, usize), CollectiveError> {
-            let payload = self.place(member).seat.payload(epoch);
+            let payload = self.control(member).arrivals.payload(epoch);
             let [bytes, position] = [0, 1].map(|i| payload[i].load(Ordering::Relaxed) as usize);
             if bytes <= SLOT_BYTES {
-                return Ok((self.place(member).slot(epoch).cast_const(), bytes));
+                return Ok((self.control(member).slot(epoch).cast_const(), bytes));
             }
             let pe = self.world_pe(member);
             let place = self.pe.at_position(position, bytes, pe);
@@ -267,7 +267,7 @@ impl Team<'_> {
         }
         if largest > SLOT_BYTES {
             // Nobody may change its source before everyone has read it.
-            self.meet(&turn, call(total))?;
+            self.rendezvous(&turn, call(total))?;
         }
         Ok(total)
     }
@@ -326,7 +326,7 @@ impl Team<'_> {
         let turn = self.turn(call.kind)?;
         let step = size as isize;
         // The elements are wherever they are, so they are read in place whatever their size.
-        self.meet(&turn, call)?;
+        self.rendezvous(&turn, call)?;
         for member in self.others_first() {
             if n == 0 {
                 break;
@@ -346,7 +346,7 @@ impl Team<'_> {
             let span = ((blocks - 1) as isize * strides.dest + 1) * step;
             self.notify_self(dest, span.unsigned_abs());
         }
-        self.meet(&turn, call)
+        self.rendezvous(&turn, call)
     }
 
     /// Combines the `n` elements of `size` bytes at all PEs' `source`s, element by element and in order of
@@ -394,7 +394,7 @@ impl Team<'_> {
         // Each PE reduces its share for everyone. Of every share only its reducer reads sources and
         // writes destinations, and it reads a piece on all PEs before it writes it anywhere, so they may
         // be the same.
-        self.meet(&turn, call)?;
+        self.rendezvous(&turn, call)?;
         let share = n.div_ceil(self.n_pes());
         let start = (self.my_pe() * share).min(n);
         let end = (start + share).min(n);
@@ -419,7 +419,7 @@ impl Team<'_> {
                 self.pe.notify_addr(mine, n * size, self.world_pe(member));
             }
         }
-        self.meet(&turn, call)
+        self.rendezvous(&turn, call)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::team::call::{Call, Kind};
 use crate::wait::waiter::WaitError;
 use thiserror::Error;
 
-/// A collective that did not come about. After a mismatch the PEs have met and may go on; after a
+/// A collective that did not come about. After a mismatch all PEs know of it and may go on; after a
 /// failed wait the world is good for nothing but leaving.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
 pub enum CollectiveError {

@@ -1,4 +1,4 @@
-//! Teams: strided sets of PEs that meet among themselves. By addresses; their verbs on handles are in
+//! Teams: strided sets of PEs with collectives of their own. By addresses; their verbs on handles are in
 //! [`crate::verbs::collective`].
 
 pub(crate) mod active_set;
@@ -6,21 +6,21 @@ pub(crate) mod call;
 pub(crate) mod choice;
 pub(crate) mod collective;
 pub(crate) mod error;
+pub(crate) mod indices;
 pub(crate) mod rendezvous;
-pub(crate) mod seats;
 pub(crate) mod shape;
 pub(crate) mod turn;
 
 use crate::team::call::{Call, Kind};
 use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
-use crate::team::rendezvous::meet;
-use crate::team::seats::{SHARED, WORLD};
+use crate::team::indices::{SHARED, WORLD};
+use crate::team::rendezvous::rendezvous;
 use crate::team::shape::Shape;
 use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;
 use crate::wait::waiter::Wait;
-use crate::world::control::{Place, SEATS};
+use crate::world::control::{MAX_TEAMS, TeamControl};
 use crate::world::endpoint::Endpoint;
 use std::fmt;
 use thiserror::Error;
@@ -54,12 +54,12 @@ pub enum TeamError {
     /// The world and the shared team are not made and not destroyed.
     #[error("the world's teams can not be destroyed")]
     Predefined,
-    /// The PEs did not meet.
+    /// The rendezvous of the PEs failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
 
-/// A set of PEs that meet.
+/// A set of PEs with collectives of its own.
 ///
 /// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
 /// team.
@@ -94,7 +94,7 @@ pub struct Team<'a> {
     pub(crate) pe: &'a Endpoint,
     shape: Shape,
     me: usize,
-    seat: usize,
+    index: usize,
 }
 
 impl fmt::Debug for Team<'_> {
@@ -120,25 +120,25 @@ impl Endpoint {
             pe: self,
             shape: Shape::world(self.n_pes()),
             me: self.my_pe(),
-            seat: WORLD,
+            index: WORLD,
         }
     }
 
     /// The team of all PEs of this host, so of all.
     pub(crate) fn shared_team(&self) -> Team<'_> {
         Team {
-            seat: SHARED,
+            index: SHARED,
             ..self.world()
         }
     }
 
-    /// A team whose seat has been taken; `None` if this PE is not in it.
-    pub(crate) fn team_at(&self, shape: Shape, seat: usize) -> Option<Team<'_>> {
+    /// A team whose index has been taken; `None` if this PE is not in it.
+    pub(crate) fn team_at(&self, shape: Shape, index: usize) -> Option<Team<'_>> {
         Some(Team {
             pe: self,
             shape,
             me: shape.index_of(self.my_pe())?,
-            seat,
+            index,
         })
     }
 }
@@ -192,8 +192,8 @@ impl<'a> Team<'a> {
     ) -> Result<Option<Team<'a>>, TeamError> {
         let shape = self.part(start, stride, size)?;
         let parameter = (start as u64) << 24 | (stride as u64 & 0xff_ffff);
-        let seats = self.split(&[shape], parameter, size as u64)?;
-        Ok(self.pe.team_at(self.shape.of(shape), seats[0]))
+        let indices = self.split(&[shape], parameter, size as u64)?;
+        Ok(self.pe.team_at(self.shape.of(shape), indices[0]))
     }
 
     /// Lays this team's PEs out in rows of `row` PEs (the last may be shorter; a `row` beyond the team is
@@ -216,9 +216,11 @@ impl<'a> Team<'a> {
             .map(|x| self.part(x, row as isize, (n - x).div_ceil(row)))
             .collect::<Result<Vec<_>, _>>()?;
         let groups = [rows.as_slice(), &columns].concat();
-        let seats = self.split(&groups, u64::MAX >> 8, row as u64)?;
+        let indices = self.split(&groups, u64::MAX >> 8, row as u64)?;
         let team = |group: usize| {
-            let team = self.pe.team_at(self.shape.of(groups[group]), seats[group]);
+            let team = self
+                .pe
+                .team_at(self.shape.of(groups[group]), indices[group]);
             team.expect("every PE is in its row and in its column")
         };
         let (y, x) = (self.me / row, self.me % row);
@@ -239,20 +241,20 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Seats for `groups` of this team's PEs.
+    /// Indices for `groups` of this team's PEs.
     fn split(&self, groups: &[Shape], parameter: u64, bytes: u64) -> Result<Vec<usize>, TeamError> {
         let call = Call {
             kind: Kind::Split,
             parameter: parameter & u64::MAX >> 8,
             bytes,
         };
-        // Splits of different parents, which may happen at the same time, begin to look at different
-        // places.
-        let first = self.seat * 64 % SEATS;
+        // Splits of different parents, which may happen at the same time, begin at different
+        // indices.
+        let first = self.index * 64 % MAX_TEAMS;
         let turn = self.turn(Kind::Split)?;
         let exchange = |proposal: &Proposal| self.exchange_words(&turn, call, proposal);
-        let seats = self.pe.take_seats(groups, self.me, first, exchange)?;
-        seats.ok_or(TeamError::TooMany { most: SEATS })
+        let indices = self.pe.take_indices(groups, self.me, first, exchange)?;
+        indices.ok_or(TeamError::TooMany { most: MAX_TEAMS })
     }
 
     /// Ends the team, once all its PEs have come here; what it used serves other teams.
@@ -260,10 +262,10 @@ impl<'a> Team<'a> {
     /// # Errors
     /// [`TeamError::Predefined`], or a wait that failed.
     pub fn destroy(self) -> Result<(), TeamError> {
-        if self.seat <= SHARED {
+        if self.index <= SHARED {
             return Err(TeamError::Predefined);
         }
-        // Tags are not compared: a PE that has left may be using its seat for another team already.
+        // Tags are not compared: a PE that has left may be using its index for another team already.
         let call = Call {
             kind: Kind::Destroy,
             parameter: 0,
@@ -271,24 +273,24 @@ impl<'a> Team<'a> {
         };
         let turn = self.turn(Kind::Destroy)?;
         let _ = self.arrive(&turn, call, &[])?;
-        let epoch = self.place(self.me).seat.epoch();
-        // Before another team can have the seat.
+        let epoch = self.control(self.me).arrivals.epoch();
+        // Before another team can have the index.
         drop(turn);
-        self.pe.seats().give_back(self.seat, epoch);
+        self.pe.team_indices().give_back(self.index, epoch);
         Ok(())
     }
 
-    /// The place of the team's PE `member`.
+    /// What the team's PE `member` shows to the team.
     #[inline(always)]
-    pub(crate) fn place(&self, member: usize) -> &'a Place {
+    pub(crate) fn control(&self, member: usize) -> &'a TeamControl {
         let peer = self.pe.peer(self.shape.world_pe(member));
-        &peer.control().places[self.seat]
+        &peer.control().teams[self.index]
     }
 
     /// This thread's turn for a collective of this kind.
     #[inline(always)]
     pub(crate) fn turn(&self, kind: Kind) -> Result<Held<'a>, CollectiveError> {
-        let turn = &self.place(self.me).turn;
+        let turn = &self.control(self.me).turn;
         let held = turn.enter(this_thread(), self.pe.shared(), &self.pe.gate);
         held.ok_or(CollectiveError::Busy {
             me: self.pe.my_pe(),
@@ -299,10 +301,10 @@ impl<'a> Team<'a> {
     /// Number of the next rendezvous.
     #[inline(always)]
     pub(crate) fn next_epoch(&self) -> u64 {
-        self.place(self.me).seat.epoch() + 1
+        self.control(self.me).arrivals.epoch() + 1
     }
 
-    /// Meets the others, with a few words for them; says who called something else, and what. For the thread
+    /// A rendezvous with a few words for the others; says who called something else, and what. For the thread
     /// whose turn it is, as all that follow.
     #[inline(always)]
     fn arrive(
@@ -316,8 +318,8 @@ impl<'a> Team<'a> {
             let peer = self.pe.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
-        let differing = meet(
-            |member| &self.place(member).seat,
+        let differing = rendezvous(
+            |member| &self.control(member).arrivals,
             parker,
             self.n_pes(),
             self.me,
@@ -325,27 +327,27 @@ impl<'a> Team<'a> {
             mine.to_tag(),
             payload,
             |member, number| {
-                let seat = &self.place(member).seat;
+                let arrivals = &self.control(member).arrivals;
                 let pe = self.shape.world_pe(member);
                 waiter.until(
                     || Wait::Collective { number, pe },
-                    || seat.came_to(number).then_some(()),
+                    || arrivals.came_to(number).then_some(()),
                 )
             },
         )?;
         Ok(differing.map(|(member, tag)| (member, Call::from_tag(tag))))
     }
 
-    /// Meets all PEs of the team, each of which must be in the same call.
+    /// A rendezvous of all PEs of the team, each of which must be in the same call.
     #[inline]
-    pub(crate) fn meet(&self, turn: &Held<'_>, mine: Call) -> Result<(), CollectiveError> {
-        self.meet_with(turn, mine, &[])
+    pub(crate) fn rendezvous(&self, turn: &Held<'_>, mine: Call) -> Result<(), CollectiveError> {
+        self.rendezvous_with(turn, mine, &[])
     }
 
-    /// Meets them with a few words, at most [`LINE_BYTES`](crate::team::rendezvous::LINE_BYTES) long, for the others
-    /// to find in the payload of this PE's seat.
+    /// One with a few words, at most [`LINE_BYTES`](crate::team::rendezvous::LINE_BYTES) long, for the others
+    /// to find in this PE's payload.
     #[inline(always)]
-    pub(crate) fn meet_with(
+    pub(crate) fn rendezvous_with(
         &self,
         turn: &Held<'_>,
         mine: Call,
@@ -365,18 +367,18 @@ impl<'a> Team<'a> {
 
 /// Over the world.
 impl Endpoint {
-    /// Meets all PEs, each of which must be in the same call.
-    pub(crate) fn meet(
+    /// A rendezvous of all PEs, each of which must be in the same call.
+    pub(crate) fn rendezvous(
         &self,
         kind: Kind,
         parameter: u64,
         bytes: u64,
     ) -> Result<(), CollectiveError> {
-        self.begin(kind, parameter, bytes).map(drop)
+        self.begin_collective(kind, parameter, bytes).map(drop)
     }
 
-    /// As [`meet`](Self::meet), and stays in the collective while what it returns lives.
-    pub(crate) fn begin(
+    /// As [`rendezvous`](Self::rendezvous), and stays in the collective while what it returns lives.
+    pub(crate) fn begin_collective(
         &self,
         kind: Kind,
         parameter: u64,
@@ -384,7 +386,7 @@ impl Endpoint {
     ) -> Result<Held<'_>, CollectiveError> {
         let world = self.world();
         let turn = world.turn(kind)?;
-        world.meet(
+        world.rendezvous(
             &turn,
             Call {
                 kind,

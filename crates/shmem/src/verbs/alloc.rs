@@ -27,7 +27,7 @@ impl Pe {
         let bytes = len.checked_mul(size_of::<T>());
         // A PE with a bad argument comes to the rendezvous too, so that the others do not hang.
         // Another thread's allocation must not come between the rendezvous and the allocator.
-        let _turn = self.endpoint.begin(
+        let _turn = self.endpoint.begin_collective(
             Kind::Alloc,
             align as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
@@ -52,7 +52,8 @@ impl Pe {
         self.zero(&object);
         self.quiet();
         // By its own tag: a PE that only called `alloc` is elsewhere.
-        self.endpoint.meet(Kind::Alloc, 0, object.offset() as u64)?;
+        self.endpoint
+            .rendezvous(Kind::Alloc, 0, object.offset() as u64)?;
         Ok(object)
     }
 
@@ -62,7 +63,9 @@ impl Pe {
     /// A mismatch between the PEs (the memory then stays allocated).
     pub fn free<T: Pod>(&self, object: Sym<T>) -> Result<(), AllocError> {
         self.quiet();
-        let _turn = self.endpoint.begin(Kind::Free, 0, object.offset() as u64)?;
+        let _turn = self
+            .endpoint
+            .begin_collective(Kind::Free, 0, object.offset() as u64)?;
         if let Some(block) = object.block {
             self.endpoint.heap().allocator.free(block);
         }

@@ -20,7 +20,7 @@ impl Pe {
     /// # Errors
     /// See [`CollectiveError`].
     pub fn agree(&self, parameter: u64, bytes: u64) -> Result<(), CollectiveError> {
-        self.endpoint.meet(Kind::Agree, parameter, bytes)
+        self.endpoint.rendezvous(Kind::Agree, parameter, bytes)
     }
 
     /// Completes this PE's puts and waits until every PE has come here.
@@ -51,7 +51,7 @@ impl Team<'_> {
     #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
         self.pe.quiet();
-        self.meet(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
+        self.rendezvous(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
     }
 
     /// See [`Pe::sync`].
@@ -60,7 +60,7 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     #[inline]
     pub fn sync(&self) -> Result<(), CollectiveError> {
-        self.meet(&self.turn(Kind::Sync)?, bare(Kind::Sync))
+        self.rendezvous(&self.turn(Kind::Sync)?, bare(Kind::Sync))
     }
 
     /// Copies `source` on PE `root` into `dest` on every PE, the root included. They may be the same
@@ -281,7 +281,7 @@ impl Team<'_> {
             parameter: u64::MAX >> 8,
             bytes: dest as u64,
         };
-        self.meet(&self.turn(kind)?, call)?;
+        self.rendezvous(&self.turn(kind)?, call)?;
         Err(CollectiveError::Length { kind, dest, needed })
     }
 

@@ -236,7 +236,7 @@ impl From<Duration> for TenthSeconds {
 const WARN_AFTER: Duration = Duration::from_secs(30);
 /// Spins before a wait is recorded.
 const BRIEF_SPINS: u32 = 20;
-/// The longest sleep between two looks at the peers' lives.
+/// The longest sleep between two looks at the membership.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// The shortest sleep. Nobody wakes a sleeper for a plain store, be it of another thread of this PE or of
 /// another PE through a pointer. So sleeps are half as long as the wait so far: such a store is seen after

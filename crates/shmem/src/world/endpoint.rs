@@ -6,7 +6,7 @@
 use crate::memory::allocator::Heap;
 use crate::memory::region::Region;
 use crate::memory::segment::Segments;
-use crate::team::seats::Seats;
+use crate::team::indices::TeamIndices;
 use crate::team::turn::Turn;
 use crate::wait::sync;
 use crate::wait::waiter::Waiter;
@@ -32,7 +32,7 @@ pub(crate) struct Endpoint {
     heap_bytes: usize,
     pub(crate) segments: Segments,
     heap: Mutex<Heap>,
-    seats: Mutex<Seats>,
+    team_indices: Mutex<TeamIndices>,
     /// See [`crate::team::turn`].
     pub(crate) gate: sync::Mutex<()>,
     /// Of the threads that make teams of active sets.
@@ -95,7 +95,7 @@ impl Endpoint {
             heap_bytes: world.heap_bytes,
             segments: Segments::default(),
             heap: Mutex::new(Heap::new(world.heap_bytes)),
-            seats: Mutex::default(),
+            team_indices: Mutex::default(),
             gate: sync::Mutex::new(()),
             handshakes: Turn::default(),
             world,
@@ -178,9 +178,11 @@ impl Endpoint {
         self.heap.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn seats(&self) -> MutexGuard<'_, Seats> {
-        // Nor do those of the seats.
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn team_indices(&self) -> MutexGuard<'_, TeamIndices> {
+        // Nor do those of the indices.
+        self.team_indices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Orders what this PE has issued to each other PE.

@@ -38,7 +38,7 @@ pub enum ShareError {
         /// The first PE that failed.
         pe: usize,
     },
-    /// The PEs did not meet.
+    /// The rendezvous of the PEs failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
@@ -62,10 +62,11 @@ impl Endpoint {
         let (world, n) = (self.world(), self.n_pes());
         let turn = world.turn(Kind::Share)?;
         let epoch = world.next_epoch();
-        world.meet_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
+        world.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
         let duplicates = (0..n).map(|pe| {
             // Relaxed: ordered by the rendezvous.
-            let number = world.place(pe).seat.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
+            let number =
+                world.control(pe).arrivals.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
             // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
             // rendezvous below, which we have not reached yet.
             let theirs = unsafe { BorrowedFd::borrow_raw(number) };
@@ -94,7 +95,7 @@ impl Endpoint {
                 let to_pass = shared[(me + n - round) % n].as_ref();
                 let sent = to_pass.map(|fd| send_fd(ring.right.as_fd(), fd));
                 // After the rendezvous every PE has sent, so receiving does not wait.
-                world.meet(&turn, call(round))?;
+                world.rendezvous(&turn, call(round))?;
                 let received = receive_fd(ring.left.as_fd());
                 if failed.is_none() {
                     failed = match (sent, &received) {
@@ -122,10 +123,10 @@ impl Endpoint {
         mine: Result<R, ShareError>,
     ) -> Result<R, ShareError> {
         let epoch = world.next_epoch();
-        world.meet_with(turn, call(round), &[u64::from(mine.is_err())])?;
+        world.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())])?;
         // Relaxed: ordered by the rendezvous.
         let failed = |&pe: &usize| {
-            let payload = world.place(pe).seat.payload(epoch);
+            let payload = world.control(pe).arrivals.payload(epoch);
             payload[0].load(Ordering::Relaxed) != 0
         };
         match (mine, (0..self.n_pes()).find(failed)) {

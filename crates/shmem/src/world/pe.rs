@@ -113,7 +113,7 @@ impl Pe {
         self.endpoint.wait_timeout()
     }
 
-    /// The lives of the PEs, for a thread that watches them.
+    /// Which PEs are there, for a thread that watches them.
     pub fn membership(&self) -> Membership {
         self.endpoint.membership()
     }

@@ -105,7 +105,7 @@ pub struct WaitSet<T> {
     pub values: Values<T>,
 }
 
-/// A set whose pointers the caller of one of the functions below vouches for.
+/// A set whose pointers are valid, by the caller of one of the functions below.
 struct RawSet<'a, T> {
     raw: Raw<'a>,
     set: WaitSet<T>,
@@ -115,7 +115,7 @@ impl<T: AtomicInt> RawSet<'_, T> {
     fn element(&self, i: usize) -> (*const T, T) {
         let value = match self.set.values {
             Values::One(value) => value,
-            // SAFETY: as many values as elements, by whoever vouches.
+            // SAFETY: as many values as elements, by the maker of the set.
             Values::Each(values) => unsafe { *values.add(i) },
         };
         (self.set.ivars.wrapping_add(i), value)
@@ -129,19 +129,19 @@ impl<T: AtomicInt> Set for RawSet<'_, T> {
 
     fn includes(&self, i: usize) -> bool {
         let status = self.set.status;
-        // SAFETY: null, or as many entries as elements, by whoever vouches.
+        // SAFETY: null, or as many entries as elements, by the maker of the set.
         status.is_null() || unsafe { *status.add(i) } == 0
     }
 
     fn holds(&self, i: usize) -> bool {
         let (ivar, value) = self.element(i);
-        // SAFETY: by whoever vouches.
+        // SAFETY: by the maker of the set.
         unsafe { self.raw.test(ivar, self.set.cmp, value) }
     }
 
     fn wait_for(&self, i: usize) -> Result<(), WaitError> {
         let (ivar, value) = self.element(i);
-        // SAFETY: by whoever vouches.
+        // SAFETY: by the maker of the set.
         unsafe { self.raw.wait_until(ivar, self.set.cmp, value) }.map(drop)
     }
 
@@ -163,7 +163,7 @@ impl<T: AtomicInt> Set for RawSet<'_, T> {
 /// # Safety
 /// `ivar` is valid and aligned, and only accessed atomically while others write it.
 #[inline(always)]
-unsafe fn own<T: AtomicInt>(ivar: *const T) -> T {
+unsafe fn load_own<T: AtomicInt>(ivar: *const T) -> T {
     // SAFETY: by the caller; atomics may be shared.
     T::load(unsafe { &*ivar.cast::<T::Atomic>() }, Ordering::Acquire)
 }
@@ -193,7 +193,7 @@ impl Raw<'_> {
         };
         self.pe.waiter().until(wait, || {
             // SAFETY: by the caller.
-            let seen = unsafe { own(ivar) };
+            let seen = unsafe { load_own(ivar) };
             cmp.holds(seen, value).then_some(seen)
         })
     }
@@ -205,7 +205,7 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn test<T: AtomicInt>(self, ivar: *const T, cmp: Cmp, value: T) -> bool {
         // SAFETY: by the caller.
-        cmp.holds(unsafe { own(ivar) }, value)
+        cmp.holds(unsafe { load_own(ivar) }, value)
     }
 
     /// Waits until every element of `set` has compared as asked, each at some time.

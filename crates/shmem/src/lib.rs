@@ -58,8 +58,6 @@ pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Launch, LaunchError, Outcome};
 pub use memory::alloc::AllocError;
-pub use memory::allocator::{Block, GRANULE, HeapAllocator};
-pub use memory::static_names::name_static_data;
 pub use memory::symmetric::{Sym, SymRef};
 pub use team::call::{Call as CollectiveCall, Kind as CollectiveKind};
 pub use team::error::CollectiveError;
@@ -70,17 +68,25 @@ pub use verbs::raw::signal::SignalOp;
 pub use verbs::wait_set::WaitSet;
 pub use verbs::{op, raw};
 pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError};
-pub use world::config::{
-    ConfigError, HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
-};
+pub use world::config::ConfigError;
 pub use world::context::{Context, ContextOptions};
 pub use world::fds::ShareError;
 pub use world::mapped::WorldKind;
 pub use world::membership::Membership;
-pub use world::other_library::{is_other_openshmem, other_openshmem_of};
 pub use world::pe::{Pe, SPECIFICATION, ThreadLevel};
 pub use world::processes::{InitError, init, under_launcher};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
+
+/// Public for the other crates of this workspace only; not part of the interface.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
+    pub use crate::memory::static_names::name_static_data;
+    pub use crate::world::config::{
+        HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
+    };
+    pub use crate::world::other_library::{is_other_openshmem, other_openshmem_of};
+}
 
 /// Any error of a running PE, for programs that only pass errors on.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]

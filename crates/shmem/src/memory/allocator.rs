@@ -19,7 +19,7 @@ pub(crate) const MAX_BLOCKS: u32 = 1 << 16;
 /// serves heaps of any kind; PEs that make the same calls in the same order have the same blocks taken.
 ///
 /// ```
-/// let mut allocator = crosswarp_shmem::HeapAllocator::new(1 << 20);
+/// let mut allocator = crosswarp_shmem::internal::HeapAllocator::new(1 << 20);
 /// let (offset, block) = allocator.allocate(1000, 256).unwrap();
 /// assert_eq!(offset % 256, 0);
 /// allocator.free(block);

@@ -83,7 +83,7 @@ impl<'a> Raw<'a> {
     }
 
     /// The static variable that holds the byte at `addr`, if
-    /// [`name_static_data`](crate::name_static_data) has said where their names are.
+    /// [`name_static_data`](crate::internal::name_static_data) has said where their names are.
     pub fn static_name<T>(self, addr: *const T) -> Option<String> {
         crate::memory::position::static_name(self.pe.position(addr.addr()))
     }

@@ -40,6 +40,15 @@
 //! # Features
 //! `launch` (default): `Launch`, which starts a world of processes. Programs that are started need it not.
 
+// Three storeys. A file imports files of its own storey and of those below.
+//
+// 1. State: `wait`; in `memory` region, copy, allocator, segment, position; in `world` control, mapped, membership,
+//    ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; `verbs::op`.
+// 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
+//    active_set, collective and `Team` itself; `verbs::raw`.
+// 3. Handles: `memory::symmetric`; the files of `verbs`, each over its namesake in `verbs::raw` or `team`; in `world`
+//    pe, context, and threads and processes, which make worlds; `launch`.
+
 // What only the launcher reads.
 #![cfg_attr(not(feature = "launch"), allow(dead_code))]
 

@@ -1,4 +1,4 @@
-//! Mapped memory, the symmetric heap in it, segments beside it, and copying.
+//! Mapped memory, the symmetric heap in it, segments beside it, how bytes are found and copied, and handles to them.
 
 pub(crate) mod alloc;
 pub(crate) mod allocator;

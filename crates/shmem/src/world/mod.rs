@@ -1,4 +1,4 @@
-//! The PEs of a world: what they share, how they come together, and the handle of one.
+//! The PEs of a world: what they share, how they come together, one's side of it, and the handle of one.
 
 pub(crate) mod config;
 pub(crate) mod context;

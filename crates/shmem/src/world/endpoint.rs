@@ -51,7 +51,7 @@ pub(crate) struct Peer {
 impl Peer {
     #[inline(always)]
     pub(crate) fn control(&self) -> &PeControl {
-        // SAFETY: points into the control memory, which the `Pe` that owns this `Peer` keeps mapped;
+        // SAFETY: points into the control memory, which the `Endpoint` that owns this `Peer` keeps mapped;
         // `Control::pe` says why it may be shared.
         #[allow(unsafe_code)]
         unsafe {

@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytemuck::Pod;
-use crosswarp_shmem::{Block, CollectiveError, HeapAllocator, Pe, ShareError, op};
+use crosswarp_shmem::internal::{Block, HeapAllocator};
+use crosswarp_shmem::{CollectiveError, Pe, ShareError, op};
 
 use crate::driver::device::Device;
 use crate::driver::error::CudaError;

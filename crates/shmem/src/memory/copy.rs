@@ -245,7 +245,7 @@ struct Move<D> {
 impl<D: Direction> Take for Move<D> {
     #[inline(always)]
     fn piece<const BYTES: usize>(&mut self, at: usize) {
-        // SAFETY: made by `copy_pieces` only, whose caller vouches for the whole range; `pieces` gives parts
+        // SAFETY: made by `copy_pieces` only, whose caller promises the whole range; `pieces` gives parts
         // of it, aligned as asked.
         unsafe { D::piece::<BYTES>(self.to.add(at), self.from.add(at)) };
     }

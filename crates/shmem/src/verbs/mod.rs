@@ -1,7 +1,8 @@
 //! What a PE does with the memory of others, typed and by address ([`raw`]).
 
+pub(crate) mod alloc;
 pub(crate) mod atomic;
-pub(crate) mod fair;
+pub(crate) mod collective;
 pub(crate) mod lock;
 pub mod op;
 pub mod raw;

@@ -5,9 +5,9 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
-use crate::verbs::atomic::{AtomicInt, AtomicValue};
-use crate::verbs::rma::DeliveryError;
-use crate::verbs::signal::SignalOp;
+use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
+use crate::verbs::raw::signal::SignalOp;
+use crate::world::endpoint::DeliveryError;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::cell::Cell;
@@ -77,7 +77,7 @@ pub struct Operations<'scope, 'env> {
 
 impl Drop for Operations<'_, '_> {
     fn drop(&mut self) {
-        self.pe.complete();
+        self.pe.endpoint.quiet();
     }
 }
 

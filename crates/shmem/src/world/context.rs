@@ -2,10 +2,11 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
-use crate::verbs::atomic::{AtomicInt, AtomicValue};
-use crate::verbs::rma::DeliveryError;
+use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
+use crate::verbs::raw::signal::SignalOp;
 use crate::verbs::scope::{Operations, scoped};
-use crate::verbs::signal::SignalOp;
+use crate::world::endpoint::DeliveryError;
+use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::fmt;
 
@@ -61,6 +62,11 @@ impl<'a> Team<'a> {
 }
 
 impl Context<'_> {
+    #[inline(always)]
+    fn pe(&self) -> &Pe {
+        Pe::of(self.team.pe)
+    }
+
     /// Its team.
     pub fn team(&self) -> &Team<'_> {
         self.team
@@ -77,7 +83,7 @@ impl Context<'_> {
     /// As there.
     #[inline]
     pub fn fence(&self) -> Result<(), DeliveryError> {
-        self.team.pe.fence()
+        self.pe().fence()
     }
 
     /// Completes what was issued through this context; see [`Pe::quiet`](crate::Pe::quiet).
@@ -86,7 +92,7 @@ impl Context<'_> {
     /// As there.
     #[inline]
     pub fn quiet(&self) -> Result<(), DeliveryError> {
-        self.team.pe.quiet()
+        self.pe().quiet()
     }
 
     /// Issues non-blocking operations, complete on return; see [`Pe::scope`](crate::Pe::scope).
@@ -97,7 +103,7 @@ impl Context<'_> {
         &self,
         work: impl FnOnce(&Operations<'_, 'env>) -> Result<R, E>,
     ) -> Result<R, E> {
-        scoped(self.team.pe, Some(self.team), work)
+        scoped(self.pe(), Some(self.team), work)
     }
 }
 
@@ -112,7 +118,7 @@ macro_rules! forward {
             #[inline]
             #[allow(clippy::too_many_arguments)] // those of the operation
             pub fn $name<$($lifetime,)* $T: $bound>(&self, $($arg: $type,)* pe: usize) $(-> $result)? {
-                self.team.pe.$name($($arg,)* self.team.world_pe(pe))
+                self.pe().$name($($arg,)* self.team.world_pe(pe))
             }
         )*}
     };

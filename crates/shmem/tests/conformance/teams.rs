@@ -195,7 +195,7 @@ fn two_teams_by_turns(pe: &Pe) {
 }
 
 /// Two threads of each PE in collectives of different teams at the same time, splits included: those have to
-/// agree on seats that the other thread may take meanwhile.
+/// agree on indices that the other thread may take meanwhile.
 fn threads_in_teams_of_their_own(pe: &Pe) {
     let n = pe.n_pes();
     let values = pe.alloc::<u64>(2 * 2).unwrap();

@@ -1,7 +1,8 @@
 //! Collectives by address.
 
 use super::Raw;
-use crate::team::collective::{CollectiveError, PIECE_BYTES, Strides, combine};
+use crate::team::collective::{PIECE_BYTES, Strides, combine};
+use crate::team::error::CollectiveError;
 use crate::team::{Team, TeamError};
 use crate::verbs::op::ReduceOp;
 use crate::world::control::SLOT_BYTES;

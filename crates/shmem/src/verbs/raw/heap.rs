@@ -1,13 +1,14 @@
 //! Collective allocation by address: `malloc` and its kin.
 
 use super::Raw;
-use crate::memory::alloc::{AllocError, Block};
+use crate::memory::alloc::AllocError;
+use crate::memory::allocator::Block;
 use crate::team::call::{Kind, NOT_ALLOCATED};
-use crate::team::collective::CollectiveError;
+use crate::team::error::CollectiveError;
 use std::ptr;
 
 /// Every PE of the world calls these in the same order with the same sizes. A call that OpenSHMEM says
-/// does nothing (size 0, a null pointer) does not meet the other PEs either; a call that is refused does, so
+/// does nothing (size 0, a null pointer) makes no rendezvous either; a call that is refused does, so
 /// that a mismatch is an error on every PE.
 impl Raw<'_> {
     /// `bytes` bytes of symmetric heap at a multiple of `align` (a power of two, at most what
@@ -21,8 +22,10 @@ impl Raw<'_> {
         if bytes == 0 {
             return Ok(ptr::null_mut());
         }
-        self.pe.complete();
-        let _turn = self.pe.begin(Kind::Alloc, align as u64, bytes as u64)?;
+        self.pe.quiet();
+        let _turn = self
+            .pe
+            .begin_collective(Kind::Alloc, align as u64, bytes as u64)?;
         self.take(bytes, align)
     }
 
@@ -33,7 +36,7 @@ impl Raw<'_> {
     pub fn calloc(self, n: usize, bytes: usize) -> Result<*mut u8, AllocError> {
         let Some(total) = n.checked_mul(bytes) else {
             // As `Pe::alloc` says it.
-            self.pe.meet(Kind::Alloc, 1, u64::MAX)?;
+            self.pe.rendezvous(Kind::Alloc, 1, u64::MAX)?;
             return Err(AllocError::TooLarge {
                 len: n,
                 element: bytes,
@@ -43,9 +46,10 @@ impl Raw<'_> {
         if !object.is_null() {
             // SAFETY: just allocated, `total` bytes long, and no other PE may use it before the barrier.
             unsafe { ptr::write_bytes(object, 0, total) };
-            self.pe.complete();
+            self.pe.quiet();
             // As in `Pe::alloc_zeroed`.
-            self.pe.meet(Kind::Alloc, 0, self.offset(object) as u64)?;
+            self.pe
+                .rendezvous(Kind::Alloc, 0, self.offset(object) as u64)?;
         }
         Ok(object)
     }
@@ -69,9 +73,11 @@ impl Raw<'_> {
             Ok(known) => known,
             Err(error) => return self.refuse(Kind::Realloc, error),
         };
-        self.pe.complete();
+        self.pe.quiet();
         let old_offset = self.offset(object) as u64;
-        let turn = self.pe.begin(Kind::Realloc, old_offset, bytes as u64)?;
+        let turn = self
+            .pe
+            .begin_collective(Kind::Realloc, old_offset, bytes as u64)?;
         {
             // Where it is if it fits, on every PE alike. Nobody has touched what it grows by.
             let (mut heap, offset) = (self.pe.heap(), self.offset(object));
@@ -86,11 +92,12 @@ impl Raw<'_> {
         // and each is at least as long as what is copied.
         unsafe { ptr::copy_nonoverlapping(old, moved, old_bytes.min(bytes)) };
         // Nobody may use the new place before its content is there, nor get the old one for something
-        // else before it has been read; the latter is certain, because the next allocation meets again.
+        // else before it has been read; the latter is certain, because the next allocation has a rendezvous again.
         self.release(object);
         drop(turn);
-        self.pe.complete();
-        self.pe.meet(Kind::Realloc, old_offset, bytes as u64)?;
+        self.pe.quiet();
+        self.pe
+            .rendezvous(Kind::Realloc, old_offset, bytes as u64)?;
         Ok(moved)
     }
 
@@ -108,15 +115,17 @@ impl Raw<'_> {
         if let Err(error) = self.block(object) {
             return self.refuse(Kind::Free, error);
         }
-        self.pe.complete();
-        let _turn = self.pe.begin(Kind::Free, 0, self.offset(object) as u64)?;
+        self.pe.quiet();
+        let _turn = self
+            .pe
+            .begin_collective(Kind::Free, 0, self.offset(object) as u64)?;
         self.release(object);
         Ok(())
     }
 
     /// Comes to the rendezvous that PEs with a valid address are in: these hear of the mismatch.
     fn refuse<R>(self, kind: Kind, error: AllocError) -> Result<R, AllocError> {
-        match self.pe.meet(kind, NOT_ALLOCATED, 0) {
+        match self.pe.rendezvous(kind, NOT_ALLOCATED, 0) {
             // What is wrong here says more than that others called something else.
             Ok(()) | Err(CollectiveError::Mismatch { .. }) => Err(error),
             Err(failed) => Err(failed.into()),

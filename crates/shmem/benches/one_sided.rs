@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
 
     fn sum(&self, len: usize) {
         let (dest, source) = (self.dest.range(..len), self.source.range(..len));
-        self.pe.world().reduce(Sum, dest, source).unwrap();
+        self.pe.world().reduce(dest, source, Sum).unwrap();
     }
 
     fn broadcast(&self, len: usize) {

@@ -65,7 +65,7 @@ fn stage_bytes(size: usize, blocks: usize) -> usize {
 ///     world.put(&stream, &source, 0, &[1.0, 2.0, 3.0], pe.my_pe())?;
 ///     // A team of every second PE; the others get `None`.
 ///     if let Some(team) = world.team(0, 2, pe.n_pes().div_ceil(2))? {
-///         world.reduce_on_stream(&stream, &team, op::Sum, &dest, &source)?;
+///         world.reduce_on_stream(&stream, &team, &dest, &source, op::Sum)?;
 ///         world.synchronize(&stream)?;
 ///         let mut sums = [0.0; 3];
 ///         world.get(&stream, &mut sums, &dest, 0, pe.my_pe())?;

@@ -222,7 +222,7 @@ fn mismatches(pe: &Pe, device: Device) {
             ("max", &|t| {
                 let (to, from) = (b.range(..4), a.range(..4));
                 world
-                    .reduce_on_stream(stream, t, op::Max, to, from)
+                    .reduce_on_stream(stream, t, to, from, op::Max)
                     .unwrap();
             }),
         ],

@@ -174,14 +174,14 @@ impl<'c> Case<'c> {
             self.meet(&what);
             let (to, from) = (dest.range(..n), source.range(..n));
             self.world
-                .reduce_on_stream(self.stream, self.team, op, to, from)
+                .reduce_on_stream(self.stream, self.team, to, from, op)
                 .unwrap();
             let seen = self.seen(&what, dest, n);
             self.check(&what, &seen, &expected);
             self.meet(&what);
             // In place.
             self.world
-                .reduce_on_stream(self.stream, self.team, op, from, from)
+                .reduce_on_stream(self.stream, self.team, from, from, op)
                 .unwrap();
             let seen = self.seen(&what, source, n);
             self.check(&format!("{what} in place"), &seen, &expected);
@@ -217,8 +217,8 @@ impl<'c> Case<'c> {
                     })
                     .collect();
                 match greatest {
-                    false => world.reduce_on_stream(stream, team, op::Min, &dest, &source),
-                    true => world.reduce_on_stream(stream, team, op::Max, &dest, &source),
+                    false => world.reduce_on_stream(stream, team, &dest, &source, op::Min),
+                    true => world.reduce_on_stream(stream, team, &dest, &source, op::Max),
                 }
                 .unwrap();
                 let seen: Vec<u64> = self.seen(&what, &dest, n).into_iter().map(&bits).collect();

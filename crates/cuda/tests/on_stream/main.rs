@@ -222,7 +222,7 @@ impl Case<'_> {
             world.signal_wait_on_stream(stream, &signal, Cmp::Ge, 1)?;
             world.barrier_on_stream(stream, everyone)?;
             world.sum_on_stream(stream, everyone, &sums, &dest)?;
-            world.reduce_on_stream(stream, everyone, op::Max, &few, dest.range(10..18))?;
+            world.reduce_on_stream(stream, everyone, &few, dest.range(10..18), op::Max)?;
             world.barrier_on_stream(stream, everyone)
         })
         .unwrap_or_else(|error| panic!("capture on PE {me}: {error}"));

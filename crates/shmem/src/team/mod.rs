@@ -69,11 +69,11 @@ pub enum TeamError {
 /// let sums = crosswarp_shmem::spmd(4, |pe| {
 ///     let (mine, all) = (pe.alloc::<u64>(1)?, pe.alloc::<u64>(1)?);
 ///     pe.write(&mine, &[10 + pe.my_pe() as u64]);
-///     pe.world().reduce(Sum, &all, &mine)?;
+///     pe.world().reduce(&all, &mine, Sum)?;
 ///     let total = pe.g(&all, pe.my_pe());
 ///     // The odd PEs, last first; the others get `None`.
 ///     if let Some(odd) = pe.world().split_strided(3, -2, 2)? {
-///         odd.reduce(Sum, &all, &mine)?;
+///         odd.reduce(&all, &mine, Sum)?;
 ///         odd.destroy()?;
 ///     }
 ///     Ok::<_, crosswarp_shmem::Error>((total, pe.g(&all, pe.my_pe())))

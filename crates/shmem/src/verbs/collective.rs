@@ -200,9 +200,9 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     pub fn reduce<'d, 's, T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         // Larger elements would not fit what the sums are kept in.
         const { assert!(size_of::<T>() <= PIECE_BYTES, "elements of more than 8 KiB") };
@@ -229,9 +229,9 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     pub fn inscan<'d, 's, T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         self.scan::<T, O>(dest.into(), source.into(), false)
     }
@@ -243,9 +243,9 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     pub fn exscan<'d, 's, T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         self.scan::<T, O>(dest.into(), source.into(), true)
     }

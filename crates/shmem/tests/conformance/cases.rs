@@ -131,7 +131,7 @@ fn mismatches(pe: &Pe) {
         let part = 0..if odd { len / 2 } else { len };
         let error = pe
             .world()
-            .reduce(Sum, dest.range(part.clone()), source.range(part))
+            .reduce(dest.range(part.clone()), source.range(part), Sum)
             .unwrap_err();
         assert!(matches!(error, CollectiveError::Mismatch { .. }), "{error}");
         let mut after = vec![0; len];
@@ -489,11 +489,11 @@ where
             .collect();
         let mine: Vec<T> = (0..len).map(|i| value(i, pe.my_pe())).collect();
         pe.write(&source, &mine);
-        pe.world().reduce(op, &dest, &source).unwrap();
+        pe.world().reduce(&dest, &source, op).unwrap();
         let mut seen = vec![T::zeroed(); len];
         pe.read(&mut seen, &dest);
         assert_eq!(seen, expected);
-        pe.world().reduce(op, &source, &source).unwrap();
+        pe.world().reduce(&source, &source, op).unwrap();
         pe.read(&mut seen, &source);
         assert_eq!(seen, expected, "in place");
         pe.free(source).unwrap();
@@ -532,7 +532,7 @@ fn collectives_back_to_back(pe: &Pe) {
     let (value, sum) = (pe.alloc::<u64>(1).unwrap(), pe.alloc::<u64>(1).unwrap());
     for round in 0..500u64 {
         pe.write(&value, &[round]);
-        pe.world().reduce(Sum, &sum, &value).unwrap();
+        pe.world().reduce(&sum, &value, Sum).unwrap();
         assert_eq!(pe.g(&sum, pe.my_pe()), round * pe.n_pes() as u64);
     }
     pe.free(sum).unwrap();

@@ -440,8 +440,8 @@ impl Run<'_> {
                     .unwrap();
             }
             5 | 6 => reduce(team, op, to, from),
-            7 => team.inscan(Sum, to, from).unwrap(),
-            _ => team.exscan(Sum, to, from).unwrap(),
+            7 => team.inscan(to, from, Sum).unwrap(),
+            _ => team.exscan(to, from, Sum).unwrap(),
         }
     }
 
@@ -514,13 +514,13 @@ fn fold(op: usize, memory: &Memory, members: &[usize], source: usize, len: usize
 
 fn reduce(team: &Team<'_>, op: usize, dest: SymRef<'_, u64>, source: SymRef<'_, u64>) {
     match op {
-        0 => team.reduce(Sum, dest, source),
-        1 => team.reduce(Prod, dest, source),
-        2 => team.reduce(Min, dest, source),
-        3 => team.reduce(Max, dest, source),
-        4 => team.reduce(And, dest, source),
-        5 => team.reduce(Or, dest, source),
-        _ => team.reduce(Xor, dest, source),
+        0 => team.reduce(dest, source, Sum),
+        1 => team.reduce(dest, source, Prod),
+        2 => team.reduce(dest, source, Min),
+        3 => team.reduce(dest, source, Max),
+        4 => team.reduce(dest, source, And),
+        5 => team.reduce(dest, source, Or),
+        _ => team.reduce(dest, source, Xor),
     }
     .unwrap();
 }

@@ -251,9 +251,9 @@ impl DeviceWorld<'_> {
         &self,
         stream: &Stream,
         team: &DeviceTeam,
-        _op: O,
         dest: impl Into<DeviceSymRef<'a, T>>,
         source: impl Into<DeviceSymRef<'b, T>>,
+        _op: O,
     ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
@@ -283,7 +283,7 @@ impl DeviceWorld<'_> {
     where
         op::Sum: ReduceOp<T>,
     {
-        self.reduce_on_stream(stream, team, op::Sum, dest, source)
+        self.reduce_on_stream(stream, team, dest, source, op::Sum)
     }
 
     fn meet_on_stream(

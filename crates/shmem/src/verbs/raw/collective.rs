@@ -249,10 +249,10 @@ impl Team<'_> {
     #[inline]
     pub unsafe fn reduce_op_raw<T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: *mut T,
         source: *const T,
         n: usize,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         const { assert!(size_of::<T>() > 0 && size_of::<T>() <= PIECE_BYTES) };
         let (id, size) = (u64::from(O::ID), size_of::<T>());

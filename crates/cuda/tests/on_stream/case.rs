@@ -41,7 +41,7 @@ impl<'c> Case<'c> {
     /// Writes this PE's part of `dest` and waits.
     pub fn fill<T: Pod>(&self, dest: &DeviceSym<T>, values: &[T]) {
         self.world
-            .put(self.stream, dest, 0, values, self.me())
+            .put(self.stream, dest.range(..values.len()), values, self.me())
             .unwrap();
     }
 
@@ -51,7 +51,7 @@ impl<'c> Case<'c> {
         waited.unwrap_or_else(|error| panic!("{what} on PE {}: {error}", self.me()));
         let mut values = vec![T::zeroed(); n];
         self.world
-            .get(self.stream, &mut values, source, 0, self.me())
+            .get(self.stream, &mut values, source.range(..n), self.me())
             .unwrap();
         values
     }

@@ -9,6 +9,7 @@ use crosswarp_shmem::{Cmp, SignalOp, WorldKind};
 use crate::compile::module::Function;
 use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
+use crate::driver::memory::same_length;
 use crate::driver::stream::Stream;
 use crate::layout::SMALL_BYTES;
 use crate::pe::collective::{Collective, DeviceNumber, code};
@@ -389,14 +390,6 @@ impl DeviceWorld<'_> {
             _ => Ok(()),
         }
     }
-}
-
-fn same_length(dest: usize, source: usize) {
-    assert!(dest == source, "copy of {source} elements to {dest}");
-}
-
-pub(crate) fn enough(dest: usize, n: usize) {
-    assert!(n <= dest, "strided copy of {n} elements to {dest}");
 }
 
 #[cfg(test)]

@@ -39,6 +39,7 @@ fn unit(size: usize) -> (usize, usize) {
 ///
 /// # Panics
 /// A stride is 0, an index falls outside, or `pe` does not exist.
+#[allow(clippy::too_many_arguments)] // those of the operation
 impl DeviceWorld<'_> {
     /// Strided put: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`, `dest` on `pe`.
     pub fn iput_on_stream<'a, 'b, T: Pod>(

@@ -32,9 +32,13 @@ fn comes_once<T: AtomicInt + From<u8>>(pe: &Pe) {
             let source = vec![one; std::hint::black_box(1)];
             match round % 6 {
                 0 => pe.put(word, &source, 1),
-                1 => pe
-                    .scope(|ops| Ok::<_, DeliveryError>(ops.put(word, &source, 1)))
-                    .unwrap(),
+                1 => {
+                    let issued = pe.scope(|ops| {
+                        ops.put(word, &source, 1);
+                        Ok::<_, DeliveryError>(())
+                    });
+                    issued.unwrap();
+                }
                 2 => pe.iput(word, 1, &source, 1, 1, 1),
                 3 => pe.p(word, one, 1),
                 4 => pe.put_signal(word, &source, &signal, 1, SignalOp::Add, 1),

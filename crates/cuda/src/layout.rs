@@ -1,7 +1,8 @@
 //! The structures and numbers that the host and kernels share: here once, for both sides.
 //!
-//! The device header `layout.cuh` is made from this file ([`HEADER`]); `device/layout.cuh` is a copy of it for those
-//! who compile with nvcc. Sizes and places of fields are written out, so that both compilers check them.
+//! Two device headers are made from this file: `codes.cuh` ([`CODES`]), which `base.cuh` includes, and `layout.cuh`
+//! ([`HEADER`]), which includes that. `device/` has copies for those who compile with nvcc. Sizes and places of fields
+//! are written out, so that both compilers check them.
 
 use std::mem::offset_of;
 
@@ -96,6 +97,88 @@ macro_rules! kinds {
     };
 }
 
+/// Enumerations, in namespace `crosswarp`.
+macro_rules! enumerations {
+    ($(
+        $(#[doc = $doc:literal])+
+        $rust:ident = $device:literal: { $($member:ident = $name:literal, $value:literal;)+ }
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub(crate) enum $rust {
+                $($member = $value,)+
+            }
+        )+
+        const ENUMERATIONS: &str = concat!($(
+            $("//", $doc, "\n",)+
+            "enum class ", $device, " : int {\n",
+            $("    ", $name, " = ", $value, ",\n",)+
+            "};\n",
+        )+);
+    };
+}
+
+/// The types that reductions combine, with the numbers by which PEs compare what they do.
+macro_rules! element_types {
+    ($($rust:ty = $device:literal, $value:literal;)+) => {
+        /// A type's number (`crosswarp::detail::type_code`).
+        pub trait TypeCode {
+            const CODE: usize;
+        }
+        $(impl TypeCode for $rust {
+            const CODE: usize = $value;
+        })+
+        /// The types' names in kernels, each at the place of its number less 1.
+        pub(crate) const ELEMENT_TYPES: &[&str] = &[$($device,)+];
+        const _: () = {
+            let codes: &[usize] = &[$($value,)+];
+            let mut place = 0;
+            while place < codes.len() {
+                assert!(codes[place] == place + 1);
+                place += 1;
+            }
+        };
+        const TYPE_CODES: &str = concat!(
+            "// Numbers of the types that reductions combine; 0: another one.\n",
+            "template <class T> constexpr u32 type_code = 0;\n",
+            $("template <> constexpr u32 type_code<", $device, "> = ", $value, ";\n",)+
+        );
+    };
+}
+
+enumerations! {
+    /// Operations of `reduce`, as PEs compare what they do.
+    OpCode = "op_code": {
+        Sum = "sum", 0;
+        Prod = "prod", 1;
+        Min = "min", 2;
+        Max = "max", 3;
+        And = "bit_and", 4;
+        Or = "bit_or", 5;
+        Xor = "bit_xor", 6;
+    }
+
+    /// What `signal_wait_until` and its kin compare with, as in OpenSHMEM's SHMEM_CMP_*.
+    Comparison = "cmp": {
+        Eq = "eq", 0;
+        Ne = "ne", 1;
+        Gt = "gt", 2;
+        Ge = "ge", 3;
+        Lt = "lt", 4;
+        Le = "le", 5;
+    }
+}
+
+element_types! {
+    i32 = "i32", 1;
+    u32 = "u32", 2;
+    i64 = "i64", 3;
+    u64 = "u64", 4;
+    f32 = "float", 5;
+    f64 = "double", 6;
+}
+
 numbers! {
     /// The payload of one PE that travels in slots, in bytes: up to this one block does the work.
     SMALL_BYTES: usize = "small_bytes": "int" = 2048,
@@ -130,6 +213,12 @@ numbers! {
     GONE_END: usize = "gone_end": "int" = 1,
     /// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
     GONE_SINGLE: usize = "gone_single": "int" = 2,
+    /// A collective in a word: below this bit its size in bytes.
+    COLLECTIVE_DETAIL_BIT: u32 = "collective_detail_bit": "int" = 40,
+    /// Below this bit the root, or what is combined; from it on the kind.
+    COLLECTIVE_KIND_BIT: u32 = "collective_kind_bit": "int" = 60,
+    /// What is combined: below this bit the type's number; from it on 1 + the operation's.
+    REDUCE_OP_BIT: u32 = "reduce_op_bit": "int" = 4,
 }
 
 kinds! {
@@ -219,6 +308,24 @@ structures! {
     }
 }
 
+/// The device header `codes.cuh`.
+pub(crate) const CODES: &str =
+    match std::str::from_utf8(&joined::<{ length(CODES_PARTS) }>(CODES_PARTS)) {
+        Ok(text) => text,
+        Err(_) => panic!("parts are text"),
+    };
+
+const CODES_PARTS: &[&str] = &[
+    "// Numbers of operations and comparisons. Made from src/layout.rs, which is to be changed instead.
+#pragma once
+
+namespace crosswarp {
+
+",
+    ENUMERATIONS,
+    "\n}  // namespace crosswarp\n",
+];
+
 /// The device header `layout.cuh`.
 pub(crate) const HEADER: &str = match std::str::from_utf8(&joined::<{ length(PARTS) }>(PARTS)) {
     Ok(text) => text,
@@ -243,6 +350,7 @@ namespace crosswarp {
     NUMBERS,
     "\nnamespace detail {\n",
     KINDS,
+    TYPE_CODES,
     "}  // namespace detail\n\n",
     STRUCTURES,
     "}  // namespace crosswarp\n\n#undef CROSSWARP_OFFSET\n",
@@ -290,16 +398,17 @@ mod tests {
 
     /// With CROSSWARP_WRITE_LAYOUT=1 it writes the copy.
     #[test]
-    fn the_copy_of_the_header_is_what_is_made() {
-        let copy = concat!(env!("CARGO_MANIFEST_DIR"), "/device/layout.cuh");
-        if std::env::var("CROSSWARP_WRITE_LAYOUT").is_ok_and(|value| value == "1") {
-            std::fs::write(copy, HEADER).unwrap();
+    fn the_copies_of_the_headers_are_what_is_made() {
+        for (name, made) in [("codes.cuh", CODES), ("layout.cuh", HEADER)] {
+            let copy = format!("{}/device/{name}", env!("CARGO_MANIFEST_DIR"));
+            if std::env::var("CROSSWARP_WRITE_LAYOUT").is_ok_and(|value| value == "1") {
+                std::fs::write(&copy, made).unwrap();
+            }
+            assert!(
+                std::fs::read_to_string(&copy).unwrap() == made,
+                "device/{name} is not what src/layout.rs makes; write it with CROSSWARP_WRITE_LAYOUT=1"
+            );
         }
-        let text = std::fs::read_to_string(copy).unwrap();
-        assert!(
-            text == HEADER,
-            "device/layout.cuh is not what src/layout.rs makes; write it with CROSSWARP_WRITE_LAYOUT=1"
-        );
     }
 
     /// Each place and size that the header states is checked by the kernels' compiler; Rust's checks are above.

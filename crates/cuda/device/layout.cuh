@@ -2,13 +2,6 @@
 #pragma once
 #include "base.cuh"
 
-// NVRTC has no toolkit header, and the host's compiler, which nvcc runs too, no __INTADDR__.
-#ifdef __CUDACC_RTC__
-#define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
-#else
-#define CROSSWARP_OFFSET(type, field) __builtin_offsetof(type, field)
-#endif
-
 namespace crosswarp {
 
 // The payload of one PE that travels in slots, in bytes: up to this one block does the work.
@@ -184,5 +177,3 @@ static_assert(CROSSWARP_OFFSET(grid_state, arrived) == 0, "grid_state::arrived")
 static_assert(CROSSWARP_OFFSET(grid_state, pad) == 4, "grid_state::pad");
 
 }  // namespace crosswarp
-
-#undef CROSSWARP_OFFSET

@@ -27,7 +27,8 @@ __device__ inline bool is_negative(float x) { return __float_as_int(x) < 0; }
 __device__ inline bool is_negative(double x) { return __double_as_longlong(x) < 0; }
 
 // Operations of `reduce`. Integers wrap; a NaN wins a minimum or maximum, and −0 is less than +0, so that the
-// order of the operands means nothing (but for which NaN wins). `code` tells them apart when PEs compare what they do.
+// order of the operands means nothing (but for which NaN wins: the first, with its payload, as `op::Min` and `op::Max`
+// of crosswarp-shmem have it). `code` tells them apart when PEs compare what they do.
 struct sum_op {
     static constexpr int code = static_cast<int>(op_code::sum);
     template <class T> __device__ T operator()(T a, T b) const { return a + b; }

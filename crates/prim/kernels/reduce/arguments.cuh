@@ -4,6 +4,20 @@
 
 namespace crosswarp {
 
+// What a kernel writes.
+enum finish_kind : u64 {
+    // What parts of an array are combined from.
+    finish_words = 0,
+    // The result itself: bits, zero-extended; for sums:
+    finish_value = 1,
+    // the sum divided by the number of elements,
+    finish_mean = 2,
+    // the square root of the sum.
+    finish_norm = 3,
+    // For extrema: where it is.
+    finish_index = 4,
+};
+
 // What every reduction is launched with.
 struct alignas(8) reduce_arguments {
     // First input.

@@ -5,14 +5,6 @@
 
 namespace crosswarp {
 
-enum finish_kind : u64 {
-    finish_words,  // what parts of an array are combined from
-    finish_value,  // the result itself: bits, zero-extended; for sums:
-    finish_mean,   // the sum divided by the number of elements
-    finish_norm,   // the square root of the sum
-    finish_index,  // for extrema: where it is
-};
-
 // The result where no elements have none.
 constexpr u64 no_value = ~0ull;
 

@@ -1,13 +1,45 @@
 //! What the kernels of reductions are launched with: the header `reduce/arguments.cuh` is made from it.
 
+/// What a kernel writes, here and as `crosswarp::finish_kind`.
+macro_rules! finish_kinds {
+    ($($(#[doc = $doc:literal])+ $name:ident = $device:literal, $value:literal;)+) => {
+        /// What a kernel writes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Finish {
+            $($(#[doc = $doc])+ $name = $value,)+
+        }
+        macro_rules! finish_text {
+            () => {
+                concat!(
+                    "// What a kernel writes.\nenum finish_kind : u64 {\n",
+                    $($("    //", $doc, "\n",)+ "    ", $device, " = ", $value, ",\n",)+
+                    "};\n\n",
+                )
+            };
+        }
+    };
+}
+finish_kinds! {
+    /// What parts of an array are combined from.
+    Words = "finish_words", 0;
+    /// The result itself: bits, zero-extended; for sums:
+    Value = "finish_value", 1;
+    /// the sum divided by the number of elements,
+    Mean = "finish_mean", 2;
+    /// the square root of the sum.
+    Norm = "finish_norm", 3;
+    /// For extrema: where it is.
+    Index = "finish_index", 4;
+}
+
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = "// What the kernels of reductions are launched with. Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
+    pub(crate) const HEADER = concat!("// What the kernels of reductions are launched with. Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
 
 namespace crosswarp {
 
-", "}  // namespace crosswarp\n";
+", finish_text!()), "}  // namespace crosswarp\n";
 
     /// What every reduction is launched with.
     pub(crate) Arguments = "reduce_arguments", align 8, size 64, with "": {

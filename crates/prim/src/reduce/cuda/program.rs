@@ -2,18 +2,8 @@
 
 use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
 
-use crate::reduce::cuda::arguments;
+use crate::reduce::cuda::arguments::{self, Finish};
 use crate::{DType, Op, ReduceError};
-
-/// What a kernel writes: `crosswarp::finish_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finish {
-    Words = 0,
-    Value = 1,
-    Mean = 2,
-    Norm = 3,
-    Index = 4,
-}
 
 impl Finish {
     /// What makes the result of `op`.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
 
-use crate::reduce::cuda::arguments::{Arguments, LongSegment, SegmentArguments};
-use crate::reduce::cuda::program::{Finish, THREADS};
+use crate::reduce::cuda::arguments::{Arguments, Finish, LongSegment, SegmentArguments};
+use crate::reduce::cuda::program::THREADS;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
 use crate::{Element, Op, ReduceError};

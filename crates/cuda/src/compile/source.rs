@@ -74,6 +74,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("warp.cuh"),
     header!("block.cuh"),
     header!("cluster.cuh"),
+    ("codes.cuh", layout::CODES),
     header!("exact_sum.cuh"),
     header!("grid.cuh"),
     ("layout.cuh", layout::HEADER),

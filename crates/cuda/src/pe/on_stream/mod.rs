@@ -11,7 +11,7 @@ use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
 use crate::driver::memory::same_length;
 use crate::driver::stream::Stream;
-use crate::layout::SMALL_BYTES;
+use crate::layout::{Comparison, SMALL_BYTES};
 use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::kernels::{Move, THREADS, WARP};
@@ -146,14 +146,14 @@ impl DeviceWorld<'_> {
     ) -> Result<(), DeviceWorldError> {
         let at = self.word(signal.into());
         self.may_wait()?;
-        let how: i32 = match how {
-            Cmp::Eq => 0,
-            Cmp::Ne => 1,
-            Cmp::Gt => 2,
-            Cmp::Ge => 3,
-            Cmp::Lt => 4,
-            Cmp::Le => 5,
-        };
+        let how = match how {
+            Cmp::Eq => Comparison::Eq,
+            Cmp::Ne => Comparison::Ne,
+            Cmp::Gt => Comparison::Gt,
+            Cmp::Ge => Comparison::Ge,
+            Cmp::Lt => Comparison::Lt,
+            Cmp::Le => Comparison::Le,
+        } as i32;
         let kernels = self.kernels();
         // SAFETY: the parameters are (const u64*, i32, u64).
         unsafe { kernels.launch(&kernels.signal_wait, (1, 1), stream, (at, how, value)) }
@@ -259,7 +259,7 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
         let n = source.len();
-        let pair = &self.kernels().reduce[T::INDEX];
+        let pair = &self.kernels().reduce[T::CODE - 1];
         let function = match n * size_of::<T>() <= SMALL_BYTES {
             true => &pair.block,
             false => &pair.grid,
@@ -267,7 +267,7 @@ impl DeviceWorld<'_> {
         let places = [dest, source].map(|view| view.place(self.heap()));
         let payload = (n, size_of::<T>());
         let collective = Collective::Reduce {
-            number: T::INDEX,
+            type_code: T::CODE,
             op: code::<T, O>(),
         };
         self.collective_on_stream(stream, team, function, places, payload, collective)

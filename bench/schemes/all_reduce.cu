@@ -297,7 +297,8 @@ struct bench {
     size_t flag_bytes = size_t(most_blocks) * most_gpus * sizeof(u32);
 
     const void* kernel(way how, int threads) const {
-        return gpus == 2 ? kernel_of<2>(how, threads) : gpus == 4 ? kernel_of<4>(how, threads) : kernel_of<8>(how, threads);
+        if (gpus == 2) return kernel_of<2>(how, threads);
+        return gpus == 4 ? kernel_of<4>(how, threads) : kernel_of<8>(how, threads);
     }
 
     template <class Work> void on_all(Work work) {

@@ -114,7 +114,7 @@ int main() {
         int bad;
         CHECK(cudaMemcpy(&bad, wrong, sizeof(bad), cudaMemcpyDeviceToHost));
         require(bad == 0, "%d bytes, %s: %d lanes loaded something else", p.width * 4, p.name, bad);
-        print_row("banks", nullptr, "\"bytes\":%d,\"index\":\"%s\",\"requests\":%d,\"cycles\":%.2f", p.width * 4, p.name,
-                  requests(host, p.width), spread(times).median);
+        print_row("banks", nullptr, "\"bytes\":%d,\"index\":\"%s\",\"requests\":%d,\"cycles\":%.2f", p.width * 4,
+                  p.name, requests(host, p.width), spread(times).median);
     }
 }

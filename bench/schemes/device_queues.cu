@@ -72,6 +72,8 @@ struct blocking_bench {
         // Whether it came back only when the kernel had ended.
         const cudaError_t state = cudaStreamQuery(busy);
         require(state == cudaSuccess || state == cudaErrorNotReady, "%s: %s", name, cudaGetErrorString(state));
+        // "Not ready" may be kept as the last error.
+        (void)cudaGetLastError();
         CHECK(cudaStreamSynchronize(busy));
         const bool waits = state == cudaSuccess;
         print_row("device_queues", nullptr, "\"what\":\"call\",\"call\":\"%s\",\"ms\":%.3f,\"waits\":%s", name, ms,

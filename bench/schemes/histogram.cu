@@ -185,8 +185,9 @@ struct bench {
         }
         known = true;
         const spread time = time_calls(stream, 3, calls, [&] { count(counts); });
-        print_row("histogram", &time, "\"way\":\"%s\",\"samples\":%llu,\"bins\":%u,\"distribution\":\"%s\",\"gsamples\":%.1f",
-                  name, n, bins, distribution, n / time.median * 1e-3);
+        print_row("histogram", &time,
+                  "\"way\":\"%s\",\"samples\":%llu,\"bins\":%u,\"distribution\":\"%s\",\"gsamples\":%.1f", name, n,
+                  bins, distribution, n / time.median * 1e-3);
     }
 
     void count_by_plan(const rule& r, u64* to, ranges wide, ranges narrow, grouping by, const plan* with) const {
@@ -205,7 +206,8 @@ struct bench {
         fill<<<1024, 256, 0, stream>>>(samples, n, bins, of_distribution);
         CHECK(cudaGetLastError());
         const rule r{0, -0x7fffffff - 1, 0x7fffffff, bins, 0};
-        row("atomics in device memory", 1, [&](u64* to) { atomics<<<processors * 2, 1024, 0, stream>>>(samples, n, r, to); });
+        row("atomics in device memory", 1,
+            [&](u64* to) { atomics<<<processors * 2, 1024, 0, stream>>>(samples, n, r, to); });
 
         if (bins * 4 <= shared_bytes) {
             row("a counter of 32 bits a bin and block", 3, [&](u64* to) {

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Builds the programs of this folder, runs them, and writes their JSON lines, each with the commit, the machine and the
-# date.
+# Builds the programs of this folder, runs them, and writes their JSON lines, each with commit, machine and date.
 #
 #     bench/schemes/run.sh OUTPUT [PROGRAM...]     OUTPUT: a file, written anew; PROGRAM: banks, strided, device_queues,
 #                                                  histogram, all_reduce, waits; all if not said
 #
-# Looks for nvcc in $CUDA_HOME, on the PATH and in Python's site-packages; `waits` needs cargo instead. What is missing is
-# said and left out. Where this is no git repository, CROSSWARP_COMMIT says the commit. Ends with 0 if all that could be
-# run has been, 1 if a program failed, 2 if there was nothing to run.
+# Looks for nvcc in $CUDA_HOME, on the PATH and in Python's site-packages; `waits` needs cargo instead. What is missing
+# is said and left out. Where this is no git repository, CROSSWARP_COMMIT says the commit. Ends with 0 if all that could
+# be run has been, 1 if a program failed, 2 if there was nothing to run.
 set -u -o pipefail
 
 if [ $# -lt 1 ]; then
@@ -41,7 +40,8 @@ sys.exit(1)
 PY
 }
 
-commit=$(git -C "$root" describe --always --dirty --abbrev=7 --exclude='*' 2>/dev/null) || commit=${CROSSWARP_COMMIT:-unknown}
+commit=$(git -C "$root" describe --always --dirty --abbrev=7 --exclude='*' 2>/dev/null) ||
+    commit=${CROSSWARP_COMMIT:-unknown}
 gpus=0
 arch=90
 gpu=

@@ -64,8 +64,8 @@ spread time_calls(cudaStream_t stream, int repetitions, int calls, Work work) {
     return spread(times);
 }
 
-// Prints `{"scheme":"PROGRAM",` and the fields of `format`; with `time`, its microseconds. `run.sh` adds commit, machine
-// and date to each line.
+// Prints `{"scheme":"PROGRAM",` and the fields of `format`; with `time`, its microseconds. `run.sh` adds commit,
+// machine and date to each line.
 inline void print_row(const char* program, const spread* time, const char* format, ...) {
     std::printf("{\"scheme\":\"%s\",", program);
     va_list arguments;

@@ -1,5 +1,5 @@
-// Strided copies of n elements, by the driver's two-dimensional copy (a row an element) and by a kernel: within one GPU,
-// to a second one, and between the host and a GPU. See README.md.
+// Strided copies of n elements, by the driver's two-dimensional copy (a row an element) and by a kernel: within one
+// GPU, to a second one, and between the host and a GPU. See README.md.
 //
 //     strided [GPUS]     1: only within one GPU and with the host
 #include <cstring>

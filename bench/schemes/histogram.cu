@@ -61,16 +61,15 @@ __global__ void __launch_bounds__(1024) packed_only(const i32* samples, u64 n, r
     for (u32 k = threadIdx.x; k < vectors; k += blockDim.x) rows[u64(blockIdx.x) * vectors + k] = words[k];
 }
 
-// The textbook's cluster: its blocks own a share of the bins each and increment one another's by distributed shared
+// The textbook's cluster: its blocks own 2^share_bits bins each and increment one another's by distributed shared
 // memory.
-__global__ void __launch_bounds__(1024) cluster(const i32* samples, u64 n, rule bins, u64* counts, u32 share) {
+__global__ void __launch_bounds__(1024) cluster(const i32* samples, u64 n, rule bins, u64* counts, u32 share_bits) {
+    const u32 share = 1u << share_bits;
     u32 rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     u32* counter = reinterpret_cast<u32*>(dynamic_shared);
     const u32 base = shared_address(counter);
-    auto sync = [] {
-        asm volatile("barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;" ::: "memory");
-    };
+    auto sync = [] { asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory"); };
     for (u32 b = threadIdx.x; b < share; b += blockDim.x) counter[b] = 0;
     sync();
     const u64 step = u64(gridDim.x) * blockDim.x;
@@ -81,7 +80,8 @@ __global__ void __launch_bounds__(1024) cluster(const i32* samples, u64 n, rule 
             const u32 b = bins.bin(v.sample[k]);
             if (b >= bins.bins) continue;
             u32 address;
-            asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(base + b % share * 4), "r"(b / share));
+            asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(address) : "r"(base + (b & (share - 1)) * 4),
+                "r"(b >> share_bits));
             asm volatile("red.shared::cluster.add.u32 [%0], 1;" :: "r"(address) : "memory");
         }
     }
@@ -259,15 +259,16 @@ struct bench {
             });
 
         for (u32 blocks = 2; blocks <= 16 && bins <= 65536; blocks *= 2) {
-            const u32 share = (bins + blocks - 1) / blocks;
-            if (share * 4 > shared_bytes) continue;
+            u32 share_bits = 0;
+            while (blocks << share_bits < bins) ++share_bits;
+            if (4u << share_bits > shared_bytes) continue;
             cudaLaunchAttribute attribute;
             attribute.id = cudaLaunchAttributeClusterDimension;
             attribute.val.clusterDim = {blocks, 1, 1};
             cudaLaunchConfig_t config = {};
             config.blockDim = 1024;
             config.gridDim = processors / blocks * blocks;
-            config.dynamicSmemBytes = share * 4;
+            config.dynamicSmemBytes = 4u << share_bits;
             config.stream = stream;
             config.attrs = &attribute;
             config.numAttrs = 1;
@@ -277,8 +278,10 @@ struct bench {
             config.gridDim = at_once * blocks;
             const char* names[] = {"cluster of 2 blocks", "cluster of 4 blocks", "cluster of 8 blocks",
                                    "cluster of 16 blocks"};
-            row(names[blocks == 2 ? 0 : blocks == 4 ? 1 : blocks == 8 ? 2 : 3], 1,
-                [&](u64* to) { CHECK(cudaLaunchKernelEx(&config, cluster, (const i32*)samples, n, r, to, share)); });
+            const i32* from = samples;
+            row(names[blocks == 2 ? 0 : blocks == 4 ? 1 : blocks == 8 ? 2 : 3], 1, [&](u64* to) {
+                CHECK(cudaLaunchKernelEx(&config, cluster, from, n, r, to, share_bits));
+            });
         }
     }
 };

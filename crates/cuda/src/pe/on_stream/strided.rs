@@ -2,7 +2,7 @@
 //!
 //! The driver's 2-D copies would do as well, a row per element, but take 0.34 µs an element and more from
 //! and to the host; the kernel moves a million elements while they move a hundred thousand
-//! (bench/results/README.md).
+//! (bench/results/README.md, bench/schemes/strided.cu).
 #![allow(unsafe_code)] // Launches a kernel of this crate.
 
 use std::sync::PoisonError;

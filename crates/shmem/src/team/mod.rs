@@ -15,7 +15,6 @@ use crate::team::call::{Call, Kind};
 use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
 use crate::team::indices::{SHARED, WORLD};
-use crate::team::rendezvous::rendezvous;
 use crate::team::shape::Shape;
 use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;
@@ -320,7 +319,7 @@ impl<'a> Team<'a> {
             let peer = self.endpoint.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
-        let differing = rendezvous(
+        let differing = rendezvous::rendezvous(
             |member| &self.control(member).arrivals,
             parker,
             self.n_pes(),

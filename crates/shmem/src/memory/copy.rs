@@ -8,7 +8,7 @@
 //! of a get. (16 bytes are one access in the eyes of others where the processor has AVX, by its
 //! manufacturer's word, and 8 and 8 elsewhere.)
 //!
-//! Longer copies, up to [`LONG`], are pieces at both ends and whole vectors between. Above that `memcpy` is
+//! Longer copies, up to `LONG`, are pieces at both ends and whole vectors between. Above that `memcpy` is
 //! faster, and it does store a few bytes near the ends twice.
 #![allow(unsafe_code)] // moves bytes between places that the callers name by address
 

@@ -64,13 +64,14 @@ impl Team<'_> {
     #[inline(always)]
     fn peer_address(&self, addr: *const u8, member: usize) -> *mut u8 {
         let pe = self.world_pe(member);
-        self.pe.locate(addr.addr(), pe).0.as_ptr()
+        self.endpoint.locate(addr.addr(), pe).0.as_ptr()
     }
 
     /// Another thread of this PE may wait for what a collective has just written.
     #[inline(always)]
     fn notify_self(&self, dest: *const u8, bytes: usize) {
-        self.pe.notify_addr(dest.addr(), bytes, self.pe.my_pe());
+        self.endpoint
+            .notify_addr(dest.addr(), bytes, self.endpoint.my_pe());
     }
 
     /// All PEs of the team, beginning behind me: spreads the load when all read from all.
@@ -226,7 +227,7 @@ impl Team<'_> {
         let epoch = self.next_epoch();
         let mine = self.control(self.my_pe());
         // Where it is, which only its PE has checked to have room for so much.
-        let position = self.pe.position(source.addr());
+        let position = self.endpoint.position(source.addr());
         if bytes > 0 && bytes <= SLOT_BYTES {
             // SAFETY: as in `exchange`.
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
@@ -240,7 +241,7 @@ impl Team<'_> {
                 return Ok((self.control(member).slot(epoch).cast_const(), bytes));
             }
             let pe = self.world_pe(member);
-            let place = self.pe.at_position(position, bytes, pe);
+            let place = self.endpoint.at_position(position, bytes, pe);
             let place = place.ok_or(CollectiveError::Source { pe, bytes })?;
             Ok((place.as_ptr().cast_const(), bytes))
         };
@@ -416,7 +417,8 @@ impl Team<'_> {
                 // SAFETY: by the caller; `at + n` elements are inside every PE's `dest`.
                 unsafe { put_bytes(to, piece, n * size) };
                 let mine = dest.addr() + at * size;
-                self.pe.notify_addr(mine, n * size, self.world_pe(member));
+                self.endpoint
+                    .notify_addr(mine, n * size, self.world_pe(member));
             }
         }
         self.rendezvous(&turn, call)

@@ -15,7 +15,6 @@ use crate::team::call::{Call, Kind};
 use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
 use crate::team::indices::{SHARED, WORLD};
-use crate::team::rendezvous::rendezvous;
 use crate::team::shape::Shape;
 use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;
@@ -91,7 +90,7 @@ pub enum TeamError {
 /// [`CollectiveError::Busy`], and does not come to the rendezvous.
 #[must_use = "dropping the handle does not give the team's resources back; see Team::destroy"]
 pub struct Team<'a> {
-    pub(crate) pe: &'a Endpoint,
+    pub(crate) endpoint: &'a Endpoint,
     shape: Shape,
     me: usize,
     index: usize,
@@ -117,7 +116,7 @@ impl Endpoint {
     #[inline]
     pub(crate) fn world(&self) -> Team<'_> {
         Team {
-            pe: self,
+            endpoint: self,
             shape: Shape::world(self.n_pes()),
             me: self.my_pe(),
             index: WORLD,
@@ -135,7 +134,7 @@ impl Endpoint {
     /// A team whose index has been taken; `None` if this PE is not in it.
     pub(crate) fn team_at(&self, shape: Shape, index: usize) -> Option<Team<'_>> {
         Some(Team {
-            pe: self,
+            endpoint: self,
             shape,
             me: shape.index_of(self.my_pe())?,
             index,
@@ -193,7 +192,7 @@ impl<'a> Team<'a> {
         let shape = self.part(start, stride, size)?;
         let parameter = (start as u64) << 24 | (stride as u64 & 0xff_ffff);
         let indices = self.split(&[shape], parameter, size as u64)?;
-        Ok(self.pe.team_at(self.shape.of(shape), indices[0]))
+        Ok(self.endpoint.team_at(self.shape.of(shape), indices[0]))
     }
 
     /// Lays this team's PEs out in rows of `row` PEs (the last may be shorter; a `row` beyond the team is
@@ -219,7 +218,7 @@ impl<'a> Team<'a> {
         let indices = self.split(&groups, u64::MAX >> 8, row as u64)?;
         let team = |group: usize| {
             let team = self
-                .pe
+                .endpoint
                 .team_at(self.shape.of(groups[group]), indices[group]);
             team.expect("every PE is in its row and in its column")
         };
@@ -253,7 +252,9 @@ impl<'a> Team<'a> {
         let first = self.index * 64 % MAX_TEAMS;
         let turn = self.turn(Kind::Split)?;
         let exchange = |proposal: &Proposal| self.exchange_words(&turn, call, proposal);
-        let indices = self.pe.take_indices(groups, self.me, first, exchange)?;
+        let indices = self
+            .endpoint
+            .take_indices(groups, self.me, first, exchange)?;
         indices.ok_or(TeamError::TooMany { most: MAX_TEAMS })
     }
 
@@ -276,14 +277,14 @@ impl<'a> Team<'a> {
         let epoch = self.control(self.me).arrivals.epoch();
         // Before another team can have the index.
         drop(turn);
-        self.pe.team_indices().give_back(self.index, epoch);
+        self.endpoint.team_indices().give_back(self.index, epoch);
         Ok(())
     }
 
     /// What the team's PE `member` shows to the team.
     #[inline(always)]
     pub(crate) fn control(&self, member: usize) -> &'a TeamControl {
-        let peer = self.pe.peer(self.shape.world_pe(member));
+        let peer = self.endpoint.peer(self.shape.world_pe(member));
         &peer.control().teams[self.index]
     }
 
@@ -291,9 +292,9 @@ impl<'a> Team<'a> {
     #[inline(always)]
     pub(crate) fn turn(&self, kind: Kind) -> Result<Held<'a>, CollectiveError> {
         let turn = &self.control(self.me).turn;
-        let held = turn.enter(this_thread(), self.pe.shared(), &self.pe.gate);
+        let held = turn.enter(this_thread(), self.endpoint.shared(), &self.endpoint.gate);
         held.ok_or(CollectiveError::Busy {
-            me: self.pe.my_pe(),
+            me: self.endpoint.my_pe(),
             kind,
         })
     }
@@ -313,17 +314,17 @@ impl<'a> Team<'a> {
         mine: Call,
         payload: &[u64],
     ) -> Result<Option<(usize, Call)>, CollectiveError> {
-        let waiter = self.pe.waiter();
+        let waiter = self.endpoint.waiter();
         let parker = |member: usize| -> &Parker {
-            let peer = self.pe.peer(self.shape.world_pe(member));
+            let peer = self.endpoint.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
-        let differing = rendezvous(
+        let differing = rendezvous::rendezvous(
             |member| &self.control(member).arrivals,
             parker,
             self.n_pes(),
             self.me,
-            self.pe.shared(),
+            self.endpoint.shared(),
             mine.to_tag(),
             payload,
             |member, number| {
@@ -356,7 +357,7 @@ impl<'a> Team<'a> {
         match self.arrive(turn, mine, payload)? {
             None => Ok(()),
             Some((member, theirs)) => Err(CollectiveError::Mismatch {
-                me: self.pe.my_pe(),
+                me: self.endpoint.my_pe(),
                 mine,
                 pe: self.shape.world_pe(member),
                 theirs,

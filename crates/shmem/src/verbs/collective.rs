@@ -50,7 +50,7 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
-        self.pe.quiet();
+        self.endpoint.quiet();
         self.rendezvous(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
     }
 
@@ -126,7 +126,7 @@ impl Team<'_> {
         let total = total / size_of::<T>().max(1);
         if total > dest.len() {
             return Err(CollectiveError::Room {
-                me: self.pe.my_pe(),
+                me: self.endpoint.my_pe(),
                 total,
                 dest: dest.len(),
             });
@@ -287,7 +287,7 @@ impl Team<'_> {
 
     /// Where my own part of `object` is.
     fn mine<T: Pod>(&self, object: SymRef<'_, T>) -> *mut u8 {
-        self.pe.address(object, self.pe.my_pe()).cast()
+        self.endpoint.address(object, self.endpoint.my_pe()).cast()
     }
 }
 

@@ -40,13 +40,13 @@ pub struct LockGuard<'a> {
 
 impl std::fmt::Debug for LockGuard<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "lock held by PE {}", self.lock.pe.my_pe())
+        write!(f, "lock held by PE {}", self.lock.endpoint.my_pe())
     }
 }
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
-        self.lock.pe.quiet();
+        self.lock.endpoint.quiet();
         let held = self.lock.release();
         debug_assert!(held, "a guard is there while the lock is held");
     }

@@ -64,7 +64,7 @@ impl<'a> Team<'a> {
 impl Context<'_> {
     #[inline(always)]
     fn pe(&self) -> &Pe {
-        Pe::of(self.team.pe)
+        Pe::of(self.team.endpoint)
     }
 
     /// Its team.

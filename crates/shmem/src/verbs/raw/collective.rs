@@ -21,7 +21,7 @@ impl<'a> Raw<'a> {
         stride: isize,
         size: usize,
     ) -> Result<Team<'a>, TeamError> {
-        self.pe.active_set_team(start, stride, size)
+        self.endpoint.active_set_team(start, stride, size)
     }
 }
 
@@ -37,9 +37,10 @@ impl Team<'_> {
             (source.addr(), bytes, true),
             (dest.addr(), dest_bytes, false),
         ] {
-            let concerned = always || bytes > isize::MAX as usize || self.pe.is_symmetric(addr, 1);
-            if bytes > SLOT_BYTES && concerned && !self.pe.is_symmetric(addr, bytes) {
-                self.pe.bytes_not_symmetric(addr, bytes);
+            let concerned =
+                always || bytes > isize::MAX as usize || self.endpoint.is_symmetric(addr, 1);
+            if bytes > SLOT_BYTES && concerned && !self.endpoint.is_symmetric(addr, bytes) {
+                self.endpoint.bytes_not_symmetric(addr, bytes);
             }
         }
     }
@@ -92,14 +93,14 @@ impl Team<'_> {
     ) -> Result<(), CollectiveError> {
         self.check_range(dest, bytes, source, bytes);
         let room = self
-            .pe
+            .endpoint
             .symmetric_from(dest.addr())
             .unwrap_or(isize::MAX as usize);
         // SAFETY: by the caller.
         let total = unsafe { self.collect_bytes(dest, room, source, bytes)? };
         if total > room {
             return Err(CollectiveError::Room {
-                me: self.pe.my_pe(),
+                me: self.endpoint.my_pe(),
                 total,
                 dest: room,
             });

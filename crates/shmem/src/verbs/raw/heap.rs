@@ -22,9 +22,9 @@ impl Raw<'_> {
         if bytes == 0 {
             return Ok(ptr::null_mut());
         }
-        self.pe.quiet();
+        self.endpoint.quiet();
         let _turn = self
-            .pe
+            .endpoint
             .begin_collective(Kind::Alloc, align as u64, bytes as u64)?;
         self.take(bytes, align)
     }
@@ -36,7 +36,7 @@ impl Raw<'_> {
     pub fn calloc(self, n: usize, bytes: usize) -> Result<*mut u8, AllocError> {
         let Some(total) = n.checked_mul(bytes) else {
             // As `Pe::alloc` says it.
-            self.pe.rendezvous(Kind::Alloc, 1, u64::MAX)?;
+            self.endpoint.rendezvous(Kind::Alloc, 1, u64::MAX)?;
             return Err(AllocError::TooLarge {
                 len: n,
                 element: bytes,
@@ -46,9 +46,9 @@ impl Raw<'_> {
         if !object.is_null() {
             // SAFETY: just allocated, `total` bytes long, and no other PE may use it before the barrier.
             unsafe { ptr::write_bytes(object, 0, total) };
-            self.pe.quiet();
+            self.endpoint.quiet();
             // As in `Pe::alloc_zeroed`.
-            self.pe
+            self.endpoint
                 .rendezvous(Kind::Alloc, 0, self.offset(object) as u64)?;
         }
         Ok(object)
@@ -73,14 +73,14 @@ impl Raw<'_> {
             Ok(known) => known,
             Err(error) => return self.refuse(Kind::Realloc, error),
         };
-        self.pe.quiet();
+        self.endpoint.quiet();
         let old_offset = self.offset(object) as u64;
         let turn = self
-            .pe
+            .endpoint
             .begin_collective(Kind::Realloc, old_offset, bytes as u64)?;
         {
             // Where it is if it fits, on every PE alike. Nobody has touched what it grows by.
-            let (mut heap, offset) = (self.pe.heap(), self.offset(object));
+            let (mut heap, offset) = (self.endpoint.heap(), self.offset(object));
             if bytes <= heap.allocator.room(offset, block) {
                 heap.by_offset.insert(offset, (block, bytes));
                 return Ok(object);
@@ -95,8 +95,8 @@ impl Raw<'_> {
         // else before it has been read; the latter is certain, because the next allocation has a rendezvous again.
         self.release(object);
         drop(turn);
-        self.pe.quiet();
-        self.pe
+        self.endpoint.quiet();
+        self.endpoint
             .rendezvous(Kind::Realloc, old_offset, bytes as u64)?;
         Ok(moved)
     }
@@ -115,9 +115,9 @@ impl Raw<'_> {
         if let Err(error) = self.block(object) {
             return self.refuse(Kind::Free, error);
         }
-        self.pe.quiet();
+        self.endpoint.quiet();
         let _turn = self
-            .pe
+            .endpoint
             .begin_collective(Kind::Free, 0, self.offset(object) as u64)?;
         self.release(object);
         Ok(())
@@ -125,7 +125,7 @@ impl Raw<'_> {
 
     /// Comes to the rendezvous that PEs with a valid address are in: these hear of the mismatch.
     fn refuse<R>(self, kind: Kind, error: AllocError) -> Result<R, AllocError> {
-        match self.pe.rendezvous(kind, NOT_ALLOCATED, 0) {
+        match self.endpoint.rendezvous(kind, NOT_ALLOCATED, 0) {
             // What is wrong here says more than that others called something else.
             Ok(()) | Err(CollectiveError::Mismatch { .. }) => Err(error),
             Err(failed) => Err(failed.into()),
@@ -133,8 +133,11 @@ impl Raw<'_> {
     }
 
     fn take(self, bytes: usize, align: usize) -> Result<*mut u8, AllocError> {
-        let (offset, block) = self.pe.take(bytes, align)?;
-        self.pe.heap().by_offset.insert(offset, (block, bytes));
+        let (offset, block) = self.endpoint.take(bytes, align)?;
+        self.endpoint
+            .heap()
+            .by_offset
+            .insert(offset, (block, bytes));
         Ok(self.heap().wrapping_add(offset))
     }
 
@@ -144,14 +147,14 @@ impl Raw<'_> {
 
     fn block(self, object: *mut u8) -> Result<(Block, usize), AllocError> {
         let offset = self.offset(object);
-        let known = self.pe.heap().by_offset.get(&offset).copied();
+        let known = self.endpoint.heap().by_offset.get(&offset).copied();
         known.ok_or(AllocError::NotAllocated {
             addr: object.addr(),
         })
     }
 
     fn release(self, object: *mut u8) {
-        let mut heap = self.pe.heap();
+        let mut heap = self.endpoint.heap();
         if let Some((block, _)) = heap.by_offset.remove(&self.offset(object)) {
             heap.allocator.free(block);
         }

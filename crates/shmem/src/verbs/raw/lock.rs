@@ -230,7 +230,7 @@ fn reenter(mine: &AtomicU32) -> bool {
 
 /// A lock of a world, by where its copies are.
 pub(crate) struct PeLock<'a> {
-    pub(crate) pe: &'a Endpoint,
+    pub(crate) endpoint: &'a Endpoint,
     /// Address of this PE's own copy.
     addr: usize,
     home: usize,
@@ -240,10 +240,14 @@ impl<'a> PeLock<'a> {
     /// # Safety
     /// `addr` is the symmetric address of a word aligned to 8, used as a lock only and 0 at first.
     #[allow(unsafe_code)]
-    pub(crate) unsafe fn at(pe: &'a Endpoint, addr: usize) -> Self {
+    pub(crate) unsafe fn at(endpoint: &'a Endpoint, addr: usize) -> Self {
         // Different locks have different homes, so that not all queues begin at one PE.
-        let home = (pe.position(addr) / 8) % pe.n_pes();
-        Self { pe, addr, home }
+        let home = (endpoint.position(addr) / 8) % endpoint.n_pes();
+        Self {
+            endpoint,
+            addr,
+            home,
+        }
     }
 }
 
@@ -252,7 +256,7 @@ impl Queue for PeLock<'_> {
 
     #[inline(always)]
     fn word(&self, pe: usize) -> &LockWord {
-        let (place, _) = self.pe.locate(self.addr, pe);
+        let (place, _) = self.endpoint.locate(self.addr, pe);
         // SAFETY: by the caller of `at`; two atomics, of which any bits are valid.
         #[allow(unsafe_code)]
         unsafe {
@@ -262,20 +266,20 @@ impl Queue for PeLock<'_> {
 
     #[inline(always)]
     fn notify(&self, pe: usize) {
-        self.pe.notify_addr(self.addr, 8, pe);
+        self.endpoint.notify_addr(self.addr, 8, pe);
     }
 
     #[inline(always)]
     fn wait(&self, ready: impl Fn() -> bool) -> Result<(), WaitError> {
         let wait = || Wait::Lock {
-            offset: self.pe.position(self.addr),
+            offset: self.endpoint.position(self.addr),
         };
-        self.pe.waiter().until(wait, || ready().then_some(()))
+        self.endpoint.waiter().until(wait, || ready().then_some(()))
     }
 
     #[inline(always)]
     fn home_and_me(&self) -> (usize, usize) {
-        (self.home, self.pe.my_pe())
+        (self.home, self.endpoint.my_pe())
     }
 }
 
@@ -294,7 +298,7 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn set_lock(self, lock: *mut i64) -> Result<(), WaitError> {
         // SAFETY: by the caller.
-        unsafe { PeLock::at(self.pe, lock.addr()) }.acquire()
+        unsafe { PeLock::at(self.endpoint, lock.addr()) }.acquire()
     }
 
     /// As [`Pe::try_lock`](crate::Pe::try_lock): whether the lock was free and is held now.
@@ -304,7 +308,7 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn test_lock(self, lock: *mut i64) -> bool {
         // SAFETY: by the caller.
-        unsafe { PeLock::at(self.pe, lock.addr()) }.try_acquire()
+        unsafe { PeLock::at(self.endpoint, lock.addr()) }.try_acquire()
     }
 
     /// Completes all puts and gives the lock up. Returns false, having done nothing, if no thread of this PE
@@ -314,9 +318,9 @@ impl Raw<'_> {
     /// See above.
     #[inline]
     pub unsafe fn clear_lock(self, lock: *mut i64) -> bool {
-        self.pe.quiet();
+        self.endpoint.quiet();
         // SAFETY: by the caller.
-        unsafe { PeLock::at(self.pe, lock.addr()) }.release()
+        unsafe { PeLock::at(self.endpoint, lock.addr()) }.release()
     }
 }
 

@@ -64,13 +64,13 @@ pub fn memfd(name: &str, len: usize) -> std::io::Result<OwnedFd> {
 /// A PE, for access by address.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
-    pe: &'a Endpoint,
+    endpoint: &'a Endpoint,
 }
 
 impl<'a> Raw<'a> {
     #[inline(always)]
-    pub(crate) fn new(pe: &'a Endpoint) -> Self {
-        Self { pe }
+    pub(crate) fn new(endpoint: &'a Endpoint) -> Self {
+        Self { endpoint }
     }
 }
 
@@ -79,21 +79,21 @@ impl<'a> Raw<'a> {
     /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
     #[inline]
     pub fn contains<T>(self, addr: *const T, bytes: usize) -> bool {
-        self.pe.is_symmetric(addr.addr(), bytes)
+        self.endpoint.is_symmetric(addr.addr(), bytes)
     }
 
     /// The static variable that holds the byte at `addr`, if
     /// [`name_static_data`](crate::internal::name_static_data) has said where their names are.
     pub fn static_name<T>(self, addr: *const T) -> Option<String> {
-        crate::memory::position::static_name(self.pe.position(addr.addr()))
+        crate::memory::position::static_name(self.endpoint.position(addr.addr()))
     }
 
     /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
     /// is no such PE or the address is not symmetric. The result is not a symmetric address.
     #[inline]
     pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
-        if pe < self.pe.n_pes() && self.contains(addr, 1) {
-            self.pe.locate(addr.addr(), pe).0.as_ptr().cast()
+        if pe < self.endpoint.n_pes() && self.contains(addr, 1) {
+            self.endpoint.locate(addr.addr(), pe).0.as_ptr().cast()
         } else {
             ptr::null_mut()
         }
@@ -101,12 +101,12 @@ impl<'a> Raw<'a> {
 
     /// Start of this PE's own heap.
     pub fn heap(self) -> *mut u8 {
-        self.pe.peer(self.pe.my_pe()).heap.as_ptr()
+        self.endpoint.peer(self.endpoint.my_pe()).heap.as_ptr()
     }
 
     #[inline(always)]
     fn to<T>(self, addr: *const T, pe: usize) -> (*mut T, &'a Peer) {
-        let (place, peer) = self.pe.locate(addr.addr(), pe);
+        let (place, peer) = self.endpoint.locate(addr.addr(), pe);
         (place.as_ptr().cast(), peer)
     }
 
@@ -114,7 +114,7 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     fn notify<T>(self, peer: &Peer, addr: *const T, bytes: usize) {
         if peer.control().parker.has_sleepers() {
-            self.pe.notify_sleepers(peer, addr.addr(), bytes);
+            self.endpoint.notify_sleepers(peer, addr.addr(), bytes);
         }
     }
 }
@@ -130,7 +130,7 @@ impl Raw<'_> {
         if bytes == 0 {
             return;
         }
-        let (to, peer) = self.pe.locate_bytes(dest.addr(), bytes, pe);
+        let (to, peer) = self.endpoint.locate_bytes(dest.addr(), bytes, pe);
         // SAFETY: by the caller; `locate_bytes` maps symmetric bytes to mapped bytes.
         unsafe { put_bytes(to.as_ptr(), source, bytes) };
         self.notify(peer, dest, bytes);
@@ -145,7 +145,7 @@ impl Raw<'_> {
         if bytes == 0 {
             return;
         }
-        let (from, _) = self.pe.locate_bytes(source.addr(), bytes, pe);
+        let (from, _) = self.endpoint.locate_bytes(source.addr(), bytes, pe);
         // SAFETY: as in `put`.
         unsafe { get_bytes(dest, from.as_ptr(), bytes) };
     }
@@ -199,7 +199,8 @@ impl Raw<'_> {
             }
         }
         if peer.control().parker.has_sleepers() {
-            self.pe.notify_sleepers(peer, touched.start, touched.len());
+            self.endpoint
+                .notify_sleepers(peer, touched.start, touched.len());
         }
     }
 
@@ -236,8 +237,9 @@ impl Raw<'_> {
     /// The addresses of `n` symmetric elements that are `stride` apart, `n` at least 1.
     fn strided<T>(self, addr: *const T, stride: isize, n: usize) -> Range<usize> {
         let touched = span(addr, stride, n);
-        if !self.pe.is_symmetric(touched.start, touched.len()) {
-            self.pe.bytes_not_symmetric(touched.start, touched.len());
+        if !self.endpoint.is_symmetric(touched.start, touched.len()) {
+            self.endpoint
+                .bytes_not_symmetric(touched.start, touched.len());
         }
         touched
     }

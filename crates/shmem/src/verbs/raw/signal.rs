@@ -61,6 +61,6 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn signal_fetch(self, signal: *const u64) -> u64 {
         // SAFETY: by the caller.
-        unsafe { self.atomic_fetch(signal, self.pe.my_pe()) }
+        unsafe { self.atomic_fetch(signal, self.endpoint.my_pe()) }
     }
 }

@@ -32,19 +32,23 @@ pub(crate) trait Set {
     }
 
     /// `None` for an empty set.
-    fn wait_any(&self, pe: &Endpoint) -> Result<Option<usize>, WaitError> {
+    fn wait_any(&self, endpoint: &Endpoint) -> Result<Option<usize>, WaitError> {
         if self.included().next().is_none() {
             return Ok(None);
         }
         let begin = fair::begin(self.address(), self.len());
         let look = || self.find_from(begin);
-        let found = pe.waiter().until(|| self.name(), look)?;
+        let found = endpoint.waiter().until(|| self.name(), look)?;
         fair::returned(self.address(), found);
         Ok(Some(found))
     }
 
     /// Hands over those that hold, at least one unless the set is empty; their number.
-    fn wait_some(&self, pe: &Endpoint, mut found: impl FnMut(usize)) -> Result<usize, WaitError> {
+    fn wait_some(
+        &self,
+        endpoint: &Endpoint,
+        mut found: impl FnMut(usize),
+    ) -> Result<usize, WaitError> {
         if self.included().next().is_none() {
             return Ok(0);
         }
@@ -52,7 +56,7 @@ pub(crate) trait Set {
             0 => None,
             n => Some(n),
         };
-        pe.waiter().until(|| self.name(), look)
+        endpoint.waiter().until(|| self.name(), look)
     }
 
     fn all_hold(&self) -> bool {
@@ -151,7 +155,7 @@ impl<T: AtomicInt> Set for RawSet<'_, T> {
 
     fn name(&self) -> Wait {
         Wait::Values {
-            offset: self.raw.pe.position(self.set.ivars.addr()),
+            offset: self.raw.endpoint.position(self.set.ivars.addr()),
             count: self.set.n,
             cmp: self.set.cmp,
         }
@@ -186,12 +190,12 @@ impl Raw<'_> {
         value: T,
     ) -> Result<T, WaitError> {
         let wait = || Wait::Value {
-            offset: self.pe.position(ivar.addr()),
+            offset: self.endpoint.position(ivar.addr()),
             cmp,
             expected: value.to_u64(),
             signed: T::SIGNED,
         };
-        self.pe.waiter().until(wait, || {
+        self.endpoint.waiter().until(wait, || {
             // SAFETY: by the caller.
             let seen = unsafe { load_own(ivar) };
             cmp.holds(seen, value).then_some(seen)
@@ -228,7 +232,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn wait_until_any<T: AtomicInt>(self, set: WaitSet<T>) -> Result<usize, WaitError> {
-        let found = RawSet { raw: self, set }.wait_any(self.pe)?;
+        let found = RawSet { raw: self, set }.wait_any(self.endpoint)?;
         Ok(found.unwrap_or(usize::MAX))
     }
 
@@ -247,7 +251,7 @@ impl Raw<'_> {
     ) -> Result<usize, WaitError> {
         // SAFETY: by the caller. Looks that find nothing write nothing, so there is one list.
         let found = unsafe { writer(indices) };
-        RawSet { raw: self, set }.wait_some(self.pe, found)
+        RawSet { raw: self, set }.wait_some(self.endpoint, found)
     }
 
     /// Whether every element of `set` compares as asked; true for an empty set.

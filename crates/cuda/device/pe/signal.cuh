@@ -5,6 +5,7 @@
 // before a fence or signal is visible after.
 #pragma once
 #include "pe/atomic.cuh"
+#include "pe/wait.cuh"
 
 namespace crosswarp {
 

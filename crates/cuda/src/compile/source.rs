@@ -85,6 +85,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("pe/memory.cuh"),
     header!("pe/signal.cuh"),
     header!("pe/staged.cuh"),
+    header!("pe/wait.cuh"),
     header!("pe/world.cuh"),
 ];
 

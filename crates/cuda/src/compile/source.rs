@@ -81,10 +81,12 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("pe.cuh"),
     header!("pe/atomic.cuh"),
     header!("pe/collective.cuh"),
+    header!("pe/exact_sum.cuh"),
     header!("pe/memory.cuh"),
     header!("pe/signal.cuh"),
     header!("pe/staged.cuh"),
     header!("pe/world.cuh"),
+    header!("superaccumulator.cuh"),
 ];
 
 #[cfg(test)]

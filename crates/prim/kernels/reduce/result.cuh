@@ -1,6 +1,6 @@
 // What every reduction is launched with, and how a sum becomes a result.
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

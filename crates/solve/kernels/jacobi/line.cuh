@@ -1,7 +1,7 @@
 // A PE's part of the line on the device, as the kernels see it. The host side is
 // `engine::cuda::line::passes::Segment`.
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 #include "jacobi/plane.cuh"
 
 namespace crosswarp {

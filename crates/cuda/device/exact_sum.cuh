@@ -66,9 +66,7 @@ template <class T> class exact_accumulator {
     __device__ T value() const {
         warp_accumulator<F> sum = sum_;
         sum.carry();
-        u64 bits;
-        if (!special_result<F>(sum.seen, bits)) bits = round_limbs<F>(sum.limb, sum.lsb);
-        return F::from_bits(bits);
+        return rounded(lane_limbs<per>(sum.limb), sum.seen);
     }
 
     // What follows is for those who combine sums in memory of their own: `exact_sum_words` words, which add up as
@@ -99,6 +97,13 @@ template <class T> class exact_accumulator {
   private:
     static constexpr int first_tracker = exact_sum_words - trackers;
     static_assert(32 * per <= first_tracker, "room for every lane's limbs");
+
+    // Once in a module, however often it is used.
+    static __device__ __noinline__ T rounded(lane_limbs<per> sum, u32 seen) {
+        u64 bits;
+        if (!special_result<F>(seen, bits)) bits = round_limbs<F>(sum.limb, warp_accumulator<F>::lsb);
+        return F::from_bits(bits);
+    }
 
     warp_accumulator<F> sum_;
     u32 additions_;  // since the last carry

@@ -16,6 +16,9 @@ constexpr int staged_vectors = 2048;
 constexpr int staged_sets = 2;
 // Sets of slots behind a grid's state, with a slot per block each.
 constexpr int grid_sets = 2;
+// Words of an exact sum in memory: 96 limbs, as the lanes of a warp hold them, and 4 words of what was seen
+// beside finite values.
+constexpr int exact_sum_words = 100;
 // `wait_record::state`: nothing was given up.
 constexpr u32 record_none = 0;
 // `wait_record::state`: the record is complete.

@@ -6,7 +6,14 @@
 // k + 32, and so on down to one. `leaf.rs` of crosswarp-prim is the contract; here are the same additions for the
 // ways in which the threads of a warp hold leaf lanes.
 //
-// Whole warps call. Addition commutes, so that both partners of a shuffle get the same bits.
+// Halving by columns bounds the error as pairwise summation does (Higham, "The accuracy of floating point summation",
+// 1993), and the order is one that 128 lanes of a vector unit and the threads of a warp can both keep.
+//
+// Who calls: every lane of a whole warp. The result is valid in every thread that holds a part of the leaf. Memory
+// ordering: none, these are shuffles. Cost: log2 of the threads of a leaf steps, one after the other. Addition
+// commutes, so that both partners of a shuffle get the same bits. The bits of a leaf are those of its shape: whoever
+// cuts an array elsewhere gets others. Leaves are added up exactly (superaccumulator.cuh), so the order of leaves and
+// the shape of the launch mean nothing.
 #pragma once
 #include "base.cuh"
 

@@ -149,6 +149,9 @@ numbers! {
     STAGED_SETS: usize = "staged_sets": "int" = 2,
     /// Sets of slots behind a grid's state, with a slot per block each.
     GRID_SETS: usize = "grid_sets": "int" = 2,
+    /// Words of an exact sum in memory: 96 limbs, as the lanes of a warp hold them, and 4 words of what was seen
+    /// beside finite values.
+    EXACT_SUM_WORDS: usize = "exact_sum_words": "int" = 100,
     /// `wait_record::state`: nothing was given up.
     RECORD_NONE: u32 = "record_none": "u32" = 0,
     /// `wait_record::state`: the record is complete.
@@ -334,6 +337,12 @@ const fn joined<const N: usize>(parts: &[&str]) -> [u8; N] {
 /// Bytes of the state of a grid of up to `blocks` blocks, `cw::grid_state` in kernels.
 pub const fn grid_state_bytes(blocks: usize) -> usize {
     size_of::<GridState>() + GRID_SETS * VECTOR_BYTES * blocks
+}
+
+/// Bytes of the words that exact sums are combined in: the `state` of a grid, zero before its first use, and the
+/// symmetric words of PEs (`cw::exact_combine` in kernels).
+pub const fn exact_sum_bytes() -> usize {
+    EXACT_SUM_WORDS * size_of::<u64>()
 }
 
 /// The variable with the [`WorldState`] in every module that includes `pe.cuh`.

@@ -53,7 +53,7 @@ pub use error::Error;
 pub use kernels::{KERNELS, THREADS};
 pub use launch::args::{ByValue, KernelArg, KernelArgs};
 pub use launch::{Dim3, Launch, LaunchError, Limit, PreparedLaunch};
-pub use layout::grid_state_bytes;
+pub use layout::{exact_sum_bytes, grid_state_bytes};
 pub use library::find_library;
 pub use library::search::Sought;
 pub use library::trust::find_program;

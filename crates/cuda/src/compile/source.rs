@@ -82,11 +82,13 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("pe.cuh"),
     header!("pe/atomic.cuh"),
     header!("pe/collective.cuh"),
+    header!("pe/exact_sum.cuh"),
     header!("pe/memory.cuh"),
     header!("pe/signal.cuh"),
     header!("pe/staged.cuh"),
     header!("pe/wait.cuh"),
     header!("pe/world.cuh"),
+    header!("superaccumulator.cuh"),
 ];
 
 #[cfg(test)]

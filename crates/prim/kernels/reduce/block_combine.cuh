@@ -15,7 +15,7 @@
 // others, in whatever order blocks start: two places are enough, and every GPU has two multiprocessors. (A launch
 // that overlaps this one starts no block before all of this one's have started.)
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

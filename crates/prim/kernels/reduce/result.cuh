@@ -1,6 +1,6 @@
 // How a sum becomes a result.
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 #include "reduce/arguments.cuh"
 
 namespace crosswarp {

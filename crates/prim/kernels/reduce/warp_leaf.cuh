@@ -6,7 +6,7 @@
 // elements it is one of half a warp, so that a warp computes two leaves at once; with 8-byte elements
 // it is two.
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 #include "leaf.cuh"
 
 namespace crosswarp {

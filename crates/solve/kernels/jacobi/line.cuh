@@ -1,6 +1,6 @@
 // What all kernels of lines include.
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 #include "jacobi/arguments.cuh"
 #include "jacobi/plane.cuh"
 

@@ -1,6 +1,6 @@
 // One sweep, one launch: the obvious kernels, with all features. A block is one leaf of the norm.
 #pragma once
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 #include "jacobi/line.cuh"
 #include "jacobi/plane.cuh"
 

@@ -12,7 +12,7 @@
 // combines some of the group's leaves.
 #pragma once
 #include "jacobi/temporal/async_copy.cuh"
-#include "exact_sum.cuh"
+#include "superaccumulator.cuh"
 #include "jacobi/mbarrier.cuh"
 #include "jacobi/plane.cuh"
 

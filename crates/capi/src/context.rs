@@ -6,7 +6,7 @@
 #![allow(unsafe_code)] // writes results through C's pointers
 
 use crate::handles::Handles;
-use crate::misuse;
+use crate::misuse::{self, delivered};
 use crate::team::TeamHandle;
 use crate::world::{self, Name, enter_unchecked};
 use std::ffi::{c_int, c_long};
@@ -130,7 +130,7 @@ pub(crate) unsafe fn destroy(name: Name, ctx: Context) {
         );
     }
     if ctx.is_valid() {
-        enter_unchecked(name).quiet();
+        delivered(name, enter_unchecked(name).quiet());
         drop(MADE.remove(ctx.0).unwrap_or_else(|| ctx.destroyed(name)));
     }
 }

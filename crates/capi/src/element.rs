@@ -1,22 +1,8 @@
 //! What the reductions do with elements of each C type.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
+pub(crate) use crosswarp_shmem::op::Complex;
 use crosswarp_shmem::op::{self, ReduceOp};
-
-/// C's complex numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Zeroable)]
-#[repr(C)]
-pub(crate) struct Complex<F> {
-    re: F,
-    im: F,
-}
-
-#[allow(unsafe_code)]
-// SAFETY: two floats without padding; any bits are valid.
-unsafe impl Pod for Complex<f32> {}
-#[allow(unsafe_code)]
-// SAFETY: as above.
-unsafe impl Pod for Complex<f64> {}
 
 /// An operation on two elements.
 pub(crate) trait Combine<T: Pod> {
@@ -38,34 +24,14 @@ macro_rules! as_in_rust {
     )*};
 }
 as_in_rust! {
-    Sum = 1: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
-    Prod = 2: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
+    Sum = 1: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 Complex<f32> Complex<f64>;
+    Prod = 2: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 Complex<f32> Complex<f64>;
     Min = 3: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
     Max = 4: i8 i16 i32 i64 u8 u16 u32 u64 f32 f64;
     And = 5: i8 i16 i32 i64 u8 u16 u32 u64;
     Or = 6: i8 i16 i32 i64 u8 u16 u32 u64;
     Xor = 7: i8 i16 i32 i64 u8 u16 u32 u64;
 }
-
-macro_rules! complex {
-    ($($float:ty)*) => {$(
-        impl Combine<Complex<$float>> for Sum {
-            const CODE: u64 = 1;
-            #[inline(always)]
-            fn combine(a: Complex<$float>, b: Complex<$float>) -> Complex<$float> {
-                Complex { re: a.re + b.re, im: a.im + b.im }
-            }
-        }
-        impl Combine<Complex<$float>> for Prod {
-            const CODE: u64 = 2;
-            #[inline(always)]
-            fn combine(a: Complex<$float>, b: Complex<$float>) -> Complex<$float> {
-                Complex { re: a.re * b.re - a.im * b.im, im: a.re * b.im + a.im * b.re }
-            }
-        }
-    )*};
-}
-complex!(f32 f64);
 
 #[cfg(test)]
 mod tests {

@@ -1,47 +1,47 @@
 //! The objects behind C's handles of teams and contexts.
 //!
-//! A handle is a place in a table and the number of times that place has been filled. So one that was
-//! destroyed, and one that never was any, is recognised whatever has been created since; places are used
-//! again, and looking one up takes no lock.
+//! A handle is the index of a slot in a table and the slot's generation. So one that was destroyed, and one that
+//! never was any, is recognised whatever has been created since; slots are used again, and looking one up takes no
+//! lock.
 //!
-//! Access rules of a place:
-//! 1. `filled` is odd while it holds an object. Only who holds the table's lock changes it.
-//! 2. The object is written before `filled` becomes odd, and taken out after it has become even.
+//! Access rules of a slot:
+//! 1. `generation` is odd while the slot holds an object. Only who holds the table's lock changes it.
+//! 2. The object is written before `generation` becomes odd, and taken out after it has become even.
 //! 3. A reference from `get` ends before the object is destroyed: C's caller promises that.
-#![allow(unsafe_code)] // hands out references to objects in places that others may fill again
+#![allow(unsafe_code)] // hands out references to objects in slots that others may fill again
 
 use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Places of the first chunk; every further one has twice as many.
+/// Slots of the first chunk; every further one has twice as many.
 const FIRST: usize = 64;
 const CHUNKS: usize = 24;
 /// Smaller numbers are handles with a meaning of their own.
 const RESERVED: usize = 16;
 
-struct Place<T> {
-    filled: AtomicU32,
+struct Slot<T> {
+    generation: AtomicU32,
     object: UnsafeCell<Option<T>>,
 }
 
 /// A table of objects. It only grows.
 pub(crate) struct Handles<T: 'static> {
-    chunks: [AtomicPtr<Place<T>>; CHUNKS],
-    book: Mutex<Book>,
+    chunks: [AtomicPtr<Slot<T>>; CHUNKS],
+    list: Mutex<SlotList>,
 }
 
-/// Which places there are.
-struct Book {
+/// Which slots there are.
+struct SlotList {
     free: Vec<usize>,
-    places: usize,
+    slots: usize,
 }
 
-// SAFETY: places are shared by the rules above; objects move between threads and are shared.
+// SAFETY: slots are shared by the rules above; objects move between threads and are shared.
 unsafe impl<T: Send + Sync> Sync for Handles<T> {}
 
-/// Chunk and index in it of place `index`, and the chunk's length.
+/// Chunk and index in it of slot `index`, and the chunk's length.
 fn chunk_of(index: usize) -> (usize, usize, usize) {
     let chunk = (index / FIRST + 1).ilog2() as usize;
     let len = FIRST << chunk;
@@ -52,14 +52,14 @@ impl<T: Send + Sync> Handles<T> {
     pub(crate) const fn new() -> Self {
         Self {
             chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS],
-            book: Mutex::new(Book {
+            list: Mutex::new(SlotList {
                 free: Vec::new(),
-                places: 0,
+                slots: 0,
             }),
         }
     }
 
-    fn place(&self, index: usize) -> Option<&'static Place<T>> {
+    fn slot(&self, index: usize) -> Option<&'static Slot<T>> {
         let (chunk, at, _) = chunk_of(index);
         let chunk = self.chunks.get(chunk)?.load(Ordering::Acquire);
         // SAFETY: null, or a chunk from `insert`, which is longer than `at` and never freed.
@@ -68,63 +68,63 @@ impl<T: Send + Sync> Handles<T> {
 
     /// The handle of `object` from now on; never less than 16.
     pub(crate) fn insert(&self, object: T) -> usize {
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = match book.free.pop() {
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = match list.free.pop() {
             Some(index) => index,
             None => {
-                let index = book.places;
+                let index = list.slots;
                 let (chunk, at, len) = chunk_of(index);
                 assert!(chunk < CHUNKS, "{index} teams or contexts at once");
                 if at == 0 {
-                    let places: Box<[Place<T>]> = (0..len)
-                        .map(|_| Place {
-                            filled: AtomicU32::new(0),
+                    let slots: Box<[Slot<T>]> = (0..len)
+                        .map(|_| Slot {
+                            generation: AtomicU32::new(0),
                             object: UnsafeCell::new(None),
                         })
                         .collect();
-                    let places = Box::leak(places).as_mut_ptr();
-                    self.chunks[chunk].store(places, Ordering::Release);
+                    let slots = Box::leak(slots).as_mut_ptr();
+                    self.chunks[chunk].store(slots, Ordering::Release);
                 }
-                book.places += 1;
+                list.slots += 1;
                 index
             }
         };
-        let place = self.place(index).expect("its chunk is there");
+        let slot = self.slot(index).expect("its chunk is there");
         // SAFETY: rule 1: empty, so nobody reads it, and the lock keeps other writers away.
-        unsafe { *place.object.get() = Some(object) };
-        let filled = place.filled.load(Ordering::Relaxed).wrapping_add(1);
-        // Release: whoever sees the place filled sees the object.
-        place.filled.store(filled, Ordering::Release);
-        (filled as usize) << 32 | (index + RESERVED)
+        unsafe { *slot.object.get() = Some(object) };
+        let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
+        // Release: whoever sees the generation sees the object.
+        slot.generation.store(generation, Ordering::Release);
+        (generation as usize) << 32 | (index + RESERVED)
     }
 
-    /// The place of `handle`, if it still holds that object.
+    /// The slot of `handle`, if it still holds that object.
     #[inline(always)]
-    fn filled(&self, handle: usize) -> Option<&'static Place<T>> {
+    fn slot_of(&self, handle: usize) -> Option<&'static Slot<T>> {
         let index = (handle & 0xffff_ffff).checked_sub(RESERVED)?;
-        let place = self.place(index)?;
-        let filled = place.filled.load(Ordering::Acquire);
-        (filled as usize == handle >> 32 && filled % 2 == 1).then_some(place)
+        let slot = self.slot(index)?;
+        let generation = slot.generation.load(Ordering::Acquire);
+        (generation as usize == handle >> 32 && generation % 2 == 1).then_some(slot)
     }
 
     /// The object of `handle`; `None` if it was destroyed or never was any.
     #[inline(always)]
     pub(crate) fn get(&self, handle: usize) -> Option<&'static T> {
-        let place = self.filled(handle)?;
+        let slot = self.slot_of(handle)?;
         // SAFETY: rules 2 and 3: filled, and not destroyed before the reference ends.
-        unsafe { (*place.object.get()).as_ref() }
+        unsafe { (*slot.object.get()).as_ref() }
     }
 
     /// Takes the object of `handle` out, which is none from now on.
     pub(crate) fn remove(&self, handle: usize) -> Option<T> {
-        let mut book = self.book.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = self.filled(handle)?;
-        let filled = place.filled.load(Ordering::Relaxed).wrapping_add(1);
-        place.filled.store(filled, Ordering::Release);
-        book.free.push((handle & 0xffff_ffff) - RESERVED);
+        let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = self.slot_of(handle)?;
+        let generation = slot.generation.load(Ordering::Relaxed).wrapping_add(1);
+        slot.generation.store(generation, Ordering::Release);
+        list.free.push((handle & 0xffff_ffff) - RESERVED);
         // SAFETY: rules 1 to 3: nobody finds it any more, nobody holds a reference, and the lock keeps
         // other writers away.
-        unsafe { (*place.object.get()).take() }
+        unsafe { (*slot.object.get()).take() }
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_follow_one_another() {
+    fn slots_follow_one_another() {
         let mut next = (0, 0);
         for index in 0..10_000 {
             let (chunk, at, len) = chunk_of(index);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destroyed_handle_stays_one_though_its_place_is_used_again() {
+    fn a_destroyed_handle_stays_one_though_its_slot_is_used_again() {
         static TABLE: Handles<usize> = Handles::new();
         let mut all: Vec<usize> = (0..200).map(|i| TABLE.insert(i)).collect();
         assert!(

@@ -2,6 +2,7 @@
 //! abort, upon which the launcher ends the other PEs.
 
 use crate::own_pe::{self, Name};
+use crosswarp_shmem::DeliveryError;
 use std::fmt;
 use std::io::Write;
 use std::panic;
@@ -42,4 +43,12 @@ pub(crate) fn say(what: fmt::Arguments<'_>) {
     };
     // Nothing can be done about a closed one.
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// What was put can not arrive any more: the process ends.
+#[inline(always)]
+pub(crate) fn delivered(name: Name, result: Result<(), DeliveryError>) {
+    if let Err(error) = result {
+        end(name, format_args!("{error}"));
+    }
 }

@@ -6,7 +6,8 @@
 use crate::misuse;
 use crate::objects;
 use crate::world::Name;
-use crosswarp_shmem::{is_other_openshmem, under_launcher};
+use crosswarp_shmem::internal::is_other_openshmem;
+use crosswarp_shmem::under_launcher;
 
 /// How other launchers tell a process how many there are and which it is.
 const LAUNCHERS: [(&str, &str, &str); 4] = [

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)] // `pe_quiet` takes an array from C, which it does not even read
 
 use crate::context::Context;
+use crate::misuse::delivered;
 use crate::world::{Name, enter_unchecked};
 use std::ffi::c_int;
 
@@ -13,7 +14,7 @@ use std::ffi::c_int;
 pub(crate) unsafe fn fence(name: Name, ctx: Context) {
     if ctx.is_valid() {
         ctx.object(name);
-        enter_unchecked(name).fence();
+        delivered(name, enter_unchecked(name).fence());
     }
 }
 
@@ -22,7 +23,7 @@ pub(crate) unsafe fn fence(name: Name, ctx: Context) {
 pub(crate) unsafe fn quiet(name: Name, ctx: Context) {
     if ctx.is_valid() {
         ctx.object(name);
-        enter_unchecked(name).quiet();
+        delivered(name, enter_unchecked(name).quiet());
     }
 }
 

@@ -3,7 +3,8 @@
 
 use crate::world::{self, Name, enter_unchecked};
 use crate::{debug, misuse, mixture, static_data, team};
-use crosswarp_shmem::{Pe, SETTINGS, SYMMETRIC_SIZE};
+use crosswarp_shmem::Pe;
+use crosswarp_shmem::internal::{SETTINGS, SYMMETRIC_SIZE, name_static_data};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
@@ -63,7 +64,7 @@ fn open(name: Name) {
     if let Err(error) = static_data::share(&mut pe) {
         fail(&error);
     }
-    crosswarp_shmem::name_static_data("/proc/self/exe");
+    name_static_data("/proc/self/exe");
     greet(&pe);
     if pe.my_pe() == 0 {
         mixture::look(name);

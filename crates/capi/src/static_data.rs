@@ -37,7 +37,7 @@ pub(crate) enum StaticDataError {
     /// The PEs could not exchange it.
     #[error("cannot exchange the PEs' static data: {0}")]
     Share(#[from] ShareError),
-    /// The PEs did not meet.
+    /// The rendezvous of the PEs failed.
     #[error(transparent)]
     Meeting(#[from] CollectiveError),
 }

@@ -3,7 +3,7 @@
 
 mod support;
 
-use crosswarp_shmem::other_openshmem_of;
+use crosswarp_shmem::internal::other_openshmem_of;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Language, compile, prefix, source, succeed};

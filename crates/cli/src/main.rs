@@ -16,6 +16,8 @@ mod output;
 mod problem;
 mod processor;
 mod programs;
+#[cfg(test)]
+mod random;
 mod world;
 
 use std::process::ExitCode;

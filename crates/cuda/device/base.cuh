@@ -1,6 +1,15 @@
 // What every level shares: integer names, operations, and moving values of any size.
 // No toolkit header: compiles under NVRTC and under nvcc, without relocatable device code.
 #pragma once
+#include "codes.cuh"
+
+// Where a field is, for checks of what the host and kernels share. NVRTC has no toolkit header, and the host's compiler,
+// which nvcc runs too, no __INTADDR__.
+#ifdef __CUDACC_RTC__
+#define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
+#else
+#define CROSSWARP_OFFSET(type, field) __builtin_offsetof(type, field)
+#endif
 
 namespace crosswarp {
 
@@ -18,17 +27,18 @@ __device__ inline bool is_negative(float x) { return __float_as_int(x) < 0; }
 __device__ inline bool is_negative(double x) { return __double_as_longlong(x) < 0; }
 
 // Operations of `reduce`. Integers wrap; a NaN wins a minimum or maximum, and −0 is less than +0, so that the
-// order of the operands means nothing (but for which NaN wins). `code` tells them apart when PEs compare what they do.
+// order of the operands means nothing (but for which NaN wins: the first, with its payload, as `op::Min` and `op::Max`
+// of crosswarp-shmem have it). `code` tells them apart when PEs compare what they do.
 struct sum_op {
-    static constexpr int code = 0;
+    static constexpr int code = static_cast<int>(op_code::sum);
     template <class T> __device__ T operator()(T a, T b) const { return a + b; }
 };
 struct prod_op {
-    static constexpr int code = 1;
+    static constexpr int code = static_cast<int>(op_code::prod);
     template <class T> __device__ T operator()(T a, T b) const { return a * b; }
 };
 struct min_op {
-    static constexpr int code = 2;
+    static constexpr int code = static_cast<int>(op_code::min);
     template <class T> __device__ T operator()(T a, T b) const { return (a < b || a != a) ? a : b; }
     __device__ float operator()(float a, float b) const { return of_floats(a, b); }
     __device__ double operator()(double a, double b) const { return of_floats(a, b); }
@@ -39,7 +49,7 @@ struct min_op {
     }
 };
 struct max_op {
-    static constexpr int code = 3;
+    static constexpr int code = static_cast<int>(op_code::max);
     template <class T> __device__ T operator()(T a, T b) const { return (a > b || a != a) ? a : b; }
     __device__ float operator()(float a, float b) const { return of_floats(a, b); }
     __device__ double operator()(double a, double b) const { return of_floats(a, b); }
@@ -50,15 +60,15 @@ struct max_op {
     }
 };
 struct and_op {
-    static constexpr int code = 4;
+    static constexpr int code = static_cast<int>(op_code::bit_and);
     template <class T> __device__ T operator()(T a, T b) const { return a & b; }
 };
 struct or_op {
-    static constexpr int code = 5;
+    static constexpr int code = static_cast<int>(op_code::bit_or);
     template <class T> __device__ T operator()(T a, T b) const { return a | b; }
 };
 struct xor_op {
-    static constexpr int code = 6;
+    static constexpr int code = static_cast<int>(op_code::bit_xor);
     template <class T> __device__ T operator()(T a, T b) const { return a ^ b; }
 };
 
@@ -67,9 +77,7 @@ struct f16 {
     u16 bits;
 };
 
-// What `signal_wait_until` and its kin compare with, as in OpenSHMEM's SHMEM_CMP_*.
-enum class cmp : int { eq, ne, gt, ge, lt, le };
-
+// Whether `seen` compares with `expected` as asked.
 template <class T> __device__ inline bool holds(cmp how, T seen, T expected) {
     switch (how) {
         case cmp::eq: return seen == expected;

@@ -2,13 +2,6 @@
 #pragma once
 #include "base.cuh"
 
-// NVRTC has no toolkit header, and the host's compiler, which nvcc runs too, no __INTADDR__.
-#ifdef __CUDACC_RTC__
-#define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
-#else
-#define CROSSWARP_OFFSET(type, field) __builtin_offsetof(type, field)
-#endif
-
 namespace crosswarp {
 
 // The payload of one PE that travels in slots, in bytes: up to this one block does the work.
@@ -47,6 +40,12 @@ constexpr int gone_any = 0;
 constexpr int gone_end = 1;
 // From here on a word per PE: not 0 if it has left, and what it sent has arrived.
 constexpr int gone_single = 2;
+// A collective in a word: below this bit its size in bytes.
+constexpr int collective_detail_bit = 40;
+// Below this bit the root, or what is combined; from it on the kind.
+constexpr int collective_kind_bit = 60;
+// What is combined: below this bit the type's number; from it on 1 + the operation's.
+constexpr int reduce_op_bit = 4;
 
 namespace detail {
 // What PEs do together, for the host to print and for `mark_of`.
@@ -59,6 +58,14 @@ enum class kind : u64 {
     reduce = 6,
     reducescatter = 7,
 };
+// Numbers of the types that reductions combine; 0: another one.
+template <class T> constexpr u32 type_code = 0;
+template <> constexpr u32 type_code<i32> = 1;
+template <> constexpr u32 type_code<u32> = 2;
+template <> constexpr u32 type_code<i64> = 3;
+template <> constexpr u32 type_code<u64> = 4;
+template <> constexpr u32 type_code<float> = 5;
+template <> constexpr u32 type_code<double> = 6;
 }  // namespace detail
 
 // A set of PEs that meet: `start`, `start + stride`, … (`size` of them).
@@ -173,5 +180,3 @@ static_assert(CROSSWARP_OFFSET(grid_state, arrived) == 0, "grid_state::arrived")
 static_assert(CROSSWARP_OFFSET(grid_state, pad) == 4, "grid_state::pad");
 
 }  // namespace crosswarp
-
-#undef CROSSWARP_OFFSET

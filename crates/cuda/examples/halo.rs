@@ -50,7 +50,8 @@ fn halo(world: DeviceWorld<'_>) -> Result<(), Failure> {
     let right_done = world.heap().alloc_zeroed::<u64>(1)?;
     // Both states, since the ends of the line are read in both and never written.
     for state in [0, POINTS + 2] {
-        world.put(&stream, &u, state, &line[first..][..POINTS + 2], me)?;
+        let part = u.range(state..state + POINTS + 2);
+        world.put(&stream, part, &line[first..][..POINTS + 2], me)?;
     }
     // One block of 256 threads on every PE, all running at once; nobody starts before all have come here.
     let args = (&u, &left_done, &right_done, POINTS as i32, SWEEPS as u64);
@@ -63,7 +64,8 @@ fn halo(world: DeviceWorld<'_>) -> Result<(), Failure> {
     world.pe().barrier()?;
     // The last sweep wrote state SWEEPS % 2.
     let mut got = vec![0.0f32; POINTS];
-    world.get(&stream, &mut got, &u, SWEEPS % 2 * (POINTS + 2) + 1, me)?;
+    let own = SWEEPS % 2 * (POINTS + 2) + 1;
+    world.get(&stream, &mut got, u.range(own..own + POINTS), me)?;
     let equal = got == on_cpu(line)[first + 1..][..POINTS];
     let gpu = world.device().ordinal();
     println!("PE {me} on GPU {gpu}: equal to the CPU's points: {equal}");

@@ -35,7 +35,7 @@ fn ring(world: DeviceWorld<'_>) -> Result<(), Failure> {
     // Nobody unloads or frees anything, which waits for the whole GPU, before all kernels have ended.
     world.pe().barrier()?;
     let (me, gpu, mut got) = (world.pe().my_pe(), world.device().ordinal(), [0]);
-    world.get(&stream, &mut got, &token, 0, me)?;
+    world.get(&stream, &mut got, &token, me)?;
     println!("PE {me} on GPU {gpu} got {}", got[0]);
     Ok(())
 }

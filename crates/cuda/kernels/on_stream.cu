@@ -1,4 +1,4 @@
-// The verbs that the host gives to streams (src/on_stream.rs): one kernel each, for any team.
+// The verbs that the host gives to streams (src/pe/on_stream): one kernel each, for any team.
 //
 // `_block` kernels serve payloads that travel in slots; their whole work is one block's. `_grid` kernels
 // are started with so few blocks that all are resident, and share the payload among them; `state` is the team's.
@@ -78,16 +78,16 @@ struct any_op {
     i32 code;
     template <class T> __device__ T operator()(T a, T b) const {
         switch (code) {
-            case 0: return cw::sum_op()(a, b);
-            case 1: return cw::prod_op()(a, b);
-            case 2: return cw::min_op()(a, b);
-            case 3: return cw::max_op()(a, b);
+            case cw::sum_op::code: return cw::sum_op()(a, b);
+            case cw::prod_op::code: return cw::prod_op()(a, b);
+            case cw::min_op::code: return cw::min_op()(a, b);
+            case cw::max_op::code: return cw::max_op()(a, b);
         }
         if constexpr (static_cast<T>(0.5) == 0) {  // integers
             switch (code) {
-                case 4: return cw::and_op()(a, b);
-                case 5: return cw::or_op()(a, b);
-                case 6: return cw::xor_op()(a, b);
+                case cw::and_op::code: return cw::and_op()(a, b);
+                case cw::or_op::code: return cw::or_op()(a, b);
+                case cw::xor_op::code: return cw::xor_op()(a, b);
             }
         }
         return a;

@@ -1,52 +1,10 @@
 //! The structures and numbers that the host and kernels share: here once, for both sides.
 //!
-//! The device header `layout.cuh` is made from this file ([`HEADER`]); `device/layout.cuh` is a copy of it for those
-//! who compile with nvcc. Sizes and places of fields are written out, so that both compilers check them.
+//! Two device headers are made from this file: `codes.cuh` ([`CODES`]), which `base.cuh` includes, and `layout.cuh`
+//! ([`HEADER`]), which includes that. `device/` has copies for those who compile with nvcc. Sizes and places of fields
+//! are written out, so that both compilers check them.
 
-use std::mem::offset_of;
-
-use bytemuck::{Pod, Zeroable};
-
-/// Structures. Each field: its place, its type here, its type in CUDA C++. `with` ends the C++ structure with more
-/// text.
-macro_rules! structures {
-    ($(
-        $(#[doc = $doc:literal])+
-        $rust:ident = $device:literal, align $align:tt, size $size:literal, with $more:literal: {
-            $($(#[doc = $note:literal])* $at:literal $field:ident: $host:ty = $type:literal $([$n:literal])?,)+
-        }
-    )+) => {
-        $(
-            $(#[doc = $doc])+
-            #[repr(C, align($align))]
-            #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-            #[allow(dead_code)] // Some are read and written by kernels alone.
-            pub(crate) struct $rust {
-                $($(#[doc = $note])* pub(crate) $field: $host,)+
-            }
-            const _: () = {
-                assert!(size_of::<$rust>() == $size);
-                $(assert!(offset_of!($rust, $field) == $at);)+
-            };
-        )+
-        const STRUCTURES: &str = concat!($(
-            $("//", $doc, "\n",)+
-            "struct alignas(", $align, ") ", $device, " {\n",
-            $(
-                $("    //", $note, "\n",)*
-                "    ", $type, " ", stringify!($field), $("[", $n, "]",)? ";\n",
-            )+
-            $more,
-            "};\n",
-            "static_assert(sizeof(", $device, ") == ", $size, ", \"size of ", $device, "\");\n",
-            $(
-                "static_assert(CROSSWARP_OFFSET(", $device, ", ", stringify!($field), ") == ", $at, ", \"",
-                $device, "::", stringify!($field), "\");\n",
-            )+
-            "\n",
-        )+);
-    };
-}
+use crate::shared_structures;
 
 /// Numbers, in namespace `crosswarp`.
 macro_rules! numbers {
@@ -96,6 +54,88 @@ macro_rules! kinds {
     };
 }
 
+/// Enumerations, in namespace `crosswarp`.
+macro_rules! enumerations {
+    ($(
+        $(#[doc = $doc:literal])+
+        $rust:ident = $device:literal: { $($member:ident = $name:literal, $value:literal;)+ }
+    )+) => {
+        $(
+            $(#[doc = $doc])+
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub(crate) enum $rust {
+                $($member = $value,)+
+            }
+        )+
+        const ENUMERATIONS: &str = concat!($(
+            $("//", $doc, "\n",)+
+            "enum class ", $device, " : int {\n",
+            $("    ", $name, " = ", $value, ",\n",)+
+            "};\n",
+        )+);
+    };
+}
+
+/// The types that reductions combine, with the numbers by which PEs compare what they do.
+macro_rules! element_types {
+    ($($rust:ty = $device:literal, $value:literal;)+) => {
+        /// A type's number (`crosswarp::detail::type_code`).
+        pub trait TypeCode {
+            const CODE: usize;
+        }
+        $(impl TypeCode for $rust {
+            const CODE: usize = $value;
+        })+
+        /// The types' names in kernels, each at the place of its number less 1.
+        pub(crate) const ELEMENT_TYPES: &[&str] = &[$($device,)+];
+        const _: () = {
+            let codes: &[usize] = &[$($value,)+];
+            let mut place = 0;
+            while place < codes.len() {
+                assert!(codes[place] == place + 1);
+                place += 1;
+            }
+        };
+        const TYPE_CODES: &str = concat!(
+            "// Numbers of the types that reductions combine; 0: another one.\n",
+            "template <class T> constexpr u32 type_code = 0;\n",
+            $("template <> constexpr u32 type_code<", $device, "> = ", $value, ";\n",)+
+        );
+    };
+}
+
+enumerations! {
+    /// Operations of `reduce`, as PEs compare what they do.
+    OpCode = "op_code": {
+        Sum = "sum", 0;
+        Prod = "prod", 1;
+        Min = "min", 2;
+        Max = "max", 3;
+        And = "bit_and", 4;
+        Or = "bit_or", 5;
+        Xor = "bit_xor", 6;
+    }
+
+    /// What `signal_wait_until` and its kin compare with, as in OpenSHMEM's SHMEM_CMP_*.
+    Comparison = "cmp": {
+        Eq = "eq", 0;
+        Ne = "ne", 1;
+        Gt = "gt", 2;
+        Ge = "ge", 3;
+        Lt = "lt", 4;
+        Le = "le", 5;
+    }
+}
+
+element_types! {
+    i32 = "i32", 1;
+    u32 = "u32", 2;
+    i64 = "i64", 3;
+    u64 = "u64", 4;
+    f32 = "float", 5;
+    f64 = "double", 6;
+}
+
 numbers! {
     /// The payload of one PE that travels in slots, in bytes: up to this one block does the work.
     SMALL_BYTES: usize = "small_bytes": "int" = 2048,
@@ -133,6 +173,12 @@ numbers! {
     GONE_END: usize = "gone_end": "int" = 1,
     /// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
     GONE_SINGLE: usize = "gone_single": "int" = 2,
+    /// A collective in a word: below this bit its size in bytes.
+    COLLECTIVE_DETAIL_BIT: u32 = "collective_detail_bit": "int" = 40,
+    /// Below this bit the root, or what is combined; from it on the kind.
+    COLLECTIVE_KIND_BIT: u32 = "collective_kind_bit": "int" = 60,
+    /// What is combined: below this bit the type's number; from it on 1 + the operation's.
+    REDUCE_OP_BIT: u32 = "reduce_op_bit": "int" = 4,
 }
 
 kinds! {
@@ -145,82 +191,102 @@ kinds! {
     Reducescatter = "reducescatter", 7, "reducescatter";
 }
 
-structures! {
+shared_structures! {
+    const STRUCTURES = "", "";
+
     /// A set of PEs that meet: `start`, `start + stride`, … (`size` of them).
-    TeamState = "team", align 8, size 40, with "
+    pub(crate) TeamState = "team", align 8, size 40, with "
     __device__ int pe(int rank) const { return start + rank * stride; }
 ": {
         /// This PE's rank in it.
-        0 me: i32 = "i32",
-        4 size: i32 = "i32",
-        8 start: i32 = "i32",
-        12 stride: i32 = "i32",
+        0 pub(crate) me: i32 = "i32",
+        4 pub(crate) size: i32 = "i32",
+        8 pub(crate) start: i32 = "i32",
+        12 pub(crate) stride: i32 = "i32",
         /// Heap offset of the team's `team_scratch`, the same on all its PEs.
-        16 scratch: u64 = "u64",
+        16 pub(crate) scratch: u64 = "u64",
         /// Heap offset of the slots for large reductions (pe/staged.cuh), 0 for none.
-        24 stage: u64 = "u64",
+        24 pub(crate) stage: u64 = "u64",
         /// Most blocks of a PE that these are for.
-        32 stage_blocks: u64 = "u64",
+        32 pub(crate) stage_blocks: u64 = "u64",
     }
 
     /// Each PE's scratch for one team, in its symmetric heap, zero at first: this header, then `size` arrival words,
     /// then two sets of slots, for `size` payloads of up to `small_bytes` each.
-    TeamScratch = "team_scratch", align 128, size 128, with "": {
+    pub(crate) TeamScratch = "team_scratch", align 128, size 128, with "": {
         /// Rendezvous so far; written by this PE only.
-        0 generation: u64 = "u64",
+        0 pub(crate) generation: u64 = "u64",
         /// With a time limit: whether the last rendezvous came about.
-        8 came_about: u64 = "u64",
-        16 pad: [u64; 14] = "u64"[14],
+        8 pub(crate) came_about: u64 = "u64",
+        16 pub(crate) pad: [u64; 14] = "u64"[14],
     }
 
     /// What a kernel leaves behind when a wait ends in vain. In memory the host can read.
-    WaitRecord = "wait_record", align 8, size 48, with "": {
+    pub(crate) WaitRecord = "wait_record", align 8, size 48, with "": {
         /// Of `record_none` and so on.
-        0 state: u32 = "u32",
+        0 pub(crate) state: u32 = "u32",
         /// Of `wait_value` and so on.
-        4 what: u32 = "u32",
+        4 pub(crate) what: u32 = "u32",
         /// The PE that waited.
-        8 pe: i32 = "i32",
+        8 pub(crate) pe: i32 = "i32",
         /// The PE waited for, or `anyone` or `everyone`.
-        12 peer: i32 = "i32",
+        12 pub(crate) peer: i32 = "i32",
         /// Heap offset of the word.
-        16 offset: u64 = "u64",
+        16 pub(crate) offset: u64 = "u64",
         /// In a rendezvous its number; of a mismatch this PE's collective (detail::collective).
-        24 expected: u64 = "u64",
+        24 pub(crate) expected: u64 = "u64",
         /// The word's last value.
-        32 seen: u64 = "u64",
+        32 pub(crate) seen: u64 = "u64",
         /// The PE that failed or left, so that the wait was hopeless; -1: it ran out of time.
-        40 gone: i32 = "i32",
-        44 pad: i32 = "i32",
+        40 pub(crate) gone: i32 = "i32",
+        44 pub(crate) pad: i32 = "i32",
     }
 
     /// Who a PE's kernels are, and where everything is; the host writes it into every module.
-    WorldState = "world_state", align 8, size 104, with "": {
-        0 my_pe: i32 = "i32",
-        4 n_pes: i32 = "i32",
+    pub(crate) WorldState = "world_state", align 8, size 104, with "": {
+        0 pub(crate) my_pe: i32 = "i32",
+        4 pub(crate) n_pes: i32 = "i32",
         /// Address of this PE's heap; those of the others are `stride` apart, in PE order.
-        8 heap: u64 = "u64",
-        16 stride: u64 = "u64",
-        24 heap_bytes: u64 = "u64",
+        8 pub(crate) heap: u64 = "u64",
+        16 pub(crate) stride: u64 = "u64",
+        24 pub(crate) heap_bytes: u64 = "u64",
         /// Time limit of waits; 0: none.
-        32 timeout_ns: u64 = "u64",
+        32 pub(crate) timeout_ns: u64 = "u64",
         /// In host memory.
-        40 record: u64 = "wait_record*",
+        40 pub(crate) record: u64 = "wait_record*",
         /// In this GPU's memory: 1 after a wait of this PE ended in vain.
-        48 gave_up: u64 = "u32*",
+        48 pub(crate) gave_up: u64 = "u32*",
         /// In host memory, the list of PEs that are gone: see `gone_any`.
-        56 gone: u64 = "const u32*",
+        56 pub(crate) gone: u64 = "const u32*",
         /// The team of all PEs.
-        64 all: TeamState = "team",
+        64 pub(crate) all: TeamState = "team",
     }
 
     /// What the blocks of a grid meet by, zero before its first use; `grid_sets` sets of slots follow.
-    GridState = "grid_state", align 128, size 128, with "": {
+    pub(crate) GridState = "grid_state", align 128, size 128, with "": {
         /// Bit 31 flips when all have arrived; the other bits count.
-        0 arrived: u32 = "u32",
-        4 pad: [u32; 31] = "u32"[31],
+        0 pub(crate) arrived: u32 = "u32",
+        4 pub(crate) pad: [u32; 31] = "u32"[31],
     }
 }
+
+/// The device header `codes.cuh`.
+pub(crate) const CODES: &str =
+    match std::str::from_utf8(&joined::<{ length(CODES_PARTS) }>(CODES_PARTS)) {
+        Ok(text) => text,
+        Err(_) => panic!("parts are text"),
+    };
+
+const CODES_PARTS: &[&str] = &[
+    "// Numbers of operations and comparisons. Made from src/layout.rs, which is to be changed instead.
+#pragma once
+
+namespace crosswarp {
+
+",
+    ENUMERATIONS,
+    "\n}  // namespace crosswarp\n",
+];
 
 /// The device header `layout.cuh`.
 pub(crate) const HEADER: &str = match std::str::from_utf8(&joined::<{ length(PARTS) }>(PARTS)) {
@@ -233,22 +299,16 @@ const PARTS: &[&str] = &[
 #pragma once
 #include \"base.cuh\"
 
-// NVRTC has no toolkit header, and the host's compiler, which nvcc runs too, no __INTADDR__.
-#ifdef __CUDACC_RTC__
-#define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
-#else
-#define CROSSWARP_OFFSET(type, field) __builtin_offsetof(type, field)
-#endif
-
 namespace crosswarp {
 
 ",
     NUMBERS,
     "\nnamespace detail {\n",
     KINDS,
+    TYPE_CODES,
     "}  // namespace detail\n\n",
     STRUCTURES,
-    "}  // namespace crosswarp\n\n#undef CROSSWARP_OFFSET\n",
+    "}  // namespace crosswarp\n",
 ];
 
 const fn length(parts: &[&str]) -> usize {
@@ -299,16 +359,9 @@ mod tests {
 
     /// With CROSSWARP_WRITE_LAYOUT=1 it writes the copy.
     #[test]
-    fn the_copy_of_the_header_is_what_is_made() {
-        let copy = concat!(env!("CARGO_MANIFEST_DIR"), "/device/layout.cuh");
-        if std::env::var("CROSSWARP_WRITE_LAYOUT").is_ok_and(|value| value == "1") {
-            std::fs::write(copy, HEADER).unwrap();
-        }
-        let text = std::fs::read_to_string(copy).unwrap();
-        assert!(
-            text == HEADER,
-            "device/layout.cuh is not what src/layout.rs makes; write it with CROSSWARP_WRITE_LAYOUT=1"
-        );
+    fn the_copies_of_the_headers_are_what_is_made() {
+        crate::internal::assert_copy(env!("CARGO_MANIFEST_DIR"), "device/codes.cuh", CODES);
+        crate::internal::assert_copy(env!("CARGO_MANIFEST_DIR"), "device/layout.cuh", HEADER);
     }
 
     /// Each place and size that the header states is checked by the kernels' compiler; Rust's checks are above.

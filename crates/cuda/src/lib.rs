@@ -23,6 +23,8 @@ mod compile;
 mod describe;
 mod driver;
 mod error;
+#[doc(hidden)]
+pub mod internal;
 mod kernels;
 mod launch;
 mod layout;

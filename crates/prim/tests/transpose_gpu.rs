@@ -311,7 +311,9 @@ fn part_of<T: Pod + PartialEq>(
     }
     world.synchronize(stream).unwrap();
     let mut part = vec![T::zeroed(); theirs.len() * rows];
-    world.get(stream, &mut part, &output, 0, me).unwrap();
+    world
+        .get(stream, &mut part, output.range(..theirs.len() * rows), me)
+        .unwrap();
     let same = part == expected[theirs.start * rows..theirs.end * rows];
     assert!(
         same,

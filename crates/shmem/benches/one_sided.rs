@@ -137,7 +137,7 @@ impl<'a> Bench<'a> {
 
     fn sum(&self, len: usize) {
         let (dest, source) = (self.dest.range(..len), self.source.range(..len));
-        self.pe.world().reduce(Sum, dest, source).unwrap();
+        self.pe.world().reduce(dest, source, Sum).unwrap();
     }
 
     fn broadcast(&self, len: usize) {
@@ -228,7 +228,7 @@ fn raw(pe: &Pe, segment: Option<*mut u64>, group: &mut BenchmarkGroup<'_, WallTi
                         black_box(8),
                         1,
                     );
-                    pe.quiet();
+                    pe.quiet().unwrap();
                 });
             });
             group.bench_function(format!("raw g 8 B, {place}"), |b| {
@@ -278,7 +278,7 @@ fn bench(pe: &Pe, name: &str, segment: Option<*mut u64>) {
         group.bench_function("put 8 B + quiet", |b| {
             b.iter(|| {
                 pe.put(float, black_box(&[1.0]), 1);
-                pe.quiet();
+                pe.quiet().unwrap();
             });
         });
         group.bench_function("get 8 B", |b| b.iter(|| pe.g(black_box(float), 1)));

@@ -13,7 +13,7 @@
 //! |---|---|
 //! | who and where | [`Pe::my_pe`], [`Pe::n_pes`], [`Pe::ptr`], [`Pe::pe_accessible`] |
 //! | symmetric memory | [`Pe::alloc`], [`Pe::alloc_aligned`], [`Pe::alloc_zeroed`], [`Pe::free`], [`Sym`] |
-//! | put and get | [`Pe::put`], [`Pe::get`], [`Pe::p`], [`Pe::g`], [`Pe::iput`], [`Pe::iget`], the `_nbi` forms |
+//! | put and get | [`Pe::put`], [`Pe::get`], [`Pe::p`], [`Pe::g`], [`Pe::iput`], [`Pe::iget`]; non-blocking: [`Pe::scope`] |
 //! | atomics | [`Pe::atomic_fetch_add`] and its kin on [`AtomicInt`] and [`AtomicValue`] |
 //! | signals and waiting | [`Pe::put_signal`], [`Pe::wait_until`], [`Pe::test`], several at once: [`WaitSet`] |
 //! | order | [`Pe::fence`], [`Pe::quiet`], [`Context`] |
@@ -40,6 +40,15 @@
 //! # Features
 //! `launch` (default): `Launch`, which starts a world of processes. Programs that are started need it not.
 
+// Three storeys. A file imports files of its own storey and of those below.
+//
+// 1. State: `wait`; in `memory` region, copy, allocator, segment, position; in `world` control, mapped, membership,
+//    ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; `verbs::op`.
+// 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
+//    active_set, collective and `Team` itself; `verbs::raw`.
+// 3. Handles: `memory::symmetric`; the files of `verbs`, each over its namesake in `verbs::raw` or `team`; in `world`
+//    pe, context, and threads and processes, which make worlds; `launch`.
+
 // What only the launcher reads.
 #![cfg_attr(not(feature = "launch"), allow(dead_code))]
 
@@ -57,26 +66,38 @@ mod loom_models;
 pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Launch, LaunchError, Outcome};
-pub use memory::alloc::{AllocError, Block, GRANULE, HeapAllocator};
-pub use memory::static_names::name_static_data;
+pub use memory::alloc::AllocError;
 pub use memory::symmetric::{Sym, SymRef};
-pub use team::collective::{CollectiveCall, CollectiveError, CollectiveKind};
+pub use team::call::{Call as CollectiveCall, Kind as CollectiveKind};
+pub use team::error::CollectiveError;
 pub use team::{Team, TeamError};
-pub use verbs::atomic::{AtomicInt, AtomicValue};
 pub use verbs::lock::{Lock, LockGuard};
-pub use verbs::signal::SignalOp;
+pub use verbs::raw::atomic::{AtomicInt, AtomicValue};
+pub use verbs::raw::signal::SignalOp;
+pub use verbs::scope::Operations;
 pub use verbs::wait_set::WaitSet;
 pub use verbs::{op, raw};
 pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError};
-pub use world::config::{
-    ConfigError, HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
-};
+pub use world::config::ConfigError;
 pub use world::context::{Context, ContextOptions};
+pub use world::endpoint::DeliveryError;
 pub use world::fds::ShareError;
-pub use world::other_library::{is_other_openshmem, other_openshmem_of};
-pub use world::pe::{Membership, Pe, SPECIFICATION, ThreadLevel, WorldKind};
+pub use world::mapped::WorldKind;
+pub use world::membership::Membership;
+pub use world::pe::{Pe, SPECIFICATION, ThreadLevel};
 pub use world::processes::{InitError, init, under_launcher};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
+
+/// Public for the other crates of this workspace only; not part of the interface.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
+    pub use crate::memory::static_names::name_static_data;
+    pub use crate::world::config::{
+        HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
+    };
+    pub use crate::world::other_library::{is_other_openshmem, other_openshmem_of};
+}
 
 /// Any error of a running PE, for programs that only pass errors on.
 #[derive(Debug, thiserror::Error, Clone, PartialEq, Eq)]
@@ -87,6 +108,9 @@ pub enum Error {
     /// From a collective.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
+    /// From a fence, a quiet or a scope.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
     /// From making or ending a team.
     #[error(transparent)]
     Team(#[from] TeamError),

@@ -4,16 +4,16 @@
 //! Sleepers go straight to sleep (spinning and yielding only add looks), time does not pass, so a
 //! lost wake-up shows as a deadlock.
 
-use crate::team::rendezvous::{Seat, Tag, meet};
+use crate::team::rendezvous::{Arrivals, Tag, rendezvous};
 use crate::team::turn::Turn;
-use crate::verbs::lock::{LockWord, Queue};
+use crate::verbs::raw::lock::{LockWord, Queue};
 use crate::wait::parker::{Parker, Watched};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use std::convert::Infallible;
 use std::time::Duration;
 
-/// Waits as `Waiter::sleep_until` does, without the looks at lives and clocks.
+/// Waits as `Waiter::sleep_until` does, without the looks at membership and clocks.
 fn sleep_until(parker: &Parker, watched: Watched, mut ready: impl FnMut() -> bool) {
     while !ready() {
         parker.sleep(watched, true, Duration::MAX, &mut ready);
@@ -290,23 +290,23 @@ fn loom_one_thread_at_a_time_has_the_turn() {
     }
 }
 
-/// What the PEs of a model share: seats, parkers, and a value each.
+/// What the PEs of a model share: arrivals, parkers, and a value each.
 struct World {
-    seats: Vec<Seat>,
+    arrivals: Vec<Arrivals>,
     parkers: Vec<Parker>,
     values: Vec<AtomicU64>,
 }
 
 /// One rendezvous of the first `n` PEs.
-fn meet_once(
+fn rendezvous_once(
     world: &World,
     n: usize,
     me: usize,
     tag: u64,
     payload: &[u64],
 ) -> Option<(usize, Tag)> {
-    let met = meet(
-        |pe| &world.seats[pe],
+    let met = rendezvous(
+        |pe| &world.arrivals[pe],
         |pe| &world.parkers[pe],
         n,
         me,
@@ -315,7 +315,7 @@ fn meet_once(
         payload,
         |pe, epoch| -> Result<(), Infallible> {
             sleep_until(&world.parkers[me], Watched::Arrivals, || {
-                world.seats[pe].came_to(epoch)
+                world.arrivals[pe].came_to(epoch)
             });
             Ok(())
         },
@@ -324,12 +324,12 @@ fn meet_once(
     met
 }
 
-/// One PE of a world of `n`: meets the others `tags.len()` times, with something to see each time.
-fn meet_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>> {
+/// One PE of a world of `n`: `tags.len()` rendezvous, with something to see each time.
+fn rendezvous_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>> {
     let mut differing = Vec::new();
     for (round, &tag) in tags.iter().enumerate() {
         world.values[me].store(round as u64 + 1, Ordering::Relaxed);
-        let met = meet_once(world, world.seats.len(), me, tag, &[]);
+        let met = rendezvous_once(world, world.arrivals.len(), me, tag, &[]);
         differing.push(met.map(|(pe, _)| pe));
         for value in &world.values {
             let value = value.load(Ordering::Relaxed);
@@ -342,30 +342,30 @@ fn meet_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>> {
 
 fn world(n: usize) -> Arc<World> {
     Arc::new(World {
-        seats: (0..n).map(|_| Seat::new()).collect(),
+        arrivals: (0..n).map(|_| Arrivals::new()).collect(),
         parkers: (0..n).map(|_| Parker::new()).collect(),
         values: (0..n).map(|_| AtomicU64::new(0)).collect(),
     })
 }
 
-/// A team of three ends; two of its PEs go on as another team on the same seats while the third may still
+/// A team of three ends; two of its PEs go on as another team at the same index while the third may still
 /// be in the last rendezvous of the old one.
 #[test]
-fn loom_a_seat_is_used_again_while_a_peer_still_leaves() {
+fn loom_an_index_is_used_again_while_a_peer_still_leaves() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(1);
     model.check(|| {
         let world = world(3);
         let pe = |world: &World, me: usize| {
             // `destroy`: tags are not compared.
-            let _ = meet_once(world, 3, me, 1, &[]);
+            let _ = rendezvous_once(world, 3, me, 1, &[]);
             if me == 2 {
                 return;
             }
             // Both have come to epoch 1 in teams now gone, so the new one begins there.
-            world.seats[me].begin(world.seats[me].epoch());
-            assert_eq!(meet_once(world, 2, me, 2, &[10 + me as u64]), None);
-            let theirs = world.seats[1 - me].payload(2)[0].load(Ordering::Relaxed);
+            world.arrivals[me].begin(world.arrivals[me].epoch());
+            assert_eq!(rendezvous_once(world, 2, me, 2, &[10 + me as u64]), None);
+            let theirs = world.arrivals[1 - me].payload(2)[0].load(Ordering::Relaxed);
             assert_eq!(theirs, 11 - me as u64);
         };
         let others: Vec<_> = (1..3)
@@ -389,10 +389,10 @@ fn loom_barrier_of_two_meets_and_is_always_woken() {
         let world = world(2);
         let other = {
             let world = Arc::clone(&world);
-            loom::thread::spawn(move || meet_often(&world, 1, &[7, 9]))
+            loom::thread::spawn(move || rendezvous_often(&world, 1, &[7, 9]))
         };
         // Different tags: the one of a PE that is a round ahead must not be taken for this round's.
-        assert_eq!(meet_often(&world, 0, &[7, 9]), [None, None]);
+        assert_eq!(rendezvous_often(&world, 0, &[7, 9]), [None, None]);
         assert_eq!(other.join().unwrap(), [None, None]);
     });
 }
@@ -406,10 +406,10 @@ fn loom_barrier_of_three_meets_once() {
         let others: Vec<_> = (1..3)
             .map(|me| {
                 let world = Arc::clone(&world);
-                loom::thread::spawn(move || meet_often(&world, me, &[7]))
+                loom::thread::spawn(move || rendezvous_often(&world, me, &[7]))
             })
             .collect();
-        assert_eq!(meet_often(&world, 0, &[7]), [None]);
+        assert_eq!(rendezvous_often(&world, 0, &[7]), [None]);
         for other in others {
             assert_eq!(other.join().unwrap(), [None]);
         }
@@ -424,9 +424,9 @@ fn loom_a_mismatch_is_seen_by_both_sides_in_every_round() {
         let world = world(2);
         let other = {
             let world = Arc::clone(&world);
-            loom::thread::spawn(move || meet_often(&world, 1, &[7, 9]))
+            loom::thread::spawn(move || rendezvous_often(&world, 1, &[7, 9]))
         };
-        assert_eq!(meet_often(&world, 0, &[8, 9]), [Some(1), None]);
+        assert_eq!(rendezvous_often(&world, 0, &[8, 9]), [Some(1), None]);
         assert_eq!(other.join().unwrap(), [Some(0), None]);
     });
 }

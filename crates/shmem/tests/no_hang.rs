@@ -1,6 +1,8 @@
 //! "No hang, no silence": every wait that can not succeed ends with an error that says why.
 
-use crosswarp_shmem::{Cmp, CollectiveError, Error, ThreadWorld, Wait, WaitError, WorldError};
+use crosswarp_shmem::{
+    Cmp, CollectiveError, DeliveryError, Error, ThreadWorld, Wait, WaitError, WorldError,
+};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -232,4 +234,30 @@ fn a_lock_that_is_refused_stays_held() {
         drop(pe.try_lock(&lock).unwrap());
     });
     ended.unwrap();
+}
+
+/// A PE that only puts learns that nobody is there any more.
+#[test]
+fn quiet_fence_and_scopes_tell_of_a_pe_that_failed() {
+    let seen = std::sync::Mutex::new(Vec::new());
+    let ended = world(2).spmd(|pe| {
+        let word = pe.alloc_zeroed::<u32>(1).unwrap();
+        if pe.my_pe() == 1 {
+            panic!("on purpose");
+        }
+        while pe.quiet().is_ok() {
+            pe.p(&word, 1, 1);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let scope = pe.scope(|ops| {
+            ops.put(&word, &[2], 1);
+            Ok::<_, DeliveryError>(())
+        });
+        *seen.lock().unwrap() = vec![pe.quiet(), pe.fence(), scope];
+    });
+    let Err(WorldError::Panicked { pe: 1, .. }) = ended else {
+        panic!("{ended:?}");
+    };
+    let error = DeliveryError { me: 0, pe: 1 };
+    assert_eq!(*seen.lock().unwrap(), [Err(error); 3]);
 }

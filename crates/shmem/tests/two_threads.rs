@@ -95,7 +95,7 @@ fn anything(pe: &Pe, choice: usize) -> Result<(), String> {
         }
         3 => {
             let numbers = pe.alloc_zeroed::<f64>(1000).map_err(|e| e.to_string())?;
-            world.reduce(Sum, &numbers, &numbers).map_err(text)?;
+            world.reduce(&numbers, &numbers, Sum).map_err(text)?;
             pe.free(numbers).map_err(|e: AllocError| e.to_string())
         }
         4 => pe.sync().map_err(text),
@@ -124,7 +124,7 @@ fn anything(pe: &Pe, choice: usize) -> Result<(), String> {
         8 => {
             let words = pe.alloc_zeroed::<u16>(60).map_err(|e| e.to_string())?;
             world.broadcast(&words, &words, 0).map_err(text)?;
-            world.inscan(Sum, &words, &words).map_err(text)?;
+            world.inscan(&words, &words, Sum).map_err(text)?;
             pe.free(words).map_err(|e| e.to_string())
         }
         _ => {

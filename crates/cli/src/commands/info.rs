@@ -4,7 +4,7 @@ use std::fs;
 
 use crosswarp::cuda::{Description, describe};
 use crosswarp::prim::Simd;
-use crosswarp::shmem::SETTINGS;
+use crosswarp::shmem::internal::SETTINGS;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crosswarp::shmem::{Launch, name_static_data, other_openshmem_of};
+use crosswarp::shmem::Launch;
+use crosswarp::shmem::internal::{name_static_data, other_openshmem_of};
 
 use super::error::CommandError;
 use crate::args::run::RunArgs;

@@ -66,18 +66,13 @@ constexpr u64 number_mask = (1ull << number_bits) - 1;
 
 // What a PE calls, in a word.
 __device__ inline u64 collective(kind what, u64 bytes, u32 detail = 0) {
-    return (u64)what << 60 | (u64)(detail & 0xfffff) << 40 | (bytes & ((1ull << 40) - 1));
+    constexpr u32 details = (1u << (collective_kind_bit - collective_detail_bit)) - 1;
+    constexpr u64 sizes = (1ull << collective_detail_bit) - 1;
+    return (u64)what << collective_kind_bit | (u64)(detail & details) << collective_detail_bit | (bytes & sizes);
 }
-template <class T> constexpr u32 type_code = 0;
-template <> constexpr u32 type_code<i32> = 1;
-template <> constexpr u32 type_code<u32> = 2;
-template <> constexpr u32 type_code<i64> = 3;
-template <> constexpr u32 type_code<u64> = 4;
-template <> constexpr u32 type_code<float> = 5;
-template <> constexpr u32 type_code<double> = 6;
 // Operation and type of a reduction; operations without a `code` are one.
 template <class T, class Op> __device__ inline auto combines(const Op& op, int) -> decltype((u32)op.code) {
-    return ((u32)op.code + 1) << 4 | type_code<T>;
+    return ((u32)op.code + 1) << reduce_op_bit | type_code<T>;
 }
 template <class T, class Op> __device__ inline u32 combines(const Op&, long) { return type_code<T>; }
 

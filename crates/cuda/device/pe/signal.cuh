@@ -5,6 +5,7 @@
 // before a fence or signal is visible after.
 #pragma once
 #include "pe/atomic.cuh"
+#include "pe/wait.cuh"
 
 namespace crosswarp {
 
@@ -52,14 +53,18 @@ __device__ inline bool signal_wait_until(const u64* signal, cmp how, u64 expecte
 }
 __device__ inline u64 signal_fetch(const u64* signal) { return detail::load_relaxed(signal); }
 
+// What the verbs over several values return beside an index or a count.
+constexpr i64 nothing = -1;    // no value compares as asked, or there is none to compare
+constexpr i64 timed_out = -2;  // a wait ended in vain, as one that returns false
+
 // Over `n` values; an element whose `status` is not 0 is left out (`status` may be null).
-// test_any: the lowest index that holds, or -1 if none does or all are left out.
+// test_any: the lowest index that holds, or `nothing`.
 template <class T>
 __device__ inline i64 test_any(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     for (u64 i = 0; i < n; ++i) {
         if ((!status || status[i] == 0) && test(values + i, how, expected)) return (i64)i;
     }
-    return -1;
+    return nothing;
 }
 // test_all: whether all that are not left out hold; true if none is.
 template <class T>
@@ -90,15 +95,16 @@ __device__ inline bool none_left(u64 n, const int* status) {
 }
 }  // namespace detail
 
-// Waits until at least one holds; its index, or -1 for an empty set or when time ran out.
+// Waits until at least one holds; the lowest index that does. `nothing` at once if there is none to wait for.
 template <class T>
 __device__ inline i64 wait_until_any(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
-    if (detail::none_left(n, status)) return -1;
-    i64 found = -1;
-    spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, wait_value, anyone, values,
-         (u64)expected, [=] { return (u64)values[0]; });
-    return found;
+    if (detail::none_left(n, status)) return nothing;
+    i64 found = nothing;
+    const bool came = spin([&] { return (found = test_any(values, n, status, how, expected)) >= 0; }, wait_value,
+                           anyone, values, (u64)expected, [=] { return (u64)values[0]; });
+    return came ? found : timed_out;
 }
+// Waits until all have held, each at some time; false if one ended in vain.
 template <class T>
 __device__ inline bool wait_until_all(const T* values, u64 n, const int* status, cmp how, same_t<T> expected) {
     for (u64 i = 0; i < n; ++i) {
@@ -106,14 +112,16 @@ __device__ inline bool wait_until_all(const T* values, u64 n, const int* status,
     }
     return true;
 }
+// Waits until at least one holds; writes the indices that do and returns how many: 0 at once if there is none to wait
+// for, `timed_out` if it ended in vain.
 template <class T>
-__device__ inline u64 wait_until_some(const T* values, u64 n, u64* indices, const int* status, cmp how,
+__device__ inline i64 wait_until_some(const T* values, u64 n, u64* indices, const int* status, cmp how,
                                       same_t<T> expected) {
     if (detail::none_left(n, status)) return 0;
     u64 found = 0;
-    spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; }, wait_value, anyone,
-         values, (u64)expected, [=] { return (u64)values[0]; });
-    return found;
+    const bool came = spin([&] { return (found = test_some(values, n, indices, status, how, expected)) > 0; },
+                           wait_value, anyone, values, (u64)expected, [=] { return (u64)values[0]; });
+    return came ? (i64)found : timed_out;
 }
 
 }  // namespace crosswarp

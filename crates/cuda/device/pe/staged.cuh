@@ -1,5 +1,5 @@
 // The all-reduce of large arrays by a whole grid, which moves everything by stores: links that carry
-// loads and stores at once, or loads alone, move less (bench/results/README.md).
+// loads and stores at once, or loads alone, move less (bench/results/README.md, bench/schemes/all_reduce.cu).
 //
 // Every PE combines its share of the array for all. The shares are cut into pieces, and block b of every
 // PE works on the same pieces. For each, it stores its PE's values into slots of the PE whose share it

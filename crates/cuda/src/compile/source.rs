@@ -74,6 +74,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("warp.cuh"),
     header!("block.cuh"),
     header!("cluster.cuh"),
+    ("codes.cuh", layout::CODES),
     header!("exact_sum.cuh"),
     header!("grid.cuh"),
     ("layout.cuh", layout::HEADER),
@@ -85,6 +86,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("pe/memory.cuh"),
     header!("pe/signal.cuh"),
     header!("pe/staged.cuh"),
+    header!("pe/wait.cuh"),
     header!("pe/world.cuh"),
     header!("superaccumulator.cuh"),
 ];

@@ -214,7 +214,7 @@ fn bytes<T>(call: &'static str, len: usize) -> Result<usize, CudaError> {
     )
 }
 
-fn same_length(dest: usize, source: usize) {
+pub(crate) fn same_length(dest: usize, source: usize) {
     assert!(dest == source, "copy of {source} elements to {dest}");
 }
 

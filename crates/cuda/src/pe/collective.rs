@@ -3,40 +3,31 @@
 use std::fmt;
 
 use bytemuck::Pod;
-use crosswarp_shmem::op::ReduceOp;
+use crosswarp_shmem::op::{self, ReduceOp};
 
-use crate::layout::Kind;
+use crate::layout::{
+    COLLECTIVE_DETAIL_BIT, COLLECTIVE_KIND_BIT, Kind, OpCode, REDUCE_OP_BIT, TypeCode,
+};
 
 /// Numbers that [`DeviceWorld::reduce_on_stream`](crate::DeviceWorld::reduce_on_stream) combines: `i32`, `u32`, `i64`,
 /// `u64`, `f32`, `f64`.
-pub trait DeviceNumber: Pod + sealed::Index {}
+pub trait DeviceNumber: Pod + TypeCode {}
+impl<T: Pod + TypeCode> DeviceNumber for T {}
 
-mod sealed {
-    /// Place of the type in [`super::NUMBERS`].
-    pub trait Index {
-        const INDEX: usize;
-    }
-}
-
-macro_rules! numbers {
-    ($($number:ty = $index:literal: $name:literal),*) => {
-        /// The types' names in the kernels' names.
-        pub(crate) const NUMBERS: [&str; 6] = [$($name),*];
-        $(
-            impl sealed::Index for $number {
-                const INDEX: usize = $index;
-            }
-            impl DeviceNumber for $number {}
-        )*
-    };
-}
-numbers!(i32 = 0: "i32", u32 = 1: "u32", i64 = 2: "i64", u64 = 3: "u64", f32 = 4: "float", f64 = 5: "double");
-
-/// The operation's number in `on_stream.cu`.
+/// The operation's number in kernels, an [`OpCode`].
 pub(crate) const fn code<T: Pod, O: ReduceOp<T>>() -> i32 {
     // The identifier's upper half counts the operations from 1, in the same order.
     (O::ID >> 8) as i32 - 1
 }
+const _: () = {
+    assert!(code::<i32, op::Sum>() == OpCode::Sum as i32);
+    assert!(code::<i32, op::Prod>() == OpCode::Prod as i32);
+    assert!(code::<i32, op::Min>() == OpCode::Min as i32);
+    assert!(code::<i32, op::Max>() == OpCode::Max as i32);
+    assert!(code::<i32, op::And>() == OpCode::And as i32);
+    assert!(code::<i32, op::Or>() == OpCode::Or as i32);
+    assert!(code::<i32, op::Xor>() == OpCode::Xor as i32);
+};
 
 /// A collective that moves or combines elements.
 #[derive(Clone, Copy)]
@@ -47,9 +38,9 @@ pub(crate) enum Collective {
     },
     Fcollect,
     Alltoall,
-    /// Of the type at this place in [`NUMBERS`], by the operation with this number.
+    /// Of the type and by the operation with these numbers.
     Reduce {
-        number: usize,
+        type_code: usize,
         op: i32,
     },
 }
@@ -61,8 +52,9 @@ impl Collective {
             Self::Broadcast { root } => collective_word(Kind::Broadcast, root as u64),
             Self::Fcollect => collective_word(Kind::Fcollect, 0),
             Self::Alltoall => collective_word(Kind::Alltoall, 0),
-            Self::Reduce { number, op } => {
-                collective_word(Kind::Reduce, (op as u64 + 1) << 4 | (number as u64 + 1))
+            Self::Reduce { type_code, op } => {
+                let detail = (op as u64 + 1) << REDUCE_OP_BIT | type_code as u64;
+                collective_word(Kind::Reduce, detail)
             }
         }
     }
@@ -73,15 +65,17 @@ pub(crate) struct CollectiveWord(pub(crate) u64);
 
 /// Makes that word. `detail`: the root, or operation and type.
 pub(crate) const fn collective_word(kind: Kind, detail: u64) -> u64 {
-    (kind as u64) << 60 | (detail & 0xf_ffff) << 40
+    (kind as u64) << COLLECTIVE_KIND_BIT | (detail & DETAIL_MASK) << COLLECTIVE_DETAIL_BIT
 }
+
+const DETAIL_MASK: u64 = (1 << (COLLECTIVE_KIND_BIT - COLLECTIVE_DETAIL_BIT)) - 1;
 
 impl fmt::Display for CollectiveWord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (kind, detail, bytes) = (
-            self.0 >> 60,
-            self.0 >> 40 & 0xf_ffff,
-            self.0 & 0xff_ffff_ffff,
+            self.0 >> COLLECTIVE_KIND_BIT,
+            self.0 >> COLLECTIVE_DETAIL_BIT & DETAIL_MASK,
+            self.0 & ((1 << COLLECTIVE_DETAIL_BIT) - 1),
         );
         let kind = Kind::of(kind);
         let name = kind.map_or("collective", Kind::name);
@@ -92,65 +86,5 @@ impl fmt::Display for CollectiveWord {
             }
             _ => write!(f, "a {name} of {bytes} bytes a PE"),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arch::Arch;
-    use crate::compile::nvrtc::Nvrtc;
-    use crate::compile::program::{Options, compile};
-    use crate::compile::source::Source;
-    use crosswarp_shmem::op;
-
-    #[test]
-    fn operations_have_the_kernels_numbers() {
-        assert_eq!(
-            [
-                code::<i32, op::Sum>(),
-                code::<f64, op::Prod>(),
-                code::<u32, op::Min>(),
-                code::<f32, op::Max>(),
-                code::<u64, op::And>(),
-                code::<i64, op::Or>(),
-                code::<u32, op::Xor>(),
-            ],
-            [0, 1, 2, 3, 4, 5, 6]
-        );
-    }
-
-    #[test]
-    fn kernels_have_the_same_numbers_and_words() {
-        if let Err(reason) = Nvrtc::get() {
-            crate::skip::skip_gpu("kernels_have_the_same_numbers_and_words", 1, reason);
-            return;
-        }
-        let mut text = String::from("#include \"pe.cuh\"\nusing namespace crosswarp;\n");
-        for (place, name) in NUMBERS.iter().enumerate() {
-            let device = format!("detail::type_code<{name}> == {}", place + 1);
-            text += &format!("static_assert({device}, \"{device}\");\n");
-        }
-        let ops = [
-            ("sum_op", code::<i32, op::Sum>()),
-            ("prod_op", code::<i32, op::Prod>()),
-            ("min_op", code::<i32, op::Min>()),
-            ("max_op", code::<i32, op::Max>()),
-            ("and_op", code::<i32, op::And>()),
-            ("or_op", code::<i32, op::Or>()),
-            ("xor_op", code::<i32, op::Xor>()),
-        ];
-        for (name, code) in ops {
-            text += &format!("static_assert({name}::code == {code}, \"{name}\");\n");
-        }
-        text += "extern \"C\" __global__ void nothing() {}\n";
-        let compiled = |text: &str| {
-            let source = Source::new("numbers.cu", text);
-            compile(&source, Arch::new(8, 0), &Options::new())
-        };
-        compiled(&text).unwrap_or_else(|error| panic!("{error}"));
-        let wrong = text.replace("xor_op::code == 6", "xor_op::code == 5");
-        assert_ne!(wrong, text);
-        assert!(compiled(&wrong).is_err());
     }
 }

@@ -15,7 +15,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytemuck::Pod;
-use crosswarp_shmem::{Block, CollectiveError, HeapAllocator, Pe, ShareError, op};
+use crosswarp_shmem::internal::{Block, HeapAllocator};
+use crosswarp_shmem::{CollectiveError, Pe, ShareError, op};
 
 use crate::driver::device::Device;
 use crate::driver::error::CudaError;
@@ -475,7 +476,7 @@ fn smallest(pe: &Pe, value: u64) -> Result<u64, HeapError> {
 fn largest(pe: &Pe, value: u64) -> Result<u64, HeapError> {
     let word = pe.alloc::<u64>(1).map_err(ShareError::from)?;
     pe.write(&word, &[value]);
-    pe.world().reduce(op::Max, &word, &word)?;
+    pe.world().reduce(&word, &word, op::Max)?;
     let value = pe.g(&word, pe.my_pe());
     pe.free(word).map_err(ShareError::from)?;
     Ok(value)

@@ -8,7 +8,7 @@ use crate::driver::device::Device;
 use crate::driver::stream::Stream;
 use crate::launch::Launch;
 use crate::launch::args::KernelArgs;
-use crate::pe::collective::NUMBERS;
+use crate::layout::ELEMENT_TYPES;
 use crate::pe::error::DeviceWorldError;
 
 /// Threads of a block of the collectives, and of the barriers.
@@ -98,10 +98,10 @@ impl Kernels {
                 grid: grid(name, "u8")?,
             })
         };
-        let reduce = |number: usize| -> Result<Pair, DeviceWorldError> {
+        let reduce = |place: usize| -> Result<Pair, DeviceWorldError> {
             Ok(Pair {
-                block: block("reduce", NUMBERS[number])?,
-                grid: grid("reduce", NUMBERS[number])?,
+                block: block("reduce", ELEMENT_TYPES[place])?,
+                grid: grid("reduce", ELEMENT_TYPES[place])?,
             })
         };
         let strided = |unit: &str| load(&format!("strided_{unit}"), THREADS, blocks);

@@ -51,10 +51,10 @@ pub enum SpmdError {
 ///         let stream = Stream::new(&world.device())?;
 ///         let number = world.heap().alloc_zeroed::<u32>(1)?;
 ///         // Mine to the other PE.
-///         world.put(&stream, &number, 0, &[10 + me as u32], 1 - me)?;
+///         world.put(&stream, &number, &[10 + me as u32], 1 - me)?;
 ///         world.pe().barrier()?;
 ///         let mut got = [0];
-///         world.get(&stream, &mut got, &number, 0, me)?;
+///         world.get(&stream, &mut got, &number, me)?;
 ///         Ok(got[0])
 ///     })?;
 ///     assert_eq!(numbers, [11, 10]);

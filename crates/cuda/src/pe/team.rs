@@ -62,13 +62,13 @@ fn stage_bytes(size: usize, blocks: usize) -> usize {
 ///     let stream = Stream::new(&device)?;
 ///     let world = DeviceWorld::new(&pe, device, Some(64 << 20), None)?;
 ///     let (source, dest) = (world.heap().alloc::<f32>(3)?, world.heap().alloc::<f32>(3)?);
-///     world.put(&stream, &source, 0, &[1.0, 2.0, 3.0], pe.my_pe())?;
+///     world.put(&stream, &source, &[1.0, 2.0, 3.0], pe.my_pe())?;
 ///     // A team of every second PE; the others get `None`.
 ///     if let Some(team) = world.team(0, 2, pe.n_pes().div_ceil(2))? {
-///         world.reduce_on_stream(&stream, &team, op::Sum, &dest, &source)?;
+///         world.reduce_on_stream(&stream, &team, &dest, &source, op::Sum)?;
 ///         world.synchronize(&stream)?;
 ///         let mut sums = [0.0; 3];
-///         world.get(&stream, &mut sums, &dest, 0, pe.my_pe())?;
+///         world.get(&stream, &mut sums, &dest, pe.my_pe())?;
 ///         assert_eq!(sums[2], 3.0 * team.n_pes() as f32);
 ///     }
 ///     pe.barrier()?;

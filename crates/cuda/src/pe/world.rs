@@ -13,7 +13,7 @@ use crate::compile::module::Module;
 use crate::compile::source::Source;
 use crate::driver::device::Device;
 use crate::driver::libcuda::cu;
-use crate::driver::memory::PinnedBuffer;
+use crate::driver::memory::{PinnedBuffer, same_length};
 use crate::driver::stream::{Event, Stream};
 use crate::launch::args::KernelArgs;
 use crate::launch::{Launch, PreparedLaunch};
@@ -23,6 +23,7 @@ use crate::pe::heap::{DROP_LIMIT, DeviceHeap, DeviceSym, drain};
 use crate::pe::kernels::Kernels;
 use crate::pe::nccl::communicator::Communicator;
 use crate::pe::team::DeviceTeam;
+use crate::pe::view::DeviceSymRef;
 use crate::pe::wait::{SyncError, Waits};
 
 /// One PE's GPU in a world of PEs.
@@ -337,55 +338,50 @@ impl<'w> DeviceWorld<'w> {
         Ok(())
     }
 
-    /// Copies `source` to elements `start..` of `dest` on `pe`; done when the call returns.
+    /// Copies `source` to `dest` on `pe`; done when the call returns.
     ///
-    /// Panics if `pe` does not exist or the elements do not.
-    pub fn put<T: Pod>(
+    /// # Panics
+    /// If `pe` does not exist or the lengths differ.
+    pub fn put<'a, T: Pod>(
         &self,
         stream: &Stream,
-        dest: &DeviceSym<T>,
-        start: usize,
+        dest: impl Into<DeviceSymRef<'a, T>>,
         source: &[T],
         pe: usize,
     ) -> Result<(), SyncError> {
-        let to = self.element(dest, start, source.len(), pe);
+        let dest = dest.into();
+        same_length(dest.len(), source.len());
+        let to = dest.address(&self.heap, pe);
         let (from, bytes) = (source.as_ptr().cast(), size_of_val(source));
         // What is before it in the stream may not end; the copy itself does.
         self.settle(stream)?;
         self.device().bind()?;
-        // SAFETY: `element` checked the range; the source outlives the copy, for we wait for it.
+        // SAFETY: the view is of as many elements; the source outlives the copy, for we wait for it.
         unsafe { cu!(cuMemcpyHtoDAsync_v2(to, from, bytes, stream.handle())) }?;
         Ok(stream.synchronize()?)
     }
 
-    /// Copies elements `start..` of `source` on `pe` to `dest`; done when the call returns.
+    /// Copies `source` on `pe` to `dest`; done when the call returns.
     ///
-    /// Panics if `pe` does not exist or the elements do not.
-    pub fn get<T: Pod>(
+    /// # Panics
+    /// If `pe` does not exist or the lengths differ.
+    pub fn get<'a, T: Pod>(
         &self,
         stream: &Stream,
         dest: &mut [T],
-        source: &DeviceSym<T>,
-        start: usize,
+        source: impl Into<DeviceSymRef<'a, T>>,
         pe: usize,
     ) -> Result<(), SyncError> {
-        let from = self.element(source, start, dest.len(), pe);
+        let source = source.into();
+        same_length(dest.len(), source.len());
+        let from = source.address(&self.heap, pe);
         let (to, bytes) = (dest.as_mut_ptr().cast(), size_of_val(dest));
         self.settle(stream)?;
         self.device().bind()?;
-        // SAFETY: `element` checked the range; the destination outlives the copy, for we wait for it,
+        // SAFETY: the view is of as many elements; the destination outlives the copy, for we wait for it,
         // and any bits are a valid T.
         unsafe { cu!(cuMemcpyDtoHAsync_v2(to, from, bytes, stream.handle())) }?;
         Ok(stream.synchronize()?)
-    }
-
-    fn element<T: Pod>(&self, object: &DeviceSym<T>, start: usize, n: usize, pe: usize) -> u64 {
-        assert!(
-            start.checked_add(n).is_some_and(|end| end <= object.len()),
-            "elements {start}..{start}+{n} of a symmetric object of {}",
-            object.len()
-        );
-        self.heap.address_in(object, start * size_of::<T>(), pe)
     }
 
     /// Every PE's `value`.

@@ -136,7 +136,7 @@ fn suite(pe: &Pe, device: Device) {
     let words = heap.alloc::<u64>(64).unwrap();
     let (a_at, b_at) = (heap.address_of(&a, me), heap.address_of(&b, me));
     let words_at = heap.address_of(&words, me);
-    world.put(&stream, &words, 0, &[0; 64], me).unwrap();
+    world.put(&stream, &words, &[0; 64], me).unwrap();
     let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
     let state = Buffer::<u8>::zeroed(&stream, grid_state_bytes(4096)).unwrap();
     pe.barrier().unwrap();
@@ -234,7 +234,7 @@ fn gives_up(pe: &Pe, device: Device) {
     let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(limit)).unwrap();
     world.install(&module).unwrap();
     let words = world.heap().alloc::<u64>(64).unwrap();
-    world.put(&stream, &words, 0, &[3; 64], pe.my_pe()).unwrap();
+    world.put(&stream, &words, &[3; 64], pe.my_pe()).unwrap();
     let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
     let at = world.heap().address_of(&words, pe.my_pe());
     let function = module.function("wait_in_vain").unwrap();

@@ -46,9 +46,9 @@ extern "C" __global__ void wait_sets(u64* words, u32* errors) {
     u64 indices[n];
     for (u64 i = 0; i < n; ++i) words[i] = 0;
     barrier();
-    expect(test_any(words, n, status, cmp::ne, (u64)0) == -1, errors, 100);
+    expect(test_any(words, n, status, cmp::ne, (u64)0) == nothing, errors, 100);
     expect(test_all(words, n, status, cmp::eq, (u64)0), errors, 101);
-    expect(wait_until_any(words, 0, nullptr, cmp::ne, (u64)0) == -1, errors, 102);
+    expect(wait_until_any(words, 0, nullptr, cmp::ne, (u64)0) == nothing, errors, 102);
     expect(wait_until_some(words, 0, indices, nullptr, cmp::ne, (u64)0) == 0, errors, 103);
     barrier();
     signal(words + 1, 5, signal_op::set, right());
@@ -68,4 +68,9 @@ extern "C" __global__ void wait_sets(u64* words, u32* errors) {
 // A wait for what never comes: gives up if the world has a time limit.
 extern "C" __global__ void wait_in_vain(u64* words, u32* errors) {
     expect(!wait_until(words + 7, cmp::eq, (u64)12345), errors, 110);
+    // An empty set is told from a wait in vain.
+    u64 index;
+    expect(wait_until_any(words + 7, 1, nullptr, cmp::eq, (u64)12345) == timed_out, errors, 111);
+    expect(wait_until_some(words + 7, 1, &index, nullptr, cmp::eq, (u64)12345) == timed_out, errors, 112);
+    expect(!wait_until_all(words + 7, 1, nullptr, cmp::eq, (u64)12345), errors, 113);
 }

@@ -222,7 +222,7 @@ fn mismatches(pe: &Pe, device: Device) {
             ("max", &|t| {
                 let (to, from) = (b.range(..4), a.range(..4));
                 world
-                    .reduce_on_stream(stream, t, op::Max, to, from)
+                    .reduce_on_stream(stream, t, to, from, op::Max)
                     .unwrap();
             }),
         ],
@@ -291,10 +291,10 @@ fn objects_of_other_worlds_are_refused() {
             assert!(outcome.is_err(), "{what} was not refused");
         };
         refused("put", &|| {
-            let _ = small.put(&stream, &far, 0, &[1], 0);
+            let _ = small.put(&stream, far.range(..1), &[1], 0);
         });
         refused("get", &|| {
-            let _ = small.get(&stream, &mut [0], &far, 0, 0);
+            let _ = small.get(&stream, &mut [0], far.range(..1), 0);
         });
         refused("put_on_stream", &|| {
             let _ = small.put_on_stream(&stream, end, some, 0);
@@ -306,10 +306,10 @@ fn objects_of_other_worlds_are_refused() {
             let _ = small.get_on_stream(&stream, end, some, 0);
         });
         refused("iput", &|| {
-            let _ = small.iput(&stream, end, 1, &[1; 4], 1, 0);
+            let _ = small.iput(&stream, end, 1, &[1; 4], 1, 4, 0);
         });
         refused("iget_on_stream", &|| {
-            let _ = small.iget_on_stream(&stream, some, 1, end, 1, 0);
+            let _ = small.iget_on_stream(&stream, some, 1, end, 1, end.len(), 0);
         });
         refused("sum_on_stream", &|| {
             let _ = small.sum_on_stream(&stream, small.everyone(), some, end);
@@ -344,12 +344,12 @@ fn teams_are_destroyed() {
             let both = world.team(0, 1, 2).unwrap();
             let second = world.team(1, 1, 1).unwrap();
             if round % 500 == 0 {
-                world.put(&stream, &ones, 0, &[1], pe.my_pe()).unwrap();
+                world.put(&stream, &ones, &[1], pe.my_pe()).unwrap();
                 let team = both.as_ref().unwrap();
                 world.sum_on_stream(&stream, team, &ones, &ones).unwrap();
                 world.synchronize(&stream).unwrap();
                 let mut sum = [0];
-                world.get(&stream, &mut sum, &ones, 0, pe.my_pe()).unwrap();
+                world.get(&stream, &mut sum, &ones, pe.my_pe()).unwrap();
                 assert_eq!(sum, [2]);
             }
             world.destroy_team(both).unwrap();
@@ -389,7 +389,9 @@ fn teams_meet_often() {
             (1 << 40) + 2,
         ] {
             let mine: Vec<u32> = (0..len as u32).map(|i| i ^ pe.my_pe() as u32).collect();
-            world.put(&stream, &a, 0, &mine, pe.my_pe()).unwrap();
+            world
+                .put(&stream, a.range(..len), &mine, pe.my_pe())
+                .unwrap();
             pe.barrier().unwrap();
             // SAFETY: the parameters are (team, u64); nobody meets meanwhile.
             unsafe { launch.launch(&stream, (world.everyone(), rendezvous)) }.unwrap();
@@ -402,7 +404,9 @@ fn teams_meet_often() {
                     .unwrap();
                 world.synchronize(&stream).unwrap();
                 let mut seen = vec![0; n];
-                world.get(&stream, &mut seen, &b, 0, pe.my_pe()).unwrap();
+                world
+                    .get(&stream, &mut seen, b.range(..n), pe.my_pe())
+                    .unwrap();
                 // i + (i ^ 1)
                 let right = |(i, &sum): (usize, &u32)| sum == 2 * (i as u32 & !1) + 1;
                 let wrong = seen.iter().enumerate().position(|at| !right(at));

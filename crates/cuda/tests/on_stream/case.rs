@@ -41,7 +41,7 @@ impl<'c> Case<'c> {
     /// Writes this PE's part of `dest` and waits.
     pub fn fill<T: Pod>(&self, dest: &DeviceSym<T>, values: &[T]) {
         self.world
-            .put(self.stream, dest, 0, values, self.me())
+            .put(self.stream, dest.range(..values.len()), values, self.me())
             .unwrap();
     }
 
@@ -51,7 +51,7 @@ impl<'c> Case<'c> {
         waited.unwrap_or_else(|error| panic!("{what} on PE {}: {error}", self.me()));
         let mut values = vec![T::zeroed(); n];
         self.world
-            .get(self.stream, &mut values, source, 0, self.me())
+            .get(self.stream, &mut values, source.range(..n), self.me())
             .unwrap();
         values
     }
@@ -174,14 +174,14 @@ impl<'c> Case<'c> {
             self.meet(&what);
             let (to, from) = (dest.range(..n), source.range(..n));
             self.world
-                .reduce_on_stream(self.stream, self.team, op, to, from)
+                .reduce_on_stream(self.stream, self.team, to, from, op)
                 .unwrap();
             let seen = self.seen(&what, dest, n);
             self.check(&what, &seen, &expected);
             self.meet(&what);
             // In place.
             self.world
-                .reduce_on_stream(self.stream, self.team, op, from, from)
+                .reduce_on_stream(self.stream, self.team, from, from, op)
                 .unwrap();
             let seen = self.seen(&what, source, n);
             self.check(&format!("{what} in place"), &seen, &expected);
@@ -217,8 +217,8 @@ impl<'c> Case<'c> {
                     })
                     .collect();
                 match greatest {
-                    false => world.reduce_on_stream(stream, team, op::Min, &dest, &source),
-                    true => world.reduce_on_stream(stream, team, op::Max, &dest, &source),
+                    false => world.reduce_on_stream(stream, team, &dest, &source, op::Min),
+                    true => world.reduce_on_stream(stream, team, &dest, &source, op::Max),
                 }
                 .unwrap();
                 let seen: Vec<u64> = self.seen(&what, &dest, n).into_iter().map(&bits).collect();

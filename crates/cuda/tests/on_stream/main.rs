@@ -124,10 +124,12 @@ impl Case<'_> {
             let to = dest.range(1..2001);
             if from_host {
                 let mine = &of(me)[..2998];
-                world.iput(stream, to, 2, mine, 3, next).unwrap();
+                world.iput(stream, to, 2, mine, 3, 1000, next).unwrap();
             } else {
                 let mine = source.range(..2998);
-                world.iput_on_stream(stream, to, 2, mine, 3, next).unwrap();
+                world
+                    .iput_on_stream(stream, to, 2, mine, 3, 1000, next)
+                    .unwrap();
             }
             world.barrier_on_stream(stream, world.everyone()).unwrap();
             let what = format!("iput of {name}, from the host: {from_host}");
@@ -136,11 +138,11 @@ impl Case<'_> {
             self.pe.barrier().unwrap();
         }
         world
-            .iget_on_stream(stream, &buffer, 4, source.range(5..1005), 5, next)
+            .iget_on_stream(stream, &buffer, 4, source.range(5..1005), 5, 200, next)
             .unwrap();
         let mut host = zeros.clone();
         world
-            .iget(stream, &mut host, 4, source.range(5..1005), 5, next)
+            .iget(stream, &mut host, 4, source.range(5..1005), 5, 200, next)
             .unwrap();
         let mut expected = zeros.clone();
         for (i, element) in expected.iter_mut().step_by(4).take(200).enumerate() {
@@ -152,10 +154,12 @@ impl Case<'_> {
 
         // In several parts: all there, and back.
         self.pe.barrier().unwrap();
-        world.iput(stream, &dest, 1, &of(me), 1, next).unwrap();
+        world.iput(stream, &dest, 1, &of(me), 1, len, next).unwrap();
         self.pe.barrier().unwrap();
         let mut host = zeros.clone();
-        world.iget(stream, &mut host, 1, &dest, 1, next).unwrap();
+        world
+            .iget(stream, &mut host, 1, &dest, 1, len, next)
+            .unwrap();
         self.check(&format!("{name} there and back"), &host, &of(me));
         self.pe.barrier().unwrap();
         heap.free(dest).unwrap();
@@ -222,7 +226,7 @@ impl Case<'_> {
             world.signal_wait_on_stream(stream, &signal, Cmp::Ge, 1)?;
             world.barrier_on_stream(stream, everyone)?;
             world.sum_on_stream(stream, everyone, &sums, &dest)?;
-            world.reduce_on_stream(stream, everyone, op::Max, &few, dest.range(10..18))?;
+            world.reduce_on_stream(stream, everyone, &few, dest.range(10..18), op::Max)?;
             world.barrier_on_stream(stream, everyone)
         })
         .unwrap_or_else(|error| panic!("capture on PE {me}: {error}"));
@@ -346,7 +350,7 @@ fn two_worlds(pe: &Pe, device: Device, first: &DeviceWorld<'_>, stream: &Stream)
     });
     for (which, (world, stream, a, _)) in parts.iter().enumerate() {
         let mine: Vec<f64> = (0..len).map(|i| f64::from(value(me + which, i))).collect();
-        world.put(stream, a, 0, &mine, me).unwrap();
+        world.put(stream, a, &mine, me).unwrap();
     }
     pe.barrier().unwrap();
     for _ in 0..10 {
@@ -360,7 +364,7 @@ fn two_worlds(pe: &Pe, device: Device, first: &DeviceWorld<'_>, stream: &Stream)
             .synchronize(stream)
             .unwrap_or_else(|error| panic!("world {which}, PE {me}: {error}"));
         let mut seen = vec![0.0; len];
-        world.get(stream, &mut seen, b, 0, me).unwrap();
+        world.get(stream, &mut seen, b, me).unwrap();
         for (i, &sum) in seen.iter().enumerate() {
             let expected: u32 = (0..n).map(|pe| value(pe + which, i)).sum();
             assert_eq!(

@@ -85,14 +85,14 @@ fn needs_a_gpu_per_pe() {
         );
         let sums = world.heap().alloc::<u32>(1).unwrap();
         let mine = world.heap().alloc::<u32>(1).unwrap();
-        world.put(&stream, &mine, 0, &[5], pe.my_pe()).unwrap();
+        world.put(&stream, &mine, &[5], pe.my_pe()).unwrap();
         let everyone = world.everyone();
         world
             .sum_on_stream(&stream, everyone, &sums, &mine)
             .unwrap();
         world.synchronize(&stream).unwrap();
         let mut sum = [0];
-        world.get(&stream, &mut sum, &sums, 0, pe.my_pe()).unwrap();
+        world.get(&stream, &mut sum, &sums, pe.my_pe()).unwrap();
         assert_eq!(sum, [10]);
         pe.barrier().unwrap();
     });

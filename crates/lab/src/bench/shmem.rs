@@ -195,8 +195,8 @@ pub fn shmem(
         };
         let launch = Launch::new(&function).grid(blocks).block(row.threads);
         let prepared = world.prepare_together(launch)?;
-        world.put(&stream, &dest, 0, &[0; 16], pe.my_pe())?;
-        world.put(&stream, &flag, 0, &[0; 8], pe.my_pe())?;
+        world.put(&stream, dest.range(..16), &[0; 16], pe.my_pe())?;
+        world.put(&stream, flag.range(..8), &[0; 8], pe.my_pe())?;
         let time = fixed_runs(
             WARM_UP,
             SAMPLES,

@@ -9,7 +9,7 @@
 //!
 //! (CUDA C++ Programming Guide, "Shared Memory", compute capability 5.x and later, for accesses of 4
 //! bytes; the phases of wider ones agree with the latencies measured on an H200, where each further
-//! request takes two cycles: `bench/results/banks-h200-2026-11-21.txt`.)
+//! request takes two cycles: `bench/results/banks-h200-2026-11-21.txt`, `bench/schemes/banks.cu`.)
 
 use crate::models::index_expression::IndexExpression;
 

@@ -4,6 +4,7 @@
 // `bin(x)` is the bin, or a number that is not below `bins` if the sample is dropped.
 #pragma once
 #include "base.cuh"
+#include "histogram/even_bins.cuh"
 
 namespace crosswarp {
 namespace histogram {
@@ -37,22 +38,18 @@ template <class Rule> struct closing : Rule {
 };
 
 // Integers, 2^shift values a bin.
-struct fixed_shift {
+struct fixed_shift : shift_parameters {
     static constexpr bool moves = false;
     static constexpr bool has_tables = false;
     using key = i32;
-    i32 low, from, to;
-    u32 bins, shift;
     __device__ u32 bin(i32 x) const { return distance(x, low) >> shift; }
 };
 
 // Integers, fewer bins than values: distance · bins / width is distance · factor / 2^64.
-struct fixed_multiply {
+struct fixed_multiply : multiply_parameters {
     static constexpr bool moves = false;
     static constexpr bool has_tables = false;
     using key = i32;
-    i32 low, from, to;
-    u32 bins, factor_low, factor_high;
     __device__ u32 bin(i32 x) const {
         u32 d = distance(x, low);
         u64 upper = static_cast<u64>(factor_high) * d + __umulhi(factor_low, d);
@@ -61,12 +58,10 @@ struct fixed_multiply {
 };
 
 // Integers, more bins than the range is wide.
-struct fixed_spread {
+struct fixed_spread : spread_parameters {
     static constexpr bool moves = false;
     static constexpr bool has_tables = false;
     using key = i32;
-    i32 low, from, to;
-    u32 bins, per_value, factor_low, factor_high, last;
     __device__ u32 bin(i32 x) const {
         u32 d = distance(x, low);
         u64 upper = static_cast<u64>(factor_high) * d + __umulhi(factor_low, d);

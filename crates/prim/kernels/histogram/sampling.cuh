@@ -1,36 +1,13 @@
 // One block examines some of the samples and decides how all of them are counted.
 #pragma once
+#include "histogram/arguments.cuh"
 #include "histogram/hot_bins.cuh"
 
 namespace crosswarp {
 namespace histogram {
 
-constexpr u32 most_groups = 1024;
-constexpr u32 most_ranges = 20;
-
-// How many blocks share a tile, and how many bins each of them counts.
-struct ranges {
-    u32 count, span;
-};
-
-// What the host says of bin groups.
-struct grouping {
-    u32 group_bits;  // the logarithm of the bins of a group
-    u32 room;       // bytes of shared memory for their counters, a multiple of 128
-};
-
-// What is decided.
-struct plan {
-    u32 bits;    // 4 or 8: packed counters of one width in ranges of bins; 0: bin groups of their own widths
-    u32 ranges;  // of bin groups: blocks that share a tile
-    u32 merging;  // whether increments of equal words are to be merged
-    // One more than there are ranges: where the next would begin.
-    u32 first_group[most_ranges + 1], first_block[most_ranges + 1];
-    // Where a group's counters begin in its range, in bytes, a multiple of 128, plus the logarithm of their bits.
-    u32 group[most_groups];
-};
-
-static_assert(sizeof(plan) == 4 * (3 + 2 * (most_ranges + 1) + most_groups), "as src/histogram/cuda has it");
+constexpr u32 most_groups = sizeof(plan::group) / sizeof(u32);
+constexpr u32 most_ranges = sizeof(plan::first_group) / sizeof(u32) - 1;
 
 // Words of a group with counters of 2^width bits.
 __device__ inline u32 group_words(u32 group_bits, u32 width) { return 1u << (group_bits + width - 5); }

@@ -2,7 +2,8 @@
 //
 // MAXIMUM is 0 or 1. Elements become keys, unsigned integers of which the smallest is that of the
 // extremum; NaN comes before everything, −0 before +0 (for the maximum after). The search remembers 16
-// bytes, in which the index is looked up at the end.
+// bytes, in which the index is looked up at the end. (`min_op` and `max_op` of base.cuh order values alike, but return
+// the NaN that they were given, where a key has none: any NaN becomes the canonical one here.)
 #pragma once
 #include "reduce/last_block.cuh"
 #include "reduce/result.cuh"

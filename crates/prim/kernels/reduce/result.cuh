@@ -1,28 +1,9 @@
-// What every reduction is launched with, and how a sum becomes a result.
+// How a sum becomes a result.
 #pragma once
+#include "reduce/arguments.cuh"
 #include "superaccumulator.cuh"
 
 namespace crosswarp {
-
-// The same structure in Rust: `reduce::cuda::program::Arguments`.
-struct reduce_arguments {
-    const void* x;      // first input
-    const void* y;      // second input, if the reduction has two
-    u64 n;              // elements of each input, at most
-    const u64* count;   // if not null, how many there are; read when the kernel runs
-    u64* state;         // the workspace: zero, and zero again after the launch
-    u64* out;           // the result
-    u64 finish;         // what the result is
-    u64 ahead;          // bytes of its first part that each warp brings to the second-level cache early
-};
-
-enum finish_kind : u64 {
-    finish_words,  // what parts of an array are combined from
-    finish_value,  // the result itself: bits, zero-extended; for sums:
-    finish_mean,   // the sum divided by the number of elements
-    finish_norm,   // the square root of the sum
-    finish_index,  // for extrema: where it is
-};
 
 // The result where no elements have none.
 constexpr u64 no_value = ~0ull;

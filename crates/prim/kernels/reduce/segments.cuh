@@ -16,6 +16,7 @@
 //     BODY::tiny, is_tiny(a, n)     a thread may reduce up to `tiny` elements alone; whether it should
 //     tiny_result(a, x, y, n, bits) gives what it then writes; or false: the warp is to do it
 #pragma once
+#include "reduce/arguments.cuh"
 #include "reduce/block_combine.cuh"
 #include "reduce/result.cuh"
 #include "reduce/warp_leaf.cuh"
@@ -23,24 +24,6 @@
 namespace crosswarp {
 
 constexpr int segment_threads = 256;
-
-struct long_segment {
-    u64 segment;
-    u64 begin, length;  // its elements
-    u64 leaves_before;  // leaves of the segments before it in the queue
-};
-
-// The same structure in Rust: `reduce::cuda::segments::SegmentArguments`.
-struct segment_arguments {
-    reduce_arguments all;  // n: elements of the array; state: zero, and zero again after the launches; see below
-    const u64* offsets;    // segment s is elements offsets[s] to offsets[s + 1]; or null:
-    u64 columns;           // it is elements columns * s to columns * (s + 1)
-    u64 segments;
-    u64 together;          // segments that a warp takes at a time: 1 or 32
-    u64 long_leaves;       // segments of more leaves are long
-    long_segment* queue;   // the long ones, as `short_segments` finds them; or null: all are long, and alike
-    u64 room;              // for so many
-};
 
 // The state: a word for the queue, and from `segment_slots` on for each warp a slot, in which the warps that
 // share a segment which begins with it combine their parts.

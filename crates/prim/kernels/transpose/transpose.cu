@@ -2,29 +2,10 @@
 //
 // Blocks go down the columns of tiles: those that run at the same time then write neighbouring parts of
 // the same output rows, which DRAM takes best (measured, see src/transpose/cuda/device_transposer.rs).
+#include "transpose/arguments.cuh"
 #include "transpose/shifted_tile.cuh"
 
 using namespace crosswarp;
-
-// The matrices; strides in bytes. Kernels of whole tiles take the first `whole_rows` × `whole_columns`
-// elements of each, those of any tiles the rest.
-struct matrices {
-    const char* in;
-    char* out;
-    u64 in_bytes;  // from the first element to the end of the last
-    u64 in_stride, out_stride;
-    u64 in_batch, out_batch;
-    u64 rows, columns;
-    u64 whole_rows, whole_columns;
-};
-
-// Square matrices in place; kernels of any tiles leave out the first `whole` × `whole` elements of each.
-struct squares {
-    char* data;
-    u64 bytes;
-    u64 stride, batch;
-    u64 side, whole;
-};
 
 extern __shared__ chunk shared[];
 
@@ -32,10 +13,10 @@ template <class T, int E> __device__ inline void whole_tiles(const matrices& m) 
     u32 down = m.whole_rows / T::rows, across = m.whole_columns / T::columns;
     u32 row = blockIdx.x % down, rest = blockIdx.x / down;
     u64 column = rest % across, matrix = rest / across;
-    T::load(shared, m.in + matrix * m.in_batch + row * T::rows * m.in_stride + column * T::columns * E,
+    T::load(shared, m.input + matrix * m.in_batch + row * T::rows * m.in_stride + column * T::columns * E,
             m.in_stride, threadIdx.x);
     __syncthreads();
-    T::store(shared, m.out + matrix * m.out_batch + column * T::columns * m.out_stride + (u64)row * T::rows * E,
+    T::store(shared, m.output + matrix * m.out_batch + column * T::columns * m.out_stride + (u64)row * T::rows * E,
              m.out_stride, threadIdx.x);
 }
 
@@ -56,11 +37,11 @@ template <class T, int E> __device__ inline void any_tiles(const matrices& m) {
     row *= T::rows, column *= T::columns;
     int height = m.rows - row < T::loaded ? m.rows - row : T::loaded;
     int width = m.columns - column < T::columns ? m.columns - column : T::columns;
-    const char* in = m.in + matrix * m.in_batch;
-    T::load(shared, in + row * m.in_stride + column * E, m.in_stride, height, m.in, m.in + m.in_bytes,
+    const char* in = m.input + matrix * m.in_batch;
+    T::load(shared, in + row * m.in_stride + column * E, m.in_stride, height, m.input, m.input + m.in_bytes,
             threadIdx.x);
     __syncthreads();
-    T::store(shared, m.out + matrix * m.out_batch + column * m.out_stride + row * E, m.out_stride, height, width,
+    T::store(shared, m.output + matrix * m.out_batch + column * m.out_stride + row * E, m.out_stride, height, width,
              row == 0, threadIdx.x);
 }
 
@@ -147,7 +128,7 @@ template <int Pitch> __device__ inline void textbook_tile(const matrices& m) {
 #pragma unroll
     for (int k = 0; k < 32; k += 8) {
         if (row + y + k < m.rows && column + x < m.columns) {
-            words[y + k][x] = *reinterpret_cast<const u32*>(m.in + matrix * m.in_batch +
+            words[y + k][x] = *reinterpret_cast<const u32*>(m.input + matrix * m.in_batch +
                                                             (row + y + k) * m.in_stride + (column + x) * 4);
         }
     }
@@ -155,7 +136,7 @@ template <int Pitch> __device__ inline void textbook_tile(const matrices& m) {
 #pragma unroll
     for (int k = 0; k < 32; k += 8) {
         if (column + y + k < m.columns && row + x < m.rows) {
-            *reinterpret_cast<u32*>(m.out + matrix * m.out_batch + (column + y + k) * m.out_stride +
+            *reinterpret_cast<u32*>(m.output + matrix * m.out_batch + (column + y + k) * m.out_stride +
                                     (row + x) * 4) = words[x][y + k];
         }
     }

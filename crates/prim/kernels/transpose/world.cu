@@ -1,18 +1,10 @@
 // A matrix whose rows lie on several PEs, transposed by puts: each tile goes straight from this PE's
 // shared memory to the memory of the PE whose rows of the output it holds.
 #include "pe.cuh"
+#include "transpose/arguments.cuh"
 #include "transpose/tile.cuh"
 
 using namespace crosswarp;
-
-// This PE's rows, and where the output lies in its own heap; strides in bytes.
-struct part {
-    const char* in;
-    char* out;
-    u64 in_bytes, in_stride;
-    u64 rows, first_row, all_rows;
-    u64 columns;
-};
 
 extern __shared__ chunk shared[];
 
@@ -27,16 +19,16 @@ template <class T, int E> __device__ inline void put_tile(const part& p) {
     int height = p.rows - row < T::rows ? p.rows - row : T::rows;
     int width = columns - column < T::columns ? columns - column : T::columns;
     u64 stride = p.all_rows * E;
-    const char* from = p.in + row * p.in_stride + (first_column + column) * E;
-    char* to = ptr(p.out, owner) + column * stride + (p.first_row + row) * E;
+    const char* from = p.input + row * p.in_stride + (first_column + column) * E;
+    char* to = ptr(p.output, owner) + column * stride + (p.first_row + row) * E;
     u64 places = reinterpret_cast<u64>(from) | p.in_stride | reinterpret_cast<u64>(to) | stride;
     if (places % 16 == 0 && height == T::rows && width == T::columns) {
         T::load(shared, from, p.in_stride, threadIdx.x);
         __syncthreads();
         T::store(shared, to, stride, threadIdx.x);
     } else {
-        bool shifted = T::shiftable(from, p.in_stride, height, width, p.in, p.in + p.in_bytes);
-        T::load_any(shared, shifted, from, p.in_stride, height, width, to, stride, p.in, p.in + p.in_bytes,
+        bool shifted = T::shiftable(from, p.in_stride, height, width, p.input, p.input + p.in_bytes);
+        T::load_any(shared, shifted, from, p.in_stride, height, width, to, stride, p.input, p.input + p.in_bytes,
                     threadIdx.x);
         __syncthreads();
         T::store_any(shared, shifted, to, stride, height, width, threadIdx.x);

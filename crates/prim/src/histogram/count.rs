@@ -127,7 +127,7 @@ impl<'a, T: Sample> Histogram<'a, T> {
         for part in totals.chunks_mut(EXCHANGED) {
             let place = memory.range(..part.len());
             pe.write(place, part);
-            pe.world().reduce(op::Sum, place, place)?;
+            pe.world().reduce(place, place, op::Sum)?;
             pe.read(part, place);
         }
         pe.free(memory)?;

@@ -1,5 +1,5 @@
 //! Even bins: the rules that assign samples to them, operation by operation. `kernels/histogram/bins.cuh` has the
-//! same ones, and the layouts agree: the rules are kernel arguments.
+//! same ones. The rules are kernel arguments; the header `histogram/even_bins.cuh` of their parameters is made from here.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -15,44 +15,48 @@ pub enum EvenInteger {
     ClosedMultiply(Closed<EvenMultiply>),
 }
 
-/// 2^shift values a bin. Keys are first moved into `from..=to`: the range if samples outside are
-/// clamped, else the limits of the type.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub struct EvenShift {
-    pub low: i32,
-    pub from: i32,
-    pub to: i32,
-    pub bins: u32,
-    pub shift: u32,
-}
+crosswarp_cuda::shared_structures! {
+    pub(crate) const HEADER = "// Parameters of even bins of integers. Made from src/histogram/even.rs, which is to be changed instead.
+#pragma once
+#include \"base.cuh\"
 
-/// Fewer bins than values.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub struct EvenMultiply {
-    pub low: i32,
-    pub from: i32,
-    pub to: i32,
-    pub bins: u32,
-    pub factor_low: u32,
-    pub factor_high: u32,
-}
+namespace crosswarp::histogram {
 
-/// More bins than the range is wide.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub struct EvenSpread {
-    pub low: i32,
-    pub from: i32,
-    pub to: i32,
-    pub bins: u32,
-    /// Whole bins a value.
-    pub per_value: u32,
-    pub factor_low: u32,
-    pub factor_high: u32,
-    /// The greatest distance from `low` that is inside.
-    pub last: u32,
+", "}  // namespace crosswarp::histogram\n";
+
+    /// 2^shift values a bin. Keys are first moved into `from..=to`: the range if samples outside are clamped, else the
+    /// limits of the type.
+    pub EvenShift = "shift_parameters", align 4, size 20, with "": {
+        0 pub low: i32 = "i32",
+        4 pub from: i32 = "i32",
+        8 pub to: i32 = "i32",
+        12 pub bins: u32 = "u32",
+        16 pub shift: u32 = "u32",
+    }
+
+    /// Fewer bins than values.
+    pub EvenMultiply = "multiply_parameters", align 4, size 24, with "": {
+        0 pub low: i32 = "i32",
+        4 pub from: i32 = "i32",
+        8 pub to: i32 = "i32",
+        12 pub bins: u32 = "u32",
+        16 pub factor_low: u32 = "u32",
+        20 pub factor_high: u32 = "u32",
+    }
+
+    /// More bins than the range is wide.
+    pub EvenSpread = "spread_parameters", align 4, size 32, with "": {
+        0 pub low: i32 = "i32",
+        4 pub from: i32 = "i32",
+        8 pub to: i32 = "i32",
+        12 pub bins: u32 = "u32",
+        /// Whole bins a value.
+        16 pub per_value: u32 = "u32",
+        20 pub factor_low: u32 = "u32",
+        24 pub factor_high: u32 = "u32",
+        /// The greatest distance from `low` that is inside.
+        28 pub last: u32 = "u32",
+    }
 }
 
 /// A rule of bins no narrower than a value, with the upper end of the range in the last bin: it counts as
@@ -287,6 +291,12 @@ even_float!(f32, f64);
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_copy_of_the_header_is_what_is_made() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        crosswarp_cuda::internal::assert_copy(folder, "kernels/histogram/even_bins.cuh", HEADER);
+    }
 
     fn bin(even: EvenInteger, key: i32) -> u32 {
         match even {

@@ -8,6 +8,10 @@ use crate::simd::{Isa, Simd, Work};
 use crate::sum::leaf::LEAF;
 
 /// A type whose values are ranked for minimum and maximum.
+///
+/// `min` and `max` of the verbs (`crosswarp_shmem::op`, and `min_op`, `max_op` of the kernels) order values alike, but
+/// return one of their operands, so which NaN it is depends on their order. Here any NaN becomes the canonical one,
+/// because elements are taken in any order and the bits must not depend on it.
 pub trait Ranked: Copy + Send + Sync + 'static {
     /// An integer.
     type Rank: Ord + Copy;

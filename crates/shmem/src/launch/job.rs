@@ -116,8 +116,8 @@ impl Job {
             }
             self.give_up_on_the_gone(now);
             let limit = limit.filter(|_| !ends);
-            let verdict = self.gone.iter().map(|&(_, until)| until).min();
-            let next = [self.kill_at, limit, verdict].into_iter().flatten().min();
+            let decision = self.gone.iter().map(|&(_, until)| until).min();
+            let next = [self.kill_at, limit, decision].into_iter().flatten().min();
             let pause = match next {
                 Some(at) => at.saturating_duration_since(now),
                 None => Duration::from_secs(3600),

@@ -8,7 +8,7 @@
 //! of a get. (16 bytes are one access in the eyes of others where the processor has AVX, by its
 //! manufacturer's word, and 8 and 8 elsewhere.)
 //!
-//! Longer copies, up to [`LONG`], are pieces at both ends and whole vectors between. Above that `memcpy` is
+//! Longer copies, up to `LONG`, are pieces at both ends and whole vectors between. Above that `memcpy` is
 //! faster, and it does store a few bytes near the ends twice.
 #![allow(unsafe_code)] // moves bytes between places that the callers name by address
 
@@ -245,7 +245,7 @@ struct Move<D> {
 impl<D: Direction> Take for Move<D> {
     #[inline(always)]
     fn piece<const BYTES: usize>(&mut self, at: usize) {
-        // SAFETY: made by `copy_pieces` only, whose caller vouches for the whole range; `pieces` gives parts
+        // SAFETY: made by `copy_pieces` only, whose caller promises the whole range; `pieces` gives parts
         // of it, aligned as asked.
         unsafe { D::piece::<BYTES>(self.to.add(at), self.from.add(at)) };
     }

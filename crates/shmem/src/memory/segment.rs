@@ -4,262 +4,30 @@
 //! maps every other PE's, so that an address in one's own segment becomes an address in another PE's by
 //! one range check, one subtraction and one addition, as for the heap.
 //!
-//! *Positions* number all symmetric bytes of a PE: heap offsets first, and from [`STATIC`] on the segments
-//! in the order of registration. They mean the same on every PE.
-#![allow(unsafe_code)] // maps memory of other PEs and computes addresses in it
+//! Their bytes have [positions](crate::memory::position) behind the heap's.
 
 use crate::memory::region::Region;
-use crate::team::call::Kind;
-use crate::world::fds::ShareError;
-use crate::world::pe::{Pe, Peer};
-use rustix::fd::{AsFd, BorrowedFd};
 use std::ptr::NonNull;
-
-/// Position of the first byte of the first segment. No heap is as large as half of all addresses.
-pub(crate) const STATIC: usize = 1 << 46;
 
 /// One registered segment, as this PE sees it.
 #[derive(Debug)]
-struct Segment {
+pub(crate) struct Segment {
     /// Where this PE's own part lies, as a number.
-    start: usize,
-    len: usize,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
     /// Position of its first byte.
-    position: usize,
+    pub(crate) position: usize,
     /// Every PE's part as mapped here; one's own is the original.
-    parts: Box<[NonNull<u8>]>,
+    pub(crate) parts: Box<[NonNull<u8>]>,
     /// What keeps the other PEs' parts mapped.
-    _regions: Vec<Region>,
+    pub(crate) _regions: Vec<Region>,
 }
 
 /// All segments of a PE, in the order of registration.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
-    /// The first one again, where the fast paths find it; its parts are in [`Peer::segment`].
-    first_start: usize,
-    first_len: usize,
-    all: Vec<Segment>,
-}
-
-impl Pe {
-    /// Makes `len` bytes of this process symmetric: those at `base`, which are a shared mapping of
-    /// `memory` from its beginning. From then on the [raw layer](crate::verbs::raw) takes addresses in them as
-    /// it takes addresses in the heap, as fast for the first segment and a little slower for further ones.
-    ///
-    /// Collective; every PE passes the same `len`. `memory` must be sealed against shrinking, as
-    /// [`raw::memfd`](crate::verbs::raw::memfd) makes it; it may be closed afterwards.
-    ///
-    /// # Errors
-    /// [`ShareError`]; a mismatch of the lengths is one.
-    ///
-    /// # Safety
-    /// `base..base + len` is mapped shared from the start of `memory`, readable and writable, aligned to
-    /// a page, overlaps no other symmetric memory, and stays so while this `Pe` lives. Like all symmetric
-    /// memory it may change at any time.
-    pub unsafe fn register_segment(
-        &mut self,
-        base: NonNull<u8>,
-        len: usize,
-        memory: BorrowedFd<'_>,
-    ) -> Result<(), ShareError> {
-        self.agree(0, len as u64)?;
-        let me = self.my_pe();
-        let mut parts = vec![base; self.n_pes()].into_boxed_slice();
-        let theirs = self.share_fd(memory)?;
-        let mut map = || -> std::io::Result<Vec<Region>> {
-            let mut regions = Vec::new();
-            for (pe, theirs) in theirs.iter().enumerate().filter(|&(pe, _)| pe != me) {
-                if (rustix::fs::fstat(theirs)?.st_size as usize) < len {
-                    return Err(rustix::io::Errno::INVAL.into());
-                }
-                let region = Region::shared(theirs.as_fd(), len)?;
-                parts[pe] = region.base();
-                regions.push(region);
-            }
-            Ok(regions)
-        };
-        let regions = map().map_err(ShareError::Pass);
-        let world = self.world();
-        let turn = world.turn(Kind::Share)?;
-        let regions = self.all_or_none(&world, &turn, self.n_pes(), regions)?;
-        drop(turn);
-        let last = self.segments.all.last();
-        let position = last.map_or(STATIC.max(self.heap_bytes()), |last| {
-            last.position + last.len
-        });
-        if self.segments.all.is_empty() {
-            for (peer, &part) in self.peers_mut().iter_mut().zip(&parts) {
-                peer.segment = part;
-            }
-            self.segments.first_start = base.addr().get();
-            self.segments.first_len = len;
-        }
-        self.segments.all.push(Segment {
-            start: base.addr().get(),
-            len,
-            position,
-            parts,
-            _regions: regions,
-        });
-        Ok(())
-    }
-
-    /// Where `pe` has the symmetric byte that this PE has at `addr`, and what else the fast paths need
-    /// of `pe`.
-    ///
-    /// # Panics
-    /// If `pe` does not exist or `addr` is not in symmetric memory.
-    #[inline(always)]
-    pub(crate) fn locate(&self, addr: usize, pe: usize) -> (NonNull<u8>, &Peer) {
-        let peer = self.peer(pe);
-        let in_heap = addr.wrapping_sub(self.heap_start());
-        if in_heap < self.heap_bytes() {
-            // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            return (unsafe { peer.heap.add(in_heap) }, peer);
-        }
-        let in_first = addr.wrapping_sub(self.segments.first_start);
-        if in_first < self.segments.first_len {
-            // SAFETY: inside `pe`'s part of the first segment; all parts are equally long.
-            return (unsafe { peer.segment.add(in_first) }, peer);
-        }
-        match self.locate_further(addr, pe) {
-            Some(place) => (place, peer),
-            None => self.not_symmetric(addr),
-        }
-    }
-
-    /// As [`locate`](Self::locate) for `bytes` bytes, all of which have to be in one piece of symmetric memory.
-    ///
-    /// # Panics
-    /// If `pe` does not exist or they are not.
-    #[inline(always)]
-    pub(crate) fn locate_bytes(
-        &self,
-        addr: usize,
-        bytes: usize,
-        pe: usize,
-    ) -> (NonNull<u8>, &Peer) {
-        let peer = self.peer(pe);
-        let in_heap = addr.wrapping_sub(self.heap_start());
-        if in_heap < self.heap_bytes() && bytes <= self.heap_bytes() - in_heap {
-            // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            return (unsafe { peer.heap.add(in_heap) }, peer);
-        }
-        if !self.is_symmetric_beside_the_heap(addr, bytes) {
-            self.bytes_not_symmetric(addr, bytes);
-        }
-        self.locate(addr, pe)
-    }
-
-    /// The same for further segments.
-    #[cold]
-    fn locate_further(&self, addr: usize, pe: usize) -> Option<NonNull<u8>> {
-        let segment = self.segment_of(addr)?;
-        // SAFETY: inside `pe`'s part; all parts are equally long.
-        Some(unsafe { segment.parts[pe].add(addr - segment.start) })
-    }
-
-    fn segment_of(&self, addr: usize) -> Option<&Segment> {
-        let inside = |segment: &&Segment| addr.wrapping_sub(segment.start) < segment.len;
-        self.segments.all.iter().find(inside)
-    }
-
-    /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
-    #[inline]
-    pub(crate) fn is_symmetric(&self, addr: usize, bytes: usize) -> bool {
-        fits(self.heap_start(), self.heap_bytes(), addr, bytes)
-            || self.is_symmetric_beside_the_heap(addr, bytes)
-    }
-
-    /// How many symmetric bytes there are in one piece from `addr` on; `None` if it is not symmetric.
-    pub(crate) fn symmetric_from(&self, addr: usize) -> Option<usize> {
-        let segments = self.segments.all.iter().map(|s| (s.start, s.len));
-        let mut pieces = [(self.heap_start(), self.heap_bytes())]
-            .into_iter()
-            .chain(segments);
-        let piece = pieces.find(|&(start, len)| fits(start, len, addr, 1));
-        piece.map(|(start, len)| len - (addr - start))
-    }
-
-    #[inline]
-    fn is_symmetric_beside_the_heap(&self, addr: usize, bytes: usize) -> bool {
-        let (start, len) = (self.segments.first_start, self.segments.first_len);
-        let mut all = self.segments.all.iter();
-        fits(start, len, addr, bytes) || all.any(|s| fits(s.start, s.len, addr, bytes))
-    }
-
-    /// Position of the symmetric byte at `addr`; that of no byte if it is none.
-    pub(crate) fn position(&self, addr: usize) -> usize {
-        let in_heap = addr.wrapping_sub(self.heap_start());
-        if in_heap < self.heap_bytes() {
-            return in_heap;
-        }
-        let segment = self.segment_of(addr);
-        // Positions have 47 bits at most, as addresses have.
-        segment.map_or(1 << 47, |s| s.position + (addr - s.start))
-    }
-
-    /// Where `pe` has the `bytes` symmetric bytes at `position`; `None` if there are no such.
-    pub(crate) fn at_position(
-        &self,
-        position: usize,
-        bytes: usize,
-        pe: usize,
-    ) -> Option<NonNull<u8>> {
-        let (heap, all) = (self.peer(pe).heap, self.segments.all.iter());
-        let segments = all.map(|s| (s.position, s.len, s.parts[pe]));
-        let mut places = [(0, self.heap_bytes(), heap)].into_iter().chain(segments);
-        let (first, _, start) =
-            places.find(|&(first, len, _)| fits(first, len, position, bytes))?;
-        // SAFETY: inside `pe`'s heap, or its part of the segment.
-        Some(unsafe { start.add(position - first) })
-    }
-
-    /// Wakes `pe` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`; called after
-    /// every store there.
-    #[inline(always)]
-    pub(crate) fn notify_addr(&self, addr: usize, bytes: usize, pe: usize) {
-        let peer = self.peer(pe);
-        if peer.control().parker.has_sleepers() {
-            self.notify_sleepers(peer, addr, bytes);
-        }
-    }
-
-    #[cold]
-    pub(crate) fn notify_sleepers(&self, peer: &Peer, addr: usize, bytes: usize) {
-        let start = self.position(addr);
-        let parker = &peer.control().parker;
-        parker.notify_store(start, start + bytes, self.shared());
-    }
-
-    #[cold]
-    fn not_symmetric(&self, addr: usize) -> ! {
-        let (start, bytes) = (self.heap_start(), self.heap_bytes());
-        let segments = match self.segments.all.len() {
-            1 => "there is 1 segment".to_owned(),
-            n => format!("there are {n} segments"),
-        };
-        panic!(
-            "PE {}: the address {addr:#x} is not in symmetric memory (the heap is {start:#x}..{:#x}, and {segments} of static data)",
-            self.my_pe(),
-            start + bytes,
-        );
-    }
-    #[cold]
-    pub(crate) fn bytes_not_symmetric(&self, addr: usize, bytes: usize) -> ! {
-        if !self.is_symmetric(addr, 1) {
-            self.not_symmetric(addr);
-        }
-        panic!(
-            "PE {}: the {bytes} bytes at address {addr:#x} are not all in symmetric memory",
-            self.my_pe()
-        );
-    }
-}
-
-/// Whether the `bytes` bytes at `at` lie in the `len` bytes at `start`.
-#[inline(always)]
-fn fits(start: usize, len: usize, at: usize, bytes: usize) -> bool {
-    let offset = at.wrapping_sub(start);
-    offset < len && bytes <= len - offset
+    /// The first one again, where the fast paths find it; its parts are in [`Peer::segment`](crate::world::endpoint::Peer).
+    pub(crate) first_start: usize,
+    pub(crate) first_len: usize,
+    pub(crate) all: Vec<Segment>,
 }

@@ -16,7 +16,7 @@ const MOST_BYTES: u64 = 1 << 30;
 /// The first registered segments must be the program's own writable ones, in the order of its file.
 pub fn name_static_data(file: impl Into<PathBuf>) {
     let file = file.into();
-    crate::wait::waiter::name_static_data(move |offset| name(&file, offset));
+    crate::memory::position::name_static_data(move |offset| name(&file, offset));
 }
 
 /// The variable that holds byte `offset` of the program's static data, such as `flag` or `flags+8`.

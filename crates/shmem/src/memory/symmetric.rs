@@ -1,6 +1,8 @@
 //! Handles to symmetric objects.
+#![allow(unsafe_code)] // computes addresses in mapped heaps, after a bounds check
 
-use crate::memory::alloc::Block;
+use crate::memory::allocator::Block;
+use crate::world::endpoint::Endpoint;
 use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,7 +16,7 @@ use std::ops::{Bound, RangeBounds};
 /// ```
 /// let seen = crosswarp_shmem::spmd(2, |pe| {
 ///     let numbers = pe.alloc_zeroed::<u32>(8)?;
-///     // Write into the other PE's third element, then meet, then look at one's own.
+///     // Write into the other PE's third element, then wait for all, then look at one's own.
 ///     pe.p(numbers.at(2), 10 + pe.my_pe() as u32, 1 - pe.my_pe());
 ///     pe.barrier()?;
 ///     let seen = pe.g(numbers.at(2), pe.my_pe());
@@ -197,6 +199,35 @@ impl<'a, T: Pod> SymRef<'a, T> {
             len: end - start,
             object: PhantomData,
         }
+    }
+}
+
+impl Endpoint {
+    /// Where `object` lies in the mapping of `pe`'s heap.
+    ///
+    /// # Panics
+    /// If `pe` does not exist, or the object lies outside the heap (it belongs to another world).
+    #[inline(always)]
+    pub(crate) fn address<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) -> *mut T {
+        let (base, heap_bytes) = (self.peer(pe).heap, self.heap_bytes());
+        let end = object.offset() + object.len() * size_of::<T>();
+        assert!(
+            end <= heap_bytes,
+            "a symmetric object of another world: its end {end} lies outside the heap of {heap_bytes} bytes"
+        );
+        // SAFETY: the offset was just checked to lie within (or at the end of) the mapping.
+        unsafe { base.as_ptr().add(object.offset()).cast() }
+    }
+
+    /// Wakes `pe` if it sleeps until something in `object` changes; called after every store there.
+    #[inline(always)]
+    pub(crate) fn notify<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) {
+        let (start, end) = (
+            object.offset(),
+            object.offset() + object.len() * size_of::<T>(),
+        );
+        let parker = &self.peer(pe).control().parker;
+        parker.notify_store(start, end, self.shared());
     }
 }
 

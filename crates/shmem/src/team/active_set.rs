@@ -7,20 +7,22 @@
 //!
 //! Access rules
 //! 1. `calls[from]` of PE `to` is written by `from` only.
-//!    One thread of it at a time: `handshakes` of the `Pe`.
+//!    One thread of it at a time: `handshakes` of the `Endpoint`.
 //! 2. `proposal` of a PE is written by it before its call (Release) and read by others after they saw that call
 //!    (Acquire) and before their next one; it is not written again before it has seen that next call.
 
 use crate::team::call::Kind;
-use crate::team::collective::CollectiveError;
+use crate::team::choice::Proposal;
+use crate::team::error::CollectiveError;
+use crate::team::shape::Shape;
 use crate::team::turn::this_thread;
-use crate::team::{Proposal, Shape, Team, TeamError};
+use crate::team::{Team, TeamError};
 use crate::wait::sync::Ordering;
 use crate::wait::waiter::Wait;
-use crate::world::control::SEATS;
-use crate::world::pe::Pe;
+use crate::world::control::MAX_TEAMS;
+use crate::world::endpoint::Endpoint;
 
-impl Pe {
+impl Endpoint {
     /// The team of the PEs `start`, `start + stride`, … of the world, `size` of them; see
     /// [`raw::Raw::active_set`](crate::verbs::raw::Raw::active_set).
     pub(crate) fn active_set_team(
@@ -42,9 +44,9 @@ impl Pe {
         let Some(shape) = Shape::new(start, stride, size, n) else {
             return Err(no_such_set);
         };
-        let known = self.seats().active_sets.get(&shape).copied();
-        let seat = match known {
-            Some(seat) => seat,
+        let known = self.team_indices().active_sets.get(&shape).copied();
+        let index = match known {
+            Some(index) => index,
             None => {
                 if self.team_at(shape, 0).is_none() {
                     return Err(no_such_set);
@@ -60,14 +62,14 @@ impl Pe {
                 let me = (0..size).find(|&i| shape.world_pe(i) == self.my_pe());
                 let exchange = |proposal: &Proposal| self.handshake(shape, size, proposal);
                 // Away from where teams look first.
-                let first = SEATS / 2;
-                let seats = self.take_seats(&[everyone], me.unwrap_or(0), first, exchange)?;
-                let seat = seats.ok_or(TeamError::TooMany { most: SEATS })?[0];
-                self.seats().active_sets.insert(shape, seat);
-                seat
+                let first = MAX_TEAMS / 2;
+                let taken = self.take_indices(&[everyone], me.unwrap_or(0), first, exchange)?;
+                let index = taken.ok_or(TeamError::TooMany { most: MAX_TEAMS })?[0];
+                self.team_indices().active_sets.insert(shape, index);
+                index
             }
         };
-        self.team_at(shape, seat).ok_or(no_such_set)
+        self.team_at(shape, index).ok_or(no_such_set)
     }
 
     /// Hands every PE of `shape` every other's words.

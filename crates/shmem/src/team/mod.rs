@@ -1,38 +1,28 @@
-//! Teams: strided sets of PEs that meet among themselves.
-//!
-//! A team needs a *seat* with the same index at each of its PEs, free at all of them. The PEs of the parent
-//! tell each other which seats they have free, and all compute the same choice from that; should another
-//! thread of some PE have taken the seat meanwhile, all hear of it and choose again.
-//!
-//! Epochs of a seat only grow (rule 3 of [`crate::team::rendezvous`]): a new team begins at the largest number
-//! that any of its PEs has ever reached in a team now gone.
+//! Teams: strided sets of PEs with collectives of their own. By addresses; their verbs on handles are in
+//! [`crate::verbs::collective`].
 
 pub(crate) mod active_set;
 pub(crate) mod call;
+pub(crate) mod choice;
 pub(crate) mod collective;
+pub(crate) mod error;
+pub(crate) mod indices;
 pub(crate) mod rendezvous;
+pub(crate) mod shape;
 pub(crate) mod turn;
 
 use crate::team::call::{Call, Kind};
-use crate::team::collective::CollectiveError;
-use crate::team::rendezvous::meet;
+use crate::team::choice::Proposal;
+use crate::team::error::CollectiveError;
+use crate::team::indices::{SHARED, WORLD};
+use crate::team::shape::Shape;
 use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;
 use crate::wait::waiter::Wait;
-use crate::world::control::{Place, SEAT_WORDS, SEATS};
-use crate::world::pe::Pe;
-use std::collections::HashMap;
+use crate::world::control::{MAX_TEAMS, TeamControl};
+use crate::world::endpoint::Endpoint;
 use std::fmt;
 use thiserror::Error;
-
-/// Seat of the world.
-const WORLD: usize = 0;
-/// Seat of the shared team.
-const SHARED: usize = 1;
-
-/// What one PE tells the others when a seat is chosen: its largest epoch, and its free seats; then, in
-/// the first word, whether it got what was chosen.
-pub(crate) type Proposal = [u64; 1 + SEAT_WORDS];
 
 /// A team that could not be made or ended.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -63,200 +53,14 @@ pub enum TeamError {
     /// The world and the shared team are not made and not destroyed.
     #[error("the world's teams can not be destroyed")]
     Predefined,
-    /// The PEs did not meet.
+    /// The rendezvous of the PEs failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
 
-/// Which PEs of the world a team has: `start`, `start + stride`, …
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Shape {
-    start: usize,
-    stride: isize,
-    size: usize,
-}
-
-impl Shape {
-    fn world(n: usize) -> Self {
-        Self {
-            start: 0,
-            stride: 1,
-            size: n,
-        }
-    }
-
-    /// `None` if not all of them lie in `0..n`.
-    pub(crate) fn new(start: usize, stride: isize, size: usize, n: usize) -> Option<Self> {
-        // The stride of a single PE means nothing; without a stride there is no second one.
-        let stride = if size == 1 { 1 } else { stride };
-        let steps = isize::try_from(size.checked_sub(1)?).ok()?;
-        let last = isize::try_from(start)
-            .ok()?
-            .checked_add(steps.checked_mul(stride)?)?;
-        let inside = start < n && usize::try_from(last).is_ok_and(|last| last < n);
-        (inside && stride != 0).then_some(Self {
-            start,
-            stride,
-            size,
-        })
-    }
-
-    #[inline(always)]
-    pub(crate) fn world_pe(&self, i: usize) -> usize {
-        // Inside the world by construction; wrapping, so that there is no check on the way.
-        self.start
-            .wrapping_add_signed((i as isize).wrapping_mul(self.stride))
-    }
-
-    fn index_of(&self, world_pe: usize) -> Option<usize> {
-        let distance = world_pe as isize - self.start as isize;
-        let index = usize::try_from(distance / self.stride).ok()?;
-        (distance % self.stride == 0 && index < self.size).then_some(index)
-    }
-
-    /// The shape among the PEs of this one, as PEs of the world.
-    fn of(&self, inner: Self) -> Self {
-        Self {
-            start: self.world_pe(inner.start),
-            stride: self.stride * inner.stride,
-            size: inner.size,
-        }
-    }
-}
-
-/// What a PE knows of its own seats.
-#[derive(Debug)]
-pub(crate) struct Seats {
-    free: [u64; SEAT_WORDS],
-    /// The largest epoch of any seat given back, after a team or instead of one.
-    top: u64,
-    /// Teams of active sets, which are never given back.
-    pub(crate) active_sets: HashMap<Shape, usize>,
-}
-
-impl Default for Seats {
-    fn default() -> Self {
-        let mut free = [u64::MAX; SEAT_WORDS];
-        free[0] &= !(1 << WORLD | 1 << SHARED);
-        Self {
-            free,
-            top: 0,
-            active_sets: HashMap::new(),
-        }
-    }
-}
-
-impl Seats {
-    fn take(&mut self, seat: usize) -> bool {
-        let (word, bit) = (&mut self.free[seat / 64], 1 << (seat % 64));
-        let was_free = *word & bit != 0;
-        *word &= !bit;
-        was_free
-    }
-
-    fn give_back(&mut self, seat: usize, epoch: u64) {
-        self.free[seat / 64] |= 1 << (seat % 64);
-        self.top = self.top.max(epoch);
-    }
-}
-
-/// The lowest seat from `first` on (then from 0) that all members of `group` propose, and the epoch it
-/// begins at. Takes it out of their proposals.
-fn choose(
-    proposals: &mut [Proposal],
-    group: impl Iterator<Item = usize> + Clone,
-    first: usize,
-) -> Option<(usize, u64)> {
-    let mut common = [u64::MAX; SEAT_WORDS];
-    let mut epoch = 0;
-    for member in group.clone() {
-        let [top, free @ ..] = &proposals[member];
-        epoch = epoch.max(*top);
-        for (common, free) in common.iter_mut().zip(free) {
-            *common &= free;
-        }
-    }
-    let free = |seat: &usize| common[seat / 64] >> (seat % 64) & 1 == 1;
-    let seat = (first..SEATS).chain(0..first).find(free)?;
-    for member in group {
-        proposals[member][1 + seat / 64] &= !(1 << (seat % 64));
-    }
-    Some((seat, epoch))
-}
-
-impl Pe {
-    /// Chooses a seat for each of `groups` (sets of indices into what `exchange` returns) and takes those
-    /// of the groups that `me` is in. `exchange` hands everyone everyone's words; it and the arguments
-    /// other than `me` are the same on all PEs that take part. `None` if some PE has too few seats.
-    pub(crate) fn take_seats<E>(
-        &self,
-        groups: &[Shape],
-        me: usize,
-        first: usize,
-        mut exchange: impl FnMut(&Proposal) -> Result<Vec<Proposal>, E>,
-    ) -> Result<Option<Vec<usize>>, E> {
-        loop {
-            let mut proposal: Proposal = [0; 1 + SEAT_WORDS];
-            {
-                let seats = self.seats();
-                proposal[0] = seats.top;
-                proposal[1..].copy_from_slice(&seats.free);
-            }
-            let mut proposals = exchange(&proposal)?;
-            let members = |group: &Shape| {
-                let group = *group;
-                (0..group.size).map(move |i| group.world_pe(i))
-            };
-            let chosen: Option<Vec<_>> = groups
-                .iter()
-                .map(|group| choose(&mut proposals, members(group), first))
-                .collect();
-            // Everyone computes the same, so everyone gives up.
-            let Some(chosen) = chosen else {
-                return Ok(None);
-            };
-            let mine = || {
-                let in_mine = |group: &Shape| group.index_of(me).is_some();
-                let with_group = groups.iter().zip(&chosen);
-                with_group.filter(move |(group, _)| in_mine(group))
-            };
-            let mut taken = Vec::new();
-            let mut got_all = true;
-            for (_, &(seat, _)) in mine() {
-                // Another thread may have been quicker.
-                if self.seats().take(seat) {
-                    taken.push(seat);
-                } else {
-                    got_all = false;
-                }
-            }
-            let mut verdict: Proposal = [0; 1 + SEAT_WORDS];
-            verdict[0] = u64::from(got_all);
-            if got_all {
-                for (_, &(seat, epoch)) in mine() {
-                    let place = &self.control().pe(self.my_pe()).places[seat];
-                    place.seat.begin(epoch);
-                }
-            }
-            // Also the rendezvous after which everyone's seat is set up.
-            let verdicts = exchange(&verdict);
-            let all_got_theirs = |all: &Vec<Proposal>| all.iter().all(|verdict| verdict[0] == 1);
-            if verdicts.as_ref().is_ok_and(all_got_theirs) {
-                return Ok(Some(chosen.into_iter().map(|(seat, _)| seat).collect()));
-            }
-            for seat in taken {
-                // Where it began counts, though no team came of it: what is chosen next must not begin below.
-                let epoch = self.control().pe(self.my_pe()).places[seat].seat.epoch();
-                self.seats().give_back(seat, epoch);
-            }
-            verdicts?;
-        }
-    }
-}
-
-/// A set of PEs that meet.
+/// A set of PEs with collectives of its own.
 ///
-/// [`Pe::world`] has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
+/// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
 /// team.
 ///
 /// ```
@@ -264,11 +68,11 @@ impl Pe {
 /// let sums = crosswarp_shmem::spmd(4, |pe| {
 ///     let (mine, all) = (pe.alloc::<u64>(1)?, pe.alloc::<u64>(1)?);
 ///     pe.write(&mine, &[10 + pe.my_pe() as u64]);
-///     pe.world().reduce(Sum, &all, &mine)?;
+///     pe.world().reduce(&all, &mine, Sum)?;
 ///     let total = pe.g(&all, pe.my_pe());
 ///     // The odd PEs, last first; the others get `None`.
 ///     if let Some(odd) = pe.world().split_strided(3, -2, 2)? {
-///         odd.reduce(Sum, &all, &mine)?;
+///         odd.reduce(&all, &mine, Sum)?;
 ///         odd.destroy()?;
 ///     }
 ///     Ok::<_, crosswarp_shmem::Error>((total, pe.g(&all, pe.my_pe())))
@@ -286,10 +90,10 @@ impl Pe {
 /// [`CollectiveError::Busy`], and does not come to the rendezvous.
 #[must_use = "dropping the handle does not give the team's resources back; see Team::destroy"]
 pub struct Team<'a> {
-    pub(crate) pe: &'a Pe,
+    pub(crate) endpoint: &'a Endpoint,
     shape: Shape,
     me: usize,
-    seat: usize,
+    index: usize,
 }
 
 impl fmt::Debug for Team<'_> {
@@ -307,34 +111,33 @@ impl fmt::Debug for Team<'_> {
     }
 }
 
-impl Pe {
+impl Endpoint {
     /// The team of all PEs.
     #[inline]
-    pub fn world(&self) -> Team<'_> {
+    pub(crate) fn world(&self) -> Team<'_> {
         Team {
-            pe: self,
+            endpoint: self,
             shape: Shape::world(self.n_pes()),
             me: self.my_pe(),
-            seat: WORLD,
+            index: WORLD,
         }
     }
 
-    /// The team of all PEs whose memory this PE can load and store directly: of one host, so all.
-    /// Its collectives are independent of the world's.
-    pub fn shared_team(&self) -> Team<'_> {
+    /// The team of all PEs of this host, so of all.
+    pub(crate) fn shared_team(&self) -> Team<'_> {
         Team {
-            seat: SHARED,
+            index: SHARED,
             ..self.world()
         }
     }
 
-    /// A team whose seat has been taken; `None` if this PE is not in it.
-    pub(crate) fn team_at(&self, shape: Shape, seat: usize) -> Option<Team<'_>> {
+    /// A team whose index has been taken; `None` if this PE is not in it.
+    pub(crate) fn team_at(&self, shape: Shape, index: usize) -> Option<Team<'_>> {
         Some(Team {
-            pe: self,
+            endpoint: self,
             shape,
             me: shape.index_of(self.my_pe())?,
-            seat,
+            index,
         })
     }
 }
@@ -388,8 +191,8 @@ impl<'a> Team<'a> {
     ) -> Result<Option<Team<'a>>, TeamError> {
         let shape = self.part(start, stride, size)?;
         let parameter = (start as u64) << 24 | (stride as u64 & 0xff_ffff);
-        let seats = self.split(&[shape], parameter, size as u64)?;
-        Ok(self.pe.team_at(self.shape.of(shape), seats[0]))
+        let indices = self.split(&[shape], parameter, size as u64)?;
+        Ok(self.endpoint.team_at(self.shape.of(shape), indices[0]))
     }
 
     /// Lays this team's PEs out in rows of `row` PEs (the last may be shorter; a `row` beyond the team is
@@ -412,9 +215,11 @@ impl<'a> Team<'a> {
             .map(|x| self.part(x, row as isize, (n - x).div_ceil(row)))
             .collect::<Result<Vec<_>, _>>()?;
         let groups = [rows.as_slice(), &columns].concat();
-        let seats = self.split(&groups, u64::MAX >> 8, row as u64)?;
+        let indices = self.split(&groups, u64::MAX >> 8, row as u64)?;
         let team = |group: usize| {
-            let team = self.pe.team_at(self.shape.of(groups[group]), seats[group]);
+            let team = self
+                .endpoint
+                .team_at(self.shape.of(groups[group]), indices[group]);
             team.expect("every PE is in its row and in its column")
         };
         let (y, x) = (self.me / row, self.me % row);
@@ -435,20 +240,22 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Seats for `groups` of this team's PEs.
+    /// Indices for `groups` of this team's PEs.
     fn split(&self, groups: &[Shape], parameter: u64, bytes: u64) -> Result<Vec<usize>, TeamError> {
         let call = Call {
             kind: Kind::Split,
             parameter: parameter & u64::MAX >> 8,
             bytes,
         };
-        // Splits of different parents, which may happen at the same time, begin to look at different
-        // places.
-        let first = self.seat * 64 % SEATS;
+        // Splits of different parents, which may happen at the same time, begin at different
+        // indices.
+        let first = self.index * 64 % MAX_TEAMS;
         let turn = self.turn(Kind::Split)?;
         let exchange = |proposal: &Proposal| self.exchange_words(&turn, call, proposal);
-        let seats = self.pe.take_seats(groups, self.me, first, exchange)?;
-        seats.ok_or(TeamError::TooMany { most: SEATS })
+        let indices = self
+            .endpoint
+            .take_indices(groups, self.me, first, exchange)?;
+        indices.ok_or(TeamError::TooMany { most: MAX_TEAMS })
     }
 
     /// Ends the team, once all its PEs have come here; what it used serves other teams.
@@ -456,10 +263,10 @@ impl<'a> Team<'a> {
     /// # Errors
     /// [`TeamError::Predefined`], or a wait that failed.
     pub fn destroy(self) -> Result<(), TeamError> {
-        if self.seat <= SHARED {
+        if self.index <= SHARED {
             return Err(TeamError::Predefined);
         }
-        // Tags are not compared: a PE that has left may be using its seat for another team already.
+        // Tags are not compared: a PE that has left may be using its index for another team already.
         let call = Call {
             kind: Kind::Destroy,
             parameter: 0,
@@ -467,27 +274,27 @@ impl<'a> Team<'a> {
         };
         let turn = self.turn(Kind::Destroy)?;
         let _ = self.arrive(&turn, call, &[])?;
-        let epoch = self.place(self.me).seat.epoch();
-        // Before another team can have the seat.
+        let epoch = self.control(self.me).arrivals.epoch();
+        // Before another team can have the index.
         drop(turn);
-        self.pe.seats().give_back(self.seat, epoch);
+        self.endpoint.team_indices().give_back(self.index, epoch);
         Ok(())
     }
 
-    /// The place of the team's PE `member`.
+    /// What the team's PE `member` shows to the team.
     #[inline(always)]
-    pub(crate) fn place(&self, member: usize) -> &'a Place {
-        let peer = self.pe.peer(self.shape.world_pe(member));
-        &peer.control().places[self.seat]
+    pub(crate) fn control(&self, member: usize) -> &'a TeamControl {
+        let peer = self.endpoint.peer(self.shape.world_pe(member));
+        &peer.control().teams[self.index]
     }
 
     /// This thread's turn for a collective of this kind.
     #[inline(always)]
     pub(crate) fn turn(&self, kind: Kind) -> Result<Held<'a>, CollectiveError> {
-        let turn = &self.place(self.me).turn;
-        let held = turn.enter(this_thread(), self.pe.shared(), &self.pe.gate);
+        let turn = &self.control(self.me).turn;
+        let held = turn.enter(this_thread(), self.endpoint.shared(), &self.endpoint.gate);
         held.ok_or(CollectiveError::Busy {
-            me: self.pe.my_pe(),
+            me: self.endpoint.my_pe(),
             kind,
         })
     }
@@ -495,10 +302,10 @@ impl<'a> Team<'a> {
     /// Number of the next rendezvous.
     #[inline(always)]
     pub(crate) fn next_epoch(&self) -> u64 {
-        self.place(self.me).seat.epoch() + 1
+        self.control(self.me).arrivals.epoch() + 1
     }
 
-    /// Meets the others, with a few words for them; says who called something else, and what. For the thread
+    /// A rendezvous with a few words for the others; says who called something else, and what. For the thread
     /// whose turn it is, as all that follow.
     #[inline(always)]
     fn arrive(
@@ -507,41 +314,41 @@ impl<'a> Team<'a> {
         mine: Call,
         payload: &[u64],
     ) -> Result<Option<(usize, Call)>, CollectiveError> {
-        let waiter = self.pe.waiter();
+        let waiter = self.endpoint.waiter();
         let parker = |member: usize| -> &Parker {
-            let peer = self.pe.peer(self.shape.world_pe(member));
+            let peer = self.endpoint.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
-        let differing = meet(
-            |member| &self.place(member).seat,
+        let differing = rendezvous::rendezvous(
+            |member| &self.control(member).arrivals,
             parker,
             self.n_pes(),
             self.me,
-            self.pe.shared(),
+            self.endpoint.shared(),
             mine.to_tag(),
             payload,
             |member, number| {
-                let seat = &self.place(member).seat;
+                let arrivals = &self.control(member).arrivals;
                 let pe = self.shape.world_pe(member);
                 waiter.until(
                     || Wait::Collective { number, pe },
-                    || seat.came_to(number).then_some(()),
+                    || arrivals.came_to(number).then_some(()),
                 )
             },
         )?;
         Ok(differing.map(|(member, tag)| (member, Call::from_tag(tag))))
     }
 
-    /// Meets all PEs of the team, each of which must be in the same call.
+    /// A rendezvous of all PEs of the team, each of which must be in the same call.
     #[inline]
-    pub(crate) fn meet(&self, turn: &Held<'_>, mine: Call) -> Result<(), CollectiveError> {
-        self.meet_with(turn, mine, &[])
+    pub(crate) fn rendezvous(&self, turn: &Held<'_>, mine: Call) -> Result<(), CollectiveError> {
+        self.rendezvous_with(turn, mine, &[])
     }
 
-    /// Meets them with a few words, at most [`LINE_BYTES`](crate::team::rendezvous::LINE_BYTES) long, for the others
-    /// to find in the payload of this PE's seat.
+    /// One with a few words, at most [`LINE_BYTES`](crate::team::rendezvous::LINE_BYTES) long, for the others
+    /// to find in this PE's payload.
     #[inline(always)]
-    pub(crate) fn meet_with(
+    pub(crate) fn rendezvous_with(
         &self,
         turn: &Held<'_>,
         mine: Call,
@@ -550,7 +357,7 @@ impl<'a> Team<'a> {
         match self.arrive(turn, mine, payload)? {
             None => Ok(()),
             Some((member, theirs)) => Err(CollectiveError::Mismatch {
-                me: self.pe.my_pe(),
+                me: self.endpoint.my_pe(),
                 mine,
                 pe: self.shape.world_pe(member),
                 theirs,
@@ -559,110 +366,35 @@ impl<'a> Team<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Against the plain list of PEs.
-        #[test]
-        fn shapes_are_what_they_say(
-            n in 1usize..20, start in 0usize..22, stride in -5isize..6, size in 0usize..22,
-            inner in (0usize..20, -3isize..4, 1usize..8),
-        ) {
-            let pes: Vec<isize> =
-                (0..size as isize).map(|i| start as isize + i * stride).collect();
-            let legal = size > 0
-                && (size == 1 || stride != 0)
-                && pes.iter().all(|&pe| (0..n as isize).contains(&pe));
-            let shape = Shape::new(start, stride, size, n);
-            prop_assert_eq!(shape.is_some(), legal);
-            let Some(shape) = shape else { return Ok(()) };
-            for pe in 0..n {
-                let place = pes.iter().position(|&member| member == pe as isize);
-                prop_assert_eq!(shape.index_of(pe), place);
-            }
-            if let Some(inner) = Shape::new(inner.0, inner.1, inner.2, size) {
-                let both = shape.of(inner);
-                for i in 0..inner.size {
-                    prop_assert_eq!(both.world_pe(i), shape.world_pe(inner.world_pe(i)));
-                    prop_assert_eq!(both.index_of(both.world_pe(i)), Some(i));
-                }
-            }
-        }
+/// Over the world.
+impl Endpoint {
+    /// A rendezvous of all PEs, each of which must be in the same call.
+    pub(crate) fn rendezvous(
+        &self,
+        kind: Kind,
+        parameter: u64,
+        bytes: u64,
+    ) -> Result<(), CollectiveError> {
+        self.begin_collective(kind, parameter, bytes).map(drop)
     }
 
-    /// PE 1 has used many epochs, an odd number of them (begun at 0, the line of even ones would be written over),
-    /// and loses the race for a seat after PE 0 has set its own up to begin above
-    /// them. The next team there, of PE 0 and PE 2, must begin at one number.
-    #[test]
-    fn a_seat_given_back_after_a_lost_race_does_not_lag_behind() {
-        use std::sync::{Barrier, Mutex};
-        let (words, step) = (Mutex::new(vec![[0; _]; 3]), Barrier::new(3));
-        let exchange_among = |me: usize, members: &[usize], proposal: &Proposal| {
-            words.lock().unwrap()[me] = *proposal;
-            step.wait();
-            let all: Vec<Proposal> = {
-                let words = words.lock().unwrap();
-                members.iter().map(|&member| words[member]).collect()
-            };
-            step.wait();
-            Ok::<_, std::convert::Infallible>(all)
-        };
-        let pair = Shape::new(0, 1, 2, 2).unwrap();
-        let seats = crate::spmd(3, |pe| {
-            let me = pe.my_pe();
-            if me == 1 {
-                pe.seats().top = 1001;
-            }
-            let mut round = 0;
-            // PEs 0 and 1, with 2 beside them in the steps only. Two tries, of two exchanges each.
-            let exchange = |proposal: &Proposal| {
-                let all = exchange_among(me, &[0, 1], proposal);
-                round += 1;
-                if me == 1 && round == 1 {
-                    // Another thread of PE 1 is quicker.
-                    assert!(pe.seats().take(2));
-                }
-                all
-            };
-            if me < 2 {
-                let Ok(taken) = pe.take_seats(&[pair], me, 0, exchange);
-                assert_eq!(taken, Some(vec![3]), "the seat after the one that was lost");
-            } else {
-                for _ in 0..4 {
-                    let Ok(_) = exchange_among(me, &[], &[0; _]);
-                }
-            }
-            // PEs 0 and 2.
-            let exchange = |proposal: &Proposal| exchange_among(me, &[0, 2], proposal);
-            if me == 1 {
-                for _ in 0..2 {
-                    let Ok(_) = exchange_among(me, &[], &[0; _]);
-                }
-                return None;
-            }
-            let Ok(taken) = pe.take_seats(&[pair], me / 2, 0, exchange);
-            let seat = taken.unwrap()[0];
-            Some((seat, pe.control().pe(me).places[seat].seat.epoch()))
-        });
-        let seats = seats.unwrap();
-        assert_eq!(seats[0].unwrap().0, 2, "the seat that was given back");
-        assert_eq!(seats[0], seats[2]);
-    }
-
-    #[test]
-    fn absurd_shapes_are_refused_without_overflow() {
-        let max = isize::MAX;
-        for (start, stride, size) in [
-            (0, max, 3),
-            (usize::MAX, 1, 1),
-            (0, 1, usize::MAX),
-            (1, isize::MIN, 2),
-            (max as usize, max, 2),
-        ] {
-            assert_eq!(Shape::new(start, stride, size, 8), None);
-        }
+    /// As [`rendezvous`](Self::rendezvous), and stays in the collective while what it returns lives.
+    pub(crate) fn begin_collective(
+        &self,
+        kind: Kind,
+        parameter: u64,
+        bytes: u64,
+    ) -> Result<Held<'_>, CollectiveError> {
+        let world = self.world();
+        let turn = world.turn(kind)?;
+        world.rendezvous(
+            &turn,
+            Call {
+                kind,
+                parameter,
+                bytes,
+            },
+        )?;
+        Ok(turn)
     }
 }

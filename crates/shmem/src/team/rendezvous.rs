@@ -6,12 +6,12 @@
 //! every PE in the same memory access that sees the arrival; a payload of up to [`LINE_BYTES`] rides along.
 //!
 //! Access rules
-//! 1. A [`Seat`] is written by its PE only.
+//! 1. [`Arrivals`] are written by its PE only.
 //! 2. `lines[e % 2]`, like everything else that exists twice, belongs to rendezvous number `e`. It is written
 //!    before the Release store of `e` to its `epoch` and read by others after an Acquire load that saw it.
 //!    A PE can be one rendezvous ahead of another but never two, so two sets suffice.
-//! 3. Epochs of a seat only grow, also from one team to the next that uses it. So whoever still waits in
-//!    the last rendezvous of the old team sees it as met (and, knowing that, does not look at tags there).
+//! 3. Epochs only grow, also from one team to the next that uses it. So whoever still waits in
+//!    the last rendezvous of the old team sees it as complete (and, knowing that, does not look at tags there).
 
 use crate::wait::parker::Parker;
 use crate::wait::sync::{AtomicU64, Ordering};
@@ -30,9 +30,9 @@ struct Line {
     detail: AtomicU64,
 }
 
-/// One PE's place in one team's rendezvous.
+/// One PE's arrivals at the rendezvous of one team.
 #[repr(C)]
-pub(crate) struct Seat {
+pub(crate) struct Arrivals {
     lines: [Line; 2],
 }
 
@@ -45,7 +45,7 @@ pub(crate) struct Tag {
     pub(crate) detail: u64,
 }
 
-impl Seat {
+impl Arrivals {
     #[cfg(loom)]
     pub(crate) fn new() -> Self {
         let zero = || AtomicU64::new(0);
@@ -83,7 +83,7 @@ impl Seat {
     /// Whether the owner has come to rendezvous `epoch`.
     #[inline(always)]
     pub(crate) fn came_to(&self, epoch: u64) -> bool {
-        // Acquire: pairs with the Release store in `meet`; what the PE did before it arrived happens
+        // Acquire: pairs with the Release store in `rendezvous`; what the PE did before it arrived happens
         // before what we do after we saw it.
         self.line(epoch).epoch.load(Ordering::Acquire) >= epoch
     }
@@ -104,9 +104,9 @@ impl Seat {
     }
 }
 
-/// Meets the `n` PEs of a team, whose seats `seat` gives and who sleep on what `parker` gives. `wait`
-/// waits until the seat of PE `j` has come to the given epoch. `payload` goes into the line; what goes
-/// elsewhere must be in place for rendezvous number `seat(me).epoch() + 1`.
+/// A rendezvous of the `n` PEs of a team, whose arrivals `arrivals` gives and who sleep on what `parker` gives.
+/// `wait` waits until PE `j` has come to the given epoch. `payload` goes into the line; what goes
+/// elsewhere must be in place for rendezvous number `arrivals(me).epoch() + 1`.
 ///
 /// Returns the first PE whose tag differs from mine, with its tag.
 ///
@@ -114,8 +114,8 @@ impl Seat {
 /// after its return (Release on arrival, Acquire on every other PE's arrival).
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // what the model and the world have each in their way
-pub(crate) fn meet<'a, E>(
-    seat: impl Fn(usize) -> &'a Seat,
+pub(crate) fn rendezvous<'a, E>(
+    arrivals: impl Fn(usize) -> &'a Arrivals,
     parker: impl Fn(usize) -> &'a Parker,
     n: usize,
     me: usize,
@@ -124,7 +124,7 @@ pub(crate) fn meet<'a, E>(
     payload: &[u64],
     mut wait: impl FnMut(usize, u64) -> Result<(), E>,
 ) -> Result<Option<(usize, Tag)>, E> {
-    let mine = seat(me);
+    let mine = arrivals(me);
     let epoch = mine.epoch() + 1;
     let line = mine.line(epoch);
     // This line was last used for rendezvous `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
@@ -149,7 +149,7 @@ pub(crate) fn meet<'a, E>(
     let mut differing = None;
     for j in 0..n {
         parker(j).notify_arrival(shared);
-        let theirs = seat(j).tag(epoch);
+        let theirs = arrivals(j).tag(epoch);
         if theirs != tag && differing.is_none() {
             differing = Some((j, theirs));
         }

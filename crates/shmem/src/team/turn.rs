@@ -1,7 +1,7 @@
 //! One thread of a PE at a time in the collectives of a team.
 //!
-//! A seat's lines and slots are written by its PE as if it had one thread. Two threads in collectives of one
-//! team at once would overwrite each other's; so each collective takes the seat's *turn* first, and who
+//! What a PE shows to a team (`TeamControl`) is written as if the PE had one thread. Two threads in collectives of one
+//! team at once would overwrite each other's; so each collective takes the *turn* there first, and who
 //! finds it taken gets an error.
 //!
 //! Nearly always one thread makes all collectives of a team, and pays nothing but plain loads and stores:

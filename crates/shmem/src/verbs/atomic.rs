@@ -2,101 +2,9 @@
 #![allow(unsafe_code)] // makes atomic references to places in mapped heaps
 
 use crate::memory::symmetric::SymRef;
+use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
 use crate::world::pe::Pe;
-use bytemuck::Pod;
-use std::sync::atomic::{
-    AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
-    Ordering,
-};
-
-mod sealed {
-    use std::sync::atomic::Ordering;
-
-    /// What the processor does with any value of an atomic's width, under one set of names.
-    pub trait RawValue: Sized {
-        type Atomic;
-        fn load(at: &Self::Atomic, order: Ordering) -> Self;
-        fn store(at: &Self::Atomic, value: Self, order: Ordering);
-        fn swap(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
-    }
-
-    /// What it does with integers.
-    pub trait RawInt: RawValue {
-        fn compare_swap(at: &Self::Atomic, expected: Self, value: Self, order: Ordering) -> Self;
-        fn add(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
-        fn and(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
-        fn or(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
-        fn xor(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
-        fn to_u64(self) -> u64;
-        const ONE: Self;
-        const SIGNED: bool;
-    }
-}
-pub(crate) use sealed::{RawInt, RawValue};
-
-/// Values that can be fetched, set and swapped atomically: the [`AtomicInt`]s, `f32` and `f64`.
-pub trait AtomicValue: Pod + RawValue {}
-
-/// Integers with all atomic operations: of 16, 32 and 64 bits, and the pointer-sized ones.
-pub trait AtomicInt: AtomicValue + Ord + RawInt {}
-
-macro_rules! atomic_int {
-    ($($int:ty => $atomic:ty),*) => {$(
-        impl RawValue for $int {
-            type Atomic = $atomic;
-            #[inline(always)]
-            fn load(at: &$atomic, order: Ordering) -> Self { at.load(order) }
-            #[inline(always)]
-            fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value, order) }
-            #[inline(always)]
-            fn swap(at: &$atomic, value: Self, order: Ordering) -> Self { at.swap(value, order) }
-        }
-        impl RawInt for $int {
-            const ONE: Self = 1;
-            const SIGNED: bool = <$int>::MIN != 0;
-            #[inline(always)]
-            fn compare_swap(at: &$atomic, expected: Self, value: Self, order: Ordering) -> Self {
-                match at.compare_exchange(expected, value, order, Ordering::Acquire) {
-                    Ok(old) | Err(old) => old,
-                }
-            }
-            #[inline(always)]
-            fn add(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_add(value, order) }
-            #[inline(always)]
-            fn and(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_and(value, order) }
-            #[inline(always)]
-            fn or(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_or(value, order) }
-            #[inline(always)]
-            fn xor(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_xor(value, order) }
-            #[inline(always)]
-            fn to_u64(self) -> u64 { self as u64 }
-        }
-        impl AtomicValue for $int {}
-        impl AtomicInt for $int {}
-    )*};
-}
-atomic_int!(
-    u16 => AtomicU16, i16 => AtomicI16, u32 => AtomicU32, i32 => AtomicI32, u64 => AtomicU64,
-    i64 => AtomicI64, usize => AtomicUsize, isize => AtomicIsize
-);
-
-macro_rules! atomic_float {
-    ($($float:ty => $atomic:ty),*) => {$(
-        impl RawValue for $float {
-            type Atomic = $atomic;
-            #[inline(always)]
-            fn load(at: &$atomic, order: Ordering) -> Self { Self::from_bits(at.load(order)) }
-            #[inline(always)]
-            fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value.to_bits(), order) }
-            #[inline(always)]
-            fn swap(at: &$atomic, value: Self, order: Ordering) -> Self {
-                Self::from_bits(at.swap(value.to_bits(), order))
-            }
-        }
-        impl AtomicValue for $float {}
-    )*};
-}
-atomic_float!(f32 => AtomicU32, f64 => AtomicU64);
+use std::sync::atomic::Ordering;
 
 /// Atomic with respect to every other atomic on the same place, from any PE. Additions wrap.
 ///
@@ -126,7 +34,7 @@ impl Pe {
     ) {
         let dest = dest.into();
         T::store(self.place(dest, pe), value, Ordering::Release);
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
     }
 
     /// Writes and returns what was there.
@@ -139,7 +47,7 @@ impl Pe {
     ) -> T {
         let dest = dest.into();
         let old = T::swap(self.place(dest, pe), value, Ordering::AcqRel);
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
         old
     }
 
@@ -154,7 +62,7 @@ impl Pe {
     ) -> T {
         let dest = dest.into();
         let old = T::compare_swap(self.place(dest, pe), expected, value, Ordering::AcqRel);
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
         old
     }
 
@@ -185,63 +93,12 @@ impl Pe {
         // SAFETY: `address` checked that one T lies there inside the mapped heap, which outlives
         // `self`. Offsets of elements are multiples of their size from a 64-byte aligned start, so
         // the atomic, of the same size, is aligned. Atomics may be shared and any bits are valid.
-        unsafe { &*self.address(object, pe).cast::<T::Atomic>() }
-    }
-}
-
-/// Non-blocking forms: `fetched` need not be set before [`quiet`](Self::quiet) or a barrier. (Here it is,
-/// for there is nothing to overlap with.)
-impl Pe {
-    /// [`atomic_fetch`](Self::atomic_fetch) into `fetched`.
-    #[inline]
-    pub fn atomic_fetch_nbi<'a, T: AtomicValue>(
-        &self,
-        fetched: &mut T,
-        source: impl Into<SymRef<'a, T>>,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_fetch(source, pe);
-    }
-
-    /// [`atomic_swap`](Self::atomic_swap), what was there into `fetched`.
-    #[inline]
-    pub fn atomic_swap_nbi<'a, T: AtomicValue>(
-        &self,
-        fetched: &mut T,
-        dest: impl Into<SymRef<'a, T>>,
-        value: T,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_swap(dest, value, pe);
-    }
-
-    /// [`atomic_compare_swap`](Self::atomic_compare_swap), what was there into `fetched`.
-    #[inline]
-    pub fn atomic_compare_swap_nbi<'a, T: AtomicInt>(
-        &self,
-        fetched: &mut T,
-        dest: impl Into<SymRef<'a, T>>,
-        expected: T,
-        value: T,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_compare_swap(dest, expected, value, pe);
-    }
-
-    /// [`atomic_fetch_inc`](Self::atomic_fetch_inc), what was there into `fetched`.
-    #[inline]
-    pub fn atomic_fetch_inc_nbi<'a, T: AtomicInt>(
-        &self,
-        fetched: &mut T,
-        dest: impl Into<SymRef<'a, T>>,
-        pe: usize,
-    ) {
-        *fetched = self.atomic_fetch_inc(dest, pe);
+        unsafe { &*self.endpoint.address(object, pe).cast::<T::Atomic>() }
     }
 }
 
 macro_rules! read_modify_write {
-    ($($fetching:ident $plain:ident $nbi:ident $op:ident: $what:literal),*) => {
+    ($($fetching:ident $plain:ident $op:ident: $what:literal),*) => {
         /// As above: the operations with an operand, with and without the old value.
         impl Pe {$(
             #[doc = concat!($what, " and returns what was there.")]
@@ -254,7 +111,7 @@ macro_rules! read_modify_write {
             ) -> T {
                 let dest = dest.into();
                 let old = T::$op(self.place(dest, pe), value, Ordering::AcqRel);
-                self.notify(dest, pe);
+                self.endpoint.notify(dest, pe);
                 old
             }
 
@@ -268,24 +125,12 @@ macro_rules! read_modify_write {
             ) {
                 self.$fetching(dest, value, pe);
             }
-
-            #[doc = concat!($what, ", what was there into `fetched`, not before `quiet` or a barrier.")]
-            #[inline]
-            pub fn $nbi<'a, T: AtomicInt>(
-                &self,
-                fetched: &mut T,
-                dest: impl Into<SymRef<'a, T>>,
-                value: T,
-                pe: usize,
-            ) {
-                *fetched = self.$fetching(dest, value, pe);
-            }
         )*}
     };
 }
 read_modify_write!(
-    atomic_fetch_add atomic_add atomic_fetch_add_nbi add: "Adds, wrapping,",
-    atomic_fetch_and atomic_and atomic_fetch_and_nbi and: "Ands bitwise",
-    atomic_fetch_or atomic_or atomic_fetch_or_nbi or: "Ors bitwise",
-    atomic_fetch_xor atomic_xor atomic_fetch_xor_nbi xor: "Exclusive-ors bitwise"
+    atomic_fetch_add atomic_add add: "Adds, wrapping,",
+    atomic_fetch_and atomic_and and: "Ands bitwise",
+    atomic_fetch_or atomic_or or: "Ors bitwise",
+    atomic_fetch_xor atomic_xor xor: "Exclusive-ors bitwise"
 );

@@ -132,6 +132,9 @@ macro_rules! complex {
 complex!(f32 = 13, f64 = 14);
 
 /// `a` if it is NaN or on the `wanted` side of `b` in the total order (−0 before +0), else `b`.
+///
+/// A NaN keeps its payload, as with `min_op` and `max_op` of the kernels; reductions of arrays (crosswarp-prim) return
+/// the canonical NaN instead.
 #[inline(always)]
 fn extreme<F: num::Float>(a: F, b: F, wanted: std::cmp::Ordering) -> F {
     if a.nan() || (!b.nan() && a.order(b) == wanted) {

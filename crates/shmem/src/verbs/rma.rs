@@ -1,7 +1,7 @@
 //! Put and get: copying into and out of another PE's symmetric memory.
 //!
 //! All heaps of a host are mapped side by side, so a put is a store to the target's mapping, done
-//! when the call returns; the non-blocking forms promise less and do the same.
+//! when the call returns.
 //!
 //! On races: another PE may read or write the same bytes at any time, and OpenSHMEM leaves the
 //! values then seen undefined. The copies here never make a Rust reference to symmetric memory. What
@@ -16,10 +16,10 @@
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
 use crate::memory::symmetric::{Sym, SymRef};
+use crate::world::endpoint::DeliveryError;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::ptr;
-use std::sync::atomic::{Ordering, fence};
 
 /// One-sided access. `pe` is the PE accessed; one's own is allowed everywhere.
 ///
@@ -35,11 +35,11 @@ impl Pe {
     pub fn put<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, source: &[T], pe: usize) {
         let dest = dest.into();
         same_length(dest.len(), source.len());
-        let to = self.address(dest, pe);
+        let to = self.endpoint.address(dest, pe);
         // SAFETY: `address` checked that `to` starts `dest.len()` elements inside the mapped heap of
         // `pe`; the source is a valid slice of as many. A safe `&[T]` can not overlap the heap.
         unsafe { put_bytes(to.cast(), source.as_ptr().cast(), size_of_val(source)) };
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
     }
 
     /// Copies `source` on `pe` into `dest`. The data have arrived when the call returns.
@@ -47,7 +47,7 @@ impl Pe {
     pub fn get<'a, T: Pod>(&self, dest: &mut [T], source: impl Into<SymRef<'a, T>>, pe: usize) {
         let source = source.into();
         same_length(dest.len(), source.len());
-        let from = self.address(source, pe);
+        let from = self.endpoint.address(source, pe);
         // SAFETY: as in `put`, with the roles exchanged; every bit pattern is a valid T.
         unsafe { get_bytes(dest.as_mut_ptr().cast(), from.cast(), size_of_val(dest)) };
     }
@@ -59,8 +59,8 @@ impl Pe {
         let dest = dest.into();
         same_length(dest.len(), 1);
         // SAFETY: `address` returns the place of one T inside the mapped heap of `pe`.
-        unsafe { store(self.address(dest, pe), value) };
-        self.notify(dest, pe);
+        unsafe { store(self.endpoint.address(dest, pe), value) };
+        self.endpoint.notify(dest, pe);
     }
 
     /// Loads the single element `source` on `pe`; never torn for 1, 2, 4 and 8 bytes
@@ -70,21 +70,7 @@ impl Pe {
         let source = source.into();
         same_length(source.len(), 1);
         // SAFETY: `address` returns the place of one T inside the mapped heap of `pe`.
-        unsafe { load(self.address(source, pe)) }
-    }
-
-    /// [`put`](Self::put) that need not be complete before [`quiet`](Self::quiet) or a barrier.
-    #[inline]
-    pub fn put_nbi<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, source: &[T], pe: usize) {
-        // The copy is made here and now: deferring it would need the source borrowed until `quiet`,
-        // and between mapped heaps there is nothing to overlap it with.
-        self.put(dest, source, pe);
-    }
-
-    /// [`get`](Self::get) that need not be complete before [`quiet`](Self::quiet) or a barrier.
-    #[inline]
-    pub fn get_nbi<'a, T: Pod>(&self, dest: &mut [T], source: impl Into<SymRef<'a, T>>, pe: usize) {
-        self.get(dest, source, pe);
+        unsafe { load(self.endpoint.address(source, pe)) }
     }
 
     /// Strided put: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`; strides
@@ -104,13 +90,13 @@ impl Pe {
         let dest = dest.into();
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
-        let to = self.address(dest, pe);
+        let to = self.endpoint.address(dest, pe);
         for i in 0..n {
             // SAFETY: `spans` checked that `(n - 1) * stride` is an index of `dest`, whose elements
             // all lie inside the mapped heap of `pe`.
             unsafe { store(to.add(i * dest_stride), source[i * source_stride]) };
         }
-        self.notify(dest, pe);
+        self.endpoint.notify(dest, pe);
     }
 
     /// Strided get: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`; strides
@@ -130,7 +116,7 @@ impl Pe {
         let source = source.into();
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
-        let from = self.address(source, pe);
+        let from = self.endpoint.address(source, pe);
         for i in 0..n {
             // SAFETY: as in `iput`.
             dest[i * dest_stride] = unsafe { load(from.add(i * source_stride)) };
@@ -150,21 +136,23 @@ impl Pe {
     }
 
     /// Orders: puts and atomics to each PE issued before are delivered before those issued after.
+    ///
+    /// # Errors
+    /// What was issued can not be delivered any more.
     #[inline]
-    pub fn fence(&self) {
-        // Release keeps every earlier access before every later store, for all observers of a
-        // cache-coherent machine. The C library ends copies made with non-temporal stores by a
-        // store fence of its own.
-        fence(Ordering::Release);
+    pub fn fence(&self) -> Result<(), DeliveryError> {
+        self.endpoint.fence();
+        self.endpoint.can_deliver()
     }
 
-    /// Completes: all puts, atomics and non-blocking operations issued before are visible to all PEs
-    /// on return.
+    /// Completes: all puts and atomics issued before are visible to all PEs on return.
+    ///
+    /// # Errors
+    /// What was issued can not be delivered any more.
     #[inline]
-    pub fn quiet(&self) {
-        // SeqCst, not Release: a get issued after must not be served before the puts have left the
-        // store buffer (two PEs that each put, quiet and get must not both miss the other's put).
-        fence(Ordering::SeqCst);
+    pub fn quiet(&self) -> Result<(), DeliveryError> {
+        self.endpoint.quiet();
+        self.endpoint.can_deliver()
     }
 
     /// This PE's own part of `object`, as a slice.
@@ -175,7 +163,10 @@ impl Pe {
         // SAFETY: `address` checked the range; the heap outlives `self`; offsets are multiples of
         // 64 and of T's alignment; the caller promises that nothing writes meanwhile.
         unsafe {
-            std::slice::from_raw_parts(self.address(object.all(), self.my_pe()), object.len())
+            std::slice::from_raw_parts(
+                self.endpoint.address(object.all(), self.my_pe()),
+                object.len(),
+            )
         }
     }
 
@@ -188,31 +179,18 @@ impl Pe {
     pub unsafe fn local_mut<'a, T: Pod>(&'a self, object: &'a Sym<T>) -> &'a mut [T] {
         // SAFETY: as in `local`; the caller promises exclusive access.
         unsafe {
-            std::slice::from_raw_parts_mut(self.address(object.all(), self.my_pe()), object.len())
+            std::slice::from_raw_parts_mut(
+                self.endpoint.address(object.all(), self.my_pe()),
+                object.len(),
+            )
         }
     }
 
     /// Sets every byte of this PE's own part to zero.
     pub(crate) fn zero<T: Pod>(&self, object: &Sym<T>) {
-        let to = self.address(object.all(), self.my_pe());
+        let to = self.endpoint.address(object.all(), self.my_pe());
         // SAFETY: `address` checked the range; zero bytes are a valid Pod.
         unsafe { ptr::write_bytes(to, 0, object.len()) };
-    }
-
-    /// Where `object` lies in the mapping of `pe`'s heap.
-    ///
-    /// # Panics
-    /// If `pe` does not exist, or the object lies outside the heap (it belongs to another world).
-    #[inline(always)]
-    pub(crate) fn address<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) -> *mut T {
-        let (base, heap_bytes) = (self.peer(pe).heap, self.heap_bytes());
-        let end = object.offset() + object.len() * size_of::<T>();
-        assert!(
-            end <= heap_bytes,
-            "a symmetric object of another world: its end {end} lies outside the heap of {heap_bytes} bytes"
-        );
-        // SAFETY: the offset was just checked to lie within (or at the end of) the mapping.
-        unsafe { base.as_ptr().add(object.offset()).cast() }
     }
 }
 

@@ -1,19 +1,11 @@
 //! Signals, and waiting for values that other PEs write.
 
 use crate::memory::symmetric::SymRef;
-use crate::verbs::atomic::AtomicInt;
+use crate::verbs::raw::atomic::AtomicInt;
+use crate::verbs::raw::signal::SignalOp;
 use crate::wait::waiter::{Cmp, Wait, WaitError};
 use crate::world::pe::Pe;
 use bytemuck::Pod;
-
-/// How a signal changes the signal word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SignalOp {
-    /// The word becomes the given value.
-    Set,
-    /// The given value is added, wrapping.
-    Add,
-}
 
 /// Point-to-point synchronisation.
 impl Pe {
@@ -52,20 +44,6 @@ impl Pe {
     ) {
         self.put(dest, source, pe);
         self.signal(signal, value, op, pe);
-    }
-
-    /// [`put_signal`](Self::put_signal) that need not be complete before [`quiet`](Self::quiet) or a barrier.
-    #[inline]
-    pub fn put_signal_nbi<'a, 'b, T: Pod>(
-        &self,
-        dest: impl Into<SymRef<'a, T>>,
-        source: &[T],
-        signal: impl Into<SymRef<'b, u64>>,
-        value: u64,
-        op: SignalOp,
-        pe: usize,
-    ) {
-        self.put_signal(dest, source, signal, value, op, pe);
     }
 
     /// Changes the one word `signal` on `pe`. Ordered like [`put_signal`](Self::put_signal): data put
@@ -143,7 +121,7 @@ impl Pe {
             expected: value.to_u64(),
             signed: T::SIGNED,
         };
-        self.waiter().until(wait, || {
+        self.endpoint.waiter().until(wait, || {
             let seen = self.atomic_fetch(object, self.my_pe());
             cmp.holds(seen, value).then_some(seen)
         })

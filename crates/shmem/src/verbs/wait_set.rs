@@ -1,83 +1,10 @@
 //! Waiting for some of several values.
 
 use crate::memory::symmetric::SymRef;
-use crate::verbs::atomic::AtomicInt;
-use crate::verbs::fair;
+use crate::verbs::raw::atomic::AtomicInt;
+use crate::verbs::raw::wait::Set;
 use crate::wait::waiter::{Cmp, Wait, WaitError};
 use crate::world::pe::Pe;
-
-/// What the verbs on sets need of one, whether it is given by handles or by addresses.
-pub(crate) trait Set {
-    /// Number of elements, those left out included.
-    fn len(&self) -> usize;
-    /// Whether element `i` counts.
-    fn includes(&self, i: usize) -> bool;
-    /// Whether element `i` compares as asked, now.
-    fn holds(&self, i: usize) -> bool;
-    /// Waits until it does.
-    fn wait_for(&self, i: usize) -> Result<(), WaitError>;
-    /// Where the first element lies, to tell sets apart.
-    fn address(&self) -> usize;
-    /// What to call a wait for any of them.
-    fn name(&self) -> Wait;
-
-    fn included(&self) -> impl Iterator<Item = usize> {
-        (0..self.len()).filter(|&i| self.includes(i))
-    }
-
-    /// All need not hold at the same time: each has to have held once.
-    fn wait_all(&self) -> Result<(), WaitError> {
-        self.included().try_for_each(|i| self.wait_for(i))
-    }
-
-    /// `None` for an empty set.
-    fn wait_any(&self, pe: &Pe) -> Result<Option<usize>, WaitError> {
-        if self.included().next().is_none() {
-            return Ok(None);
-        }
-        let begin = fair::begin(self.address(), self.len());
-        let look = || self.find_from(begin);
-        let found = pe.waiter().until(|| self.name(), look)?;
-        fair::returned(self.address(), found);
-        Ok(Some(found))
-    }
-
-    /// Hands over those that hold, at least one unless the set is empty; their number.
-    fn wait_some(&self, pe: &Pe, mut found: impl FnMut(usize)) -> Result<usize, WaitError> {
-        if self.included().next().is_none() {
-            return Ok(0);
-        }
-        let look = || match self.find_all(&mut found) {
-            0 => None,
-            n => Some(n),
-        };
-        pe.waiter().until(|| self.name(), look)
-    }
-
-    fn all_hold(&self) -> bool {
-        self.included().all(|i| self.holds(i))
-    }
-
-    /// One that holds; a series of calls finds each that keeps holding.
-    fn find(&self) -> Option<usize> {
-        if self.len() == 0 {
-            return None;
-        }
-        let found = self.find_from(fair::begin(self.address(), self.len()))?;
-        fair::returned(self.address(), found);
-        Some(found)
-    }
-
-    fn find_from(&self, begin: usize) -> Option<usize> {
-        let mut around = (begin..self.len()).chain(0..begin);
-        around.find(|&i| self.includes(i) && self.holds(i))
-    }
-
-    fn find_all(&self, mut found: impl FnMut(usize)) -> usize {
-        let holding = self.included().filter(|&i| self.holds(i));
-        holding.inspect(|&i| found(i)).count()
-    }
-}
 
 /// Several of a PE's own symmetric integers, each with the condition waited for.
 ///
@@ -229,7 +156,7 @@ impl Pe {
         &self,
         set: &WaitSet<'_, T>,
     ) -> Result<Option<usize>, WaitError> {
-        LocalSet { pe: self, set }.wait_any(self)
+        LocalSet { pe: self, set }.wait_any(&self.endpoint)
     }
 
     /// Waits until at least one element of `set` compares as asked and returns the indices of all that do,
@@ -242,7 +169,7 @@ impl Pe {
         set: &WaitSet<'_, T>,
     ) -> Result<Vec<usize>, WaitError> {
         let mut found = Vec::new();
-        LocalSet { pe: self, set }.wait_some(self, |i| found.push(i))?;
+        LocalSet { pe: self, set }.wait_some(&self.endpoint, |i| found.push(i))?;
         Ok(found)
     }
 

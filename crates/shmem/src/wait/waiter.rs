@@ -1,10 +1,9 @@
 //! Waiting: spin briefly, then yield, then sleep; say what is waited for; give up when told to.
 
-use crate::memory::segment::STATIC;
+use crate::memory::position::Place;
 use crate::wait::parker::Watched;
 use crate::world::control::{Control, PeState};
 use std::fmt;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
@@ -53,34 +52,6 @@ impl Cmp {
 
     fn from_index(index: u64) -> Self {
         [Self::Eq, Self::Ne, Self::Gt, Self::Ge, Self::Lt, Self::Le][(index % 6) as usize]
-    }
-}
-
-type Names = Box<dyn Fn(usize) -> Option<String> + Send + Sync>;
-static NAMES: OnceLock<Names> = OnceLock::new();
-
-/// Messages of this process name byte `offset` of the static data by `names(offset)` from now on.
-pub(crate) fn name_static_data(names: impl Fn(usize) -> Option<String> + Send + Sync + 'static) {
-    // The first to come: a process has one program's data to name.
-    let _ = NAMES.set(Box::new(names));
-}
-
-/// The static variable at a position, if one has a name there.
-pub(crate) fn static_name(position: usize) -> Option<String> {
-    NAMES.get()?(position.checked_sub(STATIC)?)
-}
-
-/// A position in symmetric memory in words: what is there and where.
-struct Place(&'static str, usize);
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(what, position) = *self;
-        match (position.checked_sub(STATIC), static_name(position)) {
-            (None, _) => write!(f, "the {what} at heap offset {position}"),
-            (Some(_), Some(name)) => write!(f, "the {what} '{name}'"),
-            (Some(offset), None) => write!(f, "the {what} at byte {offset} of the static data"),
-        }
     }
 }
 
@@ -265,7 +236,7 @@ impl From<Duration> for TenthSeconds {
 const WARN_AFTER: Duration = Duration::from_secs(30);
 /// Spins before a wait is recorded.
 const BRIEF_SPINS: u32 = 20;
-/// The longest sleep between two looks at the peers' lives.
+/// The longest sleep between two looks at the membership.
 const HEARTBEAT: Duration = Duration::from_millis(100);
 /// The shortest sleep. Nobody wakes a sleeper for a plain store, be it of another thread of this PE or of
 /// another PE through a pointer. So sleeps are half as long as the wait so far: such a store is seen after
@@ -492,6 +463,7 @@ fn warn(message: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::position::STATIC;
 
     #[test]
     fn waits_survive_the_trip_through_the_control_memory() {

@@ -134,7 +134,7 @@ fn size(name: &'static str) -> Result<Option<usize>, ConfigError> {
 /// Parses `123`, `64K`, `1.5G`, `2GiB`, `2GB` (all powers of 1024); `None` for anything else.
 ///
 /// ```
-/// use crosswarp_shmem::parse_bytes;
+/// use crosswarp_shmem::internal::parse_bytes;
 /// assert_eq!(parse_bytes("1.5G"), Some(3 << 29));
 /// assert_eq!(parse_bytes("-1"), None);
 /// ```

@@ -2,8 +2,11 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
-use crate::verbs::atomic::{AtomicInt, AtomicValue};
-use crate::verbs::signal::SignalOp;
+use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
+use crate::verbs::raw::signal::SignalOp;
+use crate::verbs::scope::{Operations, scoped};
+use crate::world::endpoint::DeliveryError;
+use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::fmt;
 
@@ -30,7 +33,7 @@ pub struct ContextOptions {
 ///     if let Some(odd) = pe.world().split_strided(1, 2, 2)? {
 ///         let context = odd.context(Default::default());
 ///         context.p(&word, 10 + pe.my_pe() as u32, 1 - odd.my_pe());
-///         context.quiet();
+///         context.quiet()?;
 ///     }
 ///     pe.barrier()?;
 ///     Ok::<_, crosswarp_shmem::Error>(pe.g(&word, pe.my_pe()))
@@ -59,6 +62,11 @@ impl<'a> Team<'a> {
 }
 
 impl Context<'_> {
+    #[inline(always)]
+    fn pe(&self) -> &Pe {
+        Pe::of(self.team.endpoint)
+    }
+
     /// Its team.
     pub fn team(&self) -> &Team<'_> {
         self.team
@@ -70,15 +78,32 @@ impl Context<'_> {
     }
 
     /// Orders what was issued through this context; see [`Pe::fence`](crate::Pe::fence).
+    ///
+    /// # Errors
+    /// As there.
     #[inline]
-    pub fn fence(&self) {
-        self.team.pe.fence();
+    pub fn fence(&self) -> Result<(), DeliveryError> {
+        self.pe().fence()
     }
 
     /// Completes what was issued through this context; see [`Pe::quiet`](crate::Pe::quiet).
+    ///
+    /// # Errors
+    /// As there.
     #[inline]
-    pub fn quiet(&self) {
-        self.team.pe.quiet();
+    pub fn quiet(&self) -> Result<(), DeliveryError> {
+        self.pe().quiet()
+    }
+
+    /// Issues non-blocking operations, complete on return; see [`Pe::scope`](crate::Pe::scope).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn scope<'env, R, E: From<DeliveryError>>(
+        &self,
+        work: impl FnOnce(&Operations<'_, 'env>) -> Result<R, E>,
+    ) -> Result<R, E> {
+        scoped(self.pe(), Some(self.team), work)
     }
 }
 
@@ -93,7 +118,7 @@ macro_rules! forward {
             #[inline]
             #[allow(clippy::too_many_arguments)] // those of the operation
             pub fn $name<$($lifetime,)* $T: $bound>(&self, $($arg: $type,)* pe: usize) $(-> $result)? {
-                self.team.pe.$name($($arg,)* self.team.world_pe(pe))
+                self.pe().$name($($arg,)* self.team.world_pe(pe))
             }
         )*}
     };
@@ -103,8 +128,6 @@ forward! {
     fn get<'a, T: Pod>(dest: &mut [T], source: impl Into<SymRef<'a, T>>);
     fn p<'a, T: Pod>(dest: impl Into<SymRef<'a, T>>, value: T);
     fn g<'a, T: Pod>(source: impl Into<SymRef<'a, T>>) -> T;
-    fn put_nbi<'a, T: Pod>(dest: impl Into<SymRef<'a, T>>, source: &[T]);
-    fn get_nbi<'a, T: Pod>(dest: &mut [T], source: impl Into<SymRef<'a, T>>);
     fn iput<'a, T: Pod>(
         dest: impl Into<SymRef<'a, T>>, dest_stride: usize, source: &[T], source_stride: usize, n: usize
     );
@@ -113,10 +136,6 @@ forward! {
         n: usize
     );
     fn put_signal<'a, 'b, T: Pod>(
-        dest: impl Into<SymRef<'a, T>>, source: &[T], signal: impl Into<SymRef<'b, u64>>, value: u64,
-        op: SignalOp
-    );
-    fn put_signal_nbi<'a, 'b, T: Pod>(
         dest: impl Into<SymRef<'a, T>>, source: &[T], signal: impl Into<SymRef<'b, u64>>, value: u64,
         op: SignalOp
     );
@@ -136,24 +155,4 @@ forward! {
     fn atomic_or<'a, T: AtomicInt>(dest: impl Into<SymRef<'a, T>>, value: T);
     fn atomic_fetch_xor<'a, T: AtomicInt>(dest: impl Into<SymRef<'a, T>>, value: T) -> T;
     fn atomic_xor<'a, T: AtomicInt>(dest: impl Into<SymRef<'a, T>>, value: T);
-    fn atomic_fetch_nbi<'a, T: AtomicValue>(fetched: &mut T, source: impl Into<SymRef<'a, T>>);
-    fn atomic_swap_nbi<'a, T: AtomicValue>(
-        fetched: &mut T, dest: impl Into<SymRef<'a, T>>, value: T
-    );
-    fn atomic_compare_swap_nbi<'a, T: AtomicInt>(
-        fetched: &mut T, dest: impl Into<SymRef<'a, T>>, expected: T, value: T
-    );
-    fn atomic_fetch_inc_nbi<'a, T: AtomicInt>(fetched: &mut T, dest: impl Into<SymRef<'a, T>>);
-    fn atomic_fetch_add_nbi<'a, T: AtomicInt>(
-        fetched: &mut T, dest: impl Into<SymRef<'a, T>>, value: T
-    );
-    fn atomic_fetch_and_nbi<'a, T: AtomicInt>(
-        fetched: &mut T, dest: impl Into<SymRef<'a, T>>, value: T
-    );
-    fn atomic_fetch_or_nbi<'a, T: AtomicInt>(
-        fetched: &mut T, dest: impl Into<SymRef<'a, T>>, value: T
-    );
-    fn atomic_fetch_xor_nbi<'a, T: AtomicInt>(
-        fetched: &mut T, dest: impl Into<SymRef<'a, T>>, value: T
-    );
 }

@@ -1,9 +1,9 @@
-//! What the PEs of a world share beside their heaps: parkers, seats and slots for the rendezvous of teams,
+//! What the PEs of a world share beside their heaps: parkers, arrivals and slots for the rendezvous of teams,
 //! wait records, and who is alive.
 //!
 //! Access rules
-//! 1. `parker` and each `seat` have their own rules (see [`crate::wait::parker`], [`crate::team::rendezvous`]).
-//! 2. `slots[e % 2]` beside a seat belongs to rendezvous number `e` there: written by its PE before it
+//! 1. `parker` and each `arrivals` have their own rules (see [`crate::wait::parker`], [`crate::team::rendezvous`]).
+//! 2. `slots[e % 2]` beside them belongs to rendezvous number `e`: written by its PE before it
 //!    arrives, read by the others after they saw the arrival.
 //! 3. `record` and `awake_on` are written by their PE only.
 //! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher.
@@ -12,7 +12,7 @@
 #![allow(unsafe_code)] // overlays the structures below on shared zeroed memory
 
 use crate::memory::region::Region;
-use crate::team::rendezvous::{LINE_BYTES, Seat};
+use crate::team::rendezvous::{Arrivals, LINE_BYTES};
 use crate::team::turn::Turn;
 use crate::wait::parker::Parker;
 use crate::wait::sync::{AtomicU32, AtomicU64, Ordering};
@@ -25,9 +25,9 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crosswrp");
 pub(crate) const LAYOUT: u32 = 4;
 
 /// Most teams a PE can be in at a time, the world and the shared team included.
-pub(crate) const SEATS: usize = 1024;
-/// Words of a set of seats.
-pub(crate) const SEAT_WORDS: usize = SEATS / 64;
+pub(crate) const MAX_TEAMS: usize = 1024;
+/// Words of a set of team indices.
+pub(crate) const INDEX_WORDS: usize = MAX_TEAMS / 64;
 
 /// How far a PE is: not there yet, running, or gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,36 +51,40 @@ impl PeState {
 }
 
 /// What one PE shows to the others. Parts are aligned to two cache lines, because processors prefetch in
-/// pairs. Most seats are never touched and take no memory.
+/// pairs. Most `teams` are never touched and take no memory.
 #[repr(C, align(128))]
 pub(crate) struct PeControl {
     pub(crate) parker: Parker,
     status: PeStatus,
     pub(crate) proposal: Proposal,
-    pub(crate) places: [Place; SEATS],
+    pub(crate) teams: [TeamControl; MAX_TEAMS],
 }
 
-/// What a PE contributes to the choice of a seat for a new team.
+/// What a PE contributes to the choice of an index for a new team.
 #[repr(C, align(128))]
-pub(crate) struct Proposal(pub(crate) [AtomicU64; 1 + SEAT_WORDS]);
+pub(crate) struct Proposal(pub(crate) [AtomicU64; 1 + INDEX_WORDS]);
 
-/// A PE's place in one team: its seat, slots for payloads that do not fit the seat's lines, and which of its
+/// What a PE shows to one of its teams: its arrivals, slots for payloads that do not fit their lines, and which of its
 /// threads may use them.
 #[repr(C)]
-pub(crate) struct Place {
-    pub(crate) seat: Seat,
+pub(crate) struct TeamControl {
+    pub(crate) arrivals: Arrivals,
     slots: [Slot; 2],
-    /// On a line of its own: the others look at the seat while it changes.
+    /// On a line of its own: the others look at `arrivals` while it changes.
     pub(crate) turn: Turn,
 }
 
-impl Place {
+impl TeamControl {
     /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of rendezvous `epoch` is; written and read
     /// by rule 2. Aligned to 16 bytes.
     #[inline(always)]
     pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *mut u8 {
         if bytes <= LINE_BYTES {
-            self.seat.payload(epoch).as_ptr().cast::<u8>().cast_mut()
+            self.arrivals
+                .payload(epoch)
+                .as_ptr()
+                .cast::<u8>()
+                .cast_mut()
         } else {
             self.slot(epoch)
         }
@@ -298,7 +302,7 @@ impl Control {
         self.wake_all(shared);
     }
 
-    /// Wakes every sleeper, so that it looks at the lives of its peers.
+    /// Wakes every sleeper, so that it looks at the membership.
     pub(crate) fn wake_all(&self, shared: bool) {
         for pe in self.pes() {
             pe.parker.wake_all(shared);
@@ -310,5 +314,5 @@ impl Control {
 const _: () = {
     assert!(size_of::<Header>() == 128);
     assert!(std::mem::offset_of!(PeControl, status) == 128);
-    assert!(size_of::<Place>() == 3 * 128 + 2 * SLOT_BYTES);
+    assert!(size_of::<TeamControl>() == 3 * 128 + 2 * SLOT_BYTES);
 };

@@ -7,26 +7,15 @@
 use crate::memory::alloc::AllocError;
 use crate::team::Team;
 use crate::team::call::{Call, Kind};
-use crate::team::collective::CollectiveError;
+use crate::team::error::CollectiveError;
 use crate::team::turn::Held;
 use crate::wait::sync::Ordering;
 use crate::wait::waiter::WaitError;
-use crate::world::pe::{Pe, WorldKind};
+use crate::world::endpoint::Endpoint;
+use crate::world::mapped::WorldKind;
+use crate::world::ring::{receive_fd, send_fd};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
-use std::mem::MaybeUninit;
 use thiserror::Error;
-
-/// This PE's ends of the ring.
-#[derive(Debug)]
-pub(crate) struct Ring {
-    pub(crate) right: OwnedFd,
-    pub(crate) left: OwnedFd,
-}
 
 /// File descriptors could not be shared.
 #[derive(Debug, Error)]
@@ -49,7 +38,7 @@ pub enum ShareError {
         /// The first PE that failed.
         pe: usize,
     },
-    /// The PEs did not meet.
+    /// The rendezvous of the PEs failed.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
 }
@@ -60,14 +49,9 @@ impl From<WaitError> for ShareError {
     }
 }
 
-impl Pe {
-    /// Gives every PE a duplicate of every PE's `mine`; element `i` is PE `i`'s, one's own included.
-    ///
-    /// Collective. Descriptors received are close-on-exec.
-    ///
-    /// # Errors
-    /// [`ShareError`], on every PE if on one.
-    pub fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+impl Endpoint {
+    /// See [`Pe::share_fd`](crate::Pe::share_fd).
+    pub(crate) fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
         match self.kind() {
             WorldKind::Threads => self.share_among_threads(mine),
             WorldKind::Processes => self.share_around_ring(mine),
@@ -78,10 +62,11 @@ impl Pe {
         let (world, n) = (self.world(), self.n_pes());
         let turn = world.turn(Kind::Share)?;
         let epoch = world.next_epoch();
-        world.meet_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
+        world.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
         let duplicates = (0..n).map(|pe| {
             // Relaxed: ordered by the rendezvous.
-            let number = world.place(pe).seat.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
+            let number =
+                world.control(pe).arrivals.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
             // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
             // rendezvous below, which we have not reached yet.
             let theirs = unsafe { BorrowedFd::borrow_raw(number) };
@@ -110,7 +95,7 @@ impl Pe {
                 let to_pass = shared[(me + n - round) % n].as_ref();
                 let sent = to_pass.map(|fd| send_fd(ring.right.as_fd(), fd));
                 // After the rendezvous every PE has sent, so receiving does not wait.
-                world.meet(&turn, call(round))?;
+                world.rendezvous(&turn, call(round))?;
                 let received = receive_fd(ring.left.as_fd());
                 if failed.is_none() {
                     failed = match (sent, &received) {
@@ -138,10 +123,10 @@ impl Pe {
         mine: Result<R, ShareError>,
     ) -> Result<R, ShareError> {
         let epoch = world.next_epoch();
-        world.meet_with(turn, call(round), &[u64::from(mine.is_err())])?;
+        world.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())])?;
         // Relaxed: ordered by the rendezvous.
         let failed = |&pe: &usize| {
-            let payload = world.place(pe).seat.payload(epoch);
+            let payload = world.control(pe).arrivals.payload(epoch);
             payload[0].load(Ordering::Relaxed) != 0
         };
         match (mine, (0..self.n_pes()).find(failed)) {
@@ -157,38 +142,4 @@ fn call(round: usize) -> Call {
         parameter: 0,
         bytes: round as u64,
     }
-}
-
-fn send_fd(socket: BorrowedFd<'_>, fd: &OwnedFd) -> rustix::io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds = [fd.as_fd()];
-    // The space is sized for exactly one.
-    let fits = control.push(SendAncillaryMessage::ScmRights(&fds));
-    debug_assert!(fits);
-    // A descriptor travels only with data.
-    sendmsg(
-        socket,
-        &[IoSlice::new(&[0])],
-        &mut control,
-        SendFlags::NOSIGNAL,
-    )
-}
-
-fn receive_fd(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
-    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-    recvmsg(
-        socket,
-        &mut [IoSliceMut::new(&mut byte)],
-        &mut control,
-        flags,
-    )?;
-    let mut fds = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-        _ => None,
-    });
-    Ok(fds.next().and_then(|mut fds| fds.next()))
 }

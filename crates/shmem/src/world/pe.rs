@@ -1,29 +1,19 @@
-//! One PE's handle on its world.
+//! The handle of a PE: on top of its [endpoint](crate::world::endpoint), with the verbs of [`crate::verbs`].
+#![allow(unsafe_code)] // passes a promise of the caller on; a handle is its endpoint
 
-use crate::memory::alloc::Heap;
-use crate::memory::region::Region;
-use crate::memory::segment::Segments;
 use crate::memory::symmetric::SymRef;
-use crate::team::Seats;
-use crate::team::turn::Turn;
-use crate::wait::sync;
-use crate::wait::waiter::{Patience, Waiter};
-use crate::world::control::{Control, PeControl, PeState};
-use crate::world::fds::Ring;
+use crate::team::Team;
+use crate::verbs::raw::Raw;
+use crate::world::endpoint::Endpoint;
+use crate::world::fds::ShareError;
+use crate::world::mapped::{Mapped, WorldKind};
+use crate::world::membership::Membership;
 use bytemuck::Pod;
+use rustix::fd::{BorrowedFd, OwnedFd};
 use std::fmt;
-use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
 use std::time::Duration;
-
-/// What the PEs of a world are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WorldKind {
-    /// Threads of this process.
-    Threads,
-    /// Processes of one host, started by the launcher.
-    Processes,
-}
 
 /// How a program may use its threads, as OpenSHMEM names it; each allows what those before it do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,25 +32,6 @@ pub enum ThreadLevel {
 /// The version of the OpenSHMEM specification that names and meanings follow.
 pub const SPECIFICATION: (u32, u32) = (1, 5);
 
-/// A world as seen from one process: the control memory and every PE's heap, mapped.
-#[derive(Debug)]
-pub(crate) struct Mapped {
-    pub(crate) control: Control,
-    pub(crate) heaps: Vec<Region>,
-    pub(crate) heap_bytes: usize,
-    pub(crate) kind: WorldKind,
-    pub(crate) patience: Patience,
-    /// Sockets to the neighbours; only worlds of processes have them.
-    pub(crate) ring: Option<Ring>,
-}
-
-impl Mapped {
-    /// Whether other processes share the memory.
-    pub(crate) fn shared(&self) -> bool {
-        self.kind == WorldKind::Processes
-    }
-}
-
 /// This PE in its world: who it is, its heap, and all the verbs.
 ///
 /// Made by [`spmd`](crate::spmd) (one per thread) or [`init`](crate::init) (one per process); leaving
@@ -72,131 +43,46 @@ impl Mapped {
 /// let squares = crosswarp_shmem::spmd(3, |pe| pe.my_pe() * pe.my_pe()).unwrap();
 /// assert_eq!(squares, [0, 1, 4]);
 /// ```
+#[repr(transparent)]
 pub struct Pe {
-    world: Arc<Mapped>,
-    me: usize,
-    // Everything the fast paths need, without a walk through the Arc.
-    peers: Box<[Peer]>,
-    /// This PE's own heap: where it begins, as a number, and how long every heap is.
-    heap_start: usize,
-    heap_bytes: usize,
-    pub(crate) segments: Segments,
-    heap: Mutex<Heap>,
-    seats: Mutex<Seats>,
-    /// See [`crate::team::turn`].
-    pub(crate) gate: sync::Mutex<()>,
-    /// Of the threads that make teams of active sets.
-    pub(crate) handshakes: Turn,
+    pub(crate) endpoint: Endpoint,
 }
-
-/// Who of a world is still there, as one PE sees it. It keeps the world's memory mapped and does not need the
-/// [`Pe`], so a thread may look at it for as long as it likes.
-#[derive(Clone, Debug)]
-pub struct Membership {
-    world: Arc<Mapped>,
-    me: usize,
-}
-
-impl Membership {
-    /// Number of the PE that looks.
-    pub fn my_pe(&self) -> usize {
-        self.me
-    }
-
-    /// Number of PEs in the world.
-    pub fn n_pes(&self) -> usize {
-        self.world.control.n_pes()
-    }
-
-    /// A PE that has failed, and with it the world.
-    pub fn failed(&self) -> Option<usize> {
-        self.world.control.ended_by()
-    }
-
-    /// Whether `pe` has left the world in good order. Panics if it does not exist.
-    pub fn has_left(&self, pe: usize) -> bool {
-        self.world.control.pe(pe).state() == PeState::Finished
-    }
-}
-
-/// What the fast paths need of one PE.
-pub(crate) struct Peer {
-    /// Its heap.
-    pub(crate) heap: NonNull<u8>,
-    /// Its part of the first registered segment; means nothing before one is registered.
-    pub(crate) segment: NonNull<u8>,
-    control: NonNull<PeControl>,
-}
-
-impl Peer {
-    #[inline(always)]
-    pub(crate) fn control(&self) -> &PeControl {
-        // SAFETY: points into the control memory, which the `Pe` that owns this `Peer` keeps mapped;
-        // `Control::pe` says why it may be shared.
-        #[allow(unsafe_code)]
-        unsafe {
-            self.control.as_ref()
-        }
-    }
-}
-
-// The base addresses point into `world.heaps`, which this handle keeps alive; what may be done with
-// them is argued where it is done.
-#[allow(unsafe_code)]
-// SAFETY: `NonNull` is the only field that is not Send by itself, and the mappings it points into
-// belong to no thread.
-unsafe impl Send for Pe {}
-#[allow(unsafe_code)]
-// SAFETY: through `&Pe` the addresses are only used for the raw and atomic accesses of `rma` and
-// `atomic`, which allow for concurrent use.
-unsafe impl Sync for Pe {}
 
 impl fmt::Debug for Pe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PE {} of {} ({:?})", self.me, self.n_pes(), self.kind())
+        self.endpoint.fmt(f)
     }
 }
 
 impl Pe {
     pub(crate) fn join(world: Arc<Mapped>, me: usize) -> Self {
-        let control = world.control.pe(me);
-        control.set_pid(std::process::id());
-        control.set_state(PeState::Joined);
-        let peers = world.heaps.iter().map(Region::base).enumerate();
-        let peers = peers.map(|(pe, heap)| Peer {
-            heap,
-            segment: heap,
-            control: NonNull::from(world.control.pe(pe)),
-        });
-        Self {
-            me,
-            peers: peers.collect(),
-            heap_start: world.heaps[me].base().addr().get(),
-            heap_bytes: world.heap_bytes,
-            segments: Segments::default(),
-            heap: Mutex::new(Heap::new(world.heap_bytes)),
-            seats: Mutex::default(),
-            gate: sync::Mutex::new(()),
-            handshakes: Turn::default(),
-            world,
-        }
+        let endpoint = Endpoint::join(world, me);
+        Self { endpoint }
+    }
+
+    /// The handle that `endpoint` is in.
+    #[inline(always)]
+    pub(crate) fn of(endpoint: &Endpoint) -> &Self {
+        // SAFETY: `repr(transparent)`: a handle is an endpoint and nothing else, so a reference to one is a
+        // reference to the other.
+        unsafe { &*ptr::from_ref(endpoint).cast() }
     }
 
     /// This PE's number, from 0.
     #[inline]
     pub fn my_pe(&self) -> usize {
-        self.me
+        self.endpoint.my_pe()
     }
 
     /// Number of PEs in the world.
     #[inline]
     pub fn n_pes(&self) -> usize {
-        self.peers.len()
+        self.endpoint.n_pes()
     }
 
     /// Whether the PEs are threads or processes.
     pub fn kind(&self) -> WorldKind {
-        self.world.kind
+        self.endpoint.kind()
     }
 
     /// What threads may do with this handle: always [`ThreadLevel::Multiple`], by its type.
@@ -214,123 +100,87 @@ impl Pe {
     /// # Panics
     /// If `pe` does not exist.
     pub fn ptr<'a, T: Pod>(&self, object: impl Into<SymRef<'a, T>>, pe: usize) -> *mut T {
-        self.address(object.into(), pe)
+        self.endpoint.address(object.into(), pe)
     }
 
     /// Bytes of each PE's symmetric heap.
     pub fn heap_bytes(&self) -> usize {
-        self.heap_bytes
+        self.endpoint.heap_bytes()
     }
 
     /// After how long waits give up; `None`: never.
     pub fn wait_timeout(&self) -> Option<Duration> {
-        self.world.patience.timeout
+        self.endpoint.wait_timeout()
     }
 
-    /// The lives of the PEs, for a thread that watches them.
+    /// Which PEs are there, for a thread that watches them.
     pub fn membership(&self) -> Membership {
-        Membership {
-            world: Arc::clone(&self.world),
-            me: self.me,
-        }
+        self.endpoint.membership()
     }
 
-    pub(crate) fn control(&self) -> &Control {
-        &self.world.control
+    /// The team of all PEs.
+    #[inline]
+    pub fn world(&self) -> Team<'_> {
+        self.endpoint.world()
     }
 
-    pub(crate) fn shared(&self) -> bool {
-        self.world.shared()
+    /// The team of all PEs whose memory this PE can load and store directly: of one host, so all.
+    /// Its collectives are independent of the world's.
+    pub fn shared_team(&self) -> Team<'_> {
+        self.endpoint.shared_team()
     }
 
-    pub(crate) fn ring(&self) -> Option<&Ring> {
-        self.world.ring.as_ref()
-    }
-
-    /// Panics if `pe` does not exist.
+    /// This PE for access by address; see [`raw`](crate::verbs::raw).
     #[inline(always)]
-    pub(crate) fn peer(&self, pe: usize) -> &Peer {
-        match self.peers.get(pe) {
-            Some(peer) => peer,
-            None => no_such_pe(pe, self.n_pes()),
-        }
+    pub fn raw(&self) -> Raw<'_> {
+        Raw::new(&self.endpoint)
     }
 
-    pub(crate) fn peers_mut(&mut self) -> &mut [Peer] {
-        &mut self.peers
+    /// Gives every PE a duplicate of every PE's `mine`; element `i` is PE `i`'s, one's own included.
+    ///
+    /// Collective. Descriptors received are close-on-exec.
+    ///
+    /// # Errors
+    /// [`ShareError`], on every PE if on one.
+    pub fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+        self.endpoint.share_fd(mine)
     }
 
-    /// Where this PE's own heap begins.
-    #[inline(always)]
-    pub(crate) fn heap_start(&self) -> usize {
-        self.heap_start
+    /// Makes `len` bytes of this process symmetric: those at `base`, which are a shared mapping of
+    /// `memory` from its beginning. From then on the [raw layer](crate::verbs::raw) takes addresses in them as
+    /// it takes addresses in the heap, as fast for the first segment and a little slower for further ones.
+    ///
+    /// Collective; every PE passes the same `len`. `memory` must be sealed against shrinking, as
+    /// [`raw::memfd`](crate::verbs::raw::memfd) makes it; it may be closed afterwards.
+    ///
+    /// # Errors
+    /// [`ShareError`]; a mismatch of the lengths is one.
+    ///
+    /// # Safety
+    /// `base..base + len` is mapped shared from the start of `memory`, readable and writable, aligned to
+    /// a page, overlaps no other symmetric memory, and stays so while this `Pe` lives. Like all symmetric
+    /// memory it may change at any time.
+    pub unsafe fn register_segment(
+        &mut self,
+        base: NonNull<u8>,
+        len: usize,
+        memory: BorrowedFd<'_>,
+    ) -> Result<(), ShareError> {
+        // SAFETY: by the caller.
+        unsafe { self.endpoint.register_segment(base, len, memory) }
     }
 
-    /// Wakes `pe` if it sleeps until something in `object` changes; called after every store there.
-    #[inline(always)]
-    pub(crate) fn notify<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) {
-        let (start, end) = (
-            object.offset(),
-            object.offset() + object.len() * size_of::<T>(),
-        );
-        let parker = &self.peer(pe).control().parker;
-        parker.notify_store(start, end, self.shared());
-    }
-
-    pub(crate) fn waiter(&self) -> Waiter<'_> {
-        Waiter {
-            control: self.control(),
-            me: self.me,
-            shared: self.shared(),
-            patience: self.world.patience,
-        }
-    }
-
-    pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
-        // The heap's own operations do not panic half-way.
-        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn seats(&self) -> MutexGuard<'_, Seats> {
-        // Nor do those of the seats.
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-#[cold]
-fn no_such_pe(pe: usize, n: usize) -> ! {
-    // C's negative numbers come as very large ones.
-    let pe = pe as isize;
-    panic!("PE {pe} does not exist in a world of {n}");
-}
-
-impl Pe {
     /// Leaves the world: completes this PE's puts and tells the others not to wait for it. The memory stays
     /// mapped while the handle lives, but nothing collective may follow. Dropping the handle does the same;
     /// a second time does nothing.
     pub fn leave(&self) {
-        // 1. Complete what this PE has put: its peers go on using their heaps.
-        self.quiet();
-        // 2. Say how it left. A panicking PE has failed, and its peers with it; otherwise only those
-        //    who wait for this PE in particular get an error.
-        let mine = self.control().pe(self.me);
-        if mine.state() != PeState::Joined {
-            return;
-        }
-        if std::thread::panicking() {
-            mine.set_state(PeState::Failed);
-            self.control().end(self.me, self.shared());
-        } else {
-            mine.set_state(PeState::Finished);
-            // 3. Wake sleepers, so that whoever waits for this PE learns that it will not come.
-            self.control().wake_all(self.shared());
-        }
+        self.endpoint.leave();
     }
 
     /// Asks the launcher to end all PEs, whatever they are doing, when this process ends, and to report
     /// `status` as the exit code of the run.
     pub fn announce_exit(&self, status: i32) {
-        self.control().announce_exit(status);
+        self.endpoint.control().announce_exit(status);
     }
 
     /// Ends all PEs, whatever they are doing; the run's exit code is `status`, which may be 0. A world of
@@ -338,11 +188,5 @@ impl Pe {
     pub fn global_exit(&self, status: i32) -> ! {
         self.announce_exit(status);
         std::process::exit(status)
-    }
-}
-
-impl Drop for Pe {
-    fn drop(&mut self) {
-        self.leave();
     }
 }

@@ -4,7 +4,7 @@
 
 use crosswarp_shmem::op::{And, Complex, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use crosswarp_shmem::{
-    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Pe, Pod, SignalOp,
+    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Error, Pe, Pod, SignalOp,
 };
 
 pub type Case = (&'static str, fn(&Pe));
@@ -131,7 +131,7 @@ fn mismatches(pe: &Pe) {
         let part = 0..if odd { len / 2 } else { len };
         let error = pe
             .world()
-            .reduce(Sum, dest.range(part.clone()), source.range(part))
+            .reduce(dest.range(part.clone()), source.range(part), Sum)
             .unwrap_err();
         assert!(matches!(error, CollectiveError::Mismatch { .. }), "{error}");
         let mut after = vec![0; len];
@@ -214,15 +214,24 @@ fn strided(pe: &Pe) {
 fn non_blocking(pe: &Pe) {
     let object = pe.alloc::<u64>(256).unwrap();
     let values: Vec<u64> = (0..256).map(|i| i << pe.my_pe()).collect();
-    for chunk in 0..16 {
-        let part = 16 * chunk..16 * (chunk + 1);
-        pe.put_nbi(object.range(part.clone()), &values[part], right(pe));
-    }
-    pe.quiet();
+    pe.scope(|ops| {
+        for chunk in 0..16 {
+            let part = 16 * chunk..16 * (chunk + 1);
+            ops.put(object.range(part.clone()), &values[part], right(pe));
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
     let mut back = vec![0; 256];
-    pe.get_nbi(&mut back, &object, right(pe));
-    pe.quiet();
-    assert_eq!(back, values);
+    let n = pe.scope(|ops| {
+        ops.get(&mut back, &object, right(pe));
+        Ok::<_, Error>(256)
+    });
+    assert_eq!((n, back), (Ok(256), values));
+    // What the work returns comes out.
+    let refused = AllocError::TooManyBlocks { most: 7 };
+    let wrong = pe.scope(|_| Err::<(), _>(Error::Alloc(refused.clone())));
+    assert_eq!(wrong, Err(Error::Alloc(refused)));
     pe.free(object).unwrap();
 }
 
@@ -315,7 +324,7 @@ fn compare_swap_lock(pe: &Pe) {
         }
         let seen = pe.g(&sum, 0);
         pe.p(&sum, seen + 1, 0);
-        pe.quiet();
+        pe.quiet().unwrap();
         pe.atomic_set(&lock, 0, 0);
     }
     pe.barrier().unwrap();
@@ -480,11 +489,11 @@ where
             .collect();
         let mine: Vec<T> = (0..len).map(|i| value(i, pe.my_pe())).collect();
         pe.write(&source, &mine);
-        pe.world().reduce(op, &dest, &source).unwrap();
+        pe.world().reduce(&dest, &source, op).unwrap();
         let mut seen = vec![T::zeroed(); len];
         pe.read(&mut seen, &dest);
         assert_eq!(seen, expected);
-        pe.world().reduce(op, &source, &source).unwrap();
+        pe.world().reduce(&source, &source, op).unwrap();
         pe.read(&mut seen, &source);
         assert_eq!(seen, expected, "in place");
         pe.free(source).unwrap();
@@ -523,7 +532,7 @@ fn collectives_back_to_back(pe: &Pe) {
     let (value, sum) = (pe.alloc::<u64>(1).unwrap(), pe.alloc::<u64>(1).unwrap());
     for round in 0..500u64 {
         pe.write(&value, &[round]);
-        pe.world().reduce(Sum, &sum, &value).unwrap();
+        pe.world().reduce(&sum, &value, Sum).unwrap();
         assert_eq!(pe.g(&sum, pe.my_pe()), round * pe.n_pes() as u64);
     }
     pe.free(sum).unwrap();

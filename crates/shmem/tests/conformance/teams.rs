@@ -151,7 +151,7 @@ fn teams_come_and_go(pe: &Pe) {
         for _ in 0..round % 3 {
             team.sync().unwrap();
         }
-        team.reduce(Sum, &sum, &value).unwrap();
+        team.reduce(&sum, &value, Sum).unwrap();
         assert_eq!(pe.g(&sum, pe.my_pe()), (1 << (start + size)) - (1 << start));
         team.destroy().unwrap();
     }
@@ -183,7 +183,7 @@ fn two_teams_by_turns(pe: &Pe) {
         pe.write(&value, &[round * 10 + pe.my_pe() as i32; 9]);
         for (team, top) in [(&front, n.div_ceil(2) - 1), (&last, n - 1)] {
             let Some(team) = team else { continue };
-            team.reduce(Max, &max, &value).unwrap();
+            team.reduce(&max, &value, Max).unwrap();
             assert_eq!(pe.g(max.at(8), pe.my_pe()), round * 10 + top as i32);
         }
     }
@@ -195,7 +195,7 @@ fn two_teams_by_turns(pe: &Pe) {
 }
 
 /// Two threads of each PE in collectives of different teams at the same time, splits included: those have to
-/// agree on seats that the other thread may take meanwhile.
+/// agree on indices that the other thread may take meanwhile.
 fn threads_in_teams_of_their_own(pe: &Pe) {
     let n = pe.n_pes();
     let values = pe.alloc::<u64>(2 * 2).unwrap();
@@ -210,12 +210,12 @@ fn threads_in_teams_of_their_own(pe: &Pe) {
             scope.spawn(move || {
                 for round in 0..60u64 {
                     pe.p(value, round + team.my_pe() as u64, pe.my_pe());
-                    team.reduce(Sum, sum, value).unwrap();
+                    team.reduce(sum, value, Sum).unwrap();
                     let all = n as u64 * round + (0..n as u64).sum::<u64>();
                     assert_eq!(pe.g(sum, pe.my_pe()), all);
                     let part = team.split_strided(0, 1, n.div_ceil(2)).unwrap();
                     if let Some(part) = part {
-                        part.reduce(Max, sum, value).unwrap();
+                        part.reduce(sum, value, Max).unwrap();
                         let last = part.n_pes() as u64 - 1;
                         assert_eq!(pe.g(sum, pe.my_pe()), round + last);
                         part.destroy().unwrap();
@@ -313,9 +313,9 @@ fn collectives_of_teams(pe: &Pe) {
                 }
             }
             let sum = |i: usize| (0..all).map(|from| value(i, from, 0)).sum::<u32>();
-            team.reduce_op_raw(Sum, dest, source, len).unwrap();
+            team.reduce_op_raw(dest, source, len, Sum).unwrap();
             assert!((0..len).all(|i| seen(i) == sum(i)));
-            team.reduce_op_raw(Sum, source, source, len).unwrap();
+            team.reduce_op_raw(source, source, len, Sum).unwrap();
             assert!((0..len).all(|i| source.add(i).read() == sum(i)));
             team.sync().unwrap();
         }
@@ -429,12 +429,12 @@ fn scans(pe: &Pe) {
         };
         pe.write(&source, &mine);
         pe.write(&dest, &vec![-1; len]);
-        pe.world().inscan(Sum, &dest, &source).unwrap();
+        pe.world().inscan(&dest, &source, Sum).unwrap();
         check(&dest, &|i| sum(i, me + 1));
         pe.write(&dest, &vec![-1; len]);
-        pe.world().exscan(Sum, &dest, &source).unwrap();
+        pe.world().exscan(&dest, &source, Sum).unwrap();
         check(&dest, &|i| if me == 0 { -1 } else { sum(i, me) });
-        pe.world().inscan(Sum, &source, &source).unwrap();
+        pe.world().inscan(&source, &source, Sum).unwrap();
         check(&source, &|i| sum(i, me + 1));
         pe.free(source).unwrap();
         pe.free(dest).unwrap();
@@ -457,7 +457,7 @@ fn active_sets(pe: &Pe) {
             // SAFETY: two words on every PE.
             unsafe {
                 word.write(value(pe.my_pe()));
-                set.reduce_op_raw(Sum, sum, word, 1).unwrap();
+                set.reduce_op_raw(sum, word, 1, Sum).unwrap();
                 assert_eq!(sum.read(), members.iter().map(|&pe| value(pe)).sum());
             }
             set.barrier().unwrap();

@@ -1,7 +1,7 @@
 //! Waiting, locks and contexts (OpenSHMEM 1.5, sections 9.5, 9.10 and 9.12).
 
 use crate::cases::{Case, left, right};
-use crosswarp_shmem::{Cmp, ContextOptions, Pe, SignalOp, ThreadLevel, WaitSet};
+use crosswarp_shmem::{Cmp, ContextOptions, DeliveryError, Pe, SignalOp, ThreadLevel, WaitSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub const CASES: &[Case] = &[
@@ -239,19 +239,24 @@ fn contexts(pe: &Pe) {
     assert_eq!(back.world_pe(to), left(pe));
     context.p(words.at(0), 1 + pe.my_pe() as u64, to);
     context.put(words.range(1..3), &[10, 11], to);
-    context.put_nbi(words.range(3..4), &[12], to);
+    context.put(words.range(3..4), &[12], to);
     context.iput(words.range(4..8), 2, &[13, 0, 14], 2, 2, to);
-    context.fence();
+    context.fence().unwrap();
     context.put_signal(words.range(8..9), &[15], words.at(9), 1, SignalOp::Set, to);
-    context.put_signal_nbi(
-        words.range(10..11),
-        &[16],
-        words.at(11),
-        1,
-        SignalOp::Add,
-        to,
-    );
-    context.quiet();
+    let value = [16];
+    context
+        .scope(|ops| {
+            ops.put_signal(
+                words.range(10..11),
+                &value,
+                words.at(11),
+                1,
+                SignalOp::Add,
+                to,
+            );
+            Ok::<_, DeliveryError>(())
+        })
+        .unwrap();
     pe.wait_until_all(&WaitSet::new(words.range(9..10), Cmp::Eq, 1))
         .unwrap();
     pe.barrier().unwrap();
@@ -262,9 +267,14 @@ fn contexts(pe: &Pe) {
     let (mut got, mut strided) = ([0; 2], [0; 4]);
     context.get(&mut got, words.range(1..3), to);
     assert_eq!(got, [10, 11]);
-    context.get_nbi(&mut got[..1], words.range(3..4), to);
+    context
+        .scope(|ops| {
+            ops.get(&mut got[..1], words.range(3..4), to);
+            Ok::<_, DeliveryError>(())
+        })
+        .unwrap();
     context.iget(&mut strided, 3, words.range(4..8), 2, 2, to);
-    context.quiet();
+    context.quiet().unwrap();
     assert_eq!((got[0], strided), (12, [13, 0, 0, 14]));
     assert_eq!(context.g(words.at(0), to), 1 + pe.my_pe() as u64);
     assert_eq!(of_world.g(words.at(0), left(pe)), 1 + pe.my_pe() as u64);
@@ -284,28 +294,24 @@ fn contexts(pe: &Pe) {
     context.atomic_and(at, 0b0100, to);
     context.atomic_or(at, 0b1000, to);
     context.atomic_xor(at, 0b0100, to);
-    let mut old = 0;
-    let mut check = |expected: u64, issue: &dyn Fn(&mut u64)| {
-        issue(&mut old);
-        context.quiet();
-        assert_eq!(old, expected);
-    };
-    check(0b1000, &|old| context.atomic_fetch_nbi(old, at, to));
-    check(0b1000, &|old| context.atomic_fetch_add_nbi(old, at, 1, to));
-    check(0b1001, &|old| context.atomic_fetch_inc_nbi(old, at, to));
-    check(0b1010, &|old| {
-        context.atomic_fetch_and_nbi(old, at, 0b0110, to)
-    });
-    check(0b0010, &|old| {
-        context.atomic_fetch_or_nbi(old, at, 0b0101, to)
-    });
-    check(0b0111, &|old| {
-        context.atomic_fetch_xor_nbi(old, at, 0b0001, to)
-    });
-    check(0b0110, &|old| context.atomic_swap_nbi(old, at, 40, to));
-    check(40, &|old| {
-        context.atomic_compare_swap_nbi(old, at, 40, 41, to)
-    });
+    macro_rules! check {
+        ($old:literal, $name:ident($($arg:expr),*)) => {
+            let mut fetched = 0;
+            let delivered = context.scope(|ops| {
+                ops.$name(&mut fetched, $($arg),*);
+                Ok::<_, DeliveryError>(())
+            });
+            assert_eq!((delivered, fetched), (Ok(()), $old));
+        };
+    }
+    check!(0b1000, atomic_fetch(at, to));
+    check!(0b1000, atomic_fetch_add(at, 1, to));
+    check!(0b1001, atomic_fetch_inc(at, to));
+    check!(0b1010, atomic_fetch_and(at, 0b0110, to));
+    check!(0b0010, atomic_fetch_or(at, 0b0101, to));
+    check!(0b0111, atomic_fetch_xor(at, 0b0001, to));
+    check!(0b0110, atomic_swap(at, 40, to));
+    check!(40, atomic_compare_swap(at, 40, 41, to));
     pe.barrier().unwrap();
     assert_eq!(pe.atomic_fetch(at, pe.my_pe()), 41);
     back.destroy().unwrap();

@@ -4,7 +4,7 @@
 #![allow(unsafe_code)] // the raw layer is under test too; its addresses are those of live objects
 
 use crate::cases::Case;
-use crosswarp_shmem::{AtomicInt, Cmp, Pe, SignalOp};
+use crosswarp_shmem::{AtomicInt, Cmp, DeliveryError, Pe, SignalOp};
 use std::time::{Duration, Instant};
 
 pub const CASES: &[Case] = &[
@@ -32,7 +32,13 @@ fn comes_once<T: AtomicInt + From<u8>>(pe: &Pe) {
             let source = vec![one; std::hint::black_box(1)];
             match round % 6 {
                 0 => pe.put(word, &source, 1),
-                1 => pe.put_nbi(word, &source, 1),
+                1 => {
+                    let issued = pe.scope(|ops| {
+                        ops.put(word, &source, 1);
+                        Ok::<_, DeliveryError>(())
+                    });
+                    issued.unwrap();
+                }
                 2 => pe.iput(word, 1, &source, 1, 1, 1),
                 3 => pe.p(word, one, 1),
                 4 => pe.put_signal(word, &source, &signal, 1, SignalOp::Add, 1),

@@ -2,7 +2,7 @@
 
 use crate::model::{Access, Memory, RMWS, Random, Rmw, apply};
 use crosswarp_shmem::op::{And, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
-use crosswarp_shmem::{Cmp, ContextOptions, Lock, Pe, SignalOp, Sym, SymRef, Team};
+use crosswarp_shmem::{Cmp, ContextOptions, DeliveryError, Lock, Pe, SignalOp, Sym, SymRef, Team};
 
 /// Words of each PE.
 const WORDS: usize = 12_000;
@@ -256,7 +256,11 @@ impl Run<'_> {
                 ref values,
                 nbi: true,
             } => {
-                context.put_nbi(words(at, values.len()), values, to);
+                let delivered = context.scope(|ops| {
+                    ops.put(words(at, values.len()), values, to);
+                    Ok::<_, DeliveryError>(())
+                });
+                delivered.unwrap();
             }
             Access::Iput {
                 at,
@@ -270,13 +274,13 @@ impl Run<'_> {
             Access::Half { at, upper, value } => self.half(at, upper, value, team.world_pe(to)),
             Access::Get { at, len } => {
                 // What I put myself has to be there first.
-                context.quiet();
+                context.quiet().unwrap();
                 let mut got = vec![0; len];
                 context.get(&mut got, words(at, len), to);
                 return got;
             }
             Access::Iget { at, stride, len } => {
-                context.quiet();
+                context.quiet().unwrap();
                 let mut got = vec![0; len];
                 context.iget(&mut got, 1, self.memory.range(at..), stride, len, to);
                 return got;
@@ -288,7 +292,7 @@ impl Run<'_> {
                 fetching,
             } => {
                 // Between a put and an atomic to the same PE.
-                context.fence();
+                context.fence().unwrap();
                 let at = self.memory.at(at);
                 if !fetching {
                     match op {
@@ -301,22 +305,31 @@ impl Run<'_> {
                     return vec![before];
                 }
                 let mut old = 0;
+                macro_rules! nbi {
+                    ($name:ident) => {{
+                        let delivered = context.scope(|ops| {
+                            ops.$name(&mut old, at, value, to);
+                            Ok::<_, DeliveryError>(())
+                        });
+                        delivered.unwrap();
+                    }};
+                }
                 match op {
-                    Rmw::Add => context.atomic_fetch_add_nbi(&mut old, at, value, to),
+                    Rmw::Add => nbi!(atomic_fetch_add),
                     Rmw::And => old = context.atomic_fetch_and(at, value, to),
-                    Rmw::Or => context.atomic_fetch_or_nbi(&mut old, at, value, to),
+                    Rmw::Or => nbi!(atomic_fetch_or),
                     Rmw::Xor => old = context.atomic_fetch_xor(at, value, to),
                     Rmw::Inc => old = context.atomic_fetch_inc(at, to),
                 }
-                context.quiet();
+                context.quiet().unwrap();
                 return vec![old];
             }
             Access::Swap { at, value } => {
-                context.fence();
+                context.fence().unwrap();
                 return vec![context.atomic_swap(self.memory.at(at), value, to)];
             }
             Access::CompareSwap { at, value, hit } => {
-                context.fence();
+                context.fence().unwrap();
                 let expected = if hit { before } else { !before };
                 return vec![context.atomic_compare_swap(self.memory.at(at), expected, value, to)];
             }
@@ -427,8 +440,8 @@ impl Run<'_> {
                     .unwrap();
             }
             5 | 6 => reduce(team, op, to, from),
-            7 => team.inscan(Sum, to, from).unwrap(),
-            _ => team.exscan(Sum, to, from).unwrap(),
+            7 => team.inscan(to, from, Sum).unwrap(),
+            _ => team.exscan(to, from, Sum).unwrap(),
         }
     }
 
@@ -501,13 +514,13 @@ fn fold(op: usize, memory: &Memory, members: &[usize], source: usize, len: usize
 
 fn reduce(team: &Team<'_>, op: usize, dest: SymRef<'_, u64>, source: SymRef<'_, u64>) {
     match op {
-        0 => team.reduce(Sum, dest, source),
-        1 => team.reduce(Prod, dest, source),
-        2 => team.reduce(Min, dest, source),
-        3 => team.reduce(Max, dest, source),
-        4 => team.reduce(And, dest, source),
-        5 => team.reduce(Or, dest, source),
-        _ => team.reduce(Xor, dest, source),
+        0 => team.reduce(dest, source, Sum),
+        1 => team.reduce(dest, source, Prod),
+        2 => team.reduce(dest, source, Min),
+        3 => team.reduce(dest, source, Max),
+        4 => team.reduce(dest, source, And),
+        5 => team.reduce(dest, source, Or),
+        _ => team.reduce(dest, source, Xor),
     }
     .unwrap();
 }

@@ -2,7 +2,6 @@
 //! GPUs have it (`kernels/jacobi/exchange/device_put.cuh`).
 #![allow(unsafe_code)] // Launches of kernels.
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
     ByValue, Device, DeviceSym, DeviceWorld, Event, Function, Launch, Priority, Stream,
 };
@@ -11,6 +10,7 @@ use crosswarp_shmem::Pe;
 use crate::element::Real;
 use crate::exchange::HaloExchange;
 use crate::exchange::edges::{Edge, Place, Rows};
+use crate::gpu::arguments::{EdgeParameters, ExchangeParameters};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::all_ready;
 
@@ -22,16 +22,6 @@ const BLOCKS: u32 = 2;
 /// A stream may wait for an exchange, and that for a neighbour's. If both streams share one of the 8 hardware queues of
 /// a process, the neighbour's work may lie behind the wait, for ever.
 const MOST_BESIDE: usize = 3;
-
-/// `crosswarp::edge`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct EdgeParameters {
-    pe: i32,
-    count: i32,
-    send: i64,
-    receive: i64,
-}
 
 impl EdgeParameters {
     fn of(edge: Option<Edge>) -> EdgeParameters {
@@ -50,23 +40,6 @@ impl EdgeParameters {
             },
         }
     }
-}
-
-/// `crosswarp::exchange`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Parameters {
-    field: u64,
-    buffers: u64,
-    signals: u64,
-    pitch: i64,
-    part: i64,
-    number: u64,
-    made: u64,
-    first: i64,
-    columns: i32,
-    padding: i32,
-    edges: [EdgeParameters; 2],
 }
 
 /// A PE's rows in its GPU's memory, for this exchange.
@@ -210,7 +183,7 @@ impl<F: Real> HaloExchange<DeviceRows<'_>> for DevicePut<'_, F> {
         let edges = field.place.edges(me, rows).map(EdgeParameters::of);
         self.number += 1;
         let heap = self.world.heap();
-        let parameters = Parameters {
+        let parameters = ExchangeParameters {
             field: field.address,
             buffers: heap.address_of(&self.buffers, me),
             signals: heap.address_of(&self.signals, me),

@@ -1,5 +1,6 @@
 //! The GPU of a PE: which one, how it is used, and what can go wrong.
 
+pub(crate) mod arguments;
 pub(crate) mod choice;
 pub(crate) mod error;
 pub(crate) mod strategy;

@@ -34,7 +34,7 @@ impl<'a> Reduction<'a> {
         if self.pe.n_pes() > 1 {
             let part = self.words.range(..words.len());
             self.pe.write(part, words);
-            self.pe.world().reduce(op::Sum, part, part)?;
+            self.pe.world().reduce(part, part, op::Sum)?;
             self.pe.read(words, part);
         }
         Ok(())
@@ -46,7 +46,7 @@ impl<'a> Reduction<'a> {
         if self.pe.n_pes() > 1 {
             let part = self.words.range(..1);
             self.pe.write(part, &words);
-            self.pe.world().reduce(op::Min, part, part)?;
+            self.pe.world().reduce(part, part, op::Min)?;
             self.pe.read(&mut words, part);
         }
         Ok(words[0])

@@ -218,7 +218,7 @@ fn extremes<T: BoundedSample>(pe: &Pe, part: &[T]) -> Result<(f64, f64), Command
     let words = pe.alloc::<f64>(2).map_err(HistogramError::from)?;
     pe.write(&words, &mine);
     pe.world()
-        .reduce(op::Min, &words, &words)
+        .reduce(&words, &words, op::Min)
         .map_err(HistogramError::from)?;
     let mut all = [0.0; 2];
     pe.read(&mut all, &words);

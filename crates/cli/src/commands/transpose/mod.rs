@@ -318,8 +318,9 @@ impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
     }
 
     fn get(&self, piece: &mut [T], first: usize, owner: usize) -> Result<(), CommandError> {
+        let from = self.output.range(first..first + piece.len());
         self.world
-            .get(&self.stream, piece, &self.output, first, owner)
+            .get(&self.stream, piece, from, owner)
             .map_err(|error| device_error(DeviceWorldError::from(error)))
     }
 }

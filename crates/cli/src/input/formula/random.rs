@@ -2,7 +2,7 @@
 //! and texts taken apart at the operator that binds least.
 
 use super::{Formula, Point};
-use crate::fuzz::Random;
+use crate::random::Random;
 
 const POINT: Point = Point {
     column: 3,

@@ -6,23 +6,28 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::driver::device::Device;
 use crate::driver::stream::Stream;
+use crate::layout::{ELEMENT_TYPES, OpCode, TypeCode};
 use crate::pe::collective::Collective;
 use crate::pe::nccl::library::{BYTES, DataType, Handle, Nccl, NcclError, Operation};
 
-/// The `ncclDataType_t` of the numbers of the stream-ordered verbs, in their order.
-const DATA_TYPES: [DataType; 6] = [2, 3, 4, 5, 7, 8];
+/// The `ncclDataType_t` of the types that reductions combine, in the order of their numbers.
+const DATA_TYPES: [DataType; ELEMENT_TYPES.len()] = [2, 3, 4, 5, 7, 8];
 
-/// The place in them of the first floating-point number.
-const FIRST_FLOAT: usize = 4;
+/// The number of the first floating-point type.
+const FIRST_FLOAT: usize = f32::CODE;
 
-/// The `ncclRedOp_t` of an operation's number on the numbers of this place, if NCCL has it. Of floats it does not
-/// say whether a NaN wins a minimum or maximum, nor which zero: those are left to the kernels.
-fn operation(op: i32, number: usize) -> Option<Operation> {
+/// The `ncclRedOp_t` of an operation on the type with this number, if NCCL has it. Of floats it does not say whether a
+/// NaN wins a minimum or maximum, nor which zero: those are left to the kernels.
+fn operation(op: i32, type_code: usize) -> Option<Operation> {
+    const SUM: i32 = OpCode::Sum as i32;
+    const PROD: i32 = OpCode::Prod as i32;
+    const MIN: i32 = OpCode::Min as i32;
+    const MAX: i32 = OpCode::Max as i32;
     match op {
-        0 => Some(0),                         // sum
-        1 => Some(1),                         // prod
-        2 if number < FIRST_FLOAT => Some(3), // min
-        3 if number < FIRST_FLOAT => Some(2), // max
+        SUM => Some(0),
+        PROD => Some(1),
+        MIN if type_code < FIRST_FLOAT => Some(3),
+        MAX if type_code < FIRST_FLOAT => Some(2),
         _ => None,
     }
 }
@@ -71,7 +76,9 @@ impl Communicator {
         (n, size): (usize, usize),
     ) -> Option<Result<(), NcclError>> {
         let kind = match collective {
-            Collective::Reduce { number, op } => Some((DATA_TYPES[number], operation(op, number)?)),
+            Collective::Reduce { type_code, op } => {
+                Some((DATA_TYPES[type_code - 1], operation(op, type_code)?))
+            }
             _ => None,
         };
         if let Err(error) = self.device.bind() {
@@ -138,7 +145,7 @@ mod tests {
             code::<f32, op::Min>(),
         ];
         assert_eq!(
-            ops.map(|op| operation(op, 0)),
+            ops.map(|op| operation(op, i32::CODE)),
             [Some(0), Some(1), Some(2), Some(3)]
         );
         // Floats' extrema stay with the kernels.
@@ -151,6 +158,6 @@ mod tests {
             code::<u32, op::Or>(),
             code::<u32, op::Xor>(),
         ];
-        assert_eq!(ops.map(|op| operation(op, 1)), [None; 3]);
+        assert_eq!(ops.map(|op| operation(op, u32::CODE)), [None; 3]);
     }
 }

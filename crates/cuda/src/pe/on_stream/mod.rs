@@ -9,8 +9,9 @@ use crosswarp_shmem::{Cmp, SignalOp, WorldKind};
 use crate::compile::module::Function;
 use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
+use crate::driver::memory::same_length;
 use crate::driver::stream::Stream;
-use crate::layout::SMALL_BYTES;
+use crate::layout::{Comparison, SMALL_BYTES};
 use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::kernels::{Move, THREADS, WARP};
@@ -145,14 +146,14 @@ impl DeviceWorld<'_> {
     ) -> Result<(), DeviceWorldError> {
         let at = self.word(signal.into());
         self.may_wait()?;
-        let how: i32 = match how {
-            Cmp::Eq => 0,
-            Cmp::Ne => 1,
-            Cmp::Gt => 2,
-            Cmp::Ge => 3,
-            Cmp::Lt => 4,
-            Cmp::Le => 5,
-        };
+        let how = match how {
+            Cmp::Eq => Comparison::Eq,
+            Cmp::Ne => Comparison::Ne,
+            Cmp::Gt => Comparison::Gt,
+            Cmp::Ge => Comparison::Ge,
+            Cmp::Lt => Comparison::Lt,
+            Cmp::Le => Comparison::Le,
+        } as i32;
         let kernels = self.kernels();
         // SAFETY: the parameters are (const u64*, i32, u64).
         unsafe { kernels.launch(&kernels.signal_wait, (1, 1), stream, (at, how, value)) }
@@ -251,14 +252,14 @@ impl DeviceWorld<'_> {
         &self,
         stream: &Stream,
         team: &DeviceTeam,
-        _op: O,
         dest: impl Into<DeviceSymRef<'a, T>>,
         source: impl Into<DeviceSymRef<'b, T>>,
+        _op: O,
     ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
         let n = source.len();
-        let pair = &self.kernels().reduce[T::INDEX];
+        let pair = &self.kernels().reduce[T::CODE - 1];
         let function = match n * size_of::<T>() <= SMALL_BYTES {
             true => &pair.block,
             false => &pair.grid,
@@ -266,7 +267,7 @@ impl DeviceWorld<'_> {
         let places = [dest, source].map(|view| view.place(self.heap()));
         let payload = (n, size_of::<T>());
         let collective = Collective::Reduce {
-            number: T::INDEX,
+            type_code: T::CODE,
             op: code::<T, O>(),
         };
         self.collective_on_stream(stream, team, function, places, payload, collective)
@@ -283,7 +284,7 @@ impl DeviceWorld<'_> {
     where
         op::Sum: ReduceOp<T>,
     {
-        self.reduce_on_stream(stream, team, op::Sum, dest, source)
+        self.reduce_on_stream(stream, team, dest, source, op::Sum)
     }
 
     fn meet_on_stream(
@@ -389,14 +390,6 @@ impl DeviceWorld<'_> {
             _ => Ok(()),
         }
     }
-}
-
-fn same_length(dest: usize, source: usize) {
-    assert!(dest == source, "copy of {source} elements to {dest}");
-}
-
-pub(crate) fn enough(dest: usize, n: usize) {
-    assert!(n <= dest, "strided copy of {n} elements to {dest}");
 }
 
 #[cfg(test)]

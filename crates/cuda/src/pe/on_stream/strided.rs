@@ -2,7 +2,7 @@
 //!
 //! The driver's 2-D copies would do as well, a row per element, but take 0.34 µs an element and more from
 //! and to the host; the kernel moves a million elements while they move a hundred thousand
-//! (bench/results/README.md).
+//! (bench/results/README.md, bench/schemes/strided.cu).
 #![allow(unsafe_code)] // Launches a kernel of this crate.
 
 use std::sync::PoisonError;
@@ -12,17 +12,19 @@ use bytemuck::Pod;
 use crate::driver::memory::PinnedBuffer;
 use crate::driver::stream::Stream;
 use crate::pe::error::DeviceWorldError;
-use crate::pe::on_stream::enough;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;
 
 /// Host memory that strided copies from and to the host go through, bytes.
 const STAGING: usize = 4 << 20;
 
-/// Number of elements that every `stride`-th of `len` makes, beginning with the first.
-fn strided(len: usize, stride: usize) -> usize {
+/// Panics if `n` elements `stride` apart are more than `len`.
+fn spans(len: usize, stride: usize, n: usize) {
     assert!(stride > 0, "a stride of 0");
-    len.div_ceil(stride)
+    assert!(
+        n == 0 || (n - 1).checked_mul(stride).is_some_and(|last| last < len),
+        "{n} elements {stride} apart do not fit {len}"
+    );
 }
 
 /// The kernel for elements of `size` bytes, and its units per element. Elements lie at multiples of
@@ -36,10 +38,10 @@ fn unit(size: usize) -> (usize, usize) {
 /// [the verbs in stream order](Self#verbs-in-stream-order); the other two have ended when they return.
 ///
 /// # Panics
-/// A stride is 0, `dest` has too few elements, or `pe` does not exist.
+/// A stride is 0, an index falls outside, or `pe` does not exist.
+#[allow(clippy::too_many_arguments)] // those of the operation
 impl DeviceWorld<'_> {
-    /// Copies every `source_stride`-th element of `source`, from its first on, to every
-    /// `dest_stride`-th of `dest` on `pe`.
+    /// Strided put: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`, `dest` on `pe`.
     pub fn iput_on_stream<'a, 'b, T: Pod>(
         &self,
         stream: &Stream,
@@ -47,11 +49,12 @@ impl DeviceWorld<'_> {
         dest_stride: usize,
         source: impl Into<DeviceMemory<'b, T>>,
         source_stride: usize,
+        n: usize,
         pe: usize,
     ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
-        let n = strided(source.len(), source_stride);
-        enough(strided(dest.len(), dest_stride), n);
+        spans(dest.len(), dest_stride, n);
+        spans(source.len(), source_stride, n);
         let to = (dest.address(self.heap(), pe), dest_stride);
         // SAFETY: `n` elements so far apart are in the two views.
         unsafe {
@@ -59,8 +62,7 @@ impl DeviceWorld<'_> {
         }
     }
 
-    /// Copies every `source_stride`-th element of `source` on `pe`, from its first on, to every
-    /// `dest_stride`-th of `dest`.
+    /// Strided get: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`, `source` on `pe`.
     pub fn iget_on_stream<'a, 'b, T: Pod>(
         &self,
         stream: &Stream,
@@ -68,18 +70,18 @@ impl DeviceWorld<'_> {
         dest_stride: usize,
         source: impl Into<DeviceSymRef<'b, T>>,
         source_stride: usize,
+        n: usize,
         pe: usize,
     ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
-        let n = strided(source.len(), source_stride);
-        enough(strided(dest.len(), dest_stride), n);
+        spans(dest.len(), dest_stride, n);
+        spans(source.len(), source_stride, n);
         let from = (source.address(self.heap(), pe), source_stride);
         // SAFETY: as in `iput_on_stream`.
         unsafe { self.copy_strided::<T>(stream, (dest.address(self.heap()), dest_stride), from, n) }
     }
 
-    /// Copies every `source_stride`-th element of `source`, from its first on, to every
-    /// `dest_stride`-th of `dest` on `pe`, after the stream's earlier work.
+    /// [`iput_on_stream`](Self::iput_on_stream) from the host, after the stream's earlier work.
     pub fn iput<'a, T: Pod>(
         &self,
         stream: &Stream,
@@ -87,16 +89,17 @@ impl DeviceWorld<'_> {
         dest_stride: usize,
         source: &[T],
         source_stride: usize,
+        n: usize,
         pe: usize,
     ) -> Result<(), DeviceWorldError> {
         let dest = dest.into();
-        let n = strided(source.len(), source_stride);
-        enough(strided(dest.len(), dest_stride), n);
+        spans(dest.len(), dest_stride, n);
+        spans(source.len(), source_stride, n);
         let to = dest.address(self.heap(), pe);
         self.through_staging::<T>(stream, n, |staging, first, n| {
             for (staged, element) in staging
                 .chunks_exact_mut(size_of::<T>())
-                .zip(source.iter().step_by(source_stride).skip(first))
+                .zip(source.iter().step_by(source_stride).skip(first).take(n))
             {
                 staged.copy_from_slice(bytemuck::bytes_of(element));
             }
@@ -110,8 +113,7 @@ impl DeviceWorld<'_> {
         })
     }
 
-    /// Copies every `source_stride`-th element of `source` on `pe`, from its first on, to every
-    /// `dest_stride`-th of `dest`, after the stream's earlier work.
+    /// [`iget_on_stream`](Self::iget_on_stream) to the host, after the stream's earlier work.
     pub fn iget<'a, T: Pod>(
         &self,
         stream: &Stream,
@@ -119,11 +121,12 @@ impl DeviceWorld<'_> {
         dest_stride: usize,
         source: impl Into<DeviceSymRef<'a, T>>,
         source_stride: usize,
+        n: usize,
         pe: usize,
     ) -> Result<(), DeviceWorldError> {
         let source = source.into();
-        let n = strided(source.len(), source_stride);
-        enough(strided(dest.len(), dest_stride), n);
+        spans(dest.len(), dest_stride, n);
+        spans(source.len(), source_stride, n);
         let from = source.address(self.heap(), pe);
         self.through_staging::<T>(stream, n, |staging, first, n| {
             let at = from + (first * source_stride * size_of::<T>()) as u64;
@@ -205,9 +208,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strides_count_from_the_first() {
-        assert_eq!([0, 1, 3, 4].map(|len| strided(len, 3)), [0, 1, 1, 2]);
-        assert!(std::panic::catch_unwind(|| strided(1, 0)).is_err());
+    fn spans_count_from_the_first() {
+        spans(0, 1, 0);
+        spans(4, 3, 2);
+        for (len, stride, n) in [(3, 3, 2), (0, 1, 1), (9, 0, 1), (9, usize::MAX, 3)] {
+            let fits = std::panic::catch_unwind(|| spans(len, stride, n));
+            assert!(fits.is_err(), "{n} of {len} by {stride}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crosswarp_cuda::{
     Stream,
 };
 
+use super::arguments::{BinGrouping, Decision, MOST_GROUPS, MOST_RANGES, Ranges};
 use super::kernels::{THREADS, kernels_of};
 use crate::histogram::{BinRule, Bins, Sample, Tables, Visit};
 
@@ -17,14 +18,10 @@ const HOT_TABLE: u32 = 8192;
 const CELLS: u32 = 4 << 15;
 /// Samples from which on choosing a plan pays.
 const PLANNED_FROM: usize = 1 << 22;
-/// Most bin groups, and bytes of what is decided (`most_groups` and `plan` of `histogram/sampling.cuh`).
-const MOST_GROUPS: u32 = 1024;
-const DECISION: usize = 4 * (3 + 2 * (MOST_RANGES as usize + 1) + MOST_GROUPS as usize);
+/// Bytes of what is decided.
+const DECISION: usize = size_of::<Decision>();
 /// Samples a bin in a block's share, where the host can choose: longer arrays are counted in parts.
 const NARROW_PART: f64 = 3.5;
-/// Blocks that share a tile: with more, increments in device memory are as fast (one H200, 4194304
-/// bins, 19 blocks: 89 · 10⁹ even samples/s, 85 in device memory).
-const MOST_RANGES: u32 = 20;
 /// Samples of one launch: no counter of 32 bits can overflow.
 const MOST_SAMPLES: usize = 1 << 31;
 /// Samples that pay for a block.
@@ -99,14 +96,6 @@ enum Plan {
     },
 }
 
-/// Bin groups, whose counters have the same width (`grouping` of the kernels).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-struct BinGrouping {
-    group_bits: u32,
-    room: u32,
-}
-
 impl BinGrouping {
     /// For counters, and a word a group, in `bytes` bytes of shared memory.
     fn of(bins: u32, bytes: u32) -> Self {
@@ -117,14 +106,6 @@ impl BinGrouping {
             room: bytes.saturating_sub(4 * MOST_GROUPS) / 128 * 128,
         }
     }
-}
-
-/// How many blocks share a tile, and how many bins each of them counts (`ranges` of the kernels).
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
-struct Ranges {
-    count: u32,
-    span: u32,
 }
 
 impl Ranges {

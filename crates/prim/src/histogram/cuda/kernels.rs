@@ -6,6 +6,8 @@ use crosswarp_cuda::Source;
 use crate::DType;
 
 const HEADERS: &[(&str, &str)] = &[
+    ("histogram/arguments.cuh", super::arguments::HEADER),
+    ("histogram/even_bins.cuh", crate::histogram::even::HEADER),
     (
         "histogram/kernels.cuh",
         include_str!("../../../kernels/histogram/kernels.cuh"),

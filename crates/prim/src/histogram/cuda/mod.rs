@@ -1,5 +1,6 @@
 //! Histograms on a GPU.
 
+mod arguments;
 mod device_histogram;
 mod kernels;
 

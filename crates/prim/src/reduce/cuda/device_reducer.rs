@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use crosswarp_cuda::{BufferRef, Device, Stream};
 use crosswarp_shmem::Pe;
 
+use crate::reduce::cuda::arguments::Finish;
 use crate::reduce::cuda::device_inputs::{InDeviceMemory, StreamedFromHost};
 use crate::reduce::cuda::launcher::{Launcher, check};
-use crate::reduce::cuda::program::Finish;
 use crate::reduce::cuda::segments::Segments;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::Part;

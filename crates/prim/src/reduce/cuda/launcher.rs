@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device};
 
-use crate::reduce::cuda::program::{Arguments, Finish, Key, Program};
+use crate::reduce::cuda::arguments::{Arguments, Finish};
+use crate::reduce::cuda::program::{Key, Program};
 use crate::reduce::cuda::segments::SegmentProgram;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;

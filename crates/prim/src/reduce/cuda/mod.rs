@@ -3,6 +3,7 @@
 //! [`DeviceReducer`] reduces arrays in device memory, in one launch, and arrays in host memory of any
 //! size, which it streams through the GPU. Over a team each PE brings its part and its GPU.
 
+mod arguments;
 mod device_inputs;
 mod device_reducer;
 mod launcher;

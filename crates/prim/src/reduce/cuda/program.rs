@@ -1,33 +1,9 @@
 //! Which kernel serves a reduction, and how it is launched.
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
 
+use crate::reduce::cuda::arguments::{self, Finish};
 use crate::{DType, Op, ReduceError};
-
-/// What every kernel of a reduction takes: `crosswarp::reduce_arguments`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-pub(crate) struct Arguments {
-    pub x: u64,
-    pub y: u64,
-    pub n: u64,
-    pub count: u64,
-    pub state: u64,
-    pub out: u64,
-    pub finish: u64,
-    pub ahead: u64,
-}
-
-/// What a kernel writes: `crosswarp::finish_kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Finish {
-    Words = 0,
-    Value = 1,
-    Mean = 2,
-    Norm = 3,
-    Index = 4,
-}
 
 impl Finish {
     /// What makes the result of `op`.
@@ -48,6 +24,7 @@ macro_rules! text {
 }
 
 const HEADERS: &[(&str, &str)] = &[
+    ("reduce/arguments.cuh", arguments::HEADER),
     (
         "reduce/doubtful_leaf.cuh",
         text!("reduce/doubtful_leaf.cuh"),

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
 
-use crate::reduce::cuda::program::{Arguments, Finish, THREADS};
+use crate::reduce::cuda::arguments::{Arguments, Finish, LongSegment, SegmentArguments};
+use crate::reduce::cuda::program::THREADS;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
 use crate::{Element, Op, ReduceError};
@@ -21,26 +21,12 @@ pub enum Segments<'a> {
     Offsets(BufferRef<'a, u64>),
 }
 
-/// `crosswarp::segment_arguments`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct SegmentArguments {
-    all: Arguments,
-    offsets: u64,
-    columns: u64,
-    segments: u64,
-    together: u64,
-    long_leaves: u64,
-    queue: u64,
-    room: u64,
-}
-
 /// Most blocks of `long_segments`: fewer than 2^11 warps may share a segment (`crosswarp::most_combined_blocks`).
 const LONG_BLOCKS: u32 = 255;
 /// Words of the state: `crosswarp::segment_slots`, and a `crosswarp::segment_slot` for each warp.
 const STATE_WORDS: usize = 128 + 128 * LONG_BLOCKS as usize * (THREADS as usize / 32);
-/// Words of `crosswarp::long_segment`.
-const QUEUE_WORDS: usize = 4;
+/// Words of a place in the queue.
+const QUEUE_WORDS: usize = size_of::<LongSegment>() / size_of::<u64>();
 /// Segments of more leaves are long: if a warp takes one at a time, and if it takes 32, all of which may
 /// be as long as a short one can be.
 const LONG_LEAVES: [u64; 2] = [16, 4];

@@ -1,12 +1,13 @@
 //! Transpositions on one GPU.
 #![allow(unsafe_code)] // Reason: launches kernels.
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 use crosswarp_cuda::{
     BufferRef, ByValue, CudaError, Device, Error, Function, Launch, LaunchError, Module, Shape,
     Source, Stream,
 };
 
+use crate::transpose::cuda::arguments::{self, Matrices, Squares};
 use crate::transpose::layout;
 use crate::{Layout, TransposeError};
 
@@ -169,6 +170,7 @@ pub(crate) const TILE_HEADER: (&str, &str) = (
     "transpose/tile.cuh",
     include_str!("../../../kernels/transpose/tile.cuh"),
 );
+pub(crate) const ARGUMENTS_HEADER: (&str, &str) = ("transpose/arguments.cuh", arguments::HEADER);
 const SHIFTED_HEADER: (&str, &str) = (
     "transpose/shifted_tile.cuh",
     include_str!("../../../kernels/transpose/shifted_tile.cuh"),
@@ -179,37 +181,8 @@ pub(crate) const TRANSPOSE: Source<'static> = Source::new(
     "transpose/transpose.cu",
     include_str!("../../../kernels/transpose/transpose.cu"),
 )
-.with_headers(&[TILE_HEADER, SHIFTED_HEADER])
+.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER, SHIFTED_HEADER])
 .with_shapes(&shapes());
-
-/// `matrices` of `transpose/transpose.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Matrices {
-    input: u64,
-    output: u64,
-    in_bytes: u64,
-    in_stride: u64,
-    out_stride: u64,
-    in_batch: u64,
-    out_batch: u64,
-    rows: u64,
-    columns: u64,
-    whole_rows: u64,
-    whole_columns: u64,
-}
-
-/// `squares` of `transpose/transpose.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Squares {
-    data: u64,
-    bytes: u64,
-    stride: u64,
-    batch: u64,
-    side: u64,
-    whole: u64,
-}
 
 /// A transposition on a GPU that did not come about.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Transpositions on one GPU and over those of several PEs.
 
+mod arguments;
 mod device_transposer;
 mod world_transposer;
 

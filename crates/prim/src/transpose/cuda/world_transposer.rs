@@ -7,7 +7,10 @@ use crosswarp_cuda::{
     LaunchError, Module, PreparedLaunch, Shape, Source, Stream,
 };
 
-use super::device_transposer::{DeviceTransposeError, TILE_HEADER, Tile, grid, place_of};
+use super::arguments::Part;
+use super::device_transposer::{
+    ARGUMENTS_HEADER, DeviceTransposeError, TILE_HEADER, Tile, grid, place_of,
+};
 use crate::rows_of;
 use crate::transpose::layout::check_element;
 use crate::transpose::team::{agree, gather};
@@ -74,22 +77,8 @@ pub(crate) const TRANSPOSE_WORLD: Source<'static> = Source::new(
     "transpose/world.cu",
     include_str!("../../../kernels/transpose/world.cu"),
 )
-.with_headers(&[TILE_HEADER])
+.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER])
 .with_shapes(&shapes());
-
-/// `part` of `transpose/world.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Part {
-    input: u64,
-    output: u64,
-    in_bytes: u64,
-    in_stride: u64,
-    rows: u64,
-    first_row: u64,
-    all_rows: u64,
-    columns: u64,
-}
 
 /// Transpositions of matrices whose rows lie on the GPUs of a [`DeviceWorld`].
 ///

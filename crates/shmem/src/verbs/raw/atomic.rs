@@ -1,9 +1,101 @@
-//! Atomic operations by address.
+//! Atomic operations by address, and the types that have them.
 
 use super::Raw;
-use crate::verbs::atomic::{AtomicInt, AtomicValue};
-use crate::world::pe::Peer;
-use std::sync::atomic::Ordering;
+use crate::world::endpoint::Peer;
+use bytemuck::Pod;
+use std::sync::atomic::{
+    AtomicI16, AtomicI32, AtomicI64, AtomicIsize, AtomicU16, AtomicU32, AtomicU64, AtomicUsize,
+    Ordering,
+};
+
+mod sealed {
+    use std::sync::atomic::Ordering;
+
+    /// What the processor does with any value of an atomic's width, under one set of names.
+    pub trait RawValue: Sized {
+        type Atomic;
+        fn load(at: &Self::Atomic, order: Ordering) -> Self;
+        fn store(at: &Self::Atomic, value: Self, order: Ordering);
+        fn swap(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+    }
+
+    /// What it does with integers.
+    pub trait RawInt: RawValue {
+        fn compare_swap(at: &Self::Atomic, expected: Self, value: Self, order: Ordering) -> Self;
+        fn add(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn and(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn or(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn xor(at: &Self::Atomic, value: Self, order: Ordering) -> Self;
+        fn to_u64(self) -> u64;
+        const ONE: Self;
+        const SIGNED: bool;
+    }
+}
+pub(crate) use sealed::{RawInt, RawValue};
+
+/// Values that can be fetched, set and swapped atomically: the [`AtomicInt`]s, `f32` and `f64`.
+pub trait AtomicValue: Pod + RawValue {}
+
+/// Integers with all atomic operations: of 16, 32 and 64 bits, and the pointer-sized ones.
+pub trait AtomicInt: AtomicValue + Ord + RawInt {}
+
+macro_rules! atomic_int {
+    ($($int:ty => $atomic:ty),*) => {$(
+        impl RawValue for $int {
+            type Atomic = $atomic;
+            #[inline(always)]
+            fn load(at: &$atomic, order: Ordering) -> Self { at.load(order) }
+            #[inline(always)]
+            fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value, order) }
+            #[inline(always)]
+            fn swap(at: &$atomic, value: Self, order: Ordering) -> Self { at.swap(value, order) }
+        }
+        impl RawInt for $int {
+            const ONE: Self = 1;
+            const SIGNED: bool = <$int>::MIN != 0;
+            #[inline(always)]
+            fn compare_swap(at: &$atomic, expected: Self, value: Self, order: Ordering) -> Self {
+                match at.compare_exchange(expected, value, order, Ordering::Acquire) {
+                    Ok(old) | Err(old) => old,
+                }
+            }
+            #[inline(always)]
+            fn add(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_add(value, order) }
+            #[inline(always)]
+            fn and(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_and(value, order) }
+            #[inline(always)]
+            fn or(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_or(value, order) }
+            #[inline(always)]
+            fn xor(at: &$atomic, value: Self, order: Ordering) -> Self { at.fetch_xor(value, order) }
+            #[inline(always)]
+            fn to_u64(self) -> u64 { self as u64 }
+        }
+        impl AtomicValue for $int {}
+        impl AtomicInt for $int {}
+    )*};
+}
+atomic_int!(
+    u16 => AtomicU16, i16 => AtomicI16, u32 => AtomicU32, i32 => AtomicI32, u64 => AtomicU64,
+    i64 => AtomicI64, usize => AtomicUsize, isize => AtomicIsize
+);
+
+macro_rules! atomic_float {
+    ($($float:ty => $atomic:ty),*) => {$(
+        impl RawValue for $float {
+            type Atomic = $atomic;
+            #[inline(always)]
+            fn load(at: &$atomic, order: Ordering) -> Self { Self::from_bits(at.load(order)) }
+            #[inline(always)]
+            fn store(at: &$atomic, value: Self, order: Ordering) { at.store(value.to_bits(), order) }
+            #[inline(always)]
+            fn swap(at: &$atomic, value: Self, order: Ordering) -> Self {
+                Self::from_bits(at.swap(value.to_bits(), order))
+            }
+        }
+        impl AtomicValue for $float {}
+    )*};
+}
+atomic_float!(f32 => AtomicU32, f64 => AtomicU64);
 
 /// Atomics, ordered as those of [`Pe`](crate::Pe). The non-fetching ones of OpenSHMEM are these with the
 /// result dropped.

@@ -1,7 +1,8 @@
 //! Collectives by address.
 
 use super::Raw;
-use crate::team::collective::{CollectiveError, PIECE_BYTES, Strides, combine};
+use crate::team::collective::{PIECE_BYTES, Strides, combine};
+use crate::team::error::CollectiveError;
 use crate::team::{Team, TeamError};
 use crate::verbs::op::ReduceOp;
 use crate::world::control::SLOT_BYTES;
@@ -20,7 +21,7 @@ impl<'a> Raw<'a> {
         stride: isize,
         size: usize,
     ) -> Result<Team<'a>, TeamError> {
-        self.pe.active_set_team(start, stride, size)
+        self.endpoint.active_set_team(start, stride, size)
     }
 }
 
@@ -36,9 +37,10 @@ impl Team<'_> {
             (source.addr(), bytes, true),
             (dest.addr(), dest_bytes, false),
         ] {
-            let concerned = always || bytes > isize::MAX as usize || self.pe.is_symmetric(addr, 1);
-            if bytes > SLOT_BYTES && concerned && !self.pe.is_symmetric(addr, bytes) {
-                self.pe.bytes_not_symmetric(addr, bytes);
+            let concerned =
+                always || bytes > isize::MAX as usize || self.endpoint.is_symmetric(addr, 1);
+            if bytes > SLOT_BYTES && concerned && !self.endpoint.is_symmetric(addr, bytes) {
+                self.endpoint.bytes_not_symmetric(addr, bytes);
             }
         }
     }
@@ -91,14 +93,14 @@ impl Team<'_> {
     ) -> Result<(), CollectiveError> {
         self.check_range(dest, bytes, source, bytes);
         let room = self
-            .pe
+            .endpoint
             .symmetric_from(dest.addr())
             .unwrap_or(isize::MAX as usize);
         // SAFETY: by the caller.
         let total = unsafe { self.collect_bytes(dest, room, source, bytes)? };
         if total > room {
             return Err(CollectiveError::Room {
-                me: self.pe.my_pe(),
+                me: self.endpoint.my_pe(),
                 total,
                 dest: room,
             });
@@ -248,10 +250,10 @@ impl Team<'_> {
     #[inline]
     pub unsafe fn reduce_op_raw<T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: *mut T,
         source: *const T,
         n: usize,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         const { assert!(size_of::<T>() > 0 && size_of::<T>() <= PIECE_BYTES) };
         let (id, size) = (u64::from(O::ID), size_of::<T>());

@@ -1,13 +1,14 @@
 //! Collective allocation by address: `malloc` and its kin.
 
 use super::Raw;
-use crate::memory::alloc::{AllocError, Block};
+use crate::memory::alloc::AllocError;
+use crate::memory::allocator::Block;
 use crate::team::call::{Kind, NOT_ALLOCATED};
-use crate::team::collective::CollectiveError;
+use crate::team::error::CollectiveError;
 use std::ptr;
 
 /// Every PE of the world calls these in the same order with the same sizes. A call that OpenSHMEM says
-/// does nothing (size 0, a null pointer) does not meet the other PEs either; a call that is refused does, so
+/// does nothing (size 0, a null pointer) makes no rendezvous either; a call that is refused does, so
 /// that a mismatch is an error on every PE.
 impl Raw<'_> {
     /// `bytes` bytes of symmetric heap at a multiple of `align` (a power of two, at most what
@@ -21,8 +22,10 @@ impl Raw<'_> {
         if bytes == 0 {
             return Ok(ptr::null_mut());
         }
-        self.pe.quiet();
-        let _turn = self.pe.begin(Kind::Alloc, align as u64, bytes as u64)?;
+        self.endpoint.quiet();
+        let _turn = self
+            .endpoint
+            .begin_collective(Kind::Alloc, align as u64, bytes as u64)?;
         self.take(bytes, align)
     }
 
@@ -33,7 +36,7 @@ impl Raw<'_> {
     pub fn calloc(self, n: usize, bytes: usize) -> Result<*mut u8, AllocError> {
         let Some(total) = n.checked_mul(bytes) else {
             // As `Pe::alloc` says it.
-            self.pe.meet(Kind::Alloc, 1, u64::MAX)?;
+            self.endpoint.rendezvous(Kind::Alloc, 1, u64::MAX)?;
             return Err(AllocError::TooLarge {
                 len: n,
                 element: bytes,
@@ -43,9 +46,10 @@ impl Raw<'_> {
         if !object.is_null() {
             // SAFETY: just allocated, `total` bytes long, and no other PE may use it before the barrier.
             unsafe { ptr::write_bytes(object, 0, total) };
-            self.pe.quiet();
+            self.endpoint.quiet();
             // As in `Pe::alloc_zeroed`.
-            self.pe.meet(Kind::Alloc, 0, self.offset(object) as u64)?;
+            self.endpoint
+                .rendezvous(Kind::Alloc, 0, self.offset(object) as u64)?;
         }
         Ok(object)
     }
@@ -69,12 +73,14 @@ impl Raw<'_> {
             Ok(known) => known,
             Err(error) => return self.refuse(Kind::Realloc, error),
         };
-        self.pe.quiet();
+        self.endpoint.quiet();
         let old_offset = self.offset(object) as u64;
-        let turn = self.pe.begin(Kind::Realloc, old_offset, bytes as u64)?;
+        let turn = self
+            .endpoint
+            .begin_collective(Kind::Realloc, old_offset, bytes as u64)?;
         {
             // Where it is if it fits, on every PE alike. Nobody has touched what it grows by.
-            let (mut heap, offset) = (self.pe.heap(), self.offset(object));
+            let (mut heap, offset) = (self.endpoint.heap(), self.offset(object));
             if bytes <= heap.allocator.room(offset, block) {
                 heap.by_offset.insert(offset, (block, bytes));
                 return Ok(object);
@@ -86,11 +92,12 @@ impl Raw<'_> {
         // and each is at least as long as what is copied.
         unsafe { ptr::copy_nonoverlapping(old, moved, old_bytes.min(bytes)) };
         // Nobody may use the new place before its content is there, nor get the old one for something
-        // else before it has been read; the latter is certain, because the next allocation meets again.
+        // else before it has been read; the latter is certain, because the next allocation has a rendezvous again.
         self.release(object);
         drop(turn);
-        self.pe.quiet();
-        self.pe.meet(Kind::Realloc, old_offset, bytes as u64)?;
+        self.endpoint.quiet();
+        self.endpoint
+            .rendezvous(Kind::Realloc, old_offset, bytes as u64)?;
         Ok(moved)
     }
 
@@ -108,15 +115,17 @@ impl Raw<'_> {
         if let Err(error) = self.block(object) {
             return self.refuse(Kind::Free, error);
         }
-        self.pe.quiet();
-        let _turn = self.pe.begin(Kind::Free, 0, self.offset(object) as u64)?;
+        self.endpoint.quiet();
+        let _turn = self
+            .endpoint
+            .begin_collective(Kind::Free, 0, self.offset(object) as u64)?;
         self.release(object);
         Ok(())
     }
 
     /// Comes to the rendezvous that PEs with a valid address are in: these hear of the mismatch.
     fn refuse<R>(self, kind: Kind, error: AllocError) -> Result<R, AllocError> {
-        match self.pe.meet(kind, NOT_ALLOCATED, 0) {
+        match self.endpoint.rendezvous(kind, NOT_ALLOCATED, 0) {
             // What is wrong here says more than that others called something else.
             Ok(()) | Err(CollectiveError::Mismatch { .. }) => Err(error),
             Err(failed) => Err(failed.into()),
@@ -124,8 +133,11 @@ impl Raw<'_> {
     }
 
     fn take(self, bytes: usize, align: usize) -> Result<*mut u8, AllocError> {
-        let (offset, block) = self.pe.take(bytes, align)?;
-        self.pe.heap().by_offset.insert(offset, (block, bytes));
+        let (offset, block) = self.endpoint.take(bytes, align)?;
+        self.endpoint
+            .heap()
+            .by_offset
+            .insert(offset, (block, bytes));
         Ok(self.heap().wrapping_add(offset))
     }
 
@@ -135,14 +147,14 @@ impl Raw<'_> {
 
     fn block(self, object: *mut u8) -> Result<(Block, usize), AllocError> {
         let offset = self.offset(object);
-        let known = self.pe.heap().by_offset.get(&offset).copied();
+        let known = self.endpoint.heap().by_offset.get(&offset).copied();
         known.ok_or(AllocError::NotAllocated {
             addr: object.addr(),
         })
     }
 
     fn release(self, object: *mut u8) {
-        let mut heap = self.pe.heap();
+        let mut heap = self.endpoint.heap();
         if let Some((block, _)) = heap.by_offset.remove(&self.offset(object)) {
             heap.allocator.free(block);
         }

@@ -35,15 +35,16 @@
 //! ```
 #![allow(unsafe_code)] // addresses come from the caller, who promises what is said above
 
-mod atomic;
+pub(crate) mod atomic;
 mod collective;
+pub(crate) mod fair;
 mod heap;
-mod lock;
-mod wait;
+pub(crate) mod lock;
+pub(crate) mod signal;
+pub(crate) mod wait;
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
-use crate::verbs::signal::SignalOp;
-use crate::world::pe::{Pe, Peer};
+use crate::world::endpoint::{Endpoint, Peer};
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;
 use std::ops::Range;
@@ -52,7 +53,7 @@ use std::ptr;
 pub use wait::{Values, WaitSet};
 
 /// An unnamed file of `len` bytes in memory that can not change its size, close-on-exec: what
-/// [`register_segment`](Pe::register_segment) takes.
+/// [`register_segment`](crate::Pe::register_segment) takes.
 ///
 /// # Errors
 /// What the system says.
@@ -63,14 +64,13 @@ pub fn memfd(name: &str, len: usize) -> std::io::Result<OwnedFd> {
 /// A PE, for access by address.
 #[derive(Clone, Copy, Debug)]
 pub struct Raw<'a> {
-    pe: &'a Pe,
+    endpoint: &'a Endpoint,
 }
 
-impl Pe {
-    /// This PE for access by address; see [`raw`](crate::verbs::raw).
+impl<'a> Raw<'a> {
     #[inline(always)]
-    pub fn raw(&self) -> Raw<'_> {
-        Raw { pe: self }
+    pub(crate) fn new(endpoint: &'a Endpoint) -> Self {
+        Self { endpoint }
     }
 }
 
@@ -79,21 +79,21 @@ impl<'a> Raw<'a> {
     /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
     #[inline]
     pub fn contains<T>(self, addr: *const T, bytes: usize) -> bool {
-        self.pe.is_symmetric(addr.addr(), bytes)
+        self.endpoint.is_symmetric(addr.addr(), bytes)
     }
 
     /// The static variable that holds the byte at `addr`, if
-    /// [`name_static_data`](crate::name_static_data) has said where their names are.
+    /// [`name_static_data`](crate::internal::name_static_data) has said where their names are.
     pub fn static_name<T>(self, addr: *const T) -> Option<String> {
-        crate::wait::waiter::static_name(self.pe.position(addr.addr()))
+        crate::memory::position::static_name(self.endpoint.position(addr.addr()))
     }
 
     /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
     /// is no such PE or the address is not symmetric. The result is not a symmetric address.
     #[inline]
     pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
-        if pe < self.pe.n_pes() && self.contains(addr, 1) {
-            self.pe.locate(addr.addr(), pe).0.as_ptr().cast()
+        if pe < self.endpoint.n_pes() && self.contains(addr, 1) {
+            self.endpoint.locate(addr.addr(), pe).0.as_ptr().cast()
         } else {
             ptr::null_mut()
         }
@@ -101,12 +101,12 @@ impl<'a> Raw<'a> {
 
     /// Start of this PE's own heap.
     pub fn heap(self) -> *mut u8 {
-        self.pe.peer(self.pe.my_pe()).heap.as_ptr()
+        self.endpoint.peer(self.endpoint.my_pe()).heap.as_ptr()
     }
 
     #[inline(always)]
     fn to<T>(self, addr: *const T, pe: usize) -> (*mut T, &'a Peer) {
-        let (place, peer) = self.pe.locate(addr.addr(), pe);
+        let (place, peer) = self.endpoint.locate(addr.addr(), pe);
         (place.as_ptr().cast(), peer)
     }
 
@@ -114,14 +114,14 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     fn notify<T>(self, peer: &Peer, addr: *const T, bytes: usize) {
         if peer.control().parker.has_sleepers() {
-            self.pe.notify_sleepers(peer, addr.addr(), bytes);
+            self.endpoint.notify_sleepers(peer, addr.addr(), bytes);
         }
     }
 }
 
 /// Put and get.
 impl Raw<'_> {
-    /// As [`Pe::put`]: `bytes` bytes from `source` to the symmetric `dest` on `pe`.
+    /// As [`Pe::put`](crate::Pe::put): `bytes` bytes from `source` to the symmetric `dest` on `pe`.
     ///
     /// # Safety
     /// See the [module](self).
@@ -130,13 +130,13 @@ impl Raw<'_> {
         if bytes == 0 {
             return;
         }
-        let (to, peer) = self.pe.locate_bytes(dest.addr(), bytes, pe);
+        let (to, peer) = self.endpoint.locate_bytes(dest.addr(), bytes, pe);
         // SAFETY: by the caller; `locate_bytes` maps symmetric bytes to mapped bytes.
         unsafe { put_bytes(to.as_ptr(), source, bytes) };
         self.notify(peer, dest, bytes);
     }
 
-    /// As [`Pe::get`]: `bytes` bytes of the symmetric `source` on `pe` to `dest`.
+    /// As [`Pe::get`](crate::Pe::get): `bytes` bytes of the symmetric `source` on `pe` to `dest`.
     ///
     /// # Safety
     /// See the [module](self).
@@ -145,12 +145,12 @@ impl Raw<'_> {
         if bytes == 0 {
             return;
         }
-        let (from, _) = self.pe.locate_bytes(source.addr(), bytes, pe);
+        let (from, _) = self.endpoint.locate_bytes(source.addr(), bytes, pe);
         // SAFETY: as in `put`.
         unsafe { get_bytes(dest, from.as_ptr(), bytes) };
     }
 
-    /// As [`Pe::p`].
+    /// As [`Pe::p`](crate::Pe::p).
     ///
     /// # Safety
     /// See the [module](self).
@@ -162,7 +162,7 @@ impl Raw<'_> {
         self.notify(peer, dest, size_of::<T>());
     }
 
-    /// As [`Pe::g`].
+    /// As [`Pe::g`](crate::Pe::g).
     ///
     /// # Safety
     /// See the [module](self).
@@ -172,7 +172,7 @@ impl Raw<'_> {
         unsafe { load(self.to(source, pe).0) }
     }
 
-    /// As [`Pe::iput`]; strides count elements.
+    /// As [`Pe::iput`](crate::Pe::iput); strides count elements.
     ///
     /// # Safety
     /// See the [module](self).
@@ -199,11 +199,12 @@ impl Raw<'_> {
             }
         }
         if peer.control().parker.has_sleepers() {
-            self.pe.notify_sleepers(peer, touched.start, touched.len());
+            self.endpoint
+                .notify_sleepers(peer, touched.start, touched.len());
         }
     }
 
-    /// As [`Pe::iget`]; strides count elements.
+    /// As [`Pe::iget`](crate::Pe::iget); strides count elements.
     ///
     /// # Safety
     /// See the [module](self).
@@ -236,8 +237,9 @@ impl Raw<'_> {
     /// The addresses of `n` symmetric elements that are `stride` apart, `n` at least 1.
     fn strided<T>(self, addr: *const T, stride: isize, n: usize) -> Range<usize> {
         let touched = span(addr, stride, n);
-        if !self.pe.is_symmetric(touched.start, touched.len()) {
-            self.pe.bytes_not_symmetric(touched.start, touched.len());
+        if !self.endpoint.is_symmetric(touched.start, touched.len()) {
+            self.endpoint
+                .bytes_not_symmetric(touched.start, touched.len());
         }
         touched
     }
@@ -263,59 +265,5 @@ fn span<T>(addr: *const T, stride: isize, n: usize) -> Range<usize> {
         None => panic!(
             "{n} elements {stride} apart from address {addr:#x} are more than can be addressed"
         ),
-    }
-}
-
-/// Signals.
-impl Raw<'_> {
-    /// As [`Pe::put_signal`]; `dest` and `signal` are symmetric.
-    ///
-    /// # Safety
-    /// See the [module](self).
-    #[inline]
-    #[allow(clippy::too_many_arguments)] // those of the operation
-    pub unsafe fn put_signal(
-        self,
-        dest: *mut u8,
-        source: *const u8,
-        bytes: usize,
-        signal: *mut u64,
-        value: u64,
-        op: SignalOp,
-        pe: usize,
-    ) {
-        // SAFETY: by the caller.
-        unsafe {
-            self.put(dest, source, bytes, pe);
-            self.signal(signal, value, op, pe);
-        }
-    }
-
-    /// As [`Pe::signal`].
-    ///
-    /// # Safety
-    /// See the [module](self).
-    #[inline]
-    pub unsafe fn signal(self, signal: *mut u64, value: u64, op: SignalOp, pe: usize) {
-        // Atomic and at least Release, as argued in `Pe::signal`.
-        // SAFETY: by the caller.
-        unsafe {
-            match op {
-                SignalOp::Set => self.atomic_set(signal, value, pe),
-                SignalOp::Add => {
-                    self.atomic_fetch_add(signal, value, pe);
-                }
-            }
-        }
-    }
-
-    /// As [`Pe::signal_fetch`].
-    ///
-    /// # Safety
-    /// See the [module](self).
-    #[inline]
-    pub unsafe fn signal_fetch(self, signal: *const u64) -> u64 {
-        // SAFETY: by the caller.
-        unsafe { self.atomic_fetch(signal, self.pe.my_pe()) }
     }
 }

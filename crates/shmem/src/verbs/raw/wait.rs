@@ -1,10 +1,88 @@
 //! Waiting for and testing values by address, one or several.
 
 use super::Raw;
-use crate::verbs::atomic::AtomicInt;
-use crate::verbs::wait_set::Set;
+use super::atomic::AtomicInt;
+use super::fair;
 use crate::wait::waiter::{Cmp, Wait, WaitError};
+use crate::world::endpoint::Endpoint;
 use std::sync::atomic::Ordering;
+
+/// What the verbs on sets need of one, whether it is given by handles or by addresses.
+pub(crate) trait Set {
+    /// Number of elements, those left out included.
+    fn len(&self) -> usize;
+    /// Whether element `i` counts.
+    fn includes(&self, i: usize) -> bool;
+    /// Whether element `i` compares as asked, now.
+    fn holds(&self, i: usize) -> bool;
+    /// Waits until it does.
+    fn wait_for(&self, i: usize) -> Result<(), WaitError>;
+    /// Where the first element lies, to tell sets apart.
+    fn address(&self) -> usize;
+    /// What to call a wait for any of them.
+    fn name(&self) -> Wait;
+
+    fn included(&self) -> impl Iterator<Item = usize> {
+        (0..self.len()).filter(|&i| self.includes(i))
+    }
+
+    /// All need not hold at the same time: each has to have held once.
+    fn wait_all(&self) -> Result<(), WaitError> {
+        self.included().try_for_each(|i| self.wait_for(i))
+    }
+
+    /// `None` for an empty set.
+    fn wait_any(&self, endpoint: &Endpoint) -> Result<Option<usize>, WaitError> {
+        if self.included().next().is_none() {
+            return Ok(None);
+        }
+        let begin = fair::begin(self.address(), self.len());
+        let look = || self.find_from(begin);
+        let found = endpoint.waiter().until(|| self.name(), look)?;
+        fair::returned(self.address(), found);
+        Ok(Some(found))
+    }
+
+    /// Hands over those that hold, at least one unless the set is empty; their number.
+    fn wait_some(
+        &self,
+        endpoint: &Endpoint,
+        mut found: impl FnMut(usize),
+    ) -> Result<usize, WaitError> {
+        if self.included().next().is_none() {
+            return Ok(0);
+        }
+        let look = || match self.find_all(&mut found) {
+            0 => None,
+            n => Some(n),
+        };
+        endpoint.waiter().until(|| self.name(), look)
+    }
+
+    fn all_hold(&self) -> bool {
+        self.included().all(|i| self.holds(i))
+    }
+
+    /// One that holds; a series of calls finds each that keeps holding.
+    fn find(&self) -> Option<usize> {
+        if self.len() == 0 {
+            return None;
+        }
+        let found = self.find_from(fair::begin(self.address(), self.len()))?;
+        fair::returned(self.address(), found);
+        Some(found)
+    }
+
+    fn find_from(&self, begin: usize) -> Option<usize> {
+        let mut around = (begin..self.len()).chain(0..begin);
+        around.find(|&i| self.includes(i) && self.holds(i))
+    }
+
+    fn find_all(&self, mut found: impl FnMut(usize)) -> usize {
+        let holding = self.included().filter(|&i| self.holds(i));
+        holding.inspect(|&i| found(i)).count()
+    }
+}
 
 /// What the elements of a set are compared with.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +109,7 @@ pub struct WaitSet<T> {
     pub values: Values<T>,
 }
 
-/// A set whose pointers the caller of one of the functions below vouches for.
+/// A set whose pointers are valid, by the caller of one of the functions below.
 struct RawSet<'a, T> {
     raw: Raw<'a>,
     set: WaitSet<T>,
@@ -41,7 +119,7 @@ impl<T: AtomicInt> RawSet<'_, T> {
     fn element(&self, i: usize) -> (*const T, T) {
         let value = match self.set.values {
             Values::One(value) => value,
-            // SAFETY: as many values as elements, by whoever vouches.
+            // SAFETY: as many values as elements, by the maker of the set.
             Values::Each(values) => unsafe { *values.add(i) },
         };
         (self.set.ivars.wrapping_add(i), value)
@@ -55,19 +133,19 @@ impl<T: AtomicInt> Set for RawSet<'_, T> {
 
     fn includes(&self, i: usize) -> bool {
         let status = self.set.status;
-        // SAFETY: null, or as many entries as elements, by whoever vouches.
+        // SAFETY: null, or as many entries as elements, by the maker of the set.
         status.is_null() || unsafe { *status.add(i) } == 0
     }
 
     fn holds(&self, i: usize) -> bool {
         let (ivar, value) = self.element(i);
-        // SAFETY: by whoever vouches.
+        // SAFETY: by the maker of the set.
         unsafe { self.raw.test(ivar, self.set.cmp, value) }
     }
 
     fn wait_for(&self, i: usize) -> Result<(), WaitError> {
         let (ivar, value) = self.element(i);
-        // SAFETY: by whoever vouches.
+        // SAFETY: by the maker of the set.
         unsafe { self.raw.wait_until(ivar, self.set.cmp, value) }.map(drop)
     }
 
@@ -77,7 +155,7 @@ impl<T: AtomicInt> Set for RawSet<'_, T> {
 
     fn name(&self) -> Wait {
         Wait::Values {
-            offset: self.raw.pe.position(self.set.ivars.addr()),
+            offset: self.raw.endpoint.position(self.set.ivars.addr()),
             count: self.set.n,
             cmp: self.set.cmp,
         }
@@ -89,7 +167,7 @@ impl<T: AtomicInt> Set for RawSet<'_, T> {
 /// # Safety
 /// `ivar` is valid and aligned, and only accessed atomically while others write it.
 #[inline(always)]
-unsafe fn own<T: AtomicInt>(ivar: *const T) -> T {
+unsafe fn load_own<T: AtomicInt>(ivar: *const T) -> T {
     // SAFETY: by the caller; atomics may be shared.
     T::load(unsafe { &*ivar.cast::<T::Atomic>() }, Ordering::Acquire)
 }
@@ -112,14 +190,14 @@ impl Raw<'_> {
         value: T,
     ) -> Result<T, WaitError> {
         let wait = || Wait::Value {
-            offset: self.pe.position(ivar.addr()),
+            offset: self.endpoint.position(ivar.addr()),
             cmp,
             expected: value.to_u64(),
             signed: T::SIGNED,
         };
-        self.pe.waiter().until(wait, || {
+        self.endpoint.waiter().until(wait, || {
             // SAFETY: by the caller.
-            let seen = unsafe { own(ivar) };
+            let seen = unsafe { load_own(ivar) };
             cmp.holds(seen, value).then_some(seen)
         })
     }
@@ -131,7 +209,7 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn test<T: AtomicInt>(self, ivar: *const T, cmp: Cmp, value: T) -> bool {
         // SAFETY: by the caller.
-        cmp.holds(unsafe { own(ivar) }, value)
+        cmp.holds(unsafe { load_own(ivar) }, value)
     }
 
     /// Waits until every element of `set` has compared as asked, each at some time.
@@ -154,7 +232,7 @@ impl Raw<'_> {
     /// # Safety
     /// See the [module](super) and [`WaitSet`].
     pub unsafe fn wait_until_any<T: AtomicInt>(self, set: WaitSet<T>) -> Result<usize, WaitError> {
-        let found = RawSet { raw: self, set }.wait_any(self.pe)?;
+        let found = RawSet { raw: self, set }.wait_any(self.endpoint)?;
         Ok(found.unwrap_or(usize::MAX))
     }
 
@@ -173,7 +251,7 @@ impl Raw<'_> {
     ) -> Result<usize, WaitError> {
         // SAFETY: by the caller. Looks that find nothing write nothing, so there is one list.
         let found = unsafe { writer(indices) };
-        RawSet { raw: self, set }.wait_some(self.pe, found)
+        RawSet { raw: self, set }.wait_some(self.endpoint, found)
     }
 
     /// Whether every element of `set` compares as asked; true for an empty set.

@@ -13,33 +13,10 @@
 // sent them before it received in its exchange s − 1, hence after its exchange s − 2 had ended, which had read the
 // buffer that exchange s writes. Every exchange signals in both directions, also when it carries no rows.
 #pragma once
+#include "jacobi/arguments.cuh"
 #include "pe.cuh"
 
 namespace crosswarp {
-
-// What an exchange does on one side.
-struct edge {
-    i32 pe;       // the neighbour; −1: none
-    i32 count;    // rows that travel each way
-    i64 send;     // the first row that goes; of a line a row is a point, so there may be more than 2³¹
-    i64 receive;  // the first row that comes
-};
-
-template <class F> struct exchange {
-    F* field;  // address of row `first`, column 0
-    F* buffers;  // symmetric; two of [above, below] of `part` elements
-    // Symmetric. Above, below: blocks that have sent, added up over all exchanges. Then: this PE's warps that have
-    // made rows for neighbours, added up over all passes.
-    u64* signals;
-    i64 pitch;
-    i64 part;
-    u64 number;
-    u64 made;  // warps that have made the rows that go
-    i64 first;
-    i32 columns;  // elements of a row that travel, a multiple of 128
-    i32 padding;
-    edge edges[2];  // above, below
-};
 
 // Bytes that a block of 256 threads copies with all its loads in flight at once.
 constexpr int piece_bytes = 256 * 8 * 16;

@@ -19,6 +19,7 @@
 // leaving and ends with it, and so may be one step ahead of that; but when it begins, all PEs have ended the run before
 // the last, since their hosts synchronise between runs.
 #pragma once
+#include "jacobi/arguments.cuh"
 #include "jacobi/on_chip/norm_warps.cuh"
 #include "jacobi/on_chip/packet_wait.cuh"
 #include "jacobi/on_chip/packets.cuh"
@@ -27,24 +28,6 @@
 namespace crosswarp {
 
 constexpr int field_ring = 4;
-
-template <class F> struct deep_halo_run {
-    band<F> g;
-    i32 bands;  // of 16 rows, of this PE
-    i32 above, below;  // the PEs there
-    u32 generation;  // of the first packets
-    i32 sweeps;
-    i32 decides;  // whether sweeps are decided on; else all are made
-    F* kept[2];  // as `after`: the field before chunk c, in c % 2; not before chunk 0
-    stop_decision_run<F> norms;
-    // symmetric: [ring][leaves + 2][field_rows][128]: strips of columns, the first and the last beyond the grid's ends.
-    u64* packets;
-    u64 slot;         // packets of a generation
-    i32 field_rows;   // T + rows of the PE with most + T
-    i32 leaves;       // in each band of this PE
-    i32 above_rows;   // of the PE above
-    i32 padding;
-};
 
 // `Leaves`: most of a block; `Norms`: warps that add up norms; `Flight`: rows of packets under way.
 template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source> class deep_halo {
@@ -127,7 +110,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     __device__ __forceinline__ deep_halo(const deep_halo_run<F>& a, scratch& s)
         : a_(a), s_(s), warp_(threadIdx.x / 32), lane_(threadIdx.x & 31), dead_(false), need_(0), counted_(0),
           held_columns_(0), held_(0) {
-        const band<F>& g = a.g;
+        const band<F>& g = a.plane;
         int leaf = blockIdx.x * leaves() + warp_ / parts, part = warp_ % parts;
         int band = leaf / a.leaves;
         x0_ = leaf % a.leaves * leaf_columns + part * own;
@@ -203,7 +186,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
 
     // A column of mask and source that is stored: what lies further right is not needed.
     __device__ __forceinline__ int given_column() const {
-        int last = a_.g.nx + pad - K;
+        int last = a_.plane.nx + pad - K;
         return x() < last ? x() : last;
     }
 
@@ -237,7 +220,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
             if (a_.decides) norm_group::arrive(exchange);
             done += count;
         }
-        put_out(a_.g.after);
+        put_out(a_.plane.after);
     }
 
     // The later a sweep, the fewer rows around the own ones are still needed.
@@ -254,7 +237,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         // 64 conditions are no use in registers.
         u64 held = opaque(held_);
         u32 counted = opaque(counted_);
-        bool fixed_end = !a_.g.wrap_y;
+        bool fixed_end = !a_.plane.wrap_y;
 #pragma unroll
         for (int c = 0; c < K; ++c) {
             up[c] = u_[Skip][c];
@@ -270,7 +253,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
                 F l = c == 0 ? left : u_[r][c - 1];
                 F rr = c == K - 1 ? right : u_[r][c + 1];
                 F total = ((rr + l) + u_[r + 1][c]) + up[c];
-                if constexpr (Source) total = total - a_.g.source[a_.g.at(given_column() + c, y0_ - T + r)];
+                if constexpr (Source) total = total - a_.plane.source[a_.plane.at(given_column() + c, y0_ - T + r)];
                 made[c] = F(0.25) * total;
                 if constexpr (Kind == sides) {
                     made[c] = (held_columns_ >> c & 1) ? u_[r][c] : made[c];
@@ -300,7 +283,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         }
         if (x() >= x0_ && x() < x0_ + own_columns_) {
 #pragma unroll
-            for (int c = 0; c < K; ++c) sums[c] = x() + c >= 1 && x() + c <= a_.g.nx - 2 ? sum[c] : F(0);
+            for (int c = 0; c < K; ++c) sums[c] = x() + c >= 1 && x() + c <= a_.plane.nx - 2 ? sum[c] : F(0);
         }
     }
 
@@ -333,7 +316,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
         for (int side = -1; side < 2; ++side) {
             u32 there = side >= 0 ? out.rows[side] : around_ ? (1u << own_rows_) - 1 : 0;
             if (there == 0) continue;
-            u64* to = side < 0 ? a_.packets + (i64)(T + y0_ - a_.g.own_start) * pitch : out.to[side];
+            u64* to = side < 0 ? a_.packets + (i64)(T + y0_ - a_.plane.own_start) * pitch : out.to[side];
             to += ring(generation);
             if (sends_ && side >= 0) send_rows<0, K>(to + strip(x()), there, generation);
             if (around_) send_around(to, there, generation);
@@ -354,8 +337,8 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     // Columns that are copied beyond the other side, and the last one if it shares its lane with such copies. `to`: row
     // 0 of the first strip.
     template <int C = 0> __device__ __forceinline__ void send_around(u64* to, u32 there, u32 generation) const {
-        int at = x() + C, period = a_.g.nx - 2;
-        if (at >= x0_ && at < x0_ + own_columns_ && at < a_.g.nx) {
+        int at = x() + C, period = a_.plane.nx - 2;
+        if (at >= x0_ && at < x0_ + own_columns_ && at < a_.plane.nx) {
             if (!sends_) send_rows<C, 1>(to + strip(at), there, generation);
             // One more than T, so that lanes are complete.
             if (at >= 2 && at < 2 + T + 1) send_rows<C, 1>(to + strip(at + period), there, generation);
@@ -405,9 +388,9 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     // Writes the own cells.
     __device__ __forceinline__ void put_out(F* to) const {
         if (!there_ || x() < x0_ || x() >= x0_ + own_columns_) return;
-        i64 pitch = opaque(a_.g.pitch);
+        i64 pitch = opaque(a_.plane.pitch);
         int there = opaque(own_rows_);
-        to += a_.g.at(x(), y0_);
+        to += a_.plane.at(x(), y0_);
 #pragma unroll
         for (int r = 0; r < leaf_rows; ++r) {
             if (r >= there) break;

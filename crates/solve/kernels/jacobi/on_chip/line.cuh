@@ -18,6 +18,7 @@
 // its copies to the other PEs, its signals (release at system scope, which is cumulative); acquire by each block's
 // first thread, its barrier, its loads past the first-level cache.
 #pragma once
+#include "jacobi/arguments.cuh"
 #include "jacobi/on_chip/line_tile.cuh"
 #include "pe.cuh"
 
@@ -25,26 +26,6 @@ namespace crosswarp {
 
 // Sweeps from one barrier to the next.
 constexpr int run_depth = line_halo;
-
-template <class F> struct line_run {
-    const F* before;  // address of point `own_start`, with 32 points of halo on each side
-    F* after;
-    F* edges;      // symmetric; [3][2 + warps][2][32]: from the PE on the left, on the right, of the warps
-    u64* slots;    // symmetric; [3][PEs][32][words of an accumulator]
-    u64* signals;  // symmetric; one for each PE
-    u64* arrived;
-    u64* sums;     // of the host: the sum of every sweep of this launch
-    u64* result;   // of the host: sweeps made, passes
-    i64 points;
-    i64 own_start, own_end;
-    u64 first_pass;  // number of the first pass
-    i32 left, right;  // the PEs there; −1: none
-    i32 most, depth;  // sweeps of the launch and of a pass, at least 1
-    i32 done;         // sweeps before the launch
-    float log_threshold;  // base-2 logarithm of the largest sum that meets the tolerance, in units of the lowest limb
-    i32 allows_infinity;
-    u32 threshold[68];  // that sum, as digits like the limbs
-};
 
 template <class F, int Warps> class line_until_stopped {
     using tile = line_tile<F>;

@@ -98,7 +98,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
     __device__ __forceinline__ plane_tile(const tile_run<F>& a, scratch& s)
         // The warp's number from lane 0: so the compiler knows that the whole warp is together, and guards no shuffle.
         : place(a, __shfl_sync(all, (int)threadIdx.x / 32, 0)), s_(s), lane_(threadIdx.x & 31), held_(0) {
-        const band<F>& g = a.g;
+        const band<F>& g = a.plane;
         int x = x0() + lane_ * K;
         u32 columns = 0;
 #pragma unroll
@@ -187,7 +187,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
             F above[K], below[K];
             receive<true>(a_.sweeps, false, above, below);
         }
-        put_out(a_.g.after);
+        put_out(a_.plane.after);
         if (a_.decides) decision::decide(a_.norms, s_.norms, (first - 1) / chunk, count, reports);
     }
 
@@ -199,7 +199,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
         int x = x0() + lane_ * K;
 #pragma unroll
         for (int r = 0; r < leaf_rows; ++r) {
-            if (y0() + r < a_.g.own_end) store_row(to + a_.g.at(x, y0() + r), u_[r]);
+            if (y0() + r < a_.plane.own_end) store_row(to + a_.plane.at(x, y0() + r), u_[r]);
         }
     }
 
@@ -253,7 +253,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
         left = lane_ == 0 ? beside[r] : left;
         right = lane_ == 31 ? beside[r] : right;
         F source[K];
-        if constexpr (Source) load_row(source, a_.g.source + a_.g.at(x0() + lane_ * K, y0() + r));
+        if constexpr (Source) load_row(source, a_.plane.source + a_.plane.at(x0() + lane_ * K, y0() + r));
 #pragma unroll
         for (int c = 0; c < K; ++c) {
             F l = c == 0 ? left : u_[r][c - 1];
@@ -324,7 +324,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
         if (!(links_ & ghost_links)) return;
         const links& l = s_.link[warp_];
         if (u64* out = l.send_ghost_row[1]) {
-            int at = a_.g.ny - 2 - y0();
+            int at = a_.plane.ny - 2 - y0();
             if (at == leaf_rows - 2) {
                 send_row(out, generation, u_[leaf_rows - 2]);
             } else {
@@ -342,7 +342,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
         for (int i = 0; i < 3; ++i) {
             u64* out = l.send_ghost_column[i];
             if (!out) continue;
-            int at = (i == 1 ? a_.g.nx - 2 : 1) - x0();
+            int at = (i == 1 ? a_.plane.nx - 2 : 1) - x0();
 #pragma unroll
             for (int r = 0; r < leaf_rows; ++r) {
                 F value = u_[r][0];
@@ -436,7 +436,7 @@ template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> 
 
     // Overwrites this unit's ghosts by what has come.
     __device__ __forceinline__ void copy_ghosts(const F (&above)[K], const F (&below)[K]) {
-        const band<F>& g = a_.g;
+        const band<F>& g = a_.plane;
         if (g.wrap_y) {
             int bottom = g.ny - 1 - y0();
             if (y0() == 0) set_row(0, above);

@@ -11,29 +11,14 @@
 // had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
 // waited for: the hosts of all PEs synchronise between runs, and no run but the next begins before.)
 #pragma once
-#include "superaccumulator.cuh"
+#include "jacobi/arguments.cuh"
 #include "pe.cuh"
+#include "superaccumulator.cuh"
 
 namespace crosswarp {
 
 // Sweeps of a chunk.
 template <class F> constexpr int chunk_sweeps = sizeof(F) == 4 ? 64 : 32;
-
-// Digits of the largest sums, even.
-constexpr int most_digits = 68;
-
-template <class F> struct stop_decision_run {
-    u64* words;    // of this PE: [sweeps][words], zero at first
-    u32* tickets;  // of this PE: [chunks], zero at first
-    u64* parts;    // symmetric: [chunks][PEs][chunk_sweeps × words]
-    u64* arrived;  // symmetric: [PEs], chunks that each has sent since the solve began
-    u64* totals;   // for the host: [sweeps][words]
-    u64* stop;     // for the host: 1 + the first sweep that meets the threshold; 0: none
-    u64 before;    // chunks before this run
-    i32 pes;       // that have parts; the first ones
-    i32 infinite;  // whether an infinite sum meets the threshold
-    u32 digits[most_digits];  // the largest finite sum that does, in base 2³² from the lowest
-};
 
 // The last `Warps` warps of a block, which meet at a barrier of their own.
 template <int Warps> class last_warps {

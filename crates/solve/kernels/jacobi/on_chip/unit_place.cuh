@@ -1,32 +1,17 @@
 // Where the units of a plane on the chip are, and where their edges go and come from. The host side is
 // `engine::cuda::on_chip::plane`.
 #pragma once
+#include "jacobi/arguments.cuh"
 #include "jacobi/on_chip/packets.cuh"
-#include "pe.cuh"
-#include "jacobi/plane.cuh"
 #include "jacobi/on_chip/stop_decision.cuh"
+#include "jacobi/plane.cuh"
+#include "pe.cuh"
 
 namespace crosswarp {
 
 // Most warps of a block.
 constexpr int tile_warps = 16;
 constexpr int packet_ring = 4;
-
-template <class F> struct tile_run {
-    band<F> g;
-    u64* rows;     // symmetric: packets of rows, [ring][2 max_bands][units][32 lanes]
-    u64* columns;  // packets of columns, [ring][max_bands][units][left, right][16]
-    u32 row_stride, column_stride;  // packets of a generation
-    i32 max_bands;  // bands of 16 rows of the PE with most
-    i32 bands, units;  // of this PE: rows of units, and units in each
-    i32 tile_bands, tile_units;  // of a block
-    i32 above, below;  // the PEs there, −1: none
-    u32 generation;  // of the first edges
-    i32 sweeps;
-    i32 decides;  // whether sweeps are decided on; else all are made
-    F* kept[2];  // as `after`: the field before chunk c, in c % 2; not before chunk 0
-    stop_decision_run<F> norms;
-};
 
 // Where a unit's edges go and come from, if not through shared memory; null if not.
 struct unit_links {
@@ -56,7 +41,7 @@ template <class F, int Width> class unit_place {
     }
 
     __device__ __forceinline__ int x0() const { return column_ * Width; }
-    __device__ __forceinline__ int y0() const { return a_.g.own_start + band_ * leaf_rows; }
+    __device__ __forceinline__ int y0() const { return a_.plane.own_start + band_ * leaf_rows; }
 
     // The slots of this unit's row or column of a generation lie this much behind those of generation 0 (mod 4).
     __device__ __forceinline__ u64 row_ring(u32 generation) const {
@@ -77,7 +62,7 @@ template <class F, int Width> class unit_place {
     }
 
     __device__ unit_links links() const {
-        const band<F>& g = a_.g;
+        const band<F>& g = a_.plane;
         unit_links l = {};
         bool first = band_ == 0, last = band_ == a_.bands - 1;
         bool top = y0() == 0, bottom = last && g.own_end == g.ny;
@@ -135,8 +120,8 @@ template <class F, int Width> class unit_place {
     }
     __device__ bool has_row(int y) const { return y >= y0() && y < y0() + leaf_rows; }
     __device__ bool has_column(int x) const { return x >= x0() && x < x0() + Width; }
-    __device__ bool ghost_rows() const { return a_.g.wrap_y && (has_row(0) || has_row(a_.g.ny - 1)); }
-    __device__ bool ghost_columns() const { return a_.g.wrap_x && (has_column(0) || has_column(a_.g.nx - 1)); }
+    __device__ bool ghost_rows() const { return a_.plane.wrap_y && (has_row(0) || has_row(a_.plane.ny - 1)); }
+    __device__ bool ghost_columns() const { return a_.plane.wrap_x && (has_column(0) || has_column(a_.plane.nx - 1)); }
 };
 
 }  // namespace crosswarp

@@ -1,24 +1,9 @@
 // The kernel of a pass of several sweeps: every warp group a strip.
 #pragma once
+#include "jacobi/arguments.cuh"
 #include "jacobi/temporal/wavefront.cuh"
 
 namespace crosswarp {
-
-// Strips as wide as the leaves that a group of `warps` warps owns: `across` of them, `step` columns from one to the
-// next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16. Their blocks
-// begin with `first_block`.
-struct strips_of {
-    i32 first_block, warps, x, across, step, rows, start, end;
-};
-
-// How a band is cut, in the order of blocks. The host side is `engine::cuda::temporal::block_order::Strips`.
-struct strips {
-    static constexpr int kinds = 20;
-    strips_of of[kinds];  // unused ones begin behind the grid
-    // Rows that neighbours wait for are made by the blocks before this one; each of their warps then adds 1 to `made`.
-    i32 counted_blocks;
-    u64* made;
-};
 
 #if defined(__CUDA_ARCH__)
 // Shared memory that a block can have, at least, in KiB.

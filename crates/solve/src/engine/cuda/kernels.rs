@@ -4,6 +4,7 @@ use crosswarp_cuda::{Device, Function, Module, Shape, Source};
 
 use crate::element::Real;
 use crate::engine::cuda::temporal::strips::PassShape;
+use crate::gpu::arguments;
 use crate::gpu::error::GpuError;
 
 /// Header `name` of `kernels/jacobi/`, by its path from `kernels/`.
@@ -17,6 +18,7 @@ macro_rules! header {
 }
 
 const HEADERS: &[(&str, &str)] = &[
+    ("jacobi/arguments.cuh", arguments::HEADER),
     header!("exchange/device_put.cuh"),
     header!("ghosts.cuh"),
     header!("line.cuh"),

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES, LEAF};
@@ -18,20 +17,9 @@ use crate::exchange::host_exchange::{BufferRows, HostExchange};
 use crate::exchange::put_signal::PutSignal;
 use crate::exchange::{HaloExchange, Place, Rows};
 use crate::gpu::Gpu;
+use crate::gpu::arguments::Segment;
 use crate::gpu::error::GpuError;
 use crate::gpu::strategy::Strategy;
-
-/// `crosswarp::segment`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Segment {
-    before: u64,
-    after: u64,
-    words: u64,
-    points: i64,
-    own_start: i64,
-    own_end: i64,
-}
 
 /// How sweeps are made.
 pub(super) enum Sweeps {

@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
     Buffer, ByValue, DeviceSym, DeviceWorld, Function, Launch, PinnedBuffer, Stream,
 };
@@ -17,41 +16,12 @@ use crate::engine::cuda::sums::sum_of_squares;
 use crate::engine::slab::{MOST_SWEEPS_OF_RUN, Run};
 use crate::field::partition::Partition;
 use crate::gpu::Gpu;
+use crate::gpu::arguments::{DIGITS, LineRun};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 
 /// `crosswarp::run_depth`: most sweeps of a pass, and points of a halo.
 pub(crate) const DEPTH: usize = 32;
-/// Digits of a threshold, at least the limbs of any accumulator.
-const DIGITS: usize = 68;
-
-/// `crosswarp::line_run`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct Parameters {
-    before: u64,
-    after: u64,
-    edges: u64,
-    slots: u64,
-    signals: u64,
-    arrived: u64,
-    sums: u64,
-    result: u64,
-    points: i64,
-    own_start: i64,
-    own_end: i64,
-    first_pass: u64,
-    left: i32,
-    right: i32,
-    most: i32,
-    depth: i32,
-    done: i32,
-    log_threshold: f32,
-    allows_infinity: i32,
-    threshold: [u32; DIGITS],
-    padding: u32,
-}
-
 /// How the leaves of a line are dealt out: the same on every PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Grid {
@@ -233,7 +203,7 @@ impl<'w, F: Real> OnChipLine<'w, F> {
             }
         };
         self.result.fill(0);
-        let parameters = Parameters {
+        let parameters = LineRun {
             before,
             after,
             edges,

@@ -6,7 +6,6 @@
 //! stop are made again.
 #![allow(unsafe_code)] // Launches of kernels.
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
     Buffer, ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, PinnedBuffer, Stream,
 };
@@ -15,43 +14,21 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_shmem::Pe;
 
 use crate::element::Real;
-use crate::engine::cuda::band::Band;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::on_chip::placement::{Blocks, DeepHalo, Placement, Tile, Wraps};
 use crate::engine::cuda::sums::sum_of_squares;
 use crate::engine::slab::MOST_SWEEPS_OF_RUN;
 use crate::field::partition::Partition;
+use crate::gpu::arguments::{Band, DIGITS, DeepHaloRun, StopDecision, TileRun};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 use crate::stop::threshold::Threshold;
 
 /// `crosswarp::packet_ring`, for deep halos `crosswarp::field_ring`.
 const RING: usize = 4;
-/// `crosswarp::most_digits`, in fours.
-const DIGITS: usize = 17;
-
-/// `crosswarp::stop_decision_run`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct StopDecision {
-    words: u64,
-    tickets: u64,
-    parts: u64,
-    arrived: u64,
-    totals: u64,
-    stop: u64,
-    before: u64,
-    pes: i32,
-    infinite: i32,
-    digits: [[u32; 4]; DIGITS],
-}
-
-/// The beginning of `crosswarp::deep_halo_run`. `tile_run` has the same in another order, which its kernels' registers
-/// are sensitive to.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+/// What both kinds of runs have; they have it in different orders, which their kernels' registers are sensitive to.
 struct RunParameters {
-    band: Band,
+    plane: Band,
     bands: i32,
     above: i32,
     below: i32,
@@ -60,42 +37,6 @@ struct RunParameters {
     decides: i32,
     kept: [u64; 2],
     norms: StopDecision,
-}
-
-/// `crosswarp::tile_run`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct TileRun {
-    band: Band,
-    rows: u64,
-    columns: u64,
-    row_stride: u32,
-    column_stride: u32,
-    max_bands: i32,
-    bands: i32,
-    units: i32,
-    tile_bands: i32,
-    tile_units: i32,
-    above: i32,
-    below: i32,
-    generation: u32,
-    sweeps: i32,
-    decides: i32,
-    kept: [u64; 2],
-    norms: StopDecision,
-}
-
-/// `crosswarp::deep_halo_run`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-struct DeepHaloRun {
-    run: RunParameters,
-    packets: u64,
-    slot: u64,
-    field_rows: i32,
-    leaves: i32,
-    above_rows: i32,
-    padding: u32,
 }
 
 /// How a PE's part is held, and where its edges are exchanged.
@@ -342,11 +283,11 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
         if self.begun.is_some() {
             self.finish(stream)?;
         }
-        let mut digits = [[0; 4]; DIGITS];
+        let mut digits = [0; DIGITS];
         let limbs = Self::WORDS - 4;
         let mut infinite = false;
         if let Some(threshold) = threshold {
-            threshold.digits(F::MIN_LSB_EXPONENT, &mut digits.as_flattened_mut()[..limbs]);
+            threshold.digits(F::MIN_LSB_EXPONENT, &mut digits[..limbs]);
             infinite = threshold.allows_infinity();
             self.deciding_runs += 1;
             let used = Self::CHUNKS + sweeps * Self::WORDS;
@@ -359,7 +300,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
         let me = self.world.pe().my_pe();
         let parts = (self.deciding_runs % 2 * Self::part_words(self.world.pe().n_pes()) * 8) as u64;
         let run = RunParameters {
-            band,
+            plane: band,
             bands: self.bands as i32,
             above: self.above,
             below: self.below,
@@ -400,7 +341,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
                 units,
             } => {
                 let run = TileRun {
-                    band,
+                    plane: run.plane,
                     bands: run.bands,
                     above: run.above,
                     below: run.below,
@@ -429,7 +370,15 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
                 ..
             } => {
                 let run = DeepHaloRun {
-                    run,
+                    plane: run.plane,
+                    bands: run.bands,
+                    above: run.above,
+                    below: run.below,
+                    generation: run.generation,
+                    sweeps: run.sweeps,
+                    decides: run.decides,
+                    kept: run.kept,
+                    norms: run.norms,
                     packets: heap.address_of(packets, me),
                     slot: (packets.len() / RING) as u64,
                     field_rows: *field_rows as i32,

@@ -10,7 +10,6 @@ use crosswarp_prim::leaf::LANES as LEAF_COLUMNS;
 
 use crate::element::Real;
 use crate::engine::cpu::plane::CpuPlane;
-use crate::engine::cuda::band::Band;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::layout::{Layout, PAD};
 use crate::exchange::Place;
@@ -18,6 +17,7 @@ use crate::field::partition::Partition;
 use crate::field::rows::LocalRows;
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
+use crate::gpu::arguments::Band;
 use crate::gpu::error::GpuError;
 use crate::problem::Problem2d;
 

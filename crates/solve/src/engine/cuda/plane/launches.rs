@@ -5,12 +5,12 @@ use crosswarp_cuda::{ByValue, Launch};
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
 use crate::element::Real;
-use crate::engine::cuda::band::Band;
 use crate::engine::cuda::plane::field::PlaneField;
 use crate::engine::cuda::plane::pass_kernel::Sweeps;
 use crate::engine::cuda::plane::passes::PlanePasses;
 use crate::exchange::device_put::DeviceRows;
 use crate::exchange::{HaloExchange, Place, Rows};
+use crate::gpu::arguments::Band;
 use crate::gpu::error::GpuError;
 
 /// The rows of the field whose column 0 of the first stored row is at `address`.

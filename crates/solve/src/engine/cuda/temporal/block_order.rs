@@ -5,24 +5,14 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 
-use crate::engine::cuda::temporal::strips::{KINDS, PassShape, StripCut, StripsOf, cut};
+use crate::engine::cuda::temporal::strips::{KINDS, PassShape, StripCut, cut};
+use crate::gpu::arguments::{STRIP_KINDS, Strips, StripsOf};
 
 /// Above, below, and two parts between.
 const SECTIONS: usize = 4;
-
-/// `crosswarp::strips`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct Strips {
-    of: [StripsOf; SECTIONS * KINDS],
-    counted_blocks: i32,
-    padding: u32,
-    /// Address of the count; 0 if no blocks are counted.
-    made: u64,
-}
+const _: () = assert!(SECTIONS * KINDS == STRIP_KINDS);
 
 /// A pass over rows of a band: its grid and its parameter.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +28,7 @@ pub(crate) struct BlockOrder {
 impl BlockOrder {
     const EMPTY: BlockOrder = BlockOrder {
         strips: Strips {
-            of: [StripsOf::UNUSED; SECTIONS * KINDS],
+            of: [StripsOf::UNUSED; STRIP_KINDS],
             counted_blocks: 0,
             padding: 0,
             made: 0,

@@ -1,24 +1,9 @@
 //! How rows are cut into strips, one for each warp group of a pass.
 
-use bytemuck::{Pod, Zeroable};
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 
-/// `crosswarp::strips_of`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
-pub(crate) struct StripsOf {
-    /// Of the cut, here.
-    pub first_block: i32,
-    pub warps: i32,
-    pub x: i32,
-    pub across: i32,
-    pub step: i32,
-    pub rows: i32,
-    /// Set where cuts are put together.
-    pub start: i32,
-    pub end: i32,
-}
+use crate::gpu::arguments::StripsOf;
 
 impl StripsOf {
     pub(crate) const UNUSED: StripsOf = StripsOf {

@@ -1,112 +1,17 @@
 //! Collectives over a team: everyone calls, in the same order, and everyone gets the answer.
 #![allow(unsafe_code)] // hands checked ranges of the heap to the functions over addresses
 
-mod core;
-
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
 use crate::team::call::{Call, Kind};
-use crate::team::turn::Held;
+use crate::team::collective::{PIECE_BYTES, Strides, combine};
+use crate::team::error::CollectiveError;
 use crate::verbs::op::ReduceOp;
-use crate::wait::waiter::WaitError;
 use crate::world::control::SLOT_BYTES;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
-use thiserror::Error;
-
-pub use crate::team::call::{Call as CollectiveCall, Kind as CollectiveKind};
-pub(crate) use core::{PIECE_BYTES, Strides};
-
-/// A collective that did not come about. After a mismatch the PEs have met and may go on; after a
-/// failed wait the world is good for nothing but leaving.
-#[derive(Debug, Error, Clone, PartialEq, Eq)]
-pub enum CollectiveError {
-    /// The PEs called different collectives, or the same with different sizes.
-    #[error("PE {me} called {mine}, but PE {pe} called {theirs}")]
-    Mismatch {
-        /// The PE that reports.
-        me: usize,
-        /// What it called.
-        mine: Call,
-        /// The first PE that called something else.
-        pe: usize,
-        /// What that one called.
-        theirs: Call,
-    },
-    /// A source and a destination whose lengths do not go together; every PE must pass the same.
-    #[error("{kind:?}: the destination has {dest} elements, the call needs {needed}")]
-    Length {
-        /// Which collective.
-        kind: Kind,
-        /// Elements of the destination.
-        dest: usize,
-        /// Elements it must have.
-        needed: usize,
-    },
-    /// What all PEs bring together does not fit the destination of this PE; it was not touched.
-    #[error("PE {me}: collect of {total} elements into a destination of {dest}")]
-    Room {
-        /// The PE that reports.
-        me: usize,
-        /// Elements of all PEs.
-        total: usize,
-        /// Elements of the destination.
-        dest: usize,
-    },
-    /// Another thread of this PE, or this one, was in a collective of the same team; this one did not begin.
-    #[error(
-        "PE {me} called {kind:?} while another of its threads was in a collective of the same team"
-    )]
-    Busy {
-        /// The PE that reports.
-        me: usize,
-        /// What was called.
-        kind: Kind,
-    },
-    /// What a PE brings is not in its symmetric memory; on every PE alike, and nothing was touched.
-    #[error("PE {pe} brings {bytes} bytes to a collect that are not in its symmetric memory")]
-    Source {
-        /// The PE that brings them.
-        pe: usize,
-        /// How many bytes.
-        bytes: usize,
-    },
-    /// The rendezvous itself failed.
-    #[error(transparent)]
-    Wait(#[from] WaitError),
-}
 
 impl Pe {
-    /// Meets all PEs, each of which must be in the same call.
-    pub(crate) fn meet(
-        &self,
-        kind: Kind,
-        parameter: u64,
-        bytes: u64,
-    ) -> Result<(), CollectiveError> {
-        self.begin(kind, parameter, bytes).map(drop)
-    }
-
-    /// As [`meet`](Self::meet), and stays in the collective while what it returns lives.
-    pub(crate) fn begin(
-        &self,
-        kind: Kind,
-        parameter: u64,
-        bytes: u64,
-    ) -> Result<Held<'_>, CollectiveError> {
-        let world = self.world();
-        let turn = world.turn(kind)?;
-        world.meet(
-            &turn,
-            Call {
-                kind,
-                parameter,
-                bytes,
-            },
-        )?;
-        Ok(turn)
-    }
-
     /// Waits until every PE has come here with the same two numbers: how collectives of other kinds of
     /// memory check that all PEs make the same call. `parameter` below 2^56.
     ///
@@ -115,7 +20,7 @@ impl Pe {
     /// # Errors
     /// See [`CollectiveError`].
     pub fn agree(&self, parameter: u64, bytes: u64) -> Result<(), CollectiveError> {
-        self.meet(Kind::Agree, parameter, bytes)
+        self.endpoint.rendezvous(Kind::Agree, parameter, bytes)
     }
 
     /// Completes this PE's puts and waits until every PE has come here.
@@ -145,8 +50,8 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
-        self.pe.quiet();
-        self.meet(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
+        self.endpoint.quiet();
+        self.rendezvous(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
     }
 
     /// See [`Pe::sync`].
@@ -155,7 +60,7 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     #[inline]
     pub fn sync(&self) -> Result<(), CollectiveError> {
-        self.meet(&self.turn(Kind::Sync)?, bare(Kind::Sync))
+        self.rendezvous(&self.turn(Kind::Sync)?, bare(Kind::Sync))
     }
 
     /// Copies `source` on PE `root` into `dest` on every PE, the root included. They may be the same
@@ -221,7 +126,7 @@ impl Team<'_> {
         let total = total / size_of::<T>().max(1);
         if total > dest.len() {
             return Err(CollectiveError::Room {
-                me: self.pe.my_pe(),
+                me: self.endpoint.my_pe(),
                 total,
                 dest: dest.len(),
             });
@@ -295,9 +200,9 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     pub fn reduce<'d, 's, T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         // Larger elements would not fit what the sums are kept in.
         const { assert!(size_of::<T>() <= PIECE_BYTES, "elements of more than 8 KiB") };
@@ -324,9 +229,9 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     pub fn inscan<'d, 's, T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         self.scan::<T, O>(dest.into(), source.into(), false)
     }
@@ -338,9 +243,9 @@ impl Team<'_> {
     /// See [`CollectiveError`].
     pub fn exscan<'d, 's, T: Pod, O: ReduceOp<T>>(
         &self,
-        _op: O,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
+        _op: O,
     ) -> Result<(), CollectiveError> {
         self.scan::<T, O>(dest.into(), source.into(), true)
     }
@@ -376,13 +281,13 @@ impl Team<'_> {
             parameter: u64::MAX >> 8,
             bytes: dest as u64,
         };
-        self.meet(&self.turn(kind)?, call)?;
+        self.rendezvous(&self.turn(kind)?, call)?;
         Err(CollectiveError::Length { kind, dest, needed })
     }
 
     /// Where my own part of `object` is.
     fn mine<T: Pod>(&self, object: SymRef<'_, T>) -> *mut u8 {
-        self.pe.address(object, self.pe.my_pe()).cast()
+        self.endpoint.address(object, self.endpoint.my_pe()).cast()
     }
 }
 
@@ -396,17 +301,4 @@ fn bare(kind: Kind) -> Call {
 
 fn bytes<T: Pod>(object: SymRef<'_, T>) -> usize {
     object.len() * size_of::<T>()
-}
-
-/// `n` elements at `out` from those at `a` and `b`. Other PEs may race with it only by breaking the rules
-/// of collectives, and then any bits are a valid `T`.
-pub(crate) fn combine<T: Pod, O: ReduceOp<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
-    let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
-    for i in 0..n {
-        // SAFETY: only called by `reduce_bytes`, with `n` elements at each, whatever their alignment.
-        unsafe {
-            let value = O::apply(a.add(i).read_unaligned(), b.add(i).read_unaligned());
-            out.add(i).write_unaligned(value);
-        }
-    }
 }

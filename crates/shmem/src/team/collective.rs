@@ -10,14 +10,17 @@
 //! not overlap, except where a function allows them to be the same.
 #![allow(unsafe_code)] // copies between places that the callers name by address
 
-use super::CollectiveError;
 use crate::memory::copy::put_bytes;
+use crate::team::Team;
 use crate::team::call::{Call, Kind};
+use crate::team::choice::Proposal;
+use crate::team::error::CollectiveError;
 use crate::team::rendezvous::LINE_BYTES;
 use crate::team::turn::Held;
-use crate::team::{Proposal, Team};
+use crate::verbs::op::ReduceOp;
 use crate::wait::sync::Ordering;
 use crate::world::control::SLOT_BYTES;
+use bytemuck::Pod;
 use std::mem::MaybeUninit;
 use std::ptr;
 
@@ -25,7 +28,7 @@ use std::ptr;
 #[derive(Clone, Copy)]
 enum Sources<'t, 'p> {
     /// In lines or slots, by the number of bytes each PE put there.
-    Places {
+    Copied {
         team: &'t Team<'p>,
         epoch: u64,
         bytes: usize,
@@ -42,7 +45,7 @@ impl Sources<'_, '_> {
     #[inline(always)]
     fn of(&self, member: usize) -> *const u8 {
         match *self {
-            Self::Places { team, epoch, bytes } => team.place(member).payload(epoch, bytes),
+            Self::Copied { team, epoch, bytes } => team.control(member).payload(epoch, bytes),
             Self::Memory { team, source } => team.peer_address(source, member),
         }
     }
@@ -61,13 +64,14 @@ impl Team<'_> {
     #[inline(always)]
     fn peer_address(&self, addr: *const u8, member: usize) -> *mut u8 {
         let pe = self.world_pe(member);
-        self.pe.locate(addr.addr(), pe).0.as_ptr()
+        self.endpoint.locate(addr.addr(), pe).0.as_ptr()
     }
 
     /// Another thread of this PE may wait for what a collective has just written.
     #[inline(always)]
     fn notify_self(&self, dest: *const u8, bytes: usize) {
-        self.pe.notify_addr(dest.addr(), bytes, self.pe.my_pe());
+        self.endpoint
+            .notify_addr(dest.addr(), bytes, self.endpoint.my_pe());
     }
 
     /// All PEs of the team, beginning behind me: spreads the load when all read from all.
@@ -77,7 +81,7 @@ impl Team<'_> {
     }
 
     /// The rendezvous around an exchange of `bytes` bytes at `source`: `take` reads what it wants from any
-    /// PE's source. Without `offer` nobody reads mine.
+    /// PE's source. Without `contributes` nobody reads mine.
     ///
     /// # Safety
     /// `source` is valid for reading `bytes` bytes, and symmetric if they are more than [`SLOT_BYTES`].
@@ -88,31 +92,31 @@ impl Team<'_> {
         call: Call,
         source: *const u8,
         bytes: usize,
-        offer: bool,
+        contributes: bool,
         take: impl FnOnce(Sources<'_, '_>),
     ) -> Result<(), CollectiveError> {
         if bytes > SLOT_BYTES {
-            self.meet(turn, call)?;
+            self.rendezvous(turn, call)?;
             take(Sources::Memory { team: self, source });
             // Nobody may change its source before everyone has read it.
-            return self.meet(turn, call);
+            return self.rendezvous(turn, call);
         }
         let epoch = self.next_epoch();
-        if !offer || bytes == 0 {
-            self.meet(turn, call)?;
+        if !contributes || bytes == 0 {
+            self.rendezvous(turn, call)?;
         } else if bytes <= LINE_BYTES {
             let mut words = [0u64; LINE_BYTES / 8];
             // SAFETY: the source by the caller; the words have room for as much.
             unsafe { ptr::copy_nonoverlapping(source, words.as_mut_ptr().cast(), bytes) };
-            self.meet_with(turn, call, &words[..bytes.div_ceil(8)])?;
+            self.rendezvous_with(turn, call, &words[..bytes.div_ceil(8)])?;
         } else {
-            let to = self.place(self.my_pe()).slot(epoch);
+            let to = self.control(self.my_pe()).slot(epoch);
             // SAFETY: the source by the caller; the slot has room for `bytes`, and by rule 2 of
             // `rendezvous` nobody reads it before my arrival.
             unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
-            self.meet(turn, call)?;
+            self.rendezvous(turn, call)?;
         }
-        take(Sources::Places {
+        take(Sources::Copied {
             team: self,
             epoch,
             bytes,
@@ -132,7 +136,7 @@ impl Team<'_> {
         let bytes = size_of::<Proposal>();
         let take = |from: Sources<'_, '_>| {
             for (member, words) in all.iter_mut().enumerate() {
-                // SAFETY: every PE put an offer there, aligned to 16.
+                // SAFETY: every PE put its words there, aligned to 16.
                 *words = unsafe { from.of(member).cast::<Proposal>().read() };
             }
         };
@@ -221,23 +225,23 @@ impl Team<'_> {
         };
         let turn = self.turn(Kind::Collect)?;
         let epoch = self.next_epoch();
-        let mine = self.place(self.my_pe());
+        let mine = self.control(self.my_pe());
         // Where it is, which only its PE has checked to have room for so much.
-        let position = self.pe.position(source.addr());
+        let position = self.endpoint.position(source.addr());
         if bytes > 0 && bytes <= SLOT_BYTES {
             // SAFETY: as in `exchange`.
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
         }
-        self.meet_with(&turn, call(0), &[bytes as u64, position as u64])?;
+        self.rendezvous_with(&turn, call(0), &[bytes as u64, position as u64])?;
         // Relaxed: ordered by the rendezvous. What the lines say is checked before it becomes an address.
         let part = |member: usize| -> Result<(*const u8, usize), CollectiveError> {
-            let payload = self.place(member).seat.payload(epoch);
+            let payload = self.control(member).arrivals.payload(epoch);
             let [bytes, position] = [0, 1].map(|i| payload[i].load(Ordering::Relaxed) as usize);
             if bytes <= SLOT_BYTES {
-                return Ok((self.place(member).slot(epoch).cast_const(), bytes));
+                return Ok((self.control(member).slot(epoch).cast_const(), bytes));
             }
             let pe = self.world_pe(member);
-            let place = self.pe.at_position(position, bytes, pe);
+            let place = self.endpoint.at_position(position, bytes, pe);
             let place = place.ok_or(CollectiveError::Source { pe, bytes })?;
             Ok((place.as_ptr().cast_const(), bytes))
         };
@@ -264,7 +268,7 @@ impl Team<'_> {
         }
         if largest > SLOT_BYTES {
             // Nobody may change its source before everyone has read it.
-            self.meet(&turn, call(total))?;
+            self.rendezvous(&turn, call(total))?;
         }
         Ok(total)
     }
@@ -323,7 +327,7 @@ impl Team<'_> {
         let turn = self.turn(call.kind)?;
         let step = size as isize;
         // The elements are wherever they are, so they are read in place whatever their size.
-        self.meet(&turn, call)?;
+        self.rendezvous(&turn, call)?;
         for member in self.others_first() {
             if n == 0 {
                 break;
@@ -343,7 +347,7 @@ impl Team<'_> {
             let span = ((blocks - 1) as isize * strides.dest + 1) * step;
             self.notify_self(dest, span.unsigned_abs());
         }
-        self.meet(&turn, call)
+        self.rendezvous(&turn, call)
     }
 
     /// Combines the `n` elements of `size` bytes at all PEs' `source`s, element by element and in order of
@@ -391,7 +395,7 @@ impl Team<'_> {
         // Each PE reduces its share for everyone. Of every share only its reducer reads sources and
         // writes destinations, and it reads a piece on all PEs before it writes it anywhere, so they may
         // be the same.
-        self.meet(&turn, call)?;
+        self.rendezvous(&turn, call)?;
         let share = n.div_ceil(self.n_pes());
         let start = (self.my_pe() * share).min(n);
         let end = (start + share).min(n);
@@ -413,10 +417,11 @@ impl Team<'_> {
                 // SAFETY: by the caller; `at + n` elements are inside every PE's `dest`.
                 unsafe { put_bytes(to, piece, n * size) };
                 let mine = dest.addr() + at * size;
-                self.pe.notify_addr(mine, n * size, self.world_pe(member));
+                self.endpoint
+                    .notify_addr(mine, n * size, self.world_pe(member));
             }
         }
-        self.meet(&turn, call)
+        self.rendezvous(&turn, call)
     }
 }
 
@@ -473,3 +478,16 @@ pub(crate) const PIECE_BYTES: usize = 8192;
 
 #[repr(align(64))]
 struct Piece(#[allow(dead_code)] MaybeUninit<[u8; PIECE_BYTES]>); // used through its address
+
+/// `n` elements at `out` from those at `a` and `b`. Other PEs may race with it only by breaking the rules
+/// of collectives, and then any bits are a valid `T`.
+pub(crate) fn combine<T: Pod, O: ReduceOp<T>>(out: *mut u8, a: *const u8, b: *const u8, n: usize) {
+    let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
+    for i in 0..n {
+        // SAFETY: only called by `reduce_bytes`, with `n` elements at each, whatever their alignment.
+        unsafe {
+            let value = O::apply(a.add(i).read_unaligned(), b.add(i).read_unaligned());
+            out.add(i).write_unaligned(value);
+        }
+    }
+}

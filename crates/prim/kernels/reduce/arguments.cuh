@@ -1,0 +1,93 @@
+// What the kernels of reductions are launched with. Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
+#pragma once
+#include "base.cuh"
+
+namespace crosswarp {
+
+// What a kernel writes.
+enum finish_kind : u64 {
+    // What parts of an array are combined from.
+    finish_words = 0,
+    // The result itself: bits, zero-extended; for sums:
+    finish_value = 1,
+    // the sum divided by the number of elements,
+    finish_mean = 2,
+    // the square root of the sum.
+    finish_norm = 3,
+    // For extrema: where it is.
+    finish_index = 4,
+};
+
+// What every reduction is launched with.
+struct alignas(8) reduce_arguments {
+    // First input.
+    const void* x;
+    // Second input, if the reduction has two.
+    const void* y;
+    // Elements of each input, at most.
+    u64 n;
+    // If not null, how many there are; read when the kernel runs.
+    const u64* count;
+    // The workspace: zero, and zero again after the launch.
+    u64* state;
+    // The result.
+    u64* out;
+    // What the result is, a `finish_kind`.
+    u64 finish;
+    // Bytes of its first part that each warp brings to the second-level cache early.
+    u64 ahead;
+};
+static_assert(sizeof(reduce_arguments) == 64, "size of reduce_arguments");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, x) == 0, "reduce_arguments::x");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, y) == 8, "reduce_arguments::y");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, n) == 16, "reduce_arguments::n");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, count) == 24, "reduce_arguments::count");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, state) == 32, "reduce_arguments::state");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, out) == 40, "reduce_arguments::out");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, finish) == 48, "reduce_arguments::finish");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, ahead) == 56, "reduce_arguments::ahead");
+
+// A segment that several warps share, in the queue.
+struct alignas(8) long_segment {
+    u64 segment;
+    // Its elements.
+    u64 begin;
+    u64 length;
+    // Leaves of the segments before it in the queue.
+    u64 leaves_before;
+};
+static_assert(sizeof(long_segment) == 32, "size of long_segment");
+static_assert(CROSSWARP_OFFSET(long_segment, segment) == 0, "long_segment::segment");
+static_assert(CROSSWARP_OFFSET(long_segment, begin) == 8, "long_segment::begin");
+static_assert(CROSSWARP_OFFSET(long_segment, length) == 16, "long_segment::length");
+static_assert(CROSSWARP_OFFSET(long_segment, leaves_before) == 24, "long_segment::leaves_before");
+
+// What reductions of segments are launched with.
+struct alignas(8) segment_arguments {
+    // `n`: elements of the array; `state`: zero, and zero again after the launches.
+    reduce_arguments all;
+    // Segment s is elements offsets[s] to offsets[s + 1]; or null:
+    const u64* offsets;
+    // it is elements columns * s to columns * (s + 1).
+    u64 columns;
+    u64 segments;
+    // Segments that a warp takes at a time: 1 or 32.
+    u64 together;
+    // Segments of more leaves are long.
+    u64 long_leaves;
+    // The long ones, as `short_segments` finds them; or null: all are long, and alike.
+    long_segment* queue;
+    // For so many.
+    u64 room;
+};
+static_assert(sizeof(segment_arguments) == 120, "size of segment_arguments");
+static_assert(CROSSWARP_OFFSET(segment_arguments, all) == 0, "segment_arguments::all");
+static_assert(CROSSWARP_OFFSET(segment_arguments, offsets) == 64, "segment_arguments::offsets");
+static_assert(CROSSWARP_OFFSET(segment_arguments, columns) == 72, "segment_arguments::columns");
+static_assert(CROSSWARP_OFFSET(segment_arguments, segments) == 80, "segment_arguments::segments");
+static_assert(CROSSWARP_OFFSET(segment_arguments, together) == 88, "segment_arguments::together");
+static_assert(CROSSWARP_OFFSET(segment_arguments, long_leaves) == 96, "segment_arguments::long_leaves");
+static_assert(CROSSWARP_OFFSET(segment_arguments, queue) == 104, "segment_arguments::queue");
+static_assert(CROSSWARP_OFFSET(segment_arguments, room) == 112, "segment_arguments::room");
+
+}  // namespace crosswarp

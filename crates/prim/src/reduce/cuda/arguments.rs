@@ -1,0 +1,105 @@
+//! What the kernels of reductions are launched with: the header `reduce/arguments.cuh` is made from it.
+
+/// What a kernel writes, here and as `crosswarp::finish_kind`.
+macro_rules! finish_kinds {
+    ($($(#[doc = $doc:literal])+ $name:ident = $device:literal, $value:literal;)+) => {
+        /// What a kernel writes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Finish {
+            $($(#[doc = $doc])+ $name = $value,)+
+        }
+        macro_rules! finish_text {
+            () => {
+                concat!(
+                    "// What a kernel writes.\nenum finish_kind : u64 {\n",
+                    $($("    //", $doc, "\n",)+ "    ", $device, " = ", $value, ",\n",)+
+                    "};\n\n",
+                )
+            };
+        }
+    };
+}
+finish_kinds! {
+    /// What parts of an array are combined from.
+    Words = "finish_words", 0;
+    /// The result itself: bits, zero-extended; for sums:
+    Value = "finish_value", 1;
+    /// the sum divided by the number of elements,
+    Mean = "finish_mean", 2;
+    /// the square root of the sum.
+    Norm = "finish_norm", 3;
+    /// For extrema: where it is.
+    Index = "finish_index", 4;
+}
+
+crosswarp_cuda::shared_structures! {
+    pub(crate) const HEADER = concat!("// What the kernels of reductions are launched with. Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
+#pragma once
+#include \"base.cuh\"
+
+namespace crosswarp {
+
+", finish_text!()), "}  // namespace crosswarp\n";
+
+    /// What every reduction is launched with.
+    pub(crate) Arguments = "reduce_arguments", align 8, size 64, with "": {
+        /// First input.
+        0 pub x: u64 = "const void*",
+        /// Second input, if the reduction has two.
+        8 pub y: u64 = "const void*",
+        /// Elements of each input, at most.
+        16 pub n: u64 = "u64",
+        /// If not null, how many there are; read when the kernel runs.
+        24 pub count: u64 = "const u64*",
+        /// The workspace: zero, and zero again after the launch.
+        32 pub state: u64 = "u64*",
+        /// The result.
+        40 pub out: u64 = "u64*",
+        /// What the result is, a `finish_kind`.
+        48 pub finish: u64 = "u64",
+        /// Bytes of its first part that each warp brings to the second-level cache early.
+        56 pub ahead: u64 = "u64",
+    }
+
+    /// A segment that several warps share, in the queue.
+    pub(crate) LongSegment = "long_segment", align 8, size 32, with "": {
+        0 pub segment: u64 = "u64",
+        /// Its elements.
+        8 pub begin: u64 = "u64",
+        16 pub length: u64 = "u64",
+        /// Leaves of the segments before it in the queue.
+        24 pub leaves_before: u64 = "u64",
+    }
+
+    /// What reductions of segments are launched with.
+    pub(crate) SegmentArguments = "segment_arguments", align 8, size 120, with "": {
+        /// `n`: elements of the array; `state`: zero, and zero again after the launches.
+        0 pub all: Arguments = "reduce_arguments",
+        /// Segment s is elements offsets[s] to offsets[s + 1]; or null:
+        64 pub offsets: u64 = "const u64*",
+        /// it is elements columns * s to columns * (s + 1).
+        72 pub columns: u64 = "u64",
+        80 pub segments: u64 = "u64",
+        /// Segments that a warp takes at a time: 1 or 32.
+        88 pub together: u64 = "u64",
+        /// Segments of more leaves are long.
+        96 pub long_leaves: u64 = "u64",
+        /// The long ones, as `short_segments` finds them; or null: all are long, and alike.
+        104 pub queue: u64 = "long_segment*",
+        /// For so many.
+        112 pub room: u64 = "u64",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_copy_of_the_header_is_what_is_made() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        crosswarp_cuda::internal::assert_copy(
+            folder,
+            "kernels/reduce/arguments.cuh",
+            super::HEADER,
+        );
+    }
+}

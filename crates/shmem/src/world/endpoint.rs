@@ -1,0 +1,256 @@
+//! One PE's side of its world: all that the verbs need of it.
+//!
+//! The lowest of three storeys. On it stand the verbs over addresses (teams, [`raw`](crate::raw)), and on these the
+//! handles of Rust programs ([`Pe`](crate::Pe), [`Sym`](crate::Sym), [`Context`](crate::Context)).
+
+use crate::memory::allocator::Heap;
+use crate::memory::region::Region;
+use crate::memory::segment::Segments;
+use crate::team::indices::TeamIndices;
+use crate::team::turn::Turn;
+use crate::wait::sync;
+use crate::wait::waiter::Waiter;
+use crate::world::control::{Control, PeControl, PeState};
+use crate::world::mapped::{Mapped, WorldKind};
+use crate::world::membership::Membership;
+use crate::world::ring::Ring;
+use std::fmt;
+use std::ptr::NonNull;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// What was put may not have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("PE {pe} failed: what PE {me} put may not have arrived")]
+pub struct DeliveryError {
+    /// The PE that put.
+    pub me: usize,
+    /// The PE that failed.
+    pub pe: usize,
+}
+
+/// A PE in its world: who it is, its peers and their memory, how it waits, and which blocks of its heap and which
+/// team indices it has taken. Dropping it leaves the world.
+pub(crate) struct Endpoint {
+    world: Arc<Mapped>,
+    me: usize,
+    // Everything the fast paths need, without a walk through the Arc.
+    peers: Box<[Peer]>,
+    /// This PE's own heap: where it begins, as a number, and how long every heap is.
+    heap_start: usize,
+    heap_bytes: usize,
+    pub(crate) segments: Segments,
+    heap: Mutex<Heap>,
+    team_indices: Mutex<TeamIndices>,
+    /// See [`crate::team::turn`].
+    pub(crate) gate: sync::Mutex<()>,
+    /// Of the threads that make teams of active sets.
+    pub(crate) handshakes: Turn,
+}
+
+/// What the fast paths need of one PE.
+pub(crate) struct Peer {
+    /// Its heap.
+    pub(crate) heap: NonNull<u8>,
+    /// Its part of the first registered segment; means nothing before one is registered.
+    pub(crate) segment: NonNull<u8>,
+    control: NonNull<PeControl>,
+}
+
+impl Peer {
+    #[inline(always)]
+    pub(crate) fn control(&self) -> &PeControl {
+        // SAFETY: points into the control memory, which the `Endpoint` that owns this `Peer` keeps mapped;
+        // `Control::pe` says why it may be shared.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.control.as_ref()
+        }
+    }
+}
+
+// The base addresses point into `world.heaps`, which this handle keeps alive; what may be done with
+// them is argued where it is done.
+#[allow(unsafe_code)]
+// SAFETY: `NonNull` is the only field that is not Send by itself, and the mappings it points into
+// belong to no thread.
+unsafe impl Send for Endpoint {}
+#[allow(unsafe_code)]
+// SAFETY: through `&Endpoint` the addresses are only used for the raw and atomic accesses of `rma` and
+// `atomic`, which allow for concurrent use.
+unsafe impl Sync for Endpoint {}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PE {} of {} ({:?})", self.me, self.n_pes(), self.kind())
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn join(world: Arc<Mapped>, me: usize) -> Self {
+        let control = world.control.pe(me);
+        control.set_pid(std::process::id());
+        control.set_state(PeState::Joined);
+        let peers = world.heaps.iter().map(Region::base).enumerate();
+        let peers = peers.map(|(pe, heap)| Peer {
+            heap,
+            segment: heap,
+            control: NonNull::from(world.control.pe(pe)),
+        });
+        Self {
+            me,
+            peers: peers.collect(),
+            heap_start: world.heaps[me].base().addr().get(),
+            heap_bytes: world.heap_bytes,
+            segments: Segments::default(),
+            heap: Mutex::new(Heap::new(world.heap_bytes)),
+            team_indices: Mutex::default(),
+            gate: sync::Mutex::new(()),
+            handshakes: Turn::default(),
+            world,
+        }
+    }
+
+    /// This PE's number, from 0.
+    #[inline(always)]
+    pub(crate) fn my_pe(&self) -> usize {
+        self.me
+    }
+
+    /// Number of PEs in the world.
+    #[inline(always)]
+    pub(crate) fn n_pes(&self) -> usize {
+        self.peers.len()
+    }
+
+    pub(crate) fn kind(&self) -> WorldKind {
+        self.world.kind
+    }
+
+    /// Bytes of each PE's symmetric heap.
+    #[inline(always)]
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.heap_bytes
+    }
+
+    /// After how long waits give up; `None`: never.
+    pub(crate) fn wait_timeout(&self) -> Option<Duration> {
+        self.world.patience.timeout
+    }
+
+    pub(crate) fn membership(&self) -> Membership {
+        Membership::new(&self.world, self.me)
+    }
+
+    pub(crate) fn control(&self) -> &Control {
+        &self.world.control
+    }
+
+    pub(crate) fn shared(&self) -> bool {
+        self.world.shared()
+    }
+
+    pub(crate) fn ring(&self) -> Option<&Ring> {
+        self.world.ring.as_ref()
+    }
+
+    /// Panics if `pe` does not exist.
+    #[inline(always)]
+    pub(crate) fn peer(&self, pe: usize) -> &Peer {
+        match self.peers.get(pe) {
+            Some(peer) => peer,
+            None => no_such_pe(pe, self.n_pes()),
+        }
+    }
+
+    pub(crate) fn peers_mut(&mut self) -> &mut [Peer] {
+        &mut self.peers
+    }
+
+    /// Where this PE's own heap begins.
+    #[inline(always)]
+    pub(crate) fn heap_start(&self) -> usize {
+        self.heap_start
+    }
+
+    pub(crate) fn waiter(&self) -> Waiter<'_> {
+        Waiter {
+            control: self.control(),
+            me: self.me,
+            shared: self.shared(),
+            patience: self.world.patience,
+        }
+    }
+
+    pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {
+        // The heap's own operations do not panic half-way.
+        self.heap.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn team_indices(&self) -> MutexGuard<'_, TeamIndices> {
+        // Nor do those of the indices.
+        self.team_indices
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Orders what this PE has issued to each other PE.
+    #[inline(always)]
+    pub(crate) fn fence(&self) {
+        // Release keeps every earlier access before every later store, for all observers of a
+        // cache-coherent machine. The C library ends copies made with non-temporal stores by a
+        // store fence of its own.
+        fence(Ordering::Release);
+    }
+
+    /// Completes what this PE has issued.
+    #[inline(always)]
+    pub(crate) fn quiet(&self) {
+        // SeqCst, not Release: a get issued after must not be served before the puts have left the
+        // store buffer (two PEs that each put, quiet and get must not both miss the other's put).
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether what is issued can arrive: a PE that has failed takes its memory with it.
+    #[inline]
+    pub(crate) fn can_deliver(&self) -> Result<(), DeliveryError> {
+        match self.control().ended_by() {
+            None => Ok(()),
+            Some(pe) => Err(DeliveryError { me: self.me, pe }),
+        }
+    }
+
+    /// See [`Pe::leave`](crate::Pe::leave).
+    pub(crate) fn leave(&self) {
+        // 1. Complete what this PE has put: its peers go on using their heaps.
+        self.quiet();
+        // 2. Say how it left. A panicking PE has failed, and its peers with it; otherwise only those
+        //    who wait for this PE in particular get an error.
+        let mine = self.control().pe(self.me);
+        if mine.state() != PeState::Joined {
+            return;
+        }
+        if std::thread::panicking() {
+            mine.set_state(PeState::Failed);
+            self.control().end(self.me, self.shared());
+        } else {
+            mine.set_state(PeState::Finished);
+            // 3. Wake sleepers, so that whoever waits for this PE learns that it will not come.
+            self.control().wake_all(self.shared());
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cold]
+fn no_such_pe(pe: usize, n: usize) -> ! {
+    // C's negative numbers come as very large ones.
+    let pe = pe as isize;
+    panic!("PE {pe} does not exist in a world of {n}");
+}

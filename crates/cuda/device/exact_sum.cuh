@@ -17,8 +17,8 @@
 //
 // So it is for f32 and f64, subnormals and infinities included. A NaN, or infinities of both signs, give the NaN with
 // the bits 0x7fc00000 or 0x7ff8000000000000. Values of −0.0 alone give −0.0; any other sum of zero is +0.0. A thread
-// without a value passes −0.0, which adds nothing. No partial sum overflows: finite values give an infinity only if their
-// exact sum rounds to it.
+// without a value passes −0.0, which adds nothing. No partial sum overflows: finite values give an infinity only if
+// their exact sum rounds to it.
 //
 // | level | who calls | combines by | memory ordering |
 // | `warp` | every lane of a whole warp | shuffles | none |
@@ -30,9 +30,10 @@
 // The result is valid in every thread that calls. All warps must be whole: threads of a block are a multiple of 32, or
 // the result is undefined. An accumulator is one per warp, in registers (f32: one limb a lane, f64: three).
 //
-// Cost: `add` takes a whole warp 32 times a dozen (f64: 30) instructions, whatever the values; combining adds up at most
-// 100 words. Where an array is cut into leaves of 2048 elements (leaf.cuh), only their values need `add`, which costs a
-// hundredth. Source of the algorithm: superaccumulator.cuh.
+// Cost: `add` takes a whole warp 32 times a dozen (f64: 30) instructions, whatever the values; combining adds up at
+// most 100 words. Where an array is cut into leaves of 2048 elements (leaf.cuh), only their values are added exactly,
+// which is what the reductions do; but then the bits are those of the leaves. Source of the algorithm:
+// superaccumulator.cuh.
 #pragma once
 #include "cluster.cuh"
 #include "grid.cuh"

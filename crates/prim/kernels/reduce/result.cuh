@@ -1,12 +1,7 @@
 // How a sum becomes a result.
 #pragma once
-<<<<<<< HEAD
 #include "superaccumulator.cuh"
 #include "reduce/arguments.cuh"
-=======
-#include "reduce/arguments.cuh"
-#include "superaccumulator.cuh"
->>>>>>> h-sums
 
 namespace crosswarp {
 

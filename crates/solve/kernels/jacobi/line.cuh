@@ -1,9 +1,6 @@
 // What all kernels of lines include.
 #pragma once
-<<<<<<< HEAD
 #include "superaccumulator.cuh"
-=======
->>>>>>> h-sums
 #include "jacobi/arguments.cuh"
 #include "jacobi/plane.cuh"
 #include "superaccumulator.cuh"

@@ -11,10 +11,7 @@
 // had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
 // waited for: the hosts of all PEs synchronise between runs, and no run but the next begins before.)
 #pragma once
-<<<<<<< HEAD
 #include "superaccumulator.cuh"
-=======
->>>>>>> h-sums
 #include "jacobi/arguments.cuh"
 #include "pe.cuh"
 #include "superaccumulator.cuh"

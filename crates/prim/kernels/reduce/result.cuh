@@ -1,7 +1,7 @@
 // How a sum becomes a result.
 #pragma once
-#include "reduce/arguments.cuh"
 #include "superaccumulator.cuh"
+#include "reduce/arguments.cuh"
 
 namespace crosswarp {
 

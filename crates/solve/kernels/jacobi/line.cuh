@@ -1,8 +1,8 @@
 // What all kernels of lines include.
 #pragma once
+#include "superaccumulator.cuh"
 #include "jacobi/arguments.cuh"
 #include "jacobi/plane.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

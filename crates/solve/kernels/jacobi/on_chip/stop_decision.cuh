@@ -11,9 +11,9 @@
 // had read those of run k. (A run that stops early waits for less, and a PE without rows sends nothing that could be
 // waited for: the hosts of all PEs synchronise between runs, and no run but the next begins before.)
 #pragma once
+#include "superaccumulator.cuh"
 #include "jacobi/arguments.cuh"
 #include "pe.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

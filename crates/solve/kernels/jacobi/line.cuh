@@ -3,7 +3,6 @@
 #include "superaccumulator.cuh"
 #include "jacobi/arguments.cuh"
 #include "jacobi/plane.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

@@ -14,7 +14,6 @@
 #include "superaccumulator.cuh"
 #include "jacobi/arguments.cuh"
 #include "pe.cuh"
-#include "superaccumulator.cuh"
 
 namespace crosswarp {
 

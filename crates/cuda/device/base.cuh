@@ -3,8 +3,8 @@
 #pragma once
 #include "codes.cuh"
 
-// Where a field is, for checks of what the host and kernels share. NVRTC has no toolkit header, and the host's compiler,
-// which nvcc runs too, no __INTADDR__.
+// Where a field is, for checks of what the host and kernels share. NVRTC has no toolkit header, and the host's
+// compiler, which nvcc runs too, no __INTADDR__.
 #ifdef __CUDACC_RTC__
 #define CROSSWARP_OFFSET(type, field) __INTADDR__(&((type*)0)->field)
 #else

@@ -4,9 +4,9 @@
 /// Structures of Rust, and the text that declares them in CUDA C++.
 ///
 /// `const NAME = head, tail` names the text and what stands around the declarations; the header it makes includes
-/// `base.cuh`. Each structure: its name here and there, alignment, size, with `with` text that ends it there. `template`
-/// is what precedes it there, and the arguments of the instance whose layout is checked. Each field: its place, name
-/// and type here, its type there. Both compilers check every place and size.
+/// `base.cuh`. Each structure: its name here and there, alignment, size, and after `with` the text that ends it there.
+/// `template` is what precedes it there, and the arguments of the instance whose layout is checked. Each field: its
+/// place, name and type here, its type there. Both compilers check every place and size.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! shared_structures {
@@ -59,7 +59,8 @@ macro_rules! shared_structures {
     (@instance ($instance:literal)) => { $instance };
 }
 
-/// Fails unless the file at `path` of the crate in `folder` is `made`. With CROSSWARP_WRITE_LAYOUT=1 it is written first.
+/// Fails unless the file at `path` of the crate in `folder` is `made`. With CROSSWARP_WRITE_LAYOUT=1 it is written
+/// first.
 pub fn assert_copy(folder: &str, path: &str, made: &str) {
     let copy = format!("{folder}/{path}");
     if std::env::var("CROSSWARP_WRITE_LAYOUT").is_ok_and(|value| value == "1") {

@@ -1,4 +1,5 @@
-// What the kernels of histograms are launched with, beside the rule. Made from src/histogram/cuda/arguments.rs, which is to be changed instead.
+// What the kernels of histograms are launched with, beside the rule.
+// Made from src/histogram/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include "base.cuh"
 

@@ -1,4 +1,5 @@
-// Parameters of even bins of integers. Made from src/histogram/even.rs, which is to be changed instead.
+// Parameters of even bins of integers.
+// Made from src/histogram/even.rs, which is to be changed instead.
 #pragma once
 #include "base.cuh"
 

@@ -1,4 +1,5 @@
-// What the kernels of reductions are launched with. Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
+// What the kernels of reductions are launched with.
+// Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include "base.cuh"
 

@@ -1,4 +1,5 @@
-// What the kernels of transpositions are launched with. Made from src/transpose/cuda/arguments.rs, which is to be changed instead.
+// What the kernels of transpositions are launched with.
+// Made from src/transpose/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include "base.cuh"
 

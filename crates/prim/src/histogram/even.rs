@@ -1,5 +1,5 @@
-//! Even bins: the rules that assign samples to them, operation by operation. `kernels/histogram/bins.cuh` has the
-//! same ones. The rules are kernel arguments; the header `histogram/even_bins.cuh` of their parameters is made from here.
+//! Even bins: the rules that assign samples to them, operation by operation. `kernels/histogram/bins.cuh` has the same
+//! ones. The rules are kernel arguments; the header `histogram/even_bins.cuh` of their parameters is made from here.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -16,7 +16,8 @@ pub enum EvenInteger {
 }
 
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = "// Parameters of even bins of integers. Made from src/histogram/even.rs, which is to be changed instead.
+    pub(crate) const HEADER = "// Parameters of even bins of integers.
+// Made from src/histogram/even.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
 

@@ -1,4 +1,5 @@
-// What the kernels are launched with. Made from src/gpu/arguments.rs, which is to be changed instead.
+// What the kernels are launched with.
+// Made from src/gpu/arguments.rs, which is to be changed instead.
 #pragma once
 #include "base.cuh"
 
@@ -65,9 +66,9 @@ static_assert(CROSSWARP_OFFSET(segment<float>, points) == 24, "segment::points")
 static_assert(CROSSWARP_OFFSET(segment<float>, own_start) == 32, "segment::own_start");
 static_assert(CROSSWARP_OFFSET(segment<float>, own_end) == 40, "segment::own_end");
 
-// Strips as wide as the leaves that a group of `warps` warps owns: `across` of them, `step` columns from one to the
-// next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16. Their
-// blocks begin with `first_block`.
+// Strips as wide as the leaves that a group of `warps` warps owns: `across` of them, `step` columns from one to
+// the next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16.
+// Their blocks begin with `first_block`.
 struct alignas(4) strips_of {
     i32 first_block;
     i32 warps;

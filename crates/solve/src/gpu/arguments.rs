@@ -7,7 +7,8 @@ pub(crate) const DIGITS: usize = 68;
 pub(crate) const STRIP_KINDS: usize = 20;
 
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = "// What the kernels are launched with. Made from src/gpu/arguments.rs, which is to be changed instead.
+    pub(crate) const HEADER = "// What the kernels are launched with.
+// Made from src/gpu/arguments.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
 
@@ -54,9 +55,9 @@ namespace crosswarp {
         40 pub own_end: i64 = "i64",
     }
 
-    /// Strips as wide as the leaves that a group of `warps` warps owns: `across` of them, `step` columns from one to the
-    /// next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16. Their
-    /// blocks begin with `first_block`.
+    /// Strips as wide as the leaves that a group of `warps` warps owns: `across` of them, `step` columns from one to
+    /// the next, from column `x` on, in the rows start … end − 1, cut into pieces of `rows` rows, a multiple of 16.
+    /// Their blocks begin with `first_block`.
     pub(crate) StripsOf = "strips_of", align 4, size 32, with "": {
         0 pub first_block: i32 = "i32",
         4 pub warps: i32 = "i32",
@@ -69,7 +70,8 @@ namespace crosswarp {
     }
 
     /// How a band is cut, in the order of blocks.
-    pub(crate) Strips = "strips", align 8, size 656, with "    static constexpr int kinds = sizeof(of) / sizeof(strips_of);
+    pub(crate) Strips = "strips",
+    align 8, size 656, with "    static constexpr int kinds = sizeof(of) / sizeof(strips_of);
 ": {
         /// Unused ones begin behind the grid.
         0 pub of: [StripsOf; STRIP_KINDS] = "strips_of"[20],
@@ -116,7 +118,8 @@ namespace crosswarp {
     }
 
     /// What a run that decides on the stop adds up, and where.
-    pub(crate) StopDecision = "stop_decision_run", template "template <class F>" "<float>", align 8, size 336, with "": {
+    pub(crate) StopDecision = "stop_decision_run",
+    template "template <class F>" "<float>", align 8, size 336, with "": {
         /// Of this PE: [sweeps][words], zero at first.
         0 pub words: u64 = "u64*",
         /// Of this PE: [chunks], zero at first.

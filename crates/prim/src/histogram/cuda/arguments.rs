@@ -8,7 +8,8 @@ pub(crate) const MOST_GROUPS: u32 = 1024;
 pub(crate) const MOST_RANGES: u32 = 20;
 
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = "// What the kernels of histograms are launched with, beside the rule. Made from src/histogram/cuda/arguments.rs, which is to be changed instead.
+    pub(crate) const HEADER = "// What the kernels of histograms are launched with, beside the rule.
+// Made from src/histogram/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
 

@@ -33,7 +33,8 @@ finish_kinds! {
 }
 
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = concat!("// What the kernels of reductions are launched with. Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
+    pub(crate) const HEADER = concat!("// What the kernels of reductions are launched with.
+// Made from src/reduce/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
 

@@ -1,7 +1,8 @@
 //! What the kernels of transpositions are launched with: the header `transpose/arguments.cuh` is made from it.
 
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = "// What the kernels of transpositions are launched with. Made from src/transpose/cuda/arguments.rs, which is to be changed instead.
+    pub(crate) const HEADER = "// What the kernels of transpositions are launched with.
+// Made from src/transpose/cuda/arguments.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
 

@@ -5,7 +5,7 @@
 #                                                  histogram, all_reduce, waits; all if not said
 #
 # Looks for nvcc in $CUDA_HOME, on the PATH and in Python's site-packages; `waits` needs cargo instead. What is missing
-# is said and left out. Where this is no git repository, CROSSWARP_COMMIT says the commit. Ends with 0 if all that could
+# is said and left out. CROSSWARP_COMMIT says the commit where git does not. Ends with 0 if all that could
 # be run has been, 1 if a program failed, 2 if there was nothing to run.
 set -u -o pipefail
 
@@ -40,8 +40,7 @@ sys.exit(1)
 PY
 }
 
-commit=$(git -C "$root" describe --always --dirty --abbrev=7 --exclude='*' 2>/dev/null) ||
-    commit=${CROSSWARP_COMMIT:-unknown}
+commit=${CROSSWARP_COMMIT:-$(git -C "$root" describe --always --dirty --abbrev=7 --exclude='*' 2>/dev/null || echo unknown)}
 gpus=0
 arch=90
 gpu=

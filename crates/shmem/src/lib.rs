@@ -56,6 +56,7 @@
 mod launch;
 mod memory;
 mod team;
+mod transport;
 mod verbs;
 mod wait;
 mod world;

@@ -6,7 +6,7 @@
 
 use crate::team::rendezvous::{Arrivals, Tag, rendezvous};
 use crate::team::turn::Turn;
-use crate::verbs::raw::lock::{LockWord, Queue};
+use crate::verbs::raw::lock::{Field, LockWord, Queue, Step};
 use crate::wait::parker::{Parker, Watched};
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
@@ -111,8 +111,11 @@ struct ModelQueue<'a>(&'a ModelLock, usize, bool);
 
 impl Queue for ModelQueue<'_> {
     type Error = ();
-    fn word(&self, pe: usize) -> &LockWord {
-        &self.0.words[pe]
+    fn word(&self, pe: usize) -> Option<&LockWord> {
+        Some(&self.0.words[pe])
+    }
+    fn step_elsewhere(&self, _: usize, _: Field, _: Step) -> u32 {
+        unreachable!("all are on one host")
     }
     fn notify(&self, pe: usize) {
         self.0.parkers[pe].notify_store(0, 8, true);
@@ -313,6 +316,7 @@ fn rendezvous_once(
         true,
         Tag { tag, detail: 0 },
         payload,
+        |_| {},
         |pe, epoch| -> Result<(), Infallible> {
             sleep_until(&world.parkers[me], Watched::Arrivals, || {
                 world.arrivals[pe].came_to(epoch)

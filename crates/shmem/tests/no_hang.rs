@@ -258,6 +258,6 @@ fn quiet_fence_and_scopes_tell_of_a_pe_that_failed() {
     let Err(WorldError::Panicked { pe: 1, .. }) = ended else {
         panic!("{ended:?}");
     };
-    let error = DeliveryError { me: 0, pe: 1 };
-    assert_eq!(*seen.lock().unwrap(), [Err(error); 3]);
+    let error = || Err(DeliveryError::PeerFailed { me: 0, pe: 1 });
+    assert_eq!(*seen.lock().unwrap(), [error(), error(), error()]);
 }

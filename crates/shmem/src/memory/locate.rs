@@ -6,23 +6,26 @@ use crate::world::endpoint::{Endpoint, Peer};
 use std::ptr::NonNull;
 
 impl Endpoint {
-    /// Where `pe` has the symmetric byte that this PE has at `addr`, and what else the fast paths need
-    /// of `pe`.
+    /// Where `pe` has the symmetric byte that this PE has at `addr`, `None` if it is on another host, and what else
+    /// the fast paths need of `pe`.
     ///
     /// # Panics
     /// If `pe` does not exist or `addr` is not in symmetric memory.
     #[inline(always)]
-    pub(crate) fn locate(&self, addr: usize, pe: usize) -> (NonNull<u8>, &Peer) {
+    pub(crate) fn locate(&self, addr: usize, pe: usize) -> (Option<NonNull<u8>>, &Peer) {
         let peer = self.peer(pe);
         let in_heap = addr.wrapping_sub(self.heap_start());
         if in_heap < self.heap_bytes() {
             // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            return (unsafe { peer.heap.add(in_heap) }, peer);
+            return (peer.heap.map(|heap| unsafe { heap.add(in_heap) }), peer);
         }
         let in_first = addr.wrapping_sub(self.segments.first_start);
         if in_first < self.segments.first_len {
             // SAFETY: inside `pe`'s part of the first segment; all parts are equally long.
-            return (unsafe { peer.segment.add(in_first) }, peer);
+            return (
+                peer.segment.map(|segment| unsafe { segment.add(in_first) }),
+                peer,
+            );
         }
         match self.locate_further(addr, pe) {
             Some(place) => (place, peer),
@@ -40,12 +43,12 @@ impl Endpoint {
         addr: usize,
         bytes: usize,
         pe: usize,
-    ) -> (NonNull<u8>, &Peer) {
+    ) -> (Option<NonNull<u8>>, &Peer) {
         let peer = self.peer(pe);
         let in_heap = addr.wrapping_sub(self.heap_start());
         if in_heap < self.heap_bytes() && bytes <= self.heap_bytes() - in_heap {
             // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            return (unsafe { peer.heap.add(in_heap) }, peer);
+            return (peer.heap.map(|heap| unsafe { heap.add(in_heap) }), peer);
         }
         if !self.is_symmetric_beside_the_heap(addr, bytes) {
             self.bytes_not_symmetric(addr, bytes);
@@ -55,10 +58,10 @@ impl Endpoint {
 
     /// The same for further segments.
     #[cold]
-    fn locate_further(&self, addr: usize, pe: usize) -> Option<NonNull<u8>> {
+    fn locate_further(&self, addr: usize, pe: usize) -> Option<Option<NonNull<u8>>> {
         let segment = self.segment_of(addr)?;
         // SAFETY: inside `pe`'s part; all parts are equally long.
-        Some(unsafe { segment.parts[pe].add(addr - segment.start) })
+        Some(segment.parts[pe].map(|part| unsafe { part.add(addr - segment.start) }))
     }
 
     fn segment_of(&self, addr: usize) -> Option<&Segment> {
@@ -101,20 +104,21 @@ impl Endpoint {
         segment.map_or(1 << 47, |s| s.position + (addr - s.start))
     }
 
-    /// Where `pe` has the `bytes` symmetric bytes at `position`; `None` if there are no such.
+    /// Where `pe` has the `bytes` symmetric bytes at `position`, `None` if `pe` is on another host; `None` if there are no
+    /// such.
     pub(crate) fn at_position(
         &self,
         position: usize,
         bytes: usize,
         pe: usize,
-    ) -> Option<NonNull<u8>> {
+    ) -> Option<Option<NonNull<u8>>> {
         let (heap, all) = (self.peer(pe).heap, self.segments.all.iter());
         let segments = all.map(|s| (s.position, s.len, s.parts[pe]));
         let mut places = [(0, self.heap_bytes(), heap)].into_iter().chain(segments);
         let (first, _, start) =
             places.find(|&(first, len, _)| fits(first, len, position, bytes))?;
         // SAFETY: inside `pe`'s heap, or its part of the segment.
-        Some(unsafe { start.add(position - first) })
+        Some(start.map(|start| unsafe { start.add(position - first) }))
     }
 
     /// Wakes `pe` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`; called after

@@ -23,7 +23,7 @@ impl Endpoint {
     ) -> Result<(), ShareError> {
         self.rendezvous(Kind::Agree, 0, len as u64)?;
         let me = self.my_pe();
-        let mut parts = vec![base; self.n_pes()].into_boxed_slice();
+        let mut parts = vec![Some(base); self.n_pes()].into_boxed_slice();
         let theirs = self.share_fd(memory)?;
         let mut map = || -> std::io::Result<Vec<Region>> {
             let mut regions = Vec::new();
@@ -32,7 +32,7 @@ impl Endpoint {
                     return Err(rustix::io::Errno::INVAL.into());
                 }
                 let region = Region::shared(theirs.as_fd(), len)?;
-                parts[pe] = region.base();
+                parts[pe] = Some(region.base());
                 regions.push(region);
             }
             Ok(regions)

@@ -17,8 +17,8 @@ pub(crate) struct Segment {
     pub(crate) len: usize,
     /// Position of its first byte.
     pub(crate) position: usize,
-    /// Every PE's part as mapped here; one's own is the original.
-    pub(crate) parts: Box<[NonNull<u8>]>,
+    /// Every PE's part as mapped here; one's own is the original. `None`: that of a PE on another host.
+    pub(crate) parts: Box<[Option<NonNull<u8>>]>,
     /// What keeps the other PEs' parts mapped.
     pub(crate) _regions: Vec<Region>,
 }

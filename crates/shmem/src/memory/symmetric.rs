@@ -203,12 +203,12 @@ impl<'a, T: Pod> SymRef<'a, T> {
 }
 
 impl Endpoint {
-    /// Where `object` lies in the mapping of `pe`'s heap.
+    /// Where `object` lies in the mapping of `pe`'s heap; `None` if `pe` is on another host.
     ///
     /// # Panics
     /// If `pe` does not exist, or the object lies outside the heap (it belongs to another world).
     #[inline(always)]
-    pub(crate) fn address<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) -> *mut T {
+    pub(crate) fn mapped<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) -> Option<*mut T> {
         let (base, heap_bytes) = (self.peer(pe).heap, self.heap_bytes());
         let end = object.offset() + object.len() * size_of::<T>();
         assert!(
@@ -216,7 +216,17 @@ impl Endpoint {
             "a symmetric object of another world: its end {end} lies outside the heap of {heap_bytes} bytes"
         );
         // SAFETY: the offset was just checked to lie within (or at the end of) the mapping.
-        unsafe { base.as_ptr().add(object.offset()).cast() }
+        base.map(|base| unsafe { base.as_ptr().add(object.offset()).cast() })
+    }
+
+    /// Where this PE's own `object` lies.
+    ///
+    /// # Panics
+    /// As [`mapped`](Self::mapped).
+    #[inline(always)]
+    pub(crate) fn own<T: Pod>(&self, object: SymRef<'_, T>) -> *mut T {
+        let own = self.mapped(object, self.my_pe());
+        own.expect("a PE's own heap is mapped")
     }
 
     /// Wakes `pe` if it sleeps until something in `object` changes; called after every store there.

@@ -105,6 +105,11 @@ impl Endpoint {
             let calls = control.calls(me, pe);
             calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Release);
             control.pe(pe).parker.notify_arrival(self.shared());
+            if self.peer(pe).heap.is_none() {
+                let proposal = &control.pe(me).proposal.0;
+                let words = proposal.each_ref().map(|word| word.load(Ordering::Relaxed));
+                self.remote_handshake(pe, calls.load(Ordering::Relaxed), &words);
+            }
         }
         for pe in others() {
             let number = control.calls(me, pe).load(Ordering::Relaxed);

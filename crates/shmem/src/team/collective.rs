@@ -17,6 +17,7 @@ use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
 use crate::team::rendezvous::LINE_BYTES;
 use crate::team::turn::Held;
+use crate::transport::remote::Spacing;
 use crate::verbs::op::ReduceOp;
 use crate::wait::sync::Ordering;
 use crate::world::control::SLOT_BYTES;
@@ -41,14 +42,40 @@ enum Sources<'t, 'p> {
 }
 
 impl Sources<'_, '_> {
-    /// Start of `member`'s source.
+    /// Start of what `member` put into its line or slot.
+    ///
+    /// # Panics
+    /// If the sources are where they are.
     #[inline(always)]
     fn of(&self, member: usize) -> *const u8 {
         match *self {
             Self::Copied { team, epoch, bytes } => team.control(member).payload(epoch, bytes),
-            Self::Memory { team, source } => team.peer_address(source, member),
+            Self::Memory { .. } => unreachable!("sources of more than a slot are copied by `copy`"),
         }
     }
+
+    /// Copies the `bytes` bytes from `offset` on of `member`'s source to `dest`.
+    ///
+    /// # Safety
+    /// They lie in the source, and `dest` has room for them.
+    #[inline(always)]
+    unsafe fn copy(&self, member: usize, offset: usize, dest: *mut u8, bytes: usize) {
+        // SAFETY: by the caller.
+        unsafe {
+            match *self {
+                Self::Copied { .. } => put_bytes(dest, self.of(member).add(offset), bytes),
+                Self::Memory { team, source } => team.fetch(source, offset, member, dest, bytes),
+            }
+        }
+    }
+}
+
+/// Where a part of a collect is.
+enum Part {
+    /// Mapped here.
+    Mapped(*const u8),
+    /// At this position of a PE of another host.
+    Remote { pe: usize, position: usize },
 }
 
 /// How a strided exchange steps, in elements: block `i` of a source or destination begins at element
@@ -60,11 +87,37 @@ pub(crate) struct Strides {
 }
 
 impl Team<'_> {
-    /// Where `member` has this PE's symmetric byte at `addr`.
+    /// Where `member` has this PE's symmetric byte at `addr`; `None` if it is on another host.
     #[inline(always)]
-    fn peer_address(&self, addr: *const u8, member: usize) -> *mut u8 {
+    fn peer_address(&self, addr: *const u8, member: usize) -> Option<*mut u8> {
         let pe = self.world_pe(member);
-        self.endpoint.locate(addr.addr(), pe).0.as_ptr()
+        let (place, _) = self.endpoint.locate(addr.addr(), pe);
+        place.map(|place| place.as_ptr())
+    }
+
+    /// Copies `bytes` bytes of `member`, `offset` behind its symmetric `source`, to `dest`.
+    ///
+    /// # Safety
+    /// They are symmetric, and `dest` has room for them.
+    unsafe fn fetch(
+        &self,
+        source: *const u8,
+        offset: usize,
+        member: usize,
+        dest: *mut u8,
+        bytes: usize,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            match self.peer_address(source, member) {
+                Some(from) => put_bytes(dest, from.add(offset), bytes),
+                None => {
+                    let position = self.endpoint.position(source.addr()) + offset;
+                    let pe = self.world_pe(member);
+                    self.endpoint.remote_get(pe, position, dest, bytes);
+                }
+            }
+        }
     }
 
     /// Another thread of this PE may wait for what a collective has just written.
@@ -108,13 +161,13 @@ impl Team<'_> {
             let mut words = [0u64; LINE_BYTES / 8];
             // SAFETY: the source by the caller; the words have room for as much.
             unsafe { ptr::copy_nonoverlapping(source, words.as_mut_ptr().cast(), bytes) };
-            self.rendezvous_with(turn, call, &words[..bytes.div_ceil(8)])?;
+            self.rendezvous_with(turn, call, &words[..bytes.div_ceil(8)], 0)?;
         } else {
             let to = self.control(self.my_pe()).slot(epoch);
             // SAFETY: the source by the caller; the slot has room for `bytes`, and by rule 2 of
             // `rendezvous` nobody reads it before my arrival.
             unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
-            self.rendezvous(turn, call)?;
+            self.rendezvous_with(turn, call, &[], bytes)?;
         }
         take(Sources::Copied {
             team: self,
@@ -168,7 +221,7 @@ impl Team<'_> {
         let take = |from: Sources<'_, '_>| {
             if bytes > 0 && (!is_root || (at_root && dest.cast_const() != source)) {
                 // SAFETY: by the caller; the root's source is as long on every PE.
-                unsafe { put_bytes(dest, from.of(root), bytes) };
+                unsafe { from.copy(root, 0, dest, bytes) };
                 self.notify_self(dest, bytes);
             }
         };
@@ -198,7 +251,7 @@ impl Team<'_> {
             }
             for member in self.others_first() {
                 // SAFETY: by the caller; `dest` has room for `bytes` of each PE.
-                unsafe { put_bytes(dest.add(member * bytes), from.of(member), bytes) };
+                unsafe { from.copy(member, 0, dest.add(member * bytes), bytes) };
             }
             self.notify_self(dest, bytes * self.n_pes());
         };
@@ -228,22 +281,25 @@ impl Team<'_> {
         let mine = self.control(self.my_pe());
         // Where it is, which only its PE has checked to have room for so much.
         let position = self.endpoint.position(source.addr());
-        if bytes > 0 && bytes <= SLOT_BYTES {
+        let in_slot = if bytes <= SLOT_BYTES { bytes } else { 0 };
+        if in_slot > 0 {
             // SAFETY: as in `exchange`.
             unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
         }
-        self.rendezvous_with(&turn, call(0), &[bytes as u64, position as u64])?;
+        self.rendezvous_with(&turn, call(0), &[bytes as u64, position as u64], in_slot)?;
         // Relaxed: ordered by the rendezvous. What the lines say is checked before it becomes an address.
-        let part = |member: usize| -> Result<(*const u8, usize), CollectiveError> {
+        let part = |member: usize| -> Result<(Part, usize), CollectiveError> {
             let payload = self.control(member).arrivals.payload(epoch);
             let [bytes, position] = [0, 1].map(|i| payload[i].load(Ordering::Relaxed) as usize);
             if bytes <= SLOT_BYTES {
-                return Ok((self.control(member).slot(epoch).cast_const(), bytes));
+                let slot = self.control(member).slot(epoch).cast_const();
+                return Ok((Part::Mapped(slot), bytes));
             }
             let pe = self.world_pe(member);
             let place = self.endpoint.at_position(position, bytes, pe);
             let place = place.ok_or(CollectiveError::Source { pe, bytes })?;
-            Ok((place.as_ptr().cast_const(), bytes))
+            let mapped = place.map(|place| Part::Mapped(place.as_ptr().cast_const()));
+            Ok((mapped.unwrap_or(Part::Remote { pe, position }), bytes))
         };
         let (mut total, mut largest) = (0usize, 0);
         for member in 0..self.n_pes() {
@@ -261,7 +317,15 @@ impl Team<'_> {
                     continue;
                 }
                 // SAFETY: `part` checked the source; `at + bytes` is at most `total`, for which `dest` has room.
-                unsafe { put_bytes(dest.add(at), from, bytes) };
+                unsafe {
+                    let to = dest.add(at);
+                    match from {
+                        Part::Mapped(from) => put_bytes(to, from, bytes),
+                        Part::Remote { pe, position } => {
+                            self.endpoint.remote_get(pe, position, to, bytes);
+                        }
+                    }
+                }
                 at += bytes;
             }
             self.notify_self(dest, total);
@@ -297,7 +361,7 @@ impl Team<'_> {
             }
             for member in self.others_first() {
                 // SAFETY: by the caller; both have a block for each PE.
-                unsafe { put_bytes(dest.add(member * bytes), from.of(member).add(mine), bytes) };
+                unsafe { from.copy(member, mine, dest.add(member * bytes), bytes) };
             }
             self.notify_self(dest, all);
         };
@@ -334,8 +398,23 @@ impl Team<'_> {
             }
             let first = (self.my_pe() * n) as isize;
             let mut to = dest.wrapping_offset((member * n) as isize * strides.dest * step);
-            let from = self.peer_address(source, member).cast_const();
-            let mut from = from.wrapping_offset(first * strides.source * step);
+            let before = first * strides.source * step;
+            let Some(from) = self.peer_address(source, member) else {
+                let position = self.endpoint.position(source.addr());
+                let spacing = Spacing {
+                    width: size,
+                    stride: strides.source * step,
+                };
+                let from = (position.wrapping_add_signed(before), spacing);
+                let pe = self.world_pe(member);
+                // SAFETY: by the caller, as below.
+                unsafe {
+                    let to = (to, strides.dest * step);
+                    self.endpoint.remote_get_strided(pe, from, to, n);
+                }
+                continue;
+            };
+            let mut from = from.cast_const().wrapping_offset(before);
             for _ in 0..n {
                 // SAFETY: by the caller; `n * n_pes` elements lie at these strides on each side.
                 unsafe { put_bytes(to, from, size) };
@@ -399,28 +478,41 @@ impl Team<'_> {
         let share = n.div_ceil(self.n_pes());
         let start = (self.my_pe() * share).min(n);
         let end = (start + share).min(n);
-        let mut piece = Piece(MaybeUninit::uninit());
-        let piece = ptr::from_mut(&mut piece).cast::<u8>();
+        let mut pieces = [const { Piece(MaybeUninit::uninit()) }; 3];
+        let [piece, first, second] = pieces.each_mut().map(|p| ptr::from_mut(p).cast::<u8>());
         let most = (PIECE_BYTES / size).max(1);
         for at in (start..end).step_by(most) {
             let n = most.min(end - at);
-            let from = |member| {
-                let from = self.peer_address(source, member);
-                from.wrapping_add(at * size).cast_const()
+            let (offset, bytes) = (at * size, n * size);
+            // Where they can be read: those of other hosts in `piece`.
+            let from = |member, piece: *mut u8| match self.peer_address(source, member) {
+                Some(from) => from.wrapping_add(offset).cast_const(),
+                None => {
+                    // SAFETY: by the caller; a piece has room for `bytes`.
+                    unsafe { self.fetch(source, offset, member, piece, bytes) };
+                    piece.cast_const()
+                }
             };
-            combine(piece, from(0), from(1), n);
+            combine(piece, from(0, first), from(1, second), n);
             for member in 2..self.n_pes() {
-                combine(piece, piece, from(member), n);
+                combine(piece, piece, from(member, first), n);
             }
             for member in self.others_first() {
-                let to = self.peer_address(dest, member).wrapping_add(at * size);
+                let pe = self.world_pe(member);
+                let Some(to) = self.peer_address(dest, member) else {
+                    let position = self.endpoint.position(dest.addr()) + offset;
+                    // SAFETY: the piece holds so many bytes.
+                    unsafe { self.endpoint.remote_put(pe, position, piece, bytes) };
+                    continue;
+                };
                 // SAFETY: by the caller; `at + n` elements are inside every PE's `dest`.
-                unsafe { put_bytes(to, piece, n * size) };
-                let mine = dest.addr() + at * size;
-                self.endpoint
-                    .notify_addr(mine, n * size, self.world_pe(member));
+                unsafe { put_bytes(to.wrapping_add(offset), piece, bytes) };
+                let mine = dest.addr() + offset;
+                self.endpoint.notify_addr(mine, bytes, pe);
             }
         }
+        // What went to other hosts is there before anyone leaves.
+        self.endpoint.quiet();
         self.rendezvous(&turn, call)
     }
 }

@@ -15,8 +15,10 @@ use crate::team::call::{Call, Kind};
 use crate::team::choice::Proposal;
 use crate::team::error::CollectiveError;
 use crate::team::indices::{SHARED, WORLD};
+use crate::team::rendezvous::Tag;
 use crate::team::shape::Shape;
 use crate::team::turn::{Held, this_thread};
+use crate::transport::message::Arrival;
 use crate::wait::parker::Parker;
 use crate::wait::waiter::Wait;
 use crate::world::control::{MAX_TEAMS, TeamControl};
@@ -123,12 +125,17 @@ impl Endpoint {
         }
     }
 
-    /// The team of all PEs of this host, so of all.
+    /// The team of all PEs of this host; if they are no strided set, of this PE alone.
     pub(crate) fn shared_team(&self) -> Team<'_> {
-        Team {
-            index: SHARED,
-            ..self.world()
-        }
+        let me = self.my_pe();
+        let alone = Shape {
+            start: me,
+            stride: 1,
+            size: 1,
+        };
+        let shape = self.hosts().shape(self.hosts().of(me)).unwrap_or(alone);
+        let team = self.team_at(shape, SHARED);
+        team.expect("a PE is one of its host's")
     }
 
     /// A team whose index has been taken; `None` if this PE is not in it.
@@ -273,7 +280,7 @@ impl<'a> Team<'a> {
             bytes: 0,
         };
         let turn = self.turn(Kind::Destroy)?;
-        let _ = self.arrive(&turn, call, &[])?;
+        let _ = self.arrive(&turn, call, &[], 0)?;
         let epoch = self.control(self.me).arrivals.epoch();
         // Before another team can have the index.
         drop(turn);
@@ -313,6 +320,7 @@ impl<'a> Team<'a> {
         _turn: &Held<'_>,
         mine: Call,
         payload: &[u64],
+        in_slot: usize,
     ) -> Result<Option<(usize, Call)>, CollectiveError> {
         let waiter = self.endpoint.waiter();
         let parker = |member: usize| -> &Parker {
@@ -327,6 +335,11 @@ impl<'a> Team<'a> {
             self.endpoint.shared(),
             mine.to_tag(),
             payload,
+            |epoch| {
+                if self.endpoint.remote.is_some() {
+                    self.arrive_elsewhere(epoch, mine, payload, in_slot);
+                }
+            },
             |member, number| {
                 let arrivals = &self.control(member).arrivals;
                 let pe = self.shape.world_pe(member);
@@ -339,22 +352,43 @@ impl<'a> Team<'a> {
         Ok(differing.map(|(member, tag)| (member, Call::from_tag(tag))))
     }
 
+    /// Shows the team's other hosts that this PE has come, with its payload.
+    #[cold]
+    fn arrive_elsewhere(&self, epoch: u64, mine: Call, payload: &[u64], in_slot: usize) {
+        let Tag { tag, detail } = mine.to_tag();
+        let mut arrival = Arrival {
+            index: self.index as u64,
+            epoch,
+            tag,
+            detail,
+            ..Arrival::default()
+        };
+        arrival.payload[..payload.len()].copy_from_slice(payload);
+        let slot = self.control(self.me).slot(epoch).cast_const();
+        // SAFETY: a slot has room for `in_slot` bytes, and this PE, who alone writes it, has just done so.
+        #[allow(unsafe_code)]
+        let slot = unsafe { std::slice::from_raw_parts(slot, in_slot) };
+        let members = (0..self.n_pes()).map(|member| self.shape.world_pe(member));
+        self.endpoint.remote_arrive(members, &arrival, slot);
+    }
+
     /// A rendezvous of all PEs of the team, each of which must be in the same call.
     #[inline]
     pub(crate) fn rendezvous(&self, turn: &Held<'_>, mine: Call) -> Result<(), CollectiveError> {
-        self.rendezvous_with(turn, mine, &[])
+        self.rendezvous_with(turn, mine, &[], 0)
     }
 
     /// One with a few words, at most [`LINE_BYTES`](crate::team::rendezvous::LINE_BYTES) long, for the others
-    /// to find in this PE's payload.
+    /// to find in this PE's payload, and `in_slot` bytes that this PE has put into its slot.
     #[inline(always)]
     pub(crate) fn rendezvous_with(
         &self,
         turn: &Held<'_>,
         mine: Call,
         payload: &[u64],
+        in_slot: usize,
     ) -> Result<(), CollectiveError> {
-        match self.arrive(turn, mine, payload)? {
+        match self.arrive(turn, mine, payload, in_slot)? {
             None => Ok(()),
             Some((member, theirs)) => Err(CollectiveError::Mismatch {
                 me: self.endpoint.my_pe(),

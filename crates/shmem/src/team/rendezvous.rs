@@ -80,6 +80,21 @@ impl Arrivals {
         self.line(epoch).epoch.store(epoch, Ordering::Release);
     }
 
+    /// Shows that the owner has come to rendezvous `epoch`, which it may have as rule 2 says: by itself or, for one of
+    /// another host, by the agent.
+    #[inline(always)]
+    pub(crate) fn announce(&self, epoch: u64, tag: Tag, payload: &[u64]) {
+        let line = self.line(epoch);
+        // All stores to the line in one go: a peer that polls it takes it away, and a store after that would
+        // have to fetch it back.
+        for (word, &value) in line.payload.iter().zip(payload) {
+            word.store(value, Ordering::Relaxed);
+        }
+        line.tag.store(tag.tag, Ordering::Relaxed);
+        line.detail.store(tag.detail, Ordering::Relaxed);
+        line.epoch.store(epoch, Ordering::Release);
+    }
+
     /// Whether the owner has come to rendezvous `epoch`.
     #[inline(always)]
     pub(crate) fn came_to(&self, epoch: u64) -> bool {
@@ -105,7 +120,7 @@ impl Arrivals {
 }
 
 /// A rendezvous of the `n` PEs of a team, whose arrivals `arrivals` gives and who sleep on what `parker` gives.
-/// `wait` waits until PE `j` has come to the given epoch. `payload` goes into the line; what goes
+/// `announced` is called when this PE has come. `wait` waits until PE `j` has come to the given epoch. `payload` goes into the line; what goes
 /// elsewhere must be in place for rendezvous number `arrivals(me).epoch() + 1`.
 ///
 /// Returns the first PE whose tag differs from mine, with its tag.
@@ -122,21 +137,15 @@ pub(crate) fn rendezvous<'a, E>(
     shared: bool,
     tag: Tag,
     payload: &[u64],
+    announced: impl FnOnce(u64),
     mut wait: impl FnMut(usize, u64) -> Result<(), E>,
 ) -> Result<Option<(usize, Tag)>, E> {
     let mine = arrivals(me);
     let epoch = mine.epoch() + 1;
-    let line = mine.line(epoch);
     // This line was last used for rendezvous `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
     // left `epoch - 2` and nobody reads it any more.
-    // All stores to the line in one go: a peer that polls it takes it away, and a store after that would
-    // have to fetch it back.
-    for (word, &value) in line.payload.iter().zip(payload) {
-        word.store(value, Ordering::Relaxed);
-    }
-    line.tag.store(tag.tag, Ordering::Relaxed);
-    line.detail.store(tag.detail, Ordering::Relaxed);
-    line.epoch.store(epoch, Ordering::Release);
+    mine.announce(epoch, tag, payload);
+    announced(epoch);
 
     // Starting behind myself spreads the reads over different lines.
     for j in (me + 1..n).chain(0..me) {

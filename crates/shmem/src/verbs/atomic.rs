@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // makes atomic references to places in mapped heaps
 
 use crate::memory::symmetric::SymRef;
+use crate::transport::message::Op;
 use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
 use crate::world::pe::Pe;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,13 @@ impl Pe {
         source: impl Into<SymRef<'a, T>>,
         pe: usize,
     ) -> T {
-        T::load(self.place(source.into(), pe), Ordering::Acquire)
+        let source = source.into();
+        match self.place(source, pe) {
+            Some(at) => T::load(at, Ordering::Acquire),
+            None => self
+                .endpoint
+                .remote_fetch(Op::Fetch, (source.offset(), pe), None, None),
+        }
     }
 
     /// Writes.
@@ -33,8 +40,15 @@ impl Pe {
         pe: usize,
     ) {
         let dest = dest.into();
-        T::store(self.place(dest, pe), value, Ordering::Release);
-        self.endpoint.notify(dest, pe);
+        match self.place(dest, pe) {
+            Some(at) => {
+                T::store(at, value, Ordering::Release);
+                self.endpoint.notify(dest, pe);
+            }
+            None => self
+                .endpoint
+                .remote_change(Op::Set, (dest.offset(), pe), value),
+        }
     }
 
     /// Writes and returns what was there.
@@ -46,9 +60,16 @@ impl Pe {
         pe: usize,
     ) -> T {
         let dest = dest.into();
-        let old = T::swap(self.place(dest, pe), value, Ordering::AcqRel);
-        self.endpoint.notify(dest, pe);
-        old
+        match self.place(dest, pe) {
+            Some(at) => {
+                let old = T::swap(at, value, Ordering::AcqRel);
+                self.endpoint.notify(dest, pe);
+                old
+            }
+            None => self
+                .endpoint
+                .remote_fetch(Op::Set, (dest.offset(), pe), Some(value), None),
+        }
     }
 
     /// Writes `value` if `expected` is there; returns what was there.
@@ -61,9 +82,18 @@ impl Pe {
         pe: usize,
     ) -> T {
         let dest = dest.into();
-        let old = T::compare_swap(self.place(dest, pe), expected, value, Ordering::AcqRel);
-        self.endpoint.notify(dest, pe);
-        old
+        match self.place(dest, pe) {
+            Some(at) => {
+                let old = T::compare_swap(at, expected, value, Ordering::AcqRel);
+                self.endpoint.notify(dest, pe);
+                old
+            }
+            None => {
+                let place = (dest.offset(), pe);
+                self.endpoint
+                    .remote_fetch(Op::CompareSwap, place, Some(value), Some(expected))
+            }
+        }
     }
 
     /// Adds 1 and returns what was there.
@@ -79,26 +109,27 @@ impl Pe {
     /// Adds 1.
     #[inline]
     pub fn atomic_inc<'a, T: AtomicInt>(&self, dest: impl Into<SymRef<'a, T>>, pe: usize) {
-        self.atomic_fetch_add(dest, T::ONE, pe);
+        self.atomic_add(dest, T::ONE, pe);
     }
 
-    /// The one element `object` of `pe`, as the processor's atomic.
+    /// The one element `object` of `pe`, as the processor's atomic; `None` if `pe` is on another host.
     #[inline(always)]
-    pub(crate) fn place<T: AtomicValue>(&self, object: SymRef<'_, T>, pe: usize) -> &T::Atomic {
+    fn place<T: AtomicValue>(&self, object: SymRef<'_, T>, pe: usize) -> Option<&T::Atomic> {
         assert!(
             object.len() == 1,
             "an atomic operation on {} elements",
             object.len()
         );
-        // SAFETY: `address` checked that one T lies there inside the mapped heap, which outlives
+        let at = self.endpoint.mapped(object, pe)?;
+        // SAFETY: `mapped` checked that one T lies there inside the mapped heap, which outlives
         // `self`. Offsets of elements are multiples of their size from a 64-byte aligned start, so
         // the atomic, of the same size, is aligned. Atomics may be shared and any bits are valid.
-        unsafe { &*self.endpoint.address(object, pe).cast::<T::Atomic>() }
+        Some(unsafe { &*at.cast::<T::Atomic>() })
     }
 }
 
 macro_rules! read_modify_write {
-    ($($fetching:ident $plain:ident $op:ident: $what:literal),*) => {
+    ($($fetching:ident $plain:ident $op:ident $remote:ident: $what:literal),*) => {
         /// As above: the operations with an operand, with and without the old value.
         impl Pe {$(
             #[doc = concat!($what, " and returns what was there.")]
@@ -110,9 +141,17 @@ macro_rules! read_modify_write {
                 pe: usize,
             ) -> T {
                 let dest = dest.into();
-                let old = T::$op(self.place(dest, pe), value, Ordering::AcqRel);
-                self.endpoint.notify(dest, pe);
-                old
+                match self.place(dest, pe) {
+                    Some(at) => {
+                        let old = T::$op(at, value, Ordering::AcqRel);
+                        self.endpoint.notify(dest, pe);
+                        old
+                    }
+                    None => {
+                        let place = (dest.offset(), pe);
+                        self.endpoint.remote_fetch(Op::$remote, place, Some(value), None)
+                    }
+                }
             }
 
             #[doc = concat!($what, ".")]
@@ -123,14 +162,21 @@ macro_rules! read_modify_write {
                 value: T,
                 pe: usize,
             ) {
-                self.$fetching(dest, value, pe);
+                let dest = dest.into();
+                match self.place(dest, pe) {
+                    Some(at) => {
+                        T::$op(at, value, Ordering::AcqRel);
+                        self.endpoint.notify(dest, pe);
+                    }
+                    None => self.endpoint.remote_change(Op::$remote, (dest.offset(), pe), value),
+                }
             }
         )*}
     };
 }
 read_modify_write!(
-    atomic_fetch_add atomic_add add: "Adds, wrapping,",
-    atomic_fetch_and atomic_and and: "Ands bitwise",
-    atomic_fetch_or atomic_or or: "Ors bitwise",
-    atomic_fetch_xor atomic_xor xor: "Exclusive-ors bitwise"
+    atomic_fetch_add atomic_add add Add: "Adds, wrapping,",
+    atomic_fetch_and atomic_and and And: "Ands bitwise",
+    atomic_fetch_or atomic_or or Or: "Ors bitwise",
+    atomic_fetch_xor atomic_xor xor Xor: "Exclusive-ors bitwise"
 );

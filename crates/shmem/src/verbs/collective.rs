@@ -287,7 +287,7 @@ impl Team<'_> {
 
     /// Where my own part of `object` is.
     fn mine<T: Pod>(&self, object: SymRef<'_, T>) -> *mut u8 {
-        self.endpoint.address(object, self.endpoint.my_pe()).cast()
+        self.endpoint.own(object).cast()
     }
 }
 

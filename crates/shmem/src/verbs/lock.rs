@@ -90,7 +90,7 @@ impl Pe {
     }
 
     fn at_lock<'a>(&'a self, lock: &'a Lock) -> PeLock<'a> {
-        let addr = self.endpoint.address(lock.word.all(), self.my_pe()).addr();
+        let addr = self.endpoint.own(lock.word.all()).addr();
         // SAFETY: `address` checked the place; the word was zeroed before any PE had the handle, which
         // gives no other access to it.
         #[allow(unsafe_code)]

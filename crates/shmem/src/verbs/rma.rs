@@ -1,7 +1,7 @@
 //! Put and get: copying into and out of another PE's symmetric memory.
 //!
-//! All heaps of a host are mapped side by side, so a put is a store to the target's mapping, done
-//! when the call returns.
+//! All heaps of a host are mapped side by side, so a put to a PE of this host is a store to the target's mapping,
+//! done when the call returns. What is for a PE of another host goes by [message](crate::transport).
 //!
 //! On races: another PE may read or write the same bytes at any time, and OpenSHMEM leaves the
 //! values then seen undefined. The copies here never make a Rust reference to symmetric memory. What
@@ -16,6 +16,7 @@
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
 use crate::memory::symmetric::{Sym, SymRef};
+use crate::transport::remote::Spacing;
 use crate::world::endpoint::DeliveryError;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
@@ -35,11 +36,17 @@ impl Pe {
     pub fn put<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, source: &[T], pe: usize) {
         let dest = dest.into();
         same_length(dest.len(), source.len());
-        let to = self.endpoint.address(dest, pe);
-        // SAFETY: `address` checked that `to` starts `dest.len()` elements inside the mapped heap of
-        // `pe`; the source is a valid slice of as many. A safe `&[T]` can not overlap the heap.
-        unsafe { put_bytes(to.cast(), source.as_ptr().cast(), size_of_val(source)) };
-        self.endpoint.notify(dest, pe);
+        let (from, bytes) = (source.as_ptr().cast(), size_of_val(source));
+        match self.endpoint.mapped(dest, pe) {
+            Some(to) => {
+                // SAFETY: `mapped` checked that `to` starts `dest.len()` elements inside the mapped heap of
+                // `pe`; the source is a valid slice of as many. A safe `&[T]` can not overlap the heap.
+                unsafe { put_bytes(to.cast(), from, bytes) };
+                self.endpoint.notify(dest, pe);
+            }
+            // SAFETY: the source is a valid slice of so many bytes.
+            None => unsafe { self.endpoint.remote_put(pe, dest.offset(), from, bytes) },
+        }
     }
 
     /// Copies `source` on `pe` into `dest`. The data have arrived when the call returns.
@@ -47,9 +54,14 @@ impl Pe {
     pub fn get<'a, T: Pod>(&self, dest: &mut [T], source: impl Into<SymRef<'a, T>>, pe: usize) {
         let source = source.into();
         same_length(dest.len(), source.len());
-        let from = self.endpoint.address(source, pe);
+        let (to, bytes) = (dest.as_mut_ptr().cast(), size_of_val(dest));
         // SAFETY: as in `put`, with the roles exchanged; every bit pattern is a valid T.
-        unsafe { get_bytes(dest.as_mut_ptr().cast(), from.cast(), size_of_val(dest)) };
+        unsafe {
+            match self.endpoint.mapped(source, pe) {
+                Some(from) => get_bytes(to, from.cast(), bytes),
+                None => self.endpoint.remote_get(pe, source.offset(), to, bytes),
+            }
+        }
     }
 
     /// Stores one value into the single element `dest` on `pe`; never torn for 1, 2, 4 and 8 bytes
@@ -58,9 +70,21 @@ impl Pe {
     pub fn p<'a, T: Pod>(&self, dest: impl Into<SymRef<'a, T>>, value: T, pe: usize) {
         let dest = dest.into();
         same_length(dest.len(), 1);
-        // SAFETY: `address` returns the place of one T inside the mapped heap of `pe`.
-        unsafe { store(self.endpoint.address(dest, pe), value) };
-        self.endpoint.notify(dest, pe);
+        match self.endpoint.mapped(dest, pe) {
+            Some(to) => {
+                // SAFETY: `mapped` returns the place of one T inside the mapped heap of `pe`.
+                unsafe { store(to, value) };
+                self.endpoint.notify(dest, pe);
+            }
+            None => {
+                let from = (&raw const value).cast();
+                // SAFETY: one value.
+                unsafe {
+                    self.endpoint
+                        .remote_put(pe, dest.offset(), from, size_of::<T>())
+                };
+            }
+        }
     }
 
     /// Loads the single element `source` on `pe`; never torn for 1, 2, 4 and 8 bytes
@@ -69,8 +93,20 @@ impl Pe {
     pub fn g<'a, T: Pod>(&self, source: impl Into<SymRef<'a, T>>, pe: usize) -> T {
         let source = source.into();
         same_length(source.len(), 1);
-        // SAFETY: `address` returns the place of one T inside the mapped heap of `pe`.
-        unsafe { load(self.endpoint.address(source, pe)) }
+        match self.endpoint.mapped(source, pe) {
+            // SAFETY: `mapped` returns the place of one T inside the mapped heap of `pe`.
+            Some(from) => unsafe { load(from) },
+            None => {
+                let mut value = T::zeroed();
+                let to = (&raw mut value).cast();
+                // SAFETY: room for one value, of which any bits are valid.
+                unsafe {
+                    self.endpoint
+                        .remote_get(pe, source.offset(), to, size_of::<T>())
+                };
+                value
+            }
+        }
     }
 
     /// Strided put: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`; strides
@@ -90,7 +126,16 @@ impl Pe {
         let dest = dest.into();
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
-        let to = self.endpoint.address(dest, pe);
+        let Some(to) = self.endpoint.mapped(dest, pe) else {
+            let there = (dest.offset(), Spacing::of::<T>(dest_stride as isize));
+            let here = (
+                source.as_ptr().cast(),
+                (source_stride * size_of::<T>()) as isize,
+            );
+            // SAFETY: `spans` checked that `(n - 1) * stride` is an index of `source`.
+            unsafe { self.endpoint.remote_put_strided(pe, there, here, n) };
+            return;
+        };
         for i in 0..n {
             // SAFETY: `spans` checked that `(n - 1) * stride` is an index of `dest`, whose elements
             // all lie inside the mapped heap of `pe`.
@@ -116,7 +161,16 @@ impl Pe {
         let source = source.into();
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
-        let from = self.endpoint.address(source, pe);
+        let Some(from) = self.endpoint.mapped(source, pe) else {
+            let there = (source.offset(), Spacing::of::<T>(source_stride as isize));
+            let here = (
+                dest.as_mut_ptr().cast(),
+                (dest_stride * size_of::<T>()) as isize,
+            );
+            // SAFETY: as in `iput`.
+            unsafe { self.endpoint.remote_get_strided(pe, there, here, n) };
+            return;
+        };
         for i in 0..n {
             // SAFETY: as in `iput`.
             dest[i * dest_stride] = unsafe { load(from.add(i * source_stride)) };
@@ -160,14 +214,9 @@ impl Pe {
     /// # Safety
     /// While the slice lives, no PE (this one included) may write to these elements.
     pub unsafe fn local<'a, T: Pod>(&'a self, object: &'a Sym<T>) -> &'a [T] {
-        // SAFETY: `address` checked the range; the heap outlives `self`; offsets are multiples of
+        // SAFETY: `own` checked the range; the heap outlives `self`; offsets are multiples of
         // 64 and of T's alignment; the caller promises that nothing writes meanwhile.
-        unsafe {
-            std::slice::from_raw_parts(
-                self.endpoint.address(object.all(), self.my_pe()),
-                object.len(),
-            )
-        }
+        unsafe { std::slice::from_raw_parts(self.endpoint.own(object.all()), object.len()) }
     }
 
     /// This PE's own part of `object`, as a mutable slice.
@@ -178,18 +227,13 @@ impl Pe {
     #[allow(clippy::mut_from_ref)] // exclusive by the caller's promise, not by the borrow
     pub unsafe fn local_mut<'a, T: Pod>(&'a self, object: &'a Sym<T>) -> &'a mut [T] {
         // SAFETY: as in `local`; the caller promises exclusive access.
-        unsafe {
-            std::slice::from_raw_parts_mut(
-                self.endpoint.address(object.all(), self.my_pe()),
-                object.len(),
-            )
-        }
+        unsafe { std::slice::from_raw_parts_mut(self.endpoint.own(object.all()), object.len()) }
     }
 
     /// Sets every byte of this PE's own part to zero.
     pub(crate) fn zero<T: Pod>(&self, object: &Sym<T>) {
-        let to = self.endpoint.address(object.all(), self.my_pe());
-        // SAFETY: `address` checked the range; zero bytes are a valid Pod.
+        let to = self.endpoint.own(object.all());
+        // SAFETY: `own` checked the range; zero bytes are a valid Pod.
         unsafe { ptr::write_bytes(to, 0, object.len()) };
     }
 }

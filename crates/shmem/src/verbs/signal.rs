@@ -7,6 +7,12 @@ use crate::wait::waiter::{Cmp, Wait, WaitError};
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 
+/// The signal word.
+fn single(signal: SymRef<'_, u64>) -> SymRef<'_, u64> {
+    assert_eq!(signal.len(), 1, "words of the signal");
+    signal
+}
+
 /// Point-to-point synchronisation.
 impl Pe {
     /// Copies `source` into `dest` on `pe`, then changes the one word `signal` there.
@@ -42,8 +48,23 @@ impl Pe {
         op: SignalOp,
         pe: usize,
     ) {
-        self.put(dest, source, pe);
-        self.signal(signal, value, op, pe);
+        let (dest, signal) = (dest.into(), signal.into());
+        if self.endpoint.peer(pe).heap.is_some() {
+            self.put(dest, source, pe);
+            return self.signal(signal, value, op, pe);
+        }
+        assert_eq!(
+            dest.len(),
+            source.len(),
+            "elements of the destination and of the source"
+        );
+        let data = (dest.offset(), source.as_ptr().cast(), size_of_val(source));
+        let signal = (single(signal).offset(), op.into(), value);
+        // SAFETY: the source is a valid slice of so many bytes.
+        #[allow(unsafe_code)]
+        unsafe {
+            self.endpoint.remote_put_signal(pe, data, signal);
+        }
     }
 
     /// Changes the one word `signal` on `pe`. Ordered like [`put_signal`](Self::put_signal): data put
@@ -59,6 +80,11 @@ impl Pe {
         op: SignalOp,
         pe: usize,
     ) {
+        let signal = signal.into();
+        if self.endpoint.peer(pe).heap.is_none() {
+            let signal = (single(signal).offset(), op.into(), value);
+            return self.endpoint.remote_signal(pe, signal);
+        }
         // Both are at least Release: the data stored before are visible before the signal. Both are
         // atomic, so a Set and an Add from different PEs never tear or lose each other.
         match op {

@@ -1,5 +1,7 @@
 //! The settings of a world: one table that defines name, default and meaning of each.
 
+use crate::transport::fake::FAKE_HOSTS;
+use crate::transport::hosts::Hosts;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -39,7 +41,7 @@ pub const WAIT_TIMEOUT: Setting = Setting {
 };
 
 /// Every setting, for help texts.
-pub const SETTINGS: [Setting; 3] = [HEAP, SYMMETRIC_SIZE, WAIT_TIMEOUT];
+pub const SETTINGS: [Setting; 4] = [HEAP, SYMMETRIC_SIZE, WAIT_TIMEOUT, FAKE_HOSTS];
 
 /// A setting whose value makes no sense.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -76,6 +78,14 @@ impl Config {
         Ok(bytes
             .clamp(page, isize::MAX as usize / 2)
             .next_multiple_of(page))
+    }
+
+    /// Who is on which host, of the threads of one process.
+    pub(crate) fn hosts(&self, n_pes: usize) -> Result<Hosts, ConfigError> {
+        match read(FAKE_HOSTS.name)? {
+            Some(text) if n_pes > 0 => Hosts::parse(FAKE_HOSTS.name, &text, n_pes),
+            _ => Ok(Hosts::one(n_pes)),
+        }
     }
 
     pub(crate) fn wait_timeout(&self) -> Result<Option<Duration>, ConfigError> {

@@ -8,6 +8,9 @@ use crate::memory::region::Region;
 use crate::memory::segment::Segments;
 use crate::team::indices::TeamIndices;
 use crate::team::turn::Turn;
+use crate::transport::engine::Engine;
+use crate::transport::hosts::Hosts;
+use crate::transport::remote::Remote;
 use crate::wait::sync;
 use crate::wait::waiter::Waiter;
 use crate::world::control::{Control, PeControl, PeState};
@@ -21,13 +24,28 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// What was put may not have arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("PE {pe} failed: what PE {me} put may not have arrived")]
-pub struct DeliveryError {
-    /// The PE that put.
-    pub me: usize,
-    /// The PE that failed.
-    pub pe: usize,
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeliveryError {
+    /// A PE failed, and with it the world.
+    #[error("PE {pe} failed: what PE {me} put may not have arrived")]
+    PeerFailed {
+        /// The PE that put.
+        me: usize,
+        /// The PE that failed.
+        pe: usize,
+    },
+    /// Another host can't be reached.
+    #[error(
+        "the host of PE {pe} can't be reached ({reason}): what PE {me} put may not have arrived"
+    )]
+    Unreachable {
+        /// The PE that put.
+        me: usize,
+        /// The first PE of the host.
+        pe: usize,
+        /// Why.
+        reason: String,
+    },
 }
 
 /// A PE in its world: who it is, its peers and their memory, how it waits, and which blocks of its heap and which
@@ -35,6 +53,8 @@ pub struct DeliveryError {
 pub(crate) struct Endpoint {
     world: Arc<Mapped>,
     me: usize,
+    /// The way to PEs of other hosts, if there are any.
+    pub(crate) remote: Option<Remote>,
     // Everything the fast paths need, without a walk through the Arc.
     peers: Box<[Peer]>,
     /// This PE's own heap: where it begins, as a number, and how long every heap is.
@@ -51,10 +71,10 @@ pub(crate) struct Endpoint {
 
 /// What the fast paths need of one PE.
 pub(crate) struct Peer {
-    /// Its heap.
-    pub(crate) heap: NonNull<u8>,
+    /// Its heap; `None`: it is on another host.
+    pub(crate) heap: Option<NonNull<u8>>,
     /// Its part of the first registered segment; means nothing before one is registered.
-    pub(crate) segment: NonNull<u8>,
+    pub(crate) segment: Option<NonNull<u8>>,
     control: NonNull<PeControl>,
 }
 
@@ -88,11 +108,16 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    pub(crate) fn join(world: Arc<Mapped>, me: usize) -> Self {
+    /// `engine`: the way to the agents of other hosts, if there are any.
+    pub(crate) fn join(world: Arc<Mapped>, me: usize, engine: Option<Box<dyn Engine>>) -> Self {
         let control = world.control.pe(me);
         control.set_pid(std::process::id());
         control.set_state(PeState::Joined);
-        let peers = world.heaps.iter().map(Region::base).enumerate();
+        let bases = world
+            .heaps
+            .iter()
+            .map(|heap| heap.as_ref().map(Region::base));
+        let peers = bases.enumerate();
         let peers = peers.map(|(pe, heap)| Peer {
             heap,
             segment: heap,
@@ -101,7 +126,8 @@ impl Endpoint {
         Self {
             me,
             peers: peers.collect(),
-            heap_start: world.heaps[me].base().addr().get(),
+            remote: engine.map(|engine| Remote::new(engine, world.hosts.n())),
+            heap_start: own_heap(&world, me).base().addr().get(),
             heap_bytes: world.heap_bytes,
             segments: Segments::default(),
             heap: Mutex::new(Heap::new(world.heap_bytes)),
@@ -145,6 +171,11 @@ impl Endpoint {
 
     pub(crate) fn control(&self) -> &Control {
         &self.world.control
+    }
+
+    /// Who is on which host.
+    pub(crate) fn hosts(&self) -> &Hosts {
+        &self.world.hosts
     }
 
     pub(crate) fn shared(&self) -> bool {
@@ -202,6 +233,9 @@ impl Endpoint {
         // cache-coherent machine. The C library ends copies made with non-temporal stores by a
         // store fence of its own.
         fence(Ordering::Release);
+        if let Some(remote) = &self.remote {
+            remote.fence();
+        }
     }
 
     /// Completes what this PE has issued.
@@ -210,6 +244,9 @@ impl Endpoint {
         // SeqCst, not Release: a get issued after must not be served before the puts have left the
         // store buffer (two PEs that each put, quiet and get must not both miss the other's put).
         fence(Ordering::SeqCst);
+        if self.remote.is_some() {
+            self.remote_quiet();
+        }
     }
 
     /// Whether what is issued can arrive: a PE that has failed takes its memory with it.
@@ -217,8 +254,16 @@ impl Endpoint {
     pub(crate) fn can_deliver(&self) -> Result<(), DeliveryError> {
         match self.control().ended_by() {
             None => Ok(()),
-            Some(pe) => Err(DeliveryError { me: self.me, pe }),
+            Some(pe) => Err(self.undelivered(pe)),
         }
+    }
+
+    /// Why what this PE put may not have arrived, now that the world has been ended in the name of `pe`.
+    #[cold]
+    fn undelivered(&self, pe: usize) -> DeliveryError {
+        let lost = self.remote.as_ref().and_then(Remote::lost);
+        let failed = DeliveryError::PeerFailed { me: self.me, pe };
+        lost.cloned().unwrap_or(failed)
     }
 
     /// See [`Pe::leave`](crate::Pe::leave).
@@ -230,6 +275,9 @@ impl Endpoint {
         let mine = self.control().pe(self.me);
         if mine.state() != PeState::Joined {
             return;
+        }
+        if self.remote.is_some() {
+            self.remote_leave(std::thread::panicking());
         }
         if std::thread::panicking() {
             mine.set_state(PeState::Failed);
@@ -246,6 +294,11 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         self.leave();
     }
+}
+
+fn own_heap(world: &Mapped, me: usize) -> &Region {
+    let heap = world.heaps[me].as_ref();
+    heap.expect("a PE joins where its heap is mapped")
 }
 
 #[cold]

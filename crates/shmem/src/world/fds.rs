@@ -62,7 +62,7 @@ impl Endpoint {
         let (world, n) = (self.world(), self.n_pes());
         let turn = world.turn(Kind::Share)?;
         let epoch = world.next_epoch();
-        world.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64])?;
+        world.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64], 0)?;
         let duplicates = (0..n).map(|pe| {
             // Relaxed: ordered by the rendezvous.
             let number =
@@ -123,7 +123,7 @@ impl Endpoint {
         mine: Result<R, ShareError>,
     ) -> Result<R, ShareError> {
         let epoch = world.next_epoch();
-        world.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())])?;
+        world.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())], 0)?;
         // Relaxed: ordered by the rendezvous.
         let failed = |&pe: &usize| {
             let payload = world.control(pe).arrivals.payload(epoch);

@@ -3,6 +3,7 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
+use crate::transport::engine::Engine;
 use crate::verbs::raw::Raw;
 use crate::world::endpoint::Endpoint;
 use crate::world::fds::ShareError;
@@ -55,8 +56,8 @@ impl fmt::Debug for Pe {
 }
 
 impl Pe {
-    pub(crate) fn join(world: Arc<Mapped>, me: usize) -> Self {
-        let endpoint = Endpoint::join(world, me);
+    pub(crate) fn join(world: Arc<Mapped>, me: usize, engine: Option<Box<dyn Engine>>) -> Self {
+        let endpoint = Endpoint::join(world, me, engine);
         Self { endpoint }
     }
 
@@ -95,12 +96,14 @@ impl Pe {
         pe < self.n_pes()
     }
 
-    /// Where this process can load and store `pe`'s copy of `object`; what a race leaves is unspecified.
+    /// Where this process can load and store `pe`'s copy of `object`, null if `pe` is on another host; what a race
+    /// leaves is unspecified.
     ///
     /// # Panics
     /// If `pe` does not exist.
     pub fn ptr<'a, T: Pod>(&self, object: impl Into<SymRef<'a, T>>, pe: usize) -> *mut T {
-        self.endpoint.address(object.into(), pe)
+        let place = self.endpoint.mapped(object.into(), pe);
+        place.unwrap_or(ptr::null_mut())
     }
 
     /// Bytes of each PE's symmetric heap.
@@ -124,7 +127,7 @@ impl Pe {
         self.endpoint.world()
     }
 
-    /// The team of all PEs whose memory this PE can load and store directly: of one host, so all.
+    /// The team of the PEs whose memory this PE can load and store directly: those of its host.
     /// Its collectives are independent of the world's.
     pub fn shared_team(&self) -> Team<'_> {
         self.endpoint.shared_team()

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // takes ownership of inherited file descriptors
 
 use crate::memory::region::Region;
+use crate::transport::hosts::Hosts;
 use crate::wait::sync::{Ordering, register_heavy_fence};
 use crate::wait::waiter::Patience;
 use crate::world::config::{Config, ConfigError};
@@ -122,7 +123,7 @@ pub fn under_launcher() -> bool {
 /// ```
 pub fn init() -> Result<Pe, InitError> {
     if !under_launcher() {
-        return Ok(Pe::join(ThreadWorld::new(1).map()?, 0));
+        return Ok(Pe::join(ThreadWorld::one()?, 0, None));
     }
     let (me, n_pes): (usize, usize) = (number(PE)?, number(N_PES)?);
     let fds = variable(FDS)?;
@@ -193,13 +194,15 @@ pub fn init() -> Result<Pe, InitError> {
     Ok(Pe::join(
         Arc::new(Mapped {
             control,
-            heaps: heaps?,
+            heaps: heaps?.into_iter().map(Some).collect(),
             heap_bytes,
+            hosts: Hosts::one(n_pes),
             kind: WorldKind::Processes,
             patience: Patience::new(n_pes, timeout),
             ring: Some(ring),
         }),
         me,
+        None,
     ))
 }
 

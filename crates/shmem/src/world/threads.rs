@@ -1,6 +1,8 @@
 //! Worlds whose PEs are threads of this process.
 
 use crate::memory::region::Region;
+use crate::transport::fake::Network;
+use crate::transport::hosts::Hosts;
 use crate::wait::sync::register_heavy_fence;
 use crate::wait::waiter::Patience;
 use crate::world::config::{Config, ConfigError};
@@ -44,6 +46,12 @@ pub enum WorldError {
     Thread {
         /// The PE.
         pe: usize,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The system did not start a thread beside those of the PEs.
+    #[error("cannot start the thread of an agent: {source}")]
+    Agent {
         /// What the system said.
         source: std::io::Error,
     },
@@ -126,14 +134,23 @@ impl ThreadWorld {
     /// # Errors
     /// See [`WorldError`].
     pub fn spmd<R: Send>(&self, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
-        let world = self.map()?;
-        let (f, world) = (&f, &world);
+        let hosts = self.config.hosts(self.n_pes)?;
+        let worlds = self.map(&hosts)?;
+        let (f, end) = (&f, |pe| {
+            worlds.iter().for_each(|world| world.control.end(pe, false))
+        });
         let mut results = Vec::with_capacity(self.n_pes);
         let mut panics = Vec::new();
         std::thread::scope(|scope| {
+            let agent = |source| WorldError::Agent { source };
+            let network = match worlds.len() {
+                1 => None,
+                _ => Some(Network::start(&worlds, scope).map_err(agent)?),
+            };
             let mut threads = Vec::with_capacity(self.n_pes);
             for me in 0..self.n_pes {
-                let pe = Pe::join(Arc::clone(world), me);
+                let world = Arc::clone(&worlds[hosts.of(me)]);
+                let pe = Pe::join(world, me, network.as_ref().map(|network| network.port(me)));
                 let thread = std::thread::Builder::new()
                     .name(format!("PE {me}"))
                     .spawn_scoped(scope, move || f(&pe));
@@ -141,7 +158,7 @@ impl ThreadWorld {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {
                         // Those already running must not wait for one that will never come.
-                        world.control.end(me, false);
+                        end(me);
                         return Err(WorldError::Thread { pe: me, source });
                     }
                 }
@@ -155,7 +172,7 @@ impl ThreadWorld {
             Ok(())
         })?;
         // Others may have panicked because the first did; only the first says why.
-        let first = world.control.ended_by();
+        let first = worlds.iter().find_map(|world| world.control.ended_by());
         let at = panics.iter().position(|(pe, _)| Some(*pe) == first);
         match panics.into_iter().nth(at.unwrap_or(0)) {
             None => Ok(results),
@@ -171,7 +188,14 @@ impl ThreadWorld {
         }
     }
 
-    pub(crate) fn map(&self) -> Result<Arc<Mapped>, WorldError> {
+    /// The memory of a world of one.
+    pub(crate) fn one() -> Result<Arc<Mapped>, WorldError> {
+        let worlds = Self::new(1).map(&Hosts::one(1))?;
+        Ok(worlds.into_iter().next().expect("one host has one memory"))
+    }
+
+    /// The memory of each host.
+    fn map(&self, hosts: &Hosts) -> Result<Vec<Arc<Mapped>>, WorldError> {
         let n_pes = self.n_pes;
         if n_pes == 0 {
             return Err(WorldError::NoPes { n_pes });
@@ -188,18 +212,25 @@ impl ThreadWorld {
                 source: source.into(),
             })
         };
-        let control = memory("the control memory", Control::bytes(n_pes), false)?;
-        let heaps: Result<Vec<_>, _> = (0..n_pes)
-            .map(|_| memory("a symmetric heap", heap_bytes, true))
-            .collect();
         register_heavy_fence(false);
-        Ok(Arc::new(Mapped {
-            control: Control::create(control, n_pes, heap_bytes, 0),
-            heaps: heaps?,
-            heap_bytes,
-            kind: WorldKind::Threads,
-            patience: Patience::new(n_pes, timeout),
-            ring: None,
-        }))
+        let map = |host: usize| {
+            let control = memory("the control memory", Control::bytes(n_pes), false)?;
+            let heap = |pe: usize| {
+                let mapped = hosts.of(pe) == host;
+                mapped
+                    .then(|| memory("a symmetric heap", heap_bytes, true))
+                    .transpose()
+            };
+            Ok(Arc::new(Mapped {
+                control: Control::create(control, n_pes, heap_bytes, 0),
+                heaps: (0..n_pes).map(heap).collect::<Result<_, _>>()?,
+                heap_bytes,
+                hosts: hosts.clone(),
+                kind: WorldKind::Threads,
+                patience: Patience::new(n_pes, timeout),
+                ring: None,
+            }))
+        };
+        (0..hosts.n()).map(map).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! Atomic operations by address, and the types that have them.
 
 use super::Raw;
+use crate::transport::message::Op;
 use crate::world::endpoint::Peer;
 use bytemuck::Pod;
 use std::sync::atomic::{
@@ -100,16 +101,25 @@ atomic_float!(f32 => AtomicU32, f64 => AtomicU64);
 /// Atomics, ordered as those of [`Pe`](crate::Pe). The non-fetching ones of OpenSHMEM are these with the
 /// result dropped.
 impl<'a> Raw<'a> {
-    /// The processor's atomic behind the symmetric `addr` on `pe`.
+    /// The processor's atomic behind the symmetric `addr` on `pe`; `None` if `pe` is on another host.
     ///
     /// # Safety
     /// See the [module](super).
     #[inline(always)]
-    unsafe fn atomic<T: AtomicValue>(self, addr: *const T, pe: usize) -> (&'a T::Atomic, &'a Peer) {
-        let (place, peer) = self.to(addr, pe);
+    unsafe fn atomic<T: AtomicValue>(
+        self,
+        addr: *const T,
+        pe: usize,
+    ) -> Option<(&'a T::Atomic, &'a Peer)> {
+        let (place, peer) = self.to(addr, pe)?;
         // SAFETY: one aligned T lies there (by the caller), in memory that outlives the `Pe`. Atomics may
         // be shared and any bits are valid.
-        (unsafe { &*place.cast::<T::Atomic>() }, peer)
+        Some((unsafe { &*place.cast::<T::Atomic>() }, peer))
+    }
+
+    /// The name of the word at `addr` on `pe`, for messages.
+    fn word<T>(self, addr: *const T, pe: usize) -> (usize, usize) {
+        (self.endpoint.position(addr.addr()), pe)
     }
 
     /// As [`Pe::atomic_fetch`](crate::Pe::atomic_fetch).
@@ -119,7 +129,10 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     pub unsafe fn atomic_fetch<T: AtomicValue>(self, source: *const T, pe: usize) -> T {
         // SAFETY: by the caller.
-        T::load(unsafe { self.atomic(source, pe) }.0, Ordering::Acquire)
+        match unsafe { self.atomic(source, pe) } {
+            Some((at, _)) => T::load(at, Ordering::Acquire),
+            None => (self.endpoint).remote_fetch(Op::Fetch, self.word(source, pe), None, None),
+        }
     }
 
     /// As [`Pe::atomic_set`](crate::Pe::atomic_set).
@@ -129,9 +142,13 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     pub unsafe fn atomic_set<T: AtomicValue>(self, dest: *mut T, value: T, pe: usize) {
         // SAFETY: by the caller.
-        let (at, peer) = unsafe { self.atomic(dest, pe) };
-        T::store(at, value, Ordering::Release);
-        self.notify(peer, dest, size_of::<T>());
+        match unsafe { self.atomic(dest, pe) } {
+            Some((at, peer)) => {
+                T::store(at, value, Ordering::Release);
+                self.notify(peer, dest, size_of::<T>());
+            }
+            None => (self.endpoint).remote_change(Op::Set, self.word(dest, pe), value),
+        }
     }
 
     /// As [`Pe::atomic_swap`](crate::Pe::atomic_swap).
@@ -141,10 +158,14 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     pub unsafe fn atomic_swap<T: AtomicValue>(self, dest: *mut T, value: T, pe: usize) -> T {
         // SAFETY: by the caller.
-        let (at, peer) = unsafe { self.atomic(dest, pe) };
-        let old = T::swap(at, value, Ordering::AcqRel);
-        self.notify(peer, dest, size_of::<T>());
-        old
+        match unsafe { self.atomic(dest, pe) } {
+            Some((at, peer)) => {
+                let old = T::swap(at, value, Ordering::AcqRel);
+                self.notify(peer, dest, size_of::<T>());
+                old
+            }
+            None => (self.endpoint).remote_fetch(Op::Set, self.word(dest, pe), Some(value), None),
+        }
     }
 
     /// As [`Pe::atomic_compare_swap`](crate::Pe::atomic_compare_swap).
@@ -160,15 +181,22 @@ impl<'a> Raw<'a> {
         pe: usize,
     ) -> T {
         // SAFETY: by the caller.
-        let (at, peer) = unsafe { self.atomic(dest, pe) };
-        let old = T::compare_swap(at, expected, value, Ordering::AcqRel);
-        self.notify(peer, dest, size_of::<T>());
-        old
+        match unsafe { self.atomic(dest, pe) } {
+            Some((at, peer)) => {
+                let old = T::compare_swap(at, expected, value, Ordering::AcqRel);
+                self.notify(peer, dest, size_of::<T>());
+                old
+            }
+            None => {
+                let (word, operands) = (self.word(dest, pe), (Some(value), Some(expected)));
+                (self.endpoint).remote_fetch(Op::CompareSwap, word, operands.0, operands.1)
+            }
+        }
     }
 }
 
 macro_rules! read_modify_write {
-    ($($name:ident $op:ident),*) => {
+    ($($name:ident $op:ident $remote:ident),*) => {
         /// As above: the operations with an operand.
         impl Raw<'_> {$(
             #[doc = concat!("As [`Pe::", stringify!($name), "`](crate::Pe::", stringify!($name), ").")]
@@ -178,12 +206,24 @@ macro_rules! read_modify_write {
             #[inline(always)]
             pub unsafe fn $name<T: AtomicInt>(self, dest: *mut T, value: T, pe: usize) -> T {
                 // SAFETY: by the caller.
-                let (at, peer) = unsafe { self.atomic(dest, pe) };
-                let old = T::$op(at, value, Ordering::AcqRel);
-                self.notify(peer, dest, size_of::<T>());
-                old
+                match unsafe { self.atomic(dest, pe) } {
+                    Some((at, peer)) => {
+                        let old = T::$op(at, value, Ordering::AcqRel);
+                        self.notify(peer, dest, size_of::<T>());
+                        old
+                    }
+                    None => {
+                        let word = self.word(dest, pe);
+                        (self.endpoint).remote_fetch(Op::$remote, word, Some(value), None)
+                    }
+                }
             }
         )*}
     };
 }
-read_modify_write!(atomic_fetch_add add, atomic_fetch_and and, atomic_fetch_or or, atomic_fetch_xor xor);
+read_modify_write!(
+    atomic_fetch_add add Add,
+    atomic_fetch_and and And,
+    atomic_fetch_or or Or,
+    atomic_fetch_xor xor Xor
+);

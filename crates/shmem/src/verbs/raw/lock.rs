@@ -23,6 +23,7 @@
 //!    to 0.
 
 use super::Raw;
+use crate::transport::message::Op;
 use crate::wait::sync::{AtomicU32, Ordering};
 use crate::wait::waiter::{Wait, WaitError};
 use crate::world::endpoint::Endpoint;
@@ -55,18 +56,86 @@ impl LockWord {
     }
 }
 
+/// A word of a PE's copy.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Field {
+    /// Who came last.
+    Tail,
+    /// Its place in the queue.
+    Node,
+}
+
+/// An atomic step on such a word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Load,
+    Store(u32),
+    Swap(u32),
+    CompareSwap(u32, u32),
+    And(u32),
+    Or(u32),
+}
+
+impl LockWord {
+    /// Acquire and Release, as far as `step` loads and stores.
+    #[inline(always)]
+    fn step(&self, field: Field, step: Step) -> u32 {
+        let (word, order) = (self.field(field), Ordering::AcqRel);
+        match step {
+            Step::Load => word.load(Ordering::Acquire),
+            Step::Store(value) => {
+                word.store(value, Ordering::Release);
+                value
+            }
+            Step::Swap(value) => word.swap(value, order),
+            Step::CompareSwap(expected, value) => {
+                let swapped = word.compare_exchange(expected, value, order, Ordering::Acquire);
+                swapped.unwrap_or_else(|seen| seen)
+            }
+            Step::And(value) => word.fetch_and(value, order),
+            Step::Or(value) => word.fetch_or(value, order),
+        }
+    }
+
+    #[inline(always)]
+    fn field(&self, field: Field) -> &AtomicU32 {
+        match field {
+            Field::Tail => &self.tail,
+            Field::Node => &self.node,
+        }
+    }
+}
+
 /// What the algorithm needs of the world.
 pub(crate) trait Queue {
     /// Why a wait failed.
     type Error;
-    /// PE `pe`'s copy.
-    fn word(&self, pe: usize) -> &LockWord;
+    /// PE `pe`'s copy; `None` if that is on another host.
+    fn word(&self, pe: usize) -> Option<&LockWord>;
+    /// A step on the copy of a PE of another host; what was there before.
+    fn step_elsewhere(&self, pe: usize, field: Field, step: Step) -> u32;
     /// Wakes `pe` if it sleeps on its copy.
     fn notify(&self, pe: usize);
     /// Waits until `ready`, which looks at this PE's copy.
     fn wait(&self, ready: impl Fn() -> bool) -> Result<(), Self::Error>;
     /// Where the queue's tail is, and who asks.
     fn home_and_me(&self) -> (usize, usize);
+
+    /// A step on any PE's copy; what was there before.
+    #[inline(always)]
+    fn step(&self, pe: usize, field: Field, step: Step) -> u32 {
+        match self.word(pe) {
+            Some(word) => word.step(field, step),
+            None => self.step_elsewhere(pe, field, step),
+        }
+    }
+
+    /// This PE's own node.
+    #[inline(always)]
+    fn own_node(&self) -> &AtomicU32 {
+        let (_, me) = self.home_and_me();
+        &self.word(me).expect("a PE's own memory is mapped").node
+    }
 
     /// Takes the lock, waiting for it. After an error the PE's place in the queue is its own until the lock
     /// passes it.
@@ -75,7 +144,7 @@ pub(crate) trait Queue {
     #[inline]
     fn acquire(&self) -> Result<(), Self::Error> {
         let (home, me) = self.home_and_me();
-        let mine = &self.word(me).node;
+        let mine = self.own_node();
         if !enter(mine) {
             // Relaxed: what is done then looks again.
             let free = || {
@@ -94,8 +163,7 @@ pub(crate) trait Queue {
         }
         // Acquire: pairs with the Release of a holder that emptied the queue. Release: the one behind me
         // must see my node in order.
-        let tail = &self.word(home).tail;
-        let before = tail.swap(me as u32 + 1, Ordering::AcqRel);
+        let before = self.step(home, Field::Tail, Step::Swap(me as u32 + 1));
         if before == 0 {
             return Ok(());
         }
@@ -104,10 +172,9 @@ pub(crate) trait Queue {
         // Release: who sees the link sees WAITING set, and so does not clear it too early. Acquire: pairs
         // with the Release of the holder that left the lock there.
         let link = (me as u32 + 1) << BEHIND;
-        let theirs = &self.word(before).node;
-        if theirs.fetch_or(link, Ordering::AcqRel) & LEFT != 0 {
+        if self.step(before, Field::Node, Step::Or(link)) & LEFT != 0 {
             mine.fetch_and(!WAITING, Ordering::Relaxed);
-            theirs.store(0, Ordering::Release);
+            self.step(before, Field::Node, Step::Store(0));
             self.notify(before);
             return Ok(());
         }
@@ -139,17 +206,16 @@ pub(crate) trait Queue {
     #[inline]
     fn try_acquire(&self) -> bool {
         let (home, me) = self.home_and_me();
-        let mine = &self.word(me).node;
+        let mine = self.own_node();
         if !enter(mine) {
             return false;
         }
-        let (tail, new) = (&self.word(home).tail, me as u32 + 1);
-        let got = tail.compare_exchange(0, new, Ordering::AcqRel, Ordering::Relaxed);
-        if got.is_err() {
+        let got = self.step(home, Field::Tail, Step::CompareSwap(0, me as u32 + 1)) == 0;
+        if !got {
             mine.store(0, Ordering::Release);
             self.notify(me);
         }
-        got.is_ok()
+        got
     }
 
     /// Gives the lock, which this PE holds, to the one behind it. Returns whether it did hold it, as far as
@@ -159,7 +225,7 @@ pub(crate) trait Queue {
     #[inline]
     fn release(&self) -> bool {
         let (_, me) = self.home_and_me();
-        let seen = self.word(me).node.load(Ordering::Relaxed);
+        let seen = self.own_node().load(Ordering::Relaxed);
         if seen & BUSY == 0 || seen & (WAITING | ABANDONED | LEFT) != 0 {
             return false;
         }
@@ -167,7 +233,7 @@ pub(crate) trait Queue {
         while let Some(next) = self.leave(of) {
             // Release: what I did under the lock happens before what the next holder does. Acquire: if the node
             // is abandoned, its link and what is before that.
-            let seen = self.word(next).node.fetch_and(!WAITING, Ordering::AcqRel);
+            let seen = self.step(next, Field::Node, Step::And(!WAITING));
             if seen & ABANDONED == 0 {
                 self.notify(next);
                 break;
@@ -183,24 +249,22 @@ pub(crate) trait Queue {
     #[inline]
     fn leave(&self, of: usize) -> Option<usize> {
         let (home, _) = self.home_and_me();
-        let node = &self.word(of).node;
         // Acquire: their WAITING before their link.
-        let mut behind = node.load(Ordering::Acquire) >> BEHIND;
+        let mut behind = self.step(of, Field::Node, Step::Load) >> BEHIND;
         let mut emptied = false;
         if behind == 0 {
-            let (tail, last) = (&self.word(home).tail, of as u32 + 1);
-            let swapped = tail.compare_exchange(last, 0, Ordering::AcqRel, Ordering::Relaxed);
-            emptied = swapped.is_ok();
+            let last = of as u32 + 1;
+            emptied = self.step(home, Field::Tail, Step::CompareSwap(last, 0)) == last;
             if !emptied {
                 // Someone has come and will link itself, or just has.
-                behind = node.fetch_or(LEFT, Ordering::AcqRel) >> BEHIND;
+                behind = self.step(of, Field::Node, Step::Or(LEFT)) >> BEHIND;
                 if behind == 0 {
                     return None;
                 }
             }
         }
         // Release: pairs with the Acquire of another thread of that PE.
-        node.store(0, Ordering::Release);
+        self.step(of, Field::Node, Step::Store(0));
         self.notify(of);
         (!emptied).then(|| behind as usize - 1)
     }
@@ -255,13 +319,29 @@ impl Queue for PeLock<'_> {
     type Error = WaitError;
 
     #[inline(always)]
-    fn word(&self, pe: usize) -> &LockWord {
+    fn word(&self, pe: usize) -> Option<&LockWord> {
         let (place, _) = self.endpoint.locate(self.addr, pe);
         // SAFETY: by the caller of `at`; two atomics, of which any bits are valid.
         #[allow(unsafe_code)]
-        unsafe {
-            place.cast::<LockWord>().as_ref()
-        }
+        place.map(|place| unsafe { place.cast::<LockWord>().as_ref() })
+    }
+
+    #[cold]
+    fn step_elsewhere(&self, pe: usize, field: Field, step: Step) -> u32 {
+        let offset = match field {
+            Field::Tail => std::mem::offset_of!(LockWord, tail),
+            Field::Node => std::mem::offset_of!(LockWord, node),
+        };
+        let place = (self.endpoint.position(self.addr) + offset, pe);
+        let (op, operand, expected) = match step {
+            Step::Load => (Op::Fetch, None, None),
+            // Fetching, too: the next step must not overtake it.
+            Step::Store(value) | Step::Swap(value) => (Op::Set, Some(value), None),
+            Step::CompareSwap(expected, value) => (Op::CompareSwap, Some(value), Some(expected)),
+            Step::And(value) => (Op::And, Some(value), None),
+            Step::Or(value) => (Op::Or, Some(value), None),
+        };
+        self.endpoint.remote_fetch(op, place, operand, expected)
     }
 
     #[inline(always)]
@@ -398,8 +478,12 @@ mod tests {
     impl Queue for Asker<'_> {
         type Error = ();
 
-        fn word(&self, pe: usize) -> &LockWord {
-            &self.shared.words[pe]
+        fn word(&self, pe: usize) -> Option<&LockWord> {
+            Some(&self.shared.words[pe])
+        }
+
+        fn step_elsewhere(&self, _: usize, _: Field, _: Step) -> u32 {
+            unreachable!("all are on one host")
         }
 
         fn notify(&self, _: usize) {}

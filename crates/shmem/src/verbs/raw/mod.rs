@@ -44,6 +44,7 @@ pub(crate) mod signal;
 pub(crate) mod wait;
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
+use crate::transport::remote::Spacing;
 use crate::world::endpoint::{Endpoint, Peer};
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;
@@ -89,11 +90,12 @@ impl<'a> Raw<'a> {
     }
 
     /// Where this process can load and store `pe`'s copy of the symmetric object at `addr`; null if there
-    /// is no such PE or the address is not symmetric. The result is not a symmetric address.
+    /// is no such PE, it is on another host, or the address is not symmetric. The result is not a symmetric address.
     #[inline]
     pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
         if pe < self.endpoint.n_pes() && self.contains(addr, 1) {
-            self.endpoint.locate(addr.addr(), pe).0.as_ptr().cast()
+            let (place, _) = self.endpoint.locate(addr.addr(), pe);
+            place.map_or(ptr::null_mut(), |place| place.as_ptr().cast())
         } else {
             ptr::null_mut()
         }
@@ -101,13 +103,14 @@ impl<'a> Raw<'a> {
 
     /// Start of this PE's own heap.
     pub fn heap(self) -> *mut u8 {
-        self.endpoint.peer(self.endpoint.my_pe()).heap.as_ptr()
+        let own = self.endpoint.peer(self.endpoint.my_pe()).heap;
+        own.map_or(ptr::null_mut(), |heap| heap.as_ptr())
     }
 
     #[inline(always)]
-    fn to<T>(self, addr: *const T, pe: usize) -> (*mut T, &'a Peer) {
+    fn to<T>(self, addr: *const T, pe: usize) -> Option<(*mut T, &'a Peer)> {
         let (place, peer) = self.endpoint.locate(addr.addr(), pe);
-        (place.as_ptr().cast(), peer)
+        Some((place?.as_ptr().cast(), peer))
     }
 
     /// Wakes the owner of `peer` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`.
@@ -131,6 +134,11 @@ impl Raw<'_> {
             return;
         }
         let (to, peer) = self.endpoint.locate_bytes(dest.addr(), bytes, pe);
+        let Some(to) = to else {
+            let position = self.endpoint.position(dest.addr());
+            // SAFETY: by the caller.
+            return unsafe { self.endpoint.remote_put(pe, position, source, bytes) };
+        };
         // SAFETY: by the caller; `locate_bytes` maps symmetric bytes to mapped bytes.
         unsafe { put_bytes(to.as_ptr(), source, bytes) };
         self.notify(peer, dest, bytes);
@@ -147,7 +155,15 @@ impl Raw<'_> {
         }
         let (from, _) = self.endpoint.locate_bytes(source.addr(), bytes, pe);
         // SAFETY: as in `put`.
-        unsafe { get_bytes(dest, from.as_ptr(), bytes) };
+        unsafe {
+            match from {
+                Some(from) => get_bytes(dest, from.as_ptr(), bytes),
+                None => {
+                    let position = self.endpoint.position(source.addr());
+                    self.endpoint.remote_get(pe, position, dest, bytes);
+                }
+            }
+        }
     }
 
     /// As [`Pe::p`](crate::Pe::p).
@@ -156,7 +172,10 @@ impl Raw<'_> {
     /// See the [module](self).
     #[inline(always)]
     pub unsafe fn p<T: Pod>(self, dest: *mut T, value: T, pe: usize) {
-        let (to, peer) = self.to(dest, pe);
+        let Some((to, peer)) = self.to(dest, pe) else {
+            // SAFETY: a value of `T`.
+            return unsafe { self.put(dest.cast(), (&raw const value).cast(), size_of::<T>(), pe) };
+        };
         // SAFETY: by the caller.
         unsafe { store(to, value) };
         self.notify(peer, dest, size_of::<T>());
@@ -168,8 +187,15 @@ impl Raw<'_> {
     /// See the [module](self).
     #[inline(always)]
     pub unsafe fn g<T: Pod>(self, source: *const T, pe: usize) -> T {
+        let Some((from, _)) = self.to(source, pe) else {
+            let mut value = T::zeroed();
+            let to = (&raw mut value).cast();
+            // SAFETY: room for a value of `T`, of which any bits are valid.
+            unsafe { self.get(to, source.cast(), size_of::<T>(), pe) };
+            return value;
+        };
         // SAFETY: by the caller.
-        unsafe { load(self.to(source, pe).0) }
+        unsafe { load(from) }
     }
 
     /// As [`Pe::iput`](crate::Pe::iput); strides count elements.
@@ -190,7 +216,13 @@ impl Raw<'_> {
         }
         let touched = self.strided(dest, dest_stride, n);
         span(source, source_stride, n);
-        let (to, peer) = self.to(dest, pe);
+        let Some((to, peer)) = self.to(dest, pe) else {
+            let there = Spacing::of::<T>(dest_stride);
+            let here = (source.cast(), Spacing::of::<T>(source_stride).stride);
+            let place = (self.endpoint.position(dest.addr()), there);
+            // SAFETY: by the caller.
+            return unsafe { self.endpoint.remote_put_strided(pe, place, here, n) };
+        };
         for i in 0..n as isize {
             // SAFETY: by the caller.
             unsafe {
@@ -222,7 +254,13 @@ impl Raw<'_> {
         }
         self.strided(source, source_stride, n);
         span(dest, dest_stride, n);
-        let from = self.to(source, pe).0;
+        let Some((from, _)) = self.to(source, pe) else {
+            let there = Spacing::of::<T>(source_stride);
+            let here = (dest.cast(), Spacing::of::<T>(dest_stride).stride);
+            let place = (self.endpoint.position(source.addr()), there);
+            // SAFETY: by the caller.
+            return unsafe { self.endpoint.remote_get_strided(pe, place, here, n) };
+        };
         for i in 0..n as isize {
             // SAFETY: by the caller.
             unsafe {

@@ -1,6 +1,7 @@
 //! Signals by address.
 
 use super::Raw;
+use crate::transport::message::Op;
 
 /// How a signal changes the signal word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -9,6 +10,15 @@ pub enum SignalOp {
     Set,
     /// The given value is added, wrapping.
     Add,
+}
+
+impl From<SignalOp> for Op {
+    fn from(op: SignalOp) -> Self {
+        match op {
+            SignalOp::Set => Self::Set,
+            SignalOp::Add => Self::Add,
+        }
+    }
 }
 
 /// Signals.
@@ -31,8 +41,16 @@ impl Raw<'_> {
     ) {
         // SAFETY: by the caller.
         unsafe {
-            self.put(dest, source, bytes, pe);
-            self.signal(signal, value, op, pe);
+            if self.endpoint.peer(pe).heap.is_some() {
+                self.put(dest, source, bytes, pe);
+                return self.signal(signal, value, op, pe);
+            }
+            if bytes > 0 {
+                let _ = self.endpoint.locate_bytes(dest.addr(), bytes, pe);
+            }
+            let data = (self.endpoint.position(dest.addr()), source, bytes);
+            self.endpoint
+                .remote_put_signal(pe, data, self.remote_signal(signal, value, op, pe));
         }
     }
 
@@ -42,6 +60,10 @@ impl Raw<'_> {
     /// See the [module](super).
     #[inline]
     pub unsafe fn signal(self, signal: *mut u64, value: u64, op: SignalOp, pe: usize) {
+        if self.endpoint.peer(pe).heap.is_none() {
+            let signal = self.remote_signal(signal, value, op, pe);
+            return self.endpoint.remote_signal(pe, signal);
+        }
         // Atomic and at least Release, as argued in `Pe::signal`.
         // SAFETY: by the caller.
         unsafe {
@@ -52,6 +74,20 @@ impl Raw<'_> {
                 }
             }
         }
+    }
+
+    /// A signal, for messages.
+    fn remote_signal(
+        self,
+        signal: *mut u64,
+        value: u64,
+        op: SignalOp,
+        pe: usize,
+    ) -> (usize, Op, u64) {
+        let _ = self
+            .endpoint
+            .locate_bytes(signal.addr(), size_of::<u64>(), pe);
+        (self.endpoint.position(signal.addr()), op.into(), value)
     }
 
     /// As [`Pe::signal_fetch`](crate::Pe::signal_fetch).

@@ -1,0 +1,177 @@
+//! An engine for tests: hosts that are threads of one process, over a network that delays and reorders.
+//!
+//! A world of threads is cut into hosts by [`FAKE_HOSTS`]. PEs of different hosts have none of each other's memory
+//! mapped, so whatever reaches a PE of another host has gone through messages and an agent.
+
+use crate::transport::agent::Agent;
+use crate::transport::engine::{Engine, EngineError};
+use crate::transport::message::Reply;
+use crate::world::config::Setting;
+use crate::world::mapped::Mapped;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+/// Cuts worlds into hosts that share nothing.
+pub const FAKE_HOSTS: Setting = Setting {
+    name: "CROSSWARP_FAKE_HOSTS",
+    default: "all PEs are on one host",
+    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory",
+};
+
+/// A message is delayed for less than this.
+const MOST_DELAY: Duration = Duration::from_micros(100);
+/// One message in so many is delayed.
+const DELAYED: u64 = 16;
+
+/// Replies on their way to a PE.
+#[derive(Default)]
+struct Mailbox {
+    replies: Mutex<VecDeque<Vec<u8>>>,
+    came: Condvar,
+}
+
+impl Mailbox {
+    fn replies(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
+        // A queue is whole whenever the lock is free.
+        self.replies.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The network of a world.
+pub(crate) struct Network {
+    agents: Vec<Sender<Vec<u8>>>,
+    mailboxes: Arc<[Mailbox]>,
+}
+
+/// One PE's way into it.
+struct Port {
+    agents: Vec<Sender<Vec<u8>>>,
+    mailboxes: Arc<[Mailbox]>,
+    me: usize,
+}
+
+impl Network {
+    /// Starts an agent for each of `worlds`, the memory of each host. They end with the network and all its ports.
+    ///
+    /// # Errors
+    /// What the system says of a thread that it does not start.
+    pub(crate) fn start<'scope>(
+        worlds: &[Arc<Mapped>],
+        scope: &'scope Scope<'scope, '_>,
+    ) -> std::io::Result<Self> {
+        let n_pes = worlds.first().map_or(0, |world| world.control.n_pes());
+        let mailboxes: Arc<[Mailbox]> = (0..n_pes).map(|_| Mailbox::default()).collect();
+        let mut agents = Vec::new();
+        for (host, world) in worlds.iter().enumerate() {
+            let (sender, receiver) = channel();
+            let agent = Agent::new(Arc::clone(world), host);
+            let (mailboxes, seed) = (Arc::clone(&mailboxes), host as u64 + 1);
+            let thread = std::thread::Builder::new().name(format!("agent {host}"));
+            thread.spawn_scoped(scope, move || serve(agent, receiver, &mailboxes, seed))?;
+            agents.push(sender);
+        }
+        Ok(Self { agents, mailboxes })
+    }
+
+    /// The way of PE `me`.
+    pub(crate) fn port(&self, me: usize) -> Box<dyn Engine> {
+        Box::new(Port {
+            agents: self.agents.clone(),
+            mailboxes: Arc::clone(&self.mailboxes),
+            me,
+        })
+    }
+}
+
+/// Serves what comes, in random order, until nobody can send any more.
+fn serve(mut agent: Agent, receiver: Receiver<Vec<u8>>, mailboxes: &[Mailbox], seed: u64) {
+    let mut random = Random(seed);
+    let mut waiting: Vec<(Instant, Vec<u8>)> = Vec::new();
+    let mut open = true;
+    while open || !waiting.is_empty() {
+        let next = waiting.iter().map(|(due, _)| *due).min();
+        let patience = next.map_or(Duration::from_secs(1), |due| {
+            due.saturating_duration_since(Instant::now())
+        });
+        let mut first = match receiver.recv_timeout(patience) {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => {
+                open = false;
+                std::thread::sleep(patience.min(MOST_DELAY));
+                None
+            }
+        };
+        let now = Instant::now();
+        while let Some(message) = first.take().or_else(|| receiver.try_recv().ok()) {
+            let delay = match random.below(DELAYED) {
+                0 => Duration::from_nanos(random.below(MOST_DELAY.as_nanos() as u64)),
+                _ => Duration::ZERO,
+            };
+            waiting.push((now + delay, message));
+        }
+        let (mut due, later): (Vec<_>, Vec<_>) =
+            waiting.drain(..).partition(|&(due, _)| due <= now);
+        waiting = later;
+        while !due.is_empty() {
+            let (_, message) = due.swap_remove(random.below(due.len() as u64) as usize);
+            let mut reply = |pe: usize, head: &Reply, body: &[u8]| {
+                let reply = [head.bytes(), body].concat();
+                mailboxes[pe].replies().push_back(reply);
+                mailboxes[pe].came.notify_all();
+            };
+            if let Err(error) = agent.serve(&message, &mut reply) {
+                panic!("the agent got {error}");
+            }
+        }
+    }
+}
+
+impl Engine for Port {
+    fn send(&self, host: usize, head: &[u8], body: &[u8]) -> Result<(), EngineError> {
+        let sent = self.agents[host].send([head, body].concat());
+        sent.map_err(|_| EngineError::Unreachable {
+            host,
+            reason: "its agent has ended".into(),
+        })
+    }
+
+    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<bool, EngineError> {
+        let mut any = false;
+        loop {
+            let Some(reply) = self.mailboxes[self.me].replies().pop_front() else {
+                return Ok(any);
+            };
+            deliver(&reply);
+            any = true;
+        }
+    }
+
+    fn sleep(&self, limit: Duration) {
+        let mailbox = &self.mailboxes[self.me];
+        let replies = mailbox.replies();
+        if replies.is_empty() {
+            // Whoever is woken looks again; another thread may have taken what came.
+            drop(
+                mailbox
+                    .came
+                    .wait_timeout(replies, limit.min(Duration::from_millis(1))),
+            );
+        }
+    }
+}
+
+/// Marsaglia's xorshift.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}

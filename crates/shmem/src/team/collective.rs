@@ -459,7 +459,7 @@ impl Team<'_> {
                 }
                 if self.n_pes() == 1 {
                     // SAFETY: by the caller.
-                    unsafe { put_bytes(dest, from.of(0), bytes) };
+                    unsafe { from.copy(0, 0, dest, bytes) };
                 } else {
                     combine(dest, from.of(0), from.of(1), n);
                     for member in 2..self.n_pes() {

@@ -5,6 +5,12 @@
 //! | put, strided put, atomic without a result | one | at once |
 //! | put with a signal | one, data and signal | at once |
 //! | get, fetching atomic | one | with the reply |
+//!
+//! A PE's atomics and gets at one host come after what it has put there before, and its atomics before its later
+//! ones. That is more than OpenSHMEM promises, and what programs get of mapped memory.
+//!
+//! | order | message | returns |
+//! |---|---|---|
 //! | fence | none: later messages are done after earlier ones | at once |
 //! | quiet | a flush to each host that has something outstanding | with the replies |
 //!
@@ -110,7 +116,8 @@ impl Endpoint {
         remote.expect("PEs without mapped memory are on other hosts, and there is a way to these")
     }
 
-    /// Sends `head`, of which number, sender and order are filled in, and `body`.
+    /// Sends `head`, of which number, sender and order are filled in, and `body`; to be done after all that was
+    /// sent there before, or what was sent before the last fence.
     fn send(&self, host: usize, mut head: Head, body: &[u8], all_before: bool) {
         let remote = self.remote();
         {
@@ -129,12 +136,13 @@ impl Endpoint {
     }
 
     /// As [`send`](Self::send), with a token; waits for the reply.
-    fn ask(&self, host: usize, head: Head, all_before: bool) -> Option<Vec<u8>> {
-        let token = self.ask_later(host, head, all_before);
+    fn ask(&self, host: usize, head: Head) -> Option<Vec<u8>> {
+        let token = self.ask_later(host, head);
         self.reply(host, token)
     }
 
-    fn ask_later(&self, host: usize, mut head: Head, all_before: bool) -> u64 {
+    /// Sends what is to be done, and replied to, after all before.
+    fn ask_later(&self, host: usize, mut head: Head) -> u64 {
         let remote = self.remote();
         {
             let mut state = remote.state();
@@ -142,7 +150,7 @@ impl Endpoint {
             head.token = state.last_token;
             state.replies.insert(head.token, None);
         }
-        self.send(host, head, &[], all_before);
+        self.send(host, head, &[], true);
         head.token
     }
 
@@ -309,7 +317,7 @@ impl Endpoint {
             length: bytes as u64,
             ..Head::new(Kind::Get)
         };
-        let Some(reply) = self.ask(self.hosts().of(pe), head, false) else {
+        let Some(reply) = self.ask(self.hosts().of(pe), head) else {
             return;
         };
         if let Some((_, fetched)) =
@@ -340,7 +348,7 @@ impl Endpoint {
             length: n as u64,
             ..Head::new(Kind::GetStrided)
         };
-        let reply = self.ask(self.hosts().of(pe), head, false);
+        let reply = self.ask(self.hosts().of(pe), head);
         let Some((_, fetched)) = reply.as_deref().and_then(Reply::parse) else {
             return;
         };
@@ -366,7 +374,7 @@ impl Endpoint {
             expected: expected.map_or(0, bits),
             ..atomic::<T>(op, place, operand)
         };
-        let reply = self.ask(self.hosts().of(place.1), head, false);
+        let reply = self.ask(self.hosts().of(place.1), head);
         let word = reply
             .as_deref()
             .and_then(Reply::parse)
@@ -378,7 +386,7 @@ impl Endpoint {
     #[cold]
     pub(crate) fn remote_change<T: AtomicValue>(&self, op: Op, place: (usize, usize), operand: T) {
         let head = atomic(op, place, Some(operand));
-        self.send(self.hosts().of(place.1), head, &[], false);
+        self.send(self.hosts().of(place.1), head, &[], true);
     }
 
     /// Completes what was sent to other hosts.
@@ -394,11 +402,7 @@ impl Endpoint {
                 .collect()
         };
         let flush = |&(host, sent): &(usize, u64)| {
-            (
-                host,
-                sent,
-                self.ask_later(host, Head::new(Kind::Flush), true),
-            )
+            (host, sent, self.ask_later(host, Head::new(Kind::Flush)))
         };
         // All are under way before the first is waited for.
         let flushes: Vec<_> = outstanding.iter().map(flush).collect();

@@ -11,7 +11,7 @@
 
 use crate::memory::copy::{get_bytes, put_bytes};
 use crate::team::rendezvous::{LINE_BYTES, Tag};
-use crate::transport::message::{Arrival, Head, Kind, Op, Reply};
+use crate::transport::message::{Arrival, HEAD, Head, Kind, Op, Reply};
 use crate::verbs::raw::atomic::{RawInt, RawValue};
 use crate::wait::sync::Ordering;
 use crate::world::control::{MAX_TEAMS, PeState, SLOT_BYTES};
@@ -50,8 +50,8 @@ pub(crate) enum BadMessage {
     },
 }
 
-/// Takes a reply for the PE.
-pub(crate) type Replies<'a> = &'a mut dyn FnMut(usize, &Reply, &[u8]);
+/// Takes a reply for the PE whose messages are being done.
+pub(crate) type Replies<'a> = &'a mut dyn FnMut(&Reply, &[u8]);
 
 /// See the [module](self).
 pub(crate) struct Agent {
@@ -101,15 +101,26 @@ impl Agent {
         }
     }
 
-    /// Does what `message` says, or keeps it until it may be done. `reply` gets the replies.
+    /// The longest message that a PE sends.
+    pub(crate) fn longest_message(&self) -> usize {
+        HEAD + self.world.heap_bytes.max(size_of::<Arrival>() + SLOT_BYTES)
+    }
+
+    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and to
+    /// those that waited for it.
     ///
     /// # Errors
     /// [`BadMessage`].
-    pub(crate) fn serve(&mut self, message: &[u8], reply: Replies<'_>) -> Result<(), BadMessage> {
+    pub(crate) fn serve(
+        &mut self,
+        from: usize,
+        message: &[u8],
+        reply: Replies<'_>,
+    ) -> Result<(), BadMessage> {
         let bytes = message.len();
         let (head, body) = Head::parse(message).ok_or(BadMessage::Head { bytes })?;
         let kind = head.kind().ok_or(BadMessage::Head { bytes })?;
-        self.check_pes(&head, kind)?;
+        self.check_pes(from, &head, kind)?;
         let sender = self.senders.entry(head.from).or_default();
         if head.after > sender.done {
             sender.held.push((head, body.to_vec()));
@@ -135,15 +146,14 @@ impl Agent {
         }
     }
 
-    fn check_pes(&self, head: &Head, kind: Kind) -> Result<(), BadMessage> {
-        let (from, pe) = (head.from as usize, head.pe as usize);
-        let n_pes = self.world.control.n_pes();
+    fn check_pes(&self, from: usize, head: &Head, kind: Kind) -> Result<(), BadMessage> {
+        let (n_pes, pe) = (self.world.control.n_pes(), head.pe as usize);
         let here = match kind {
             Kind::Flush | Kind::Arrive | Kind::Left | Kind::Failed => true,
             _ => pe < n_pes && self.world.hosts.of(pe) == self.host,
         };
         let elsewhere = from < n_pes && self.world.hosts.of(from) != self.host;
-        match here && elsewhere {
+        match here && elsewhere && from == head.from as usize {
             true => Ok(()),
             false => Err(BadMessage::Pe { from, pe }),
         }
@@ -229,7 +239,7 @@ impl Agent {
     /// Replies with `word` and what was fetched.
     fn reply(&self, head: &Head, word: u64, reply: Replies<'_>) {
         let token = head.token;
-        reply(head.from as usize, &Reply { token, word }, &self.fetched);
+        reply(&Reply { token, word }, &self.fetched);
     }
 
     fn bad_place(&self, head: &Head, position: usize, bytes: usize) -> BadMessage {

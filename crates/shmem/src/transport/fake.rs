@@ -6,9 +6,13 @@
 use crate::transport::agent::Agent;
 use crate::transport::engine::{Engine, EngineError};
 use crate::transport::message::Reply;
+use crate::transport::tcp;
+use crate::transport::tcp::key::Key;
+use crate::transport::tcp::server::{Server, Stop};
 use crate::world::config::Setting;
 use crate::world::mapped::Mapped;
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
@@ -18,7 +22,7 @@ use std::time::{Duration, Instant};
 pub const FAKE_HOSTS: Setting = Setting {
     name: "CROSSWARP_FAKE_HOSTS",
     default: "all PEs are on one host",
-    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory",
+    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory; tcp: before it has them talk over TCP",
 };
 
 /// A message is delayed for less than this.
@@ -28,7 +32,7 @@ const DELAYED: u64 = 16;
 
 /// Replies on their way to a PE.
 #[derive(Default)]
-struct Mailbox {
+pub(crate) struct Mailbox {
     replies: Mutex<VecDeque<Vec<u8>>>,
     came: Condvar,
 }
@@ -41,55 +45,91 @@ impl Mailbox {
 }
 
 /// The network of a world.
-pub(crate) struct Network {
-    agents: Vec<Sender<Vec<u8>>>,
-    mailboxes: Arc<[Mailbox]>,
+pub(crate) enum Network {
+    /// Queues between threads.
+    Queues {
+        agents: Vec<Sender<(usize, Vec<u8>)>>,
+        mailboxes: Arc<[Mailbox]>,
+    },
+    /// Sockets, as between real hosts. Agents end when the network is dropped.
+    Tcp {
+        key: Key,
+        addresses: Vec<SocketAddr>,
+        _stop: Vec<Stop>,
+    },
 }
 
 /// One PE's way into it.
 struct Port {
-    agents: Vec<Sender<Vec<u8>>>,
+    agents: Vec<Sender<(usize, Vec<u8>)>>,
     mailboxes: Arc<[Mailbox]>,
     me: usize,
 }
 
 impl Network {
-    /// Starts an agent for each of `worlds`, the memory of each host. They end with the network and all its ports.
+    /// Starts an agent for each of `worlds`, the memory of each host; they talk over TCP or over queues. They end with
+    /// the network and all its ports.
     ///
     /// # Errors
     /// What the system says of a thread that it does not start.
     pub(crate) fn start<'scope>(
         worlds: &[Arc<Mapped>],
+        tcp: bool,
         scope: &'scope Scope<'scope, '_>,
     ) -> std::io::Result<Self> {
+        let agents = worlds.iter().enumerate();
+        let agents = agents.map(|(host, world)| Agent::new(Arc::clone(world), host));
+        let thread = |host| std::thread::Builder::new().name(format!("agent {host}"));
+        if tcp {
+            let key = Key::random()?;
+            let (mut addresses, mut stops) = (Vec::new(), Vec::new());
+            for (host, agent) in agents.enumerate() {
+                let server = Server::listen(SocketAddr::from(([127, 0, 0, 1], 0)), key)?;
+                addresses.push(server.address()?);
+                stops.push(server.stop());
+                thread(host).spawn_scoped(scope, move || {
+                    let served = server.serve(agent, drop);
+                    served.unwrap_or_else(|error| panic!("an agent can't go on: {error}"));
+                })?;
+            }
+            return Ok(Self::Tcp {
+                key,
+                addresses,
+                _stop: stops,
+            });
+        }
         let n_pes = worlds.first().map_or(0, |world| world.control.n_pes());
         let mailboxes: Arc<[Mailbox]> = (0..n_pes).map(|_| Mailbox::default()).collect();
-        let mut agents = Vec::new();
-        for (host, world) in worlds.iter().enumerate() {
+        let mut senders = Vec::new();
+        for (host, agent) in agents.enumerate() {
             let (sender, receiver) = channel();
-            let agent = Agent::new(Arc::clone(world), host);
             let (mailboxes, seed) = (Arc::clone(&mailboxes), host as u64 + 1);
-            let thread = std::thread::Builder::new().name(format!("agent {host}"));
-            thread.spawn_scoped(scope, move || serve(agent, receiver, &mailboxes, seed))?;
-            agents.push(sender);
+            thread(host).spawn_scoped(scope, move || serve(agent, receiver, &mailboxes, seed))?;
+            senders.push(sender);
         }
-        Ok(Self { agents, mailboxes })
+        Ok(Self::Queues {
+            agents: senders,
+            mailboxes,
+        })
     }
 
     /// The way of PE `me`.
     pub(crate) fn port(&self, me: usize) -> Box<dyn Engine> {
-        Box::new(Port {
-            agents: self.agents.clone(),
-            mailboxes: Arc::clone(&self.mailboxes),
-            me,
-        })
+        match self {
+            Self::Queues { agents, mailboxes } => Box::new(Port {
+                agents: agents.clone(),
+                mailboxes: Arc::clone(mailboxes),
+                me,
+            }),
+            Self::Tcp { key, addresses, .. } => Box::new(tcp::port::Port::new(me, *key, addresses)),
+        }
     }
 }
 
 /// Serves what comes, in random order, until nobody can send any more.
-fn serve(mut agent: Agent, receiver: Receiver<Vec<u8>>, mailboxes: &[Mailbox], seed: u64) {
+fn serve(mut agent: Agent, receiver: Receiver<(usize, Vec<u8>)>, mailboxes: &[Mailbox], seed: u64) {
     let mut random = Random(seed);
-    let mut waiting: Vec<(Instant, Vec<u8>)> = Vec::new();
+    let mut waiting: Vec<(Instant, (usize, Vec<u8>))> = Vec::new();
     let mut open = true;
     while open || !waiting.is_empty() {
         let next = waiting.iter().map(|(due, _)| *due).min();
@@ -117,13 +157,13 @@ fn serve(mut agent: Agent, receiver: Receiver<Vec<u8>>, mailboxes: &[Mailbox], s
             waiting.drain(..).partition(|&(due, _)| due <= now);
         waiting = later;
         while !due.is_empty() {
-            let (_, message) = due.swap_remove(random.below(due.len() as u64) as usize);
-            let mut reply = |pe: usize, head: &Reply, body: &[u8]| {
+            let (_, (from, message)) = due.swap_remove(random.below(due.len() as u64) as usize);
+            let mut reply = |head: &Reply, body: &[u8]| {
                 let reply = [head.bytes(), body].concat();
-                mailboxes[pe].replies().push_back(reply);
-                mailboxes[pe].came.notify_all();
+                mailboxes[from].replies().push_back(reply);
+                mailboxes[from].came.notify_all();
             };
-            if let Err(error) = agent.serve(&message, &mut reply) {
+            if let Err(error) = agent.serve(from, &message, &mut reply) {
                 panic!("the agent got {error}");
             }
         }
@@ -132,7 +172,7 @@ fn serve(mut agent: Agent, receiver: Receiver<Vec<u8>>, mailboxes: &[Mailbox], s
 
 impl Engine for Port {
     fn send(&self, host: usize, head: &[u8], body: &[u8]) -> Result<(), EngineError> {
-        let sent = self.agents[host].send([head, body].concat());
+        let sent = self.agents[host].send((self.me, [head, body].concat()));
         sent.map_err(|_| EngineError::Unreachable {
             host,
             reason: "its agent has ended".into(),

@@ -14,3 +14,4 @@ pub(crate) mod fake;
 pub(crate) mod hosts;
 pub(crate) mod message;
 pub(crate) mod remote;
+pub(crate) mod tcp;

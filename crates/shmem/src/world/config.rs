@@ -80,11 +80,17 @@ impl Config {
             .next_multiple_of(page))
     }
 
-    /// Who is on which host, of the threads of one process.
-    pub(crate) fn hosts(&self, n_pes: usize) -> Result<Hosts, ConfigError> {
+    /// Who is on which host, of the threads of one process, and whether the hosts talk over TCP.
+    pub(crate) fn hosts(&self, n_pes: usize) -> Result<(Hosts, bool), ConfigError> {
         match read(FAKE_HOSTS.name)? {
-            Some(text) if n_pes > 0 => Hosts::parse(FAKE_HOSTS.name, &text, n_pes),
-            _ => Ok(Hosts::one(n_pes)),
+            Some(text) if n_pes > 0 => {
+                let (hosts, tcp) = match text.strip_prefix("tcp:") {
+                    Some(hosts) => (hosts, true),
+                    None => (&*text, false),
+                };
+                Ok((Hosts::parse(FAKE_HOSTS.name, hosts, n_pes)?, tcp))
+            }
+            _ => Ok((Hosts::one(n_pes), false)),
         }
     }
 

@@ -134,7 +134,7 @@ impl ThreadWorld {
     /// # Errors
     /// See [`WorldError`].
     pub fn spmd<R: Send>(&self, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
-        let hosts = self.config.hosts(self.n_pes)?;
+        let (hosts, tcp) = self.config.hosts(self.n_pes)?;
         let worlds = self.map(&hosts)?;
         let (f, end) = (&f, |pe| {
             worlds.iter().for_each(|world| world.control.end(pe, false))
@@ -145,7 +145,7 @@ impl ThreadWorld {
             let agent = |source| WorldError::Agent { source };
             let network = match worlds.len() {
                 1 => None,
-                _ => Some(Network::start(&worlds, scope).map_err(agent)?),
+                _ => Some(Network::start(&worlds, tcp, scope).map_err(agent)?),
             };
             let mut threads = Vec::with_capacity(self.n_pes);
             for me in 0..self.n_pes {

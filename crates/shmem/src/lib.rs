@@ -66,7 +66,7 @@ mod loom_models;
 
 pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
-pub use launch::{Ended, Launch, LaunchError, Outcome};
+pub use launch::{Ended, Host, HostList, Launch, LaunchError, LostHost, Outcome, run_for_launcher};
 pub use memory::alloc::AllocError;
 pub use memory::symmetric::{Sym, SymRef};
 pub use team::call::{Call as CollectiveCall, Kind as CollectiveKind};

@@ -1,6 +1,8 @@
 //! What the launcher hears of: signals, and PEs that have joined although it did not start them itself.
 
 use super::LaunchError;
+use super::hosts::root::News;
+use super::hosts::words::Order;
 use super::mask;
 use crate::world::processes::receive_joined;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -28,11 +30,16 @@ pub(super) enum Event {
     },
     /// That process has ended.
     Gone { pe: usize },
+    /// The launcher of all hosts has said something.
+    Order(Order),
+    /// A host has, to that launcher.
+    News(usize, News),
 }
 
 /// Events, as they come in.
 pub(super) struct Events {
     pub(super) receiver: Receiver<Event>,
+    sender: Sender<Event>,
     /// The signals heard of, SIGCHLD among them.
     pub(super) watched: Vec<i32>,
     signals: signal_hook::iterator::Handle,
@@ -53,6 +60,7 @@ impl Events {
         let (sender, receiver) = channel();
         let this = Self {
             receiver,
+            sender: sender.clone(),
             watched: watched.clone(),
             signals: signals.handle(),
             lifeline: Arc::clone(lifeline),
@@ -78,6 +86,11 @@ impl Events {
         let near = Arc::clone(lifeline);
         start("joins", move || hear_of_joins(&near, &sender))?;
         Ok(this)
+    }
+
+    /// For others who hear of something.
+    pub(super) fn sender(&self) -> Sender<Event> {
+        self.sender.clone()
     }
 
     /// Whether a signal to end has come that nobody has looked at yet.

@@ -6,12 +6,15 @@
 
 use super::Ended;
 use super::events::{Event, Events, is_end};
+use super::hosts::here::Root;
+use super::hosts::words::{Order, Report};
 use crate::wait::waiter::Wait;
 use crate::world::control::{Control, PeState};
 use rustix::fd::OwnedFd;
 use rustix::process::{Pid, Signal, kill_process, pidfd_send_signal};
 use signal_hook::consts::SIGCHLD;
 use signal_hook::low_level::siginfo::{Cause, Origin};
+use std::ops::Range;
 use std::process::Child;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
@@ -20,11 +23,15 @@ use std::time::{Duration, Instant};
 /// How long PEs may take to end after a failure, and between two SIGKILLs.
 const SHORT: Duration = Duration::from_millis(300);
 
-/// The PEs that have been started.
+/// The PEs of this host that have been started.
 pub(super) struct Job {
-    /// By PE; `None` once reaped.
+    /// This host's PEs. What is kept of each stands in their order.
+    pes: Range<usize>,
+    /// The launcher of all hosts, if there are several.
+    root: Option<Root>,
+    /// `None` once reaped.
     children: Vec<Option<Child>>,
-    /// By PE: what has joined without being our child.
+    /// What has joined without being our child.
     joined: Vec<Option<Arc<OwnedFd>>>,
     /// PEs of those that have ended, and until when what has started them may say how.
     gone: Vec<(usize, Instant)>,
@@ -51,10 +58,22 @@ struct Asked {
 
 impl Job {
     pub(super) fn new(control: Control, grace: Duration) -> Self {
-        let n_pes = control.n_pes();
+        let pes = 0..control.n_pes();
+        Self::of_host(control, grace, pes, None)
+    }
+
+    /// Of one of several hosts, with these PEs.
+    pub(super) fn of_host(
+        control: Control,
+        grace: Duration,
+        pes: Range<usize>,
+        root: Option<Root>,
+    ) -> Self {
         Self {
-            children: Vec::with_capacity(n_pes),
-            joined: (0..n_pes).map(|_| None).collect(),
+            children: Vec::with_capacity(pes.len()),
+            joined: pes.clone().map(|_| None).collect(),
+            pes,
+            root,
             gone: Vec::new(),
             control,
             failure: None,
@@ -63,6 +82,29 @@ impl Job {
             ending: false,
             kill_at: None,
             killed: false,
+        }
+    }
+
+    /// This host's PEs.
+    pub(super) fn pes(&self) -> Range<usize> {
+        self.pes.clone()
+    }
+
+    /// What is kept of `pe`; `None`: it is of another host.
+    fn index(&self, pe: usize) -> Option<usize> {
+        self.pes.contains(&pe).then(|| pe - self.pes.start)
+    }
+
+    /// Notes that a PE of this host will not come any more, on every host.
+    fn finished(&self, pe: usize) {
+        self.control.pe(pe).set_state(PeState::Finished);
+        self.control.wake_all(true);
+        self.tell(&Report::Left { pe });
+    }
+
+    fn tell(&self, report: &Report) {
+        if let Some(root) = &self.root {
+            root.tell(report);
         }
     }
 
@@ -86,10 +128,9 @@ impl Job {
 
     /// After the start of PEs was cut short: nobody waits for those that were never started.
     pub(super) fn give_up_on_the_rest(&self) {
-        for pe in self.children.len()..self.control.n_pes() {
-            self.control.pe(pe).set_state(PeState::Finished);
+        for pe in self.pes.start + self.children.len()..self.pes.end {
+            self.finished(pe);
         }
-        self.control.wake_all(true);
     }
 
     /// Waits until every PE has ended. Returns the last waits if `limit` passed before.
@@ -137,24 +178,62 @@ impl Job {
             Event::Signal(origin) => self.pass_on(&origin),
             Event::Joined { pe, process } => self.has_joined(pe, process),
             Event::Gone { pe } => self.gone.push((pe, Instant::now() + SHORT)),
+            Event::Order(order) => self.obey(order),
+            Event::News(..) => {}
+        }
+    }
+
+    /// Does what the launcher of all hosts says.
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Signal { signal } => self.signal_came(signal, false),
+            Order::Left { pe } => {
+                self.control.pe(pe).set_state(PeState::Finished);
+                self.control.wake_all(true);
+            }
+            Order::End { culprit } => {
+                if let Some(pe) = culprit {
+                    self.control.pe(pe).set_state(PeState::Failed);
+                    self.control.end(pe, true);
+                }
+                if !self.ending && self.asked.is_none() {
+                    self.tell_waits();
+                    self.end(None);
+                }
+            }
+            Order::Kill => {
+                self.ending = true;
+                self.kill();
+            }
+            Order::Start { .. } | Order::Beat => {}
+        }
+    }
+
+    /// What PEs still running wait for, for whoever ends them.
+    fn tell_waits(&self) {
+        for (pe, wait) in self.last_waits() {
+            self.tell(&Report::Waits { pe, wait });
         }
     }
 
     /// Passes a signal on, unless the terminal has sent it to the PEs as well. The first signal to end
     /// begins the grace; the second ends it.
     fn pass_on(&mut self, origin: &Origin) {
-        let end = is_end(origin.signal);
+        self.signal_came(origin.signal, origin.cause == Cause::Kernel);
+    }
+
+    fn signal_came(&mut self, number: i32, by_terminal: bool) {
+        let end = is_end(number);
         if end && self.asked.is_some() {
             self.kill();
             return;
         }
-        let by_terminal = origin.cause == Cause::Kernel;
-        if !by_terminal && let Some(signal) = Signal::from_named_raw(origin.signal) {
+        if !by_terminal && let Some(signal) = Signal::from_named_raw(number) {
             self.signal_all(signal);
         }
         if end {
             self.asked = Some(Asked {
-                signal: origin.signal,
+                signal: number,
                 by_terminal,
             });
             // One that is stopped can not handle it.
@@ -165,7 +244,10 @@ impl Job {
 
     /// `process` is PE `pe`. What the others have been told before is news to it.
     fn has_joined(&mut self, pe: usize, process: Arc<OwnedFd>) {
-        let parent_runs = self.children.get(pe).is_some_and(Option::is_some);
+        let Some(index) = self.index(pe) else {
+            return;
+        };
+        let parent_runs = self.children.get(index).is_some_and(Option::is_some);
         let asked = self.asked.filter(|asked| !asked.by_terminal);
         let late = if self.killed || !parent_runs {
             Some(Signal::KILL)
@@ -177,9 +259,7 @@ impl Job {
         if let Some(signal) = late {
             let _ = pidfd_send_signal(&process, signal);
         }
-        if let Some(place) = self.joined.get_mut(pe) {
-            *place = Some(process);
-        }
+        self.joined[index] = Some(process);
     }
 
     /// A PE whose process has ended while the shell that started it runs on: how it ended, nobody says,
@@ -189,29 +269,31 @@ impl Job {
         self.gone = rest;
         let due: Vec<(usize, Instant)> = due;
         for (pe, _) in due {
-            let shell_runs = self.children.get(pe).is_some_and(Option::is_some);
+            let child = self.index(pe).and_then(|index| self.children.get(index));
+            let shell_runs = child.is_some_and(Option::is_some);
             if shell_runs && self.control.pe(pe).state() == PeState::Joined {
-                self.control.pe(pe).set_state(PeState::Finished);
-                self.control.wake_all(true);
+                self.finished(pe);
             }
         }
     }
 
     /// Collects PEs that have ended and decides what that means for the others.
     fn reap_ended(&mut self) {
-        for pe in 0..self.children.len() {
-            let Some(child) = &mut self.children[pe] else {
+        for index in 0..self.children.len() {
+            let Some(child) = &mut self.children[index] else {
                 continue;
             };
             let Ok(Some(status)) = child.try_wait() else {
                 continue;
             };
-            self.children[pe] = None;
+            self.children[index] = None;
             // A PE whose parent (a shell, say) has ended may live on; it must not.
-            self.signal_joined(pe, Signal::KILL);
+            self.signal_joined(index, Signal::KILL);
+            let pe = self.pes.start + index;
             let control = self.control.pe(pe);
             let had_left = control.state() == PeState::Finished;
-            if self.control.announced_exit().is_some() {
+            if let Some(status) = self.control.announced_exit() {
+                self.tell(&Report::Exit { status });
                 if !self.ending {
                     self.end(None);
                 }
@@ -219,8 +301,7 @@ impl Job {
             }
             if status.success() {
                 // It may have exited without leaving the world; nobody should wait for it.
-                control.set_state(PeState::Finished);
-                self.control.wake_all(true);
+                self.finished(pe);
                 continue;
             }
             // Those we end ourselves are not failures of their own. But a PE that fails makes others
@@ -228,11 +309,17 @@ impl Job {
             let culprit = self.control.ended_by();
             let cause = culprit == Some(pe) && self.failure.is_some() && !self.killed;
             if cause || (!self.ending && self.failure.is_none()) {
-                self.failure = Some(Ended {
+                let failure = Ended {
                     pe,
                     status,
                     last_wait: Wait::from_words(control.last_wait()),
+                };
+                self.tell(&Report::Failed {
+                    failure: failure.clone(),
+                    culprit,
+                    ends: !had_left,
                 });
+                self.failure = Some(failure);
             }
             if !had_left && !self.ending {
                 control.set_state(PeState::Failed);
@@ -271,8 +358,9 @@ impl Job {
     }
 
     fn last_waits(&self) -> Vec<(usize, Option<Wait>)> {
-        let running = (0..self.children.len()).filter(|&pe| self.children[pe].is_some());
+        let running = (0..self.children.len()).filter(|&index| self.children[index].is_some());
         running
+            .map(|index| self.pes.start + index)
             .map(|pe| (pe, Wait::from_words(self.control.pe(pe).last_wait())))
             .collect()
     }
@@ -284,19 +372,19 @@ impl Job {
     }
 
     fn signal_but(&self, spared: Option<usize>, signal: Signal) {
-        for (pe, child) in self.children.iter().enumerate() {
+        for (index, child) in self.children.iter().enumerate() {
             let Some(child) = child else { continue };
-            if spared == Some(pe) {
+            if spared == Some(self.pes.start + index) {
                 continue;
             }
             // An unreaped child keeps its number, so this can not hit a stranger.
             let _ = kill_process(Pid::from_child(child), signal);
-            self.signal_joined(pe, signal);
+            self.signal_joined(index, signal);
         }
     }
 
-    fn signal_joined(&self, pe: usize, signal: Signal) {
-        if let Some(process) = &self.joined[pe] {
+    fn signal_joined(&self, index: usize, signal: Signal) {
+        if let Some(process) = &self.joined[index] {
             let _ = pidfd_send_signal(process, signal);
         }
     }

@@ -17,17 +17,22 @@
 #![allow(unsafe_code)] // `pre_exec`, to set the death signal between fork and exec
 
 mod events;
+mod hosts;
 mod job;
 mod labels;
 mod mask;
 
 use crate::memory::region::{Region, memfd};
+use crate::transport::hosts::Hosts;
+use crate::transport::tcp::key::Key;
 use crate::wait::waiter::Wait;
 use crate::world::config::{Config, ConfigError};
 use crate::world::control::Control;
 use crate::world::processes::{FDS, N_PES, PE};
 use crate::world::threads::MAX_PES;
 use events::Events;
+pub use hosts::here::run_for_launcher;
+pub use hosts::{Host, HostList, LostHost};
 use job::Job;
 use labels::Labels;
 use mask::Held;
@@ -45,6 +50,8 @@ use thiserror::Error;
 
 /// How long PEs may take to end after the first signal to end, unless told otherwise.
 const GRACE: Duration = Duration::from_secs(30);
+/// Exit code when a host was lost, as of `ssh` when it can't reach one.
+const LOST_HOST: i32 = 255;
 /// Exit code when the time limit ended the run, as `timeout(1)` has it.
 const TIMED_OUT: i32 = 124;
 
@@ -78,6 +85,27 @@ pub enum LaunchError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// A host could not be asked to run its PEs.
+    #[error("cannot start '{command}' for host {host}: {source}")]
+    Host {
+        /// The host.
+        host: String,
+        /// The remote shell.
+        command: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A host's name means nothing here.
+    #[error("host {host} has no address: {source}")]
+    Address {
+        /// The host.
+        host: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// What this process was told by the launcher that started it makes no sense.
+    #[error("this is the part of a launcher that another launcher starts on each host: {0}")]
+    Order(std::io::Error),
     /// Signals and PEs that join could not be watched.
     #[error("cannot watch for signals: {0}")]
     Watch(std::io::Error),
@@ -120,7 +148,7 @@ impl fmt::Display for Ended {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// The PE that failed first of its own accord, if any.
     pub failure: Option<Ended>,
@@ -130,6 +158,8 @@ pub struct Outcome {
     pub interrupted: Option<i32>,
     /// With a time limit that ran out: what each PE still running was waiting for.
     pub timed_out: Option<Vec<(usize, Option<Wait>)>>,
+    /// A host that could not be started, or was lost.
+    pub lost: Option<LostHost>,
 }
 
 impl Outcome {
@@ -141,6 +171,7 @@ impl Outcome {
             // What of it an exit code can hold.
             (None, Some(status), _) => status & 0xff,
             (None, None, Some(failure)) => failure.code(),
+            (None, None, None) if self.lost.is_some() => LOST_HOST,
             (None, None, None) => self.interrupted.map_or(0, |signal| 128 + signal),
         }
     }
@@ -164,6 +195,9 @@ pub struct Launch {
     grace: Duration,
     label: bool,
     config: Config,
+    hosts: Option<HostList>,
+    /// Variables that PEs get beside those of this process.
+    environment: Vec<(OsString, OsString)>,
 }
 
 impl Launch {
@@ -177,7 +211,16 @@ impl Launch {
             grace: GRACE,
             label: false,
             config: Config::default(),
+            hosts: None,
+            environment: Vec::new(),
         }
+    }
+
+    /// Runs the PEs on these hosts instead of this one.
+    pub fn hosts(mut self, hosts: HostList) -> Self {
+        self.n_pes = hosts.hosts.iter().map(|host| host.pes).sum();
+        self.hosts = Some(hosts);
+        self
     }
 
     /// Adds arguments.
@@ -229,15 +272,33 @@ impl Launch {
         if self.n_pes == 0 || self.n_pes > MAX_PES {
             return Err(LaunchError::NumberOfPes { n_pes: self.n_pes });
         }
+        match &self.hosts {
+            Some(hosts) => hosts::root::run(self, hosts),
+            None => self.run_here(),
+        }
+    }
+
+    /// Runs a world of this host alone.
+    fn run_here(&self) -> Result<Outcome, LaunchError> {
         let heap_bytes = self.config.heap_bytes(self.n_pes)?;
-        let world = World::create(self.n_pes, heap_bytes)?;
+        let world = World::create(&Hosts::one(self.n_pes), 0, heap_bytes, None)?;
         // Watch before the first child starts: none may end unseen.
         let events = Events::watch(&world.lifeline)?;
+        let job = Job::new(world.control, self.grace);
+        self.run_job((&world.fds, &world.fd_list), &events, job)
+    }
+
+    /// Starts the PEs of this host and sees them to their end.
+    fn run_job(
+        &self,
+        inherited: (&Arc<[OwnedFd]>, &str),
+        events: &Events,
+        mut job: Job,
+    ) -> Result<Outcome, LaunchError> {
         let labels = Labels::new();
-        let mut job = Job::new(world.control, self.grace);
-        let mut started = 0;
-        while started < self.n_pes && job.goes_on(&events) {
-            let (pe, inherited) = (started, (&world.fds, world.fd_list.as_str()));
+        let (pes, mut started) = (job.pes(), 0);
+        while started < pes.len() && job.goes_on(events) {
+            let pe = pes.start + started;
             if let Err(source) = self.start(pe, inherited, &events.watched, &mut job, &labels) {
                 job.kill();
                 job.reap_all();
@@ -248,26 +309,27 @@ impl Launch {
             }
             started += 1;
         }
-        if started < self.n_pes {
+        if started < pes.len() {
             job.give_up_on_the_rest();
         }
         // A limit beyond the clock's range is none.
         let deadline = self
             .timeout
             .and_then(|limit| Instant::now().checked_add(limit));
-        let timed_out = job.watch(&events, deadline);
+        let timed_out = job.watch(events, deadline);
         labels.drain(|| events.asked_to_end());
         // A run cut short by its time limit has ended by that.
         let exit = job.control.announced_exit();
         Ok(Outcome {
-            interrupted: job.asked().filter(|_| started < self.n_pes),
+            interrupted: job.asked().filter(|_| started < pes.len()),
             failure: job.failure,
             global_exit: exit.filter(|_| timed_out.is_none()),
             timed_out,
+            lost: None,
         })
     }
 
-    /// Starts one PE, which inherits these descriptors and is told their numbers. `handled`: the signals
+    /// Starts one PE of this host, which inherits these descriptors and is told their numbers. `handled`: the signals
     /// that this process has handlers for.
     fn start(
         &self,
@@ -282,7 +344,8 @@ impl Launch {
             .args(&self.args)
             .env(PE, pe.to_string())
             .env(N_PES, self.n_pes.to_string())
-            .env(FDS, fd_list);
+            .env(FDS, fd_list)
+            .envs(self.environment.iter().map(|(name, value)| (name, value)));
         if pe != 0 {
             command.stdin(Stdio::null());
         }
@@ -330,7 +393,15 @@ struct World {
 }
 
 impl World {
-    fn create(n_pes: usize, heap_bytes: usize) -> Result<Self, LaunchError> {
+    /// That of `host`, with `key` if there are others.
+    fn create(
+        hosts: &Hosts,
+        host: usize,
+        heap_bytes: usize,
+        key: Option<Key>,
+    ) -> Result<Self, LaunchError> {
+        let n_pes = hosts.n_pes();
+        let local = hosts.pes(host).len();
         let memory = |what, bytes| {
             move |error: rustix::io::Errno| LaunchError::Memory {
                 what,
@@ -344,19 +415,24 @@ impl World {
         let region = Region::shared(control_fd.as_fd(), bytes).map_err(control_error)?;
         let launcher = rustix::process::getpid().as_raw_nonzero().get() as u32;
         let mut fds = vec![control_fd];
-        for _ in 0..n_pes {
+        for _ in 0..local {
             fds.push(memfd("crosswarp-heap", heap_bytes).map_err(memory("a heap", heap_bytes))?);
         }
         let pair = || {
             let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
             socketpair(domain, kind, SocketFlags::CLOEXEC, None).map_err(memory("a socket", 0))
         };
-        for _ in 0..n_pes {
+        for _ in 0..local {
             let (near, far) = pair()?;
             fds.extend([near, far]);
         }
         let (lifeline, far) = pair()?;
         fds.push(far);
+        if let Some(key) = key {
+            let fd = memfd("crosswarp-key", key.0.len()).map_err(memory("the key", key.0.len()))?;
+            rustix::io::pwrite(&fd, &key.0, 0).map_err(memory("the key", key.0.len()))?;
+            fds.push(fd);
+        }
         let numbers: Vec<String> = fds.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
         Ok(Self {
             control: Control::create(region, n_pes, heap_bytes, launcher),
@@ -373,7 +449,7 @@ mod tests {
 
     #[test]
     fn what_else_a_process_starts_inherits_nothing_of_the_world() {
-        let world = World::create(2, 1 << 16).unwrap();
+        let world = World::create(&Hosts::one(2), 0, 1 << 16, None).unwrap();
         let mut ls = Command::new("ls");
         let listing = ls.args(["-l", "/proc/self/fd"]).output().unwrap();
         let listing = String::from_utf8_lossy(&listing.stdout).into_owned();
@@ -387,7 +463,7 @@ mod tests {
     /// A run of `sh -c script` before its first PE.
     fn prepared(n_pes: usize, script: &str) -> (Launch, World, Events) {
         let launch = Launch::new(n_pes, "sh").args(["-c", script]);
-        let world = World::create(n_pes, 1 << 16).unwrap();
+        let world = World::create(&Hosts::one(n_pes), 0, 1 << 16, None).unwrap();
         let events = Events::watch(&world.lifeline).unwrap();
         (launch, world, events)
     }

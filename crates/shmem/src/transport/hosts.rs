@@ -2,6 +2,7 @@
 
 use crate::team::shape::Shape;
 use crate::world::config::ConfigError;
+use std::ops::Range;
 
 /// The hosts of a world, numbered from 0 in the order of their first PEs.
 #[derive(Clone, Debug)]
@@ -53,6 +54,24 @@ impl Hosts {
             _ if parts.iter().sum::<usize>() != n_pes => Ok(Self::one(n_pes)),
             _ => Ok(Self::with(&parts)),
         }
+    }
+
+    /// How many PEs there are.
+    pub(crate) fn n_pes(&self) -> usize {
+        self.of.len()
+    }
+
+    /// The PEs of `host`, of hosts that have their PEs side by side.
+    pub(crate) fn pes(&self, host: usize) -> Range<usize> {
+        let all = (0..self.of.len()).filter(|&pe| self.of(pe) == host);
+        let first = all.clone().next().unwrap_or(0);
+        first..first + all.count()
+    }
+
+    /// How many PEs each has, as [`parse`](Self::parse) takes it.
+    pub(crate) fn sizes(&self) -> String {
+        let sizes = (0..self.n).map(|host| self.pes(host).len().to_string());
+        sizes.collect::<Vec<_>>().join("+")
     }
 
     /// How many hosts there are.

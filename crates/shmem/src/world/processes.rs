@@ -1,13 +1,15 @@
 //! Joining a world whose PEs are processes, as the launcher set it up.
 //!
-//! The launcher hands down open files: the control memory, each PE's heap, a ring of sockets, and one socket
-//! to itself. Three
-//! variables say which PE this is and which descriptors these are. Nothing has a name anywhere, so
-//! nothing can be left behind.
+//! The launcher hands down open files: the control memory, the heap of each PE of this host, a ring of sockets, one
+//! socket to itself and, in a world of several hosts, the job's key. Variables say which PE this is, which descriptors
+//! these are and where the other hosts' agents are. Nothing has a name anywhere, so nothing can be left behind.
 #![allow(unsafe_code)] // takes ownership of inherited file descriptors
 
 use crate::memory::region::Region;
+use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
+use crate::transport::tcp::key::{self, Key};
+use crate::transport::tcp::port::Port;
 use crate::wait::sync::{Ordering, register_heavy_fence};
 use crate::wait::waiter::Patience;
 use crate::world::config::{Config, ConfigError};
@@ -35,9 +37,14 @@ use thiserror::Error;
 pub(crate) const PE: &str = "CROSSWARP_PE";
 /// Tells a process how many PEs there are.
 pub(crate) const N_PES: &str = "CROSSWARP_N_PES";
-/// Tells a process the file descriptors, separated by commas: control, heaps, then for each PE the
-/// two ends of its socket pair to the right neighbour, then the PEs' end of the lifeline.
+/// Tells a process the file descriptors, separated by commas: control, the heaps of this host's PEs, then for each of
+/// these the two ends of its socket pair to the right neighbour, then the PEs' end of the lifeline, then, if there are
+/// several hosts, the key.
 pub(crate) const FDS: &str = "CROSSWARP_FDS";
+/// Tells a process of a world of several hosts how many PEs each has, as in `2+2`.
+pub(crate) const HOSTS: &str = "CROSSWARP_HOSTS";
+/// Tells a process of a world of several hosts the addresses of their agents, separated by commas.
+pub(crate) const AGENTS: &str = "CROSSWARP_AGENTS";
 
 /// Joining a world failed.
 #[derive(Debug, Error)]
@@ -135,7 +142,7 @@ pub fn init() -> Result<Pe, InitError> {
         .split(',')
         .map(|fd| fd.parse().ok().filter(|&fd| fd > 2).ok_or_else(bad_fds))
         .collect::<Result<_, _>>()?;
-    if n_pes == 0 || n_pes > MAX_PES || numbers.len() != 3 * n_pes + 2 {
+    if n_pes == 0 || n_pes > MAX_PES {
         return Err(bad_fds());
     }
     if me >= n_pes {
@@ -143,6 +150,17 @@ pub fn init() -> Result<Pe, InitError> {
             name: PE,
             value: me.to_string(),
         });
+    }
+    let hosts = match std::env::var_os(HOSTS) {
+        None => Hosts::one(n_pes),
+        Some(_) => Hosts::parse(HOSTS, &variable(HOSTS)?, n_pes)?,
+    };
+    let host = hosts.of(me);
+    let local: Vec<usize> = (0..n_pes).filter(|&pe| hosts.of(pe) == host).collect();
+    let ring = 1 + local.len()..1 + 3 * local.len();
+    let several = hosts.n() > 1;
+    if numbers.len() != ring.end + 1 + usize::from(several) {
+        return Err(bad_fds());
     }
     if JOINED.swap(true, Ordering::AcqRel) {
         return Err(InitError::AlreadyJoined);
@@ -166,22 +184,26 @@ pub fn init() -> Result<Pe, InitError> {
         });
     }
     let heap_bytes = header.heap_bytes.load(Ordering::Relaxed) as usize;
-    let heaps: Result<Vec<_>, _> = numbers[1..=n_pes]
-        .iter()
-        .map(|&fd| {
-            map(fd, heap_bytes).map_err(|error| match error {
-                InitError::NoRoom(source) => InitError::Heap {
-                    bytes: heap_bytes,
-                    n_pes,
-                    source,
-                },
-                error => error,
-            })
-        })
-        .collect();
-    let ring = take_ring(&numbers[n_pes + 1..3 * n_pes + 1], me)?;
+    let mut heaps: Vec<Option<Region>> = (0..n_pes).map(|_| None).collect();
+    for (&pe, &fd) in local.iter().zip(&numbers[1..]) {
+        heaps[pe] = Some(map(fd, heap_bytes).map_err(|error| match error {
+            InitError::NoRoom(source) => InitError::Heap {
+                bytes: heap_bytes,
+                n_pes,
+                source,
+            },
+            error => error,
+        })?);
+    }
+    let own = local.iter().position(|&pe| pe == me).unwrap_or(0);
+    let lifeline = numbers[ring.end];
+    let ring = take_ring(&numbers[ring], own)?;
     // SAFETY: as in `map`: handed down for this one use.
-    let lifeline = unsafe { OwnedFd::from_raw_fd(numbers[3 * n_pes + 1]) };
+    let lifeline = unsafe { OwnedFd::from_raw_fd(lifeline) };
+    let engine = match several {
+        true => Some(way_to_agents(me, numbers[numbers.len() - 1])?),
+        false => None,
+    };
     register_heavy_fence(true);
     let timeout = Config::default().wait_timeout()?;
     if !control.pe(me).claim() {
@@ -194,16 +216,38 @@ pub fn init() -> Result<Pe, InitError> {
     Ok(Pe::join(
         Arc::new(Mapped {
             control,
-            heaps: heaps?.into_iter().map(Some).collect(),
+            heaps,
             heap_bytes,
-            hosts: Hosts::one(n_pes),
+            hosts,
             kind: WorldKind::Processes,
             patience: Patience::new(n_pes, timeout),
             ring: Some(ring),
         }),
         me,
-        None,
+        engine,
     ))
+}
+
+/// The way to the agents of a world of several hosts.
+fn way_to_agents(me: usize, key: RawFd) -> Result<Box<dyn Engine>, InitError> {
+    let text = variable(AGENTS)?;
+    let addresses: Result<Vec<_>, _> = text.split(',').map(str::parse).collect();
+    let addresses = addresses.map_err(|_| InitError::Environment {
+        name: AGENTS,
+        value: text.clone(),
+    })?;
+    let bad_key = |reason: String| InitError::Memory { fd: key, reason };
+    // SAFETY: only borrowed for the call that asks whether the descriptor is open at all.
+    let borrowed = unsafe { BorrowedFd::borrow_raw(key) };
+    let mut bytes = [0; key::BYTES];
+    let read =
+        rustix::io::pread(borrowed, &mut bytes, 0).map_err(|error| bad_key(error.to_string()))?;
+    if read != bytes.len() {
+        return Err(bad_key("it is not the key of a job".into()));
+    }
+    // SAFETY: as in `map`.
+    drop(unsafe { OwnedFd::from_raw_fd(key) });
+    Ok(Box::new(Port::new(me, Key(bytes), &addresses)))
 }
 
 /// Sees to it that the launcher can signal this process, and that it ends when the launcher does.

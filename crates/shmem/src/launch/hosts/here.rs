@@ -1,0 +1,202 @@
+//! One host's launcher, which the root has started.
+
+use super::words::{Order, Part, Report, Words, hear, say};
+use crate::launch::events::{Event, Events};
+use crate::launch::job::Job;
+use crate::launch::{Launch, LaunchError, Outcome, World};
+use crate::memory::region::Region;
+use crate::transport::agent::Agent;
+use crate::transport::hosts::Hosts;
+use crate::transport::tcp::server::Server;
+use crate::wait::sync::register_heavy_fence;
+use crate::wait::waiter::Patience;
+use crate::world::control::Control;
+use crate::world::mapped::{Mapped, WorldKind};
+use crate::world::processes::{AGENTS, HOSTS};
+use rustix::fd::AsFd;
+use std::io::{self, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long the root may take to connect.
+const START: Duration = Duration::from_secs(60);
+
+/// The way back to the root.
+pub(crate) struct Root(Arc<Mutex<TcpStream>>);
+
+impl Root {
+    /// Says something. A root that is gone is noticed by who listens to it.
+    pub(crate) fn tell(&self, report: &Report) {
+        tell(&self.0, report);
+    }
+}
+
+fn tell(stream: &Mutex<TcpStream>, words: &impl Words) {
+    let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
+    let _ = say(&mut *stream, words);
+}
+
+/// Standard input, byte by byte: what follows is for PE 0.
+struct Unbuffered;
+
+impl io::Read for Unbuffered {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        Ok(rustix::io::read(rustix::stdio::stdin(), to)?)
+    }
+}
+
+/// Runs this host's part of a world for the launcher that started this process with its part on standard input.
+/// Returns when all PEs of all hosts have ended.
+///
+/// # Errors
+/// [`LaunchError`], which the launcher has been told, too, if it could be.
+pub fn run_for_launcher() -> Result<(), LaunchError> {
+    let part: Part = hear(&mut Unbuffered).map_err(LaunchError::Order)?;
+    let ours = env!("CARGO_PKG_VERSION");
+    if part.version != ours {
+        let theirs = &part.version;
+        let text = format!("the launcher is of version {theirs}, and this host's of {ours}");
+        return Err(LaunchError::Order(io::Error::other(text)));
+    }
+    std::env::set_current_dir(&part.folder).map_err(|error| {
+        let text = format!("{}: {error}", part.folder.display());
+        LaunchError::Order(io::Error::new(error.kind(), text))
+    })?;
+    let hosts = Hosts::parse(HOSTS, &part.sizes, part.n_pes)?;
+    let world = World::create(&hosts, part.host, part.heap_bytes, Some(part.key))?;
+    let agent = Agent::new(map(&world, &hosts, &part)?, part.host);
+    let server = Server::listen(part.address, part.key).map_err(LaunchError::Order)?;
+    let port = server.address().map_err(LaunchError::Order)?.port();
+    let stop = server.stop();
+    let (sender, launchers) = channel();
+    let serve = move || {
+        let served = server.serve(agent, |launcher| drop(sender.send(launcher)));
+        if let Err(error) = served {
+            tracing::error!("the agent can't go on: {error}");
+            std::process::exit(1);
+        }
+    };
+    let thread = std::thread::Builder::new().name("agent".into());
+    thread.spawn(serve).map_err(LaunchError::Watch)?;
+    // The root reads this line.
+    let mut out = io::stdout();
+    let said = writeln!(out, "crosswarp {port}").and_then(|()| out.flush());
+    said.map_err(LaunchError::Order)?;
+    let late = |_| LaunchError::Order(io::Error::other("the launcher has not connected"));
+    let mut root = launchers.recv_timeout(START).map_err(late)?;
+    let ended = run(part, &hosts, world, &mut root);
+    let report = match &ended {
+        Ok(outcome) => Report::Done {
+            interrupted: outcome.interrupted,
+        },
+        Err(error) => Report::Error {
+            text: error.to_string(),
+        },
+    };
+    let _ = say(&mut root, &report);
+    // PEs of other hosts may still use the memory of this one: the root closes the connection when all have ended.
+    while hear::<Order>(&mut root).is_ok() {}
+    drop(stop);
+    ended.map(drop)
+}
+
+fn run(
+    part: Part,
+    hosts: &Hosts,
+    world: World,
+    root: &mut TcpStream,
+) -> Result<Outcome, LaunchError> {
+    root.set_read_timeout(Some(part.patience))
+        .map_err(LaunchError::Order)?;
+    let agents = loop {
+        match hear(root).map_err(LaunchError::Order)? {
+            Order::Start { agents } => break agents,
+            Order::Kill | Order::End { .. } | Order::Signal { .. } => {
+                let ended = "it was ended before it began";
+                return Err(LaunchError::Order(io::Error::other(ended)));
+            }
+            Order::Left { .. } | Order::Beat => {}
+        }
+    };
+    let events = Events::watch(&world.lifeline)?;
+    let back = Arc::new(Mutex::new(root.try_clone().map_err(LaunchError::Order)?));
+    listen(root.try_clone().map_err(LaunchError::Order)?, &events)?;
+    beat(&back, part.beat)?;
+    let job = Job::of_host(
+        world.control,
+        part.grace,
+        hosts.pes(part.host),
+        Some(Root(back)),
+    );
+    let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
+    let mut launch = Launch::new(part.n_pes, part.program)
+        .args(part.args)
+        .grace(part.grace)
+        .label(part.label);
+    launch.environment = part.environment;
+    launch.environment.push((HOSTS.into(), part.sizes.into()));
+    launch
+        .environment
+        .push((AGENTS.into(), agents.join(",").into()));
+    launch.run_job((&world.fds, &world.fd_list), &events, job)
+}
+
+/// Hears the root's orders from now on. Its silence, or its end, is one to kill all PEs.
+fn listen(mut root: TcpStream, events: &Events) -> Result<(), LaunchError> {
+    let heard = events.sender();
+    let listen = move || {
+        loop {
+            let order = hear(&mut root).unwrap_or(Order::Kill);
+            let last = order == Order::Kill;
+            if heard.send(Event::Order(order)).is_err() || last {
+                return;
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("orders".into());
+    thread.spawn(listen).map_err(LaunchError::Watch)?;
+    Ok(())
+}
+
+/// Gives signs of life to the root, until this process ends.
+fn beat(root: &Arc<Mutex<TcpStream>>, time: Duration) -> Result<(), LaunchError> {
+    let root = Arc::clone(root);
+    let beat = move || {
+        loop {
+            std::thread::sleep(time);
+            tell(&root, &Report::Beat);
+        }
+    };
+    let thread = std::thread::Builder::new().name("beat".into());
+    thread.spawn(beat).map_err(LaunchError::Watch)?;
+    Ok(())
+}
+
+/// The memory of this host, for its agent.
+fn map(world: &World, hosts: &Hosts, part: &Part) -> Result<Arc<Mapped>, LaunchError> {
+    let region = |fd: usize, bytes: usize| {
+        let mapped = Region::shared(world.fds[fd].as_fd(), bytes);
+        mapped.map_err(|error| LaunchError::Memory {
+            what: "the agent",
+            bytes,
+            source: error.into(),
+        })
+    };
+    let mut heaps: Vec<Option<Region>> = (0..part.n_pes).map(|_| None).collect();
+    for (index, pe) in hosts.pes(part.host).enumerate() {
+        heaps[pe] = Some(region(1 + index, part.heap_bytes)?);
+    }
+    let control = Control::new(region(0, Control::bytes(part.n_pes))?, part.n_pes);
+    register_heavy_fence(true);
+    Ok(Arc::new(Mapped {
+        control,
+        heaps,
+        heap_bytes: part.heap_bytes,
+        hosts: hosts.clone(),
+        kind: WorldKind::Processes,
+        patience: Patience::new(part.n_pes, None),
+        ring: None,
+    }))
+}

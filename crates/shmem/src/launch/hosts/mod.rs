@@ -1,0 +1,78 @@
+//! A world of several hosts: the launcher that the user started (the *root*), and on each host one that it starts
+//! there through a remote shell.
+//!
+//! 1. The root gives each host's launcher its part, the job's [key](crate::transport::tcp::key) included, through
+//!    the remote shell's standard input. Nothing of it is an argument or has a name.
+//! 2. The host's launcher makes the memory of its PEs, starts the [agent](crate::transport::agent) and prints the
+//!    port where that listens.
+//! 3. The root connects to it there, proves that it knows the key, and says where all agents are. Then the PEs
+//!    start. Standard output and error come back through the remote shell; PE 0 has the root's standard input.
+//! 4. What ends a PE on one host ends all: hosts [report](words::Report) to the root, which gives
+//!    [orders](words::Order). Both sides send beats. A host that does not answer is lost, and ends the world for the
+//!    others; a host whose root does not answer kills its PEs.
+
+pub(super) mod here;
+pub(super) mod root;
+pub(super) mod words;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A host, and how many PEs it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// Its name or address, as every host of the world knows it.
+    pub name: String,
+    /// PEs.
+    pub pes: usize,
+}
+
+/// Where and how to start the launchers of several hosts.
+#[derive(Clone, Debug)]
+pub struct HostList {
+    /// The hosts. Their PEs are numbered in this order.
+    pub hosts: Vec<Host>,
+    /// The remote shell and its options, which are followed by the host and the command.
+    pub rsh: Vec<OsString>,
+    /// What starts a host's launcher: a command that calls [`run_for_launcher`](crate::run_for_launcher). It is the
+    /// same on all hosts.
+    pub command: Vec<OsString>,
+    /// Where the program runs on each host.
+    pub folder: PathBuf,
+    /// Variables it gets there.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Time between two signs of life.
+    pub beat: Duration,
+    /// A host that has given none for so long is lost.
+    pub patience: Duration,
+}
+
+/// A host that could not be started, or does not answer any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostHost {
+    /// The host.
+    pub name: String,
+    /// Its PEs.
+    pub pes: Range<usize>,
+    /// Why.
+    pub reason: String,
+}
+
+impl fmt::Display for LostHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Range { start, end } = self.pes;
+        match end - start {
+            1 => write!(f, "host {} (PE {start}) is lost: ", self.name)?,
+            _ => write!(
+                f,
+                "host {} (PEs {start} to {}) is lost: ",
+                self.name,
+                end - 1
+            )?,
+        }
+        f.write_str(&self.reason)
+    }
+}

@@ -1,17 +1,32 @@
 //! Structures that Rust and CUDA C++ share, written once: for the sibling crates' launch arguments, too, and so hidden
 //! from the documentation.
 
-/// Structures of Rust, and the text that declares them in CUDA C++.
+/// Numbers and structures of Rust, and the text that declares them in CUDA C++.
 ///
 /// `const NAME = head, tail` names the text and what stands around the declarations; the header it makes includes
-/// `base.cuh`. Each structure: its name here and there, alignment, size, and after `with` the text that ends it there.
-/// `template` is what precedes it there, and the arguments of the instance whose layout is checked. Each field: its
-/// place, name and type here, its type there. Both compilers check every place and size.
+/// `base.cuh`. There follow, each if there are any, `numbers`, structures, and `generic` structures.
+///
+/// A number: its name and type here, its name and type there, its value.
+///
+/// A structure: its name here and there, alignment, size, and after `with` the text that ends it there. `template` is
+/// what precedes it there, and the arguments of the instance whose layout is checked. Each field: its place, name and
+/// type here, its type there; a length may be the name of a number. Both compilers check every place and size.
+///
+/// A generic structure: its name and its parameter here, its name there, where the parameter has the same name; after
+/// `of` the types that it is made for, here and there. Its size and each field's place are a number of bytes, and how
+/// often the size of the parameter is added to them. It must have no padding. Both compilers check every instance.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! shared_structures {
     (
         $text_vis:vis const $text:ident = $head:expr, $tail:expr;
+        $(numbers {
+            $(
+                $(#[doc = $number_doc:literal])+
+                $number_vis:vis $number:ident: $number_host:ty = $number_device:literal: $number_type:literal
+                    = $value:literal;
+            )+
+        })?
         $(
             $(#[doc = $doc:literal])+
             $vis:vis $rust:ident = $device:literal, $(template $template:literal $instance:literal,)?
@@ -21,8 +36,20 @@ macro_rules! shared_structures {
                     $at:literal $field_vis:vis $field:ident: $host:ty = $type:literal $([$n:literal])?,
                 )+
             }
-        )+
+        )*
+        $(generic {
+            $(
+                $(#[doc = $generic_doc:literal])+
+                $generic_vis:vis $generic:ident<$parameter:ident> = $generic_device:literal,
+                of [$($of:ty = $of_device:literal),+], size $bytes:literal + $times:literal: $fields:tt
+            )+
+        })?
     ) => {
+        $($(
+            $(#[doc = $number_doc])+
+            #[allow(dead_code)] // Some are the kernels' alone.
+            $number_vis const $number: $number_host = $value;
+        )+)?
         $(
             $(#[doc = $doc])+
             #[repr(C, align($align))]
@@ -35,8 +62,15 @@ macro_rules! shared_structures {
                 assert!(::core::mem::size_of::<$rust>() == $size);
                 $(assert!(::core::mem::offset_of!($rust, $field) == $at);)+
             };
-        )+
-        $text_vis const $text: &str = concat!($head, $(
+        )*
+        $($(
+            $crate::shared_structures!(@generic [$(#[doc = $generic_doc])+] $generic_vis $generic $parameter $fields);
+            $($crate::shared_structures!(@instance_of $generic $parameter [$of] $bytes $times $fields);)+
+        )+)?
+        $text_vis const $text: &str = concat!($head, $($(
+            $("//", $number_doc, "\n",)+
+            "constexpr ", $number_type, " ", $number_device, " = ", $value, ";\n",
+        )+ "\n",)? $(
             $("//", $doc, "\n",)+
             $($template, " ",)? "struct alignas(", $align, ") ", $device, " {\n",
             $(
@@ -47,7 +81,18 @@ macro_rules! shared_structures {
             "};\n",
             "static_assert(sizeof(", $device, $($instance,)? ") == ", $size, ", \"size of ", $device, "\");\n",
             $crate::shared_structures!(@places $device, ($($instance)?), $(($at, $field))+), "\n",
-        )+ $tail);
+        )* $($(
+            $("//", $generic_doc, "\n",)+
+            "template <class ", stringify!($parameter), "> struct ", $generic_device, " {\n",
+            $crate::shared_structures!(@generic_fields $fields),
+            "};\n",
+            $(
+                "static_assert(sizeof(", $generic_device, "<", $of_device, ">) == ", $bytes, " + ", $times, " * sizeof(",
+                $of_device, "),\n              \"size of ", $generic_device, "\");\n",
+                $crate::shared_structures!(@generic_places $generic_device $of_device $fields),
+            )+
+            "\n",
+        )+)? $tail);
     };
     (@places $device:literal, $instance:tt, $(($at:literal, $field:ident))+) => {
         concat!($(
@@ -57,6 +102,50 @@ macro_rules! shared_structures {
     };
     (@instance ()) => { "" };
     (@instance ($instance:literal)) => { $instance };
+    (@generic [$($doc:tt)+] $vis:vis $rust:ident $parameter:ident {
+        $($(#[doc = $note:literal])* $at:literal + $of:literal $field_vis:vis $field:ident: $host:ty = $type:literal,)+
+    }) => {
+        $($doc)+
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        $vis struct $rust<$parameter> {
+            $($(#[doc = $note])* $field_vis $field: $host,)+
+        }
+    };
+    (@instance_of $rust:ident $parameter:ident [$instance:ty] $bytes:literal $times:literal {
+        $($(#[doc = $note:literal])* $at:literal + $of:literal $field_vis:vis $field:ident: $host:ty = $type:literal,)+
+    }) => {
+        #[allow(unsafe_code)] // Reason: the derive macro does not promise layouts of generic structures.
+        const _: () = {
+            type $parameter = $instance;
+            const fn is_pod<T: ::bytemuck::Pod>() {}
+            $(is_pod::<$host>();)+
+            let size = ::core::mem::size_of::<$rust<$parameter>>();
+            assert!(size == $bytes + $times * ::core::mem::size_of::<$parameter>());
+            assert!(size == 0 $(+ ::core::mem::size_of::<$host>())+);
+            $(
+                let place = $at + $of * ::core::mem::size_of::<$parameter>();
+                assert!(::core::mem::offset_of!($rust<$parameter>, $field) == place);
+            )+
+            // SAFETY: all zeros are values of every field, which are plain data.
+            unsafe impl ::bytemuck::Zeroable for $rust<$instance> {}
+            // SAFETY: `repr(C)`, fields are plain data, and by the assertion there is no padding.
+            unsafe impl ::bytemuck::Pod for $rust<$instance> {}
+        };
+    };
+    (@generic_fields {
+        $($(#[doc = $note:literal])* $at:literal + $of:literal $field_vis:vis $field:ident: $host:ty = $type:literal,)+
+    }) => {
+        concat!($($("    //", $note, "\n",)* "    ", $type, " ", stringify!($field), ";\n",)+)
+    };
+    (@generic_places $device:literal $instance:literal {
+        $($(#[doc = $note:literal])* $at:literal + $of:literal $field_vis:vis $field:ident: $host:ty = $type:literal,)+
+    }) => {
+        concat!($(
+            "static_assert(CROSSWARP_OFFSET(", $device, "<", $instance, ">, ", stringify!($field), ") == ", $at, " + ",
+            $of, " * sizeof(", $instance, "),\n              \"", $device, "::", stringify!($field), "\");\n",
+        )+)
+    };
 }
 
 /// Fails unless the file at `path` of the crate in `folder` is `made`. With CROSSWARP_WRITE_LAYOUT=1 it is written

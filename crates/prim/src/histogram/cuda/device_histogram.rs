@@ -8,14 +8,16 @@ use crosswarp_cuda::{
     Stream,
 };
 
-use super::arguments::{BinGrouping, Decision, MOST_GROUPS, MOST_RANGES, Ranges};
-use super::kernels::{THREADS, kernels_of};
+use super::arguments::{
+    BinGrouping, CELL_BITS, Decision, HotTable, MOST_GROUPS, MOST_RANGES, Ranges, THREADS,
+};
+use super::kernels::kernels_of;
 use crate::histogram::{BinRule, Bins, Sample, Tables, Visit};
 
-/// Bytes of the table of hot bins (`hot_table` in `histogram/hot_bins.cuh`).
-const HOT_TABLE: u32 = 8192;
+/// Bytes of the table of hot bins.
+const HOT_TABLE: u32 = size_of::<HotTable>() as u32;
 /// Bytes of the cells that `choose_plan` counts in (`histogram/sampling.cuh`).
-const CELLS: u32 = 4 << 15;
+const CELLS: u32 = 4 << CELL_BITS;
 /// Samples from which on choosing a plan pays.
 const PLANNED_FROM: usize = 1 << 22;
 /// Bytes of what is decided.

@@ -15,12 +15,10 @@
 // cuts an array elsewhere gets others. Leaves are added up exactly (superaccumulator.cuh), so the order of leaves and
 // the shape of the launch mean nothing.
 #pragma once
-#include "base.cuh"
+#include "sum_layout.cuh"
 
 namespace crosswarp {
 
-constexpr int leaf_rows = 16;
-constexpr int leaf_lanes = 128;
 constexpr int leaf_elements = leaf_rows * leaf_lanes;
 
 struct leaf_sum {

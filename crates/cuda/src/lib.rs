@@ -32,6 +32,8 @@ mod library;
 mod pe;
 #[doc(hidden)]
 pub mod skip;
+#[doc(hidden)]
+pub mod sum_layout;
 
 pub use arch::{Arch, ArchError};
 pub use bytemuck::Pod;

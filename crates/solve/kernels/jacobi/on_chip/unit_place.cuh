@@ -9,10 +9,6 @@
 
 namespace crosswarp {
 
-// Most warps of a block.
-constexpr int tile_warps = 16;
-constexpr int packet_ring = 4;
-
 // Where a unit's edges go and come from, if not through shared memory; null if not.
 struct unit_links {
     u64* send_row[2];

@@ -1,7 +1,7 @@
 // Transpositions of batches of matrices on one GPU.
 //
 // Blocks go down the columns of tiles: those that run at the same time then write neighbouring parts of
-// the same output rows, which DRAM takes best (measured, see src/transpose/cuda/device_transposer.rs).
+// the same output rows, which DRAM takes best (measured, see src/transpose/cuda/tile_shapes.rs).
 #include "transpose/arguments.cuh"
 #include "transpose/shifted_tile.cuh"
 #include "transpose/tile_shapes.cuh"

@@ -36,7 +36,7 @@ const HEADERS: &[(&str, &str)] = &[
     header!("on_chip/packets.cuh"),
     header!("on_chip/plane_tile.cuh"),
     header!("on_chip/stop_decision.cuh"),
-    header!("on_chip/unit_place.cuh"),
+    header!("on_chip/unit_neighbours.cuh"),
     header!("one_sweep/sweep.cuh"),
     header!("plane.cuh"),
     header!("temporal/async_copy.cuh"),
@@ -86,9 +86,9 @@ const PASS_F32: Source<'static> =
     source!("temporal/pass_f32.cu").with_shapes(pass_shapes!(f32, true: "pass_plain_f32"));
 const PASS_F64: Source<'static> =
     source!("temporal/pass_f64.cu").with_shapes(pass_shapes!(f64, true: "pass_plain_f64"));
-const PASS_GIVEN_F32: Source<'static> = source!("temporal/pass_given_f32.cu")
+const PASS_MASK_SOURCE_F32: Source<'static> = source!("temporal/pass_mask_source_f32.cu")
     .with_shapes(pass_shapes!(f32, false: "pass_fixed_f32", "pass_source_f32", "pass_both_f32"));
-const PASS_GIVEN_F64: Source<'static> = source!("temporal/pass_given_f64.cu")
+const PASS_MASK_SOURCE_F64: Source<'static> = source!("temporal/pass_mask_source_f64.cu")
     .with_shapes(pass_shapes!(f64, false: "pass_fixed_f64", "pass_source_f64", "pass_both_f64"));
 
 const LINE_PASS: Source<'static> = source!("temporal/line_pass.cu").with_shapes(
@@ -161,8 +161,8 @@ pub const KERNELS: &[Source<'static>] = &[
     RUN_LINE,
     PASS_F32,
     PASS_F64,
-    PASS_GIVEN_F32,
-    PASS_GIVEN_F64,
+    PASS_MASK_SOURCE_F32,
+    PASS_MASK_SOURCE_F64,
     PLANE_TILE_F32,
     PLANE_TILE_F64,
     DEEP_HALO_F32,

@@ -30,8 +30,8 @@ struct leaf_product {
     template <class T> __device__ T operator()(T a, T b) const { return a * b; }
 };
 
-// `Lanes` neighbouring threads hold `Width` neighbouring leaf lanes each, the last Lanes × Width that are left by halving
-// (all 128, or fewer). The value, in each of these threads.
+// `Lanes` neighbouring threads hold `Width` neighbouring leaf lanes each, the last Lanes × Width that are left by
+// halving (all 128, or fewer). The value, in each of these threads.
 //
 // All of a thread's sums travel side by side: this takes more shuffles than handing over half of them at each step, but
 // fewer steps one after the other.

@@ -13,8 +13,8 @@ constexpr int leaf_lanes = 128;
 constexpr int limbs_f32 = 10;
 // The same, `f64`: of 2098 bits.
 constexpr int limbs_f64 = 67;
-// Limbs of an accumulator of what is computed from `f32` in `f64`: multiples of 2^-298 up to 2^267, and sums of
-// many.
+// Limbs of an accumulator of what is computed from `f32` in `f64`: multiples of 2^-298 up to 2^267, and sums
+// of many.
 constexpr int limbs_wide = 20;
 // How many of these lie below those of `f32`.
 constexpr int limbs_below = 5;

@@ -87,8 +87,8 @@ macro_rules! shared_structures {
             $crate::shared_structures!(@generic_fields $fields),
             "};\n",
             $(
-                "static_assert(sizeof(", $generic_device, "<", $of_device, ">) == ", $bytes, " + ", $times, " * sizeof(",
-                $of_device, "),\n              \"size of ", $generic_device, "\");\n",
+                "static_assert(sizeof(", $generic_device, "<", $of_device, ">) == ", $bytes, " + ", $times,
+                " * sizeof(", $of_device, "),\n              \"size of ", $generic_device, "\");\n",
                 $crate::shared_structures!(@generic_places $generic_device $of_device $fields),
             )+
             "\n",

@@ -20,8 +20,8 @@ namespace crosswarp {
         pub LIMBS_F32: usize = "limbs_f32": "int" = 10;
         /// The same, `f64`: of 2098 bits.
         pub LIMBS_F64: usize = "limbs_f64": "int" = 67;
-        /// Limbs of an accumulator of what is computed from `f32` in `f64`: multiples of 2^-298 up to 2^267, and sums of
-        /// many.
+        /// Limbs of an accumulator of what is computed from `f32` in `f64`: multiples of 2^-298 up to 2^267, and sums
+        /// of many.
         pub LIMBS_WIDE: usize = "limbs_wide": "int" = 20;
         /// How many of these lie below those of `f32`.
         pub LIMBS_BELOW: usize = "limbs_below": "int" = 5;

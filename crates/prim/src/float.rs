@@ -113,7 +113,7 @@ macro_rules! float {
     };
 }
 
-// The limbs hold 32 bits each of [2^MIN_LSB_EXPONENT, 2^128 or 2^1024), that is 277 or 2098 bits: 9 or 66 limbs, and one
-// more for the carries out of the top.
+// The limbs hold 32 bits each of [2^MIN_LSB_EXPONENT, 2^128 or 2^1024), that is 277 or 2098 bits: 9 or 66 limbs, and
+// one more for the carries out of the top.
 float!(f32, 24, -149, 0x7fc0_0000, LIMBS_F32);
 float!(f64, 53, -1074, 0x7ff8_0000_0000_0000, LIMBS_F64);

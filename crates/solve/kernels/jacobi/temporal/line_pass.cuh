@@ -76,9 +76,9 @@ template <class F, int W, int Warps> class line_pass {
           mine_(leaf_ < g.own_end), before_((lane & ~(lanes - 1)) | ((lane - 1) & (lanes - 1))),
           behind_((lane & ~(lanes - 1)) | ((lane + 1) & (lanes - 1))), head_(column_ == 0),
           tail_(column_ == lanes - 1), line_start_((int)max(-leaf_, (i64)-leaf_points * 4)),
-          line_end_((int)min(g.points - 1 - leaf_, (i64)leaf_points * 4)), left_point_(first - line_pass_halo + 2 * lane),
-          right_point_(first + leaves * leaf_points + 2 * lane), first_fixed_(lane == 0 && fixed(0)),
-          last_fixed_(lane == 31 && fixed(leaf_points - 1)) {
+          line_end_((int)min(g.points - 1 - leaf_, (i64)leaf_points * 4)),
+          left_point_(first - line_pass_halo + 2 * lane), right_point_(first + leaves * leaf_points + 2 * lane),
+          first_fixed_(lane == 0 && fixed(0)), last_fixed_(lane == 31 && fixed(leaf_points - 1)) {
         const F* from = g.before + (leaf_ - g.own_start) + column_ * W;
         const i64 stored = g.own_end + line_pass_halo - leaf_ - column_ * W;
 #pragma unroll

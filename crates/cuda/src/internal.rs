@@ -160,3 +160,81 @@ pub fn assert_copy(folder: &str, path: &str, made: &str) {
         "{path} is not what is made; write it with CROSSWARP_WRITE_LAYOUT=1"
     );
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use crate::arch::Arch;
+    use crate::compile::nvrtc::Nvrtc;
+    use crate::compile::program::{CompileError, Options, compile};
+    use crate::compile::source::Source;
+    use crate::skip::skip_gpu;
+
+    /// The header compiles; and not if its places and sizes are others, each of which is an error. How many there are.
+    pub(crate) fn check_each_place_and_size(header: &str) -> usize {
+        let compiled = |header: &str| {
+            let text = format!("{header}\nextern \"C\" __global__ void nothing() {{}}\n");
+            let source = Source::new("layout.cu", &text);
+            compile(&source, Arch::new(8, 0), &Options::new())
+        };
+        compiled(header).unwrap_or_else(|error| panic!("{error}"));
+        let stated: Vec<_> = header.match_indices(" == ").map(|(at, _)| at + 4).collect();
+        // All wrong in one: as many errors as there are statements.
+        let mut wrong = header.to_owned();
+        for &at in stated.iter().rev() {
+            wrong.insert(at, '1');
+        }
+        let Err(CompileError::Source(errors)) = compiled(&wrong) else {
+            panic!("wrong places compile")
+        };
+        assert_eq!(errors.len(), stated.len());
+        stated.len()
+    }
+
+    crate::shared_structures! {
+        const TEXT = "#include \"base.cuh\"\nnamespace crosswarp {\n", "}\n";
+
+        numbers {
+            /// How many.
+            PLACES: usize = "places": "int" = 3;
+        }
+
+        /// Of one layout.
+        Fixed = "fixed", align 8, size 32, with "": {
+            0 place: [u64; PLACES] = "u64"["places"],
+            24 last: u64 = "u64",
+        }
+
+        generic {
+            /// Of a layout for each type.
+            Counted<T> = "counted", of [f32 = "float", f64 = "double", Fixed = "fixed"], size 8 + 2: {
+                0 + 0 low: T = "T",
+                0 + 1 high: T = "T",
+                /// Behind them.
+                0 + 2 count: u32 = "u32",
+                4 + 2 pad: u32 = "u32",
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_check_the_instances_of_generic_structures() {
+        let counted = Counted {
+            low: 1.0f32,
+            high: 2.0,
+            count: 3,
+            pad: 0,
+        };
+        let words: [u32; 4] = bytemuck::cast(counted);
+        assert_eq!(words, [1.0f32.to_bits(), 2.0f32.to_bits(), 3, 0]);
+        if let Err(reason) = Nvrtc::get() {
+            skip_gpu(
+                "kernels_check_the_instances_of_generic_structures",
+                1,
+                reason,
+            );
+            return;
+        }
+        // A size and each field: of one structure, and of three instances.
+        assert_eq!(check_each_place_and_size(TEXT), 3 + 3 * 5);
+    }
+}

@@ -137,6 +137,8 @@ shared_structures! {
         pub(crate) STAGED_SETS: usize = "staged_sets": "int" = 2;
         /// Sets of slots behind a grid's state, with a slot per block each.
         pub(crate) GRID_SETS: usize = "grid_sets": "int" = 2;
+        /// Threads of a block of the stream-ordered collectives, for which these are compiled.
+        pub(crate) STREAM_THREADS: u32 = "stream_threads": "int" = 256;
         /// Words of an exact sum in memory: 96 limbs, as the lanes of a warp hold them, and 4 words of what was seen
         /// beside finite values.
         pub(crate) EXACT_SUM_WORDS: usize = "exact_sum_words": "int" = 100;
@@ -340,10 +342,8 @@ pub(crate) const WORLD_SYMBOL: &str = "crosswarp_world";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::Arch;
     use crate::compile::nvrtc::Nvrtc;
-    use crate::compile::program::{CompileError, Options, compile};
-    use crate::compile::source::Source;
+    use crate::internal::tests::check_each_place_and_size;
     use crate::skip::skip_gpu;
 
     /// With CROSSWARP_WRITE_LAYOUT=1 it writes the copy.
@@ -360,22 +360,6 @@ mod tests {
             skip_gpu("kernels_check_every_place_and_size", 1, reason);
             return;
         }
-        let compiled = |header: &str| {
-            let text = format!("{header}\nextern \"C\" __global__ void nothing() {{}}\n");
-            let source = Source::new("layout.cu", &text);
-            compile(&source, Arch::new(8, 0), &Options::new())
-        };
-        compiled(HEADER).unwrap_or_else(|error| panic!("{error}"));
-        let stated: Vec<_> = HEADER.match_indices(" == ").map(|(at, _)| at + 4).collect();
-        assert!(stated.len() > 30, "{}", stated.len());
-        // All wrong in one: as many errors as there are statements.
-        let mut wrong = HEADER.to_owned();
-        for &at in stated.iter().rev() {
-            wrong.insert(at, '1');
-        }
-        let Err(CompileError::Source(errors)) = compiled(&wrong) else {
-            panic!("wrong places compile")
-        };
-        assert_eq!(errors.len(), stated.len());
+        assert!(check_each_place_and_size(HEADER) > 30);
     }
 }

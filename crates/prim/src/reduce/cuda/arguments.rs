@@ -47,6 +47,8 @@ namespace crosswarp {
         pub(crate) THREADS: u32 = "reduce_threads": "int" = 256;
         /// The same where every thread has an accumulator of `f64`.
         pub(crate) EXACT_F64_THREADS: u32 = "exact_f64_threads": "int" = 64;
+        /// Loads of 16 bytes that a thread has under way where it walks through one input.
+        pub(crate) WALK_LOADS: u64 = "walk_loads": "int" = 8;
         /// Most blocks, or warps, that combine what they have: a word counts fewer than 2^11 additions.
         pub(crate) MOST_COMBINED_BLOCKS: u64 = "most_combined_blocks": "int" = 2047;
         /// Words of the state before those of blocks, of which each has two.

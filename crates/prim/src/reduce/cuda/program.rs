@@ -3,8 +3,9 @@
 use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
 
 use crate::reduce::cuda::arguments::{
-    self, EXACT_F64_THREADS, Finish, MOST_COMBINED_BLOCKS, THREADS,
+    self, EXACT_F64_THREADS, Finish, MOST_COMBINED_BLOCKS, THREADS, WALK_LOADS,
 };
+use crate::sum::leaf::LEAF;
 use crate::{DType, Op, ReduceError};
 
 impl Finish {
@@ -199,10 +200,10 @@ impl Key {
         let size = self.dtype.size() as u64;
         if self.has_leaves() {
             // One leaf, of 2-byte elements two.
-            if size == 2 { 4096 } else { 2048 }
+            LEAF as u64 * if size == 2 { 2 } else { 1 }
         } else {
-            // Eight times 16 bytes a lane.
-            8 * 32 * 16 / size
+            // So many times 16 bytes a lane.
+            WALK_LOADS * 32 * 16 / size
         }
     }
 }

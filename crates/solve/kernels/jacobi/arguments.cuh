@@ -27,6 +27,14 @@ constexpr int line_pass_threads_f32 = 512;
 constexpr int line_pass_threads_f64 = 256;
 // Points of the halo of a line on the chip, on each side: most sweeps until it has to be renewed.
 constexpr int line_tile_halo = 32;
+// Sets of edges and of words that runs of a line use in turn, pass by pass.
+constexpr int line_sets = 3;
+// Columns of a lane in narrow units of a plane on the chip.
+constexpr int narrow_unit_columns = 1;
+// In wide ones, `f32`.
+constexpr int wide_unit_columns_f32 = 4;
+// The same, `f64`.
+constexpr int wide_unit_columns_f64 = 2;
 // Most warps of a block that holds a tile of a plane.
 constexpr int tile_warps = 16;
 // Generations of packets that slots are for.
@@ -345,9 +353,9 @@ template <class F> struct alignas(8) line_run {
     // Address of point `own_start`, with 32 points of halo on each side.
     const F* before;
     F* after;
-    // Symmetric; [3][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
+    // Symmetric; [line_sets][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
     F* edges;
-    // Symmetric; [3][PEs][32][words of an accumulator].
+    // Symmetric; [line_sets][PEs][32][words of an accumulator].
     u64* slots;
     // Symmetric; one for each PE.
     u64* signals;

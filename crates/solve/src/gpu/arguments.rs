@@ -33,6 +33,14 @@ namespace crosswarp {
         pub(crate) LINE_PASS_THREADS_F64: u32 = "line_pass_threads_f64": "int" = 256;
         /// Points of the halo of a line on the chip, on each side: most sweeps until it has to be renewed.
         pub(crate) LINE_TILE_HALO: usize = "line_tile_halo": "int" = 32;
+        /// Sets of edges and of words that runs of a line use in turn, pass by pass.
+        pub(crate) LINE_SETS: usize = "line_sets": "int" = 3;
+        /// Columns of a lane in narrow units of a plane on the chip.
+        pub(crate) NARROW_UNIT_COLUMNS: usize = "narrow_unit_columns": "int" = 1;
+        /// In wide ones, `f32`.
+        pub(crate) WIDE_UNIT_COLUMNS_F32: usize = "wide_unit_columns_f32": "int" = 4;
+        /// The same, `f64`.
+        pub(crate) WIDE_UNIT_COLUMNS_F64: usize = "wide_unit_columns_f64": "int" = 2;
         /// Most warps of a block that holds a tile of a plane.
         pub(crate) TILE_WARPS: usize = "tile_warps": "int" = 16;
         /// Generations of packets that slots are for.
@@ -256,9 +264,9 @@ namespace crosswarp {
         /// Address of point `own_start`, with 32 points of halo on each side.
         0 pub before: u64 = "const F*",
         8 pub after: u64 = "F*",
-        /// Symmetric; [3][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
+        /// Symmetric; [line_sets][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
         16 pub edges: u64 = "F*",
-        /// Symmetric; [3][PEs][32][words of an accumulator].
+        /// Symmetric; [line_sets][PEs][32][words of an accumulator].
         24 pub slots: u64 = "u64*",
         /// Symmetric; one for each PE.
         32 pub signals: u64 = "u64*",

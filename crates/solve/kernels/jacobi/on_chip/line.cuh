@@ -128,7 +128,7 @@ template <class F, int Warps> class line_until_stopped {
     // Slot 0 is from the PE on the left, slot 1 from the one on the right, slot 2 + w from warp w.
     static __device__ F* edge(const line_run<F>& m, u64 pass, int slot) {
         const u64 slots = 2 + gridDim.x * (blockDim.x / 32);
-        return m.edges + (pass % 3 * slots + slot) * 2 * line_tile_halo;
+        return m.edges + (pass % line_sets * slots + slot) * 2 * line_tile_halo;
     }
     static __device__ bool is_last(const line_run<F>& m, int number) {
         return m.own_start + (i64)(number + 1) * leaf_points >= m.own_end;
@@ -172,7 +172,7 @@ template <class F, int Warps> class line_until_stopped {
     static __device__ int pes() { return n_pes() > 0 ? n_pes() : 1; }
     // The words of `pe`.
     static __device__ u64* slot(const line_run<F>& m, u64 pass, int pe) {
-        return m.slots + (pass % 3 * pes() + pe) * (run_depth * words);
+        return m.slots + (pass % line_sets * pes() + pe) * (run_depth * words);
     }
 
     // Adds this block's sums to its PE's and arrives at the barrier.

@@ -10,7 +10,7 @@
         unit::run(run, *reinterpret_cast<unit::scratch*>(shared));                                   \
     }
 
-KERNEL(run_tiles_narrow_f32, 1, false)
-KERNEL(run_tiles_wide_f32, 4, false)
-KERNEL(run_tiles_narrow_source_f32, 1, true)
-KERNEL(run_tiles_wide_source_f32, 4, true)
+KERNEL(run_tiles_narrow_f32, cw::narrow_unit_columns, false)
+KERNEL(run_tiles_wide_f32, cw::wide_unit_columns_f32, false)
+KERNEL(run_tiles_narrow_source_f32, cw::narrow_unit_columns, true)
+KERNEL(run_tiles_wide_source_f32, cw::wide_unit_columns_f32, true)

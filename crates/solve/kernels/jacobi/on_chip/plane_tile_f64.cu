@@ -10,7 +10,7 @@
         unit::run(run, *reinterpret_cast<unit::scratch*>(shared));                                   \
     }
 
-KERNEL(run_tiles_narrow_f64, 1, false)
-KERNEL(run_tiles_wide_f64, 2, false)
-KERNEL(run_tiles_narrow_source_f64, 1, true)
-KERNEL(run_tiles_wide_source_f64, 2, true)
+KERNEL(run_tiles_narrow_f64, cw::narrow_unit_columns, false)
+KERNEL(run_tiles_wide_f64, cw::wide_unit_columns_f64, false)
+KERNEL(run_tiles_narrow_source_f64, cw::narrow_unit_columns, true)
+KERNEL(run_tiles_wide_source_f64, cw::wide_unit_columns_f64, true)

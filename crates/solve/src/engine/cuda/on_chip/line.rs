@@ -17,7 +17,7 @@ use crate::engine::cuda::sums::sum_of_squares;
 use crate::engine::slab::{MOST_SWEEPS_OF_RUN, Run};
 use crate::field::partition::Partition;
 use crate::gpu::Gpu;
-use crate::gpu::arguments::{DIGITS, LINE_TILE_HALO, LineRun};
+use crate::gpu::arguments::{DIGITS, LINE_SETS, LINE_TILE_HALO, LineRun};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 
@@ -115,8 +115,8 @@ impl<'w, F: Real> OnChipLine<'w, F> {
                 most: most * warps * LEAF,
             });
         };
-        let edges = 3 * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
-        let slots = 3 * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
+        let edges = LINE_SETS * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
+        let slots = LINE_SETS * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
         let buffers = || -> Result<_, GpuError> {
             let sums = PinnedBuffer::zeroed(
                 &gpu.device,

@@ -6,7 +6,8 @@ use crate::element::Real;
 use crate::field::partition::Partition;
 use crate::gpu::arguments::{
     DEEP_HALO_DEPTH_F32, DEEP_HALO_DEPTH_F64, DEEP_HALO_WARPS_ONE_F32, DEEP_HALO_WARPS_ONE_F64,
-    DEEP_HALO_WARPS_TWO_F32, TILE_WARPS,
+    DEEP_HALO_WARPS_TWO_F32, NARROW_UNIT_COLUMNS, TILE_WARPS, WIDE_UNIT_COLUMNS_F32,
+    WIDE_UNIT_COLUMNS_F64,
 };
 use crate::gpu::error::GpuError;
 
@@ -36,8 +37,13 @@ impl Tile {
     }
 }
 
+/// Units that a leaf has where a lane has `columns`.
+const fn units_of_leaf(columns: usize) -> usize {
+    LEAF_COLUMNS / (32 * columns)
+}
+
 /// Units that a leaf has where they are narrow.
-const NARROW: usize = 4;
+const NARROW: usize = units_of_leaf(NARROW_UNIT_COLUMNS);
 
 /// Blocks with deep halos, where that is faster than tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,7 +128,11 @@ impl Placement {
             return Ok(placed(Blocks::DeepHalo(deep)));
         }
         // Narrow units are ready sooner, wide ones leave room for more cells.
-        let wide = if size_of::<F>() == 4 { 1 } else { 2 };
+        let wide = units_of_leaf(if size_of::<F>() == 4 {
+            WIDE_UNIT_COLUMNS_F32
+        } else {
+            WIDE_UNIT_COLUMNS_F64
+        });
         let with = |parts: usize| {
             let tile = Tile::of(max_bands, leaves * parts, parts, blocks)?;
             Some(placed(Blocks::Tiles { tile, parts }))

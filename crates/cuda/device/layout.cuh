@@ -16,6 +16,8 @@ constexpr int staged_vectors = 2048;
 constexpr int staged_sets = 2;
 // Sets of slots behind a grid's state, with a slot per block each.
 constexpr int grid_sets = 2;
+// Threads of a block of the stream-ordered collectives, for which these are compiled.
+constexpr int stream_threads = 256;
 // Words of an exact sum in memory: 96 limbs, as the lanes of a warp hold them, and 4 words of what was seen
 // beside finite values.
 constexpr int exact_sum_words = 100;

@@ -15,12 +15,10 @@
 // cuts an array elsewhere gets others. Leaves are added up exactly (superaccumulator.cuh), so the order of leaves and
 // the shape of the launch mean nothing.
 #pragma once
-#include "base.cuh"
+#include "sum_layout.cuh"
 
 namespace crosswarp {
 
-constexpr int leaf_rows = 16;
-constexpr int leaf_lanes = 128;
 constexpr int leaf_elements = leaf_rows * leaf_lanes;
 
 struct leaf_sum {
@@ -32,8 +30,8 @@ struct leaf_product {
     template <class T> __device__ T operator()(T a, T b) const { return a * b; }
 };
 
-// `Lanes` neighbouring threads hold `Width` neighbouring leaf lanes each, the last Lanes × Width that are left by halving
-// (all 128, or fewer). The value, in each of these threads.
+// `Lanes` neighbouring threads hold `Width` neighbouring leaf lanes each, the last Lanes × Width that are left by
+// halving (all 128, or fewer). The value, in each of these threads.
 //
 // All of a thread's sums travel side by side: this takes more shuffles than handing over half of them at each step, but
 // fewer steps one after the other.

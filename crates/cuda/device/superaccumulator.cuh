@@ -17,6 +17,7 @@
 //
 // Values given to a `warp_accumulator` are the same in every lane unless said otherwise.
 #pragma once
+#include "sum_layout.cuh"
 #include "warp.cuh"
 
 namespace crosswarp {
@@ -28,13 +29,13 @@ template <> struct float_format<float> {
     using bits = u32;
     static constexpr int precision = 24;
     static constexpr int min_lsb = -149;  // exponent of a subnormal's last bit
-    static constexpr int limbs = 10;
-    static constexpr int words = 14;  // limbs and trackers
+    static constexpr int limbs = limbs_f32;
+    static constexpr int words = limbs + trackers;
     // Of a `warp_accumulator`: limbs that a lane holds, all limbs, and how many of these lie below the format's own.
     // Sums of squares of this format's numbers, computed in f64, are multiples of 2^-298 and below 2^267.
     static constexpr int per_lane = 1;
-    static constexpr int warp_limbs = 20;
-    static constexpr int warp_below = 5;
+    static constexpr int warp_limbs = limbs_wide;
+    static constexpr int warp_below = limbs_below;
     static constexpr u64 infinity = 0x7f800000;
     static constexpr u64 nan = 0x7fc00000;
     static constexpr u64 neg_zero = 0x80000000;
@@ -46,10 +47,10 @@ template <> struct float_format<double> {
     using bits = u64;
     static constexpr int precision = 53;
     static constexpr int min_lsb = -1074;
-    static constexpr int limbs = 67;
-    static constexpr int words = 71;
+    static constexpr int limbs = limbs_f64;
+    static constexpr int words = limbs + trackers;
     static constexpr int per_lane = 3;
-    static constexpr int warp_limbs = 67;
+    static constexpr int warp_limbs = limbs;
     static constexpr int warp_below = 0;
     static constexpr u64 infinity = 0x7ff0000000000000;
     static constexpr u64 nan = 0x7ff8000000000000;
@@ -60,9 +61,6 @@ template <> struct float_format<double> {
 
 using format32 = float_format<float>;
 using format64 = float_format<double>;
-
-// Words behind the limbs in memory: values other than −0, NaNs, +∞, −∞.
-constexpr int trackers = 4;
 
 // What was seen beside the finite values.
 enum seen : u32 { seen_not_neg_zero = 1, seen_nan = 2, seen_infinity = 4, seen_neg_infinity = 8 };

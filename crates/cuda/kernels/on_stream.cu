@@ -16,7 +16,7 @@ using cw::detail::vec16;
 
 // At most 128 registers: two blocks per SM, whichever they are, so that grids of one block per SM of
 // different PEs or streams fit beside each other.
-#define KERNEL(name) extern "C" __global__ void __launch_bounds__(256, 2) name
+#define KERNEL(name) extern "C" __global__ void __launch_bounds__(cw::stream_threads, 2) name
 
 KERNEL(signal)(u64* flag, u64 value, i32 add, i32 pe) {
     cw::signal(flag, value, add ? cw::signal_op::add : cw::signal_op::set, pe);

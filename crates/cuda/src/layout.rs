@@ -6,21 +6,6 @@
 
 use crate::shared_structures;
 
-/// Numbers, in namespace `crosswarp`.
-macro_rules! numbers {
-    ($($(#[doc = $doc:literal])+ $rust:ident: $host:ty = $device:literal: $type:literal = $value:literal,)+) => {
-        $(
-            $(#[doc = $doc])+
-            #[allow(dead_code)] // Some are the kernels' alone.
-            pub(crate) const $rust: $host = $value;
-        )+
-        const NUMBERS: &str = concat!($(
-            $("//", $doc, "\n",)+
-            "constexpr ", $type, " ", $device, " = ", $value, ";\n",
-        )+);
-    };
-}
-
 /// The kinds of collectives, with their names in messages.
 macro_rules! kinds {
     ($($rust:ident = $device:literal, $value:literal, $name:literal;)+) => {
@@ -136,49 +121,55 @@ element_types! {
     f64 = "double", 6;
 }
 
-numbers! {
-    /// The payload of one PE that travels in slots, in bytes: up to this one block does the work.
-    SMALL_BYTES: usize = "small_bytes": "int" = 2048,
-    /// Bytes of a vector, the widest access; slots are vectors.
-    VECTOR_BYTES: usize = "vector_bytes": "int" = 16,
-    /// Of a slot, the bytes of payload; the rest is the number of the rendezvous.
-    UNIT_BYTES: usize = "unit_bytes": "int" = 8,
-    /// Vectors of a piece of a large reduction.
-    STAGED_VECTORS: usize = "staged_vectors": "int" = 2048,
-    /// Sets of slots for such pieces.
-    STAGED_SETS: usize = "staged_sets": "int" = 2,
-    /// Sets of slots behind a grid's state, with a slot per block each.
-    GRID_SETS: usize = "grid_sets": "int" = 2,
-    /// Words of an exact sum in memory: 96 limbs, as the lanes of a warp hold them, and 4 words of what was seen
-    /// beside finite values.
-    EXACT_SUM_WORDS: usize = "exact_sum_words": "int" = 100,
-    /// `wait_record::state`: nothing was given up.
-    RECORD_NONE: u32 = "record_none": "u32" = 0,
-    /// `wait_record::state`: the record is complete.
-    RECORD_COMPLETE: u32 = "record_complete": "u32" = 2,
-    /// `wait_record::what`: for a value.
-    WAIT_VALUE: u32 = "wait_value": "u32" = 1,
-    /// `wait_record::what`: for a PE, in a rendezvous of a team.
-    WAIT_RENDEZVOUS: u32 = "wait_rendezvous": "u32" = 2,
-    /// `wait_record::what`: no wait, but a PE came to the rendezvous with another collective.
-    WAIT_MISMATCH: u32 = "wait_mismatch": "u32" = 3,
-    /// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are
-    /// gone.
-    ANYONE: i32 = "anyone": "int" = -1,
-    /// Whom a wait is for: something that takes every PE of the world.
-    EVERYONE: i32 = "everyone": "int" = -2,
-    /// Words of the list of PEs that are gone. Of this one: not 0 if any PE is gone.
-    GONE_ANY: usize = "gone_any": "int" = 0,
-    /// 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
-    GONE_END: usize = "gone_end": "int" = 1,
-    /// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
-    GONE_SINGLE: usize = "gone_single": "int" = 2,
-    /// A collective in a word: below this bit its size in bytes.
-    COLLECTIVE_DETAIL_BIT: u32 = "collective_detail_bit": "int" = 40,
-    /// Below this bit the root, or what is combined; from it on the kind.
-    COLLECTIVE_KIND_BIT: u32 = "collective_kind_bit": "int" = 60,
-    /// What is combined: below this bit the type's number; from it on 1 + the operation's.
-    REDUCE_OP_BIT: u32 = "reduce_op_bit": "int" = 4,
+shared_structures! {
+    const NUMBERS = "", "";
+
+    numbers {
+        /// The payload of one PE that travels in slots, in bytes: up to this one block does the work.
+        pub(crate) SMALL_BYTES: usize = "small_bytes": "int" = 2048;
+        /// Bytes of a vector, the widest access; slots are vectors.
+        pub(crate) VECTOR_BYTES: usize = "vector_bytes": "int" = 16;
+        /// Of a slot, the bytes of payload; the rest is the number of the rendezvous.
+        pub(crate) UNIT_BYTES: usize = "unit_bytes": "int" = 8;
+        /// Vectors of a piece of a large reduction.
+        pub(crate) STAGED_VECTORS: usize = "staged_vectors": "int" = 2048;
+        /// Sets of slots for such pieces.
+        pub(crate) STAGED_SETS: usize = "staged_sets": "int" = 2;
+        /// Sets of slots behind a grid's state, with a slot per block each.
+        pub(crate) GRID_SETS: usize = "grid_sets": "int" = 2;
+        /// Threads of a block of the stream-ordered collectives, for which these are compiled.
+        pub(crate) STREAM_THREADS: u32 = "stream_threads": "int" = 256;
+        /// Words of an exact sum in memory: 96 limbs, as the lanes of a warp hold them, and 4 words of what was seen
+        /// beside finite values.
+        pub(crate) EXACT_SUM_WORDS: usize = "exact_sum_words": "int" = 100;
+        /// `wait_record::state`: nothing was given up.
+        pub(crate) RECORD_NONE: u32 = "record_none": "u32" = 0;
+        /// `wait_record::state`: the record is complete.
+        pub(crate) RECORD_COMPLETE: u32 = "record_complete": "u32" = 2;
+        /// `wait_record::what`: for a value.
+        pub(crate) WAIT_VALUE: u32 = "wait_value": "u32" = 1;
+        /// `wait_record::what`: for a PE, in a rendezvous of a team.
+        pub(crate) WAIT_RENDEZVOUS: u32 = "wait_rendezvous": "u32" = 2;
+        /// `wait_record::what`: no wait, but a PE came to the rendezvous with another collective.
+        pub(crate) WAIT_MISMATCH: u32 = "wait_mismatch": "u32" = 3;
+        /// Whom a wait is for beside one PE: a value that anyone may write, so it is hopeless only when all others are
+        /// gone.
+        pub(crate) ANYONE: i32 = "anyone": "int" = -1;
+        /// Whom a wait is for: something that takes every PE of the world.
+        pub(crate) EVERYONE: i32 = "everyone": "int" = -2;
+        /// Words of the list of PEs that are gone. Of this one: not 0 if any PE is gone.
+        pub(crate) GONE_ANY: usize = "gone_any": "int" = 0;
+        /// 1 + the PE that ends all waits, because it failed or because this PE takes its world down.
+        pub(crate) GONE_END: usize = "gone_end": "int" = 1;
+        /// From here on a word per PE: not 0 if it has left, and what it sent has arrived.
+        pub(crate) GONE_SINGLE: usize = "gone_single": "int" = 2;
+        /// A collective in a word: below this bit its size in bytes.
+        pub(crate) COLLECTIVE_DETAIL_BIT: u32 = "collective_detail_bit": "int" = 40;
+        /// Below this bit the root, or what is combined; from it on the kind.
+        pub(crate) COLLECTIVE_KIND_BIT: u32 = "collective_kind_bit": "int" = 60;
+        /// What is combined: below this bit the type's number; from it on 1 + the operation's.
+        pub(crate) REDUCE_OP_BIT: u32 = "reduce_op_bit": "int" = 4;
+    }
 }
 
 kinds! {
@@ -303,7 +294,7 @@ namespace crosswarp {
 
 ",
     NUMBERS,
-    "\nnamespace detail {\n",
+    "namespace detail {\n",
     KINDS,
     TYPE_CODES,
     "}  // namespace detail\n\n",
@@ -351,10 +342,8 @@ pub(crate) const WORLD_SYMBOL: &str = "crosswarp_world";
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arch::Arch;
     use crate::compile::nvrtc::Nvrtc;
-    use crate::compile::program::{CompileError, Options, compile};
-    use crate::compile::source::Source;
+    use crate::internal::tests::check_each_place_and_size;
     use crate::skip::skip_gpu;
 
     /// With CROSSWARP_WRITE_LAYOUT=1 it writes the copy.
@@ -371,22 +360,6 @@ mod tests {
             skip_gpu("kernels_check_every_place_and_size", 1, reason);
             return;
         }
-        let compiled = |header: &str| {
-            let text = format!("{header}\nextern \"C\" __global__ void nothing() {{}}\n");
-            let source = Source::new("layout.cu", &text);
-            compile(&source, Arch::new(8, 0), &Options::new())
-        };
-        compiled(HEADER).unwrap_or_else(|error| panic!("{error}"));
-        let stated: Vec<_> = HEADER.match_indices(" == ").map(|(at, _)| at + 4).collect();
-        assert!(stated.len() > 30, "{}", stated.len());
-        // All wrong in one: as many errors as there are statements.
-        let mut wrong = HEADER.to_owned();
-        for &at in stated.iter().rev() {
-            wrong.insert(at, '1');
-        }
-        let Err(CompileError::Source(errors)) = compiled(&wrong) else {
-            panic!("wrong places compile")
-        };
-        assert_eq!(errors.len(), stated.len());
+        assert!(check_each_place_and_size(HEADER) > 30);
     }
 }

@@ -32,17 +32,19 @@ mod library;
 mod pe;
 #[doc(hidden)]
 pub mod skip;
+#[doc(hidden)]
+pub mod sum_layout;
 
 pub use arch::{Arch, ArchError};
 pub use bytemuck::Pod;
 pub use compile::cache::Cache;
 pub use compile::cubin::{CubinError, KernelResources, cubin_arch, kernel_resources};
+pub use compile::kernel_table::{KernelRow, TableError, kernel_table};
 pub use compile::module::{Function, FunctionAttributes, Global, Module, ModuleError};
 pub use compile::nvrtc::{Nvrtc, NvrtcError};
 pub use compile::occupancy::{ArchLimits, BlockNeeds, LimitedBy, Occupancy};
 pub use compile::program::{CompileError, Diagnostic, Options, Severity, compile};
 pub use compile::source::{HEADERS, Shape, Source};
-pub use compile::table::{KernelRow, TableError, kernel_table};
 pub use describe::{Compiler, Description, describe};
 pub use driver::device::{Device, DeviceProperties, Link};
 pub use driver::error::{CudaError, DriverError};

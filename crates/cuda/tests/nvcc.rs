@@ -1,5 +1,5 @@
-//! The device headers under nvcc with relocatable device code: units that include them link. Without nvcc (on PATH or in
-//! CUDA_HOME) the test says that it was skipped.
+//! The device headers under nvcc with relocatable device code: units that include them link. Without nvcc (on PATH or
+//! in CUDA_HOME) the test says that it was skipped.
 #![allow(unsafe_code)] // Launches kernels.
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,8 @@
 use core::fmt::Debug;
 use core::ops::{Add, Mul};
 
+use crosswarp_cuda::sum_layout::{LIMBS_F32, LIMBS_F64, TRACKERS};
+
 /// The binary floating-point types in which sums are formed: `f32` and `f64`.
 ///
 /// Sealed: the sizes of the superaccumulator follow from these two formats.
@@ -71,7 +73,7 @@ mod sealed {
 }
 
 macro_rules! float {
-    ($float:ident, $precision:literal, $min_lsb:literal, $nan:literal, $words:literal) => {
+    ($float:ident, $precision:literal, $min_lsb:literal, $nan:literal, $limbs:expr) => {
         impl Float for $float {
             const PRECISION: u32 = $precision;
             const MIN_LSB_EXPONENT: i32 = $min_lsb;
@@ -81,7 +83,7 @@ macro_rules! float {
             const INFINITY: Self = $float::INFINITY;
             const NEG_INFINITY: Self = $float::NEG_INFINITY;
             const CANONICAL_NAN: Self = $float::from_bits($nan);
-            type Words = [u64; $words];
+            type Words = [u64; $limbs + TRACKERS];
 
             #[inline(always)]
             fn to_bits64(self) -> u64 {
@@ -111,7 +113,7 @@ macro_rules! float {
     };
 }
 
-// Limbs + 4 trackers. The limbs hold 32 bits each of [2^MIN_LSB_EXPONENT, 2^128 or 2^1024), that
-// is 277 or 2098 bits: 9 or 66 limbs, and one more for the carries out of the top.
-float!(f32, 24, -149, 0x7fc0_0000, 14);
-float!(f64, 53, -1074, 0x7ff8_0000_0000_0000, 71);
+// The limbs hold 32 bits each of [2^MIN_LSB_EXPONENT, 2^128 or 2^1024), that is 277 or 2098 bits: 9 or 66 limbs, and
+// one more for the carries out of the top.
+float!(f32, 24, -149, 0x7fc0_0000, LIMBS_F32);
+float!(f64, 53, -1074, 0x7ff8_0000_0000_0000, LIMBS_F64);

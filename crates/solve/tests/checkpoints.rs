@@ -163,7 +163,8 @@ fn damaged_and_foreign_checkpoints_are_refused() {
             "{length}"
         );
     }
-    // A flipped bit anywhere: in every header word (0 magic, 1 version, 2 identity, …), a norm, the field, the checksum.
+    // A flipped bit anywhere: in every header word (0 magic, 1 version, 2 identity, …), a norm, the field, the
+    // checksum.
     for at in
         (0..64)
             .step_by(8)
@@ -299,7 +300,8 @@ fn a_checkpoint_that_can_not_be_written_is_told_and_the_solve_goes_on() {
     );
 }
 
-/// A device is written as such: /dev/full refuses every byte, /dev/null takes all and stays what it is. The solve goes on.
+/// A device is written as such: /dev/full refuses every byte, /dev/null takes all and stays what it is. The solve goes
+/// on.
 #[test]
 fn checkpoints_may_go_to_devices() {
     let problem = noisy_problem::<f32>(200, 150, Features::default(), 4);

@@ -341,8 +341,8 @@ fn planes_too_large_for_the_chip_are_refused_by_name() {
     );
 }
 
-/// Fields as small as kernels take them, each kernel at least once: what sanitizers are run on, under which a kernel takes
-/// a hundred times as long. PEs as many as GPUs, and two.
+/// Fields as small as kernels take them, each kernel at least once: what sanitizers are run on, under which a kernel
+/// takes a hundred times as long. PEs as many as GPUs, and two.
 fn small_places(gpus: &[Device], strategies: &[Strategy]) -> Vec<(Strategy, usize)> {
     let pes = [1, gpus.len().max(2)];
     let on = |&strategy: &Strategy| pes.map(|pes| (strategy, pes));

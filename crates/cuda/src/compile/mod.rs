@@ -2,9 +2,9 @@
 
 pub(crate) mod cache;
 pub(crate) mod cubin;
+pub(crate) mod kernel_table;
 pub(crate) mod module;
 pub(crate) mod nvrtc;
 pub(crate) mod occupancy;
 pub(crate) mod program;
 pub(crate) mod source;
-pub(crate) mod table;

@@ -1,6 +1,6 @@
 //! Device code: what there is to compile.
 
-use crate::layout;
+use crate::{layout, sum_layout};
 
 /// One translation unit of CUDA C++ and what its host code has to say about it.
 ///
@@ -88,6 +88,7 @@ pub const HEADERS: &[(&str, &str)] = &[
     header!("pe/staged.cuh"),
     header!("pe/wait.cuh"),
     header!("pe/world.cuh"),
+    ("sum_layout.cuh", sum_layout::HEADER),
     header!("superaccumulator.cuh"),
 ];
 

@@ -3,11 +3,12 @@
 //! The order, of every library:
 //!
 //! 1. The variable of that library (`CROSSWARP_NVRTC`, ...), an absolute path. If set it is the only place.
-//! 2. The dynamic loader: LD_LIBRARY_PATH and the system's folders. If LD_LIBRARY_PATH has an entry that is refused (see
-//!    below), the loader is not asked, for it would use it; the other entries and the system's folders are searched here.
+//! 2. The dynamic loader: LD_LIBRARY_PATH and the system's folders. If LD_LIBRARY_PATH has an entry that is refused
+//!    (see below), the loader is not asked, for it would use it; the other entries and the system's folders are
+//!    searched here.
 //! 3. CUDA toolkits: CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/local/cuda-*, newest first.
-//! 4. Python's site-packages, where NVIDIA's wheels put it: of VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, the folders above
-//!    those on PATH that hold a python3, /usr/local, /usr and /opt/*.
+//! 4. Python's site-packages, where NVIDIA's wheels put it: of VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, the folders
+//!    above those on PATH that hold a python3, /usr/local, /usr and /opt/*.
 //! 5. The module search path of the python3 on PATH.
 //!
 //! The names of a newer version come before those of an older one, wherever they are, except that Python is asked last.

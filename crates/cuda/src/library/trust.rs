@@ -18,10 +18,11 @@ const MOST_LINKS: usize = 40;
 const WRITABLE_BY_ALL: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
-/// Refuses `path` if it is relative, or if it, a folder above it or a link on the way could be replaced by another user.
+/// Refuses `path` if it is relative, or if it, a folder above it or a link on the way could be replaced by another
+/// user.
 ///
-/// A sticky folder (`/tmp`) may be above it, for there others can not replace what is not theirs. What does not exist is
-/// refused only where others could make it.
+/// A sticky folder (`/tmp`) may be above it, for there others can not replace what is not theirs. What does not exist
+/// is refused only where others could make it.
 pub(crate) fn check(path: &Path, owner: Owner) -> Result<(), String> {
     if !path.is_absolute() {
         return Err("a relative path, which depends on the current folder".into());

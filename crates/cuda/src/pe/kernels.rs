@@ -8,11 +8,10 @@ use crate::driver::device::Device;
 use crate::driver::stream::Stream;
 use crate::launch::Launch;
 use crate::launch::args::KernelArgs;
-use crate::layout::ELEMENT_TYPES;
+use crate::layout::{ELEMENT_TYPES, STREAM_THREADS};
 use crate::pe::error::DeviceWorldError;
 
-/// Threads of a block of the collectives, and of the barriers.
-pub(super) const THREADS: u32 = 256;
+/// Threads of a block of the barriers.
 pub(super) const WARP: u32 = 32;
 
 /// The kernels of the stream-ordered verbs.
@@ -90,8 +89,10 @@ impl Kernels {
             launch.load()?;
             Ok(function)
         };
-        let block = |name: &str, unit: &str| load(&format!("{name}_block_{unit}"), THREADS, 1);
-        let grid = |name: &str, unit: &str| load(&format!("{name}_grid_{unit}"), THREADS, blocks);
+        let block =
+            |name: &str, unit: &str| load(&format!("{name}_block_{unit}"), STREAM_THREADS, 1);
+        let grid =
+            |name: &str, unit: &str| load(&format!("{name}_grid_{unit}"), STREAM_THREADS, blocks);
         let moves = |name: &str| -> Result<Move, DeviceWorldError> {
             Ok(Move {
                 block: [block(name, "u8")?, block(name, "u32")?, block(name, "u64")?],
@@ -104,7 +105,7 @@ impl Kernels {
                 grid: grid("reduce", ELEMENT_TYPES[place])?,
             })
         };
-        let strided = |unit: &str| load(&format!("strided_{unit}"), THREADS, blocks);
+        let strided = |unit: &str| load(&format!("strided_{unit}"), STREAM_THREADS, blocks);
         Ok(Self {
             strided: [
                 strided("u8")?,
@@ -149,9 +150,18 @@ impl Kernels {
         units: usize,
         args: impl KernelArgs,
     ) -> Result<(), DeviceWorldError> {
-        let blocks = units.div_ceil(THREADS as usize).min(self.blocks as usize) as u32;
+        let blocks = units
+            .div_ceil(STREAM_THREADS as usize)
+            .min(self.blocks as usize) as u32;
         // SAFETY: the caller's promise.
-        unsafe { self.launch(&self.strided[kernel], (blocks, THREADS), stream, args) }
+        unsafe {
+            self.launch(
+                &self.strided[kernel],
+                (blocks, STREAM_THREADS),
+                stream,
+                args,
+            )
+        }
     }
 
     /// # Safety

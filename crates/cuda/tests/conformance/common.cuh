@@ -49,8 +49,8 @@ template <class T> __device__ void expect_spoilt(const T* seen, u32* errors, u32
 }
 
 // Everyone has done with what was checked before, or has filled what is read next: a barrier where none is checked. A
-// kernel has it once, since barriers are long; one that is checked stands inlined between stores and loads. That it is a
-// call matters, too: users have calls, and lanes that come back from one may have diverged.
+// kernel has it once, since barriers are long; one that is checked stands inlined between stores and loads. That it is
+// a call matters, too: users have calls, and lanes that come back from one may have diverged.
 template <class Scope> __device__ __noinline__ void all_meet() { barrier<Scope>(); }
 
 }  // namespace

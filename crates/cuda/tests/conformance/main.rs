@@ -68,7 +68,8 @@ fn has_every_verb<'a>(names: impl Iterator<Item = &'a String> + Clone) {
     }
 }
 
-/// With `CROSSWARP_ONE_TYPE=1` each scope has one type instead of all, for tools that make kernels a hundred times slower.
+/// With `CROSSWARP_ONE_TYPE=1` each scope has one type instead of all, for tools that make kernels a hundred times
+/// slower.
 fn options() -> Options {
     if std::env::var_os("CROSSWARP_ONE_TYPE").is_some_and(|value| value == "1") {
         one_type_per_scope()

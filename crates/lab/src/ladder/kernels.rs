@@ -33,7 +33,7 @@ pub const SGEMM: Source<'static> = source!("sgemm.cu").with_shapes(&[Shape {
     dynamic_shared: 0,
 }]);
 pub const CEILINGS: Source<'static> = source!("ceilings.cu");
-pub const MARK: Source<'static> = source!("mark.cu");
+pub const MARK: Source<'static> = source!("profiler_mark.cu");
 
 /// The ladders' kernels.
 pub const SOURCES: &[Source<'static>] = &[

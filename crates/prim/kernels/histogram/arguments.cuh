@@ -5,6 +5,18 @@
 
 namespace crosswarp::histogram {
 
+// Threads of a block of all but the `rows` kernels.
+constexpr int threads = 1024;
+// Most bin groups, one per thread.
+constexpr u32 most_groups = 1024;
+// Most blocks that share a tile: with more, increments in device memory are as fast (one H200, 4194304 bins,
+// 19 blocks: 89 · 10⁹ even samples/s, 85 in device memory).
+constexpr u32 most_ranges = 20;
+// Slots of the table of hot bins, one per thread.
+constexpr u32 slots = 1024;
+// The logarithm of the cells, of 32 bits, in which a plan counts pairs of samples.
+constexpr u32 cell_bits = 15;
+
 // How many blocks share a tile, and how many bins each of them counts.
 struct alignas(4) ranges {
     u32 count;
@@ -25,6 +37,15 @@ static_assert(sizeof(grouping) == 8, "size of grouping");
 static_assert(CROSSWARP_OFFSET(grouping, group_bits) == 0, "grouping::group_bits");
 static_assert(CROSSWARP_OFFSET(grouping, room) == 4, "grouping::room");
 
+// A slot for each thread, lent to one bin, and what has been counted there.
+struct alignas(4) hot_table {
+    u32 bin[slots];
+    u32 count[slots];
+};
+static_assert(sizeof(hot_table) == 8192, "size of hot_table");
+static_assert(CROSSWARP_OFFSET(hot_table, bin) == 0, "hot_table::bin");
+static_assert(CROSSWARP_OFFSET(hot_table, count) == 4096, "hot_table::count");
+
 // What is decided.
 struct alignas(4) plan {
     // 4 or 8: packed counters of one width in ranges of bins; 0: bin groups of their own widths.
@@ -34,10 +55,10 @@ struct alignas(4) plan {
     // Whether increments of equal words are to be merged.
     u32 merging;
     // One more than there are ranges: where the next would begin.
-    u32 first_group[21];
-    u32 first_block[21];
+    u32 first_group[most_ranges + 1];
+    u32 first_block[most_ranges + 1];
     // Where a group's counters begin in its range, in bytes, a multiple of 128, plus the logarithm of their bits.
-    u32 group[1024];
+    u32 group[most_groups];
 };
 static_assert(sizeof(plan) == 4276, "size of plan");
 static_assert(CROSSWARP_OFFSET(plan, bits) == 0, "plan::bits");

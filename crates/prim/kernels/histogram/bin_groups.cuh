@@ -112,7 +112,7 @@ __device__ void count_in_groups(const T* samples, u64 n, const Rule& rule, u64* 
         table[threadIdx.x] = group_entry(shared_address(words) + (group & ~31u), group & 31);
     }
     const u32 first = first_group << by.group_bits;
-    const u32 span = min(groups << by.group_bits, rule.bins - first);
+    const u32 span = min(groups << by.group_bits, bins_of(rule) - first);
     if (how.merging) {
         const mixed_width_sink<true> sink{shared_address(table), by.group_bits, first, span, counts + first};
         count_by(samples, n, rule, sink, hot, worker, workers);

@@ -4,6 +4,7 @@
 // `bin(x)` is the bin, or a number that is not below `bins` if the sample is dropped.
 #pragma once
 #include "base.cuh"
+#include "histogram/edge_bins.cuh"
 #include "histogram/even_bins.cuh"
 
 namespace crosswarp {
@@ -28,12 +29,14 @@ template <class Rule> struct moving : Rule {
 
 // The upper end counts as the integer before it. Keys are counted on from `after`, the integer behind it, where
 // it is the last of all; and so is the rule's `low`.
-template <class Rule> struct closing : Rule {
+template <class Rule> struct closing : closed_parameters<Rule> {
     static constexpr bool moves = false;
-    i32 after;
+    static constexpr bool has_tables = false;
+    using key = i32;
     __device__ u32 bin(i32 x) const {
         // min(x - after, ~1), which the compiler would take apart into three instructions.
-        return Rule::bin(static_cast<i32>(__viaddmin_u32(static_cast<u32>(x), 0u - static_cast<u32>(after), ~1u)));
+        u32 past = __viaddmin_u32(static_cast<u32>(x), 0u - static_cast<u32>(this->after), ~1u);
+        return this->rule.bin(static_cast<i32>(past));
     }
 };
 
@@ -78,16 +81,14 @@ using closed_shift = closing<fixed_shift>;
 using closed_multiply = closing<fixed_multiply>;
 
 // Floating point: trunc((x - low) · scale), each operation rounded once, in the type of the samples.
-template <class F> struct even_float {
+template <class F> struct even_float : even_float_parameters<F> {
     static constexpr bool moves = false;
     static constexpr bool has_tables = false;
     using key = F;
-    F low, scale, from, to;
-    u32 bins, pad;
     __device__ u32 bin(F x) const {
         // The conversion saturates: negative to 0, large to the greatest.
-        u32 b = min(static_cast<u32>((x - low) * scale), bins - 1);
-        return from <= x && x <= to ? b : dropped;
+        u32 b = min(static_cast<u32>((x - this->low) * this->scale), this->bins - 1);
+        return this->from <= x && x <= this->to ? b : dropped;
     }
 };
 
@@ -102,32 +103,32 @@ __device__ inline u32 ordered(double x) { return ordered_bits(static_cast<u32>(_
 
 // Bin k is [edge[k], edge[k + 1]), the last one has its upper edge, too. Edges that no key can reach (i32: 2^31) are
 // left out, so there may be fewer than bins + 1. See src/histogram/edges.rs for the cells.
-template <class K> struct edges {
+template <class K> struct edges : edges_parameters<K> {
     static constexpr bool moves = false;
     static constexpr bool has_tables = true;
     using key = K;
-    const K* edge;
-    const u32* cell;
-    K from, to, low, scale;
-    u32 count, bins, base, factor, cells, pad;
+    using edges_parameters<K>::edge;
+    using edges_parameters<K>::cell;
+    using edges_parameters<K>::count;
+    using edges_parameters<K>::cells;
 
     __device__ u32 bin(K x) const {
         u32 c;
-        if (factor) {
-            c = __umulhi(max(ordered(x), base) - base, factor);
+        if (this->factor) {
+            c = __umulhi(max(ordered(x), this->base) - this->base, this->factor);
         } else {
-            c = static_cast<u32>((x - low) * scale);
+            c = static_cast<u32>((x - this->low) * this->scale);
         }
         u32 entry = cell[min(c, cells - 1)];
-        u32 below = entry & 0xffffff, n = entry >> 24;
-        if (n == 255) n = count - below;
+        u32 below = entry & ((1u << edge_bits) - 1), n = entry >> edge_bits;
+        if (n == many_edges) n = count - below;
         while (n > 0) {
             u32 half = n / 2;
             bool up = edge[below + half] <= x;
             below = up ? below + half + 1 : below;
             n = up ? n - half - 1 : half;
         }
-        return from <= x && x <= to ? min(max(below, 1u), bins) - 1 : dropped;
+        return this->from <= x && x <= this->to ? min(max(below, 1u), this->bins) - 1 : dropped;
     }
 
     // The tables take this much memory; the edges come first.
@@ -145,6 +146,9 @@ template <class K> struct edges {
         return mine;
     }
 };
+
+template <class Rule> __device__ inline u32 bins_of(const Rule& rule) { return rule.bins; }
+template <class Rule> __device__ inline u32 bins_of(const closing<Rule>& closed) { return closed.rule.bins; }
 
 // A rule whose search is not worth its place in the code of kernels that count in many ways.
 template <class Rule> struct called_rule : Rule {

@@ -1,4 +1,4 @@
-// Parameters of even bins of integers.
+// Parameters of even bins.
 // Made from src/histogram/even.rs, which is to be changed instead.
 #pragma once
 #include "base.cuh"
@@ -60,5 +60,65 @@ static_assert(CROSSWARP_OFFSET(spread_parameters, per_value) == 16, "spread_para
 static_assert(CROSSWARP_OFFSET(spread_parameters, factor_low) == 20, "spread_parameters::factor_low");
 static_assert(CROSSWARP_OFFSET(spread_parameters, factor_high) == 24, "spread_parameters::factor_high");
 static_assert(CROSSWARP_OFFSET(spread_parameters, last) == 28, "spread_parameters::last");
+
+// A rule of bins no narrower than a value, with the upper end of the range in the last bin: it counts as
+// the integer before it. (Where bins are narrower, these two are in different bins.)
+//
+// Keys are counted on from `after`, the integer behind the upper end, where that end is the last of all 2^32
+// integers; so a minimum moves it, and nothing else. The rule's `low` is counted on from there, too.
+template <class R> struct closed_parameters {
+    R rule;
+    i32 after;
+};
+static_assert(sizeof(closed_parameters<shift_parameters>) == 4 + 1 * sizeof(shift_parameters),
+              "size of closed_parameters");
+static_assert(CROSSWARP_OFFSET(closed_parameters<shift_parameters>, rule) == 0 + 0 * sizeof(shift_parameters),
+              "closed_parameters::rule");
+static_assert(CROSSWARP_OFFSET(closed_parameters<shift_parameters>, after) == 0 + 1 * sizeof(shift_parameters),
+              "closed_parameters::after");
+static_assert(sizeof(closed_parameters<multiply_parameters>) == 4 + 1 * sizeof(multiply_parameters),
+              "size of closed_parameters");
+static_assert(CROSSWARP_OFFSET(closed_parameters<multiply_parameters>, rule) == 0 + 0 * sizeof(multiply_parameters),
+              "closed_parameters::rule");
+static_assert(CROSSWARP_OFFSET(closed_parameters<multiply_parameters>, after) == 0 + 1 * sizeof(multiply_parameters),
+              "closed_parameters::after");
+
+// Even bins of floating-point samples. Samples outside `from..=to` are dropped.
+template <class F> struct even_float_parameters {
+    F low;
+    F scale;
+    F from;
+    F to;
+    u32 bins;
+    u32 pad;
+};
+static_assert(sizeof(even_float_parameters<float>) == 8 + 4 * sizeof(float),
+              "size of even_float_parameters");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<float>, low) == 0 + 0 * sizeof(float),
+              "even_float_parameters::low");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<float>, scale) == 0 + 1 * sizeof(float),
+              "even_float_parameters::scale");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<float>, from) == 0 + 2 * sizeof(float),
+              "even_float_parameters::from");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<float>, to) == 0 + 3 * sizeof(float),
+              "even_float_parameters::to");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<float>, bins) == 0 + 4 * sizeof(float),
+              "even_float_parameters::bins");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<float>, pad) == 4 + 4 * sizeof(float),
+              "even_float_parameters::pad");
+static_assert(sizeof(even_float_parameters<double>) == 8 + 4 * sizeof(double),
+              "size of even_float_parameters");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<double>, low) == 0 + 0 * sizeof(double),
+              "even_float_parameters::low");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<double>, scale) == 0 + 1 * sizeof(double),
+              "even_float_parameters::scale");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<double>, from) == 0 + 2 * sizeof(double),
+              "even_float_parameters::from");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<double>, to) == 0 + 3 * sizeof(double),
+              "even_float_parameters::to");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<double>, bins) == 0 + 4 * sizeof(double),
+              "even_float_parameters::bins");
+static_assert(CROSSWARP_OFFSET(even_float_parameters<double>, pad) == 4 + 4 * sizeof(double),
+              "even_float_parameters::pad");
 
 }  // namespace crosswarp::histogram

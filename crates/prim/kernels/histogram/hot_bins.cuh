@@ -9,6 +9,7 @@
 // without the table. (One H200, 2^27 i32 in 65536 bins, 10⁹ samples/s without and with it: all equal 160
 // and 510, sorted 178 and 508, half of them equal 233 and 449.)
 #pragma once
+#include "histogram/arguments.cuh"
 #include "histogram/bins.cuh"
 #include "histogram/packed_counters.cuh"
 
@@ -31,8 +32,6 @@ __device__ inline void let_next_begin() {
 #endif
 }
 
-constexpr int threads = 1024;
-constexpr u32 slots = 1024;  // one per thread
 // Lanes with the same word from which on the table pays.
 constexpr int repeated = 5;
 // Tiles of a run; 1 for arrays too short to give every worker several runs (blocks that share a tile are one worker).
@@ -40,11 +39,6 @@ constexpr u32 long_run = 4;
 // Vectors of a thread in a tile, all in flight at once. (Loading the next tile while one is counted gained
 // nothing: it is instructions that limit.)
 constexpr int in_tile = 4;
-
-struct hot_table {
-    u32 bin[slots];
-    u32 count[slots];
-};
 
 // What counts in the end. `sink`:
 //     u32 local(u32 bin)            the bin's number here; not below `span` if it is not counted here

@@ -11,12 +11,12 @@ template <class Rule, class T>
 __device__ void count_shared_by(const T* samples, u64 n, const Rule& rule, u64* counts) {
     u32* counter = reinterpret_cast<u32*>(dynamic_shared);
     const u32 base = shared_address(counter);
-    for (u32 b = threadIdx.x; b < rule.bins; b += blockDim.x) counter[b] = 0;
+    for (u32 b = threadIdx.x; b < bins_of(rule); b += blockDim.x) counter[b] = 0;
     __syncthreads();
     const cut<T> parts(samples, n);
     auto add = [&](T sample) {
         u32 b = rule.bin(static_cast<typename Rule::key>(sample));
-        increment(base + b * 4, b < rule.bins);
+        increment(base + b * 4, b < bins_of(rule));
     };
     auto add_vector = [&](const vector_of<T>& v) {
 #pragma unroll
@@ -37,9 +37,9 @@ __device__ void count_shared_by(const T* samples, u64 n, const Rule& rule, u64* 
     if (blockIdx.x == 0 && threadIdx.x < parts.loose()) add(parts.loose_sample(threadIdx.x));
     __syncthreads();
     // Blocks begin at different bins, so that they do not all add to the same ones at once.
-    const u32 start = static_cast<u32>(u64(rule.bins) * blockIdx.x / gridDim.x) & ~31u;
-    for (u32 k = threadIdx.x; k < rule.bins; k += blockDim.x) {
-        u32 b = k + start < rule.bins ? k + start : k + start - rule.bins;
+    const u32 start = static_cast<u32>(u64(bins_of(rule)) * blockIdx.x / gridDim.x) & ~31u;
+    for (u32 k = threadIdx.x; k < bins_of(rule); k += blockDim.x) {
+        u32 b = k + start < bins_of(rule) ? k + start : k + start - bins_of(rule);
         if (counter[b]) add_global(counts, b, counter[b]);
     }
 }
@@ -48,7 +48,7 @@ __device__ void count_shared_by(const T* samples, u64 n, const Rule& rule, u64* 
 template <class Rule, class T>
 __device__ void count_shared(const T* samples, u64 n, const Rule& rule, u64* counts) {
     if constexpr (Rule::has_tables) {
-        u32 bytes, counters = (rule.bins * 4 + 15) / 16;
+        u32 bytes, counters = (bins_of(rule) * 4 + 15) / 16;
         asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
         if (bytes >= counters * 16 + rule.table_bytes()) {
             // The barrier is the one after the zeros.
@@ -90,7 +90,7 @@ __device__ void count_in_ranges(const T* samples, u64 n, const Rule& rule, u64* 
     const u32 vectors = span * BITS / 128;  // `span` is a multiple of 128
     const u32 range = blockIdx.x % ranges;
     const u32 first = range * span;
-    const u32 bins = min(span, rule.bins - first);
+    const u32 bins = min(span, bins_of(rule) - first);
     const packed_sink<BITS> sink{{shared_address(words), counts + first, bins}, first, bins};
     const u32 worker = blockIdx.x / ranges;
     count_by(samples, n, rule, sink, hot, worker, workers);
@@ -220,7 +220,7 @@ struct global_sink {
 template <class Rule, class T>
 __device__ void count_global(const T* samples, u64 n, const Rule& rule, u64* counts) {
     hot_table& hot = *reinterpret_cast<hot_table*>(dynamic_shared);
-    const global_sink sink{counts, rule.bins};
+    const global_sink sink{counts, bins_of(rule)};
     count_by(samples, n, rule, sink, hot, blockIdx.x, gridDim.x);
 }
 
@@ -230,18 +230,18 @@ __device__ void weigh_shared(const T* samples, const u32* weights, u64 n, const 
                              u64* counts) {
     u32* counter = reinterpret_cast<u32*>(dynamic_shared);
     const u32 base = shared_address(counter);
-    for (u32 b = threadIdx.x; b < rule.bins; b += blockDim.x) counter[b] = 0;
+    for (u32 b = threadIdx.x; b < bins_of(rule); b += blockDim.x) counter[b] = 0;
     __syncthreads();
     const u64 step = u64(gridDim.x) * blockDim.x;
     for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
         u32 weight = weights[i];
         u32 b = rule.bin(static_cast<typename Rule::key>(samples[i]));
-        bool in = b < rule.bins;
+        bool in = b < bins_of(rule);
         u32 before = fetch_add(base + b * 4, weight, in);
         if (in && before + weight < before) add_global(counts, b, u64(1) << 32);
     }
     __syncthreads();
-    for (u32 b = threadIdx.x; b < rule.bins; b += blockDim.x) {
+    for (u32 b = threadIdx.x; b < bins_of(rule); b += blockDim.x) {
         if (counter[b]) add_global(counts, b, counter[b]);
     }
 }
@@ -252,7 +252,7 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
     const u64 step = u64(gridDim.x) * blockDim.x;
     for (u64 i = u64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {
         u32 b = rule.bin(static_cast<typename Rule::key>(samples[i]));
-        if (b < rule.bins) add_global(counts, b, weights[i]);
+        if (b < bins_of(rule)) add_global(counts, b, weights[i]);
     }
 }
 
@@ -260,7 +260,7 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
 }  // namespace crosswarp
 
 // The kernels for samples of type T and one rule, as written out by src/histogram/cuda/kernels.rs.
-#define HISTOGRAM_KERNEL(name) extern "C" __global__ void __launch_bounds__(1024) name
+#define HISTOGRAM_KERNEL(name) extern "C" __global__ void __launch_bounds__(cw::histogram::threads) name
 
 #define HISTOGRAM_KERNELS(T, Rule, name)                                                                 \
     HISTOGRAM_KERNEL(histogram_shared_##name)(const T* samples, u64 n, Rule rule, u64* counts) {         \

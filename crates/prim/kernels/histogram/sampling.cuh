@@ -6,14 +6,10 @@
 namespace crosswarp {
 namespace histogram {
 
-constexpr u32 most_groups = sizeof(plan::group) / sizeof(u32);
-constexpr u32 most_ranges = sizeof(plan::first_group) / sizeof(u32) - 1;
-
 // Words of a group with counters of 2^width bits.
 __device__ inline u32 group_words(u32 group_bits, u32 width) { return 1u << (group_bits + width - 5); }
 
 constexpr u32 examined = 8192;
-constexpr u32 cell_bits = 15;
 // Samples in a cell beyond which their pairs are no longer counted: one hot bin is not to hide the others.
 constexpr u32 hot_cell = 32;
 // Samples of a bin in a block's share up to which counters of 4 and of 8 bits are preferred, and up to which
@@ -93,7 +89,7 @@ __device__ void choose_plan(const T* samples, u64 n, const Rule& rule, ranges wi
 #pragma unroll
         for (int k = 0; k < size; ++k) {
             u32 b = rule.bin(static_cast<typename Rule::key>(v.sample[k]));
-            if (b < rule.bins) {
+            if (b < bins_of(rule)) {
                 atomicAdd(&seen[b >> by.group_bits], 1u);
                 if (b != before) {
                     u32 others = atomicAdd(&cell[cell_of(b)], 1u);
@@ -107,7 +103,7 @@ __device__ void choose_plan(const T* samples, u64 n, const Rule& rule, ranges wi
     __syncthreads();
 
     // The share of a bin of this thread's group: the mean, or, where clearly more, the mean of its samples' bins.
-    const u32 groups = ((rule.bins - 1) >> by.group_bits) + 1;
+    const u32 groups = ((bins_of(rule) - 1) >> by.group_bits) + 1;
     const float c = seen[thread], bins = 1u << by.group_bits;
     const float chance = c * (float(examined) / (2 << cell_bits)), alike = c * c / (2 * bins);
     const float excess = cell_pairs[thread] - chance - 3 * sqrtf(chance) - 4;

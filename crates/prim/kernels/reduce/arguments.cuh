@@ -19,6 +19,21 @@ enum finish_kind : u64 {
     finish_index = 4,
 };
 
+// Most threads of a block: the kernels are compiled for them.
+constexpr int reduce_threads = 256;
+// The same where every thread has an accumulator of `f64`.
+constexpr int exact_f64_threads = 64;
+// Loads of 16 bytes that a thread has under way where it walks through one input.
+constexpr int walk_loads = 8;
+// Most blocks, or warps, that combine what they have: a word counts fewer than 2^11 additions.
+constexpr int most_combined_blocks = 2047;
+// Words of the state before those of blocks, of which each has two.
+constexpr int block_slots = 128;
+// Of segments: words of the state before those of warps,
+constexpr int segment_slots = 128;
+// and words of each warp.
+constexpr int segment_slot = 128;
+
 // What every reduction is launched with.
 struct alignas(8) reduce_arguments {
     // First input.

@@ -16,11 +16,11 @@
 // that overlaps this one starts no block before all of this one's have started.)
 #pragma once
 #include "superaccumulator.cuh"
+#include "reduce/arguments.cuh"
 
 namespace crosswarp {
 
-constexpr int most_combined_blocks = 2047;  // a word counts fewer than 2^11 additions
-constexpr int combine_words = 96;     // of the format with the most limbs
+constexpr int combine_words = 96;  // of the format with the most limbs
 
 // Where a format's limbs leave room: NaNs and infinities, touched only if there are any, and the last word.
 template <class F> constexpr int special_word = 32 * F::per_lane - 2;

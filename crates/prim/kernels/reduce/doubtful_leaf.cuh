@@ -8,9 +8,9 @@
 
 namespace crosswarp {
 
-// 2^-100 and 2^-63: `total::LOST_BELOW` and `total::SQUARES_ARE_NORMAL` in Rust.
-constexpr u32 lost_below = 27u << 23;
-constexpr double squares_are_normal = 0x1p-63;
+// As bits of f32, and in f64.
+constexpr u32 lost_below = u32(127 + lost_below_exponent) << 23;
+constexpr double squares_are_normal = 1.0 / double(1ull << -normal_square_exponent);
 
 // Whether a leaf has to be computed again, by its value. Sums of squares have no sign, but for the -0.0 of no elements.
 template <class Term> __device__ inline bool is_doubtful(float value) {

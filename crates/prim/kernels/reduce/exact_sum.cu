@@ -14,7 +14,7 @@
 namespace crosswarp {
 
 // 20 KB of shared memory a block for f32, 34 KB for f64.
-constexpr int exact_threads = sizeof(ELEMENT::storage) == 8 ? 64 : 256;
+constexpr int exact_threads = sizeof(ELEMENT::storage) == 8 ? exact_f64_threads : reduce_threads;
 
 template <bool aligned> __device__ void exact_sum(const reduce_arguments& a) {
     using E = ELEMENT;

@@ -8,8 +8,6 @@
 
 namespace crosswarp {
 
-constexpr int extremum_threads = 256;
-
 template <bool aligned> __device__ void extremum(const reduce_arguments& a) {
     using E = ELEMENT;
     using S = E::storage;
@@ -27,9 +25,9 @@ template <bool aligned> __device__ void extremum(const reduce_arguments& a) {
 
 }  // namespace crosswarp
 
-extern "C" __global__ void __launch_bounds__(cw::extremum_threads, 2) reduce(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce(cw::reduce_arguments a) {
     cw::extremum<true>(a);
 }
-extern "C" __global__ void __launch_bounds__(cw::extremum_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
     cw::extremum<false>(a);
 }

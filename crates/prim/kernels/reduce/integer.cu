@@ -10,13 +10,11 @@
 
 namespace crosswarp {
 
-constexpr int integer_threads = 256;
-
 template <bool aligned> __device__ void sum(const reduce_arguments& a) {
     using E = ELEMENT;
     using S = E::storage;
     constexpr int limbs = format192::limbs;
-    __shared__ i64 of_warp[integer_threads / 32][limbs];
+    __shared__ i64 of_warp[reduce_threads / 32][limbs];
 
     // Whether a warp's sum is the result; computed here, while the launch waits.
     u32 direct = gridDim.x == 1 && a.finish == finish_value;
@@ -63,9 +61,9 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
 
 // With two blocks per SM the compiler keeps the loads before their use; asked for more it would save registers,
 // which took 2^12 elements from 1.1 to 1.5 µs.
-extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce(cw::reduce_arguments a) {
     cw::sum<true>(a);
 }
-extern "C" __global__ void __launch_bounds__(cw::integer_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 2) reduce_unaligned(cw::reduce_arguments a) {
     cw::sum<false>(a);
 }

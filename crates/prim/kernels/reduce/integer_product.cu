@@ -9,8 +9,6 @@
 
 namespace crosswarp {
 
-constexpr int product_threads = 256;
-
 template <bool aligned> __device__ void product(const reduce_arguments& a) {
     using S = ELEMENT::storage;
     start_early();
@@ -29,9 +27,9 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
 
 }  // namespace crosswarp
 
-extern "C" __global__ void __launch_bounds__(cw::product_threads, 4) reduce(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 4) reduce(cw::reduce_arguments a) {
     cw::product<true>(a);
 }
-extern "C" __global__ void __launch_bounds__(cw::product_threads, 4) reduce_unaligned(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, 4) reduce_unaligned(cw::reduce_arguments a) {
     cw::product<false>(a);
 }

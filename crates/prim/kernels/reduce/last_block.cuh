@@ -7,7 +7,6 @@ namespace crosswarp {
 // Words of the state behind those of `combine_blocks`: a counter, zero before and after a launch, and from
 // word `block_slots` on two words for each block, which keep what they get.
 constexpr int block_counter = 98;
-constexpr int block_slots = 128;
 
 struct alignas(16) two_words {
     u64 a, b;

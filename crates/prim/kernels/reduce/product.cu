@@ -12,8 +12,6 @@
 
 namespace crosswarp {
 
-constexpr int product_threads = 256;
-
 // The product of a leaf of values that this launch has written, as bits in 64-bit words; one warp.
 template <class F> __device__ inline typename F::type product_of_words(const u64* words, u64 count) {
     using T = typename F::type;
@@ -68,9 +66,9 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
 }  // namespace crosswarp
 
 #define BLOCKS (sizeof(cw::ELEMENT::storage) == 8 ? 1 : 2)
-extern "C" __global__ void __launch_bounds__(cw::product_threads, BLOCKS) reduce(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, BLOCKS) reduce(cw::reduce_arguments a) {
     cw::product<true>(a);
 }
-extern "C" __global__ void __launch_bounds__(cw::product_threads, BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
     cw::product<false>(a);
 }

@@ -23,16 +23,12 @@
 
 namespace crosswarp {
 
-constexpr int segment_threads = 256;
-
 // The state: a word for the queue, and from `segment_slots` on for each warp a slot, in which the warps that
 // share a segment which begins with it combine their parts.
 //
 // The queue's word counts segments from bit 40 on, their leaves in bits 10 to 39, and below the blocks that have
 // read it.
 constexpr u64 one_queued = 1ull << 40, one_leaf = 1ull << 10;
-constexpr int segment_slots = 128;
-constexpr int segment_slot = 128;
 
 // Offsets that go down or beyond the array's end are taken back to it.
 __device__ inline void segment_bounds(const segment_arguments& a, u64 s, u64& begin, u64& length) {
@@ -194,4 +190,4 @@ template <class Body> __device__ void long_segments(const segment_arguments& a) 
 
 }  // namespace crosswarp
 
-#define SEGMENT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(cw::segment_threads, blocks)
+#define SEGMENT_KERNEL(blocks) extern "C" __global__ void __launch_bounds__(cw::reduce_threads, blocks)

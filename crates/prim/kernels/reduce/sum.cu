@@ -1,9 +1,9 @@
 // Reproducible sums of floating-point elements: sum, mean, norm, dot product, all in one launch.
 #include "reduce/sum.cuh"
 
-extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS) reduce(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, SUM_BLOCKS) reduce(cw::reduce_arguments a) {
     cw::sum<true>(a);
 }
-extern "C" __global__ void __launch_bounds__(cw::sum_threads, SUM_BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
+extern "C" __global__ void __launch_bounds__(cw::reduce_threads, SUM_BLOCKS) reduce_unaligned(cw::reduce_arguments a) {
     cw::sum<false>(a);
 }

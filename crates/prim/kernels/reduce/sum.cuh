@@ -13,8 +13,6 @@
 
 namespace crosswarp {
 
-constexpr int sum_threads = 256;
-
 // The sum of the values in lanes 0 … `count` − 1, of f32, when none is larger than 2^26 times another
 // and none is special: as integers, with the hardware's sums over a warp. False if it is not so.
 __device__ inline bool sum_of_similar(float value, u64& bits) {
@@ -104,7 +102,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     using F = typename E::format;
     using L = leaf_layout<E>;
     constexpr int per = F::per_lane;
-    constexpr int most_warps = sum_threads / 32;
+    constexpr int most_warps = reduce_threads / 32;
     __shared__ union {
         i64 limb[most_warps][32 * per];
         typename F::type leaf[most_warps * L::leaves];

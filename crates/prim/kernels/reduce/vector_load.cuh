@@ -1,6 +1,7 @@
 // Loops of a grid, or of a warp, over elements whose order does not matter: 16 bytes a thread at a time, several in
 // flight.
 #pragma once
+#include "reduce/arguments.cuh"
 #include "reduce/warp_leaf.cuh"
 
 namespace crosswarp {
@@ -27,7 +28,7 @@ struct element_u64 : integer_element<u64, u64, false> {};
 __device__ inline u64 first_unit() { return u64(threadIdx.x / 32) * gridDim.x + blockIdx.x; }
 
 // Loads of a lane that are in flight; those of a warp are a unit, which lies in one piece.
-template <bool two> constexpr int walk_flight = two ? 4 : 8;
+template <bool two> constexpr int walk_flight = two ? walk_loads / 2 : walk_loads;
 template <bool two> constexpr int walk_unit_bytes = walk_flight<two> * 32 * 16;
 
 // Gives this thread's elements of inputs of n elements to `use(x, y, first)`: arrays of 16 bytes of

@@ -1,9 +1,10 @@
 // Transpositions of batches of matrices on one GPU.
 //
 // Blocks go down the columns of tiles: those that run at the same time then write neighbouring parts of
-// the same output rows, which DRAM takes best (measured, see src/transpose/cuda/device_transposer.rs).
+// the same output rows, which DRAM takes best (measured, see src/transpose/cuda/tile_shapes.rs).
 #include "transpose/arguments.cuh"
 #include "transpose/shifted_tile.cuh"
+#include "transpose/tile_shapes.cuh"
 
 using namespace crosswarp;
 
@@ -92,7 +93,6 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
     }
 }
 
-// The shapes of the tiles are told to the host by `tiles` in src/transpose/cuda/device_transposer.rs.
 #define TRANSPOSE(E, WHOLE, ANY, SQUARE, ANY_SQUARE)                                                         \
     extern "C" __global__ void __launch_bounds__(tile<E, WHOLE>::threads) transpose_##E(matrices m) {        \
         whole_tiles<tile<E, WHOLE>, E>(m);                                                                   \
@@ -108,13 +108,7 @@ template <class T, int E, bool Whole> __device__ inline void square_tiles(const 
         transpose_any_square_##E(squares m) {                                                                \
         square_tiles<tile<E, ANY_SQUARE>, E, false>(m);                                                      \
     }
-#define SHAPE(ROWS, COLUMNS, THREADS) ROWS, COLUMNS, THREADS
-
-TRANSPOSE(1, SHAPE(256, 256, 128), SHAPE(128, 256, 144), SHAPE(256, 256, 256), SHAPE(128, 128, 64))
-TRANSPOSE(2, SHAPE(128, 128, 256), SHAPE(128, 128, 272), SHAPE(128, 128, 256), SHAPE(64, 64, 64))
-TRANSPOSE(4, SHAPE(64, 64, 256), SHAPE(128, 64, 176), SHAPE(64, 64, 128), SHAPE(64, 64, 128))
-TRANSPOSE(8, SHAPE(64, 32, 512), SHAPE(64, 64, 352), SHAPE(32, 32, 128), SHAPE(32, 32, 128))
-TRANSPOSE(16, SHAPE(64, 16, 512), SHAPE(32, 32, 256), SHAPE(32, 32, 256), SHAPE(16, 16, 64))
+TRANSPOSE_TILES(TRANSPOSE)
 
 // The textbook's tile of 32 × 32 words, for measuring beside the others: each thread moves single words,
 // a row of the tile by each warp. With rows of 32 words all words of a column lie in one bank, so reading

@@ -3,6 +3,7 @@
 #include "pe.cuh"
 #include "transpose/arguments.cuh"
 #include "transpose/tile.cuh"
+#include "transpose/tile_shapes.cuh"
 
 using namespace crosswarp;
 
@@ -35,13 +36,9 @@ template <class T, int E> __device__ inline void put_tile(const part& p) {
     }
 }
 
-#define TRANSPOSE_PUT(E, ROWS, COLUMNS, THREADS)                                        \
-    extern "C" __global__ void __launch_bounds__(THREADS) transpose_put_##E(part p) {   \
-        put_tile<tile<E, ROWS, COLUMNS, THREADS>, E>(p);                                \
+#define TRANSPOSE_PUT(E, TILE)                                                                       \
+    extern "C" __global__ void __launch_bounds__(tile<E, TILE>::threads) transpose_put_##E(part p) { \
+        put_tile<tile<E, TILE>, E>(p);                                                               \
     }
 
-TRANSPOSE_PUT(1, 128, 128, 64)
-TRANSPOSE_PUT(2, 128, 128, 256)
-TRANSPOSE_PUT(4, 64, 64, 256)
-TRANSPOSE_PUT(8, 64, 32, 256)
-TRANSPOSE_PUT(16, 64, 16, 256)
+TRANSPOSE_WORLD_TILES(TRANSPOSE_PUT)

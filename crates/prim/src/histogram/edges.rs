@@ -5,9 +5,7 @@ use bytemuck::Pod;
 use super::rule::{BinRule, DROPPED, Tables};
 
 /// Most edges that entries of the table can count.
-const MOST_EDGES: usize = 1 << 24;
-/// What an entry says if a cell has this many edges or more.
-const MANY: u32 = 255;
+const MOST_EDGES: usize = 1 << EDGE_BITS;
 
 /// Explicit edges, ascending. Those that no key can reach are left out. Samples outside `from..=to` are
 /// dropped.
@@ -18,7 +16,7 @@ const MANY: u32 = 255;
 #[derive(Clone, Debug)]
 pub struct Edges<K> {
     edge: Vec<K>,
-    /// For each cell the edges in cells before it, plus 2^24 times its own (at most [`MANY`]).
+    /// For each cell the edges in cells before it, plus 2^[`EDGE_BITS`] times its own (at most [`MANY`]).
     cell: Vec<u32>,
     map: CellMap<K>,
     from: K,
@@ -26,9 +24,49 @@ pub struct Edges<K> {
     bins: u32,
 }
 
+crosswarp_cuda::shared_structures! {
+    pub(crate) const HEADER = "// Parameters of bins of arbitrary edges.
+// Made from src/histogram/edges.rs, which is to be changed instead.
+#pragma once
+#include \"base.cuh\"
+
+namespace crosswarp::histogram {
+
+", "}  // namespace crosswarp::histogram\n";
+
+    numbers {
+        /// Bits of a cell's entry for the edges in cells before it; the others are for its own.
+        EDGE_BITS: u32 = "edge_bits": "u32" = 24;
+        /// What an entry says if a cell has this many edges or more.
+        MANY: u32 = "many_edges": "u32" = 255;
+    }
+
+    generic {
+        /// Edges and cells, their tables in device memory.
+        pub EdgesParameters<K> = "edges_parameters",
+        of [i32 = "i32", f32 = "float", f64 = "double"], size 40 + 4: {
+            0 + 0 pub edge: u64 = "const K*",
+            8 + 0 pub cell: u64 = "const u32*",
+            /// Samples outside are dropped.
+            16 + 0 pub from: K = "K",
+            16 + 1 pub to: K = "K",
+            /// The cell of a key: (key - low) * scale, for floats and if `factor` is 0.
+            16 + 2 pub low: K = "K",
+            16 + 3 pub scale: K = "K",
+            /// Edges.
+            16 + 4 pub count: u32 = "u32",
+            20 + 4 pub bins: u32 = "u32",
+            /// Otherwise (ordered key - base) * factor / 2^32.
+            24 + 4 pub base: u32 = "u32",
+            28 + 4 pub factor: u32 = "u32",
+            32 + 4 pub cells: u32 = "u32",
+            36 + 4 pub pad: u32 = "u32",
+        }
+    }
+}
+
 /// Which cell a key is in: by its distance from the first edge, or, for floats whose edges crowd near 0, by
 /// the distance of their bits, which is piecewise the logarithm.
-#[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellMap<K> {
     /// (key − low) · scale, for floats and if `factor` is 0.
@@ -48,6 +86,8 @@ pub trait Celled: Pod + PartialOrd + Sync {
     fn linear(edges: &[Self], cells: u32) -> Option<CellMap<Self>>;
     /// trunc((self − low) · scale), 0 for NaN and below.
     fn scaled(self, low: Self, scale: Self) -> u32;
+    /// The bytes of a kernel's argument.
+    fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8];
 }
 
 impl Celled for i32 {
@@ -60,6 +100,9 @@ impl Celled for i32 {
     }
     fn scaled(self, _: Self, _: Self) -> u32 {
         0
+    }
+    fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8] {
+        bytemuck::bytes_of(parameters)
     }
 }
 
@@ -87,6 +130,9 @@ macro_rules! celled {
             #[inline(always)]
             fn scaled(self, low: Self, scale: Self) -> u32 {
                 ((self - low) * scale) as u32
+            }
+            fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8] {
+                bytemuck::bytes_of(parameters)
             }
         }
     )*};
@@ -154,7 +200,7 @@ impl<K: Celled> Edges<K> {
         let (map, counts) = best;
         let mut before = 0;
         let cell = counts.iter().map(|&count| {
-            let entry = before | count.min(MANY) << 24;
+            let entry = before | count.min(MANY) << EDGE_BITS;
             before += count;
             entry
         });
@@ -185,25 +231,28 @@ impl<K: Celled> BinRule<K> for Edges<K> {
             factor,
             cells: cell_count,
         } = self.map;
-        let mut bytes = bytemuck::bytes_of(&[edges, cells]).to_vec();
-        bytes.extend(bytemuck::bytes_of(&[self.from, self.to, low, scale]));
-        let words = [
-            self.edge.len() as u32,
-            self.bins,
+        let parameters = EdgesParameters {
+            edge: edges,
+            cell: cells,
+            from: self.from,
+            to: self.to,
+            low,
+            scale,
+            count: self.edge.len() as u32,
+            bins: self.bins,
             base,
             factor,
-            cell_count,
-            0,
-        ];
-        bytes.extend(bytemuck::bytes_of(&words));
-        bytes
+            cells: cell_count,
+            pad: 0,
+        };
+        K::bytes_of(&parameters).to_vec()
     }
     #[inline(always)]
     fn bin(&self, key: K) -> u32 {
         // NaN may be in any cell, and is dropped.
         let entry = self.cell[self.map.cell(key) as usize];
         let first = entry as usize % MOST_EDGES;
-        let edges = match entry >> 24 {
+        let edges = match entry >> EDGE_BITS {
             MANY => &self.edge[first..],
             count => &self.edge[first..first + count as usize],
         };
@@ -221,6 +270,12 @@ impl<K: Celled> BinRule<K> for Edges<K> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_copy_of_the_header_is_what_is_made() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        crosswarp_cuda::internal::assert_copy(folder, "kernels/histogram/edge_bins.cuh", HEADER);
+    }
 
     /// By comparing with all edges.
     fn by_definition<K: Celled + core::fmt::Debug>(edges: &Edges<K>, key: K) -> u32 {
@@ -278,7 +333,7 @@ mod tests {
         let logarithmic: Vec<f64> = (0..=1000)
             .map(|k| 10f64.powf(k as f64 / 100.0 - 5.0))
             .collect();
-        let most = |cell: &[u32]| cell.iter().map(|entry| entry >> 24).max();
+        let most = |cell: &[u32]| cell.iter().map(|entry| entry >> EDGE_BITS).max();
         let even = Edges::new(even, 0.0, 1000.0, 1000);
         assert!(even.map.factor == 0 && most(&even.cell) == Some(1));
         let logarithmic = Edges::new(logarithmic, 0.0, 1e5, 1000);

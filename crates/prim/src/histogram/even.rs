@@ -1,8 +1,6 @@
 //! Even bins: the rules that assign samples to them, operation by operation. `kernels/histogram/bins.cuh` has the same
 //! ones. The rules are kernel arguments; the header `histogram/even_bins.cuh` of their parameters is made from here.
 
-use bytemuck::{Pod, Zeroable};
-
 use super::rule::{BinRule, DROPPED, MOST_BINS};
 
 /// Even bins of integers.
@@ -16,7 +14,7 @@ pub enum EvenInteger {
 }
 
 crosswarp_cuda::shared_structures! {
-    pub(crate) const HEADER = "// Parameters of even bins of integers.
+    pub(crate) const HEADER = "// Parameters of even bins.
 // Made from src/histogram/even.rs, which is to be changed instead.
 #pragma once
 #include \"base.cuh\"
@@ -58,45 +56,30 @@ namespace crosswarp::histogram {
         /// The greatest distance from `low` that is inside.
         28 pub last: u32 = "u32",
     }
-}
 
-/// A rule of bins no narrower than a value, with the upper end of the range in the last bin: it counts as
-/// the integer before it. (In [`EvenSpread`], whose bins are narrower, these two are in different bins.)
-///
-/// Keys are counted on from `after`, the integer behind the upper end, where that end is the last of all 2^32
-/// integers; so a minimum moves it, and nothing else. The rule's `low` is counted on from there, too.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Closed<R> {
-    pub rule: R,
-    pub after: i32,
-}
+    generic {
+        /// A rule of bins no narrower than a value, with the upper end of the range in the last bin: it counts as
+        /// the integer before it. (Where bins are narrower, these two are in different bins.)
+        ///
+        /// Keys are counted on from `after`, the integer behind the upper end, where that end is the last of all 2^32
+        /// integers; so a minimum moves it, and nothing else. The rule's `low` is counted on from there, too.
+        pub Closed<R> = "closed_parameters",
+        of [EvenShift = "shift_parameters", EvenMultiply = "multiply_parameters"], size 4 + 1: {
+            0 + 0 pub rule: R = "R",
+            0 + 1 pub after: i32 = "i32",
+        }
 
-/// Even bins of floating-point samples. Samples outside `from..=to` are dropped.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct EvenFloat<F> {
-    pub low: F,
-    pub scale: F,
-    pub from: F,
-    pub to: F,
-    pub bins: u32,
-    pub pad: u32,
+        /// Even bins of floating-point samples. Samples outside `from..=to` are dropped.
+        pub EvenFloat<F> = "even_float_parameters", of [f32 = "float", f64 = "double"], size 8 + 4: {
+            0 + 0 pub low: F = "F",
+            0 + 1 pub scale: F = "F",
+            0 + 2 pub from: F = "F",
+            0 + 3 pub to: F = "F",
+            0 + 4 pub bins: u32 = "u32",
+            4 + 4 pub pad: u32 = "u32",
+        }
+    }
 }
-
-macro_rules! pod {
-    ($($float:ty),*) => {$(
-        #[allow(unsafe_code)] // Reason: the derive macro does not promise layouts of generic structures.
-        const _: () = {
-            assert!(size_of::<EvenFloat<$float>>() == 4 * size_of::<$float>() + 8);
-            // SAFETY: all zeros are values of every field.
-            unsafe impl Zeroable for EvenFloat<$float> {}
-            // SAFETY: `repr(C)`, fields are plain numbers, and by the assertion there is no padding.
-            unsafe impl Pod for EvenFloat<$float> {}
-        };
-    )*};
-}
-pod!(f32, f64);
 
 impl EvenInteger {
     /// Bins of `low..high`, which is not empty. A key that is `high` is in the last bin if `closed`, for
@@ -230,10 +213,8 @@ macro_rules! closed {
     ($($rule:ident, $name:literal);*) => {$(
         impl BinRule<i32> for Closed<$rule> {
             const NAME: &'static str = $name;
-            fn argument(&self, edges: u64, cells: u64) -> Vec<u8> {
-                let mut bytes = self.rule.argument(edges, cells);
-                bytes.extend(self.after.to_ne_bytes());
-                bytes
+            fn argument(&self, _: u64, _: u64) -> Vec<u8> {
+                bytemuck::bytes_of(self).to_vec()
             }
             #[inline(always)]
             fn bin(&self, key: i32) -> u32 {

@@ -11,13 +11,14 @@
 //! | bins | samples | bin of x |
 //! |---|---|---|
 //! | [`even`](Bins::even) | `u8`, `u16`, `i32` | ⌊(x − low) · bins / (high − low)⌋, exactly; bins − 1 for x = high |
-//! | | `f32`, `f64` | the integer part of (x − low) · scale, at most bins − 1, for low ≤ x ≤ high; scale = bins / (high − low), and each operation is rounded once, to nearest even, in the type of the samples: no fused multiply-add, no flush to zero |
+//! | | `f32`, `f64` | the integer part of (x − low) · scale, at most bins − 1, for low ≤ x ≤ high |
 //! | [`integers`](Bins::integers) | `u8`, `u16`, `i32` | x − low, for low ≤ x < high: a bin is one value |
 //! | [`edges`](Bins::edges) | all | the last k with edge k ≤ x, at most bins − 1 |
 //!
-//! So a floating-point sample closer to an even edge than the roundings of three operations can lie on
-//! either side of it, the same one everywhere; with explicit edges it can not. There NumPy may differ: it
-//! compares with the rounded edges of its `linspace`, also for integers, whose even edges here are exact
+//! Here scale = bins / (high − low), and each operation is rounded once, to nearest even, in the type of the samples:
+//! no fused multiply-add, no flush to zero. So a floating-point sample closer to an even edge than the roundings of
+//! three operations can lie on either side of it, the same one everywhere; with explicit edges it can not. There NumPy
+//! may differ: it compares with the rounded edges of its `linspace`, also for integers, whose even edges here are exact
 //! fractions. To get its bins there, too, pass its edges to [`edges`](Bins::edges).
 //!
 //! Samples outside are dropped, or count in the first or last bin ([`OutOfRange`]). A NaN is in no bin

@@ -8,14 +8,16 @@
 //! A field of a 2-D grid uses the same rule with a leaf of [`ROWS`] rows × [`LANES`] columns of
 //! global grid coordinates: lane = column mod [`LANES`], rows in order.
 
+use crosswarp_cuda::sum_layout;
+
 use crate::Float;
 
 /// Elements of a leaf.
 pub const LEAF: usize = LANES * ROWS;
 /// Lanes of a leaf.
-pub const LANES: usize = 128;
+pub const LANES: usize = sum_layout::LEAF_LANES;
 /// Elements of each lane in a full leaf.
-pub const ROWS: usize = 16;
+pub const ROWS: usize = sum_layout::LEAF_ROWS;
 
 /// The lanes of a leaf before their first element: all −0.0.
 #[inline(always)]

@@ -12,23 +12,23 @@
 
 use core::num::NonZeroU64;
 
+use crosswarp_cuda::sum_layout::{
+    LIMBS_BELOW, LIMBS_WIDE, LOST_BELOW_EXPONENT, NORMAL_SQUARE_EXPONENT,
+};
+
 use crate::sum::leaf::{LANES, add_row, combine_lanes, empty_lanes};
 use crate::sum::vector_leaf::{InVectors, LeafOp, Term};
 use crate::{Float, Superaccumulator};
 
 /// 2^−100.
-const LOST_BELOW: f64 = f64::from_bits((1023 - 100) << 52);
+const LOST_BELOW: f64 = f64::from_bits(((1023 + LOST_BELOW_EXPONENT) as u64) << 52);
 /// 2^−63.
-const SQUARES_ARE_NORMAL: f64 = f64::from_bits((1023 - 63) << 52);
+const SQUARES_ARE_NORMAL: f64 = f64::from_bits(((1023 + NORMAL_SQUARE_EXPONENT) as u64) << 52);
 
-/// Limbs of the words of an `f32` total below and above those of a `Superaccumulator<f32>`: multiples of 2^−298 up to
-/// 2^267, and sums of many.
-const BELOW: usize = 5;
-const WIDE_LIMBS: usize = 20;
 /// Bit of a `Superaccumulator<f64>` with which the limbs of a `Superaccumulator<f32>` begin, and that with which those
 /// words begin.
 const F32_BIT: usize = 1074 - 149;
-const WIDE_BIT: usize = F32_BIT - 32 * BELOW;
+const WIDE_BIT: usize = F32_BIT - 32 * LIMBS_BELOW;
 
 /// The exact sum of leaves.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl<F: Float> LeafTotal<F> {
     const TRACKERS: usize = Superaccumulator::<F>::TRACKERS;
     /// Words of [`to_words`](Self::to_words): those of `warp_accumulator` on the device. 24 for `f32`, 71 for `f64`.
     pub const WORDS: usize = if Self::IS_F32 {
-        WIDE_LIMBS + Self::TRACKERS
+        LIMBS_WIDE + Self::TRACKERS
     } else {
         Superaccumulator::<F>::WORDS
     };
@@ -144,10 +144,10 @@ impl<F: Float> LeafTotal<F> {
         }
         let (limbs, trackers) = words.as_ref().split_at(Superaccumulator::<F>::LIMBS);
         let mut all = vec![0; Self::WORDS];
-        all[BELOW..BELOW + limbs.len()].copy_from_slice(limbs);
-        all[WIDE_LIMBS..].copy_from_slice(trackers);
+        all[LIMBS_BELOW..LIMBS_BELOW + limbs.len()].copy_from_slice(limbs);
+        all[LIMBS_WIDE..].copy_from_slice(trackers);
         if let Some(wide) = &self.wide {
-            let (limbs, trackers) = all.split_at_mut(WIDE_LIMBS);
+            let (limbs, trackers) = all.split_at_mut(LIMBS_WIDE);
             wide.add_to_limbs(limbs, WIDE_BIT, trackers);
         }
         all
@@ -173,8 +173,8 @@ impl<F: Float> LeafTotal<F> {
                 wide: None,
             };
         }
-        let (limbs, trackers) = words.split_at(WIDE_LIMBS);
-        let own = BELOW..BELOW + Superaccumulator::<F>::LIMBS;
+        let (limbs, trackers) = words.split_at(LIMBS_WIDE);
+        let own = LIMBS_BELOW..LIMBS_BELOW + Superaccumulator::<F>::LIMBS;
         let outside = limbs[..own.start].iter().chain(&limbs[own.end..]);
         if outside.clone().all(|&limb| limb == 0) {
             return Self {

@@ -6,6 +6,8 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
+use crosswarp_cuda::sum_layout::TRACKERS;
+
 use crate::Float;
 use crate::sum::rounding::{divide_digits, round_digits};
 
@@ -14,8 +16,7 @@ const LIMB_BITS: u32 = 32;
 /// Additions without carrying: each moves a limb by less than 2^32, so limbs stay below 2^61 and
 /// two accumulators can be added limb by limb within an `i64`.
 const MAX_PENDING: u32 = 1 << 29;
-/// Counters kept behind the limbs: values other than −0.0, NaNs, +∞, −∞.
-const TRACKERS: usize = 4;
+// The trackers kept behind the limbs.
 const NOT_NEG_ZERO: usize = 0;
 const NANS: usize = 1;
 const INFINITIES: usize = 2;

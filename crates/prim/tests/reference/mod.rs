@@ -173,8 +173,8 @@ impl Total {
     }
 }
 
-/// What is added exactly for `terms` of `x` and `y`: the values of their leaves; of one that its type was too narrow for
-/// the value in `f64`, or all terms. `squares`: the root of the sum is wanted.
+/// What is added exactly for `terms` of `x` and `y`: the values of their leaves; of one that its type was too narrow
+/// for the value in `f64`, or all terms. `squares`: the root of the sum is wanted.
 fn leaves<T: Narrow>(x: &[T], y: &[T], squares: bool, term: fn(f64, f64) -> f64) -> Vec<f64> {
     let is_f32 = T::Wide::PRECISION == 24;
     let mut all = Vec::new();

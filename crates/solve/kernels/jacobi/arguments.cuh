@@ -5,6 +5,67 @@
 
 namespace crosswarp {
 
+// Columns of padding before column 0 of a plane and, at least, behind the last tile.
+constexpr int pad = 16;
+// Digits of a threshold, at least the limbs of any accumulator.
+constexpr int threshold_digits = 68;
+// Sorts of strips of a band, at most.
+constexpr int strip_kinds = 20;
+// Columns of a plane that a lane has in a pass.
+constexpr int lane_columns = 4;
+// Most sweeps of a pass over an `f32` plane without mask and source.
+constexpr int pass_depth_plain_f32 = 6;
+// Most sweeps of a pass over other planes.
+constexpr int pass_depth = 4;
+// Rows of a pass under way from memory, or just read: twice as many as are unrolled.
+constexpr int wavefront_ring = 6;
+// Points on each side of a line that a pass needs, and most sweeps of it.
+constexpr int line_pass_halo = 64;
+// Threads of a block of a pass over an `f32` line.
+constexpr int line_pass_threads_f32 = 512;
+// The same, `f64`.
+constexpr int line_pass_threads_f64 = 256;
+// Points of the halo of a line on the chip, on each side: most sweeps until it has to be renewed.
+constexpr int line_tile_halo = 32;
+// Sets of edges and of words that runs of a line use in turn, pass by pass.
+constexpr int line_sets = 3;
+// Columns of a lane in narrow units of a plane on the chip.
+constexpr int narrow_unit_columns = 1;
+// In wide ones, `f32`.
+constexpr int wide_unit_columns_f32 = 4;
+// The same, `f64`.
+constexpr int wide_unit_columns_f64 = 2;
+// Most warps of a block that holds a tile of a plane.
+constexpr int tile_warps = 16;
+// Generations of packets that slots are for.
+constexpr int packet_ring = 4;
+// Sweeps of an `f32` plane whose norms are decided on together.
+constexpr int chunk_sweeps_f32 = 64;
+// The same, `f64`.
+constexpr int chunk_sweeps_f64 = 32;
+// Dynamic shared memory of the kernels of tiles of an `f32` plane, in bytes.
+constexpr int plane_tile_shared_f32 = 81920;
+// The same, `f64`.
+constexpr int plane_tile_shared_f64 = 98304;
+// Dynamic shared memory of the kernels with deep halos, in bytes.
+constexpr int deep_halo_shared = 49152;
+// Cells of a deep halo of an `f32` plane, and sweeps from one exchange to the next.
+constexpr int deep_halo_depth_f32 = 8;
+// The same, `f64`.
+constexpr int deep_halo_depth_f64 = 4;
+// Warps of a block of one leaf with a deep halo, `f32`.
+constexpr int deep_halo_warps_one_f32 = 12;
+// Of two leaves, `f32`.
+constexpr int deep_halo_warps_two_f32 = 8;
+// Of one leaf, `f64`.
+constexpr int deep_halo_warps_one_f64 = 10;
+// Threads of a block of the kernels that make one sweep.
+constexpr int sweep_threads = 128;
+// Threads of a block of what is done between passes.
+constexpr int between_passes_threads = 256;
+// Threads of a block of the exchange of halos.
+constexpr int exchange_threads = 256;
+
 // A PE's band of a plane. Rows and columns carry their numbers in the whole grid. Every array has `pitch` elements
 // per row and `pad` columns before column 0; row `first` is the first that is stored. The padding, and the rows
 // beyond `own`, are halos.
@@ -92,14 +153,13 @@ static_assert(CROSSWARP_OFFSET(strips_of, end) == 28, "strips_of::end");
 // How a band is cut, in the order of blocks.
 struct alignas(8) strips {
     // Unused ones begin behind the grid.
-    strips_of of[20];
+    strips_of of[strip_kinds];
     // Rows that neighbours wait for are made by the blocks before this one; each of their warps then adds 1 to
     // `made`.
     i32 counted_blocks;
     u32 padding;
     // Null if no blocks are counted.
     u64* made;
-    static constexpr int kinds = sizeof(of) / sizeof(strips_of);
 };
 static_assert(sizeof(strips) == 656, "size of strips");
 static_assert(CROSSWARP_OFFSET(strips, of) == 0, "strips::of");
@@ -179,7 +239,7 @@ template <class F> struct alignas(8) stop_decision_run {
     // Whether an infinite sum meets the threshold.
     i32 infinite;
     // The largest finite sum that does, in base 2³² from the lowest.
-    u32 digits[68];
+    u32 digits[threshold_digits];
 };
 static_assert(sizeof(stop_decision_run<float>) == 336, "size of stop_decision_run");
 static_assert(CROSSWARP_OFFSET(stop_decision_run<float>, words) == 0, "stop_decision_run::words");
@@ -293,9 +353,9 @@ template <class F> struct alignas(8) line_run {
     // Address of point `own_start`, with 32 points of halo on each side.
     const F* before;
     F* after;
-    // Symmetric; [3][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
+    // Symmetric; [line_sets][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
     F* edges;
-    // Symmetric; [3][PEs][32][words of an accumulator].
+    // Symmetric; [line_sets][PEs][32][words of an accumulator].
     u64* slots;
     // Symmetric; one for each PE.
     u64* signals;
@@ -321,7 +381,7 @@ template <class F> struct alignas(8) line_run {
     float log_threshold;
     i32 allows_infinity;
     // That sum, as digits like the limbs.
-    u32 threshold[68];
+    u32 threshold[threshold_digits];
     u32 padding;
 };
 static_assert(sizeof(line_run<float>) == 400, "size of line_run");

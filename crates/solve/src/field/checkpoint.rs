@@ -2,9 +2,10 @@
 //!
 //! # The file
 //! Little-endian throughout: the header (eight words of 64 bits: magic, version, identity, bits per element, columns,
-//! rows, sweeps done, exponent), the norm of every sweep (`f64`), the field row by row, and the CRC-32 of all that (32 bits).
-//! The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field, mask,
-//! source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may change.
+//! rows, sweeps done, exponent), the norm of every sweep (`f64`), the field row by row, and the CRC-32 of all that (32
+//! bits). The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field,
+//! mask, source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may
+//! change.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};

@@ -1,11 +1,5 @@
 //! What the kernels of solves are launched with: the header `jacobi/arguments.cuh` is made from it.
 
-/// Digits of a threshold, at least the limbs of any accumulator.
-pub(crate) const DIGITS: usize = 68;
-
-/// Sorts of strips of a band, at most.
-pub(crate) const STRIP_KINDS: usize = 20;
-
 crosswarp_cuda::shared_structures! {
     pub(crate) const HEADER = "// What the kernels are launched with.
 // Made from src/gpu/arguments.rs, which is to be changed instead.
@@ -15,6 +9,69 @@ crosswarp_cuda::shared_structures! {
 namespace crosswarp {
 
 ", "}  // namespace crosswarp\n";
+
+    numbers {
+        /// Columns of padding before column 0 of a plane and, at least, behind the last tile.
+        pub(crate) PAD: usize = "pad": "int" = 16;
+        /// Digits of a threshold, at least the limbs of any accumulator.
+        pub(crate) DIGITS: usize = "threshold_digits": "int" = 68;
+        /// Sorts of strips of a band, at most.
+        pub(crate) STRIP_KINDS: usize = "strip_kinds": "int" = 20;
+        /// Columns of a plane that a lane has in a pass.
+        pub(crate) LANE_COLUMNS: usize = "lane_columns": "int" = 4;
+        /// Most sweeps of a pass over an `f32` plane without mask and source.
+        pub(crate) PASS_DEPTH_PLAIN_F32: usize = "pass_depth_plain_f32": "int" = 6;
+        /// Most sweeps of a pass over other planes.
+        pub(crate) PASS_DEPTH: usize = "pass_depth": "int" = 4;
+        /// Rows of a pass under way from memory, or just read: twice as many as are unrolled.
+        pub(crate) WAVEFRONT_RING: usize = "wavefront_ring": "int" = 6;
+        /// Points on each side of a line that a pass needs, and most sweeps of it.
+        pub(crate) LINE_PASS_HALO: usize = "line_pass_halo": "int" = 64;
+        /// Threads of a block of a pass over an `f32` line.
+        pub(crate) LINE_PASS_THREADS_F32: u32 = "line_pass_threads_f32": "int" = 512;
+        /// The same, `f64`.
+        pub(crate) LINE_PASS_THREADS_F64: u32 = "line_pass_threads_f64": "int" = 256;
+        /// Points of the halo of a line on the chip, on each side: most sweeps until it has to be renewed.
+        pub(crate) LINE_TILE_HALO: usize = "line_tile_halo": "int" = 32;
+        /// Sets of edges and of words that runs of a line use in turn, pass by pass.
+        pub(crate) LINE_SETS: usize = "line_sets": "int" = 3;
+        /// Columns of a lane in narrow units of a plane on the chip.
+        pub(crate) NARROW_UNIT_COLUMNS: usize = "narrow_unit_columns": "int" = 1;
+        /// In wide ones, `f32`.
+        pub(crate) WIDE_UNIT_COLUMNS_F32: usize = "wide_unit_columns_f32": "int" = 4;
+        /// The same, `f64`.
+        pub(crate) WIDE_UNIT_COLUMNS_F64: usize = "wide_unit_columns_f64": "int" = 2;
+        /// Most warps of a block that holds a tile of a plane.
+        pub(crate) TILE_WARPS: usize = "tile_warps": "int" = 16;
+        /// Generations of packets that slots are for.
+        pub(crate) PACKET_RING: usize = "packet_ring": "int" = 4;
+        /// Sweeps of an `f32` plane whose norms are decided on together.
+        pub(crate) CHUNK_SWEEPS_F32: usize = "chunk_sweeps_f32": "int" = 64;
+        /// The same, `f64`.
+        pub(crate) CHUNK_SWEEPS_F64: usize = "chunk_sweeps_f64": "int" = 32;
+        /// Dynamic shared memory of the kernels of tiles of an `f32` plane, in bytes.
+        pub(crate) PLANE_TILE_SHARED_F32: u32 = "plane_tile_shared_f32": "int" = 81920;
+        /// The same, `f64`.
+        pub(crate) PLANE_TILE_SHARED_F64: u32 = "plane_tile_shared_f64": "int" = 98304;
+        /// Dynamic shared memory of the kernels with deep halos, in bytes.
+        pub(crate) DEEP_HALO_SHARED: u32 = "deep_halo_shared": "int" = 49152;
+        /// Cells of a deep halo of an `f32` plane, and sweeps from one exchange to the next.
+        pub(crate) DEEP_HALO_DEPTH_F32: usize = "deep_halo_depth_f32": "int" = 8;
+        /// The same, `f64`.
+        pub(crate) DEEP_HALO_DEPTH_F64: usize = "deep_halo_depth_f64": "int" = 4;
+        /// Warps of a block of one leaf with a deep halo, `f32`.
+        pub(crate) DEEP_HALO_WARPS_ONE_F32: usize = "deep_halo_warps_one_f32": "int" = 12;
+        /// Of two leaves, `f32`.
+        pub(crate) DEEP_HALO_WARPS_TWO_F32: usize = "deep_halo_warps_two_f32": "int" = 8;
+        /// Of one leaf, `f64`.
+        pub(crate) DEEP_HALO_WARPS_ONE_F64: usize = "deep_halo_warps_one_f64": "int" = 10;
+        /// Threads of a block of the kernels that make one sweep.
+        pub(crate) SWEEP_THREADS: u32 = "sweep_threads": "int" = 128;
+        /// Threads of a block of what is done between passes.
+        pub(crate) BETWEEN_PASSES_THREADS: u32 = "between_passes_threads": "int" = 256;
+        /// Threads of a block of the exchange of halos.
+        pub(crate) EXCHANGE_THREADS: u32 = "exchange_threads": "int" = 256;
+    }
 
     /// A PE's band of a plane. Rows and columns carry their numbers in the whole grid. Every array has `pitch` elements
     /// per row and `pad` columns before column 0; row `first` is the first that is stored. The padding, and the rows
@@ -71,10 +128,9 @@ namespace crosswarp {
 
     /// How a band is cut, in the order of blocks.
     pub(crate) Strips = "strips",
-    align 8, size 656, with "    static constexpr int kinds = sizeof(of) / sizeof(strips_of);
-": {
+    align 8, size 656, with "": {
         /// Unused ones begin behind the grid.
-        0 pub of: [StripsOf; STRIP_KINDS] = "strips_of"[20],
+        0 pub of: [StripsOf; STRIP_KINDS] = "strips_of"["strip_kinds"],
         /// Rows that neighbours wait for are made by the blocks before this one; each of their warps then adds 1 to
         /// `made`.
         640 pub counted_blocks: i32 = "i32",
@@ -139,7 +195,7 @@ namespace crosswarp {
         /// Whether an infinite sum meets the threshold.
         60 pub infinite: i32 = "i32",
         /// The largest finite sum that does, in base 2³² from the lowest.
-        64 pub digits: [u32; DIGITS] = "u32"[68],
+        64 pub digits: [u32; DIGITS] = "u32"["threshold_digits"],
     }
 
     /// A run of sweeps over a plane in registers, with edges that travel after every sweep.
@@ -208,9 +264,9 @@ namespace crosswarp {
         /// Address of point `own_start`, with 32 points of halo on each side.
         0 pub before: u64 = "const F*",
         8 pub after: u64 = "F*",
-        /// Symmetric; [3][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
+        /// Symmetric; [line_sets][2 + warps][2][32]: from the PE on the left, on the right, of the warps.
         16 pub edges: u64 = "F*",
-        /// Symmetric; [3][PEs][32][words of an accumulator].
+        /// Symmetric; [line_sets][PEs][32][words of an accumulator].
         24 pub slots: u64 = "u64*",
         /// Symmetric; one for each PE.
         32 pub signals: u64 = "u64*",
@@ -236,7 +292,7 @@ namespace crosswarp {
         116 pub log_threshold: f32 = "float",
         120 pub allows_infinity: i32 = "i32",
         /// That sum, as digits like the limbs.
-        124 pub threshold: [u32; DIGITS] = "u32"[68],
+        124 pub threshold: [u32; DIGITS] = "u32"["threshold_digits"],
         396 pub padding: u32 = "u32",
     }
 }

@@ -96,6 +96,7 @@ fn set(digits: &mut [u32], at: usize, value: u64) {
 mod tests {
     use super::*;
     use bytemuck::Zeroable;
+    use crosswarp_cuda::sum_layout::TRACKERS;
     use crosswarp_prim::{Float, Superaccumulator};
 
     /// The sum whose limbs are `digits`.
@@ -104,7 +105,7 @@ mod tests {
         for (word, &digit) in words.as_mut().iter_mut().zip(digits) {
             *word = digit.into();
         }
-        words.as_mut()[Superaccumulator::<F>::WORDS - 4] = 1;
+        words.as_mut()[Superaccumulator::<F>::WORDS - TRACKERS] = 1;
         Superaccumulator::<F>::from_words(words).round_f64()
     }
 
@@ -117,7 +118,7 @@ mod tests {
 
     fn check<F: Float>(tolerance: f64, norm: Norm, points: usize) {
         let threshold = Threshold::new(tolerance, norm, points);
-        let mut digits = vec![0; Superaccumulator::<F>::WORDS - 4];
+        let mut digits = vec![0; Superaccumulator::<F>::WORDS - TRACKERS];
         threshold.digits(F::MIN_LSB_EXPONENT, &mut digits);
         let meets = |digits: &[u32]| norm.of(sum::<F>(digits), points) <= tolerance;
         assert!(meets(&digits), "{tolerance} {norm:?} {points}");

@@ -11,10 +11,10 @@ use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
 use crate::driver::memory::same_length;
 use crate::driver::stream::Stream;
-use crate::layout::{Comparison, SMALL_BYTES};
+use crate::layout::{Comparison, SMALL_BYTES, STREAM_THREADS};
 use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
-use crate::pe::kernels::{Move, THREADS, WARP};
+use crate::pe::kernels::{Move, WARP};
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;
@@ -362,7 +362,7 @@ impl DeviceWorld<'_> {
         // SAFETY: the parameters are (team, grid_state*, T*, const T*, u64, i32). The views have the
         // lengths that the collective asks for, by the callers; the grid state has room for a block
         // per SM.
-        unsafe { kernels.launch(function, (blocks, THREADS), stream, args) }
+        unsafe { kernels.launch(function, (blocks, STREAM_THREADS), stream, args) }
     }
 
     /// The address of the one word of a view.

@@ -8,14 +8,16 @@ use crosswarp_cuda::{
     Stream,
 };
 
-use super::arguments::{BinGrouping, Decision, MOST_GROUPS, MOST_RANGES, Ranges};
-use super::kernels::{THREADS, kernels_of};
+use super::arguments::{
+    BinGrouping, CELL_BITS, Decision, HotTable, MOST_GROUPS, MOST_RANGES, Ranges, THREADS,
+};
+use super::kernels::kernels_of;
 use crate::histogram::{BinRule, Bins, Sample, Tables, Visit};
 
-/// Bytes of the table of hot bins (`hot_table` in `histogram/hot_bins.cuh`).
-const HOT_TABLE: u32 = 8192;
+/// Bytes of the table of hot bins.
+const HOT_TABLE: u32 = size_of::<HotTable>() as u32;
 /// Bytes of the cells that `choose_plan` counts in (`histogram/sampling.cuh`).
-const CELLS: u32 = 4 << 15;
+const CELLS: u32 = 4 << CELL_BITS;
 /// Samples from which on choosing a plan pays.
 const PLANNED_FROM: usize = 1 << 22;
 /// Bytes of what is decided.
@@ -30,12 +32,17 @@ const SAMPLES_PER_BLOCK: usize = 16384;
 /// Histograms of samples in device memory: compiled kernels and a plan for one GPU and some [`Bins`].
 /// The counts are those of [`Histogram`](crate::histogram::Histogram), exactly.
 ///
-/// | bins (H200) | how they are counted |
-/// |---|---|
-/// | up to 58,112 | a 32-bit counter a bin in each block's shared memory; equal counters of a warp are merged by the hardware |
-/// | up to 4.4 million | counters of 8 bits, four to a word of shared memory, whose overflows are added to the totals, for 224,000 bins a block; beyond, up to 20 blocks read the same samples and count a range of bins each. One block first examines some of the samples and decides whether counters of 4 bits would rarely overflow, or whether bin groups had better have counters of 4, 8 or 32 bits each. Bins that are frequent just now are counted in a side table, which each block decides by itself |
-/// | beyond | in device memory, with the same table |
-/// | weights | a 32-bit counter a bin in shared memory, then device memory |
+/// How bins are counted, by their number (on an H200):
+///
+/// - Up to 58,112: a 32-bit counter a bin in each block's shared memory. Equal counters of a warp are merged by the
+///   hardware.
+/// - Up to 4.4 million: counters of 8 bits, four to a word of shared memory, whose overflows are added to the totals,
+///   for 224,000 bins a block; beyond, up to 20 blocks read the same samples and count a range of bins each. One block
+///   first examines some of the samples and decides whether counters of 4 bits would rarely overflow, or whether bin
+///   groups had better have counters of 4, 8 or 32 bits each. Bins that are frequent just now are counted in a side
+///   table, which each block decides by itself.
+/// - Beyond: in device memory, with the same table.
+/// - Weights: a 32-bit counter a bin in shared memory, then device memory.
 ///
 /// ```
 /// use crosswarp_cuda::{Buffer, Device, Stream};

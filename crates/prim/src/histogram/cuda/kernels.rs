@@ -7,6 +7,7 @@ use crate::DType;
 
 const HEADERS: &[(&str, &str)] = &[
     ("histogram/arguments.cuh", super::arguments::HEADER),
+    ("histogram/edge_bins.cuh", crate::histogram::edges::HEADER),
     ("histogram/even_bins.cuh", crate::histogram::even::HEADER),
     (
         "histogram/kernels.cuh",
@@ -33,9 +34,6 @@ const HEADERS: &[(&str, &str)] = &[
         include_str!("../../../kernels/histogram/bin_groups.cuh"),
     ),
 ];
-
-/// Threads of a block of all but the `rows` kernels.
-pub(super) const THREADS: u32 = 1024;
 
 /// The kernels for one type of samples and one rule.
 pub(super) struct Kernels {

@@ -42,6 +42,23 @@ namespace crosswarp {
 
 ", finish_text!()), "}  // namespace crosswarp\n";
 
+    numbers {
+        /// Most threads of a block: the kernels are compiled for them.
+        pub(crate) THREADS: u32 = "reduce_threads": "int" = 256;
+        /// The same where every thread has an accumulator of `f64`.
+        pub(crate) EXACT_F64_THREADS: u32 = "exact_f64_threads": "int" = 64;
+        /// Loads of 16 bytes that a thread has under way where it walks through one input.
+        pub(crate) WALK_LOADS: u64 = "walk_loads": "int" = 8;
+        /// Most blocks, or warps, that combine what they have: a word counts fewer than 2^11 additions.
+        pub(crate) MOST_COMBINED_BLOCKS: u64 = "most_combined_blocks": "int" = 2047;
+        /// Words of the state before those of blocks, of which each has two.
+        pub(crate) BLOCK_SLOTS: usize = "block_slots": "int" = 128;
+        /// Of segments: words of the state before those of warps,
+        pub(crate) SEGMENT_SLOTS: usize = "segment_slots": "int" = 128;
+        /// and words of each warp.
+        pub(crate) SEGMENT_SLOT: usize = "segment_slot": "int" = 128;
+    }
+
     /// What every reduction is launched with.
     pub(crate) Arguments = "reduce_arguments", align 8, size 64, with "": {
         /// First input.

@@ -5,11 +5,11 @@ use std::ops::Range;
 
 use crosswarp_cuda::BufferRef;
 
-use crate::pieces::{PIECE_BYTES, in_pieces};
 use crate::reduce::cuda::launcher::Launcher;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::DevicePart;
 use crate::reduce::partial;
+use crate::staged_upload::{PIECE_BYTES, in_pieces};
 use crate::sum::leaf::LEAF;
 use crate::{Element, Op, ReduceError};
 

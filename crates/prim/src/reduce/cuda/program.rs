@@ -2,7 +2,10 @@
 
 use crosswarp_cuda::{Device, Function, Launch, Module, Options, Shape, Source};
 
-use crate::reduce::cuda::arguments::{self, Finish};
+use crate::reduce::cuda::arguments::{
+    self, EXACT_F64_THREADS, Finish, MOST_COMBINED_BLOCKS, THREADS, WALK_LOADS,
+};
+use crate::sum::leaf::LEAF;
 use crate::{DType, Op, ReduceError};
 
 impl Finish {
@@ -100,9 +103,6 @@ pub const KERNELS: &[Source<'static>] = &[
     EXTREMUM,
 ];
 
-/// Most threads of a block: the kernels are compiled for them.
-pub(crate) const THREADS: u32 = 256;
-
 /// The kernel of an operation on a type: many operations share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {
@@ -189,7 +189,7 @@ impl Key {
     /// Threads of a block.
     fn threads(self) -> u32 {
         if self.body == Body::Exact && self.dtype.size() == 8 {
-            64
+            EXACT_F64_THREADS
         } else {
             THREADS
         }
@@ -200,10 +200,10 @@ impl Key {
         let size = self.dtype.size() as u64;
         if self.has_leaves() {
             // One leaf, of 2-byte elements two.
-            if size == 2 { 4096 } else { 2048 }
+            LEAF as u64 * if size == 2 { 2 } else { 1 }
         } else {
-            // Eight times 16 bytes a lane.
-            8 * 32 * 16 / size
+            // So many times 16 bytes a lane.
+            WALK_LOADS * 32 * 16 / size
         }
     }
 }
@@ -318,8 +318,6 @@ const AHEAD_BYTES: u64 = 4 << 20;
 /// Most units that one block takes: a second one costs 0.4 µs or more for combining the blocks. 2^14 f32: 1.6 µs in one
 /// block, 2.0 in 8; f64: 2.1 and 2.5.
 const ONE_BLOCK: u64 = 8;
-/// `crosswarp::most_combined_blocks`.
-const MOST_COMBINED_BLOCKS: u64 = 2047;
 
 #[cfg(test)]
 mod tests {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
 
-use crate::reduce::cuda::arguments::{Arguments, Finish, LongSegment, SegmentArguments};
-use crate::reduce::cuda::program::THREADS;
+use crate::reduce::cuda::arguments::{
+    Arguments, Finish, LongSegment, MOST_COMBINED_BLOCKS, SEGMENT_SLOT, SEGMENT_SLOTS,
+    SegmentArguments, THREADS,
+};
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
 use crate::{Element, Op, ReduceError};
@@ -21,10 +23,11 @@ pub enum Segments<'a> {
     Offsets(BufferRef<'a, u64>),
 }
 
-/// Most blocks of `long_segments`: fewer than 2^11 warps may share a segment (`crosswarp::most_combined_blocks`).
-const LONG_BLOCKS: u32 = 255;
-/// Words of the state: `crosswarp::segment_slots`, and a `crosswarp::segment_slot` for each warp.
-const STATE_WORDS: usize = 128 + 128 * LONG_BLOCKS as usize * (THREADS as usize / 32);
+/// Most blocks of `long_segments`, whose warps may share a segment.
+const LONG_BLOCKS: u32 = MOST_COMBINED_BLOCKS as u32 / (THREADS / 32);
+/// Words of the state.
+const STATE_WORDS: usize =
+    SEGMENT_SLOTS + SEGMENT_SLOT * LONG_BLOCKS as usize * (THREADS as usize / 32);
 /// Words of a place in the queue.
 const QUEUE_WORDS: usize = size_of::<LongSegment>() / size_of::<u64>();
 /// Segments of more leaves are long: if a warp takes one at a time, and if it takes 32, all of which may

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use crosswarp_cuda::{Buffer, PinnedBuffer, Stream};
 
+use crate::reduce::cuda::arguments::{BLOCK_SLOTS, MOST_COMBINED_BLOCKS};
 use crate::sum::leaf::LEAF;
 use crate::{ReduceError, Superaccumulator};
 
-/// Words of `crosswarp::combine_blocks`, and two for each block of up to `crosswarp::most_combined_blocks`, behind
-/// `crosswarp::block_slots`.
-const STATE_WORDS: usize = 128 + 2 * 2048;
+/// Words of `crosswarp::combine_blocks`, and behind them two for each block.
+const STATE_WORDS: usize = BLOCK_SLOTS + 2 * (MOST_COMBINED_BLOCKS as usize + 1);
 /// Words of the longest result.
 const RESULT_WORDS: usize = Superaccumulator::<f64>::WORDS;
 

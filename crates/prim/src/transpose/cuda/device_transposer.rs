@@ -8,99 +8,9 @@ use crosswarp_cuda::{
 };
 
 use crate::transpose::cuda::arguments::{self, Matrices, Squares};
+use crate::transpose::cuda::tile_shapes::{self, TILES, Tile, Tiles};
 use crate::transpose::layout;
 use crate::{Layout, TransposeError};
-
-/// A tile's shape, and the threads that work on it.
-#[derive(Clone, Copy)]
-pub(crate) struct Tile {
-    pub rows: usize,
-    pub columns: usize,
-    pub threads: u32,
-}
-
-impl Tile {
-    const fn new(rows: usize, columns: usize, threads: u32) -> Self {
-        Self {
-            rows,
-            columns,
-            threads,
-        }
-    }
-
-    /// Shared memory of a whole tile, and of any.
-    const fn bytes(&self, element: usize) -> u32 {
-        (self.rows * self.columns * element) as u32
-    }
-
-    /// Of a tile of rows that begin anywhere, out of place (`shifted_tile` of `transpose/shifted_tile.cuh`).
-    const fn shifted_bytes(&self, element: usize) -> u32 {
-        let per_chunk = 16 / element;
-        let chunks = self.columns * (self.rows / per_chunk + 1) + self.columns / per_chunk;
-        (16 * chunks) as u32
-    }
-
-    pub(crate) const fn any_bytes(&self, element: usize) -> u32 {
-        (self.columns * (self.rows * element + 128)) as u32
-    }
-}
-
-/// The tiles of one element size, as `transpose/transpose.cu` has them.
-struct Tiles {
-    element: usize,
-    /// Whole tiles. Shapes and threads by measurement of 16384² on an H200, GB/s read and written, against
-    /// the device's copy: 1 byte 256 × 256 by 128 threads 4006 of 4160; 2 bytes 4089 (64 × 128: 4005) of
-    /// 4184; 4 bytes 4130 (32 × 32 with the same threads an SM: 3900) of 4233; 8 bytes 4169 (in other
-    /// processes, with buffers elsewhere, down to 3920) of 4248; 16 bytes 4047 (16 × 16: 4023) of 4277.
-    /// Segments of 256 bytes and more on both sides is what all good ones share. Cache hints cost 1 to 3 %
-    /// everywhere; walking along rows instead of down columns 2 to 5 %; fewer blocks on an SM 3 to 6 %; a
-    /// persistent grid that loads tiles by bulk copies, two to four ahead, 5 % and more.
-    whole: Tile,
-    /// Rows that begin anywhere, by measurement of 16383 × 16381: 1 byte 2982 GB/s (256 × 256: 2730), 2 bytes
-    /// 3461, 4 bytes 3614 (64 × 64: 3499), 8 bytes 3890 (64 × 32: 3831), 16 bytes 3929. Moving each element
-    /// by itself through shared memory instead: 1458, 2767, 3017, 3397 and 3867.
-    any: Tile,
-    square: Tile,
-    any_square: Tile,
-}
-
-const TILES: [Tiles; 5] = [
-    Tiles {
-        element: 1,
-        whole: Tile::new(256, 256, 128),
-        any: Tile::new(128, 256, 144),
-        square: Tile::new(256, 256, 256),
-        any_square: Tile::new(128, 128, 64),
-    },
-    Tiles {
-        element: 2,
-        whole: Tile::new(128, 128, 256),
-        any: Tile::new(128, 128, 272),
-        square: Tile::new(128, 128, 256),
-        any_square: Tile::new(64, 64, 64),
-    },
-    Tiles {
-        element: 4,
-        whole: Tile::new(64, 64, 256),
-        any: Tile::new(128, 64, 176),
-        square: Tile::new(64, 64, 128),
-        any_square: Tile::new(64, 64, 128),
-    },
-    Tiles {
-        element: 8,
-        whole: Tile::new(64, 32, 512),
-        any: Tile::new(64, 64, 352),
-        square: Tile::new(32, 32, 128),
-        any_square: Tile::new(32, 32, 128),
-    },
-    Tiles {
-        element: 16,
-        whole: Tile::new(64, 16, 512),
-        any: Tile::new(32, 32, 256),
-        square: Tile::new(32, 32, 256),
-        any_square: Tile::new(16, 16, 64),
-    },
-];
 
 const fn shape(kernel: &'static str, threads: u32, dynamic_shared: u32) -> Shape<'static> {
     Shape {
@@ -171,6 +81,7 @@ pub(crate) const TILE_HEADER: (&str, &str) = (
     include_str!("../../../kernels/transpose/tile.cuh"),
 );
 pub(crate) const ARGUMENTS_HEADER: (&str, &str) = ("transpose/arguments.cuh", arguments::HEADER);
+pub(crate) const SHAPES_HEADER: (&str, &str) = ("transpose/tile_shapes.cuh", tile_shapes::HEADER);
 const SHIFTED_HEADER: (&str, &str) = (
     "transpose/shifted_tile.cuh",
     include_str!("../../../kernels/transpose/shifted_tile.cuh"),
@@ -181,7 +92,7 @@ pub(crate) const TRANSPOSE: Source<'static> = Source::new(
     "transpose/transpose.cu",
     include_str!("../../../kernels/transpose/transpose.cu"),
 )
-.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER, SHIFTED_HEADER])
+.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER, SHAPES_HEADER, SHIFTED_HEADER])
 .with_shapes(&shapes());
 
 /// A transposition on a GPU that did not come about.

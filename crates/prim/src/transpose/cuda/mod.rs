@@ -2,6 +2,7 @@
 
 mod arguments;
 mod device_transposer;
+mod tile_shapes;
 mod world_transposer;
 
 pub(crate) use device_transposer::TRANSPOSE;

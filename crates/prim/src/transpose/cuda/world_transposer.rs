@@ -9,41 +9,12 @@ use crosswarp_cuda::{
 
 use super::arguments::Part;
 use super::device_transposer::{
-    ARGUMENTS_HEADER, DeviceTransposeError, TILE_HEADER, Tile, grid, place_of,
+    ARGUMENTS_HEADER, DeviceTransposeError, SHAPES_HEADER, TILE_HEADER, grid, place_of,
 };
+use super::tile_shapes::WORLD_TILES;
 use crate::rows_of;
 use crate::transpose::layout::check_element;
 use crate::transpose::team::{agree, gather};
-
-/// Tiles by element size, as `transpose/world.cu` has them: those of one GPU, made smaller for 1 byte, since
-/// the links are an order slower than memory and tiles at the edges take the same shape.
-const TILES: [Tile; 5] = [
-    Tile {
-        rows: 128,
-        columns: 128,
-        threads: 64,
-    },
-    Tile {
-        rows: 128,
-        columns: 128,
-        threads: 256,
-    },
-    Tile {
-        rows: 64,
-        columns: 64,
-        threads: 256,
-    },
-    Tile {
-        rows: 64,
-        columns: 32,
-        threads: 256,
-    },
-    Tile {
-        rows: 64,
-        columns: 16,
-        threads: 256,
-    },
-];
 
 const NAMES: [&str; 5] = [
     "transpose_put_1",
@@ -64,8 +35,8 @@ const fn shapes() -> [Shape<'static>; 5] {
     while size < 5 {
         shapes[size] = Shape {
             kernel: NAMES[size],
-            threads: TILES[size].threads,
-            dynamic_shared: TILES[size].any_bytes(1 << size),
+            threads: WORLD_TILES[size].threads,
+            dynamic_shared: WORLD_TILES[size].any_bytes(1 << size),
         };
         size += 1;
     }
@@ -77,7 +48,7 @@ pub(crate) const TRANSPOSE_WORLD: Source<'static> = Source::new(
     "transpose/world.cu",
     include_str!("../../../kernels/transpose/world.cu"),
 )
-.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER])
+.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER, SHAPES_HEADER])
 .with_shapes(&shapes());
 
 /// Transpositions of matrices whose rows lie on the GPUs of a [`DeviceWorld`].
@@ -213,7 +184,10 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     ) -> Result<Option<PreparedLaunch<'_>>, DeviceTransposeError> {
         check_element(element)?;
         let (me, n) = (self.world.pe().my_pe(), self.world.pe().n_pes());
-        let (tile, function) = (TILES[place_of(element)], &self.functions[place_of(element)]);
+        let (tile, function) = (
+            WORLD_TILES[place_of(element)],
+            &self.functions[place_of(element)],
+        );
         let widest = columns.div_ceil(n);
         let down = rows_of(rows, n, me).len().div_ceil(tile.rows);
         let tiles = down.checked_mul(widest.div_ceil(tile.columns));
@@ -262,8 +236,8 @@ fn load(world: &DeviceWorld<'_>) -> Result<Vec<Function>, DeviceWorldError> {
             ..Part::zeroed()
         };
         let launch = Launch::new(&function)
-            .block(TILES[size].threads)
-            .shared(TILES[size].any_bytes(1 << size));
+            .block(WORLD_TILES[size].threads)
+            .shared(WORLD_TILES[size].any_bytes(1 << size));
         // SAFETY: the parameter is a `part`; without columns the kernel ends at once.
         unsafe { launch.launch(&stream, (ByValue(part),)) }?;
         functions.push(function);

@@ -18,8 +18,8 @@
 
 namespace crosswarp {
 
-// Bytes that a block of 256 threads copies with all its loads in flight at once.
-constexpr int piece_bytes = 256 * 8 * 16;
+// Bytes that a block copies with all its loads in flight at once.
+constexpr int piece_bytes = exchange_threads * 8 * 16;
 
 // Calls `copy(element of the field's rows, element of the buffer, elements)` for this block's pieces of `count` rows.
 template <class F, class Copy> __device__ inline void share(const exchange<F>& e, int count, Copy copy) {

@@ -27,8 +27,6 @@
 
 namespace crosswarp {
 
-constexpr int field_ring = 4;
-
 // `Leaves`: most of a block; `Norms`: warps that add up norms; `Flight`: rows of packets under way.
 template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source> class deep_halo {
     static constexpr u32 all = 0xffffffffu;
@@ -90,7 +88,7 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
     F u_[rows][K];
 
     __device__ __forceinline__ int x() const { return x0_ - T + lane_ * K; }
-    __device__ __forceinline__ u64 ring(u32 generation) const { return generation % field_ring * a_.slot; }
+    __device__ __forceinline__ u64 ring(u32 generation) const { return generation % packet_ring * a_.slot; }
     // Column x of row 0 of the packet field.
     __device__ __forceinline__ i64 strip(int x) const {
         int beside = x + leaf_columns;

@@ -25,7 +25,7 @@
 namespace crosswarp {
 
 // Sweeps from one barrier to the next.
-constexpr int run_depth = line_halo;
+constexpr int run_depth = line_tile_halo;
 
 template <class F, int Warps> class line_until_stopped {
     using tile = line_tile<F>;
@@ -74,8 +74,8 @@ template <class F, int Warps> class line_until_stopped {
         for (;; ++pass) {
             if (mine) {
                 if (alone && made == 0) {
-                    bool there = first + leaf_points + lane < m.own_end + line_halo;
-                    t.set_halos(from[lane - line_halo], there ? from[leaf_points + lane] : F(0));
+                    bool there = first + leaf_points + lane < m.own_end + line_tile_halo;
+                    t.set_halos(from[lane - line_tile_halo], there ? from[leaf_points + lane] : F(0));
                 } else {
                     take_halos(m, t, input, number);
                 }
@@ -128,7 +128,7 @@ template <class F, int Warps> class line_until_stopped {
     // Slot 0 is from the PE on the left, slot 1 from the one on the right, slot 2 + w from warp w.
     static __device__ F* edge(const line_run<F>& m, u64 pass, int slot) {
         const u64 slots = 2 + gridDim.x * (blockDim.x / 32);
-        return m.edges + (pass % 3 * slots + slot) * 2 * line_halo;
+        return m.edges + (pass % line_sets * slots + slot) * 2 * line_tile_halo;
     }
     static __device__ bool is_last(const line_run<F>& m, int number) {
         return m.own_start + (i64)(number + 1) * leaf_points >= m.own_end;
@@ -136,21 +136,21 @@ template <class F, int Warps> class line_until_stopped {
 
     static __device__ __forceinline__ void leave_edges(const line_run<F>& m, const tile& t, u64 pass, int number) {
         F* edges = edge(m, pass, 2 + number);
-        t.edges(edges, edges + line_halo);
+        t.edges(edges, edges + line_tile_halo);
         // All PEs have as many blocks and warps, so their slots lie where mine do.
         if (number == 0 && m.left >= 0) {
             edges = ptr(edge(m, pass, 1), m.left);
-            t.edges(edges, edges + line_halo);
+            t.edges(edges, edges + line_tile_halo);
         }
         if (is_last(m, number) && m.right >= 0) {
             edges = ptr(edge(m, pass, 0), m.right);
-            t.edges(edges, edges + line_halo);
+            t.edges(edges, edges + line_tile_halo);
         }
     }
     // The halos that came at the barrier of `pass`.
     static __device__ __forceinline__ void take_halos(const line_run<F>& m, tile& t, u64 pass, int number) {
         const int lane = threadIdx.x & 31;
-        const F* left = edge(m, pass, number == 0 ? 0 : 1 + number) + line_halo;
+        const F* left = edge(m, pass, number == 0 ? 0 : 1 + number) + line_tile_halo;
         const F* right = edge(m, pass, is_last(m, number) ? 1 : 3 + number);
         t.set_halos(load_volatile(left + lane), load_volatile(right + lane));
     }
@@ -172,7 +172,7 @@ template <class F, int Warps> class line_until_stopped {
     static __device__ int pes() { return n_pes() > 0 ? n_pes() : 1; }
     // The words of `pe`.
     static __device__ u64* slot(const line_run<F>& m, u64 pass, int pe) {
-        return m.slots + (pass % 3 * pes() + pe) * (run_depth * words);
+        return m.slots + (pass % line_sets * pes() + pe) * (run_depth * words);
     }
 
     // Adds this block's sums to its PE's and arrives at the barrier.

@@ -18,9 +18,6 @@
 
 namespace crosswarp {
 
-// Points of the halo on each side: the most sweeps until it has to be renewed.
-constexpr int line_halo = 32;
-
 // When sweeps may be scaled: T of them if all values are multiples of 2^(T − small) and at most 2^large.
 // After t sweeps a field of multiples of 2^−m has multiples of 2^−(m+t); so has a difference, and its square is
 // normal if m + t <= small. Squares of differences scaled by 2^T, 2048 of them, stay finite.
@@ -58,7 +55,7 @@ template <class F> class line_tile {
         halo_end_ = end - leaf_points - lane_;
         first_fixed_ = first == 0 && lane_ == 0;
         last_fixed_ = end == leaf_points - 1 && lane_ == 31;
-        ends_inside_ = end < leaf_points + line_halo && end != leaf_points - 1;
+        ends_inside_ = end < leaf_points + line_tile_halo && end != leaf_points - 1;
     }
 
     // Takes the points from memory, or brings them there; also what lies behind the line's end, which must be 0.
@@ -87,7 +84,7 @@ template <class F> class line_tile {
     }
     // The outermost 32 points on the left and on the right to `left` and `right`, aligned to 16 bytes.
     __device__ __forceinline__ void edges(F* left, F* right) const {
-        constexpr int of = line_halo / width;
+        constexpr int of = line_tile_halo / width;
 #pragma unroll
         for (int i = 0; i < width / per; ++i) {
             if (lane_ < of) *(uint4*)(left + lane_ * width + i * per) = chunk(i);

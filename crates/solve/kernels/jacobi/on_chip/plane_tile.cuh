@@ -17,12 +17,12 @@
 #pragma once
 #include "jacobi/on_chip/choose.cuh"
 #include "jacobi/on_chip/packet_wait.cuh"
-#include "jacobi/on_chip/unit_place.cuh"
+#include "jacobi/on_chip/unit_neighbours.cuh"
 
 namespace crosswarp {
 
-template <class F, int K, bool Source> class plane_tile : unit_place<F, 32 * K> {
-    using place = unit_place<F, 32 * K>;
+template <class F, int K, bool Source> class plane_tile : unit_neighbours<F, 32 * K> {
+    using place = unit_neighbours<F, 32 * K>;
     using links = unit_links;
     using decision = stop_decision<F>;
     using place::a_, place::band_, place::column_, place::there_, place::warp_;

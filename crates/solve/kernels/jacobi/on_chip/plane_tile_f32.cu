@@ -1,16 +1,16 @@
 // Runs of sweeps over an f32 plane on the chip: units of 32 columns where there are few, else of 128.
 #include "jacobi/on_chip/plane_tile.cuh"
 
-#define KERNEL(name, columns, source)                                               \
-    extern "C" __global__ void __launch_bounds__(512, 1)                            \
-        name(const __grid_constant__ cw::tile_run<float> run) {                     \
-        extern __shared__ __align__(16) unsigned char shared[];                     \
-        using unit = cw::plane_tile<float, columns, source>;                        \
-        static_assert(sizeof(unit::scratch) <= 80 << 10, "what the host asks for"); \
-        unit::run(run, *reinterpret_cast<unit::scratch*>(shared));                  \
+#define KERNEL(name, columns, source)                                                                \
+    extern "C" __global__ void __launch_bounds__(32 * cw::tile_warps, 1)                             \
+        name(const __grid_constant__ cw::tile_run<float> run) {                                      \
+        extern __shared__ __align__(16) unsigned char shared[];                                      \
+        using unit = cw::plane_tile<float, columns, source>;                                         \
+        static_assert(sizeof(unit::scratch) <= cw::plane_tile_shared_f32, "what the host asks for"); \
+        unit::run(run, *reinterpret_cast<unit::scratch*>(shared));                                   \
     }
 
-KERNEL(run_tiles_narrow_f32, 1, false)
-KERNEL(run_tiles_wide_f32, 4, false)
-KERNEL(run_tiles_narrow_source_f32, 1, true)
-KERNEL(run_tiles_wide_source_f32, 4, true)
+KERNEL(run_tiles_narrow_f32, cw::narrow_unit_columns, false)
+KERNEL(run_tiles_wide_f32, cw::wide_unit_columns_f32, false)
+KERNEL(run_tiles_narrow_source_f32, cw::narrow_unit_columns, true)
+KERNEL(run_tiles_wide_source_f32, cw::wide_unit_columns_f32, true)

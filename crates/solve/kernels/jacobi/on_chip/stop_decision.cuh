@@ -18,7 +18,7 @@
 namespace crosswarp {
 
 // Sweeps of a chunk.
-template <class F> constexpr int chunk_sweeps = sizeof(F) == 4 ? 64 : 32;
+template <class F> constexpr int chunk_sweeps = sizeof(F) == 4 ? chunk_sweeps_f32 : chunk_sweeps_f64;
 
 // The last `Warps` warps of a block, which meet at a barrier of their own.
 template <int Warps> class last_warps {

@@ -9,10 +9,6 @@
 
 namespace crosswarp {
 
-// Points beyond the warp's own that it advances as well, right for one less in every sweep.
-constexpr int line_halo = 64;
-constexpr int line_depth = line_halo;
-
 template <class F, int W, int Warps> class line_pass {
     static constexpr u32 all = 0xffffffffu;
     static constexpr int rows = leaf_points / leaf_columns;
@@ -21,19 +17,19 @@ template <class F, int W, int Warps> class line_pass {
 
   public:
     struct scratch {
-        F sums[line_depth][Warps * leaves];
-        u64 words[line_depth][word_count];
+        F sums[line_pass_halo][Warps * leaves];
+        u64 words[line_pass_halo][word_count];
     };
 
     static __device__ __forceinline__ void run(const segment<F>& g, scratch& s, int depth) {
         int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
         i64 first = g.own_start + ((i64)blockIdx.x * Warps + warp) * (leaves * leaf_points);
-        for (int i = threadIdx.x; i < line_depth * word_count; i += 32 * Warps) (&s.words[0][0])[i] = 0;
-        for (int i = threadIdx.x; i < line_depth * Warps * leaves; i += 32 * Warps) (&s.sums[0][0])[i] = F(0);
+        for (int i = threadIdx.x; i < line_pass_halo * word_count; i += 32 * Warps) (&s.words[0][0])[i] = 0;
+        for (int i = threadIdx.x; i < line_pass_halo * Warps * leaves; i += 32 * Warps) (&s.sums[0][0])[i] = F(0);
         __syncthreads();
         if (first < g.own_end) {
             // A fixed point that is not the warp's first or last takes a look at every point.
-            bool ends_inside = first + leaves * leaf_points + line_halo >= g.points &&
+            bool ends_inside = first + leaves * leaf_points + line_pass_halo >= g.points &&
                                first + leaves * leaf_points != g.points;
             if (ends_inside) {
                 line_pass(g, s, first, warp, lane).template advance<true>(depth);
@@ -80,17 +76,17 @@ template <class F, int W, int Warps> class line_pass {
           mine_(leaf_ < g.own_end), before_((lane & ~(lanes - 1)) | ((lane - 1) & (lanes - 1))),
           behind_((lane & ~(lanes - 1)) | ((lane + 1) & (lanes - 1))), head_(column_ == 0),
           tail_(column_ == lanes - 1), line_start_((int)max(-leaf_, (i64)-leaf_points * 4)),
-          line_end_((int)min(g.points - 1 - leaf_, (i64)leaf_points * 4)), left_point_(first - line_halo + 2 * lane),
-          right_point_(first + leaves * leaf_points + 2 * lane), first_fixed_(lane == 0 && fixed(0)),
-          last_fixed_(lane == 31 && fixed(leaf_points - 1)) {
+          line_end_((int)min(g.points - 1 - leaf_, (i64)leaf_points * 4)),
+          left_point_(first - line_pass_halo + 2 * lane), right_point_(first + leaves * leaf_points + 2 * lane),
+          first_fixed_(lane == 0 && fixed(0)), last_fixed_(lane == 31 && fixed(leaf_points - 1)) {
         const F* from = g.before + (leaf_ - g.own_start) + column_ * W;
-        const i64 stored = g.own_end + line_halo - leaf_ - column_ * W;
+        const i64 stored = g.own_end + line_pass_halo - leaf_ - column_ * W;
 #pragma unroll
         for (int r = 0; r < rows; ++r) load(u_[r], from + r * leaf_columns, stored - r * leaf_columns);
 #pragma unroll
         for (int c = 0; c < 2; ++c) {
             left_halo_[c] = g.before[left_point_ + c - g.own_start];
-            bool there = right_point_ + c < g.own_end + line_halo;
+            bool there = right_point_ + c < g.own_end + line_pass_halo;
             right_halo_[c] = there ? g.before[right_point_ + c - g.own_start] : F(0);
         }
     }

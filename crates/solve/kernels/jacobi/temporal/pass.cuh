@@ -29,7 +29,7 @@ __device__ __forceinline__ void pass(const band<F>& g, const strips& cut, int de
     const int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);
     int kind = 0;
 #pragma unroll
-    for (int i = 1; i < strips::kinds; ++i) kind += (i32)blockIdx.x >= cut.of[i].first_block;
+    for (int i = 1; i < strip_kinds; ++i) kind += (i32)blockIdx.x >= cut.of[i].first_block;
     const strips_of& of = cut.of[kind];
     if (threadIdx.x * of.warps < block_warps) scratch.left[threadIdx.x].init(32 * of.warps);
     // Nobody arrives before.

@@ -33,15 +33,13 @@ template <class F, int T, int K> struct wavefront_shape {
     static_assert(halo <= pad, "the halo is stored");
     // Whole leaves that a warp group owns.
     __host__ __device__ static constexpr int leaves(int warps) { return own * warps / leaf_columns; }
-    // Rows under way from memory, or just read: twice as many as are unrolled.
-    static constexpr int ring = 6;
     // Distance of two levels' sums in shared memory: eight lanes that read at once read different banks.
     __host__ __device__ static constexpr int sums_pitch(int warps) { return leaves(warps) * leaf_columns + 16; }
     // What a block of so many warps has in shared memory.
     template <int Warps> struct alignas(16) scratch {
         static_assert(2 * sums_pitch(Warps / 2) <= sums_pitch(Warps) && 4 * sums_pitch(Warps / 4) <= sums_pitch(Warps),
                       "smaller groups have room where a large one has");
-        F rows[Warps][ring][columns];
+        F rows[Warps][wavefront_ring][columns];
         // For each warp group the sums of two leaves, one above the other: while the upper one is combined, the lower
         // begins.
         F sums[2 * T * sums_pitch(Warps)];
@@ -63,7 +61,7 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
     static constexpr u32 all = 0xffffffffu;
     static constexpr int chunks = K / chunk<F>::size;
     // Rows of level 0 that are on their way when a step begins.
-    static constexpr int ahead = shape::ring - 1;
+    static constexpr int ahead = wavefront_ring - 1;
 
     const band<F>& g_;
     scratch& s_;
@@ -171,7 +169,7 @@ template <class F, int T, int K, int Warps, bool Fixed, bool Source> class wavef
 
     // The ring's row `row` from the three next on; negative: before them.
     __device__ __forceinline__ chunk<F>* ring_row(int row) const {
-        static_assert(shape::ring == 6, "row 3 is row −3");
+        static_assert(wavefront_ring == 6, "row 3 is row −3");
         return (chunk<F>*)(ring_ + (row >= 0 && row < 3 ? slot_ : slot_ ^ 3 * row_bytes) + (row + 6) % 3 * row_bytes);
     }
 

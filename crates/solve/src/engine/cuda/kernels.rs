@@ -4,7 +4,11 @@ use crosswarp_cuda::{Device, Function, Module, Shape, Source};
 
 use crate::element::Real;
 use crate::engine::cuda::temporal::strips::PassShape;
-use crate::gpu::arguments;
+use crate::gpu::arguments::{
+    self, BETWEEN_PASSES_THREADS, DEEP_HALO_SHARED, DEEP_HALO_WARPS_ONE_F32,
+    DEEP_HALO_WARPS_ONE_F64, DEEP_HALO_WARPS_TWO_F32, EXCHANGE_THREADS, LINE_PASS_THREADS_F32,
+    LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
+};
 use crate::gpu::error::GpuError;
 
 /// Header `name` of `kernels/jacobi/`, by its path from `kernels/`.
@@ -32,7 +36,7 @@ const HEADERS: &[(&str, &str)] = &[
     header!("on_chip/packets.cuh"),
     header!("on_chip/plane_tile.cuh"),
     header!("on_chip/stop_decision.cuh"),
-    header!("on_chip/unit_place.cuh"),
+    header!("on_chip/unit_neighbours.cuh"),
     header!("one_sweep/sweep.cuh"),
     header!("plane.cuh"),
     header!("temporal/async_copy.cuh"),
@@ -64,29 +68,32 @@ macro_rules! pass_shapes {
 }
 
 macro_rules! shapes {
-    ($($kernel:literal: $threads:literal),*) => {
+    ($($kernel:literal: $threads:expr),*) => {
         &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: 0 }),*]
     };
 }
 
 const SWEEP: Source<'static> = source!("one_sweep/sweep.cu").with_shapes(shapes!(
-    "sweep_plane_f32": 128, "sweep_plane_f64": 128, "sweep_line_f32": 128, "sweep_line_f64": 128
+    "sweep_plane_f32": SWEEP_THREADS, "sweep_plane_f64": SWEEP_THREADS,
+    "sweep_line_f32": SWEEP_THREADS, "sweep_line_f64": SWEEP_THREADS
 ));
 const BETWEEN_PASSES: Source<'static> = source!("between_passes.cu").with_shapes(shapes!(
-    "wrap_rows_f32": 256, "wrap_rows_f64": 256, "wrap_columns_f32": 256, "wrap_columns_f64": 256,
-    "publish_sums": 256
+    "wrap_rows_f32": BETWEEN_PASSES_THREADS, "wrap_rows_f64": BETWEEN_PASSES_THREADS,
+    "wrap_columns_f32": BETWEEN_PASSES_THREADS, "wrap_columns_f64": BETWEEN_PASSES_THREADS,
+    "publish_sums": BETWEEN_PASSES_THREADS
 ));
 const PASS_F32: Source<'static> =
     source!("temporal/pass_f32.cu").with_shapes(pass_shapes!(f32, true: "pass_plain_f32"));
 const PASS_F64: Source<'static> =
     source!("temporal/pass_f64.cu").with_shapes(pass_shapes!(f64, true: "pass_plain_f64"));
-const PASS_GIVEN_F32: Source<'static> = source!("temporal/pass_given_f32.cu")
+const PASS_MASK_SOURCE_F32: Source<'static> = source!("temporal/pass_mask_source_f32.cu")
     .with_shapes(pass_shapes!(f32, false: "pass_fixed_f32", "pass_source_f32", "pass_both_f32"));
-const PASS_GIVEN_F64: Source<'static> = source!("temporal/pass_given_f64.cu")
+const PASS_MASK_SOURCE_F64: Source<'static> = source!("temporal/pass_mask_source_f64.cu")
     .with_shapes(pass_shapes!(f64, false: "pass_fixed_f64", "pass_source_f64", "pass_both_f64"));
 
-const LINE_PASS: Source<'static> = source!("temporal/line_pass.cu")
-    .with_shapes(shapes!("pass_line_f32": 512, "pass_line_f64": 256));
+const LINE_PASS: Source<'static> = source!("temporal/line_pass.cu").with_shapes(
+    shapes!("pass_line_f32": LINE_PASS_THREADS_F32, "pass_line_f64": LINE_PASS_THREADS_F64),
+);
 
 const RUN_LINE: Source<'static> = source!("on_chip/line.cu").with_shapes(&[
     Shape {
@@ -101,17 +108,13 @@ const RUN_LINE: Source<'static> = source!("on_chip/line.cu").with_shapes(&[
     },
 ]);
 
-const EXCHANGE: Source<'static> = source!("exchange/device_put.cu")
-    .with_shapes(shapes!("exchange_halos_f32": 256, "exchange_halos_f64": 256));
-
-/// Dynamic shared memory of the kernels of a plane on the chip: `crosswarp::plane_tile::scratch`, in bytes.
-pub(crate) const PLANE_TILE_SHARED_F32: u32 = 80 << 10;
-/// The same for `f64`.
-pub(crate) const PLANE_TILE_SHARED_F64: u32 = 96 << 10;
+const EXCHANGE: Source<'static> = source!("exchange/device_put.cu").with_shapes(
+    shapes!("exchange_halos_f32": EXCHANGE_THREADS, "exchange_halos_f64": EXCHANGE_THREADS),
+);
 
 macro_rules! plane_tile_shapes {
     ($shared:expr, $($kernel:literal),*) => {
-        &[$(Shape { kernel: $kernel, threads: 512, dynamic_shared: $shared }),*]
+        &[$(Shape { kernel: $kernel, threads: 32 * TILE_WARPS as u32, dynamic_shared: $shared }),*]
     };
 }
 const PLANE_TILE_F32: Source<'static> =
@@ -131,22 +134,23 @@ const PLANE_TILE_F64: Source<'static> =
         "run_tiles_wide_source_f64"
     ));
 
-/// Dynamic shared memory of the kernels with deep halos: `crosswarp::deep_halo::scratch`, in bytes.
-pub(crate) const DEEP_HALO_SHARED: u32 = 48 << 10;
-
 macro_rules! deep_halo_shapes {
-    ($($kernel:literal: $threads:literal),*) => {
-        &[$(Shape { kernel: $kernel, threads: $threads, dynamic_shared: DEEP_HALO_SHARED }),*]
+    ($($kernel:literal: $warps:expr),*) => {
+        &[$(Shape { kernel: $kernel, threads: 32 * $warps as u32, dynamic_shared: DEEP_HALO_SHARED }),*]
     };
 }
 const DEEP_HALO_F32: Source<'static> =
     source!("on_chip/deep_halo_f32.cu").with_shapes(deep_halo_shapes!(
-        "run_deep_halo_one_f32": 384, "run_deep_halo_one_source_f32": 384,
-        "run_deep_halo_two_f32": 256, "run_deep_halo_two_source_f32": 256
+        "run_deep_halo_one_f32": DEEP_HALO_WARPS_ONE_F32,
+        "run_deep_halo_one_source_f32": DEEP_HALO_WARPS_ONE_F32,
+        "run_deep_halo_two_f32": DEEP_HALO_WARPS_TWO_F32,
+        "run_deep_halo_two_source_f32": DEEP_HALO_WARPS_TWO_F32
     ));
-const DEEP_HALO_F64: Source<'static> = source!("on_chip/deep_halo_f64.cu").with_shapes(
-    deep_halo_shapes!("run_deep_halo_one_f64": 320, "run_deep_halo_one_source_f64": 320),
-);
+const DEEP_HALO_F64: Source<'static> =
+    source!("on_chip/deep_halo_f64.cu").with_shapes(deep_halo_shapes!(
+        "run_deep_halo_one_f64": DEEP_HALO_WARPS_ONE_F64,
+        "run_deep_halo_one_source_f64": DEEP_HALO_WARPS_ONE_F64
+    ));
 
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[
@@ -157,8 +161,8 @@ pub const KERNELS: &[Source<'static>] = &[
     RUN_LINE,
     PASS_F32,
     PASS_F64,
-    PASS_GIVEN_F32,
-    PASS_GIVEN_F64,
+    PASS_MASK_SOURCE_F32,
+    PASS_MASK_SOURCE_F64,
     PLANE_TILE_F32,
     PLANE_TILE_F64,
     DEEP_HALO_F32,

@@ -6,10 +6,9 @@ use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, Stream};
 
 use crate::field::storage::Field;
+use crate::gpu::arguments::PAD;
 use crate::gpu::error::GpuError;
 
-/// `crosswarp::pad`: columns of padding before column 0, and at least as many behind the last tile.
-pub(crate) const PAD: usize = 16;
 /// Elements at once of a copy between host and device.
 const COPY: usize = 1 << 22;
 

@@ -11,10 +11,12 @@ use crate::engine::slab::MOST_SWEEPS_OF_PASS;
 use crate::exchange::Place;
 use crate::field::partition::Partition;
 use crate::field::rows::LocalRows;
+use crate::gpu::arguments::LINE_PASS_HALO;
 use crate::gpu::error::GpuError;
 
-/// `crosswarp::line_halo`: points of padding on both sides of the own ones, and most sweeps of a pass.
-pub(super) const PAD: usize = MOST_SWEEPS_OF_PASS;
+/// Points of padding on both sides of the own ones, and most sweeps of a pass.
+pub(super) const PAD: usize = LINE_PASS_HALO;
+const _: () = assert!(PAD <= MOST_SWEEPS_OF_PASS);
 
 /// Points of one PE with halos left and right, before and after a pass.
 pub(super) struct LineField<F: Real> {

@@ -48,8 +48,8 @@ impl Sweeps {
         Ok(Sweeps::Pass {
             kernel,
             threads,
-            // A lane holds 64 points.
-            points: threads as usize * 64,
+            // A warp holds a leaf.
+            points: threads as usize / 32 * LEAF,
         })
     }
 

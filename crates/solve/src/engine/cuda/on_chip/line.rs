@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use crosswarp_cuda::sum_layout::TRACKERS;
 use crosswarp_cuda::{
     Buffer, ByValue, DeviceSym, DeviceWorld, Function, Launch, PinnedBuffer, Stream,
 };
@@ -16,12 +17,13 @@ use crate::engine::cuda::sums::sum_of_squares;
 use crate::engine::slab::{MOST_SWEEPS_OF_RUN, Run};
 use crate::field::partition::Partition;
 use crate::gpu::Gpu;
-use crate::gpu::arguments::{DIGITS, LineRun};
+use crate::gpu::arguments::{DIGITS, LINE_SETS, LINE_TILE_HALO, LineRun};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 
-/// `crosswarp::run_depth`: most sweeps of a pass, and points of a halo.
-pub(crate) const DEPTH: usize = 32;
+/// Most sweeps of a pass, and points of a halo.
+pub(crate) const DEPTH: usize = LINE_TILE_HALO;
+
 /// How the leaves of a line are dealt out: the same on every PE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Grid {
@@ -113,8 +115,8 @@ impl<'w, F: Real> OnChipLine<'w, F> {
                 most: most * warps * LEAF,
             });
         };
-        let edges = 3 * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
-        let slots = 3 * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
+        let edges = LINE_SETS * (2 + grid.blocks * grid.warps) * 2 * DEPTH;
+        let slots = LINE_SETS * pe.n_pes() * DEPTH * Superaccumulator::<F>::WORDS;
         let buffers = || -> Result<_, GpuError> {
             let sums = PinnedBuffer::zeroed(
                 &gpu.device,
@@ -179,7 +181,7 @@ impl<'w, F: Real> OnChipLine<'w, F> {
         let words = Superaccumulator::<F>::WORDS;
         // As many as the accumulator has limbs.
         run.threshold
-            .digits(F::MIN_LSB_EXPONENT, &mut threshold[..words - 4]);
+            .digits(F::MIN_LSB_EXPONENT, &mut threshold[..words - TRACKERS]);
         let (edges, slots, signals, arrived) = match &self.shared {
             Shared::Alone {
                 edges,

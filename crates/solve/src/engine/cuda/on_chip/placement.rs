@@ -4,10 +4,12 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
 use crate::element::Real;
 use crate::field::partition::Partition;
+use crate::gpu::arguments::{
+    DEEP_HALO_DEPTH_F32, DEEP_HALO_DEPTH_F64, DEEP_HALO_WARPS_ONE_F32, DEEP_HALO_WARPS_ONE_F64,
+    DEEP_HALO_WARPS_TWO_F32, NARROW_UNIT_COLUMNS, TILE_WARPS, WIDE_UNIT_COLUMNS_F32,
+    WIDE_UNIT_COLUMNS_F64,
+};
 use crate::gpu::error::GpuError;
-
-/// `crosswarp::tile_warps`.
-const WARPS: usize = 16;
 
 /// Units of 16 rows that a block holds: `bands` of them below one another, `units` side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +22,8 @@ impl Tile {
     /// The tiles for `bands` × `units` units on `blocks` blocks, with as few units as possible, and then as short an
     /// edge. Leaves of `parts` units stay whole. None if there are not enough blocks.
     fn of(bands: usize, units: usize, parts: usize, blocks: usize) -> Option<Tile> {
-        let sizes = (1..=WARPS).flat_map(|bands| {
-            (parts..=WARPS / bands)
+        let sizes = (1..=TILE_WARPS).flat_map(|bands| {
+            (parts..=TILE_WARPS / bands)
                 .step_by(parts)
                 .map(move |units| Tile { bands, units })
         });
@@ -35,8 +37,13 @@ impl Tile {
     }
 }
 
+/// Units that a leaf has where a lane has `columns`.
+const fn units_of_leaf(columns: usize) -> usize {
+    LEAF_COLUMNS / (32 * columns)
+}
+
 /// Units that a leaf has where they are narrow.
-const NARROW: usize = 4;
+const NARROW: usize = units_of_leaf(NARROW_UNIT_COLUMNS);
 
 /// Blocks with deep halos, where that is faster than tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +52,7 @@ pub(crate) struct DeepHalo {
     pub leaves: usize,
     /// Cells, and sweeps from one exchange to the next: `T` of the kernel.
     pub depth: usize,
-    /// Of a block: `crosswarp::deep_halo::warps`.
+    /// Of a block.
     pub warps: usize,
 }
 
@@ -55,9 +62,9 @@ impl DeepHalo {
     /// `f64`, 512² on one, a leaf: 2.35 and 1.1.
     fn of<F: Real>(leaves: usize) -> Option<DeepHalo> {
         let (depth, warps) = match (size_of::<F>(), leaves) {
-            (4, 1) => (8, 8 + 4),
-            (4, 2) => (8, 2 * 3 + 2),
-            (8, 1) => (4, 6 + 4),
+            (4, 1) => (DEEP_HALO_DEPTH_F32, DEEP_HALO_WARPS_ONE_F32),
+            (4, 2) => (DEEP_HALO_DEPTH_F32, DEEP_HALO_WARPS_TWO_F32),
+            (8, 1) => (DEEP_HALO_DEPTH_F64, DEEP_HALO_WARPS_ONE_F64),
             _ => return None,
         };
         Some(DeepHalo {
@@ -121,7 +128,11 @@ impl Placement {
             return Ok(placed(Blocks::DeepHalo(deep)));
         }
         // Narrow units are ready sooner, wide ones leave room for more cells.
-        let wide = if size_of::<F>() == 4 { 1 } else { 2 };
+        let wide = units_of_leaf(if size_of::<F>() == 4 {
+            WIDE_UNIT_COLUMNS_F32
+        } else {
+            WIDE_UNIT_COLUMNS_F64
+        });
         let with = |parts: usize| {
             let tile = Tile::of(max_bands, leaves * parts, parts, blocks)?;
             Some(placed(Blocks::Tiles { tile, parts }))
@@ -130,7 +141,7 @@ impl Placement {
             .or_else(|| with(wide))
             .ok_or_else(|| GpuError::TooLargeForChip {
                 cells: max_rows * nx,
-                most: blocks * WARPS / wide * LEAF_ROWS * LEAF_COLUMNS,
+                most: blocks * TILE_WARPS / wide * LEAF_ROWS * LEAF_COLUMNS,
             })
     }
 
@@ -158,13 +169,13 @@ mod tests {
                 for blocks in [1, 33, 66, 132] {
                     let Some(tile) = Tile::of(bands, leaves * parts, parts, blocks) else {
                         assert!(
-                            bands * leaves * parts > blocks * WARPS / 4,
+                            bands * leaves * parts > blocks * TILE_WARPS / 4,
                             "{bands} x {leaves} leaves of {parts} on {blocks}"
                         );
                         continue;
                     };
                     assert!(tile.units.is_multiple_of(parts));
-                    assert!(tile.bands * tile.units <= WARPS);
+                    assert!(tile.bands * tile.units <= TILE_WARPS);
                     let used = bands.div_ceil(tile.bands) * (leaves * parts).div_ceil(tile.units);
                     assert!(used <= blocks);
                 }

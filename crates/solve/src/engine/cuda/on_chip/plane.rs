@@ -6,6 +6,7 @@
 //! stop are made again.
 #![allow(unsafe_code)] // Launches of kernels.
 
+use crosswarp_cuda::sum_layout::TRACKERS;
 use crosswarp_cuda::{
     Buffer, ByValue, Device, DeviceSym, DeviceWorld, Function, Launch, PinnedBuffer, Stream,
 };
@@ -19,13 +20,14 @@ use crate::engine::cuda::on_chip::placement::{Blocks, DeepHalo, Placement, Tile,
 use crate::engine::cuda::sums::sum_of_squares;
 use crate::engine::slab::MOST_SWEEPS_OF_RUN;
 use crate::field::partition::Partition;
-use crate::gpu::arguments::{Band, DIGITS, DeepHaloRun, StopDecision, TileRun};
+use crate::gpu::arguments::{
+    Band, CHUNK_SWEEPS_F32, CHUNK_SWEEPS_F64, DEEP_HALO_SHARED, DIGITS, DeepHaloRun, PACKET_RING,
+    PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, StopDecision, TileRun,
+};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::{all_ready, least};
 use crate::stop::threshold::Threshold;
 
-/// `crosswarp::packet_ring`, for deep halos `crosswarp::field_ring`.
-const RING: usize = 4;
 /// What both kinds of runs have; they have it in different orders, which their kernels' registers are sensitive to.
 struct RunParameters {
     plane: Band,
@@ -82,9 +84,9 @@ impl Scheme {
             (Blocks::DeepHalo(_), true) => "run_deep_halo_two_source",
         };
         let shared = match (placement.blocks, size_of::<F>()) {
-            (Blocks::Tiles { .. }, 4) => kernels::PLANE_TILE_SHARED_F32,
-            (Blocks::Tiles { .. }, _) => kernels::PLANE_TILE_SHARED_F64,
-            (Blocks::DeepHalo(_), _) => kernels::DEEP_HALO_SHARED,
+            (Blocks::Tiles { .. }, 4) => PLANE_TILE_SHARED_F32,
+            (Blocks::Tiles { .. }, _) => PLANE_TILE_SHARED_F64,
+            (Blocks::DeepHalo(_), _) => DEEP_HALO_SHARED,
         };
         (name, shared)
     }
@@ -152,8 +154,12 @@ pub(crate) struct OnChipPlane<'w, F: Real> {
 }
 
 impl<'w, F: Real> OnChipPlane<'w, F> {
-    /// Sweeps whose norms are decided on together: `crosswarp::chunk_sweeps`.
-    pub(crate) const CHUNK: usize = if size_of::<F>() == 4 { 64 } else { 32 };
+    /// Sweeps whose norms are decided on together.
+    pub(crate) const CHUNK: usize = if size_of::<F>() == 4 {
+        CHUNK_SWEEPS_F32
+    } else {
+        CHUNK_SWEEPS_F64
+    };
     const WORDS: usize = Superaccumulator::<F>::WORDS;
     const CHUNKS: usize = MOST_SWEEPS_OF_RUN.div_ceil(Self::CHUNK);
 
@@ -200,8 +206,8 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
                 let row_packets = 2 * max_bands * placement.leaves * LEAF_COLUMNS * packets;
                 let column_packets = 2 * max_bands * units * LEAF_ROWS * packets;
                 Scheme::Tiles {
-                    rows: heap.alloc_zeroed(RING * row_packets)?,
-                    columns: heap.alloc_zeroed(RING * column_packets)?,
+                    rows: heap.alloc_zeroed(PACKET_RING * row_packets)?,
+                    columns: heap.alloc_zeroed(PACKET_RING * column_packets)?,
                     tile,
                     max_bands,
                     units,
@@ -213,7 +219,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
                 let strips = (placement.leaves + 2) * field_rows * LEAF_COLUMNS * packets;
                 Scheme::DeepHalo {
                     deep,
-                    packets: heap.alloc_zeroed(RING * strips)?,
+                    packets: heap.alloc_zeroed(PACKET_RING * strips)?,
                     field_rows,
                     leaves: placement.leaves,
                     above_rows: above.map_or(0, |pe| partition.rows(pe).len()),
@@ -284,7 +290,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
             self.finish(stream)?;
         }
         let mut digits = [0; DIGITS];
-        let limbs = Self::WORDS - 4;
+        let limbs = Self::WORDS - TRACKERS;
         let mut infinite = false;
         if let Some(threshold) = threshold {
             threshold.digits(F::MIN_LSB_EXPONENT, &mut digits[..limbs]);
@@ -352,8 +358,8 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
                     norms: run.norms,
                     rows: heap.address_of(rows, me),
                     columns: heap.address_of(columns, me),
-                    row_stride: (rows.len() / RING) as u32,
-                    column_stride: (columns.len() / RING) as u32,
+                    row_stride: (rows.len() / PACKET_RING) as u32,
+                    column_stride: (columns.len() / PACKET_RING) as u32,
                     max_bands: *max_bands as i32,
                     units: *units as i32,
                     tile_bands: tile.bands as i32,
@@ -380,7 +386,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
                     kept: run.kept,
                     norms: run.norms,
                     packets: heap.address_of(packets, me),
-                    slot: (packets.len() / RING) as u64,
+                    slot: (packets.len() / PACKET_RING) as u64,
                     field_rows: *field_rows as i32,
                     leaves: *leaves as i32,
                     above_rows: *above_rows as i32,

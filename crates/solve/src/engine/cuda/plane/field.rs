@@ -11,13 +11,13 @@ use crosswarp_prim::leaf::LANES as LEAF_COLUMNS;
 use crate::element::Real;
 use crate::engine::cpu::plane::CpuPlane;
 use crate::engine::cuda::kernels;
-use crate::engine::cuda::layout::{Layout, PAD};
+use crate::engine::cuda::layout::Layout;
 use crate::exchange::Place;
 use crate::field::partition::Partition;
 use crate::field::rows::LocalRows;
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
-use crate::gpu::arguments::Band;
+use crate::gpu::arguments::{BETWEEN_PASSES_THREADS, Band, PAD};
 use crate::gpu::error::GpuError;
 use crate::problem::Problem2d;
 
@@ -152,8 +152,11 @@ impl<F: Real> PlaneField<F> {
         };
         if self.wrap_y && self.partition.active() == 1 {
             let launch = Launch::new(&self.wrap_rows)
-                .grid((self.layout.nx.div_ceil(256) as u32, 2 * rows as u32))
-                .block(256);
+                .grid((
+                    self.layout.nx.div_ceil(BETWEEN_PASSES_THREADS as usize) as u32,
+                    2 * rows as u32,
+                ))
+                .block(BETWEEN_PASSES_THREADS);
             field(launch, band.ny, rows as i32)?;
         }
         if self.wrap_x {
@@ -161,8 +164,8 @@ impl<F: Real> PlaneField<F> {
             let count = self.own.len() + 2 * rows;
             let threads = count * 2 * (PAD + 1);
             let launch = Launch::new(&self.wrap_columns)
-                .grid(threads.div_ceil(256) as u32)
-                .block(256);
+                .grid(threads.div_ceil(BETWEEN_PASSES_THREADS as usize) as u32)
+                .block(BETWEEN_PASSES_THREADS);
             field(launch, y0, count as i32)?;
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::engine::cuda::plane::pass_kernel::Sweeps;
 use crate::engine::cuda::plane::passes::PlanePasses;
 use crate::exchange::device_put::DeviceRows;
 use crate::exchange::{HaloExchange, Place, Rows};
-use crate::gpu::arguments::Band;
+use crate::gpu::arguments::{BETWEEN_PASSES_THREADS, Band};
 use crate::gpu::error::GpuError;
 
 /// The rows of the field whose column 0 of the first stored row is at `address`.
@@ -91,7 +91,7 @@ impl<F: Real> PlanePasses<'_, F> {
         if self.goes_apart() {
             self.beside.wait(&self.passed)?;
         }
-        let publish = Launch::new(&self.publish).block(256);
+        let publish = Launch::new(&self.publish).block(BETWEEN_PASSES_THREADS);
         let parameters = (self.field.words.range(words), &self.sums, count, all);
         // SAFETY: the parameters are two u64* and two ints; the first array has `all` words, the second `count`, and
         // the host looks at it only after the event.

@@ -3,7 +3,9 @@
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 use crosswarp_prim::{Float, Superaccumulator};
 
-use crate::gpu::arguments::StripsOf;
+use crate::gpu::arguments::{
+    LANE_COLUMNS, PASS_DEPTH, PASS_DEPTH_PLAIN_F32, StripsOf, WAVEFRONT_RING,
+};
 
 impl StripsOf {
     pub(crate) const UNUSED: StripsOf = StripsOf {
@@ -32,15 +34,16 @@ pub(crate) struct PassShape {
     words: usize,
 }
 
-/// Rows of level 0 in shared memory: `crosswarp::wavefront_shape::ring`.
-const RING: usize = 6;
-
 impl PassShape {
     /// Of the kernels for fields of `F`: of `pass_plain`, or of those with a mask or a source.
     pub(crate) const fn of<F: Float>(plain: bool) -> PassShape {
         PassShape {
-            depth: if plain && size_of::<F>() == 4 { 6 } else { 4 },
-            lane_columns: 4,
+            depth: if plain && size_of::<F>() == 4 {
+                PASS_DEPTH_PLAIN_F32
+            } else {
+                PASS_DEPTH
+            },
+            lane_columns: LANE_COLUMNS,
             element: size_of::<F>(),
             words: Superaccumulator::<F>::WORDS,
         }
@@ -58,7 +61,7 @@ impl PassShape {
 
     /// Dynamic shared memory of a block: the size of `crosswarp::wavefront_shape::scratch`.
     pub(crate) const fn shared(&self, warps: usize) -> u32 {
-        let rows = RING * 32 * self.lane_columns * self.element;
+        let rows = WAVEFRONT_RING * 32 * self.lane_columns * self.element;
         let sums = 2 * self.depth * (self.leaves(warps) * LEAF_COLUMNS + 16) * self.element;
         let of_warp = rows + (self.depth * self.words + 1) * size_of::<u64>();
         (sums + warps * of_warp).next_multiple_of(16) as u32

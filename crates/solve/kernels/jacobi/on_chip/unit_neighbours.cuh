@@ -9,10 +9,6 @@
 
 namespace crosswarp {
 
-// Most warps of a block.
-constexpr int tile_warps = 16;
-constexpr int packet_ring = 4;
-
 // Where a unit's edges go and come from, if not through shared memory; null if not.
 struct unit_links {
     u64* send_row[2];
@@ -26,14 +22,14 @@ struct unit_links {
 };
 
 // A warp's unit of 16 rows and `Width` columns.
-template <class F, int Width> class unit_place {
+template <class F, int Width> class unit_neighbours {
   protected:
     const tile_run<F>& a_;
     const int warp_;
     int band_, column_;  // counted in units of this PE
     bool there_;
 
-    __device__ __forceinline__ unit_place(const tile_run<F>& a, int warp) : a_(a), warp_(warp) {
+    __device__ __forceinline__ unit_neighbours(const tile_run<F>& a, int warp) : a_(a), warp_(warp) {
         int across = (a.units + a.tile_units - 1) / a.tile_units;
         band_ = blockIdx.x / across * a.tile_bands + warp / a.tile_units;
         column_ = blockIdx.x % across * a.tile_units + warp % a.tile_units;

@@ -68,6 +68,7 @@ fn dispatch(command: Command) -> Result<i32, CommandError> {
         Command::Histogram(args) => histogram::histogram(&args),
         Command::Transpose(args) => transpose::transpose(&args),
         Command::Run(args) => run::run(&args),
+        Command::Host => run::host(),
         Command::Install(args) => install::install(&args),
         Command::Info(args) => info::info(&args),
         Command::Kernels(args) => kernels::kernels(&args),

@@ -92,6 +92,8 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 /// Public for the other crates of this workspace only; not part of the interface.
 #[doc(hidden)]
 pub mod internal {
+    #[cfg(feature = "launch")]
+    pub use crate::launch::hosts::{BEAT, PATIENCE};
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;
     pub use crate::world::config::{

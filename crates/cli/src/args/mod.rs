@@ -105,6 +105,9 @@ pub enum Command {
         #[command(subcommand)]
         what: BenchCommand,
     },
+    /// Run one host's part of a world; started by `run` on each of its hosts
+    #[command(hide = true)]
+    Host,
     /// Write a completion script for a shell to standard output
     Completions {
         /// The shell

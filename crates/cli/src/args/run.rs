@@ -1,12 +1,14 @@
 //! The arguments of `crosswarp run`.
 
+use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
 const RUN_AFTER: &str = "\
-Every PE is one process of this host; a Crosswarp program among them joins the world when it
-starts. The run ends when all PEs have ended. If one fails, the others are ended and its exit
+Every PE is one process of this host, or of those of --hosts; a Crosswarp program among them joins
+the world when it starts. The run ends when all PEs have ended. If one fails, the others are ended and its exit
 code is the run's. The program `crosswarp` is this very command.
 
 The first Ctrl-C or SIGTERM (SIGHUP, SIGQUIT) is passed on and continues PEs that are stopped; they
@@ -15,15 +17,26 @@ blocked.
 
 Examples:
   crosswarp run -n 4 -- crosswarp solve laplace1d
-  crosswarp run -n 2 --label --timeout 60 -- ./my-program --its-option";
+  crosswarp run -n 2 --label --timeout 60 -- ./my-program --its-option
+  crosswarp run --hosts node1:4,node2:4 -- ./my-program";
 
 /// Arguments of `run`.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_AFTER)]
 pub struct RunArgs {
-    /// Number of PEs
+    /// Number of PEs [default: those of the hosts]
     #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    pub n: u32,
+    #[arg(required_unless_present_any = ["hosts", "host_file"])]
+    pub n: Option<u32>,
+    /// Hosts to run on, each with its number of PEs; without numbers the PEs are shared out evenly
+    #[arg(long, value_name = "HOST[:N]", value_delimiter = ',')]
+    pub hosts: Vec<HostArg>,
+    /// A file with such a host on each line
+    #[arg(long, value_name = "FILE", conflicts_with = "hosts", value_hint = ValueHint::FilePath)]
+    pub host_file: Option<PathBuf>,
+    /// How to start a command on a host, which follows it [default: ssh]
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub rsh: Option<String>,
     /// End the run after this many seconds (exit code 124)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
@@ -36,6 +49,47 @@ pub struct RunArgs {
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "PROGRAM", value_hint = ValueHint::CommandWithArguments)]
     pub program: Vec<std::ffi::OsString>,
+}
+
+/// A host as the command line and host files have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostArg {
+    /// Its name or address.
+    pub name: String,
+    /// Its PEs, if they are given.
+    pub pes: Option<usize>,
+}
+
+impl FromStr for HostArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let host = |name: &str, pes| Self {
+            name: name.to_owned(),
+            pes,
+        };
+        // An IPv6 address with a number of PEs is in brackets.
+        let inner = text.strip_prefix('[').and_then(|text| text.split_once(']'));
+        let (name, pes) = match inner {
+            Some((name, rest)) => (name, rest.strip_prefix(':')),
+            None if text.matches(':').count() > 1 => (text, None),
+            None => match text.split_once(':') {
+                Some((name, pes)) => (name, Some(pes)),
+                None => (text, None),
+            },
+        };
+        // An option would be the remote shell's.
+        if name.is_empty() || name.starts_with('-') || name.contains(char::is_whitespace) {
+            return Err(format!("'{name}' is no name of a host"));
+        }
+        let Some(pes) = pes else {
+            return Ok(host(name, None));
+        };
+        match pes.parse() {
+            Ok(pes @ 1..=4096) => Ok(host(name, Some(pes))),
+            _ => Err(format!("'{pes}' is no number of PEs from 1 to 4096")),
+        }
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -56,6 +110,19 @@ fn duration(seconds: f64) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hosts_have_names_and_numbers_of_pes() {
+        let host = |text: &str| text.parse::<HostArg>().map(|host| (host.name, host.pes));
+        let named = |name: &str, pes| Ok((name.to_owned(), pes));
+        assert_eq!(host("node1"), named("node1", None));
+        assert_eq!(host("node1:4"), named("node1", Some(4)));
+        assert_eq!(host("fe80::1"), named("fe80::1", None));
+        assert_eq!(host("[fe80::1]:2"), named("fe80::1", Some(2)));
+        for wrong in ["", ":2", "a:0", "a:b", "-oProxyCommand=x", "a b"] {
+            assert!(host(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn times_are_positive_seconds() {

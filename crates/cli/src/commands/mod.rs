@@ -4,6 +4,7 @@ pub mod bench;
 mod commit;
 pub mod error;
 pub mod histogram;
+mod hosts;
 pub mod info;
 pub mod install;
 pub mod kernels;

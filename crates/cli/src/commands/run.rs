@@ -3,8 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use crosswarp::shmem::Launch;
 use crosswarp::shmem::internal::{name_static_data, other_openshmem_of};
+use crosswarp::shmem::{Launch, run_for_launcher};
 
 use super::error::CommandError;
 use crate::args::run::RunArgs;
@@ -32,9 +32,17 @@ pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
         }
         name_static_data(file);
     }
-    let mut launch = Launch::new(args.n as usize, program)
+    let command = vec![this_command()?, "host".into()];
+    let hosts = super::hosts::hosts(args, command)?;
+    let n = args.n.unwrap_or(1) as usize;
+    // Other folders may be searched elsewhere.
+    let found = hosts.as_ref().and_then(|_| absolute(&program));
+    let mut launch = Launch::new(n, found.unwrap_or(program))
         .args(rest)
         .label(args.label);
+    if let Some(hosts) = hosts {
+        launch = launch.hosts(hosts);
+    }
     if let Some(limit) = args.timeout {
         launch = launch.timeout(limit);
     }
@@ -52,6 +60,9 @@ pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
             }
         }
     }
+    if let Some(lost) = &outcome.lost {
+        console::complain(lost);
+    }
     if let Some(failure) = &outcome.failure {
         // This command says itself why it ends with a code, which may be no error at all.
         if !own || failure.status.code().is_none() {
@@ -59,6 +70,18 @@ pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
         }
     }
     Ok(outcome.code())
+}
+
+/// Runs one host's part of a world.
+pub fn host() -> Result<i32, CommandError> {
+    run_for_launcher()?;
+    Ok(0)
+}
+
+/// The program by its whole path, where it is found here.
+fn absolute(program: &OsStr) -> Option<OsString> {
+    let file = std::path::absolute(file_of(program)?).ok()?;
+    Some(file.into())
 }
 
 /// Where the system finds a program.

@@ -17,7 +17,7 @@
 #![allow(unsafe_code)] // `pre_exec`, to set the death signal between fork and exec
 
 mod events;
-mod hosts;
+pub(crate) mod hosts;
 mod job;
 mod labels;
 mod mask;

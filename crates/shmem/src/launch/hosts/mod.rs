@@ -15,11 +15,17 @@ pub(super) mod here;
 pub(super) mod root;
 pub(super) mod words;
 
+use crate::world::config::{Config, ConfigError};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// Time between two signs of life, unless told otherwise.
+pub const BEAT: Duration = Duration::from_secs(1);
+/// After so long without one a host is lost, unless told otherwise.
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A host, and how many PEs it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +54,34 @@ pub struct HostList {
     pub beat: Duration,
     /// A host that has given none for so long is lost.
     pub patience: Duration,
+}
+
+impl HostList {
+    /// Hosts that are this one under other names, as `CROSSWARP_FAKE_HOSTS` says for `n_pes` PEs; `None` if it says nothing.
+    /// `command`: see [`HostList::command`].
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn fake(n_pes: usize, command: Vec<OsString>) -> Result<Option<Self>, ConfigError> {
+        let (hosts, _) = Config::default().hosts(n_pes)?;
+        if hosts.n() == 1 {
+            return Ok(None);
+        }
+        let host = |host| Host {
+            name: "127.0.0.1".into(),
+            pes: hosts.pes(host).len(),
+        };
+        Ok(Some(Self {
+            hosts: (0..hosts.n()).map(host).collect(),
+            // The host is the script's name, the command its argument.
+            rsh: ["sh", "-c", "exec sh -c \"$1\""].map(OsString::from).into(),
+            command,
+            folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            environment: Vec::new(),
+            beat: BEAT,
+            patience: PATIENCE,
+        }))
+    }
 }
 
 /// A host that could not be started, or does not answer any more.

@@ -4,7 +4,9 @@ use super::LaunchError;
 use super::hosts::root::News;
 use super::hosts::words::Order;
 use super::mask;
-use crate::world::processes::receive_joined;
+use crate::memory::register::segment;
+use crate::world::lifeline::{Sent, receive};
+use crate::world::mapped::{Mapped, Part};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{Shutdown, shutdown};
@@ -50,7 +52,11 @@ impl Events {
     /// Hears of children that end, of what comes through `lifeline`, and of the signals that are passed
     /// on, except those this process ignores (under `nohup`, say): PEs ignore them too, and a handler
     /// of ours would end that.
-    pub(super) fn watch(lifeline: &Arc<OwnedFd>) -> Result<Self, LaunchError> {
+    /// `agent`: the memory of a host in a world of several, which gets the segments of its PEs.
+    pub(super) fn watch(
+        lifeline: &Arc<OwnedFd>,
+        agent: Option<Arc<Mapped>>,
+    ) -> Result<Self, LaunchError> {
         let ignored = ignored_signals();
         let passed_on = PASSED_ON
             .into_iter()
@@ -84,7 +90,9 @@ impl Events {
         // What has come before the run ends it before a PE is started.
         let _ = ready.recv();
         let near = Arc::clone(lifeline);
-        start("joins", move || hear_of_joins(&near, &sender))?;
+        start("joins", move || {
+            hear_of_joins(&near, agent.as_deref(), &sender)
+        })?;
         Ok(this)
     }
 
@@ -107,7 +115,7 @@ fn start(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), LaunchE
 }
 
 /// Until the lifeline is shut down.
-fn hear_of_joins(lifeline: &OwnedFd, heard: &Sender<Event>) {
+fn hear_of_joins(lifeline: &OwnedFd, agent: Option<&Mapped>, heard: &Sender<Event>) {
     let mut joined: Vec<(usize, Arc<OwnedFd>)> = Vec::new();
     loop {
         let processes = joined.iter().map(|(_, process)| process.as_fd());
@@ -128,15 +136,35 @@ fn hear_of_joins(lifeline: &OwnedFd, heard: &Sender<Event>) {
         if !news[0] {
             continue;
         }
-        match receive_joined(lifeline.as_fd()) {
-            Ok(Some((pe, Some(process)))) => {
+        match receive(lifeline.as_fd()) {
+            Ok(Some(Sent::Joined { pe, process })) => {
                 let process = Arc::new(process);
                 joined.push((pe, Arc::clone(&process)));
                 if heard.send(Event::Joined { pe, process }).is_err() {
                     return;
                 }
             }
-            Ok(Some((_, None))) => {}
+            Ok(Some(Sent::Segment {
+                pe,
+                position,
+                len,
+                memory,
+            })) => {
+                if let Some(agent) = agent.filter(|agent| pe < agent.control.n_pes()) {
+                    let region = segment(memory.as_fd(), len);
+                    let mapped = region.map(|region| {
+                        agent.add_part(Part {
+                            pe,
+                            position,
+                            len,
+                            base: region.base(),
+                            _region: Some(region),
+                        });
+                    });
+                    agent.control.pe(pe).set_segment_mapped(mapped.is_ok());
+                }
+            }
+            Ok(Some(Sent::Nothing)) => {}
             Ok(None) | Err(_) => return,
         }
     }

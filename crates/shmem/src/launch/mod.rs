@@ -283,7 +283,7 @@ impl Launch {
         let heap_bytes = self.config.heap_bytes(self.n_pes)?;
         let world = World::create(&Hosts::one(self.n_pes), 0, heap_bytes, None)?;
         // Watch before the first child starts: none may end unseen.
-        let events = Events::watch(&world.lifeline)?;
+        let events = Events::watch(&world.lifeline, None)?;
         let job = Job::new(world.control, self.grace);
         self.run_job((&world.fds, &world.fd_list), &events, job)
     }
@@ -464,7 +464,7 @@ mod tests {
     fn prepared(n_pes: usize, script: &str) -> (Launch, World, Events) {
         let launch = Launch::new(n_pes, "sh").args(["-c", script]);
         let world = World::create(&Hosts::one(n_pes), 0, 1 << 16, None).unwrap();
-        let events = Events::watch(&world.lifeline).unwrap();
+        let events = Events::watch(&world.lifeline, None).unwrap();
         (launch, world, events)
     }
 

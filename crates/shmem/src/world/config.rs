@@ -60,6 +60,8 @@ pub struct ConfigError {
 pub(crate) struct Config {
     pub(crate) heap_bytes: Option<usize>,
     pub(crate) wait_timeout: Option<Duration>,
+    /// As [`FAKE_HOSTS`].
+    pub(crate) fake_hosts: Option<&'static str>,
 }
 
 impl Config {
@@ -82,7 +84,11 @@ impl Config {
 
     /// Who is on which host, of the threads of one process, and whether the hosts talk over TCP.
     pub(crate) fn hosts(&self, n_pes: usize) -> Result<(Hosts, bool), ConfigError> {
-        match read(FAKE_HOSTS.name)? {
+        let text = match self.fake_hosts {
+            Some(text) => Some(text.to_owned()),
+            None => read(FAKE_HOSTS.name)?,
+        };
+        match text {
             Some(text) if n_pes > 0 => {
                 let (hosts, tcp) = match text.strip_prefix("tcp:") {
                     Some(hosts) => (hosts, true),
@@ -241,6 +247,7 @@ mod tests {
             let config = Config {
                 heap_bytes: Some(asked),
                 wait_timeout: None,
+                fake_hosts: None,
             };
             assert_eq!(config.heap_bytes(3), Ok(got));
         }

@@ -6,7 +6,8 @@
 //! 2. `slots[e % 2]` beside them belongs to rendezvous number `e`: written by its PE before it
 //!    arrives, read by the others after they saw the arrival.
 //! 3. `record` and `awake_on` are written by their PE only.
-//! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher.
+//! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher; that of a PE of another host by
+//!    the agent, like its arrivals, slots, `proposal` and `calls`. `segments` is written by the launcher.
 //! 5. `turn` is used by the threads of its PE only, as [`crate::team::turn`] says.
 //! 6. `proposal` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::team::active_set`] says.
 #![allow(unsafe_code)] // overlays the structures below on shared zeroed memory
@@ -22,7 +23,7 @@ pub(crate) const SLOT_BYTES: usize = 4096;
 
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"crosswrp");
 /// Changes with every change of the layouts in this file.
-pub(crate) const LAYOUT: u32 = 4;
+pub(crate) const LAYOUT: u32 = 5;
 
 /// Most teams a PE can be in at a time, the world and the shared team included.
 pub(crate) const MAX_TEAMS: usize = 1024;
@@ -106,6 +107,8 @@ struct PeStatus {
     record: [AtomicU64; 4],
     /// 1 + the processor on which this PE waits awake; 0 else.
     awake_on: AtomicU32,
+    /// How many segments of this PE the agent has mapped; `u32::MAX` after one that it could not.
+    segments: AtomicU32,
 }
 
 /// Payload of one collective. Atomics, so that a PE may write through a shared reference; that nobody
@@ -159,6 +162,22 @@ impl PeControl {
 
     pub(crate) fn is_awake_on(&self, processor: Option<usize>) -> bool {
         processor.is_some() && self.status.awake_on.load(Ordering::Relaxed) == word_of(processor)
+    }
+
+    /// For the agent: whether it could map the PE's next segment.
+    pub(crate) fn set_segment_mapped(&self, mapped: bool) {
+        let segments = &self.status.segments;
+        // Release: who sees the count finds the segment in the agent's list.
+        match mapped {
+            true => segments.fetch_add(1, Ordering::Release),
+            false => segments.swap(u32::MAX, Ordering::Release),
+        };
+    }
+
+    /// How many segments of this PE the agent has mapped; `None` after one that it could not.
+    pub(crate) fn segments_mapped(&self) -> Option<u32> {
+        let mapped = self.status.segments.load(Ordering::Acquire);
+        (mapped != u32::MAX).then_some(mapped)
     }
 
     pub(crate) fn last_wait(&self) -> [u64; 4] {

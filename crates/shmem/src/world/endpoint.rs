@@ -14,9 +14,10 @@ use crate::transport::remote::Remote;
 use crate::wait::sync;
 use crate::wait::waiter::Waiter;
 use crate::world::control::{Control, PeControl, PeState};
-use crate::world::mapped::{Mapped, WorldKind};
+use crate::world::mapped::{Mapped, Part, WorldKind};
 use crate::world::membership::Membership;
 use crate::world::ring::Ring;
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
@@ -171,6 +172,16 @@ impl Endpoint {
 
     pub(crate) fn control(&self) -> &Control {
         &self.world.control
+    }
+
+    /// The socket to the launcher, in a world of several hosts.
+    pub(crate) fn launcher(&self) -> Option<BorrowedFd<'_>> {
+        self.world.launcher.as_ref().map(OwnedFd::as_fd)
+    }
+
+    /// Lets the agent of this host, a thread of this process, reach a segment of this PE.
+    pub(crate) fn add_part(&self, part: Part) {
+        self.world.add_part(part);
     }
 
     /// Who is on which host.

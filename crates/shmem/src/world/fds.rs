@@ -29,6 +29,15 @@ pub enum ShareError {
         /// The PE that got it.
         me: usize,
     },
+    /// File descriptors mean nothing on another host.
+    #[error("PEs of several hosts can not share file descriptors")]
+    Hosts,
+    /// The agent of this host could not map a segment.
+    #[error("the launcher could not map a segment of PE {me} for the PEs of other hosts")]
+    Agent {
+        /// The PE whose segment it is.
+        me: usize,
+    },
     /// The symmetric memory for the exchange could not be had.
     #[error(transparent)]
     Alloc(#[from] AllocError),
@@ -52,21 +61,36 @@ impl From<WaitError> for ShareError {
 impl Endpoint {
     /// See [`Pe::share_fd`](crate::Pe::share_fd).
     pub(crate) fn share_fd(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
-        match self.kind() {
-            WorldKind::Threads => self.share_among_threads(mine),
-            WorldKind::Processes => self.share_around_ring(mine),
+        match self.remote {
+            Some(_) => Err(ShareError::Hosts),
+            None => self.share_fd_in(&self.world(), mine),
         }
     }
 
-    fn share_among_threads(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
-        let (world, n) = (self.world(), self.n_pes());
-        let turn = world.turn(Kind::Share)?;
-        let epoch = world.next_epoch();
-        world.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64], 0)?;
-        let duplicates = (0..n).map(|pe| {
+    /// The same among the PEs of `team`, which are all those of this host; element `i` is its PE `i`'s.
+    pub(crate) fn share_fd_in(
+        &self,
+        team: &Team<'_>,
+        mine: BorrowedFd<'_>,
+    ) -> Result<Vec<OwnedFd>, ShareError> {
+        match self.kind() {
+            WorldKind::Threads => self.share_among_threads(team, mine),
+            WorldKind::Processes => self.share_around_ring(team, mine),
+        }
+    }
+
+    fn share_among_threads(
+        &self,
+        team: &Team<'_>,
+        mine: BorrowedFd<'_>,
+    ) -> Result<Vec<OwnedFd>, ShareError> {
+        let turn = team.turn(Kind::Share)?;
+        let epoch = team.next_epoch();
+        team.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64], 0)?;
+        let duplicates = (0..team.n_pes()).map(|member| {
             // Relaxed: ordered by the rendezvous.
-            let number =
-                world.control(pe).arrivals.payload(epoch)[0].load(Ordering::Relaxed) as RawFd;
+            let payload = team.control(member).arrivals.payload(epoch);
+            let number = payload[0].load(Ordering::Relaxed) as RawFd;
             // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
             // rendezvous below, which we have not reached yet.
             let theirs = unsafe { BorrowedFd::borrow_raw(number) };
@@ -74,14 +98,17 @@ impl Endpoint {
         });
         let duplicates = duplicates.collect::<std::io::Result<Vec<_>>>();
         // Also the rendezvous after which the owners may close theirs.
-        self.all_or_none(&world, &turn, 1, duplicates.map_err(ShareError::Pass))
+        self.all_or_none(team, &turn, 1, duplicates.map_err(ShareError::Pass))
     }
 
-    fn share_around_ring(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
-        let (me, n) = (self.my_pe(), self.n_pes());
+    fn share_around_ring(
+        &self,
+        team: &Team<'_>,
+        mine: BorrowedFd<'_>,
+    ) -> Result<Vec<OwnedFd>, ShareError> {
+        let (me, n) = (team.my_pe(), team.n_pes());
         let pass = |error: rustix::io::Errno| ShareError::Pass(error.into());
-        let world = self.world();
-        let turn = world.turn(Kind::Share)?;
+        let turn = team.turn(Kind::Share)?;
         let mut shared: Vec<Option<OwnedFd>> = (0..n).map(|_| None).collect();
         // The first thing that went wrong here. The rounds go on all the same, or the others would hang.
         let mut failed = None;
@@ -95,12 +122,12 @@ impl Endpoint {
                 let to_pass = shared[(me + n - round) % n].as_ref();
                 let sent = to_pass.map(|fd| send_fd(ring.right.as_fd(), fd));
                 // After the rendezvous every PE has sent, so receiving does not wait.
-                world.rendezvous(&turn, call(round))?;
+                team.rendezvous(&turn, call(round))?;
                 let received = receive_fd(ring.left.as_fd());
                 if failed.is_none() {
                     failed = match (sent, &received) {
                         (Some(Err(error)), _) | (_, &Err(error)) => Some(pass(error)),
-                        (_, Ok(None)) => Some(ShareError::Empty { me }),
+                        (_, Ok(None)) => Some(ShareError::Empty { me: self.my_pe() }),
                         _ => None,
                     };
                 }
@@ -111,26 +138,28 @@ impl Endpoint {
             None => Ok(shared.into_iter().flatten().collect()),
             Some(error) => Err(error),
         };
-        self.all_or_none(&world, &turn, n - 1, mine)
+        self.all_or_none(team, &turn, n - 1, mine)
     }
 
     /// What this PE has, if every PE has what it should.
     pub(crate) fn all_or_none<R>(
         &self,
-        world: &Team<'_>,
+        team: &Team<'_>,
         turn: &Held<'_>,
         round: usize,
         mine: Result<R, ShareError>,
     ) -> Result<R, ShareError> {
-        let epoch = world.next_epoch();
-        world.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())], 0)?;
+        let epoch = team.next_epoch();
+        team.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())], 0)?;
         // Relaxed: ordered by the rendezvous.
-        let failed = |&pe: &usize| {
-            let payload = world.control(pe).arrivals.payload(epoch);
+        let failed = |&member: &usize| {
+            let payload = team.control(member).arrivals.payload(epoch);
             payload[0].load(Ordering::Relaxed) != 0
         };
-        match (mine, (0..self.n_pes()).find(failed)) {
-            (Ok(_), Some(pe)) => Err(ShareError::Peer { pe }),
+        match (mine, (0..team.n_pes()).find(failed)) {
+            (Ok(_), Some(member)) => Err(ShareError::Peer {
+                pe: team.world_pe(member),
+            }),
             (mine, _) => mine,
         }
     }

@@ -5,6 +5,7 @@ pub(crate) mod context;
 pub(crate) mod control;
 pub(crate) mod endpoint;
 pub(crate) mod fds;
+pub(crate) mod lifeline;
 pub(crate) mod mapped;
 pub(crate) mod membership;
 pub(crate) mod other_library;

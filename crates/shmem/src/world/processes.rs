@@ -14,23 +14,18 @@ use crate::wait::sync::{Ordering, register_heavy_fence};
 use crate::wait::waiter::Patience;
 use crate::world::config::{Config, ConfigError};
 use crate::world::control::{Control, LAYOUT, MAGIC};
+use crate::world::lifeline::send_joined;
 use crate::world::mapped::{Mapped, WorldKind};
 use crate::world::pe::Pe;
 use crate::world::ring::Ring;
 use crate::world::threads::{MAX_PES, ThreadWorld, WorldError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use rustix::io::{IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
-};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, kill_process, parent_process_death_signal, pidfd_open,
 };
-use std::mem::MaybeUninit;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use thiserror::Error;
 
 /// Tells a process which PE it is.
@@ -212,6 +207,10 @@ pub fn init() -> Result<Pe, InitError> {
             pid: control.pe(me).pid(),
         });
     }
+    let launcher = several.then(|| rustix::io::fcntl_dupfd_cloexec(&lifeline, 0));
+    let launcher = launcher
+        .transpose()
+        .map_err(|error| InitError::NoRoom(error.into()))?;
     hold_on(lifeline, me, header.launcher_pid.load(Ordering::Relaxed));
     Ok(Pe::join(
         Arc::new(Mapped {
@@ -222,6 +221,8 @@ pub fn init() -> Result<Pe, InitError> {
             kind: WorldKind::Processes,
             patience: Patience::new(n_pes, timeout),
             ring: Some(ring),
+            launcher,
+            parts: Mutex::default(),
         }),
         me,
         engine,
@@ -276,48 +277,6 @@ fn hold_on(lifeline: OwnedFd, me: usize, launcher: u32) {
             let _ = kill_process(getpid(), Signal::KILL);
         }
     });
-}
-
-/// Tells the launcher that `process` has joined as PE `pe`.
-fn send_joined(lifeline: BorrowedFd<'_>, pe: usize, process: &OwnedFd) -> rustix::io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = SendAncillaryBuffer::new(&mut space);
-    let fds = [process.as_fd()];
-    // The space is sized for exactly one.
-    let fits = control.push(SendAncillaryMessage::ScmRights(&fds));
-    debug_assert!(fits);
-    let number = (pe as u32).to_ne_bytes();
-    let message = [IoSlice::new(&number)];
-    rustix::io::retry_on_intr(|| sendmsg(lifeline, &message, &mut control, SendFlags::NOSIGNAL))?;
-    Ok(())
-}
-
-/// For the launcher: waits for the next process that has joined; its PE and its pidfd (`None` where
-/// there was no room for one more descriptor). `None` at the end.
-pub(crate) fn receive_joined(
-    lifeline: BorrowedFd<'_>,
-) -> rustix::io::Result<Option<(usize, Option<OwnedFd>)>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-    let mut control = RecvAncillaryBuffer::new(&mut space);
-    let mut number = [0; 4];
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let received = rustix::io::retry_on_intr(|| {
-        recvmsg(
-            lifeline,
-            &mut [IoSliceMut::new(&mut number)],
-            &mut control,
-            flags,
-        )
-    })?;
-    if received.bytes == 0 {
-        return Ok(None);
-    }
-    let mut fds = control.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-        _ => None,
-    });
-    let process = fds.next().and_then(|mut fds| fds.next());
-    Ok(Some((u32::from_ne_bytes(number) as usize, process)))
 }
 
 /// Maps an inherited memfd and closes the descriptor.

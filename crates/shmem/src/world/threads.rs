@@ -9,7 +9,7 @@ use crate::world::config::{Config, ConfigError};
 use crate::world::control::Control;
 use crate::world::mapped::{Mapped, WorldKind};
 use crate::world::pe::Pe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use thiserror::Error;
 
@@ -129,6 +129,13 @@ impl ThreadWorld {
         self
     }
 
+    /// Cuts the world into hosts that share nothing, for tests: what `CROSSWARP_FAKE_HOSTS` may say.
+    #[doc(hidden)]
+    pub fn fake_hosts(mut self, hosts: &'static str) -> Self {
+        self.config.fake_hosts = Some(hosts);
+        self
+    }
+
     /// Runs `f` on every PE; see [`spmd`].
     ///
     /// # Errors
@@ -229,6 +236,8 @@ impl ThreadWorld {
                 kind: WorldKind::Threads,
                 patience: Patience::new(n_pes, timeout),
                 ring: None,
+                launcher: None,
+                parts: Mutex::default(),
             }))
         };
         (0..hosts.n()).map(map).collect()

@@ -4,7 +4,8 @@
 
 use crosswarp_shmem::op::{And, Complex, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use crosswarp_shmem::{
-    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Error, Pe, Pod, SignalOp,
+    AllocError, AtomicInt, Cmp, CollectiveError, CollectiveKind, Error, Pe, Pod, ShareError,
+    SignalOp,
 };
 
 pub type Case = (&'static str, fn(&Pe));
@@ -543,6 +544,11 @@ fn collectives_back_to_back(pe: &Pe) {
 fn shared_file_descriptors(pe: &Pe) {
     use std::io::{Read, Seek, Write};
     use std::os::fd::AsFd;
+    if pe.shared_team().n_pes() < pe.n_pes() {
+        let shared = pe.share_fd(std::io::stderr().as_fd());
+        assert!(matches!(shared, Err(ShareError::Hosts)), "{shared:?}");
+        return;
+    }
     for round in 0..3 {
         let mut mine = tempfile::tempfile().unwrap();
         write!(mine, "{} in round {round}", pe.my_pe()).unwrap();

@@ -1,5 +1,5 @@
-//! One suite for both kinds of world: every case runs with 1, 2, 3, 4, 5 and 8 PEs, as threads and as
-//! processes.
+//! One suite for all kinds of world: every case runs with 1, 2, 3, 4, 5 and 8 PEs, as threads and as processes, and
+//! on hosts that share nothing: threads over a network that delays and reorders or over TCP, processes over TCP.
 
 mod cases;
 mod mismatch;
@@ -32,6 +32,12 @@ fn run_all(pe: &Pe) {
 }
 
 #[test]
+#[ignore = "one host of the process worlds below, which start it"]
+fn host_of_a_process_world() {
+    crosswarp_shmem::run_for_launcher().unwrap();
+}
+
+#[test]
 #[ignore = "one PE of the process worlds below, which start it"]
 fn pe_of_a_process_world() {
     assert!(crosswarp_shmem::under_launcher());
@@ -61,4 +67,23 @@ macro_rules! worlds {
 worlds!(
     1 threads_1 processes_1, 2 threads_2 processes_2, 3 threads_3 processes_3,
     4 threads_4 processes_4, 5 threads_5 processes_5, 8 threads_8 processes_8
+);
+
+macro_rules! several_hosts {
+    ($($hosts:literal $n:literal $threads:ident $tcp:literal $processes:ident),*) => {$(
+        #[test]
+        fn $threads() {
+            support::threads_on($hosts, $n, HEAP_BYTES, run_all);
+            support::threads_on($tcp, $n, HEAP_BYTES, run_all);
+        }
+        #[test]
+        fn $processes() {
+            support::processes_on($hosts, $n, HEAP_BYTES);
+        }
+    )*};
+}
+several_hosts!(
+    "2" 2 threads_on_2_hosts "tcp:2" processes_on_2_hosts,
+    "1+3" 4 threads_on_1_and_3 "tcp:1+3" processes_on_1_and_3,
+    "3" 5 threads_on_3_hosts "tcp:3" processes_on_3_hosts
 );

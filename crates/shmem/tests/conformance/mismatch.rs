@@ -107,8 +107,8 @@ fn calloc_overflows_on_one_pe(pe: &Pe) {
 }
 
 fn descriptors_run_out_on_one_pe(pe: &Pe) {
-    // The threads of a process have one limit.
-    if pe.kind() == WorldKind::Threads {
+    // The threads of a process have one limit; over hosts none are shared.
+    if pe.kind() == WorldKind::Threads || pe.shared_team().n_pes() < pe.n_pes() {
         return;
     }
     let mine = std::io::stderr();

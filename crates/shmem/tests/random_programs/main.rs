@@ -25,6 +25,12 @@ fn run_all(pe: &Pe) {
 }
 
 #[test]
+#[ignore = "one host of the process worlds below, which start it"]
+fn host_of_a_process_world() {
+    crosswarp_shmem::run_for_launcher().unwrap();
+}
+
+#[test]
 #[ignore = "one PE of the process worlds below, which start it"]
 fn pe_of_a_process_world() {
     run_all(&crosswarp_shmem::init().unwrap());
@@ -46,3 +52,15 @@ worlds!(
     1 threads_1 processes_1, 2 threads_2 processes_2, 3 threads_3 processes_3, 5 threads_5 processes_5,
     8 threads_8 processes_8
 );
+
+#[test]
+fn threads_on_several_hosts() {
+    for hosts in ["2", "tcp:1+3"] {
+        support::threads_on(hosts, 4, HEAP_BYTES, run_all);
+    }
+}
+
+#[test]
+fn processes_on_several_hosts() {
+    support::processes_on("2", 4, HEAP_BYTES);
+}

@@ -66,7 +66,8 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     })?;
     let hosts = Hosts::parse(HOSTS, &part.sizes, part.n_pes)?;
     let world = World::create(&hosts, part.host, part.heap_bytes, Some(part.key))?;
-    let agent = Agent::new(map(&world, &hosts, &part)?, part.host);
+    let memory = map(&world, &hosts, &part)?;
+    let agent = Agent::new(Arc::clone(&memory), part.host);
     let server = Server::listen(part.address, part.key).map_err(LaunchError::Order)?;
     let port = server.address().map_err(LaunchError::Order)?.port();
     let stop = server.stop();
@@ -80,13 +81,13 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     };
     let thread = std::thread::Builder::new().name("agent".into());
     thread.spawn(serve).map_err(LaunchError::Watch)?;
-    // The root reads this line.
+    // The root reads this line, whatever a login script has begun.
     let mut out = io::stdout();
-    let said = writeln!(out, "crosswarp {port}").and_then(|()| out.flush());
+    let said = writeln!(out, "\ncrosswarp {port}").and_then(|()| out.flush());
     said.map_err(LaunchError::Order)?;
     let late = |_| LaunchError::Order(io::Error::other("the launcher has not connected"));
     let mut root = launchers.recv_timeout(START).map_err(late)?;
-    let ended = run(part, &hosts, world, &mut root);
+    let ended = run(part, memory, world, &mut root);
     let report = match &ended {
         Ok(outcome) => Report::Done {
             interrupted: outcome.interrupted,
@@ -104,7 +105,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
 
 fn run(
     part: Part,
-    hosts: &Hosts,
+    memory: Arc<Mapped>,
     world: World,
     root: &mut TcpStream,
 ) -> Result<Outcome, LaunchError> {
@@ -120,16 +121,12 @@ fn run(
             Order::Left { .. } | Order::Beat => {}
         }
     };
-    let events = Events::watch(&world.lifeline)?;
+    let pes = memory.hosts.pes(part.host);
+    let events = Events::watch(&world.lifeline, Some(memory))?;
     let back = Arc::new(Mutex::new(root.try_clone().map_err(LaunchError::Order)?));
     listen(root.try_clone().map_err(LaunchError::Order)?, &events)?;
     beat(&back, part.beat)?;
-    let job = Job::of_host(
-        world.control,
-        part.grace,
-        hosts.pes(part.host),
-        Some(Root(back)),
-    );
+    let job = Job::of_host(world.control, part.grace, pes, Some(Root(back)));
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
     let mut launch = Launch::new(part.n_pes, part.program)
         .args(part.args)
@@ -198,5 +195,7 @@ fn map(world: &World, hosts: &Hosts, part: &Part) -> Result<Arc<Mapped>, LaunchE
         kind: WorldKind::Processes,
         patience: Patience::new(part.n_pes, None),
         ring: None,
+        launcher: None,
+        parts: Mutex::default(),
     }))
 }

@@ -63,7 +63,24 @@ impl HostList {
     /// # Errors
     /// [`ConfigError`].
     pub fn fake(n_pes: usize, command: Vec<OsString>) -> Result<Option<Self>, ConfigError> {
-        let (hosts, _) = Config::default().hosts(n_pes)?;
+        Self::fake_as(None, n_pes, command)
+    }
+
+    /// The same as `text` says, if it is given.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    #[doc(hidden)]
+    pub fn fake_as(
+        text: Option<&'static str>,
+        n_pes: usize,
+        command: Vec<OsString>,
+    ) -> Result<Option<Self>, ConfigError> {
+        let config = Config {
+            fake_hosts: text,
+            ..Config::default()
+        };
+        let (hosts, _) = config.hosts(n_pes)?;
         if hosts.n() == 1 {
             return Ok(None);
         }

@@ -79,7 +79,7 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
     let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let pair = socketpair(domain, kind, SocketFlags::CLOEXEC, None);
     let (lifeline, _far) = pair.map_err(|error| LaunchError::Watch(error.into()))?;
-    let events = Events::watch(&Arc::new(lifeline))?;
+    let events = Events::watch(&Arc::new(lifeline), None)?;
     let mut run = Run {
         list,
         remotes: Vec::new(),
@@ -446,7 +446,9 @@ fn copy_output(output: impl Read, host: usize, news: &Sender<Event>) {
             break;
         }
         // What a login script prints.
-        let _ = io::stdout().write_all(&line);
+        if !text.trim().is_empty() {
+            let _ = io::stdout().write_all(&line);
+        }
         line.clear();
     }
     loop {

@@ -319,23 +319,27 @@ impl<'a> Team<'a> {
             let peer = self.endpoint.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
-        let differing = rendezvous::rendezvous(
-            |member| &self.control(member).arrivals,
-            parker,
-            self.n_pes(),
-            self.me,
-            self.endpoint.shared(),
-            mine.to_tag(),
-            payload,
-            |member, number| {
-                let arrivals = &self.control(member).arrivals;
-                let pe = self.shape.world_pe(member);
-                waiter.until(
-                    || Wait::Collective { number, pe },
-                    || arrivals.came_to(number).then_some(()),
-                )
-            },
-        )?;
+        // SAFETY: `_turn` is of this team and PE, so no other thread of the PE is here.
+        #[allow(unsafe_code)]
+        let differing = unsafe {
+            rendezvous::rendezvous(
+                |member| &self.control(member).arrivals,
+                parker,
+                self.n_pes(),
+                self.me,
+                self.endpoint.shared(),
+                mine.to_tag(),
+                payload,
+                |member, number| {
+                    let arrivals = &self.control(member).arrivals;
+                    let pe = self.shape.world_pe(member);
+                    waiter.until(
+                        || Wait::Collective { number, pe },
+                        || arrivals.came_to(number).then_some(()),
+                    )
+                },
+            )
+        }?;
         Ok(differing.map(|(member, tag)| (member, Call::from_tag(tag))))
     }
 

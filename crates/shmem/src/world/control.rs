@@ -15,7 +15,7 @@ use crate::memory::region::Region;
 use crate::team::rendezvous::{Arrivals, LINE_BYTES};
 use crate::team::turn::Turn;
 use crate::wait::parker::Parker;
-use crate::wait::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::wait::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 /// Bytes of one slot: payloads up to this size are copied into it and need one rendezvous only.
 pub(crate) const SLOT_BYTES: usize = 4096;
@@ -75,27 +75,41 @@ pub(crate) struct TeamControl {
 }
 
 impl TeamControl {
-    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of rendezvous `epoch` is; written and read
-    /// by rule 2. Aligned to 16 bytes.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        let slot = || Slot(UnsafeCell::new([0; SLOT_BYTES / 8]));
+        Self {
+            arrivals: Arrivals::new(),
+            slots: [slot(), slot()],
+            turn: Turn::default(),
+        }
+    }
+
+    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of rendezvous `epoch` is; read by rule 2. Aligned
+    /// to 16 bytes.
     #[inline(always)]
-    pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *mut u8 {
+    pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *const u8 {
         if bytes <= LINE_BYTES {
-            self.arrivals
-                .payload(epoch)
-                .as_ptr()
-                .cast::<u8>()
-                .cast_mut()
+            self.arrivals.payload(epoch).cast()
         } else {
             self.slot(epoch)
         }
     }
 
-    /// The slot of rendezvous `epoch`: [`SLOT_BYTES`] bytes.
+    /// The slot of rendezvous `epoch`, [`SLOT_BYTES`] bytes, for those who have seen the arrival (rule 2).
     #[inline(always)]
-    pub(crate) fn slot(&self, epoch: u64) -> *mut u8 {
-        let slot = &self.slots[(epoch % 2) as usize].0;
-        // Atomics may be written through a shared reference.
-        slot.as_ptr().cast::<u8>().cast_mut()
+    pub(crate) fn slot(&self, epoch: u64) -> *const u8 {
+        self.slots[(epoch % 2) as usize]
+            .0
+            .with(|words| words.cast())
+    }
+
+    /// The same for its PE before it arrives.
+    #[inline(always)]
+    pub(crate) fn slot_to_write(&self, epoch: u64) -> *mut u8 {
+        self.slots[(epoch % 2) as usize]
+            .0
+            .with_mut(|words| words.cast())
     }
 }
 
@@ -108,10 +122,12 @@ struct PeStatus {
     awake_on: AtomicU32,
 }
 
-/// Payload of one collective. Atomics, so that a PE may write through a shared reference; that nobody
-/// reads meanwhile is rule 2.
+/// Payload of one collective. A PE writes it through a shared reference; that nobody reads meanwhile is rule 2.
 #[repr(C, align(128))]
-struct Slot([AtomicU64; SLOT_BYTES / 8]);
+struct Slot(UnsafeCell<[u64; SLOT_BYTES / 8]>);
+
+// SAFETY: only its address is handed out; accesses through that are ordered by rule 2.
+unsafe impl Sync for Slot {}
 
 impl PeControl {
     pub(crate) fn state(&self) -> PeState {
@@ -238,7 +254,7 @@ impl Control {
             self.n_pes
         );
         // SAFETY: as in `header`; `pe` was checked, sizes are multiples of the alignment, and the
-        // array of PeControl follows the Header directly.
+        // array of PeControl follows the Header directly. Beside atomics it holds cells of words, guarded by rule 2.
         unsafe {
             self.region
                 .base()

@@ -187,6 +187,21 @@ fn word_of(processor: Option<usize>) -> u32 {
     processor.map_or(0, |processor| processor as u32 + 1)
 }
 
+/// 1 + the PE whose failure ended the world; 0 while it lives.
+#[repr(transparent)]
+pub(crate) struct EndMark(AtomicU32);
+
+impl EndMark {
+    /// The PE whose failure ended the world, if one did.
+    #[inline(always)]
+    pub(crate) fn ended_by(&self) -> Option<usize> {
+        match self.0.load(Ordering::Acquire) {
+            0 => None,
+            pe => Some(pe as usize - 1),
+        }
+    }
+}
+
 #[repr(C, align(128))]
 pub(crate) struct Header {
     pub(crate) magic: AtomicU64,
@@ -194,8 +209,7 @@ pub(crate) struct Header {
     pub(crate) n_pes: AtomicU32,
     pub(crate) heap_bytes: AtomicU64,
     pub(crate) launcher_pid: AtomicU32,
-    /// 1 + the PE whose failure ended the world; 0 while it lives.
-    ended_by: AtomicU32,
+    ended_by: EndMark,
     /// 2^32 + the exit code a PE has asked for; 0 while none has.
     exit: AtomicU64,
 }
@@ -286,10 +300,12 @@ impl Control {
 
     /// The PE whose failure ended the world, if one did.
     pub(crate) fn ended_by(&self) -> Option<usize> {
-        match self.header().ended_by.load(Ordering::Acquire) {
-            0 => None,
-            pe => Some(pe as usize - 1),
-        }
+        self.end_mark().ended_by()
+    }
+
+    /// Where [`ended_by`](Self::ended_by) looks.
+    pub(crate) fn end_mark(&self) -> &EndMark {
+        &self.header().ended_by
     }
 
     /// Notes that a PE asks for the end of all; the first to do so gives the exit code.
@@ -309,7 +325,7 @@ impl Control {
 
     /// Ends the world in the name of `pe` (the first such call names the culprit) and wakes all.
     pub(crate) fn end(&self, pe: usize, shared: bool) {
-        let _ = self.header().ended_by.compare_exchange(
+        let _ = self.header().ended_by.0.compare_exchange(
             0,
             pe as u32 + 1,
             Ordering::AcqRel,

@@ -129,8 +129,23 @@ fn loom_signal_is_not_seen_before_its_data() {
 struct ModelLock {
     words: Vec<LockWord>,
     parkers: Vec<Parker>,
+    /// The PEs that several threads use.
+    shared: Vec<usize>,
     /// What the lock protects.
     sum: Guarded,
+}
+
+impl ModelLock {
+    /// For threads of the PEs `asking`.
+    fn new(asking: impl Iterator<Item = usize> + Clone) -> Self {
+        let threads = |pe: usize| asking.clone().filter(|&asks| asks == pe).count();
+        Self {
+            words: (0..3).map(|_| LockWord::new()).collect(),
+            parkers: (0..3).map(|_| Parker::new()).collect(),
+            shared: (0..3).filter(|&pe| threads(pe) > 1).collect(),
+            sum: Guarded::new(),
+        }
+    }
 }
 
 /// A PE that asks, and whether its waits fail at once.
@@ -142,7 +157,11 @@ impl Queue for ModelQueue<'_> {
         &self.0.words[pe]
     }
     fn notify(&self, pe: usize) {
-        self.0.parkers[pe].notify_store(0, 8, true);
+        // A thread that is alone at its PE has nobody there to wake. The fence of the attempt, a full one in a model,
+        // would hide that the hand-over after it orders nothing.
+        if pe != self.1 || self.0.shared.contains(&pe) {
+            self.0.parkers[pe].notify_store(0, 8, true);
+        }
     }
     fn wait(&self, ready: impl Fn() -> bool) -> Result<(), ()> {
         if self.2 {
@@ -170,11 +189,7 @@ fn model_lock_given_up(patient: usize, hasty: &'static [usize], again: bool, pre
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let lock = Arc::new(ModelLock {
-            words: (0..3).map(|_| LockWord::new()).collect(),
-            parkers: (0..3).map(|_| Parker::new()).collect(),
-            sum: Guarded::new(),
-        });
+        let lock = Arc::new(ModelLock::new(hasty.iter().copied().chain([patient])));
         let threads: Vec<_> = hasty
             .iter()
             .map(|&pe| {
@@ -228,11 +243,7 @@ fn model_lock(asking: &'static [usize], preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let lock = Arc::new(ModelLock {
-            words: (0..3).map(|_| LockWord::new()).collect(),
-            parkers: (0..3).map(|_| Parker::new()).collect(),
-            sum: Guarded::new(),
-        });
+        let lock = Arc::new(ModelLock::new(asking.iter().copied()));
         let ask = |lock: &ModelLock, pe: usize, only_try: bool| {
             let queue = ModelQueue(lock, pe, false);
             if only_try && !queue.try_acquire() {
@@ -343,6 +354,10 @@ fn rendezvous_once(
                 sleep_until(&world.parkers[me], Watched::Arrivals, || {
                     world.controls[pe].arrivals.came_to(epoch)
                 });
+                // Already now what it wrote can be read. Here, because the fences further on are full ones in a model and
+                // would hide that the look at the arrival orders nothing.
+                let _ = world.controls[pe].arrivals.payload(epoch);
+                let _ = world.controls[pe].slot(epoch);
                 Ok(())
             },
         )

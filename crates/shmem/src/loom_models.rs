@@ -8,11 +8,12 @@
 //! lost wake-up shows as a deadlock.
 #![allow(unsafe_code)] // looks into cells, as loom checks
 
+use crate::team::active_set::{handshake, has_called};
 use crate::team::rendezvous::{Tag, rendezvous};
 use crate::team::turn::Turn;
 use crate::verbs::raw::lock::{LockWord, Queue};
 use crate::wait::parker::{Parker, Watched};
-use crate::world::control::TeamControl;
+use crate::world::control::{INDEX_WORDS, Proposed, TeamControl};
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
@@ -477,5 +478,48 @@ fn loom_a_mismatch_is_seen_by_both_sides_in_every_round() {
         };
         assert_eq!(rendezvous_often(&world, 0, &[8, 9]), [Some(1), None]);
         assert_eq!(other.join().unwrap(), [Some(0), None]);
+    });
+}
+
+/// Two PEs that choose an index for an active set, twice.
+#[test]
+fn loom_a_handshake_of_two_hands_over_both_proposals() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let proposals = [0, 1].map(|_| Proposed(UnsafeCell::new([0; 1 + INDEX_WORDS])));
+        // At `[from]`: the calls to the other.
+        let calls = [AtomicU64::new(0), AtomicU64::new(0)];
+        let shared = Arc::new((proposals, calls, [Parker::new(), Parker::new()]));
+        let pe = |shared: &([Proposed; 2], [AtomicU64; 2], [Parker; 2]), me: usize| {
+            let (proposals, calls, parkers) = shared;
+            for round in 1..3 {
+                // SAFETY: each PE is one thread, and the wait ends with the call.
+                let all = unsafe {
+                    handshake(
+                        &[0, 1],
+                        me,
+                        |pe| &proposals[pe],
+                        |from, _| &calls[from],
+                        |pe| parkers[pe].notify_arrival(true),
+                        |pe, number| -> Result<(), Infallible> {
+                            sleep_until(&parkers[me], Watched::Arrivals, || {
+                                has_called(&calls[pe], number)
+                            });
+                            Ok(())
+                        },
+                        &[10 * round + me as u64; 1 + INDEX_WORDS],
+                    )
+                };
+                let Ok(all) = all;
+                assert_eq!([all[0][0], all[1][0]], [10 * round, 10 * round + 1]);
+            }
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || pe(&shared, 1))
+        };
+        pe(&shared, 0);
+        other.join().unwrap();
     });
 }

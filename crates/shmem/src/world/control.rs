@@ -56,13 +56,16 @@ impl PeState {
 pub(crate) struct PeControl {
     pub(crate) parker: Parker,
     status: PeStatus,
-    pub(crate) proposal: Proposal,
+    pub(crate) proposal: Proposed,
     pub(crate) teams: [TeamControl; MAX_TEAMS],
 }
 
-/// What a PE contributes to the choice of an index for a new team.
+/// What a PE contributes to the choice of an index for a new team; [`crate::team::active_set`] says who may look.
 #[repr(C, align(128))]
-pub(crate) struct Proposal(pub(crate) [AtomicU64; 1 + INDEX_WORDS]);
+pub(crate) struct Proposed(pub(crate) UnsafeCell<[u64; 1 + INDEX_WORDS]>);
+
+// SAFETY: read and written by rule 6 only.
+unsafe impl Sync for Proposed {}
 
 /// What a PE shows to one of its teams: its arrivals, slots for payloads that do not fit their lines, and which of its
 /// threads may use them.

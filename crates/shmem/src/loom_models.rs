@@ -355,8 +355,8 @@ fn rendezvous_once(
                 sleep_until(&world.parkers[me], Watched::Arrivals, || {
                     world.controls[pe].arrivals.came_to(epoch)
                 });
-                // Already now what it wrote can be read. Here, because the fences further on are full ones in a model and
-                // would hide that the look at the arrival orders nothing.
+                // Already now what it wrote can be read. Here, because the fences further on are full ones in
+                // a model and would hide that the look at the arrival orders nothing.
                 let _ = world.controls[pe].arrivals.payload(epoch);
                 let _ = world.controls[pe].slot(epoch);
                 Ok(())

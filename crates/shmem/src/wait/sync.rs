@@ -1,4 +1,4 @@
-//! The one place atomics, fences, parking and the cells of data that atomics guard come from, so that `loom` can swap them
+//! The one place atomics, fences, parking and the cells that atomics guard come from, so that `loom` can swap them
 //! (`RUSTFLAGS="--cfg loom" cargo test -p crosswarp-shmem --lib loom --release`).
 
 #[cfg(not(loom))]

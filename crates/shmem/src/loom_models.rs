@@ -1,17 +1,44 @@
-//! Models of the wait, the signal and the barrier, run under `loom` over all interleavings:
-//! `RUSTFLAGS="--cfg loom" cargo test -p crosswarp-shmem --lib --release loom`.
+//! Models of the wait, the signal, the lock, the turn and the rendezvous with its payloads, run under `loom` over all
+//! interleavings: `RUSTFLAGS="--cfg loom" cargo test -p crosswarp-shmem --lib --release loom`.
+//!
+//! What an atomic guards is in a cell, in the code (payloads) and in the models (what is put, what a lock protects), so
+//! that `loom` reports a data race where an ordering is missing, also if the values happen to be right.
 //!
 //! Sleepers go straight to sleep (spinning and yielding only add looks), time does not pass, so a
 //! lost wake-up shows as a deadlock.
+#![allow(unsafe_code)] // looks into cells, as loom checks
 
-use crate::team::rendezvous::{Arrivals, Tag, rendezvous};
+use crate::team::active_set::{handshake, has_called};
+use crate::team::rendezvous::{Tag, rendezvous};
 use crate::team::turn::Turn;
 use crate::verbs::raw::lock::{Field, LockWord, Queue, Step};
 use crate::wait::parker::{Parker, Watched};
+use crate::world::control::{INDEX_WORDS, Proposed, TeamControl};
+use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::sync::{Arc, Mutex};
 use std::convert::Infallible;
 use std::time::Duration;
+
+/// A word that the model says is guarded; loom checks that it is.
+struct Guarded(UnsafeCell<u64>);
+
+// SAFETY: loom fails the model at the first access that is not ordered with all others.
+unsafe impl Sync for Guarded {}
+
+impl Guarded {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+    fn get(&self) -> u64 {
+        // SAFETY: as for `Sync`.
+        self.0.with(|word| unsafe { *word })
+    }
+    fn set(&self, value: u64) {
+        // SAFETY: as for `Sync`.
+        self.0.with_mut(|word| unsafe { *word = value });
+    }
+}
 
 /// Waits as `Waiter::sleep_until` does, without the looks at membership and clocks.
 fn sleep_until(parker: &Parker, watched: Watched, mut ready: impl FnMut() -> bool) {
@@ -76,13 +103,14 @@ fn loom_signal_is_not_seen_before_its_data() {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);
     model.check(|| {
-        // Parker, data, signal of the receiving PE.
-        let pe = Arc::new((Parker::new(), AtomicU64::new(0), AtomicU64::new(0)));
+        // Parker, data of each sender, signal of the receiving PE.
+        let data = [Guarded::new(), Guarded::new()];
+        let pe = Arc::new((Parker::new(), data, AtomicU64::new(0)));
         let senders: Vec<_> = (0..2)
-            .map(|_| {
+            .map(|sender| {
                 let pe = Arc::clone(&pe);
                 loom::thread::spawn(move || {
-                    pe.1.fetch_add(21, Ordering::Relaxed);
+                    pe.1[sender].set(21);
                     pe.2.fetch_add(1, Ordering::AcqRel);
                     pe.0.notify_store(64, 72, true);
                 })
@@ -91,7 +119,7 @@ fn loom_signal_is_not_seen_before_its_data() {
         sleep_until(&pe.0, Watched::Word(64), || {
             pe.2.load(Ordering::Acquire) == 2
         });
-        assert_eq!(pe.1.load(Ordering::Relaxed), 42);
+        assert_eq!(pe.1[0].get() + pe.1[1].get(), 42);
         for sender in senders {
             sender.join().unwrap();
         }
@@ -102,8 +130,23 @@ fn loom_signal_is_not_seen_before_its_data() {
 struct ModelLock {
     words: Vec<LockWord>,
     parkers: Vec<Parker>,
-    /// What the lock protects, in two steps that must not interleave.
-    sum: AtomicU64,
+    /// The PEs that several threads use.
+    shared: Vec<usize>,
+    /// What the lock protects.
+    sum: Guarded,
+}
+
+impl ModelLock {
+    /// For threads of the PEs `asking`.
+    fn new(asking: impl Iterator<Item = usize> + Clone) -> Self {
+        let threads = |pe: usize| asking.clone().filter(|&asks| asks == pe).count();
+        Self {
+            words: (0..3).map(|_| LockWord::new()).collect(),
+            parkers: (0..3).map(|_| Parker::new()).collect(),
+            shared: (0..3).filter(|&pe| threads(pe) > 1).collect(),
+            sum: Guarded::new(),
+        }
+    }
 }
 
 /// A PE that asks, and whether its waits fail at once.
@@ -118,7 +161,11 @@ impl Queue for ModelQueue<'_> {
         unreachable!("all are on one host")
     }
     fn notify(&self, pe: usize) {
-        self.0.parkers[pe].notify_store(0, 8, true);
+        // A thread that is alone at its PE has nobody there to wake. The fence of the attempt, a full one in a model,
+        // would hide that the hand-over after it orders nothing.
+        if pe != self.1 || self.0.shared.contains(&pe) {
+            self.0.parkers[pe].notify_store(0, 8, true);
+        }
     }
     fn wait(&self, ready: impl Fn() -> bool) -> Result<(), ()> {
         if self.2 {
@@ -135,8 +182,7 @@ impl Queue for ModelQueue<'_> {
 /// What is done under the lock, and giving it up.
 fn use_once(queue: &ModelQueue<'_>) -> u64 {
     let sum = &queue.0.sum;
-    let seen = sum.load(Ordering::Relaxed);
-    sum.store(seen + 1, Ordering::Relaxed);
+    sum.set(sum.get() + 1);
     assert!(queue.release());
     1
 }
@@ -147,11 +193,7 @@ fn model_lock_given_up(patient: usize, hasty: &'static [usize], again: bool, pre
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let lock = Arc::new(ModelLock {
-            words: (0..3).map(|_| LockWord::new()).collect(),
-            parkers: (0..3).map(|_| Parker::new()).collect(),
-            sum: AtomicU64::new(0),
-        });
+        let lock = Arc::new(ModelLock::new(hasty.iter().copied().chain([patient])));
         let threads: Vec<_> = hasty
             .iter()
             .map(|&pe| {
@@ -176,7 +218,7 @@ fn model_lock_given_up(patient: usize, hasty: &'static [usize], again: bool, pre
         for thread in threads {
             taken += thread.join().unwrap();
         }
-        assert_eq!(lock.sum.load(Ordering::Relaxed), taken);
+        assert_eq!(lock.sum.get(), taken);
         for pe in 0..3 {
             let queue = ModelQueue(&lock, pe, false);
             assert!(queue.try_acquire(), "the lock is lost");
@@ -205,11 +247,7 @@ fn model_lock(asking: &'static [usize], preemptions: usize) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
     model.check(move || {
-        let lock = Arc::new(ModelLock {
-            words: (0..3).map(|_| LockWord::new()).collect(),
-            parkers: (0..3).map(|_| Parker::new()).collect(),
-            sum: AtomicU64::new(0),
-        });
+        let lock = Arc::new(ModelLock::new(asking.iter().copied()));
         let ask = |lock: &ModelLock, pe: usize, only_try: bool| {
             let queue = ModelQueue(lock, pe, false);
             if only_try && !queue.try_acquire() {
@@ -232,8 +270,7 @@ fn model_lock(asking: &'static [usize], preemptions: usize) {
         for thread in threads {
             taken += thread.join().unwrap();
         }
-        // Relaxed: the joins order it.
-        assert_eq!(lock.sum.load(Ordering::Relaxed), taken);
+        assert_eq!(lock.sum.get(), taken);
     });
 }
 
@@ -261,16 +298,16 @@ fn loom_one_thread_at_a_time_has_the_turn() {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(move || {
-            let shared = Arc::new((Turn::default(), Mutex::new(()), AtomicU64::new(0)));
-            let enter = |shared: &(Turn, Mutex<()>, AtomicU64), me: u64| {
+            let shared = Arc::new((Turn::default(), Mutex::new(()), Guarded::new()));
+            let enter = |shared: &(Turn, Mutex<()>, Guarded), me: u64| {
                 let Some(held) = shared.0.enter(me, true, &shared.1) else {
                     return false;
                 };
-                // Not atomic as a whole: two at a time would lose one, or see each other.
-                let seen = shared.2.load(Ordering::Relaxed);
-                shared.2.store(seen + 1, Ordering::Relaxed);
+                // Two at a time would lose one, or see each other.
+                let seen = shared.2.get();
+                shared.2.set(seen + 1);
                 assert!(shared.0.enter(me, true, &shared.1).is_none(), "it has it");
-                assert_eq!(shared.2.load(Ordering::Relaxed), seen + 1);
+                assert_eq!(shared.2.get(), seen + 1);
                 drop(held);
                 true
             };
@@ -287,17 +324,16 @@ fn loom_one_thread_at_a_time_has_the_turn() {
             };
             entered += u64::from(enter(&shared, 1)) + u64::from(enter(&shared, 1));
             entered += other.join().unwrap();
-            assert_eq!(shared.2.load(Ordering::Relaxed), entered);
+            assert_eq!(shared.2.get(), entered);
             assert!(enter(&shared, 1) && enter(&shared, 2), "nobody has it");
         });
     }
 }
 
-/// What the PEs of a model share: arrivals, parkers, and a value each.
+/// What the PEs of a model share: what each shows to the team, and parkers.
 struct World {
-    arrivals: Vec<Arrivals>,
+    controls: Vec<TeamControl>,
     parkers: Vec<Parker>,
-    values: Vec<AtomicU64>,
 }
 
 /// One rendezvous of the first `n` PEs.
@@ -308,37 +344,50 @@ fn rendezvous_once(
     tag: u64,
     payload: &[u64],
 ) -> Option<(usize, Tag)> {
-    let met = rendezvous(
-        |pe| &world.arrivals[pe],
-        |pe| &world.parkers[pe],
-        n,
-        me,
-        true,
-        Tag { tag, detail: 0 },
-        payload,
-        |_| {},
-        |pe, epoch| -> Result<(), Infallible> {
-            sleep_until(&world.parkers[me], Watched::Arrivals, || {
-                world.arrivals[pe].came_to(epoch)
-            });
-            Ok(())
-        },
-    );
+    // SAFETY: each PE of a model is one thread, and the wait ends with the arrival.
+    let met = unsafe {
+        rendezvous(
+            |pe| &world.controls[pe].arrivals,
+            |pe| &world.parkers[pe],
+            n,
+            me,
+            true,
+            Tag { tag, detail: 0 },
+            payload,
+            |_| {},
+            |pe, epoch| -> Result<(), Infallible> {
+                sleep_until(&world.parkers[me], Watched::Arrivals, || {
+                    world.controls[pe].arrivals.came_to(epoch)
+                });
+                // Already now what it wrote can be read. Here, because the fences further on are full ones in
+                // a model and would hide that the look at the arrival orders nothing.
+                let _ = world.controls[pe].arrivals.payload(epoch);
+                let _ = world.controls[pe].slot(epoch);
+                Ok(())
+            },
+        )
+    };
     let Ok(met) = met;
     met
 }
 
-/// One PE of a world of `n`: `tags.len()` rendezvous, with something to see each time.
+/// One PE of a world of `n`: `tags.len()` rendezvous, each with a payload in the line and one in the slot.
 fn rendezvous_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>> {
     let mut differing = Vec::new();
-    for (round, &tag) in tags.iter().enumerate() {
-        world.values[me].store(round as u64 + 1, Ordering::Relaxed);
-        let met = rendezvous_once(world, world.arrivals.len(), me, tag, &[]);
+    for (epoch, &tag) in (1..).zip(tags) {
+        let value = |pe: usize| 10 * epoch + pe as u64;
+        let slot = world.controls[me].slot_to_write(epoch).cast::<u64>();
+        // SAFETY: before my arrival.
+        unsafe { slot.write(value(me)) };
+        let met = rendezvous_once(world, world.controls.len(), me, tag, &[value(me)]);
         differing.push(met.map(|(pe, _)| pe));
-        for value in &world.values {
-            let value = value.load(Ordering::Relaxed);
-            // What was written before the rendezvous is seen; the other may already be one further.
-            assert!(value == round as u64 + 1 || value == round as u64 + 2);
+        for (pe, control) in world.controls.iter().enumerate() {
+            // SAFETY: after the arrival of all, before my next.
+            let (words, slot) = unsafe {
+                let slot = control.slot(epoch).cast::<u64>().read();
+                (control.arrivals.payload_words(epoch), slot)
+            };
+            assert_eq!((words, slot), ([value(pe)], value(pe)));
         }
     }
     differing
@@ -346,9 +395,8 @@ fn rendezvous_often(world: &World, me: usize, tags: &[u64]) -> Vec<Option<usize>
 
 fn world(n: usize) -> Arc<World> {
     Arc::new(World {
-        arrivals: (0..n).map(|_| Arrivals::new()).collect(),
+        controls: (0..n).map(|_| TeamControl::new()).collect(),
         parkers: (0..n).map(|_| Parker::new()).collect(),
-        values: (0..n).map(|_| AtomicU64::new(0)).collect(),
     })
 }
 
@@ -367,10 +415,12 @@ fn loom_an_index_is_used_again_while_a_peer_still_leaves() {
                 return;
             }
             // Both have come to epoch 1 in teams now gone, so the new one begins there.
-            world.arrivals[me].begin(world.arrivals[me].epoch());
+            let arrivals = &world.controls[me].arrivals;
+            arrivals.begin(arrivals.epoch());
             assert_eq!(rendezvous_once(world, 2, me, 2, &[10 + me as u64]), None);
-            let theirs = world.arrivals[1 - me].payload(2)[0].load(Ordering::Relaxed);
-            assert_eq!(theirs, 11 - me as u64);
+            // SAFETY: after the arrival, before my next.
+            let theirs = unsafe { world.controls[1 - me].arrivals.payload_words(2) };
+            assert_eq!(theirs, [11 - me as u64]);
         };
         let others: Vec<_> = (1..3)
             .map(|me| {
@@ -432,5 +482,48 @@ fn loom_a_mismatch_is_seen_by_both_sides_in_every_round() {
         };
         assert_eq!(rendezvous_often(&world, 0, &[8, 9]), [Some(1), None]);
         assert_eq!(other.join().unwrap(), [Some(0), None]);
+    });
+}
+
+/// Two PEs that choose an index for an active set, twice.
+#[test]
+fn loom_a_handshake_of_two_hands_over_both_proposals() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(|| {
+        let proposals = [0, 1].map(|_| Proposed(UnsafeCell::new([0; 1 + INDEX_WORDS])));
+        // At `[from]`: the calls to the other.
+        let calls = [AtomicU64::new(0), AtomicU64::new(0)];
+        let shared = Arc::new((proposals, calls, [Parker::new(), Parker::new()]));
+        let pe = |shared: &([Proposed; 2], [AtomicU64; 2], [Parker; 2]), me: usize| {
+            let (proposals, calls, parkers) = shared;
+            for round in 1..3 {
+                // SAFETY: each PE is one thread, and the wait ends with the call.
+                let all = unsafe {
+                    handshake(
+                        &[0, 1],
+                        me,
+                        |pe| &proposals[pe],
+                        |from, _| &calls[from],
+                        |pe| parkers[pe].notify_arrival(true),
+                        |pe, number| -> Result<(), Infallible> {
+                            sleep_until(&parkers[me], Watched::Arrivals, || {
+                                has_called(&calls[pe], number)
+                            });
+                            Ok(())
+                        },
+                        &[10 * round + me as u64; 1 + INDEX_WORDS],
+                    )
+                };
+                let Ok(all) = all;
+                assert_eq!([all[0][0], all[1][0]], [10 * round, 10 * round + 1]);
+            }
+        };
+        let other = {
+            let shared = Arc::clone(&shared);
+            loom::thread::spawn(move || pe(&shared, 1))
+        };
+        pe(&shared, 0);
+        other.join().unwrap();
     });
 }

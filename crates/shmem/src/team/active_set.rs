@@ -10,6 +10,8 @@
 //!    One thread of it at a time: `handshakes` of the `Endpoint`.
 //! 2. `proposal` of a PE is written by it before its call (Release) and read by others after they saw that call
 //!    (Acquire) and before their next one; it is not written again before it has seen that next call.
+//!    So it is plain data.
+#![allow(unsafe_code)] // reads and writes the proposals, which calls guard
 
 use crate::team::call::Kind;
 use crate::team::choice::Proposal;
@@ -17,9 +19,9 @@ use crate::team::error::CollectiveError;
 use crate::team::shape::Shape;
 use crate::team::turn::this_thread;
 use crate::team::{Team, TeamError};
-use crate::wait::sync::Ordering;
+use crate::wait::sync::{AtomicU64, Ordering};
 use crate::wait::waiter::Wait;
-use crate::world::control::MAX_TEAMS;
+use crate::world::control::{MAX_TEAMS, Proposed};
 use crate::world::endpoint::Endpoint;
 
 impl Endpoint {
@@ -72,53 +74,88 @@ impl Endpoint {
         self.team_at(shape, index).ok_or(no_such_set)
     }
 
-    /// Hands every PE of `shape` every other's words.
+    /// Hands every PE of `shape` every other's words. For the one thread of the PE that has the turn of `handshakes`.
     fn handshake(
         &self,
         shape: Shape,
         size: usize,
         proposal: &Proposal,
     ) -> Result<Vec<Proposal>, CollectiveError> {
-        let mine = &self.control().pe(self.my_pe()).proposal.0;
-        for (word, &value) in mine.iter().zip(proposal) {
-            word.store(value, Ordering::Relaxed);
-        }
-        self.call_and_wait(shape, size)?;
-        let read = |i: usize| {
-            let theirs = &self.control().pe(shape.world_pe(i)).proposal.0;
-            std::array::from_fn(|word| theirs[word].load(Ordering::Relaxed))
-        };
-        let proposals = (0..size).map(read).collect();
-        // Everyone has read before anyone writes again.
-        self.call_and_wait(shape, size)?;
-        Ok(proposals)
-    }
-
-    fn call_and_wait(&self, shape: Shape, size: usize) -> Result<(), CollectiveError> {
-        let (control, me) = (self.control(), self.my_pe());
-        let others = || {
-            let pes = (0..size).map(|i| shape.world_pe(i));
-            pes.filter(move |&pe| pe != me)
-        };
-        for pe in others() {
-            // Only this PE writes the word.
-            let calls = control.calls(me, pe);
-            calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Release);
-            control.pe(pe).parker.notify_arrival(self.shared());
-            if self.peer(pe).heap.is_none() {
-                let proposal = &control.pe(me).proposal.0;
-                let words = proposal.each_ref().map(|word| word.load(Ordering::Relaxed));
-                self.remote_handshake(pe, calls.load(Ordering::Relaxed), &words);
-            }
-        }
-        for pe in others() {
-            let number = control.calls(me, pe).load(Ordering::Relaxed);
-            let theirs = control.calls(pe, me);
+        let control = self.control();
+        let pes: Vec<usize> = (0..size).map(|i| shape.world_pe(i)).collect();
+        let wait = |pe: usize, number: u64| {
+            let theirs = control.calls(pe, self.my_pe());
             self.waiter().until(
                 || Wait::Collective { number, pe },
-                || (theirs.load(Ordering::Acquire) >= number).then_some(()),
-            )?;
+                || has_called(theirs, number).then_some(()),
+            )
+        };
+        // SAFETY: the caller is the one thread of its PE here, and the wait ends with the call.
+        let proposals = unsafe {
+            handshake(
+                &pes,
+                self.my_pe(),
+                |pe| &control.pe(pe).proposal,
+                |from, to| control.calls(from, to),
+                |pe| {
+                    control.pe(pe).parker.notify_arrival(self.shared());
+                    if self.peer(pe).heap.is_none() {
+                        let number = control.calls(self.my_pe(), pe).load(Ordering::Relaxed);
+                        // The second call of a handshake says nothing new.
+                        let words = if number % 2 == 1 { &proposal[..] } else { &[] };
+                        self.remote_handshake(pe, number, words);
+                    }
+                },
+                wait,
+                proposal,
+            )
+        };
+        Ok(proposals?)
+    }
+}
+
+/// Whether the PE whose calls to this one are `theirs` has made call `number`.
+pub(crate) fn has_called(theirs: &AtomicU64, number: u64) -> bool {
+    // Acquire: pairs with the Release store in `call_and_wait`.
+    theirs.load(Ordering::Acquire) >= number
+}
+
+/// Hands each of `pes`, of which `me` is one, every other's words. `wake(pe)` wakes it if it waits for calls; `wait`
+/// waits until `pe` has called `me` as often as the number says.
+///
+/// # Safety
+/// The calling thread is the only one of PE `me` in a handshake, and all use the same words by the access rules.
+/// `wait` returns `Ok` only after it has seen `has_called`.
+pub(crate) unsafe fn handshake<'a, E>(
+    pes: &[usize],
+    me: usize,
+    proposal_of: impl Fn(usize) -> &'a Proposed,
+    calls: impl Fn(usize, usize) -> &'a AtomicU64,
+    wake: impl Fn(usize),
+    mut wait: impl FnMut(usize, u64) -> Result<(), E>,
+    proposal: &Proposal,
+) -> Result<Vec<Proposal>, E> {
+    // SAFETY: by rule 2 nobody reads it before my call.
+    let write = |words: *mut Proposal| unsafe { words.write(*proposal) };
+    proposal_of(me).0.with_mut(write);
+    let mut call_and_wait = || {
+        let others = || pes.iter().copied().filter(|&pe| pe != me);
+        for pe in others() {
+            // Only this PE writes the word.
+            let calls = calls(me, pe);
+            calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::Release);
+            wake(pe);
+        }
+        for pe in others() {
+            wait(pe, calls(me, pe).load(Ordering::Relaxed))?;
         }
         Ok(())
-    }
+    };
+    call_and_wait()?;
+    // SAFETY: by rule 2 its PE does not write it before my next call.
+    let read = |words: *const Proposal| unsafe { words.read() };
+    let proposals = pes.iter().map(|&pe| proposal_of(pe).0.with(read)).collect();
+    // Everyone has read before anyone writes again.
+    call_and_wait()?;
+    Ok(proposals)
 }

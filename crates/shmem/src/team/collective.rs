@@ -19,7 +19,6 @@ use crate::team::rendezvous::LINE_BYTES;
 use crate::team::turn::Held;
 use crate::transport::remote::Spacing;
 use crate::verbs::op::ReduceOp;
-use crate::wait::sync::Ordering;
 use crate::world::control::SLOT_BYTES;
 use bytemuck::Pod;
 use std::mem::MaybeUninit;
@@ -163,7 +162,7 @@ impl Team<'_> {
             unsafe { ptr::copy_nonoverlapping(source, words.as_mut_ptr().cast(), bytes) };
             self.rendezvous_with(turn, call, &words[..bytes.div_ceil(8)], 0)?;
         } else {
-            let to = self.control(self.my_pe()).slot(epoch);
+            let to = self.control(self.my_pe()).slot_to_write(epoch);
             // SAFETY: the source by the caller; the slot has room for `bytes`, and by rule 2 of
             // `rendezvous` nobody reads it before my arrival.
             unsafe { ptr::copy_nonoverlapping(source, to, bytes) };
@@ -284,16 +283,16 @@ impl Team<'_> {
         let in_slot = if bytes <= SLOT_BYTES { bytes } else { 0 };
         if in_slot > 0 {
             // SAFETY: as in `exchange`.
-            unsafe { ptr::copy_nonoverlapping(source, mine.slot(epoch), bytes) };
+            unsafe { ptr::copy_nonoverlapping(source, mine.slot_to_write(epoch), bytes) };
         }
         self.rendezvous_with(&turn, call(0), &[bytes as u64, position as u64], in_slot)?;
-        // Relaxed: ordered by the rendezvous. What the lines say is checked before it becomes an address.
+        // What the lines say is checked before it becomes an address.
         let part = |member: usize| -> Result<(Part, usize), CollectiveError> {
-            let payload = self.control(member).arrivals.payload(epoch);
-            let [bytes, position] = [0, 1].map(|i| payload[i].load(Ordering::Relaxed) as usize);
+            // SAFETY: after rendezvous `epoch`, before this PE's next.
+            let words: [u64; 2] = unsafe { self.control(member).arrivals.payload_words(epoch) };
+            let [bytes, position] = words.map(|word| word as usize);
             if bytes <= SLOT_BYTES {
-                let slot = self.control(member).slot(epoch).cast_const();
-                return Ok((Part::Mapped(slot), bytes));
+                return Ok((Part::Mapped(self.control(member).slot(epoch)), bytes));
             }
             let pe = self.world_pe(member);
             let place = self.endpoint.at_position(position, bytes, pe);

@@ -327,28 +327,32 @@ impl<'a> Team<'a> {
             let peer = self.endpoint.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
-        let differing = rendezvous::rendezvous(
-            |member| &self.control(member).arrivals,
-            parker,
-            self.n_pes(),
-            self.me,
-            self.endpoint.shared(),
-            mine.to_tag(),
-            payload,
-            |epoch| {
-                if self.endpoint.remote.is_some() {
-                    self.arrive_elsewhere(epoch, mine, payload, in_slot);
-                }
-            },
-            |member, number| {
-                let arrivals = &self.control(member).arrivals;
-                let pe = self.shape.world_pe(member);
-                waiter.until(
-                    || Wait::Collective { number, pe },
-                    || arrivals.came_to(number).then_some(()),
-                )
-            },
-        )?;
+        // SAFETY: `_turn` is of this team and PE, so no other thread of the PE is here.
+        #[allow(unsafe_code)]
+        let differing = unsafe {
+            rendezvous::rendezvous(
+                |member| &self.control(member).arrivals,
+                parker,
+                self.n_pes(),
+                self.me,
+                self.endpoint.shared(),
+                mine.to_tag(),
+                payload,
+                |epoch| {
+                    if self.endpoint.remote.is_some() {
+                        self.arrive_elsewhere(epoch, mine, payload, in_slot);
+                    }
+                },
+                |member, number| {
+                    let arrivals = &self.control(member).arrivals;
+                    let pe = self.shape.world_pe(member);
+                    waiter.until(
+                        || Wait::Collective { number, pe },
+                        || arrivals.came_to(number).then_some(()),
+                    )
+                },
+            )
+        }?;
         Ok(differing.map(|(member, tag)| (member, Call::from_tag(tag))))
     }
 
@@ -364,7 +368,7 @@ impl<'a> Team<'a> {
             ..Arrival::default()
         };
         arrival.payload[..payload.len()].copy_from_slice(payload);
-        let slot = self.control(self.me).slot(epoch).cast_const();
+        let slot = self.control(self.me).slot(epoch);
         // SAFETY: a slot has room for `in_slot` bytes, and this PE, who alone writes it, has just done so.
         #[allow(unsafe_code)]
         let slot = unsafe { std::slice::from_raw_parts(slot, in_slot) };

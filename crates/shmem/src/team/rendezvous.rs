@@ -9,12 +9,14 @@
 //! 1. [`Arrivals`] are written by its PE only.
 //! 2. `lines[e % 2]`, like everything else that exists twice, belongs to rendezvous number `e`. It is written
 //!    before the Release store of `e` to its `epoch` and read by others after an Acquire load that saw it.
-//!    A PE can be one rendezvous ahead of another but never two, so two sets suffice.
+//!    A PE can be one rendezvous ahead of another but never two, so two sets suffice. So payloads are plain data.
 //! 3. Epochs only grow, also from one team to the next that uses it. So whoever still waits in
-//!    the last rendezvous of the old team sees it as complete (and, knowing that, does not look at tags there).
+//!    the last rendezvous of the old team sees it as complete. It may read tags that the next team writes
+//!    meanwhile, which it ignores; so tags are atomics. It reads no payload.
+#![allow(unsafe_code)] // reads and writes the payloads, which epochs guard
 
 use crate::wait::parker::Parker;
-use crate::wait::sync::{AtomicU64, Ordering};
+use crate::wait::sync::{AtomicU64, Ordering, UnsafeCell};
 
 /// Bytes of payload beside the tag: a collective that needs no more is one line's transfer.
 pub(crate) const LINE_BYTES: usize = 40;
@@ -26,9 +28,12 @@ struct Line {
     epoch: AtomicU64,
     tag: AtomicU64,
     /// At a multiple of 16, so that any element type is aligned.
-    payload: [AtomicU64; LINE_BYTES / 8],
+    payload: UnsafeCell<[u64; LINE_BYTES / 8]>,
     detail: AtomicU64,
 }
+
+// SAFETY: all but `payload` are atomics, and that is read and written by rule 2, in functions whose callers promise so.
+unsafe impl Sync for Line {}
 
 /// One PE's arrivals at the rendezvous of one team.
 #[repr(C)]
@@ -52,7 +57,7 @@ impl Arrivals {
         let line = || Line {
             epoch: zero(),
             tag: zero(),
-            payload: std::array::from_fn(|_| zero()),
+            payload: UnsafeCell::new([0; LINE_BYTES / 8]),
             detail: zero(),
         };
         Self {
@@ -80,16 +85,18 @@ impl Arrivals {
         self.line(epoch).epoch.store(epoch, Ordering::Release);
     }
 
-    /// Shows that the owner has come to rendezvous `epoch`, which it may have as rule 2 says: by itself or, for one of
-    /// another host, by the agent.
+    /// Shows that the owner has come to rendezvous `epoch`: the owner does so itself or, if it is of another host, the
+    /// agent for it.
+    ///
+    /// # Safety
+    /// As of `write_payload`.
     #[inline(always)]
-    pub(crate) fn announce(&self, epoch: u64, tag: Tag, payload: &[u64]) {
+    pub(crate) unsafe fn announce(&self, epoch: u64, tag: Tag, payload: &[u64]) {
         let line = self.line(epoch);
         // All stores to the line in one go: a peer that polls it takes it away, and a store after that would
         // have to fetch it back.
-        for (word, &value) in line.payload.iter().zip(payload) {
-            word.store(value, Ordering::Relaxed);
-        }
+        // SAFETY: by the caller.
+        unsafe { self.write_payload(epoch, payload) };
         line.tag.store(tag.tag, Ordering::Relaxed);
         line.detail.store(tag.detail, Ordering::Relaxed);
         line.epoch.store(epoch, Ordering::Release);
@@ -103,10 +110,41 @@ impl Arrivals {
         self.line(epoch).epoch.load(Ordering::Acquire) >= epoch
     }
 
-    /// The payload of rendezvous `epoch`, to be used as rule 2 says.
+    /// The payload of rendezvous `epoch`, to be read as rule 2 says. Aligned to 16 bytes.
     #[inline(always)]
-    pub(crate) fn payload(&self, epoch: u64) -> &[AtomicU64; LINE_BYTES / 8] {
-        &self.line(epoch).payload
+    pub(crate) fn payload(&self, epoch: u64) -> *const u64 {
+        self.line(epoch).payload.with(|words| words.cast())
+    }
+
+    /// The first words of the payload of rendezvous `epoch`.
+    ///
+    /// # Safety
+    /// The calling thread has seen the owner come to `epoch`, and its own PE has not come to `epoch + 1` (rule 2).
+    #[inline(always)]
+    pub(crate) unsafe fn payload_words<const N: usize>(&self, epoch: u64) -> [u64; N] {
+        const { assert!(N <= LINE_BYTES / 8) };
+        let words = self.payload(epoch);
+        // SAFETY: in bounds; nobody writes meanwhile, by the caller. Volatile: what is checked after is what was
+        // read, whatever another process does.
+        std::array::from_fn(|i| unsafe { words.add(i).read_volatile() })
+    }
+
+    /// # Safety
+    /// The calling thread is its PE's one in the rendezvous, all others have come to `epoch - 1` and the owner not to
+    /// `epoch` (rule 2).
+    #[inline(always)]
+    unsafe fn write_payload(&self, epoch: u64, values: &[u64]) {
+        if values.is_empty() {
+            return;
+        }
+        self.line(epoch).payload.with_mut(|words| {
+            let words = words.cast::<u64>();
+            for (i, &value) in values.iter().enumerate().take(LINE_BYTES / 8) {
+                // SAFETY: in bounds; nobody reads or writes meanwhile, by the caller. Volatile: one store each
+                // instead of a call of memcpy.
+                unsafe { words.add(i).write_volatile(value) };
+            }
+        });
     }
 
     #[inline(always)]
@@ -120,16 +158,20 @@ impl Arrivals {
 }
 
 /// A rendezvous of the `n` PEs of a team, whose arrivals `arrivals` gives and who sleep on what `parker` gives.
-/// `announced` is called when this PE has come. `wait` waits until PE `j` has come to the given epoch. `payload` goes into the line; what goes
-/// elsewhere must be in place for rendezvous number `arrivals(me).epoch() + 1`.
+/// `announced` is called when this PE has come. `wait` waits until PE `j` has come to the given epoch. `payload` goes
+/// into the line; what goes elsewhere must be in place for rendezvous number `arrivals(me).epoch() + 1`.
 ///
 /// Returns the first PE whose tag differs from mine, with its tag.
 ///
 /// Memory ordering: everything any PE did before its call happens before everything any PE does
 /// after its return (Release on arrival, Acquire on every other PE's arrival).
+///
+/// # Safety
+/// `arrivals(me)` is the calling PE's, and the calling thread is the only one of it in a rendezvous there. `wait`
+/// returns `Ok` only after it has seen `came_to`.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)] // what the model and the world have each in their way
-pub(crate) fn rendezvous<'a, E>(
+pub(crate) unsafe fn rendezvous<'a, E>(
     arrivals: impl Fn(usize) -> &'a Arrivals,
     parker: impl Fn(usize) -> &'a Parker,
     n: usize,
@@ -144,7 +186,8 @@ pub(crate) fn rendezvous<'a, E>(
     let epoch = mine.epoch() + 1;
     // This line was last used for rendezvous `epoch - 2`. Every PE has come to `epoch - 1`, so every PE has
     // left `epoch - 2` and nobody reads it any more.
-    mine.announce(epoch, tag, payload);
+    // SAFETY: by the caller, and as just said.
+    unsafe { mine.announce(epoch, tag, payload) };
     announced(epoch);
 
     // Starting behind myself spreads the reads over different lines.

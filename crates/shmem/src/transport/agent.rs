@@ -10,7 +10,8 @@
 #![allow(unsafe_code)] // reads and writes mapped heaps, at positions it has checked
 
 use crate::memory::copy::{get_bytes, put_bytes};
-use crate::team::rendezvous::{LINE_BYTES, Tag};
+use crate::team::choice::Proposal;
+use crate::team::rendezvous::Tag;
 use crate::transport::message::{Arrival, HEAD, Head, Kind, Op, Reply};
 use crate::verbs::raw::atomic::{RawInt, RawValue};
 use crate::wait::sync::Ordering;
@@ -350,7 +351,7 @@ impl Agent {
         let control = &self.world.control;
         let team = &control.pe(head.from as usize).teams[arrival.index as usize];
         if !slot.is_empty() {
-            let to = team.payload(arrival.epoch, LINE_BYTES + 1);
+            let to = team.slot_to_write(arrival.epoch);
             // SAFETY: a slot has room for so many bytes. By rule 2 of `rendezvous` nobody reads it before the arrival
             // below: the sender came to this rendezvous after all PEs of this host had left the last but one.
             unsafe { std::ptr::copy_nonoverlapping(slot.as_ptr(), to, slot.len()) };
@@ -359,24 +360,29 @@ impl Agent {
             tag: arrival.tag,
             detail: arrival.detail,
         };
-        team.arrivals.announce(arrival.epoch, tag, &arrival.payload);
+        // SAFETY: as above; only this thread writes the lines of PEs of other hosts.
+        unsafe { team.arrivals.announce(arrival.epoch, tag, &arrival.payload) };
         self.notify_arrival();
         Ok(())
     }
 
     fn handshake(&self, head: &Head, body: &[u8]) -> Result<(), BadMessage> {
         let control = &self.world.control;
-        let proposal = &control.pe(head.from as usize).proposal.0;
-        if body.len() != size_of_val(proposal) {
-            return Err(BadMessage::Head { bytes: body.len() });
+        let bytes = body.len();
+        if bytes != 0 && bytes != size_of::<Proposal>() {
+            return Err(BadMessage::Head { bytes });
         }
         let calls = control.calls(head.from as usize, head.pe as usize);
-        // An older one may come late; what it says is known.
-        if head.operand <= calls.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        for (word, value) in proposal.iter().zip(body.chunks_exact(8)) {
-            word.store(bytemuck::pod_read_unaligned(value), Ordering::Relaxed);
+        if bytes != 0 {
+            let said: Proposal = bytemuck::pod_read_unaligned(body);
+            let shown = &control.pe(head.from as usize).proposal.0;
+            // SAFETY: only this thread writes the proposals of PEs of other hosts.
+            let known = shown.with(|words| unsafe { words.read() });
+            // Each PE that the sender calls gets it: the first may be reading it when the second is called.
+            if known != said {
+                // SAFETY: by rule 2 of `active_set` nobody reads the last one any more.
+                shown.with_mut(|words| unsafe { words.write(said) });
+            }
         }
         // Release: who sees the call sees the proposal.
         calls.store(head.operand, Ordering::Release);

@@ -436,7 +436,7 @@ impl Endpoint {
         }
     }
 
-    /// Calls `pe` to handshake `number` with these words.
+    /// Calls `pe` to a handshake for the `number`th time, with these words if it has not heard them yet.
     #[cold]
     pub(crate) fn remote_handshake(&self, pe: usize, number: u64, proposal: &[u64]) {
         let head = Head {
@@ -448,7 +448,7 @@ impl Endpoint {
             self.hosts().of(pe),
             head,
             bytemuck::cast_slice(proposal),
-            false,
+            true,
         );
     }
 

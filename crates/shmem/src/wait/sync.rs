@@ -1,4 +1,4 @@
-//! The one place atomics, fences and parking come from, so that `loom` can swap them
+//! The one place atomics, fences, parking and the cells that atomics guard come from, so that `loom` can swap them
 //! (`RUSTFLAGS="--cfg loom" cargo test -p crosswarp-shmem --lib loom --release`).
 
 #[cfg(not(loom))]
@@ -12,6 +12,31 @@ pub(crate) use loom::sync::{
     Mutex,
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
+
+#[cfg(loom)]
+pub(crate) use loom::cell::UnsafeCell;
+
+/// Plain data that atomics guard. As [`std::cell::UnsafeCell`] it costs nothing; in a model each look is one at which
+/// `loom` reports a missing ordering as a data race. A pointer may be used after the look that gave it as long
+/// as the access itself would be in order, for what the model checks is who happened before the look.
+#[cfg(not(loom))]
+#[repr(transparent)]
+pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+#[cfg(not(loom))]
+impl<T> UnsafeCell<T> {
+    /// For reading.
+    #[inline(always)]
+    pub(crate) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+        read(self.0.get().cast_const())
+    }
+
+    /// For writing.
+    #[inline(always)]
+    pub(crate) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+        write(self.0.get())
+    }
+}
 
 /// The light half of an asymmetric fence: orders this thread's earlier stores before its later
 /// loads *as seen by a thread that runs [`heavy_fence`]* between its own store and load.

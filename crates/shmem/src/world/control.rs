@@ -16,7 +16,7 @@ use crate::memory::region::Region;
 use crate::team::rendezvous::{Arrivals, LINE_BYTES};
 use crate::team::turn::Turn;
 use crate::wait::parker::Parker;
-use crate::wait::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::wait::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
 /// Bytes of one slot: payloads up to this size are copied into it and need one rendezvous only.
 pub(crate) const SLOT_BYTES: usize = 4096;
@@ -57,13 +57,16 @@ impl PeState {
 pub(crate) struct PeControl {
     pub(crate) parker: Parker,
     status: PeStatus,
-    pub(crate) proposal: Proposal,
+    pub(crate) proposal: Proposed,
     pub(crate) teams: [TeamControl; MAX_TEAMS],
 }
 
-/// What a PE contributes to the choice of an index for a new team.
+/// What a PE contributes to the choice of an index for a new team; [`crate::team::active_set`] says who may look.
 #[repr(C, align(128))]
-pub(crate) struct Proposal(pub(crate) [AtomicU64; 1 + INDEX_WORDS]);
+pub(crate) struct Proposed(pub(crate) UnsafeCell<[u64; 1 + INDEX_WORDS]>);
+
+// SAFETY: read and written by rule 6 only.
+unsafe impl Sync for Proposed {}
 
 /// What a PE shows to one of its teams: its arrivals, slots for payloads that do not fit their lines, and which of its
 /// threads may use them.
@@ -76,27 +79,41 @@ pub(crate) struct TeamControl {
 }
 
 impl TeamControl {
-    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of rendezvous `epoch` is; written and read
-    /// by rule 2. Aligned to 16 bytes.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        let slot = || Slot(UnsafeCell::new([0; SLOT_BYTES / 8]));
+        Self {
+            arrivals: Arrivals::new(),
+            slots: [slot(), slot()],
+            turn: Turn::default(),
+        }
+    }
+
+    /// Where a payload of `bytes` bytes, at most [`SLOT_BYTES`], of rendezvous `epoch` is; read by rule 2. Aligned
+    /// to 16 bytes.
     #[inline(always)]
-    pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *mut u8 {
+    pub(crate) fn payload(&self, epoch: u64, bytes: usize) -> *const u8 {
         if bytes <= LINE_BYTES {
-            self.arrivals
-                .payload(epoch)
-                .as_ptr()
-                .cast::<u8>()
-                .cast_mut()
+            self.arrivals.payload(epoch).cast()
         } else {
             self.slot(epoch)
         }
     }
 
-    /// The slot of rendezvous `epoch`: [`SLOT_BYTES`] bytes.
+    /// The slot of rendezvous `epoch`, [`SLOT_BYTES`] bytes, for those who have seen the arrival (rule 2).
     #[inline(always)]
-    pub(crate) fn slot(&self, epoch: u64) -> *mut u8 {
-        let slot = &self.slots[(epoch % 2) as usize].0;
-        // Atomics may be written through a shared reference.
-        slot.as_ptr().cast::<u8>().cast_mut()
+    pub(crate) fn slot(&self, epoch: u64) -> *const u8 {
+        self.slots[(epoch % 2) as usize]
+            .0
+            .with(|words| words.cast())
+    }
+
+    /// The same for its PE before it arrives.
+    #[inline(always)]
+    pub(crate) fn slot_to_write(&self, epoch: u64) -> *mut u8 {
+        self.slots[(epoch % 2) as usize]
+            .0
+            .with_mut(|words| words.cast())
     }
 }
 
@@ -111,10 +128,12 @@ struct PeStatus {
     segments: AtomicU32,
 }
 
-/// Payload of one collective. Atomics, so that a PE may write through a shared reference; that nobody
-/// reads meanwhile is rule 2.
+/// Payload of one collective. A PE writes it through a shared reference; that nobody reads meanwhile is rule 2.
 #[repr(C, align(128))]
-struct Slot([AtomicU64; SLOT_BYTES / 8]);
+struct Slot(UnsafeCell<[u64; SLOT_BYTES / 8]>);
+
+// SAFETY: only its address is handed out; accesses through that are ordered by rule 2.
+unsafe impl Sync for Slot {}
 
 impl PeControl {
     pub(crate) fn state(&self) -> PeState {
@@ -190,6 +209,21 @@ fn word_of(processor: Option<usize>) -> u32 {
     processor.map_or(0, |processor| processor as u32 + 1)
 }
 
+/// 1 + the PE whose failure ended the world; 0 while it lives.
+#[repr(transparent)]
+pub(crate) struct EndMark(AtomicU32);
+
+impl EndMark {
+    /// The PE whose failure ended the world, if one did.
+    #[inline(always)]
+    pub(crate) fn ended_by(&self) -> Option<usize> {
+        match self.0.load(Ordering::Acquire) {
+            0 => None,
+            pe => Some(pe as usize - 1),
+        }
+    }
+}
+
 #[repr(C, align(128))]
 pub(crate) struct Header {
     pub(crate) magic: AtomicU64,
@@ -197,8 +231,7 @@ pub(crate) struct Header {
     pub(crate) n_pes: AtomicU32,
     pub(crate) heap_bytes: AtomicU64,
     pub(crate) launcher_pid: AtomicU32,
-    /// 1 + the PE whose failure ended the world; 0 while it lives.
-    ended_by: AtomicU32,
+    ended_by: EndMark,
     /// 2^32 + the exit code a PE has asked for; 0 while none has.
     exit: AtomicU64,
 }
@@ -257,7 +290,7 @@ impl Control {
             self.n_pes
         );
         // SAFETY: as in `header`; `pe` was checked, sizes are multiples of the alignment, and the
-        // array of PeControl follows the Header directly.
+        // array of PeControl follows the Header directly. Beside atomics it holds cells of words, guarded by rule 2.
         unsafe {
             self.region
                 .base()
@@ -289,10 +322,12 @@ impl Control {
 
     /// The PE whose failure ended the world, if one did.
     pub(crate) fn ended_by(&self) -> Option<usize> {
-        match self.header().ended_by.load(Ordering::Acquire) {
-            0 => None,
-            pe => Some(pe as usize - 1),
-        }
+        self.end_mark().ended_by()
+    }
+
+    /// Where [`ended_by`](Self::ended_by) looks.
+    pub(crate) fn end_mark(&self) -> &EndMark {
+        &self.header().ended_by
     }
 
     /// Notes that a PE asks for the end of all; the first to do so gives the exit code.
@@ -312,7 +347,7 @@ impl Control {
 
     /// Ends the world in the name of `pe` (the first such call names the culprit) and wakes all.
     pub(crate) fn end(&self, pe: usize, shared: bool) {
-        let _ = self.header().ended_by.compare_exchange(
+        let _ = self.header().ended_by.0.compare_exchange(
             0,
             pe as u32 + 1,
             Ordering::AcqRel,

@@ -13,7 +13,7 @@ use crate::transport::hosts::Hosts;
 use crate::transport::remote::Remote;
 use crate::wait::sync;
 use crate::wait::waiter::Waiter;
-use crate::world::control::{Control, PeControl, PeState};
+use crate::world::control::{Control, EndMark, PeControl, PeState};
 use crate::world::mapped::{Mapped, Part, WorldKind};
 use crate::world::membership::Membership;
 use crate::world::ring::Ring;
@@ -58,6 +58,8 @@ pub(crate) struct Endpoint {
     pub(crate) remote: Option<Remote>,
     // Everything the fast paths need, without a walk through the Arc.
     peers: Box<[Peer]>,
+    /// In the control memory; see [`Endpoint::end_mark`].
+    end_mark: NonNull<EndMark>,
     /// This PE's own heap: where it begins, as a number, and how long every heap is.
     heap_start: usize,
     heap_bytes: usize,
@@ -94,12 +96,12 @@ impl Peer {
 // The base addresses point into `world.heaps`, which this handle keeps alive; what may be done with
 // them is argued where it is done.
 #[allow(unsafe_code)]
-// SAFETY: `NonNull` is the only field that is not Send by itself, and the mappings it points into
+// SAFETY: `NonNull`s are the only fields that are not Send by themselves, and the mappings they point into
 // belong to no thread.
 unsafe impl Send for Endpoint {}
 #[allow(unsafe_code)]
 // SAFETY: through `&Endpoint` the addresses are only used for the raw and atomic accesses of `rma` and
-// `atomic`, which allow for concurrent use.
+// `atomic`, which allow for concurrent use, and the marks of the control memory are atomics.
 unsafe impl Sync for Endpoint {}
 
 impl fmt::Debug for Endpoint {
@@ -129,6 +131,7 @@ impl Endpoint {
             peers: peers.collect(),
             remote: engine.map(|engine| Remote::new(engine, world.hosts.n())),
             heap_start: own_heap(&world, me).base().addr().get(),
+            end_mark: NonNull::from(world.control.end_mark()),
             heap_bytes: world.heap_bytes,
             segments: Segments::default(),
             heap: Mutex::new(Heap::new(world.heap_bytes)),
@@ -260,10 +263,20 @@ impl Endpoint {
         }
     }
 
+    #[inline(always)]
+    fn end_mark(&self) -> &EndMark {
+        // SAFETY: points into the control memory, which `world` keeps mapped at its place as long as this `Endpoint`
+        // lives; an atomic, which may be shared (`Control::header`).
+        #[allow(unsafe_code)]
+        unsafe {
+            self.end_mark.as_ref()
+        }
+    }
+
     /// Whether what is issued can arrive: a PE that has failed takes its memory with it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn can_deliver(&self) -> Result<(), DeliveryError> {
-        match self.control().ended_by() {
+        match self.end_mark().ended_by() {
             None => Ok(()),
             Some(pe) => Err(self.undelivered(pe)),
         }

@@ -9,7 +9,6 @@ use crate::team::Team;
 use crate::team::call::{Call, Kind};
 use crate::team::error::CollectiveError;
 use crate::team::turn::Held;
-use crate::wait::sync::Ordering;
 use crate::wait::waiter::WaitError;
 use crate::world::endpoint::Endpoint;
 use crate::world::mapped::WorldKind;
@@ -88,12 +87,11 @@ impl Endpoint {
         let epoch = team.next_epoch();
         team.rendezvous_with(&turn, call(0), &[mine.as_raw_fd() as u64], 0)?;
         let duplicates = (0..team.n_pes()).map(|member| {
-            // Relaxed: ordered by the rendezvous.
-            let payload = team.control(member).arrivals.payload(epoch);
-            let number = payload[0].load(Ordering::Relaxed) as RawFd;
+            // SAFETY: after rendezvous `epoch`, before this PE's next.
+            let [number] = unsafe { team.control(member).arrivals.payload_words(epoch) };
             // SAFETY: PE threads of one process; the owner of `number` keeps it open until the
             // rendezvous below, which we have not reached yet.
-            let theirs = unsafe { BorrowedFd::borrow_raw(number) };
+            let theirs = unsafe { BorrowedFd::borrow_raw(number as RawFd) };
             Ok(rustix::io::fcntl_dupfd_cloexec(theirs, 0)?)
         });
         let duplicates = duplicates.collect::<std::io::Result<Vec<_>>>();
@@ -151,10 +149,10 @@ impl Endpoint {
     ) -> Result<R, ShareError> {
         let epoch = team.next_epoch();
         team.rendezvous_with(turn, call(round), &[u64::from(mine.is_err())], 0)?;
-        // Relaxed: ordered by the rendezvous.
         let failed = |&member: &usize| {
-            let payload = team.control(member).arrivals.payload(epoch);
-            payload[0].load(Ordering::Relaxed) != 0
+            // SAFETY: after rendezvous `epoch`, before this PE's next.
+            let [failed] = unsafe { team.control(member).arrivals.payload_words(epoch) };
+            failed != 0
         };
         match (mine, (0..team.n_pes()).find(failed)) {
             (Ok(_), Some(member)) => Err(ShareError::Peer {

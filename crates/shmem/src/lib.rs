@@ -6,8 +6,8 @@
 //! [signals](Pe::put_signal), [`barrier`](Pe::barrier) and the collectives of a [`Team`] synchronise.
 //! Names and meanings are those of the OpenSHMEM 1.5 specification.
 //!
-//! PEs are threads of one process ([`spmd`]) or processes of one host (`Launch`, [`init`]); the
-//! same program runs on both.
+//! PEs are threads of one process ([`spmd`]) or processes of one or several hosts (`Launch`, [`init`]); the
+//! same program runs on all.
 //!
 //! | what | where |
 //! |---|---|
@@ -42,10 +42,11 @@
 
 // Three storeys. A file imports files of its own storey and of those below.
 //
-// 1. State: `wait`; in `memory` region, copy, allocator, segment, position; in `world` control, mapped, membership,
-//    ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; `verbs::op`.
+// 1. State: `wait`; in `memory` region, copy, allocator, segment, position; in `world` config, control, mapped,
+//    membership, ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; in `transport` hosts, engine,
+//    message, remote and the engines; `verbs::op`.
 // 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
-//    active_set, collective and `Team` itself; `verbs::raw`.
+//    active_set, collective and `Team` itself; `verbs::raw`; `transport::agent`, which does them for other hosts.
 // 3. Handles: `memory::symmetric`; the files of `verbs`, each over its namesake in `verbs::raw` or `team`; in `world`
 //    pe, context, and threads and processes, which make worlds; `launch`.
 
@@ -72,6 +73,7 @@ pub use memory::symmetric::{Sym, SymRef};
 pub use team::call::{Call as CollectiveCall, Kind as CollectiveKind};
 pub use team::error::CollectiveError;
 pub use team::{Team, TeamError};
+pub use transport::remote::DeliveryError;
 pub use verbs::lock::{Lock, LockGuard};
 pub use verbs::raw::atomic::{AtomicInt, AtomicValue};
 pub use verbs::raw::signal::SignalOp;
@@ -81,7 +83,6 @@ pub use verbs::{op, raw};
 pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError};
 pub use world::config::ConfigError;
 pub use world::context::{Context, ContextOptions};
-pub use world::endpoint::DeliveryError;
 pub use world::fds::ShareError;
 pub use world::mapped::WorldKind;
 pub use world::membership::Membership;

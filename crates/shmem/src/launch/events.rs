@@ -1,8 +1,7 @@
 //! What the launcher hears of: signals, and PEs that have joined although it did not start them itself.
 
 use super::LaunchError;
-use super::hosts::root::News;
-use super::hosts::words::Order;
+use super::hosts::words::{News, Order};
 use super::mask;
 use crate::memory::register::segment;
 use crate::world::lifeline::{Sent, receive};

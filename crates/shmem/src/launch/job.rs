@@ -6,7 +6,7 @@
 
 use super::Ended;
 use super::events::{Event, Events, is_end};
-use super::hosts::here::Root;
+use super::hosts::link::Root;
 use super::hosts::words::{Order, Report};
 use crate::wait::waiter::Wait;
 use crate::world::control::{Control, PeState};

@@ -1,6 +1,6 @@
 //! An engine for tests: hosts that are threads of one process, over a network that delays and reorders.
 //!
-//! A world of threads is cut into hosts by [`FAKE_HOSTS`]. PEs of different hosts have none of each other's memory
+//! A world of threads is cut into hosts by [`FAKE_HOSTS`](crate::world::config::FAKE_HOSTS). PEs of different hosts have none of each other's memory
 //! mapped, so whatever reaches a PE of another host has gone through messages and an agent.
 
 use crate::transport::agent::Agent;
@@ -9,7 +9,6 @@ use crate::transport::message::Reply;
 use crate::transport::tcp;
 use crate::transport::tcp::key::Key;
 use crate::transport::tcp::server::{Server, Stop};
-use crate::world::config::Setting;
 use crate::world::mapped::Mapped;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,13 +16,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
-
-/// Cuts worlds into hosts that share nothing.
-pub const FAKE_HOSTS: Setting = Setting {
-    name: "CROSSWARP_FAKE_HOSTS",
-    default: "all PEs are on one host",
-    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory; tcp: before it has them talk over TCP",
-};
 
 /// A message is delayed for less than this.
 const MOST_DELAY: Duration = Duration::from_micros(100);

@@ -1,7 +1,7 @@
 //! Which PE runs on which host.
 
 use crate::team::shape::Shape;
-use crate::world::config::ConfigError;
+use crate::world::config::{Config, ConfigError, FAKE_HOSTS};
 use std::ops::Range;
 
 /// The hosts of a world, numbered from 0 in the order of their first PEs.
@@ -28,6 +28,20 @@ impl Hosts {
         Self {
             of: of.collect(),
             n: sizes.len(),
+        }
+    }
+
+    /// Of `n_pes` threads of one process, as [`FAKE_HOSTS`] says; and whether they talk over TCP.
+    pub(crate) fn fake(config: &Config, n_pes: usize) -> Result<(Self, bool), ConfigError> {
+        match config.fake_hosts()? {
+            Some(text) if n_pes > 0 => {
+                let (hosts, tcp) = match text.strip_prefix("tcp:") {
+                    Some(hosts) => (hosts, true),
+                    None => (&*text, false),
+                };
+                Ok((Self::parse(FAKE_HOSTS.name, hosts, n_pes)?, tcp))
+            }
+            _ => Ok((Self::one(n_pes), false)),
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! A PE sees another either *mapped* (one host: loads and stores) or *remote*. What it does to a remote PE's memory
 //! is a [message](message) to the [agent](agent) of that PE's host, which has all heaps of the host mapped and
-//! does it there. An [engine](engine) carries messages and replies; [`remote`] gives the verbs their meaning on top:
-//! what has to be complete or in order when.
+//! does it there. An [engine](engine) carries messages and replies; the [verbs](crate::verbs::raw::remote) stand on it
+//! and see to what has to be complete or in order when.
 //!
 //! Collectives run on a copy: the control memory of a host has an entry for every PE of the world, and the agent
 //! writes those of remote PEs as their arrivals come in. So a rendezvous looks the same whoever takes part.

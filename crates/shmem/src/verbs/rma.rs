@@ -16,8 +16,8 @@
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
 use crate::memory::symmetric::{Sym, SymRef};
-use crate::transport::remote::Spacing;
-use crate::world::endpoint::DeliveryError;
+use crate::transport::remote::DeliveryError;
+use crate::verbs::raw::remote::Spacing;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::ptr;

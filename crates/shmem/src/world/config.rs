@@ -1,7 +1,5 @@
 //! The settings of a world: one table that defines name, default and meaning of each.
 
-use crate::transport::fake::FAKE_HOSTS;
-use crate::transport::hosts::Hosts;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -38,6 +36,13 @@ pub const WAIT_TIMEOUT: Setting = Setting {
     name: "CROSSWARP_WAIT_TIMEOUT",
     default: "never",
     help: "seconds after which a wait gives up with an error that names it",
+};
+
+/// Cuts worlds into hosts that share nothing.
+pub const FAKE_HOSTS: Setting = Setting {
+    name: "CROSSWARP_FAKE_HOSTS",
+    default: "all PEs are on one host",
+    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory; tcp: before it has them talk over TCP",
 };
 
 /// Every setting, for help texts.
@@ -82,21 +87,11 @@ impl Config {
             .next_multiple_of(page))
     }
 
-    /// Who is on which host, of the threads of one process, and whether the hosts talk over TCP.
-    pub(crate) fn hosts(&self, n_pes: usize) -> Result<(Hosts, bool), ConfigError> {
-        let text = match self.fake_hosts {
-            Some(text) => Some(text.to_owned()),
-            None => read(FAKE_HOSTS.name)?,
-        };
-        match text {
-            Some(text) if n_pes > 0 => {
-                let (hosts, tcp) = match text.strip_prefix("tcp:") {
-                    Some(hosts) => (hosts, true),
-                    None => (&*text, false),
-                };
-                Ok((Hosts::parse(FAKE_HOSTS.name, hosts, n_pes)?, tcp))
-            }
-            _ => Ok((Hosts::one(n_pes), false)),
+    /// What [`FAKE_HOSTS`] says.
+    pub(crate) fn fake_hosts(&self) -> Result<Option<String>, ConfigError> {
+        match self.fake_hosts {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => read(FAKE_HOSTS.name),
         }
     }
 

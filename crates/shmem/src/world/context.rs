@@ -2,10 +2,10 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
+use crate::transport::remote::DeliveryError;
 use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
 use crate::verbs::raw::signal::SignalOp;
 use crate::verbs::scope::{Operations, scoped};
-use crate::world::endpoint::DeliveryError;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 use std::fmt;

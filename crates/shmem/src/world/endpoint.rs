@@ -10,7 +10,7 @@ use crate::team::indices::TeamIndices;
 use crate::team::turn::Turn;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
-use crate::transport::remote::Remote;
+use crate::transport::remote::{DeliveryError, Remote};
 use crate::wait::sync;
 use crate::wait::waiter::Waiter;
 use crate::world::control::{Control, EndMark, PeControl, PeState};
@@ -23,31 +23,6 @@ use std::ptr::NonNull;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// What was put may not have arrived.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum DeliveryError {
-    /// A PE failed, and with it the world.
-    #[error("PE {pe} failed: what PE {me} put may not have arrived")]
-    PeerFailed {
-        /// The PE that put.
-        me: usize,
-        /// The PE that failed.
-        pe: usize,
-    },
-    /// Another host can't be reached.
-    #[error(
-        "the host of PE {pe} can't be reached ({reason}): what PE {me} put may not have arrived"
-    )]
-    Unreachable {
-        /// The PE that put.
-        me: usize,
-        /// The first PE of the host.
-        pe: usize,
-        /// Why.
-        reason: String,
-    },
-}
 
 /// A PE in its world: who it is, its peers and their memory, how it waits, and which blocks of its heap and which
 /// team indices it has taken. Dropping it leaves the world.

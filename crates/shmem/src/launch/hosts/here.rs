@@ -1,6 +1,7 @@
 //! One host's launcher, which the root has started.
 
-use super::words::{Order, Part, Report, Words, hear, say};
+use super::link::Root;
+use super::words::{Order, Part, Report, hear, say};
 use crate::launch::events::{Event, Events};
 use crate::launch::job::Job;
 use crate::launch::{Launch, LaunchError, Outcome, World};
@@ -17,26 +18,11 @@ use rustix::fd::AsFd;
 use std::io::{self, Write};
 use std::net::TcpStream;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long the root may take to connect.
 const START: Duration = Duration::from_secs(60);
-
-/// The way back to the root.
-pub(crate) struct Root(Arc<Mutex<TcpStream>>);
-
-impl Root {
-    /// Says something. A root that is gone is noticed by who listens to it.
-    pub(crate) fn tell(&self, report: &Report) {
-        tell(&self.0, report);
-    }
-}
-
-fn tell(stream: &Mutex<TcpStream>, words: &impl Words) {
-    let mut stream = stream.lock().unwrap_or_else(PoisonError::into_inner);
-    let _ = say(&mut *stream, words);
-}
 
 /// Standard input, byte by byte: what follows is for PE 0.
 struct Unbuffered;
@@ -123,10 +109,10 @@ fn run(
     };
     let pes = memory.hosts.pes(part.host);
     let events = Events::watch(&world.lifeline, Some(memory))?;
-    let back = Arc::new(Mutex::new(root.try_clone().map_err(LaunchError::Order)?));
+    let back = Root::new(root.try_clone().map_err(LaunchError::Order)?);
     listen(root.try_clone().map_err(LaunchError::Order)?, &events)?;
     beat(&back, part.beat)?;
-    let job = Job::of_host(world.control, part.grace, pes, Some(Root(back)));
+    let job = Job::of_host(world.control, part.grace, pes, Some(back));
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
     let mut launch = Launch::new(part.n_pes, part.program)
         .args(part.args)
@@ -158,12 +144,12 @@ fn listen(mut root: TcpStream, events: &Events) -> Result<(), LaunchError> {
 }
 
 /// Gives signs of life to the root, until this process ends.
-fn beat(root: &Arc<Mutex<TcpStream>>, time: Duration) -> Result<(), LaunchError> {
-    let root = Arc::clone(root);
+fn beat(root: &Root, time: Duration) -> Result<(), LaunchError> {
+    let root = root.clone();
     let beat = move || {
         loop {
             std::thread::sleep(time);
-            tell(&root, &Report::Beat);
+            root.tell(&Report::Beat);
         }
     };
     let thread = std::thread::Builder::new().name("beat".into());

@@ -12,9 +12,11 @@
 //!    others; a host whose root does not answer kills its PEs.
 
 pub(super) mod here;
+pub(super) mod link;
 pub(super) mod root;
 pub(super) mod words;
 
+use crate::transport::hosts::Hosts;
 use crate::world::config::{Config, ConfigError};
 use std::ffi::OsString;
 use std::fmt;
@@ -80,7 +82,7 @@ impl HostList {
             fake_hosts: text,
             ..Config::default()
         };
-        let (hosts, _) = config.hosts(n_pes)?;
+        let (hosts, _) = Hosts::fake(&config, n_pes)?;
         if hosts.n() == 1 {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
 //! The launcher of all hosts.
 
-use super::words::{Order, Part, Report, hear, say};
+use super::words::{News, Order, Part, Report, hear, say};
 use super::{HostList, LostHost};
 use crate::launch::events::{Event, Events, is_end};
 use crate::launch::{Ended, Launch, LaunchError, Outcome};
@@ -26,19 +26,6 @@ const START: Duration = Duration::from_secs(60);
 const SHELL_ENDS: Duration = Duration::from_secs(2);
 /// How often remote shells that ought to end are looked at.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// What one of the threads here has heard of a host.
-#[derive(Debug)]
-pub(crate) enum News {
-    /// Its launcher listens at this port.
-    Listens(u16),
-    /// Its remote shell has closed its output.
-    Closed,
-    /// It has said something.
-    Says(Report),
-    /// It does not answer.
-    Lost(String),
-}
 
 /// One host.
 struct Remote {
@@ -223,11 +210,11 @@ impl Run<'_> {
             .iter()
             .map(|remote| SocketAddr::new(remote.address, remote.port.unwrap_or(0)))
             .collect();
-        for host in 0..self.remotes.len() {
-            match self.link(host, agents[host], key, events) {
+        for (host, &agent) in agents.iter().enumerate() {
+            match self.link(host, agent, key, events) {
                 Ok(link) => self.remotes[host].link = Some(link),
                 Err(error) => {
-                    self.lose(host, format!("no connection to {}: {error}", agents[host]));
+                    self.lose(host, format!("no connection to {agent}: {error}"));
                     return false;
                 }
             }

@@ -77,6 +77,19 @@ pub(crate) enum Report {
     Beat,
 }
 
+/// What one of the root's threads has heard of a host.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// Its launcher listens at this port.
+    Listens(u16),
+    /// Its remote shell has closed its output.
+    Closed,
+    /// It has said something.
+    Says(Report),
+    /// It does not answer.
+    Lost(String),
+}
+
 /// Builds the bytes of a message.
 #[derive(Default)]
 struct Writer(Vec<u8>);

@@ -40,11 +40,12 @@ mod collective;
 pub(crate) mod fair;
 mod heap;
 pub(crate) mod lock;
+pub(crate) mod remote;
 pub(crate) mod signal;
 pub(crate) mod wait;
 
 use crate::memory::copy::{get_bytes, load, put_bytes, store};
-use crate::transport::remote::Spacing;
+use crate::verbs::raw::remote::Spacing;
 use crate::world::endpoint::{Endpoint, Peer};
 use bytemuck::Pod;
 use rustix::fd::OwnedFd;

@@ -1,0 +1,448 @@
+//! The verbs on remote PEs: messages to their hosts' agents, and what has to be complete or in order when.
+//!
+//! | verb | message | returns |
+//! |---|---|---|
+//! | put, strided put, atomic without a result | one | at once |
+//! | put with a signal | one, data and signal | at once |
+//! | get, fetching atomic | one | with the reply |
+//!
+//! A PE's atomics and gets at one host come after what it has put there before, and its atomics before its later
+//! ones. That is more than OpenSHMEM promises, and what programs get of mapped memory.
+//!
+//! | order | message | returns |
+//! |---|---|---|
+//! | fence | none: later messages are done after earlier ones | at once |
+//! | quiet | a flush to each host that has something outstanding | with the replies |
+//!
+//! What can't be delivered ends the world here: all waits end, and fence and quiet say why.
+#![allow(unsafe_code)] // reads and writes memory that callers name by address
+
+use crate::transport::engine::EngineError;
+use crate::transport::message::{Arrival, Head, Kind, Op, Reply};
+use crate::transport::remote::{DeliveryError, Remote};
+use crate::verbs::raw::atomic::AtomicValue;
+use crate::world::endpoint::Endpoint;
+use std::time::{Duration, Instant};
+
+/// Looks for a reply before sleeping.
+const SPINS: u32 = 200;
+/// The longest sleep between two looks at the membership.
+const HEARTBEAT: Duration = Duration::from_millis(50);
+
+/// How elements of a strided transfer lie at the remote PE: bytes of each, and from one to the next.
+#[derive(Clone, Copy)]
+pub(crate) struct Spacing {
+    pub(crate) width: usize,
+    pub(crate) stride: isize,
+}
+
+impl Spacing {
+    /// Of elements `T` that are `stride` elements apart.
+    pub(crate) fn of<T>(stride: isize) -> Self {
+        Self {
+            width: size_of::<T>(),
+            stride: stride * size_of::<T>() as isize,
+        }
+    }
+}
+
+impl Endpoint {
+    /// The way to PEs whose memory is not mapped.
+    ///
+    /// # Panics
+    /// If all are.
+    fn remote(&self) -> &Remote {
+        let remote = self.remote.as_ref();
+        remote.expect("PEs without mapped memory are on other hosts, and there is a way to these")
+    }
+
+    /// Sends `head`, of which number, sender and order are filled in, and `body`; to be done after all that was
+    /// sent there before, or what was sent before the last fence.
+    fn send(&self, host: usize, mut head: Head, body: &[u8], all_before: bool) {
+        let remote = self.remote();
+        {
+            let channel = &mut remote.state().channels[host];
+            head.from = self.my_pe() as u32;
+            head.after = if all_before {
+                channel.sent
+            } else {
+                channel.fenced
+            };
+            channel.sent += 1;
+            head.number = channel.sent;
+        }
+        let sent = remote.engine.send(host, head.bytes(), body);
+        sent.unwrap_or_else(|error| self.lose(error));
+    }
+
+    /// As [`send`](Self::send), with a token; waits for the reply.
+    fn ask(&self, host: usize, head: Head) -> Option<Vec<u8>> {
+        let token = self.ask_later(host, head);
+        self.reply(host, token)
+    }
+
+    /// Sends what is to be done, and replied to, after all before.
+    fn ask_later(&self, host: usize, mut head: Head) -> u64 {
+        let remote = self.remote();
+        {
+            let mut state = remote.state();
+            state.last_token += 1;
+            head.token = state.last_token;
+            state.replies.insert(head.token, None);
+        }
+        self.send(host, head, &[], true);
+        head.token
+    }
+
+    /// Waits for the reply of this token; `None` if it can't come any more.
+    fn reply(&self, host: usize, token: u64) -> Option<Vec<u8>> {
+        let remote = self.remote();
+        let start = Instant::now();
+        let mut spins = 0;
+        loop {
+            let mut deliver = |reply: &[u8]| {
+                if let Some((head, _)) = Reply::parse(reply)
+                    && let Some(place) = remote.state().replies.get_mut(&head.token)
+                {
+                    *place = Some(reply.to_vec());
+                }
+            };
+            let progress = remote.engine.progress(&mut deliver);
+            let came = {
+                let mut state = remote.state();
+                let came = matches!(state.replies.get(&token), Some(Some(_)) | None);
+                if came {
+                    state.replies.remove(&token).flatten()
+                } else {
+                    None
+                }
+            };
+            if came.is_some() {
+                return came;
+            }
+            let timed_out = self
+                .wait_timeout()
+                .is_some_and(|limit| start.elapsed() > limit);
+            if let Err(error) = progress {
+                self.lose(error);
+            } else if timed_out {
+                let reason = format!("no reply within {} s", start.elapsed().as_secs());
+                self.lose(EngineError::Unreachable { host, reason });
+            }
+            if self.control().ended_by().is_some() {
+                remote.state().replies.remove(&token);
+                return None;
+            }
+            spins += 1;
+            match spins < SPINS {
+                true => std::hint::spin_loop(),
+                false => remote.engine.sleep(HEARTBEAT),
+            }
+        }
+    }
+
+    /// Notes that `error` has kept something from being delivered, and ends the world for all PEs of this host.
+    fn lose(&self, error: EngineError) {
+        let EngineError::Unreachable { host, reason } = error;
+        let me = self.my_pe();
+        let pe = (0..self.n_pes())
+            .find(|&pe| self.hosts().of(pe) == host)
+            .unwrap_or(me);
+        let lost = DeliveryError::Unreachable { me, pe, reason };
+        // The first says why.
+        let _ = self.remote().lost.set(lost);
+        self.control().end(pe, self.shared());
+    }
+
+    /// Stores `bytes` bytes from `source` on at `position` of `pe`; `source` may be reused on return.
+    ///
+    /// # Safety
+    /// `source` is valid for reading so many bytes.
+    #[cold]
+    pub(crate) unsafe fn remote_put(
+        &self,
+        pe: usize,
+        position: usize,
+        source: *const u8,
+        bytes: usize,
+    ) {
+        let head = Head {
+            pe: pe as u32,
+            position: position as u64,
+            ..Head::new(Kind::Put)
+        };
+        // SAFETY: by the caller.
+        let body = unsafe { slice(source, bytes) };
+        self.send(self.hosts().of(pe), head, body, false);
+    }
+
+    /// As [`remote_put`](Self::remote_put), then changes the word at position `signal`.
+    ///
+    /// # Safety
+    /// As there.
+    #[cold]
+    pub(crate) unsafe fn remote_put_signal(
+        &self,
+        pe: usize,
+        (position, source, bytes): (usize, *const u8, usize),
+        (signal, op, value): (usize, Op, u64),
+    ) {
+        let head = Head {
+            pe: pe as u32,
+            position: position as u64,
+            signal_or_stride: signal as u64,
+            operand: value,
+            ..Head::new(Kind::PutSignal).with_op(op)
+        };
+        // SAFETY: by the caller.
+        let body = unsafe { slice(source, bytes) };
+        self.send(self.hosts().of(pe), head, body, false);
+    }
+
+    /// Changes the word at position `signal` of `pe` after all that was put there before.
+    #[cold]
+    pub(crate) fn remote_signal(&self, pe: usize, (signal, op, value): (usize, Op, u64)) {
+        let head = Head {
+            pe: pe as u32,
+            position: signal as u64,
+            width: 8,
+            operand: value,
+            ..Head::new(Kind::Atomic).with_op(op)
+        };
+        self.send(self.hosts().of(pe), head, &[], true);
+    }
+
+    /// Stores `n` elements, `source_stride` bytes apart from `source` on, at `position` of `pe` and what follows.
+    ///
+    /// # Safety
+    /// `source` is valid for reading all of them.
+    #[cold]
+    pub(crate) unsafe fn remote_put_strided(
+        &self,
+        pe: usize,
+        (position, there): (usize, Spacing),
+        (source, source_stride): (*const u8, isize),
+        n: usize,
+    ) {
+        let mut body = Vec::with_capacity(n * there.width);
+        for i in 0..n as isize {
+            // SAFETY: by the caller.
+            body.extend_from_slice(unsafe { slice(source.offset(i * source_stride), there.width) });
+        }
+        let head = Head {
+            pe: pe as u32,
+            position: position as u64,
+            width: there.width as u32,
+            signal_or_stride: there.stride as u64,
+            ..Head::new(Kind::PutStrided)
+        };
+        self.send(self.hosts().of(pe), head, &body, false);
+    }
+
+    /// Fetches `bytes` bytes at `position` of `pe` to `dest`, which stays as it is if they can't be had.
+    ///
+    /// # Safety
+    /// `dest` is valid for writing so many bytes.
+    #[cold]
+    pub(crate) unsafe fn remote_get(
+        &self,
+        pe: usize,
+        position: usize,
+        dest: *mut u8,
+        bytes: usize,
+    ) {
+        let head = Head {
+            pe: pe as u32,
+            position: position as u64,
+            length: bytes as u64,
+            ..Head::new(Kind::Get)
+        };
+        let Some(reply) = self.ask(self.hosts().of(pe), head) else {
+            return;
+        };
+        if let Some((_, fetched)) =
+            Reply::parse(&reply).filter(|(_, fetched)| fetched.len() == bytes)
+        {
+            // SAFETY: by the caller.
+            unsafe { std::ptr::copy_nonoverlapping(fetched.as_ptr(), dest, bytes) };
+        }
+    }
+
+    /// Fetches `n` elements from `position` of `pe` and what follows, to places `dest_stride` bytes apart.
+    ///
+    /// # Safety
+    /// `dest` is valid for writing all of them.
+    #[cold]
+    pub(crate) unsafe fn remote_get_strided(
+        &self,
+        pe: usize,
+        (position, there): (usize, Spacing),
+        (dest, dest_stride): (*mut u8, isize),
+        n: usize,
+    ) {
+        let head = Head {
+            pe: pe as u32,
+            position: position as u64,
+            width: there.width as u32,
+            signal_or_stride: there.stride as u64,
+            length: n as u64,
+            ..Head::new(Kind::GetStrided)
+        };
+        let reply = self.ask(self.hosts().of(pe), head);
+        let Some((_, fetched)) = reply.as_deref().and_then(Reply::parse) else {
+            return;
+        };
+        for (i, element) in fetched.chunks_exact(there.width).take(n).enumerate() {
+            // SAFETY: by the caller.
+            unsafe {
+                let to = dest.offset(i as isize * dest_stride);
+                std::ptr::copy_nonoverlapping(element.as_ptr(), to, there.width);
+            }
+        }
+    }
+
+    /// Changes the word at (position, PE) by `op`; what was there, or 0 if that can't be had.
+    #[cold]
+    pub(crate) fn remote_fetch<T: AtomicValue>(
+        &self,
+        op: Op,
+        place: (usize, usize),
+        operand: Option<T>,
+        expected: Option<T>,
+    ) -> T {
+        let head = Head {
+            expected: expected.map_or(0, bits),
+            ..atomic::<T>(op, place, operand)
+        };
+        let reply = self.ask(self.hosts().of(place.1), head);
+        let word = reply
+            .as_deref()
+            .and_then(Reply::parse)
+            .map_or(0, |(reply, _)| reply.word);
+        value(word)
+    }
+
+    /// As [`remote_fetch`](Self::remote_fetch), without the result.
+    #[cold]
+    pub(crate) fn remote_change<T: AtomicValue>(&self, op: Op, place: (usize, usize), operand: T) {
+        let head = atomic(op, place, Some(operand));
+        self.send(self.hosts().of(place.1), head, &[], true);
+    }
+
+    /// Completes what was sent to other hosts.
+    #[cold]
+    pub(crate) fn remote_quiet(&self) {
+        let remote = self.remote();
+        let outstanding: Vec<_> = {
+            let state = remote.state();
+            let channels = state.channels.iter().enumerate();
+            let outstanding = channels.filter(|(_, channel)| channel.done < channel.sent);
+            outstanding
+                .map(|(host, channel)| (host, channel.sent))
+                .collect()
+        };
+        let flush = |&(host, sent): &(usize, u64)| {
+            (host, sent, self.ask_later(host, Head::new(Kind::Flush)))
+        };
+        // All are under way before the first is waited for.
+        let flushes: Vec<_> = outstanding.iter().map(flush).collect();
+        for (host, sent, token) in flushes {
+            if self.reply(host, token).is_some() {
+                let channel = &mut remote.state().channels[host];
+                // The flush itself is done, too, if nothing else was sent meanwhile.
+                let flushed = if channel.sent == sent + 1 {
+                    sent + 1
+                } else {
+                    sent
+                };
+                channel.done = channel.done.max(flushed);
+            }
+        }
+    }
+
+    /// Shows the hosts of a team's `members` that this PE has arrived, with what is in its slot.
+    #[cold]
+    pub(crate) fn remote_arrive(
+        &self,
+        members: impl Iterator<Item = usize>,
+        arrival: &Arrival,
+        slot: &[u8],
+    ) {
+        let mut body = Vec::with_capacity(size_of::<Arrival>() + slot.len());
+        body.extend_from_slice(bytemuck::bytes_of(arrival));
+        body.extend_from_slice(slot);
+        for host in self.hosts_of(members) {
+            self.send(host, Head::new(Kind::Arrive), &body, false);
+        }
+    }
+
+    /// Calls `pe` to a handshake for the `number`th time, with these words if it has not heard them yet.
+    #[cold]
+    pub(crate) fn remote_handshake(&self, pe: usize, number: u64, proposal: &[u64]) {
+        let head = Head {
+            pe: pe as u32,
+            operand: number,
+            ..Head::new(Kind::Handshake)
+        };
+        self.send(
+            self.hosts().of(pe),
+            head,
+            bytemuck::cast_slice(proposal),
+            true,
+        );
+    }
+
+    /// Tells the other hosts that this PE is gone.
+    #[cold]
+    pub(crate) fn remote_leave(&self, failed: bool) {
+        let kind = if failed { Kind::Failed } else { Kind::Left };
+        for host in self.hosts_of(0..self.n_pes()) {
+            self.send(host, Head::new(kind), &[], !failed);
+        }
+    }
+
+    /// The other hosts of `pes`, each once.
+    fn hosts_of(&self, pes: impl Iterator<Item = usize>) -> Vec<usize> {
+        let mine = self.hosts().of(self.my_pe());
+        let mut hosts: Vec<_> = pes
+            .map(|pe| self.hosts().of(pe))
+            .filter(|&host| host != mine)
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        hosts
+    }
+}
+
+/// The message for `op` on the word of type `T` at (position, PE).
+fn atomic<T: AtomicValue>(op: Op, (position, pe): (usize, usize), operand: Option<T>) -> Head {
+    Head {
+        pe: pe as u32,
+        position: position as u64,
+        width: size_of::<T>() as u32,
+        operand: operand.map_or(0, bits),
+        ..Head::new(Kind::Atomic).with_op(op)
+    }
+}
+
+/// The bits of a value of at most 8 bytes.
+fn bits<T: AtomicValue>(value: T) -> u64 {
+    let mut word = [0; 8];
+    word[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
+    u64::from_le_bytes(word)
+}
+
+/// The value of these [`bits`].
+fn value<T: AtomicValue>(word: u64) -> T {
+    bytemuck::pod_read_unaligned(&word.to_le_bytes()[..size_of::<T>()])
+}
+
+/// # Safety
+/// `at` is valid for reading `bytes` bytes, which nobody else changes meanwhile unless they are symmetric.
+unsafe fn slice<'a>(at: *const u8, bytes: usize) -> &'a [u8] {
+    if bytes == 0 {
+        return &[];
+    }
+    // SAFETY: by the caller.
+    unsafe { std::slice::from_raw_parts(at, bytes) }
+}

@@ -354,7 +354,7 @@ fn rendezvous_once(
             true,
             Tag { tag, detail: 0 },
             payload,
-            |_| {},
+            |_| Ok(()),
             |pe, epoch| -> Result<(), Infallible> {
                 sleep_until(&world.parkers[me], Watched::Arrivals, || {
                     world.controls[pe].arrivals.came_to(epoch)

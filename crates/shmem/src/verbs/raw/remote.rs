@@ -18,7 +18,7 @@
 #![allow(unsafe_code)] // reads and writes memory that callers name by address
 
 use crate::transport::engine::EngineError;
-use crate::transport::message::{Arrival, Head, Kind, Op, Reply};
+use crate::transport::message::{Head, Kind, Op, Reply};
 use crate::transport::remote::{DeliveryError, Remote};
 use crate::verbs::raw::atomic::AtomicValue;
 use crate::world::endpoint::Endpoint;
@@ -360,20 +360,10 @@ impl Endpoint {
         }
     }
 
-    /// Shows the hosts of a team's `members` that this PE has arrived, with what is in its slot.
+    /// Sends `host` arrivals of this host's PEs, and of others, to be shown there.
     #[cold]
-    pub(crate) fn remote_arrive(
-        &self,
-        members: impl Iterator<Item = usize>,
-        arrival: &Arrival,
-        slot: &[u8],
-    ) {
-        let mut body = Vec::with_capacity(size_of::<Arrival>() + slot.len());
-        body.extend_from_slice(bytemuck::bytes_of(arrival));
-        body.extend_from_slice(slot);
-        for host in self.hosts_of(members) {
-            self.send(host, Head::new(Kind::Arrive), &body, false);
-        }
+    pub(crate) fn remote_arrive(&self, host: usize, arrivals: &[u8]) {
+        self.send(host, Head::new(Kind::Arrive), arrivals, false);
     }
 
     /// Calls `pe` to a handshake for the `number`th time, with these words if it has not heard them yet.

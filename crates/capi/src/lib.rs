@@ -18,7 +18,6 @@ mod amo;
 mod collective;
 mod context;
 mod debug;
-mod element;
 mod exports;
 mod handles;
 mod lock;

@@ -94,6 +94,8 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 #[doc(hidden)]
 pub mod internal {
     #[cfg(feature = "launch")]
+    pub use crate::launch::GRACE;
+    #[cfg(feature = "launch")]
     pub use crate::launch::hosts::{BEAT, PATIENCE};
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;

@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How long PEs may take to end after the first signal to end, unless told otherwise.
-const GRACE: Duration = Duration::from_secs(30);
+pub const GRACE: Duration = Duration::from_secs(30);
 /// Exit code when a host was lost, as of `ssh` when it can't reach one.
 const LOST_HOST: i32 = 255;
 /// Exit code when the time limit ended the run, as `timeout(1)` has it.

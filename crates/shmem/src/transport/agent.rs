@@ -107,8 +107,8 @@ impl Agent {
         HEAD + self.world.heap_bytes.max(size_of::<Arrival>() + SLOT_BYTES)
     }
 
-    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and to
-    /// those that waited for it.
+    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and
+    /// to those that waited for it.
     ///
     /// # Errors
     /// [`BadMessage`].

@@ -9,8 +9,8 @@
 #![allow(unsafe_code)] // looks into cells, as loom checks
 
 use crate::team::active_set::{handshake, has_called};
+use crate::team::biased_lock::Turn;
 use crate::team::rendezvous::{Tag, rendezvous};
-use crate::team::turn::Turn;
 use crate::verbs::raw::lock::{Field, LockWord, Queue, Step};
 use crate::wait::parker::{Parker, Watched};
 use crate::world::control::{INDEX_WORDS, Proposed, TeamControl};

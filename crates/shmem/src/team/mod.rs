@@ -2,22 +2,22 @@
 //! [`crate::verbs::collective`].
 
 pub(crate) mod active_set;
-pub(crate) mod call;
+pub(crate) mod biased_lock;
 pub(crate) mod choice;
 pub(crate) mod collective;
+pub(crate) mod collective_call;
 pub(crate) mod error;
 pub(crate) mod indices;
 pub(crate) mod over_hosts;
 pub(crate) mod rendezvous;
 pub(crate) mod shape;
-pub(crate) mod turn;
 
-use crate::team::call::{Call, Kind};
+use crate::team::biased_lock::{Held, this_thread};
 use crate::team::choice::Proposal;
+use crate::team::collective_call::{Call, Kind};
 use crate::team::error::CollectiveError;
 use crate::team::indices::{SHARED, WORLD};
 use crate::team::shape::Shape;
-use crate::team::turn::{Held, this_thread};
 use crate::wait::parker::Parker;
 use crate::wait::waiter::Wait;
 use crate::world::control::{MAX_TEAMS, TeamControl};
@@ -61,8 +61,8 @@ pub enum TeamError {
 
 /// A set of PEs with collectives of its own.
 ///
-/// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
-/// team.
+/// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within
+/// each team.
 ///
 /// ```
 /// use crosswarp_shmem::op::Sum;

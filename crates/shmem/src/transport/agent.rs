@@ -108,8 +108,8 @@ impl Agent {
         HEAD + self.world.heap_bytes.max(arrivals)
     }
 
-    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and to
-    /// those that waited for it.
+    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and
+    /// to those that waited for it.
     ///
     /// # Errors
     /// [`BadMessage`].

@@ -102,6 +102,11 @@ impl Agent {
         }
     }
 
+    /// Ends the world for the PEs of this host: what PE `pe` sends makes no sense, so what it did is not known.
+    pub(crate) fn give_up_on(&self, pe: usize) {
+        self.world.control.end(pe, self.world.shared());
+    }
+
     /// The longest message that a PE sends.
     pub(crate) fn longest_message(&self) -> usize {
         let arrivals = self.world.control.n_pes() * (size_of::<Arrival>() + SLOT_BYTES);

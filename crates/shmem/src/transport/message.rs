@@ -48,6 +48,16 @@ impl Kind {
     ];
 }
 
+impl Kind {
+    /// Whether it changes what programs see, so that a quiet has to complete it.
+    pub(crate) fn changes_memory(self) -> bool {
+        matches!(
+            self,
+            Self::Put | Self::PutSignal | Self::PutStrided | Self::Atomic
+        )
+    }
+}
+
 /// How an atomic operation changes its word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]

@@ -75,6 +75,10 @@ impl Endpoint {
             };
             channel.sent += 1;
             head.number = channel.sent;
+            let changes = matches!(head.kind(), Some(kind) if kind.changes_memory());
+            if changes && head.token == 0 {
+                channel.outstanding = head.number;
+            }
         }
         let sent = remote.engine.send(host, head.bytes(), body);
         sent.unwrap_or_else(|error| self.lose(error));
@@ -353,29 +357,23 @@ impl Endpoint {
     #[cold]
     pub(crate) fn remote_quiet(&self) {
         let remote = self.remote();
-        let outstanding: Vec<_> = {
+        let outstanding: Vec<(usize, u64)> = {
             let state = remote.state();
             let channels = state.channels.iter().enumerate();
-            let outstanding = channels.filter(|(_, channel)| channel.done < channel.sent);
+            let outstanding =
+                channels.map(|(host, channel)| (host, channel.outstanding, channel.done));
+            let outstanding = outstanding.filter(|&(_, outstanding, done)| done < outstanding);
             outstanding
-                .map(|(host, channel)| (host, channel.sent))
+                .map(|(host, outstanding, _)| (host, outstanding))
                 .collect()
         };
-        let flush = |&(host, sent): &(usize, u64)| {
-            (host, sent, self.ask_later(host, Head::new(Kind::Flush)))
-        };
         // All are under way before the first is waited for.
-        let flushes: Vec<_> = outstanding.iter().map(flush).collect();
-        for (host, sent, token) in flushes {
+        let ask = |(host, up_to)| (host, up_to, self.ask_later(host, Head::new(Kind::Flush)));
+        let flushes: Vec<(usize, u64, u64)> = outstanding.into_iter().map(ask).collect();
+        for (host, up_to, token) in flushes {
             if self.reply(host, token).is_some() {
                 let channel = &mut remote.state().channels[host];
-                // The flush itself is done, too, if nothing else was sent meanwhile.
-                let flushed = if channel.sent == sent + 1 {
-                    sent + 1
-                } else {
-                    sent
-                };
-                channel.done = channel.done.max(flushed);
+                channel.done = channel.done.max(up_to);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! PMIx, which Open MPI's `mpirun` and `srun --mpi=pmix` speak, by the library that they come with.
 //!
-//! The library is opened at run time; what is used of it is declared here, by the PMIx standard (version 4, appendix of
-//! data types): the parts used have been the same since version 2.
+//! The library is opened at run time; what is used of it is declared here, by the PMIx standard (version 4).
 #![allow(unsafe_code)] // calls a C library
 
 use super::{Bootstrap, BootstrapError, CARD, exchange, invalid, say};
@@ -14,7 +13,8 @@ const LIBRARY: &str = "libpmix.so.2";
 const JOB: u32 = u32::MAX - 1;
 /// `PMIX_GLOBAL`: for processes on all hosts.
 const GLOBAL: u8 = 3;
-/// `PMIX_STRING`, `PMIX_UINT32` and `PMIX_BYTE_OBJECT`.
+/// `PMIX_BOOL`, `PMIX_STRING`, `PMIX_UINT32` and `PMIX_BYTE_OBJECT`.
+const BOOL: u16 = 1;
 const STRING: u16 = 3;
 const UINT32: u16 = 14;
 const BYTES: u16 = 27;
@@ -51,16 +51,40 @@ struct Bytes {
     len: usize,
 }
 
+/// `pmix_info_t`, one that the library reads.
+#[repr(C)]
+struct Info {
+    key: [c_char; 512],
+    flags: u32,
+    value: InfoValue,
+}
+
+/// `pmix_value_t` at its true length, for arrays of `pmix_info_t`.
+#[repr(C)]
+struct InfoValue {
+    kind: u16,
+    /// The union's first word; a flag is its first byte.
+    first: u64,
+    rest: [u64; 2],
+}
+
+const _: () = {
+    assert!(size_of::<Proc>() == 260);
+    assert!(size_of::<Info>() == 552 && std::mem::offset_of!(Info, value) == 520);
+    assert!(size_of::<InfoValue>() == 32 && std::mem::offset_of!(InfoValue, first) == 8);
+    assert!(std::mem::offset_of!(Value, member) == 8);
+};
+
 type Status = c_int;
 
-/// The functions used. The info arrays, which are all empty here, are passed as null and 0.
+/// The functions used. Info arrays, which are all empty but for the fence's, are passed as null and 0.
 struct Library {
     init: unsafe extern "C" fn(*mut Proc, *const c_void, usize) -> Status,
     finalize: unsafe extern "C" fn(*const c_void, usize) -> Status,
     abort: unsafe extern "C" fn(c_int, *const c_char, *const Proc, usize) -> Status,
     put: unsafe extern "C" fn(u8, *const c_char, *const Value) -> Status,
     commit: unsafe extern "C" fn() -> Status,
-    fence: unsafe extern "C" fn(*const Proc, usize, *const c_void, usize) -> Status,
+    fence: unsafe extern "C" fn(*const Proc, usize, *const Info, usize) -> Status,
     get: unsafe extern "C" fn(
         *const Proc,
         *const c_char,
@@ -194,8 +218,10 @@ impl Pmix {
         // SAFETY: takes nothing.
         let status = unsafe { (self.library.commit)() };
         self.library.check("PMIx_Commit", status)?;
-        // SAFETY: no processes are named, which means all of the job; nor is any information.
-        let status = unsafe { (self.library.fence)(ptr::null(), 0, ptr::null(), 0) };
+        // Else what is put after the first exchange is not found under Slurm.
+        let collect = Info::flag(c"pmix.collect");
+        // SAFETY: no processes are named, which means all of the job; the info is whole.
+        let status = unsafe { (self.library.fence)(ptr::null(), 0, &raw const collect, 1) };
         self.library.check("PMIx_Fence", status)?;
         let cards = from.iter().map(|&rank| match self.get(rank as u32, &key)? {
             Said::Bytes(card) if card.len() <= CARD => Ok(card),
@@ -237,6 +263,25 @@ impl Pmix {
                 }
                 other => Err(invalid(format!("{key} is of type {other}"))),
             }
+        }
+    }
+}
+
+impl Info {
+    /// That `name` is true.
+    fn flag(name: &CStr) -> Self {
+        let mut key = [0; 512];
+        for (to, &from) in key.iter_mut().zip(name.to_bytes()) {
+            *to = from as c_char;
+        }
+        Self {
+            key,
+            flags: 0,
+            value: InfoValue {
+                kind: BOOL,
+                first: u64::from_ne_bytes([1, 0, 0, 0, 0, 0, 0, 0]),
+                rest: [0; 2],
+            },
         }
     }
 }

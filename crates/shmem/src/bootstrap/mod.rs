@@ -220,6 +220,16 @@ pub(crate) enum Found {
 }
 
 impl Found {
+    /// Which of the processes this is, if that is known so early.
+    pub(crate) fn rank(self) -> Option<usize> {
+        let name = match self {
+            Self::Variables => "RANK",
+            Self::Pmix => "PMIX_RANK",
+            Self::Pmi1 => "PMI_RANK",
+        };
+        variables::number(name).ok().flatten()
+    }
+
     fn open(self) -> Result<Box<dyn Bootstrap>, BootstrapError> {
         Ok(match self {
             Self::Variables => Box::new(variables::Variables::open()?),

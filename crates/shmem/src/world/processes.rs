@@ -116,6 +116,14 @@ pub fn under_launcher() -> bool {
     std::env::var_os(FDS).is_some() || !matches!(bootstrap::find(), Ok(None))
 }
 
+/// Which PE this process will be, as its launcher says, before it has joined; `None` without a launcher.
+pub fn launched_pe() -> Option<usize> {
+    match std::env::var_os(FDS) {
+        Some(_) => number(PE).ok(),
+        None => bootstrap::find().ok()??.rank(),
+    }
+}
+
 /// Joins the world the launcher made; without a launcher, a world of one.
 ///
 /// The launcher is `crosswarp run`, or one that speaks PMI (`mpiexec`, `srun --mpi=pmi2`) or PMIx (`mpirun`, `srun

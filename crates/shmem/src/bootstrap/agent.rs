@@ -1,7 +1,7 @@
 //! Starting the agent of a host, and getting this host's memory from it.
 #![allow(unsafe_code)] // forks, and hands descriptors over by number
 
-use super::{BootstrapError, Handed, START, host, read_frame, write_frame};
+use super::{BootstrapError, Handed, START, descriptors, host, read_frame, write_frame};
 use crate::transport::hosts::Hosts;
 use crate::world::ring::receive_fd;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -151,7 +151,7 @@ pub(super) fn receive(
     let several = hosts.n() > 1;
     let limit = Timespec::try_from(START).map_err(failed)?;
     let mut fds = Vec::new();
-    for _ in 0..number(local, several) {
+    for _ in 0..descriptors(local, several) {
         let mut watched = [PollFd::new(&door, PollFlags::IN)];
         rustix::io::retry_on_intr(|| poll(&mut watched, Some(&limit))).map_err(failed)?;
         let fd = receive_fd(door.as_fd()).map_err(failed)?;
@@ -162,11 +162,6 @@ pub(super) fn receive(
         local,
         several,
     })
-}
-
-/// How many descriptors a PE gets: control, the heaps, two ends of sockets, the lifeline and perhaps the key.
-pub(super) fn number(local: usize, several: bool) -> usize {
-    1 + local + 2 + 1 + usize::from(several)
 }
 
 impl Descriptors {

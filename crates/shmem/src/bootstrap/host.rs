@@ -7,8 +7,8 @@
 //! 3. PEs watch it in turn, by their lifeline, and end with it.
 //! 4. When its PEs have ended it stays until all have, for others may still use their memory.
 
-use super::tree::{Link, Word};
-use super::{START, agent, hex, read_frame, write_frame};
+use super::tree::{Event, Link, Word};
+use super::{START, descriptors, hex, read_frame, write_frame};
 use crate::memory::register::agent_maps;
 use crate::transport::agent::Agent;
 use crate::transport::hosts::Hosts;
@@ -25,7 +25,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -46,18 +46,6 @@ pub(super) struct Part {
     pub(super) key: Key,
     /// Where it listens.
     pub(super) address: IpAddr,
-}
-
-/// One thing it hears of.
-pub(super) enum Event {
-    /// The agent of host 0 has connected.
-    Root(TcpStream),
-    /// A PE of this host has ended.
-    Ended(usize),
-    /// Another agent has said something.
-    Says(usize, Word),
-    /// Another agent does not answer.
-    Lost(usize, String),
 }
 
 /// Runs it. `line` leads to the PE that has started it.
@@ -253,7 +241,7 @@ impl Door {
             let mut numbers: Vec<usize> = (0..ring).collect();
             numbers.extend([ring + 2 * place, left, 3 * local.len() + 1]);
             numbers.extend(several.then_some(3 * local.len() + 2));
-            debug_assert_eq!(numbers.len(), agent::number(local.len(), several));
+            debug_assert_eq!(numbers.len(), descriptors(local.len(), several));
             for number in numbers {
                 send_fd(stream.as_fd(), &world.fds[number])?;
             }

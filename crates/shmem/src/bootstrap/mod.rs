@@ -389,6 +389,12 @@ fn unhex(text: &str) -> Option<Vec<u8>> {
         .filter(|_| text.len().is_multiple_of(2))
 }
 
+/// How many descriptors a PE gets: control, the heaps of its host's `local` PEs, two ends of sockets, the lifeline and,
+/// if there are `several` hosts, the key.
+fn descriptors(local: usize, several: bool) -> usize {
+    1 + local + 2 + 1 + usize::from(several)
+}
+
 /// Sends `bytes` with their length in front.
 fn write_frame(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let length = (bytes.len() as u32).to_le_bytes();

@@ -3,7 +3,6 @@
 //! Both sides give signs of life. Who has given none for [`PATIENCE`] is lost, unless it has said that all its PEs have
 //! ended: some launchers clear a host up as soon as its processes have.
 
-use super::host::Event;
 use crate::transport::tcp::key::{Key, Who, knock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -29,6 +28,18 @@ pub(super) enum Word {
     End(usize),
     /// A PE asks for the end of all, with this code.
     Exit(i32),
+}
+
+/// One thing an agent hears of.
+pub(super) enum Event {
+    /// The agent of host 0 has connected.
+    Root(TcpStream),
+    /// A PE of this host has ended.
+    Ended(usize),
+    /// Another agent has said something.
+    Says(usize, Word),
+    /// Another agent does not answer.
+    Lost(usize, String),
 }
 
 impl Word {

@@ -461,7 +461,7 @@ mod tests {
     fn hosts_are_told_apart_by_what_the_launcher_says() {
         let names = ["b", "a", "b", "c", "a"];
         let (others, cards): (Vec<_>, Vec<_>) = names.iter().map(|_| channel()).unzip();
-        let ranks = names.iter().zip(cards).enumerate();
+        let ranks = names.into_iter().zip(cards).enumerate();
         let met: Vec<_> = ranks
             .map(|(rank, (host, cards))| {
                 let others = others.clone();

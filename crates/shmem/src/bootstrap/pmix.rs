@@ -6,6 +6,7 @@
 use super::{Bootstrap, BootstrapError, CARD, exchange, invalid, say};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;
+use std::mem::transmute;
 use std::ptr;
 
 const LIBRARY: &str = "libpmix.so.2";
@@ -77,22 +78,32 @@ const _: () = {
 
 type Status = c_int;
 
-/// The functions used. Info arrays, which are all empty but for the fence's, are passed as null and 0.
+// Info arrays, which are all empty but for the fence's, are passed as null and 0.
+type Init = unsafe extern "C" fn(*mut Proc, *const c_void, usize) -> Status;
+type Finalize = unsafe extern "C" fn(*const c_void, usize) -> Status;
+type Abort = unsafe extern "C" fn(c_int, *const c_char, *const Proc, usize) -> Status;
+type Put = unsafe extern "C" fn(u8, *const c_char, *const Value) -> Status;
+type Commit = unsafe extern "C" fn() -> Status;
+type Fence = unsafe extern "C" fn(*const Proc, usize, *const Info, usize) -> Status;
+type Get = unsafe extern "C" fn(
+    *const Proc,
+    *const c_char,
+    *const c_void,
+    usize,
+    *mut *const Value,
+) -> Status;
+type ErrorString = unsafe extern "C" fn(Status) -> *const c_char;
+
+/// The functions used.
 struct Library {
-    init: unsafe extern "C" fn(*mut Proc, *const c_void, usize) -> Status,
-    finalize: unsafe extern "C" fn(*const c_void, usize) -> Status,
-    abort: unsafe extern "C" fn(c_int, *const c_char, *const Proc, usize) -> Status,
-    put: unsafe extern "C" fn(u8, *const c_char, *const Value) -> Status,
-    commit: unsafe extern "C" fn() -> Status,
-    fence: unsafe extern "C" fn(*const Proc, usize, *const Info, usize) -> Status,
-    get: unsafe extern "C" fn(
-        *const Proc,
-        *const c_char,
-        *const c_void,
-        usize,
-        *mut *const Value,
-    ) -> Status,
-    error_string: unsafe extern "C" fn(Status) -> *const c_char,
+    init: Init,
+    finalize: Finalize,
+    abort: Abort,
+    put: Put,
+    commit: Commit,
+    fence: Fence,
+    get: Get,
+    error_string: ErrorString,
 }
 
 impl Library {
@@ -129,14 +140,14 @@ impl Library {
         // SAFETY: these are functions of the standard with the signatures that it gives them.
         unsafe {
             Ok(Self {
-                init: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Init")?),
-                finalize: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Finalize")?),
-                abort: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Abort")?),
-                put: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Put")?),
-                commit: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Commit")?),
-                fence: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Fence")?),
-                get: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Get")?),
-                error_string: std::mem::transmute::<*mut c_void, _>(symbol(c"PMIx_Error_string")?),
+                init: transmute::<*mut c_void, Init>(symbol(c"PMIx_Init")?),
+                finalize: transmute::<*mut c_void, Finalize>(symbol(c"PMIx_Finalize")?),
+                abort: transmute::<*mut c_void, Abort>(symbol(c"PMIx_Abort")?),
+                put: transmute::<*mut c_void, Put>(symbol(c"PMIx_Put")?),
+                commit: transmute::<*mut c_void, Commit>(symbol(c"PMIx_Commit")?),
+                fence: transmute::<*mut c_void, Fence>(symbol(c"PMIx_Fence")?),
+                get: transmute::<*mut c_void, Get>(symbol(c"PMIx_Get")?),
+                error_string: transmute::<*mut c_void, ErrorString>(symbol(c"PMIx_Error_string")?),
             })
         }
     }

@@ -118,7 +118,7 @@ impl World {
             heap_bytes,
             hosts: hosts.clone(),
             kind: WorldKind::Processes,
-            patience: Patience::new(n_pes, None),
+            patience: Patience::new(n_pes, hosts.n(), None),
             ring: None,
             launcher: None,
             parts: Mutex::default(),

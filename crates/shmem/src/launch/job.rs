@@ -202,7 +202,8 @@ impl Job {
                 }
             }
             Order::Kill => {
-                self.ending = true;
+                // After a first signal a second one is how the PEs end, which the exit code says.
+                self.ending |= self.asked.is_none();
                 self.kill();
             }
             Order::Start { .. } | Order::Beat => {}

@@ -29,8 +29,9 @@ up)
     done
     ;;
 down)
-    for ns in $(ip netns list | cut -d' ' -f1); do
-        [[ $ns != "$BED"-* ]] || ip netns del "$ns"
+    # By name: `ip netns list` complains of those that others are removing.
+    for ns in /run/netns/"$BED"-*; do
+        [[ ! -e $ns ]] || ip netns del "${ns##*/}"
     done
     ;;
 run) exec ip netns exec "$BED-$1" "${@:2}" ;;

@@ -97,9 +97,14 @@ impl Job {
 
     /// Notes that a PE of this host will not come any more, on every host.
     fn finished(&self, pe: usize) {
-        self.control.pe(pe).set_state(PeState::Finished);
+        let control = self.control.pe(pe);
+        // One that has left has told the other hosts, behind all else that it sent them.
+        let told = control.state() == PeState::Finished;
+        control.set_state(PeState::Finished);
         self.control.wake_all(true);
-        self.tell(&Report::Left { pe });
+        if !told {
+            self.tell(&Report::Left { pe });
+        }
     }
 
     fn tell(&self, report: &Report) {
@@ -202,7 +207,8 @@ impl Job {
                 }
             }
             Order::Kill => {
-                self.ending = true;
+                // After a first signal a second one is how the PEs end, which the exit code says.
+                self.ending |= self.asked.is_none();
                 self.kill();
             }
             Order::Start { .. } | Order::Beat => {}

@@ -48,7 +48,9 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
         LaunchError::Order(io::Error::new(error.kind(), text))
     })?;
     let hosts = Hosts::parse(HOSTS, &part.sizes, part.n_pes)?;
-    let world = World::create(&hosts, part.host, part.heap_bytes, Some(part.key))?;
+    // PEs of a single host need no agent.
+    let key = (hosts.n() > 1).then_some(part.key);
+    let world = World::create(&hosts, part.host, part.heap_bytes, key)?;
     let memory = Arc::new(world.map(&hosts, part.host, part.heap_bytes)?);
     let agent = Agent::new(Arc::clone(&memory), part.host);
     let server = Server::listen(part.address, part.key).map_err(LaunchError::Order)?;

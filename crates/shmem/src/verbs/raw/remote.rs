@@ -404,7 +404,12 @@ impl Endpoint {
     #[cold]
     pub(crate) fn remote_leave(&self, failed: bool) {
         let kind = if failed { Kind::Failed } else { Kind::Left };
+        // SAFETY: nothing collective goes on while a PE leaves, or after.
+        let arrivals = (!failed).then(|| unsafe { self.last_arrivals() });
         for host in self.hosts_of(0..self.n_pes()) {
+            if let Some(arrivals) = &arrivals {
+                self.remote_arrive(host, arrivals);
+            }
             self.send(host, Head::new(kind), &[], !failed);
         }
     }

@@ -97,8 +97,6 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 #[doc(hidden)]
 pub mod internal {
     #[cfg(feature = "launch")]
-    pub use crate::launch::hosts::{BEAT, PATIENCE};
-    #[cfg(feature = "launch")]
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;

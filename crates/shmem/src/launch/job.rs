@@ -6,7 +6,7 @@
 
 use super::Ended;
 use super::events::{Event, Events, is_end};
-use super::hosts::link::Root;
+use super::hosts::link::Link;
 use super::hosts::words::{Order, Report};
 use crate::wait::waiter::Wait;
 use crate::world::control::{Control, PeState};
@@ -28,7 +28,7 @@ pub(super) struct Job {
     /// This host's PEs. What is kept of each stands in their order.
     pes: Range<usize>,
     /// The launcher of all hosts, if there are several.
-    root: Option<Root>,
+    root: Option<Link>,
     /// `None` once reaped.
     children: Vec<Option<Child>>,
     /// What has joined without being our child.
@@ -67,7 +67,7 @@ impl Job {
         control: Control,
         grace: Duration,
         pes: Range<usize>,
-        root: Option<Root>,
+        root: Option<Link>,
     ) -> Self {
         Self {
             children: Vec::with_capacity(pes.len()),

@@ -117,17 +117,11 @@ impl Endpoint {
                 }
             };
             let progress = remote.engine.progress(&mut deliver);
-            let came = {
-                let mut state = remote.state();
-                let came = matches!(state.replies.get(&token), Some(Some(_)) | None);
-                if came {
-                    state.replies.remove(&token).flatten()
-                } else {
-                    None
+            {
+                let replies = &mut remote.state().replies;
+                if replies.get(&token).is_some_and(Option::is_some) {
+                    return replies.remove(&token).flatten();
                 }
-            };
-            if came.is_some() {
-                return came;
             }
             let timed_out = self
                 .wait_timeout()

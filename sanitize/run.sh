@@ -173,7 +173,7 @@ while read -r gpus of_case executable arguments; do
 done <"$here/cases"
 
 echo
-echo "logs in $logs; kernels cached in ${CROSSWARP_CACHE:-the user's cache}"
+echo "logs in $logs; kernels cached in ${CROSSWARP_CACHE:-the cache of the user}"
 cat "$table"
 [ -s "$table" ] || missing "no case matches"
 if [ "$result" -eq 0 ]; then

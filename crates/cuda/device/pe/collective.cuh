@@ -144,7 +144,7 @@ struct arrival_of {
     const rendezvous& m;
     int rank;
     __device__ int name() const { return t.pe(rank); }
-    __device__ int gone() const { return gone_peer(name()); }
+    __device__ int gone() const { return gone_pe(name()); }
     // Its arrival may be that of another collective; or a unit of this rendezvous shows that the PE sends its payload
     // in slots, and so no arrival.
     __device__ bool mismatch() const {
@@ -300,7 +300,7 @@ template <int batch> struct senders_of {
     __device__ int rank() const { return (int)((u64)(unit() - slots_of(t, m.number, 0)) / (u64)small_units); }
     __device__ int name() const { return t.pe(rank()); }
     __device__ int gone() {
-        int pe = gone_peer(name());
+        int pe = gone_pe(name());
         if (pe < 0) turn = (turn + 1) % batch;
         return pe;
     }

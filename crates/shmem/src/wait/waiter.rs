@@ -1,6 +1,7 @@
 //! Waiting: spin briefly, then yield, then sleep; say what is waited for; give up when told to.
 
 use crate::memory::position::Place;
+use crate::transport::remote::Remote;
 use crate::wait::parker::Watched;
 use crate::world::control::{Control, PeState};
 use std::fmt;
@@ -283,6 +284,8 @@ pub(crate) struct Waiter<'a> {
     pub(crate) me: usize,
     pub(crate) shared: bool,
     pub(crate) patience: Patience,
+    /// What this PE has put at other hosts leaves before it waits.
+    pub(crate) remote: Option<&'a Remote>,
 }
 
 impl Waiter<'_> {
@@ -315,6 +318,11 @@ impl Waiter<'_> {
         wait: impl Fn() -> Wait,
         look: impl FnMut() -> Option<R>,
     ) -> Result<R, WaitError> {
+        if let Some(remote) = self.remote
+            && remote.wire().waiting()
+        {
+            remote.wire().send_waiting();
+        }
         let record = |words| self.control.pe(self.me).record_wait(words);
         record(wait().to_words());
         let found = self.wait_recorded(wait, look);
@@ -527,6 +535,7 @@ mod tests {
                 yields: 3,
                 timeout: None,
             },
+            remote: None,
         };
         for (other, looks) in [(None, 500), (Some(here + 1), 500), (Some(here), 1 + 3)] {
             control.pe(1).record_awake(other);

@@ -244,3 +244,39 @@ impl Wire {
         world.control.end(pe, world.shared());
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::ThreadWorld;
+
+    /// Messages that this many small puts take.
+    fn messages_of(puts: u64) -> u64 {
+        let world = ThreadWorld::new(2).heap_bytes(1 << 20).fake_hosts("2");
+        let sent = world.spmd(|pe| {
+            let word = pe.alloc_zeroed::<u64>(1).unwrap();
+            let sent = || match &pe.endpoint.remote {
+                Some(remote) => remote.wire().state().channels[1 - pe.my_pe()].sent,
+                None => panic!("two PEs on two hosts"),
+            };
+            let before = sent();
+            for i in 0..puts {
+                pe.p(&word, i, 1 - pe.my_pe());
+            }
+            pe.quiet().unwrap();
+            let sent = sent() - before;
+            pe.barrier().unwrap();
+            pe.free(word).unwrap();
+            sent
+        });
+        sent.unwrap()[0]
+    }
+
+    #[test]
+    fn small_puts_travel_together() {
+        assert_eq!(messages_of(0), 0);
+        assert!(messages_of(1) <= 2, "one with the quiet, at best");
+        // The watch may send some early, but only one message each half a millisecond.
+        let messages = messages_of(20_000);
+        assert!(messages < 10_000, "{messages}");
+    }
+}

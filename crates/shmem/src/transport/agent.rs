@@ -12,8 +12,8 @@
 use crate::memory::copy::{get_bytes, put_bytes};
 use crate::team::choice::Proposal;
 use crate::team::rendezvous::Tag;
-use crate::transport::combined::ROOM;
 use crate::transport::message::{Arrival, HEAD, Head, Kind, Op, Part, Reply};
+use crate::transport::remote::combined::ROOM;
 use crate::verbs::raw::atomic::{RawInt, RawValue};
 use crate::wait::sync::Ordering;
 use crate::world::control::{MAX_TEAMS, PeState, SLOT_BYTES};

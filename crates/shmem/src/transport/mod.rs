@@ -10,7 +10,6 @@
 
 pub(crate) mod agent;
 pub(crate) mod beat;
-pub(crate) mod combined;
 pub(crate) mod engine;
 pub(crate) mod fake;
 pub(crate) mod hosts;

@@ -1,9 +1,12 @@
 //! What a PE has sent to other hosts, and what it waits for from there. The verbs are in
 //! [`crate::verbs::raw::remote`].
 
-use crate::transport::combined::{Combined, SMALL, Watch};
+pub(crate) mod combined;
+
 use crate::transport::engine::{Engine, EngineError};
 use crate::transport::message::{Head, Kind, Part};
+use crate::transport::remote::combined::{Combined, SMALL, Watch};
+use crate::wait::waiter::Unsent;
 use crate::world::mapped::Mapped;
 use std::collections::HashMap;
 use std::mem;
@@ -39,7 +42,7 @@ pub enum DeliveryError {
 /// A PE's dealings with other hosts; they end when it is dropped.
 pub(crate) struct Remote(Arc<Wire>);
 
-/// What it shares with its [watch](crate::transport::combined).
+/// What it shares with its [watch](crate::transport::remote::combined).
 pub(crate) struct Wire {
     pub(crate) engine: Box<dyn Engine>,
     world: Arc<Mapped>,
@@ -126,6 +129,15 @@ impl Remote {
 
     pub(crate) fn wire(&self) -> &Arc<Wire> {
         &self.0
+    }
+}
+
+impl Unsent for Remote {
+    #[inline]
+    fn send_waiting(&self) {
+        if self.0.waiting() {
+            self.0.send_all();
+        }
     }
 }
 
@@ -222,9 +234,9 @@ impl Wire {
         head.number
     }
 
-    /// Sends the puts that wait.
+    /// Sends the puts that wait, of all hosts.
     #[cold]
-    pub(crate) fn send_waiting(&self) {
+    fn send_all(&self) {
         for host in 0..self.world.hosts.n() {
             let waits = !self.state().channels[host].combined.is_empty();
             if waits {

@@ -1,7 +1,6 @@
 //! Waiting: spin briefly, then yield, then sleep; say what is waited for; give up when told to.
 
 use crate::memory::position::Place;
-use crate::transport::remote::Remote;
 use crate::wait::parker::Watched;
 use crate::world::control::{Control, PeState};
 use std::fmt;
@@ -277,6 +276,12 @@ impl Patience {
     }
 }
 
+/// What a PE has issued and not sent.
+pub(crate) trait Unsent {
+    /// Sends it.
+    fn send_waiting(&self);
+}
+
 /// A PE about to wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiter<'a> {
@@ -285,7 +290,7 @@ pub(crate) struct Waiter<'a> {
     pub(crate) shared: bool,
     pub(crate) patience: Patience,
     /// What this PE has put at other hosts leaves before it waits.
-    pub(crate) remote: Option<&'a Remote>,
+    pub(crate) unsent: Option<&'a dyn Unsent>,
 }
 
 impl Waiter<'_> {
@@ -318,10 +323,8 @@ impl Waiter<'_> {
         wait: impl Fn() -> Wait,
         look: impl FnMut() -> Option<R>,
     ) -> Result<R, WaitError> {
-        if let Some(remote) = self.remote
-            && remote.wire().waiting()
-        {
-            remote.wire().send_waiting();
+        if let Some(unsent) = self.unsent {
+            unsent.send_waiting();
         }
         let record = |words| self.control.pe(self.me).record_wait(words);
         record(wait().to_words());
@@ -535,7 +538,7 @@ mod tests {
                 yields: 3,
                 timeout: None,
             },
-            remote: None,
+            unsent: None,
         };
         for (other, looks) in [(None, 500), (Some(here + 1), 500), (Some(here), 1 + 3)] {
             control.pe(1).record_awake(other);

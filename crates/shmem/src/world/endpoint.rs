@@ -12,7 +12,7 @@ use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
 use crate::transport::remote::{DeliveryError, Remote};
 use crate::wait::sync;
-use crate::wait::waiter::Waiter;
+use crate::wait::waiter::{Unsent, Waiter};
 use crate::world::control::{Control, EndMark, PeControl, PeState};
 use crate::world::mapped::{Mapped, Part, WorldKind};
 use crate::world::membership::Membership;
@@ -200,17 +200,15 @@ impl Endpoint {
             me: self.me,
             shared: self.shared(),
             patience: self.world.patience,
-            remote: self.remote.as_ref(),
+            unsent: self.remote.as_ref().map(|remote| remote as &dyn Unsent),
         }
     }
 
     /// Sends puts that wait for others: this PE looks for what may depend on them.
     #[inline]
     pub(crate) fn send_waiting(&self) {
-        if let Some(remote) = &self.remote
-            && remote.wire().waiting()
-        {
-            remote.wire().send_waiting();
+        if let Some(remote) = &self.remote {
+            remote.send_waiting();
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | verb | message | returns |
 //! |---|---|---|
-//! | put of at most 2 KiB, strided put of few elements | none: [travels](crate::transport::combined) with the next | at once |
+//! | put of at most 2 KiB, strided put of few elements | none: [travels](crate::transport::remote::combined) with the next | at once |
 //! | larger put or strided put, atomic without a result | one | at once |
 //! | put with a signal | one, data and signal | at once |
 //! | get, fetching atomic | one | with the reply |
@@ -18,10 +18,10 @@
 //! What can't be delivered ends the world here: all waits end, and fence and quiet say why.
 #![allow(unsafe_code)] // reads and writes memory that callers name by address
 
-use crate::transport::combined::SMALL;
 use crate::transport::engine::EngineError;
 use crate::transport::message::{Head, Kind, Op, Part, Reply};
 use crate::transport::remote::Wire;
+use crate::transport::remote::combined::SMALL;
 use crate::verbs::raw::atomic::AtomicValue;
 use crate::world::endpoint::Endpoint;
 use std::collections::VecDeque;

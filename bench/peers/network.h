@@ -22,13 +22,17 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median and quartiles of `count` times, each of `of` operations. */
+/* Median, quartiles and mean of `count` times, each of `of` operations. */
 static void row(const char *what, double *times, int count, int of)
 {
+    double sum = 0;
+    for (int i = 0; i < count; i++)
+        sum += times[i];
     qsort(times, (size_t)count, sizeof *times, ascending);
     if (me == 0) {
-        printf("{\"impl\":\"%s\",\"what\":\"%s\",\"us\":%.2f,\"quartiles\":[%.2f,%.2f],\"pes\":%d}\n", implementation,
-               what, times[count / 2] / of, times[count / 4] / of, times[3 * count / 4] / of, n);
+        printf("{\"impl\":\"%s\",\"what\":\"%s\",\"us\":%.2f,\"quartiles\":[%.2f,%.2f],\"mean\":%.2f,\"pes\":%d}\n",
+               implementation, what, times[count / 2] / of, times[count / 4] / of, times[3 * count / 4] / of,
+               sum / count / of, n);
         fflush(stdout);
     }
 }

@@ -88,6 +88,8 @@ int main(int argc, char **argv)
     MPI_Barrier(MPI_COMM_WORLD);
     ROUNDS("fetch_add_8_by_all", rounds, 1, fetch_add(partner));
     MPI_Barrier(MPI_COMM_WORLD);
+    ROUNDS("put_8_quiet_by_all", rounds, 1, (put(1, 0, partner), MPI_Win_flush_all(window)));
+    MPI_Barrier(MPI_COMM_WORLD);
     long round = 0;
     if (me == 0) {
         ROUNDS("put_signal_there_and_back", rounds, 1, {

@@ -47,6 +47,8 @@ int main(int argc, char **argv)
     shmem_barrier_all();
     ROUNDS("fetch_add_8_by_all", rounds, 1, shmem_long_atomic_fetch_add(words, 1, partner));
     shmem_barrier_all();
+    ROUNDS("put_8_quiet_by_all", rounds, 1, (shmem_long_p(words, 1, partner), shmem_quiet()));
+    shmem_barrier_all();
     word round = 0;
     if (me == 0) {
         ROUNDS("put_signal_there_and_back", rounds, 1, {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # network.sh CROSSWARP NETWORK RSH HOST1 HOST2 [PES_PER_HOST...]: JSON lines of one-sided operations between two hosts.
-# Run it on HOST1. CROSSWARP and NETWORK are release builds of the command and of crates/shmem/examples/network.rs; RSH is
-# a remote shell (RSH HOST COMMAND). For each number of PEs a host (1, 2 and 8 unless given) one after the other, $TIMES
+# Run it on HOST1. CROSSWARP and NETWORK are release builds of the command and of crates/shmem/examples/network.rs; RSH
+# is a remote shell (RSH HOST COMMAND). For each number of PEs a host (1, 2 and 8 unless given) one after the other, $TIMES
 # times (3): Crosswarp, with a bare TCP connection beside; MPICH's one-sided operations; Open MPI's OpenSHMEM. The peers
 # go over UCX, all over TCP on $INTERFACE (eth0), not bound to cores. A library that is not there is named on standard
 # error.

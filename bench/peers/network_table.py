@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """network_table.py ROWS.jsonl: the lines of network.sh as tables, a column a library.
 
-Of each row the median over runs of a run's median and, after a slash, of its mean: where PEs that spin share cores, most
-rounds may be short and a few take milliseconds.
+Of each row the median over runs of a run's median and, after a slash, of its mean: where PEs that spin share cores,
+most rounds may be short and a few take milliseconds.
 """
 import json
 import statistics

@@ -3,7 +3,7 @@
 //!     cargo build --release -p crosswarp-shmem --example network
 //!     crosswarp run --hosts a,b -- target/release/examples/network [ROUNDS]
 //!
-//! PE 0 measures with the last PE, which is on another host, while others wait in a barrier; in the rows that end in
+//! PE 0 measures with the last PE, which is on another host, while others wait in a barrier; in rows that end in
 //! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. The programs
 //! in `bench/peers/network*` write the same rows for other libraries.
 

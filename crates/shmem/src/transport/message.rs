@@ -1,5 +1,6 @@
 //! What PEs send to agents, and what these reply: a head of fixed size, then a body. At the front of any message's body
-//! there may be puts that were [combined](crate::transport::remote::combined): a [`Part`] and its bytes, one after the other.
+//! there may be puts that were [combined](crate::transport::remote::combined): a [`Part`] and its bytes, one after the
+//! other.
 //!
 //! All hosts of a world run the same program on the same kind of processor, so the words are as the processor has them.
 

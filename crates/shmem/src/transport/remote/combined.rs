@@ -1,12 +1,12 @@
 //! Small puts to one host, which travel together.
 //!
 //! A message of its own costs a PE ten times what the put does. So small puts wait here for more of their kind, and
-//! leave at the front of the next message to their host, whatever it is, or when there are enough of them. The agent does
-//! them in the order in which they were issued, and before the message that brought them: so a fence between two of
-//! them needs nothing more.
+//! leave at the front of the next message to their host, whatever it is, or when there are enough of them. The agent
+//! does them in the order in which they were issued, and before the message that brought them: so a fence between two
+//! of them needs nothing more.
 //!
-//! A PE may compute for a long time after a put, without another call. A thread of its own, the *watch*, then sends what
-//! has waited for a [`TICK`] or two. It begins with the first put that waits and sleeps while there are none.
+//! A PE may compute for a long time after a put, without another call. A thread of its own, the *watch*, then sends
+//! what has waited for a [`TICK`] or two. It begins with the first put that waits and sleeps while there are none.
 
 use crate::transport::message::{Head, Kind, PART, Part};
 use crate::transport::remote::Wire;

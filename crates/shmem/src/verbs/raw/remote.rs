@@ -2,10 +2,12 @@
 //!
 //! | verb | message | returns |
 //! |---|---|---|
-//! | put of at most 2 KiB, strided put of few elements | none: [travels](crate::transport::remote::combined) with the next | at once |
+//! | put of up to 2 KiB, strided put of few elements | none: [travels](combined) with the next | at once |
 //! | larger put or strided put, atomic without a result | one | at once |
 //! | put with a signal | one, data and signal | at once |
 //! | get, fetching atomic | one | with the reply |
+//!
+//! [combined]: crate::transport::remote::combined
 //!
 //! A PE's atomics and gets at one host come after what it has put there before, and its atomics before its later
 //! ones. That is more than OpenSHMEM promises, and what programs get of mapped memory.
@@ -34,9 +36,9 @@ const CHUNK: usize = 128 << 10;
 const FEW: usize = 16;
 /// So many pieces of a get are asked for at a time.
 const AHEAD: usize = 8;
-/// Looks for a reply before sleeping, some 100 µs. After each others may run: the agents and PEs that the reply depends
-/// on may share this PE's core. (Eight PEs on each of two hosts of two cores, all with atomics: 140-470 µs each, without
-/// yielding 720-930.)
+/// Looks for a reply before sleeping, some 100 µs. After each others may run: the agents and PEs that the reply
+/// depends on may share this PE's core. (Two hosts with eight PEs each on the same two busy cores, all with atomics:
+/// 140-470 µs each, without yielding 720-930.)
 const LOOKS: u32 = 200;
 /// The longest sleep between two looks at the membership.
 const HEARTBEAT: Duration = Duration::from_millis(50);

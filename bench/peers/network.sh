@@ -4,10 +4,10 @@
 # is a remote shell (RSH HOST COMMAND). For each number of PEs a host (1, 2 and 8 unless given) one after the other, $TIMES
 # times (3): Crosswarp, with a bare TCP connection beside; MPICH's one-sided operations; Open MPI's OpenSHMEM. The peers
 # go over UCX, all over TCP on $INTERFACE (eth0), not bound to cores. A library that is not there is named on standard
-# error.
+# error, and a run that takes longer than $LIMIT seconds (90) is ended, as MPICH's sometimes has to be.
 #
 # Debian: apt-get install mpich libmpich-dev openmpi-bin libopenmpi-dev libucx0
-set -eu
+set -euo pipefail
 crosswarp=$1 network=$2 rsh=$3 hosts=("$4" "$5")
 shift 5
 pes=("${@:-1}")
@@ -31,7 +31,7 @@ rounds() { case $1 in 1) echo 1000 ;; 2) echo 300 ;; *) echo 40 ;; esac; }
 measure() { # IMPLEMENTATION PES_PER_HOST COMMAND...: adds PEs a host
   local impl=$1 each=$2
   shift 2
-  timeout 300 "$@" 2>> "$build/log" |
+  timeout -k 5 "${LIMIT:-90}" "$@" 2>> "$build/log" |
     sed -n "s/^{\(\"impl\":\"[^\"]*\",\)\?/{\"impl\":\"$impl\",\"pes_per_host\":$each,/p" ||
     echo "$impl, $each PEs a host: ended with $?" >&2
 }

@@ -3,9 +3,10 @@
 
 use std::time::{Duration, Instant};
 
+use crate::cases::Case;
 use crosswarp_shmem::{Cmp, Pe};
 
-pub const CASES: &[(&str, fn(&Pe))] = &[
+pub const CASES: &[Case] = &[
     ("puts without another call", puts_without_another_call),
     ("puts between fences", puts_between_fences),
     ("puts of many sizes", puts_of_many_sizes),

@@ -2,7 +2,7 @@
 //!
 //! | verb | message | returns |
 //! |---|---|---|
-//! | put of up to 2 KiB, strided put of few elements | none: [travels](combined) with the next | at once |
+//! | put of up to 2 KiB, strided put of few elements | none: [travels][combined] with the next | at once |
 //! | larger put or strided put, atomic without a result | one | at once |
 //! | put with a signal | one, data and signal | at once |
 //! | get, fetching atomic | one | with the reply |

@@ -1,20 +1,22 @@
 //! What the verbs cost between hosts, beside a TCP connection of the same two: one JSON object a row.
 //!
 //!     cargo build --release -p crosswarp-shmem --example network
-//!     crosswarp run --hosts a,b -- target/release/examples/network
+//!     crosswarp run --hosts a,b -- target/release/examples/network [ROUNDS]
 //!
-//! PE 0 measures with the last PE, which is on another host. Medians over rounds, in microseconds.
+//! PE 0 measures with the last PE, which is on another host, while others wait in a barrier; in rows that end in
+//! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. The programs
+//! in `bench/peers/network*` write the same rows for other libraries.
 
 use crosswarp_shmem::{Cmp, Pe, SignalOp};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Instant;
 
-const ROUNDS: usize = 200;
 const LARGE: usize = 4 << 20;
 
-/// Median, first and third quartile, in µs, of what `round` takes.
-fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 3] {
+/// Median, first and third quartile and mean, in µs, of what `round` takes.
+fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 4] {
+    let n = n.max(1);
     let mut times: Vec<f64> = (0..n)
         .map(|_| {
             let start = Instant::now();
@@ -23,14 +25,15 @@ fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 3] {
         })
         .collect();
     times.sort_by(f64::total_cmp);
-    [n / 2, n / 4, 3 * n / 4].map(|at| times[at])
+    let mean = times.iter().sum::<f64>() / n as f64;
+    [times[n / 2], times[n / 4], times[3 * n / 4], mean]
 }
 
-fn row(pe: &Pe, what: &str, us: [f64; 3]) {
+fn row(pe: &Pe, what: &str, us: [f64; 4]) {
     if pe.my_pe() == 0 {
-        let [us, low, high] = us;
+        let [us, low, high, mean] = us;
         println!(
-            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"pes":{}}}"#,
+            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"mean":{mean:.2},"pes":{}}}"#,
             pe.n_pes()
         );
     }
@@ -51,6 +54,9 @@ fn address(hosts: &str, agents: &str, pe: usize) -> IpAddr {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pe = crosswarp_shmem::init()?;
     let (me, n) = (pe.my_pe(), pe.n_pes());
+    let count = std::env::args()
+        .nth(1)
+        .map_or(Ok(1000), |count| count.parse::<usize>())?;
     let there = n - 1;
     let words = pe.alloc_zeroed::<u64>(8)?;
     let large = pe.alloc_zeroed::<u8>(LARGE)?;
@@ -87,10 +93,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 stream.write_all(&word).unwrap();
             }
         };
-        let us = rounds(ROUNDS * 5, || ping(me == 0));
+        let us = rounds(count, || ping(me == 0));
         row(&pe, "tcp_round_trip", us);
         let mut data = vec![0; LARGE];
-        let us = rounds(ROUNDS / 4, || {
+        let us = rounds(count / 20, || {
             if me == 0 {
                 stream.write_all(&data).unwrap();
                 stream.read_exact(&mut word).unwrap();
@@ -108,23 +114,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         row(
             &pe,
             "get_8",
-            rounds(ROUNDS * 5, || {
+            rounds(count, || {
                 pe.g(at, there);
             }),
         );
         row(
             &pe,
             "fetch_add_8",
-            rounds(ROUNDS * 5, || {
+            rounds(count, || {
                 pe.atomic_fetch_add(at, 1, there);
             }),
         );
-        let us = rounds(ROUNDS * 5, || {
+        let us = rounds(count, || {
             pe.p(at, 1, there);
             pe.quiet().unwrap();
         });
         row(&pe, "put_8_quiet", us);
-        let us = rounds(ROUNDS / 2, || {
+        let us = rounds(count / 10, || {
             for i in 0..100 {
                 pe.p(at, i, there);
             }
@@ -132,7 +138,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         row(&pe, "puts_of_100", us.map(|us| us / 100.0));
         let data = vec![1; LARGE];
-        let us = rounds(ROUNDS / 4, || {
+        let us = rounds(count / 20, || {
             pe.put(&large, &data, there);
             pe.quiet().unwrap();
         });
@@ -141,26 +147,38 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         row(
             &pe,
             "get_4_mib",
-            rounds(ROUNDS / 4, || pe.get(&mut data, &large, there)),
+            rounds(count / 20, || pe.get(&mut data, &large, there)),
         );
     }
     pe.barrier()?;
+    let partner = (me + n / 2) % n;
+    let us = rounds(count, || {
+        pe.atomic_fetch_add(at, 1, partner);
+    });
+    row(&pe, "fetch_add_8_by_all", us);
+    pe.barrier()?;
+    let us = rounds(count, || {
+        pe.p(at, 1, partner);
+        pe.quiet().unwrap();
+    });
+    row(&pe, "put_8_quiet_by_all", us);
+    pe.barrier()?;
     let mut round = 0;
     if me == 0 {
-        let us = rounds(ROUNDS * 5, || {
+        let us = rounds(count, || {
             round += 1;
             pe.put_signal(at, &[round], signal, round, SignalOp::Set, there);
             pe.signal_wait_until(back, Cmp::Eq, round).unwrap();
         });
         row(&pe, "put_signal_there_and_back", us);
     } else if me == there {
-        for round in 1..=ROUNDS as u64 * 5 {
+        for round in 1..=count as u64 {
             pe.signal_wait_until(signal, Cmp::Eq, round)?;
             pe.put_signal(at, &[round], back, round, SignalOp::Set, 0);
         }
     }
     pe.barrier()?;
-    let us = rounds(ROUNDS * 5, || pe.barrier().unwrap());
+    let us = rounds(count, || pe.barrier().unwrap());
     row(&pe, "barrier", us);
     pe.free(words)?;
     pe.free(large)?;

@@ -12,7 +12,8 @@
 use crate::memory::copy::{get_bytes, put_bytes};
 use crate::team::choice::Proposal;
 use crate::team::rendezvous::Tag;
-use crate::transport::message::{Arrival, HEAD, Head, Kind, Op, Reply};
+use crate::transport::message::{Arrival, HEAD, Head, Kind, Op, Part, Reply};
+use crate::transport::remote::combined::ROOM;
 use crate::verbs::raw::atomic::{RawInt, RawValue};
 use crate::wait::sync::Ordering;
 use crate::world::control::{MAX_TEAMS, PeState, SLOT_BYTES};
@@ -20,6 +21,7 @@ use crate::world::mapped::Mapped;
 use std::collections::{BTreeSet, HashMap};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::fence;
 use thiserror::Error;
 
 /// A message that no PE of this world sends. Nothing was done.
@@ -110,7 +112,7 @@ impl Agent {
     /// The longest message that a PE sends.
     pub(crate) fn longest_message(&self) -> usize {
         let arrivals = self.world.control.n_pes() * (size_of::<Arrival>() + SLOT_BYTES);
-        HEAD + self.world.heap_bytes.max(arrivals)
+        HEAD + ROOM + self.world.heap_bytes.max(arrivals)
     }
 
     /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and
@@ -156,7 +158,7 @@ impl Agent {
     fn check_pes(&self, from: usize, head: &Head, kind: Kind) -> Result<(), BadMessage> {
         let (n_pes, pe) = (self.world.control.n_pes(), head.pe as usize);
         let here = match kind {
-            Kind::Flush | Kind::Arrive | Kind::Left | Kind::Failed => true,
+            Kind::Flush | Kind::Arrive | Kind::Left | Kind::Failed | Kind::Puts => true,
             _ => pe < n_pes && self.world.hosts.of(pe) == self.host,
         };
         let elsewhere = from < n_pes && self.world.hosts.of(from) != self.host;
@@ -175,6 +177,12 @@ impl Agent {
     ) -> Result<(), BadMessage> {
         let from = head.from as usize;
         let position = head.position as usize;
+        // What was done before is seen before.
+        fence(Ordering::Release);
+        let bytes = body.len();
+        let split = body.split_at_checked(head.combined as usize);
+        let (combined, body) = split.ok_or(BadMessage::Head { bytes })?;
+        self.combined(head, combined)?;
         match kind {
             Kind::Put => self.put(head, position, body),
             Kind::PutSignal => {
@@ -223,6 +231,7 @@ impl Agent {
                 }
                 Ok(())
             }
+            Kind::Puts => Ok(()),
             Kind::Flush => {
                 self.fetched.clear();
                 self.reply(head, 0, reply);
@@ -277,6 +286,23 @@ impl Agent {
         // SAFETY: `place` checked that so many bytes lie there.
         unsafe { put_bytes(at.as_ptr(), body.as_ptr(), body.len()) };
         self.notify(head, position, body.len());
+        Ok(())
+    }
+
+    /// Does the combined puts of a message, in their order.
+    fn combined(&self, head: &Head, mut parts: &[u8]) -> Result<(), BadMessage> {
+        while !parts.is_empty() {
+            let bytes = parts.len();
+            let (part, body, rest) = Part::parse(parts).ok_or(BadMessage::Head { bytes })?;
+            let head = Head {
+                pe: part.pe,
+                ..*head
+            };
+            // A PE of another host has no memory here: a bad place.
+            self.put(&head, part.position as usize, body)?;
+            fence(Ordering::Release);
+            parts = rest;
+        }
         Ok(())
     }
 

@@ -1,4 +1,6 @@
-//! What PEs send to agents, and what these reply: a head of fixed size, then a body.
+//! What PEs send to agents, and what these reply: a head of fixed size, then a body. At the front of any message's body
+//! there may be puts that were [combined](crate::transport::remote::combined): a [`Part`] and its bytes, one after the
+//! other.
 //!
 //! All hosts of a world run the same program on the same kind of processor, so the words are as the processor has them.
 
@@ -30,10 +32,12 @@ pub(crate) enum Kind {
     Left,
     /// PE `from` has failed.
     Failed,
+    /// Nothing but the combined puts.
+    Puts,
 }
 
 impl Kind {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Put,
         Self::PutSignal,
         Self::PutStrided,
@@ -45,6 +49,7 @@ impl Kind {
         Self::Handshake,
         Self::Left,
         Self::Failed,
+        Self::Puts,
     ];
 }
 
@@ -98,7 +103,8 @@ pub(crate) struct Head {
     pub(crate) kind_code: u8,
     /// Of [`Op`], see [`Head::op`].
     pub(crate) op_code: u8,
-    pub(crate) zero: u16,
+    /// Bytes of combined puts at the front of the body.
+    pub(crate) combined: u16,
     /// Bytes of an element or a word.
     pub(crate) width: u32,
     /// The PE that sends.
@@ -161,6 +167,28 @@ impl Head {
     pub(crate) fn parse(message: &[u8]) -> Option<(Self, &[u8])> {
         let (head, body) = message.split_at_checked(HEAD)?;
         Some((bytemuck::pod_read_unaligned(head), body))
+    }
+}
+
+/// The head of a combined put; its bytes follow, at any alignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Part {
+    pub(crate) pe: u32,
+    pub(crate) bytes: u32,
+    pub(crate) position: u64,
+}
+
+/// Bytes of a [`Part`].
+pub(crate) const PART: usize = size_of::<Part>();
+
+impl Part {
+    /// The first put of some combined ones, its bytes, and the others; `None`: they are cut off.
+    pub(crate) fn parse(parts: &[u8]) -> Option<(Self, &[u8], &[u8])> {
+        let (part, rest) = parts.split_at_checked(PART)?;
+        let part: Self = bytemuck::pod_read_unaligned(part);
+        let (bytes, rest) = rest.split_at_checked(part.bytes as usize)?;
+        Some((part, bytes, rest))
     }
 }
 

@@ -1,9 +1,17 @@
 //! What a PE has sent to other hosts, and what it waits for from there. The verbs are in
 //! [`crate::verbs::raw::remote`].
 
-use crate::transport::engine::Engine;
+pub(crate) mod combined;
+
+use crate::transport::engine::{Engine, EngineError};
+use crate::transport::message::{Head, Kind, Part};
+use crate::transport::remote::combined::{Combined, SMALL, Watch};
+use crate::wait::waiter::Unsent;
+use crate::world::mapped::Mapped;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::mem;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use thiserror::Error;
 
 /// What was put may not have arrived.
@@ -31,55 +39,115 @@ pub enum DeliveryError {
     },
 }
 
-/// A PE's dealings with other hosts.
-pub(crate) struct Remote {
+/// A PE's dealings with other hosts; they end when it is dropped.
+pub(crate) struct Remote(Arc<Wire>);
+
+/// What it shares with its [watch](crate::transport::remote::combined).
+pub(crate) struct Wire {
     pub(crate) engine: Box<dyn Engine>,
+    world: Arc<Mapped>,
+    me: usize,
     state: Mutex<State>,
+    /// Hosts for which puts wait. Changed under the lock of the state.
+    waiting: AtomicUsize,
+    /// Wakes the watch.
+    pub(crate) wake: Condvar,
     pub(crate) lost: OnceLock<DeliveryError>,
 }
 
-/// See [`Remote::state`].
+/// See [`Wire::state`].
 #[derive(Default)]
 pub(crate) struct State {
     pub(crate) last_token: u64,
     /// Replies that are waited for, and those of them that have come.
     pub(crate) replies: HashMap<u64, Option<Vec<u8>>>,
     pub(crate) channels: Vec<Channel>,
+    pub(crate) watch: Watch,
 }
 
 /// What has been sent to one host.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 pub(crate) struct Channel {
     /// Number of the last message.
-    pub(crate) sent: u64,
+    sent: u64,
     /// The last one before the last fence.
-    pub(crate) fenced: u64,
+    fenced: u64,
     /// The last one that a quiet has to complete: one that changes memory, and has no reply.
-    pub(crate) outstanding: u64,
-    /// The last one that is known to be done.
-    pub(crate) done: u64,
+    outstanding: u64,
+    /// All up to this one are known to be done.
+    done: u64,
+    /// Puts that have not been sent.
+    pub(crate) combined: Combined,
 }
 
-impl Remote {
-    /// By way of `engine`, to `hosts` hosts.
-    pub(crate) fn new(engine: Box<dyn Engine>, hosts: usize) -> Self {
-        let channels = vec![Channel::default(); hosts];
-        let state = State {
-            channels,
-            ..State::default()
-        };
-        Self {
-            engine,
-            state: Mutex::new(state),
-            lost: OnceLock::new(),
+impl Channel {
+    /// Fills in number and order of the next message: after all that was sent before, or what was sent before the last
+    /// fence. `fenced`: a fence has come since the first of the combined puts in it.
+    fn number(&mut self, head: &mut Head, all_before: bool, fenced: bool) {
+        head.after = if all_before { self.sent } else { self.fenced };
+        self.sent += 1;
+        head.number = self.sent;
+        let changes = matches!(head.kind(), Some(kind) if kind.changes_memory());
+        // A PE waits for the reply to its atomic, but other threads of it do not.
+        if (changes && head.token == 0) || head.combined != 0 {
+            self.outstanding = self.sent;
+        }
+        // What comes after that fence has to come after the puts before it.
+        if fenced {
+            self.fenced = self.sent;
         }
     }
 
-    /// What could not be delivered.
-    pub(crate) fn lost(&self) -> Option<&DeliveryError> {
-        self.lost.get()
+    /// Whether a quiet has anything to complete.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.outstanding <= self.done && self.combined.is_empty()
     }
 
+    /// A message that came after all before it, of this number, is done.
+    pub(crate) fn done(&mut self, number: u64) {
+        self.done = self.done.max(number);
+    }
+}
+
+impl Remote {
+    /// PE `me`'s, of `world`, by way of `engine`.
+    pub(crate) fn new(engine: Box<dyn Engine>, world: Arc<Mapped>, me: usize) -> Self {
+        let mut state = State::default();
+        state
+            .channels
+            .resize_with(world.hosts.n(), Channel::default);
+        Self(Arc::new(Wire {
+            engine,
+            world,
+            me,
+            state: Mutex::new(state),
+            waiting: AtomicUsize::new(0),
+            wake: Condvar::new(),
+            lost: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn wire(&self) -> &Arc<Wire> {
+        &self.0
+    }
+}
+
+impl Unsent for Remote {
+    #[inline]
+    fn send_waiting(&self) {
+        if self.0.waiting() {
+            self.0.send_all();
+        }
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        self.0.end_watch();
+    }
+}
+
+impl Wire {
     /// What has been sent and asked.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // What is done under the lock does not panic half-way.
@@ -90,6 +158,137 @@ impl Remote {
     pub(crate) fn fence(&self) {
         for channel in &mut self.state().channels {
             channel.fenced = channel.sent;
+            channel.combined.fence();
         }
+    }
+
+    /// Whether puts wait. Another thread's last one may be missed.
+    #[inline]
+    pub(crate) fn waiting(&self) -> bool {
+        // Relaxed: what a thread has itself put it sees; nothing is read because of it that the lock does not guard.
+        self.waiting.load(Ordering::Relaxed) != 0
+    }
+
+    /// Has a put of at most [`SMALL`] bytes travel with others.
+    pub(crate) fn put(self: &Arc<Self>, host: usize, part: Part, bytes: &[u8]) {
+        {
+            let mut state = self.state();
+            let State {
+                channels, watch, ..
+            } = &mut *state;
+            let combined = &mut channels[host].combined;
+            let watched = self.begin_watch(watch);
+            if watched && combined.has_room(bytes.len()) {
+                if combined.is_empty() {
+                    self.waiting.fetch_add(1, Ordering::Relaxed);
+                }
+                combined.push(part, bytes, watch.tick);
+                return;
+            }
+        }
+        let head = Head {
+            pe: part.pe,
+            position: part.position,
+            ..Head::new(Kind::Put)
+        };
+        self.send(host, head, bytes, false);
+    }
+
+    /// Sends `head`, of which number, sender and order are filled in, and `body`; to be done after all that was
+    /// sent there before, or what was sent before the last fence. Returns its number. Puts that wait for `host` go with
+    /// it, or before it.
+    pub(crate) fn send(&self, host: usize, mut head: Head, body: &[u8], all_before: bool) -> u64 {
+        head.from = self.me as u32;
+        let (mut front, mut puts) = (Vec::new(), None);
+        {
+            let channel = &mut self.state().channels[host];
+            let mut fenced = false;
+            if !channel.combined.is_empty() {
+                (front, fenced) = channel.combined.take();
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                let combined = front.len() as u16;
+                if body.len() <= SMALL {
+                    head.combined = combined;
+                    front.extend_from_slice(body);
+                } else {
+                    let puts = puts.insert(Head {
+                        from: head.from,
+                        combined,
+                        ..Head::new(Kind::Puts)
+                    });
+                    channel.number(puts, false, mem::take(&mut fenced));
+                }
+            }
+            channel.number(&mut head, all_before, fenced);
+        }
+        let (engine, mut sent) = (&self.engine, Ok(()));
+        if let Some(puts) = puts {
+            sent = engine.send(host, puts.bytes(), &front);
+        }
+        let body = if head.combined == 0 { body } else { &front };
+        sent.and_then(|()| engine.send(host, head.bytes(), body))
+            .unwrap_or_else(|error| self.lose(error));
+        if front.capacity() != 0 {
+            self.state().channels[host].combined.reuse(front);
+        }
+        head.number
+    }
+
+    /// Sends the puts that wait, of all hosts.
+    #[cold]
+    fn send_all(&self) {
+        for host in 0..self.world.hosts.n() {
+            let waits = !self.state().channels[host].combined.is_empty();
+            if waits {
+                self.send(host, Head::new(Kind::Puts), &[], false);
+            }
+        }
+    }
+
+    /// Notes that `error` has kept something from being delivered, and ends the world for all PEs of this host.
+    pub(crate) fn lose(&self, error: EngineError) {
+        let EngineError::Unreachable { host, reason } = error;
+        let (me, world) = (self.me, &self.world);
+        let pe = world.hosts.members(host).next().unwrap_or(me);
+        let lost = DeliveryError::Unreachable { me, pe, reason };
+        // The first says why.
+        let _ = self.lost.set(lost);
+        world.control.end(pe, world.shared());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use crate::ThreadWorld;
+
+    /// Messages that this many small puts take.
+    fn messages_of(puts: u64) -> u64 {
+        let world = ThreadWorld::new(2).heap_bytes(1 << 20).fake_hosts("2");
+        let sent = world.spmd(|pe| {
+            let word = pe.alloc_zeroed::<u64>(1).unwrap();
+            let sent = || match &pe.endpoint.remote {
+                Some(remote) => remote.wire().state().channels[1 - pe.my_pe()].sent,
+                None => panic!("two PEs on two hosts"),
+            };
+            let before = sent();
+            for i in 0..puts {
+                pe.p(&word, i, 1 - pe.my_pe());
+            }
+            pe.quiet().unwrap();
+            let sent = sent() - before;
+            pe.barrier().unwrap();
+            pe.free(word).unwrap();
+            sent
+        });
+        sent.unwrap()[0]
+    }
+
+    #[test]
+    fn small_puts_travel_together() {
+        assert_eq!(messages_of(0), 0);
+        assert!(messages_of(1) <= 2, "one with the quiet, at best");
+        // The watch may send some early, but only one message each half a millisecond.
+        let messages = messages_of(20_000);
+        assert!(messages < 10_000, "{messages}");
     }
 }

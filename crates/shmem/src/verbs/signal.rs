@@ -165,6 +165,10 @@ impl Pe {
         cmp: Cmp,
         value: T,
     ) -> bool {
-        cmp.holds(self.atomic_fetch(object, self.my_pe()), value)
+        let holds = cmp.holds(self.atomic_fetch(object, self.my_pe()), value);
+        if !holds {
+            self.endpoint.send_waiting();
+        }
+        holds
     }
 }

@@ -276,6 +276,12 @@ impl Patience {
     }
 }
 
+/// What a PE has issued and not sent.
+pub(crate) trait Unsent {
+    /// Sends it.
+    fn send_waiting(&self);
+}
+
 /// A PE about to wait.
 #[derive(Clone, Copy)]
 pub(crate) struct Waiter<'a> {
@@ -283,6 +289,8 @@ pub(crate) struct Waiter<'a> {
     pub(crate) me: usize,
     pub(crate) shared: bool,
     pub(crate) patience: Patience,
+    /// What this PE has put at other hosts leaves before it waits.
+    pub(crate) unsent: Option<&'a dyn Unsent>,
 }
 
 impl Waiter<'_> {
@@ -315,6 +323,9 @@ impl Waiter<'_> {
         wait: impl Fn() -> Wait,
         look: impl FnMut() -> Option<R>,
     ) -> Result<R, WaitError> {
+        if let Some(unsent) = self.unsent {
+            unsent.send_waiting();
+        }
         let record = |words| self.control.pe(self.me).record_wait(words);
         record(wait().to_words());
         let found = self.wait_recorded(wait, look);
@@ -527,6 +538,7 @@ mod tests {
                 yields: 3,
                 timeout: None,
             },
+            unsent: None,
         };
         for (other, looks) in [(None, 500), (Some(here + 1), 500), (Some(here), 1 + 3)] {
             control.pe(1).record_awake(other);

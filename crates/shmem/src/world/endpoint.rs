@@ -12,7 +12,7 @@ use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
 use crate::transport::remote::{DeliveryError, Remote};
 use crate::wait::sync;
-use crate::wait::waiter::Waiter;
+use crate::wait::waiter::{Unsent, Waiter};
 use crate::world::control::{Control, EndMark, PeControl, PeState};
 use crate::world::mapped::{Mapped, Part, WorldKind};
 use crate::world::membership::Membership;
@@ -104,7 +104,7 @@ impl Endpoint {
         Self {
             me,
             peers: peers.collect(),
-            remote: engine.map(|engine| Remote::new(engine, world.hosts.n())),
+            remote: engine.map(|engine| Remote::new(engine, Arc::clone(&world), me)),
             heap_start: own_heap(&world, me).base().addr().get(),
             end_mark: NonNull::from(world.control.end_mark()),
             heap_bytes: world.heap_bytes,
@@ -200,6 +200,15 @@ impl Endpoint {
             me: self.me,
             shared: self.shared(),
             patience: self.world.patience,
+            unsent: self.remote.as_ref().map(|remote| remote as &dyn Unsent),
+        }
+    }
+
+    /// Sends puts that wait for others: this PE looks for what may depend on them.
+    #[inline]
+    pub(crate) fn send_waiting(&self) {
+        if let Some(remote) = &self.remote {
+            remote.send_waiting();
         }
     }
 
@@ -223,7 +232,7 @@ impl Endpoint {
         // store fence of its own.
         fence(Ordering::Release);
         if let Some(remote) = &self.remote {
-            remote.fence();
+            remote.wire().fence();
         }
     }
 
@@ -260,7 +269,8 @@ impl Endpoint {
     /// Why what this PE put may not have arrived, now that the world has been ended in the name of `pe`.
     #[cold]
     fn undelivered(&self, pe: usize) -> DeliveryError {
-        let lost = self.remote.as_ref().and_then(Remote::lost);
+        let remote = self.remote.as_ref();
+        let lost = remote.and_then(|remote| remote.wire().lost.get());
         let failed = DeliveryError::PeerFailed { me: self.me, pe };
         lost.cloned().unwrap_or(failed)
     }

@@ -3,6 +3,7 @@
 
 mod cases;
 mod mismatch;
+mod puts;
 mod raw;
 #[path = "../support/mod.rs"]
 mod support;
@@ -18,6 +19,7 @@ const HEAP_BYTES: usize = 8 << 20;
 fn run_all(pe: &Pe) {
     let suites = [
         cases::CASES,
+        puts::CASES,
         waiting::CASES,
         words::CASES,
         teams::CASES,

@@ -209,7 +209,11 @@ impl Raw<'_> {
     #[inline]
     pub unsafe fn test<T: AtomicInt>(self, ivar: *const T, cmp: Cmp, value: T) -> bool {
         // SAFETY: by the caller.
-        cmp.holds(unsafe { load_own(ivar) }, value)
+        let holds = cmp.holds(unsafe { load_own(ivar) }, value);
+        if !holds {
+            self.endpoint.send_waiting();
+        }
+        holds
     }
 
     /// Waits until every element of `set` has compared as asked, each at some time.

@@ -10,6 +10,7 @@ use crate::team::biased_lock::Turn;
 use crate::team::indices::TeamIndices;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
+use crate::transport::courier::Courier;
 use crate::transport::remote::{DeliveryError, Remote};
 use crate::wait::sync;
 use crate::wait::waiter::Waiter;
@@ -146,6 +147,12 @@ impl Endpoint {
 
     pub(crate) fn membership(&self) -> Membership {
         Membership::new(&self.world, self.me)
+    }
+
+    /// See [`Courier`]; `None` in a world of one host.
+    pub(crate) fn courier(&self) -> Option<Courier> {
+        let wire = Arc::clone(self.remote.as_ref()?.wire());
+        Some(Courier::new(Arc::clone(&self.world), wire, self.me))
     }
 
     pub(crate) fn control(&self) -> &Control {

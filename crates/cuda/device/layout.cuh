@@ -57,7 +57,7 @@ constexpr int route_entries = 1024;
 constexpr int route_words = 8;
 // An entry's first word: below this bit the `route_op`; from it on an `atomic_op`.
 constexpr int route_atomic_bit = 8;
-// From here on the logarithm of a word's or an element's bytes.
+// From here on the logarithm of a word's bytes.
 constexpr int route_width_bit = 12;
 // The highest bit of `operand`, for which its own word has no room.
 constexpr int route_operand_bit = 16;
@@ -65,6 +65,8 @@ constexpr int route_operand_bit = 16;
 constexpr int route_expected_bit = 17;
 // From here on the PE.
 constexpr int route_pe_bit = 20;
+// Most bytes of an element of a strided entry, and of what travels at a time.
+constexpr int route_body = 8192;
 // Entries of the inbox of atomic operations from other hosts.
 constexpr int inbox_entries = 256;
 

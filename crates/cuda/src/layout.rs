@@ -48,6 +48,7 @@ macro_rules! enumerations {
         $(
             $(#[doc = $doc])+
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            #[allow(dead_code)] // Some are the kernels' alone.
             pub(crate) enum $rust {
                 $($member = $value,)+
             }
@@ -203,7 +204,7 @@ shared_structures! {
         pub(crate) ROUTE_WORDS: usize = "route_words": "int" = 8;
         /// An entry's first word: below this bit the `route_op`; from it on an `atomic_op`.
         pub(crate) ROUTE_ATOMIC_BIT: u32 = "route_atomic_bit": "int" = 8;
-        /// From here on the logarithm of a word's or an element's bytes.
+        /// From here on the logarithm of a word's bytes.
         pub(crate) ROUTE_WIDTH_BIT: u32 = "route_width_bit": "int" = 12;
         /// The highest bit of `operand`, for which its own word has no room.
         pub(crate) ROUTE_OPERAND_BIT: u32 = "route_operand_bit": "int" = 16;
@@ -211,6 +212,8 @@ shared_structures! {
         pub(crate) ROUTE_EXPECTED_BIT: u32 = "route_expected_bit": "int" = 17;
         /// From here on the PE.
         pub(crate) ROUTE_PE_BIT: u32 = "route_pe_bit": "int" = 20;
+        /// Most bytes of an element of a strided entry, and of what travels at a time.
+        pub(crate) ROUTE_BODY: usize = "route_body": "int" = 8192;
         /// Entries of the inbox of atomic operations from other hosts.
         pub(crate) INBOX_ENTRIES: usize = "inbox_entries": "int" = 256;
     }

@@ -30,7 +30,8 @@ struct route_entry {
     u64 n = 0;       // bytes, or elements
     u64 local_stride = 0, remote_stride = 0;  // bytes
     u64 operand = 0, expected = 0;
-    u32 width = 0;  // logarithm of the bytes of a word
+    u64 element = 0;  // bytes of one, of strided operations
+    u32 width = 0;    // logarithm of the bytes of a word
     atomic_op change = atomic_op::swap;
 };
 
@@ -55,7 +56,7 @@ __device__ inline u64 issue(const route_entry& entry) {
     const u64 word[route_words] = {
         (u64)entry.op | (u64)entry.change << route_atomic_bit | (u64)entry.width << route_width_bit |
             operand >> 63 << route_operand_bit | expected >> 63 << route_expected_bit | (u64)entry.pe << route_pe_bit,
-        entry.local, entry.offset, entry.n, operand, expected, 0, 0};
+        entry.local, entry.offset, entry.n, operand, expected, entry.element, 0};
     u64* at = route.ring + number % route_entries * route_words;
     const u64 round = ~(number / route_entries) & 1;
 #pragma unroll
@@ -137,11 +138,19 @@ template <class Scope> __device__ inline void route_get(void* dest, const void* 
     wait_completed(issue(entry), pe);
 }
 
-// `n` elements of `width` bytes, a power of two up to 16, strides in bytes.
+// `n` elements of `width` bytes, strides in bytes.
 template <class Scope>
 __device__ inline void route_strided(route_op op, u64 local, u64 local_stride, const void* remote, u64 remote_stride,
                                      u64 width, u64 n, int pe, const Scope& scope) {
-    if (scope.rank() != 0 || n == 0) return;
+    if (scope.rank() != 0 || n == 0 || width == 0) return;
+    if (width > route_body) {
+        for (u64 i = 0; i < n; ++i) {
+            void* here = reinterpret_cast<void*>(local + i * local_stride);
+            void* there = reinterpret_cast<void*>(reinterpret_cast<u64>(remote) + i * remote_stride);
+            op == route_op::put_strided ? route_put(there, here, width, pe, scope) : route_get(here, there, width, pe, scope);
+        }
+        return;
+    }
     show_host();
     route_entry entry = {op, pe};
     entry.local = local;
@@ -149,7 +158,7 @@ __device__ inline void route_strided(route_op op, u64 local, u64 local_stride, c
     entry.n = n;
     entry.local_stride = local_stride;
     entry.remote_stride = remote_stride;
-    entry.width = __ffsll(width) - 1;
+    entry.element = width;
     const u64 number = issue(entry);
     op == route_op::put_strided ? wait_taken(number, pe) : wait_completed(number, pe);
 }

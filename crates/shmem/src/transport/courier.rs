@@ -39,7 +39,7 @@ impl Courier {
     }
 
     /// Stores `bytes` at `position` of `pe`, which is on another host, then sets the word at `signal` there: who sees the
-    /// word (acquire) sees the bytes. Earlier ones of the same courier may arrive later.
+    /// word (acquire) sees the bytes. All that this PE sent there before comes before.
     ///
     /// # Errors
     /// What has been sent may not arrive.
@@ -56,7 +56,7 @@ impl Courier {
             operand: value,
             ..Head::new(Kind::PutSignal).with_op(Op::Set)
         };
-        self.wire.send(self.world.hosts.of(pe), head, bytes, false);
+        self.wire.send(self.world.hosts.of(pe), head, bytes, true);
         self.wire.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
     }
 

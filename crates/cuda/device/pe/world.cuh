@@ -46,8 +46,11 @@ namespace detail {
 // their hosts (pe/route.cuh).
 #ifdef CROSSWARP_ROUTED
 __device__ inline bool mapped(int pe) { return crosswarp_route.mapped == nullptr || crosswarp_route.mapped[pe] != 0; }
-#define CROSSWARP_ROUTE(pe, call) \
-    if (!::crosswarp::detail::mapped(pe)) return ::crosswarp::detail::call
+#define CROSSWARP_ROUTE(pe, call)              \
+    if (!::crosswarp::detail::mapped(pe)) {    \
+        using namespace ::crosswarp::detail;   \
+        return call;                           \
+    }
 #else
 #define CROSSWARP_ROUTE(pe, call)
 #endif

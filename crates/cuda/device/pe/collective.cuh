@@ -65,14 +65,16 @@ constexpr int number_bits = 48;
 constexpr u64 number_mask = (1ull << number_bits) - 1;
 
 // Whether PEs of the team are on other hosts; its payloads then travel by puts and not in units.
-__device__ inline bool routed(const team& t) {
 #ifdef CROSSWARP_ROUTED
+__device__ inline __noinline__ bool routed(const team& t) {
     for (int r = 0; r < t.size; ++r) {
         if (!mapped(t.pe(r))) return true;
     }
-#endif
     return false;
 }
+#else
+__device__ inline bool routed(const team&) { return false; }
+#endif
 
 // What a PE calls, in a word.
 __device__ inline u64 collective(kind what, u64 bytes, u32 detail = 0) {

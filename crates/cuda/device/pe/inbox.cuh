@@ -42,7 +42,7 @@ __device__ inline u64 execute(const inbox_entry& entry) {
 }
 
 // Executes what has come. Any thread.
-__device__ inline void serve_inbox() {
+__device__ inline __noinline__ void serve_inbox() {
 #ifdef CROSSWARP_ROUTED
     const route_state& route = crosswarp_route;
     if (route.inbox == nullptr || load_volatile(route.inbox_head) == load_volatile(route.inbox_tail)) return;

@@ -2,6 +2,8 @@
 // thread of this PE's process takes, carries to the other host and has done there. In a world of one host nothing of
 // this is compiled.
 //
+// Functions are called and not inlined: a trip to another host takes longer than any call, and kernels stay small.
+//
 // Entries are taken in the order of their numbers and done in that order at each PE. So puts before a fence are done
 // before puts after it, and a signal after its data. A thread that puts makes what it puts from visible to the host first.
 #pragma once
@@ -36,14 +38,14 @@ struct route_entry {
 };
 
 // Waits until `word` in host memory is `least` at least.
-__device__ inline bool wait_far(const u64* word, u64 least, int pe) {
+__device__ inline __noinline__ bool wait_far(const u64* word, u64 least, int pe) {
     u64 seen = 0;
     return spin([&] { return (seen = load_far(word)) >= least; }, wait_remote, pe, at<u8>(0), least,
                 [&] { return seen; });
 }
 
 // Gives an entry to the host; its number.
-__device__ inline u64 issue(const route_entry& entry) {
+__device__ inline __noinline__ u64 issue(const route_entry& entry) {
     const route_state& route = crosswarp_route;
     const u64 number = atomicAdd(route.issued, 1ull);
     if (number >= load_volatile(route.taken_seen) + route_entries) {
@@ -73,7 +75,7 @@ __device__ inline void wait_taken(u64 number, int pe) { wait_far(crosswarp_route
 __device__ inline void wait_completed(u64 number, int pe) { wait_far(crosswarp_route.completed, number + 1, pe); }
 
 // The value that entry `number` fetches.
-__device__ inline u64 take_fetched(u64 number, int pe) {
+__device__ inline __noinline__ u64 take_fetched(u64 number, int pe) {
     u64* place = crosswarp_route.fetched + number % route_entries * 2;
     if (!wait_far(place, number + 1, pe)) return 0;
     const u64 value = load_far(place + 1);
@@ -82,12 +84,26 @@ __device__ inline u64 take_fetched(u64 number, int pe) {
 }
 
 // All entries so far of this PE are complete.
-__device__ inline void route_quiet() {
+__device__ inline __noinline__ void route_quiet() {
     const u64 issued = load_volatile(crosswarp_route.issued);
     wait_far(crosswarp_route.completed, issued, everyone);
 }
 
 template <int Bytes> constexpr u32 log_of = Bytes == 8 ? 3 : Bytes == 4 ? 2 : Bytes == 2 ? 1 : 0;
+
+__device__ inline __noinline__ void word_by_host(u64 offset, u64 value, u32 width, int pe) {
+    route_entry entry = {route_op::word, pe};
+    entry.offset = offset;
+    entry.operand = value;
+    entry.width = width;
+    issue(entry);
+}
+__device__ inline __noinline__ u64 fetch_by_host(u64 offset, u32 width, int pe) {
+    route_entry entry = {route_op::fetch, pe};
+    entry.offset = offset;
+    entry.width = width;
+    return take_fetched(issue(entry), pe);
+}
 
 template <class T> __device__ inline void route_p(T* dest, const T& value, int pe) {
     using U = unit_of<T>;
@@ -95,11 +111,7 @@ template <class T> __device__ inline void route_p(T* dest, const T& value, int p
     for (int i = 0; i < (int)(sizeof(T) / sizeof(U)); ++i) {
         U part;
         memcpy(&part, reinterpret_cast<const char*>(&value) + i * sizeof(U), sizeof(U));
-        route_entry entry = {route_op::word, pe};
-        entry.offset = offset_of(dest) + i * sizeof(U);
-        entry.operand = part;
-        entry.width = log_of<sizeof(U)>;
-        issue(entry);
+        word_by_host(offset_of(dest) + i * sizeof(U), part, log_of<sizeof(U)>, pe);
     }
 }
 
@@ -108,17 +120,13 @@ template <class T> __device__ inline T route_g(const T* source, int pe) {
     T value;
 #pragma unroll
     for (int i = 0; i < (int)(sizeof(T) / sizeof(U)); ++i) {
-        route_entry entry = {route_op::fetch, pe};
-        entry.offset = offset_of(source) + i * sizeof(U);
-        entry.width = log_of<sizeof(U)>;
-        const U part = (U)take_fetched(issue(entry), pe);
+        const U part = (U)fetch_by_host(offset_of(source) + i * sizeof(U), log_of<sizeof(U)>, pe);
         memcpy(reinterpret_cast<char*>(&value) + i * sizeof(U), &part, sizeof(U));
     }
     return value;
 }
 
-template <class Scope> __device__ inline void route_put(void* dest, const void* source, u64 bytes, int pe, const Scope& scope) {
-    if (scope.rank() != 0 || bytes == 0) return;
+__device__ inline __noinline__ void put_by_host(void* dest, const void* source, u64 bytes, int pe) {
     show_host();
     route_entry entry = {route_op::put, pe};
     entry.local = reinterpret_cast<u64>(source);
@@ -126,9 +134,12 @@ template <class Scope> __device__ inline void route_put(void* dest, const void* 
     entry.n = bytes;
     wait_taken(issue(entry), pe);
 }
+template <class Scope>
+__device__ inline void route_put(void* dest, const void* source, u64 bytes, int pe, const Scope& scope) {
+    if (scope.rank() == 0 && bytes != 0) put_by_host(dest, source, bytes, pe);
+}
 
-template <class Scope> __device__ inline void route_get(void* dest, const void* source, u64 bytes, int pe, const Scope& scope) {
-    if (scope.rank() != 0 || bytes == 0) return;
+__device__ inline __noinline__ void get_by_host(void* dest, const void* source, u64 bytes, int pe) {
     // What was written to `dest` before must not come after.
     show_host();
     route_entry entry = {route_op::get, pe};
@@ -137,17 +148,19 @@ template <class Scope> __device__ inline void route_get(void* dest, const void* 
     entry.n = bytes;
     wait_completed(issue(entry), pe);
 }
+template <class Scope>
+__device__ inline void route_get(void* dest, const void* source, u64 bytes, int pe, const Scope& scope) {
+    if (scope.rank() == 0 && bytes != 0) get_by_host(dest, source, bytes, pe);
+}
 
 // `n` elements of `width` bytes, strides in bytes.
-template <class Scope>
-__device__ inline void route_strided(route_op op, u64 local, u64 local_stride, const void* remote, u64 remote_stride,
-                                     u64 width, u64 n, int pe, const Scope& scope) {
-    if (scope.rank() != 0 || n == 0 || width == 0) return;
+__device__ inline __noinline__ void strided_by_host(route_op op, u64 local, u64 local_stride, const void* remote,
+                                                    u64 remote_stride, u64 width, u64 n, int pe) {
     if (width > route_body) {
         for (u64 i = 0; i < n; ++i) {
             void* here = reinterpret_cast<void*>(local + i * local_stride);
             void* there = reinterpret_cast<void*>(reinterpret_cast<u64>(remote) + i * remote_stride);
-            op == route_op::put_strided ? route_put(there, here, width, pe, scope) : route_get(here, there, width, pe, scope);
+            op == route_op::put_strided ? put_by_host(there, here, width, pe) : get_by_host(here, there, width, pe);
         }
         return;
     }
@@ -162,24 +175,32 @@ __device__ inline void route_strided(route_op op, u64 local, u64 local_stride, c
     const u64 number = issue(entry);
     op == route_op::put_strided ? wait_taken(number, pe) : wait_completed(number, pe);
 }
+template <class Scope>
+__device__ inline void route_strided(route_op op, u64 local, u64 local_stride, const void* remote, u64 remote_stride,
+                                     u64 width, u64 n, int pe, const Scope& scope) {
+    if (scope.rank() == 0 && n != 0 && width != 0) {
+        strided_by_host(op, local, local_stride, remote, remote_stride, width, n, pe);
+    }
+}
 
-template <class T> __device__ inline route_entry change_of(T* dest, atomic_op change, u64 operand, int pe) {
-    route_entry entry = {route_op::atomic, pe};
-    entry.offset = offset_of(dest);
+// Changes the word at `offset`; returns what was there if `fetches`.
+__device__ inline __noinline__ u64 change_by_host(u64 offset, atomic_op change, u64 operand, u64 expected, u32 width,
+                                                  bool fetches, int pe) {
+    route_entry entry = {fetches ? route_op::atomic_fetch : route_op::atomic, pe};
+    entry.offset = offset;
     entry.operand = operand;
-    entry.width = log_of<sizeof(T)>;
+    entry.expected = expected;
+    entry.width = width;
     entry.change = change;
-    return entry;
+    const u64 number = issue(entry);
+    return fetches ? take_fetched(number, pe) : 0;
 }
 template <class T> __device__ inline void route_change(T* dest, atomic_op change, u64 operand, int pe) {
-    issue(change_of(dest, change, operand, pe));
+    change_by_host(offset_of(dest), change, operand, 0, log_of<sizeof(T)>, false, pe);
 }
 template <class T>
 __device__ inline u64 route_fetch_change(T* dest, atomic_op change, u64 operand, int pe, u64 expected = 0) {
-    route_entry entry = change_of(dest, change, operand, pe);
-    entry.op = route_op::atomic_fetch;
-    entry.expected = expected;
-    return take_fetched(issue(entry), pe);
+    return change_by_host(offset_of(dest), change, operand, expected, log_of<sizeof(T)>, true, pe);
 }
 
 }  // namespace detail

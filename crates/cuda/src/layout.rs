@@ -427,7 +427,10 @@ pub const fn exact_sum_bytes() -> usize {
 /// The variable with the [`WorldState`] in every module that includes `pe.cuh`.
 pub(crate) const WORLD_SYMBOL: &str = "crosswarp_world";
 
-/// The variable with the [`RouteState`] in every module that was compiled with [`ROUTED`].
+/// The same in modules that were compiled with [`ROUTED`].
+pub(crate) const WORLD_OF_HOSTS_SYMBOL: &str = "crosswarp_world_of_hosts";
+
+/// The variable with the [`RouteState`] in those of them that reach other PEs.
 pub(crate) const ROUTE_SYMBOL: &str = "crosswarp_route";
 
 /// The macro with which kernels reach PEs of other hosts, too.

@@ -19,6 +19,11 @@ class thread {
 
 }  // namespace crosswarp
 
+// The host sees by this name which of the two a module was compiled for.
+#ifdef CROSSWARP_ROUTED
+#define crosswarp_world crosswarp_world_of_hosts
+#endif
+
 extern "C" {
 // One for a module: with relocatable device code (`nvcc -rdc=true`) every unit defines it and the linker keeps one.
 #ifdef __CUDACC_RDC__

@@ -18,7 +18,9 @@ use crate::driver::memory::{PinnedBuffer, same_length};
 use crate::driver::stream::{Event, Stream};
 use crate::launch::args::KernelArgs;
 use crate::launch::{Launch, PreparedLaunch};
-use crate::layout::{ROUTE_SYMBOL, ROUTED, RouteState, WORLD_SYMBOL, WorldState};
+use crate::layout::{
+    ROUTE_SYMBOL, ROUTED, RouteState, WORLD_OF_HOSTS_SYMBOL, WORLD_SYMBOL, WorldState,
+};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::heap::{DROP_LIMIT, DeviceHeap, DeviceSym, drain};
 use crate::pe::kernels::Kernels;
@@ -195,7 +197,13 @@ impl<'w> DeviceWorld<'w> {
 
     /// Tells the kernels of `module` who they are. Once per module, before its first launch.
     pub fn install(&self, module: &Module) -> Result<(), DeviceWorldError> {
-        let global = module.global(WORLD_SYMBOL)?;
+        let global = match self.route {
+            None => module.global(WORLD_SYMBOL)?,
+            Some(_) => match module.global(WORLD_OF_HOSTS_SYMBOL) {
+                Err(_) if module.global(WORLD_SYMBOL).is_ok() => return Err(DeviceWorldError::NotRouted),
+                found => found?,
+            },
+        };
         if global.size != size_of::<WorldState>() {
             return Err(DeviceWorldError::Layout {
                 found: global.size,
@@ -224,13 +232,16 @@ impl<'w> DeviceWorld<'w> {
                 global.size
             ))
         }?;
-        if let Some(route) = &self.route {
-            let global = module.global(ROUTE_SYMBOL).ok();
-            let global = global.filter(|global| global.size == size_of::<RouteState>());
-            let global = global.ok_or(DeviceWorldError::NotRouted)?;
+        if let Some(route) = &self.route
+            && let Ok(global) = module.global(ROUTE_SYMBOL)
+        {
+            let (found, expected) = (global.size, size_of::<RouteState>());
+            if found != expected {
+                return Err(DeviceWorldError::Layout { found, expected });
+            }
             let state = route.state();
             // SAFETY: as above.
-            unsafe { cu!(cuMemcpyHtoD_v2(global.address, (&raw const state).cast(), global.size)) }?;
+            unsafe { cu!(cuMemcpyHtoD_v2(global.address, (&raw const state).cast(), expected)) }?;
         }
         Ok(())
     }
@@ -253,8 +264,13 @@ impl<'w> DeviceWorld<'w> {
         }
     }
 
+    /// Whether the memory of `pe` is mapped here. Panics if it does not exist, in a world of several hosts.
+    pub(crate) fn is_mapped(&self, pe: usize) -> bool {
+        self.route.as_ref().is_none_or(|route| route.is_mapped(pe))
+    }
+
     fn first_unmapped(&self) -> Option<usize> {
-        (0..self.pe().n_pes()).find(|&other| !self.pe().pe_accessible(other))
+        (0..self.pe().n_pes()).find(|&other| !self.is_mapped(other))
     }
 
     /// Compiles `source` (or takes the cache's copy), loads it and tells its kernels who they are:

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, Options, Source, Stream,
+    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, ON_STREAM, Options, Source, Stream,
     SyncError, grid_state_bytes, kernel_resources,
 };
 use crosswarp_shmem::Pe;
@@ -116,6 +116,10 @@ fn over_hosts(options: Options) -> Options {
 fn compile_first(hosts: Hosts) {
     for device in Device::all().unwrap_or_default() {
         code(device.arch(), hosts);
+        // The first PE compiles it otherwise, while the others wait.
+        if hosts == Hosts::Several {
+            cubins(&[ON_STREAM], &[device.arch()], &over_hosts(Options::new()));
+        }
     }
 }
 

@@ -18,11 +18,6 @@ pub(crate) enum Way {
 pub(crate) type Strided = (u64, usize);
 
 impl DeviceWorld<'_> {
-    /// Whether the memory of `pe` is mapped here. Panics if it does not exist.
-    pub(crate) fn is_mapped(&self, pe: usize) -> bool {
-        self.pe().pe_accessible(pe)
-    }
-
     /// Copies `bytes` bytes between `local`, which this PE's GPU reaches, and what `pe`, of another host, has at `offset` of
     /// its heap.
     ///

@@ -95,6 +95,8 @@ impl RouteMemory {
 pub(crate) struct Route {
     memory: Arc<RouteMemory>,
     thread: Option<JoinHandle<()>>,
+    /// Not 0 for each PE of this host.
+    mapped: Vec<u8>,
     // Of the thread, in the symmetric heap of the host.
     _rings: Sym<u8>,
     _words: Sym<u64>,
@@ -161,7 +163,7 @@ impl Route {
             Ok((memory, thread))
         };
         let (memory, thread) = made()?;
-        Ok(Some(Self { memory, thread: Some(thread), _rings: rings, _words: words }))
+        Ok(Some(Self { memory, thread: Some(thread), mapped, _rings: rings, _words: words }))
     }
 
     /// What kernels need to know.
@@ -183,6 +185,11 @@ impl Route {
             inbox_done: memory.inbox.done.address(),
             inbox_results: memory.inbox.done.address() + 8,
         }
+    }
+
+    /// Whether the memory of `pe` is mapped here. Panics if it does not exist.
+    pub(crate) fn is_mapped(&self, pe: usize) -> bool {
+        self.mapped[pe] != 0
     }
 
     /// The kernel that executes the inbox, if no other does.

@@ -39,7 +39,9 @@ pub enum DeviceWorldError {
     )]
     NotRouted,
     /// What needs the memory of all PEs mapped, in a world of several hosts.
-    #[error("PE {other} is on another host than PE {pe}: {what} needs GPUs that reach each other's memory")]
+    #[error(
+        "PE {other} is on another host than PE {pe}: {what} needs GPUs that reach each other's memory"
+    )]
     OtherHosts {
         /// This PE.
         pe: usize,

@@ -200,7 +200,9 @@ impl<'w> DeviceWorld<'w> {
         let global = match self.route {
             None => module.global(WORLD_SYMBOL)?,
             Some(_) => match module.global(WORLD_OF_HOSTS_SYMBOL) {
-                Err(_) if module.global(WORLD_SYMBOL).is_ok() => return Err(DeviceWorldError::NotRouted),
+                Err(_) if module.global(WORLD_SYMBOL).is_ok() => {
+                    return Err(DeviceWorldError::NotRouted);
+                }
                 found => found?,
             },
         };
@@ -241,7 +243,13 @@ impl<'w> DeviceWorld<'w> {
             }
             let state = route.state();
             // SAFETY: as above.
-            unsafe { cu!(cuMemcpyHtoD_v2(global.address, (&raw const state).cast(), expected)) }?;
+            unsafe {
+                cu!(cuMemcpyHtoD_v2(
+                    global.address,
+                    (&raw const state).cast(),
+                    expected
+                ))
+            }?;
         }
         Ok(())
     }
@@ -254,12 +262,21 @@ impl<'w> DeviceWorld<'w> {
         }
     }
 
-    /// Whether the memory of every PE is mapped here; else says which is not.
+    /// Refuses `what` in a world of several hosts, before anything is made for it: for kernels that access the memory of
+    /// other PEs by address.
     ///
-    /// Errors: [`DeviceWorldError::OtherHosts`]; the same kind on every PE.
-    pub fn all_mapped(&self, what: &'static str) -> Result<(), DeviceWorldError> {
-        match self.first_unmapped() {
-            Some(other) => Err(DeviceWorldError::OtherHosts { pe: self.pe().my_pe(), other, what }),
+    /// Errors: [`DeviceWorldError::OtherHosts`], of the same kind on every PE.
+    pub fn needs_one_host(pe: &Pe, what: &'static str) -> Result<(), DeviceWorldError> {
+        let (me, host) = (pe.my_pe(), pe.shared_team());
+        let members: Vec<usize> = (0..host.n_pes())
+            .map(|member| host.world_pe(member))
+            .collect();
+        match (0..pe.n_pes()).find(|other| !members.contains(other)) {
+            Some(other) => Err(DeviceWorldError::OtherHosts {
+                pe: me,
+                other,
+                what,
+            }),
             None => Ok(()),
         }
     }
@@ -267,10 +284,6 @@ impl<'w> DeviceWorld<'w> {
     /// Whether the memory of `pe` is mapped here. Panics if it does not exist, in a world of several hosts.
     pub(crate) fn is_mapped(&self, pe: usize) -> bool {
         self.route.as_ref().is_none_or(|route| route.is_mapped(pe))
-    }
-
-    fn first_unmapped(&self) -> Option<usize> {
-        (0..self.pe().n_pes()).find(|&other| !self.is_mapped(other))
     }
 
     /// Compiles `source` (or takes the cache's copy), loads it and tells its kernels who they are:

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, ON_STREAM, Options, Source, Stream,
-    SyncError, grid_state_bytes, kernel_resources,
+    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, ON_STREAM, Options, Source,
+    Stream, SyncError, grid_state_bytes, kernel_resources,
 };
 use crosswarp_shmem::Pe;
 use support::{
@@ -133,11 +133,16 @@ impl Kernels {
             world.install(&module).unwrap();
             module
         };
-        let hosts = match world.all_mapped("the suite") {
+        let hosts = match DeviceWorld::needs_one_host(world.pe(), "the suite") {
             Ok(()) => Hosts::One,
             Err(_) => Hosts::Several,
         };
-        Self(code(world.device().arch(), hosts).iter().map(load).collect())
+        Self(
+            code(world.device().arch(), hosts)
+                .iter()
+                .map(load)
+                .collect(),
+        )
     }
 
     fn names(&self) -> impl Iterator<Item = &String> + Clone {
@@ -372,7 +377,10 @@ fn gpus_of_hosts() {
 #[test]
 fn a_grid_that_fills_the_gpu_gets_what_other_hosts_add() {
     compile_first(Hosts::Several);
-    on_gpus_of_hosts("a_grid_that_fills_the_gpu_gets_what_other_hosts_add", fills_the_gpu);
+    on_gpus_of_hosts(
+        "a_grid_that_fills_the_gpu_gets_what_other_hosts_add",
+        fills_the_gpu,
+    );
 }
 
 /// Every block that fits PE 0's GPU waits for what the others add to a word of its, once that grid runs.

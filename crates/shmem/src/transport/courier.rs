@@ -57,7 +57,10 @@ impl Courier {
             ..Head::new(Kind::PutSignal).with_op(Op::Set)
         };
         self.wire.send(self.world.hosts.of(pe), head, bytes, true);
-        self.wire.lost.get().map_or(Ok(()), |lost| Err(lost.clone()))
+        self.wire
+            .lost
+            .get()
+            .map_or(Ok(()), |lost| Err(lost.clone()))
     }
 
     /// The word at `position` of this PE. Acquire.

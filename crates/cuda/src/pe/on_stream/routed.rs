@@ -34,9 +34,21 @@ impl DeviceWorld<'_> {
         if bytes == 0 {
             return Ok(());
         }
-        let (kernels, remote) = (self.kernels(), self.heap().address(offset, self.pe().my_pe()));
-        let routed = kernels.routed.as_ref().expect("a world of several hosts has them");
-        let args = (remote, local, bytes as u64, pe as i32, i32::from(way == Way::Put));
+        let (kernels, remote) = (
+            self.kernels(),
+            self.heap().address(offset, self.pe().my_pe()),
+        );
+        let routed = kernels
+            .routed
+            .as_ref()
+            .expect("a world of several hosts has them");
+        let args = (
+            remote,
+            local,
+            bytes as u64,
+            pe as i32,
+            i32::from(way == Way::Put),
+        );
         // SAFETY: the parameters are (void*, void*, u64, i32, i32); the memory is the caller's promise.
         unsafe { kernels.launch(&routed.copy, (1, 1), stream, args) }
     }
@@ -57,8 +69,14 @@ impl DeviceWorld<'_> {
         if n == 0 || width == 0 {
             return Ok(());
         }
-        let (kernels, remote) = (self.kernels(), self.heap().address(offset, self.pe().my_pe()));
-        let routed = kernels.routed.as_ref().expect("a world of several hosts has them");
+        let (kernels, remote) = (
+            self.kernels(),
+            self.heap().address(offset, self.pe().my_pe()),
+        );
+        let routed = kernels
+            .routed
+            .as_ref()
+            .expect("a world of several hosts has them");
         let args = (
             remote,
             remote_stride as u64,
@@ -73,8 +91,9 @@ impl DeviceWorld<'_> {
         unsafe { kernels.launch(&routed.strided, (1, 1), stream, args) }
     }
 
-    /// Holds the stream's later work back until what this PE put to other hosts is there.
-    pub(crate) fn routed_quiet(&self, stream: &Stream) -> Result<(), DeviceWorldError> {
+    /// Holds the stream's later work back until what this PE has put is there, also at PEs of other hosts, to which a put is
+    /// on its way when the stream goes on. In a world of one host a stream's order is enough, and this does nothing.
+    pub fn quiet_on_stream(&self, stream: &Stream) -> Result<(), DeviceWorldError> {
         let Some(routed) = &self.kernels().routed else {
             return Ok(());
         };

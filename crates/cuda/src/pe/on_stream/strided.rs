@@ -131,7 +131,7 @@ impl DeviceWorld<'_> {
                 unsafe {
                     self.routed_strided(stream, Way::Put, (local, width), remote, (n, width), pe)?;
                 }
-                self.routed_quiet(stream)?;
+                self.quiet_on_stream(stream)?;
                 return Ok(stream.synchronize()?);
             }
             // SAFETY: `n` elements of `dest` so far apart, and page-locked memory, which stays as it is

@@ -51,7 +51,16 @@ pub(super) struct Channel {
 
 impl Channel {
     pub(super) fn new(pe: usize) -> Self {
-        Self { pe, waiting: VecDeque::new(), numbered: 0, sent: 0, done: 0, received: 0, told: 0, gone: false }
+        Self {
+            pe,
+            waiting: VecDeque::new(),
+            numbered: 0,
+            sent: 0,
+            done: 0,
+            received: 0,
+            told: 0,
+            gone: false,
+        }
     }
 
     /// Takes a message for sending; its number.
@@ -87,7 +96,11 @@ impl Channel {
     }
 
     /// Sends what there is a place for; whether anything changed.
-    pub(super) fn advance(&mut self, courier: &Courier, places: Places) -> Result<bool, DeliveryError> {
+    pub(super) fn advance(
+        &mut self,
+        courier: &Courier,
+        places: Places,
+    ) -> Result<bool, DeliveryError> {
         if self.gone {
             return Ok(false);
         }
@@ -102,14 +115,23 @@ impl Channel {
             self.sent += 1;
             // The word says that the message is there, whatever came before it: places are used in turn, and the one
             // before may come later.
-            courier.put_signal(self.pe, (at, &message), (places.arrived + 8 * me, self.sent))?;
+            courier.put_signal(
+                self.pe,
+                (at, &message),
+                (places.arrived + 8 * me, self.sent),
+            )?;
             changed = true;
         }
         Ok(changed)
     }
 
     /// The next message that has come.
-    pub(super) fn receive(&mut self, courier: &Courier, places: Places, message: &mut Vec<u8>) -> Option<Head> {
+    pub(super) fn receive(
+        &mut self,
+        courier: &Courier,
+        places: Places,
+        message: &mut Vec<u8>,
+    ) -> Option<Head> {
         if courier.word(places.arrived + 8 * self.pe) <= self.received {
             return None;
         }
@@ -129,7 +151,12 @@ impl Channel {
     }
 
     /// Tells the other side that the first `done` messages are done.
-    pub(super) fn tell(&mut self, courier: &Courier, places: Places, done: u64) -> Result<bool, DeliveryError> {
+    pub(super) fn tell(
+        &mut self,
+        courier: &Courier,
+        places: Places,
+        done: u64,
+    ) -> Result<bool, DeliveryError> {
         if done == self.told {
             return Ok(false);
         }

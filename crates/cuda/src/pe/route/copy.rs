@@ -27,7 +27,14 @@ impl Copies {
     /// So many bytes are at `to`.
     pub(super) unsafe fn to_gpu(&self, to: u64, from: &[u8]) -> Result<(), CudaError> {
         // SAFETY: by the caller; `from` outlives the copy, for we wait for it.
-        unsafe { cu!(cuMemcpyHtoDAsync_v2(to, from.as_ptr().cast(), from.len(), self.0.handle())) }?;
+        unsafe {
+            cu!(cuMemcpyHtoDAsync_v2(
+                to,
+                from.as_ptr().cast(),
+                from.len(),
+                self.0.handle()
+            ))
+        }?;
         self.0.synchronize()
     }
 
@@ -37,14 +44,25 @@ impl Copies {
     /// So many bytes are at `from`.
     pub(super) unsafe fn from_gpu(&self, to: &mut [u8], from: u64) -> Result<(), CudaError> {
         // SAFETY: by the caller; `to` outlives the copy, for we wait for it.
-        unsafe { cu!(cuMemcpyAsync(to.as_mut_ptr() as u64, from, to.len(), self.0.handle())) }?;
+        unsafe {
+            cu!(cuMemcpyAsync(
+                to.as_mut_ptr() as u64,
+                from,
+                to.len(),
+                self.0.handle()
+            ))
+        }?;
         self.0.synchronize()
     }
 
     /// # Safety
     /// The elements of `from` have places at `to`.
     pub(super) unsafe fn spread(&self, to: Spread, from: &[u8]) -> Result<(), CudaError> {
-        let host = Spread { address: from.as_ptr() as u64, width: to.width, stride: to.width };
+        let host = Spread {
+            address: from.as_ptr() as u64,
+            width: to.width,
+            stride: to.width,
+        };
         // SAFETY: by the caller, and as in `to_gpu`.
         unsafe { self.rows(to, host, from.len()) }
     }
@@ -52,7 +70,11 @@ impl Copies {
     /// # Safety
     /// There are as many elements at `from` as fit `to`.
     pub(super) unsafe fn collect(&self, to: &mut [u8], from: Spread) -> Result<(), CudaError> {
-        let host = Spread { address: to.as_mut_ptr() as u64, width: from.width, stride: from.width };
+        let host = Spread {
+            address: to.as_mut_ptr() as u64,
+            width: from.width,
+            stride: from.width,
+        };
         // SAFETY: by the caller, and as in `from_gpu`.
         unsafe { self.rows(host, from, to.len()) }
     }

@@ -79,7 +79,14 @@ pub(super) struct Inbox {
 
 impl Inbox {
     pub(super) fn new(stream: Stream) -> Self {
-        Self { waiting: VecDeque::new(), head: 0, tail: 0, since: Instant::now(), stream, started: false }
+        Self {
+            waiting: VecDeque::new(),
+            head: 0,
+            tail: 0,
+            since: Instant::now(),
+            stream,
+            started: false,
+        }
     }
 
     /// Takes an operation; its number.
@@ -100,7 +107,11 @@ impl Inbox {
     }
 
     /// Gives the GPU what there is room for; whether it was anything.
-    pub(super) fn give(&mut self, memory: &InboxMemory, copies: &Copies) -> Result<bool, CudaError> {
+    pub(super) fn give(
+        &mut self,
+        memory: &InboxMemory,
+        copies: &Copies,
+    ) -> Result<bool, CudaError> {
         let before = self.head;
         while self.head - self.tail < INBOX_ENTRIES as u64
             && let Some(entry) = self.waiting.pop_front()
@@ -132,7 +143,11 @@ impl Inbox {
             return Ok(());
         };
         // SAFETY: a kernel of this crate without parameters, prepared when it was loaded.
-        let launched = unsafe { Launch::new(execute).prepared_before().launch(&self.stream, ()) };
+        let launched = unsafe {
+            Launch::new(execute)
+                .prepared_before()
+                .launch(&self.stream, ())
+        };
         self.started = true;
         self.since = Instant::now();
         launched.map_err(|error| CudaError {

@@ -67,9 +67,7 @@ impl Head {
 
     /// `None`: no message of ours.
     pub(super) fn kind(&self) -> Option<Kind> {
-        Kind::ALL
-            .into_iter()
-            .find(|&kind| kind as u32 == self.kind)
+        Kind::ALL.into_iter().find(|&kind| kind as u32 == self.kind)
     }
 }
 

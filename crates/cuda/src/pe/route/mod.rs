@@ -56,7 +56,9 @@ struct RouteMemory {
 impl RouteMemory {
     fn ring(&self) -> &[AtomicU64] {
         // SAFETY: so many words, aligned, alive as long as `self`; kernels write them, and the host only reads.
-        unsafe { std::slice::from_raw_parts(self.ring.address() as *const AtomicU64, self.ring.len()) }
+        unsafe {
+            std::slice::from_raw_parts(self.ring.address() as *const AtomicU64, self.ring.len())
+        }
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
@@ -129,7 +131,24 @@ impl Route {
             done: words.offset() + 8 * n,
             left: left.offset(),
         };
-        let mapped: Vec<u8> = (0..n).map(|other| u8::from(!courier.is_remote(other))).collect();
+        let host = pe.shared_team();
+        let members: Vec<usize> = (0..host.n_pes())
+            .map(|member| host.world_pe(member))
+            .collect();
+        let mapped: Vec<u8> = (0..n)
+            .map(|other| members.contains(&other).into())
+            .collect();
+        // Only a team has its memory mapped, and only PEs of other hosts are reached over the network.
+        if let Some(other) =
+            (0..n).find(|other| !members.contains(other) && !courier.is_remote(*other))
+        {
+            let what = "GPUs of a host whose PEs are not evenly numbered";
+            return Err(DeviceWorldError::OtherHosts {
+                pe: pe.my_pe(),
+                other,
+                what,
+            });
+        }
         let made = || -> Result<_, CudaError> {
             let stream = Stream::with_priority(device, Priority::High)?;
             let memory = RouteMemory {
@@ -143,13 +162,22 @@ impl Route {
             stream.synchronize()?;
             let inbox = Inbox::new(Stream::with_priority(device, Priority::High)?);
             let memory = Arc::new(memory);
-            let proxy = Proxy::new(courier, Arc::clone(&memory), Copies::new(stream), inbox, heap, places);
+            let proxy = Proxy::new(
+                courier,
+                Arc::clone(&memory),
+                Copies::new(stream),
+                inbox,
+                heap,
+                places,
+            );
             let (me, device) = (pe.my_pe(), *device);
             let work = move || {
                 let ended = device.bind().map_err(Into::into).and_then(|()| proxy.run());
                 if let Err(error) = ended {
                     // Whoever waits for it gets to know that it ended, and here is why.
-                    tracing::error!("PE {me}'s GPU can't reach PEs of other hosts any more: {error}");
+                    tracing::error!(
+                        "PE {me}'s GPU can't reach PEs of other hosts any more: {error}"
+                    );
                     on_failure();
                 }
             };
@@ -163,7 +191,13 @@ impl Route {
             Ok((memory, thread))
         };
         let (memory, thread) = made()?;
-        Ok(Some(Self { memory, thread: Some(thread), mapped, _rings: rings, _words: words }))
+        Ok(Some(Self {
+            memory,
+            thread: Some(thread),
+            mapped,
+            _rings: rings,
+            _words: words,
+        }))
     }
 
     /// What kernels need to know.

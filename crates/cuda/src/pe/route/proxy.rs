@@ -124,7 +124,8 @@ impl Proxy {
             }
             std::thread::sleep(NAP);
             for (pe, channel) in self.channels.iter_mut().enumerate() {
-                let left = membership.has_left(pe) || self.courier.word(self.places.left + 8 * pe) != 0;
+                let left =
+                    membership.has_left(pe) || self.courier.word(self.places.left + 8 * pe) != 0;
                 if let Some(channel) = channel.as_mut().filter(|_| left) {
                     channel.give_up();
                     self.fetches.retain(|_, fetch| fetch.pe != pe);
@@ -180,7 +181,11 @@ impl Proxy {
     fn start(&mut self, entry: &Entry, token: u64) -> Result<Until, ProxyError> {
         let pe = entry.pe;
         let (n, width) = (entry.n as usize, entry.width as usize);
-        let head = Head { offset: entry.offset, width: entry.width, ..Head::new(Kind::Put) };
+        let head = Head {
+            offset: entry.offset,
+            width: entry.width,
+            ..Head::new(Kind::Put)
+        };
         match entry.op {
             RouteOp::Word => {
                 let bytes = entry.operand.to_le_bytes();
@@ -194,7 +199,10 @@ impl Proxy {
                     part.resize(BODY.min(n - start), 0);
                     // SAFETY: the kernel puts from there, and waits until the entry is taken.
                     unsafe { self.copies.from_gpu(&mut part, entry.local + start as u64) }?;
-                    let head = Head { offset: entry.offset + start as u64, ..head };
+                    let head = Head {
+                        offset: entry.offset + start as u64,
+                        ..head
+                    };
                     number = self.channel(pe).push(head, &part);
                     self.channel_advance(pe)?;
                 }
@@ -210,7 +218,16 @@ impl Proxy {
                     part.resize(at_once.min(n - first) * width, 0);
                     let address = entry.local + first as u64 * here;
                     // SAFETY: as above.
-                    unsafe { self.copies.collect(&mut part, Spread { address, width, stride: here as usize }) }?;
+                    unsafe {
+                        self.copies.collect(
+                            &mut part,
+                            Spread {
+                                address,
+                                width,
+                                stride: here as usize,
+                            },
+                        )
+                    }?;
                     let head = Head {
                         offset: entry.offset + first as u64 * there,
                         width: entry.width,
@@ -236,12 +253,31 @@ impl Proxy {
                 if !fetches {
                     return Ok(Until::Done { pe, number });
                 }
-                self.fetches.insert(token, Fetch { pe, to: None, left: 8 });
+                self.fetches.insert(
+                    token,
+                    Fetch {
+                        pe,
+                        to: None,
+                        left: 8,
+                    },
+                );
             }
             RouteOp::Fetch => {
-                let head = Head { token, offset: entry.offset, width: entry.width, ..Head::new(Kind::Fetch) };
+                let head = Head {
+                    token,
+                    offset: entry.offset,
+                    width: entry.width,
+                    ..Head::new(Kind::Fetch)
+                };
                 self.channel(pe).push(head, &[]);
-                self.fetches.insert(token, Fetch { pe, to: None, left: 8 });
+                self.fetches.insert(
+                    token,
+                    Fetch {
+                        pe,
+                        to: None,
+                        left: 8,
+                    },
+                );
             }
             RouteOp::Get | RouteOp::GetStrided => {
                 let strided = entry.op == RouteOp::GetStrided;
@@ -255,9 +291,24 @@ impl Proxy {
                     ..Head::new(if strided { Kind::GetStrided } else { Kind::Get })
                 };
                 self.channel(pe).push(head, &[]);
-                let (width, stride) = if strided { (width, entry.operand as usize) } else { (1, 1) };
-                let to = Some(Spread { address: entry.local, width, stride });
-                self.fetches.insert(token, Fetch { pe, to, left: bytes });
+                let (width, stride) = if strided {
+                    (width, entry.operand as usize)
+                } else {
+                    (1, 1)
+                };
+                let to = Some(Spread {
+                    address: entry.local,
+                    width,
+                    stride,
+                });
+                self.fetches.insert(
+                    token,
+                    Fetch {
+                        pe,
+                        to,
+                        left: bytes,
+                    },
+                );
             }
         }
         Ok(Until::Fetched)
@@ -287,24 +338,41 @@ impl Proxy {
 
     /// The address of `bytes` bytes of this PE's heap, every `stride` from the first to the last.
     fn place(&self, pe: usize, offset: u64, bytes: u64) -> Result<u64, ProxyError> {
-        let inside = offset.checked_add(bytes).is_some_and(|end| end <= self.heap_bytes);
+        let inside = offset
+            .checked_add(bytes)
+            .is_some_and(|end| end <= self.heap_bytes);
         match inside {
             true => Ok(self.heap + offset),
-            false => Err(ProxyError::Message { pe, what: "outside of the device heap" }),
+            false => Err(ProxyError::Message {
+                pe,
+                what: "outside of the device heap",
+            }),
         }
     }
 
     fn spread(&self, pe: usize, head: &Head, bytes: u64) -> Result<Spread, ProxyError> {
         let width = head.width.max(1);
         let steps = (bytes / width).saturating_sub(1);
-        let reach = steps.checked_mul(head.stride).and_then(|reach| reach.checked_add(width));
-        let reach = reach.ok_or(ProxyError::Message { pe, what: "a stride" })?;
+        let reach = steps
+            .checked_mul(head.stride)
+            .and_then(|reach| reach.checked_add(width));
+        let reach = reach.ok_or(ProxyError::Message {
+            pe,
+            what: "a stride",
+        })?;
         let address = self.place(pe, head.offset, reach)?;
-        Ok(Spread { address, width: width as usize, stride: head.stride as usize })
+        Ok(Spread {
+            address,
+            width: width as usize,
+            stride: head.stride as usize,
+        })
     }
 
     fn serve(&mut self, pe: usize, head: &Head, body: &[u8]) -> Result<(), ProxyError> {
-        let kind = head.kind().ok_or(ProxyError::Message { pe, what: "of no kind" })?;
+        let kind = head.kind().ok_or(ProxyError::Message {
+            pe,
+            what: "of no kind",
+        })?;
         match kind {
             Kind::Put => {
                 let to = self.place(pe, head.offset, body.len() as u64)?;
@@ -328,13 +396,25 @@ impl Proxy {
             Kind::Atomic => {
                 self.place(pe, head.offset, 1 << (head.op >> 8).min(3))?;
                 if head.op & 0xff > ring::LAST_CHANGE {
-                    return Err(ProxyError::Message { pe, what: "no such operation" });
+                    return Err(ProxyError::Message {
+                        pe,
+                        what: "no such operation",
+                    });
                 }
-                let entry = InboxEntry { op: head.op, offset: head.offset, operand: head.operand, expected: head.expected };
+                let entry = InboxEntry {
+                    op: head.op,
+                    offset: head.offset,
+                    operand: head.operand,
+                    expected: head.expected,
+                };
                 let operation = self.inbox.push(entry);
                 let message = self.channel(pe).received();
                 let answer = (head.token != 0).then_some(head.token);
-                self.under_way[pe].push_back(UnderWay { message, operation, answer });
+                self.under_way[pe].push_back(UnderWay {
+                    message,
+                    operation,
+                    answer,
+                });
             }
             Kind::Data => self.store_data(pe, head.token, body)?,
             Kind::Value => {
@@ -347,7 +427,11 @@ impl Proxy {
     }
 
     fn send_value(&mut self, pe: usize, token: u64, operand: u64) {
-        let head = Head { token, operand, ..Head::new(Kind::Value) };
+        let head = Head {
+            token,
+            operand,
+            ..Head::new(Kind::Value)
+        };
         self.channel(pe).push(head, &[]);
     }
 
@@ -355,7 +439,11 @@ impl Proxy {
     fn send_data(&mut self, pe: usize, head: &Head, strided: bool) -> Result<(), ProxyError> {
         let from = match strided {
             true => self.spread(pe, head, head.bytes)?,
-            false => Spread { address: self.place(pe, head.offset, head.bytes)?, width: 1, stride: 1 },
+            false => Spread {
+                address: self.place(pe, head.offset, head.bytes)?,
+                width: 1,
+                stride: 1,
+            },
         };
         let at_once = BODY / from.width * from.width;
         let mut part = std::mem::take(&mut self.buffer);
@@ -369,7 +457,10 @@ impl Proxy {
                     false => self.copies.from_gpu(&mut part, address),
                 }
             }?;
-            let answer = Head { token: head.token, ..Head::new(Kind::Data) };
+            let answer = Head {
+                token: head.token,
+                ..Head::new(Kind::Data)
+            };
             self.channel(pe).push(answer, &part);
             self.channel_advance(pe)?;
         }
@@ -383,7 +474,10 @@ impl Proxy {
             return Ok(());
         };
         let Some(to) = &mut fetch.to else {
-            return Err(ProxyError::Message { pe, what: "an answer to another question" });
+            return Err(ProxyError::Message {
+                pe,
+                what: "an answer to another question",
+            });
         };
         let at = *to;
         to.address += (body.len() / at.width * at.stride) as u64;
@@ -416,7 +510,8 @@ impl Proxy {
             }
         }
         let memory = &self.memory;
-        self.values.retain(|&(number, value)| !memory.give_fetched(number, value));
+        self.values
+            .retain(|&(number, value)| !memory.give_fetched(number, value));
     }
 
     /// Tells other PEs what of theirs is done.
@@ -424,7 +519,9 @@ impl Proxy {
         let mut changed = false;
         for (channel, under_way) in self.channels.iter_mut().zip(&self.under_way) {
             let Some(channel) = channel else { continue };
-            let done = under_way.front().map_or(channel.received(), |first| first.message - 1);
+            let done = under_way
+                .front()
+                .map_or(channel.received(), |first| first.message - 1);
             changed |= channel.tell(&self.courier, self.places, done)?;
         }
         Ok(changed)
@@ -435,7 +532,9 @@ impl Proxy {
         let before = self.completed;
         while let Some((number, until)) = self.outstanding.front() {
             let complete = match until {
-                Until::Done { pe, number } => self.channels[*pe].as_ref().is_some_and(|channel| channel.is_done(*number)),
+                Until::Done { pe, number } => self.channels[*pe]
+                    .as_ref()
+                    .is_some_and(|channel| channel.is_done(*number)),
                 Until::Fetched => !self.fetches.contains_key(&(number + 1)),
             };
             if !complete {
@@ -446,7 +545,9 @@ impl Proxy {
         }
         if self.completed != before {
             // Release: what was got is there.
-            self.memory.completed().store(self.completed, Ordering::Release);
+            self.memory
+                .completed()
+                .store(self.completed, Ordering::Release);
         }
     }
 }

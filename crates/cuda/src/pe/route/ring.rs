@@ -97,8 +97,17 @@ mod tests {
             | (entry.pe as u64) << ROUTE_PE_BIT;
         let round = !(number / ROUTE_ENTRIES as u64) & 1;
         let (operand, expected) = (entry.operand, entry.expected);
-        [head, entry.local, entry.offset, entry.n, operand, expected, 0, 0]
-            .map(|word| word << 1 | round)
+        [
+            head,
+            entry.local,
+            entry.offset,
+            entry.n,
+            operand,
+            expected,
+            0,
+            0,
+        ]
+        .map(|word| word << 1 | round)
     }
 
     #[test]

@@ -393,10 +393,10 @@ fn fills_the_gpu(pe: &Pe, device: Device) {
     let at = world.heap().address_of(&words, pe.my_pe());
     let function = kernels.get("wait_in_all_blocks");
     let blocks = match pe.my_pe() {
-        0 => Launch::new(&function).block(1024).max_resident().unwrap(),
+        0 => Launch::new(&function).block(512).max_resident().unwrap(),
         _ => 1,
     };
-    let launch = Launch::new(&function).grid(blocks as u32).block(1024);
+    let launch = Launch::new(&function).grid(blocks as u32).block(512);
     // SAFETY: the parameters are (u64*, u32*).
     unsafe { world.launch_together(launch, &stream, (at, &errors)) }.unwrap();
     world.synchronize(&stream).unwrap();

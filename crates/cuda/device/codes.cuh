@@ -22,5 +22,28 @@ enum class cmp : int {
     lt = 4,
     le = 5,
 };
+// What a kernel asks of its host to do at a PE of another host (pe/route.cuh).
+enum class route_op : int {
+    put = 1,
+    word = 2,
+    get = 3,
+    fetch = 4,
+    put_strided = 5,
+    get_strided = 6,
+    atomic = 7,
+    atomic_fetch = 8,
+};
+// Atomic operations that a GPU executes for PEs of other hosts.
+enum class atomic_op : int {
+    swap = 0,
+    compare_swap = 1,
+    add = 2,
+    bit_and = 3,
+    bit_or = 4,
+    bit_xor = 5,
+    add_f32 = 6,
+    add_f64 = 7,
+    add_f16 = 8,
+};
 
 }  // namespace crosswarp

@@ -48,6 +48,27 @@ constexpr int collective_detail_bit = 40;
 constexpr int collective_kind_bit = 60;
 // What is combined: below this bit the type's number; from it on 1 + the operation's.
 constexpr int reduce_op_bit = 4;
+// `wait_record::what`: for a PE of another host to do what it was asked.
+constexpr u32 wait_remote = 4;
+// Entries of the ring by which kernels reach PEs of other hosts.
+constexpr int route_entries = 1024;
+// Words of an entry, each shifted up by one; its lowest bit is 1 in the ring's first round, 0 in its second, and so
+// on, so that who reads knows when the word has come.
+constexpr int route_words = 8;
+// An entry's first word: below this bit the `route_op`; from it on an `atomic_op`.
+constexpr int route_atomic_bit = 8;
+// From here on the logarithm of a word's bytes.
+constexpr int route_width_bit = 12;
+// The highest bit of `operand`, for which its own word has no room.
+constexpr int route_operand_bit = 16;
+// The highest bit of `expected`.
+constexpr int route_expected_bit = 17;
+// From here on the PE.
+constexpr int route_pe_bit = 20;
+// Most bytes of an element of a strided entry, and of what travels at a time.
+constexpr int route_body = 8192;
+// Entries of the inbox of atomic operations from other hosts.
+constexpr int inbox_entries = 256;
 
 namespace detail {
 // What PEs do together, for the host to print and for `mark_of`.
@@ -170,6 +191,66 @@ static_assert(CROSSWARP_OFFSET(world_state, record) == 40, "world_state::record"
 static_assert(CROSSWARP_OFFSET(world_state, gave_up) == 48, "world_state::gave_up");
 static_assert(CROSSWARP_OFFSET(world_state, gone) == 56, "world_state::gone");
 static_assert(CROSSWARP_OFFSET(world_state, all) == 64, "world_state::all");
+
+// An atomic operation from another host.
+struct alignas(8) inbox_entry {
+    // An `atomic_op`, and from bit 8 on the logarithm of the word's bytes.
+    u64 op;
+    // Heap offset of the word.
+    u64 offset;
+    u64 operand;
+    u64 expected;
+};
+static_assert(sizeof(inbox_entry) == 32, "size of inbox_entry");
+static_assert(CROSSWARP_OFFSET(inbox_entry, op) == 0, "inbox_entry::op");
+static_assert(CROSSWARP_OFFSET(inbox_entry, offset) == 8, "inbox_entry::offset");
+static_assert(CROSSWARP_OFFSET(inbox_entry, operand) == 16, "inbox_entry::operand");
+static_assert(CROSSWARP_OFFSET(inbox_entry, expected) == 24, "inbox_entry::expected");
+
+// How kernels reach PEs of other hosts; the host writes it into every module that was compiled for that.
+struct alignas(8) route_state {
+    // Of each PE: not 0 if its memory is mapped here. In this GPU's memory.
+    const u8* mapped;
+    // Entries, in host memory.
+    u64* ring;
+    // Entries so far; in this GPU's memory.
+    u64* issued;
+    // Entries that the host has taken, in host memory: what they put from may be reused.
+    const u64* taken;
+    // What kernels have last seen there; in this GPU's memory.
+    u64* taken_seen;
+    // Entries up to this one are complete; in host memory.
+    const u64* completed;
+    // Of each entry of the ring that fetches: 1 + its number when the value beside it is there, 0 when it was taken. In
+    // host memory.
+    u64* fetched;
+    // Atomic operations from other hosts, for this GPU to execute; in its memory.
+    const inbox_entry* inbox;
+    // How many have come; in this GPU's memory.
+    const u64* inbox_head;
+    // How many are done; in this GPU's memory.
+    u64* inbox_tail;
+    // Not 0 while somebody executes them.
+    u32* inbox_lock;
+    // As `inbox_tail`, in host memory.
+    u64* inbox_done;
+    // What was there before each; in host memory.
+    u64* inbox_results;
+};
+static_assert(sizeof(route_state) == 104, "size of route_state");
+static_assert(CROSSWARP_OFFSET(route_state, mapped) == 0, "route_state::mapped");
+static_assert(CROSSWARP_OFFSET(route_state, ring) == 8, "route_state::ring");
+static_assert(CROSSWARP_OFFSET(route_state, issued) == 16, "route_state::issued");
+static_assert(CROSSWARP_OFFSET(route_state, taken) == 24, "route_state::taken");
+static_assert(CROSSWARP_OFFSET(route_state, taken_seen) == 32, "route_state::taken_seen");
+static_assert(CROSSWARP_OFFSET(route_state, completed) == 40, "route_state::completed");
+static_assert(CROSSWARP_OFFSET(route_state, fetched) == 48, "route_state::fetched");
+static_assert(CROSSWARP_OFFSET(route_state, inbox) == 56, "route_state::inbox");
+static_assert(CROSSWARP_OFFSET(route_state, inbox_head) == 64, "route_state::inbox_head");
+static_assert(CROSSWARP_OFFSET(route_state, inbox_tail) == 72, "route_state::inbox_tail");
+static_assert(CROSSWARP_OFFSET(route_state, inbox_lock) == 80, "route_state::inbox_lock");
+static_assert(CROSSWARP_OFFSET(route_state, inbox_done) == 88, "route_state::inbox_done");
+static_assert(CROSSWARP_OFFSET(route_state, inbox_results) == 96, "route_state::inbox_results");
 
 // What the blocks of a grid meet by, zero before its first use; `grid_sets` sets of slots follow.
 struct alignas(128) grid_state {

@@ -48,6 +48,7 @@ macro_rules! enumerations {
         $(
             $(#[doc = $doc])+
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            #[allow(dead_code)] // Some are the kernels' alone.
             pub(crate) enum $rust {
                 $($member = $value,)+
             }
@@ -110,6 +111,31 @@ enumerations! {
         Lt = "lt", 4;
         Le = "le", 5;
     }
+
+    /// What a kernel asks of its host to do at a PE of another host (pe/route.cuh).
+    RouteOp = "route_op": {
+        Put = "put", 1;
+        Word = "word", 2;
+        Get = "get", 3;
+        Fetch = "fetch", 4;
+        PutStrided = "put_strided", 5;
+        GetStrided = "get_strided", 6;
+        Atomic = "atomic", 7;
+        AtomicFetch = "atomic_fetch", 8;
+    }
+
+    /// Atomic operations that a GPU executes for PEs of other hosts.
+    AtomicOp = "atomic_op": {
+        Swap = "swap", 0;
+        CompareSwap = "compare_swap", 1;
+        Add = "add", 2;
+        And = "bit_and", 3;
+        Or = "bit_or", 4;
+        Xor = "bit_xor", 5;
+        AddF32 = "add_f32", 6;
+        AddF64 = "add_f64", 7;
+        AddF16 = "add_f16", 8;
+    }
 }
 
 element_types! {
@@ -169,6 +195,27 @@ shared_structures! {
         pub(crate) COLLECTIVE_KIND_BIT: u32 = "collective_kind_bit": "int" = 60;
         /// What is combined: below this bit the type's number; from it on 1 + the operation's.
         pub(crate) REDUCE_OP_BIT: u32 = "reduce_op_bit": "int" = 4;
+        /// `wait_record::what`: for a PE of another host to do what it was asked.
+        pub(crate) WAIT_REMOTE: u32 = "wait_remote": "u32" = 4;
+        /// Entries of the ring by which kernels reach PEs of other hosts.
+        pub(crate) ROUTE_ENTRIES: usize = "route_entries": "int" = 1024;
+        /// Words of an entry, each shifted up by one; its lowest bit is 1 in the ring's first round, 0 in its second, and so
+        /// on, so that who reads knows when the word has come.
+        pub(crate) ROUTE_WORDS: usize = "route_words": "int" = 8;
+        /// An entry's first word: below this bit the `route_op`; from it on an `atomic_op`.
+        pub(crate) ROUTE_ATOMIC_BIT: u32 = "route_atomic_bit": "int" = 8;
+        /// From here on the logarithm of a word's bytes.
+        pub(crate) ROUTE_WIDTH_BIT: u32 = "route_width_bit": "int" = 12;
+        /// The highest bit of `operand`, for which its own word has no room.
+        pub(crate) ROUTE_OPERAND_BIT: u32 = "route_operand_bit": "int" = 16;
+        /// The highest bit of `expected`.
+        pub(crate) ROUTE_EXPECTED_BIT: u32 = "route_expected_bit": "int" = 17;
+        /// From here on the PE.
+        pub(crate) ROUTE_PE_BIT: u32 = "route_pe_bit": "int" = 20;
+        /// Most bytes of an element of a strided entry, and of what travels at a time.
+        pub(crate) ROUTE_BODY: usize = "route_body": "int" = 8192;
+        /// Entries of the inbox of atomic operations from other hosts.
+        pub(crate) INBOX_ENTRIES: usize = "inbox_entries": "int" = 256;
     }
 }
 
@@ -251,6 +298,47 @@ shared_structures! {
         56 pub(crate) gone: u64 = "const u32*",
         /// The team of all PEs.
         64 pub(crate) all: TeamState = "team",
+    }
+
+    /// An atomic operation from another host.
+    pub(crate) InboxEntry = "inbox_entry", align 8, size 32, with "": {
+        /// An `atomic_op`, and from bit 8 on the logarithm of the word's bytes.
+        0 pub(crate) op: u64 = "u64",
+        /// Heap offset of the word.
+        8 pub(crate) offset: u64 = "u64",
+        16 pub(crate) operand: u64 = "u64",
+        24 pub(crate) expected: u64 = "u64",
+    }
+
+    /// How kernels reach PEs of other hosts; the host writes it into every module that was compiled for that.
+    pub(crate) RouteState = "route_state", align 8, size 104, with "": {
+        /// Of each PE: not 0 if its memory is mapped here. In this GPU's memory.
+        0 pub(crate) mapped: u64 = "const u8*",
+        /// Entries, in host memory.
+        8 pub(crate) ring: u64 = "u64*",
+        /// Entries so far; in this GPU's memory.
+        16 pub(crate) issued: u64 = "u64*",
+        /// Entries that the host has taken, in host memory: what they put from may be reused.
+        24 pub(crate) taken: u64 = "const u64*",
+        /// What kernels have last seen there; in this GPU's memory.
+        32 pub(crate) taken_seen: u64 = "u64*",
+        /// Entries up to this one are complete; in host memory.
+        40 pub(crate) completed: u64 = "const u64*",
+        /// Of each entry of the ring that fetches: 1 + its number when the value beside it is there, 0 when it was taken. In
+        /// host memory.
+        48 pub(crate) fetched: u64 = "u64*",
+        /// Atomic operations from other hosts, for this GPU to execute; in its memory.
+        56 pub(crate) inbox: u64 = "const inbox_entry*",
+        /// How many have come; in this GPU's memory.
+        64 pub(crate) inbox_head: u64 = "const u64*",
+        /// How many are done; in this GPU's memory.
+        72 pub(crate) inbox_tail: u64 = "u64*",
+        /// Not 0 while somebody executes them.
+        80 pub(crate) inbox_lock: u64 = "u32*",
+        /// As `inbox_tail`, in host memory.
+        88 pub(crate) inbox_done: u64 = "u64*",
+        /// What was there before each; in host memory.
+        96 pub(crate) inbox_results: u64 = "u64*",
     }
 
     /// What the blocks of a grid meet by, zero before its first use; `grid_sets` sets of slots follow.
@@ -338,6 +426,15 @@ pub const fn exact_sum_bytes() -> usize {
 
 /// The variable with the [`WorldState`] in every module that includes `pe.cuh`.
 pub(crate) const WORLD_SYMBOL: &str = "crosswarp_world";
+
+/// The same in modules that were compiled with [`ROUTED`].
+pub(crate) const WORLD_OF_HOSTS_SYMBOL: &str = "crosswarp_world_of_hosts";
+
+/// The variable with the [`RouteState`] in those of them that reach other PEs.
+pub(crate) const ROUTE_SYMBOL: &str = "crosswarp_route";
+
+/// The macro with which kernels reach PEs of other hosts, too.
+pub(crate) const ROUTED: &str = "CROSSWARP_ROUTED";
 
 #[cfg(test)]
 mod tests {

@@ -100,6 +100,7 @@ pub mod internal {
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;
+    pub use crate::transport::courier::Courier;
     pub use crate::world::config::{
         HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
     };

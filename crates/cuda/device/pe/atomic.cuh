@@ -51,23 +51,31 @@ __device__ inline void store_release(u64* at, u64 value) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 }
 
+// The value of what an atomic operation of another host fetched.
+template <class T> __device__ inline T fetched(u64 word) { return bits<T>(static_cast<carrier_of<T>>(word)); }
+
 }  // namespace detail
 
 template <class T> __device__ inline T atomic_fetch(const T* source, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, route_g(source, pe));
     return detail::bits<T>(detail::load_relaxed(reinterpret_cast<const C*>(ptr(source, pe))));
 }
 template <class T> __device__ inline void atomic_set(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, route_p(dest, (T)value, pe));
     detail::store_relaxed(reinterpret_cast<C*>(ptr(dest, pe)), detail::bits<C>((T)value));
 }
 template <class T> __device__ inline T atomic_swap(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, fetched<T>(route_fetch_change(dest, atomic_op::swap, bits<C>((T)value), pe)));
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
     return detail::bits<T>(atomicExch_system(at, detail::bits<C>((T)value)));
 }
 template <class T> __device__ inline T atomic_compare_swap(T* dest, same_t<T> expected, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, fetched<T>(route_fetch_change(dest, atomic_op::compare_swap, bits<C>((T)value), pe,
+                                                      bits<C>((T)expected))));
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
     return detail::bits<T>(atomicCAS_system(at, detail::bits<C>(expected), detail::bits<C>((T)value)));
 }
@@ -75,17 +83,23 @@ template <class T> __device__ inline T atomic_compare_swap(T* dest, same_t<T> ex
 // Two's complement makes one addition serve signed and unsigned.
 template <class T> __device__ inline T atomic_fetch_add(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, fetched<T>(route_fetch_change(dest, atomic_op::add, bits<C>((T)value), pe)));
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
     return detail::bits<T>(atomicAdd_system(at, detail::bits<C>((T)value)));
 }
 __device__ inline float atomic_fetch_add(float* dest, float value, int pe) {
+    CROSSWARP_ROUTE(pe, fetched<float>(route_fetch_change(dest, atomic_op::add_f32, bits<u32>(value), pe)));
     return atomicAdd_system(ptr(dest, pe), value);
 }
 __device__ inline double atomic_fetch_add(double* dest, double value, int pe) {
+    CROSSWARP_ROUTE(pe, fetched<double>(route_fetch_change(dest, atomic_op::add_f64, bits<u64>(value), pe)));
     return atomicAdd_system(ptr(dest, pe), value);
 }
 // Half precision, without flushing subnormals.
 __device__ inline f16 atomic_fetch_add(f16* dest, f16 value, int pe) {
+#ifdef CROSSWARP_ROUTED
+    if (!detail::mapped(pe)) return {(u16)detail::route_fetch_change(dest, atomic_op::add_f16, value.bits, pe)};
+#endif
     f16 old;
     asm volatile("atom.add.noftz.relaxed.sys.global.f16 %0, [%1], %2;"
                  : "=h"(old.bits) : "l"(ptr(dest, pe)), "h"(value.bits) : "memory");
@@ -93,16 +107,19 @@ __device__ inline f16 atomic_fetch_add(f16* dest, f16 value, int pe) {
 }
 template <class T> __device__ inline T atomic_fetch_and(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, fetched<T>(route_fetch_change(dest, atomic_op::bit_and, bits<C>((T)value), pe)));
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
     return detail::bits<T>(atomicAnd_system(at, detail::bits<C>((T)value)));
 }
 template <class T> __device__ inline T atomic_fetch_or(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, fetched<T>(route_fetch_change(dest, atomic_op::bit_or, bits<C>((T)value), pe)));
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
     return detail::bits<T>(atomicOr_system(at, detail::bits<C>((T)value)));
 }
 template <class T> __device__ inline T atomic_fetch_xor(T* dest, same_t<T> value, int pe) {
     using C = detail::carrier_of<T>;
+    CROSSWARP_ROUTE(pe, fetched<T>(route_fetch_change(dest, atomic_op::bit_xor, bits<C>((T)value), pe)));
     C* at = reinterpret_cast<C*>(ptr(dest, pe));
     return detail::bits<T>(atomicXor_system(at, detail::bits<C>((T)value)));
 }

@@ -64,6 +64,18 @@ __device__ inline vec16* slots_of(const team& t, u64 generation, int from) {
 constexpr int number_bits = 48;
 constexpr u64 number_mask = (1ull << number_bits) - 1;
 
+// Whether PEs of the team are on other hosts; its payloads then travel by puts and not in units.
+#ifdef CROSSWARP_ROUTED
+__device__ inline __noinline__ bool routed(const team& t) {
+    for (int r = 0; r < t.size; ++r) {
+        if (!mapped(t.pe(r))) return true;
+    }
+    return false;
+}
+#else
+__device__ inline bool routed(const team&) { return false; }
+#endif
+
 // What a PE calls, in a word.
 __device__ inline u64 collective(kind what, u64 bytes, u32 detail = 0) {
     constexpr u32 details = (1u << (collective_kind_bit - collective_detail_bit)) - 1;
@@ -149,7 +161,7 @@ struct arrival_of {
     // in slots, and so no arrival.
     __device__ bool mismatch() const {
         u64 data, word = load_acquire(arrivals_of(t) + rank);
-        if (!m.differs(word)) load_unit(slots_of(t, m.number, rank), data, word);
+        if (!m.differs(word) && !routed(t)) load_unit(slots_of(t, m.number, rank), data, word);
         if ((word & number_mask) != m.number) return false;
         m.report_mismatch(name(), arrivals_of(t) + rank, word);
         return true;
@@ -161,6 +173,12 @@ struct arrival_of {
 template <class Scope> __device__ inline int rank_beside(int n, const Scope& scope) {
     const int rank = scope.rank();
     return scope.size() > 1 && rank < ((n + 31) & ~31) ? min(rank, n - 1) : rank;
+}
+
+// Stores a word of this PE's on `pe`.
+__device__ inline void send_word(u64* at, u64 value, int pe) {
+    CROSSWARP_ROUTE(pe, route_p(at, value, pe));
+    store_relaxed(ptr(at, pe), value);
 }
 
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
@@ -175,7 +193,7 @@ template <class Scope> __device__ inline bool meet(const team& t, const Scope& s
     const int beside = rank_beside(t.size, scope);
     if (beside < t.size) fence();
     for (int r = scope.rank(); r < t.size; r += scope.size()) {
-        store_relaxed(ptr(arrivals + t.me, t.pe(r)), sent);
+        send_word(arrivals + t.me, sent, t.pe(r));
     }
     count_rendezvous(t, m, scope);
     for (int r = beside; r < t.size; r += scope.size()) {
@@ -382,6 +400,11 @@ __device__ inline bool sync(const team& t = world(), const Scope& scope = Scope(
 // Completes the scope's puts and waits for all PEs of the team.
 template <class Scope = thread>
 __device__ inline bool barrier(const team& t = world(), const Scope& scope = Scope()) {
+#ifdef CROSSWARP_ROUTED
+    // The rendezvous completes what goes to mapped memory alone.
+    scope.sync();
+    if (scope.rank() == 0) detail::route_quiet();
+#endif
     return detail::meet(t, scope, detail::collective(detail::kind::barrier, 0));
 }
 
@@ -391,7 +414,7 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
                                  const Scope& scope = Scope()) {
     const u64 mine = detail::collective(detail::kind::broadcast, n * sizeof(T), root);
     if constexpr (detail::fits_units<T>) {
-        if (detail::is_small<T>(n)) {
+        if (detail::is_small<T>(n) && !detail::routed(t)) {
             const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
@@ -429,7 +452,7 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
                                 const Scope& scope = Scope()) {
     const u64 mine = detail::collective(detail::kind::fcollect, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
-        if (n > 0 && detail::is_small<T>(n)) {
+        if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {
             const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
             const detail::rendezvous m = detail::send_to_all(t, begins, units, scope, [=](int u) {
@@ -456,7 +479,7 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
                                 const Scope& scope = Scope()) {
     const u64 mine = detail::collective(detail::kind::alltoall, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
-        if (n > 0 && detail::is_small<T>(n)) {
+        if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {
             const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
             const detail::rendezvous m = detail::send_to_each(t, begins, units, scope, [=](int u, int r) {
@@ -527,6 +550,37 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
     }
 }
 
+#ifdef CROSSWARP_ROUTED
+// dest[i] = the PEs' source[i] combined in rank order, i < n, where PEs are on other hosts: piece by piece each puts its
+// values into the others' slots. `apart`: elements from the block of one rank to the next's, 0 if all combine the same.
+template <class T, class Op, class Scope>
+__device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart, Op op, const team& t, const Scope& scope,
+                                      u64 mine) {
+    const u64 piece = small_units * sizeof(vec16) / sizeof(T);
+    u64 first = 0;
+    do {
+        const u64 count = n - first < piece ? n - first : piece;
+        const u64 number = load_relaxed(&scratch_of(t)->generation) + 1;
+        scope.sync();
+        for (int r = 0; r < t.size; ++r) {
+            put(reinterpret_cast<T*>(slots_of(t, number, t.me)), source + r * apart + first, count, t.pe(r), scope);
+        }
+        // The slots are written again after the next rendezvous, which this PE enters when it has read them.
+        if (!meet(t, scope, mine)) return false;
+        for (u64 i = scope.rank(); i < count; i += scope.size()) {
+            T total = load_fresh(reinterpret_cast<const T*>(slots_of(t, number, 0)) + i);
+            for (int r = 1; r < t.size; ++r) {
+                total = op(total, load_fresh(reinterpret_cast<const T*>(slots_of(t, number, r)) + i));
+            }
+            dest[first + i] = total;
+        }
+        first += count;
+    } while (first < n);
+    scope.sync();
+    return true;
+}
+#endif
+
 }  // namespace detail
 
 // The `n` elements of all PEs' `source` combined element by element in rank order, in `dest` on every
@@ -536,7 +590,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
                               const Scope& scope = Scope()) {
     const u64 mine = detail::collective(detail::kind::reduce, n * sizeof(T), detail::combines<T>(op, 0));
     if constexpr (detail::fits_units<T>) {
-        if (n > 0 && detail::is_small<T>(n)) {
+        if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {
             constexpr int per = detail::per_unit<T>;
             const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
             int units = detail::units<T>(n);
@@ -571,6 +625,9 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
             return detail::end_rendezvous(t, scope);
         }
     }
+#ifdef CROSSWARP_ROUTED
+    if (detail::routed(t)) return detail::reduce_by_puts(dest, source, n, 0, op, t, scope, mine);
+#endif
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
     // writes destinations, so dest == source is safe.
     if constexpr (16 % sizeof(T) == 0 && detail::is_grid<Scope>) {
@@ -607,6 +664,9 @@ template <class Scope = thread, class T, class Op>
 __device__ inline bool reducescatter(T* dest, const T* source, u64 n, Op op, const team& t = world(),
                                      const Scope& scope = Scope()) {
     const u64 mine = detail::collective(detail::kind::reducescatter, n * sizeof(T), detail::combines<T>(op, 0));
+#ifdef CROSSWARP_ROUTED
+    if (detail::routed(t)) return detail::reduce_by_puts(dest, source, n, n, op, t, scope, mine);
+#endif
     detail::meet(t, scope, mine);
     u64 first = n * t.me;
     detail::reduce_span(dest, source, first, first + n, first, op, t, false, scope);

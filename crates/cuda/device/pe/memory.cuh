@@ -8,7 +8,7 @@
 // to the peer's mapped memory: they may arrive in any order until a `fence`, `quiet`, signal or barrier.
 // Blocking and non-blocking forms do the same; the non-blocking ones promise less.
 #pragma once
-#include "pe/world.cuh"
+#include "pe/route.cuh"
 
 namespace crosswarp {
 
@@ -18,7 +18,12 @@ __device__ inline void fence() { asm volatile("fence.acq_rel.sys;" ::: "memory")
 
 // All puts and atomics before it are complete: visible to every PE. Sequentially consistent, so that
 // two PEs that each put, quiet and get can not both miss the other's put.
-__device__ inline void quiet() { asm volatile("fence.sc.sys;" ::: "memory"); }
+__device__ inline void quiet() {
+#ifdef CROSSWARP_ROUTED
+    detail::route_quiet();
+#endif
+    asm volatile("fence.sc.sys;" ::: "memory");
+}
 
 namespace detail {
 
@@ -105,10 +110,14 @@ __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& 
 }  // namespace detail
 
 // Stores one value at `dest` on `pe`. Any thread.
-template <class T> __device__ inline void p(T* dest, same_t<T> value, int pe) { *ptr(dest, pe) = value; }
+template <class T> __device__ inline void p(T* dest, same_t<T> value, int pe) {
+    CROSSWARP_ROUTE(pe, route_p(dest, value, pe));
+    *ptr(dest, pe) = value;
+}
 
 // Loads one value from `source` on `pe`. Any thread.
 template <class T> __device__ inline T g(const T* source, int pe) {
+    CROSSWARP_ROUTE(pe, route_g(source, pe));
     return detail::load_fresh(ptr(source, pe));
 }
 
@@ -116,6 +125,7 @@ template <class T> __device__ inline T g(const T* source, int pe) {
 // calling thread's part has been issued; the other threads' too after `Scope().sync()`.
 template <class Scope = thread, class T>
 __device__ inline void put(T* dest, const T* source, u64 n, int pe, const Scope& scope = Scope()) {
+    CROSSWARP_ROUTE(pe, route_put(dest, source, n * sizeof(T), pe, scope));
     detail::copy<unit_of<T>, false>(ptr(dest, pe), source, n * sizeof(T), scope);
 }
 
@@ -123,6 +133,7 @@ __device__ inline void put(T* dest, const T* source, u64 n, int pe, const Scope&
 // calling thread's part has arrived; the other threads' too after `Scope().sync()`.
 template <class Scope = thread, class T>
 __device__ inline void get(T* dest, const T* source, u64 n, int pe, const Scope& scope = Scope()) {
+    CROSSWARP_ROUTE(pe, route_get(dest, source, n * sizeof(T), pe, scope));
     detail::copy<unit_of<T>, true>(dest, ptr(source, pe), n * sizeof(T), scope);
 }
 
@@ -139,6 +150,8 @@ __device__ inline void get_nbi(T* dest, const T* source, u64 n, int pe, const Sc
 template <class Scope = thread, class T>
 __device__ inline void iput(T* dest, u64 dest_stride, const T* source, u64 source_stride, u64 n, int pe,
                             const Scope& scope = Scope()) {
+    CROSSWARP_ROUTE(pe, route_strided(route_op::put_strided, reinterpret_cast<u64>(source), source_stride * sizeof(T), dest,
+                                      dest_stride * sizeof(T), sizeof(T), n, pe, scope));
     T* to = ptr(dest, pe);
     for (u64 i = scope.rank(); i < n; i += scope.size()) to[i * dest_stride] = source[i * source_stride];
 }
@@ -147,6 +160,8 @@ __device__ inline void iput(T* dest, u64 dest_stride, const T* source, u64 sourc
 template <class Scope = thread, class T>
 __device__ inline void iget(T* dest, u64 dest_stride, const T* source, u64 source_stride, u64 n, int pe,
                             const Scope& scope = Scope()) {
+    CROSSWARP_ROUTE(pe, route_strided(route_op::get_strided, reinterpret_cast<u64>(dest), dest_stride * sizeof(T), source,
+                                      source_stride * sizeof(T), sizeof(T), n, pe, scope));
     const T* from = ptr(source, pe);
     for (u64 i = scope.rank(); i < n; i += scope.size()) {
         dest[i * dest_stride] = detail::load_fresh(from + i * source_stride);

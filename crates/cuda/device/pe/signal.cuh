@@ -15,6 +15,14 @@ enum class signal_op : int { set, add };
 // Race prevented: the receiver must not see the signal before the data; the release orders them, and
 // is cumulative over what this thread observed through a scope's `sync`.
 __device__ inline void signal(u64* signal, u64 value, signal_op op, int pe) {
+#ifdef CROSSWARP_ROUTED
+    if (!detail::mapped(pe)) {
+        // Race prevented: what this thread put to PEs of its own host must not be missed by who sees the signal.
+        fence();
+        if (op == signal_op::set) return detail::route_p(signal, value, pe);
+        return detail::route_change(signal, atomic_op::add, value, pe);
+    }
+#endif
     u64* at = ptr(signal, pe);
     if (op == signal_op::set) {
         detail::store_release(at, value);

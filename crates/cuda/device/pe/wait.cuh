@@ -1,7 +1,7 @@
 // How a kernel waits for other PEs: it looks again and again, and gives up when what it waits for can not come or the
 // world's time limit has passed. What it waited for in vain stands in `wait_record`, which the host reads.
 #pragma once
-#include "pe/world.cuh"
+#include "pe/inbox.cuh"
 
 namespace crosswarp {
 
@@ -84,6 +84,9 @@ __device__ inline bool spin_for(Done done, u32 what, Who who, const void* word, 
     u64 start = limit == 0 ? 0 : nanoseconds();
     // The clock and the flag are slow to read; a limit is at least microseconds.
     for (u32 tries = 1; !done(); ++tries) {
+#ifdef CROSSWARP_ROUTED
+        if (tries % 16 == 0) serve_inbox();
+#endif
         if (tries % 256 != 0) continue;
         if (given_up()) return false;
         // The list is far away; now and then is soon enough.

@@ -19,12 +19,24 @@ class thread {
 
 }  // namespace crosswarp
 
+// The host sees by this name which of the two a module was compiled for.
+#ifdef CROSSWARP_ROUTED
+#define crosswarp_world crosswarp_world_of_hosts
+#endif
+
 extern "C" {
 // One for a module: with relocatable device code (`nvcc -rdc=true`) every unit defines it and the linker keeps one.
 #ifdef __CUDACC_RDC__
 inline
 #endif
     __constant__ crosswarp::world_state crosswarp_world;
+
+#ifdef CROSSWARP_ROUTED
+#ifdef __CUDACC_RDC__
+inline
+#endif
+    __constant__ crosswarp::route_state crosswarp_route;
+#endif
 }
 
 namespace crosswarp {
@@ -33,8 +45,27 @@ __device__ inline int my_pe() { return crosswarp_world.my_pe; }
 __device__ inline int n_pes() { return crosswarp_world.n_pes; }
 __device__ inline const team& world() { return crosswarp_world.all; }
 
-// Where `pe` keeps what this PE keeps at `local` (an address in my symmetric heap).
+namespace detail {
+// Whether the memory of `pe` is mapped here. In a world of one host all is, and nothing looks. With the macro
+// CROSSWARP_ROUTED, which the host defines for a world of several, the verbs have PEs of other hosts reached by way of
+// their hosts (pe/route.cuh).
+#ifdef CROSSWARP_ROUTED
+__device__ inline bool mapped(int pe) { return crosswarp_route.mapped == nullptr || crosswarp_route.mapped[pe] != 0; }
+#define CROSSWARP_ROUTE(pe, call)              \
+    if (!::crosswarp::detail::mapped(pe)) {    \
+        using namespace ::crosswarp::detail;   \
+        return call;                           \
+    }
+#else
+#define CROSSWARP_ROUTE(pe, call)
+#endif
+}  // namespace detail
+
+// Where `pe` keeps what this PE keeps at `local` (an address in my symmetric heap); null if `pe` is on another host.
 template <class T> __device__ inline T* ptr(T* local, int pe) {
+#ifdef CROSSWARP_ROUTED
+    if (!detail::mapped(pe)) return nullptr;
+#endif
     i64 away = (i64)(pe - my_pe()) * (i64)crosswarp_world.stride;
     return reinterpret_cast<T*>(reinterpret_cast<u64>(local) + away);
 }

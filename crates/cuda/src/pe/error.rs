@@ -32,6 +32,24 @@ pub enum DeviceWorldError {
         /// Bytes here.
         expected: usize,
     },
+    /// A module of a world of several hosts was compiled for one of one host.
+    #[error(
+        "the module can't reach PEs of other hosts: compile it by `DeviceWorld::load`, or with the options of \
+         `DeviceWorld::options`"
+    )]
+    NotRouted,
+    /// What needs the memory of all PEs mapped, in a world of several hosts.
+    #[error(
+        "PE {other} is on another host than PE {pe}: {what} needs GPUs that reach each other's memory"
+    )]
+    OtherHosts {
+        /// This PE.
+        pe: usize,
+        /// One of another host.
+        other: usize,
+        /// What was wanted.
+        what: &'static str,
+    },
     /// PEs that are processes share a GPU, which runs one process at a time.
     #[error(
         "PE {pe} and PE {other} are processes that share a GPU: their kernels do not run at once, so \

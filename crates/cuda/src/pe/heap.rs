@@ -382,10 +382,15 @@ impl<'w> DeviceHeap<'w> {
             Chunk::create(&self.device, bytes).and_then(|chunk| Ok((chunk.export()?, chunk)));
         all_well(self.pe, chunk.is_ok(), bytes)?;
         let (fd, chunk) = chunk?;
-        let fds = self.pe.share_fd(fd.as_fd())?;
+        // PEs of other hosts keep theirs to themselves; see `route`.
+        let host = self.pe.shared_team();
+        let fds = self.pe.share_fd_on_host(fd.as_fd());
+        // A PE that failed on one host alone is one on all.
+        all_well(self.pe, fds.is_ok(), bytes)?;
         let mut mapped = Ok(());
         let mut mappings = Vec::new();
-        for (pe, fd) in fds.iter().enumerate() {
+        for (member, fd) in fds?.iter().enumerate() {
+            let pe = host.world_pe(member);
             let at = pe * self.stride + state.mapped;
             let outcome = if pe == self.pe.my_pe() {
                 self.range.map(at, &chunk, &self.device)

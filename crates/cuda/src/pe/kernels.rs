@@ -3,12 +3,13 @@
 #![allow(unsafe_code)] // Launches kernels of this crate.
 
 use crate::compile::module::{Function, Module};
+use crate::compile::program::Options;
 use crate::compile::source::{Shape, Source};
 use crate::driver::device::Device;
 use crate::driver::stream::Stream;
 use crate::launch::Launch;
 use crate::launch::args::KernelArgs;
-use crate::layout::{ELEMENT_TYPES, STREAM_THREADS};
+use crate::layout::{ELEMENT_TYPES, ROUTE_SYMBOL, STREAM_THREADS};
 use crate::pe::error::DeviceWorldError;
 
 /// Threads of a block of the barriers.
@@ -45,6 +46,13 @@ pub(super) struct Move {
     pub(super) grid: Function,
 }
 
+/// The kernels that reach PEs of other hosts.
+pub(super) struct Routed {
+    pub(super) copy: Function,
+    pub(super) strided: Function,
+    pub(super) quiet: Function,
+}
+
 /// The verbs' kernels, loaded, and how they are launched.
 pub(crate) struct Kernels {
     module: Module,
@@ -53,6 +61,8 @@ pub(crate) struct Kernels {
     pub(super) barrier: Function,
     pub(super) sync: Function,
     pub(super) nothing: Function,
+    /// There in a world of several hosts.
+    pub(super) routed: Option<Routed>,
     pub(super) broadcast: Move,
     pub(super) fcollect: Move,
     pub(super) alltoall: Move,
@@ -68,8 +78,12 @@ pub(crate) struct Kernels {
 impl Kernels {
     /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
     /// PE: loading may wait for it.
-    pub(crate) fn load(device: &Device, sharing: usize) -> Result<Self, DeviceWorldError> {
-        let module = Module::compile(device, &ON_STREAM)?;
+    pub(crate) fn load(
+        device: &Device,
+        sharing: usize,
+        options: &Options,
+    ) -> Result<Self, DeviceWorldError> {
+        let module = Module::compile_with(device, &ON_STREAM, options)?;
         let multiprocessors = device.properties().multiprocessors;
         let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
         let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
@@ -105,6 +119,15 @@ impl Kernels {
                 grid: grid("reduce", ELEMENT_TYPES[place])?,
             })
         };
+        let is_routed = module.global(ROUTE_SYMBOL).is_ok();
+        let routed = || -> Result<Routed, DeviceWorldError> {
+            load("execute_inbox", 1, 1)?;
+            Ok(Routed {
+                copy: load("routed_copy", 1, 1)?,
+                strided: load("routed_strided", 1, 1)?,
+                quiet: load("routed_quiet", 1, 1)?,
+            })
+        };
         let strided = |unit: &str| load(&format!("strided_{unit}"), STREAM_THREADS, blocks);
         Ok(Self {
             strided: [
@@ -119,6 +142,7 @@ impl Kernels {
             barrier: load("barrier", WARP, 1)?,
             sync: load("sync", WARP, 1)?,
             nothing: load("nothing", WARP, 1)?,
+            routed: is_routed.then(routed).transpose()?,
             broadcast: moves("broadcast")?,
             fcollect: moves("fcollect")?,
             alltoall: moves("alltoall")?,

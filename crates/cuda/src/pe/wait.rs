@@ -20,8 +20,8 @@ use crate::driver::error::CudaError;
 use crate::driver::memory::{Buffer, PinnedBuffer};
 use crate::driver::stream::Stream;
 use crate::layout::{
-    EVERYONE, GONE_ANY, GONE_END, GONE_SINGLE, RECORD_COMPLETE, RECORD_NONE, WAIT_RENDEZVOUS,
-    WAIT_VALUE, WaitRecord,
+    EVERYONE, GONE_ANY, GONE_END, GONE_SINGLE, RECORD_COMPLETE, RECORD_NONE, WAIT_REMOTE,
+    WAIT_RENDEZVOUS, WAIT_VALUE, WaitRecord,
 };
 use crate::pe::collective::CollectiveWord;
 
@@ -68,6 +68,11 @@ pub enum KernelWait {
         /// The PE that did not come.
         pe: usize,
     },
+    /// A PE of another host, to do what the kernel asked for.
+    Remote {
+        /// That PE.
+        pe: usize,
+    },
     /// Something that takes every PE, at this offset of its own device heap.
     Everyone {
         /// Byte offset in the heap.
@@ -98,6 +103,7 @@ fn describe(wait: KernelWait, expected: u64) -> String {
             format!("the value at device heap offset {offset}, compared with {expected}")
         }
         KernelWait::Rendezvous { pe } => format!("meeting #{expected} with PE {pe}"),
+        KernelWait::Remote { pe } => format!("PE {pe} of another host"),
         KernelWait::Everyone { offset } => {
             format!("all PEs, at device heap offset {offset}, compared with {expected}")
         }
@@ -349,6 +355,17 @@ impl Waits {
         self.memory.end_all(pe.my_pe());
     }
 
+    /// As [`end_all`](Self::end_all), for a thread.
+    pub(crate) fn ender(&self, pe: &Pe) -> impl FnOnce() + Send + 'static {
+        let (memory, me) = (Arc::clone(&self.memory), pe.my_pe());
+        move || memory.end_all(me)
+    }
+
+    /// Words of all PEs: not 0 for each that has left.
+    pub(crate) fn left(&self) -> &Sym<u64> {
+        &self.left
+    }
+
     /// Leaves the memory to kernels that may still use it.
     pub(crate) fn leak(&self) {
         std::mem::forget(Arc::clone(&self.memory));
@@ -425,8 +442,9 @@ impl WaitRecord {
     fn error(&self, limit: Duration) -> SyncError {
         let (pe, expected, offset) = (self.pe as usize, self.expected, self.offset);
         let wait = match (self.what, self.peer) {
-            (WAIT_VALUE, EVERYONE) => KernelWait::Everyone { offset },
+            (WAIT_VALUE | WAIT_REMOTE, EVERYONE) => KernelWait::Everyone { offset },
             (WAIT_VALUE, _) => KernelWait::Value { offset },
+            (WAIT_REMOTE, peer) => KernelWait::Remote { pe: peer as usize },
             (WAIT_RENDEZVOUS, peer) => KernelWait::Rendezvous { pe: peer as usize },
             (_, peer) => {
                 return SyncError::Mismatch(KernelMismatch {

@@ -10,6 +10,7 @@ use bytemuck::Pod;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, WorldKind};
 
 use crate::compile::module::Module;
+use crate::compile::program::Options;
 use crate::compile::source::Source;
 use crate::driver::device::Device;
 use crate::driver::libcuda::cu;
@@ -17,11 +18,14 @@ use crate::driver::memory::{PinnedBuffer, same_length};
 use crate::driver::stream::{Event, Stream};
 use crate::launch::args::KernelArgs;
 use crate::launch::{Launch, PreparedLaunch};
-use crate::layout::{WORLD_SYMBOL, WorldState};
+use crate::layout::{
+    ROUTE_SYMBOL, ROUTED, RouteState, WORLD_OF_HOSTS_SYMBOL, WORLD_SYMBOL, WorldState,
+};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::heap::{DROP_LIMIT, DeviceHeap, DeviceSym, drain};
 use crate::pe::kernels::Kernels;
 use crate::pe::nccl::communicator::Communicator;
+use crate::pe::route::Route;
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::DeviceSymRef;
 use crate::pe::wait::{SyncError, Waits};
@@ -34,6 +38,8 @@ pub struct DeviceWorld<'w> {
     // Freed in this order, after the drop below: NCCL works on the heap; the record of waits goes after what
     // may use it.
     pub(crate) nccl: Option<Communicator>,
+    /// To PEs of other hosts; it works on the heap, too.
+    route: Option<Route>,
     heap: DeviceHeap<'w>,
     waits: Waits,
     all: DeviceTeam,
@@ -77,6 +83,8 @@ impl<'w> DeviceWorld<'w> {
         // Numbers of GPUs differ between processes, bus addresses do not.
         let mut hasher = DefaultHasher::new();
         device.properties().pci.hash(&mut hasher);
+        // Nor do hosts share GPUs, whatever their addresses: the first PE names the host.
+        pe.shared_team().world_pe(0).hash(&mut hasher);
         let (mine, gpus) = (hasher.finish(), gather(hasher.finish())?);
         let sharing: Vec<usize> = (0..n).filter(|&other| gpus[other] == mine).collect();
         let shared_gpu = (0..n)
@@ -92,11 +100,19 @@ impl<'w> DeviceWorld<'w> {
         // What fails on one PE alone fails on all.
         let ready = gather(waits.is_ok().into())?;
         let waits = waits?;
+        let at = (heap.address(0, pe.my_pe()), heap.stride() as u64);
+        let route = Route::start(pe, &device, at, waits.left(), waits.ender(pe));
+        let routed = gather(route.is_ok().into())?;
+        let route = route?;
+        if let Some(pe) = routed.iter().position(|&ready| ready == 0) {
+            return Err(DeviceWorldError::PeerNotReady { pe });
+        }
         if let Some(pe) = ready.iter().position(|&ready| ready == 0) {
             return Err(DeviceWorldError::PeerNotReady { pe });
         }
         let mut world = Self {
             nccl: None,
+            route,
             heap,
             waits,
             all,
@@ -118,8 +134,11 @@ impl<'w> DeviceWorld<'w> {
     /// the others find the cache filled.
     fn load_kernels(&mut self) -> Result<(), DeviceWorldError> {
         let load = |world: &Self| {
-            let kernels = Kernels::load(&world.device(), world.sharing.len())?;
+            let kernels = Kernels::load(&world.device(), world.sharing.len(), &world.options())?;
             world.install(kernels.module())?;
+            if let Some(route) = &world.route {
+                route.set_execute(kernels.module().function("execute_inbox")?);
+            }
             Ok::<_, DeviceWorldError>(kernels)
         };
         let first = (self.pe().my_pe() == 0).then(|| load(self));
@@ -178,7 +197,15 @@ impl<'w> DeviceWorld<'w> {
 
     /// Tells the kernels of `module` who they are. Once per module, before its first launch.
     pub fn install(&self, module: &Module) -> Result<(), DeviceWorldError> {
-        let global = module.global(WORLD_SYMBOL)?;
+        let global = match self.route {
+            None => module.global(WORLD_SYMBOL)?,
+            Some(_) => match module.global(WORLD_OF_HOSTS_SYMBOL) {
+                Err(_) if module.global(WORLD_SYMBOL).is_ok() => {
+                    return Err(DeviceWorldError::NotRouted);
+                }
+                found => found?,
+            },
+        };
         if global.size != size_of::<WorldState>() {
             return Err(DeviceWorldError::Layout {
                 found: global.size,
@@ -207,13 +234,62 @@ impl<'w> DeviceWorld<'w> {
                 global.size
             ))
         }?;
+        if let Some(route) = &self.route
+            && let Ok(global) = module.global(ROUTE_SYMBOL)
+        {
+            let (found, expected) = (global.size, size_of::<RouteState>());
+            if found != expected {
+                return Err(DeviceWorldError::Layout { found, expected });
+            }
+            let state = route.state();
+            // SAFETY: as above.
+            unsafe {
+                cu!(cuMemcpyHtoD_v2(
+                    global.address,
+                    (&raw const state).cast(),
+                    expected
+                ))
+            }?;
+        }
         Ok(())
+    }
+
+    /// What kernels that reach all PEs of this world are compiled with.
+    pub fn options(&self) -> Options {
+        match self.route {
+            Some(_) => Options::new().define(ROUTED, 1),
+            None => Options::new(),
+        }
+    }
+
+    /// Refuses `what` in a world of several hosts, before anything is made for it: for kernels that access the memory of
+    /// other PEs by address.
+    ///
+    /// Errors: [`DeviceWorldError::OtherHosts`], of the same kind on every PE.
+    pub fn needs_one_host(pe: &Pe, what: &'static str) -> Result<(), DeviceWorldError> {
+        let (me, host) = (pe.my_pe(), pe.shared_team());
+        let members: Vec<usize> = (0..host.n_pes())
+            .map(|member| host.world_pe(member))
+            .collect();
+        match (0..pe.n_pes()).find(|other| !members.contains(other)) {
+            Some(other) => Err(DeviceWorldError::OtherHosts {
+                pe: me,
+                other,
+                what,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the memory of `pe` is mapped here. Panics if it does not exist, in a world of several hosts.
+    pub(crate) fn is_mapped(&self, pe: usize) -> bool {
+        self.route.as_ref().is_none_or(|route| route.is_mapped(pe))
     }
 
     /// Compiles `source` (or takes the cache's copy), loads it and tells its kernels who they are:
     /// [`Module::compile`] and [`install`](Self::install). Not while a kernel waits for another PE.
     pub fn load(&self, source: &Source<'_>) -> Result<Module, DeviceWorldError> {
-        let module = Module::compile(&self.device(), source)?;
+        let module = Module::compile_with(&self.device(), source, &self.options())?;
         self.install(&module)?;
         Ok(module)
     }
@@ -348,9 +424,12 @@ impl<'w> DeviceWorld<'w> {
         dest: impl Into<DeviceSymRef<'a, T>>,
         source: &[T],
         pe: usize,
-    ) -> Result<(), SyncError> {
+    ) -> Result<(), DeviceWorldError> {
         let dest = dest.into();
         same_length(dest.len(), source.len());
+        if !self.is_mapped(pe) {
+            return self.iput(stream, dest, 1, source, 1, source.len(), pe);
+        }
         let to = dest.address(&self.heap, pe);
         let (from, bytes) = (source.as_ptr().cast(), size_of_val(source));
         // What is before it in the stream may not end; the copy itself does.
@@ -371,9 +450,13 @@ impl<'w> DeviceWorld<'w> {
         dest: &mut [T],
         source: impl Into<DeviceSymRef<'a, T>>,
         pe: usize,
-    ) -> Result<(), SyncError> {
+    ) -> Result<(), DeviceWorldError> {
         let source = source.into();
         same_length(dest.len(), source.len());
+        if !self.is_mapped(pe) {
+            let n = dest.len();
+            return self.iget(stream, dest, 1, source, 1, n, pe);
+        }
         let from = source.address(&self.heap, pe);
         let (to, bytes) = (dest.as_mut_ptr().cast(), size_of_val(dest));
         self.settle(stream)?;
@@ -476,6 +559,9 @@ impl Drop for DeviceWorld<'_> {
         // 4. A kernel that waits for something else can not be ended: what it may use stays, for freeing any of it
         //    would wait for the kernel.
         self.waits.leak();
+        if let Some(route) = &self.route {
+            route.leak();
+        }
         std::mem::forget((self.nccl.take(), self.kernels.take()));
         let staging = self.staging.get_mut();
         std::mem::forget(staging.unwrap_or_else(PoisonError::into_inner).take());

@@ -12,11 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, Options, Source, Stream,
-    SyncError, grid_state_bytes, kernel_resources,
+    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, ON_STREAM, Options, Source,
+    Stream, SyncError, grid_state_bytes, kernel_resources,
 };
 use crosswarp_shmem::Pe;
-use support::{LIMIT, as_process, as_processes, compiles, cubins, on_all_gpus, on_one_gpu};
+use support::{
+    LIMIT, as_process, as_processes, compiles, cubins, on_all_gpus, on_gpus_of_hosts, on_hosts,
+    on_one_gpu,
+};
 
 const HEADERS: &[(&str, &str)] = &[
     ("common.cuh", include_str!("common.cuh")),
@@ -82,19 +85,41 @@ fn one_type_per_scope() -> Options {
     Options::new().define("ONE_TYPE_PER_SCOPE", 1)
 }
 
-/// The code of all sources for `arch`. Compiled once a process, however many PEs ask for it.
-fn code(arch: Arch) -> Arc<[Vec<u8>]> {
-    static CODE: Mutex<BTreeMap<Arch, Arc<[Vec<u8>]>>> = Mutex::new(BTreeMap::new());
+/// The code of all sources for `arch`, for worlds of one host or of several. Compiled once a process, however many PEs ask
+/// for it.
+fn code(arch: Arch, hosts: Hosts) -> Arc<[Vec<u8>]> {
+    type Code = BTreeMap<(Arch, Hosts), Arc<[Vec<u8>]>>;
+    static CODE: Mutex<Code> = Mutex::new(BTreeMap::new());
     let mut code = CODE.lock().unwrap_or_else(PoisonError::into_inner);
-    let cubins = || cubins(&SOURCES, &[arch], &options()).into();
-    Arc::clone(code.entry(arch).or_insert_with(cubins))
+    let options = match hosts {
+        Hosts::One => options(),
+        Hosts::Several => over_hosts(options()),
+    };
+    let cubins = || cubins(&SOURCES, &[arch], &options).into();
+    Arc::clone(code.entry((arch, hosts)).or_insert_with(cubins))
+}
+
+/// Of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Hosts {
+    One,
+    Several,
+}
+
+/// As `DeviceWorld::options` has it in a world of several hosts.
+fn over_hosts(options: Options) -> Options {
+    options.define("CROSSWARP_ROUTED", 1)
 }
 
 /// Compiles for every GPU here, before there is a world whose limits of time it would count against. Processes find
 /// the code in the user's cache.
-fn compile_first() {
+fn compile_first(hosts: Hosts) {
     for device in Device::all().unwrap_or_default() {
-        code(device.arch());
+        code(device.arch(), hosts);
+        // The first PE compiles it otherwise, while the others wait.
+        if hosts == Hosts::Several {
+            cubins(&[ON_STREAM], &[device.arch()], &over_hosts(Options::new()));
+        }
     }
 }
 
@@ -108,7 +133,16 @@ impl Kernels {
             world.install(&module).unwrap();
             module
         };
-        Self(code(world.device().arch()).iter().map(load).collect())
+        let hosts = match DeviceWorld::needs_one_host(world.pe(), "the suite") {
+            Ok(()) => Hosts::One,
+            Err(_) => Hosts::Several,
+        };
+        Self(
+            code(world.device().arch(), hosts)
+                .iter()
+                .map(load)
+                .collect(),
+        )
     }
 
     fn names(&self) -> impl Iterator<Item = &String> + Clone {
@@ -307,8 +341,71 @@ fn whole_source_compiles() {
     sources_compile_for("whole_source_compiles", &archs, &Options::new());
 }
 
+#[test]
+fn sources_compile_for_several_hosts() {
+    let archs = [Arch::new(9, 0)];
+    let options = over_hosts(one_type_per_scope());
+    sources_compile_for("sources_compile_for_several_hosts", &archs, &options);
+}
+
+fn suite_over_hosts(test: &str, n: usize, hosts: &'static str) {
+    compile_first(Hosts::Several);
+    on_hosts(test, n, hosts, suite);
+}
+
+#[test]
+fn one_gpu_2_pes_of_2_hosts() {
+    suite_over_hosts("one_gpu_2_pes_of_2_hosts", 2, "2");
+}
+
+#[test]
+fn one_gpu_3_pes_of_2_hosts() {
+    suite_over_hosts("one_gpu_3_pes_of_2_hosts", 3, "1+2");
+}
+
+#[test]
+fn one_gpu_4_pes_of_2_hosts() {
+    suite_over_hosts("one_gpu_4_pes_of_2_hosts", 4, "2");
+}
+
+#[test]
+fn gpus_of_hosts() {
+    compile_first(Hosts::Several);
+    on_gpus_of_hosts("gpus_of_hosts", suite);
+}
+
+#[test]
+fn a_grid_that_fills_the_gpu_gets_what_other_hosts_add() {
+    compile_first(Hosts::Several);
+    on_gpus_of_hosts(
+        "a_grid_that_fills_the_gpu_gets_what_other_hosts_add",
+        fills_the_gpu,
+    );
+}
+
+/// Every block that fits PE 0's GPU waits for what the others add to a word of its, once that grid runs.
+fn fills_the_gpu(pe: &Pe, device: Device) {
+    let stream = Stream::new(&device).unwrap();
+    let world = DeviceWorld::new(pe, device, Some(64 << 20), Some(LIMIT)).unwrap();
+    let kernels = Kernels::load(&world);
+    let words = world.heap().alloc_zeroed::<u64>(64).unwrap();
+    let errors = Buffer::<u32>::zeroed(&stream, 2).unwrap();
+    let at = world.heap().address_of(&words, pe.my_pe());
+    let function = kernels.get("wait_in_all_blocks");
+    let blocks = match pe.my_pe() {
+        0 => Launch::new(&function).block(512).max_resident().unwrap(),
+        _ => 1,
+    };
+    let launch = Launch::new(&function).grid(blocks as u32).block(512);
+    // SAFETY: the parameters are (u64*, u32*).
+    unsafe { world.launch_together(launch, &stream, (at, &errors)) }.unwrap();
+    world.synchronize(&stream).unwrap();
+    assert_eq!(errors.to_vec(&stream).unwrap()[0], 0);
+    pe.barrier().unwrap();
+}
+
 fn suite_on_one_gpu(test: &str, n: usize) {
-    compile_first();
+    compile_first(Hosts::One);
     on_one_gpu(test, n, suite);
 }
 
@@ -345,13 +442,13 @@ fn waits_end_when_a_pe_leaves() {
 
 #[test]
 fn gpus_as_threads() {
-    compile_first();
+    compile_first(Hosts::One);
     on_all_gpus("gpus_as_threads", suite);
 }
 
 #[test]
 fn gpus_as_processes() {
-    compile_first();
+    compile_first(Hosts::One);
     as_processes("gpus_as_processes", "pe_of_a_process_world", 1);
 }
 

@@ -74,3 +74,21 @@ extern "C" __global__ void wait_in_vain(u64* words, u32* errors) {
     expect(wait_until_some(words + 7, 1, &index, nullptr, cmp::eq, (u64)12345) == timed_out, errors, 112);
     expect(!wait_until_all(words + 7, 1, nullptr, cmp::eq, (u64)12345), errors, 113);
 }
+
+// PE 0's blocks fill its GPU and say so on the others, which then add to a word of its.
+extern "C" __global__ void wait_in_all_blocks(u64* words, u32* errors) {
+    if (threadIdx.x != 0) return;
+    u64 *sum = words, *running = words + 1, *there = words + 2;
+    const u64 blocks = gridDim.x, others = cw::n_pes() - 1;
+    if (cw::my_pe() != 0) {
+        if (!cw::signal_wait_until(there, cw::cmp::ge, 1)) expect(false, errors, 120);
+        cw::signal(sum, 5, cw::signal_op::add, 0);
+        expect(cw::atomic_fetch_add(sum, 2ull, 0) >= 5, errors, 121);
+        return;
+    }
+    // The last block that begins.
+    if (atomicAdd(running, 1ull) == blocks - 1) {
+        for (int pe = 1; pe <= (int)others; ++pe) cw::signal(there, 1, cw::signal_op::set, pe);
+    }
+    expect(cw::signal_wait_until(sum, cw::cmp::ge, 7 * others), errors, 122);
+}

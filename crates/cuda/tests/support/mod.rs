@@ -33,10 +33,34 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Runs `body` as every PE of a world of `n` threads.
 pub fn threads(n: usize, body: impl Fn(&Pe) + Sync) {
     let _alone = alone();
-    let world = ThreadWorld::new(n)
+    world(n).spmd(body).unwrap();
+}
+
+fn world(n: usize) -> ThreadWorld {
+    ThreadWorld::new(n)
         .heap_bytes(1 << 20)
-        .wait_timeout(2 * LIMIT);
-    world.spmd(body).unwrap();
+        .wait_timeout(2 * LIMIT)
+}
+
+/// Runs `body` as each of `n` PEs on the first GPU, which are told that they are of several hosts.
+#[allow(dead_code)] // Not every suite has it.
+pub fn on_hosts(test: &str, n: usize, hosts: &'static str, body: impl Fn(&Pe, Device) + Sync) {
+    if let Some(devices) = devices(test, 1) {
+        let _alone = alone();
+        let world = world(n).fake_hosts(hosts);
+        world.spmd(|pe| body(pe, devices[0])).unwrap();
+    }
+}
+
+/// Runs `body` as one PE per GPU, each told that it is of a host of its own.
+#[allow(dead_code)] // Not every suite has it.
+pub fn on_gpus_of_hosts(test: &str, body: impl Fn(&Pe, Device) + Sync) {
+    if let Some(devices) = devices(test, 2) {
+        let _alone = alone();
+        let hosts: &'static str = devices.len().to_string().leak();
+        let world = world(devices.len()).fake_hosts(hosts);
+        world.spmd(|pe| body(pe, devices[pe.my_pe()])).unwrap();
+    }
 }
 
 /// Runs `body` as each of `n` PEs on the first GPU.

@@ -10,6 +10,7 @@
 
 pub(crate) mod agent;
 pub(crate) mod beat;
+pub(crate) mod courier;
 pub(crate) mod engine;
 pub(crate) mod fake;
 pub(crate) mod hosts;

@@ -8,6 +8,7 @@ use crate::memory::region::Region;
 use crate::memory::segment::Segments;
 use crate::team::biased_lock::Turn;
 use crate::team::indices::TeamIndices;
+use crate::transport::courier::Courier;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
 use crate::transport::remote::{DeliveryError, Remote};
@@ -146,6 +147,12 @@ impl Endpoint {
 
     pub(crate) fn membership(&self) -> Membership {
         Membership::new(&self.world, self.me)
+    }
+
+    /// See [`Courier`]; `None` in a world of one host.
+    pub(crate) fn courier(&self) -> Option<Courier> {
+        let wire = Arc::clone(self.remote.as_ref()?.wire());
+        Some(Courier::new(Arc::clone(&self.world), wire, self.me))
     }
 
     pub(crate) fn control(&self) -> &Control {

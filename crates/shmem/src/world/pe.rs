@@ -149,6 +149,21 @@ impl Pe {
         self.endpoint.share_fd(mine)
     }
 
+    /// The same among the PEs of [`shared_team`](Self::shared_team) alone; element `i` is its PE `i`'s. Collective over
+    /// these.
+    ///
+    /// # Errors
+    /// [`ShareError`], on every PE of the team if on one.
+    pub fn share_fd_on_host(&self, mine: BorrowedFd<'_>) -> Result<Vec<OwnedFd>, ShareError> {
+        self.endpoint.share_fd_in(&self.shared_team(), mine)
+    }
+
+    /// For a thread that serves this PE beside the program; `None` in a world of one host.
+    #[doc(hidden)]
+    pub fn courier(&self) -> Option<crate::internal::Courier> {
+        self.endpoint.courier()
+    }
+
     /// Makes `len` bytes of this process symmetric: those at `base`, which are a shared mapping of
     /// `memory` from its beginning. From then on the [raw layer](crate::verbs::raw) takes addresses in them as
     /// it takes addresses in the heap, as fast for the first segment and a little slower for further ones.

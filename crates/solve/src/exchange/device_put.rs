@@ -88,6 +88,7 @@ impl<'w, F: Real> DevicePut<'w, F> {
         columns: usize,
         stream: &Stream,
     ) -> Result<DevicePut<'w, F>, GpuError> {
+        DeviceWorld::needs_one_host(pe, "putting halos from kernels")?;
         let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
         all_ready(pe, world.install(kernel.module()).map_err(GpuError::from))?;
         let buffers = world.heap().alloc(4 * rows * columns)?;

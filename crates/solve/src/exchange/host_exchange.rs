@@ -136,6 +136,8 @@ impl<F: Real> HaloExchange<BufferRows<'_, F>> for HostExchange<'_, F> {
             let to = self.staging.range(self.staged(opposite(side), from.len()));
             self.world.put_on_stream(&self.edge, to, from, edge.pe)?;
         }
+        // What goes to another host is on its way when the stream has come to here.
+        self.world.quiet_on_stream(&self.edge)?;
         self.edge.record(&self.copied)?;
         self.under_way = Some(rows);
         self.told = false;

@@ -15,10 +15,12 @@ use crate::layout::{Comparison, SMALL_BYTES, STREAM_THREADS};
 use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::kernels::{Move, WARP};
+use crate::pe::on_stream::routed::Way;
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;
 
+pub(crate) mod routed;
 mod strided;
 
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
@@ -85,16 +87,17 @@ impl DeviceWorld<'_> {
         dest: impl Into<DeviceSymRef<'a, T>>,
         source: impl Into<DeviceMemory<'b, T>>,
         pe: usize,
-    ) -> Result<(), CudaError> {
+    ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
-        let to = dest.address(self.heap(), pe);
-        self.copy(
-            stream,
-            to,
-            source.address(self.heap()),
-            size_of::<T>() * dest.len(),
-        )
+        let (to, from) = (dest.address(self.heap(), pe), source.address(self.heap()));
+        let bytes = size_of::<T>() * dest.len();
+        if !self.is_mapped(pe) {
+            let place = (from, dest.place(self.heap()));
+            // SAFETY: both views are of so many bytes; freeing them waits for the GPU's work.
+            return unsafe { self.routed_copy(stream, Way::Put, place, bytes, pe) };
+        }
+        Ok(self.copy(stream, to, from, bytes)?)
     }
 
     /// Copies `source` on `pe` to `dest`, in this PE's device memory.
@@ -104,16 +107,17 @@ impl DeviceWorld<'_> {
         dest: impl Into<DeviceMemory<'a, T>>,
         source: impl Into<DeviceSymRef<'b, T>>,
         pe: usize,
-    ) -> Result<(), CudaError> {
+    ) -> Result<(), DeviceWorldError> {
         let (dest, source) = (dest.into(), source.into());
         same_length(dest.len(), source.len());
-        let from = source.address(self.heap(), pe);
-        self.copy(
-            stream,
-            dest.address(self.heap()),
-            from,
-            size_of::<T>() * source.len(),
-        )
+        let (to, from) = (dest.address(self.heap()), source.address(self.heap(), pe));
+        let bytes = size_of::<T>() * source.len();
+        if !self.is_mapped(pe) {
+            let place = (to, source.place(self.heap()));
+            // SAFETY: as in `put_on_stream`.
+            return unsafe { self.routed_copy(stream, Way::Get, place, bytes, pe) };
+        }
+        Ok(self.copy(stream, to, from, bytes)?)
     }
 
     /// Changes the one word `signal` on `pe` after the stream's earlier puts: who waits for the change

@@ -12,6 +12,7 @@ use bytemuck::Pod;
 use crate::driver::memory::PinnedBuffer;
 use crate::driver::stream::Stream;
 use crate::pe::error::DeviceWorldError;
+use crate::pe::on_stream::routed::Way;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;
 
@@ -55,6 +56,15 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
+        let bytes = |stride: usize| stride * size_of::<T>();
+        if !self.is_mapped(pe) {
+            let local = (source.address(self.heap()), bytes(source_stride));
+            let remote = (dest.place(self.heap()), bytes(dest_stride));
+            // SAFETY: as below.
+            return unsafe {
+                self.routed_strided(stream, Way::Put, local, remote, (n, size_of::<T>()), pe)
+            };
+        }
         let to = (dest.address(self.heap(), pe), dest_stride);
         // SAFETY: `n` elements so far apart are in the two views.
         unsafe {
@@ -76,6 +86,15 @@ impl DeviceWorld<'_> {
         let (dest, source) = (dest.into(), source.into());
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
+        let bytes = |stride: usize| stride * size_of::<T>();
+        if !self.is_mapped(pe) {
+            let local = (dest.address(self.heap()), bytes(dest_stride));
+            let remote = (source.place(self.heap()), bytes(source_stride));
+            // SAFETY: as below.
+            return unsafe {
+                self.routed_strided(stream, Way::Get, local, remote, (n, size_of::<T>()), pe)
+            };
+        }
         let from = (source.address(self.heap(), pe), source_stride);
         // SAFETY: as in `iput_on_stream`.
         unsafe { self.copy_strided::<T>(stream, (dest.address(self.heap()), dest_stride), from, n) }
@@ -104,6 +123,17 @@ impl DeviceWorld<'_> {
                 staged.copy_from_slice(bytemuck::bytes_of(element));
             }
             let at = to + (first * dest_stride * size_of::<T>()) as u64;
+            if !self.is_mapped(pe) {
+                let (width, local) = (size_of::<T>(), staging.address());
+                let at = dest.place(self.heap()) + first * dest_stride * width;
+                let remote = (at, dest_stride * width);
+                // SAFETY: as below.
+                unsafe {
+                    self.routed_strided(stream, Way::Put, (local, width), remote, (n, width), pe)?;
+                }
+                self.quiet_on_stream(stream)?;
+                return Ok(stream.synchronize()?);
+            }
             // SAFETY: `n` elements of `dest` so far apart, and page-locked memory, which stays as it is
             // until the kernel has ended.
             unsafe {
@@ -132,7 +162,14 @@ impl DeviceWorld<'_> {
             let at = from + (first * source_stride * size_of::<T>()) as u64;
             // SAFETY: as in `iput`; nobody reads the page-locked memory before the kernel has ended.
             unsafe {
-                self.copy_strided::<T>(stream, (staging.address(), 1), (at, source_stride), n)?;
+                if self.is_mapped(pe) {
+                    self.copy_strided::<T>(stream, (staging.address(), 1), (at, source_stride), n)?;
+                } else {
+                    let (width, local) = (size_of::<T>(), staging.address());
+                    let at = source.place(self.heap()) + first * source_stride * width;
+                    let remote = (at, source_stride * width);
+                    self.routed_strided(stream, Way::Get, (local, width), remote, (n, width), pe)?;
+                }
             }
             stream.synchronize()?;
             for (staged, element) in staging
@@ -147,7 +184,7 @@ impl DeviceWorld<'_> {
     }
 
     /// `part(staging, first, n)` for all of `count` elements, as many at a time as fit.
-    fn through_staging<T: Pod>(
+    pub(crate) fn through_staging<T: Pod>(
         &self,
         stream: &Stream,
         count: usize,

@@ -89,6 +89,7 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     /// # Errors
     /// On every PE if any PE fails.
     pub fn new(world: &'a DeviceWorld<'w>) -> Result<Self, DeviceWorldError> {
+        DeviceWorld::needs_one_host(world.pe(), "transposing")?;
         let loaded = load(world);
         // A PE that fails must not leave the others waiting.
         let memory = world.pe().alloc::<u64>(world.pe().n_pes() + 1)?;

@@ -177,6 +177,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
         elements: usize,
         source: bool,
     ) -> Result<OnChipPlane<'w, F>, GpuError> {
+        DeviceWorld::needs_one_host(pe, "a field on the chips")?;
         let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
         let blocks = device.properties().multiprocessors as usize / world.pes_on_gpu();
         let blocks = least(pe, blocks as u64)?;

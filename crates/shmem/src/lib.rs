@@ -42,9 +42,9 @@
 
 // Three storeys. A file imports files of its own storey and of those below.
 //
-// 1. State: `wait`; in `memory` region, copy, allocator, segment, position; in `world` config, control, mapped,
-//    membership, ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; in `transport` hosts, engine,
-//    message, remote and the engines; `verbs::op`.
+// 1. State: `library`; `wait`; in `memory` region, copy, allocator, segment, position; in `world` config, control,
+//    mapped, membership, ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; in `transport` hosts,
+//    engine, message, remote and the engines; `verbs::op`.
 // 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
 //    active_set, collective and `Team` itself; `verbs::raw`; `transport::agent`, which does them for other hosts.
 // 3. Handles: `memory::symmetric`; the files of `verbs`, each over its namesake in `verbs::raw` or `team`; in `world`
@@ -55,6 +55,7 @@
 
 #[cfg(feature = "launch")]
 mod launch;
+mod library;
 mod memory;
 mod team;
 mod transport;
@@ -95,6 +96,12 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 pub mod internal {
     #[cfg(feature = "launch")]
     pub use crate::launch::hosts::{BEAT, PATIENCE};
+    /// Finding and opening shared libraries.
+    pub mod library {
+        pub use crate::library::search::{Installed, Place, Refused, Search, Sought, Wheel};
+        pub use crate::library::trust::find_program;
+        pub use crate::library::{list, mapped_file, open_library, symbol};
+    }
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;
     pub use crate::world::config::{

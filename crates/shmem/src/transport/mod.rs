@@ -15,3 +15,4 @@ pub(crate) mod hosts;
 pub(crate) mod message;
 pub(crate) mod remote;
 pub(crate) mod tcp;
+pub(crate) mod ucx;

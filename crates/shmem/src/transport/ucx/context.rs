@@ -22,7 +22,8 @@ impl Context {
     /// With the settings of the environment (`UCX_…`), and after them `settings`: names without `UCX_`, and values.
     ///
     /// # Errors
-    /// [`UcxError::Call`]: a setting is not known, or there is no network that would do.
+    /// [`UcxError::Call`]: a setting makes no sense, or there is no network that would do. Names that UCX does not know
+    /// are passed over.
     pub(crate) fn new(ucx: &'static Ucx, settings: &[(&str, &str)]) -> Result<Arc<Self>, UcxError> {
         let config = Config::read(&ucx.functions)?;
         for (name, value) in settings {

@@ -86,11 +86,14 @@ impl Request {
         }
     }
 
-    /// The second buffer of a complete operation that had some.
+    /// The second buffer of a complete operation that had some, once.
     pub(super) fn take_bytes(&mut self) -> Option<Vec<u8>> {
-        match &mut self.state {
-            State::Done(Ok(()), Kept::Bytes([_, bytes])) => Some(std::mem::take(bytes).into_vec()),
-            _ => None,
+        let State::Done(Ok(()), kept) = &mut self.state else {
+            return None;
+        };
+        match std::mem::replace(kept, Kept::Nothing) {
+            Kept::Bytes([_, bytes]) => Some(bytes.into_vec()),
+            Kept::Nothing | Kept::Key(_) => None,
         }
     }
 }

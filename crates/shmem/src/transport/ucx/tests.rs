@@ -1,1 +1,620 @@
-//! placeholder
+//! Two workers, of one process and of two, over TCP on this machine.
+//!
+//! Skipped, by name, where there is no UCX; CROSSWARP_REQUIRE_TOOLS=1 makes that a failure. CROSSWARP_UCX chooses one.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::active_message::{Data, Message, Protocol, Receive};
+use super::context::{Context, Region};
+use super::endpoint::{Endpoint, RemoteKey};
+use super::library::Ucx;
+use super::request::Request;
+use super::status::Status;
+use super::worker::Worker;
+
+/// Nothing here takes that long unless it hangs.
+const HANG: Duration = Duration::from_secs(60);
+/// As the agents will sleep.
+const NAP: Duration = Duration::from_millis(50);
+const MIB: usize = 1 << 20;
+
+/// UCX, unless `test` is skipped.
+fn ucx(test: &str) -> Option<&'static Ucx> {
+    Ucx::get()
+        .inspect_err(|error| {
+            let required = std::env::var("CROSSWARP_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+            assert!(
+                !required,
+                "{test} is skipped, but CROSSWARP_REQUIRE_TOOLS is 1: {error}"
+            );
+            println!("skipped: {test}: {error}");
+        })
+        .ok()
+}
+
+fn context(ucx: &'static Ucx) -> Arc<Context> {
+    Context::new(ucx, &[("TLS", "tcp"), ("NET_DEVICES", "lo")]).unwrap()
+}
+
+/// Progresses `worker` until `done`.
+#[track_caller]
+fn progress_until(worker: &Worker, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < HANG, "hangs");
+        if !worker.progress() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[track_caller]
+fn wait(worker: &Worker, request: Result<Request, Status>) -> Result<(), Status> {
+    let mut request = request?;
+    let mut result = Ok(false);
+    progress_until(worker, || {
+        result = request.poll();
+        result != Ok(false)
+    });
+    result.map(|_| ())
+}
+
+/// A thread that progresses a worker, asleep while nothing comes, as an agent does.
+struct Agent {
+    worker: Arc<Worker>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Agent {
+    fn start(worker: &Arc<Worker>, spin: bool) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (of_thread, stopped) = (Arc::clone(worker), Arc::clone(&stop));
+        let serve = move || {
+            while !stopped.load(Ordering::Relaxed) {
+                if !of_thread.progress() && !spin {
+                    of_thread.sleep(NAP).unwrap();
+                }
+            }
+        };
+        Self {
+            worker: Arc::clone(worker),
+            stop,
+            thread: Some(std::thread::spawn(serve)),
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.worker.wake().unwrap();
+        let ended = self.thread.take().unwrap().join();
+        assert!(ended.is_ok() || std::thread::panicking());
+    }
+}
+
+/// Memory that others reach.
+struct Heap {
+    region: Region,
+    bytes: *mut u8,
+    length: usize,
+}
+
+// SAFETY: a pointer to memory that is the heap's own; used as the tests argue.
+unsafe impl Send for Heap {}
+
+impl Heap {
+    fn new(context: &Arc<Context>, length: usize) -> Self {
+        let bytes: &'static mut [u8] = Box::leak(vec![0; length].into());
+        let bytes = bytes.as_mut_ptr();
+        // SAFETY: the memory is leaked, and read only where no transfer is under way.
+        let region = unsafe { Region::map(context, bytes, length) }.unwrap();
+        Self {
+            region,
+            bytes,
+            length,
+        }
+    }
+
+    fn read(&self) -> &[u8] {
+        // SAFETY: the tests read when what was put is flushed.
+        unsafe { std::slice::from_raw_parts(self.bytes, self.length) }
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        assert!(bytes.len() <= self.length);
+        // SAFETY: the tests write when nothing is under way.
+        unsafe { self.bytes.copy_from(bytes.as_ptr(), bytes.len()) };
+    }
+}
+
+fn connect(worker: &Arc<Worker>, address: &[u8]) -> Arc<Endpoint> {
+    // SAFETY: the tests pass what a worker said.
+    unsafe { Endpoint::connect(worker, address) }.unwrap()
+}
+
+fn key(endpoint: &Arc<Endpoint>, packed: &[u8]) -> RemoteKey {
+    // SAFETY: the tests pass what a region of the other side said.
+    unsafe { endpoint.unpack(packed) }.unwrap()
+}
+
+/// A put and its flush.
+fn put(key: &RemoteKey, bytes: &[u8], to: u64) -> Result<(), Status> {
+    let worker = key.endpoint().worker();
+    // SAFETY: waited for before the borrow ends (a hang ends the test); the tests stay in the region.
+    wait(worker, unsafe { key.put(bytes.as_ptr(), bytes.len(), to) })?;
+    wait(worker, key.endpoint().flush())
+}
+
+fn get(key: &RemoteKey, bytes: &mut [u8], from: u64) -> Result<(), Status> {
+    let request = {
+        // SAFETY: waited for before the borrow ends (a hang ends the test); the tests stay in the region.
+        unsafe { key.get(bytes.as_mut_ptr(), bytes.len(), from) }
+    };
+    wait(key.endpoint().worker(), request)
+}
+
+fn pattern(length: usize, seed: usize) -> Vec<u8> {
+    let byte = |at: usize| (at.wrapping_mul(2_654_435_761) >> 13) as u8 ^ seed as u8;
+    (0..length).map(byte).collect()
+}
+
+#[test]
+fn puts_and_gets_of_all_sizes() {
+    let Some(ucx) = ucx("puts_and_gets_of_all_sizes") else {
+        return;
+    };
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let heap = Heap::new(&context, 4 * MIB);
+    let endpoint = connect(&near, far.address());
+    let key = key(&endpoint, &heap.region.packed_key().unwrap());
+    let _agent = Agent::start(&far, false);
+    for (seed, length) in [1, 8, 4095, 65_537, MIB, 4 * MIB].into_iter().enumerate() {
+        let bytes = pattern(length, seed);
+        put(&key, &bytes, heap.region.address()).unwrap();
+        assert!(heap.read()[..length] == bytes, "{length}");
+        let mut back = vec![0; length - length / 3];
+        get(&key, &mut back, heap.region.address() + (length / 3) as u64).unwrap();
+        assert!(back == bytes[length / 3..], "{length}");
+    }
+    assert_eq!(endpoint.check(), Ok(()));
+}
+
+#[test]
+fn a_flush_completes_many_puts_and_the_worker_forgotten_ones() {
+    let Some(ucx) = ucx("a_flush_completes_many_puts_and_the_worker_forgotten_ones") else {
+        return;
+    };
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let heap = Heap::new(&context, 64 * 64 * 1024);
+    let endpoint = connect(&near, far.address());
+    let key = key(&endpoint, &heap.region.packed_key().unwrap());
+    let _agent = Agent::start(&far, false);
+    let bytes = pattern(heap.length, 3);
+    let mut going = 0;
+    for (at, part) in bytes.chunks(64 * 1024).enumerate() {
+        let to = heap.region.address() + (at * part.len()) as u64;
+        // SAFETY: `bytes` live until after the flush of the worker (a hang ends the test).
+        let mut request = unsafe { key.put(part.as_ptr(), part.len(), to) }.unwrap();
+        going += usize::from(request.poll() == Ok(false));
+        // Not waited for.
+    }
+    assert!(
+        going > 0,
+        "some put is under way when its request is dropped"
+    );
+    drop(key);
+    wait(&near, near.flush()).unwrap();
+    assert!(heap.read() == bytes);
+}
+
+#[test]
+fn messages_come_whole_eager_and_by_rendezvous() {
+    let Some(ucx) = ucx("messages_come_whole_eager_and_by_rendezvous") else {
+        return;
+    };
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let (here, coming) = channel();
+    let (there, fetching) = channel::<Receive>();
+    let handle = move |message: Message<'_>| match message.data {
+        Data::Here(data) => here.send((message.header.to_vec(), data.to_vec())).unwrap(),
+        Data::There(data) => {
+            assert_eq!(data.length(), MIB);
+            there.send(data.receive().unwrap()).unwrap();
+        }
+    };
+    far.on_message(7, handle).unwrap();
+    let endpoint = connect(&near, far.address());
+    let agent = Agent::start(&far, false);
+    for (header, length) in [
+        ("", 0),
+        ("only a header", 0),
+        ("", 1),
+        ("short", 100),
+        ("long", MIB),
+    ] {
+        let data = pattern(length, header.len());
+        let sent = endpoint.send(7, header.as_bytes(), data.clone(), Protocol::Eager);
+        wait(&near, sent).unwrap();
+        let came = next(&coming, &near);
+        assert!(came == (header.into(), data), "{header} {length}");
+    }
+    let data = pattern(MIB, 9);
+    // Progressed by this thread alone.
+    drop(agent);
+    let mut sent = endpoint
+        .send(7, b"fetch", data.clone(), Protocol::Rendezvous)
+        .unwrap();
+    let mut receive = None;
+    progress_until(&far, || {
+        near.progress();
+        receive = receive.take().or_else(|| fetching.try_recv().ok());
+        receive.is_some()
+    });
+    let mut receive = receive.unwrap();
+    let mut came = None;
+    progress_until(&far, || {
+        near.progress();
+        came = came.take().or_else(|| receive.poll().unwrap());
+        came.is_some() && sent.poll().unwrap()
+    });
+    assert!(came == Some(data));
+    assert_eq!(receive.poll(), Ok(None), "data are handed over once");
+    let longer = vec![0; near.most_header() + 1];
+    let refused = endpoint.send(7, &longer, [], Protocol::Any);
+    assert_eq!(refused.err(), Some(Status::INVALID_PARAMETER));
+}
+
+/// What comes next on `coming`, while `worker` is progressed.
+#[track_caller]
+fn next<T>(coming: &Receiver<T>, worker: &Worker) -> T {
+    let mut came = None;
+    progress_until(worker, || {
+        came = coming.try_recv().ok();
+        came.is_some()
+    });
+    came.unwrap()
+}
+
+#[test]
+fn data_go_where_the_handler_says_or_are_refused() {
+    let Some(ucx) = ucx("data_go_where_the_handler_says_or_are_refused") else {
+        return;
+    };
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let heap = Arc::new(Mutex::new(Heap::new(&context, 2 * MIB)));
+    let errors = Arc::new(Mutex::new(Vec::new()));
+    let requests = Arc::new(Mutex::new(Vec::new()));
+    let (of_handler, noted, kept) = (
+        Arc::clone(&heap),
+        Arc::clone(&errors),
+        Arc::clone(&requests),
+    );
+    let handle = move |message: Message<'_>| {
+        let Data::There(data) = message.data else {
+            panic!("sent by rendezvous")
+        };
+        let (start, room) = {
+            let heap = of_handler.lock().unwrap();
+            (heap.bytes, heap.length)
+        };
+        match message.header {
+            b"in place" => {
+                // SAFETY: the heap outlives the worker and is not read until the message is complete.
+                let request = unsafe { data.receive_into(start, room) }.unwrap();
+                kept.lock().unwrap().push(request);
+            }
+            b"too long" => {
+                // SAFETY: as above.
+                let refused = unsafe { data.receive_into(start, 10) };
+                noted.lock().unwrap().extend(refused.err());
+            }
+            _ => {}
+        }
+    };
+    far.on_message(1, handle).unwrap();
+    let endpoint = connect(&near, far.address());
+    let agent = Agent::start(&far, false);
+    let data = pattern(2 * MIB, 5);
+    for header in [&b"in place"[..], b"too long", b"not taken"] {
+        let sent = endpoint.send(1, header, data.clone(), Protocol::Rendezvous);
+        wait(&near, sent).unwrap();
+    }
+    let mut request = requests.lock().unwrap().pop().unwrap();
+    progress_until(&near, || request.poll().unwrap());
+    assert!(heap.lock().unwrap().read() == data);
+    assert_eq!(*errors.lock().unwrap(), [Status::MESSAGE_TRUNCATED]);
+    drop(agent);
+}
+
+#[test]
+fn handlers_may_send() {
+    let Some(ucx) = ucx("handlers_may_send") else {
+        return;
+    };
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let to_far = connect(&near, far.address());
+    let to_near = connect(&far, near.address());
+    let back = Arc::downgrade(&to_near);
+    let inside = Arc::downgrade(&far);
+    far.on_message(1, move |message| {
+        // Progress inside progress does nothing.
+        assert!(!inside.upgrade().unwrap().progress());
+        let Data::Here(data) = message.data else {
+            panic!("sent eagerly")
+        };
+        let back = back.upgrade().unwrap();
+        // Not waited for: the worker goes on with it.
+        drop(back.send(2, message.header, data, Protocol::Any).unwrap());
+    })
+    .unwrap();
+    let replies = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&replies);
+    near.on_message(2, move |message| {
+        assert_eq!(message.header, b"echo");
+        counted.fetch_add(1, Ordering::Relaxed);
+    })
+    .unwrap();
+    let agent = Agent::start(&far, false);
+    let before = Arc::strong_count(&far);
+    for sent in 1..=100 {
+        drop(to_far.send(1, b"echo", [1, 2, 3], Protocol::Eager).unwrap());
+        progress_until(&near, || replies.load(Ordering::Relaxed) == sent);
+    }
+    assert_eq!(Arc::strong_count(&far), before, "replies hold no worker");
+    drop(agent);
+    drop(to_near);
+    assert_eq!(Arc::strong_count(&far), 1);
+}
+
+#[test]
+fn several_threads_share_a_worker() {
+    let Some(ucx) = ucx("several_threads_share_a_worker") else {
+        return;
+    };
+    const THREADS: usize = 4;
+    const LENGTH: usize = 64 * 1024;
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let heap = Heap::new(&context, THREADS * LENGTH);
+    let endpoint = connect(&near, far.address());
+    let key = key(&endpoint, &heap.region.packed_key().unwrap());
+    let _agent = Agent::start(&far, false);
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (key, start) = (&key, heap.region.address() + (thread * LENGTH) as u64);
+            scope.spawn(move || {
+                for round in 0..20 {
+                    let bytes = pattern(LENGTH, thread + round);
+                    put(key, &bytes, start).unwrap();
+                    let mut back = vec![0; LENGTH];
+                    get(key, &mut back, start).unwrap();
+                    assert!(back == bytes, "{thread} {round}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn settings_that_make_no_sense_are_errors() {
+    let Some(ucx) = ucx("settings_that_make_no_sense_are_errors") else {
+        return;
+    };
+    let error = Context::new(ucx, &[("RNDV_THRESH", "many")]).err().unwrap();
+    let text = error.to_string();
+    assert!(text.starts_with("UCX: UCX_RNDV_THRESH=many: "), "{text}");
+}
+
+/// Another process with a worker, an agent and a heap.
+struct Peer {
+    process: Child,
+    /// The process ends when it closes.
+    _channel: TcpStream,
+    address: Vec<u8>,
+    key: Vec<u8>,
+    heap: u64,
+}
+
+const PEER: &str = "CROSSWARP_TEST_UCX_PEER";
+
+fn send(channel: &mut TcpStream, bytes: &[u8]) {
+    channel
+        .write_all(&(bytes.len() as u64).to_le_bytes())
+        .unwrap();
+    channel.write_all(bytes).unwrap();
+}
+
+fn receive(channel: &mut TcpStream) -> Vec<u8> {
+    let mut length = [0; 8];
+    channel.read_exact(&mut length).unwrap();
+    let mut bytes = vec![0; u64::from_le_bytes(length) as usize];
+    channel.read_exact(&mut bytes).unwrap();
+    bytes
+}
+
+impl Peer {
+    fn start(near: &Worker) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let process = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "transport::ucx::tests::the_other_process",
+                "--ignored",
+            ])
+            .env(PEER, listener.local_addr().unwrap().to_string())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (mut channel, _) = listener.accept().unwrap();
+        send(&mut channel, near.address());
+        let (address, key) = (receive(&mut channel), receive(&mut channel));
+        let heap = u64::from_le_bytes(receive(&mut channel).try_into().unwrap());
+        Self {
+            process,
+            _channel: channel,
+            address,
+            key,
+            heap,
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Echoes messages to 1 as messages to 2, without waiting for what it sends.
+fn echo(worker: &Arc<Worker>, address: Vec<u8>) {
+    let of_handler = Arc::downgrade(worker);
+    let back = OnceLock::new();
+    let handle = move |message: Message<'_>| {
+        let worker = of_handler.upgrade().unwrap();
+        // Made when first used, as an agent makes it; it ends with the process.
+        let back = back.get_or_init(|| connect(&worker, &address));
+        match message.data {
+            Data::Here(data) => drop(back.send(2, message.header, data, Protocol::Eager).unwrap()),
+            Data::There(_) => panic!("sent eagerly"),
+        }
+    };
+    worker.on_message(1, handle).unwrap();
+}
+
+#[test]
+#[ignore = "the other process of the tests here, which start it"]
+fn the_other_process() {
+    let mut channel = TcpStream::connect(std::env::var(PEER).expect("started by a test")).unwrap();
+    let context = context(Ucx::get().unwrap());
+    let worker = Worker::new(&context).unwrap();
+    let heap = Heap::new(&context, 4 * MIB);
+    heap.write(&pattern(MIB, 1));
+    echo(&worker, receive(&mut channel));
+    send(&mut channel, worker.address());
+    send(&mut channel, &heap.region.packed_key().unwrap());
+    send(&mut channel, &heap.region.address().to_le_bytes());
+    let _agent = Agent::start(
+        &worker,
+        std::env::var_os("CROSSWARP_TEST_UCX_SPIN").is_some(),
+    );
+    // Ends when it is killed, or its starter has ended.
+    let _ = channel.read(&mut [0]);
+    std::process::exit(0);
+}
+
+/// Counts the replies of a peer.
+fn count_replies(near: &Arc<Worker>) -> Arc<AtomicUsize> {
+    let replies = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&replies);
+    near.on_message(2, move |_| {
+        counted.fetch_add(1, Ordering::Relaxed);
+    })
+    .unwrap();
+    replies
+}
+
+#[test]
+fn two_processes_and_then_one() {
+    let Some(ucx) = ucx("two_processes_and_then_one") else {
+        return;
+    };
+    let context = context(ucx);
+    let near = Worker::new(&context).unwrap();
+    let replies = count_replies(&near);
+    let mut peer = Peer::start(&near);
+    let endpoint = connect(&near, &peer.address);
+    let key = key(&endpoint, &peer.key);
+
+    let mut bytes = vec![0; MIB];
+    get(&key, &mut bytes, peer.heap).unwrap();
+    assert!(bytes == pattern(MIB, 1));
+    let bytes = pattern(2 * MIB, 2);
+    put(&key, &bytes, peer.heap + MIB as u64).unwrap();
+    let mut back = vec![0; 2 * MIB];
+    get(&key, &mut back, peer.heap + MIB as u64).unwrap();
+    assert!(back == bytes);
+    for length in [0, 8, MIB] {
+        let before = replies.load(Ordering::Relaxed);
+        wait(
+            &near,
+            endpoint.send(1, b"echo", vec![1; length], Protocol::Eager),
+        )
+        .unwrap();
+        progress_until(&near, || replies.load(Ordering::Relaxed) > before);
+    }
+
+    peer.process.kill().unwrap();
+    peer.process.wait().unwrap();
+    let mut errors = Vec::new();
+    progress_until(&near, || {
+        // A put may complete into a buffer of the kernel; its flush does not.
+        errors.extend(put(&key, &bytes, peer.heap).err());
+        !errors.is_empty()
+    });
+    // Told of by the endpoint too, and from then on at once.
+    progress_until(&near, || endpoint.check().is_err());
+    let status = endpoint.check().unwrap_err();
+    assert_eq!(put(&key, &bytes, peer.heap), Err(status));
+    assert_eq!(get(&key, &mut back, peer.heap), Err(status));
+    assert_eq!(endpoint.flush().err(), Some(status));
+    let refused = endpoint.send(1, b"", [], Protocol::Any);
+    assert_eq!(refused.err(), Some(status));
+    println!("a killed peer: first {:?}, then {status:?}", errors[0]);
+}
+
+#[test]
+fn an_idle_wait_for_a_killed_peer_ends() {
+    let Some(ucx) = ucx("an_idle_wait_for_a_killed_peer_ends") else {
+        return;
+    };
+    let context = context(ucx);
+    let near = Worker::new(&context).unwrap();
+    let replies = count_replies(&near);
+    let mut peer = Peer::start(&near);
+    let endpoint = connect(&near, &peer.address);
+    wait(&near, endpoint.send(1, b"", [1], Protocol::Eager)).unwrap();
+    progress_until(&near, || replies.load(Ordering::Relaxed) == 1);
+    peer.process.kill().unwrap();
+    peer.process.wait().unwrap();
+    // Nothing is sent; the closed connection is an event.
+    let start = Instant::now();
+    while endpoint.check().is_ok() {
+        assert!(start.elapsed() < HANG, "hangs");
+        if !near.progress() {
+            near.sleep(NAP).unwrap();
+        }
+    }
+}

@@ -59,7 +59,6 @@ impl Endpoint {
             error_mode: ffi::ERRORS_PEER,
             on_error: Some(on_error),
             on_error_argument: Arc::as_ptr(&failure).cast_mut().cast(),
-            ..ffi::EndpointParameters::zero()
         });
         let mut raw = ptr::null_mut();
         // SAFETY: parameters and address live until it returns; the failure lives as long as the worker; `raw` is a

@@ -207,21 +207,77 @@ fn a_flush_completes_many_puts_and_the_worker_forgotten_ones() {
     let key = key(&endpoint, &heap.region.packed_key().unwrap());
     let _agent = Agent::start(&far, false);
     let bytes = pattern(heap.length, 3);
-    let mut going = 0;
     for (at, part) in bytes.chunks(64 * 1024).enumerate() {
         let to = heap.region.address() + (at * part.len()) as u64;
         // SAFETY: `bytes` live until after the flush of the worker (a hang ends the test).
-        let mut request = unsafe { key.put(part.as_ptr(), part.len(), to) }.unwrap();
-        going += usize::from(request.poll() == Ok(false));
-        // Not waited for.
+        drop(unsafe { key.put(part.as_ptr(), part.len(), to) }.unwrap());
     }
-    assert!(
-        going > 0,
-        "some put is under way when its request is dropped"
-    );
     drop(key);
     wait(&near, near.flush()).unwrap();
     assert!(heap.read() == bytes);
+}
+
+#[test]
+fn an_operation_goes_on_when_its_request_is_dropped() {
+    let Some(ucx) = ucx("an_operation_goes_on_when_its_request_is_dropped") else {
+        return;
+    };
+    let context = context(ucx);
+    let (near, far) = (
+        Worker::new(&context).unwrap(),
+        Worker::new(&context).unwrap(),
+    );
+    let (there, fetching) = channel::<Receive>();
+    let handle = move |message: Message<'_>| match message.data {
+        Data::There(data) => there.send(data.receive().unwrap()).unwrap(),
+        Data::Here(_) => panic!("sent by rendezvous"),
+    };
+    far.on_message(3, handle).unwrap();
+    let endpoint = connect(&near, far.address());
+    let data = pattern(MIB, 4);
+    let mut sent = endpoint
+        .send(3, b"", data.clone(), Protocol::Rendezvous)
+        .unwrap();
+    assert_eq!(sent.poll(), Ok(false), "the other side was not progressed");
+    drop(sent);
+    let _agent = Agent::start(&far, false);
+    let mut receive = next(&fetching, &near);
+    let mut came = None;
+    progress_until(&near, || {
+        came = came.take().or_else(|| receive.poll().unwrap());
+        came.is_some()
+    });
+    assert!(came == Some(data));
+}
+
+#[test]
+fn a_worker_ends_with_operations_under_way() {
+    let Some(ucx) = ucx("a_worker_ends_with_operations_under_way") else {
+        return;
+    };
+    let context = context(ucx);
+    let far = Worker::new(&context).unwrap();
+    let heap = Heap::new(&context, MIB);
+    let near = Worker::new(&context).unwrap();
+    let endpoint = connect(&near, far.address());
+    let key = key(&endpoint, &heap.region.packed_key().unwrap());
+    let mut sent = endpoint
+        .send(3, b"", vec![1; MIB], Protocol::Rendezvous)
+        .unwrap();
+    let bytes: &'static [u8] = Box::leak(vec![2; MIB].into());
+    // SAFETY: the bytes are leaked; in the region.
+    let put = unsafe { key.put(bytes.as_ptr(), MIB, heap.region.address()) }.unwrap();
+    drop((key, put));
+    let ended = Arc::downgrade(&near);
+    assert_eq!(sent.poll(), Ok(false), "the other side was not progressed");
+    drop((near, endpoint));
+    assert!(ended.upgrade().is_some(), "a request holds its worker");
+    let start = Instant::now();
+    drop(sent);
+    println!("ended after {:?}", start.elapsed());
+    assert!(ended.upgrade().is_none(), "nothing else does");
+    // What came of it is of no consequence to the other side.
+    while far.progress() {}
 }
 
 #[test]
@@ -465,7 +521,7 @@ fn receive(channel: &mut TcpStream) -> Vec<u8> {
 }
 
 impl Peer {
-    fn start(near: &Worker) -> Self {
+    fn start(near: &Worker, spin: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let process = Command::new(std::env::current_exe().unwrap())
             .args([
@@ -479,6 +535,7 @@ impl Peer {
             .unwrap();
         let (mut channel, _) = listener.accept().unwrap();
         send(&mut channel, near.address());
+        send(&mut channel, &[spin.into()]);
         let (address, key) = (receive(&mut channel), receive(&mut channel));
         let heap = u64::from_le_bytes(receive(&mut channel).try_into().unwrap());
         Self {
@@ -523,13 +580,11 @@ fn the_other_process() {
     let heap = Heap::new(&context, 4 * MIB);
     heap.write(&pattern(MIB, 1));
     echo(&worker, receive(&mut channel));
+    let spin = receive(&mut channel) == [1];
     send(&mut channel, worker.address());
     send(&mut channel, &heap.region.packed_key().unwrap());
     send(&mut channel, &heap.region.address().to_le_bytes());
-    let _agent = Agent::start(
-        &worker,
-        std::env::var_os("CROSSWARP_TEST_UCX_SPIN").is_some(),
-    );
+    let _agent = Agent::start(&worker, spin);
     // Ends when it is killed, or its starter has ended.
     let _ = channel.read(&mut [0]);
     std::process::exit(0);
@@ -554,7 +609,7 @@ fn two_processes_and_then_one() {
     let context = context(ucx);
     let near = Worker::new(&context).unwrap();
     let replies = count_replies(&near);
-    let mut peer = Peer::start(&near);
+    let mut peer = Peer::start(&near, false);
     let endpoint = connect(&near, &peer.address);
     let key = key(&endpoint, &peer.key);
 
@@ -603,7 +658,7 @@ fn an_idle_wait_for_a_killed_peer_ends() {
     let context = context(ucx);
     let near = Worker::new(&context).unwrap();
     let replies = count_replies(&near);
-    let mut peer = Peer::start(&near);
+    let mut peer = Peer::start(&near, false);
     let endpoint = connect(&near, &peer.address);
     wait(&near, endpoint.send(1, b"", [1], Protocol::Eager)).unwrap();
     progress_until(&near, || replies.load(Ordering::Relaxed) == 1);
@@ -617,4 +672,202 @@ fn an_idle_wait_for_a_killed_peer_ends() {
             near.sleep(NAP).unwrap();
         }
     }
+}
+
+/// The median of `rounds` times `what` takes, in microseconds.
+fn median(rounds: usize, mut what: impl FnMut()) -> f64 {
+    let mut times: Vec<Duration> = (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            what();
+            start.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[rounds / 2].as_secs_f64() * 1e6
+}
+
+/// What a blocking exchange of 8 bytes over TCP takes.
+fn raw_round_trip() -> f64 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut far, _) = listener.accept().unwrap();
+    near.set_nodelay(true).unwrap();
+    far.set_nodelay(true).unwrap();
+    let echo = std::thread::spawn(move || {
+        let mut bytes = [0; 8];
+        while far.read_exact(&mut bytes).is_ok() {
+            far.write_all(&bytes).unwrap();
+        }
+    });
+    let mut bytes = [1; 8];
+    let figure = median(5000, || {
+        near.write_all(&bytes).unwrap();
+        near.read_exact(&mut bytes).unwrap();
+    });
+    drop(near);
+    echo.join().unwrap();
+    figure
+}
+
+/// Progresses until the request is complete, asleep while nothing happens.
+fn wait_asleep(worker: &Worker, mut done: impl FnMut() -> bool) {
+    while !done() {
+        if !worker.progress() {
+            worker.sleep(NAP).unwrap();
+        }
+    }
+}
+
+#[test]
+#[ignore = "prints figures: what operations of 8 bytes, endpoints and an idle target take"]
+fn figures() {
+    let ucx = Ucx::get().unwrap();
+    println!("UCX {} ({})", ucx.version(), ucx.path().display());
+    println!(
+        "raw blocking round trip over TCP: {:.1} us",
+        raw_round_trip()
+    );
+    for spin in [false, true] {
+        let context = context(ucx);
+        let near = Worker::new(&context).unwrap();
+        let replies = count_replies(&near);
+        let peer = Peer::start(&near, spin);
+        let start = Instant::now();
+        let endpoint = connect(&near, &peer.address);
+        let made = start.elapsed();
+        wait(&near, endpoint.send(1, b"", [], Protocol::Eager)).unwrap();
+        progress_until(&near, || replies.load(Ordering::Relaxed) == 1);
+        let who = if spin { "spins" } else { "sleeps" };
+        println!(
+            "target {who}: endpoint {made:.1?}, first reply after {:.1?}",
+            start.elapsed()
+        );
+        let key = key(&endpoint, &peer.key);
+        let word = [7; 8];
+        let mut back = [0; 8];
+        let figure = median(5000, || put(&key, &word, peer.heap).unwrap());
+        println!("  put 8 B + flush, initiator spins: {figure:.1} us");
+        let figure = median(5000, || {
+            // SAFETY: waited for; in the region.
+            let mut put = unsafe { key.put(word.as_ptr(), 8, peer.heap) }.unwrap();
+            let mut flush = endpoint.flush().unwrap();
+            wait_asleep(&near, || put.poll().unwrap() && flush.poll().unwrap());
+        });
+        println!("  put 8 B + flush, initiator sleeps: {figure:.1} us");
+        let figure = median(5000, || get(&key, &mut back, peer.heap).unwrap());
+        println!("  get 8 B, initiator spins: {figure:.1} us");
+        let figure = median(5000, || {
+            // SAFETY: waited for; in the region.
+            let mut get = unsafe { key.get(back.as_mut_ptr(), 8, peer.heap) }.unwrap();
+            wait_asleep(&near, || get.poll().unwrap());
+        });
+        println!("  get 8 B, initiator sleeps: {figure:.1} us");
+        let figure = median(5000, || {
+            let before = replies.load(Ordering::Relaxed);
+            drop(endpoint.send(1, &word, [], Protocol::Eager).unwrap());
+            progress_until(&near, || replies.load(Ordering::Relaxed) > before);
+        });
+        println!("  message there and back, initiator spins: {figure:.1} us");
+        let figure = median(5000, || {
+            let before = replies.load(Ordering::Relaxed);
+            drop(endpoint.send(1, &word, [], Protocol::Eager).unwrap());
+            wait_asleep(&near, || replies.load(Ordering::Relaxed) > before);
+        });
+        println!("  message there and back, initiator sleeps: {figure:.1} us");
+        let figure = median(20, || {
+            for _ in 0..1000 {
+                // SAFETY: flushed below; in the region.
+                drop(unsafe { key.put(word.as_ptr(), 8, peer.heap) }.unwrap());
+            }
+            wait(&near, endpoint.flush()).unwrap();
+        });
+        println!(
+            "  put 8 B, one of 1000 before a flush: {:.2} us",
+            figure / 1000.0
+        );
+        let large = vec![1; 4 * MIB];
+        let figure = median(50, || put(&key, &large, peer.heap).unwrap());
+        println!(
+            "  put 4 MiB + flush: {:.2} GB/s",
+            large.len() as f64 / figure / 1e3
+        );
+        let mut large = large;
+        let figure = median(50, || get(&key, &mut large, peer.heap).unwrap());
+        println!("  get 4 MiB: {:.2} GB/s", large.len() as f64 / figure / 1e3);
+        if !spin {
+            endpoints_cost(&near, &peer, &replies);
+            idle_cost(&peer);
+        }
+    }
+    idle_target(&context(ucx));
+}
+
+/// What further endpoints to one worker take.
+fn endpoints_cost(near: &Arc<Worker>, peer: &Peer, replies: &AtomicUsize) {
+    const MORE: usize = 64;
+    let files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let resident = || {
+        let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+        let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();
+        pages * 4
+    };
+    let (files_before, resident_before, start) = (files(), resident(), Instant::now());
+    let more: Vec<_> = (0..MORE)
+        .map(|_| {
+            let endpoint = connect(near, &peer.address);
+            let before = replies.load(Ordering::Relaxed);
+            drop(endpoint.send(1, b"", [], Protocol::Eager).unwrap());
+            progress_until(near, || replies.load(Ordering::Relaxed) > before);
+            endpoint
+        })
+        .collect();
+    println!(
+        "  {MORE} more endpoints: {:.1?} each, {} files, {} KiB",
+        start.elapsed() / MORE as u32,
+        files() - files_before,
+        resident() - resident_before,
+    );
+    drop(more);
+}
+
+/// What a peer that is asleep takes of a core.
+fn idle_cost(peer: &Peer) {
+    let ticks = || {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", peer.process.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split(' ').collect();
+        fields[12].parse::<u64>().unwrap() + fields[13].parse::<u64>().unwrap()
+    };
+    let before = ticks();
+    std::thread::sleep(Duration::from_secs(5));
+    println!("  asleep: {} ticks of 10 ms in 5 s", ticks() - before);
+}
+
+/// What becomes of operations whose target makes no progress.
+fn idle_target(context: &Arc<Context>) {
+    let (near, far) = (Worker::new(context).unwrap(), Worker::new(context).unwrap());
+    let heap = Heap::new(context, 64);
+    let endpoint = connect(&near, far.address());
+    let key = key(&endpoint, &heap.region.packed_key().unwrap());
+    let agent = Agent::start(&far, false);
+    put(&key, &[1; 8], heap.region.address()).unwrap();
+    drop(agent);
+    let word = [2; 8];
+    // SAFETY: flushed below; in the region.
+    let mut put = unsafe { key.put(word.as_ptr(), 8, heap.region.address()) }.unwrap();
+    let mut flush = endpoint.flush().unwrap();
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(500) {
+        near.progress();
+    }
+    println!(
+        "target without progress, after 500 ms: put complete: {:?}, flush complete: {:?}, first byte there: {}",
+        put.poll(),
+        flush.poll(),
+        heap.read()[0],
+    );
+    let agent = Agent::start(&far, false);
+    progress_until(&near, || flush.poll().unwrap());
+    println!("  after progress: first byte there: {}", heap.read()[0]);
+    drop(agent);
 }

@@ -733,15 +733,16 @@ fn figures() {
         let near = Worker::new(&context).unwrap();
         let replies = count_replies(&near);
         let peer = Peer::start(&near, spin);
-        let start = Instant::now();
+        let (start, files_before) = (Instant::now(), files());
         let endpoint = connect(&near, &peer.address);
         let made = start.elapsed();
         wait(&near, endpoint.send(1, b"", [], Protocol::Eager)).unwrap();
         progress_until(&near, || replies.load(Ordering::Relaxed) == 1);
         let who = if spin { "spins" } else { "sleeps" };
         println!(
-            "target {who}: endpoint {made:.1?}, first reply after {:.1?}",
-            start.elapsed()
+            "target {who}: endpoint {made:.1?}, first reply after {:.1?}, {} files here for both ways",
+            start.elapsed(),
+            files() - files_before,
         );
         let key = key(&endpoint, &peer.key);
         let word = [7; 8];
@@ -803,10 +804,14 @@ fn figures() {
     idle_target(&context(ucx));
 }
 
+/// Open files of this process.
+fn files() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
 /// What further endpoints to one worker take.
 fn endpoints_cost(near: &Arc<Worker>, peer: &Peer, replies: &AtomicUsize) {
     const MORE: usize = 64;
-    let files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let resident = || {
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: usize = pages.split(' ').nth(1).unwrap().parse().unwrap();

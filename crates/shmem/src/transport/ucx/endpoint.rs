@@ -163,8 +163,8 @@ impl RemoteKey {
         &self.endpoint
     }
 
-    /// Copies `length` bytes from `source` to the remote address `to`. Complete when `source` may be reused; that it has
-    /// arrived, a flush says.
+    /// Copies `length` bytes from `source` to the remote address `to`. Complete when `source` may be reused; a flush
+    /// says that it has arrived.
     ///
     /// # Errors
     /// [`Status`]: the other side has failed.

@@ -5,10 +5,10 @@
 //! | [library] | finding `libucp.so.0`; what is said where there is none |
 //! | [ffi] | the functions and the structures they take, as far as they are used here |
 //! | [status] | codes of UCX as errors |
-//! | [context] | [`Context`](context::Context), one a process, and [`Region`](context::Region): memory that others may reach |
+//! | [context] | [`Context`](context::Context), one a process; [`Region`](context::Region): memory others may reach |
 //! | [worker] | [`Worker`](worker::Worker): what makes progress, sleeps and has an address |
 //! | [request] | [`Request`](request::Request): an operation that may not be complete |
-//! | [endpoint] | [`Endpoint`](endpoint::Endpoint): a way to another worker; [`RemoteKey`](endpoint::RemoteKey), put and get |
+//! | [endpoint] | [`Endpoint`](endpoint::Endpoint): a way to another worker; [`RemoteKey`](endpoint::RemoteKey): put, get |
 //! | [active_message] | messages and what is called when they come |
 //!
 //! What keeps what alive: a worker its context; an endpoint and a request their worker; a key its endpoint; a request

@@ -8,7 +8,7 @@
 //! | [context] | [`Context`](context::Context), one a process; [`Region`](context::Region): memory others may reach |
 //! | [worker] | [`Worker`](worker::Worker): what makes progress, sleeps and has an address |
 //! | [request] | [`Request`](request::Request): an operation that may not be complete |
-//! | [endpoint] | [`Endpoint`](endpoint::Endpoint): a way to another worker; [`RemoteKey`](endpoint::RemoteKey): put, get |
+//! | [endpoint] | [`Endpoint`](endpoint::Endpoint): a way to another worker; [`RemoteKey`](endpoint::RemoteKey) |
 //! | [active_message] | messages and what is called when they come |
 //!
 //! What keeps what alive: a worker its context; an endpoint and a request their worker; a key its endpoint; a request

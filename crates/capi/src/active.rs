@@ -5,12 +5,12 @@
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::collective::{check_arrays, done, root_of};
-use crate::element::{And, Combine, Max, Min, Or, Prod, Sum, Xor};
 use crate::misuse;
 use crate::reduce;
 use crate::world::{self, Name, bytes_of, enter_unchecked};
 use bytemuck::Pod;
 use crosswarp_shmem::Team;
+use crosswarp_shmem::op::{And, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use std::ffi::{c_int, c_long};
 
 /// The set's team.
@@ -129,10 +129,10 @@ macro_rules! reductions {
         pub(crate) unsafe fn $name<T: Pod>(
             name: Name, dest: *mut T, source: *const T, n: c_int,
             start: c_int, log: c_int, size: c_int, _work: *mut T, _sync: *mut c_long,
-        ) where $op: Combine<T> {
+        ) where $op: ReduceOp<T> {
             let team = team(name, start, log, size);
             // SAFETY: by the caller.
-            unsafe { reduce::over::<T, $op>(name, &team, dest, source, n.max(0) as usize) };
+            unsafe { reduce::over(name, &team, dest, source, n.max(0) as usize, $op) };
         }
     )*};
 }

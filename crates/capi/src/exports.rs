@@ -10,7 +10,6 @@
 // what the implementation asks for.
 
 use crate::context::{Context, SessionConfig};
-use crate::element::Complex;
 use crate::long_double::{
     LongDouble, long_double_ctx_g, long_double_ctx_p, long_double_g, long_double_p,
 };
@@ -19,6 +18,7 @@ use crate::{
     active, amo, collective, context, lock, memory, old_amo, order, reduce, rma, setup, signal,
     team, wait,
 };
+use crosswarp_shmem::op::Complex;
 use std::ffi::{c_char, c_int, c_long, c_void};
 
 include!(concat!(env!("OUT_DIR"), "/exports.rs"));

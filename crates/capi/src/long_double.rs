@@ -5,9 +5,9 @@
 #![allow(unsafe_code)] // x87 instructions and their calling convention
 
 use crate::context::Context;
-use crate::element::{Combine, Max, Min, Prod, Sum};
 use crate::rma;
 use bytemuck::{Pod, Zeroable};
+use crosswarp_shmem::op::{Max, Min, Prod, ReduceOp, Sum};
 use std::arch::asm;
 use std::ffi::c_int;
 
@@ -18,6 +18,9 @@ pub(crate) struct LongDouble([u64; 2]);
 
 // SAFETY: 16 bytes of plain words; the processor takes any bits.
 unsafe impl Pod for LongDouble {}
+
+/// The type's number in operations' identifiers, beside those of crosswarp-shmem.
+const TYPE: u16 = 15;
 
 /// Runs x87 instructions on `a` and `b` (loaded in this order) that leave the result on the stack.
 macro_rules! x87 {
@@ -38,32 +41,32 @@ macro_rules! x87 {
     }};
 }
 
-impl Combine<LongDouble> for Sum {
-    const CODE: u64 = 1;
-    fn combine(a: LongDouble, b: LongDouble) -> LongDouble {
+impl ReduceOp<LongDouble> for Sum {
+    const ID: u16 = Sum::CODE << 8 | TYPE;
+    fn apply(a: LongDouble, b: LongDouble) -> LongDouble {
         x87!(a, b, "faddp st(1), st")
     }
 }
 
-impl Combine<LongDouble> for Prod {
-    const CODE: u64 = 2;
-    fn combine(a: LongDouble, b: LongDouble) -> LongDouble {
+impl ReduceOp<LongDouble> for Prod {
+    const ID: u16 = Prod::CODE << 8 | TYPE;
+    fn apply(a: LongDouble, b: LongDouble) -> LongDouble {
         x87!(a, b, "fmulp st(1), st")
     }
 }
 
 // With b on top of a: the comparison sets the carry if b < a, or if they do not compare. The conditional
 // move then puts a (min: if b is not less; max: if b is less) over b. NaN: one of the two is taken.
-impl Combine<LongDouble> for Min {
-    const CODE: u64 = 3;
-    fn combine(a: LongDouble, b: LongDouble) -> LongDouble {
+impl ReduceOp<LongDouble> for Min {
+    const ID: u16 = Min::CODE << 8 | TYPE;
+    fn apply(a: LongDouble, b: LongDouble) -> LongDouble {
         x87!(a, b, "fcomi st, st(1)", "fcmovnb st, st(1)", "fstp st(1)")
     }
 }
 
-impl Combine<LongDouble> for Max {
-    const CODE: u64 = 4;
-    fn combine(a: LongDouble, b: LongDouble) -> LongDouble {
+impl ReduceOp<LongDouble> for Max {
+    const ID: u16 = Max::CODE << 8 | TYPE;
+    fn apply(a: LongDouble, b: LongDouble) -> LongDouble {
         x87!(a, b, "fcomi st, st(1)", "fcmovb st, st(1)", "fstp st(1)")
     }
 }
@@ -188,10 +191,10 @@ mod tests {
     #[test]
     fn the_x87_adds_multiplies_and_compares() {
         for (a, b) in [(1.5, -2.0), (-2.0, 1.5), (0.0, 7.0), (3.0, 3.0)] {
-            assert_eq!(Sum::combine(of(a), of(b)), of(a + b));
-            assert_eq!(Prod::combine(of(a), of(b)), of(a * b));
-            assert_eq!(Min::combine(of(a), of(b)), of(a.min(b)), "{a} {b}");
-            assert_eq!(Max::combine(of(a), of(b)), of(a.max(b)), "{a} {b}");
+            assert_eq!(Sum::apply(of(a), of(b)), of(a + b));
+            assert_eq!(Prod::apply(of(a), of(b)), of(a * b));
+            assert_eq!(Min::apply(of(a), of(b)), of(a.min(b)), "{a} {b}");
+            assert_eq!(Max::apply(of(a), of(b)), of(a.max(b)), "{a} {b}");
         }
     }
 }

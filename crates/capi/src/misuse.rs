@@ -1,7 +1,7 @@
 //! How a program that breaks the rules ends: one line that names PE, function and argument, then an
 //! abort, upon which the launcher ends the other PEs.
 
-use crate::own_pe::{self, Name};
+use crate::library_state::{self, Name};
 use crosswarp_shmem::DeliveryError;
 use std::fmt;
 use std::io::Write;
@@ -26,7 +26,7 @@ pub(crate) fn watch_panics() {
             .or_else(|| payload.downcast_ref::<&str>().copied())
             .unwrap_or("internal error");
         // Some say themselves which PE they are.
-        let own = own_pe::any().map_or(String::new(), |pe| format!("PE {}: ", pe.my_pe()));
+        let own = library_state::any().map_or(String::new(), |pe| format!("PE {}: ", pe.my_pe()));
         let text = text.strip_prefix(&own).unwrap_or(text);
         say(format_args!(
             "{text} (SHMEM_DEBUG=1 names the function and the argument)"
@@ -37,7 +37,7 @@ pub(crate) fn watch_panics() {
 
 /// One line on standard error, in one piece: other PEs write there too.
 pub(crate) fn say(what: fmt::Arguments<'_>) {
-    let line = match own_pe::any() {
+    let line = match library_state::any() {
         Some(pe) => format!("crosswarp: PE {}: {what}\n", pe.my_pe()),
         None => format!("crosswarp: {what}\n"),
     };

@@ -2,59 +2,28 @@
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::collective::{check_arrays, done};
-use crate::element::{And, Combine, Max, Min, Or, Prod, Sum, Xor};
 use crate::team::TeamHandle;
 use crate::world::Name;
 use bytemuck::Pod;
 use crosswarp_shmem::Team;
+use crosswarp_shmem::op::{And, Max, Min, Or, Prod, ReduceOp, Sum, Xor};
 use std::ffi::c_int;
-
-/// `out[i] = a[i] ∘ b[i]` for `n` elements; `out` may be `a`.
-///
-/// # Safety
-/// Three arrays of `n` elements.
-pub(crate) unsafe fn combine<T: Pod, O: Combine<T>>(
-    out: *mut u8,
-    a: *const u8,
-    b: *const u8,
-    n: usize,
-) {
-    let (out, a, b) = (out.cast::<T>(), a.cast::<T>(), b.cast::<T>());
-    for i in 0..n {
-        // SAFETY: by the caller; pieces of a reduction may begin anywhere.
-        unsafe {
-            let value = O::combine(a.add(i).read_unaligned(), b.add(i).read_unaligned());
-            out.add(i).write_unaligned(value);
-        }
-    }
-}
 
 /// Reduces over `team`.
 ///
 /// # Safety
 /// As the functions': symmetric arrays of `n` elements.
-pub(crate) unsafe fn over<T: Pod, O: Combine<T>>(
+pub(crate) unsafe fn over<T: Pod, O: ReduceOp<T>>(
     name: Name,
     team: &Team<'_>,
     dest: *mut T,
     source: *const T,
     n: usize,
+    op: O,
 ) {
     check_arrays(name, dest, n, source, n);
-    // SAFETY: by the caller; `combine` takes what `reduce_raw` passes.
-    let result = unsafe {
-        team.reduce_raw(
-            O::CODE,
-            dest.cast(),
-            source.cast(),
-            size_of::<T>(),
-            n,
-            |out, a, b, n| {
-                combine::<T, O>(out, a, b, n);
-            },
-        )
-    };
-    done(name, result);
+    // SAFETY: by the caller.
+    done(name, unsafe { team.reduce_op_raw(dest, source, n, op) });
 }
 
 macro_rules! reductions {
@@ -62,11 +31,11 @@ macro_rules! reductions {
         $(#[$doc])*
         pub(crate) unsafe fn $name<T: Pod>(
             name: Name, team: TeamHandle, dest: *mut T, source: *const T, n: usize,
-        ) -> c_int where $op: Combine<T> {
+        ) -> c_int where $op: ReduceOp<T> {
             match team.get(name) {
                 Some(made) => {
                     // SAFETY: by the caller.
-                    unsafe { over::<T, $op>(name, &made.team, dest, source, n) };
+                    unsafe { over(name, &made.team, dest, source, n, $op) };
                     0
                 }
                 None => -1,
@@ -101,20 +70,14 @@ unsafe fn scan<T: Pod>(
     exclusive: bool,
 ) -> c_int
 where
-    Sum: Combine<T>,
+    Sum: ReduceOp<T>,
 {
     let Some(made) = team.get(name) else {
         return -1;
     };
     check_arrays(name, dest, n, source, n);
-    let (to, from, size) = (dest.cast(), source.cast(), size_of::<T>());
-    // SAFETY: as in `over`.
-    let result = unsafe {
-        made.team
-            .scan_raw(Sum::CODE, to, from, size, n, exclusive, |out, a, b, n| {
-                combine::<T, Sum>(out, a, b, n);
-            })
-    };
+    // SAFETY: by the caller.
+    let result = unsafe { made.team.scan_op_raw(dest, source, n, exclusive, Sum) };
     done(name, result);
     if exclusive && made.team.my_pe() == 0 {
         // SAFETY: by the caller: `n` elements of this PE.
@@ -132,7 +95,7 @@ pub(crate) unsafe fn sum_inscan<T: Pod>(
     n: usize,
 ) -> c_int
 where
-    Sum: Combine<T>,
+    Sum: ReduceOp<T>,
 {
     // SAFETY: by the caller.
     unsafe { scan(name, team, dest, source, n, false) }
@@ -147,7 +110,7 @@ pub(crate) unsafe fn sum_exscan<T: Pod>(
     n: usize,
 ) -> c_int
 where
-    Sum: Combine<T>,
+    Sum: ReduceOp<T>,
 {
     // SAFETY: by the caller.
     unsafe { scan(name, team, dest, source, n, true) }

@@ -1,8 +1,8 @@
 //! This process's PE as every function finds it, and the checks of arguments.
 
+use crate::library_state::unchecked;
+pub(crate) use crate::library_state::{Name, any, close, finalized, open};
 use crate::misuse;
-use crate::own_pe::unchecked;
-pub(crate) use crate::own_pe::{Name, any, close, finalized, open};
 use crosswarp_shmem::Pe;
 use std::ffi::c_int;
 

@@ -1,8 +1,7 @@
 //! What holds where an option is not given. Problems and commands take it from here, and so does the help.
 
 use crosswarp::lab::models::occupancy::BlockNeeds;
-
-use crate::input::numerics::NormKind;
+use crosswarp::solve::Norm;
 
 /// Stopping of one kind of problem.
 #[derive(Debug)]
@@ -10,7 +9,7 @@ pub struct Stopping {
     /// The name in the help.
     pub problem: &'static str,
     /// Which norm is compared with the tolerance.
-    pub norm: NormKind,
+    pub norm: Norm,
     /// The norm at which to stop.
     pub tolerance: f64,
     /// Most sweeps.
@@ -20,7 +19,7 @@ pub struct Stopping {
 /// A line between two fixed ends.
 pub const LINE: Stopping = Stopping {
     problem: "laplace1d",
-    norm: NormKind::Rms,
+    norm: Norm::Rms,
     tolerance: 1e-4,
     max_sweeps: 1_000_000,
 };
@@ -28,7 +27,7 @@ pub const LINE: Stopping = Stopping {
 /// A plane.
 pub const PLANE: Stopping = Stopping {
     problem: "laplace2d",
-    norm: NormKind::Rms,
+    norm: Norm::Rms,
     tolerance: 1e-7,
     max_sweeps: 1_000_000,
 };
@@ -36,7 +35,7 @@ pub const PLANE: Stopping = Stopping {
 /// The published problem: its program's.
 pub const PRESET: Stopping = Stopping {
     problem: "preset",
-    norm: NormKind::L2,
+    norm: Norm::L2,
     tolerance: 1e-8,
     max_sweeps: 1000,
 };
@@ -44,7 +43,7 @@ pub const PRESET: Stopping = Stopping {
 /// Unknown cells from known ones.
 pub const FILL: Stopping = Stopping {
     problem: "fill",
-    norm: NormKind::Rms,
+    norm: Norm::Rms,
     tolerance: 1e-4,
     max_sweeps: 1_000_000,
 };

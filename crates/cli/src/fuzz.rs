@@ -389,7 +389,7 @@ fn loaded(problem: &Problem) {
         Problem::Nvidia { nx, ny } => nx.min(&(1 << 20)) * ny.min(&(1 << 20)) > 1 << 20,
         _ => false,
     };
-    if !long && let Err(error) = load::load::<f32>(problem, crate::input::numerics::NormKind::Rms) {
+    if !long && let Err(error) = load::load::<f32>(problem, Norm::Rms) {
         check(&error);
     }
 }

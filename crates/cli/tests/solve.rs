@@ -3,8 +3,8 @@
 mod common;
 
 use common::{
-    ENDLESS, example, heeding_signals, json, names, outcome, read_npy_f32, signal, wait_for,
-    write_npy,
+    ENDLESS, example, heeding_signals, ignores_interrupts, ignoring_interrupts, json, names,
+    outcome, read_npy_f32, signal, wait_for, write_npy,
 };
 use sha2::Digest;
 
@@ -583,6 +583,30 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
     ));
     assert_eq!(code, 1);
     assert!(err.contains("holds"), "{err}");
+}
+
+#[test]
+fn an_interrupt_that_was_ignored_at_the_start_stays_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let checkpoint = folder.path().join("c").display().to_string();
+    let mut command = ignoring_interrupts();
+    command
+        .args(ENDLESS.split(' '))
+        .args(["--checkpoint", &checkpoint, "--checkpoint-every", "10"])
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped());
+    let running = command.spawn().unwrap();
+    // By then the solve has taken over what it will.
+    wait_for(&checkpoint);
+    let ignored = ignores_interrupts(running.id());
+    signal("INT", running.id());
+    // The first signal it heeds, so it ends in good order.
+    signal("TERM", running.id());
+    let output = running.wait_with_output().unwrap();
+    assert!(ignored, "SIGINT has a handler");
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(143), "{err}");
+    assert!(err.starts_with("crosswarp: interrupted after "), "{err}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Solves on GPUs by processes: the bits of the CPU, and the end of a run one of whose PEs is killed.
 //!
-//! Without a GPU the tests say so and pass. Processes that wait for one another inside kernels need a GPU each; with one
-//! GPU there is one PE, or a strategy in which only the hosts wait.
+//! Without a GPU the tests say so and pass. Processes that wait for one another inside kernels need a GPU each; with
+//! one GPU there is one PE, or a strategy in which only the hosts wait.
 
 mod common;
 

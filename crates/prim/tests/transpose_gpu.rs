@@ -191,6 +191,8 @@ fn graphs_and_streams_at_once() {
     let input = Buffer::from_slice(&stream, &input).unwrap();
     let other = Stream::new(transposer.device()).unwrap();
     let outputs = [(); 2].map(|()| Buffer::zeroed(&stream, 777_000).unwrap());
+    // The other stream knows nothing of the zeros that this one is still writing.
+    stream.synchronize().unwrap();
     let graph = Graph::capture(&stream, |stream| {
         transposer.transpose(stream, &input, &from, &outputs[0], &from.transposed())
     })

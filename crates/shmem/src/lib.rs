@@ -43,8 +43,8 @@
 // Three storeys. A file imports files of its own storey and of those below.
 //
 // 1. State: `library`; `wait`; in `memory` region, copy, allocator, segment, position; in `world` config, control,
-//    mapped, membership, ring, endpoint; in `team` rendezvous, turn, shape, indices, call, error; in `transport` hosts,
-//    engine, message, remote and the engines; `verbs::op`.
+//    mapped, membership, ring, endpoint; in `team` rendezvous, biased_lock, shape, indices, collective_call, error; in
+//    `transport` hosts, engine, message, remote and the engines; `verbs::op`.
 // 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
 //    active_set, collective and `Team` itself; `verbs::raw`; `transport::agent`, which does them for other hosts.
 // 3. Handles: `memory::symmetric`; the files of `verbs`, each over its namesake in `verbs::raw` or `team`; in `world`
@@ -71,7 +71,7 @@ pub use bytemuck::Pod;
 pub use launch::{Ended, Host, HostList, Launch, LaunchError, LostHost, Outcome, run_for_launcher};
 pub use memory::alloc::AllocError;
 pub use memory::symmetric::{Sym, SymRef};
-pub use team::call::{Call as CollectiveCall, Kind as CollectiveKind};
+pub use team::collective_call::{Call as CollectiveCall, Kind as CollectiveKind};
 pub use team::error::CollectiveError;
 pub use team::{Team, TeamError};
 pub use transport::remote::DeliveryError;
@@ -96,6 +96,8 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 pub mod internal {
     #[cfg(feature = "launch")]
     pub use crate::launch::hosts::{BEAT, PATIENCE};
+    #[cfg(feature = "launch")]
+    pub use crate::launch::{GRACE, signal_mask::is_ignored};
     /// Finding and opening shared libraries.
     pub mod library {
         pub use crate::library::search::{Installed, Place, Refused, Search, Sought, Wheel};

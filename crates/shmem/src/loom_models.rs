@@ -9,8 +9,8 @@
 #![allow(unsafe_code)] // looks into cells, as loom checks
 
 use crate::team::active_set::{handshake, has_called};
+use crate::team::biased_lock::Turn;
 use crate::team::rendezvous::{Tag, rendezvous};
-use crate::team::turn::Turn;
 use crate::verbs::raw::lock::{Field, LockWord, Queue, Step};
 use crate::wait::parker::{Parker, Watched};
 use crate::world::control::{INDEX_WORDS, Proposed, TeamControl};
@@ -354,7 +354,7 @@ fn rendezvous_once(
             true,
             Tag { tag, detail: 0 },
             payload,
-            |_| {},
+            |_| Ok(()),
             |pe, epoch| -> Result<(), Infallible> {
                 sleep_until(&world.parkers[me], Watched::Arrivals, || {
                     world.controls[pe].arrivals.came_to(epoch)

@@ -3,8 +3,8 @@
 use clap::Args;
 use crosswarp::lab::models::banks::{Textbook, Width};
 
-use super::choice::{Choice, one_of};
 use super::pictures::PictureArgs;
+use crate::input::choice::{Choice, one_of};
 
 const BANKS_AFTER: &str = "\
 The index is an expression as in C, in `lane` and the iteration `i`; lane accesses element

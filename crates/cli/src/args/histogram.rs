@@ -6,9 +6,9 @@ use clap::{Args, ValueHint};
 use crosswarp::prim::histogram::OutOfRange;
 
 use super::backend::BackendArgs;
-use super::choice::{Choice, one_of};
 use super::exit_codes::EXIT_CODES;
 use crate::defaults::HISTOGRAM_BINS;
+use crate::input::choice::{Choice, one_of};
 use crate::input::range::RangeText;
 
 const HISTOGRAM_AFTER: &str = "\

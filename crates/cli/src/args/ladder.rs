@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::input::choice::{Choice, one_of};
 use clap::{Args, ValueHint};
 use crosswarp::lab::ladder::Subject;
-
-use super::choice::{Choice, one_of};
 
 const LADDER_AFTER: &str = "\
 Each rung is a small kernel whose result is checked in this run. With --json there is one object a

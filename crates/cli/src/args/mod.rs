@@ -3,7 +3,6 @@
 pub mod backend;
 pub mod banks;
 pub mod bench;
-mod choice;
 pub mod compare;
 mod data_sheet;
 pub mod divergence;

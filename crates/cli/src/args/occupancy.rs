@@ -7,10 +7,10 @@ use crosswarp::cuda::Arch;
 use crosswarp::lab::models::occupancy::Axis;
 use crosswarp::lab::models::roofline::DataSheet;
 
-use super::choice::{Choice, one_of};
 use super::data_sheet::data_sheet;
 use super::pictures::PictureArgs;
 use crate::defaults;
+use crate::input::choice::{Choice, one_of};
 
 const OCCUPANCY_AFTER: &str = "\
 The kernel is given by its numbers, or by a file: a cubin, or CUDA C++ source of kernels alone,

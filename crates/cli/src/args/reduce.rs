@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum, ValueHint};
 use crosswarp::prim::Op;
 
 use super::backend::BackendArgs;
-use super::choice::{Choice, one_of};
 use super::exit_codes::EXIT_CODES;
+use crate::input::choice::{Choice, one_of};
 
 const REDUCE_AFTER: &str = "\
 Several files are one array, in the order given; all have the same dtype. dot takes two
@@ -66,4 +66,19 @@ pub const OPERATIONS: &[Choice<Op>] = &[
 pub enum Reinterpret {
     /// bfloat16
     Bf16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::choice::name_of;
+
+    #[test]
+    fn operations_have_the_names_they_print() {
+        // The exact sum is asked for by an option.
+        for &op in Op::ALL.iter().filter(|&&op| op != Op::ExactSum) {
+            assert_eq!(name_of(OPERATIONS, op), op.to_string());
+        }
+        assert_eq!(OPERATIONS.len(), Op::ALL.len() - 1);
+    }
 }

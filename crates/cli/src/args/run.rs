@@ -5,11 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
+use crosswarp::shmem::internal::GRACE;
 
 const RUN_AFTER: &str = "\
 Every PE is one process of this host, or of those of --hosts; a Crosswarp program among them joins
-the world when it starts. The run ends when all PEs have ended. If one fails, the others are ended and its exit
-code is the run's. The program `crosswarp` is this very command.
+the world when it starts. The run ends when all PEs have ended. If one fails, the others are ended
+and its exit code is the run's. The program `crosswarp` is this very command.
 
 The first Ctrl-C or SIGTERM (SIGHUP, SIGQUIT) is passed on and continues PEs that are stopped; they
 have --grace seconds to write what they have. A second one kills them. PEs start with no signal
@@ -40,8 +41,9 @@ pub struct RunArgs {
     /// End the run after this many seconds (exit code 124)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// End PEs this many seconds after the first signal to end [default: 30]
-    #[arg(long, value_name = "S", value_parser = grace)]
+    #[arg(long, value_name = "S", value_parser = grace, help = format!(
+        "End PEs this many seconds after the first signal to end [default: {}]", GRACE.as_secs()
+    ))]
     pub grace: Option<Duration>,
     /// Begin every line of output with the number of its PE
     #[arg(long)]

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use crosswarp::solve::Strategy;
+use crosswarp::solve::{Norm, Strategy};
 
 use super::backend::BackendArgs;
 use super::exit_codes::EXIT_CODES;
 use crate::defaults::{self, by_problem};
 use crate::drawing::colour_map::ColourMap;
 use crate::input::boundary::SideBoundary;
-use crate::input::numerics::{FieldType, NormKind};
+use crate::input::choice::{name_of, one_of};
+use crate::input::numerics::{FieldType, NORMS};
 
 const SOLVE_AFTER: &str = "\
 Problems:
@@ -104,11 +105,11 @@ pub struct SolveArgs {
         by_problem(|of| of.max_sweeps, u64::to_string)
     ))]
     pub max_sweeps: Option<u64>,
-    #[arg(long, value_enum, help_heading = "Method", help = format!(
+    #[arg(long, value_parser = one_of(NORMS), help_heading = "Method", help = format!(
         "Norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells) [default: {}]",
-        by_problem(|of| of.norm, |norm| norm.name().to_owned())
+        by_problem(|of| of.norm, |norm| name_of(NORMS, *norm).to_owned())
     ))]
-    pub norm: Option<NormKind>,
+    pub norm: Option<Norm>,
     /// Where and on how many PEs.
     #[command(flatten, next_help_heading = "Method")]
     pub backend: BackendArgs,

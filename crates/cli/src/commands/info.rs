@@ -8,8 +8,8 @@ use crosswarp::shmem::internal::SETTINGS;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::commit::COMMIT;
 use super::error::CommandError;
+use super::source_commit::COMMIT;
 use crate::args::info::InfoArgs;
 use crate::console;
 use crate::output::json;

@@ -1,7 +1,6 @@
 //! The commands: each takes its arguments, works, and returns an exit code.
 
 pub mod bench;
-mod commit;
 pub mod error;
 pub mod histogram;
 mod hosts;
@@ -12,4 +11,5 @@ pub mod lab;
 pub mod reduce;
 pub mod run;
 pub mod solve;
+mod source_commit;
 pub mod transpose;

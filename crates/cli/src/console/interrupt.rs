@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crosswarp::shmem::internal::is_ignored;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -17,13 +18,17 @@ pub struct Interrupt {
 static INSTALLED: OnceLock<Interrupt> = OnceLock::new();
 
 impl Interrupt {
-    /// Takes over SIGINT and SIGTERM of this process.
+    /// Takes over SIGINT and SIGTERM of this process, except what it was started to ignore: a script's shell starts
+    /// background jobs so, which Ctrl-C is not meant for.
     ///
     /// # Errors
     /// The system's, if it refuses the handlers.
     pub fn install() -> io::Result<&'static Self> {
         let this = INSTALLED.get_or_init(Self::default);
-        for signal in [SIGINT, SIGTERM] {
+        let heeded = [SIGINT, SIGTERM]
+            .into_iter()
+            .filter(|&signal| !is_ignored(signal));
+        for signal in heeded {
             // In this order: a handler that finds the flag raised ends the process.
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&this.raised))?;
             flag::register_usize(signal, Arc::clone(&this.signal), signal as usize)?;

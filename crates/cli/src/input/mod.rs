@@ -1,6 +1,7 @@
 //! What a user's files and texts say.
 
 pub mod boundary;
+pub mod choice;
 pub mod files;
 pub mod formula;
 pub mod kernel_file;

@@ -1,7 +1,10 @@
 //! Number types and norms by name, on the command line and in problem files.
 
 use clap::ValueEnum;
-use serde::Deserialize;
+use crosswarp::solve::Norm;
+use serde::{Deserialize, Deserializer};
+
+use super::choice::{self, Choice};
 
 /// Number types of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize)]
@@ -14,21 +17,16 @@ pub enum FieldType {
 }
 
 /// Norms of a sweep's change.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NormKind {
-    /// Square root of the sum of squares
-    L2,
-    /// The same divided by the square root of the number of cells
-    Rms,
-}
+pub const NORMS: &[Choice<Norm>] = &[
+    Choice::new(Norm::L2, "l2", "Square root of the sum of squares"),
+    Choice::new(
+        Norm::Rms,
+        "rms",
+        "The same divided by the square root of the number of cells",
+    ),
+];
 
-impl NormKind {
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::L2 => "l2",
-            Self::Rms => "rms",
-        }
-    }
+/// A problem file's norm.
+pub fn norm<'de, D: Deserializer<'de>>(file: D) -> Result<Option<Norm>, D::Error> {
+    choice::optional(NORMS, file)
 }

@@ -7,12 +7,13 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crosswarp::solve::Norm;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::input::boundary::{Boundary, Values};
 use crate::input::files;
-use crate::input::numerics::{FieldType, NormKind};
+use crate::input::numerics::{self, FieldType};
 use crate::problem::{Fixed, Line, Plane, Problem, Stopping};
 
 /// A problem file that cannot be used, and why.
@@ -62,7 +63,8 @@ struct LineFile {
     dtype: Option<FieldType>,
     tolerance: Option<f64>,
     max_sweeps: Option<u64>,
-    norm: Option<NormKind>,
+    #[serde(default, deserialize_with = "numerics::norm")]
+    norm: Option<Norm>,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +82,8 @@ struct PlaneFile {
     dtype: Option<FieldType>,
     tolerance: Option<f64>,
     max_sweeps: Option<u64>,
-    norm: Option<NormKind>,
+    #[serde(default, deserialize_with = "numerics::norm")]
+    norm: Option<Norm>,
 }
 
 #[derive(Deserialize)]
@@ -109,7 +112,8 @@ struct FillFile {
     dtype: Option<FieldType>,
     tolerance: Option<f64>,
     max_sweeps: Option<u64>,
-    norm: Option<NormKind>,
+    #[serde(default, deserialize_with = "numerics::norm")]
+    norm: Option<Norm>,
 }
 
 /// Reads a problem file.
@@ -270,6 +274,7 @@ mod tests {
         assert_eq!(plane.fixed.unwrap().mask, Path::new("/data/m.npy"));
         assert_eq!(stopping.max_sweeps, Some(5));
         assert_eq!(stopping.dtype, Some(FieldType::F64));
+        assert_eq!(stopping.norm, Some(Norm::L2));
     }
 
     #[test]
@@ -283,6 +288,10 @@ mod tests {
             (
                 "kind = 'laplace1d'\npoints = 5\nleft = 0\nright = 0\nnx = 3",
                 ":5: unknown field `nx`, expected one of",
+            ),
+            (
+                "kind = 'laplace1d'\npoints = 5\nleft = 0\nright = 0\nnorm = 'l1'",
+                ":5: unknown variant `l1`, expected `l2` or `rms`",
             ),
             (
                 "kind = 'laplace1d'\npoints = -5",

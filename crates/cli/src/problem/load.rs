@@ -12,7 +12,6 @@ use crate::format::grouped;
 use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
-use crate::input::numerics::NormKind;
 use crate::input::png::{self, ImageError, ImagePlane};
 use crate::problem::{Plane, Problem};
 
@@ -112,11 +111,7 @@ impl<F: Real> Grid<F> {
 /// # Errors
 /// A file that is not what it should be, a formula without a finite value on a side, a
 /// problem that makes no sense.
-pub fn load<F: Real>(problem: &Problem, norm: NormKind) -> Result<Grid<F>, LoadError> {
-    let norm = match norm {
-        NormKind::L2 => Norm::L2,
-        NormKind::Rms => Norm::Rms,
-    };
+pub fn load<F: Real>(problem: &Problem, norm: Norm) -> Result<Grid<F>, LoadError> {
     match problem {
         Problem::Line(line) => {
             check_memory::<F>(line.points, 1)?;

@@ -5,9 +5,11 @@ pub mod load;
 
 use std::path::PathBuf;
 
+use crosswarp::solve::Norm;
+
 use crate::defaults;
 use crate::input::boundary::{Boundary, Values};
-use crate::input::numerics::{FieldType, NormKind};
+use crate::input::numerics::FieldType;
 
 /// What to solve.
 #[derive(Debug)]
@@ -87,7 +89,7 @@ pub struct Stopping {
     /// Most sweeps.
     pub max_sweeps: Option<u64>,
     /// Which norm.
-    pub norm: Option<NormKind>,
+    pub norm: Option<Norm>,
 }
 
 impl Problem {

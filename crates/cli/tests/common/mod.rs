@@ -140,6 +140,28 @@ pub fn heeding_signals() -> std::process::Command {
     command
 }
 
+/// The command as a shell starts it in a script's background: with SIGINT ignored.
+pub fn ignoring_interrupts() -> std::process::Command {
+    use std::os::unix::process::CommandExt;
+    let mut command = heeding_signals();
+    // SAFETY: a plain system call between fork and exec, after those of `heeding_signals`.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGINT, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    command
+}
+
+/// Whether a process ignores SIGINT (`SigIgn` of proc(5)).
+pub fn ignores_interrupts(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
+    mask >> (libc::SIGINT - 1) & 1 == 1
+}
+
 /// Sends a signal by its name.
 pub fn signal(name: &str, pid: u32) {
     let mut kill = std::process::Command::new("kill");

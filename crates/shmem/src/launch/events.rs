@@ -2,7 +2,7 @@
 
 use super::LaunchError;
 use super::hosts::words::{News, Order};
-use super::mask;
+use super::signal_mask;
 use crate::memory::register::segment;
 use crate::world::lifeline::{Sent, receive};
 use crate::world::mapped::{Mapped, Part};
@@ -56,10 +56,9 @@ impl Events {
         lifeline: &Arc<OwnedFd>,
         agent: Option<Arc<Mapped>>,
     ) -> Result<Self, LaunchError> {
-        let ignored = ignored_signals();
         let passed_on = PASSED_ON
             .into_iter()
-            .filter(|signal| ignored >> (signal - 1) & 1 == 0);
+            .filter(|&signal| !signal_mask::is_ignored(signal));
         let watched: Vec<i32> = passed_on.chain([SIGCHLD]).collect();
         let mut signals = SignalsInfo::<WithOrigin>::new(&watched).map_err(LaunchError::Watch)?;
         let (sender, receiver) = channel();
@@ -75,7 +74,7 @@ impl Events {
         start("signals", move || {
             // Whoever started this process may have left signals blocked, in every thread of it. One
             // thread that takes them is enough. Those that have come before come now.
-            mask::unblock(&watched);
+            signal_mask::unblock(&watched);
             for origin in signals.pending() {
                 let _ = heard.send(Event::Signal(origin));
             }
@@ -179,13 +178,4 @@ impl Drop for Events {
 
 pub(super) fn is_end(signal: i32) -> bool {
     matches!(signal, SIGINT | SIGTERM | SIGHUP | SIGQUIT)
-}
-
-/// The signals this process ignores, as a mask with signal 1 in bit 0 (`SigIgn` of proc(5)).
-/// None where that can not be read.
-fn ignored_signals() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0)
 }

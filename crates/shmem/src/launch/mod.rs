@@ -20,7 +20,7 @@ mod events;
 pub(crate) mod hosts;
 mod job;
 mod labels;
-mod mask;
+pub(crate) mod signal_mask;
 
 use crate::memory::region::{Region, memfd};
 use crate::transport::hosts::Hosts;
@@ -35,11 +35,11 @@ pub use hosts::here::run_for_launcher;
 pub use hosts::{Host, HostList, LostHost};
 use job::Job;
 use labels::Labels;
-use mask::Held;
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::io::FdFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, set_parent_process_death_signal};
+use signal_mask::Held;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -49,7 +49,7 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How long PEs may take to end after the first signal to end, unless told otherwise.
-const GRACE: Duration = Duration::from_secs(30);
+pub const GRACE: Duration = Duration::from_secs(30);
 /// Exit code when a host was lost, as of `ssh` when it can't reach one.
 const LOST_HOST: i32 = 255;
 /// Exit code when the time limit ended the run, as `timeout(1)` has it.
@@ -366,7 +366,7 @@ impl Launch {
                 if rustix::process::getppid() != Some(launcher) {
                     return Err(rustix::io::Errno::SRCH.into());
                 }
-                mask::as_new(&handled);
+                signal_mask::as_new(&handled);
                 Ok(())
             });
         }

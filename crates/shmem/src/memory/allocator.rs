@@ -1,8 +1,8 @@
 //! The allocator of a symmetric heap.
 //!
-//! Every PE has its own and all of them agree, because every PE makes the same calls in the same order. Its lists lie outside the
-//! heap (a two-level segregated fit with constant-time operations), so the same code serves heaps
-//! the processor can not touch.
+//! Every PE has its own and all of them agree, because every PE makes the same calls in the same order. Its lists lie
+//! outside the heap (a two-level segregated fit with constant-time operations), so the same code serves heaps the
+//! processor can not touch.
 
 use offset_allocator::Allocator;
 use std::collections::HashMap;

@@ -104,8 +104,8 @@ impl Endpoint {
         segment.map_or(1 << 47, |s| s.position + (addr - s.start))
     }
 
-    /// Where `pe` has the `bytes` symmetric bytes at `position`, `None` if `pe` is on another host; `None` if there are no
-    /// such.
+    /// Where `pe` has the `bytes` symmetric bytes at `position`, `None` if `pe` is on another host; `None` if there are
+    /// no such.
     pub(crate) fn at_position(
         &self,
         position: usize,

@@ -4,7 +4,7 @@
 use crate::memory::position::STATIC;
 use crate::memory::region::Region;
 use crate::memory::segment::Segment;
-use crate::team::call::Kind;
+use crate::team::collective_call::Kind;
 use crate::world::endpoint::Endpoint;
 use crate::world::fds::ShareError;
 use crate::world::lifeline::send_segment;

@@ -26,7 +26,8 @@ pub(crate) struct Segment {
 /// All segments of a PE, in the order of registration.
 #[derive(Debug, Default)]
 pub(crate) struct Segments {
-    /// The first one again, where the fast paths find it; its parts are in [`Peer::segment`](crate::world::endpoint::Peer).
+    /// The first one again, where the fast paths find it; its parts are in
+    /// [`Peer::segment`](crate::world::endpoint::Peer).
     pub(crate) first_start: usize,
     pub(crate) first_len: usize,
     pub(crate) all: Vec<Segment>,

@@ -13,11 +13,11 @@
 //!    So it is plain data.
 #![allow(unsafe_code)] // reads and writes the proposals, which calls guard
 
-use crate::team::call::Kind;
+use crate::team::biased_lock::this_thread;
 use crate::team::choice::Proposal;
+use crate::team::collective_call::Kind;
 use crate::team::error::CollectiveError;
 use crate::team::shape::Shape;
-use crate::team::turn::this_thread;
 use crate::team::{Team, TeamError};
 use crate::wait::sync::{AtomicU64, Ordering};
 use crate::wait::waiter::Wait;

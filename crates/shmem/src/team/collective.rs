@@ -12,11 +12,11 @@
 
 use crate::memory::copy::put_bytes;
 use crate::team::Team;
-use crate::team::call::{Call, Kind};
+use crate::team::biased_lock::Held;
 use crate::team::choice::Proposal;
+use crate::team::collective_call::{Call, Kind};
 use crate::team::error::CollectiveError;
 use crate::team::rendezvous::LINE_BYTES;
-use crate::team::turn::Held;
 use crate::verbs::op::ReduceOp;
 use crate::verbs::raw::remote::Spacing;
 use crate::world::control::SLOT_BYTES;

@@ -1,6 +1,6 @@
 //! Why a collective did not come about.
 
-use crate::team::call::{Call, Kind};
+use crate::team::collective_call::{Call, Kind};
 use crate::wait::waiter::WaitError;
 use thiserror::Error;
 

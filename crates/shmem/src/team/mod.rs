@@ -2,23 +2,22 @@
 //! [`crate::verbs::collective`].
 
 pub(crate) mod active_set;
-pub(crate) mod call;
+pub(crate) mod biased_lock;
 pub(crate) mod choice;
 pub(crate) mod collective;
+pub(crate) mod collective_call;
 pub(crate) mod error;
 pub(crate) mod indices;
+pub(crate) mod over_hosts;
 pub(crate) mod rendezvous;
 pub(crate) mod shape;
-pub(crate) mod turn;
 
-use crate::team::call::{Call, Kind};
+use crate::team::biased_lock::{Held, this_thread};
 use crate::team::choice::Proposal;
+use crate::team::collective_call::{Call, Kind};
 use crate::team::error::CollectiveError;
 use crate::team::indices::{SHARED, WORLD};
-use crate::team::rendezvous::Tag;
 use crate::team::shape::Shape;
-use crate::team::turn::{Held, this_thread};
-use crate::transport::message::Arrival;
 use crate::wait::parker::Parker;
 use crate::wait::waiter::Wait;
 use crate::world::control::{MAX_TEAMS, TeamControl};
@@ -62,8 +61,8 @@ pub enum TeamError {
 
 /// A set of PEs with collectives of its own.
 ///
-/// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within each
-/// team.
+/// [`Pe::world`](crate::Pe::world) has all; others are [split](Self::split_strided) off. PEs are numbered from 0 within
+/// each team.
 ///
 /// ```
 /// use crosswarp_shmem::op::Sum;
@@ -327,6 +326,19 @@ impl<'a> Team<'a> {
             let peer = self.endpoint.peer(self.shape.world_pe(member));
             &peer.control().parker
         };
+        let wait = |member: usize, number: u64| {
+            let arrivals = &self.control(member).arrivals;
+            let pe = self.shape.world_pe(member);
+            waiter.until(
+                || Wait::Collective { number, pe },
+                || arrivals.came_to(number).then_some(()),
+            )
+        };
+        let several_hosts = self.endpoint.remote.is_some();
+        if several_hosts {
+            let arrivals = &self.control(self.me).arrivals;
+            arrivals.set_in_slot(arrivals.epoch() + 1, in_slot);
+        }
         // SAFETY: `_turn` is of this team and PE, so no other thread of the PE is here.
         #[allow(unsafe_code)]
         let differing = unsafe {
@@ -338,42 +350,14 @@ impl<'a> Team<'a> {
                 self.endpoint.shared(),
                 mine.to_tag(),
                 payload,
-                |epoch| {
-                    if self.endpoint.remote.is_some() {
-                        self.arrive_elsewhere(epoch, mine, payload, in_slot);
-                    }
+                |epoch| match several_hosts {
+                    true => self.arrive_elsewhere(epoch, wait),
+                    false => Ok(()),
                 },
-                |member, number| {
-                    let arrivals = &self.control(member).arrivals;
-                    let pe = self.shape.world_pe(member);
-                    waiter.until(
-                        || Wait::Collective { number, pe },
-                        || arrivals.came_to(number).then_some(()),
-                    )
-                },
+                wait,
             )
         }?;
         Ok(differing.map(|(member, tag)| (member, Call::from_tag(tag))))
-    }
-
-    /// Shows the team's other hosts that this PE has come, with its payload.
-    #[cold]
-    fn arrive_elsewhere(&self, epoch: u64, mine: Call, payload: &[u64], in_slot: usize) {
-        let Tag { tag, detail } = mine.to_tag();
-        let mut arrival = Arrival {
-            index: self.index as u64,
-            epoch,
-            tag,
-            detail,
-            ..Arrival::default()
-        };
-        arrival.payload[..payload.len()].copy_from_slice(payload);
-        let slot = self.control(self.me).slot(epoch);
-        // SAFETY: a slot has room for `in_slot` bytes, and this PE, who alone writes it, has just done so.
-        #[allow(unsafe_code)]
-        let slot = unsafe { std::slice::from_raw_parts(slot, in_slot) };
-        let members = (0..self.n_pes()).map(|member| self.shape.world_pe(member));
-        self.endpoint.remote_arrive(members, &arrival, slot);
     }
 
     /// A rendezvous of all PEs of the team, each of which must be in the same call.

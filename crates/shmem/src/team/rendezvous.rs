@@ -30,6 +30,8 @@ struct Line {
     /// At a multiple of 16, so that any element type is aligned.
     payload: UnsafeCell<[u64; LINE_BYTES / 8]>,
     detail: AtomicU64,
+    /// In a world of several hosts: bytes in the slot beside, for who sends them on.
+    in_slot: AtomicU64,
 }
 
 // SAFETY: all but `payload` are atomics, and that is read and written by rule 2, in functions whose callers promise so.
@@ -59,6 +61,7 @@ impl Arrivals {
             tag: zero(),
             payload: UnsafeCell::new([0; LINE_BYTES / 8]),
             detail: zero(),
+            in_slot: zero(),
         };
         Self {
             lines: [line(), line()],
@@ -129,6 +132,24 @@ impl Arrivals {
         std::array::from_fn(|i| unsafe { words.add(i).read_volatile() })
     }
 
+    /// Notes how much the owner puts into its slot for rendezvous `epoch`, before it arrives.
+    pub(crate) fn set_in_slot(&self, epoch: u64, bytes: usize) {
+        // Relaxed: the arrival orders it.
+        let in_slot = &self.line(epoch).in_slot;
+        in_slot.store(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// How the owner came to rendezvous `epoch`: what it called, its payload, and how much is in its slot.
+    ///
+    /// # Safety
+    /// As of [`payload_words`](Self::payload_words).
+    pub(crate) unsafe fn shown(&self, epoch: u64) -> (Tag, [u64; LINE_BYTES / 8], usize) {
+        // SAFETY: by the caller.
+        let words = unsafe { self.payload_words(epoch) };
+        let in_slot = self.line(epoch).in_slot.load(Ordering::Relaxed);
+        (self.tag(epoch), words, in_slot as usize)
+    }
+
     /// # Safety
     /// The calling thread is its PE's one in the rendezvous, all others have come to `epoch - 1` and the owner not to
     /// `epoch` (rule 2).
@@ -179,7 +200,7 @@ pub(crate) unsafe fn rendezvous<'a, E>(
     shared: bool,
     tag: Tag,
     payload: &[u64],
-    announced: impl FnOnce(u64),
+    announced: impl FnOnce(u64) -> Result<(), E>,
     mut wait: impl FnMut(usize, u64) -> Result<(), E>,
 ) -> Result<Option<(usize, Tag)>, E> {
     let mine = arrivals(me);
@@ -188,7 +209,7 @@ pub(crate) unsafe fn rendezvous<'a, E>(
     // left `epoch - 2` and nobody reads it any more.
     // SAFETY: by the caller, and as just said.
     unsafe { mine.announce(epoch, tag, payload) };
-    announced(epoch);
+    announced(epoch)?;
 
     // Starting behind myself spreads the reads over different lines.
     for j in (me + 1..n).chain(0..me) {

@@ -102,13 +102,19 @@ impl Agent {
         }
     }
 
-    /// The longest message that a PE sends.
-    pub(crate) fn longest_message(&self) -> usize {
-        HEAD + self.world.heap_bytes.max(size_of::<Arrival>() + SLOT_BYTES)
+    /// Ends the world for the PEs of this host: what PE `pe` sends makes no sense, so what it did is not known.
+    pub(crate) fn give_up_on(&self, pe: usize) {
+        self.world.control.end(pe, self.world.shared());
     }
 
-    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and to
-    /// those that waited for it.
+    /// The longest message that a PE sends.
+    pub(crate) fn longest_message(&self) -> usize {
+        let arrivals = self.world.control.n_pes() * (size_of::<Arrival>() + SLOT_BYTES);
+        HEAD + self.world.heap_bytes.max(arrivals)
+    }
+
+    /// Does what `message`, from PE `from`, says, or keeps it until it may be done. `reply` gets the replies to it and
+    /// to those that waited for it.
     ///
     /// # Errors
     /// [`BadMessage`].
@@ -222,7 +228,7 @@ impl Agent {
                 self.reply(head, 0, reply);
                 Ok(())
             }
-            Kind::Arrive => self.arrive(head, body),
+            Kind::Arrive => self.arrive(body),
             Kind::Handshake => self.handshake(head, body),
             Kind::Left => {
                 self.world.control.pe(from).set_state(PeState::Finished);
@@ -339,29 +345,39 @@ impl Agent {
         Ok(old)
     }
 
-    /// Shows this host's PEs how the sender arrived.
-    fn arrive(&self, head: &Head, body: &[u8]) -> Result<(), BadMessage> {
-        let bytes = body.len();
+    /// Shows this host's PEs how others arrived.
+    fn arrive(&self, mut arrivals: &[u8]) -> Result<(), BadMessage> {
+        let bytes = arrivals.len();
         let bad = BadMessage::Head { bytes };
-        let (arrival, slot) = body.split_at_checked(size_of::<Arrival>()).ok_or(bad)?;
-        let arrival: Arrival = bytemuck::pod_read_unaligned(arrival);
-        if arrival.index >= MAX_TEAMS as u64 || slot.len() > SLOT_BYTES {
-            return Err(bad);
+        while !arrivals.is_empty() {
+            let (arrival, rest) = arrivals.split_at_checked(size_of::<Arrival>()).ok_or(bad)?;
+            let arrival: Arrival = bytemuck::pod_read_unaligned(arrival);
+            let (pe, in_slot) = (arrival.pe as usize, arrival.in_slot as usize);
+            let (slot, rest) = rest.split_at_checked(in_slot).ok_or(bad)?;
+            arrivals = rest;
+            let elsewhere = pe < self.world.control.n_pes() && self.world.hosts.of(pe) != self.host;
+            if !elsewhere || arrival.index >= MAX_TEAMS as u64 || in_slot > SLOT_BYTES {
+                return Err(bad);
+            }
+            let team = &self.world.control.pe(pe).teams[arrival.index as usize];
+            // Two hosts may have sent it on, and its next one may have come: what has been seen is not written again.
+            if team.arrivals.came_to(arrival.epoch) {
+                continue;
+            }
+            if !slot.is_empty() {
+                let to = team.slot_to_write(arrival.epoch);
+                // SAFETY: a slot has room for so many bytes. By rule 2 of `rendezvous` nobody reads it before the
+                // arrival below: the PE came to this rendezvous after all PEs of this host had left the last but one.
+                unsafe { std::ptr::copy_nonoverlapping(slot.as_ptr(), to, slot.len()) };
+            }
+            let tag = Tag {
+                tag: arrival.tag,
+                detail: arrival.detail,
+            };
+            team.arrivals.set_in_slot(arrival.epoch, in_slot);
+            // SAFETY: as above; only this thread writes the lines of PEs of other hosts.
+            unsafe { team.arrivals.announce(arrival.epoch, tag, &arrival.payload) };
         }
-        let control = &self.world.control;
-        let team = &control.pe(head.from as usize).teams[arrival.index as usize];
-        if !slot.is_empty() {
-            let to = team.slot_to_write(arrival.epoch);
-            // SAFETY: a slot has room for so many bytes. By rule 2 of `rendezvous` nobody reads it before the arrival
-            // below: the sender came to this rendezvous after all PEs of this host had left the last but one.
-            unsafe { std::ptr::copy_nonoverlapping(slot.as_ptr(), to, slot.len()) };
-        }
-        let tag = Tag {
-            tag: arrival.tag,
-            detail: arrival.detail,
-        };
-        // SAFETY: as above; only this thread writes the lines of PEs of other hosts.
-        unsafe { team.arrivals.announce(arrival.epoch, tag, &arrival.payload) };
         self.notify_arrival();
         Ok(())
     }

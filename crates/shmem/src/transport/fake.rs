@@ -1,7 +1,8 @@
 //! An engine for tests: hosts that are threads of one process, over a network that delays and reorders.
 //!
-//! A world of threads is cut into hosts by [`FAKE_HOSTS`](crate::world::config::FAKE_HOSTS). PEs of different hosts have none of each other's memory
-//! mapped, so whatever reaches a PE of another host has gone through messages and an agent.
+//! A world of threads is cut into hosts by [`FAKE_HOSTS`](crate::world::config::FAKE_HOSTS). PEs of different hosts
+//! have none of each other's memory mapped, so whatever reaches a PE of another host has gone through messages and an
+//! agent.
 
 use crate::transport::agent::Agent;
 use crate::transport::engine::{Engine, EngineError};

@@ -22,8 +22,7 @@ pub(crate) enum Kind {
     Atomic,
     /// Reply when all messages up to number `after` are done.
     Flush,
-    /// PE `from` has come to rendezvous `number` of a team, see [`Arrival`]; the body is the payload that does not
-    /// fit there.
+    /// PEs have come to a rendezvous: the body is an [`Arrival`] of each, followed by what is in its slot.
     Arrive,
     /// PE `from` calls `pe` to handshake number `operand`; the body is its proposal.
     Handshake,
@@ -47,6 +46,16 @@ impl Kind {
         Self::Left,
         Self::Failed,
     ];
+}
+
+impl Kind {
+    /// Whether it changes what programs see, so that a quiet has to complete it.
+    pub(crate) fn changes_memory(self) -> bool {
+        matches!(
+            self,
+            Self::Put | Self::PutSignal | Self::PutStrided | Self::Atomic
+        )
+    }
 }
 
 /// How an atomic operation changes its word.
@@ -155,15 +164,18 @@ impl Head {
     }
 }
 
-/// How a PE arrives at a rendezvous; the beginning of the body of [`Kind::Arrive`].
+/// How a PE arrives at a rendezvous.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Arrival {
+    pub(crate) pe: u64,
     /// The team's index.
     pub(crate) index: u64,
     pub(crate) epoch: u64,
     pub(crate) tag: u64,
     pub(crate) detail: u64,
+    /// Bytes that follow.
+    pub(crate) in_slot: u64,
     pub(crate) payload: [u64; crate::team::rendezvous::LINE_BYTES / 8],
 }
 

@@ -54,6 +54,8 @@ pub(crate) struct Channel {
     pub(crate) sent: u64,
     /// The last one before the last fence.
     pub(crate) fenced: u64,
+    /// The last one that a quiet has to complete: one that changes memory, and has no reply.
+    pub(crate) outstanding: u64,
     /// The last one that is known to be done.
     pub(crate) done: u64,
 }

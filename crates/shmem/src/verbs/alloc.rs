@@ -2,7 +2,7 @@
 
 use crate::memory::alloc::AllocError;
 use crate::memory::symmetric::Sym;
-use crate::team::call::Kind;
+use crate::team::collective_call::Kind;
 use crate::world::pe::Pe;
 use bytemuck::Pod;
 

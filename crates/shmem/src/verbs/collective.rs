@@ -3,8 +3,8 @@
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
-use crate::team::call::{Call, Kind};
 use crate::team::collective::{PIECE_BYTES, Strides, combine};
+use crate::team::collective_call::{Call, Kind};
 use crate::team::error::CollectiveError;
 use crate::verbs::op::ReduceOp;
 use crate::world::control::SLOT_BYTES;

@@ -16,7 +16,11 @@ macro_rules! operations {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
         pub struct $name;
-        impl $name { const CODE: u16 = $id; }
+        impl $name {
+            /// The upper byte of [`ReduceOp::ID`], for types of sibling crates.
+            #[doc(hidden)]
+            pub const CODE: u16 = $id;
+        }
     )*};
 }
 operations!(
@@ -129,6 +133,7 @@ macro_rules! complex {
         }
     )*};
 }
+// 15 is C's long double, of crosswarp-capi.
 complex!(f32 = 13, f64 = 14);
 
 /// `a` if it is NaN or on the `wanted` side of `b` in the total order (−0 before +0), else `b`.

@@ -256,9 +256,14 @@ impl Patience {
     /// Spinning pays only if the PE waited for can run meanwhile, on a core of its own.
     /// A spin is a `pause` of 20-140 cycles by processor, so 2000 are 20-70 µs, about the cost of
     /// sleeping and being woken: at worst twice the best choice in hindsight (the ski-rental rule).
-    pub(crate) fn new(n_pes: usize, timeout: Option<Duration>) -> Self {
+    ///
+    /// `hosts`: of the world. With several the agent needs a core at the time when PEs wait for what it brings, and
+    /// a yield costs less than half a microsecond where nobody else wants the core.
+    pub(crate) fn new(n_pes: usize, hosts: usize, timeout: Option<Duration>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (spins, yields) = if n_pes <= cores {
+        let (spins, yields) = if hosts > 1 {
+            (20, 100)
+        } else if n_pes <= cores {
             (2000, 20)
         } else {
             (20, 100)

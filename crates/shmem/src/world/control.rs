@@ -8,13 +8,13 @@
 //! 3. `record` and `awake_on` are written by their PE only.
 //! 4. `state` is written by the PE itself and, once that PE has ended, by the launcher; that of a PE of another host by
 //!    the agent, like its arrivals, slots, `proposal` and `calls`. `segments` is written by the launcher.
-//! 5. `turn` is used by the threads of its PE only, as [`crate::team::turn`] says.
+//! 5. `turn` is used by the threads of its PE only, as [`crate::team::biased_lock`] says.
 //! 6. `proposal` is written by its PE, and `calls[from]` of a PE by PE `from`, as [`crate::team::active_set`] says.
 #![allow(unsafe_code)] // overlays the structures below on shared zeroed memory
 
 use crate::memory::region::Region;
+use crate::team::biased_lock::Turn;
 use crate::team::rendezvous::{Arrivals, LINE_BYTES};
-use crate::team::turn::Turn;
 use crate::wait::parker::Parker;
 use crate::wait::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};
 
@@ -165,7 +165,8 @@ impl PeControl {
         self.status.pid.store(pid, Ordering::Relaxed);
     }
 
-    /// Notes what this PE waits for; zeros once it has come. Read by the launcher after the PE's death, hence no ordering.
+    /// Notes what this PE waits for; zeros once it has come. Read by the launcher after the PE's death, hence no
+    /// ordering.
     pub(crate) fn record_wait(&self, words: [u64; 4]) {
         for (slot, word) in self.status.record.iter().zip(words) {
             slot.store(word, Ordering::Relaxed);

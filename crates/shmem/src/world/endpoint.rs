@@ -6,8 +6,8 @@
 use crate::memory::allocator::Heap;
 use crate::memory::region::Region;
 use crate::memory::segment::Segments;
+use crate::team::biased_lock::Turn;
 use crate::team::indices::TeamIndices;
-use crate::team::turn::Turn;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
 use crate::transport::remote::{DeliveryError, Remote};
@@ -41,7 +41,7 @@ pub(crate) struct Endpoint {
     pub(crate) segments: Segments,
     heap: Mutex<Heap>,
     team_indices: Mutex<TeamIndices>,
-    /// See [`crate::team::turn`].
+    /// See [`crate::team::biased_lock`].
     pub(crate) gate: sync::Mutex<()>,
     /// Of the threads that make teams of active sets.
     pub(crate) handshakes: Turn,

@@ -6,9 +6,9 @@
 
 use crate::memory::alloc::AllocError;
 use crate::team::Team;
-use crate::team::call::{Call, Kind};
+use crate::team::biased_lock::Held;
+use crate::team::collective_call::{Call, Kind};
 use crate::team::error::CollectiveError;
-use crate::team::turn::Held;
 use crate::wait::waiter::WaitError;
 use crate::world::endpoint::Endpoint;
 use crate::world::mapped::WorldKind;

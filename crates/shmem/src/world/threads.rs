@@ -234,7 +234,7 @@ impl ThreadWorld {
                 heap_bytes,
                 hosts: hosts.clone(),
                 kind: WorldKind::Threads,
-                patience: Patience::new(n_pes, timeout),
+                patience: Patience::new(n_pes, hosts.n(), timeout),
                 ring: None,
                 launcher: None,
                 parts: Mutex::default(),

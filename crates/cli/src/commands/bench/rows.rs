@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use crosswarp::cuda::Device;
 use crosswarp::lab::measure::{Machine, Row};
 
-use crate::commands::commit::COMMIT;
 use crate::commands::error::CommandError;
+use crate::commands::source_commit::COMMIT;
 use crate::console;
 
 /// From this many bytes on, the table shows a rate.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
-    Checkpointing, Gpu, Options, Progress as Pass, Real, Solution, solve_1d, solve_2d,
+    Checkpointing, Gpu, Norm, Options, Progress as Pass, Real, Solution, solve_1d, solve_2d,
 };
 
 use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
@@ -21,7 +21,7 @@ use crate::console::progress::Progress;
 use crate::drawing::norms::{self, PlotTexts};
 use crate::format::grouped;
 use crate::input::npy::Dtype;
-use crate::input::numerics::{FieldType, NormKind};
+use crate::input::numerics::FieldType;
 use crate::output::csv;
 use crate::output::json::Run;
 use crate::output::staged::StagedFile;
@@ -34,7 +34,7 @@ use crate::world::pes::{in_world_of, kind_name};
 struct Job<'a> {
     args: &'a SolveArgs,
     problem: &'a Problem,
-    norm: NormKind,
+    norm: Norm,
     options: Options<'a>,
     interrupt: &'a Interrupt,
     backend: Backend,
@@ -314,8 +314,8 @@ impl Job<'_> {
 
     fn plot(&self, file: StagedFile, title: &str, history: &[f64]) -> Result<(), CommandError> {
         let norm = match self.norm {
-            NormKind::L2 => "l2 norm of the change in a sweep",
-            NormKind::Rms => "rms change in a sweep",
+            Norm::L2 => "l2 norm of the change in a sweep",
+            Norm::Rms => "rms change in a sweep",
         };
         let texts = PlotTexts { title, norm };
         let chart = norms::chart(&texts, history, self.options.tolerance);

@@ -169,8 +169,8 @@ fn plane(args: &SolveArgs) -> Result<Plane, ProblemError> {
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
-    use crate::input::numerics::NormKind;
     use clap::Parser;
+    use crosswarp::solve::Norm;
 
     fn problem(line: &str) -> Result<(Problem, Stopping), ProblemError> {
         let words = ["crosswarp", "solve"].into_iter().chain(line.split(' '));
@@ -227,6 +227,6 @@ mod tests {
         };
         assert!(matches!(plane.left, Boundary::Fixed(Values::Constant(v)) if v == 1.0));
         assert!(matches!(plane.top, Boundary::Fixed(Values::Constant(v)) if v == 0.0));
-        assert_eq!(stopping.norm, Some(NormKind::L2));
+        assert_eq!(stopping.norm, Some(Norm::L2));
     }
 }

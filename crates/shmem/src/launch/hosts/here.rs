@@ -179,7 +179,7 @@ fn map(world: &World, hosts: &Hosts, part: &Part) -> Result<Arc<Mapped>, LaunchE
         heap_bytes: part.heap_bytes,
         hosts: hosts.clone(),
         kind: WorldKind::Processes,
-        patience: Patience::new(part.n_pes, None),
+        patience: Patience::new(part.n_pes, hosts.n(), None),
         ring: None,
         launcher: None,
         parts: Mutex::default(),

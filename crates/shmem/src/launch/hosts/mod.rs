@@ -59,8 +59,8 @@ pub struct HostList {
 }
 
 impl HostList {
-    /// Hosts that are this one under other names, as `CROSSWARP_FAKE_HOSTS` says for `n_pes` PEs; `None` if it says nothing.
-    /// `command`: see [`HostList::command`].
+    /// Hosts that are this one under other names, as `CROSSWARP_FAKE_HOSTS` says for `n_pes` PEs; `None` if it says
+    /// nothing. `command`: see [`HostList::command`].
     ///
     /// # Errors
     /// [`ConfigError`].

@@ -260,6 +260,7 @@ impl<L: FnMut(TcpStream)> Serving<L> {
                 Ok(None) => break,
                 Err(length) => {
                     tracing::error!("PE {pe} of another host sent a message of {length} bytes");
+                    self.agent.give_up_on(pe as usize);
                     return Ok(false);
                 }
             };
@@ -272,6 +273,7 @@ impl<L: FnMut(TcpStream)> Serving<L> {
             };
             if let Err(error) = self.agent.serve(pe as usize, message, &mut reply) {
                 tracing::error!("PE {pe} of another host: {error}");
+                self.agent.give_up_on(pe as usize);
                 return Ok(false);
             }
             if !self.replies.is_empty() {

@@ -263,4 +263,24 @@ impl Team<'_> {
         // SAFETY: by the caller; `combine` takes any alignment.
         unsafe { self.reduce_bytes(id, dest.cast(), source.cast(), size, n, combine) }
     }
+
+    /// [`scan_raw`](Self::scan_raw) with a known operation on a known type.
+    ///
+    /// # Errors
+    /// See [`CollectiveError`].
+    ///
+    /// # Safety
+    /// See [`raw`](crate::verbs::raw).
+    pub unsafe fn scan_op_raw<T: Pod, O: ReduceOp<T>>(
+        &self,
+        dest: *mut T,
+        source: *const T,
+        n: usize,
+        exclusive: bool,
+        _op: O,
+    ) -> Result<(), CollectiveError> {
+        let (id, to, from) = (u64::from(O::ID), dest.cast(), source.cast());
+        // SAFETY: by the caller; `combine` takes any alignment.
+        unsafe { self.scan_raw(id, to, from, size_of::<T>(), n, exclusive, combine::<T, O>) }
+    }
 }

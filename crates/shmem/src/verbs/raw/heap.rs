@@ -3,7 +3,7 @@
 use super::Raw;
 use crate::memory::alloc::AllocError;
 use crate::memory::allocator::Block;
-use crate::team::call::{Kind, NOT_ALLOCATED};
+use crate::team::collective_call::{Kind, NOT_ALLOCATED};
 use crate::team::error::CollectiveError;
 use std::ptr;
 
@@ -12,7 +12,8 @@ use std::ptr;
 /// that a mismatch is an error on every PE.
 impl Raw<'_> {
     /// `bytes` bytes of symmetric heap at a multiple of `align` (a power of two, at most what
-    /// [`Pe::alloc_aligned`](crate::Pe::alloc_aligned) takes; at least 64 is kept), content unspecified; null for 0 bytes.
+    /// [`Pe::alloc_aligned`](crate::Pe::alloc_aligned) takes; at least 64 is kept), content unspecified; null for 0
+    /// bytes.
     ///
     /// Memory ordering: implies a barrier.
     ///

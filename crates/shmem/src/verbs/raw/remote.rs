@@ -18,12 +18,17 @@
 #![allow(unsafe_code)] // reads and writes memory that callers name by address
 
 use crate::transport::engine::EngineError;
-use crate::transport::message::{Arrival, Head, Kind, Op, Reply};
+use crate::transport::message::{Head, Kind, Op, Reply};
 use crate::transport::remote::{DeliveryError, Remote};
 use crate::verbs::raw::atomic::AtomicValue;
 use crate::world::endpoint::Endpoint;
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// More than so many bytes go in several messages: the agent stores one while the next is on its way.
+const CHUNK: usize = 128 << 10;
+/// So many pieces of a get are asked for at a time.
+const AHEAD: usize = 8;
 /// Looks for a reply before sleeping.
 const SPINS: u32 = 200;
 /// The longest sleep between two looks at the membership.
@@ -70,6 +75,10 @@ impl Endpoint {
             };
             channel.sent += 1;
             head.number = channel.sent;
+            let changes = matches!(head.kind(), Some(kind) if kind.changes_memory());
+            if changes && head.token == 0 {
+                channel.outstanding = head.number;
+            }
         }
         let sent = remote.engine.send(host, head.bytes(), body);
         sent.unwrap_or_else(|error| self.lose(error));
@@ -166,14 +175,16 @@ impl Endpoint {
         source: *const u8,
         bytes: usize,
     ) {
-        let head = Head {
-            pe: pe as u32,
-            position: position as u64,
-            ..Head::new(Kind::Put)
-        };
-        // SAFETY: by the caller.
-        let body = unsafe { slice(source, bytes) };
-        self.send(self.hosts().of(pe), head, body, false);
+        for start in (0..bytes).step_by(CHUNK) {
+            let head = Head {
+                pe: pe as u32,
+                position: (position + start) as u64,
+                ..Head::new(Kind::Put)
+            };
+            // SAFETY: by the caller.
+            let body = unsafe { slice(source.add(start), CHUNK.min(bytes - start)) };
+            self.send(self.hosts().of(pe), head, body, false);
+        }
     }
 
     /// As [`remote_put`](Self::remote_put), then changes the word at position `signal`.
@@ -187,6 +198,11 @@ impl Endpoint {
         (position, source, bytes): (usize, *const u8, usize),
         (signal, op, value): (usize, Op, u64),
     ) {
+        if bytes > CHUNK {
+            // SAFETY: by the caller.
+            unsafe { self.remote_put(pe, position, source, bytes) };
+            return self.remote_signal(pe, (signal, op, value));
+        }
         let head = Head {
             pe: pe as u32,
             position: position as u64,
@@ -251,20 +267,28 @@ impl Endpoint {
         dest: *mut u8,
         bytes: usize,
     ) {
-        let head = Head {
-            pe: pe as u32,
-            position: position as u64,
-            length: bytes as u64,
-            ..Head::new(Kind::Get)
+        let host = self.hosts().of(pe);
+        let ask = |start: usize| {
+            let head = Head {
+                pe: pe as u32,
+                position: (position + start) as u64,
+                length: CHUNK.min(bytes - start) as u64,
+                ..Head::new(Kind::Get)
+            };
+            (start, self.ask_later(host, head))
         };
-        let Some(reply) = self.ask(self.hosts().of(pe), head) else {
-            return;
-        };
-        if let Some((_, fetched)) =
-            Reply::parse(&reply).filter(|(_, fetched)| fetched.len() == bytes)
-        {
-            // SAFETY: by the caller.
-            unsafe { std::ptr::copy_nonoverlapping(fetched.as_ptr(), dest, bytes) };
+        let mut starts = (0..bytes).step_by(CHUNK);
+        let mut asked: VecDeque<_> = starts.by_ref().take(AHEAD).map(ask).collect();
+        while let Some((start, token)) = asked.pop_front() {
+            let Some(reply) = self.reply(host, token) else {
+                return;
+            };
+            asked.extend(starts.next().map(ask));
+            let len = CHUNK.min(bytes - start);
+            if let Some((_, part)) = Reply::parse(&reply).filter(|(_, part)| part.len() == len) {
+                // SAFETY: by the caller.
+                unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), dest.add(start), len) };
+            }
         }
     }
 
@@ -333,47 +357,31 @@ impl Endpoint {
     #[cold]
     pub(crate) fn remote_quiet(&self) {
         let remote = self.remote();
-        let outstanding: Vec<_> = {
+        let outstanding: Vec<(usize, u64)> = {
             let state = remote.state();
             let channels = state.channels.iter().enumerate();
-            let outstanding = channels.filter(|(_, channel)| channel.done < channel.sent);
+            let outstanding =
+                channels.map(|(host, channel)| (host, channel.outstanding, channel.done));
+            let outstanding = outstanding.filter(|&(_, outstanding, done)| done < outstanding);
             outstanding
-                .map(|(host, channel)| (host, channel.sent))
+                .map(|(host, outstanding, _)| (host, outstanding))
                 .collect()
         };
-        let flush = |&(host, sent): &(usize, u64)| {
-            (host, sent, self.ask_later(host, Head::new(Kind::Flush)))
-        };
         // All are under way before the first is waited for.
-        let flushes: Vec<_> = outstanding.iter().map(flush).collect();
-        for (host, sent, token) in flushes {
+        let ask = |(host, up_to)| (host, up_to, self.ask_later(host, Head::new(Kind::Flush)));
+        let flushes: Vec<(usize, u64, u64)> = outstanding.into_iter().map(ask).collect();
+        for (host, up_to, token) in flushes {
             if self.reply(host, token).is_some() {
                 let channel = &mut remote.state().channels[host];
-                // The flush itself is done, too, if nothing else was sent meanwhile.
-                let flushed = if channel.sent == sent + 1 {
-                    sent + 1
-                } else {
-                    sent
-                };
-                channel.done = channel.done.max(flushed);
+                channel.done = channel.done.max(up_to);
             }
         }
     }
 
-    /// Shows the hosts of a team's `members` that this PE has arrived, with what is in its slot.
+    /// Sends `host` arrivals of this host's PEs, and of others, to be shown there.
     #[cold]
-    pub(crate) fn remote_arrive(
-        &self,
-        members: impl Iterator<Item = usize>,
-        arrival: &Arrival,
-        slot: &[u8],
-    ) {
-        let mut body = Vec::with_capacity(size_of::<Arrival>() + slot.len());
-        body.extend_from_slice(bytemuck::bytes_of(arrival));
-        body.extend_from_slice(slot);
-        for host in self.hosts_of(members) {
-            self.send(host, Head::new(Kind::Arrive), &body, false);
-        }
+    pub(crate) fn remote_arrive(&self, host: usize, arrivals: &[u8]) {
+        self.send(host, Head::new(Kind::Arrive), arrivals, false);
     }
 
     /// Calls `pe` to a handshake for the `number`th time, with these words if it has not heard them yet.

@@ -15,8 +15,8 @@ use crosswarp::lab::measure::Plan;
 use crosswarp::lab::measure::nsight::ProfiledLaunch;
 
 use crate::args::ladder::LadderArgs;
-use crate::commands::commit::COMMIT;
 use crate::commands::error::CommandError;
+use crate::commands::source_commit::COMMIT;
 use crate::console;
 use crate::format::microseconds;
 use crate::output::staged::StagedFile;

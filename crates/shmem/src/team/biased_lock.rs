@@ -1,4 +1,4 @@
-//! One thread of a PE at a time in the collectives of a team.
+//! One thread of a PE at a time in the collectives of a team: a lock biased towards the first thread.
 //!
 //! What a PE shows to a team (`TeamControl`) is written as if the PE had one thread. Two threads in collectives of one
 //! team at once would overwrite each other's; so each collective takes the *turn* there first, and who

@@ -1,4 +1,4 @@
-//! Which signals a thread takes: what rustix leaves to the C library.
+//! Which signals a thread takes, by what rustix leaves to the C library, and which the process ignores.
 #![allow(unsafe_code)] // the C library's signal sets
 
 use std::mem::MaybeUninit;
@@ -64,4 +64,12 @@ pub(super) fn as_new(handled: &[i32]) {
         libc::sigemptyset(none.as_mut_ptr());
         libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
     }
+}
+
+/// Whether this process ignores `signal` (`SigIgn` of proc(5), signal 1 in bit 0). Not where that can not be read.
+pub fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

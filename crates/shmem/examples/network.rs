@@ -1,0 +1,168 @@
+//! What the verbs cost between hosts, beside a TCP connection of the same two: one JSON object a row.
+//!
+//!     cargo build --release -p crosswarp-shmem --example network
+//!     crosswarp run --hosts a,b -- target/release/examples/network
+//!
+//! PE 0 measures with the last PE, which is on another host. Medians over rounds, in microseconds.
+
+use crosswarp_shmem::{Cmp, Pe, SignalOp};
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpListener, TcpStream};
+use std::time::Instant;
+
+const ROUNDS: usize = 200;
+const LARGE: usize = 4 << 20;
+
+/// Median, first and third quartile, in µs, of what `round` takes.
+fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 3] {
+    let mut times: Vec<f64> = (0..n)
+        .map(|_| {
+            let start = Instant::now();
+            round();
+            start.elapsed().as_secs_f64() * 1e6
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    [n / 2, n / 4, 3 * n / 4].map(|at| times[at])
+}
+
+fn row(pe: &Pe, what: &str, us: [f64; 3]) {
+    if pe.my_pe() == 0 {
+        let [us, low, high] = us;
+        println!(
+            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"pes":{}}}"#,
+            pe.n_pes()
+        );
+    }
+}
+
+/// Where PE `pe` can be reached.
+fn address(hosts: &str, agents: &str, pe: usize) -> IpAddr {
+    let sizes = hosts.split('+').map(|size| size.parse::<usize>().unwrap());
+    let mut last = 0;
+    let host = sizes.take_while(|size| {
+        last += size;
+        last <= pe
+    });
+    let agent = agents.split(',').nth(host.count()).unwrap();
+    agent.parse::<std::net::SocketAddr>().unwrap().ip()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let pe = crosswarp_shmem::init()?;
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    let there = n - 1;
+    let words = pe.alloc_zeroed::<u64>(8)?;
+    let large = pe.alloc_zeroed::<u8>(LARGE)?;
+    let [at, signal, back] = [0, 1, 2].map(|i| words.at(i));
+    pe.barrier()?;
+
+    // A connection of their own, blocking.
+    let (hosts, agents) = (
+        std::env::var("CROSSWARP_HOSTS"),
+        std::env::var("CROSSWARP_AGENTS"),
+    );
+    let (hosts, agents) = (hosts?, agents?);
+    let mut stream = None;
+    if me == there {
+        let listener = TcpListener::bind((address(&hosts, &agents, there), 0))?;
+        pe.p(words.at(3), u64::from(listener.local_addr()?.port()), 0);
+        stream = Some(listener.accept()?.0);
+    } else if me == 0 {
+        let port = pe.wait_until(words.at(3), Cmp::Ne, 0)?;
+        stream = Some(TcpStream::connect((
+            address(&hosts, &agents, there),
+            port as u16,
+        ))?);
+    }
+    if let Some(stream) = &mut stream {
+        stream.set_nodelay(true)?;
+        let mut word = [0; 8];
+        let mut ping = |first: bool| {
+            if first {
+                stream.write_all(&word).unwrap();
+            }
+            stream.read_exact(&mut word).unwrap();
+            if !first {
+                stream.write_all(&word).unwrap();
+            }
+        };
+        let us = rounds(ROUNDS * 5, || ping(me == 0));
+        row(&pe, "tcp_round_trip", us);
+        let mut data = vec![0; LARGE];
+        let us = rounds(ROUNDS / 4, || {
+            if me == 0 {
+                stream.write_all(&data).unwrap();
+                stream.read_exact(&mut word).unwrap();
+            } else {
+                stream.read_exact(&mut data).unwrap();
+                stream.write_all(&word).unwrap();
+            }
+        });
+        row(&pe, "tcp_4_mib", us);
+    }
+    drop(stream);
+    pe.barrier()?;
+
+    if me == 0 {
+        row(
+            &pe,
+            "get_8",
+            rounds(ROUNDS * 5, || {
+                pe.g(at, there);
+            }),
+        );
+        row(
+            &pe,
+            "fetch_add_8",
+            rounds(ROUNDS * 5, || {
+                pe.atomic_fetch_add(at, 1, there);
+            }),
+        );
+        let us = rounds(ROUNDS * 5, || {
+            pe.p(at, 1, there);
+            pe.quiet().unwrap();
+        });
+        row(&pe, "put_8_quiet", us);
+        let us = rounds(ROUNDS / 2, || {
+            for i in 0..100 {
+                pe.p(at, i, there);
+            }
+            pe.quiet().unwrap();
+        });
+        row(&pe, "puts_of_100", us.map(|us| us / 100.0));
+        let data = vec![1; LARGE];
+        let us = rounds(ROUNDS / 4, || {
+            pe.put(&large, &data, there);
+            pe.quiet().unwrap();
+        });
+        row(&pe, "put_4_mib_quiet", us);
+        let mut data = vec![1; LARGE];
+        row(
+            &pe,
+            "get_4_mib",
+            rounds(ROUNDS / 4, || pe.get(&mut data, &large, there)),
+        );
+    }
+    pe.barrier()?;
+    let mut round = 0;
+    if me == 0 {
+        let us = rounds(ROUNDS * 5, || {
+            round += 1;
+            pe.put_signal(at, &[round], signal, round, SignalOp::Set, there);
+            pe.signal_wait_until(back, Cmp::Eq, round).unwrap();
+        });
+        row(&pe, "put_signal_there_and_back", us);
+    } else if me == there {
+        for round in 1..=ROUNDS as u64 * 5 {
+            pe.signal_wait_until(signal, Cmp::Eq, round)?;
+            pe.put_signal(at, &[round], back, round, SignalOp::Set, 0);
+        }
+    }
+    pe.barrier()?;
+    let us = rounds(ROUNDS * 5, || pe.barrier().unwrap());
+    row(&pe, "barrier", us);
+    pe.free(words)?;
+    pe.free(large)?;
+    Ok(())
+}

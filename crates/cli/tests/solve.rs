@@ -345,7 +345,7 @@ fn usage_errors_are_one_line_and_code_2() {
         ),
         (
             "run -n 2 -- crosswarp solve laplace1d --points 5000 --pes 3",
-            "crosswarp: --pes 3 contradicts the 2 PEs that `crosswarp run` has started\n",
+            "crosswarp: --pes 3 contradicts the 2 PEs that the launcher has started\n",
         ),
         (
             "frobnicate",

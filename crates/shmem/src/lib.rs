@@ -48,11 +48,12 @@
 // 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
 //    active_set, collective and `Team` itself; `verbs::raw`; `transport::agent`, which does them for other hosts.
 // 3. Handles: `memory::symmetric`; the files of `verbs`, each over its namesake in `verbs::raw` or `team`; in `world`
-//    pe, context, and threads and processes, which make worlds; `launch`.
+//    pe, context, and threads and processes, which make worlds; `bootstrap`; `launch`.
 
 // What only the launcher reads.
 #![cfg_attr(not(feature = "launch"), allow(dead_code))]
 
+mod bootstrap;
 #[cfg(feature = "launch")]
 mod launch;
 mod library;
@@ -66,6 +67,7 @@ mod world;
 #[cfg(all(test, loom))]
 mod loom_models;
 
+pub use bootstrap::BootstrapError;
 pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Host, HostList, Launch, LaunchError, LostHost, Outcome, run_for_launcher};
@@ -84,11 +86,12 @@ pub use verbs::{op, raw};
 pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError};
 pub use world::config::ConfigError;
 pub use world::context::{Context, ContextOptions};
+pub use world::created::WorldMemoryError;
 pub use world::fds::ShareError;
 pub use world::mapped::WorldKind;
 pub use world::membership::Membership;
 pub use world::pe::{Pe, SPECIFICATION, ThreadLevel};
-pub use world::processes::{InitError, init, under_launcher};
+pub use world::processes::{InitError, init, launched_pe, under_launcher};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 
 /// Public for the other crates of this workspace only; not part of the interface.

@@ -62,8 +62,7 @@ pub fn escaped_arguments() -> Option<Vec<OsString>> {
 
 /// Whether this process is a PE of a process world other than PE 0, which speaks for all.
 pub fn is_follower() -> bool {
-    crosswarp::shmem::under_launcher()
-        && std::env::var_os("CROSSWARP_PE").is_some_and(|pe| pe != "0")
+    crosswarp::shmem::launched_pe().is_some_and(|pe| pe != 0)
 }
 
 /// Writes bytes to standard output.

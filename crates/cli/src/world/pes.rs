@@ -14,7 +14,7 @@ pub enum JoinError {
     #[error(transparent)]
     Processes(#[from] InitError),
     /// Another number of PEs than the launcher's.
-    #[error("--pes {asked} contradicts the {started} PEs that `crosswarp run` has started")]
+    #[error("--pes {asked} contradicts the {started} PEs that the launcher has started")]
     Contradiction {
         /// What was asked for.
         asked: u32,

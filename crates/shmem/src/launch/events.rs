@@ -3,9 +3,9 @@
 use super::LaunchError;
 use super::hosts::words::{News, Order};
 use super::signal_mask;
-use crate::memory::register::segment;
+use crate::memory::register::agent_maps;
 use crate::world::lifeline::{Sent, receive};
-use crate::world::mapped::{Mapped, Part};
+use crate::world::mapped::Mapped;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{Shutdown, shutdown};
@@ -149,17 +149,7 @@ fn hear_of_joins(lifeline: &OwnedFd, agent: Option<&Mapped>, heard: &Sender<Even
                 memory,
             })) => {
                 if let Some(agent) = agent.filter(|agent| pe < agent.control.n_pes()) {
-                    let region = segment(memory.as_fd(), len);
-                    let mapped = region.map(|region| {
-                        agent.add_part(Part {
-                            pe,
-                            position,
-                            len,
-                            base: region.base(),
-                            _region: Some(region),
-                        });
-                    });
-                    agent.control.pe(pe).set_segment_mapped(mapped.is_ok());
+                    agent_maps(agent, pe, (position, len), memory.as_fd());
                 }
             }
             Ok(Some(Sent::Nothing)) => {}

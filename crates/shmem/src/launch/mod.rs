@@ -22,12 +22,10 @@ mod job;
 mod labels;
 pub(crate) mod signal_mask;
 
-use crate::memory::region::{Region, memfd};
 use crate::transport::hosts::Hosts;
-use crate::transport::tcp::key::Key;
 use crate::wait::waiter::Wait;
 use crate::world::config::{Config, ConfigError};
-use crate::world::control::Control;
+use crate::world::created::{World, WorldMemoryError};
 use crate::world::processes::{FDS, N_PES, PE};
 use crate::world::threads::MAX_PES;
 use events::Events;
@@ -35,9 +33,8 @@ pub use hosts::here::run_for_launcher;
 pub use hosts::{Host, HostList, LostHost};
 use job::Job;
 use labels::Labels;
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::OwnedFd;
 use rustix::io::FdFlags;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_mask::Held;
 use std::ffi::{OsStr, OsString};
@@ -68,15 +65,8 @@ pub enum LaunchError {
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The system did not give the memory.
-    #[error("cannot make the memory of the world ({bytes} bytes for {what}): {source}")]
-    Memory {
-        /// What for.
-        what: &'static str,
-        /// How much.
-        bytes: usize,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Memory(#[from] WorldMemoryError),
     /// The program could not be started.
     #[error("cannot start '{program}': {source}")]
     Spawn {
@@ -381,71 +371,10 @@ impl Launch {
     }
 }
 
-/// The memory of a world of processes, as the launcher holds it.
-struct World {
-    control: Control,
-    fd_list: String,
-    /// What PEs inherit. Close-on-exec here, so that nothing else this process starts meanwhile
-    /// inherits them.
-    fds: Arc<[OwnedFd]>,
-    /// The launcher's end of the lifeline, which nobody inherits.
-    lifeline: Arc<OwnedFd>,
-}
-
-impl World {
-    /// That of `host`, with `key` if there are others.
-    fn create(
-        hosts: &Hosts,
-        host: usize,
-        heap_bytes: usize,
-        key: Option<Key>,
-    ) -> Result<Self, LaunchError> {
-        let n_pes = hosts.n_pes();
-        let local = hosts.pes(host).len();
-        let memory = |what, bytes| {
-            move |error: rustix::io::Errno| LaunchError::Memory {
-                what,
-                bytes,
-                source: error.into(),
-            }
-        };
-        let bytes = Control::bytes(n_pes);
-        let control_error = memory("control", bytes);
-        let control_fd = memfd("crosswarp-control", bytes).map_err(control_error)?;
-        let region = Region::shared(control_fd.as_fd(), bytes).map_err(control_error)?;
-        let launcher = rustix::process::getpid().as_raw_nonzero().get() as u32;
-        let mut fds = vec![control_fd];
-        for _ in 0..local {
-            fds.push(memfd("crosswarp-heap", heap_bytes).map_err(memory("a heap", heap_bytes))?);
-        }
-        let pair = || {
-            let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
-            socketpair(domain, kind, SocketFlags::CLOEXEC, None).map_err(memory("a socket", 0))
-        };
-        for _ in 0..local {
-            let (near, far) = pair()?;
-            fds.extend([near, far]);
-        }
-        let (lifeline, far) = pair()?;
-        fds.push(far);
-        if let Some(key) = key {
-            let fd = memfd("crosswarp-key", key.0.len()).map_err(memory("the key", key.0.len()))?;
-            rustix::io::pwrite(&fd, &key.0, 0).map_err(memory("the key", key.0.len()))?;
-            fds.push(fd);
-        }
-        let numbers: Vec<String> = fds.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
-        Ok(Self {
-            control: Control::create(region, n_pes, heap_bytes, launcher),
-            fd_list: numbers.join(","),
-            fds: fds.into(),
-            lifeline: Arc::new(lifeline),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fd::AsRawFd;
 
     #[test]
     fn what_else_a_process_starts_inherits_nothing_of_the_world() {

@@ -8,7 +8,7 @@ use crate::team::collective_call::Kind;
 use crate::world::endpoint::Endpoint;
 use crate::world::fds::ShareError;
 use crate::world::lifeline::send_segment;
-use crate::world::mapped::Part;
+use crate::world::mapped::{Mapped, Part};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -120,4 +120,23 @@ pub(crate) fn segment(memory: BorrowedFd<'_>, len: usize) -> std::io::Result<Reg
         return Err(rustix::io::Errno::INVAL.into());
     }
     Ok(Region::shared(memory, len)?)
+}
+
+/// For the agent: maps the `len` bytes of `memory` that `pe` has at `position`, and tells the PE whether it could.
+pub(crate) fn agent_maps(
+    agent: &Mapped,
+    pe: usize,
+    (position, len): (usize, usize),
+    memory: BorrowedFd<'_>,
+) {
+    let mapped = segment(memory, len).map(|region| {
+        agent.add_part(Part {
+            pe,
+            position,
+            len,
+            base: region.base(),
+            _region: Some(region),
+        });
+    });
+    agent.control.pe(pe).set_segment_mapped(mapped.is_ok());
 }

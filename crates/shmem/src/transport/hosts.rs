@@ -75,6 +75,20 @@ impl Hosts {
         self.of.len()
     }
 
+    /// PEs that are each on the host of a number; hosts are numbered from 0 on in the order of their first PEs.
+    pub(crate) fn of_each(of: &[usize]) -> Self {
+        let n = of.iter().max().map_or(0, |last| last + 1);
+        Self {
+            of: of.iter().map(|&host| host as u32).collect(),
+            n,
+        }
+    }
+
+    /// The PEs of `host`.
+    pub(crate) fn members(&self, host: usize) -> impl Iterator<Item = usize> + '_ {
+        (0..self.of.len()).filter(move |&pe| self.of(pe) == host)
+    }
+
     /// The PEs of `host`, of hosts that have their PEs side by side.
     pub(crate) fn pes(&self, host: usize) -> Range<usize> {
         let all = (0..self.of.len()).filter(|&pe| self.of(pe) == host);

@@ -45,8 +45,50 @@ pub const FAKE_HOSTS: Setting = Setting {
     help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory; tcp: before it has them talk over TCP",
 };
 
+/// Where PEs meet that no launcher introduces to each other.
+pub const BOOTSTRAP: Setting = Setting {
+    name: "CROSSWARP_BOOTSTRAP",
+    default: "PEs meet through their launcher: crosswarp run, PMI or PMIx",
+    help: "ADDRESS:PORT where rank 0 listens for the others, for processes that are told who they are by RANK, \
+           WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE only; not MASTER_PORT",
+};
+
+/// What they prove to belong together by.
+pub const SECRET_FILE: Setting = Setting {
+    name: "CROSSWARP_SECRET_FILE",
+    default: "none: CROSSWARP_BOOTSTRAP must be a loopback address",
+    help: "a file that only its owner may read, the same for all PEs, with 32 hexadecimal digits, as from openssl rand -hex 16",
+};
+
+/// The host that this process says it is on.
+pub const HOST: Setting = Setting {
+    name: "CROSSWARP_HOST",
+    default: "what the launcher says",
+    help: "name of the host a PE counts as being on; those with the same name share memory",
+};
+
+/// The network that agents listen on.
+pub const INTERFACE: Setting = Setting {
+    name: "CROSSWARP_INTERFACE",
+    default: "where CROSSWARP_BOOTSTRAP is reached, else this host's name, else the first interface that is up",
+    help: "under other launchers than crosswarp run: the interface, or the network such as 10.0.0.0/8, that hosts talk over",
+};
+
+/// Tells how many PEs each host has, as in `2+2`: to a process of a world of several hosts by the launcher, or, in
+/// place of what another launcher says, by the user.
+pub(crate) const HOSTS: &str = "CROSSWARP_HOSTS";
+
 /// Every setting, for help texts.
-pub const SETTINGS: [Setting; 4] = [HEAP, SYMMETRIC_SIZE, WAIT_TIMEOUT, FAKE_HOSTS];
+pub const SETTINGS: [Setting; 8] = [
+    HEAP,
+    SYMMETRIC_SIZE,
+    WAIT_TIMEOUT,
+    FAKE_HOSTS,
+    BOOTSTRAP,
+    SECRET_FILE,
+    HOST,
+    INTERFACE,
+];
 
 /// A setting whose value makes no sense.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]
@@ -115,7 +157,7 @@ impl Config {
 }
 
 /// The variable, or `None` if it is unset or empty.
-fn read(name: &'static str) -> Result<Option<String>, ConfigError> {
+pub(crate) fn read(name: &'static str) -> Result<Option<String>, ConfigError> {
     match std::env::var(name) {
         Ok(text) if text.is_empty() => Ok(None),
         Ok(text) => Ok(Some(text)),

@@ -3,6 +3,7 @@
 pub(crate) mod config;
 pub(crate) mod context;
 pub(crate) mod control;
+pub(crate) mod created;
 pub(crate) mod endpoint;
 pub(crate) mod fds;
 pub(crate) mod lifeline;

@@ -2,9 +2,11 @@
 //!
 //! The launcher hands down open files: the control memory, the heap of each PE of this host, a ring of sockets, one
 //! socket to itself and, in a world of several hosts, the job's key. Variables say which PE this is, which descriptors
-//! these are and where the other hosts' agents are. Nothing has a name anywhere, so nothing can be left behind.
+//! these are and where the other hosts' agents are. Nothing has a name anywhere, so nothing can be left behind. Under
+//! other launchers the [agent](crate::bootstrap) of the host hands the same over.
 #![allow(unsafe_code)] // takes ownership of inherited file descriptors
 
+use crate::bootstrap::{self, BootstrapError, Handed};
 use crate::memory::region::Region;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
@@ -12,7 +14,7 @@ use crate::transport::tcp::key::{self, Key};
 use crate::transport::tcp::port::Port;
 use crate::wait::sync::{Ordering, register_heavy_fence};
 use crate::wait::waiter::Patience;
-use crate::world::config::{Config, ConfigError};
+use crate::world::config::{Config, ConfigError, HOSTS};
 use crate::world::control::{Control, LAYOUT, MAGIC};
 use crate::world::lifeline::send_joined;
 use crate::world::mapped::{Mapped, WorldKind};
@@ -24,6 +26,7 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, getppid, kill_process, parent_process_death_signal, pidfd_open,
 };
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
@@ -36,8 +39,6 @@ pub(crate) const N_PES: &str = "CROSSWARP_N_PES";
 /// these the two ends of its socket pair to the right neighbour, then the PEs' end of the lifeline, then, if there are
 /// several hosts, the key.
 pub(crate) const FDS: &str = "CROSSWARP_FDS";
-/// Tells a process of a world of several hosts how many PEs each has, as in `2+2`.
-pub(crate) const HOSTS: &str = "CROSSWARP_HOSTS";
 /// Tells a process of a world of several hosts the addresses of their agents, separated by commas.
 pub(crate) const AGENTS: &str = "CROSSWARP_AGENTS";
 
@@ -99,6 +100,9 @@ pub enum InitError {
     /// A setting makes no sense.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The launcher's way to the other PEs does not work, or there is none.
+    #[error(transparent)]
+    Bootstrap(#[from] BootstrapError),
     /// The world of one could not be made.
     #[error(transparent)]
     World(#[from] WorldError),
@@ -106,14 +110,27 @@ pub enum InitError {
 
 static JOINED: AtomicBool = AtomicBool::new(false);
 
-/// Whether this process was started by the launcher.
+/// Whether this process was started as one of several PEs: by `crosswarp run`, or by another launcher that [`init`]
+/// knows or would refuse.
 pub fn under_launcher() -> bool {
-    std::env::var_os(FDS).is_some()
+    std::env::var_os(FDS).is_some() || !matches!(bootstrap::find(), Ok(None))
+}
+
+/// Which PE this process will be, as its launcher says, before it has joined; `None` without a launcher.
+pub fn launched_pe() -> Option<usize> {
+    match std::env::var_os(FDS) {
+        Some(_) => number(PE).ok(),
+        None => bootstrap::find().ok()??.rank(),
+    }
 }
 
 /// Joins the world the launcher made; without a launcher, a world of one.
 ///
-/// Call it once, early: it takes over the file descriptors the launcher handed down.
+/// The launcher is `crosswarp run`, or one that speaks PMI (`mpiexec`, `srun --mpi=pmi2`) or PMIx (`mpirun`, `srun
+/// --mpi=pmix`), or whatever sets the variables that `torchrun` sets, and `CROSSWARP_BOOTSTRAP`. Under another the first
+/// PE of each host starts a process that stays until all PEs have ended.
+///
+/// Call it once, early: it takes over the file descriptors the launcher handed down, and may fork.
 ///
 /// # Errors
 /// [`InitError`].
@@ -124,9 +141,25 @@ pub fn under_launcher() -> bool {
 /// assert_eq!((pe.my_pe(), pe.n_pes()), (0, 1));
 /// ```
 pub fn init() -> Result<Pe, InitError> {
-    if !under_launcher() {
-        return Ok(Pe::join(ThreadWorld::one()?, 0, None));
+    if std::env::var_os(FDS).is_some() {
+        return join(inherited()?);
     }
+    let Some(launcher) = bootstrap::find()? else {
+        return Ok(Pe::join(ThreadWorld::one()?, 0, None));
+    };
+    only_once()?;
+    join(bootstrap::start(launcher)?)
+}
+
+fn only_once() -> Result<(), InitError> {
+    match JOINED.swap(true, Ordering::AcqRel) {
+        true => Err(InitError::AlreadyJoined),
+        false => Ok(()),
+    }
+}
+
+/// What the launcher handed down to this process.
+fn inherited() -> Result<Handed, InitError> {
     let (me, n_pes): (usize, usize) = (number(PE)?, number(N_PES)?);
     let fds = variable(FDS)?;
     let bad_fds = || InitError::Environment {
@@ -150,24 +183,43 @@ pub fn init() -> Result<Pe, InitError> {
         None => Hosts::one(n_pes),
         Some(_) => Hosts::parse(HOSTS, &variable(HOSTS)?, n_pes)?,
     };
-    let host = hosts.of(me);
-    let local: Vec<usize> = (0..n_pes).filter(|&pe| hosts.of(pe) == host).collect();
-    let ring = 1 + local.len()..1 + 3 * local.len();
+    let local = hosts.members(hosts.of(me)).count();
+    let ring = 1 + local..1 + 3 * local;
     let several = hosts.n() > 1;
     if numbers.len() != ring.end + 1 + usize::from(several) {
         return Err(bad_fds());
     }
-    if JOINED.swap(true, Ordering::AcqRel) {
-        return Err(InitError::AlreadyJoined);
-    }
+    only_once()?;
+    let agents = match several {
+        true => addresses_of_agents()?,
+        false => Vec::new(),
+    };
+    let own = hosts.members(hosts.of(me)).position(|pe| pe == me);
+    Ok(Handed {
+        me,
+        control: numbers[0],
+        heaps: numbers[1..ring.start].into(),
+        lifeline: numbers[ring.end],
+        key: several.then(|| numbers[numbers.len() - 1]),
+        ring: numbers[ring].into(),
+        place: own.unwrap_or(0),
+        agents,
+        hosts,
+    })
+}
 
-    let control = map(numbers[0], Control::bytes(n_pes))?;
+/// Joins with what was handed to this process.
+fn join(handed: Handed) -> Result<Pe, InitError> {
+    let Handed { me, hosts, .. } = handed;
+    let n_pes = hosts.n_pes();
+    let several = hosts.n() > 1;
+    let control = map(handed.control, Control::bytes(n_pes))?;
     let control = Control::new(control, n_pes);
     let header = control.header();
     // Acquire pairs with `Control::create`, though the launcher wrote it before we were started.
     if header.magic.load(Ordering::Acquire) != MAGIC {
         return Err(InitError::Memory {
-            fd: numbers[0],
+            fd: handed.control,
             reason: "it is not a Crosswarp world".into(),
         });
     }
@@ -180,7 +232,7 @@ pub fn init() -> Result<Pe, InitError> {
     }
     let heap_bytes = header.heap_bytes.load(Ordering::Relaxed) as usize;
     let mut heaps: Vec<Option<Region>> = (0..n_pes).map(|_| None).collect();
-    for (&pe, &fd) in local.iter().zip(&numbers[1..]) {
+    for (pe, &fd) in hosts.members(hosts.of(me)).zip(&handed.heaps) {
         heaps[pe] = Some(map(fd, heap_bytes).map_err(|error| match error {
             InitError::NoRoom(source) => InitError::Heap {
                 bytes: heap_bytes,
@@ -190,14 +242,12 @@ pub fn init() -> Result<Pe, InitError> {
             error => error,
         })?);
     }
-    let own = local.iter().position(|&pe| pe == me).unwrap_or(0);
-    let lifeline = numbers[ring.end];
-    let ring = take_ring(&numbers[ring], own)?;
+    let ring = take_ring(&handed.ring, handed.place)?;
     // SAFETY: as in `map`: handed down for this one use.
-    let lifeline = unsafe { OwnedFd::from_raw_fd(lifeline) };
-    let engine = match several {
-        true => Some(way_to_agents(me, numbers[numbers.len() - 1])?),
-        false => None,
+    let lifeline = unsafe { OwnedFd::from_raw_fd(handed.lifeline) };
+    let engine = match handed.key {
+        Some(key) => Some(way_to_agents(me, key, &handed.agents)?),
+        None => None,
     };
     register_heavy_fence(true);
     let timeout = Config::default().wait_timeout()?;
@@ -229,14 +279,21 @@ pub fn init() -> Result<Pe, InitError> {
     ))
 }
 
-/// The way to the agents of a world of several hosts.
-fn way_to_agents(me: usize, key: RawFd) -> Result<Box<dyn Engine>, InitError> {
+fn addresses_of_agents() -> Result<Vec<SocketAddr>, InitError> {
     let text = variable(AGENTS)?;
     let addresses: Result<Vec<_>, _> = text.split(',').map(str::parse).collect();
-    let addresses = addresses.map_err(|_| InitError::Environment {
+    addresses.map_err(|_| InitError::Environment {
         name: AGENTS,
         value: text.clone(),
-    })?;
+    })
+}
+
+/// The way to the agents of a world of several hosts.
+fn way_to_agents(
+    me: usize,
+    key: RawFd,
+    addresses: &[SocketAddr],
+) -> Result<Box<dyn Engine>, InitError> {
     let bad_key = |reason: String| InitError::Memory { fd: key, reason };
     // SAFETY: only borrowed for the call that asks whether the descriptor is open at all.
     let borrowed = unsafe { BorrowedFd::borrow_raw(key) };
@@ -248,7 +305,7 @@ fn way_to_agents(me: usize, key: RawFd) -> Result<Box<dyn Engine>, InitError> {
     }
     // SAFETY: as in `map`.
     drop(unsafe { OwnedFd::from_raw_fd(key) });
-    Ok(Box::new(Port::new(me, Key(bytes), &addresses)))
+    Ok(Box::new(Port::new(me, Key(bytes), addresses)))
 }
 
 /// Sees to it that the launcher can signal this process, and that it ends when the launcher does.

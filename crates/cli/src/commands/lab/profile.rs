@@ -26,14 +26,12 @@ pub fn profile(args: &ProfileArgs) -> Result<i32, CommandError> {
     } else {
         PathBuf::from(program)
     };
-    if crosswarp::shmem::under_launcher() {
-        let pe = std::env::var("CROSSWARP_PE").ok();
-        let pe = pe.and_then(|pe| pe.parse::<u32>().ok());
-        if pe != Some(args.pe) {
-            // The world's descriptors are inherited; this process is the PE from here on.
-            let source = Command::new(&program).args(rest).exec();
-            return Err(ProfilingError::Start { program, source }.into());
-        }
+    if crosswarp::shmem::under_launcher()
+        && crosswarp::shmem::launched_pe() != Some(args.pe as usize)
+    {
+        // What the launcher left open is inherited; this process is the PE from here on.
+        let source = Command::new(&program).args(rest).exec();
+        return Err(ProfilingError::Start { program, source }.into());
     }
     let selection = Selection {
         sections: &SECTIONS,

@@ -4,21 +4,18 @@ use super::link::Root;
 use super::words::{Order, Part, Report, hear, say};
 use crate::launch::events::{Event, Events};
 use crate::launch::job::Job;
-use crate::launch::{Launch, LaunchError, Outcome, World};
-use crate::memory::region::Region;
+use crate::launch::{Launch, LaunchError, Outcome};
 use crate::transport::agent::Agent;
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::server::Server;
-use crate::wait::sync::register_heavy_fence;
-use crate::wait::waiter::Patience;
-use crate::world::control::Control;
-use crate::world::mapped::{Mapped, WorldKind};
-use crate::world::processes::{AGENTS, HOSTS};
-use rustix::fd::AsFd;
+use crate::world::config::HOSTS;
+use crate::world::created::World;
+use crate::world::mapped::Mapped;
+use crate::world::processes::AGENTS;
 use std::io::{self, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long the root may take to connect.
@@ -52,7 +49,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     })?;
     let hosts = Hosts::parse(HOSTS, &part.sizes, part.n_pes)?;
     let world = World::create(&hosts, part.host, part.heap_bytes, Some(part.key))?;
-    let memory = map(&world, &hosts, &part)?;
+    let memory = Arc::new(world.map(&hosts, part.host, part.heap_bytes)?);
     let agent = Agent::new(Arc::clone(&memory), part.host);
     let server = Server::listen(part.address, part.key).map_err(LaunchError::Order)?;
     let port = server.address().map_err(LaunchError::Order)?.port();
@@ -155,33 +152,4 @@ fn beat(root: &Root, time: Duration) -> Result<(), LaunchError> {
     let thread = std::thread::Builder::new().name("beat".into());
     thread.spawn(beat).map_err(LaunchError::Watch)?;
     Ok(())
-}
-
-/// The memory of this host, for its agent.
-fn map(world: &World, hosts: &Hosts, part: &Part) -> Result<Arc<Mapped>, LaunchError> {
-    let region = |fd: usize, bytes: usize| {
-        let mapped = Region::shared(world.fds[fd].as_fd(), bytes);
-        mapped.map_err(|error| LaunchError::Memory {
-            what: "the agent",
-            bytes,
-            source: error.into(),
-        })
-    };
-    let mut heaps: Vec<Option<Region>> = (0..part.n_pes).map(|_| None).collect();
-    for (index, pe) in hosts.pes(part.host).enumerate() {
-        heaps[pe] = Some(region(1 + index, part.heap_bytes)?);
-    }
-    let control = Control::new(region(0, Control::bytes(part.n_pes))?, part.n_pes);
-    register_heavy_fence(true);
-    Ok(Arc::new(Mapped {
-        control,
-        heaps,
-        heap_bytes: part.heap_bytes,
-        hosts: hosts.clone(),
-        kind: WorldKind::Processes,
-        patience: Patience::new(part.n_pes, hosts.n(), None),
-        ring: None,
-        launcher: None,
-        parts: Mutex::default(),
-    }))
 }

@@ -12,11 +12,12 @@
 //! this library.
 //!
 //! Limits. All PEs must run the same program with the same libraries, or nothing is shared (said so if
-//! debugging). Other threads must not write to global variables during initialisation. Libraries opened
+//! debugging) and PEs of several hosts are refused. Other threads must not write to global variables during initialisation. Libraries opened
 //! later (`dlopen`) are not shared. A child made by `fork` shares the variables with its parent until it
 //! calls `exec`.
 #![allow(unsafe_code)] // maps memory over the program's own
 
+use crate::objects::Object;
 use crate::{debug, objects};
 use crosswarp_shmem::{CollectiveError, Pe, ShareError, raw};
 use rustix::fd::{AsFd, OwnedFd};
@@ -37,6 +38,9 @@ pub(crate) enum StaticDataError {
     /// The PEs could not exchange it.
     #[error("cannot exchange the PEs' static data: {0}")]
     Share(#[from] ShareError),
+    /// Hosts run different builds of the program.
+    #[error("the PEs run different programs or libraries; those of several hosts must be the same")]
+    Programs,
     /// The rendezvous of the PEs failed.
     #[error(transparent)]
     Meeting(#[from] CollectiveError),
@@ -61,14 +65,13 @@ impl Segment {
 /// program write to it.
 pub(crate) fn share(pe: &mut Pe) -> Result<(), StaticDataError> {
     let segments = segments();
-    // 56 bits of a digest of all lengths: PEs with another program must not register.
-    let digest = segments
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |digest, segment| {
-            (digest ^ segment.len() as u64).wrapping_mul(0x100_0000_01b3)
-        });
-    match pe.agree(digest >> 8, segments.len() as u64) {
+    // 56 bits of a digest: PEs with another program must not register.
+    match pe.agree(digest() >> 8, segments.len() as u64) {
         Ok(()) => {}
+        // On one host that is a choice; between hosts it is a copy that was forgotten.
+        Err(CollectiveError::Mismatch { .. }) if pe.shared_team().n_pes() < pe.n_pes() => {
+            return Err(StaticDataError::Programs);
+        }
         Err(CollectiveError::Mismatch { .. }) => {
             if debug::enabled() {
                 crate::misuse::say(format_args!(
@@ -144,13 +147,45 @@ fn touched_pages(segment: Segment, page: usize) -> Vec<bool> {
 /// The segments to share, the program's own first, in the order of loading.
 fn segments() -> Vec<Segment> {
     let mut list = Vec::new();
+    visit_own(|object| list.extend(writable(object.base, object.headers)));
+    list
+}
+
+/// Calls `see` with the program and its own libraries.
+fn visit_own(mut see: impl FnMut(&Object<'_>)) {
     objects::visit(|object| {
         let own = !object.is_this_library() && !object.is_system();
         if object.is_program() || own {
-            list.extend(writable(object.base, object.headers));
+            see(object);
         }
     });
-    list
+}
+
+/// Of the build of the program and its own libraries (FNV-1a): where their parts lie, and their notes, of which one
+/// is the linker's hash of all content.
+fn digest() -> u64 {
+    let mut digest = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |word: u64| digest = (digest ^ word).wrapping_mul(0x100_0000_01b3);
+    visit_own(|object| {
+        for header in object.headers {
+            let start = object.base + header.p_vaddr as usize;
+            match header.p_type {
+                libc::PT_LOAD => {
+                    for word in [header.p_vaddr, header.p_filesz, header.p_memsz] {
+                        add(word);
+                    }
+                }
+                libc::PT_NOTE if object.contains(start) => {
+                    let at = ptr::with_exposed_provenance::<u8>(start);
+                    // SAFETY: read-only content of a loaded segment, as long as its header says.
+                    let notes = unsafe { slice::from_raw_parts(at, header.p_filesz as usize) };
+                    notes.iter().for_each(|&byte| add(byte.into()));
+                }
+                _ => {}
+            }
+        }
+    });
+    digest
 }
 
 /// The writable pages of one object, less those that the loader has made read-only.

@@ -98,8 +98,6 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 #[doc(hidden)]
 pub mod internal {
     #[cfg(feature = "launch")]
-    pub use crate::launch::hosts::{BEAT, PATIENCE};
-    #[cfg(feature = "launch")]
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
     /// Finding and opening shared libraries.
     pub mod library {

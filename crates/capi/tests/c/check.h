@@ -9,6 +9,9 @@
 
 static int failures;
 
+/* Whether all PEs share memory: the launcher says so if not. */
+#define ONE_HOST (getenv("CROSSWARP_HOSTS") == NULL)
+
 #define CHECK(condition) \
     do { \
         if (!(condition)) { \

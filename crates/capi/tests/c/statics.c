@@ -61,7 +61,13 @@ int main(void)
     CHECK(zero_static[0] == 0 && zero_static[2] == 0);
     shmem_barrier_all();
     if (n > 1) {
-        *(long *)shmem_ptr(&zero_static[2], right) = 77 + me;
+        long *there = (long *)shmem_ptr(&zero_static[2], right);
+        CHECK(there != NULL || !ONE_HOST);
+        if (there != NULL) {
+            *there = 77 + me;
+        } else {
+            shmem_long_p(&zero_static[2], 77L + me, right);
+        }
         shmem_barrier_all();
         CHECK(zero_static[2] == 77 + left);
     }

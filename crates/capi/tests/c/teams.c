@@ -57,7 +57,16 @@ int main(void)
     shmem_init();
     me = shmem_my_pe(), n = shmem_n_pes();
     check_team(SHMEM_TEAM_WORLD, 0, 1, n);
-    check_team(SHMEM_TEAM_SHARED, 0, 1, n);
+    if (ONE_HOST) {
+        check_team(SHMEM_TEAM_SHARED, 0, 1, n);
+    } else {
+        int shared = shmem_team_n_pes(SHMEM_TEAM_SHARED), i;
+        CHECK(shared > 0 && shared < n);
+        for (i = 0; i < n; ++i) {
+            int there = shmem_team_translate_pe(SHMEM_TEAM_WORLD, i, SHMEM_TEAM_SHARED) >= 0;
+            CHECK(there == (shmem_ptr(values, i) != NULL));
+        }
+    }
 
     /* Even PEs; the configuration comes back. */
     config.num_contexts = 3;

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crosswarp::shmem::internal::{BEAT, PATIENCE};
 use crosswarp::shmem::{Host, HostList};
 
 use super::error::CommandError;
@@ -45,8 +44,6 @@ pub fn hosts(args: &RunArgs, command: Vec<OsString>) -> Result<Option<HostList>,
         command,
         folder: std::env::current_dir().map_err(CommandError::Executable)?,
         environment: std::env::vars_os().filter(sent).collect(),
-        beat: BEAT,
-        patience: PATIENCE,
     }))
 }
 

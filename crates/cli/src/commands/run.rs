@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use crosswarp::shmem::internal::{name_static_data, other_openshmem_of};
-use crosswarp::shmem::{Launch, run_for_launcher};
+use crosswarp::shmem::{HostList, Launch, run_for_launcher};
 
 use super::error::CommandError;
 use crate::args::run::RunArgs;
@@ -40,8 +40,8 @@ pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
     let mut launch = Launch::new(n, found.unwrap_or(program))
         .args(rest)
         .label(args.label);
-    if let Some(hosts) = hosts {
-        launch = launch.hosts(hosts);
+    if let Some(hosts) = &hosts {
+        launch = launch.hosts(hosts.clone());
     }
     if let Some(limit) = args.timeout {
         launch = launch.timeout(limit);
@@ -66,10 +66,23 @@ pub fn run(args: &RunArgs) -> Result<i32, CommandError> {
     if let Some(failure) = &outcome.failure {
         // This command says itself why it ends with a code, which may be no error at all.
         if !own || failure.status.code().is_none() {
-            console::complain(failure);
+            match hosts.as_ref().and_then(|hosts| host_of(hosts, failure.pe)) {
+                Some(host) => console::complain(format_args!("host {host}: {failure}")),
+                None => console::complain(failure),
+            }
         }
     }
     Ok(outcome.code())
+}
+
+/// The name of the host that runs `pe`.
+fn host_of(hosts: &HostList, pe: usize) -> Option<&str> {
+    let mut end = 0;
+    let host = hosts.hosts.iter().find(|host| {
+        end += host.pes;
+        pe < end
+    });
+    host.map(|host| host.name.as_str())
 }
 
 /// Runs one host's part of a world.

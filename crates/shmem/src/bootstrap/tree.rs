@@ -3,17 +3,13 @@
 //! Both sides give signs of life. Who has given none for [`PATIENCE`] is lost, unless it has said that all its PEs have
 //! ended: some launchers clear a host up as soon as its processes have.
 
+use crate::transport::beat::{BEAT, PATIENCE, silence};
 use crate::transport::tcp::key::{Key, Who, knock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-/// Time between two signs of life.
-const BEAT: Duration = Duration::from_secs(1);
-/// After so long without one an agent is lost.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a message.
 const BYTES: usize = 9;
 
@@ -108,7 +104,7 @@ impl Link {
                     Ok(Some(Word::Beat)) => continue,
                     Ok(Some(word)) => Event::Says(host, word),
                     Ok(None) => Event::Lost(host, "it says what no agent says".into()),
-                    Err(error) => Event::Lost(host, silence(&error)),
+                    Err(error) => Event::Lost(host, silence(&error, "agent")),
                 };
                 let last = matches!(event, Event::Lost(..));
                 if heard.send(event).is_err() || last {
@@ -142,17 +138,6 @@ impl Link {
     pub(super) fn close(&self) {
         let stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = stream.shutdown(Shutdown::Both);
-    }
-}
-
-/// Why nothing comes from an agent.
-fn silence(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            format!("it has not answered for {} s", PATIENCE.as_secs())
-        }
-        io::ErrorKind::UnexpectedEof => "its agent has ended".into(),
-        _ => error.to_string(),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::Ended;
 use super::events::{Event, Events, is_end};
-use super::hosts::link::Root;
+use super::hosts::link::Link;
 use super::hosts::words::{Order, Report};
 use crate::wait::waiter::Wait;
 use crate::world::control::{Control, PeState};
@@ -28,7 +28,7 @@ pub(super) struct Job {
     /// This host's PEs. What is kept of each stands in their order.
     pes: Range<usize>,
     /// The launcher of all hosts, if there are several.
-    root: Option<Root>,
+    root: Option<Link>,
     /// `None` once reaped.
     children: Vec<Option<Child>>,
     /// What has joined without being our child.
@@ -67,7 +67,7 @@ impl Job {
         control: Control,
         grace: Duration,
         pes: Range<usize>,
-        root: Option<Root>,
+        root: Option<Link>,
     ) -> Self {
         Self {
             children: Vec::with_capacity(pes.len()),
@@ -97,9 +97,14 @@ impl Job {
 
     /// Notes that a PE of this host will not come any more, on every host.
     fn finished(&self, pe: usize) {
-        self.control.pe(pe).set_state(PeState::Finished);
+        let control = self.control.pe(pe);
+        // One that has left has told the other hosts, behind all else that it sent them.
+        let told = control.state() == PeState::Finished;
+        control.set_state(PeState::Finished);
         self.control.wake_all(true);
-        self.tell(&Report::Left { pe });
+        if !told {
+            self.tell(&Report::Left { pe });
+        }
     }
 
     fn tell(&self, report: &Report) {
@@ -202,7 +207,8 @@ impl Job {
                 }
             }
             Order::Kill => {
-                self.ending = true;
+                // After a first signal a second one is how the PEs end, which the exit code says.
+                self.ending |= self.asked.is_none();
                 self.kill();
             }
             Order::Start { .. } | Order::Beat => {}

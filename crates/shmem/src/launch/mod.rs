@@ -33,7 +33,7 @@ pub use hosts::here::run_for_launcher;
 pub use hosts::{Host, HostList, LostHost};
 use job::Job;
 use labels::Labels;
-use rustix::fd::OwnedFd;
+use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::FdFlags;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signal_mask::Held;
@@ -275,13 +275,13 @@ impl Launch {
         // Watch before the first child starts: none may end unseen.
         let events = Events::watch(&world.lifeline, None)?;
         let job = Job::new(world.control, self.grace);
-        self.run_job((&world.fds, &world.fd_list), &events, job)
+        self.run_job(&world.fds, &events, job)
     }
 
     /// Starts the PEs of this host and sees them to their end.
     fn run_job(
         &self,
-        inherited: (&Arc<[OwnedFd]>, &str),
+        inherited: &Arc<[OwnedFd]>,
         events: &Events,
         mut job: Job,
     ) -> Result<Outcome, LaunchError> {
@@ -324,17 +324,20 @@ impl Launch {
     fn start(
         &self,
         pe: usize,
-        (fds, fd_list): (&Arc<[OwnedFd]>, &str),
+        inherited: &Arc<[OwnedFd]>,
         handled: &[i32],
         job: &mut Job,
         labels: &Labels,
     ) -> std::io::Result<()> {
+        let numbers: Vec<String> = (inherited.iter())
+            .map(|fd| fd.as_raw_fd().to_string())
+            .collect();
         let mut command = Command::new(&self.program);
         command
             .args(&self.args)
             .env(PE, pe.to_string())
             .env(N_PES, self.n_pes.to_string())
-            .env(FDS, fd_list)
+            .env(FDS, numbers.join(","))
             .envs(self.environment.iter().map(|(name, value)| (name, value)));
         if pe != 0 {
             command.stdin(Stdio::null());
@@ -343,7 +346,7 @@ impl Launch {
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         let launcher = rustix::process::getpid();
-        let (inherited, handled) = (Arc::clone(fds), handled.to_vec());
+        let (inherited, handled) = (Arc::clone(inherited), handled.to_vec());
         // SAFETY: between fork and exec only async-signal-safe calls are allowed; these are plain
         // system calls and no allocation.
         unsafe {
@@ -402,7 +405,7 @@ mod tests {
         let (launch, world, events) = prepared(2, "exit 3");
         let mut job = Job::new(world.control, GRACE);
         assert!(job.goes_on(&events));
-        let inherited = (&world.fds, world.fd_list.as_str());
+        let inherited = &world.fds;
         let labels = Labels::new();
         launch
             .start(0, inherited, &events.watched, &mut job, &labels)
@@ -422,7 +425,7 @@ mod tests {
         let script = "[ $CROSSWARP_PE = 0 ] && exit 6; trap '' TERM; while :; do sleep 0.05; done";
         let (launch, world, events) = prepared(2, script);
         let mut job = Job::new(world.control, GRACE);
-        let inherited = (&world.fds, world.fd_list.as_str());
+        let inherited = &world.fds;
         for pe in 0..2 {
             let labels = Labels::new();
             launch

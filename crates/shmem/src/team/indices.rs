@@ -13,6 +13,8 @@ pub(crate) const SHARED: usize = 1;
 #[derive(Debug)]
 pub(crate) struct TeamIndices {
     pub(crate) free: [u64; INDEX_WORDS],
+    /// Those that have ever been taken.
+    used: [u64; INDEX_WORDS],
     /// The largest epoch at any index given back, after a team or instead of one.
     pub(crate) top: u64,
     /// Teams of active sets, which are never given back.
@@ -25,6 +27,7 @@ impl Default for TeamIndices {
         free[0] &= !(1 << WORLD | 1 << SHARED);
         Self {
             free,
+            used: free.map(|word| !word),
             top: 0,
             active_sets: HashMap::new(),
         }
@@ -36,7 +39,14 @@ impl TeamIndices {
         let (word, bit) = (&mut self.free[index / 64], 1 << (index % 64));
         let was_free = *word & bit != 0;
         *word &= !bit;
+        self.used[index / 64] |= bit;
         was_free
+    }
+
+    /// Every index that a team has or had.
+    pub(crate) fn used(&self) -> impl Iterator<Item = usize> {
+        let indices = 0..64 * INDEX_WORDS;
+        indices.filter(|index| self.used[index / 64] >> (index % 64) & 1 == 1)
     }
 
     pub(crate) fn give_back(&mut self, index: usize, epoch: u64) {

@@ -8,6 +8,8 @@
 
 use crate::team::Team;
 use crate::transport::message::Arrival;
+use crate::world::control::TeamControl;
+use crate::world::endpoint::Endpoint;
 use std::ops::Range;
 
 impl Team<'_> {
@@ -68,25 +70,63 @@ impl Team<'_> {
     fn bundle(&self, epoch: u64, members: impl Iterator<Item = usize>) -> Vec<u8> {
         let mut bundle = Vec::new();
         for member in members {
-            let control = self.control(member);
+            let (pe, control) = (self.world_pe(member), self.control(member));
             // SAFETY: this PE or one that it has seen arrive, and this PE does not come to the next rendezvous before.
             #[allow(unsafe_code)]
-            let (tag, payload, in_slot) = unsafe { control.arrivals.shown(epoch) };
-            let arrival = Arrival {
-                pe: self.world_pe(member) as u64,
-                index: self.index as u64,
-                epoch,
-                tag: tag.tag,
-                detail: tag.detail,
-                in_slot: in_slot as u64,
-                payload,
-            };
-            bundle.extend_from_slice(bytemuck::bytes_of(&arrival));
-            // SAFETY: as above; a slot has room for what its PE said.
-            #[allow(unsafe_code)]
-            let slot = unsafe { std::slice::from_raw_parts(control.slot(epoch), in_slot) };
-            bundle.extend_from_slice(slot);
+            unsafe {
+                add(&mut bundle, (pe, self.index), control, epoch);
+            }
         }
         bundle
     }
+}
+
+impl Endpoint {
+    /// This PE's last arrival at each of its teams, for agents. What it sent of them may still be on its way by other
+    /// hosts when it leaves; who waits for it must not hear that it has left before.
+    ///
+    /// # Safety
+    /// No thread of this PE is in a collective.
+    #[cold]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn last_arrivals(&self) -> Vec<u8> {
+        let mut bundle = Vec::new();
+        for index in self.team_indices().used() {
+            let control = &self.control().pe(self.my_pe()).teams[index];
+            let epoch = control.arrivals.epoch();
+            if epoch > 0 {
+                // SAFETY: this PE's own, which nobody writes now, by the caller.
+                unsafe { add(&mut bundle, (self.my_pe(), index), control, epoch) };
+            }
+        }
+        bundle
+    }
+}
+
+/// Adds how `pe` arrived at rendezvous `epoch` of the team at `index`.
+///
+/// # Safety
+/// The calling thread's PE is `pe`, or has seen it arrive; and it comes to the next rendezvous there only afterwards.
+#[allow(unsafe_code)]
+unsafe fn add(
+    bundle: &mut Vec<u8>,
+    (pe, index): (usize, usize),
+    control: &TeamControl,
+    epoch: u64,
+) {
+    // SAFETY: by the caller.
+    let (tag, payload, in_slot) = unsafe { control.arrivals.shown(epoch) };
+    let arrival = Arrival {
+        pe: pe as u64,
+        index: index as u64,
+        epoch,
+        tag: tag.tag,
+        detail: tag.detail,
+        in_slot: in_slot as u64,
+        payload,
+    };
+    bundle.extend_from_slice(bytemuck::bytes_of(&arrival));
+    // SAFETY: as above; a slot has room for what its PE said.
+    let slot = unsafe { std::slice::from_raw_parts(control.slot(epoch), in_slot) };
+    bundle.extend_from_slice(slot);
 }

@@ -28,11 +28,11 @@ pub(crate) trait Engine: Send + Sync {
     /// [`EngineError`]; the message may have arrived all the same.
     fn send(&self, host: usize, head: &[u8], body: &[u8]) -> Result<(), EngineError>;
 
-    /// Hands each reply that has come to `deliver`; whether there was any.
+    /// Hands each reply that has come to `deliver`.
     ///
     /// # Errors
     /// [`EngineError`]; some reply will not come any more.
-    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<bool, EngineError>;
+    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<(), EngineError>;
 
     /// Sleeps until a reply may have come, but not longer than `limit`.
     fn sleep(&self, limit: Duration);

@@ -172,14 +172,12 @@ impl Engine for Port {
         })
     }
 
-    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<bool, EngineError> {
-        let mut any = false;
+    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<(), EngineError> {
         loop {
             let Some(reply) = self.mailboxes[self.me].replies().pop_front() else {
-                return Ok(any);
+                return Ok(());
             };
             deliver(&reply);
-            any = true;
         }
     }
 

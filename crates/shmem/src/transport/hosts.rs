@@ -98,6 +98,10 @@ impl Hosts {
 
     /// How many PEs each has, as [`parse`](Self::parse) takes it.
     pub(crate) fn sizes(&self) -> String {
+        // A single number is one of hosts.
+        if self.n == 1 {
+            return "1".into();
+        }
         let sizes = (0..self.n).map(|host| self.pes(host).len().to_string());
         sizes.collect::<Vec<_>>().join("+")
     }
@@ -142,6 +146,15 @@ mod tests {
         assert_eq!(hosts("1+3", 3), [0, 0, 0], "a world of another size");
         for wrong in ["", "0", "1+", "2+0", "-1", "a"] {
             assert!(Hosts::parse("X", wrong, 4).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read_as_what_they_are() {
+        for sizes in [&[3][..], &[1], &[1, 3], &[1, 1], &[2, 1, 1]] {
+            let hosts = Hosts::with(sizes);
+            let read = Hosts::parse("X", &hosts.sizes(), hosts.n_pes()).unwrap();
+            assert_eq!((read.of, read.n), (hosts.of, hosts.n), "{sizes:?}");
         }
     }
 

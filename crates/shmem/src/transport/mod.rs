@@ -9,6 +9,7 @@
 //! writes those of remote PEs as their arrivals come in. So a rendezvous looks the same whoever takes part.
 
 pub(crate) mod agent;
+pub(crate) mod beat;
 pub(crate) mod engine;
 pub(crate) mod fake;
 pub(crate) mod hosts;

@@ -7,7 +7,7 @@ use crate::wait::sync::register_heavy_fence;
 use crate::wait::waiter::Patience;
 use crate::world::control::Control;
 use crate::world::mapped::{Mapped, WorldKind};
-use rustix::fd::{AsFd, AsRawFd, OwnedFd};
+use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
@@ -27,8 +27,6 @@ pub struct WorldMemoryError {
 /// See the [module](self).
 pub(crate) struct World {
     pub(crate) control: Control,
-    /// The numbers of `fds`.
-    pub(crate) fd_list: String,
     /// What PEs get: control, the heaps of this host's PEs, for each of these the two ends of its socket pair to the
     /// right neighbour, the PEs' end of the lifeline and, if there are several hosts, the key. Close-on-exec here, so
     /// that nothing else this process starts meanwhile inherits them.
@@ -82,10 +80,8 @@ impl World {
             rustix::io::pwrite(&fd, &key.0, 0).map_err(&failed)?;
             fds.push(fd);
         }
-        let numbers: Vec<String> = fds.iter().map(|fd| fd.as_raw_fd().to_string()).collect();
         Ok(Self {
             control: Control::create(region, n_pes, heap_bytes, creator),
-            fd_list: numbers.join(","),
             fds: fds.into(),
             lifeline: Arc::new(lifeline),
         })

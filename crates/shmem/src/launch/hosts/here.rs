@@ -1,11 +1,12 @@
 //! One host's launcher, which the root has started.
 
-use super::link::Root;
-use super::words::{Order, Part, Report, hear, say};
+use super::link::Link;
+use super::words::{Order, Part, Report, hear};
 use crate::launch::events::{Event, Events};
 use crate::launch::job::Job;
 use crate::launch::{Launch, LaunchError, Outcome};
 use crate::transport::agent::Agent;
+use crate::transport::beat::PATIENCE;
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::server::Server;
 use crate::world::config::HOSTS;
@@ -48,7 +49,9 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
         LaunchError::Order(io::Error::new(error.kind(), text))
     })?;
     let hosts = Hosts::parse(HOSTS, &part.sizes, part.n_pes)?;
-    let world = World::create(&hosts, part.host, part.heap_bytes, Some(part.key))?;
+    // PEs of a single host need no agent.
+    let key = (hosts.n() > 1).then_some(part.key);
+    let world = World::create(&hosts, part.host, part.heap_bytes, key)?;
     let memory = Arc::new(world.map(&hosts, part.host, part.heap_bytes)?);
     let agent = Agent::new(Arc::clone(&memory), part.host);
     let server = Server::listen(part.address, part.key).map_err(LaunchError::Order)?;
@@ -70,7 +73,8 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     said.map_err(LaunchError::Order)?;
     let late = |_| LaunchError::Order(io::Error::other("the launcher has not connected"));
     let mut root = launchers.recv_timeout(START).map_err(late)?;
-    let ended = run(part, memory, world, &mut root);
+    let back = Link::new(root.try_clone().map_err(LaunchError::Order)?);
+    let ended = run(part, memory, world, (&mut root, &back));
     let report = match &ended {
         Ok(outcome) => Report::Done {
             interrupted: outcome.interrupted,
@@ -79,7 +83,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
             text: error.to_string(),
         },
     };
-    let _ = say(&mut root, &report);
+    back.tell(&report);
     // PEs of other hosts may still use the memory of this one: the root closes the connection when all have ended.
     while hear::<Order>(&mut root).is_ok() {}
     drop(stop);
@@ -90,9 +94,9 @@ fn run(
     part: Part,
     memory: Arc<Mapped>,
     world: World,
-    root: &mut TcpStream,
+    (root, back): (&mut TcpStream, &Link),
 ) -> Result<Outcome, LaunchError> {
-    root.set_read_timeout(Some(part.patience))
+    root.set_read_timeout(Some(PATIENCE))
         .map_err(LaunchError::Order)?;
     let agents = loop {
         match hear(root).map_err(LaunchError::Order)? {
@@ -106,10 +110,9 @@ fn run(
     };
     let pes = memory.hosts.pes(part.host);
     let events = Events::watch(&world.lifeline, Some(memory))?;
-    let back = Root::new(root.try_clone().map_err(LaunchError::Order)?);
     listen(root.try_clone().map_err(LaunchError::Order)?, &events)?;
-    beat(&back, part.beat)?;
-    let job = Job::of_host(world.control, part.grace, pes, Some(back));
+    back.beat(Report::Beat).map_err(LaunchError::Watch)?;
+    let job = Job::of_host(world.control, part.grace, pes, Some(back.clone()));
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
     let mut launch = Launch::new(part.n_pes, part.program)
         .args(part.args)
@@ -120,7 +123,7 @@ fn run(
     launch
         .environment
         .push((AGENTS.into(), agents.join(",").into()));
-    launch.run_job((&world.fds, &world.fd_list), &events, job)
+    launch.run_job(&world.fds, &events, job)
 }
 
 /// Hears the root's orders from now on. Its silence, or its end, is one to kill all PEs.
@@ -137,19 +140,5 @@ fn listen(mut root: TcpStream, events: &Events) -> Result<(), LaunchError> {
     };
     let thread = std::thread::Builder::new().name("orders".into());
     thread.spawn(listen).map_err(LaunchError::Watch)?;
-    Ok(())
-}
-
-/// Gives signs of life to the root, until this process ends.
-fn beat(root: &Root, time: Duration) -> Result<(), LaunchError> {
-    let root = root.clone();
-    let beat = move || {
-        loop {
-            std::thread::sleep(time);
-            root.tell(&Report::Beat);
-        }
-    };
-    let thread = std::thread::Builder::new().name("beat".into());
-    thread.spawn(beat).map_err(LaunchError::Watch)?;
     Ok(())
 }

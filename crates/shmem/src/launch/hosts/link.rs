@@ -1,22 +1,46 @@
-//! A host's way to the root.
+//! The connection between the root and a host, as either end writes to it.
 
-use super::words::{Report, say};
-use std::net::TcpStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use super::words::{Words, say};
+use crate::transport::beat::BEAT;
+use std::net::{Shutdown, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// See the [module](self).
+/// See the [module](self). Its threads write one message at a time.
 #[derive(Clone)]
-pub(crate) struct Root(Arc<Mutex<TcpStream>>);
+pub(crate) struct Link(Arc<Mutex<TcpStream>>);
 
-impl Root {
+impl Link {
     /// By this connection.
     pub(crate) fn new(stream: TcpStream) -> Self {
         Self(Arc::new(Mutex::new(stream)))
     }
 
-    /// Says something. A root that is gone is noticed by who listens to it.
-    pub(crate) fn tell(&self, report: &Report) {
-        let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = say(&mut *stream, report);
+    fn stream(&self) -> MutexGuard<'_, TcpStream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says something; whether that worked. One that is gone is noticed by who listens to it.
+    pub(crate) fn tell(&self, words: &impl Words) -> bool {
+        say(&mut *self.stream(), words).is_ok()
+    }
+
+    /// Gives signs of life from now on, from a thread of its own, until the connection ends.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn beat(&self, beat: impl Words + Send + 'static) -> std::io::Result<()> {
+        let this = self.clone();
+        let thread = std::thread::Builder::new().name("beat".into());
+        thread.spawn(move || {
+            while this.tell(&beat) {
+                std::thread::sleep(BEAT);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Ends it for all threads, at both ends.
+    pub(crate) fn close(&self) {
+        let _ = self.stream().shutdown(Shutdown::Both);
     }
 }

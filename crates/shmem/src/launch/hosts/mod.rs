@@ -22,12 +22,6 @@ use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// Time between two signs of life, unless told otherwise.
-pub const BEAT: Duration = Duration::from_secs(1);
-/// After so long without one a host is lost, unless told otherwise.
-pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A host, and how many PEs it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +46,6 @@ pub struct HostList {
     pub folder: PathBuf,
     /// Variables it gets there.
     pub environment: Vec<(OsString, OsString)>,
-    /// Time between two signs of life.
-    pub beat: Duration,
-    /// A host that has given none for so long is lost.
-    pub patience: Duration,
 }
 
 impl HostList {
@@ -97,8 +87,6 @@ impl HostList {
             command,
             folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             environment: Vec::new(),
-            beat: BEAT,
-            patience: PATIENCE,
         }))
     }
 }

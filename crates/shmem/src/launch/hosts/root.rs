@@ -1,9 +1,11 @@
 //! The launcher of all hosts.
 
+use super::link::Link;
 use super::words::{News, Order, Part, Report, hear, say};
 use super::{HostList, LostHost};
 use crate::launch::events::{Event, Events, is_end};
 use crate::launch::{Ended, Launch, LaunchError, Outcome};
+use crate::transport::beat::{PATIENCE, silence};
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::key::{Key, Who, knock};
 use crate::wait::waiter::Wait;
@@ -33,7 +35,7 @@ struct Remote {
     address: IpAddr,
     shell: Child,
     /// The way to its launcher, until it is lost.
-    link: Option<TcpStream>,
+    link: Option<Link>,
     port: Option<u16>,
     done: bool,
 }
@@ -101,8 +103,6 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
             address: SocketAddr::new(address, 0),
             heap_bytes,
             grace: launch.grace,
-            beat: list.beat,
-            patience: list.patience,
             label: launch.label,
             folder: list.folder.clone().into(),
             environment: list.environment.clone(),
@@ -229,49 +229,41 @@ impl Run<'_> {
         address: SocketAddr,
         key: Key,
         events: &Events,
-    ) -> io::Result<TcpStream> {
-        let patience = self.list.patience;
-        let mut link = TcpStream::connect_timeout(&address, patience)?;
-        link.set_nodelay(true)?;
-        link.set_read_timeout(Some(patience))?;
-        link.set_write_timeout(Some(patience))?;
-        knock(&mut link, key, Who::Launcher)?;
-        let (mut hears, news) = (link.try_clone()?, events.sender());
+    ) -> io::Result<Link> {
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        knock(&mut stream, key, Who::Launcher)?;
+        let (mut hears, news) = (stream.try_clone()?, events.sender());
         let listen = move || {
             loop {
                 let said = hear(&mut hears);
                 let last = said.is_err();
-                let said =
-                    said.map_or_else(|error| News::Lost(silence(&error, patience)), News::Says);
+                let lost = |error| News::Lost(silence(&error, "launcher"));
+                let said = said.map_or_else(lost, News::Says);
                 if news.send(Event::News(host, said)).is_err() || last {
                     return;
                 }
             }
         };
-        let (mut beats, beat) = (link.try_clone()?, self.list.beat);
-        let thread = |error: LaunchError| io::Error::other(error.to_string());
-        self::thread("host reports", listen).map_err(thread)?;
-        self::thread("host beats", move || {
-            while say(&mut beats, &Order::Beat).is_ok() {
-                std::thread::sleep(beat);
-            }
-        })
-        .map_err(thread)?;
+        thread("host reports", listen).map_err(io::Error::other)?;
+        let link = Link::new(stream);
+        link.beat(Order::Beat)?;
         Ok(link)
     }
 
     /// Gives an order to all hosts.
-    fn order(&mut self, order: &Order) {
+    fn order(&self, order: &Order) {
         self.order_but(None, order);
     }
 
-    fn order_but(&mut self, spared: Option<usize>, order: &Order) {
-        for (host, remote) in self.remotes.iter_mut().enumerate() {
+    fn order_but(&self, spared: Option<usize>, order: &Order) {
+        for (host, remote) in self.remotes.iter().enumerate() {
             if spared != Some(host)
-                && let Some(link) = &mut remote.link
+                && let Some(link) = &remote.link
             {
-                // One that can't be told is noticed by who listens to it.
-                let _ = say(link, order);
+                link.tell(order);
             }
         }
     }
@@ -362,7 +354,11 @@ impl Run<'_> {
     fn lose(&mut self, host: usize, reason: String) {
         let pes = self.hosts.pes(host);
         let remote = &mut self.remotes[host];
-        (remote.link, remote.done) = (None, true);
+        remote.done = true;
+        // If it can still hear: no more signs of life, so that its PEs end.
+        if let Some(link) = remote.link.take() {
+            link.close();
+        }
         let _ = remote.shell.kill();
         let known = self.outcome.failure.is_some() || self.outcome.global_exit.is_some();
         if self.outcome.lost.is_none() && !known && !self.ending {
@@ -378,9 +374,8 @@ impl Run<'_> {
     /// Lets the hosts' launchers end, and waits for the remote shells.
     fn finish(&mut self) {
         for remote in &mut self.remotes {
-            // Closed for all threads that use it.
             if let Some(link) = remote.link.take() {
-                let _ = link.shutdown(std::net::Shutdown::Both);
+                link.close();
             }
         }
         let deadline = Instant::now() + SHELL_ENDS;
@@ -399,17 +394,6 @@ impl Run<'_> {
             self.waits.sort_by_key(|&(pe, _)| pe);
             *waits = std::mem::take(&mut self.waits);
         }
-    }
-}
-
-/// Why nothing comes from a host.
-fn silence(error: &io::Error, patience: Duration) -> String {
-    match error.kind() {
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            format!("it has not answered for {} s", patience.as_secs_f64())
-        }
-        io::ErrorKind::UnexpectedEof => "its launcher has ended".into(),
-        _ => error.to_string(),
     }
 }
 

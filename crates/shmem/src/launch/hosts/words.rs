@@ -28,8 +28,6 @@ pub(crate) struct Part {
     pub(crate) address: SocketAddr,
     pub(crate) heap_bytes: usize,
     pub(crate) grace: Duration,
-    pub(crate) beat: Duration,
-    pub(crate) patience: Duration,
     pub(crate) label: bool,
     pub(crate) folder: OsString,
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -187,9 +185,7 @@ impl Words for Part {
         writer.number(self.n_pes);
         writer.bytes(self.address.to_string().as_bytes());
         writer.number(self.heap_bytes);
-        for time in [self.grace, self.beat, self.patience] {
-            writer.number(time.as_millis().min(1 << 53) as usize);
-        }
+        writer.number(self.grace.as_millis().min(1 << 53) as usize);
         writer.number(usize::from(self.label));
         writer.bytes(self.folder.as_bytes());
         writer.number(self.environment.len());
@@ -216,8 +212,6 @@ impl Words for Part {
             address: reader.parse()?,
             heap_bytes: reader.number()?,
             grace: reader.duration()?,
-            beat: reader.duration()?,
-            patience: reader.duration()?,
             label: reader.number()? == 1,
             folder: reader.os()?,
             environment: reader.list(|reader| Some((reader.os()?, reader.os()?)))?,
@@ -408,8 +402,6 @@ mod tests {
             address: "10.0.0.1:80".parse().unwrap(),
             heap_bytes: 1 << 40,
             grace: Duration::from_secs(3),
-            beat: Duration::from_millis(1),
-            patience: Duration::ZERO,
             label: true,
             folder: "/ä".into(),
             environment: vec![("A".into(), OsString::from_vec(vec![0xff]))],

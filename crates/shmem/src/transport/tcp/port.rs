@@ -97,22 +97,20 @@ impl Engine for Port {
         Ok(())
     }
 
-    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<bool, EngineError> {
-        let mut any = false;
+    fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<(), EngineError> {
         for (host, connection) in self.connections() {
             let mut incoming = lock(&connection.incoming);
             let open = incoming.read(&connection.stream);
             let open = open.map_err(|error| self.unreachable(host, &error))?;
             while let Ok(Some(reply)) = incoming.frame(usize::MAX) {
                 deliver(reply);
-                any = true;
             }
             if !open {
                 let closed = std::io::Error::other("the agent has closed the connection");
                 return Err(self.unreachable(host, &closed));
             }
         }
-        Ok(any)
+        Ok(())
     }
 
     fn sleep(&self, limit: Duration) {

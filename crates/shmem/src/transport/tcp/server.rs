@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 /// How long a stranger may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most strangers at a time; further ones wait.
+/// Most strangers at a time; one more, and the one that came first is dismissed.
 const MOST_STRANGERS: usize = 256;
 
 /// Names of the listener and of the bell among what `epoll` reports; connections begin after them.
@@ -170,11 +170,14 @@ impl<L: FnMut(TcpStream)> Serving<L> {
     }
 
     fn accept(&mut self) {
-        while self.strangers().count() < MOST_STRANGERS {
-            // `WouldBlock`: no more. Others (no descriptors left, a connection that is gone already): later ones.
-            let Ok((stream, _)) = self.server.listener.accept() else {
-                return;
-            };
+        // `WouldBlock`: no more. Others (no descriptors left, a connection that is gone already): later ones.
+        while let Ok((stream, _)) = self.server.listener.accept() {
+            // Those who stay silent must not keep a PE out.
+            if self.strangers().count() >= MOST_STRANGERS
+                && let Some((oldest, _)) = self.strangers().min_by_key(|&(_, since)| since)
+            {
+                self.connections.remove(&oldest);
+            }
             let _ = self.greet(stream);
         }
     }

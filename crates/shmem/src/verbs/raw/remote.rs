@@ -117,17 +117,11 @@ impl Endpoint {
                 }
             };
             let progress = remote.engine.progress(&mut deliver);
-            let came = {
-                let mut state = remote.state();
-                let came = matches!(state.replies.get(&token), Some(Some(_)) | None);
-                if came {
-                    state.replies.remove(&token).flatten()
-                } else {
-                    None
+            {
+                let replies = &mut remote.state().replies;
+                if replies.get(&token).is_some_and(Option::is_some) {
+                    return replies.remove(&token).flatten();
                 }
-            };
-            if came.is_some() {
-                return came;
             }
             let timed_out = self
                 .wait_timeout()
@@ -404,7 +398,12 @@ impl Endpoint {
     #[cold]
     pub(crate) fn remote_leave(&self, failed: bool) {
         let kind = if failed { Kind::Failed } else { Kind::Left };
+        // SAFETY: nothing collective goes on while a PE leaves, or after.
+        let arrivals = (!failed).then(|| unsafe { self.last_arrivals() });
         for host in self.hosts_of(0..self.n_pes()) {
+            if let Some(arrivals) = &arrivals {
+                self.remote_arrive(host, arrivals);
+            }
             self.send(host, Head::new(kind), &[], !failed);
         }
     }

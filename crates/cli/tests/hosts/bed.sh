@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Hosts for tests: network namespaces joined by a bridge. Needs root and iproute2.
+#
+#   bed.sh up N          make hosts 10.67.0.1 to N
+#   bed.sh down          remove them
+#   bed.sh run N CMD...  become CMD on host N
+#   bed.sh rsh HOST CMD  as ssh: a shell there without this environment, which outlives this process
+#   bed.sh cut A B       drop what A sends to B, without a word, as on a broken link
+#   bed.sh pids N        the processes on host N
+#
+# $BED names the bed. Nothing of it is visible outside its namespaces but their names.
+set -euo pipefail
+: "${BED:?}"
+NET=10.67.0
+cmd=$1
+shift
+case $cmd in
+up)
+    ip netns add "$BED-hub"
+    ip -n "$BED-hub" link add br0 type bridge
+    ip -n "$BED-hub" link set br0 up
+    for ((i = 1; i <= $1; i++)); do
+        ip netns add "$BED-$i"
+        ip -n "$BED-hub" link add "p$i" type veth peer name eth0 netns "$BED-$i"
+        ip -n "$BED-hub" link set "p$i" master br0 up
+        ip -n "$BED-$i" addr add "$NET.$i/24" dev eth0
+        ip -n "$BED-$i" link set lo up
+        ip -n "$BED-$i" link set eth0 up
+    done
+    ;;
+down)
+    # By name: `ip netns list` complains of those that others are removing.
+    for ns in /run/netns/"$BED"-*; do
+        [[ ! -e $ns ]] || ip netns del "${ns##*/}"
+    done
+    ;;
+run) exec ip netns exec "$BED-$1" "${@:2}" ;;
+rsh)
+    host=${1##*.}
+    # In the background: who kills this process does not reach what runs on the other host.
+    ip netns exec "$BED-$host" env -i -C / PATH="$PATH" sh -c "${*:2}" <&0 &
+    wait $!
+    ;;
+# The address gets a hardware address that nobody has; an unreachable route would tell the sender.
+cut) ip -n "$BED-$1" neigh replace "$NET.$2" dev eth0 lladdr 02:00:00:00:00:00 nud permanent ;;
+pids) ip netns pids "$BED-$1" ;;
+*) exit 2 ;;
+esac

@@ -1,0 +1,84 @@
+//! What ends a run, and that nothing is left behind on any host.
+
+use crate::bed::{Bed, Run, address};
+use crate::common::signal;
+
+/// A run of two PEs on each of two hosts, which wait, and the processes of its PEs.
+fn waiting(bed: &Bed) -> (Run, [u32; 4]) {
+    let run = bed.start_role(&[2, 2], &[], "wait");
+    let mut pids = [0; 4];
+    for ready in run.marked("ready", 4) {
+        let (pe, pid) = ready.split_once(' ').unwrap();
+        pids[pe.parse::<usize>().unwrap()] = pid.parse().unwrap();
+    }
+    (run, pids)
+}
+
+/// The run has ended in failure, has said all of `words`, and has left nothing.
+fn ended(bed: &Bed, run: Run, words: &[&str]) {
+    let (code, _, err) = run.end();
+    assert_ne!(code, 0, "{err}");
+    for word in words {
+        assert!(err.contains(word), "'{word}' is not in: {err}");
+    }
+    bed.is_empty();
+}
+
+#[test]
+fn a_pe_that_is_killed_ends_all() {
+    let Some(bed) = Bed::up(2) else { return };
+    for pe in [0, 3] {
+        let (run, pids) = waiting(&bed);
+        signal("KILL", pids[pe]);
+        let host = address(1 + pe / 2);
+        let killed = format!("host {host}: PE {pe} was killed by signal 9 (SIGKILL)");
+        ended(&bed, run, &[&killed]);
+    }
+}
+
+#[test]
+fn a_launcher_that_is_killed_ends_all() {
+    let Some(bed) = Bed::up(2) else { return };
+    for (host, pes) in [(1, "PEs 0 to 1"), (2, "PEs 2 to 3")] {
+        let (run, _) = waiting(&bed);
+        signal("KILL", bed.agent(host));
+        let lost = format!("host {} ({pes}) is lost", address(host));
+        ended(&bed, run, &[&lost]);
+    }
+}
+
+#[test]
+fn a_root_that_is_killed_leaves_nothing() {
+    let Some(bed) = Bed::up(2) else { return };
+    let (run, _) = waiting(&bed);
+    signal("KILL", run.root());
+    ended(&bed, run, &[]);
+}
+
+#[test]
+fn a_host_that_is_cut_off_ends_all() {
+    let Some(bed) = Bed::up(2) else { return };
+    let (run, _) = waiting(&bed);
+    bed.cut(1, 2);
+    bed.cut(2, 1);
+    let lost = format!("host {} (PEs 2 to 3) is lost", address(2));
+    ended(&bed, run, &[&lost]);
+}
+
+#[test]
+fn a_host_that_is_not_heard_ends_all() {
+    let Some(bed) = Bed::up(2) else { return };
+    let (run, _) = waiting(&bed);
+    bed.cut(2, 1);
+    let lost = format!("host {} (PEs 2 to 3) is lost", address(2));
+    ended(&bed, run, &[&lost]);
+}
+
+#[test]
+fn a_host_that_hears_nothing_ends_all() {
+    let Some(bed) = Bed::up(2) else { return };
+    let (run, _) = waiting(&bed);
+    bed.cut(1, 2);
+    // Whichever side notices first.
+    ended(&bed, run, &[&address(2), "PE"]);
+}

@@ -76,6 +76,7 @@ pub use memory::symmetric::{Sym, SymRef};
 pub use team::collective_call::{Call as CollectiveCall, Kind as CollectiveKind};
 pub use team::error::CollectiveError;
 pub use team::{Team, TeamError};
+pub use transport::network::NetworkError;
 pub use transport::remote::DeliveryError;
 pub use verbs::lock::{Lock, LockGuard};
 pub use verbs::raw::atomic::{AtomicInt, AtomicValue};
@@ -107,6 +108,7 @@ pub mod internal {
     }
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;
+    pub use crate::transport::network::ucx;
     pub use crate::world::config::{
         HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
     };

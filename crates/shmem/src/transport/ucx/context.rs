@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::transport::ucx::ffi::{self, Functions, Padded, Parameters as _};
 use crate::transport::ucx::library::{OLDEST, Ucx, UcxError};
@@ -19,6 +19,15 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
+    /// The one of this process, made by the first call, with the machine's UCX and the settings of the environment.
+    ///
+    /// # Errors
+    /// [`UcxError`]
+    pub(crate) fn of_this_process() -> Result<Arc<Self>, UcxError> {
+        static CONTEXT: OnceLock<Result<Arc<Context>, UcxError>> = OnceLock::new();
+        CONTEXT.get_or_init(|| Self::new(Ucx::get()?, &[])).clone()
+    }
+
     /// With the settings of the environment (`UCX_…`), and after them `settings`: names without `UCX_`, and values.
     ///
     /// # Errors

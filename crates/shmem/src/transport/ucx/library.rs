@@ -91,6 +91,9 @@ pub(crate) struct Ucx {
 }
 
 impl Ucx {
+    /// The variable that names its file.
+    pub(crate) const VARIABLE: &str = SOUGHT.variable;
+
     /// The machine's UCX. The search runs on the first call, the answer is kept.
     ///
     /// # Errors

@@ -10,6 +10,9 @@
 //! | [request] | [`Request`](request::Request): an operation that may not be complete |
 //! | [endpoint] | [`Endpoint`](endpoint::Endpoint): a way to another worker; [`RemoteKey`](endpoint::RemoteKey) |
 //! | [active_message] | messages and what is called when they come |
+//! | [port] | the engine: a PE's way to agents |
+//! | [server] | the agent's side of it |
+//! | [seal] | how each knows that what comes is from the other |
 //!
 //! What keeps what alive: a worker its context; an endpoint and a request their worker; a key its endpoint; a request
 //! the key and the buffers it was given. So the order in which they are dropped does not matter. Something that UCX
@@ -28,7 +31,10 @@ pub(crate) mod context;
 pub(crate) mod endpoint;
 mod ffi;
 pub(crate) mod library;
+pub(crate) mod port;
 pub(crate) mod request;
+mod seal;
+pub(crate) mod server;
 pub(crate) mod status;
 pub(crate) mod worker;
 

@@ -14,7 +14,7 @@ use rustix::fd::AsFd as _;
 
 use crate::transport::ucx::context::Context;
 use crate::transport::ucx::ffi::{self, Functions, Padded, Parameters as _};
-use crate::transport::ucx::library::UcxError;
+use crate::transport::ucx::library::{Ucx, UcxError};
 use crate::transport::ucx::status::{IN_PROGRESS, Status};
 
 /// How long the end of a worker waits for operations that nobody waited for. Their endpoints are closed by then, so
@@ -126,6 +126,11 @@ impl Worker {
         self.context.functions()
     }
 
+    /// Whose it is.
+    pub(crate) fn ucx(&self) -> &'static Ucx {
+        self.context.ucx
+    }
+
     /// What others need to make an [`Endpoint`](super::endpoint::Endpoint) to it.
     pub(crate) fn address(&self) -> &[u8] {
         &self.address
@@ -178,7 +183,19 @@ impl Worker {
     /// # Errors
     /// [`Status`]
     pub(crate) fn sleep(&self, limit: Duration) -> Result<(), Status> {
-        if self.arm()? {
+        self.sleep_if(limit, || true)
+    }
+
+    /// As [`sleep`](Self::sleep), unless what `still` looks at has changed before the next event could end the sleep.
+    ///
+    /// # Errors
+    /// [`Status`]
+    pub(crate) fn sleep_if(
+        &self,
+        limit: Duration,
+        still: impl FnOnce() -> bool,
+    ) -> Result<(), Status> {
+        if self.arm()? && still() {
             let limit = Timespec::try_from(limit).ok();
             let events = self.events();
             let mut events = [PollFd::from_borrowed_fd(events.as_fd(), PollFlags::IN)];
@@ -223,11 +240,16 @@ impl Worker {
     }
 
     fn free_abandoned(&self) {
-        let mut abandoned = self
-            .abandoned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let complete = take_complete(&mut abandoned, self.functions());
+        let abandoned = || {
+            self.abandoned
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        };
+        // Not under the lock: UCX locks the worker where it frees, and a handler, with the worker locked, may abandon.
+        let mut all = std::mem::take(&mut *abandoned());
+        let complete = take_complete(&mut all, self.functions());
+        let mut abandoned = abandoned();
+        abandoned.append(&mut all);
         self.any_abandoned
             .store(!abandoned.is_empty(), Ordering::Relaxed);
         drop(abandoned);

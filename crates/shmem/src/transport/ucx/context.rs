@@ -19,13 +19,22 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The one of this process, made by the first call, with the machine's UCX and the settings of the environment.
+    /// The one of this process, made by the first call, with the machine's UCX and the settings of the environment; for
+    /// messages alone: who can reach a worker that offers RMA can write anywhere in its process.
     ///
     /// # Errors
     /// [`UcxError`]
     pub(crate) fn of_this_process() -> Result<Arc<Self>, UcxError> {
         static CONTEXT: OnceLock<Result<Arc<Context>, UcxError>> = OnceLock::new();
-        CONTEXT.get_or_init(|| Self::new(Ucx::get()?, &[])).clone()
+        CONTEXT
+            .get_or_init(|| {
+                // A piece of a long transfer goes with its head: asking for it first takes twice as long over TCP.
+                let unset = std::env::var_os("UCX_RNDV_THRESH").is_none();
+                let settings = [("RNDV_THRESH", "256k")];
+                let settings = if unset { &settings[..] } else { &[] };
+                Self::with(Ucx::get()?, settings, ffi::FEATURE_ACTIVE_MESSAGES)
+            })
+            .clone()
     }
 
     /// With the settings of the environment (`UCX_…`), and after them `settings`: names without `UCX_`, and values.
@@ -34,13 +43,22 @@ impl Context {
     /// [`UcxError::Call`]: a setting makes no sense, or there is no network that would do. Names that UCX does not know
     /// are passed over.
     pub(crate) fn new(ucx: &'static Ucx, settings: &[(&str, &str)]) -> Result<Arc<Self>, UcxError> {
+        let features = ffi::FEATURE_RMA | ffi::FEATURE_ACTIVE_MESSAGES;
+        Self::with(ucx, settings, features)
+    }
+
+    fn with(
+        ucx: &'static Ucx,
+        settings: &[(&str, &str)],
+        features: u64,
+    ) -> Result<Arc<Self>, UcxError> {
         let config = Config::read(&ucx.functions)?;
         for (name, value) in settings {
             config.set(name, value)?;
         }
         let parameters = Padded::new(ffi::ContextParameters {
             mask: ffi::CONTEXT_FEATURES | ffi::CONTEXT_WORKERS_SHARED,
-            features: ffi::FEATURE_RMA | ffi::FEATURE_ACTIVE_MESSAGES | ffi::FEATURE_WAKEUP,
+            features: features | ffi::FEATURE_WAKEUP,
             workers_shared: 1,
             ..ffi::ContextParameters::zero()
         });

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{Error, Write as _};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -25,7 +25,9 @@ use crate::transport::ucx::worker::Worker;
 /// The longest sleep: UCX may miss an event.
 const NAP: Duration = Duration::from_millis(50);
 /// How long a PE may leave alone what it has sent before it is helped.
-const GRACE: Duration = Duration::from_millis(1);
+const GRACE: Duration = Duration::from_millis(5);
+/// So many times the helper looks before it sleeps until it is told.
+const LOOKS: u32 = 20;
 /// So many bytes may be on their way; who sends more waits.
 const MOST_UNDER_WAY: usize = 4 << 20;
 /// How long a PE that leaves waits for what it has sent to be on its way.
@@ -39,9 +41,28 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Port {
     me: u32,
     key: Key,
-    hosts: Vec<Host>,
     this: Arc<This>,
     helper: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the PE's threads and its helper share.
+struct This {
+    worker: Arc<Worker>,
+    hosts: Vec<Host>,
+    outgoing: Mutex<Outgoing>,
+    /// Whether there is something in `outgoing`.
+    waits: AtomicBool,
+    /// Counts looks for replies.
+    looks: AtomicU64,
+    /// Whether the helper looks.
+    watched: AtomicBool,
+    ends: Mutex<bool>,
+    /// Tells the helper to look.
+    watch: Condvar,
+    /// Replies that have come.
+    came: Mutex<VecDeque<Vec<u8>>>,
+    /// Heads of those whose bodies are on their way.
+    coming: Mutex<Vec<(Vec<u8>, Receive)>>,
 }
 
 /// The way to one agent.
@@ -55,53 +76,22 @@ struct Host {
 struct Way {
     endpoint: Arc<Endpoint>,
     session: Key,
+    /// Whether something was sent that UCX may still have: a message is complete when UCX has it in a buffer.
+    sent: AtomicBool,
 }
 
-/// What the PE's threads and its helper share.
-struct This {
-    worker: Arc<Worker>,
-    outgoing: Mutex<Outgoing>,
-    /// Whether there is something in `outgoing`.
-    waits: AtomicBool,
-    /// Tells the helper.
-    left_alone: Condvar,
-    replies: Arc<Replies>,
-}
-
-/// What UCX has not handed to the network yet.
+/// Messages that UCX has not taken yet.
 #[derive(Default)]
 struct Outgoing {
-    messages: Vec<UnderWay>,
+    messages: Vec<(Request, usize)>,
     bytes: usize,
-    /// Whether the helper has been told.
-    helped: bool,
-    ends: bool,
 }
 
-struct UnderWay {
-    bytes: usize,
-    message: Request,
-    /// Of the endpoint, after the message: a message may be complete while UCX still has it in a buffer.
-    flush: Request,
-}
-
-impl UnderWay {
-    /// Whether it has left; what went wrong, the endpoint says.
-    fn has_left(&mut self) -> bool {
-        self.message.poll() != Ok(false) && self.flush.poll() != Ok(false)
+impl This {
+    fn ways(&self) -> impl Iterator<Item = &Way> {
+        self.hosts.iter().filter_map(|host| host.way.get())
     }
-}
 
-/// What has come from agents.
-struct Replies {
-    /// By host: the key of the session.
-    sessions: Box<[OnceLock<Key>]>,
-    came: Mutex<VecDeque<Vec<u8>>>,
-    /// Those whose bodies are on their way.
-    coming: Mutex<Vec<(Vec<u8>, Receive)>>,
-}
-
-impl Replies {
     /// Takes a reply, if it is from an agent that this PE knows.
     fn receive(&self, message: Message<'_>) {
         let length = match &message.data {
@@ -112,11 +102,11 @@ impl Replies {
         let Some((&host, head)) = parts.filter(|(_, head)| head.len() == size_of::<Reply>()) else {
             return;
         };
-        let session = self.sessions.get(u64::from_le_bytes(host) as usize);
-        let Some(&session) = session.and_then(OnceLock::get) else {
+        let host = self.hosts.get(u64::from_le_bytes(host) as usize);
+        let Some(way) = host.and_then(|host| host.way.get()) else {
             return;
         };
-        if !is_from(session, REPLY, message.header, length) {
+        if !is_from(way.session, REPLY, message.header, length) {
             tracing::warn!("dropped a reply that no agent has sent");
             return;
         }
@@ -131,7 +121,7 @@ impl Replies {
         }
     }
 
-    /// Completes those whose bodies have come.
+    /// Completes the replies whose bodies have come.
     fn complete(&self) {
         // Not under the lock: UCX locks the worker where it frees, and handlers lock this while the worker is locked.
         let coming = std::mem::take(&mut *lock(&self.coming));
@@ -145,17 +135,15 @@ impl Replies {
         }
     }
 
-    fn any(&self) -> bool {
+    fn any_came(&self) -> bool {
         !lock(&self.came).is_empty()
     }
-}
 
-impl This {
     /// Does what there is to do; whether there was any.
     fn progress(&self) -> bool {
         let did = self.worker.progress();
         if did {
-            self.replies.complete();
+            self.complete();
         }
         if self.waits.load(Ordering::Relaxed) {
             self.forget_what_has_left(&mut lock(&self.outgoing));
@@ -164,37 +152,91 @@ impl This {
     }
 
     fn forget_what_has_left(&self, outgoing: &mut Outgoing) {
-        outgoing.messages.retain_mut(|one| !one.has_left());
-        outgoing.bytes = outgoing.messages.iter().map(|one| one.bytes).sum();
-        self.waits
-            .store(!outgoing.messages.is_empty(), Ordering::Relaxed);
+        // What went wrong, the endpoint says.
+        let messages = &mut outgoing.messages;
+        messages.retain_mut(|(message, _)| message.poll() == Ok(false));
+        outgoing.bytes = messages.iter().map(|(_, bytes)| bytes).sum();
+        self.waits.store(!messages.is_empty(), Ordering::Relaxed);
     }
 
-    /// Sends what the PE leaves alone: it may compute, and what it has sent is to arrive all the same.
+    /// Makes sure that the helper looks after what has just been sent.
+    fn is_sent(self: &Arc<Self>, way: &Way, helper: &Mutex<Option<JoinHandle<()>>>) {
+        // SeqCst, with `help`: either this sees that it looks no more, or that sees that something was sent.
+        way.sent.store(true, Ordering::SeqCst);
+        if self.watched.load(Ordering::SeqCst) || self.watched.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let mut helper = lock(helper);
+        if helper.is_none() {
+            let this = Arc::clone(self);
+            let thread = std::thread::Builder::new().name("ucx".into());
+            // Without it, what UCX keeps leaves with the PE's next call.
+            *helper = thread.spawn(move || this.help()).ok();
+        }
+        drop(lock(&self.ends));
+        self.watch.notify_one();
+    }
+
+    /// Sees off what the PE leaves alone: it may compute, and what it has sent is to arrive all the same.
     fn help(&self) {
+        let mut idle = 0;
+        let mut ends = lock(&self.ends);
         loop {
-            let mut outgoing = lock(&self.outgoing);
-            while !outgoing.helped && !outgoing.ends {
-                let woken = self.left_alone.wait(outgoing);
-                outgoing = woken.unwrap_or_else(PoisonError::into_inner);
+            while !*ends && !self.watched.load(Ordering::SeqCst) {
+                let woken = self.watch.wait(ends);
+                ends = woken.unwrap_or_else(PoisonError::into_inner);
             }
-            if outgoing.ends {
+            if *ends {
                 return;
             }
-            drop(outgoing);
-            std::thread::sleep(GRACE);
-            while self.waits.load(Ordering::Relaxed) {
-                let did = self.progress();
-                // This thread may have taken what another one is asleep for.
-                if self.replies.any() {
-                    let _ = self.worker.wake();
+            let looks = self.looks.load(Ordering::Relaxed);
+            let woken = self.watch.wait_timeout(ends, GRACE);
+            ends = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let any = |order| self.ways().any(|way| way.sent.load(order));
+            if !any(Ordering::Relaxed) {
+                idle += 1;
+                if idle == LOOKS {
+                    idle = 0;
+                    self.watched.store(false, Ordering::SeqCst);
+                    if any(Ordering::SeqCst) {
+                        self.watched.store(true, Ordering::SeqCst);
+                    }
                 }
-                if !did && self.worker.sleep(NAP).is_err() {
-                    std::thread::sleep(GRACE);
-                }
+                continue;
             }
-            let mut outgoing = lock(&self.outgoing);
-            outgoing.helped = !outgoing.messages.is_empty();
+            idle = 0;
+            // A PE that looks for replies makes its own progress.
+            if self.looks.load(Ordering::Relaxed) != looks || *ends {
+                continue;
+            }
+            drop(ends);
+            self.see_off();
+            ends = lock(&self.ends);
+        }
+    }
+
+    /// Until all that was sent has left, or the PE ends.
+    fn see_off(&self) {
+        let mut flushes: Vec<Request> = Vec::new();
+        for way in self.ways() {
+            if way.sent.swap(false, Ordering::SeqCst) {
+                // One that has failed says so to the PE.
+                flushes.extend(way.endpoint.flush().ok());
+            }
+        }
+        while !*lock(&self.ends) {
+            flushes.retain_mut(|flush| flush.poll() == Ok(false));
+            if flushes.is_empty() && !self.waits.load(Ordering::Relaxed) {
+                return;
+            }
+            let did = self.progress();
+            // This thread may have taken what another one is asleep for.
+            if self.any_came() {
+                let _ = self.worker.wake();
+            }
+            if !did && self.worker.sleep(NAP).is_err() {
+                std::thread::sleep(GRACE);
+            }
         }
     }
 }
@@ -206,35 +248,35 @@ impl Port {
     /// [`UcxError`]
     pub(crate) fn new(me: usize, key: Key, addresses: &[SocketAddr]) -> Result<Self, UcxError> {
         let worker = Worker::new(&Context::of_this_process()?)?;
-        let replies = Arc::new(Replies {
-            sessions: addresses.iter().map(|_| OnceLock::new()).collect(),
-            came: Mutex::default(),
-            coming: Mutex::default(),
-        });
-        // The handler belongs to the worker, which these replies may keep.
-        let in_handler = Arc::downgrade(&replies);
-        let handled = worker.on_message(REPLY, move |message| {
-            if let Some(replies) = in_handler.upgrade() {
-                replies.receive(message);
-            }
-        });
-        handled.map_err(UcxError::of("can not receive"))?;
         let host = |&address: &SocketAddr| Host {
             address,
             way: OnceLock::new(),
             connecting: Mutex::default(),
         };
+        let this = Arc::new(This {
+            worker,
+            hosts: addresses.iter().map(host).collect(),
+            outgoing: Mutex::default(),
+            waits: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
+            watched: AtomicBool::new(false),
+            ends: Mutex::new(false),
+            watch: Condvar::new(),
+            came: Mutex::default(),
+            coming: Mutex::default(),
+        });
+        // The handler belongs to the worker, which belongs to this.
+        let in_handler = Arc::downgrade(&this);
+        let handled = this.worker.on_message(REPLY, move |message| {
+            if let Some(this) = in_handler.upgrade() {
+                this.receive(message);
+            }
+        });
+        handled.map_err(UcxError::of("can not receive"))?;
         Ok(Self {
             me: me as u32,
             key,
-            hosts: addresses.iter().map(host).collect(),
-            this: Arc::new(This {
-                worker,
-                outgoing: Mutex::default(),
-                waits: AtomicBool::new(false),
-                left_alone: Condvar::new(),
-                replies,
-            }),
+            this,
             helper: Mutex::default(),
         })
     }
@@ -242,13 +284,13 @@ impl Port {
     fn unreachable(&self, host: usize, error: impl std::fmt::Display) -> EngineError {
         EngineError::Unreachable {
             host,
-            reason: format!("{}: {error}", self.hosts[host].address),
+            reason: format!("{}: {error}", self.this.hosts[host].address),
         }
     }
 
     /// Meets the agent at its TCP port.
     fn connect(&self, host: usize) -> std::io::Result<Way> {
-        let (mut stream, session) = connect(self.hosts[host].address, self.key, self.me)?;
+        let (mut stream, session) = connect(self.this.hosts[host].address, self.key, self.me)?;
         let ours = Introduction::of(&self.this.worker);
         let said = ours.bytes();
         stream.write_all(&[&(said.len() as u32).to_le_bytes()[..], &said].concat())?;
@@ -259,18 +301,17 @@ impl Port {
             let text = format!("it has UCX {theirs}, this host {ours}");
             return Err(Error::other(text));
         }
-        // Before anything can come from there.
-        let _ = self.this.replies.sessions[host].set(session);
         // SAFETY: an agent that has proven that it knows the job's key says so, of a library of this version.
         let endpoint = unsafe { Endpoint::connect(&self.this.worker, &theirs.address) };
         Ok(Way {
             endpoint: endpoint.map_err(Error::other)?,
             session,
+            sent: AtomicBool::new(false),
         })
     }
 
     fn way(&self, host: usize) -> Result<&Way, EngineError> {
-        let there = &self.hosts[host];
+        let there = &self.this.hosts[host];
         if let Some(way) = there.way.get() {
             return Ok(way);
         }
@@ -286,23 +327,12 @@ impl Port {
             .ok_or_else(|| self.unreachable(host, "not connected"))
     }
 
-    /// Sees to it that what UCX still has leaves, and waits if it is much.
-    fn see_off(&self, one: UnderWay, way: &Way) -> Result<(), Status> {
+    /// Waits while UCX has much that it has not taken.
+    fn wait_for_room(&self, message: Request, bytes: usize, way: &Way) -> Result<(), Status> {
         let mut outgoing = lock(&self.this.outgoing);
-        outgoing.bytes += one.bytes;
-        outgoing.messages.push(one);
+        outgoing.bytes += bytes;
+        outgoing.messages.push((message, bytes));
         self.this.waits.store(true, Ordering::Relaxed);
-        if !outgoing.helped {
-            outgoing.helped = true;
-            self.this.left_alone.notify_one();
-            let mut helper = lock(&self.helper);
-            if helper.is_none() {
-                let this = Arc::clone(&self.this);
-                let thread = std::thread::Builder::new().name("ucx".into());
-                // Without it, what was sent leaves with the PE's next call.
-                *helper = thread.spawn(move || this.help()).ok();
-            }
-        }
         while outgoing.bytes > MOST_UNDER_WAY {
             drop(outgoing);
             if !self.this.progress() {
@@ -331,28 +361,26 @@ impl Engine for Port {
         let way = self.way(host)?;
         let send = || {
             let sealed = seal(way.session, MESSAGE, &[head], body.len());
-            let mut one = UnderWay {
-                bytes: body.len(),
-                message: way.endpoint.send(MESSAGE, &sealed, body, Protocol::Any)?,
-                flush: way.endpoint.flush()?,
-            };
-            match one.has_left() {
-                true => way.endpoint.check(),
-                false => self.see_off(one, way),
+            let mut message = way.endpoint.send(MESSAGE, &sealed, body, Protocol::Any)?;
+            self.this.is_sent(way, &self.helper);
+            match message.poll()? {
+                true => Ok(()),
+                false => self.wait_for_room(message, body.len(), way),
             }
         };
         send().map_err(|status: Status| self.unreachable(host, status))
     }
 
     fn progress(&self, deliver: &mut dyn FnMut(&[u8])) -> Result<(), EngineError> {
+        self.this.looks.fetch_add(1, Ordering::Relaxed);
         self.this.progress();
         loop {
-            let Some(reply) = lock(&self.this.replies.came).pop_front() else {
+            let Some(reply) = lock(&self.this.came).pop_front() else {
                 break;
             };
             deliver(&reply);
         }
-        for (host, there) in self.hosts.iter().enumerate() {
+        for (host, there) in self.this.hosts.iter().enumerate() {
             if let Some(way) = there.way.get() {
                 let checked = way.endpoint.check();
                 checked.map_err(|status| self.unreachable(host, status))?;
@@ -362,26 +390,32 @@ impl Engine for Port {
     }
 
     fn sleep(&self, limit: Duration) {
-        let replies = &self.this.replies;
+        let this = &self.this;
         // Every outcome means: look again.
-        let _ = (self.this.worker).sleep_if(limit.min(NAP), || !replies.any());
+        let _ = (this.worker).sleep_if(limit.min(NAP), || !this.any_came());
     }
 }
 
 impl Drop for Port {
     fn drop(&mut self) {
+        // All leaves before the endpoints are closed.
+        let mut last: Vec<Request> = Vec::new();
+        for way in self.this.ways() {
+            last.extend(way.endpoint.flush().ok());
+        }
         let start = Instant::now();
-        while self.this.waits.load(Ordering::Relaxed) && start.elapsed() < LAST {
+        while start.elapsed() < LAST {
+            last.retain_mut(|flush| flush.poll() == Ok(false));
+            if last.is_empty() && !self.this.waits.load(Ordering::Relaxed) {
+                break;
+            }
             if !self.this.progress() {
                 let _ = self.this.worker.sleep(NAP);
             }
         }
-        let mut outgoing = lock(&self.this.outgoing);
-        outgoing.ends = true;
-        outgoing.messages.clear();
-        self.this.waits.store(false, Ordering::Relaxed);
-        drop(outgoing);
-        self.this.left_alone.notify_one();
+        lock(&self.this.outgoing).messages.clear();
+        *lock(&self.this.ends) = true;
+        self.this.watch.notify_one();
         let _ = self.this.worker.wake();
         if let Some(helper) = lock(&self.helper).take() {
             let _ = helper.join();

@@ -6,6 +6,7 @@ use crate::ends::{ended, waiting};
 use crate::{mark, passes_on, same_on_all};
 use std::io::Write;
 use std::net::TcpStream;
+use std::time::Duration;
 
 fn up(n: usize) -> Option<Bed> {
     Bed::up(n).and_then(Bed::over_ucx)
@@ -88,10 +89,14 @@ fn intruder() {
     let ports = std::env::var("PORTS").unwrap();
     for port in ports.split(',') {
         for bytes in [1 << 20, 5] {
-            // One that is of another interface refuses at once, and one that listens may close before all is sent.
+            // One that is of another interface refuses at once, and one that listens may close, or read no more,
+            // before all is sent.
             let Ok(mut stream) = TcpStream::connect(port) else {
                 continue;
             };
+            stream
+                .set_write_timeout(Some(Duration::from_secs(2)))
+                .unwrap();
             let garbage: Vec<u8> = (0..bytes).map(|i: u32| (i * 167) as u8).collect();
             let _ = stream.write_all(&garbage);
             println!("sent");

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::transport::agent::Agent;
@@ -57,8 +57,12 @@ impl Server {
     /// # Errors
     /// [`UcxError`]
     pub(crate) fn new() -> Result<Self, UcxError> {
-        let worker = Worker::new(&Context::of_this_process()?)?;
-        Ok(Self { worker })
+        Ok(Self::on(Worker::new(&Context::of_this_process()?)?))
+    }
+
+    /// With this worker.
+    pub(super) fn on(worker: Arc<Worker>) -> Self {
+        Self { worker }
     }
 
     /// With what `agent` does; and who hears the introductions of its guests.
@@ -72,7 +76,7 @@ impl Server {
             coming: Vec::new(),
         }));
         // The handler belongs to the worker, which belongs to the guests' endpoints.
-        let in_handler = Weak::clone(&Arc::downgrade(&serving));
+        let in_handler = Arc::downgrade(&serving);
         self.worker.on_message(MESSAGE, move |message| {
             if let Some(serving) = in_handler.upgrade() {
                 lock(&serving).receive(message);

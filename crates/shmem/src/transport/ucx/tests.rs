@@ -16,8 +16,16 @@ use super::context::{Context, Region};
 use super::endpoint::{Endpoint, RemoteKey};
 use super::library::Ucx;
 use super::request::Request;
+use super::seal::{Introduction, MESSAGE, REPLY, seal};
+use super::server::Server;
 use super::status::Status;
 use super::worker::Worker;
+use crate::transport::agent::Agent as Doer;
+use crate::transport::hosts::Hosts;
+use crate::transport::message::{Head, Kind};
+use crate::transport::tcp::key::{BYTES, Key};
+use crate::transport::tcp::server::Hears as _;
+use crate::world::created::World;
 
 /// Nothing here takes that long unless it hangs.
 const HANG: Duration = Duration::from_secs(60);
@@ -717,6 +725,108 @@ fn wait_asleep(worker: &Worker, mut done: impl FnMut() -> bool) {
             worker.sleep(NAP).unwrap();
         }
     }
+}
+
+/// A put of one byte at the start of PE 0's heap, or a flush, as PE 1's message of this number.
+fn message(kind: Kind, number: u64) -> Head {
+    Head {
+        from: 1,
+        number,
+        after: number - 1,
+        token: u64::from(kind == Kind::Flush) * number,
+        ..Head::new(kind)
+    }
+}
+
+#[test]
+fn an_agent_does_what_its_guests_say_once_and_nothing_else() {
+    let Some(ucx) = ucx("an agent and its guests") else {
+        return;
+    };
+    let context = context(ucx);
+    let worker = Worker::new(&context).unwrap();
+    let address = worker.address().to_vec();
+    // PE 0 is on the agent's host, PE 1 on another.
+    let (hosts, heap) = (Hosts::with(&[1, 1]), 1 << 16);
+    let world = World::create(&hosts, 0, heap, None).unwrap();
+    let world = Arc::new(world.map(&hosts, 0, heap).unwrap());
+    let byte = || {
+        let place = world.place(0, 0, 1).unwrap();
+        // SAFETY: mapped; the agent writes it before it replies.
+        unsafe { place.read_volatile() }
+    };
+    let agent = Doer::new(Arc::clone(&world), 0);
+    let (at, mut door) = Server::on(worker).with(agent).unwrap();
+
+    let near = Worker::new(&context).unwrap();
+    let replies = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&replies);
+    let reply = move |_: Message<'_>| drop(count.fetch_add(1, Ordering::Relaxed));
+    near.on_message(REPLY, reply).unwrap();
+    let session = Key([1; BYTES]);
+    let mut card = Introduction::of(&near);
+    card.version.release += 1;
+    let mut answers: Vec<Vec<u8>> = Vec::new();
+    let mut introduce = |card: &Introduction| {
+        door.hear((1, session), &card.bytes(), &mut |parts: &[&[u8]]| {
+            answers.push(parts.concat());
+        })
+    };
+    introduce(&card).unwrap();
+    card.version.release -= 1;
+    introduce(&card).unwrap();
+    assert!(introduce(&card).is_err(), "twice");
+    assert!(door.hear((1, session), b"?", &mut |_| {}).is_err());
+    let told = answers
+        .iter()
+        .map(|answer| Introduction::parse(answer).unwrap().address);
+    assert_eq!(
+        told.collect::<Vec<_>>(),
+        [vec![], address.clone()],
+        "to its own version"
+    );
+
+    std::thread::scope(|scope| {
+        scope.spawn(|| at.serve().unwrap());
+        let endpoint = connect(&near, &address);
+        let sealed = |key: Key, head: &Head, length| seal(key, MESSAGE, &[head.bytes()], length);
+        let send = |worker, endpoint: &Endpoint, header: &[u8], body: &[u8]| {
+            wait(worker, endpoint.send(MESSAGE, header, body, Protocol::Any)).unwrap();
+        };
+        let flush = |number, done| {
+            let header = sealed(session, &message(Kind::Flush, number), 0);
+            send(&near, &endpoint, &header, &[]);
+            progress_until(&near, || replies.load(Ordering::Relaxed) == done);
+        };
+        let first = sealed(session, &message(Kind::Put, 1), 1);
+        send(&near, &endpoint, &first, &[7]);
+        flush(2, 1);
+        assert_eq!(byte(), 7);
+
+        let far = Worker::new(&context).unwrap();
+        let stranger = connect(&far, &address);
+        let third = message(Kind::Put, 3);
+        let of_none = Head { from: 0, ..third };
+        for header in [
+            first.clone(),
+            sealed(Key([2; BYTES]), &third, 1),
+            sealed(session, &third, 2),
+            sealed(session, &of_none, 1),
+            first[..BYTES].to_vec(),
+            Vec::new(),
+        ] {
+            send(&far, &stranger, &header, &[8]);
+        }
+        // They have come when this has: one endpoint, one order.
+        wait(&far, stranger.flush()).unwrap();
+        flush(3, 2);
+        assert_eq!(byte(), 7, "it has heard a stranger");
+        let fourth = sealed(session, &message(Kind::Put, 4), 1);
+        send(&near, &endpoint, &fourth, &[9]);
+        flush(5, 3);
+        assert_eq!(byte(), 9, "it does not hear its guest any more");
+        at.stop();
+    });
 }
 
 #[test]

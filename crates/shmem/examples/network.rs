@@ -2,6 +2,7 @@
 //!
 //!     cargo build --release -p crosswarp-shmem --example network
 //!     crosswarp run --hosts a,b -- target/release/examples/network
+//!     CROSSWARP_NETWORK=ucx crosswarp run --hosts a,b -- target/release/examples/network
 //!
 //! PE 0 measures with the last PE, which is on another host. Medians over rounds, in microseconds.
 
@@ -29,8 +30,10 @@ fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 3] {
 fn row(pe: &Pe, what: &str, us: [f64; 3]) {
     if pe.my_pe() == 0 {
         let [us, low, high] = us;
+        // The launcher says it to all PEs.
+        let network = std::env::var("CROSSWARP_NETWORK").unwrap_or_default();
         println!(
-            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"pes":{}}}"#,
+            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"pes":{},"network":"{network}"}}"#,
             pe.n_pes()
         );
     }

@@ -258,8 +258,9 @@ impl Found {
 /// # Errors
 /// [`BootstrapError`].
 pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
+    let network = Network::chosen()?;
     let mut launcher = found.open()?;
-    let met = meet(&mut *launcher);
+    let met = meet(&mut *launcher, network);
     match &met {
         Ok(_) => launcher.finish(),
         Err(error) => launcher.abort(error),
@@ -267,13 +268,12 @@ pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
     met
 }
 
-fn meet(launcher: &mut dyn Bootstrap) -> Result<Handed, BootstrapError> {
+fn meet(launcher: &mut dyn Bootstrap, network: Network) -> Result<Handed, BootstrapError> {
     let (me, n_pes) = (launcher.rank(), launcher.n());
     if n_pes == 0 || n_pes > MAX_PES || me >= n_pes {
         return Err(BootstrapError::NumberOfPes { n_pes });
     }
     let key = Key::random().map_err(exchange("the launcher"))?;
-    let network = Network::chosen()?;
     let (hosts, key) = meet_hosts(launcher, key, network)?;
     if hosts.n() > 1 {
         // Before the agent is forked, which then has it, too.

@@ -26,6 +26,8 @@ use crate::transport::ucx::worker::Worker;
 const NAP: Duration = Duration::from_millis(50);
 /// How long a PE may leave alone what it has sent before it is helped.
 const GRACE: Duration = Duration::from_millis(5);
+/// The same of what UCX is known to have still.
+const SHORT_GRACE: Duration = Duration::from_micros(200);
 /// So many times the helper looks before it sleeps until it is told.
 const LOOKS: u32 = 20;
 /// So many bytes may be on their way; who sends more waits.
@@ -190,7 +192,11 @@ impl This {
                 return;
             }
             let looks = self.looks.load(Ordering::Relaxed);
-            let woken = self.watch.wait_timeout(ends, GRACE);
+            let grace = match self.waits.load(Ordering::Relaxed) {
+                true => SHORT_GRACE,
+                false => GRACE,
+            };
+            let woken = self.watch.wait_timeout(ends, grace);
             ends = woken.unwrap_or_else(PoisonError::into_inner).0;
             let any = |order| self.ways().any(|way| way.sent.load(order));
             if !any(Ordering::Relaxed) {
@@ -332,7 +338,9 @@ impl Port {
         let mut outgoing = lock(&self.this.outgoing);
         outgoing.bytes += bytes;
         outgoing.messages.push((message, bytes));
-        self.this.waits.store(true, Ordering::Relaxed);
+        if !self.this.waits.swap(true, Ordering::Relaxed) {
+            self.this.watch.notify_one();
+        }
         while outgoing.bytes > MOST_UNDER_WAY {
             drop(outgoing);
             if !self.this.progress() {

@@ -32,8 +32,9 @@ fn launch(hosts: &'static str, n: usize, program: &Path, args: &[&str]) -> Outco
 }
 
 macro_rules! over_hosts {
-    ($($name:ident),* $(,)?) => {$(
-        #[test]
+    ($($name:ident),* $(,)?) => {
+        const PROGRAMS: &[&str] = &[$(stringify!($name)),*];
+        $(#[test]
         fn $name() {
             let program = compile(concat!(stringify!($name), ".c"), Language::C11, "hosts", &[]);
             for (hosts, n) in [("2", 2), ("2", 4), ("1+3", 4)] {
@@ -41,13 +42,41 @@ macro_rules! over_hosts {
                 let ended = (outcome.code(), &outcome.lost);
                 assert_eq!(ended, (0, &None), "{n} PEs on {hosts}: {outcome:?}");
             }
-        }
-    )*};
+        })*
+    };
 }
 over_hosts!(
     rma, amo, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup, statics,
     threads, generics, ring, heat, isort, matmul, samplesort
 );
+
+#[test]
+#[ignore = "run by the test below, with variables set"]
+fn programs_over_ucx() {
+    for name in PROGRAMS {
+        let program = compile(&format!("{name}.c"), Language::C11, "ucx", &[]);
+        for (hosts, n) in [("ucx:2", 2), ("ucx:1+3", 4)] {
+            let outcome = launch(hosts, n, &program, &[]);
+            let ended = (outcome.code(), &outcome.lost);
+            assert_eq!(ended, (0, &None), "{name}, {n} PEs on {hosts}: {outcome:?}");
+        }
+    }
+}
+
+/// Where UCX talks over TCP, as between hosts.
+#[test]
+fn all_of_them_over_ucx() {
+    if let Err(why) = crosswarp_shmem::internal::ucx() {
+        let required = std::env::var("CROSSWARP_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "{why}");
+        return println!("skipped: programs over UCX: {why}");
+    }
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--ignored", "--exact", "programs_over_ucx", "--nocapture"])
+        .env("UCX_TLS", "tcp")
+        .status();
+    assert!(status.unwrap().success());
+}
 
 #[test]
 fn hosts_with_different_programs_are_refused() {

@@ -93,6 +93,50 @@ fn variables_start_a_world_of_one_or_several_hosts() {
     }
 }
 
+/// Starts a world of two hosts with a network for each, and waits for its end.
+fn over(networks: [&str; 2]) -> Vec<Output> {
+    let port = port();
+    let start = |me: usize| {
+        let mut command = rank(me, 2, 1, port);
+        command.env("CROSSWARP_NETWORK", networks[me]);
+        // UCX is not to use that the hosts are one machine.
+        command.env("UCX_TLS", "tcp").args(SOLVE.split(' '));
+        command.spawn().unwrap()
+    };
+    let started: Vec<Child> = (0..2).map(start).collect();
+    started.into_iter().map(end).collect()
+}
+
+#[test]
+fn all_hosts_have_one_network() {
+    for output in over(["tcp", "ucx"]) {
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(err.contains("has CROSSWARP_NETWORK"), "{err}");
+    }
+    for output in over(["udp", "udp"]) {
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success());
+        assert!(err.contains("must be tcp or ucx"), "{err}");
+    }
+}
+
+#[test]
+fn worlds_go_over_ucx() {
+    if let Err(why) = crosswarp::shmem::internal::ucx() {
+        let required = std::env::var("CROSSWARP_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "{why}");
+        return eprintln!("skipped: {why}");
+    }
+    let outputs = over(["ucx", "ucx"]);
+    for output in &outputs {
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{err}");
+    }
+    let out = String::from_utf8_lossy(&outputs[0].stdout);
+    assert_eq!(field_hash(&out), expected());
+}
+
 /// The only world under test that a secret opens; see also the unit tests of the exchange.
 #[test]
 fn a_secret_is_asked_for_beyond_this_machine() {

@@ -2,6 +2,7 @@
 //!
 //!     cargo build --release -p crosswarp-shmem --example network
 //!     crosswarp run --hosts a,b -- target/release/examples/network [ROUNDS]
+//!     CROSSWARP_NETWORK=ucx crosswarp run --hosts a,b -- target/release/examples/network
 //!
 //! PE 0 measures with the last PE, which is on another host, while others wait in a barrier; in rows that end in
 //! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. The programs
@@ -32,8 +33,10 @@ fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 4] {
 fn row(pe: &Pe, what: &str, us: [f64; 4]) {
     if pe.my_pe() == 0 {
         let [us, low, high, mean] = us;
+        // The launcher says it to all PEs.
+        let network = std::env::var("CROSSWARP_NETWORK").unwrap_or_default();
         println!(
-            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"mean":{mean:.2},"pes":{}}}"#,
+            r#"{{"what":"{what}","us":{us:.2},"quartiles":[{low:.2},{high:.2}],"mean":{mean:.2},"pes":{},"network":"{network}"}}"#,
             pe.n_pes()
         );
     }

@@ -42,8 +42,8 @@
 
 // Three storeys. A file imports files of its own storey and of those below.
 //
-// 1. State: `wait`; in `memory` region, copy, allocator, segment, position; in `world` config, control, mapped,
-//    membership, ring, endpoint; in `team` rendezvous, biased_lock, shape, indices, collective_call, error; in
+// 1. State: `library`; `wait`; in `memory` region, copy, allocator, segment, position; in `world` config, control,
+//    mapped, membership, ring, endpoint; in `team` rendezvous, biased_lock, shape, indices, collective_call, error; in
 //    `transport` hosts, engine, message, remote and the engines; `verbs::op`.
 // 2. Verbs over addresses, on an `Endpoint`: in `memory` locate, alloc, register; `world::fds`; in `team` choice,
 //    active_set, collective and `Team` itself; `verbs::raw`; `transport::agent`, which does them for other hosts.
@@ -56,6 +56,7 @@
 mod bootstrap;
 #[cfg(feature = "launch")]
 mod launch;
+mod library;
 mod memory;
 mod team;
 mod transport;
@@ -75,6 +76,7 @@ pub use memory::symmetric::{Sym, SymRef};
 pub use team::collective_call::{Call as CollectiveCall, Kind as CollectiveKind};
 pub use team::error::CollectiveError;
 pub use team::{Team, TeamError};
+pub use transport::network::NetworkError;
 pub use transport::remote::DeliveryError;
 pub use verbs::lock::{Lock, LockGuard};
 pub use verbs::raw::atomic::{AtomicInt, AtomicValue};
@@ -98,9 +100,16 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 pub mod internal {
     #[cfg(feature = "launch")]
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
+    /// Finding and opening shared libraries.
+    pub mod library {
+        pub use crate::library::search::{Installed, Place, Refused, Search, Sought, Wheel};
+        pub use crate::library::trust::find_program;
+        pub use crate::library::{list, mapped_file, open_library, symbol};
+    }
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};
     pub use crate::memory::static_names::name_static_data;
     pub use crate::transport::courier::Courier;
+    pub use crate::transport::network::ucx;
     pub use crate::world::config::{
         HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
     };

@@ -4,7 +4,7 @@ use std::fs;
 
 use crosswarp::cuda::{Description, describe};
 use crosswarp::prim::Simd;
-use crosswarp::shmem::internal::SETTINGS;
+use crosswarp::shmem::internal::{SETTINGS, ucx};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -96,6 +96,11 @@ fn print(host: &Host, gpus: &Description) -> Result<(), CommandError> {
             std::env::var(setting.name).unwrap_or_else(|_| format!("unset: {}", setting.default));
         rows.push((setting.name, format!("{value}\n{:24}{}", "", setting.help)));
     }
+    let ucx = match ucx() {
+        Ok((version, file)) => format!("{version} ({})", file.display()),
+        Err(why) => format!("none: {why}"),
+    };
+    rows.push(("UCX", ucx));
     for (name, value) in rows {
         console::line(format_args!("{name:<24}{value}"))?;
     }
@@ -121,6 +126,8 @@ struct Object<'a> {
     /// CUDA versions, as texts; null if there is none.
     driver: Option<String>,
     nvrtc: Option<String>,
+    /// Its version, as a text; null if there is none.
+    ucx: Option<String>,
     /// What the machine lacks, and what mends it.
     lacks: Vec<String>,
 }
@@ -158,6 +165,7 @@ impl<'a> Object<'a> {
                 .collect(),
             driver: gpus.driver.as_ref().ok().copied().map(version),
             nvrtc: gpus.nvrtc.as_ref().ok().map(|found| version(found.version)),
+            ucx: ucx().ok().map(|(version, _)| version),
             lacks: gpus.lacks(),
         }
     }

@@ -13,6 +13,8 @@ use std::thread::JoinHandle;
 pub struct Bed {
     name: String,
     n: usize,
+    /// Variables of runs.
+    variables: Vec<(&'static str, String)>,
 }
 
 impl Bed {
@@ -21,7 +23,11 @@ impl Bed {
         static BEDS: AtomicUsize = AtomicUsize::new(0);
         let number = BEDS.fetch_add(1, Ordering::Relaxed);
         let name = format!("cw{}x{number}", std::process::id());
-        let bed = Self { name, n };
+        let bed = Self {
+            name,
+            n,
+            variables: Vec::new(),
+        };
         let made = bed.script(&["up", &n.to_string()]).output().unwrap();
         if made.status.success() {
             return Some(bed);
@@ -33,6 +39,24 @@ impl Bed {
         );
         eprintln!("skipped: network namespaces need root and iproute2: {why}");
         None
+    }
+
+    /// With this variable for all runs.
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.variables.push((name, value.into()));
+        self
+    }
+
+    /// With UCX, over TCP although all hosts are this machine. `None` without UCX, said by name, or a failure if
+    /// `CROSSWARP_REQUIRE_TOOLS` is 1.
+    pub fn over_ucx(self) -> Option<Self> {
+        if let Err(why) = crosswarp::shmem::internal::ucx() {
+            let required = std::env::var("CROSSWARP_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+            assert!(!required, "{why}");
+            eprintln!("skipped: {why}");
+            return None;
+        }
+        Some(self.with("CROSSWARP_NETWORK", "ucx").with("UCX_TLS", "tcp"))
     }
 
     fn path() -> &'static Path {
@@ -68,6 +92,7 @@ impl Bed {
             .arg("--")
             .args(program)
             .env("CROSSWARP_HEAP", "64M")
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env_remove("RUST_BACKTRACE");
         Run::of(command)
     }

@@ -4,7 +4,7 @@ use crate::bed::{Bed, Run, address};
 use crate::common::signal;
 
 /// A run of two PEs on each of two hosts, which wait, and the processes of its PEs.
-fn waiting(bed: &Bed) -> (Run, [u32; 4]) {
+pub fn waiting(bed: &Bed) -> (Run, [u32; 4]) {
     let run = bed.start_role(&[2, 2], &[], "wait");
     let mut pids = [0; 4];
     for ready in run.marked("ready", 4) {
@@ -15,7 +15,7 @@ fn waiting(bed: &Bed) -> (Run, [u32; 4]) {
 }
 
 /// The run has ended in failure, has said all of `words`, and has left nothing.
-fn ended(bed: &Bed, run: Run, words: &[&str]) {
+pub fn ended(bed: &Bed, run: Run, words: &[&str]) {
     let (code, _, err) = run.end();
     assert_ne!(code, 0, "{err}");
     for word in words {

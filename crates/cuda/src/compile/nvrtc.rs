@@ -7,11 +7,22 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
+use crosswarp_shmem::internal::library::{
+    self as search, Place, Search, list, mapped_file, open_library, symbol,
+};
 use libloading::Library;
 
 use crate::arch::Arch;
-use crate::library::search::{self, Place, Search};
-use crate::library::{list, mapped_file, open_library, symbol};
+use crate::library::Sought;
+
+/// `libnvrtc.so` alone is what a toolkit's development package links.
+const SOUGHT: search::Sought = Sought {
+    variable: "CROSSWARP_NVRTC",
+    names: &["libnvrtc.so.13", "libnvrtc.so"],
+    older: &["libnvrtc.so.12"],
+    wheel: "cuda_nvrtc",
+}
+.everywhere();
 
 /// Why there is no usable NVRTC.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +132,7 @@ impl Nvrtc {
     pub fn get() -> Result<&'static Self, NvrtcError> {
         static NVRTC: OnceLock<Result<Nvrtc, NvrtcError>> = OnceLock::new();
         NVRTC
-            .get_or_init(|| Self::find(&Search::of_this_machine(&search::NVRTC)))
+            .get_or_init(|| Self::find(&Search::of_this_machine(&SOUGHT)))
             .as_ref()
             .map_err(NvrtcError::clone)
     }
@@ -142,13 +153,13 @@ impl Nvrtc {
     }
 
     fn find(search: &Search) -> Result<Self, NvrtcError> {
-        let found = search.find(&search::NVRTC, Self::open);
+        let found = search.find(&SOUGHT, Self::open);
         found.map_err(|looked| NvrtcError { looked })
     }
 
     /// The places that hold an NVRTC but are not used, or would be looked at, and why they are refused.
     pub(crate) fn refused() -> Vec<(String, String)> {
-        Search::of_this_machine(&search::NVRTC).refused(&search::NVRTC)
+        Search::of_this_machine(&SOUGHT).refused(&SOUGHT)
     }
 
     fn open(place: &Place) -> Result<Self, String> {

@@ -15,6 +15,7 @@ use crate::transport::hosts::Hosts;
 use crate::transport::tcp::key::Key;
 use crate::transport::tcp::server::Server;
 use crate::wait::waiter::Wait;
+use crate::world::config::Network;
 use crate::world::control::PeState;
 use crate::world::created::World;
 use crate::world::lifeline::{Sent, receive};
@@ -44,6 +45,7 @@ pub(super) struct Part {
     pub(super) host: usize,
     pub(super) heap_bytes: usize,
     pub(super) key: Key,
+    pub(super) network: Network,
     /// Where it listens.
     pub(super) address: IpAddr,
 }
@@ -100,6 +102,7 @@ impl Ready {
         let mut address = SocketAddr::new(part.address, 0);
         if several {
             let failed = |error: io::Error| format!("it can't listen at {}: {error}", part.address);
+            let serves = part.network.serves().map_err(|error| error.to_string())?;
             let server = Server::listen(address, part.key).map_err(failed)?;
             address = server.address().map_err(failed)?;
             let agent = Agent::new(Arc::clone(&memory), part.host);
@@ -107,7 +110,7 @@ impl Ready {
             // Until this process ends.
             let serve = move || {
                 let launcher = |stream| drop(heard.send(Event::Root(stream)));
-                if let Err(error) = server.serve(agent, launcher) {
+                if let Err(error) = serves.serve(server, agent, launcher) {
                     complain(&format!("the agent of host {host} can't go on: {error}"));
                     std::process::abort();
                 }

@@ -19,8 +19,9 @@ mod tree;
 mod variables;
 
 use crate::transport::hosts::Hosts;
+use crate::transport::network::NetworkError;
 use crate::transport::tcp::key::{BYTES, Key};
-use crate::world::config::{BOOTSTRAP, Config, ConfigError, HOST, HOSTS, read};
+use crate::world::config::{BOOTSTRAP, Config, ConfigError, HOST, HOSTS, NETWORK, Network, read};
 use crate::world::threads::MAX_PES;
 use rustix::fd::RawFd;
 use std::io::{self, Read, Write};
@@ -97,6 +98,19 @@ pub enum BootstrapError {
         /// This one's.
         ours: &'static str,
     },
+    /// Another network.
+    #[error("PE {pe} has {name} {theirs}, this one {ours}", name = NETWORK.name)]
+    Networks {
+        /// Who.
+        pe: usize,
+        /// Its network.
+        theirs: String,
+        /// This one's.
+        ours: String,
+    },
+    /// The network can't be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// A world has between 1 and [`MAX_PES`] PEs.
     #[error("a world has 1 to {MAX_PES} PEs, not {n_pes}")]
     NumberOfPes {
@@ -244,8 +258,9 @@ impl Found {
 /// # Errors
 /// [`BootstrapError`].
 pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
+    let network = Network::chosen()?;
     let mut launcher = found.open()?;
-    let met = meet(&mut *launcher);
+    let met = meet(&mut *launcher, network);
     match &met {
         Ok(_) => launcher.finish(),
         Err(error) => launcher.abort(error),
@@ -253,13 +268,17 @@ pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
     met
 }
 
-fn meet(launcher: &mut dyn Bootstrap) -> Result<Handed, BootstrapError> {
+fn meet(launcher: &mut dyn Bootstrap, network: Network) -> Result<Handed, BootstrapError> {
     let (me, n_pes) = (launcher.rank(), launcher.n());
     if n_pes == 0 || n_pes > MAX_PES || me >= n_pes {
         return Err(BootstrapError::NumberOfPes { n_pes });
     }
     let key = Key::random().map_err(exchange("the launcher"))?;
-    let (hosts, key) = meet_hosts(launcher, key)?;
+    let (hosts, key) = meet_hosts(launcher, key, network)?;
+    if hosts.n() > 1 {
+        // Before the agent is forked, which then has it, too.
+        network.open()?;
+    }
     let host = hosts.of(me);
     let first = |host| hosts.members(host).next().unwrap_or(0);
     let leaders: Vec<usize> = (0..hosts.n()).map(first).collect();
@@ -287,6 +306,7 @@ fn meet(launcher: &mut dyn Bootstrap) -> Result<Handed, BootstrapError> {
             host,
             heap_bytes,
             key,
+            network,
         };
         let started = agent::start(part)?;
         card = format!("{}\n{}", started.address, started.path.display());
@@ -314,7 +334,11 @@ fn strange(pe: usize) -> BootstrapError {
 }
 
 /// Which PE is on which host, and the key.
-fn meet_hosts(launcher: &mut dyn Bootstrap, key: Key) -> Result<(Hosts, Key), BootstrapError> {
+fn meet_hosts(
+    launcher: &mut dyn Bootstrap,
+    key: Key,
+    network: Network,
+) -> Result<(Hosts, Key), BootstrapError> {
     let (me, n_pes) = (launcher.rank(), launcher.n());
     let ours = env!("CARGO_PKG_VERSION");
     let host = match read(HOST.name)? {
@@ -334,7 +358,7 @@ fn meet_hosts(launcher: &mut dyn Bootstrap, key: Key) -> Result<(Hosts, Key), Bo
         0 => hex(&key.0),
         _ => String::new(),
     };
-    let card = format!("{ours}\n{n_pes}\n{host}\n{said}");
+    let card = format!("{ours}\n{n_pes}\n{network}\n{host}\n{said}");
     let everybody: Vec<usize> = (0..n_pes).collect();
     let cards = launcher.gather(card.as_bytes(), &everybody)?;
     let mut names: Vec<&str> = Vec::new();
@@ -344,7 +368,7 @@ fn meet_hosts(launcher: &mut dyn Bootstrap, key: Key) -> Result<(Hosts, Key), Bo
         let text = std::str::from_utf8(card).map_err(|_| strange(pe))?;
         let mut lines = text.split('\n');
         let mut line = || lines.next().unwrap_or("");
-        let (theirs, size, name, key) = (line(), line(), line(), line());
+        let (theirs, size, carries, name, key) = (line(), line(), line(), line(), line());
         if theirs != ours {
             let theirs = theirs.to_owned();
             return Err(BootstrapError::Version { pe, theirs, ours });
@@ -352,6 +376,13 @@ fn meet_hosts(launcher: &mut dyn Bootstrap, key: Key) -> Result<(Hosts, Key), Bo
         if size.parse() != Ok(n_pes) {
             let wrong = invalid(format!("it is one of {size} PEs, this one of {n_pes}"));
             return Err(exchange(format!("PE {pe}"))(wrong));
+        }
+        if carries != network.to_string() {
+            return Err(BootstrapError::Networks {
+                pe,
+                theirs: carries.to_owned(),
+                ours: network.to_string(),
+            });
         }
         let known = names.iter().position(|&known| known == name);
         of.push(known.unwrap_or(names.len()));
@@ -472,7 +503,7 @@ mod tests {
                         others,
                         cards,
                     };
-                    meet_hosts(&mut fake, Key([rank as u8 + 1; BYTES])).unwrap()
+                    meet_hosts(&mut fake, Key([rank as u8 + 1; BYTES]), Network::Tcp).unwrap()
                 })
             })
             .collect();

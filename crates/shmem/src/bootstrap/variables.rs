@@ -294,10 +294,12 @@ fn open_door(mut link: TcpStream, key: Key) -> io::Result<(usize, TcpStream)> {
     link.write_all(&challenge)?;
     let mut answer = [0; ANSWER];
     link.read_exact(&mut answer)?;
-    let Some((Who::Pe(rank), reply)) = door.admit(&answer) else {
-        return Err(invalid("a stranger"));
+    let stranger = || invalid("a stranger");
+    let admitted = door.admit(&answer).ok_or_else(stranger)?;
+    let Who::Pe(rank) = admitted.who else {
+        return Err(stranger());
     };
-    link.write_all(&reply)?;
+    link.write_all(&admitted.reply)?;
     link.set_read_timeout(Some(START))?;
     Ok((rank as usize, link))
 }

@@ -23,6 +23,7 @@ mod labels;
 pub(crate) mod signal_mask;
 
 use crate::transport::hosts::Hosts;
+use crate::transport::network::NetworkError;
 use crate::wait::waiter::Wait;
 use crate::world::config::{Config, ConfigError};
 use crate::world::created::{World, WorldMemoryError};
@@ -67,6 +68,9 @@ pub enum LaunchError {
     /// The system did not give the memory.
     #[error(transparent)]
     Memory(#[from] WorldMemoryError),
+    /// The network between the hosts can't be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// The program could not be started.
     #[error("cannot start '{program}': {source}")]
     Spawn {

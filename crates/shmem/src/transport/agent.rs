@@ -104,6 +104,11 @@ impl Agent {
         }
     }
 
+    /// Whose it is.
+    pub(crate) fn host(&self) -> usize {
+        self.host
+    }
+
     /// Ends the world for the PEs of this host: what PE `pe` sends makes no sense, so what it did is not known.
     pub(crate) fn give_up_on(&self, pe: usize) {
         self.world.control.end(pe, self.world.shared());
@@ -128,6 +133,33 @@ impl Agent {
     ) -> Result<(), BadMessage> {
         let bytes = message.len();
         let (head, body) = Head::parse(message).ok_or(BadMessage::Head { bytes })?;
+        self.take(from, head, body, reply)
+    }
+
+    /// Whether this is a message that has not come before.
+    pub(crate) fn is_new(&self, head: &Head) -> bool {
+        self.senders.get(&head.from).is_none_or(|sender| {
+            head.number > sender.done
+                && !sender.ahead.contains(&head.number)
+                && !sender
+                    .held
+                    .iter()
+                    .any(|(held, _)| held.number == head.number)
+        })
+    }
+
+    /// As [`serve`](Self::serve), for a message that has come in two parts.
+    ///
+    /// # Errors
+    /// [`BadMessage`].
+    pub(crate) fn take(
+        &mut self,
+        from: usize,
+        head: Head,
+        body: &[u8],
+        reply: Replies<'_>,
+    ) -> Result<(), BadMessage> {
+        let bytes = HEAD + body.len();
         let kind = head.kind().ok_or(BadMessage::Head { bytes })?;
         self.check_pes(from, &head, kind)?;
         let sender = self.senders.entry(head.from).or_default();

@@ -7,9 +7,10 @@
 use crate::transport::agent::Agent;
 use crate::transport::engine::{Engine, EngineError};
 use crate::transport::message::Reply;
-use crate::transport::tcp;
+use crate::transport::network::NetworkError;
 use crate::transport::tcp::key::Key;
 use crate::transport::tcp::server::{Server, Stop};
+use crate::world::config;
 use crate::world::mapped::Mapped;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -17,6 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Scope;
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// A message is delayed for less than this.
 const MOST_DELAY: Duration = Duration::from_micros(100);
@@ -44,12 +46,24 @@ pub(crate) enum Network {
         agents: Vec<Sender<(usize, Vec<u8>)>>,
         mailboxes: Arc<[Mailbox]>,
     },
-    /// Sockets, as between real hosts. Agents end when the network is dropped.
-    Tcp {
+    /// As between real hosts. Agents end when the network is dropped.
+    Real {
+        network: config::Network,
         key: Key,
         addresses: Vec<SocketAddr>,
         _stop: Vec<Stop>,
     },
+}
+
+/// A network did not start.
+#[derive(Debug, Error)]
+pub(crate) enum StartError {
+    /// What the system says of a thread, or a socket.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+    /// It can't be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
 }
 
 /// One PE's way into it.
@@ -60,32 +74,35 @@ struct Port {
 }
 
 impl Network {
-    /// Starts an agent for each of `worlds`, the memory of each host; they talk over TCP or over queues. They end with
-    /// the network and all its ports.
+    /// Starts an agent for each of `worlds`, the memory of each host; they talk over `real`, or over queues. They end
+    /// with the network and all its ports.
     ///
     /// # Errors
-    /// What the system says of a thread that it does not start.
+    /// [`StartError`].
     pub(crate) fn start<'scope>(
         worlds: &[Arc<Mapped>],
-        tcp: bool,
+        real: Option<config::Network>,
         scope: &'scope Scope<'scope, '_>,
-    ) -> std::io::Result<Self> {
+    ) -> Result<Self, StartError> {
         let agents = worlds.iter().enumerate();
         let agents = agents.map(|(host, world)| Agent::new(Arc::clone(world), host));
         let thread = |host| std::thread::Builder::new().name(format!("agent {host}"));
-        if tcp {
+        if let Some(network) = real {
             let key = Key::random()?;
             let (mut addresses, mut stops) = (Vec::new(), Vec::new());
             for (host, agent) in agents.enumerate() {
+                let serves = network.serves()?;
                 let server = Server::listen(SocketAddr::from(([127, 0, 0, 1], 0)), key)?;
                 addresses.push(server.address()?);
                 stops.push(server.stop());
-                thread(host).spawn_scoped(scope, move || {
-                    let served = server.serve(agent, drop);
+                let serve = move || {
+                    let served = serves.serve(server, agent, drop);
                     served.unwrap_or_else(|error| panic!("an agent can't go on: {error}"));
-                })?;
+                };
+                thread(host).spawn_scoped(scope, serve)?;
             }
-            return Ok(Self::Tcp {
+            return Ok(Self::Real {
+                network,
                 key,
                 addresses,
                 _stop: stops,
@@ -97,7 +114,8 @@ impl Network {
         for (host, agent) in agents.enumerate() {
             let (sender, receiver) = channel();
             let (mailboxes, seed) = (Arc::clone(&mailboxes), host as u64 + 1);
-            thread(host).spawn_scoped(scope, move || serve(agent, receiver, &mailboxes, seed))?;
+            let serve = move || serve(agent, receiver, &mailboxes, seed);
+            thread(host).spawn_scoped(scope, serve)?;
             senders.push(sender);
         }
         Ok(Self::Queues {
@@ -107,15 +125,23 @@ impl Network {
     }
 
     /// The way of PE `me`.
-    pub(crate) fn port(&self, me: usize) -> Box<dyn Engine> {
-        match self {
+    ///
+    /// # Errors
+    /// [`NetworkError`].
+    pub(crate) fn port(&self, me: usize) -> Result<Box<dyn Engine>, NetworkError> {
+        Ok(match self {
             Self::Queues { agents, mailboxes } => Box::new(Port {
                 agents: agents.clone(),
                 mailboxes: Arc::clone(mailboxes),
                 me,
             }),
-            Self::Tcp { key, addresses, .. } => Box::new(tcp::port::Port::new(me, *key, addresses)),
-        }
+            Self::Real {
+                network,
+                key,
+                addresses,
+                ..
+            } => network.port(me, *key, addresses)?,
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which PE runs on which host.
 
 use crate::team::shape::Shape;
-use crate::world::config::{Config, ConfigError, FAKE_HOSTS};
+use crate::world::config::{Config, ConfigError, FAKE_HOSTS, Network};
 use std::ops::Range;
 
 /// The hosts of a world, numbered from 0 in the order of their first PEs.
@@ -31,17 +31,20 @@ impl Hosts {
         }
     }
 
-    /// Of `n_pes` threads of one process, as [`FAKE_HOSTS`] says; and whether they talk over TCP.
-    pub(crate) fn fake(config: &Config, n_pes: usize) -> Result<(Self, bool), ConfigError> {
+    /// Of `n_pes` threads of one process, as [`FAKE_HOSTS`] says; and the network, if it names one.
+    pub(crate) fn fake(
+        config: &Config,
+        n_pes: usize,
+    ) -> Result<(Self, Option<Network>), ConfigError> {
         match config.fake_hosts()? {
             Some(text) if n_pes > 0 => {
-                let (hosts, tcp) = match text.strip_prefix("tcp:") {
-                    Some(hosts) => (hosts, true),
-                    None => (&*text, false),
+                let (network, hosts) = match text.split_once(':') {
+                    Some((network, hosts)) => (Some(network.parse()?), hosts),
+                    None => (None, &*text),
                 };
-                Ok((Self::parse(FAKE_HOSTS.name, hosts, n_pes)?, tcp))
+                Ok((Self::parse(FAKE_HOSTS.name, hosts, n_pes)?, network))
             }
-            _ => Ok((Self::one(n_pes), false)),
+            _ => Ok((Self::one(n_pes), None)),
         }
     }
 

@@ -15,5 +15,7 @@ pub(crate) mod engine;
 pub(crate) mod fake;
 pub(crate) mod hosts;
 pub(crate) mod message;
+pub(crate) mod network;
 pub(crate) mod remote;
 pub(crate) mod tcp;
+pub(crate) mod ucx;

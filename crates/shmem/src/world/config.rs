@@ -1,5 +1,7 @@
 //! The settings of a world: one table that defines name, default and meaning of each.
 
+use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 use thiserror::Error;
 
@@ -42,7 +44,14 @@ pub const WAIT_TIMEOUT: Setting = Setting {
 pub const FAKE_HOSTS: Setting = Setting {
     name: "CROSSWARP_FAKE_HOSTS",
     default: "all PEs are on one host",
-    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory; tcp: before it has them talk over TCP",
+    help: "for tests: a number of hosts, or the PEs of each such as 1+3, that share no memory; tcp: or ucx: before it names their network",
+};
+
+/// What carries messages between hosts.
+pub const NETWORK: Setting = Setting {
+    name: "CROSSWARP_NETWORK",
+    default: "tcp",
+    help: "what carries messages between hosts: tcp, or ucx (libucp.so.0, which CROSSWARP_UCX can name)",
 };
 
 /// Where PEs meet that no launcher introduces to each other.
@@ -79,16 +88,62 @@ pub const INTERFACE: Setting = Setting {
 pub(crate) const HOSTS: &str = "CROSSWARP_HOSTS";
 
 /// Every setting, for help texts.
-pub const SETTINGS: [Setting; 8] = [
+pub const SETTINGS: [Setting; 9] = [
     HEAP,
     SYMMETRIC_SIZE,
     WAIT_TIMEOUT,
     FAKE_HOSTS,
+    NETWORK,
     BOOTSTRAP,
     SECRET_FILE,
     HOST,
     INTERFACE,
 ];
+
+/// What carries messages between hosts; the same on all of a world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// Sockets of our own.
+    #[default]
+    Tcp,
+    /// UCX, opened at run time.
+    Ucx,
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tcp => "tcp",
+            Self::Ucx => "ucx",
+        })
+    }
+}
+
+impl FromStr for Network {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        match text {
+            "tcp" => Ok(Self::Tcp),
+            "ucx" => Ok(Self::Ucx),
+            _ => Err(ConfigError {
+                name: NETWORK.name,
+                value: text.to_owned(),
+                wanted: "tcp or ucx",
+            }),
+        }
+    }
+}
+
+impl Network {
+    /// The one that the environment asks for.
+    ///
+    /// # Errors
+    /// [`ConfigError`]: there is no such.
+    pub(crate) fn chosen() -> Result<Self, ConfigError> {
+        read(NETWORK.name)?.map_or(Ok(Self::default()), |text| text.parse())
+    }
+}
 
 /// A setting whose value makes no sense.
 #[derive(Debug, Error, Clone, PartialEq, Eq)]

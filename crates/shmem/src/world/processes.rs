@@ -10,11 +10,11 @@ use crate::bootstrap::{self, BootstrapError, Handed};
 use crate::memory::region::Region;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
+use crate::transport::network::NetworkError;
 use crate::transport::tcp::key::{self, Key};
-use crate::transport::tcp::port::Port;
 use crate::wait::sync::{Ordering, register_heavy_fence};
 use crate::wait::waiter::Patience;
-use crate::world::config::{Config, ConfigError, HOSTS};
+use crate::world::config::{Config, ConfigError, HOSTS, Network};
 use crate::world::control::{Control, LAYOUT, MAGIC};
 use crate::world::lifeline::send_joined;
 use crate::world::mapped::{Mapped, WorldKind};
@@ -100,6 +100,9 @@ pub enum InitError {
     /// A setting makes no sense.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The network between hosts can't be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// The launcher's way to the other PEs does not work, or there is none.
     #[error(transparent)]
     Bootstrap(#[from] BootstrapError),
@@ -305,7 +308,7 @@ fn way_to_agents(
     }
     // SAFETY: as in `map`.
     drop(unsafe { OwnedFd::from_raw_fd(key) });
-    Ok(Box::new(Port::new(me, Key(bytes), addresses)))
+    Ok(Network::chosen()?.port(me, Key(bytes), addresses)?)
 }
 
 /// Sees to it that the launcher can signal this process, and that it ends when the launcher does.

@@ -1,8 +1,9 @@
 //! Worlds whose PEs are threads of this process.
 
 use crate::memory::region::Region;
-use crate::transport::fake::Network;
+use crate::transport::fake::{Network, StartError};
 use crate::transport::hosts::Hosts;
+use crate::transport::network::NetworkError;
 use crate::wait::sync::register_heavy_fence;
 use crate::wait::waiter::Patience;
 use crate::world::config::{Config, ConfigError};
@@ -55,6 +56,9 @@ pub enum WorldError {
         /// What the system said.
         source: std::io::Error,
     },
+    /// The network between hosts can't be used.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// A PE panicked; the others were told and have ended.
     #[error("PE {pe} panicked: {message}")]
     Panicked {
@@ -141,7 +145,7 @@ impl ThreadWorld {
     /// # Errors
     /// See [`WorldError`].
     pub fn spmd<R: Send>(&self, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
-        let (hosts, tcp) = Hosts::fake(&self.config, self.n_pes)?;
+        let (hosts, network) = Hosts::fake(&self.config, self.n_pes)?;
         let worlds = self.map(&hosts)?;
         let (f, end) = (&f, |pe| {
             worlds.iter().for_each(|world| world.control.end(pe, false))
@@ -149,15 +153,20 @@ impl ThreadWorld {
         let mut results = Vec::with_capacity(self.n_pes);
         let mut panics = Vec::new();
         std::thread::scope(|scope| {
-            let agent = |source| WorldError::Agent { source };
+            let failed = |error| match error {
+                StartError::System(source) => WorldError::Agent { source },
+                StartError::Network(error) => error.into(),
+            };
             let network = match worlds.len() {
                 1 => None,
-                _ => Some(Network::start(&worlds, tcp, scope).map_err(agent)?),
+                _ => Some(Network::start(&worlds, network, scope).map_err(failed)?),
             };
             let mut threads = Vec::with_capacity(self.n_pes);
             for me in 0..self.n_pes {
                 let world = Arc::clone(&worlds[hosts.of(me)]);
-                let pe = Pe::join(world, me, network.as_ref().map(|network| network.port(me)));
+                let port = network.as_ref().map(|network| network.port(me));
+                let port = port.transpose().inspect_err(|_| end(me))?;
+                let pe = Pe::join(world, me, port);
                 let thread = std::thread::Builder::new()
                     .name(format!("PE {me}"))
                     .spawn_scoped(scope, move || f(&pe));

@@ -1,5 +1,6 @@
 //! One suite for all kinds of world: every case runs with 1, 2, 3, 4, 5 and 8 PEs, as threads and as processes, and
-//! on hosts that share nothing: threads over a network that delays and reorders or over TCP, processes over TCP.
+//! on hosts that share nothing: threads over a network that delays and reorders, over TCP or over UCX, processes over TCP or
+//! over UCX.
 
 mod cases;
 mod mismatch;
@@ -52,6 +53,20 @@ fn pe_of_a_process_world() {
 #[test]
 fn segments_in_a_world_of_one() {
     raw::segments(&mut crosswarp_shmem::init().unwrap());
+}
+
+#[test]
+#[ignore = "run by the test below, with variables set"]
+fn worlds_over_ucx() {
+    for (hosts, n) in [("ucx:2", 2), ("ucx:1+3", 4), ("ucx:3", 5)] {
+        support::threads_on(hosts, n, HEAP_BYTES, run_all);
+        support::processes_on(hosts, n, HEAP_BYTES);
+    }
+}
+
+#[test]
+fn on_several_hosts_over_ucx() {
+    support::over_ucx("worlds_over_ucx");
 }
 
 macro_rules! worlds {

@@ -36,6 +36,18 @@ fn pe_of_a_process_world() {
     run_all(&crosswarp_shmem::init().unwrap());
 }
 
+#[test]
+#[ignore = "run by the test below, with variables set"]
+fn worlds_over_ucx() {
+    support::threads_on("ucx:1+3", 4, HEAP_BYTES, run_all);
+    support::processes_on("ucx:2", 4, HEAP_BYTES);
+}
+
+#[test]
+fn on_several_hosts_over_ucx() {
+    support::over_ucx("worlds_over_ucx");
+}
+
 macro_rules! worlds {
     ($($n:literal $threads:ident $processes:ident),*) => {$(
         #[test]

@@ -22,6 +22,23 @@ pub fn threads_on(hosts: &'static str, n: usize, heap_bytes: usize, body: fn(&Pe
         .unwrap();
 }
 
+/// Runs the ignored test `test` of this executable where UCX talks over TCP, as between hosts, though all are this one.
+/// Without UCX that is skipped, by name, or a failure with `CROSSWARP_REQUIRE_TOOLS=1`.
+pub fn over_ucx(test: &str) {
+    if let Err(why) = crosswarp_shmem::internal::ucx() {
+        let required = std::env::var("CROSSWARP_REQUIRE_TOOLS").is_ok_and(|value| value == "1");
+        assert!(!required, "{why}");
+        return println!("skipped: {test}: {why}");
+    }
+    let itself = std::env::current_exe().unwrap();
+    let status = std::process::Command::new(itself)
+        .args(["--ignored", "--exact", test, "--nocapture"])
+        .env("UCX_TLS", "tcp")
+        .stdout(std::process::Stdio::null())
+        .status();
+    assert!(status.unwrap().success());
+}
+
 /// Runs the ignored test `pe_of_a_process_world` of this executable as every PE of a world of `n`
 /// processes. Their reports of success would drown ours; what fails speaks on standard error.
 pub fn processes(n: usize, heap_bytes: usize) {

@@ -7,21 +7,24 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::OnceLock;
 
+use crosswarp_shmem::internal::library::{
+    self as search, Place, Search, list, mapped_file, open_library, symbol,
+};
 use cudarc::driver::sys::CUstream;
 use libloading::Library;
 
 use crate::driver::error::CudaError;
-use crate::library::search::{Place, Search, Sought};
-use crate::library::{list, mapped_file, open_library, symbol};
+use crate::library::Sought;
 
 const NAME: &str = "libnccl.so.2";
 const VARIABLE: &str = "CROSSWARP_NCCL";
-const SOUGHT: Sought = Sought {
+const SOUGHT: search::Sought = Sought {
     variable: VARIABLE,
     names: &[NAME],
     older: &[],
     wheel: "nccl",
-};
+}
+.everywhere();
 const MULTICAST: &str = "NCCL_NVLS_ENABLE";
 
 /// Why NCCL can not be used.

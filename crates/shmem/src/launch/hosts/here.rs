@@ -9,7 +9,8 @@ use crate::transport::agent::Agent;
 use crate::transport::beat::PATIENCE;
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::server::Server;
-use crate::world::config::HOSTS;
+use crate::transport::ucx::library::Ucx;
+use crate::world::config::{HOSTS, Network};
 use crate::world::created::World;
 use crate::world::mapped::Mapped;
 use crate::world::processes::AGENTS;
@@ -32,7 +33,7 @@ impl io::Read for Unbuffered {
 }
 
 /// Runs this host's part of a world for the launcher that started this process with its part on standard input.
-/// Returns when all PEs of all hosts have ended.
+/// Returns when all PEs of all hosts have ended. It sets variables of this process, so no other thread may use them meanwhile.
 ///
 /// # Errors
 /// [`LaunchError`], which the launcher has been told, too, if it could be.
@@ -49,6 +50,23 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
         LaunchError::Order(io::Error::new(error.kind(), text))
     })?;
     let hosts = Hosts::parse(HOSTS, &part.sizes, part.n_pes)?;
+    // What the user has set for this run counts here, too.
+    for (name, value) in &part.environment {
+        let name_text = name.to_string_lossy();
+        if name_text.starts_with("UCX_") || name_text == Ucx::VARIABLE {
+            // SAFETY: no other thread uses variables meanwhile, as the caller says.
+            #[allow(unsafe_code)]
+            unsafe {
+                std::env::set_var(name, value);
+            }
+        }
+    }
+    // PEs of a single host need no network.
+    let network = match hosts.n() {
+        1 => Network::Tcp,
+        _ => part.network,
+    };
+    let serves = network.serves()?;
     // PEs of a single host need no agent.
     let key = (hosts.n() > 1).then_some(part.key);
     let world = World::create(&hosts, part.host, part.heap_bytes, key)?;
@@ -59,7 +77,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     let stop = server.stop();
     let (sender, launchers) = channel();
     let serve = move || {
-        let served = server.serve(agent, |launcher| drop(sender.send(launcher)));
+        let served = serves.serve(server, agent, |launcher| drop(sender.send(launcher)));
         if let Err(error) = served {
             tracing::error!("the agent can't go on: {error}");
             std::process::exit(1);
@@ -74,7 +92,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     let late = |_| LaunchError::Order(io::Error::other("the launcher has not connected"));
     let mut root = launchers.recv_timeout(START).map_err(late)?;
     let back = Link::new(root.try_clone().map_err(LaunchError::Order)?);
-    let ended = run(part, memory, world, (&mut root, &back));
+    let ended = run(part, memory, world, network, (&mut root, &back));
     let report = match &ended {
         Ok(outcome) => Report::Done {
             interrupted: outcome.interrupted,
@@ -94,6 +112,7 @@ fn run(
     part: Part,
     memory: Arc<Mapped>,
     world: World,
+    network: Network,
     (root, back): (&mut TcpStream, &Link),
 ) -> Result<Outcome, LaunchError> {
     root.set_read_timeout(Some(PATIENCE))
@@ -123,6 +142,12 @@ fn run(
     launch
         .environment
         .push((AGENTS.into(), agents.join(",").into()));
+    let network = network.variables();
+    launch.environment.extend(
+        network
+            .into_iter()
+            .map(|(name, value)| (name.into(), value.into())),
+    );
     launch.run_job(&world.fds, &events, job)
 }
 

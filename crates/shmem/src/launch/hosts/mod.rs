@@ -17,7 +17,7 @@ pub(super) mod root;
 pub(super) mod words;
 
 use crate::transport::hosts::Hosts;
-use crate::world::config::{Config, ConfigError};
+use crate::world::config::{Config, ConfigError, NETWORK, Network};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
@@ -72,7 +72,7 @@ impl HostList {
             fake_hosts: text,
             ..Config::default()
         };
-        let (hosts, _) = Hosts::fake(&config, n_pes)?;
+        let (hosts, network) = Hosts::fake(&config, n_pes)?;
         if hosts.n() == 1 {
             return Ok(None);
         }
@@ -86,8 +86,20 @@ impl HostList {
             rsh: ["sh", "-c", "exec sh -c \"$1\""].map(OsString::from).into(),
             command,
             folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
-            environment: Vec::new(),
+            environment: network
+                .map(|network| (NETWORK.name.into(), network.to_string().into()))
+                .into_iter()
+                .collect(),
         }))
+    }
+
+    /// What carries messages between these hosts.
+    fn network(&self) -> Result<Network, ConfigError> {
+        let mut named = self.environment.iter().rev();
+        match named.find(|(name, value)| name == NETWORK.name && !value.is_empty()) {
+            Some((_, value)) => value.to_string_lossy().parse(),
+            None => Network::chosen(),
+        }
     }
 }
 

@@ -63,6 +63,7 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
     let heap_bytes = launch
         .config
         .heap_bytes(sizes.iter().copied().max().unwrap_or(1))?;
+    let network = list.network()?;
     let hosts = Hosts::with(&sizes);
     // Nobody joins here; the socket is for `Events` to watch.
     let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
@@ -102,6 +103,7 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
             n_pes: launch.n_pes,
             address: SocketAddr::new(address, 0),
             heap_bytes,
+            network,
             grace: launch.grace,
             label: launch.label,
             folder: list.folder.clone().into(),

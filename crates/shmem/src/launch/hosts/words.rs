@@ -3,6 +3,7 @@
 use crate::launch::Ended;
 use crate::transport::tcp::key::{BYTES, Key};
 use crate::wait::waiter::Wait;
+use crate::world::config::Network;
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -27,6 +28,7 @@ pub(crate) struct Part {
     /// Where the agent listens.
     pub(crate) address: SocketAddr,
     pub(crate) heap_bytes: usize,
+    pub(crate) network: Network,
     pub(crate) grace: Duration,
     pub(crate) label: bool,
     pub(crate) folder: OsString,
@@ -185,6 +187,7 @@ impl Words for Part {
         writer.number(self.n_pes);
         writer.bytes(self.address.to_string().as_bytes());
         writer.number(self.heap_bytes);
+        writer.bytes(self.network.to_string().as_bytes());
         writer.number(self.grace.as_millis().min(1 << 53) as usize);
         writer.number(usize::from(self.label));
         writer.bytes(self.folder.as_bytes());
@@ -211,6 +214,7 @@ impl Words for Part {
             n_pes: reader.number()?,
             address: reader.parse()?,
             heap_bytes: reader.number()?,
+            network: reader.parse()?,
             grace: reader.duration()?,
             label: reader.number()? == 1,
             folder: reader.os()?,
@@ -401,6 +405,7 @@ mod tests {
             n_pes: 4,
             address: "10.0.0.1:80".parse().unwrap(),
             heap_bytes: 1 << 40,
+            network: Network::Ucx,
             grace: Duration::from_secs(3),
             label: true,
             folder: "/ä".into(),

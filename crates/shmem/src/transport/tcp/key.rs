@@ -77,7 +77,8 @@ impl Key {
         random().map(Self)
     }
 
-    fn code(self, side: u8, parts: [&[u8]; 3]) -> [u8; BYTES] {
+    /// The code of `parts`, one after the other; `side` tells codes apart that mean different things.
+    pub(crate) fn code(self, side: u8, parts: [&[u8]; 3]) -> [u8; BYTES] {
         let mut hasher = SipHasher24::new_with_key(&self.0);
         hasher.write_u8(side);
         for part in parts {
@@ -85,6 +86,23 @@ impl Key {
         }
         hasher.finish128().as_bytes()
     }
+
+    /// Whether that is `code`. All bytes are looked at, so that the time says nothing of how many are right.
+    pub(crate) fn is_code(self, side: u8, parts: [&[u8]; 3], code: &[u8]) -> bool {
+        let expected = self.code(side, parts);
+        let differing = expected.iter().zip(code);
+        let differing = differing.fold(0, |all, (a, b)| all | (a ^ b));
+        code.len() == BYTES && differing == 0
+    }
+}
+
+/// Who has proven itself.
+pub(crate) struct Admitted {
+    pub(crate) who: Who,
+    /// What the other side gets to hear.
+    pub(crate) reply: [u8; BYTES],
+    /// What only the two sides of this connection know.
+    pub(crate) session: Key,
 }
 
 /// The agent's side of one connection, until the other has proven itself.
@@ -107,30 +125,27 @@ impl Door {
     }
 
     /// Who the other side is, and what to reply; `None`: a stranger.
-    pub(crate) fn admit(&self, answer: &[u8; ANSWER]) -> Option<(Who, [u8; BYTES])> {
+    pub(crate) fn admit(&self, answer: &[u8; ANSWER]) -> Option<Admitted> {
         let (who, rest) = answer.split_at(5);
         let (number, code) = rest.split_at(BYTES);
-        let expected = self.key.code(1, [who, &self.number, number]);
-        // All bytes are looked at, so that the time says nothing of how many are right.
-        let differing = expected
-            .iter()
-            .zip(code)
-            .fold(0, |all, (a, b)| all | (a ^ b));
-        let who = Who::from_bytes(who.try_into().ok()?);
-        let admitted = who.filter(|_| differing == 0)?;
-        Some((
-            admitted,
-            self.key.code(2, [&answer[..5], &self.number, number]),
-        ))
+        let parts = [who, &self.number, number];
+        let proven = self.key.is_code(1, parts, code);
+        let who = Who::from_bytes(who.try_into().ok()?).filter(|_| proven)?;
+        Some(Admitted {
+            who,
+            reply: self.key.code(2, parts),
+            session: Key(self.key.code(3, parts)),
+        })
     }
 }
 
-/// The other side: says `who` this is, and makes sure that the agent knows the key.
+/// The other side: says `who` this is, and makes sure that the agent knows the key. Returns a key that only the two sides
+/// of this connection know.
 ///
 /// # Errors
 /// What the system says; `InvalidData` for one that doesn't know the key, or closes the connection because this side
 /// doesn't.
-pub(crate) fn knock(stream: &mut (impl Read + Write), key: Key, who: Who) -> io::Result<()> {
+pub(crate) fn knock(stream: &mut (impl Read + Write), key: Key, who: Who) -> io::Result<Key> {
     let refused = |what: &str| io::Error::new(io::ErrorKind::InvalidData, what.to_owned());
     let mut challenge = [0; CHALLENGE];
     stream.read_exact(&mut challenge)?;
@@ -139,13 +154,14 @@ pub(crate) fn knock(stream: &mut (impl Read + Write), key: Key, who: Who) -> io:
         return Err(refused("it is no agent of this version"));
     }
     let (who, mine) = (who.bytes(), random()?);
-    let code = key.code(1, [&who, theirs, &mine]);
+    let parts = [&who[..], theirs, &mine];
+    let code = key.code(1, parts);
     stream.write_all(&[&who[..], &mine, &code].concat())?;
     let mut reply = [0; BYTES];
     let read = stream.read_exact(&mut reply);
     read.map_err(|_| refused("it closed the connection; does it belong to another job?"))?;
-    match reply == key.code(2, [&who, theirs, &mine]) {
-        true => Ok(()),
+    match key.is_code(2, parts, &reply) {
+        true => Ok(Key(key.code(3, parts))),
         false => Err(refused("it does not know the job's key")),
     }
 }
@@ -155,27 +171,36 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// Agent and other side with these keys; who was admitted, and whether the other side was content.
-    fn meet(agent: Key, other: Key) -> (Option<Who>, bool) {
+    /// Agent and other side with these keys; who was admitted with which key, and the key of the other side if that was
+    /// content.
+    fn meet(agent: Key, other: Key) -> (Option<(Who, Key)>, Option<Key>) {
         let (mut near, mut far) = UnixStream::pair().unwrap();
-        let other = std::thread::spawn(move || knock(&mut far, other, Who::Pe(7)).is_ok());
+        let other = std::thread::spawn(move || knock(&mut far, other, Who::Pe(7)).ok());
         let (door, challenge) = Door::open(agent).unwrap();
         near.write_all(&challenge).unwrap();
         let mut answer = [0; ANSWER];
         near.read_exact(&mut answer).unwrap();
         let admitted = door.admit(&answer);
-        if let Some((_, reply)) = &admitted {
+        if let Some(Admitted { reply, .. }) = &admitted {
             near.write_all(reply).unwrap();
         }
         drop(near);
-        (admitted.map(|(who, _)| who), other.join().unwrap())
+        let admitted = admitted.map(|admitted| (admitted.who, admitted.session));
+        (admitted, other.join().unwrap())
     }
 
     #[test]
     fn both_sides_must_know_the_key() {
         let (key, another) = (Key::random().unwrap(), Key::random().unwrap());
-        assert_eq!(meet(key, key), (Some(Who::Pe(7)), true));
-        assert_eq!(meet(key, another), (None, false));
+        let (admitted, session) = meet(key, key);
+        let session = session.expect("one key");
+        assert_eq!(admitted, Some((Who::Pe(7), session)));
+        assert_ne!(
+            meet(key, key).1,
+            Some(session),
+            "each connection has another"
+        );
+        assert_eq!(meet(key, another), (None, None));
     }
 
     /// Vector of the reference implementation (github.com/veorq/SipHash, vectors_sip128): key 0..15, no input.

@@ -38,6 +38,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Connects PE `me` to the agent at `address`; returns also what only the two know. Reads wait for [`PATIENCE`].
+///
+/// # Errors
+/// What the system says, or what [`knock`] finds.
+pub(crate) fn connect(address: SocketAddr, key: Key, me: u32) -> std::io::Result<(TcpStream, Key)> {
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let session = knock(&mut stream, key, Who::Pe(me))?;
+    Ok((stream, session))
+}
+
 impl Port {
     /// Of PE `me`, to the agents at `addresses`, by host.
     pub(crate) fn new(me: usize, key: Key, addresses: &[SocketAddr]) -> Self {
@@ -61,10 +73,7 @@ impl Port {
     }
 
     fn connect(&self, host: &Host) -> std::io::Result<Connection> {
-        let mut stream = TcpStream::connect_timeout(&host.address, PATIENCE)?;
-        stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        knock(&mut stream, self.key, Who::Pe(self.me))?;
+        let (stream, _) = connect(host.address, self.key, self.me)?;
         stream.set_read_timeout(None)?;
         Ok(Connection {
             stream,

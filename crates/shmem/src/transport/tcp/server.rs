@@ -1,4 +1,4 @@
-//! The agent's end: a thread that listens, and serves whoever knows the key.
+//! The agent's end: a thread that listens, and hears whoever knows the key.
 
 use crate::transport::agent::Agent;
 use crate::transport::message::Reply;
@@ -40,6 +40,48 @@ impl Drop for Stop {
     }
 }
 
+/// Hears what PEs say.
+pub(crate) trait Hears {
+    /// The longest message that a PE sends.
+    fn longest_message(&self) -> usize;
+
+    /// Does what `message` of a PE says; the key is what only that PE and this side know. `reply` sends the parts of a
+    /// reply.
+    ///
+    /// # Errors
+    /// What is wrong with it: the PE is not to be heard any more.
+    fn hear(
+        &mut self,
+        from: (u32, Key),
+        message: &[u8],
+        reply: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<(), String>;
+
+    /// A PE is not heard any more, because of what it sent.
+    fn give_up_on(&mut self, pe: u32);
+}
+
+impl Hears for Agent {
+    fn longest_message(&self) -> usize {
+        self.longest_message()
+    }
+
+    fn hear(
+        &mut self,
+        (pe, _): (u32, Key),
+        message: &[u8],
+        reply: &mut dyn FnMut(&[&[u8]]),
+    ) -> Result<(), String> {
+        let mut reply = |head: &Reply, body: &[u8]| reply(&[head.bytes(), body]);
+        let served = self.serve(pe as usize, message, &mut reply);
+        served.map_err(|error| error.to_string())
+    }
+
+    fn give_up_on(&mut self, pe: u32) {
+        Agent::give_up_on(self, pe as usize);
+    }
+}
+
 /// One connection.
 struct Connection {
     stream: TcpStream,
@@ -51,7 +93,7 @@ struct Connection {
 
 enum State {
     Stranger { door: Door, since: Instant },
-    Pe(u32),
+    Pe(u32, Key),
 }
 
 impl Server {
@@ -83,11 +125,15 @@ impl Server {
         Stop(Arc::clone(&self.bell))
     }
 
-    /// Serves PEs until told to stop. `launcher` gets the connections of launchers.
+    /// Listens until told to stop. `hears` gets what PEs say, `launcher` the connections of launchers.
     ///
     /// # Errors
     /// What the system says of `epoll`. What goes wrong with one connection ends that one alone.
-    pub(crate) fn serve(self, agent: Agent, launcher: impl FnMut(TcpStream)) -> io::Result<()> {
+    pub(crate) fn serve(
+        self,
+        hears: impl Hears,
+        launcher: impl FnMut(TcpStream),
+    ) -> io::Result<()> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(
             &epoll,
@@ -104,7 +150,7 @@ impl Server {
         let serving = Serving {
             server: self,
             epoll,
-            agent,
+            hears,
             launcher,
             connections: HashMap::new(),
             replies: Vec::new(),
@@ -115,10 +161,10 @@ impl Server {
 }
 
 /// A server at work.
-struct Serving<L> {
+struct Serving<H, L> {
     server: Server,
     epoll: OwnedFd,
-    agent: Agent,
+    hears: H,
     launcher: L,
     connections: HashMap<u64, Connection>,
     replies: Vec<u8>,
@@ -126,7 +172,7 @@ struct Serving<L> {
     last: u64,
 }
 
-impl<L: FnMut(TcpStream)> Serving<L> {
+impl<H: Hears, L: FnMut(TcpStream)> Serving<H, L> {
     fn run(mut self) -> io::Result<()> {
         let mut events = Vec::with_capacity(64);
         loop {
@@ -153,7 +199,7 @@ impl<L: FnMut(TcpStream)> Serving<L> {
         let all = self.connections.iter();
         all.filter_map(|(&name, connection)| match connection.state {
             State::Stranger { since, .. } => Some((name, since)),
-            State::Pe(_) => None,
+            State::Pe(..) => None,
         })
     }
 
@@ -239,44 +285,43 @@ impl<L: FnMut(TcpStream)> Serving<L> {
                 return Ok(open);
             };
             let answer = answer.try_into().map_err(|_| io::ErrorKind::InvalidData)?;
-            let Some((who, reply)) = door.admit(answer) else {
+            let Some(admitted) = door.admit(answer) else {
                 return Ok(false);
             };
-            connection.send(&self.epoll, name, &reply)?;
-            match who {
+            connection.send(&self.epoll, name, &admitted.reply)?;
+            match admitted.who {
                 Who::Launcher => {
                     epoll::delete(&self.epoll, &connection.stream)?;
                     connection.stream.set_nonblocking(false)?;
                     (self.launcher)(connection.stream);
                     return Ok(true);
                 }
-                Who::Pe(pe) => connection.state = State::Pe(pe),
+                Who::Pe(pe) => connection.state = State::Pe(pe, admitted.session),
             }
         }
-        let State::Pe(pe) = connection.state else {
+        let State::Pe(pe, session) = connection.state else {
             return Ok(false);
         };
-        let most = self.agent.longest_message();
+        let most = self.hears.longest_message();
         loop {
             let message = match connection.incoming.frame(most) {
-                Ok(Some(message)) => message,
+                Ok(Some(message)) => Ok(message),
                 Ok(None) => break,
-                Err(length) => {
-                    tracing::error!("PE {pe} of another host sent a message of {length} bytes");
-                    self.agent.give_up_on(pe as usize);
-                    return Ok(false);
-                }
+                Err(length) => Err(format!("a message of {length} bytes")),
             };
             self.replies.clear();
-            let mut reply = |head: &Reply, body: &[u8]| {
-                let length = (size_of::<Reply>() + body.len()) as u32;
-                self.replies.extend_from_slice(&length.to_le_bytes());
-                self.replies.extend_from_slice(head.bytes());
-                self.replies.extend_from_slice(body);
+            let mut reply = |parts: &[&[u8]]| {
+                let length: usize = parts.iter().map(|part| part.len()).sum();
+                self.replies.extend((length as u32).to_le_bytes());
+                parts
+                    .iter()
+                    .for_each(|part| self.replies.extend_from_slice(part));
             };
-            if let Err(error) = self.agent.serve(pe as usize, message, &mut reply) {
+            let heard =
+                message.and_then(|message| self.hears.hear((pe, session), message, &mut reply));
+            if let Err(error) = heard {
                 tracing::error!("PE {pe} of another host: {error}");
-                self.agent.give_up_on(pe as usize);
+                self.hears.give_up_on(pe);
                 return Ok(false);
             }
             if !self.replies.is_empty() {

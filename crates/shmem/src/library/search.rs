@@ -1,4 +1,4 @@
-//! Where libraries are looked for that are opened at run time: NVRTC, NCCL, cuBLAS.
+//! Where libraries are looked for that are opened at run time: UCX here; NVRTC, NCCL, cuBLAS in the crates above.
 //!
 //! The order, of every library:
 //!
@@ -6,8 +6,9 @@
 //! 2. The dynamic loader: LD_LIBRARY_PATH and the system's folders. If LD_LIBRARY_PATH has an entry that is refused
 //!    (see below), the loader is not asked, for it would use it; the other entries and the system's folders are
 //!    searched here.
-//! 3. CUDA toolkits: CUDA_HOME, CUDA_PATH, /usr/local/cuda, /usr/local/cuda-*, newest first.
-//! 4. Python's site-packages, where NVIDIA's wheels put it: of VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, the folders
+//! 3. Where it is installed as a whole ([`Installed`]), newest first. Of NVIDIA's: CUDA_HOME, CUDA_PATH,
+//!    /usr/local/cuda, /usr/local/cuda-*.
+//! 4. Python's site-packages, where wheels put it: of VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, the folders
 //!    above those on PATH that hold a python3, /usr/local, /usr and /opt/*.
 //! 5. The module search path of the python3 on PATH.
 //!
@@ -33,21 +34,37 @@ pub struct Sought {
     pub names: &'static [&'static str],
     /// File names of older versions, for where there is no other.
     pub older: &'static [&'static str],
-    /// The folder of its wheel under `nvidia`, beside `cu13` and the like.
-    pub wheel: &'static str,
+    /// Where whatever it is part of is installed.
+    pub installed: Installed,
+    /// Its wheel.
+    pub wheel: Wheel,
 }
 
-/// NVRTC. `libnvrtc.so` alone is what a toolkit's development package links.
-pub(crate) const NVRTC: Sought = Sought {
-    variable: "CROSSWARP_NVRTC",
-    names: &["libnvrtc.so.13", "libnvrtc.so"],
-    older: &["libnvrtc.so.12"],
-    wheel: "cuda_nvrtc",
-};
+/// Where a toolkit is installed.
+#[derive(Debug, Clone, Copy)]
+pub struct Installed {
+    /// All of these places, in words.
+    pub words: &'static str,
+    /// Variables that name its folder.
+    pub variables: &'static [&'static str],
+    /// Its folder without a version. Beside it are those with one: `cuda`, `cuda-13.0`.
+    pub folder: &'static str,
+    /// Its folders for libraries.
+    pub libraries: &'static [&'static str],
+}
+
+/// Where in a site-packages folder a wheel puts a library.
+#[derive(Debug, Clone, Copy)]
+pub enum Wheel {
+    /// In `nvidia/cu13/lib` and the like, newest first, then in `lib` of this folder under `nvidia`.
+    Nvidia(&'static str),
+    /// In `lib` of this folder.
+    Folder(&'static str),
+}
 
 /// A library to try.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Place {
+pub enum Place {
     /// A file that exists (or that the user named).
     File(PathBuf),
     /// A name for the dynamic loader.
@@ -64,19 +81,17 @@ impl fmt::Display for Place {
 }
 
 /// A place that is not tried, and why.
-pub(crate) type Refused = (String, String);
+pub type Refused = (String, String);
 
 /// The search's inputs: environment variables and the root of the file tree.
-pub(crate) struct Search {
+pub struct Search {
     variables: HashMap<&'static str, OsString>,
     root: PathBuf,
     loader: bool,
 }
 
 /// The variables the search reads, beside those of the libraries.
-const VARIABLES: [&str; 8] = [
-    "CUDA_HOME",
-    "CUDA_PATH",
+const VARIABLES: [&str; 6] = [
     "VIRTUAL_ENV",
     "CONDA_PREFIX",
     "PYENV_ROOT",
@@ -107,6 +122,7 @@ impl Search {
     pub fn of_this_machine(sought: &Sought) -> Self {
         let variables = VARIABLES
             .iter()
+            .chain(sought.installed.variables)
             .chain([&sought.variable])
             .filter_map(|&name| Some((name, std::env::var_os(name)?)))
             .collect();
@@ -118,7 +134,6 @@ impl Search {
     }
 
     /// With the variables given, under the folder `root`, for tests.
-    #[cfg(test)]
     pub fn new(root: &Path, variables: &[(&'static str, &str)]) -> Self {
         Self {
             variables: variables
@@ -131,7 +146,6 @@ impl Search {
     }
 
     /// The same without the loader's path, for tests.
-    #[cfg(test)]
     pub fn without_loader(self) -> Self {
         Self {
             loader: false,
@@ -300,7 +314,7 @@ impl Search {
     /// The kinds of places that hold no library, and why nothing of them was tried.
     fn empty_places(&self, sought: &Sought) -> Vec<Refused> {
         let kinds = [
-            "CUDA toolkits in CUDA_HOME, CUDA_PATH, /usr/local/cuda*",
+            sought.installed.words,
             "Python site-packages under VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, /usr, /usr/local, \
              /opt, and of the python3 on PATH",
         ];
@@ -317,8 +331,8 @@ impl Search {
     /// Every folder that may hold the library and exists, in order.
     fn folders(&self, sought: &Sought) -> Folders {
         let mut folders = Folders::default();
-        self.toolkits(&mut folders);
-        for (site, owner) in self.site_packages(&mut folders.refused) {
+        self.installed(&sought.installed, &mut folders);
+        for (site, owner) in self.site_packages(sought.wheel, &mut folders.refused) {
             let wheels = wheel_folders(&site, sought.wheel);
             folders
                 .good
@@ -327,25 +341,24 @@ impl Search {
         folders
     }
 
-    fn toolkits(&self, folders: &mut Folders) {
-        let mut toolkits: Vec<(PathBuf, Owner)> = ["CUDA_HOME", "CUDA_PATH"]
+    fn installed(&self, installed: &Installed, folders: &mut Folders) {
+        let mut toolkits: Vec<(PathBuf, Owner)> = installed
+            .variables
             .iter()
             .filter_map(|name| Some((self.path(name, &mut folders.refused)?, Owner::Any)))
             .collect();
-        let local = self.root.join("usr/local");
-        toolkits.push((local.join("cuda"), Owner::Known));
+        let newest = self.root.join(installed.folder);
+        let name = newest.file_name().unwrap_or_default().to_string_lossy();
+        let prefix = format!("{name}-");
+        let beside = newest.parent().unwrap_or(&self.root);
         // Newest first, by version and not by text: cuda-13.0 before cuda-9.2.
-        let mut versions = children(&local, |name| name.starts_with("cuda-"));
+        let mut versions = children(beside, |name| name.starts_with(&prefix));
         versions.sort_by_key(|path| std::cmp::Reverse(version_in(path)));
+        toolkits.push((newest, Owner::Known));
         toolkits.extend(versions.into_iter().map(|path| (path, Owner::Known)));
         let mut seen = std::collections::HashSet::new();
         for (toolkit, owner) in toolkits {
-            for sub in [
-                "lib64",
-                "targets/x86_64-linux/lib",
-                "targets/sbsa-linux/lib",
-                "lib",
-            ] {
+            for sub in installed.libraries {
                 let folder = toolkit.join(sub);
                 if folder.is_dir() && seen.insert(folder.clone()) {
                     folders.good.push((folder, owner));
@@ -354,8 +367,8 @@ impl Search {
         }
     }
 
-    /// The site-packages folders with NVIDIA's wheels in them, in order.
-    fn site_packages(&self, refused: &mut Vec<Refused>) -> Vec<(PathBuf, Owner)> {
+    /// The site-packages folders with the folder of such wheels in them, in order.
+    fn site_packages(&self, wheel: Wheel, refused: &mut Vec<Refused>) -> Vec<(PathBuf, Owner)> {
         let mut prefixes: Vec<(PathBuf, Owner)> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
             .iter()
             .filter_map(|name| Some((self.path(name, refused)?, Owner::Any)))
@@ -397,7 +410,7 @@ impl Search {
                     ["site-packages", "dist-packages"].map(|sub| python.join(sub))
                 });
                 for site in folders {
-                    if site.join("nvidia").is_dir() && seen.insert(site.clone()) {
+                    if site.join(wheel.folder()).is_dir() && seen.insert(site.clone()) {
                         sites.push((site, owner));
                     }
                 }
@@ -465,15 +478,32 @@ fn in_folders(folders: Folders, names: &[&str]) -> Vec<Result<Place, Refused>> {
     folders.refused.into_iter().map(Err).chain(files).collect()
 }
 
-/// Where the NVIDIA wheels of a site-packages folder put libraries, newest first.
-fn wheel_folders(site: &Path, wheel: &str) -> Vec<PathBuf> {
-    let nvidia = site.join("nvidia");
-    let mut cuda = children(&nvidia, |name| {
-        name.starts_with("cu") && name[2..].parse::<u32>().is_ok()
-    });
-    cuda.sort_by_key(|path| std::cmp::Reverse(version_in(path)));
-    cuda.push(nvidia.join(wheel));
-    cuda.into_iter()
+impl Wheel {
+    /// The folder of a site-packages folder that all its files are in.
+    fn folder(self) -> &'static str {
+        match self {
+            Wheel::Nvidia(_) => "nvidia",
+            Wheel::Folder(folder) => folder,
+        }
+    }
+}
+
+/// Where the wheels of a site-packages folder put libraries, newest first.
+fn wheel_folders(site: &Path, wheel: Wheel) -> Vec<PathBuf> {
+    let top = site.join(wheel.folder());
+    let mut folders = Vec::new();
+    match wheel {
+        Wheel::Nvidia(folder) => {
+            folders = children(&top, |name| {
+                name.starts_with("cu") && name[2..].parse::<u32>().is_ok()
+            });
+            folders.sort_by_key(|path| std::cmp::Reverse(version_in(path)));
+            folders.push(top.join(folder));
+        }
+        Wheel::Folder(_) => folders.push(top),
+    }
+    folders
+        .into_iter()
         .map(|folder| folder.join("lib"))
         .filter(|folder| folder.is_dir())
         .collect()
@@ -500,6 +530,19 @@ fn version_in(path: &Path) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NVRTC: Sought = Sought {
+        variable: "CROSSWARP_NVRTC",
+        names: &["libnvrtc.so.13", "libnvrtc.so"],
+        older: &["libnvrtc.so.12"],
+        installed: Installed {
+            words: "CUDA toolkits",
+            variables: &["CUDA_HOME", "CUDA_PATH"],
+            folder: "usr/local/cuda",
+            libraries: &["lib64", "lib"],
+        },
+        wheel: Wheel::Nvidia("cuda_nvrtc"),
+    };
 
     fn tree(files: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Whose files are taken, beside those that every user can write, which never are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub enum Owner {
     /// Root's and this user's.
     Known,
     /// Anyone's, where the user's environment names the folder: modules of a cluster belong to whoever installs them.
@@ -23,7 +23,7 @@ const STICKY: u32 = 0o1000;
 ///
 /// A sticky folder (`/tmp`) may be above it, for there others can not replace what is not theirs. What does not exist
 /// is refused only where others could make it.
-pub(crate) fn check(path: &Path, owner: Owner) -> Result<(), String> {
+pub fn check(path: &Path, owner: Owner) -> Result<(), String> {
     if !path.is_absolute() {
         return Err("a relative path, which depends on the current folder".into());
     }

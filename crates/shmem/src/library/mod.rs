@@ -1,4 +1,4 @@
-//! Libraries of NVIDIA's that are opened at run time.
+//! Libraries that are opened at run time.
 #![allow(unsafe_code)] // Opens libraries.
 
 use std::ffi::OsStr;
@@ -6,28 +6,15 @@ use std::path::PathBuf;
 
 use libloading::Library;
 
-use crate::library::search::{Place, Search, Sought};
-
 pub(crate) mod search;
 pub(crate) mod trust;
 
-/// Opens a library of NVIDIA's for the rest of the process, where the search finds it (README, "How libraries are
-/// found").
+/// Opens a library for the rest of the process: those sought here keep threads and caches that do not survive being
+/// unloaded.
 ///
-/// Errors: one line that names every place looked at and what was the matter there.
-pub fn find_library(sought: &Sought) -> Result<&'static Library, String> {
-    let open = |place: &Place| match place {
-        Place::File(path) => open_library(path.as_os_str()),
-        Place::Loader(name) => open_library(OsStr::new(name)),
-    };
-    let found = Search::of_this_machine(sought).find(sought, open);
-    found.map_err(|looked| format!("not found; looked at: {}", list(&looked)))
-}
-
-/// Opens a library of NVIDIA's for the rest of the process: these keep threads and caches that do not
-/// survive being unloaded.
-pub(crate) fn open_library(name: &OsStr) -> Result<&'static Library, String> {
-    // SAFETY: the initialisers run are those of NVRTC, NCCL or cuBLAS, written to be run by dlopen in any thread.
+/// Errors: what the loader says.
+pub fn open_library(name: &OsStr) -> Result<&'static Library, String> {
+    // SAFETY: the initialisers run are those of UCX, NVRTC, NCCL or cuBLAS, written to be run by dlopen in any thread.
     let library = unsafe { Library::new(name) };
     match library {
         Ok(library) => Ok(Box::leak(Box::new(library))),
@@ -40,13 +27,11 @@ pub(crate) fn open_library(name: &OsStr) -> Result<&'static Library, String> {
 
 /// A function of the library; without it the library is `not` what it should be.
 ///
+/// Errors: it has none.
+///
 /// # Safety
 /// `T` must be the function's type.
-pub(crate) unsafe fn symbol<T: Copy>(
-    library: &Library,
-    name: &str,
-    not: &str,
-) -> Result<T, String> {
+pub unsafe fn symbol<T: Copy>(library: &Library, name: &str, not: &str) -> Result<T, String> {
     // SAFETY: passed on to the caller.
     let symbol = unsafe { library.get::<T>(name) };
     symbol
@@ -55,7 +40,7 @@ pub(crate) unsafe fn symbol<T: Copy>(
 }
 
 /// The file that is mapped at `address` in this process.
-pub(crate) fn mapped_file(address: usize) -> Option<PathBuf> {
+pub fn mapped_file(address: usize) -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     maps.lines().find_map(|line| {
         let (start, end) = line.split_once(' ')?.0.split_once('-')?;
@@ -66,7 +51,7 @@ pub(crate) fn mapped_file(address: usize) -> Option<PathBuf> {
 }
 
 /// Places looked at and what was the matter there, in one line.
-pub(crate) fn list(looked: &[(String, String)]) -> String {
+pub fn list(looked: &[(String, String)]) -> String {
     let places = looked
         .iter()
         .map(|(place, reason)| format!("{place} ({reason})"));

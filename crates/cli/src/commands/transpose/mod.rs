@@ -321,6 +321,6 @@ impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
         let from = self.output.range(first..first + piece.len());
         self.world
             .get(&self.stream, piece, from, owner)
-            .map_err(|error| device_error(DeviceWorldError::from(error)))
+            .map_err(device_error)
     }
 }

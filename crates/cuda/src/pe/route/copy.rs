@@ -25,7 +25,7 @@ impl Copies {
 
     /// # Safety
     /// So many bytes are at `to`.
-    pub(super) unsafe fn to_gpu(&self, to: u64, from: &[u8]) -> Result<(), CudaError> {
+    pub(super) unsafe fn write(&self, to: u64, from: &[u8]) -> Result<(), CudaError> {
         // SAFETY: by the caller; `from` outlives the copy, for we wait for it.
         unsafe {
             cu!(cuMemcpyHtoDAsync_v2(
@@ -42,7 +42,7 @@ impl Copies {
     ///
     /// # Safety
     /// So many bytes are at `from`.
-    pub(super) unsafe fn from_gpu(&self, to: &mut [u8], from: u64) -> Result<(), CudaError> {
+    pub(super) unsafe fn read(&self, to: &mut [u8], from: u64) -> Result<(), CudaError> {
         // SAFETY: by the caller; `to` outlives the copy, for we wait for it.
         unsafe {
             cu!(cuMemcpyAsync(
@@ -63,7 +63,7 @@ impl Copies {
             width: to.width,
             stride: to.width,
         };
-        // SAFETY: by the caller, and as in `to_gpu`.
+        // SAFETY: by the caller, and as in `write`.
         unsafe { self.rows(to, host, from.len()) }
     }
 
@@ -75,7 +75,7 @@ impl Copies {
             width: from.width,
             stride: from.width,
         };
-        // SAFETY: by the caller, and as in `from_gpu`.
+        // SAFETY: by the caller, and as in `read`.
         unsafe { self.rows(host, from, to.len()) }
     }
 

@@ -118,13 +118,13 @@ impl Inbox {
         {
             let place = self.head % INBOX_ENTRIES as u64 * size_of::<InboxEntry>() as u64;
             // SAFETY: an entry's place, which the GPU has done with.
-            unsafe { copies.to_gpu(memory.entries.address() + place, bytes_of(&entry)) }?;
+            unsafe { copies.write(memory.entries.address() + place, bytes_of(&entry)) }?;
             self.head += 1;
         }
         if self.head != before {
             // The entries are there: their copies have ended.
             // SAFETY: a word.
-            unsafe { copies.to_gpu(memory.head(), cast_slice(&[self.head])) }?;
+            unsafe { copies.write(memory.head(), cast_slice(&[self.head])) }?;
             if self.tail == before {
                 self.since = Instant::now();
             }

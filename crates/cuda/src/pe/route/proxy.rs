@@ -198,7 +198,7 @@ impl Proxy {
                 for start in (0..n).step_by(BODY) {
                     part.resize(BODY.min(n - start), 0);
                     // SAFETY: the kernel puts from there, and waits until the entry is taken.
-                    unsafe { self.copies.from_gpu(&mut part, entry.local + start as u64) }?;
+                    unsafe { self.copies.read(&mut part, entry.local + start as u64) }?;
                     let head = Head {
                         offset: entry.offset + start as u64,
                         ..head
@@ -377,7 +377,7 @@ impl Proxy {
             Kind::Put => {
                 let to = self.place(pe, head.offset, body.len() as u64)?;
                 // SAFETY: `place` checked.
-                unsafe { self.copies.to_gpu(to, body) }?;
+                unsafe { self.copies.write(to, body) }?;
             }
             Kind::PutStrided => {
                 let to = self.spread(pe, head, body.len() as u64)?;
@@ -390,7 +390,7 @@ impl Proxy {
                 let bytes = (head.width as usize).min(8);
                 let from = self.place(pe, head.offset, bytes as u64)?;
                 // SAFETY: `place` checked.
-                unsafe { self.copies.from_gpu(&mut word[..bytes], from) }?;
+                unsafe { self.copies.read(&mut word[..bytes], from) }?;
                 self.send_value(pe, head.token, u64::from_le_bytes(word));
             }
             Kind::Atomic => {
@@ -454,7 +454,7 @@ impl Proxy {
             unsafe {
                 match strided {
                     true => self.copies.collect(&mut part, Spread { address, ..from }),
-                    false => self.copies.from_gpu(&mut part, address),
+                    false => self.copies.read(&mut part, address),
                 }
             }?;
             let answer = Head {
@@ -488,7 +488,7 @@ impl Proxy {
         // SAFETY: the kernel gets to there, and waits until the entry is complete.
         unsafe {
             match at.width {
-                1 => self.copies.to_gpu(at.address, body),
+                1 => self.copies.write(at.address, body),
                 _ => self.copies.spread(at, body),
             }
         }?;

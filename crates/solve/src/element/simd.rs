@@ -89,6 +89,32 @@ impl Isa {
     }
 }
 
+/// Runs `work` compiled for `isa`'s vector unit, as far as it is inlined: everything in it has to be
+/// `#[inline(always)]`, and is written so that the compiler makes vectors of it.
+#[inline(always)]
+pub fn on_unit<R>(isa: Isa, work: impl FnOnce() -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f")]
+        unsafe fn avx512<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        #[target_feature(enable = "avx2")]
+        unsafe fn avx2<R>(work: impl FnOnce() -> R) -> R {
+            work()
+        }
+        match isa.unit() {
+            // SAFETY: an `Isa` is only made of a unit that this processor has.
+            Unit::Avx512 => return unsafe { avx512(work) },
+            // SAFETY: as above.
+            Unit::Avx2 => return unsafe { avx2(work) },
+            Unit::Plain => {}
+        }
+    }
+    let _ = isa;
+    work()
+}
+
 /// Completes the [streamed](Simd::stream) stores of this thread before any later store, so that whoever learns of the
 /// data by ordinary means (a signal, the end of the thread) finds it.
 pub fn drain() {

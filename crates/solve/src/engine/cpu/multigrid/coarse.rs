@@ -83,11 +83,24 @@ impl<T: Real> Operator<T> {
                 let part = |rows: &NinePointRows<'_, T>, part: usize, at: usize| {
                     rows.0[part][at].to_f64()
                 };
-                let sides = (part(&here, EAST, at) + part(&here, EAST, at - 1))
-                    + (part(&here, SOUTH, at) + part(&above, SOUTH, at));
-                let corners = (part(&here, SOUTH_EAST, at) + part(&above, SOUTH_EAST, at - 1))
-                    + (part(&here, SOUTH_WEST, at) + part(&above, SOUTH_WEST, at + 1));
-                let diagonal = (sides + corners) + part(&here, EXCESS, at);
+                let couplings = [
+                    part(&here, EAST, at),
+                    part(&here, EAST, at - 1),
+                    part(&here, SOUTH, at),
+                    part(&above, SOUTH, at),
+                    part(&here, SOUTH_EAST, at),
+                    part(&above, SOUTH_EAST, at - 1),
+                    part(&here, SOUTH_WEST, at),
+                    part(&above, SOUTH_WEST, at + 1),
+                ];
+                let sum = |of: [f64; 8]| {
+                    let pairs: [f64; 4] = std::array::from_fn(|k| of[2 * k] + of[2 * k + 1]);
+                    (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+                };
+                let diagonal = sum(couplings) + part(&here, EXCESS, at);
+                // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
+                let bound = 0.5 * (diagonal + sum(couplings.map(f64::abs)));
+                let diagonal = diagonal.max(bound);
                 out[at] = if diagonal > 0.0 {
                     T::from_f64(1.0 / diagonal)
                 } else {
@@ -96,6 +109,22 @@ impl<T: Real> Operator<T> {
             }
         }
         Ok(())
+    }
+
+    /// Adds a correction to row `y` (columns −1 to nx) where there is an equation: elsewhere a coarse point may stand for
+    /// its neighbours alone.
+    #[inline(always)]
+    pub fn add(&self, y: isize, correction: &[T], row: &mut [T]) {
+        let n = self.shape.x.len;
+        let (correction, inverse) = (&correction[..n], &self.inverse.row(y)[..n]);
+        for (x, value) in row[1..=n].iter_mut().enumerate() {
+            *value = if inverse[x] != T::ZERO {
+                *value + correction[x]
+            } else {
+                T::ZERO
+            };
+        }
+        wrap_ends(&self.shape, row);
     }
 
     /// The operator with a right side, to relax with.
@@ -161,7 +190,7 @@ impl<T: Real> WithRightSide<'_, T> {
 
 /// Sets the columns beyond both ends of a row.
 #[inline(always)]
-pub(super) fn wrap_ends<T: Real>(shape: &Shape, row: &mut [T]) {
+fn wrap_ends<T: Real>(shape: &Shape, row: &mut [T]) {
     let n = shape.x.len;
     (row[0], row[n + 1]) = if shape.x.wraps {
         (row[n], row[1])

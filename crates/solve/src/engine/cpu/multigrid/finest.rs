@@ -9,6 +9,7 @@ use super::galerkin::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{Around, five_point};
 use super::shape::Shape;
 use super::wavefront::Relaxation;
+use crate::element::Real;
 use crate::field::storage::Field;
 
 /// What holds at the first and the last cell of an axis.
@@ -72,6 +73,34 @@ impl Finest {
         if part != 1.0 {
             row.iter_mut().for_each(|value| *value *= part);
         }
+    }
+
+    /// Adds `correction` times `scale` to row `y` (columns −1 to nx) where there is an equation: elsewhere a coarse point
+    /// may stand for its neighbours alone.
+    #[inline(always)]
+    pub fn add<T: Real>(&self, y: isize, correction: &[T], scale: f64, row: &mut [f64]) {
+        if !self.row_is_fixed(y) {
+            let columns = self.columns();
+            let correction = &correction[columns.clone()];
+            let out = &mut row[columns.start + 1..columns.end + 1];
+            match self.mask(y) {
+                None => {
+                    for (value, &correction) in out.iter_mut().zip(correction) {
+                        *value += correction.to_f64() * scale;
+                    }
+                }
+                Some(fixed) => {
+                    let fixed = &fixed[columns];
+                    for ((value, &correction), &fixed) in
+                        out.iter_mut().zip(correction).zip(fixed)
+                    {
+                        let new = *value + correction.to_f64() * scale;
+                        *value = if fixed != 0 { *value } else { new };
+                    }
+                }
+            }
+        }
+        self.beyond(row);
     }
 
     /// The columns beyond both ends of a row.

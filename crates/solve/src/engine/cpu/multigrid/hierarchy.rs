@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::coarse::{Coarse, wrap_ends};
+use super::coarse::{Coarse, Operator};
 use super::dense::Dense;
 use super::finest::Finest;
 use super::galerkin::{Transfer, WEIGHT_MARGIN, coarsen, computed_rows};
@@ -353,12 +353,15 @@ impl<T: Real> Hierarchy<T> {
                 continue;
             };
             let shape = level.operator.shape.clone();
-            let mut up = UpCoarse(Prolongation {
-                fine: &shape,
-                transfer,
-                coarse: &next.u,
-                correction: &mut self.spare.correction,
-            });
+            let mut up = UpCoarse {
+                operator: &level.operator,
+                prolongation: Prolongation {
+                    fine: &shape,
+                    transfer,
+                    coarse: &next.u,
+                    correction: &mut self.spare.correction,
+                },
+            };
             let (operator, u) = (level.operator.with(&level.right_side), &mut level.u);
             let kept = &mut level.kept;
             on_unit(self.isa, || {
@@ -521,12 +524,7 @@ impl<T: Real> Hooks<f64> for UpFinest<'_, T> {
     const RESIDUAL: bool = true;
     #[inline(always)]
     fn correct(&mut self, y: isize, row: &mut [f64]) {
-        let scale = self.scale;
-        let correction = self.prolongation.row(y);
-        for (value, &correction) in row[1..].iter_mut().zip(correction) {
-            *value += correction.to_f64() * scale;
-        }
-        self.finest.beyond(row);
+        self.finest.add(y, self.prolongation.row(y), self.scale, row);
     }
     #[inline(always)]
     fn residual(&mut self, y: isize, residual: &mut [f64], u: &[f64]) {
@@ -535,16 +533,16 @@ impl<T: Real> Hooks<f64> for UpFinest<'_, T> {
 }
 
 /// Corrects a coarse level.
-struct UpCoarse<'a, T>(Prolongation<'a, T>);
+struct UpCoarse<'a, T> {
+    operator: &'a Operator<T>,
+    prolongation: Prolongation<'a, T>,
+}
 
 impl<T: Real> Hooks<T> for UpCoarse<'_, T> {
     const RESIDUAL: bool = false;
     #[inline(always)]
     fn correct(&mut self, y: isize, row: &mut [T]) {
-        for (value, &correction) in row[1..].iter_mut().zip(self.0.row(y)) {
-            *value = *value + correction;
-        }
-        wrap_ends(self.0.fine, row);
+        self.operator.add(y, self.prolongation.row(y), row);
     }
     fn residual(&mut self, _: isize, _: &mut [T], _: &[T]) {}
 }

@@ -6,11 +6,11 @@
 //! had read what exchange s − 2 left there. Gathers have a signal for each sender: a sum of them could count one PE
 //! twice and another not at all.
 
-use std::ops::Range;
-
 use bytemuck::Pod;
 use crosswarp_shmem::{Cmp, Pe, SignalOp, Sym};
 
+use crate::element::Real;
+use crate::engine::cpu::multigrid::row_table::RowTable;
 use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
@@ -33,22 +33,28 @@ fn words<T>(count: usize) -> usize {
 }
 
 impl<'p> LevelRows<'p> {
-    /// Collective: buffers for halos of the finest level `shape` in `f64`, and for the first of `coarser` that is not
-    /// spread.
-    pub(crate) fn new(
+    /// Collective: buffers for halos of the finest level `shape` in `f64` and of operators of `parts` parts in `T` on
+    /// the others, and for the first of these that is not spread.
+    pub(crate) fn new<T: Real>(
         pe: &'p Pe,
         shape: &Shape,
         coarser: &[Shape],
+        parts: usize,
     ) -> Result<LevelRows<'p>, PeError> {
+        // An operator's row has `parts` times as many elements as the field's, and a column more on both sides.
+        let operator = |level: &Shape| words::<T>(parts * (level.x.len + 2));
         let halo = if shape.spread {
-            words::<f64>(HALO * shape.x.len)
+            let finest = words::<f64>(shape.x.len);
+            HALO * coarser
+                .first()
+                .map_or(finest, |level| operator(level).max(finest))
         } else {
             0
         };
         let whole = coarser
             .iter()
             .find(|level| shape.spread && !level.spread)
-            .map_or(0, |level| words::<f64>(level.x.len * level.y.len));
+            .map_or(0, |level| operator(level) * level.y.len);
         Ok(LevelRows {
             pe,
             halos: pe.alloc(4 * halo)?,
@@ -78,15 +84,7 @@ impl<'p> LevelRows<'p> {
         field: &mut Field<T>,
         depth: usize,
     ) -> Result<(), PeError> {
-        assert!(depth <= HALO);
-        if shape.spread {
-            self.exchange(shape, field, depth)?;
-        } else if shape.y.wraps {
-            let len = shape.y.len as isize;
-            for y in (-(depth as isize)..0).chain(len..len + depth as isize) {
-                field.copy_row(y.rem_euclid(len), y);
-            }
-        }
+        self.halo_of(shape, field, depth)?;
         if shape.x.wraps {
             for y in shape.rows(depth) {
                 wrap_columns(field, y);
@@ -95,17 +93,38 @@ impl<'p> LevelRows<'p> {
         Ok(())
     }
 
-    fn exchange<T: Pod>(
+    /// As [`halo`](Self::halo), without the columns.
+    pub(crate) fn halo_of<R: Rows>(
         &mut self,
         shape: &Shape,
-        field: &mut Field<T>,
+        rows: &mut R,
+        depth: usize,
+    ) -> Result<(), PeError> {
+        assert!(depth <= HALO);
+        if shape.spread {
+            return self.exchange(shape, rows, depth);
+        }
+        if shape.y.wraps {
+            let len = shape.y.len as isize;
+            for y in (-(depth as isize)..0).chain(len..len + depth as isize) {
+                rows.copy(y.rem_euclid(len), y);
+            }
+        }
+        Ok(())
+    }
+
+    fn exchange<R: Rows>(
+        &mut self,
+        shape: &Shape,
+        rows: &mut R,
         depth: usize,
     ) -> Result<(), PeError> {
         let (pes, me, own) = (shape.cuts.len() - 1, shape.me, shape.own());
         self.halo_number += 1;
         let number = self.halo_number;
         let capacity = self.halos.len() / 4;
-        let len = words::<T>(depth * shape.x.len);
+        let len = depth * rows.words();
+        assert!(len <= capacity);
         // Buffers and signals: 0 is for what comes from above, 1 from below.
         let part = |side: usize| {
             let start = (2 * (number % 2) as usize + side) * capacity;
@@ -114,12 +133,13 @@ impl<'p> LevelRows<'p> {
         let above = (me > 0 || shape.y.wraps).then(|| (me + pes - 1) % pes);
         let below = (me + 1 < pes || shape.y.wraps).then(|| (me + 1) % pes);
         let depth = depth as isize;
-        for (to, side, rows) in [
+        for (to, side, range) in [
             (above, 1, own.start..own.start + depth),
             (below, 0, own.end - depth..own.end),
         ] {
             let Some(to) = to else { continue };
-            self.pack(field, rows);
+            self.packed.clear();
+            range.for_each(|y| self.packed.extend_from_slice(rows.get(y)));
             // Release: the rows are visible to whoever sees the signal.
             self.pe.put_signal(
                 self.halos.range(part(side)),
@@ -138,29 +158,26 @@ impl<'p> LevelRows<'p> {
             self.pe
                 .signal_wait_until(self.halo_signals.at(side), Cmp::Ge, number)?;
             self.packed.resize(len, 0);
-            self.pe
-                .read(&mut self.packed, self.halos.range(part(side)));
-            for (y, row) in (first..).zip(self.packed.chunks_exact(words::<T>(shape.x.len))) {
-                bytemuck::cast_slice_mut(field.row_mut(y)).copy_from_slice(row);
+            self.pe.read(&mut self.packed, self.halos.range(part(side)));
+            for (y, row) in (first..).zip(self.packed.chunks_exact(rows.words())) {
+                rows.set(y, row);
             }
         }
         Ok(())
     }
 
     /// Gives every PE all rows of a level that is not spread, of which each has computed those of its cut. Collective.
-    pub(crate) fn gather<T: Pod>(
-        &mut self,
-        shape: &Shape,
-        field: &mut Field<T>,
-    ) -> Result<(), PeError> {
+    pub(crate) fn gather<R: Rows>(&mut self, shape: &Shape, rows: &mut R) -> Result<(), PeError> {
         let (pes, me) = (shape.cuts.len() - 1, shape.me);
-        let rows = |pe: usize| shape.cuts[pe]..shape.cuts[pe + 1];
+        let of = |pe: usize| shape.cuts[pe]..shape.cuts[pe + 1];
         self.gather_number += 1;
         let number = self.gather_number;
         let start = (number % 2) as usize * (self.gathered.len() / 2);
-        let row_words = words::<T>(shape.x.len);
-        let part = |pe: usize| start + rows(pe).start * row_words..start + rows(pe).end * row_words;
-        self.pack(field, rows(me).start as isize..rows(me).end as isize);
+        let words = rows.words();
+        assert!(shape.y.len * words <= self.gathered.len() / 2);
+        let part = |pe: usize| start + of(pe).start * words..start + of(pe).end * words;
+        self.packed.clear();
+        of(me).for_each(|y| self.packed.extend_from_slice(rows.get(y as isize)));
         for to in (1..pes).map(|step| (me + step) % pes) {
             // Release, as above.
             self.pe.put_signal(
@@ -178,19 +195,56 @@ impl<'p> LevelRows<'p> {
             let part = part(from);
             self.packed.resize(part.len(), 0);
             self.pe.read(&mut self.packed, self.gathered.range(part));
-            for (y, row) in rows(from).zip(self.packed.chunks_exact(row_words)) {
-                bytemuck::cast_slice_mut(field.row_mut(y as isize)).copy_from_slice(row);
+            for (y, row) in of(from).zip(self.packed.chunks_exact(words)) {
+                rows.set(y as isize, row);
             }
         }
         Ok(())
     }
+}
 
-    fn pack<T: Pod>(&mut self, field: &Field<T>, rows: Range<isize>) {
-        self.packed.clear();
-        for y in rows {
-            self.packed
-                .extend_from_slice(bytemuck::cast_slice(field.row(y)));
-        }
+/// Rows that can be sent, as words of 32 bits.
+pub(crate) trait Rows {
+    /// Words of a row.
+    fn words(&self) -> usize;
+    /// Row `y`.
+    fn get(&self, y: isize) -> &[u32];
+    /// Sets row `y`.
+    fn set(&mut self, y: isize, row: &[u32]);
+    /// Makes row `to` a copy of row `from`.
+    fn copy(&mut self, from: isize, to: isize);
+}
+
+impl<T: Pod> Rows for Field<T> {
+    fn words(&self) -> usize {
+        words::<T>(self.columns())
+    }
+    fn get(&self, y: isize) -> &[u32] {
+        bytemuck::cast_slice(self.row(y))
+    }
+    fn set(&mut self, y: isize, row: &[u32]) {
+        bytemuck::cast_slice_mut(self.row_mut(y)).copy_from_slice(row);
+    }
+    fn copy(&mut self, from: isize, to: isize) {
+        self.copy_row(from, to);
+    }
+}
+
+impl<T: Real> Rows for RowTable<T> {
+    fn words(&self) -> usize {
+        words::<T>(self.elements())
+    }
+    fn get(&self, y: isize) -> &[u32] {
+        bytemuck::cast_slice(self.whole(y))
+    }
+    fn set(&mut self, y: isize, row: &[u32]) {
+        // What arrived need not be aligned for `T`.
+        let mut aligned = vec![T::ZERO; self.elements()];
+        bytemuck::cast_slice_mut(&mut aligned).copy_from_slice(row);
+        self.set(y, &aligned);
+    }
+    fn copy(&mut self, from: isize, to: isize) {
+        self.copy(from, to);
     }
 }
 

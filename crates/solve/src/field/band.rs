@@ -42,11 +42,6 @@ impl<F: Real> Band<F> {
         let row = self.values.chunks_exact(self.nx).nth(at);
         row.unwrap_or_else(|| panic!("row {y} is not among this PE's rows {:?}", self.own))
     }
-
-    /// All own rows.
-    pub(crate) fn values(&self) -> &[F] {
-        &self.values
-    }
 }
 
 impl<F: Real> LocalRows<F> for Band<F> {

@@ -65,6 +65,11 @@ impl<T: Pod> Field<T> {
         self.rows.start <= rows.start && rows.end <= self.rows.end && nx == self.nx
     }
 
+    /// Columns of a row, without padding.
+    pub fn columns(&self) -> usize {
+        self.nx
+    }
+
     /// Elements from one row to the next.
     pub fn stride(&self) -> usize {
         self.stride

@@ -9,9 +9,8 @@ use crosswarp_shmem::Pe;
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
-use crate::engine::cpu::multigrid::hierarchy::{
-    Hierarchy, SetUpError, Smoothing, coarser_shapes,
-};
+use crate::engine::cpu::multigrid::galerkin::PARTS;
+use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
@@ -19,8 +18,8 @@ use crate::field::band::Band;
 use crate::field::partition::Partition;
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
-use crate::method::options::{Cycles, Options};
 use crate::method::jacobi::Progress;
+use crate::method::options::{Cycles, Options};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::{Scale, largest_of};
@@ -30,7 +29,7 @@ use crate::stop::norms;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
-const COARSE_INTERVAL: [f64; 2] = [0.5, 2.0];
+const COARSE_INTERVAL: [f64; 2] = [0.35, 1.8];
 
 /// How a solve by cycles ended.
 pub(crate) struct Outcome<F> {
@@ -94,11 +93,7 @@ impl Layout {
     }
 
     fn sums(&self) -> LeafSums {
-        LeafSums::new(
-            self.shape.own(),
-            self.shape.x.len,
-            self.first[1] as isize,
-        )
+        LeafSums::new(self.shape.own(), self.shape.x.len, self.first[1] as isize)
     }
 }
 
@@ -220,7 +215,8 @@ pub(crate) fn run<F: Real>(
         ends: layout.ends,
         fixed: None,
     };
-    let mut loaded = load(problem, &layout, &mut finest, Scale::NONE).map_err(SolveError::Memory)?;
+    let mut loaded =
+        load(problem, &layout, &mut finest, Scale::NONE).map_err(SolveError::Memory)?;
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
     let bad = first_bad(&reduction, loaded.bad.take(), problem.nx)?;
     let mut free = [finest.free(layout.shape.own())];
@@ -239,17 +235,21 @@ pub(crate) fn run<F: Real>(
         loaded = load(problem, &layout, &mut finest, scale).map_err(SolveError::Memory)?;
     }
     let singular = free == (layout.shape.x.len * layout.shape.y.len) as u64
-        && layout.ends.as_flattened().iter().all(|&end| end != End::Fixed);
+        && layout
+            .ends
+            .as_flattened()
+            .iter()
+            .all(|&end| end != End::Fixed);
 
     let start = Instant::now();
     let shapes = coarser_shapes(&layout.shape);
-    let mut rows = LevelRows::new(pe, &layout.shape, &shapes)?;
+    let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS)?;
     let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
     let hierarchy = Hierarchy::<f32>::new(
         finest,
         &shapes,
         singular,
-        { let g=|k:&str,d:f64| std::env::var(k).ok().and_then(|v| v.parse().ok()).unwrap_or(d); [[g("MA",0.5),g("MB",2.0)],[g("MC",0.5),g("MD",2.0)]].map(smoothing)},
+        [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing),
         &mut rows,
     );
     let hierarchy = match hierarchy {
@@ -272,12 +272,7 @@ pub(crate) fn run<F: Real>(
     if singular && let Some(right_side) = &mut right_side {
         solver.make_compatible(right_side)?;
     }
-    let ended = solver.cycles(
-        &mut u,
-        right_side.as_ref(),
-        options,
-        &mut observer,
-    )?;
+    let ended = solver.cycles(&mut u, right_side.as_ref(), options, &mut observer)?;
     if singular {
         solver.remove_mean(&mut u)?;
     }

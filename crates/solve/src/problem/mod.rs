@@ -367,7 +367,9 @@ pub enum ProblemError {
         y: usize,
     },
     /// A side that the method can't have.
-    #[error("the {side} side has a derivative given, which Jacobi sweeps can't have: take multigrid")]
+    #[error(
+        "the {side} side has a derivative given, which Jacobi sweeps can't have: take multigrid"
+    )]
     NotForJacobi {
         /// Which side.
         side: &'static str,

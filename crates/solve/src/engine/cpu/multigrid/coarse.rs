@@ -1,10 +1,13 @@
 //! A coarse level: an operator of nine points, the correction that is sought, and its right side.
 
+use std::collections::HashMap;
 use std::io;
 
 use super::galerkin::{
-    EAST, EXCESS, OperatorRow, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, Transfer,
+    CoarseRow, EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
+    Transfer,
 };
+use super::row_table::RowTable;
 use super::rows::{Around, NinePoint, from_zero, nine_point};
 use super::shape::{HALO, Shape};
 use super::wavefront::{Kept, Relaxation};
@@ -16,9 +19,11 @@ use crate::pes::error::PeError;
 /// The operator: couplings and excess as in `galerkin.rs`, rounded to `T`.
 pub(super) struct Operator<T> {
     pub shape: Shape,
-    parts: [Field<T>; 5],
+    parts: RowTable<T>,
     /// 1 / (all couplings + excess); 0 for points that have no equation.
-    inverse: Field<T>,
+    inverse: RowTable<T>,
+    /// A row as it is stored.
+    packed: Vec<T>,
 }
 
 /// A level.
@@ -40,8 +45,9 @@ impl<T: Real> Coarse<T> {
         Ok(Coarse {
             operator: Operator {
                 shape: shape.clone(),
-                parts: [field()?, field()?, field()?, field()?, field()?],
-                inverse: field()?,
+                parts: RowTable::new(shape.stored(), shape.x.len, PARTS),
+                inverse: RowTable::new(shape.stored(), shape.x.len, 1),
+                packed: Vec::new(),
             },
             u: field()?,
             right_side: field()?,
@@ -53,60 +59,70 @@ impl<T: Real> Coarse<T> {
 
 impl<T: Real> Operator<T> {
     /// Takes a row that [`coarsen`](super::galerkin::coarsen) has made.
-    pub fn set_row(&mut self, y: isize, row: &OperatorRow) {
-        for (part, field) in self.parts.iter_mut().enumerate() {
-            for (out, &value) in field.row_mut(y).iter_mut().zip(row.columns(part)) {
-                *out = T::from_f64(value);
-            }
+    pub fn set_row(&mut self, y: isize, row: CoarseRow<'_>) {
+        let row = match row {
+            CoarseRow::New(row) => row,
+            CoarseRow::SameAs(from) => return self.parts.copy(from, y),
+        };
+        self.packed.clear();
+        // The single point of an axis that wraps around is no neighbour of itself.
+        let [across, along] = [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
+        let nothing = vec![0.0; self.shape.x.len];
+        for (part, values) in row.parts.iter().enumerate() {
+            let itself = (part == EAST && across) || (part == SOUTH && along);
+            let part = if itself { &nothing } else { values };
+            let ends = if self.shape.x.wraps {
+                [part[part.len() - 1], part[0]]
+            } else {
+                [0.0; 2]
+            };
+            let columns = ends[..1].iter().chain(part).chain(&ends[1..]);
+            self.packed.extend(columns.map(|&value| T::from_f64(value)));
         }
+        self.parts.set(y, &self.packed);
     }
 
     /// Completes the operator after all own rows, or with `gather` the cut's, have been set. Collective.
     pub fn complete(&mut self, rows: &mut LevelRows<'_>, gather: bool) -> Result<(), PeError> {
-        let shape = &self.shape;
-        for field in &mut self.parts {
-            if gather {
-                rows.gather(shape, field)?;
-            }
-            rows.halo(shape, field, HALO)?;
+        if gather {
+            rows.gather(&self.shape, &mut self.parts)?;
         }
-        for y in shape.rows(HALO - 1) {
-            let [above, here] = [y - 1, y].map(|y| NinePointRows::of(&self.parts, y));
-            let n = shape.x.len;
-            let (all, out) = (0..n + 2, self.inverse.with_padding_mut(y, 1));
-            for at in all {
-                // In the columns beyond the ends nothing is relaxed.
-                if at == 0 || at == n + 1 {
-                    out[at] = T::ZERO;
-                    continue;
-                }
-                let part = |rows: &NinePointRows<'_, T>, part: usize, at: usize| {
-                    rows.0[part][at].to_f64()
-                };
+        rows.halo_of(&self.shape, &mut self.parts, HALO)?;
+        let mut known = HashMap::new();
+        for y in self.shape.rows(HALO - 1) {
+            let key = (self.parts.identity(y - 1), self.parts.identity(y));
+            if let Some(&from) = known.get(&key) {
+                self.inverse.copy(from, y);
+                continue;
+            }
+            known.insert(key, y);
+            self.packed.clear();
+            self.packed.resize(self.shape.x.len + 2, T::ZERO);
+            for at in 1..=self.shape.x.len {
+                let part = |y: isize, part: usize, at: usize| self.parts.part(y, part)[at].to_f64();
                 let couplings = [
-                    part(&here, EAST, at),
-                    part(&here, EAST, at - 1),
-                    part(&here, SOUTH, at),
-                    part(&above, SOUTH, at),
-                    part(&here, SOUTH_EAST, at),
-                    part(&above, SOUTH_EAST, at - 1),
-                    part(&here, SOUTH_WEST, at),
-                    part(&above, SOUTH_WEST, at + 1),
+                    part(y, EAST, at),
+                    part(y, EAST, at - 1),
+                    part(y, SOUTH, at),
+                    part(y - 1, SOUTH, at),
+                    part(y, SOUTH_EAST, at),
+                    part(y - 1, SOUTH_EAST, at - 1),
+                    part(y, SOUTH_WEST, at),
+                    part(y - 1, SOUTH_WEST, at + 1),
                 ];
                 let sum = |of: [f64; 8]| {
                     let pairs: [f64; 4] = std::array::from_fn(|k| of[2 * k] + of[2 * k + 1]);
                     (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
                 };
-                let diagonal = sum(couplings) + part(&here, EXCESS, at);
+                let diagonal = sum(couplings) + part(y, EXCESS, at);
                 // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
                 let bound = 0.5 * (diagonal + sum(couplings.map(f64::abs)));
                 let diagonal = diagonal.max(bound);
-                out[at] = if diagonal > 0.0 {
-                    T::from_f64(1.0 / diagonal)
-                } else {
-                    T::ZERO
-                };
+                if diagonal > 0.0 {
+                    self.packed[at] = T::from_f64(1.0 / diagonal);
+                }
             }
+            self.inverse.set(y, &self.packed);
         }
         Ok(())
     }
@@ -116,7 +132,7 @@ impl<T: Real> Operator<T> {
     #[inline(always)]
     pub fn add(&self, y: isize, correction: &[T], row: &mut [T]) {
         let n = self.shape.x.len;
-        let (correction, inverse) = (&correction[..n], &self.inverse.row(y)[..n]);
+        let (correction, inverse) = (&correction[..n], &self.inverse.whole(y)[1..=n]);
         for (x, value) in row[1..=n].iter_mut().enumerate() {
             *value = if inverse[x] != T::ZERO {
                 *value + correction[x]
@@ -136,27 +152,21 @@ impl<T: Real> Operator<T> {
     }
 }
 
-/// The rows of all parts, columns −1 to nx.
-struct NinePointRows<'a, T>([&'a [T]; 5]);
-
-impl<'a, T: Real> NinePointRows<'a, T> {
-    #[inline(always)]
-    fn of(parts: &'a [Field<T>; 5], y: isize) -> Self {
-        NinePointRows(parts.each_ref().map(|field| field.with_padding(y, 1)))
-    }
-}
-
 impl<T: Real> OperatorRows for Operator<T> {
     fn shape(&self) -> &Shape {
         &self.shape
     }
 
     fn row(&self, y: isize, out: &mut OperatorRow) {
-        for (part, field) in self.parts.iter().enumerate() {
-            for (out, &value) in out.columns_mut(part).iter_mut().zip(field.row(y)) {
+        for (part, out) in out.parts.iter_mut().enumerate() {
+            for (out, &value) in out.iter_mut().zip(&self.parts.part(y, part)[1..]) {
                 *out = value.to_f64();
             }
         }
+    }
+
+    fn identity(&self, y: isize) -> u64 {
+        self.parts.identity(y).into()
     }
 }
 
@@ -169,23 +179,21 @@ pub(super) struct WithRightSide<'a, T> {
 impl<T: Real> WithRightSide<'_, T> {
     #[inline(always)]
     fn apply<const RELAX: bool>(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]) {
-        let here = NinePointRows::of(&self.operator.parts, y).0;
-        let above = NinePointRows::of(&self.operator.parts, y - 1).0;
+        let parts = &self.operator.parts;
         let operator = NinePoint {
-            east: here[EAST],
-            south: here[SOUTH],
-            south_east: here[SOUTH_EAST],
-            south_west: here[SOUTH_WEST],
-            excess: here[EXCESS],
-            inverse: self.operator.inverse.with_padding(y, 1),
-            above: [above[SOUTH], above[SOUTH_EAST], above[SOUTH_WEST]],
+            east: parts.part(y, EAST),
+            south: parts.part(y, SOUTH),
+            south_east: parts.part(y, SOUTH_EAST),
+            south_west: parts.part(y, SOUTH_WEST),
+            excess: parts.part(y, EXCESS),
+            inverse: self.operator.inverse.whole(y),
+            above: [SOUTH, SOUTH_EAST, SOUTH_WEST].map(|part| parts.part(y - 1, part)),
         };
         let right_side = self.right_side.row(y);
         let inner = 1..out.len() - 1;
         nine_point::<T, RELAX>(&operator, around, right_side, omega, &mut out[inner]);
         wrap_ends(&self.operator.shape, out);
     }
-
 }
 
 /// Sets the columns beyond both ends of a row.
@@ -208,7 +216,7 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
     #[inline(always)]
     fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]) {
         let inner = 1..out.len() - 1;
-        let inverse = self.operator.inverse.row(y);
+        let inverse = &self.operator.inverse.whole(y)[inner.clone()];
         from_zero(inverse, self.right_side.row(y), omega, &mut out[inner]);
         wrap_ends(&self.operator.shape, out);
     }

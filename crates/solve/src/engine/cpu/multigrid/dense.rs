@@ -23,14 +23,14 @@ impl Dense {
             operator.row(y as isize, &mut row);
             for x in 0..nx {
                 let from = y * nx + x;
-                matrix[from * n + from] += row.columns(EXCESS)[x];
+                matrix[from * n + from] += row.parts[EXCESS][x];
                 for (part, dx, dy) in [
                     (EAST, 1, 0),
                     (SOUTH, 0, 1),
                     (SOUTH_EAST, 1, 1),
                     (SOUTH_WEST, -1, 1),
                 ] {
-                    let coupling = row.columns(part)[x];
+                    let coupling = row.parts[part][x];
                     if coupling == 0.0 {
                         continue;
                     }

@@ -91,8 +91,7 @@ impl Finest {
                 }
                 Some(fixed) => {
                     let fixed = &fixed[columns];
-                    for ((value, &correction), &fixed) in
-                        out.iter_mut().zip(correction).zip(fixed)
+                    for ((value, &correction), &fixed) in out.iter_mut().zip(correction).zip(fixed)
                     {
                         let new = *value + correction.to_f64() * scale;
                         *value = if fixed != 0 { *value } else { new };
@@ -118,6 +117,16 @@ impl Finest {
             End::Mirror => row[(n - 1).max(1)],
             End::Wrap => row[1],
         };
+    }
+
+    /// 1 / the diagonal, the cell's own copies beyond an axis of one cell that wraps around left out.
+    fn inverse(&self) -> f64 {
+        let itself = [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
+        match itself {
+            [false, false] => 0.25,
+            [true, true] => 0.0,
+            _ => 0.5,
+        }
     }
 
     /// Whether the cell at column `x`, row `y` has an equation.
@@ -197,7 +206,7 @@ impl WithRightSide<'_> {
             around_columns,
             self.right_side.map(|field| &field.row(y)[columns.clone()]),
             finest.mask(y).map(|row| &row[columns.clone()]),
-            0.25 * omega,
+            finest.inverse() * omega,
             &mut out[first + 1..last + 1],
         );
         for x in [0, n - 1] {
@@ -225,7 +234,7 @@ impl Relaxation<f64> for WithRightSide<'_> {
         let (mask, right_side) = (finest.mask(y), right_side.row(y));
         for x in finest.columns() {
             if mask.is_none_or(|row| row[x] == 0) {
-                out[x + 1] = (0.25 * omega) * right_side[x];
+                out[x + 1] = (finest.inverse() * omega) * right_side[x];
             }
         }
         finest.beyond(out);
@@ -274,7 +283,7 @@ impl OperatorRows for Finest {
             };
             let mut excess = 0.0;
             match right {
-                Some(false) => out.columns_mut(EAST)[x] = edge,
+                Some(false) => out.parts[EAST][x] = edge,
                 Some(true) => excess += edge,
                 None => {}
             }
@@ -282,14 +291,27 @@ impl OperatorRows for Finest {
                 excess += edge;
             }
             match fixed_in(&below, y + 1, x) {
-                Some(false) => out.columns_mut(SOUTH)[x] = side,
+                Some(false) => out.parts[SOUTH][x] = side,
                 Some(true) => excess += side,
                 None => {}
             }
             if fixed_in(&above, y - 1, x) == Some(true) {
                 excess += side;
             }
-            out.columns_mut(EXCESS)[x] = excess;
+            out.parts[EXCESS][x] = excess;
         }
+    }
+    fn identity(&self, y: isize) -> u64 {
+        let y = y.rem_euclid(self.shape.y.len as isize);
+        if self.fixed.is_some() {
+            return y as u64;
+        }
+        // Without a mask only what is beside a row tells it from others.
+        let kind = |y: isize| match (self.shape.y.has(y), self.row_is_fixed(y)) {
+            (false, _) => 0,
+            (_, true) => 1,
+            _ => 2,
+        };
+        kind(y - 1) + 3 * kind(y) + 9 * kind(y + 1) + 27 * u64::from(self.part(1, y) != 1.0)
     }
 }

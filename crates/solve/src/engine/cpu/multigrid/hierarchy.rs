@@ -6,7 +6,9 @@ use std::ops::Range;
 use super::coarse::{Coarse, Operator};
 use super::dense::Dense;
 use super::finest::Finest;
-use super::galerkin::{Transfer, WEIGHT_MARGIN, coarsen, computed_rows};
+use super::galerkin::{
+    AMID, BELOW, CoarseRow, RIGHT, Transfer, WEIGHT_MARGIN, coarsen, computed_rows,
+};
 use super::rows::{Around, Weights, prolong_between, prolong_on, restrict};
 use super::shape::Shape;
 use super::sums::LeafSums;
@@ -113,6 +115,7 @@ impl<T: Real> Hierarchy<T> {
         let steps = smoothing.pre.len().max(smoothing.post.len());
         let mut levels: Vec<Coarse<T>> = Vec::new();
         let mut transfer = None;
+        let isa = Isa::widest();
         for shape in shapes {
             let mut level = Coarse::new(shape, steps)?;
             let from = levels.last_mut();
@@ -120,10 +123,10 @@ impl<T: Real> Hierarchy<T> {
                 .as_ref()
                 .map_or(finest.shape.spread, |from| from.operator.shape.spread);
             let operator = &mut level.operator;
-            let take = |y: isize, row: &_| operator.set_row(y, row);
+            let take = |y: isize, row: CoarseRow<'_>| operator.set_row(y, row);
             match from {
-                None => transfer = Some(coarsen(&finest, shape, take)?),
-                Some(from) => from.transfer = Some(coarsen(&from.operator, shape, take)?),
+                None => transfer = Some(coarsen(isa, &finest, shape, take)),
+                Some(from) => from.transfer = Some(coarsen(isa, &from.operator, shape, take)),
             }
             level.operator.complete(rows, spread && !shape.spread)?;
             levels.push(level);
@@ -132,7 +135,7 @@ impl<T: Real> Hierarchy<T> {
         let dense = Dense::new(&last.operator, singular);
         let nx = finest.shape.x.len;
         Ok(Hierarchy {
-            isa: Isa::widest(),
+            isa,
             kept: Kept::new(nx, steps),
             spare: Spare {
                 residuals: vec![vec![T::ZERO; nx + 2]; 4],
@@ -407,9 +410,9 @@ pub(crate) enum SetUpError {
 #[inline(always)]
 fn weights<T: Real>(transfer: &Transfer<T>, j: isize) -> Weights<'_, T> {
     Weights {
-        right: transfer.right.each_ref().map(|of| of.with_padding(j, 1)),
-        below: transfer.below.each_ref().map(|of| of.with_padding(j, 1)),
-        amid: transfer.amid.each_ref().map(|of| of.with_padding(j, 1)),
+        right: RIGHT.map(|part| transfer.part(j, part)),
+        below: BELOW.map(|part| transfer.part(j, part)),
+        amid: AMID.map(|part| transfer.part(j, part)),
     }
 }
 
@@ -524,7 +527,8 @@ impl<T: Real> Hooks<f64> for UpFinest<'_, T> {
     const RESIDUAL: bool = true;
     #[inline(always)]
     fn correct(&mut self, y: isize, row: &mut [f64]) {
-        self.finest.add(y, self.prolongation.row(y), self.scale, row);
+        self.finest
+            .add(y, self.prolongation.row(y), self.scale, row);
     }
     #[inline(always)]
     fn residual(&mut self, y: isize, residual: &mut [f64], u: &[f64]) {

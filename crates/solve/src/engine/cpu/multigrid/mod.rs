@@ -8,6 +8,7 @@ pub(crate) mod dense;
 pub(crate) mod finest;
 pub(crate) mod galerkin;
 pub(crate) mod hierarchy;
+pub(crate) mod row_table;
 mod rows;
 pub(crate) mod shape;
 pub(crate) mod sums;

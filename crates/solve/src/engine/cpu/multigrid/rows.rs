@@ -56,8 +56,26 @@ pub(super) fn nine_point<T: Real, const RELAX: bool>(
     let [to_north_west, _, _] = triple(operator.above[1]);
     let [_, _, to_north_east] = triple(operator.above[2]);
     for row in [
-        uw, uc, ue, hw, hc, he, dw, dc, de, to_west, to_east, to_south, to_south_east,
-        to_south_west, excess, inverse, to_north, to_north_west, to_north_east, right_side,
+        uw,
+        uc,
+        ue,
+        hw,
+        hc,
+        he,
+        dw,
+        dc,
+        de,
+        to_west,
+        to_east,
+        to_south,
+        to_south_east,
+        to_south_west,
+        excess,
+        inverse,
+        to_north,
+        to_north_west,
+        to_north_east,
+        right_side,
     ] {
         assert_eq!(row.len(), n);
     }
@@ -85,28 +103,28 @@ pub(super) fn from_zero<T: Real>(inverse: &[T], right_side: &[T], omega: T, out:
 }
 
 /// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
-/// their value, and their residual is 0. `quarter_omega` is ω/4.
+/// their value, and their residual is 0. `step` is ω over the diagonal.
 #[inline(always)]
 pub(super) fn five_point<const RELAX: bool>(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
-    quarter_omega: f64,
+    step: f64,
     out: &mut [f64],
 ) {
     match (right_side, fixed) {
-        (None, None) => five_point_with::<RELAX>(around, |_| 0.0, |_| false, quarter_omega, out),
+        (None, None) => five_point_with::<RELAX>(around, |_| 0.0, |_| false, step, out),
         (Some(b), None) => {
             let b = &b[..out.len()];
-            five_point_with::<RELAX>(around, |x| b[x], |_| false, quarter_omega, out)
+            five_point_with::<RELAX>(around, |x| b[x], |_| false, step, out)
         }
         (None, Some(fixed)) => {
             let fixed = &fixed[..out.len()];
-            five_point_with::<RELAX>(around, |_| 0.0, |x| fixed[x] != 0, quarter_omega, out)
+            five_point_with::<RELAX>(around, |_| 0.0, |x| fixed[x] != 0, step, out)
         }
         (Some(b), Some(fixed)) => {
             let (b, fixed) = (&b[..out.len()], &fixed[..out.len()]);
-            five_point_with::<RELAX>(around, |x| b[x], |x| fixed[x] != 0, quarter_omega, out)
+            five_point_with::<RELAX>(around, |x| b[x], |x| fixed[x] != 0, step, out)
         }
     }
 }
@@ -116,7 +134,7 @@ fn five_point_with<const RELAX: bool>(
     around: Around<'_, f64>,
     right_side: impl Fn(usize) -> f64,
     fixed: impl Fn(usize) -> bool,
-    quarter_omega: f64,
+    step: f64,
     out: &mut [f64],
 ) {
     let n = out.len();
@@ -131,7 +149,7 @@ fn five_point_with<const RELAX: bool>(
         let sum = (east[x] + west[x]) + (down[x] + up[x]);
         let residual = (sum - 4.0 * centre) + right_side(x);
         let new = if RELAX {
-            centre + quarter_omega * residual
+            centre + step * residual
         } else {
             residual
         };

@@ -102,10 +102,7 @@ pub(super) fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(
         }
         for (step, &omega) in omegas.iter().enumerate() {
             let y = now - step as isize - 1;
-            if !shape
-                .rows(margin + omegas.len() - 1 - step)
-                .contains(&y)
-            {
+            if !shape.rows(margin + omegas.len() - 1 - step).contains(&y) {
                 continue;
             }
             let (before, rest) = work.steps.split_at_mut(step);

@@ -1,5 +1,6 @@
 //! A coarse level: an operator of nine points, the correction that is sought, and its right side.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
@@ -65,12 +66,8 @@ impl<T: Real> Operator<T> {
             CoarseRow::SameAs(from) => return self.parts.copy(from, y),
         };
         self.packed.clear();
-        // The single point of an axis that wraps around is no neighbour of itself.
-        let [across, along] = [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
-        let nothing = vec![0.0; self.shape.x.len];
-        for (part, values) in row.parts.iter().enumerate() {
-            let itself = (part == EAST && across) || (part == SOUTH && along);
-            let part = if itself { &nothing } else { values };
+        let row = self.folded(row);
+        for part in &row.parts {
             let ends = if self.shape.x.wraps {
                 [part[part.len() - 1], part[0]]
             } else {
@@ -80,6 +77,32 @@ impl<T: Real> Operator<T> {
             self.packed.extend(columns.map(|&value| T::from_f64(value)));
         }
         self.parts.set(y, &self.packed);
+    }
+
+    /// The row without neighbours that are one and the same: on an axis of one point that wraps around, a point is no
+    /// neighbour of itself, and its neighbours across are those along.
+    fn folded<'r>(&self, row: &'r OperatorRow) -> Cow<'r, OperatorRow> {
+        let [one_column, one_row] =
+            [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
+        if !one_column && !one_row {
+            return Cow::Borrowed(row);
+        }
+        let mut row = row.clone();
+        let n = self.shape.x.len;
+        for x in 0..n {
+            let corners = [row.parts[SOUTH_EAST][x], row.parts[SOUTH_WEST][(x + 1) % n]];
+            let to = if one_row { EAST } else { SOUTH };
+            row.parts[to][x] += corners[0] + corners[1];
+        }
+        row.parts[SOUTH_EAST].fill(0.0);
+        row.parts[SOUTH_WEST].fill(0.0);
+        if one_row {
+            row.parts[SOUTH].fill(0.0);
+        }
+        if one_column {
+            row.parts[EAST].fill(0.0);
+        }
+        Cow::Owned(row)
     }
 
     /// Completes the operator after all own rows, or with `gather` the cut's, have been set. Collective.

@@ -269,6 +269,79 @@ fn positive(value: f64) -> f64 {
     if value > 0.0 { value } else { 0.0 }
 }
 
+/// The couplings of points x, x + 2, … summed towards each side, corners included, and their excess.
+struct Sums<const W: usize> {
+    west: [f64; W],
+    east: [f64; W],
+    north: [f64; W],
+    south: [f64; W],
+    excess: [f64; W],
+}
+
+impl Sums<0> {
+    #[inline(always)]
+    fn of<const W: usize>(above: &SplitRow, here: &SplitRow, x: isize) -> Sums<W> {
+        let sum = |side: [f64; W], corners: [[f64; W]; 2]| {
+            std::array::from_fn(|k| side[k] + (corners[0][k] + corners[1][k]))
+        };
+        let [nw, ne] = [above.at(SOUTH_EAST, x - 1), above.at(SOUTH_WEST, x + 1)];
+        let [sw, se] = [here.at(SOUTH_WEST, x), here.at(SOUTH_EAST, x)];
+        Sums {
+            west: sum(here.at(EAST, x - 1), [nw, sw]),
+            east: sum(here.at(EAST, x), [ne, se]),
+            north: sum(above.at(SOUTH, x), [nw, ne]),
+            south: sum(here.at(SOUTH, x), [sw, se]),
+            excess: here.at(EXCESS, x),
+        }
+    }
+}
+
+impl<const W: usize> Sums<W> {
+    /// Both couplings across, and what they are shares of.
+    #[inline(always)]
+    fn across(&self, k: usize) -> [f64; 3] {
+        let (along, beside) = ([self.west[k], self.east[k]], [self.north[k], self.south[k]]);
+        shares(along, beside, self.excess[k])
+    }
+
+    /// The same down.
+    #[inline(always)]
+    fn down(&self, k: usize) -> [f64; 3] {
+        let (along, beside) = ([self.north[k], self.south[k]], [self.west[k], self.east[k]]);
+        shares(along, beside, self.excess[k])
+    }
+}
+
+/// The couplings along a line, and what they are shares of: their sum and the part of the excess that belongs to the
+/// line.
+///
+/// Excess is what ties a point to zero: to a fixed neighbour mostly. One of two opposite neighbours being fixed, the
+/// couplings to the two differ, and the field is as good as linear there, so that this excess belongs to their line and
+/// does not pull the point away from its neighbours on the other. If no couplings differ it belongs to both lines.
+#[inline(always)]
+fn shares(along: [f64; 2], beside: [f64; 2], excess: f64) -> [f64; 3] {
+    let along = along.map(positive);
+    let beside = beside.map(positive);
+    let sum = (along[0] + along[1]) + (beside[0] + beside[1]);
+    let difference = |pair: [f64; 2]| {
+        let difference = (pair[0] - pair[1]).abs();
+        // Less is rounding.
+        if difference > 1e-6 * sum {
+            difference
+        } else {
+            0.0
+        }
+    };
+    let (own, other) = (difference(along), difference(beside));
+    let part = if own + other > 0.0 {
+        own / (own + other)
+    } else {
+        1.0
+    };
+    let all = (along[0] + along[1]) + part * positive(excess);
+    [along[0], along[1], all]
+}
+
 /// Weights and products row by row.
 struct Maker<'a, O> {
     window: Window<'a, O>,
@@ -356,22 +429,12 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
             self.window.need(y);
             let (above, here) = (self.window.row(y - 1), self.window.row(y));
             for i in (0..self.columns).step_by(LANES) {
-                let x = 2 * i as isize + 1;
-                let [e0, e1] = [x - 1, x].map(|x| here.at::<LANES>(EAST, x));
-                let north = [
-                    above.at::<LANES>(SOUTH_EAST, x - 1),
-                    above.at(SOUTH_WEST, x + 1),
-                ];
-                let south = [here.at::<LANES>(SOUTH_WEST, x), here.at(SOUTH_EAST, x)];
-                let excess = here.at::<LANES>(EXCESS, x);
-                for k in 0..LANES {
-                    let west = positive(e0[k] + (north[0][k] + south[0][k]));
-                    let east = positive(e1[k] + (north[1][k] + south[1][k]));
-                    let all = (west + east) + positive(excess[k]);
-                    row.weights[RIGHT[0]][i + 1 + k] = share(west, all);
-                    row.weights[RIGHT[1]][i + 1 + k] = share(east, all);
-                    let one = share(west, all) + share(east, all);
-                    row.one[0][i + 1 + k] = one;
+                let sums = Sums::of::<LANES>(above, here, 2 * i as isize + 1);
+                for (k, at) in (i + 1..i + 1 + LANES).enumerate() {
+                    let [west, east, all] = sums.across(k);
+                    row.weights[RIGHT[0]][at] = share(west, all);
+                    row.weights[RIGHT[1]][at] = share(east, all);
+                    row.one[0][at] = share(west, all) + share(east, all);
                 }
             }
             for part in RIGHT {
@@ -394,25 +457,12 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
             self.window.need(y);
             let (above, here) = (self.window.row(y - 1), self.window.row(y));
             for i in (0..self.columns).step_by(LANES) {
-                let x = 2 * i as isize;
-                let north = [
-                    above.at::<LANES>(SOUTH, x),
-                    above.at(SOUTH_EAST, x - 1),
-                    above.at(SOUTH_WEST, x + 1),
-                ];
-                let south = [
-                    here.at::<LANES>(SOUTH, x),
-                    here.at(SOUTH_EAST, x),
-                    here.at(SOUTH_WEST, x),
-                ];
-                let excess = here.at::<LANES>(EXCESS, x);
-                for k in 0..LANES {
-                    let up = positive(north[0][k] + (north[1][k] + north[2][k]));
-                    let down = positive(south[0][k] + (south[1][k] + south[2][k]));
-                    let all = (up + down) + positive(excess[k]);
-                    row.weights[BELOW[0]][i + 1 + k] = share(up, all);
-                    row.weights[BELOW[1]][i + 1 + k] = share(down, all);
-                    row.one[1][i + 1 + k] = share(up, all) + share(down, all);
+                let sums = Sums::of::<LANES>(above, here, 2 * i as isize);
+                for (k, at) in (i + 1..i + 1 + LANES).enumerate() {
+                    let [north, south, all] = sums.down(k);
+                    row.weights[BELOW[0]][at] = share(north, all);
+                    row.weights[BELOW[1]][at] = share(south, all);
+                    row.one[1][at] = share(north, all) + share(south, all);
                 }
             }
             for part in BELOW {

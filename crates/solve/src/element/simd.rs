@@ -89,30 +89,39 @@ impl Isa {
     }
 }
 
-/// Runs `work` compiled for `isa`'s vector unit, as far as it is inlined: everything in it has to be
-/// `#[inline(always)]`, and is written so that the compiler makes vectors of it.
-#[inline(always)]
-pub fn on_unit<R>(isa: Isa, work: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f")]
-        unsafe fn avx512<R>(work: impl FnOnce() -> R) -> R {
-            work()
-        }
-        #[target_feature(enable = "avx2")]
-        unsafe fn avx2<R>(work: impl FnOnce() -> R) -> R {
-            work()
-        }
-        match isa.unit() {
-            // SAFETY: an `Isa` is only made of a unit that this processor has.
-            Unit::Avx512 => return unsafe { avx512(work) },
-            // SAFETY: as above.
-            Unit::Avx2 => return unsafe { avx2(work) },
-            Unit::Plain => {}
-        }
+/// A loop that the compiler makes vectors of, to be compiled for each [`Unit`].
+pub trait Work {
+    /// Does it. Implementations, and what they call, are `#[inline(always)]`: that is what compiles them for the unit.
+    fn run(self);
+}
+
+/// Runs `work` compiled for `isa`'s vector unit.
+pub fn on_unit(isa: Isa, work: impl Work) {
+    match isa.unit() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an `Isa` is only made of a unit that this processor has.
+        Unit::Avx512 => unsafe { run_avx512(work) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Unit::Avx2 => unsafe { run_avx2(work) },
+        Unit::Plain => work.run(),
     }
-    let _ = isa;
-    work()
+}
+
+/// # Safety
+/// The processor must have AVX-512F.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn run_avx512(work: impl Work) {
+    work.run();
+}
+
+/// # Safety
+/// The processor must have AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn run_avx2(work: impl Work) {
+    work.run();
 }
 
 /// Completes the [streamed](Simd::stream) stores of this thread before any later store, so that whoever learns of the

@@ -249,15 +249,7 @@ pub(crate) fn run<F: Real>(
         finest,
         &shapes,
         singular,
-        {
-            let g = |k: &str, d: f64| {
-                std::env::var(k)
-                    .ok()
-                    .and_then(|v| v.parse().ok())
-                    .unwrap_or(d)
-            };
-            [[g("MA", 0.5), g("MB", 2.0)], [g("MC", 0.35), g("MD", 1.8)]].map(smoothing)
-        },
+        [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing),
         &mut rows,
     );
     let hierarchy = match hierarchy {

@@ -20,7 +20,7 @@ use std::ops::Range;
 use super::row_table::RowTable;
 use super::shape::{Axis, Shape};
 use crate::element::Real;
-use crate::element::simd::{Isa, on_unit};
+use crate::element::simd::{Isa, Work, on_unit};
 
 /// A row of an operator in `f64`.
 #[derive(Clone, Default)]
@@ -230,7 +230,7 @@ pub(crate) fn coarsen<T: Real, O: OperatorRows>(
         match weights.get(&key(j, 1)) {
             Some(&from) => transfer.copy(from, j),
             None => {
-                on_unit(isa, || maker.weights(j));
+                on_unit(isa, MakeWeights(&mut maker, j));
                 maker.pack(j, &mut packed);
                 transfer.set(j, &packed);
                 weights.insert(key(j, 1), j);
@@ -243,18 +243,37 @@ pub(crate) fn coarsen<T: Real, O: OperatorRows>(
             Some(&from) => take(j, CoarseRow::SameAs(from)),
             None => {
                 out.reset(coarse.x.len);
-                on_unit(isa, || {
-                    maker.weights(j - 1);
-                    maker.weights(j);
-                    maker.right_weights(j + 1);
-                    maker.product(j, &mut out);
-                });
+                on_unit(isa, MakeProduct(&mut maker, j, &mut out));
                 take(j, CoarseRow::New(&out));
                 products.insert(key(j, 3), j);
             }
         }
     }
     transfer
+}
+
+/// The weights of a coarse row.
+struct MakeWeights<'m, 'a, O>(&'m mut Maker<'a, O>, isize);
+
+impl<O: OperatorRows> Work for MakeWeights<'_, '_, O> {
+    #[inline(always)]
+    fn run(self) {
+        self.0.weights(self.1);
+    }
+}
+
+/// A row of the coarse operator.
+struct MakeProduct<'m, 'a, O>(&'m mut Maker<'a, O>, isize, &'m mut OperatorRow);
+
+impl<O: OperatorRows> Work for MakeProduct<'_, '_, O> {
+    #[inline(always)]
+    fn run(self) {
+        let MakeProduct(maker, j, out) = self;
+        maker.weights(j - 1);
+        maker.weights(j);
+        maker.right_weights(j + 1);
+        maker.product(j, out);
+    }
 }
 
 /// Part of a sum of parts and an excess; parts below zero, which coarse operators have here and there, count as none, so

@@ -12,7 +12,7 @@ use super::galerkin::{
 use super::rows::{Around, Weights, prolong_between, prolong_on, restrict};
 use super::shape::Shape;
 use super::sums::LeafSums;
-use super::wavefront::{Hooks, Kept, Start, pass};
+use super::wavefront::{Hooks, Kept, Pass, Start};
 use crate::element::Real;
 use crate::element::simd::{Isa, on_unit};
 use crate::exchange::level_rows::LevelRows;
@@ -202,19 +202,20 @@ impl<T: Real> Hierarchy<T> {
                 },
             };
             let start = if from_zero { Start::Zero } else { Start::Field };
-            on_unit(isa, || {
-                let operator = finest.with(right_side);
-                pass(
-                    &shape,
-                    &operator,
+            let operator = finest.with(right_side);
+            on_unit(
+                isa,
+                Pass {
+                    shape: &shape,
+                    operator: &operator,
                     u,
                     start,
-                    &smoothing.pre,
+                    omegas: &smoothing.pre,
                     margin,
                     kept,
-                    &mut down,
-                );
-            });
+                    hooks: &mut down,
+                },
+            );
         }
         self.correct_coarse(rows)?;
         let Hierarchy {
@@ -240,19 +241,20 @@ impl<T: Real> Hierarchy<T> {
                 sums,
             },
         };
-        on_unit(isa, || {
-            let operator = finest.with(right_side);
-            pass(
-                &shape,
-                &operator,
+        let operator = finest.with(right_side);
+        on_unit(
+            isa,
+            Pass {
+                shape: &shape,
+                operator: &operator,
                 u,
-                Start::Corrected,
-                &smoothing.post,
-                1,
+                start: Start::Corrected,
+                omegas: &smoothing.post,
+                margin: 1,
                 kept,
-                &mut up,
-            );
-        });
+                hooks: &mut up,
+            },
+        );
         Ok(())
     }
 
@@ -274,18 +276,19 @@ impl<T: Real> Hierarchy<T> {
             sums,
         };
         let operator = self.finest.with(right_side);
-        on_unit(self.isa, || {
-            pass(
-                &shape,
-                &operator,
+        on_unit(
+            self.isa,
+            Pass {
+                shape: &shape,
+                operator: &operator,
                 u,
-                Start::Field,
-                &[],
-                1,
-                &mut self.kept,
-                &mut measure,
-            );
-        });
+                start: Start::Field,
+                omegas: &[],
+                margin: 1,
+                kept: &mut self.kept,
+                hooks: &mut measure,
+            },
+        );
         Ok(())
     }
 
@@ -321,18 +324,19 @@ impl<T: Real> Hierarchy<T> {
             });
             let (operator, u) = (level.operator.with(&level.right_side), &mut level.u);
             let kept = &mut level.kept;
-            on_unit(self.isa, || {
-                pass(
-                    &shape,
-                    &operator,
+            on_unit(
+                self.isa,
+                Pass {
+                    shape: &shape,
+                    operator: &operator,
                     u,
-                    Start::Zero,
-                    &pre,
+                    start: Start::Zero,
+                    omegas: &pre,
                     margin,
                     kept,
-                    &mut down,
-                );
-            });
+                    hooks: &mut down,
+                },
+            );
         }
 
         let last = &mut self.levels[count - 1];
@@ -367,18 +371,19 @@ impl<T: Real> Hierarchy<T> {
             };
             let (operator, u) = (level.operator.with(&level.right_side), &mut level.u);
             let kept = &mut level.kept;
-            on_unit(self.isa, || {
-                pass(
-                    &shape,
-                    &operator,
+            on_unit(
+                self.isa,
+                Pass {
+                    shape: &shape,
+                    operator: &operator,
                     u,
-                    Start::Corrected,
-                    &post,
-                    0,
+                    start: Start::Corrected,
+                    omegas: &post,
+                    margin: 0,
                     kept,
-                    &mut up,
-                );
-            });
+                    hooks: &mut up,
+                },
+            );
             rows.halo(&shape, u, of_correction)?;
         }
         Ok(())

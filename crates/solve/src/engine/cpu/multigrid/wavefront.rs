@@ -7,6 +7,7 @@
 use super::rows::Around;
 use super::shape::Shape;
 use crate::element::Real;
+use crate::element::simd::Work;
 use crate::field::storage::Field;
 
 /// An operator that can relax and give residuals, with its right side.
@@ -59,27 +60,48 @@ impl<T: Real> Kept<T> {
     }
 }
 
+#[inline(always)]
 fn kept<T>(step: &[Vec<T>; KEPT as usize], y: isize) -> &[T] {
     &step[y.rem_euclid(KEPT) as usize]
 }
 
-/// Relaxes `u` with each of `omegas` in turn. Afterwards it is right in the own rows and `margin` more, if it (unless it
-/// starts from zero) and the right side were `omegas.len()` more than that. The residual is given for `margin` − 1 rows
-/// more than the own ones.
+/// Several relaxations in one pass.
+///
+/// It relaxes `u` with each of `omegas` in turn. Afterwards `u` is right in the own rows and `margin` more, if it (unless
+/// it starts from zero) and the right side were `omegas.len()` more than that. The residual is given for `margin` − 1
+/// rows more than the own ones.
 ///
 /// The columns −1 and nx of `u` hold what [`Relaxation`] needs there.
-#[allow(clippy::too_many_arguments)] // A loop and what it works on.
+pub(super) struct Pass<'a, T, R, H> {
+    pub shape: &'a Shape,
+    pub operator: &'a R,
+    pub u: &'a mut Field<T>,
+    pub start: Start,
+    pub omegas: &'a [T],
+    pub margin: usize,
+    pub kept: &'a mut Kept<T>,
+    pub hooks: &'a mut H,
+}
+
+impl<T: Real, R: Relaxation<T>, H: Hooks<T>> Work for Pass<'_, T, R, H> {
+    #[inline(always)]
+    fn run(self) {
+        pass(self);
+    }
+}
+
 #[inline(always)]
-pub(super) fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(
-    shape: &Shape,
-    operator: &R,
-    u: &mut Field<T>,
-    start: Start,
-    omegas: &[T],
-    margin: usize,
-    work: &mut Kept<T>,
-    hooks: &mut H,
-) {
+fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
+    let Pass {
+        shape,
+        operator,
+        u,
+        start,
+        omegas,
+        margin,
+        kept: work,
+        hooks,
+    } = pass;
     let steps = omegas.len() as isize;
     let first = shape.rows(margin + omegas.len());
     let last = shape.rows(margin);

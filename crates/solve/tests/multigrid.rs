@@ -196,7 +196,7 @@ fn worst_residual(problem: &Problem2d<f64>, field: &[f64]) -> f64 {
 #[test]
 fn masks_of_every_kind_take_few_cycles() {
     let (nx, ny) = (577, 600);
-    let random = |share: u64| mask(move |x, y| noise(x, y, 7) % share == 0);
+    let random = |share: u64| mask(move |x, y| noise(x, y, 7).is_multiple_of(share));
     let cases = [
         // One cell wide: where the height passes a multiple of 25.
         (
@@ -267,9 +267,9 @@ fn no_random_mask_needs_many_cycles() {
         let share = 2 + noise(1, 3, seed) % 60;
         let blob = blobs(seed);
         let known = move |x: usize, y: usize| match seed % 3 {
-            0 => noise(x, y, seed) % share == 0,
+            0 => noise(x, y, seed).is_multiple_of(share),
             1 => blob(x, y),
-            _ => !blob(x, y) || noise(x, y, seed) % share == 0,
+            _ => !blob(x, y) || noise(x, y, seed).is_multiple_of(share),
         };
         let problem = Problem2d {
             fixed: mask(known),
@@ -418,7 +418,7 @@ fn the_bits_do_not_depend_on_the_pes() {
                 top: sides[y](nx),
                 bottom: sides[y](nx),
                 fixed: if masked {
-                    mask(|x, y| noise(x, y, 5) % 50 == 0)
+                    mask(|x, y| noise(x, y, 5).is_multiple_of(50))
                 } else {
                     None
                 },

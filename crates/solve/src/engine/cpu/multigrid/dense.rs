@@ -85,17 +85,14 @@ impl Dense {
         let n = values.len();
         let at = |i: usize, j: usize| self.factor[i * n + j];
         for i in 0..n {
-            let mut sum = if self.active[i] { values[i] } else { 0.0 };
-            for j in 0..i {
-                sum -= at(i, j) * values[j];
-            }
+            let first = if self.active[i] { values[i] } else { 0.0 };
+            let known = (0..i).zip(&*values);
+            let sum = known.fold(first, |sum, (j, value)| sum - at(i, j) * value);
             values[i] = sum / at(i, i);
         }
         for i in (0..n).rev() {
-            let mut sum = values[i];
-            for j in i + 1..n {
-                sum -= at(j, i) * values[j];
-            }
+            let known = (i + 1..n).zip(&values[i + 1..]);
+            let sum = known.fold(values[i], |sum, (j, value)| sum - at(j, i) * value);
             values[i] = sum / at(i, i);
         }
     }

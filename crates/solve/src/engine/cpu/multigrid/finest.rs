@@ -6,7 +6,7 @@
 use std::io;
 
 use super::galerkin::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
-use super::rows::{Around, five_point};
+use super::rows::{Around, five_point, hold};
 use super::shape::Shape;
 use super::wavefront::Relaxation;
 use crate::element::Real;
@@ -94,7 +94,7 @@ impl Finest {
                     for ((value, &correction), &fixed) in out.iter_mut().zip(correction).zip(fixed)
                     {
                         let new = *value + correction.to_f64() * scale;
-                        *value = if fixed != 0 { *value } else { new };
+                        *value = hold(fixed, *value, new);
                     }
                 }
             }

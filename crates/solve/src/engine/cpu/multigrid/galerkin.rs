@@ -865,14 +865,22 @@ mod tests {
 
     fn check(fine: &Stored) -> Stored {
         let coarse = fine.shape.coarser();
-        let mut rows: Vec<OperatorRow> = Vec::new();
-        let transfer: Transfer<f64> = coarsen(Isa::widest(), fine, &coarse, |y, row| {
-            assert_eq!(y, rows.len() as isize);
-            rows.push(match row {
-                CoarseRow::New(row) => row.clone(),
-                CoarseRow::SameAs(y) => rows[y as usize].clone(),
+        let on = |isa: Isa| {
+            let mut rows: Vec<OperatorRow> = Vec::new();
+            let transfer: Transfer<f64> = coarsen(isa, fine, &coarse, |y, row| {
+                assert_eq!(y, rows.len() as isize);
+                rows.push(match row {
+                    CoarseRow::New(row) => row.clone(),
+                    CoarseRow::SameAs(y) => rows[y as usize].clone(),
+                });
             });
-        });
+            (rows, transfer)
+        };
+        let (rows, transfer) = on(Isa::widest());
+        for isa in Isa::available() {
+            let same = on(isa).0.iter().zip(&rows).all(|(a, b)| a.parts == b.parts);
+            assert!(same, "{isa:?} differs");
+        }
         let made = Stored {
             shape: coarse.clone(),
             rows,
@@ -933,7 +941,9 @@ mod tests {
                         seed = seed
                             .wrapping_mul(6364136223846793005)
                             .wrapping_add(1442695040888963407);
-                        row.push(u8::from(share > 0 && (seed >> 33) % share as u64 == 0));
+                        row.push(u8::from(
+                            share > 0 && (seed >> 33).is_multiple_of(share as u64),
+                        ));
                     }
                     for y in shape.stored().filter(|&y| shape.y.has(y)) {
                         let from = y.rem_euclid(ny as isize) as usize * nx;

@@ -113,27 +113,34 @@ pub(super) fn five_point<const RELAX: bool>(
     out: &mut [f64],
 ) {
     match (right_side, fixed) {
-        (None, None) => five_point_with::<RELAX>(around, |_| 0.0, |_| false, step, out),
+        (None, None) => five_point_with::<RELAX>(around, |_| 0.0, |_| 0, step, out),
         (Some(b), None) => {
             let b = &b[..out.len()];
-            five_point_with::<RELAX>(around, |x| b[x], |_| false, step, out)
+            five_point_with::<RELAX>(around, |x| b[x], |_| 0, step, out)
         }
         (None, Some(fixed)) => {
             let fixed = &fixed[..out.len()];
-            five_point_with::<RELAX>(around, |_| 0.0, |x| fixed[x] != 0, step, out)
+            five_point_with::<RELAX>(around, |_| 0.0, |x| fixed[x], step, out)
         }
         (Some(b), Some(fixed)) => {
             let (b, fixed) = (&b[..out.len()], &fixed[..out.len()]);
-            five_point_with::<RELAX>(around, |x| b[x], |x| fixed[x] != 0, step, out)
+            five_point_with::<RELAX>(around, |x| b[x], |x| fixed[x], step, out)
         }
     }
+}
+
+/// `old` if `fixed` is not 0, else `new`: by bits, of which the compiler makes vectors.
+#[inline(always)]
+pub(super) fn hold(fixed: u8, old: f64, new: f64) -> f64 {
+    let keep = 0u64.wrapping_sub(u64::from(fixed != 0));
+    f64::from_bits((old.to_bits() & keep) | (new.to_bits() & !keep))
 }
 
 #[inline(always)]
 fn five_point_with<const RELAX: bool>(
     around: Around<'_, f64>,
     right_side: impl Fn(usize) -> f64,
-    fixed: impl Fn(usize) -> bool,
+    fixed: impl Fn(usize) -> u8,
     step: f64,
     out: &mut [f64],
 ) {
@@ -154,7 +161,7 @@ fn five_point_with<const RELAX: bool>(
             residual
         };
         let kept = if RELAX { centre } else { 0.0 };
-        out[x] = if fixed(x) { kept } else { new };
+        out[x] = hold(fixed(x), kept, new);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Outcome, Progress, Settings};
 use crate::method::multigrid;
 use crate::method::options::{Method, Options};
-use crate::pes::agree::least;
+use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::{Scale, largest_of};
@@ -206,30 +206,6 @@ pub fn solve_2d<F: Real>(
     }
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
     Ok(Solution::new(outcome, choice, inner, Field::Plane(slab)))
-}
-
-/// The first bad cell of the whole grid, on every PE alike.
-pub(crate) fn first_bad(
-    reduction: &Reduction<'_>,
-    mine: Option<ProblemError>,
-    nx: usize,
-) -> Result<Option<ProblemError>, PeError> {
-    let code = match mine {
-        Some(ProblemError::Value { x, y }) => ((y * nx + x) * 2) as u64,
-        Some(ProblemError::Source { x, y }) => ((y * nx + x) * 2 + 1) as u64,
-        _ => u64::MAX,
-    };
-    let code = reduction.min(code)?;
-    if code == u64::MAX {
-        return Ok(None);
-    }
-    let cell = (code / 2) as usize;
-    let (x, y) = (cell % nx, cell / nx);
-    Ok(Some(if code.is_multiple_of(2) {
-        ProblemError::Value { x, y }
-    } else {
-        ProblemError::Source { x, y }
-    }))
 }
 
 fn norm_code(norm: Norm) -> u64 {

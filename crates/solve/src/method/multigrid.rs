@@ -9,8 +9,8 @@ use crosswarp_shmem::Pe;
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
-use crate::engine::cpu::multigrid::galerkin::PARTS;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
+use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
@@ -20,11 +20,11 @@ use crate::field::storage::Field;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Cycles, Options};
+use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::{Scale, largest_of};
 use crate::problem::{Boundary, Problem2d, ProblemError};
-use crate::solution::first_bad;
 use crate::stop::norms;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
@@ -300,7 +300,7 @@ pub(crate) fn run<F: Real>(
             fits &= out.to_f64().is_finite();
         }
     });
-    if crate::pes::agree::least(pe, u64::from(fits))? == 0 {
+    if least(pe, u64::from(fits))? == 0 {
         return Err(SolveError::OutOfRange { dtype: F::NAME });
     }
     Ok(Outcome {

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 
-use super::galerkin::{
-    CoarseRow, EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
-    Transfer,
+use super::galerkin::{CoarseRow, Transfer};
+use super::operator_rows::{
+    EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
 };
 use super::row_table::RowTable;
 use super::rows::{Around, NinePoint, from_zero, nine_point};

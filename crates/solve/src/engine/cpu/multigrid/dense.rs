@@ -1,6 +1,8 @@
 //! The coarsest level, solved directly.
 
-use super::galerkin::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST};
+use super::operator_rows::{
+    EAST, EXCESS, OperatorRow, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST,
+};
 
 /// A Cholesky factor L of the operator, row by row, in a fixed order of operations.
 pub(crate) struct Dense {

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use super::galerkin::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
+use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{Around, five_point, hold};
 use super::shape::Shape;
 use super::wavefront::Relaxation;

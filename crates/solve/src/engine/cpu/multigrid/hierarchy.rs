@@ -6,9 +6,8 @@ use std::ops::Range;
 use super::coarse::{Coarse, Operator};
 use super::dense::Dense;
 use super::finest::Finest;
-use super::galerkin::{
-    AMID, BELOW, CoarseRow, RIGHT, Transfer, WEIGHT_MARGIN, coarsen, computed_rows,
-};
+use super::galerkin::{CoarseRow, Transfer, WEIGHT_MARGIN, coarsen, computed_rows};
+use super::interpolation::{AMID, BELOW, RIGHT};
 use super::rows::{Around, Weights, prolong_between, prolong_on, restrict};
 use super::shape::Shape;
 use super::sums::LeafSums;

@@ -8,6 +8,8 @@ pub(crate) mod dense;
 pub(crate) mod finest;
 pub(crate) mod galerkin;
 pub(crate) mod hierarchy;
+mod interpolation;
+pub(crate) mod operator_rows;
 pub(crate) mod row_table;
 mod rows;
 pub(crate) mod shape;

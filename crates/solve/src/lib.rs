@@ -1,4 +1,4 @@
-//! Laplace's and Poisson's equation on large grids by Jacobi sweeps, over any number of PEs.
+//! Laplace's and Poisson's equation on large grids, by Jacobi sweeps or multigrid cycles, over any number of PEs.
 //!
 //! A solve stops at the same sweep, with the same bits in the field and in the norm of every sweep, for any number of
 //! PEs (threads or processes), any depth of temporal blocking and any vector unit. How:
@@ -10,6 +10,10 @@
 //! Each PE owns whole bands of leaves. It exchanges halos with its neighbours once per pass of T sweeps, T rows deep,
 //! by put and signal; the norms of the T sweeps meet in one reduction. The grid is read and written in memory once per
 //! pass, not once per sweep.
+//!
+//! [`Method::Multigrid`] solves 2-D problems on CPUs to a small residual in about ten cycles, whatever their size, mask
+//! and sides, and keeps the promise about bits: all it does to a cell is a fixed expression of cells around it, on every
+//! level, and its norms are sums as above.
 
 mod element;
 mod engine;
@@ -31,7 +35,7 @@ pub use gpu::error::GpuError;
 pub use gpu::strategy::{Strategy, UnknownStrategy};
 pub use method::error::SolveError;
 pub use method::jacobi::Progress;
-pub use method::options::{Checkpointing, Options, OptionsError};
+pub use method::options::{Checkpointing, Cycles, Method, Options, OptionsError};
 pub use pes::error::PeError;
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use solution::{Solution, solve_1d, solve_2d};

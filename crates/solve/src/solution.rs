@@ -11,14 +11,16 @@ use crate::engine::cpu::line::CpuLine;
 use crate::engine::cpu::plane::CpuPlane;
 use crate::engine::cuda::line::GpuLine;
 use crate::engine::cuda::plane::GpuPlane;
+use crate::field::band::Band;
 use crate::field::checkpoint::{CheckpointError, Identity, mix};
 use crate::field::gather;
 use crate::field::rows::LocalRows;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Outcome, Progress, Settings};
-use crate::method::options::Options;
-use crate::pes::agree::least;
+use crate::method::multigrid;
+use crate::method::options::{Method, Options};
+use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::{Scale, largest_of};
@@ -26,6 +28,7 @@ use crate::problem::{Norm, Problem1d, Problem2d, ProblemError};
 
 enum Field<F> {
     Line(CpuLine<F>),
+    Band(Band<F>),
     Plane(CpuPlane<F>),
 }
 
@@ -49,6 +52,10 @@ pub struct Solution<F> {
     pub sweeps_per_pass: usize,
     /// Why the last checkpoint could not be written, if so.
     pub checkpoint_failure: Option<CheckpointError>,
+    /// Multigrid's levels, if there were any.
+    pub levels: Option<usize>,
+    /// Whether cycles ended because rounding allows no smaller residual.
+    pub floor_reached: bool,
     /// How GPUs were used, if they were.
     pub choice: Option<Choice>,
     field: Field<F>,
@@ -147,6 +154,12 @@ pub fn solve_2d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
+    if let Method::Multigrid(cycles) = &options.method {
+        return Ok(Solution::of_cycles(multigrid::run(
+            pe, problem, options, cycles, observer,
+        )?));
+    }
+    problem.check_for_jacobi()?;
     let isa = options.gpu.is_none().then(Isa::widest);
     let mut slab =
         CpuPlane::new(problem, pe.my_pe(), pe.n_pes(), isa).map_err(SolveError::Memory)?;
@@ -193,30 +206,6 @@ pub fn solve_2d<F: Real>(
     }
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
     Ok(Solution::new(outcome, choice, inner, Field::Plane(slab)))
-}
-
-/// The first bad cell of the whole grid, on every PE alike.
-fn first_bad(
-    reduction: &Reduction<'_>,
-    mine: Option<ProblemError>,
-    nx: usize,
-) -> Result<Option<ProblemError>, PeError> {
-    let code = match mine {
-        Some(ProblemError::Value { x, y }) => ((y * nx + x) * 2) as u64,
-        Some(ProblemError::Source { x, y }) => ((y * nx + x) * 2 + 1) as u64,
-        _ => u64::MAX,
-    };
-    let code = reduction.min(code)?;
-    if code == u64::MAX {
-        return Ok(None);
-    }
-    let cell = (code / 2) as usize;
-    let (x, y) = (cell % nx, cell / nx);
-    Ok(Some(if code.is_multiple_of(2) {
-        ProblemError::Value { x, y }
-    } else {
-        ProblemError::Source { x, y }
-    }))
 }
 
 fn norm_code(norm: Norm) -> u64 {
@@ -295,7 +284,28 @@ impl<F: Real> Solution<F> {
             sweeps_per_pass: outcome.sweeps_per_pass,
             checkpoint_failure: outcome.checkpoint_failure,
             choice,
+            levels: None,
+            floor_reached: false,
             field,
+        }
+    }
+
+    fn of_cycles(outcome: multigrid::Outcome<F>) -> Solution<F> {
+        let cycles = outcome.history.len();
+        Solution {
+            sweeps: cycles,
+            converged: outcome.converged,
+            interrupted: outcome.interrupted,
+            norm: outcome.history.last().copied().unwrap_or(0.0),
+            cell_updates: outcome.free * cycles as u64,
+            history: outcome.history,
+            seconds: outcome.seconds,
+            sweeps_per_pass: 1,
+            checkpoint_failure: None,
+            choice: None,
+            levels: Some(outcome.levels),
+            floor_reached: outcome.floor_reached,
+            field: Field::Band(outcome.field),
         }
     }
 
@@ -304,6 +314,7 @@ impl<F: Real> Solution<F> {
         match &self.field {
             Field::Line(slab) => slab.own(),
             Field::Plane(slab) => slab.own(),
+            Field::Band(band) => band.own(),
         }
     }
 
@@ -317,6 +328,7 @@ impl<F: Real> Solution<F> {
                 std::slice::from_ref(&slab.values()[at])
             }
             Field::Plane(slab) => slab.row(y),
+            Field::Band(band) => band.row(y),
         }
     }
 
@@ -333,6 +345,7 @@ impl<F: Real> Solution<F> {
         match &self.field {
             Field::Line(slab) => Ok(gather::stream(pe, slab, take)?),
             Field::Plane(slab) => Ok(gather::stream(pe, slab, take)?),
+            Field::Band(band) => Ok(gather::stream(pe, band, take)?),
         }
     }
 

@@ -89,6 +89,41 @@ impl Isa {
     }
 }
 
+/// A loop that the compiler makes vectors of, to be compiled for each [`Unit`].
+pub trait Work {
+    /// Does it. Implementations, and what they call, are `#[inline(always)]`: that is what compiles them for the unit.
+    fn run(self);
+}
+
+/// Runs `work` compiled for `isa`'s vector unit.
+pub fn on_unit(isa: Isa, work: impl Work) {
+    match isa.unit() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: an `Isa` is only made of a unit that this processor has.
+        Unit::Avx512 => unsafe { run_avx512(work) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Unit::Avx2 => unsafe { run_avx2(work) },
+        Unit::Plain => work.run(),
+    }
+}
+
+/// # Safety
+/// The processor must have AVX-512F.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn run_avx512(work: impl Work) {
+    work.run();
+}
+
+/// # Safety
+/// The processor must have AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn run_avx2(work: impl Work) {
+    work.run();
+}
+
 /// Completes the [streamed](Simd::stream) stores of this thread before any later store, so that whoever learns of the
 /// data by ordinary means (a signal, the end of the thread) finds it.
 pub fn drain() {

@@ -1,5 +1,6 @@
 //! A field distributed over PEs: who owns which rows, where they lie, how they are collected and saved.
 
+pub(crate) mod band;
 pub(crate) mod checkpoint;
 pub(crate) mod gather;
 pub(crate) mod partition;

@@ -65,6 +65,11 @@ impl<T: Pod> Field<T> {
         self.rows.start <= rows.start && rows.end <= self.rows.end && nx == self.nx
     }
 
+    /// Columns of a row, without padding.
+    pub fn columns(&self) -> usize {
+        self.nx
+    }
+
     /// Elements from one row to the next.
     pub fn stride(&self) -> usize {
         self.stride
@@ -99,6 +104,12 @@ impl<T: Pod> Field<T> {
         unsafe { std::slice::from_raw_parts(self.row_ptr(y).sub(pad), self.nx + 2 * pad) }
     }
 
+    /// As [`Field::with_padding`], for writing.
+    pub fn with_padding_mut(&mut self, y: isize, pad: usize) -> &mut [T] {
+        let len = self.nx + 2 * pad;
+        &mut self.padded_row_mut(y)[PAD - pad..][..len]
+    }
+
     /// As [`Field::row`], for writing.
     pub fn row_mut(&mut self, y: isize) -> &mut [T] {
         let nx = self.nx;
@@ -111,6 +122,14 @@ impl<T: Pod> Field<T> {
         let len = self.nx + 2 * PAD;
         // SAFETY: PAD columns on both sides of the nx are inside the row; exclusive through `&mut self`.
         unsafe { std::slice::from_raw_parts_mut(self.row_ptr_mut(y).sub(PAD), len) }
+    }
+
+    /// Makes row `to` a copy of row `from`. Panics if either is not stored.
+    pub fn copy_row(&mut self, from: isize, to: isize) {
+        let (from, to) = (self.offset(from), self.offset(to));
+        let bytes = size_of::<T>();
+        self.map
+            .copy_within(from * bytes..(from + self.nx) * bytes, to * bytes);
     }
 
     fn offset(&self, y: isize) -> usize {

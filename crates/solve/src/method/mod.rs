@@ -2,4 +2,5 @@
 
 pub(crate) mod error;
 pub(crate) mod jacobi;
+pub(crate) mod multigrid;
 pub(crate) mod options;

@@ -24,6 +24,8 @@ pub struct Options<'a> {
     /// The GPU of this PE; `None`: the sweeps are made on the CPU. All PEs must choose the same. The results do not
     /// depend on it.
     pub gpu: Option<Gpu>,
+    /// What makes the field better step by step.
+    pub method: Method,
     /// When any PE's flag becomes true, all stop after the same pass (a checkpoint is written first, if configured).
     pub interrupt: Option<&'a AtomicBool>,
 }
@@ -38,6 +40,7 @@ impl Options<'_> {
             checkpoint: None,
             resume: None,
             gpu: None,
+            method: Method::Jacobi,
             interrupt: None,
         }
     }
@@ -61,7 +64,54 @@ impl Options<'_> {
         {
             return Err(OptionsError::NeverCheckpoint);
         }
+        if let Method::Multigrid(cycles) = &self.method {
+            cycles.check()?;
+            if self.checkpoint.is_some() || self.resume.is_some() {
+                return Err(OptionsError::NoCheckpoints);
+            }
+            if self.gpu.is_some() {
+                return Err(OptionsError::NoGpu);
+            }
+        }
         Ok(())
+    }
+}
+
+impl Cycles {
+    fn check(&self) -> Result<(), OptionsError> {
+        for steps in [self.pre, self.post] {
+            if !(1..=3).contains(&steps) {
+                return Err(OptionsError::Relaxations { steps });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What makes the field better step by step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Method {
+    /// Sweeps of Jacobi's method; the tolerance is for the norm of a sweep's change.
+    #[default]
+    Jacobi,
+    /// Multigrid cycles; the tolerance is for the norm of the residual relative to that before the first cycle, and
+    /// `max_sweeps` is for cycles. 2-D problems on CPUs.
+    Multigrid(Cycles),
+}
+
+/// How multigrid cycles are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cycles {
+    /// Relaxations before the correction by the coarser level, 1 to 3.
+    pub pre: usize,
+    /// Relaxations after it, 1 to 3.
+    pub post: usize,
+}
+
+impl Default for Cycles {
+    /// Two and two.
+    fn default() -> Cycles {
+        Cycles { pre: 2, post: 2 }
     }
 }
 
@@ -89,6 +139,18 @@ pub enum OptionsError {
     /// Passes of no sweeps.
     #[error("0 sweeps per pass: a pass has at least one")]
     EmptyPass,
+    /// Relaxations that a cycle can't make.
+    #[error("{steps} relaxations on one side of a cycle: 1 to 3 are possible")]
+    Relaxations {
+        /// As asked for.
+        steps: usize,
+    },
+    /// Checkpoints of a method that has none.
+    #[error("checkpoints are made of Jacobi sweeps only: multigrid solves are short")]
+    NoCheckpoints,
+    /// A GPU for a method that has none.
+    #[error("multigrid runs on CPUs only: leave the GPU out, or take Jacobi sweeps")]
+    NoGpu,
     /// A checkpoint interval of zero.
     #[error("a checkpoint every 0 sweeps: the interval must be at least 1")]
     NeverCheckpoint,

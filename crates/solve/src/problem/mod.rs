@@ -93,6 +93,9 @@ pub enum Boundary<F> {
     /// The cells of the side keep these values: ny of them on the left and right (by y), nx on the top and bottom
     /// (by x). At a corner the left and right columns win.
     Fixed(Vec<F>),
+    /// The derivative outwards, ∂u/∂n, at these cells; as many as for `Fixed`. The cells are unknown. Not for Jacobi
+    /// sweeps.
+    Neumann(Vec<F>),
     /// The grid wraps around. The side's cells are ghosts: after every sweep they become copies of the cells next to
     /// the opposite side, first whole rows (row 0 of row ny − 2, row ny − 1 of row 1, their ends included), then
     /// whole columns likewise. The first sweep reads them as given by `initial`.
@@ -198,13 +201,14 @@ impl<F: Real> Problem2d<F> {
             (&self.top, &self.bottom, ("top", "bottom")),
         ] {
             match (one, other) {
-                (Boundary::Periodic, Boundary::Fixed(_)) => {
+                (Boundary::Periodic, Boundary::Periodic) => {}
+                (Boundary::Periodic, _) => {
                     return Err(ProblemError::HalfPeriodic {
                         periodic: names.0,
                         fixed: names.1,
                     });
                 }
-                (Boundary::Fixed(_), Boundary::Periodic) => {
+                (_, Boundary::Periodic) => {
                     return Err(ProblemError::HalfPeriodic {
                         periodic: names.1,
                         fixed: names.0,
@@ -219,7 +223,7 @@ impl<F: Real> Problem2d<F> {
             ("top", &self.top, nx),
             ("bottom", &self.bottom, nx),
         ] {
-            let Boundary::Fixed(profile) = boundary else {
+            let (Boundary::Fixed(profile) | Boundary::Neumann(profile)) = boundary else {
                 continue;
             };
             if profile.len() != expected {
@@ -241,6 +245,21 @@ impl<F: Real> Problem2d<F> {
             return Err(ProblemError::Spacing {
                 spacing: self.spacing,
             });
+        }
+        Ok(())
+    }
+
+    /// Whether Jacobi sweeps can be made.
+    pub(crate) fn check_for_jacobi(&self) -> Result<(), ProblemError> {
+        for (side, boundary) in [
+            ("left", &self.left),
+            ("right", &self.right),
+            ("top", &self.top),
+            ("bottom", &self.bottom),
+        ] {
+            if matches!(boundary, Boundary::Neumann(_)) {
+                return Err(ProblemError::NotForJacobi { side });
+            }
         }
         Ok(())
     }
@@ -346,6 +365,22 @@ pub enum ProblemError {
         x: usize,
         /// Row.
         y: usize,
+    },
+    /// A side that the method can't have.
+    #[error(
+        "the {side} side has a derivative given, which Jacobi sweeps can't have: take multigrid"
+    )]
+    NotForJacobi {
+        /// Which side.
+        side: &'static str,
+    },
+    /// A problem that no field solves.
+    #[error(
+        "no field solves this: without any fixed value, sources and derivatives must cancel, and {relative:e} of them is left"
+    )]
+    Incompatible {
+        /// Their sum, relative to the sum of their sizes.
+        relative: f64,
     },
     /// A mask that leaves nothing to solve.
     #[error("the mask fixes every inner cell: there is nothing to solve")]

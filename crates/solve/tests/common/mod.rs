@@ -262,6 +262,7 @@ pub fn times_power<F: Real>(problem: &Problem2d<F>, exponent: i32) -> Problem2d<
     let times = move |value: F| F::from_f64(value.to_f64() * 2f64.powi(exponent));
     let side = |side: &Boundary<F>| match side {
         Boundary::Fixed(profile) => Boundary::Fixed(profile.iter().map(|&v| times(v)).collect()),
+        Boundary::Neumann(slopes) => Boundary::Neumann(slopes.iter().map(|&v| times(v)).collect()),
         Boundary::Periodic => Boundary::Periodic,
     };
     let rows = |source: &Option<RowSource<F>>| -> Option<RowSource<F>> {

@@ -2,6 +2,7 @@
 
 pub(crate) mod line;
 mod line_pass;
+pub(crate) mod multigrid;
 pub(crate) mod plane;
 mod plane_pass;
 mod plane_rows;

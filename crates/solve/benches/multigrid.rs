@@ -1,0 +1,85 @@
+//! Speed of multigrid: seconds from a loaded problem to its solution, hierarchy included.
+//!
+//! `cargo bench -p crosswarp-solve --bench multigrid [-- PES]` prints one JSON object a row: the median, least and
+//! greatest of nine solves; PES defaults to 1.
+
+use std::f64::consts::PI;
+use std::sync::Arc;
+
+use crosswarp_shmem::spmd;
+use crosswarp_solve::{Cycles, Method, Options, Problem2d, RowSource, solve_2d};
+
+/// ∇²u = f with u = sin πx sin πy + ½ sin 3πx sin πy, zero on the sides, on nx × ny points.
+fn two_waves(nx: usize, ny: usize) -> Problem2d<f64> {
+    let h = 1.0 / (nx.max(ny) - 1) as f64;
+    let sines = |n: usize, a: f64| -> Vec<f64> {
+        (0..n)
+            .map(|i| (a * PI * i as f64 / (n - 1) as f64).sin())
+            .collect()
+    };
+    let (one, three, down) = (sines(nx, 1.0), sines(nx, 3.0), sines(ny, 1.0));
+    let source: RowSource<f64> = Arc::new(move |y, row| {
+        for (x, value) in row.iter_mut().enumerate() {
+            *value = -PI * PI * down[y] * (2.0 * one[x] + 5.0 * three[x]);
+        }
+    });
+    Problem2d {
+        source: Some(source),
+        spacing: h,
+        ..Problem2d::laplace(nx, ny)
+    }
+}
+
+/// Every twentieth cell known, drawn by its number.
+fn speckled(nx: usize, ny: usize) -> Problem2d<f64> {
+    let known: RowSource<u8> = Arc::new(|y, row| {
+        for (x, byte) in row.iter_mut().enumerate() {
+            let mut z = (x as u64) << 32 | y as u64;
+            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            *byte = u8::from((z ^ (z >> 31)).is_multiple_of(20));
+        }
+    });
+    Problem2d {
+        fixed: Some(known),
+        ..two_waves(nx, ny)
+    }
+}
+
+fn main() {
+    let pes = std::env::args()
+        .filter_map(|argument| argument.parse().ok())
+        .next()
+        .unwrap_or(1);
+    let cases = [
+        ("two waves", two_waves(2049, 2049)),
+        ("two waves", two_waves(2000, 2000)),
+        ("two waves", two_waves(577, 600)),
+        ("5 % known", speckled(2049, 2049)),
+    ];
+    for (what, problem) in cases {
+        for tolerance in [1e-3, 1e-8] {
+            let options = Options {
+                method: Method::Multigrid(Cycles::default()),
+                ..Options::new(tolerance, 100)
+            };
+            let mut seconds = Vec::new();
+            let mut cycles = 0;
+            for _ in 0..9 {
+                let ends = spmd(pes, |pe| {
+                    let solution = solve_2d(pe, &problem, &options, |_| {}).expect("solves");
+                    (solution.seconds, solution.sweeps)
+                });
+                let (time, number) = ends.expect("a world")[0];
+                seconds.push(time);
+                cycles = number;
+            }
+            seconds.sort_by(f64::total_cmp);
+            let [least, median, most] = [0, 4, 8].map(|at| 1e3 * seconds[at]);
+            println!(
+                r#"{{"what": "{what}", "nx": {}, "ny": {}, "pes": {pes}, "tolerance": {tolerance:e}, "cycles": {cycles}, "ms": {median:.2}, "ms_min": {least:.2}, "ms_max": {most:.2}}}"#,
+                problem.nx, problem.ny
+            );
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! A coarse level: an operator of nine points, the correction that is sought, and its right side.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io;
+
+use super::galerkin::{CoarseRow, Transfer};
+use super::operator_rows::{
+    EAST, EXCESS, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST,
+};
+use super::row_table::RowTable;
+use super::rows::{Around, NinePoint, from_zero, nine_point};
+use super::shape::{HALO, Shape};
+use super::wavefront::{Kept, Relaxation};
+use crate::element::Real;
+use crate::exchange::level_rows::LevelRows;
+use crate::field::storage::Field;
+use crate::pes::error::PeError;
+
+/// The operator: couplings and excess as in `galerkin.rs`, rounded to `T`.
+pub(super) struct Operator<T> {
+    pub shape: Shape,
+    parts: RowTable<T>,
+    /// 1 / (all couplings + excess); 0 for points that have no equation.
+    inverse: RowTable<T>,
+    /// A row as it is stored.
+    packed: Vec<T>,
+}
+
+/// A level.
+pub(super) struct Coarse<T> {
+    pub operator: Operator<T>,
+    /// The correction.
+    pub u: Field<T>,
+    /// What its equation has on the right.
+    pub right_side: Field<T>,
+    /// To the next level; none on the last.
+    pub transfer: Option<Transfer<T>>,
+    pub kept: Kept<T>,
+}
+
+impl<T: Real> Coarse<T> {
+    /// All zero.
+    pub fn new(shape: &Shape, steps: usize) -> io::Result<Coarse<T>> {
+        let field = || Field::new(shape.stored(), shape.x.len);
+        Ok(Coarse {
+            operator: Operator {
+                shape: shape.clone(),
+                parts: RowTable::new(shape.stored(), shape.x.len, PARTS),
+                inverse: RowTable::new(shape.stored(), shape.x.len, 1),
+                packed: Vec::new(),
+            },
+            u: field()?,
+            right_side: field()?,
+            transfer: None,
+            kept: Kept::new(shape.x.len, steps),
+        })
+    }
+}
+
+impl<T: Real> Operator<T> {
+    /// Takes a row that [`coarsen`](super::galerkin::coarsen) has made.
+    pub fn set_row(&mut self, y: isize, row: CoarseRow<'_>) {
+        let row = match row {
+            CoarseRow::New(row) => row,
+            CoarseRow::SameAs(from) => return self.parts.copy(from, y),
+        };
+        self.packed.clear();
+        let row = self.folded(row);
+        for part in &row.parts {
+            let ends = if self.shape.x.wraps {
+                [part[part.len() - 1], part[0]]
+            } else {
+                [0.0; 2]
+            };
+            let columns = ends[..1].iter().chain(part).chain(&ends[1..]);
+            self.packed.extend(columns.map(|&value| T::from_f64(value)));
+        }
+        self.parts.set(y, &self.packed);
+    }
+
+    /// The row without neighbours that are one and the same: on an axis of one point that wraps around, a point is no
+    /// neighbour of itself, and its neighbours across are those along.
+    fn folded<'r>(&self, row: &'r OperatorRow) -> Cow<'r, OperatorRow> {
+        let [one_column, one_row] =
+            [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
+        if !one_column && !one_row {
+            return Cow::Borrowed(row);
+        }
+        let mut row = row.clone();
+        let n = self.shape.x.len;
+        for x in 0..n {
+            let corners = [row.parts[SOUTH_EAST][x], row.parts[SOUTH_WEST][(x + 1) % n]];
+            let to = if one_row { EAST } else { SOUTH };
+            row.parts[to][x] += corners[0] + corners[1];
+        }
+        row.parts[SOUTH_EAST].fill(0.0);
+        row.parts[SOUTH_WEST].fill(0.0);
+        if one_row {
+            row.parts[SOUTH].fill(0.0);
+        }
+        if one_column {
+            row.parts[EAST].fill(0.0);
+        }
+        Cow::Owned(row)
+    }
+
+    /// Completes the operator after all own rows, or with `gather` the cut's, have been set. Collective.
+    pub fn complete(&mut self, rows: &mut LevelRows<'_>, gather: bool) -> Result<(), PeError> {
+        if gather {
+            rows.gather(&self.shape, &mut self.parts)?;
+        }
+        rows.halo_of(&self.shape, &mut self.parts, HALO)?;
+        let mut known = HashMap::new();
+        for y in self.shape.rows(HALO - 1) {
+            let key = (self.parts.identity(y - 1), self.parts.identity(y));
+            if let Some(&from) = known.get(&key) {
+                self.inverse.copy(from, y);
+                continue;
+            }
+            known.insert(key, y);
+            self.packed.clear();
+            self.packed.resize(self.shape.x.len + 2, T::ZERO);
+            for at in 1..=self.shape.x.len {
+                let part = |y: isize, part: usize, at: usize| self.parts.part(y, part)[at].to_f64();
+                let couplings = [
+                    part(y, EAST, at),
+                    part(y, EAST, at - 1),
+                    part(y, SOUTH, at),
+                    part(y - 1, SOUTH, at),
+                    part(y, SOUTH_EAST, at),
+                    part(y - 1, SOUTH_EAST, at - 1),
+                    part(y, SOUTH_WEST, at),
+                    part(y - 1, SOUTH_WEST, at + 1),
+                ];
+                let sum = |of: [f64; 8]| {
+                    let pairs: [f64; 4] = std::array::from_fn(|k| of[2 * k] + of[2 * k + 1]);
+                    (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+                };
+                let diagonal = sum(couplings) + part(y, EXCESS, at);
+                // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
+                let bound = 0.5 * (diagonal + sum(couplings.map(f64::abs)));
+                let diagonal = diagonal.max(bound);
+                if diagonal > 0.0 {
+                    self.packed[at] = T::from_f64(1.0 / diagonal);
+                }
+            }
+            self.inverse.set(y, &self.packed);
+        }
+        Ok(())
+    }
+
+    /// Adds a correction to row `y` (columns −1 to nx) where there is an equation: elsewhere a coarse point may stand for
+    /// its neighbours alone.
+    #[inline(always)]
+    pub fn add(&self, y: isize, correction: &[T], row: &mut [T]) {
+        let n = self.shape.x.len;
+        let (correction, inverse) = (&correction[..n], &self.inverse.whole(y)[1..=n]);
+        for (x, value) in row[1..=n].iter_mut().enumerate() {
+            *value = if inverse[x] != T::ZERO {
+                *value + correction[x]
+            } else {
+                T::ZERO
+            };
+        }
+        wrap_ends(&self.shape, row);
+    }
+
+    /// The operator with a right side, to relax with.
+    pub fn with<'a>(&'a self, right_side: &'a Field<T>) -> WithRightSide<'a, T> {
+        WithRightSide {
+            operator: self,
+            right_side,
+        }
+    }
+}
+
+impl<T: Real> OperatorRows for Operator<T> {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn row(&self, y: isize, out: &mut OperatorRow) {
+        for (part, out) in out.parts.iter_mut().enumerate() {
+            for (out, &value) in out.iter_mut().zip(&self.parts.part(y, part)[1..]) {
+                *out = value.to_f64();
+            }
+        }
+    }
+
+    fn identity(&self, y: isize) -> u64 {
+        self.parts.identity(y).into()
+    }
+}
+
+/// An operator and a right side.
+pub(super) struct WithRightSide<'a, T> {
+    operator: &'a Operator<T>,
+    right_side: &'a Field<T>,
+}
+
+impl<T: Real> WithRightSide<'_, T> {
+    #[inline(always)]
+    fn apply<const RELAX: bool>(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]) {
+        let parts = &self.operator.parts;
+        let operator = NinePoint {
+            east: parts.part(y, EAST),
+            south: parts.part(y, SOUTH),
+            south_east: parts.part(y, SOUTH_EAST),
+            south_west: parts.part(y, SOUTH_WEST),
+            excess: parts.part(y, EXCESS),
+            inverse: self.operator.inverse.whole(y),
+            above: [SOUTH, SOUTH_EAST, SOUTH_WEST].map(|part| parts.part(y - 1, part)),
+        };
+        let right_side = self.right_side.row(y);
+        let inner = 1..out.len() - 1;
+        nine_point::<T, RELAX>(&operator, around, right_side, omega, &mut out[inner]);
+        wrap_ends(&self.operator.shape, out);
+    }
+}
+
+/// Sets the columns beyond both ends of a row.
+#[inline(always)]
+fn wrap_ends<T: Real>(shape: &Shape, row: &mut [T]) {
+    let n = shape.x.len;
+    (row[0], row[n + 1]) = if shape.x.wraps {
+        (row[n], row[1])
+    } else {
+        (T::ZERO, T::ZERO)
+    };
+}
+
+impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
+    #[inline(always)]
+    fn relax(&self, y: isize, around: Around<'_, T>, omega: T, out: &mut [T]) {
+        self.apply::<true>(y, around, omega, out);
+    }
+
+    #[inline(always)]
+    fn relax_from_zero(&self, y: isize, omega: T, out: &mut [T]) {
+        let inner = 1..out.len() - 1;
+        let inverse = &self.operator.inverse.whole(y)[inner.clone()];
+        from_zero(inverse, self.right_side.row(y), omega, &mut out[inner]);
+        wrap_ends(&self.operator.shape, out);
+    }
+
+    #[inline(always)]
+    fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]) {
+        self.apply::<false>(y, around, T::ZERO, out);
+    }
+}

@@ -1,0 +1,317 @@
+//! The finest level: 4u − (the four neighbours) = b in `f64`, with fixed cells and sides of any kind.
+//!
+//! A side that is not fixed and does not wrap around is a mirror: cells on it have the cell inside twice. For the
+//! hierarchy such a cell's equation counts half (in a corner a quarter), which makes the operator symmetric.
+
+use std::io;
+
+use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
+use super::rows::{Around, five_point, hold};
+use super::shape::Shape;
+use super::wavefront::Relaxation;
+use crate::element::Real;
+use crate::field::storage::Field;
+
+/// What holds at the first and the last cell of an axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// They keep their value.
+    Fixed,
+    /// The field is the same on both sides of them.
+    Mirror,
+    /// They are neighbours.
+    Wrap,
+}
+
+/// The equation, without the field.
+pub(crate) struct Finest {
+    pub shape: Shape,
+    /// Left and right, top and bottom.
+    pub ends: [[End; 2]; 2],
+    /// Cells that keep their value, on the stored rows; byte ≠ 0.
+    pub fixed: Option<Field<u8>>,
+}
+
+impl Finest {
+    /// The columns that are not on a fixed side.
+    fn columns(&self) -> std::ops::Range<usize> {
+        let [left, right] = self.ends[0];
+        let n = self.shape.x.len;
+        usize::from(left == End::Fixed)..n - usize::from(right == End::Fixed)
+    }
+
+    /// Whether row `y` is a fixed side.
+    fn row_is_fixed(&self, y: isize) -> bool {
+        let last = self.shape.y.len as isize - 1;
+        (y == 0 && self.ends[1][0] == End::Fixed) || (y == last && self.ends[1][1] == End::Fixed)
+    }
+
+    /// Whether a cell keeps its value; `fixed` is its row of the mask.
+    fn is_fixed(&self, fixed: Option<&[u8]>, x: usize) -> bool {
+        !self.columns().contains(&x) || fixed.is_some_and(|row| row[x] != 0)
+    }
+
+    /// The part of a cell's square that lies in the grid across `axis`: a half on mirrors.
+    fn part(&self, axis: usize, at: isize) -> f64 {
+        let len = [self.shape.x.len, self.shape.y.len][axis] as isize;
+        let [first, last] = self.ends[axis];
+        if (at == 0 && first == End::Mirror) || (at == len - 1 && last == End::Mirror) {
+            0.5
+        } else {
+            1.0
+        }
+    }
+
+    /// Makes of row `y` of b − Au (columns −1 to nx) that of the symmetric operator.
+    #[inline(always)]
+    pub fn symmetric(&self, y: isize, row: &mut [f64]) {
+        let n = self.shape.x.len;
+        for x in [0, n - 1] {
+            row[x + 1] *= self.part(0, x as isize);
+        }
+        let part = self.part(1, y);
+        if part != 1.0 {
+            row.iter_mut().for_each(|value| *value *= part);
+        }
+    }
+
+    /// Adds `correction` times `scale` to row `y` (columns −1 to nx) where there is an equation: elsewhere a coarse point
+    /// may stand for its neighbours alone.
+    #[inline(always)]
+    pub fn add<T: Real>(&self, y: isize, correction: &[T], scale: f64, row: &mut [f64]) {
+        if !self.row_is_fixed(y) {
+            let columns = self.columns();
+            let correction = &correction[columns.clone()];
+            let out = &mut row[columns.start + 1..columns.end + 1];
+            match self.mask(y) {
+                None => {
+                    for (value, &correction) in out.iter_mut().zip(correction) {
+                        *value += correction.to_f64() * scale;
+                    }
+                }
+                Some(fixed) => {
+                    let fixed = &fixed[columns];
+                    for ((value, &correction), &fixed) in out.iter_mut().zip(correction).zip(fixed)
+                    {
+                        let new = *value + correction.to_f64() * scale;
+                        *value = hold(fixed, *value, new);
+                    }
+                }
+            }
+        }
+        self.beyond(row);
+    }
+
+    /// The columns beyond both ends of a row.
+    #[inline(always)]
+    pub fn beyond(&self, row: &mut [f64]) {
+        let n = self.shape.x.len;
+        let [left, right] = self.ends[0];
+        row[0] = match left {
+            End::Fixed => 0.0,
+            End::Mirror => row[2.min(n)],
+            End::Wrap => row[n],
+        };
+        row[n + 1] = match right {
+            End::Fixed => 0.0,
+            End::Mirror => row[(n - 1).max(1)],
+            End::Wrap => row[1],
+        };
+    }
+
+    /// 1 / the diagonal, the cell's own copies beyond an axis of one cell that wraps around left out.
+    fn inverse(&self) -> f64 {
+        let itself = [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
+        match itself {
+            [false, false] => 0.25,
+            [true, true] => 0.0,
+            _ => 0.5,
+        }
+    }
+
+    /// Whether the cell at column `x`, row `y` has an equation.
+    pub fn has_equation(&self, y: isize, x: usize) -> bool {
+        !self.row_is_fixed(y) && !self.is_fixed(self.mask(y), x)
+    }
+
+    /// The part of the square of a cell that lies in the grid.
+    pub fn part_of(&self, x: usize, y: isize) -> f64 {
+        self.part(0, x as isize) * self.part(1, y)
+    }
+
+    fn mask(&self, y: isize) -> Option<&[u8]> {
+        self.fixed.as_ref().map(|fixed| fixed.row(y))
+    }
+
+    /// Own cells that have an equation.
+    pub fn free(&self, rows: std::ops::Range<isize>) -> u64 {
+        rows.filter(|&y| !self.row_is_fixed(y))
+            .map(|y| {
+                let mask = self.mask(y);
+                let free = |&x: &usize| !self.is_fixed(mask, x);
+                self.columns().filter(free).count() as u64
+            })
+            .sum()
+    }
+
+    /// With the right side b, on the stored rows; none: zero.
+    pub fn with<'a>(&'a self, right_side: Option<&'a Field<f64>>) -> WithRightSide<'a> {
+        WithRightSide {
+            finest: self,
+            right_side,
+        }
+    }
+
+    /// A field for the stored rows.
+    pub fn field(&self) -> io::Result<Field<f64>> {
+        Field::new(self.shape.stored(), self.shape.x.len)
+    }
+}
+
+/// The equation with its right side.
+pub(crate) struct WithRightSide<'a> {
+    finest: &'a Finest,
+    right_side: Option<&'a Field<f64>>,
+}
+
+impl WithRightSide<'_> {
+    #[inline(always)]
+    fn apply<const RELAX: bool>(
+        &self,
+        y: isize,
+        around: Around<'_, f64>,
+        omega: f64,
+        out: &mut [f64],
+    ) {
+        let finest = self.finest;
+        let n = finest.shape.x.len;
+        if finest.row_is_fixed(y) {
+            if RELAX {
+                out.copy_from_slice(around.here);
+            } else {
+                out.fill(0.0);
+            }
+            return;
+        }
+        let columns = finest.columns();
+        let (first, last) = (columns.start, columns.end);
+        // With one column more on both sides.
+        let part = |row| &(row as &[f64])[first..last + 2];
+        let around_columns = Around {
+            up: part(around.up),
+            here: part(around.here),
+            down: part(around.down),
+        };
+        five_point::<RELAX>(
+            around_columns,
+            self.right_side.map(|field| &field.row(y)[columns.clone()]),
+            finest.mask(y).map(|row| &row[columns.clone()]),
+            finest.inverse() * omega,
+            &mut out[first + 1..last + 1],
+        );
+        for x in [0, n - 1] {
+            if !columns.contains(&x) {
+                out[x + 1] = if RELAX { around.here[x + 1] } else { 0.0 };
+            }
+        }
+        finest.beyond(out);
+    }
+}
+
+impl Relaxation<f64> for WithRightSide<'_> {
+    #[inline(always)]
+    fn relax(&self, y: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
+        self.apply::<true>(y, around, omega, out);
+    }
+
+    #[inline(always)]
+    fn relax_from_zero(&self, y: isize, omega: f64, out: &mut [f64]) {
+        let finest = self.finest;
+        out.fill(0.0);
+        let (Some(right_side), false) = (self.right_side, finest.row_is_fixed(y)) else {
+            return;
+        };
+        let (mask, right_side) = (finest.mask(y), right_side.row(y));
+        for x in finest.columns() {
+            if mask.is_none_or(|row| row[x] == 0) {
+                out[x + 1] = (finest.inverse() * omega) * right_side[x];
+            }
+        }
+        finest.beyond(out);
+    }
+
+    #[inline(always)]
+    fn residual(&self, y: isize, around: Around<'_, f64>, out: &mut [f64]) {
+        self.apply::<false>(y, around, 0.0, out);
+    }
+}
+
+impl OperatorRows for Finest {
+    fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    fn row(&self, y: isize, out: &mut OperatorRow) {
+        let (nx, ny) = (self.shape.x.len, self.shape.y.len as isize);
+        if self.row_is_fixed(y) {
+            return;
+        }
+        let mask = self.mask(y);
+        let beside = |y: isize| self.shape.y.has(y).then(|| self.mask(y));
+        let (above, below) = (beside(y - 1), beside(y + 1));
+        // Whether a neighbour in another row is fixed; none, if there is none.
+        let fixed_in = |row: &Option<Option<&[u8]>>, y: isize, x: usize| {
+            row.map(|mask| self.row_is_fixed(y) || self.is_fixed(mask, x))
+        };
+        let (edge, last) = (self.part(1, y), nx - 1);
+        debug_assert!(y.rem_euclid(ny) >= 0);
+        for x in 0..nx {
+            if self.is_fixed(mask, x) {
+                continue;
+            }
+            let side = self.part(0, x as isize);
+            let wraps = self.shape.x.wraps;
+            let right = match x {
+                x if x < last => Some(self.is_fixed(mask, x + 1)),
+                _ if wraps => Some(self.is_fixed(mask, 0)),
+                _ => None,
+            };
+            let left = match x {
+                0 if wraps => Some(self.is_fixed(mask, last)),
+                0 => None,
+                _ => Some(self.is_fixed(mask, x - 1)),
+            };
+            let mut excess = 0.0;
+            match right {
+                Some(false) => out.parts[EAST][x] = edge,
+                Some(true) => excess += edge,
+                None => {}
+            }
+            if left == Some(true) {
+                excess += edge;
+            }
+            match fixed_in(&below, y + 1, x) {
+                Some(false) => out.parts[SOUTH][x] = side,
+                Some(true) => excess += side,
+                None => {}
+            }
+            if fixed_in(&above, y - 1, x) == Some(true) {
+                excess += side;
+            }
+            out.parts[EXCESS][x] = excess;
+        }
+    }
+    fn identity(&self, y: isize) -> u64 {
+        let y = y.rem_euclid(self.shape.y.len as isize);
+        if self.fixed.is_some() {
+            return y as u64;
+        }
+        // Without a mask only what is beside a row tells it from others.
+        let kind = |y: isize| match (self.shape.y.has(y), self.row_is_fixed(y)) {
+            (false, _) => 0,
+            (_, true) => 1,
+            _ => 2,
+        };
+        kind(y - 1) + 3 * kind(y) + 9 * kind(y + 1) + 27 * u64::from(self.part(1, y) != 1.0)
+    }
+}

@@ -1,0 +1,570 @@
+//! Interpolation that follows the operator, and the coarse operator that goes with it.
+//!
+//! An operator is a graph: couplings between neighbouring points, and for each point an *excess*, what is on the
+//! diagonal beyond the sum of its couplings. So (Au)ᵢ = Σⱼ aᵢⱼ(uᵢ − uⱼ) + xᵢuᵢ, and constants are in its kernel exactly
+//! where the excess is zero, however the couplings are rounded.
+//!
+//! Black box multigrid (Dendy, J. Comput. Phys. 48, 1982, 366-386): coarse points are every second one of both axes. A
+//! point between two coarse points on a line takes their values weighted by the couplings towards them, summed across
+//! the line; a point amid four takes its neighbours' so that its own equation holds. The coarse operator is Pᵀ A P. So
+//! fixed points (whose couplings have become excess of their neighbours), jumps of coefficients and sides of any kind
+//! are seen on all levels, at any size. The excess of the coarse operator is Pᵀ A (P1), computed from differences, so
+//! that it does not drown in rounding.
+//!
+//! Each number depends on the operator within two points around, in an order that is fixed: parts of levels on several
+//! PEs have the bits of whole ones.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::interpolation::{AMID, BELOW, Maker, RIGHT, WEIGHTS, WeightRow};
+use super::operator_rows::{
+    EAST, EXCESS, LANES, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow,
+    load,
+};
+use super::row_table::RowTable;
+use super::shape::{Axis, Shape};
+use crate::element::Real;
+use crate::element::simd::{Isa, Work, on_unit};
+
+/// A coarse row of the product.
+pub(crate) enum CoarseRow<'a> {
+    /// As given.
+    New(&'a OperatorRow),
+    /// The same as that of another row, which was new.
+    SameAs(isize),
+}
+
+/// The interpolation from a level to the finer one: rows of weights by coarse row.
+pub(crate) type Transfer<T> = RowTable<T>;
+
+/// Coarse rows around the own ones for which weights are stored.
+pub(crate) const WEIGHT_MARGIN: usize = 3;
+
+/// The rows of `coarse` that come from what this PE has of the level `fine`.
+pub(crate) fn computed_rows(fine: &Shape, coarse: &Shape) -> Range<isize> {
+    if fine.spread {
+        coarse.cuts[coarse.me] as isize..coarse.cuts[coarse.me + 1] as isize
+    } else {
+        coarse.own()
+    }
+}
+
+/// Makes the interpolation from `coarse` to the level of `fine` and the coarse operator. `take` gets each row of the
+/// latter that this PE computes: those of its cut if `coarse` is not spread but `fine` is, else all of its own.
+pub(crate) fn coarsen<T: Real, O: OperatorRows>(
+    isa: Isa,
+    fine: &O,
+    coarse: &Shape,
+    mut take: impl FnMut(isize, CoarseRow<'_>),
+) -> Transfer<T> {
+    let shape = fine.shape();
+    let computed = computed_rows(shape, coarse);
+    let margin = WEIGHT_MARGIN as isize;
+    let mut transfer = Transfer::new(coarse.stored(), coarse.x.len, WEIGHTS);
+    let mut maker = Maker::new(fine, coarse.x.len);
+    let (mut weights, mut products) = (HashMap::new(), HashMap::new());
+    let (mut out, mut packed) = (OperatorRow::default(), Vec::new());
+    // All that the weights, or the product, of a row depend on.
+    let key = |j: isize, before: isize| {
+        let centre = shape.y.fine_of(j);
+        let rows = (centre - before..=centre + 2).map(|y| {
+            if shape.y.has(y) {
+                fine.identity(y)
+            } else {
+                u64::MAX
+            }
+        });
+        let around = [
+            shape.y.has_between(j - 1),
+            shape.y.has_between(j),
+            coarse.y.has(j - 1),
+            coarse.y.has(j + 1),
+        ];
+        (rows.collect::<Vec<_>>(), around)
+    };
+    for j in computed.start - margin..computed.end + margin {
+        if !coarse.y.has(j) {
+            continue;
+        }
+        match weights.get(&key(j, 1)) {
+            Some(&from) => transfer.copy(from, j),
+            None => {
+                on_unit(isa, MakeWeights(&mut maker, j));
+                maker.pack(j, &mut packed);
+                transfer.set(j, &packed);
+                weights.insert(key(j, 1), j);
+            }
+        }
+        if !computed.contains(&j) {
+            continue;
+        }
+        match products.get(&key(j, 3)) {
+            Some(&from) => take(j, CoarseRow::SameAs(from)),
+            None => {
+                out.reset(coarse.x.len);
+                on_unit(isa, MakeProduct(&mut maker, j, &mut out));
+                take(j, CoarseRow::New(&out));
+                products.insert(key(j, 3), j);
+            }
+        }
+    }
+    transfer
+}
+
+/// The weights of a coarse row.
+struct MakeWeights<'m, 'a, O>(&'m mut Maker<'a, O>, isize);
+
+impl<O: OperatorRows> Work for MakeWeights<'_, '_, O> {
+    #[inline(always)]
+    fn run(self) {
+        self.0.weights(self.1);
+    }
+}
+
+/// A row of the coarse operator.
+struct MakeProduct<'m, 'a, O>(&'m mut Maker<'a, O>, isize, &'m mut OperatorRow);
+
+impl<O: OperatorRows> Work for MakeProduct<'_, '_, O> {
+    #[inline(always)]
+    fn run(self) {
+        let MakeProduct(maker, j, out) = self;
+        maker.weights(j - 1);
+        maker.weights(j);
+        maker.right_weights(j + 1);
+        maker.product(j, out);
+    }
+}
+
+impl<O: OperatorRows> Maker<'_, O> {
+    /// Row `j` of Pᵀ A P.
+    #[inline(always)]
+    fn product(&mut self, j: isize, out: &mut OperatorRow) {
+        // Fine rows −2 … 2 around coarse row j, where they are. Where there is none between two coarse rows, these are
+        // neighbours.
+        let centre = self.y.fine_of(j);
+        let along = Neighbours::of(self.y, j);
+        for place in -2..=2 {
+            self.window.need(centre + along.step(place));
+        }
+        let rows = std::array::from_fn(|k| self.window.row(centre + along.step(k as isize - 2)));
+        let weights = [self.at(j - 1), self.at(j), self.at(j + 1)];
+        // At the ends of an axis that wraps around at an odd length, coarse points are neighbours.
+        let seam = self.x.wraps && !self.x.has_between(-1);
+        let inner = if seam {
+            1..self.columns.saturating_sub(1)
+        } else {
+            0..self.columns
+        };
+        for i in inner.clone().step_by(LANES) {
+            let stencil = Stencil {
+                i,
+                rows,
+                weights,
+                across: Neighbours {
+                    before: true,
+                    after: true,
+                },
+                along,
+            };
+            let parts = stencil.product::<LANES>();
+            let count = LANES.min(inner.end - i);
+            for (out, values) in out.parts.iter_mut().zip(&parts) {
+                out[i..i + count].copy_from_slice(&values[..count]);
+            }
+        }
+        if seam {
+            for i in [0, self.columns - 1] {
+                let stencil = Stencil {
+                    i,
+                    rows,
+                    weights,
+                    across: Neighbours::of(self.x, i as isize),
+                    along,
+                };
+                for (out, [value]) in out.parts.iter_mut().zip(stencil.product::<1>()) {
+                    out[i] = value;
+                }
+            }
+        }
+    }
+}
+
+/// Whether there are points between a coarse point and the ones before and after it.
+#[derive(Clone, Copy)]
+struct Neighbours {
+    before: bool,
+    after: bool,
+}
+
+impl Neighbours {
+    fn of(axis: Axis, coarse: isize) -> Neighbours {
+        Neighbours {
+            before: axis.has_between(coarse - 1),
+            after: axis.has_between(coarse),
+        }
+    }
+
+    /// The distance to place `place`: ±2 is the next coarse point, ±1 the one between, if there is one.
+    #[inline(always)]
+    fn step(self, place: isize) -> isize {
+        match place {
+            -2 if !self.before => -1,
+            2 if !self.after => 1,
+            place => place,
+        }
+    }
+
+    /// The place of the neighbour of `place` in direction `by`.
+    #[inline(always)]
+    fn next(self, place: isize, by: isize) -> isize {
+        match (place, by) {
+            (0, 1) if !self.after => 2,
+            (0, -1) if !self.before => -2,
+            _ => place + by,
+        }
+    }
+}
+
+/// What the coarse rows of points I, I + 1, … are made of.
+struct Stencil<'a> {
+    i: usize,
+    /// Places −2 … 2.
+    rows: [&'a SplitRow; 5],
+    /// Coarse rows −1, 0, 1.
+    weights: [&'a WeightRow; 3],
+    across: Neighbours,
+    along: Neighbours,
+}
+
+impl Stencil<'_> {
+    /// The weights with which the points at place (px, py) take the values of the coarse points (ox, oy) away.
+    #[inline(always)]
+    fn weight<const W: usize>(&self, px: isize, py: isize, ox: isize, oy: isize) -> [f64; W] {
+        // The coarse point before the place, and where the parent is from there.
+        let (cx, cy) = (px.div_euclid(2), py.div_euclid(2));
+        let (rx, ry) = ((ox - cx) as usize, (oy - cy) as usize);
+        let row = self.weights[(cy + 1) as usize];
+        let part = match (px.rem_euclid(2), py.rem_euclid(2)) {
+            (0, 0) => return [1.0; W],
+            (1, 0) => RIGHT[rx],
+            (0, 1) => BELOW[ry],
+            _ => AMID[2 * ry + rx],
+        };
+        load(&row.weights[part], (self.i as isize + 1 + cx) as usize)
+    }
+
+    /// The interpolants of 1 at a place.
+    #[inline(always)]
+    fn of_one<const W: usize>(&self, px: isize, py: isize) -> [f64; W] {
+        let (cx, cy) = (px.div_euclid(2), py.div_euclid(2));
+        let row = self.weights[(cy + 1) as usize];
+        let part = match (px.rem_euclid(2), py.rem_euclid(2)) {
+            (0, 0) => return [1.0; W],
+            (1, 0) => 0,
+            (0, 1) => 1,
+            _ => 2,
+        };
+        load(&row.one[part], (self.i as isize + 1 + cx) as usize)
+    }
+
+    /// The first and the last coarse point that place `place` takes values of.
+    #[inline(always)]
+    fn has_parent(place: isize, of: isize) -> bool {
+        let first = place.div_euclid(2);
+        of == first || of == first + place.rem_euclid(2)
+    }
+
+    /// The couplings of the points at (px, py) to their neighbours in direction (dx, dy).
+    #[inline(always)]
+    fn coupling<const W: usize>(&self, px: isize, py: isize, dx: isize, dy: isize) -> [f64; W] {
+        let x = 2 * self.i as isize + self.across.step(px);
+        let here = self.rows[(py + 2) as usize];
+        let above = self.rows[(self.along.next(py, -1).clamp(-2, 2) + 2) as usize];
+        match (dx, dy) {
+            (1, 0) => here.at(EAST, x),
+            (-1, 0) => here.at(EAST, x - 1),
+            (0, 1) => here.at(SOUTH, x),
+            (1, 1) => here.at(SOUTH_EAST, x),
+            (-1, 1) => here.at(SOUTH_WEST, x),
+            (0, -1) => above.at(SOUTH, x),
+            (-1, -1) => above.at(SOUTH_EAST, x - 1),
+            _ => above.at(SOUTH_WEST, x + 1),
+        }
+    }
+
+    #[inline(always)]
+    fn product<const W: usize>(&self) -> [[f64; W]; PARTS] {
+        const AROUND: [(isize, isize); 8] = [
+            (1, 0),
+            (-1, 0),
+            (0, 1),
+            (0, -1),
+            (1, 1),
+            (-1, -1),
+            (-1, 1),
+            (1, -1),
+        ];
+        // East, south, south-east, south-west, in the order of the parts.
+        const OFFSETS: [(isize, isize); 4] = [(1, 0), (0, 1), (1, 1), (-1, 1)];
+        let mut parts = [[0.0; W]; PARTS];
+        // What all couplings of the coarse point come to, as far as rounding is concerned.
+        let mut size = [0.0; W];
+        for py in -1..=1 {
+            if (py == -1 && !self.along.before) || (py == 1 && !self.along.after) {
+                continue;
+            }
+            for px in -1..=1 {
+                if (px == -1 && !self.across.before) || (px == 1 && !self.across.after) {
+                    continue;
+                }
+                let own: [f64; W] = self.weight(px, py, 0, 0);
+                let x = 2 * self.i as isize + self.across.step(px);
+                let excess: [f64; W] = self.rows[(py + 2) as usize].at(EXCESS, x);
+                let one: [f64; W] = self.of_one(px, py);
+                let mut diagonal = excess;
+                let mut of_one: [f64; W] = std::array::from_fn(|k| excess[k] * one[k]);
+                for (dx, dy) in AROUND {
+                    let coupling: [f64; W] = self.coupling(px, py, dx, dy);
+                    // No corner is coupled on the finest level, and nothing where all is fixed.
+                    if coupling.iter().all(|&coupling| coupling == 0.0) {
+                        continue;
+                    }
+                    let (qx, qy) = (self.across.next(px, dx), self.along.next(py, dy));
+                    let there: [f64; W] = self.of_one(qx, qy);
+                    for k in 0..W {
+                        diagonal[k] += coupling[k];
+                        of_one[k] += coupling[k] * (one[k] - there[k]);
+                    }
+                    for (part, (ox, oy)) in OFFSETS.into_iter().enumerate() {
+                        if Self::has_parent(qx, ox) && Self::has_parent(qy, oy) {
+                            let other: [f64; W] = self.weight(qx, qy, ox, oy);
+                            for k in 0..W {
+                                parts[part][k] += (own[k] * coupling[k]) * other[k];
+                            }
+                        }
+                    }
+                }
+                for (part, (ox, oy)) in OFFSETS.into_iter().enumerate() {
+                    if Self::has_parent(px, ox) && Self::has_parent(py, oy) {
+                        let other: [f64; W] = self.weight(px, py, ox, oy);
+                        for k in 0..W {
+                            parts[part][k] -= (own[k] * diagonal[k]) * other[k];
+                        }
+                    }
+                }
+                for k in 0..W {
+                    parts[EXCESS][k] += own[k] * of_one[k];
+                    size[k] += own[k] * diagonal[k];
+                }
+            }
+        }
+        // What is left where all should cancel is rounding; a coupling made of it would tie what is not tied.
+        for part in &mut parts {
+            for k in 0..W {
+                if part[k].abs() <= 1e-14 * size[k] {
+                    part[k] = 0.0;
+                }
+            }
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finest::{End, Finest};
+    use super::*;
+    use crate::field::storage::Field;
+
+    /// An operator as rows in memory.
+    struct Stored {
+        shape: Shape,
+        rows: Vec<OperatorRow>,
+    }
+
+    impl OperatorRows for Stored {
+        fn shape(&self) -> &Shape {
+            &self.shape
+        }
+        fn row(&self, y: isize, out: &mut OperatorRow) {
+            let from = &self.rows[y.rem_euclid(self.shape.y.len as isize) as usize];
+            out.clone_from(from);
+        }
+        fn identity(&self, y: isize) -> u64 {
+            y.rem_euclid(self.shape.y.len as isize) as u64
+        }
+    }
+
+    fn stored(of: &impl OperatorRows) -> Stored {
+        let shape = of.shape().clone();
+        let rows = (0..shape.y.len)
+            .map(|y| {
+                let mut row = OperatorRow::default();
+                row.reset(shape.x.len);
+                of.row(y as isize, &mut row);
+                row
+            })
+            .collect();
+        Stored { shape, rows }
+    }
+
+    type Matrix = Vec<Vec<f64>>;
+
+    fn dense(of: &Stored) -> Matrix {
+        let (nx, ny) = (of.shape.x.len, of.shape.y.len);
+        let mut matrix = vec![vec![0.0; nx * ny]; nx * ny];
+        for y in 0..ny {
+            for x in 0..nx {
+                let from = y * nx + x;
+                matrix[from][from] += of.rows[y].parts[EXCESS][x];
+                for (part, dx, dy) in [
+                    (EAST, 1, 0),
+                    (SOUTH, 0, 1),
+                    (SOUTH_EAST, 1, 1),
+                    (SOUTH_WEST, nx - 1, 1),
+                ] {
+                    let to = (y + dy) % ny * nx + (x + dx) % nx;
+                    let coupling = of.rows[y].parts[part][x];
+                    matrix[from][from] += coupling;
+                    matrix[to][to] += coupling;
+                    matrix[from][to] -= coupling;
+                    matrix[to][from] -= coupling;
+                }
+            }
+        }
+        matrix
+    }
+
+    /// P, fine points by coarse points.
+    fn interpolation(fine: &Shape, coarse: &Shape, transfer: &Transfer<f64>) -> Matrix {
+        let mut p = vec![vec![0.0; coarse.x.len * coarse.y.len]; fine.x.len * fine.y.len];
+        for y in 0..fine.y.len {
+            for x in 0..fine.x.len {
+                let (j, below) = fine.y.coarse_of(y as isize);
+                let (i, right) = fine.x.coarse_of(x as isize);
+                let mut set = |i: isize, j: isize, weight: f64| {
+                    if !coarse.x.has(i) || !coarse.y.has(j) {
+                        assert_eq!(weight, 0.0);
+                        return;
+                    }
+                    let i = i.rem_euclid(coarse.x.len as isize) as usize;
+                    let j = j.rem_euclid(coarse.y.len as isize) as usize;
+                    p[y * fine.x.len + x][j * coarse.x.len + i] += weight;
+                };
+                let at = |part: usize| transfer.part(j, part)[i as usize + 1];
+                match (right, below) {
+                    (false, false) => set(i, j, 1.0),
+                    (true, false) => (0..2).for_each(|k| {
+                        set(i + k as isize, j, at(RIGHT[k]));
+                    }),
+                    (false, true) => (0..2).for_each(|k| {
+                        set(i, j + k as isize, at(BELOW[k]));
+                    }),
+                    (true, true) => (0..4).for_each(|k| {
+                        let (di, dj) = (k as isize % 2, k as isize / 2);
+                        set(i + di, j + dj, at(AMID[k]));
+                    }),
+                }
+            }
+        }
+        p
+    }
+
+    fn check(fine: &Stored) -> Stored {
+        let coarse = fine.shape.coarser();
+        let on = |isa: Isa| {
+            let mut rows: Vec<OperatorRow> = Vec::new();
+            let transfer: Transfer<f64> = coarsen(isa, fine, &coarse, |y, row| {
+                assert_eq!(y, rows.len() as isize);
+                rows.push(match row {
+                    CoarseRow::New(row) => row.clone(),
+                    CoarseRow::SameAs(y) => rows[y as usize].clone(),
+                });
+            });
+            (rows, transfer)
+        };
+        let (rows, transfer) = on(Isa::widest());
+        for isa in Isa::available() {
+            let same = on(isa).0.iter().zip(&rows).all(|(a, b)| a.parts == b.parts);
+            assert!(same, "{isa:?} differs");
+        }
+        let made = Stored {
+            shape: coarse.clone(),
+            rows,
+        };
+        let (a, p) = (dense(fine), interpolation(&fine.shape, &coarse, &transfer));
+        let points = coarse.x.len * coarse.y.len;
+        let product: Matrix = (0..points)
+            .map(|i| {
+                (0..points)
+                    .map(|j| {
+                        let column: Vec<f64> = a
+                            .iter()
+                            .map(|row| row.iter().zip(&p).map(|(a, p)| a * p[j]).sum())
+                            .collect();
+                        column.iter().zip(&p).map(|(ap, p)| ap * p[i]).sum()
+                    })
+                    .collect()
+            })
+            .collect();
+        let made_dense = dense(&made);
+        for i in 0..points {
+            for j in 0..points {
+                let (is, should) = (made_dense[i][j], product[i][j]);
+                // A point that keeps its value is a coarse point without an equation, but P is 1 there.
+                assert!(
+                    (is - should).abs() < 1e-12,
+                    "{:?} ({i}, {j}): {is} {should}",
+                    fine.shape
+                );
+            }
+        }
+        made
+    }
+
+    #[test]
+    fn the_coarse_operator_is_the_product() {
+        let mut seed = 1u64;
+        for (nx, ny) in [(9, 7), (8, 10), (5, 12), (11, 6), (4, 4), (1, 9)] {
+            for wraps in 0..4 {
+                for share in [0, 2, 4, 9] {
+                    let ends = |wraps: bool, at: usize| match (wraps, at) {
+                        (true, _) => [End::Wrap; 2],
+                        (false, 0) => [End::Fixed, End::Mirror],
+                        (false, _) => [End::Mirror; 2],
+                    };
+                    let ends = [
+                        ends(wraps & 1 != 0, share % 2),
+                        ends(wraps & 2 != 0, share % 3),
+                    ];
+                    let axis = |len, ends: [End; 2]| Axis {
+                        len,
+                        wraps: ends[0] == End::Wrap,
+                    };
+                    let shape = Shape::finest(axis(nx, ends[0]), axis(ny, ends[1]), vec![0, ny], 0);
+                    let mut fixed: Field<u8> = Field::new(shape.stored(), nx).unwrap();
+                    let mut row = vec![];
+                    for _ in 0..nx * ny {
+                        seed = seed
+                            .wrapping_mul(6364136223846793005)
+                            .wrapping_add(1442695040888963407);
+                        row.push(u8::from(
+                            share > 0 && (seed >> 33).is_multiple_of(share as u64),
+                        ));
+                    }
+                    for y in shape.stored().filter(|&y| shape.y.has(y)) {
+                        let from = y.rem_euclid(ny as isize) as usize * nx;
+                        fixed.row_mut(y).copy_from_slice(&row[from..from + nx]);
+                    }
+                    let finest = Finest {
+                        shape,
+                        ends,
+                        fixed: Some(fixed),
+                    };
+                    check(&check(&stored(&finest)));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Interpolation that follows the operator: see `galerkin.rs`.
+
+use super::operator_rows::{
+    EAST, EXCESS, LANES, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow, Window,
+};
+use super::shape::Axis;
+use crate::element::Real;
+
+/// How a point between coarse points takes values: the parts of a [`Transfer`] row.
+///
+/// The point to the right of (I, J): from (I, J) and (I + 1, J).
+pub(super) const RIGHT: [usize; 2] = [0, 1];
+/// The point below (I, J): from (I, J) and (I, J + 1).
+pub(super) const BELOW: [usize; 2] = [2, 3];
+/// The point to the right of that: from (I, J), (I + 1, J), (I, J + 1), (I + 1, J + 1).
+pub(super) const AMID: [usize; 4] = [4, 5, 6, 7];
+pub(super) const WEIGHTS: usize = 8;
+
+/// The weights of the points of coarse row J and of the row after it; column I is at I + 1, from −1 to the number of
+/// coarse columns.
+#[derive(Clone, Default)]
+pub(super) struct WeightRow {
+    pub weights: [Vec<f64>; WEIGHTS],
+    /// What the interpolants of 1 are: to the right, below, amid.
+    pub one: [Vec<f64>; 3],
+}
+
+/// Part of a sum of parts and an excess; parts below zero, which coarse operators have here and there, count as none, so
+/// that shares are at least 0 and come to 1 at most.
+#[inline(always)]
+fn share(part: f64, all: f64) -> f64 {
+    if part > 0.0 { part / all } else { 0.0 }
+}
+
+#[inline(always)]
+fn positive(value: f64) -> f64 {
+    if value > 0.0 { value } else { 0.0 }
+}
+
+/// The couplings of points x, x + 2, … summed towards each side, corners included, and their excess.
+struct Sums<const W: usize> {
+    west: [f64; W],
+    east: [f64; W],
+    north: [f64; W],
+    south: [f64; W],
+    excess: [f64; W],
+}
+
+impl Sums<0> {
+    #[inline(always)]
+    fn of<const W: usize>(above: &SplitRow, here: &SplitRow, x: isize) -> Sums<W> {
+        let sum = |side: [f64; W], corners: [[f64; W]; 2]| {
+            std::array::from_fn(|k| side[k] + (corners[0][k] + corners[1][k]))
+        };
+        let [nw, ne] = [above.at(SOUTH_EAST, x - 1), above.at(SOUTH_WEST, x + 1)];
+        let [sw, se] = [here.at(SOUTH_WEST, x), here.at(SOUTH_EAST, x)];
+        Sums {
+            west: sum(here.at(EAST, x - 1), [nw, sw]),
+            east: sum(here.at(EAST, x), [ne, se]),
+            north: sum(above.at(SOUTH, x), [nw, ne]),
+            south: sum(here.at(SOUTH, x), [sw, se]),
+            excess: here.at(EXCESS, x),
+        }
+    }
+}
+
+impl<const W: usize> Sums<W> {
+    /// Both couplings across, and what they are shares of.
+    #[inline(always)]
+    fn across(&self, k: usize) -> [f64; 3] {
+        let (along, beside) = ([self.west[k], self.east[k]], [self.north[k], self.south[k]]);
+        shares(along, beside, self.excess[k])
+    }
+
+    /// The same down.
+    #[inline(always)]
+    fn down(&self, k: usize) -> [f64; 3] {
+        let (along, beside) = ([self.north[k], self.south[k]], [self.west[k], self.east[k]]);
+        shares(along, beside, self.excess[k])
+    }
+}
+
+/// The couplings along a line, and what they are shares of: their sum and the part of the excess that belongs to the
+/// line.
+///
+/// Excess is what ties a point to zero: to a fixed neighbour mostly. One of two opposite neighbours being fixed, the
+/// couplings to the two differ, and the field is as good as linear there, so that this excess belongs to their line and
+/// does not pull the point away from its neighbours on the other. If no couplings differ it belongs to both lines.
+#[inline(always)]
+fn shares(along: [f64; 2], beside: [f64; 2], excess: f64) -> [f64; 3] {
+    let along = along.map(positive);
+    let beside = beside.map(positive);
+    let sum = (along[0] + along[1]) + (beside[0] + beside[1]);
+    let difference = |pair: [f64; 2]| {
+        let difference = (pair[0] - pair[1]).abs();
+        // Less is rounding.
+        if difference > 1e-6 * sum {
+            difference
+        } else {
+            0.0
+        }
+    };
+    let (own, other) = (difference(along), difference(beside));
+    let part = if own + other > 0.0 {
+        own / (own + other)
+    } else {
+        1.0
+    };
+    let all = (along[0] + along[1]) + part * positive(excess);
+    [along[0], along[1], all]
+}
+
+/// Weights and products row by row.
+pub(super) struct Maker<'a, O> {
+    pub window: Window<'a, O>,
+    pub x: Axis,
+    pub y: Axis,
+    pub columns: usize,
+    /// Of four coarse rows, and how much of them is there.
+    weights: Vec<(isize, Made, WeightRow)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Made {
+    Nothing,
+    Right,
+    All,
+}
+
+impl<'a, O: OperatorRows> Maker<'a, O> {
+    pub fn new(fine: &'a O, columns: usize) -> Self {
+        let shape = fine.shape();
+        let none = (isize::MIN, Made::Nothing, WeightRow::default());
+        Maker {
+            x: shape.x,
+            y: shape.y,
+            window: Window::new(fine),
+            columns,
+            weights: vec![none; 4],
+        }
+    }
+
+    pub fn at(&self, j: isize) -> &WeightRow {
+        let (at, _, row) = &self.weights[j.rem_euclid(4) as usize];
+        debug_assert_eq!(*at, j);
+        row
+    }
+
+    /// Takes the row of weights `j` out, all zero if it was another.
+    fn take(&mut self, j: isize) -> (Made, WeightRow) {
+        let (at, made, row) = &mut self.weights[j.rem_euclid(4) as usize];
+        let (mut made, mut row) = (*made, std::mem::take(row));
+        if *at != j {
+            made = Made::Nothing;
+            for part in row.weights.iter_mut().chain(&mut row.one) {
+                part.clear();
+                part.resize(self.columns + 2 + LANES, 0.0);
+            }
+        }
+        (made, row)
+    }
+
+    fn put(&mut self, j: isize, made: Made, row: WeightRow) {
+        self.weights[j.rem_euclid(4) as usize] = (j, made, row);
+    }
+
+    /// The weights of row `j` as they are stored.
+    pub fn pack<T: Real>(&self, j: isize, out: &mut Vec<T>) {
+        out.clear();
+        for part in &self.at(j).weights {
+            let part = &part[..self.columns + 2];
+            out.extend(part.iter().map(|&weight| T::from_f64(weight)));
+        }
+    }
+
+    /// Sets the columns on both sides, and what has no point.
+    fn finish(&self, part: &mut [f64], between: bool) {
+        let n = self.columns;
+        part[n + 2..].fill(0.0);
+        if between && !self.x.has_between(n as isize - 1) {
+            part[n] = 0.0;
+        }
+        (part[0], part[n + 1]) = if self.x.wraps {
+            (part[n], part[1])
+        } else {
+            (0.0, 0.0)
+        };
+    }
+
+    /// The weights of points in coarse row `j` itself.
+    #[inline(always)]
+    pub fn right_weights(&mut self, j: isize) {
+        let (made, mut row) = self.take(j);
+        if made < Made::Right && self.y.coarser().has(j) {
+            let y = self.y.fine_of(j);
+            self.window.need(y - 1);
+            self.window.need(y);
+            let (above, here) = (self.window.row(y - 1), self.window.row(y));
+            for i in (0..self.columns).step_by(LANES) {
+                let sums = Sums::of::<LANES>(above, here, 2 * i as isize + 1);
+                for (k, at) in (i + 1..i + 1 + LANES).enumerate() {
+                    let [west, east, all] = sums.across(k);
+                    row.weights[RIGHT[0]][at] = share(west, all);
+                    row.weights[RIGHT[1]][at] = share(east, all);
+                    row.one[0][at] = share(west, all) + share(east, all);
+                }
+            }
+            for part in RIGHT {
+                self.finish(&mut row.weights[part], true);
+            }
+            self.finish(&mut row.one[0], true);
+        }
+        self.put(j, made.max(Made::Right), row);
+    }
+
+    /// All weights of row `j`.
+    #[inline(always)]
+    pub fn weights(&mut self, j: isize) {
+        self.right_weights(j);
+        self.right_weights(j + 1);
+        let (made, mut row) = self.take(j);
+        if made < Made::All && self.y.has_between(j) {
+            let y = self.y.fine_of(j) + 1;
+            self.window.need(y - 1);
+            self.window.need(y);
+            let (above, here) = (self.window.row(y - 1), self.window.row(y));
+            for i in (0..self.columns).step_by(LANES) {
+                let sums = Sums::of::<LANES>(above, here, 2 * i as isize);
+                for (k, at) in (i + 1..i + 1 + LANES).enumerate() {
+                    let [north, south, all] = sums.down(k);
+                    row.weights[BELOW[0]][at] = share(north, all);
+                    row.weights[BELOW[1]][at] = share(south, all);
+                    row.one[1][at] = share(north, all) + share(south, all);
+                }
+            }
+            for part in BELOW {
+                self.finish(&mut row.weights[part], false);
+            }
+            self.finish(&mut row.one[1], false);
+            let lower = self.at(j + 1);
+            for i in (0..self.columns).step_by(LANES) {
+                let x = 2 * i as isize + 1;
+                let sides = [here.at::<LANES>(EAST, x - 1), here.at(EAST, x)];
+                let across = [above.at::<LANES>(SOUTH, x), here.at(SOUTH, x)];
+                let corners = [
+                    above.at::<LANES>(SOUTH_EAST, x - 1),
+                    above.at(SOUTH_WEST, x + 1),
+                    here.at(SOUTH_WEST, x),
+                    here.at(SOUTH_EAST, x),
+                ];
+                let excess = here.at::<LANES>(EXCESS, x);
+                for k in 0..LANES {
+                    let at = i + 1 + k;
+                    let sides = sides.map(|side| positive(side[k]));
+                    let across = across.map(|across| positive(across[k]));
+                    let corners = corners.map(|corner| positive(corner[k]));
+                    let all = ((sides[0] + sides[1]) + (across[0] + across[1]))
+                        + ((corners[0] + corners[1]) + (corners[2] + corners[3]))
+                        + positive(excess[k]);
+                    let mut one = 0.0;
+                    for corner in 0..4 {
+                        let (right, down) = (corner % 2, corner / 2);
+                        let along = [&row, lower][down].weights[RIGHT[right]][at];
+                        let beside = row.weights[BELOW[down]][at + right];
+                        let part = corners[corner] + (across[down] * along + sides[right] * beside);
+                        let weight = share(part, all);
+                        row.weights[AMID[corner]][at] = weight;
+                        one += weight;
+                    }
+                    row.one[2][at] = one;
+                }
+            }
+            for part in AMID {
+                self.finish(&mut row.weights[part], true);
+            }
+            self.finish(&mut row.one[2], true);
+        }
+        self.put(j, made.max(Made::All), row);
+    }
+}

@@ -1,0 +1,17 @@
+//! Multigrid on the CPU.
+//!
+//! The finest level is in `f64` and holds the field; the coarse ones hold corrections, in `f32` unless the caller wants
+//! otherwise: what a cycle leaves is corrected by the next, so their rounding costs no digit.
+
+pub(crate) mod coarse;
+pub(crate) mod dense;
+pub(crate) mod finest;
+pub(crate) mod galerkin;
+pub(crate) mod hierarchy;
+mod interpolation;
+pub(crate) mod operator_rows;
+pub(crate) mod row_table;
+mod rows;
+pub(crate) mod shape;
+pub(crate) mod sums;
+mod wavefront;

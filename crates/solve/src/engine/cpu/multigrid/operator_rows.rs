@@ -1,0 +1,129 @@
+//! An operator row by row, on its way to the next level.
+
+use super::shape::Shape;
+
+/// A row of an operator in `f64`.
+#[derive(Clone, Default)]
+pub(crate) struct OperatorRow {
+    /// Couplings to the point to the right, below, below to the right, below to the left; the excess.
+    pub parts: [Vec<f64>; PARTS],
+}
+
+/// The parts of an operator.
+pub(crate) const PARTS: usize = 5;
+pub(crate) const EAST: usize = 0;
+pub(crate) const SOUTH: usize = 1;
+pub(crate) const SOUTH_EAST: usize = 2;
+pub(crate) const SOUTH_WEST: usize = 3;
+pub(crate) const EXCESS: usize = 4;
+
+impl OperatorRow {
+    /// All zero, for `nx` columns.
+    pub fn reset(&mut self, nx: usize) {
+        for part in &mut self.parts {
+            part.clear();
+            part.resize(nx, 0.0);
+        }
+    }
+}
+
+/// An operator by rows.
+pub(crate) trait OperatorRows {
+    /// Its level.
+    fn shape(&self) -> &Shape;
+    /// Row `y`, which the grid has, own or near: `out` comes with zeros.
+    fn row(&self, y: isize, out: &mut OperatorRow);
+    /// Rows with the same number are the same.
+    fn identity(&self, y: isize) -> u64;
+}
+
+/// Columns beyond both ends of a split row.
+const GHOSTS: isize = 4;
+/// Points that are computed at once.
+pub(super) const LANES: usize = 8;
+
+/// A row of an operator with even and odd columns apart, so that neighbouring coarse points find theirs side by side.
+#[derive(Clone, Default)]
+pub(super) struct SplitRow {
+    parts: [[Vec<f64>; 2]; PARTS],
+}
+
+impl SplitRow {
+    fn set(&mut self, row: &OperatorRow, wraps: bool) {
+        for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
+            let nx = from.len() as isize;
+            for (parity, half) in (0..).zip(halves) {
+                half.clear();
+                half.resize((nx + 2 * GHOSTS) as usize / 2 + 1 + LANES, 0.0);
+                for (x, at) in (parity - GHOSTS..nx + GHOSTS).step_by(2).zip(half) {
+                    if wraps || (0..nx).contains(&x) {
+                        *at = from[x.rem_euclid(nx) as usize];
+                    }
+                }
+            }
+        }
+    }
+
+    fn clear(&mut self, nx: usize) {
+        for half in self.parts.as_flattened_mut() {
+            half.clear();
+            half.resize((nx + 2 * GHOSTS as usize) / 2 + 1 + LANES, 0.0);
+        }
+    }
+
+    /// Columns x, x + 2, … of a part.
+    #[inline(always)]
+    pub(super) fn at<const W: usize>(&self, part: usize, x: isize) -> [f64; W] {
+        let half = &self.parts[part][(x & 1) as usize];
+        load(half, ((x + GHOSTS) >> 1) as usize)
+    }
+}
+
+#[inline(always)]
+pub(super) fn load<const W: usize>(from: &[f64], at: usize) -> [f64; W] {
+    let mut lanes = [0.0; W];
+    lanes.copy_from_slice(&from[at..at + W]);
+    lanes
+}
+
+/// The last few rows.
+pub(super) struct Window<'a, O> {
+    of: &'a O,
+    rows: Vec<(isize, SplitRow)>,
+    row: OperatorRow,
+}
+
+const WINDOW: isize = 8;
+
+impl<'a, O: OperatorRows> Window<'a, O> {
+    pub(super) fn new(of: &'a O) -> Self {
+        let none = (isize::MIN, SplitRow::default());
+        Window {
+            of,
+            rows: vec![none; WINDOW as usize],
+            row: OperatorRow::default(),
+        }
+    }
+
+    /// Sees to it that row `y` is there.
+    pub(super) fn need(&mut self, y: isize) {
+        let shape = self.of.shape();
+        let (at, row) = &mut self.rows[y.rem_euclid(WINDOW) as usize];
+        if *at != y {
+            *at = y;
+            if shape.y.has(y) {
+                self.row.reset(shape.x.len);
+                self.of.row(y, &mut self.row);
+                row.set(&self.row, shape.x.wraps);
+            } else {
+                row.clear(shape.x.len);
+            }
+        }
+    }
+
+    pub(super) fn row(&self, y: isize) -> &SplitRow {
+        let (at, row) = &self.rows[y.rem_euclid(WINDOW) as usize];
+        debug_assert_eq!(*at, y);
+        row
+    }
+}

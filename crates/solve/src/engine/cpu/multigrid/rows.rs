@@ -1,0 +1,251 @@
+//! The innermost loops: one row at a time, written so that the compiler makes vectors of them.
+//!
+//! Rows come with one column more on both sides, so column x is element x + 1. No operation is fused or reassociated,
+//! so all vector units give the same bits.
+
+use crate::element::Real;
+
+/// Rows of an operator of nine points around row y; columns from −1 to nx.
+pub(super) struct NinePoint<'a, T> {
+    pub east: &'a [T],
+    pub south: &'a [T],
+    pub south_east: &'a [T],
+    pub south_west: &'a [T],
+    pub excess: &'a [T],
+    /// 1 / (all couplings + excess); 0 where that is 0.
+    pub inverse: &'a [T],
+    /// South, south-east and south-west of the row above.
+    pub above: [&'a [T]; 3],
+}
+
+/// The three rows around row y; columns from −1 to nx.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a, T> {
+    pub up: &'a [T],
+    pub here: &'a [T],
+    pub down: &'a [T],
+}
+
+/// Three neighbouring columns of a row, each as long as the row without its outermost columns.
+#[inline(always)]
+fn triple<T>(row: &[T]) -> [&[T]; 3] {
+    let n = row.len() - 2;
+    [&row[..n], &row[1..n + 1], &row[2..n + 2]]
+}
+
+/// `out` = what b − Au is, or with `RELAX` u + ω D⁻¹ (b − Au), for columns 0 … nx − 1.
+#[inline(always)]
+pub(super) fn nine_point<T: Real, const RELAX: bool>(
+    operator: &NinePoint<'_, T>,
+    around: Around<'_, T>,
+    right_side: &[T],
+    omega: T,
+    out: &mut [T],
+) {
+    let n = out.len();
+    let [uw, uc, ue] = triple(around.up);
+    let [hw, hc, he] = triple(around.here);
+    let [dw, dc, de] = triple(around.down);
+    let [to_west, to_east, _] = triple(operator.east);
+    let [_, to_south, _] = triple(operator.south);
+    let [_, to_south_east, _] = triple(operator.south_east);
+    let [_, to_south_west, _] = triple(operator.south_west);
+    let [_, excess, _] = triple(operator.excess);
+    let [_, inverse, _] = triple(operator.inverse);
+    let [_, to_north, _] = triple(operator.above[0]);
+    let [to_north_west, _, _] = triple(operator.above[1]);
+    let [_, _, to_north_east] = triple(operator.above[2]);
+    for row in [
+        uw,
+        uc,
+        ue,
+        hw,
+        hc,
+        he,
+        dw,
+        dc,
+        de,
+        to_west,
+        to_east,
+        to_south,
+        to_south_east,
+        to_south_west,
+        excess,
+        inverse,
+        to_north,
+        to_north_west,
+        to_north_east,
+        right_side,
+    ] {
+        assert_eq!(row.len(), n);
+    }
+    for x in 0..n {
+        let centre = hc[x];
+        let sides = (to_east[x] * (he[x] - centre) + to_west[x] * (hw[x] - centre))
+            + (to_south[x] * (dc[x] - centre) + to_north[x] * (uc[x] - centre));
+        let corners = (to_south_east[x] * (de[x] - centre) + to_north_west[x] * (uw[x] - centre))
+            + (to_south_west[x] * (dw[x] - centre) + to_north_east[x] * (ue[x] - centre));
+        let residual = right_side[x] + ((sides + corners) - excess[x] * centre);
+        out[x] = if RELAX {
+            centre + (omega * inverse[x]) * residual
+        } else {
+            residual
+        };
+    }
+}
+
+/// `out` = ω D⁻¹ b: the first step from zero.
+#[inline(always)]
+pub(super) fn from_zero<T: Real>(inverse: &[T], right_side: &[T], omega: T, out: &mut [T]) {
+    for ((out, &inverse), &value) in out.iter_mut().zip(inverse).zip(right_side) {
+        *out = (omega * inverse) * value;
+    }
+}
+
+/// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
+/// their value, and their residual is 0. `step` is ω over the diagonal.
+#[inline(always)]
+pub(super) fn five_point<const RELAX: bool>(
+    around: Around<'_, f64>,
+    right_side: Option<&[f64]>,
+    fixed: Option<&[u8]>,
+    step: f64,
+    out: &mut [f64],
+) {
+    match (right_side, fixed) {
+        (None, None) => five_point_with::<RELAX>(around, |_| 0.0, |_| 0, step, out),
+        (Some(b), None) => {
+            let b = &b[..out.len()];
+            five_point_with::<RELAX>(around, |x| b[x], |_| 0, step, out)
+        }
+        (None, Some(fixed)) => {
+            let fixed = &fixed[..out.len()];
+            five_point_with::<RELAX>(around, |_| 0.0, |x| fixed[x], step, out)
+        }
+        (Some(b), Some(fixed)) => {
+            let (b, fixed) = (&b[..out.len()], &fixed[..out.len()]);
+            five_point_with::<RELAX>(around, |x| b[x], |x| fixed[x], step, out)
+        }
+    }
+}
+
+/// `old` if `fixed` is not 0, else `new`: by bits, of which the compiler makes vectors.
+#[inline(always)]
+pub(super) fn hold(fixed: u8, old: f64, new: f64) -> f64 {
+    let keep = 0u64.wrapping_sub(u64::from(fixed != 0));
+    f64::from_bits((old.to_bits() & keep) | (new.to_bits() & !keep))
+}
+
+#[inline(always)]
+fn five_point_with<const RELAX: bool>(
+    around: Around<'_, f64>,
+    right_side: impl Fn(usize) -> f64,
+    fixed: impl Fn(usize) -> u8,
+    step: f64,
+    out: &mut [f64],
+) {
+    let n = out.len();
+    let [_, up, _] = triple(around.up);
+    let [west, here, east] = triple(around.here);
+    let [_, down, _] = triple(around.down);
+    for row in [up, west, here, east, down] {
+        assert_eq!(row.len(), n);
+    }
+    for x in 0..n {
+        let centre = here[x];
+        let sum = (east[x] + west[x]) + (down[x] + up[x]);
+        let residual = (sum - 4.0 * centre) + right_side(x);
+        let new = if RELAX {
+            centre + step * residual
+        } else {
+            residual
+        };
+        let kept = if RELAX { centre } else { 0.0 };
+        out[x] = hold(fixed(x), kept, new);
+    }
+}
+
+/// The weights of a coarse row and of the points below it; columns from −1 on.
+pub(super) struct Weights<'a, T> {
+    pub right: [&'a [T]; 2],
+    pub below: [&'a [T]; 2],
+    pub amid: [&'a [T]; 4],
+}
+
+/// Pᵀ: `out`, a coarse row, from the three fine rows around it. `above` are the weights of the coarse row before.
+#[inline(always)]
+pub(super) fn restrict<T: Real>(
+    above: &Weights<'_, T>,
+    here: &Weights<'_, T>,
+    fine: Around<'_, T>,
+    out: &mut [T],
+) {
+    let n = out.len();
+    // Columns 2I − 1 and 2I, then 2I + 1: pairs from the first on, and the first of the next pair.
+    let (up, mid, down) = (fine.up, fine.here, fine.down);
+    let last = 2 * n + 1;
+    let (up, mid, down) = (&up[..last], &mid[..last], &down[..last]);
+    let [w0, _, _] = triple(here.right[1]);
+    let [_, w1, _] = triple(here.right[0]);
+    let [_, north, _] = triple(above.below[1]);
+    let [_, south, _] = triple(here.below[0]);
+    let [nw, _, _] = triple(above.amid[3]);
+    let [_, ne, _] = triple(above.amid[2]);
+    let [sw, _, _] = triple(here.amid[1]);
+    let [_, se, _] = triple(here.amid[0]);
+    for row in [w0, w1, north, south, nw, ne, sw, se] {
+        assert_eq!(row.len(), n);
+    }
+    for i in 0..n {
+        let middle = mid[2 * i + 1] + (w0[i] * mid[2 * i] + w1[i] * mid[2 * i + 2]);
+        let over = north[i] * up[2 * i + 1] + (nw[i] * up[2 * i] + ne[i] * up[2 * i + 2]);
+        let under = south[i] * down[2 * i + 1] + (sw[i] * down[2 * i] + se[i] * down[2 * i + 2]);
+        out[i] = middle + (over + under);
+    }
+}
+
+/// P at a fine row that is a coarse one: `coarse` has columns from −1 on; `out` all fine columns.
+#[inline(always)]
+pub(super) fn prolong_on<T: Real>(weights: &Weights<'_, T>, coarse: &[T], out: &mut [T]) {
+    let [_, here, next] = triple(coarse);
+    let [_, left, _] = triple(weights.right[0]);
+    let [_, right, _] = triple(weights.right[1]);
+    let n = here.len();
+    assert!([next.len(), left.len(), right.len()] == [n; 3]);
+    let whole = out.len() / 2;
+    for (i, pair) in out.chunks_exact_mut(2).enumerate() {
+        pair[0] = here[i];
+        pair[1] = left[i] * here[i] + right[i] * next[i];
+    }
+    if out.len() > 2 * whole {
+        out[2 * whole] = here[whole];
+    }
+}
+
+/// P at the fine row between two coarse ones.
+#[inline(always)]
+pub(super) fn prolong_between<T: Real>(
+    weights: &Weights<'_, T>,
+    upper: &[T],
+    lower: &[T],
+    out: &mut [T],
+) {
+    let [_, u0, u1] = triple(upper);
+    let [_, l0, l1] = triple(lower);
+    let [_, above, _] = triple(weights.below[0]);
+    let [_, below, _] = triple(weights.below[1]);
+    let amid = weights.amid.map(|row| triple(row)[1]);
+    let n = u0.len();
+    for row in [u1, l0, l1, above, below, amid[0], amid[1], amid[2], amid[3]] {
+        assert_eq!(row.len(), n);
+    }
+    let whole = out.len() / 2;
+    for (i, pair) in out.chunks_exact_mut(2).enumerate() {
+        pair[0] = above[i] * u0[i] + below[i] * l0[i];
+        pair[1] =
+            (amid[0][i] * u0[i] + amid[1][i] * u1[i]) + (amid[2][i] * l0[i] + amid[3][i] * l1[i]);
+    }
+    if out.len() > 2 * whole {
+        out[2 * whole] = above[whole] * u0[whole] + below[whole] * l0[whole];
+    }
+}

@@ -1,0 +1,168 @@
+//! The extent of a level, and how its rows are dealt to PEs.
+
+use std::ops::Range;
+
+/// Rows (and columns) around its own that a PE stores on every level.
+pub(crate) const HALO: usize = 10;
+/// A level is dealt to the PEs if each has so many rows of it, and all have [`FEWEST_CELLS`]; else every PE computes
+/// all of it, which costs less than telling each other about it.
+const FEWEST_ROWS: usize = 10;
+const FEWEST_CELLS: usize = 64 * 64;
+const _: () = assert!(FEWEST_ROWS >= HALO);
+
+/// One direction of a level: `len` points, which wrap around or not.
+///
+/// Points are numbered on beyond the ends of an axis that wraps: `len` is point 0 again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub len: usize,
+    pub wraps: bool,
+}
+
+impl Axis {
+    /// The axis of every second point, the first among them.
+    pub fn coarser(self) -> Axis {
+        Axis {
+            len: self.len.div_ceil(2),
+            wraps: self.wraps,
+        }
+    }
+
+    /// Whether there is a point `at`.
+    pub fn has(self, at: isize) -> bool {
+        self.wraps || (0..self.len as isize).contains(&at)
+    }
+
+    /// The point of this axis at coarse point `coarse`.
+    pub fn fine_of(self, coarse: isize) -> isize {
+        let of = self.coarser().len as isize;
+        2 * coarse.rem_euclid(of) + self.len as isize * coarse.div_euclid(of)
+    }
+
+    /// Whether there is a point between coarse points `coarse` and `coarse` + 1.
+    ///
+    /// Where an axis of odd length wraps around, its last point and its first one are both coarse.
+    pub fn has_between(self, coarse: isize) -> bool {
+        let of = self.coarser();
+        of.has(coarse) && 2 * coarse.rem_euclid(of.len as isize) + 1 < self.len as isize
+    }
+
+    /// The coarse point at or before point `fine`, and whether `fine` lies behind it.
+    pub fn coarse_of(self, fine: isize) -> (isize, bool) {
+        let (inside, turns) = (
+            fine.rem_euclid(self.len as isize),
+            fine.div_euclid(self.len as isize),
+        );
+        (
+            inside / 2 + turns * self.coarser().len as isize,
+            inside % 2 == 1,
+        )
+    }
+}
+
+/// A level: its two axes, and which rows are whose.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    pub x: Axis,
+    pub y: Axis,
+    /// Whether each PE computes its own rows only.
+    pub spread: bool,
+    /// The row at which each PE's part begins, and the end. Also of a level that is not spread: parts of it come from
+    /// the PEs that compute the level above it.
+    pub cuts: Vec<usize>,
+    pub me: usize,
+}
+
+impl Shape {
+    /// The finest level, of PE `me`.
+    pub fn finest(x: Axis, y: Axis, cuts: Vec<usize>, me: usize) -> Shape {
+        let mut shape = Shape {
+            x,
+            y,
+            spread: false,
+            cuts,
+            me,
+        };
+        shape.spread = shape.is_worth_spreading();
+        shape
+    }
+
+    fn is_worth_spreading(&self) -> bool {
+        self.cuts.len() > 2
+            && self
+                .cuts
+                .windows(2)
+                .all(|cut| cut[1] - cut[0] >= FEWEST_ROWS)
+            && self.x.len * self.y.len >= FEWEST_CELLS
+    }
+
+    /// The next coarser level: every second point of both axes. Its rows belong to those who have them here.
+    pub fn coarser(&self) -> Shape {
+        let mut shape = Shape {
+            x: self.x.coarser(),
+            y: self.y.coarser(),
+            spread: false,
+            cuts: self.cuts.iter().map(|cut| cut.div_ceil(2)).collect(),
+            me: self.me,
+        };
+        shape.spread = self.spread && shape.is_worth_spreading();
+        shape
+    }
+
+    /// The rows whose values this PE computes for all who need them.
+    pub fn own(&self) -> Range<isize> {
+        if self.spread {
+            self.cuts[self.me] as isize..self.cuts[self.me + 1] as isize
+        } else {
+            0..self.y.len as isize
+        }
+    }
+
+    /// The own rows and `margin` more on both sides, as far as the grid goes.
+    pub fn rows(&self, margin: usize) -> Range<isize> {
+        let (own, margin) = (self.own(), margin as isize);
+        let rows = own.start - margin..own.end + margin;
+        if self.y.wraps {
+            rows
+        } else {
+            rows.start.max(0)..rows.end.min(self.y.len as isize)
+        }
+    }
+
+    /// The rows that are stored.
+    pub fn stored(&self) -> Range<isize> {
+        let (own, halo) = (self.own(), HALO as isize);
+        own.start - halo..own.end + halo
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn coarse_points_and_those_between_are_all_points() {
+        for len in 1..12 {
+            for wraps in [false, true] {
+                let axis = Axis { len, wraps };
+                let coarse = axis.coarser().len as isize;
+                let turns = if wraps { -1..2 } else { 0..1 };
+                let mut points = Vec::new();
+                for at in turns.start * coarse..turns.end * coarse {
+                    let fine = axis.fine_of(at);
+                    assert_eq!(axis.coarse_of(fine), (at, false));
+                    points.push(fine);
+                    if axis.has_between(at) {
+                        assert_eq!(axis.coarse_of(fine + 1), (at, true));
+                        points.push(fine + 1);
+                    }
+                }
+                let len = len as isize;
+                assert!(
+                    points.into_iter().eq(turns.start * len..turns.end * len),
+                    "{axis:?}"
+                );
+            }
+        }
+    }
+}

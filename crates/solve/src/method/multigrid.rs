@@ -1,0 +1,456 @@
+//! Multigrid cycles until the residual is small, alone or as the preconditioner of conjugate gradients.
+
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crosswarp_prim::Superaccumulator;
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
+use crosswarp_shmem::Pe;
+
+use crate::element::Real;
+use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
+use crate::engine::cpu::multigrid::operator_rows::PARTS;
+use crate::engine::cpu::multigrid::shape::{Axis, Shape};
+use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::exchange::level_rows::LevelRows;
+use crate::field::band::Band;
+use crate::field::partition::Partition;
+use crate::field::storage::Field;
+use crate::method::error::SolveError;
+use crate::method::jacobi::Progress;
+use crate::method::options::{Cycles, Options};
+use crate::pes::agree::{first_bad, least};
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
+use crate::problem::scale::{Scale, largest_of};
+use crate::problem::{Boundary, Problem2d, ProblemError};
+use crate::stop::norms;
+
+/// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
+const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
+const COARSE_INTERVAL: [f64; 2] = [0.35, 1.8];
+
+/// How a solve by cycles ended.
+pub(crate) struct Outcome<F> {
+    pub converged: bool,
+    pub floor_reached: bool,
+    pub interrupted: bool,
+    /// The relative residual after each cycle.
+    pub history: Vec<f64>,
+    pub seconds: f64,
+    pub levels: usize,
+    pub field: Band<F>,
+    /// Cells that have an equation.
+    pub free: u64,
+}
+
+/// The level of a problem's unknowns, and where it lies in the problem's grid.
+struct Layout {
+    shape: Shape,
+    ends: [[End; 2]; 2],
+    /// The problem's column and row of the level's first ones: 1 where ghosts come first.
+    first: [usize; 2],
+    partition: Partition,
+}
+
+impl Layout {
+    fn of<F>(problem: &Problem2d<F>, pe: &Pe) -> Layout {
+        let end = |side: &Boundary<F>| match side {
+            Boundary::Fixed(_) => End::Fixed,
+            Boundary::Neumann(_) => End::Mirror,
+            Boundary::Periodic => End::Wrap,
+        };
+        let ends = [
+            [end(&problem.left), end(&problem.right)],
+            [end(&problem.top), end(&problem.bottom)],
+        ];
+        let axis = |points: usize, ends: [End; 2]| {
+            let wraps = ends[0] == End::Wrap;
+            Axis {
+                len: points - if wraps { 2 } else { 0 },
+                wraps,
+            }
+        };
+        let (x, y) = (axis(problem.nx, ends[0]), axis(problem.ny, ends[1]));
+        let first = [usize::from(x.wraps), usize::from(y.wraps)];
+        let partition = Partition::new(problem.ny, LEAF_ROWS, pe.n_pes());
+        let cuts = (0..=pe.n_pes())
+            .map(|pe| {
+                let row = match pe {
+                    0 => 0,
+                    pe => partition.rows(pe - 1).end,
+                };
+                row.saturating_sub(first[1]).min(y.len)
+            })
+            .collect();
+        Layout {
+            shape: Shape::finest(x, y, cuts, pe.my_pe()),
+            ends,
+            first,
+            partition,
+        }
+    }
+
+    fn sums(&self) -> LeafSums {
+        LeafSums::new(self.shape.own(), self.shape.x.len, self.first[1] as isize)
+    }
+}
+
+/// What was read of a problem.
+struct Loaded {
+    u: Field<f64>,
+    right_side: Option<Field<f64>>,
+    bad: Option<ProblemError>,
+    largest: f64,
+}
+
+/// Reads the rows that this PE stores, times 2^−e as `scale` says.
+fn load<F: Real>(
+    problem: &Problem2d<F>,
+    layout: &Layout,
+    finest: &mut Finest,
+    scale: Scale,
+) -> std::io::Result<Loaded> {
+    let shape = &layout.shape;
+    let [first_x, first_y] = layout.first;
+    let (nx, len) = (problem.nx, shape.x.len);
+    let columns = first_x..first_x + len;
+    let own = shape.own();
+    let mut u = finest.field()?;
+    let neumann = |side: &Boundary<F>| matches!(side, Boundary::Neumann(_));
+    let has_right_side = problem.source.is_some()
+        || [&problem.left, &problem.right, &problem.top, &problem.bottom]
+            .into_iter()
+            .any(neumann);
+    let mut right_side = if has_right_side {
+        Some(finest.field()?)
+    } else {
+        None
+    };
+    if problem.fixed.is_some() && finest.fixed.is_none() {
+        finest.fixed = Some(Field::new(shape.stored(), len)?);
+    }
+    let mut row = vec![F::ZERO; nx];
+    let mut mask = vec![0u8; nx];
+    let (mut bad, mut largest) = (None, 0.0f64);
+    for at in shape.stored().filter(|&at| shape.y.has(at)) {
+        let inside = at.rem_euclid(shape.y.len as isize) as usize;
+        let y = inside + first_y;
+        let mine = own.contains(&at);
+        row.fill(F::ZERO);
+        problem.initial_row(y, &mut row);
+        let given = &row[columns.clone()];
+        if mine {
+            let wrong = given.iter().position(|value| !value.to_f64().is_finite());
+            if let (Some(x), None) = (wrong, &bad) {
+                bad = Some(ProblemError::Value { x: x + first_x, y });
+            }
+            largest = largest.max(largest_of(F::ZERO, given).to_f64());
+        }
+        for (out, &value) in u.row_mut(at).iter_mut().zip(given) {
+            *out = scale.down(value.to_f64());
+        }
+        if let (Some(fixed), Some(deliver)) = (&mut finest.fixed, &problem.fixed) {
+            mask.fill(0);
+            deliver(y, &mut mask);
+            fixed.row_mut(at).copy_from_slice(&mask[columns.clone()]);
+        }
+        let Some(right_side) = &mut right_side else {
+            continue;
+        };
+        let b = right_side.row_mut(at);
+        if let Some(source) = &problem.source {
+            row.fill(F::ZERO);
+            source(y, &mut row);
+            let squared = problem.spacing * problem.spacing;
+            for (x, (out, &value)) in b.iter_mut().zip(&row[columns.clone()]).enumerate() {
+                let product = squared * value.to_f64();
+                let counts = mine && finest.has_equation(at, x);
+                if counts && !product.is_finite() && bad.is_none() {
+                    bad = Some(ProblemError::Source { x: x + first_x, y });
+                }
+                if counts {
+                    largest = largest.max(product.abs());
+                }
+                *out = -scale.down(product);
+            }
+        }
+        // A derivative g outwards: the mirror image is 2hg larger than the cell inside.
+        let flow = |g: F| 2.0 * problem.spacing * scale.down(g.to_f64());
+        for (side, x) in [(&problem.left, 0), (&problem.right, len - 1)] {
+            if let Boundary::Neumann(g) = side {
+                b[x] += flow(g[y]);
+                largest = largest.max(scale.up(flow(g[y])).abs());
+            }
+        }
+        for (side, at) in [(&problem.top, 0), (&problem.bottom, shape.y.len - 1)] {
+            if let (Boundary::Neumann(g), true) = (side, inside == at) {
+                for (out, &g) in b.iter_mut().zip(&g[columns.clone()]) {
+                    *out += flow(g);
+                    largest = largest.max(scale.up(flow(g)).abs());
+                }
+            }
+        }
+    }
+    Ok(Loaded {
+        u,
+        right_side,
+        bad,
+        largest,
+    })
+}
+
+/// Solves by cycles. Collective; see [`solve_2d`](crate::solve_2d).
+pub(crate) fn run<F: Real>(
+    pe: &Pe,
+    problem: &Problem2d<F>,
+    options: &Options<'_>,
+    cycles: &Cycles,
+    mut observer: impl FnMut(&Progress<'_>),
+) -> Result<Outcome<F>, SolveError> {
+    let layout = Layout::of(problem, pe);
+    let mut finest = Finest {
+        shape: layout.shape.clone(),
+        ends: layout.ends,
+        fixed: None,
+    };
+    let mut loaded =
+        load(problem, &layout, &mut finest, Scale::NONE).map_err(SolveError::Memory)?;
+    let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
+    let bad = first_bad(&reduction, loaded.bad.take(), problem.nx)?;
+    let mut free = [finest.free(layout.shape.own())];
+    if layout.shape.spread {
+        reduction.sum(&mut free)?;
+    }
+    let free = free[0];
+    if let Some(error) = bad.or((free == 0).then_some(ProblemError::NothingFree)) {
+        reduction.free()?;
+        return Err(error.into());
+    }
+    // The largest one's bits are the complement of the smallest complement.
+    let largest = !reduction.min(!loaded.largest.to_bits())?;
+    let scale = Scale::of(f64::from_bits(largest));
+    if scale != Scale::NONE {
+        loaded = load(problem, &layout, &mut finest, scale).map_err(SolveError::Memory)?;
+    }
+    let singular = free == (layout.shape.x.len * layout.shape.y.len) as u64
+        && layout
+            .ends
+            .as_flattened()
+            .iter()
+            .all(|&end| end != End::Fixed);
+
+    let start = Instant::now();
+    let shapes = coarser_shapes(&layout.shape);
+    let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS)?;
+    let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
+    let hierarchy = Hierarchy::<f32>::new(
+        finest,
+        &shapes,
+        singular,
+        [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing),
+        &mut rows,
+    );
+    let hierarchy = match hierarchy {
+        Ok(hierarchy) => hierarchy,
+        Err(SetUpError::Memory(error)) => return Err(SolveError::Memory(error)),
+        Err(SetUpError::Pe(error)) => return Err(error.into()),
+    };
+    let mut solver = Solver {
+        layout: &layout,
+        hierarchy,
+        rows,
+        reduction,
+        words: Vec::new(),
+    };
+    let Loaded {
+        mut u,
+        mut right_side,
+        ..
+    } = loaded;
+    if singular && let Some(right_side) = &mut right_side {
+        solver.make_compatible(right_side)?;
+    }
+    let ended = solver.cycles(&mut u, right_side.as_ref(), options, &mut observer)?;
+    if singular {
+        solver.remove_mean(&mut u)?;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let levels = solver.hierarchy.levels();
+    solver.rows.halo(&layout.shape, &mut u, 1)?;
+    solver.rows.free()?;
+    solver.reduction.free()?;
+
+    let [first_x, first_y] = layout.first;
+    let mut fits = true;
+    let field = Band::new(layout.partition, pe.my_pe(), problem.nx, |y, out| {
+        // A level that is not spread has no rows beyond its own that are up to date, but all of its own.
+        let at = y as isize - first_y as isize;
+        let len = layout.shape.y.len as isize;
+        let at = if layout.shape.spread {
+            at
+        } else {
+            at.rem_euclid(len)
+        };
+        let row = u.row(at);
+        for (x, out) in out.iter_mut().enumerate() {
+            let x = (x + row.len() - first_x) % row.len();
+            *out = F::from_f64(scale.up(row[x]));
+            fits &= out.to_f64().is_finite();
+        }
+    });
+    if least(pe, u64::from(fits))? == 0 {
+        return Err(SolveError::OutOfRange { dtype: F::NAME });
+    }
+    Ok(Outcome {
+        converged: ended.converged,
+        floor_reached: ended.floor_reached,
+        interrupted: ended.interrupted,
+        history: ended.history,
+        seconds,
+        levels,
+        field,
+        free,
+    })
+}
+
+#[derive(Default)]
+struct Ended {
+    converged: bool,
+    floor_reached: bool,
+    interrupted: bool,
+    history: Vec<f64>,
+}
+
+struct Solver<'a> {
+    layout: &'a Layout,
+    hierarchy: Hierarchy<f32>,
+    rows: LevelRows<'a>,
+    reduction: Reduction<'a>,
+    words: Vec<u64>,
+}
+
+impl Solver<'_> {
+    /// The sums over all PEs, rounded once, and whether any PE is interrupted. Collective.
+    fn total<const N: usize>(
+        &mut self,
+        sums: [LeafSums; N],
+        interrupted: bool,
+    ) -> Result<([f64; N], bool), PeError> {
+        let mut totals: [Superaccumulator<f64>; N] = sums.map(LeafSums::total);
+        // Where every PE computes all, each has the whole sum.
+        let to_add = if self.layout.shape.spread {
+            &mut totals[..]
+        } else {
+            &mut []
+        };
+        let interrupted =
+            norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
+        Ok((totals.map(|total| total.round()), interrupted))
+    }
+
+    fn sums<const N: usize>(&self) -> [LeafSums; N] {
+        std::array::from_fn(|_| self.layout.sums())
+    }
+
+    /// Σ v·value over the cells, v being the part of a cell's square that lies in the grid.
+    fn weighted_sum(&mut self, of: impl Fn(isize, usize) -> f64) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        let nx = self.layout.shape.x.len;
+        let finest = &self.hierarchy.finest;
+        for y in self.layout.shape.own() {
+            sum.add_row(y, nx, |x| finest.part_of(x, y) * of(y, x));
+        }
+        Ok(self.total([sum], false)?.0[0])
+    }
+
+    /// Makes the right side of a singular problem sum to zero.
+    fn make_compatible(&mut self, right_side: &mut Field<f64>) -> Result<(), SolveError> {
+        let sum = self.weighted_sum(|y, x| right_side.row(y)[x])?;
+        let size = self.weighted_sum(|y, x| right_side.row(y)[x].abs())?;
+        let cells = self.weighted_sum(|_, _| 1.0)?;
+        const NEGLIGIBLE: f64 = 1e-6;
+        if sum.abs() > NEGLIGIBLE * size {
+            return Err(ProblemError::Incompatible {
+                relative: sum / size,
+            }
+            .into());
+        }
+        let mean = sum / cells;
+        for y in self.layout.shape.stored() {
+            if self.layout.shape.y.has(y) {
+                right_side.row_mut(y).iter_mut().for_each(|b| *b -= mean);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the mean away from the own rows.
+    fn remove_mean(&mut self, u: &mut Field<f64>) -> Result<(), PeError> {
+        let sum = self.weighted_sum(|y, x| u.row(y)[x])?;
+        let mean = sum / self.weighted_sum(|_, _| 1.0)?;
+        for y in self.layout.shape.own() {
+            u.row_mut(y).iter_mut().for_each(|u| *u -= mean);
+        }
+        Ok(())
+    }
+
+    /// V-cycles until the residual is small.
+    fn cycles(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<Ended, SolveError> {
+        let mut sums = self.sums();
+        self.hierarchy
+            .measure(&mut self.rows, u, right_side, &mut sums)?;
+        let ([squares, _], _) = self.total(sums, false)?;
+        let first = squares.sqrt();
+        let mut ended = Ended::default();
+        if first == 0.0 {
+            ended.converged = true;
+            return Ok(ended);
+        }
+        let points = self.layout.shape.x.len * self.layout.shape.y.len;
+        let mut norm = first;
+        while ended.history.len() < options.max_sweeps && !ended.interrupted {
+            if !norm.is_finite() {
+                return Err(SolveError::NotFinite {
+                    sweep: ended.history.len(),
+                    norm,
+                });
+            }
+            let exponent = exponent_of(norm / (points as f64).sqrt());
+            let mut sums = self.sums();
+            self.hierarchy
+                .cycle(&mut self.rows, u, right_side, false, exponent, &mut sums)?;
+            let flag = options
+                .interrupt
+                .is_some_and(|flag| flag.load(Ordering::Relaxed));
+            let ([squares, of_field], interrupted) = self.total(sums, flag)?;
+            norm = squares.sqrt();
+            ended.history.push(norm / first);
+            ended.converged = norm <= options.tolerance * first;
+            // Rounding of 4u alone leaves that much.
+            ended.floor_reached = !ended.converged && norm <= 4.0 * f64::EPSILON * of_field.sqrt();
+            observer(&Progress {
+                sweeps: ended.history.len(),
+                norms: &ended.history[ended.history.len() - 1..],
+                checkpoint_failure: None,
+            });
+            if ended.converged || ended.floor_reached {
+                break;
+            }
+            ended.interrupted = interrupted;
+        }
+        Ok(ended)
+    }
+}
+
+/// The exponent of a positive number.
+fn exponent_of(value: f64) -> i32 {
+    ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
+}

@@ -19,7 +19,7 @@ use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Outcome, Progress, Settings};
 use crate::method::multigrid;
-use crate::method::options::{Method, Options};
+use crate::method::options::Options;
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -154,7 +154,7 @@ pub fn solve_2d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
-    if let Method::Multigrid(cycles) = &options.method {
+    if let Some(cycles) = options.method.cycles() {
         return Ok(Solution::of_cycles(multigrid::run(
             pe, problem, options, cycles, observer,
         )?));

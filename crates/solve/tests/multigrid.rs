@@ -22,8 +22,21 @@ fn options(tolerance: f64) -> Options<'static> {
 }
 
 fn solve<F: Real>(problem: &Problem2d<F>, tolerance: f64, pes: usize) -> Solved<F> {
+    solve_with(problem, &options(tolerance), pes)
+}
+
+/// By conjugate gradients.
+fn solve_cg<F: Real>(problem: &Problem2d<F>, tolerance: f64, pes: usize) -> Solved<F> {
+    let options = Options {
+        method: Method::ConjugateGradients(Cycles::default()),
+        ..options(tolerance)
+    };
+    solve_with(problem, &options, pes)
+}
+
+fn solve_with<F: Real>(problem: &Problem2d<F>, options: &Options<'_>, pes: usize) -> Solved<F> {
     let mut all = spmd(pes, |pe| {
-        let solution = solve_2d(pe, problem, &options(tolerance), |_| {}).unwrap();
+        let solution = solve_2d(pe, problem, options, |_| {}).unwrap();
         Solved {
             field: solution.gather_all(pe).unwrap(),
             history: solution.history.clone(),
@@ -253,6 +266,11 @@ fn masks_of_every_kind_take_few_cycles() {
         );
         let worst = worst_residual(&problem, &solved.field);
         assert!(worst < 1e-6, "{name}: {worst}");
+        let solved = solve_cg(&problem, 1e-8, 1);
+        let steps = solved.history.len();
+        assert!(solved.converged && steps <= 9, "{name}: {steps} steps");
+        let worst = worst_residual(&problem, &solved.field);
+        assert!(worst < 1e-6, "{name}: {worst}");
     }
 }
 
@@ -364,6 +382,10 @@ fn nothing_fixed_gives_a_mean_of_zero_or_an_error() {
         let solved = solve(problem, 1e-8, 2);
         let cycles = solved.history.len();
         assert!(solved.converged && cycles <= most, "{cycles} cycles");
+        let by_cg = solve_cg(problem, 1e-8, 2);
+        let steps = by_cg.history.len();
+        assert!(by_cg.converged && steps <= 9, "{steps} steps");
+        assert!(worst_residual(problem, &by_cg.field) < 1e-6);
         assert!(worst_residual(problem, &solved.field) < 1e-6);
         let largest = solved.field.iter().fold(0.0f64, |a, b| a.max(b.abs()));
         let mean = solved.field.iter().sum::<f64>() / (nx * ny) as f64;
@@ -438,6 +460,18 @@ fn the_bits_do_not_depend_on_the_pes() {
             }
         }
     }
+    let problem = Problem2d {
+        source: rough_source::<f64>(),
+        left: sides[1](ny),
+        fixed: mask(|x, y| noise(x, y, 5).is_multiple_of(50)),
+        ..Problem2d::laplace(nx, ny)
+    };
+    let alone = solve_cg(&problem, 1e-9, 1);
+    for pes in [2, 3, 5, 8] {
+        let shared = solve_cg(&problem, 1e-9, pes);
+        assert_eq!(alone.history, shared.history, "{pes} PEs");
+        assert_eq!(alone.field, shared.field, "{pes} PEs");
+    }
     // Fewer rows than PEs on all levels.
     let small = Problem2d {
         source: rough_source::<f32>(),
@@ -465,6 +499,8 @@ fn what_rounding_allows_is_told_from_what_was_asked_for() {
     let (problem, _) = two_waves::<f64>(256);
     let solved = solve(&problem, 1e-14, 1);
     assert!(solved.floor_reached && !solved.converged);
+    let by_cg = solve_cg(&problem, 1e-14, 1);
+    assert!(by_cg.floor_reached && !by_cg.converged && by_cg.history.len() < 20);
     assert!(solved.history.len() < 20 && solved.history.last().unwrap() < &1e-10);
 }
 

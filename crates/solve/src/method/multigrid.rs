@@ -11,7 +11,7 @@ use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
-use crate::engine::cpu::multigrid::shape::{Axis, Shape};
+use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
@@ -19,7 +19,7 @@ use crate::field::partition::Partition;
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, Options};
+use crate::method::options::{Cycles, Method, Options};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -269,18 +269,17 @@ pub(crate) fn run<F: Real>(
         mut right_side,
         ..
     } = loaded;
-    if singular && let Some(right_side) = &mut right_side {
-        solver.make_compatible(right_side)?;
-    }
-    let ended = solver.cycles(&mut u, right_side.as_ref(), options, &mut observer)?;
-    if singular {
-        solver.remove_mean(&mut u)?;
+    let ended = solver.solve(&mut u, &mut right_side, singular, options, &mut observer);
+    if let Err(SolveError::Pe(error)) = ended {
+        return Err(error.into());
     }
     let seconds = start.elapsed().as_secs_f64();
     let levels = solver.hierarchy.levels();
     solver.rows.halo(&layout.shape, &mut u, 1)?;
     solver.rows.free()?;
     solver.reduction.free()?;
+    // The same on every PE.
+    let ended = ended?;
 
     let [first_x, first_y] = layout.first;
     let mut fits = true;
@@ -321,6 +320,8 @@ struct Ended {
     floor_reached: bool,
     interrupted: bool,
     history: Vec<f64>,
+    /// ⟨z, r⟩ of conjugate gradients.
+    inner: f64,
 }
 
 struct Solver<'a> {
@@ -396,6 +397,68 @@ impl Solver<'_> {
         Ok(())
     }
 
+    fn solve(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: &mut Option<Field<f64>>,
+        singular: bool,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<Ended, SolveError> {
+        if singular && let Some(right_side) = right_side {
+            self.make_compatible(right_side)?;
+        }
+        let right_side = right_side.as_ref();
+        let ended = match options.method {
+            Method::ConjugateGradients(_) => {
+                self.conjugate_gradients(u, right_side, options, observer)?
+            }
+            _ => self.cycles(u, right_side, options, observer)?,
+        };
+        if singular {
+            self.remove_mean(u)?;
+        }
+        Ok(ended)
+    }
+
+    /// The norms of the residual and of the field.
+    fn measure(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+    ) -> Result<[f64; 2], PeError> {
+        let mut sums = self.sums();
+        self.hierarchy
+            .measure(&mut self.rows, u, right_side, &mut sums)?;
+        Ok(self.total(sums, false)?.0.map(f64::sqrt))
+    }
+
+    /// Takes what a cycle has left, and says whether to end.
+    fn took(
+        &mut self,
+        ended: &mut Ended,
+        relative: f64,
+        flag_of: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<bool, SolveError> {
+        ended.history.push(relative);
+        let cycles = ended.history.len();
+        observer(&Progress {
+            sweeps: cycles,
+            norms: &ended.history[cycles - 1..],
+            checkpoint_failure: None,
+        });
+        if !relative.is_finite() {
+            return Err(SolveError::NotFinite {
+                sweep: cycles,
+                norm: relative,
+            });
+        }
+        ended.interrupted &= !ended.converged && !ended.floor_reached;
+        let over = cycles >= flag_of.max_sweeps;
+        Ok(over || ended.converged || ended.floor_reached || ended.interrupted)
+    }
+
     /// V-cycles until the residual is small.
     fn cycles(
         &mut self,
@@ -404,50 +467,173 @@ impl Solver<'_> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Ended, SolveError> {
-        let mut sums = self.sums();
-        self.hierarchy
-            .measure(&mut self.rows, u, right_side, &mut sums)?;
-        let ([squares, _], _) = self.total(sums, false)?;
-        let first = squares.sqrt();
+        let [first, _] = self.measure(u, right_side)?;
         let mut ended = Ended::default();
         if first == 0.0 {
             ended.converged = true;
             return Ok(ended);
         }
-        let points = self.layout.shape.x.len * self.layout.shape.y.len;
         let mut norm = first;
-        while ended.history.len() < options.max_sweeps && !ended.interrupted {
-            if !norm.is_finite() {
-                return Err(SolveError::NotFinite {
-                    sweep: ended.history.len(),
-                    norm,
-                });
-            }
-            let exponent = exponent_of(norm / (points as f64).sqrt());
+        loop {
+            let exponent = self.exponent(norm);
             let mut sums = self.sums();
             self.hierarchy
                 .cycle(&mut self.rows, u, right_side, false, exponent, &mut sums)?;
-            let flag = options
-                .interrupt
-                .is_some_and(|flag| flag.load(Ordering::Relaxed));
-            let ([squares, of_field], interrupted) = self.total(sums, flag)?;
-            norm = squares.sqrt();
-            ended.history.push(norm / first);
-            ended.converged = norm <= options.tolerance * first;
-            // Rounding of 4u alone leaves that much.
-            ended.floor_reached = !ended.converged && norm <= 4.0 * f64::EPSILON * of_field.sqrt();
-            observer(&Progress {
-                sweeps: ended.history.len(),
-                norms: &ended.history[ended.history.len() - 1..],
-                checkpoint_failure: None,
-            });
-            if ended.converged || ended.floor_reached {
-                break;
+            let (totals, interrupted) = self.total(sums, raised(options))?;
+            let [residual, field] = totals.map(f64::sqrt);
+            norm = residual;
+            ended.stop(norm, first, field, options, interrupted);
+            if self.took(&mut ended, norm / first, options, observer)? {
+                return Ok(ended);
             }
-            ended.interrupted = interrupted;
         }
-        Ok(ended)
     }
+
+    /// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
+    /// symmetric: Σ v·a·b, v being the part of a cell's square that lies in the grid. β is that of the flexible method,
+    /// for a cycle in `f32` is not quite the same operator each time.
+    fn conjugate_gradients(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<Ended, SolveError> {
+        let mut ended = Ended::default();
+        let [first, _] = self.measure(u, right_side)?;
+        if first == 0.0 {
+            ended.converged = true;
+            return Ok(ended);
+        }
+        let field = |solver: &Self| solver.hierarchy.finest.field().map_err(SolveError::Memory);
+        let (mut r, mut z, mut p, mut q) = (field(self)?, field(self)?, field(self)?, field(self)?);
+        let mut norm = first;
+        // Begun again when the residual that was kept up to date turns out to be off.
+        loop {
+            self.residual(u, right_side, &mut r)?;
+            let mut begun = false;
+            loop {
+                let exponent = self.exponent(norm);
+                self.rows.halo(&self.layout.shape, &mut r, HALO)?;
+                let mut sums = self.sums();
+                self.hierarchy.cycle(
+                    &mut self.rows,
+                    &mut z,
+                    Some(&r),
+                    true,
+                    exponent,
+                    &mut sums,
+                )?;
+                // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
+                let rows = self.layout.shape.own();
+                if begun {
+                    let beta = -self.product(&z, &q)? / ended.inner;
+                    for y in rows.clone() {
+                        for (p, &z) in p.row_mut(y).iter_mut().zip(z.row(y)) {
+                            *p = z + beta * *p;
+                        }
+                    }
+                } else {
+                    for y in rows.clone() {
+                        p.row_mut(y).copy_from_slice(z.row(y));
+                    }
+                }
+                begun = true;
+                ended.inner = self.product(&z, &r)?;
+                self.residual(&mut p, None, &mut q)?;
+                // The residual of nothing on the right is −Ap.
+                let curvature = -self.product(&p, &q)?;
+                let alpha = if curvature > 0.0 {
+                    self.product(&p, &r)? / curvature
+                } else {
+                    0.0
+                };
+                let [mut of_residual, mut of_field] = self.sums();
+                let nx = self.layout.shape.x.len;
+                for y in rows {
+                    for (q, value) in q.row_mut(y).iter_mut().zip(r.row_mut(y)) {
+                        *q *= alpha;
+                        *value += *q;
+                        *q = -*q;
+                    }
+                    for (u, &p) in u.row_mut(y).iter_mut().zip(p.row(y)) {
+                        *u += alpha * p;
+                    }
+                    let (r, u) = (r.row(y), u.row(y));
+                    of_residual.add_row(y, nx, |x| r[x] * r[x]);
+                    of_field.add_row(y, nx, |x| u[x] * u[x]);
+                }
+                let (totals, interrupted) = self.total([of_residual, of_field], raised(options))?;
+                let [kept, field] = totals.map(f64::sqrt);
+                norm = kept;
+                ended.stop(norm, first, field, options, interrupted);
+                let stops = ended.converged || ended.floor_reached || alpha == 0.0;
+                if stops {
+                    [norm, _] = self.measure(u, right_side)?;
+                    ended.stop(norm, first, field, options, interrupted);
+                    // Without a direction to go there is nothing better to be had.
+                    ended.floor_reached |= alpha == 0.0 && !ended.converged;
+                }
+                if self.took(&mut ended, norm / first, options, observer)? {
+                    return Ok(ended);
+                }
+                if stops {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// b − Au in the own rows of `out`. Collective.
+    fn residual(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        out: &mut Field<f64>,
+    ) -> Result<(), PeError> {
+        self.hierarchy.residual(&mut self.rows, u, right_side, out)
+    }
+
+    /// Σ v·a·b over all cells. Collective.
+    fn product(&mut self, a: &Field<f64>, b: &Field<f64>) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        let nx = self.layout.shape.x.len;
+        let finest = &self.hierarchy.finest;
+        for y in self.layout.shape.own() {
+            let (a, b) = (a.row(y), b.row(y));
+            sum.add_row(y, nx, |x| finest.part_of(x, y) * (a[x] * b[x]));
+        }
+        Ok(self.total([sum], false)?.0[0])
+    }
+
+    /// The exponent by which residuals of this norm are brought into the middle of the range of `f32`.
+    fn exponent(&self, norm: f64) -> i32 {
+        let points = self.layout.shape.x.len * self.layout.shape.y.len;
+        exponent_of(norm / (points as f64).sqrt())
+    }
+}
+
+impl Ended {
+    /// What a residual of norm `norm`, before the first cycle `first`, of a field of norm `field` means.
+    fn stop(
+        &mut self,
+        norm: f64,
+        first: f64,
+        field: f64,
+        options: &Options<'_>,
+        interrupted: bool,
+    ) {
+        self.converged = norm <= options.tolerance * first;
+        // Rounding of 4u alone leaves that much.
+        self.floor_reached = !self.converged && norm <= 4.0 * f64::EPSILON * field;
+        self.interrupted = interrupted;
+    }
+}
+
+fn raised(options: &Options<'_>) -> bool {
+    options
+        .interrupt
+        .is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
 /// The exponent of a positive number.

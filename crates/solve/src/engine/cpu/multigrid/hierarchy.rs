@@ -291,6 +291,36 @@ impl<T: Real> Hierarchy<T> {
         Ok(())
     }
 
+    /// b − Au in the own rows of `out`. Collective.
+    pub fn residual(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        out: &mut Field<f64>,
+    ) -> Result<(), PeError> {
+        let shape = self.finest.shape.clone();
+        rows.halo(&shape, u, 1)?;
+        for y in shape.rows(1) {
+            self.finest.beyond(u.with_padding_mut(y, 1));
+        }
+        let operator = self.finest.with(right_side);
+        on_unit(
+            self.isa,
+            Pass {
+                shape: &shape,
+                operator: &operator,
+                u,
+                start: Start::Field,
+                omegas: &[],
+                margin: 1,
+                kept: &mut self.kept,
+                hooks: &mut Keep(out),
+            },
+        );
+        Ok(())
+    }
+
     /// Solves for the corrections of the first coarse level, whose right side is set.
     fn correct_coarse(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
         let smoothing = &self.coarse_smoothing;
@@ -570,5 +600,19 @@ impl Hooks<f64> for Measure<'_> {
         let (residual, u) = (&residual[1..=self.nx], &u[1..=self.nx]);
         of_residual.add_row(y, self.nx, |x| residual[x] * residual[x]);
         of_field.add_row(y, self.nx, |x| u[x] * u[x]);
+    }
+}
+
+/// Keeps the residual.
+struct Keep<'a>(&'a mut Field<f64>);
+
+impl Hooks<f64> for Keep<'_> {
+    const RESIDUAL: bool = true;
+    fn correct(&mut self, _: isize, _: &mut [f64]) {}
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [f64], _: &[f64]) {
+        let out = self.0.row_mut(y);
+        let n = out.len();
+        out.copy_from_slice(&residual[1..=n]);
     }
 }

@@ -118,6 +118,17 @@ impl Bed {
         assert!(cut.success());
     }
 
+    /// Lets it through again.
+    pub fn mend(&self, from: usize, to: usize) {
+        let (from, to) = (from.to_string(), to.to_string());
+        assert!(
+            self.script(&["mend", &from, &to])
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+
     /// The processes on `host`.
     pub fn pids(&self, host: usize) -> Vec<u32> {
         let pids = self.script(&["pids", &host.to_string()]).output().unwrap();

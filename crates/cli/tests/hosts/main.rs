@@ -163,14 +163,20 @@ fn oshrun_takes_hosts() {
                 &["sh", &in_folder("oshrun")][..],
                 &by,
                 &["--rsh", &rsh, "-n", "3", "-l", "-x", &passed],
-                &["sh", "-c", "ip -br addr show eth0; echo \"$NOT_SENT_BY_ITSELF.\""],
+                &[
+                    "sh",
+                    "-c",
+                    "ip -br addr show eth0; echo \"$NOT_SENT_BY_ITSELF.\"",
+                ],
             ]
             .concat(),
         );
-        let out = String::from_utf8(output.stdout).unwrap();
         assert!(output.status.success(), "{output:?}");
+        let out = String::from_utf8(output.stdout).unwrap();
         for (pe, host) in [(0, 1), (1, 2), (2, 2)] {
-            let mut said = out.lines().filter(|line| line.starts_with(&format!("[{pe}] ")));
+            let mut said = out
+                .lines()
+                .filter(|line| line.starts_with(&format!("[{pe}] ")));
             let at = said.next().unwrap_or_default();
             assert!(at.contains(&format!(" {}/", bed::address(host))), "{out}");
             assert_eq!(said.next(), Some(&*format!("[{pe}] {value}.")), "{out}");

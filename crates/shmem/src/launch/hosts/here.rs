@@ -143,7 +143,9 @@ fn run(
         life: part.life,
     };
     signs
-        .begin(move |host| drop(misses.tell(&Report::Misses { host })))
+        .begin(move |host| {
+            misses.tell(&Report::Misses { host });
+        })
         .map_err(LaunchError::Watch)?;
     let job = Job::of_host(world.control, part.grace, pes, Some(back.clone()));
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();

@@ -6,6 +6,7 @@
 //! not heard of each other one, so whatever does not come through is missed where it should arrive. Who misses a host
 //! says so to the first launcher, or the first host's agent, which ends the world unless it knows that the host is
 //! done.
+//!
 //! A datagram has the code of all it says under the job's key, and a number that grows, so that strangers can't give
 //! signs in a host's name, nor repeat them. It is sent four times a beat, for datagrams may be lost. A host is missed
 //! only once it has been heard of: where a firewall drops datagrams there are only the signs over connections.

@@ -111,7 +111,7 @@ pub mod internal {
     pub use crate::transport::courier::Courier;
     pub use crate::transport::network::ucx;
     pub use crate::world::config::{
-        HEAP, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
+        BEAT, HEAP, PATIENCE, SETTINGS, SYMMETRIC_SIZE, Setting, WAIT_TIMEOUT, parse_bytes,
     };
     pub use crate::world::other_library::{is_other_openshmem, other_openshmem_of};
 }

@@ -38,6 +38,15 @@ pub struct RunArgs {
     /// How to start a command on a host, which follows it [default: ssh]
     #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
     pub rsh: Option<String>,
+    /// Send this variable to the hosts, too; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub pass: Vec<std::ffi::OsString>,
+    /// Seconds between two signs of life of a host [default: 1]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub beat: Option<Duration>,
+    /// A host that gives none for so many seconds is lost, and ends the run [default: 5]
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub patience: Option<Duration>,
     /// End the run after this many seconds (exit code 124)
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub timeout: Option<Duration>,

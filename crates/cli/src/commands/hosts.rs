@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use crosswarp::shmem::internal::{BEAT, PATIENCE};
 use crosswarp::shmem::{Host, HostList};
 
 use super::error::CommandError;
@@ -28,13 +29,25 @@ pub fn hosts(args: &RunArgs, command: Vec<OsString>) -> Result<Option<HostList>,
         Some(file) => read(file)?,
         None => args.hosts.clone(),
     };
+    let life = [(BEAT, args.beat), (PATIENCE, args.patience)];
+    let life = life.into_iter().filter_map(|(setting, time)| {
+        let seconds = time?.as_secs_f64().to_string();
+        Some((OsString::from(setting.name), OsString::from(seconds)))
+    });
     if given.is_empty() {
         let n = args.n.unwrap_or(1) as usize;
-        return Ok(HostList::fake(n, command).map_err(crosswarp::shmem::LaunchError::from)?);
+        let mut fake = HostList::fake(n, command).map_err(crosswarp::shmem::LaunchError::from)?;
+        if let Some(hosts) = &mut fake {
+            hosts.environment.extend(life);
+        }
+        return Ok(fake);
     }
     let hosts = share_out(&given, args.n.map(|n| n as usize)).map_err(CommandError::Usage)?;
     let rsh = args.rsh.as_deref().unwrap_or("ssh");
     let sent = |(name, _): &(OsString, OsString)| {
+        if args.pass.contains(name) {
+            return true;
+        }
         let name = name.to_string_lossy();
         SENT.iter().any(|sent| name.starts_with(sent))
     };
@@ -43,7 +56,7 @@ pub fn hosts(args: &RunArgs, command: Vec<OsString>) -> Result<Option<HostList>,
         rsh: rsh.split_whitespace().map(OsString::from).collect(),
         command,
         folder: std::env::current_dir().map_err(CommandError::Executable)?,
-        environment: std::env::vars_os().filter(sent).collect(),
+        environment: std::env::vars_os().filter(sent).chain(life).collect(),
     }))
 }
 

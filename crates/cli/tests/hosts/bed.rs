@@ -63,6 +63,11 @@ impl Bed {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hosts/bed.sh"))
     }
 
+    /// The remote shell of these hosts.
+    pub fn rsh() -> String {
+        format!("{} rsh", Self::path().display())
+    }
+
     fn script<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
         let mut command = Command::new(Self::path());
         command.env("BED", &self.name).args(args);
@@ -83,7 +88,7 @@ impl Bed {
             .zip(pes)
             .map(|(host, pes)| format!("{}:{pes}", address(host)))
             .collect();
-        let (hosts, rsh) = (hosts.join(","), format!("{} rsh", Self::path().display()));
+        let (hosts, rsh) = (hosts.join(","), Self::rsh());
         let mut command = self.script(&["run", "1"]);
         command
             .arg(crosswarp)
@@ -111,6 +116,17 @@ impl Bed {
         let (from, to) = (from.to_string(), to.to_string());
         let cut = self.script(&["cut", &from, &to]).status().unwrap();
         assert!(cut.success());
+    }
+
+    /// Lets it through again.
+    pub fn mend(&self, from: usize, to: usize) {
+        let (from, to) = (from.to_string(), to.to_string());
+        assert!(
+            self.script(&["mend", &from, &to])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     /// The processes on `host`.

@@ -6,6 +6,7 @@
 #   bed.sh run N CMD...  become CMD on host N
 #   bed.sh rsh HOST CMD  as ssh: a shell there without this environment, which outlives this process
 #   bed.sh cut A B       drop what A sends to B, without a word, as on a broken link
+#   bed.sh mend A B      let it through again
 #   bed.sh pids N        the processes on host N
 #
 # $BED names the bed. Nothing of it is visible outside its namespaces but their names.
@@ -43,6 +44,7 @@ rsh)
     ;;
 # The address gets a hardware address that nobody has; an unreachable route would tell the sender.
 cut) ip -n "$BED-$1" neigh replace "$NET.$2" dev eth0 lladdr 02:00:00:00:00:00 nud permanent ;;
+mend) ip -n "$BED-$1" neigh del "$NET.$2" dev eth0 || true ;;
 pids) ip netns pids "$BED-$1" ;;
 *) exit 2 ;;
 esac

@@ -65,6 +65,55 @@ fn a_host_that_is_cut_off_ends_all() {
     ended(&bed, run, &[&lost]);
 }
 
+/// Hosts 2 and 3, which host 1 reaches both, are cut off from each other.
+#[test]
+fn a_cut_between_two_hosts_ends_all() {
+    let Some(bed) = Bed::up(3) else { return };
+    let names = |host: usize| format!("host {} (PE {}) is lost: ", address(host), host - 1);
+    // What host 3 sends does not come; nor does either's.
+    for cuts in [&[(3, 2)][..], &[(2, 3), (3, 2)]] {
+        let run = bed.start_role(&[1, 1, 1], &["--patience", "4", "--beat", "0.5"], "wait");
+        run.marked("ready", 3);
+        // They have heard of each other by now, or will not miss each other.
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        cuts.iter().for_each(|&(from, to)| bed.cut(from, to));
+        let (code, _, err) = run.end();
+        assert_ne!(code, 0, "{err}");
+        let lost = |host, by| {
+            let by = address(by);
+            err.contains(&format!(
+                "{}host {by} has not heard of it for 4 s",
+                names(host)
+            ))
+        };
+        assert!(lost(3, 2) || cuts.len() == 2 && lost(2, 3), "{err}");
+        bed.is_empty();
+        for (from, to) in [(2, 3), (3, 2)] {
+            bed.mend(from, to);
+        }
+    }
+}
+
+#[test]
+fn a_patience_is_longer_than_a_beat() {
+    let Some(bed) = Bed::up(2) else { return };
+    for options in [["--patience", "1"], ["--beat", "5"]] {
+        let (code, _, err) = bed.start(&[1, 1], &options, &["true"]).end();
+        assert_ne!(code, 0, "{err}");
+        assert!(
+            err.contains("CROSSWARP_PATIENCE is") && err.contains("the beat"),
+            "{err}"
+        );
+    }
+    let bed = bed.with("CROSSWARP_BEAT", "30");
+    assert_ne!(bed.start(&[1, 1], &[], &["true"]).end().0, 0);
+    assert_eq!(
+        bed.start(&[1, 1], &["--patience", "60"], &["true"]).end().0,
+        0
+    );
+    bed.is_empty();
+}
+
 #[test]
 fn a_host_that_is_not_heard_ends_all() {
     let Some(bed) = Bed::up(2) else { return };

@@ -142,6 +142,52 @@ fn standard_input_is_for_pe_0_and_outputs_have_labels() {
 }
 
 #[test]
+fn oshrun_takes_hosts() {
+    let Some(bed) = Bed::up(2) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let in_folder = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let wrapper = concat!(env!("CARGO_MANIFEST_DIR"), "/../capi/wrappers/oshrun");
+    std::fs::copy(wrapper, in_folder("oshrun")).unwrap();
+    let own = assert_cmd::cargo::cargo_bin!("crosswarp");
+    std::os::unix::fs::symlink(own, in_folder("crosswarp")).unwrap();
+    let hosts = format!("{},{}:2", bed::address(1), bed::address(2));
+    std::fs::write(in_folder("hosts"), hosts.replace(',', "\n")).unwrap();
+    let rsh = Bed::rsh();
+    // The variable has a value that a shell would take apart.
+    let value = "a 'b' \"c\" $d";
+    let passed = format!("NOT_SENT_BY_ITSELF={value}");
+    for by in [["--hosts", &hosts], ["--host-file", &in_folder("hosts")]] {
+        let output = bed.run(
+            1,
+            &[
+                &["sh", &in_folder("oshrun")][..],
+                &by,
+                &["--rsh", &rsh, "-n", "3", "-l", "-x", &passed],
+                &[
+                    "sh",
+                    "-c",
+                    "ip -br addr show eth0; echo \"$NOT_SENT_BY_ITSELF.\"",
+                ],
+            ]
+            .concat(),
+        );
+        assert!(output.status.success(), "{output:?}");
+        let out = String::from_utf8(output.stdout).unwrap();
+        for (pe, host) in [(0, 1), (1, 2), (2, 2)] {
+            let mut said = out
+                .lines()
+                .filter(|line| line.starts_with(&format!("[{pe}] ")));
+            let at = said.next().unwrap_or_default();
+            assert!(at.contains(&format!(" {}/", bed::address(host))), "{out}");
+            assert_eq!(said.next(), Some(&*format!("[{pe}] {value}.")), "{out}");
+        }
+    }
+    let lone = bed.run(1, &["sh", &in_folder("oshrun"), "--rsh", "x", "true"]);
+    assert_eq!(lone.status.code(), Some(2), "{lone:?}");
+    bed.is_empty();
+}
+
+#[test]
 fn exit_codes_are_the_runs() {
     let Some(bed) = Bed::up(2) else { return };
     let (code, _, err) = bed.start_role(&[1, 1], &[], "code 41").end();

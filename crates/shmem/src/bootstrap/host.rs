@@ -11,6 +11,7 @@ use super::tree::{Event, Link, Word};
 use super::{START, descriptors, hex, read_frame, write_frame};
 use crate::memory::register::agent_maps;
 use crate::transport::agent::Agent;
+use crate::transport::beat::{Life, Signs};
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::key::Key;
 use crate::transport::tcp::server::Server;
@@ -26,7 +27,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,7 @@ pub(super) struct Part {
     pub(super) heap_bytes: usize,
     pub(super) key: Key,
     pub(super) network: Network,
+    pub(super) life: Life,
     /// Where it listens.
     pub(super) address: IpAddr,
 }
@@ -88,6 +90,8 @@ struct Ready {
     world: World,
     memory: Arc<Mapped>,
     address: SocketAddr,
+    /// Where signs of life of other hosts come to.
+    signs: Option<UdpSocket>,
     door: Door,
 }
 
@@ -100,11 +104,13 @@ impl Ready {
         let memory = world.map(&part.hosts, part.host, part.heap_bytes);
         let memory = Arc::new(memory.map_err(|error| error.to_string())?);
         let mut address = SocketAddr::new(part.address, 0);
+        let mut signs = None;
         if several {
             let failed = |error: io::Error| format!("it can't listen at {}: {error}", part.address);
             let serves = part.network.serves().map_err(|error| error.to_string())?;
             let server = Server::listen(address, part.key).map_err(failed)?;
             address = server.address().map_err(failed)?;
+            signs = Some(server.signs().map_err(failed)?);
             let agent = Agent::new(Arc::clone(&memory), part.host);
             let (heard, host) = (heard.clone(), part.host);
             // Until this process ends.
@@ -124,13 +130,18 @@ impl Ready {
             world,
             memory,
             address,
+            signs,
             door,
         })
     }
 
     fn go_on(self, agents: &str, heard: Sender<Event>, events: &Receiver<Event>) -> io::Result<()> {
         let Part {
-            hosts, host, key, ..
+            hosts,
+            host,
+            key,
+            life,
+            ..
         } = self.part;
         let local: Vec<usize> = hosts.members(host).collect();
         let processes = self.door.admit(&self.world, &local, hosts.n() > 1)?;
@@ -155,7 +166,19 @@ impl Ready {
             told: false,
             kill_at: None,
         };
-        watch.connect(agents, key, &heard, events);
+        if let Some(socket) = self.signs {
+            let hosts = agents.split(',').map(|address| address.parse());
+            let signs = Signs {
+                socket,
+                key,
+                host,
+                hosts: hosts.collect::<Result<_, _>>().map_err(io::Error::other)?,
+                life,
+            };
+            let missed = heard.clone();
+            signs.begin(move |host| drop(missed.send(Event::Misses(host))))?;
+        }
+        watch.connect(agents, (key, life), &heard, events);
         watch.until_all_have_ended(events);
         Ok(())
     }
@@ -319,14 +342,20 @@ struct Watch {
 }
 
 impl Watch {
-    fn connect(&mut self, agents: &str, key: Key, heard: &Sender<Event>, events: &Receiver<Event>) {
+    fn connect(
+        &mut self,
+        agents: &str,
+        (key, life): (Key, Life),
+        heard: &Sender<Event>,
+        events: &Receiver<Event>,
+    ) {
         if self.hosts.n() == 1 {
             return;
         }
         if self.host == 0 {
             for (host, address) in agents.split(',').enumerate().skip(1) {
                 let address = address.parse().map_err(io::Error::other);
-                let link = address.and_then(|to| Link::connect(host, to, key, heard));
+                let link = address.and_then(|to| Link::connect(host, to, (key, life), heard));
                 match link {
                     Ok(link) => self.links[host] = Some(link),
                     Err(error) => self.lose(host, &error.to_string()),
@@ -339,7 +368,7 @@ impl Watch {
             let left = deadline.saturating_duration_since(Instant::now());
             match events.recv_timeout(left) {
                 Ok(Event::Root(stream)) => {
-                    match Link::over(0, stream, heard) {
+                    match Link::over(0, stream, life, heard) {
                         Ok(link) => self.links[0] = Some(link),
                         Err(error) => self.lose(0, &error.to_string()),
                     }
@@ -399,6 +428,10 @@ impl Watch {
                 }
                 self.end(None);
             }
+            Event::Says(by, Word::Misses(host)) => self.misses(by, host),
+            // Host 0 knows who is done, and may be gone.
+            Event::Misses(host) if self.host == 0 => self.misses(0, host),
+            Event::Misses(host) => self.tell_but(None, Word::Misses(host)),
             Event::Says(_, Word::End(_) | Word::Beat) | Event::Root(_) => {}
             Event::Lost(host, reason) => {
                 self.links[host] = None;
@@ -447,6 +480,22 @@ impl Watch {
             self.tell_but(knows, Word::End(pe));
             self.end(Some(pe));
         }
+    }
+
+    /// Host `by` has not heard of `host` for too long.
+    fn misses(&mut self, by: usize, host: usize) {
+        if self.host != 0 || self.done.get(host) != Some(&false) || self.done[by] {
+            return;
+        }
+        // This one goes on.
+        let (lost, reason) = match host {
+            0 => (by, "it does not hear of host 0".into()),
+            _ => (host, format!("host {by} does not hear of it")),
+        };
+        if let Some(link) = &self.links[lost] {
+            link.tell(Word::End(self.hosts.members(lost).next().unwrap_or(0)));
+        }
+        self.lose(lost, &reason);
     }
 
     /// Goes on without a host, which means to end.

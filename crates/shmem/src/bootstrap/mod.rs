@@ -18,6 +18,7 @@ mod pmix;
 mod tree;
 mod variables;
 
+use crate::transport::beat::Life;
 use crate::transport::hosts::Hosts;
 use crate::transport::network::NetworkError;
 use crate::transport::tcp::key::{BYTES, Key};
@@ -259,8 +260,9 @@ impl Found {
 /// [`BootstrapError`].
 pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
     let network = Network::chosen()?;
+    let life = Life::chosen()?;
     let mut launcher = found.open()?;
-    let met = meet(&mut *launcher, network);
+    let met = meet(&mut *launcher, network, life);
     match &met {
         Ok(_) => launcher.finish(),
         Err(error) => launcher.abort(error),
@@ -268,7 +270,11 @@ pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
     met
 }
 
-fn meet(launcher: &mut dyn Bootstrap, network: Network) -> Result<Handed, BootstrapError> {
+fn meet(
+    launcher: &mut dyn Bootstrap,
+    network: Network,
+    life: Life,
+) -> Result<Handed, BootstrapError> {
     let (me, n_pes) = (launcher.rank(), launcher.n());
     if n_pes == 0 || n_pes > MAX_PES || me >= n_pes {
         return Err(BootstrapError::NumberOfPes { n_pes });
@@ -307,6 +313,7 @@ fn meet(launcher: &mut dyn Bootstrap, network: Network) -> Result<Handed, Bootst
             heap_bytes,
             key,
             network,
+            life,
         };
         let started = agent::start(part)?;
         card = format!("{}\n{}", started.address, started.path.display());

@@ -1,15 +1,18 @@
 //! What the agents of a world tell each other: all are connected to that of host 0, which passes on what concerns all.
 //!
-//! Both sides give signs of life. Who has given none for [`PATIENCE`] is lost, unless it has said that all its PEs have
+//! Both sides give signs of life. Who has given none for its [patience](Life) is lost, unless it has said that all its PEs have
 //! ended: some launchers clear a host up as soon as its processes have.
 
-use crate::transport::beat::{BEAT, PATIENCE, silence};
+use crate::transport::beat::Life;
 use crate::transport::tcp::key::{Key, Who, knock};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+/// How long an agent may take to answer a new connection.
+const CONNECT: Duration = Duration::from_secs(5);
 /// Bytes of a message.
 const BYTES: usize = 9;
 
@@ -24,6 +27,8 @@ pub(super) enum Word {
     End(usize),
     /// A PE asks for the end of all, with this code.
     Exit(i32),
+    /// This host has not been heard of for too long: to host 0.
+    Misses(usize),
 }
 
 /// One thing an agent hears of.
@@ -36,6 +41,8 @@ pub(super) enum Event {
     Says(usize, Word),
     /// Another agent does not answer.
     Lost(usize, String),
+    /// This agent has not heard of that host's for too long.
+    Misses(usize),
 }
 
 impl Word {
@@ -45,6 +52,7 @@ impl Word {
             Self::Done => (1, 0),
             Self::End(pe) => (2, pe as u64),
             Self::Exit(status) => (3, u64::from(status as u32)),
+            Self::Misses(host) => (4, host as u64),
         };
         let mut bytes = [kind; BYTES];
         bytes[1..].copy_from_slice(&number.to_le_bytes());
@@ -59,6 +67,7 @@ impl Word {
             1 => Self::Done,
             2 => Self::End(number as usize),
             3 => Self::Exit(number as u32 as i32),
+            4 => Self::Misses(number as usize),
             _ => return None,
         })
     }
@@ -76,23 +85,28 @@ impl Link {
     pub(super) fn connect(
         host: usize,
         address: SocketAddr,
-        key: Key,
+        (key, life): (Key, Life),
         heard: &Sender<Event>,
     ) -> io::Result<Self> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&address, CONNECT)?;
+        stream.set_read_timeout(Some(CONNECT))?;
         knock(&mut stream, key, Who::Launcher)?;
-        Self::over(host, stream, heard)
+        Self::over(host, stream, life, heard)
     }
 
     /// Over a connection to the agent of `host`: hears what it says, and gives signs of life.
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn over(host: usize, stream: TcpStream, heard: &Sender<Event>) -> io::Result<Self> {
+    pub(super) fn over(
+        host: usize,
+        stream: TcpStream,
+        life: Life,
+        heard: &Sender<Event>,
+    ) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(life.patience))?;
+        stream.set_write_timeout(Some(life.patience))?;
         let (mut hears, heard) = (stream.try_clone()?, heard.clone());
         let listen = move || {
             loop {
@@ -104,7 +118,7 @@ impl Link {
                     Ok(Some(Word::Beat)) => continue,
                     Ok(Some(word)) => Event::Says(host, word),
                     Ok(None) => Event::Lost(host, "it says what no agent says".into()),
-                    Err(error) => Event::Lost(host, silence(&error, "agent")),
+                    Err(error) => Event::Lost(host, life.silence(&error, "agent")),
                 };
                 let last = matches!(event, Event::Lost(..));
                 if heard.send(event).is_err() || last {
@@ -116,7 +130,7 @@ impl Link {
         let beats = this.clone();
         let beat = move || {
             while beats.tell(Word::Beat) {
-                std::thread::sleep(BEAT);
+                std::thread::sleep(life.beat);
             }
         };
         std::thread::Builder::new()
@@ -153,9 +167,15 @@ mod tests {
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (far, _) = listener.accept().unwrap();
         let ((sender, heard), (back, heard_back)) = (channel(), channel());
-        let near = Link::over(1, near, &sender).unwrap();
-        let far = Link::over(0, far, &back).unwrap();
-        let words = [Word::End(70_000), Word::Exit(-1), Word::Done];
+        let life = Life::default();
+        let near = Link::over(1, near, life, &sender).unwrap();
+        let far = Link::over(0, far, life, &back).unwrap();
+        let words = [
+            Word::End(70_000),
+            Word::Exit(-1),
+            Word::Misses(3),
+            Word::Done,
+        ];
         for word in words {
             assert!(far.tell(word));
         }
@@ -174,7 +194,7 @@ mod tests {
 
     #[test]
     fn no_other_bytes_are_words() {
-        for kind in 4..=255 {
+        for kind in 5..=255 {
             assert_eq!(Word::from_bytes([kind; BYTES]), None);
         }
     }

@@ -54,6 +54,20 @@ pub const NETWORK: Setting = Setting {
     help: "what carries messages between hosts: tcp, or ucx (libucp.so.0, which CROSSWARP_UCX can name)",
 };
 
+/// How often hosts give signs of life.
+pub const BEAT: Setting = Setting {
+    name: "CROSSWARP_BEAT",
+    default: "1",
+    help: "seconds between two signs of life of a host; the same on all hosts",
+};
+
+/// How long one may give none.
+pub const PATIENCE: Setting = Setting {
+    name: "CROSSWARP_PATIENCE",
+    default: "5",
+    help: "seconds without a sign of life after which a host is lost, more than CROSSWARP_BEAT; the same on all hosts",
+};
+
 /// Where PEs meet that no launcher introduces to each other.
 pub const BOOTSTRAP: Setting = Setting {
     name: "CROSSWARP_BOOTSTRAP",
@@ -88,12 +102,14 @@ pub const INTERFACE: Setting = Setting {
 pub(crate) const HOSTS: &str = "CROSSWARP_HOSTS";
 
 /// Every setting, for help texts.
-pub const SETTINGS: [Setting; 9] = [
+pub const SETTINGS: [Setting; 11] = [
     HEAP,
     SYMMETRIC_SIZE,
     WAIT_TIMEOUT,
     FAKE_HOSTS,
     NETWORK,
+    BEAT,
+    PATIENCE,
     BOOTSTRAP,
     SECRET_FILE,
     HOST,
@@ -199,15 +215,7 @@ impl Config {
         let Some(text) = read(WAIT_TIMEOUT.name)? else {
             return Ok(None);
         };
-        let seconds: Option<f64> = text.trim().parse().ok().filter(|&s| s > 0.0);
-        match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
-            Some(limit) => Ok(Some(limit)),
-            None => Err(ConfigError {
-                name: WAIT_TIMEOUT.name,
-                value: text,
-                wanted: "a positive number of seconds",
-            }),
-        }
+        seconds(WAIT_TIMEOUT.name, text).map(Some)
     }
 }
 
@@ -223,6 +231,17 @@ pub(crate) fn read(name: &'static str) -> Result<Option<String>, ConfigError> {
             wanted: "readable text",
         }),
     }
+}
+
+/// The time that `text`, the value of `name`, says.
+pub(crate) fn seconds(name: &'static str, text: String) -> Result<Duration, ConfigError> {
+    let seconds: Option<f64> = text.trim().parse().ok().filter(|&s| s > 0.0);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or(ConfigError {
+        name,
+        value: text,
+        wanted: "a positive number of seconds",
+    })
 }
 
 /// What OpenSHMEM's variable says, by its new or old name.

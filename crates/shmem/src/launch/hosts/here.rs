@@ -6,7 +6,7 @@ use crate::launch::events::{Event, Events};
 use crate::launch::job::Job;
 use crate::launch::{Launch, LaunchError, Outcome};
 use crate::transport::agent::Agent;
-use crate::transport::beat::PATIENCE;
+use crate::transport::beat::Signs;
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::server::Server;
 use crate::transport::ucx::library::Ucx;
@@ -15,7 +15,7 @@ use crate::world::created::World;
 use crate::world::mapped::Mapped;
 use crate::world::processes::AGENTS;
 use std::io::{self, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -75,6 +75,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     let server = Server::listen(part.address, part.key).map_err(LaunchError::Order)?;
     let port = server.address().map_err(LaunchError::Order)?.port();
     let stop = server.stop();
+    let signs = server.signs().map_err(LaunchError::Order)?;
     let (sender, launchers) = channel();
     let serve = move || {
         let served = serves.serve(server, agent, |launcher| drop(sender.send(launcher)));
@@ -92,7 +93,7 @@ pub fn run_for_launcher() -> Result<(), LaunchError> {
     let late = |_| LaunchError::Order(io::Error::other("the launcher has not connected"));
     let mut root = launchers.recv_timeout(START).map_err(late)?;
     let back = Link::new(root.try_clone().map_err(LaunchError::Order)?);
-    let ended = run(part, memory, world, network, (&mut root, &back));
+    let ended = run(part, memory, world, network, (&mut root, &back), signs);
     let report = match &ended {
         Ok(outcome) => Report::Done {
             interrupted: outcome.interrupted,
@@ -114,8 +115,9 @@ fn run(
     world: World,
     network: Network,
     (root, back): (&mut TcpStream, &Link),
+    signs: UdpSocket,
 ) -> Result<Outcome, LaunchError> {
-    root.set_read_timeout(Some(PATIENCE))
+    root.set_read_timeout(Some(part.life.patience))
         .map_err(LaunchError::Order)?;
     let agents = loop {
         match hear(root).map_err(LaunchError::Order)? {
@@ -130,7 +132,21 @@ fn run(
     let pes = memory.hosts.pes(part.host);
     let events = Events::watch(&world.lifeline, Some(memory))?;
     listen(root.try_clone().map_err(LaunchError::Order)?, &events)?;
-    back.beat(Report::Beat).map_err(LaunchError::Watch)?;
+    back.beat(part.life.beat, Report::Beat)
+        .map_err(LaunchError::Watch)?;
+    let misses = back.clone();
+    let signs = Signs {
+        socket: signs,
+        key: part.key,
+        host: part.host,
+        hosts: agents.clone(),
+        life: part.life,
+    };
+    signs
+        .begin(move |host| {
+            misses.tell(&Report::Misses { host });
+        })
+        .map_err(LaunchError::Watch)?;
     let job = Job::of_host(world.control, part.grace, pes, Some(back.clone()));
     let agents: Vec<String> = agents.iter().map(ToString::to_string).collect();
     let mut launch = Launch::new(part.n_pes, part.program)

@@ -1,9 +1,9 @@
 //! The connection between the root and a host, as either end writes to it.
 
 use super::words::{Words, say};
-use crate::transport::beat::BEAT;
 use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// See the [module](self). Its threads write one message at a time.
 #[derive(Clone)]
@@ -24,16 +24,20 @@ impl Link {
         say(&mut *self.stream(), words).is_ok()
     }
 
-    /// Gives signs of life from now on, from a thread of its own, until the connection ends.
+    /// Gives a sign of life after each such time from now on, from a thread of its own, until the connection ends.
     ///
     /// # Errors
     /// What the system says.
-    pub(crate) fn beat(&self, beat: impl Words + Send + 'static) -> std::io::Result<()> {
+    pub(crate) fn beat(
+        &self,
+        every: Duration,
+        beat: impl Words + Send + 'static,
+    ) -> std::io::Result<()> {
         let this = self.clone();
         let thread = std::thread::Builder::new().name("beat".into());
         thread.spawn(move || {
             while this.tell(&beat) {
-                std::thread::sleep(BEAT);
+                std::thread::sleep(every);
             }
         })?;
         Ok(())

@@ -9,15 +9,17 @@
 //!    start. Standard output and error come back through the remote shell; PE 0 has the root's standard input.
 //! 4. What ends a PE on one host ends all: hosts [report](words::Report) to the root, which gives
 //!    [orders](words::Order). Both sides send beats. A host that does not answer is lost, and ends the world for the
-//!    others; a host whose root does not answer kills its PEs.
+//!    others; a host whose root does not answer kills its PEs. Hosts give each other
+//!    [signs of life](crate::transport::beat), too, and report who is missed.
 
 pub(super) mod here;
 pub(super) mod link;
 pub(super) mod root;
 pub(super) mod words;
 
+use crate::transport::beat::Life;
 use crate::transport::hosts::Hosts;
-use crate::world::config::{Config, ConfigError, NETWORK, Network};
+use crate::world::config::{Config, ConfigError, NETWORK, Network, read};
 use std::ffi::OsString;
 use std::fmt;
 use std::ops::Range;
@@ -93,13 +95,24 @@ impl HostList {
         }))
     }
 
+    /// What these hosts, or else this process's environment, have set.
+    fn variable(&self, name: &'static str) -> Result<Option<String>, ConfigError> {
+        let mut named = self.environment.iter().rev();
+        match named.find(|(named, value)| named == name && !value.is_empty()) {
+            Some((_, value)) => Ok(Some(value.to_string_lossy().into_owned())),
+            None => read(name),
+        }
+    }
+
     /// What carries messages between these hosts.
     fn network(&self) -> Result<Network, ConfigError> {
-        let mut named = self.environment.iter().rev();
-        match named.find(|(name, value)| name == NETWORK.name && !value.is_empty()) {
-            Some((_, value)) => value.to_string_lossy().parse(),
-            None => Network::chosen(),
-        }
+        let named = self.variable(NETWORK.name)?;
+        named.map_or(Ok(Network::default()), |text| text.parse())
+    }
+
+    /// How often they give signs of life.
+    fn life(&self) -> Result<Life, ConfigError> {
+        Life::of(|name| self.variable(name))
     }
 }
 

@@ -5,7 +5,7 @@ use super::words::{News, Order, Part, Report, hear, say};
 use super::{HostList, LostHost};
 use crate::launch::events::{Event, Events, is_end};
 use crate::launch::{Ended, Launch, LaunchError, Outcome};
-use crate::transport::beat::{PATIENCE, silence};
+use crate::transport::beat::Life;
 use crate::transport::hosts::Hosts;
 use crate::transport::tcp::key::{Key, Who, knock};
 use crate::wait::waiter::Wait;
@@ -24,6 +24,8 @@ use std::time::{Duration, Instant};
 
 /// How long a host may take to start its launcher.
 const START: Duration = Duration::from_secs(60);
+/// How long a host's launcher may take to answer a new connection.
+const CONNECT: Duration = Duration::from_secs(5);
 /// How long a remote shell may take to end once its host is done.
 const SHELL_ENDS: Duration = Duration::from_secs(2);
 /// How often remote shells that ought to end are looked at.
@@ -44,6 +46,7 @@ struct Remote {
 struct Run<'a> {
     list: &'a HostList,
     hosts: Hosts,
+    life: Life,
     remotes: Vec<Remote>,
     outcome: Outcome,
     /// In whose name the failure that is known came about.
@@ -64,6 +67,7 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
         .config
         .heap_bytes(sizes.iter().copied().max().unwrap_or(1))?;
     let network = list.network()?;
+    let life = list.life()?;
     let hosts = Hosts::with(&sizes);
     // Nobody joins here; the socket is for `Events` to watch.
     let (domain, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
@@ -79,6 +83,7 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
         asked: false,
         waits: Vec::new(),
         hosts,
+        life,
     };
     let address = |name: &str| -> io::Result<IpAddr> {
         let mut all = (name, 0).to_socket_addrs()?;
@@ -104,6 +109,7 @@ pub(in crate::launch) fn run(launch: &Launch, list: &HostList) -> Result<Outcome
             address: SocketAddr::new(address, 0),
             heap_bytes,
             network,
+            life,
             grace: launch.grace,
             label: launch.label,
             folder: list.folder.clone().into(),
@@ -232,17 +238,19 @@ impl Run<'_> {
         key: Key,
         events: &Events,
     ) -> io::Result<Link> {
-        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+        let life = self.life;
+        let mut stream = TcpStream::connect_timeout(&address, CONNECT)?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(CONNECT))?;
+        stream.set_write_timeout(Some(life.patience))?;
         knock(&mut stream, key, Who::Launcher)?;
+        stream.set_read_timeout(Some(life.patience))?;
         let (mut hears, news) = (stream.try_clone()?, events.sender());
         let listen = move || {
             loop {
                 let said = hear(&mut hears);
                 let last = said.is_err();
-                let lost = |error| News::Lost(silence(&error, "launcher"));
+                let lost = |error| News::Lost(life.silence(&error, "launcher"));
                 let said = said.map_or_else(lost, News::Says);
                 if news.send(Event::News(host, said)).is_err() || last {
                     return;
@@ -251,7 +259,7 @@ impl Run<'_> {
         };
         thread("host reports", listen).map_err(io::Error::other)?;
         let link = Link::new(stream);
-        link.beat(Order::Beat)?;
+        link.beat(life.beat, Order::Beat)?;
         Ok(link)
     }
 
@@ -309,6 +317,18 @@ impl Run<'_> {
         };
         match report {
             Report::Beat => {}
+            // One that is done may be gone.
+            Report::Misses { host: missed }
+                if self.remotes.get(missed).is_some_and(|it| !it.done) =>
+            {
+                let by = &self.remotes[host].name;
+                let seconds = self.life.patience.as_secs_f64();
+                self.lose(
+                    missed,
+                    format!("host {by} has not heard of it for {seconds} s"),
+                );
+            }
+            Report::Misses { .. } => {}
             Report::Left { pe } => self.order_but(Some(host), &Order::Left { pe }),
             Report::Waits { pe, wait } => self.waits.push((pe, wait)),
             Report::Exit { status } => {

@@ -1,6 +1,7 @@
 //! What the launchers of a world say to each other.
 
 use crate::launch::Ended;
+use crate::transport::beat::Life;
 use crate::transport::tcp::key::{BYTES, Key};
 use crate::wait::waiter::Wait;
 use crate::world::config::Network;
@@ -29,6 +30,7 @@ pub(crate) struct Part {
     pub(crate) address: SocketAddr,
     pub(crate) heap_bytes: usize,
     pub(crate) network: Network,
+    pub(crate) life: Life,
     pub(crate) grace: Duration,
     pub(crate) label: bool,
     pub(crate) folder: OsString,
@@ -75,6 +77,8 @@ pub(crate) enum Report {
     Done { interrupted: Option<i32> },
     /// The host is there.
     Beat,
+    /// It has not heard of this one for too long.
+    Misses { host: usize },
 }
 
 /// What one of the root's threads has heard of a host.
@@ -188,6 +192,8 @@ impl Words for Part {
         writer.bytes(self.address.to_string().as_bytes());
         writer.number(self.heap_bytes);
         writer.bytes(self.network.to_string().as_bytes());
+        writer.number(self.life.beat.as_nanos() as usize);
+        writer.number(self.life.patience.as_nanos() as usize);
         writer.number(self.grace.as_millis().min(1 << 53) as usize);
         writer.number(usize::from(self.label));
         writer.bytes(self.folder.as_bytes());
@@ -215,6 +221,10 @@ impl Words for Part {
             address: reader.parse()?,
             heap_bytes: reader.number()?,
             network: reader.parse()?,
+            life: Life {
+                beat: Duration::from_nanos(reader.number()? as u64),
+                patience: Duration::from_nanos(reader.number()? as u64),
+            },
             grace: reader.duration()?,
             label: reader.number()? == 1,
             folder: reader.os()?,
@@ -314,6 +324,10 @@ impl Words for Report {
                 writer.option(interrupted.map(|signal| signal as usize));
             }
             Self::Beat => writer.number(7),
+            Self::Misses { host } => {
+                writer.number(8);
+                writer.number(*host);
+            }
         }
         *to = writer.0;
     }
@@ -347,6 +361,9 @@ impl Words for Report {
                 interrupted: reader.option()?.map(|signal| signal as i32),
             },
             7 => Self::Beat,
+            8 => Self::Misses {
+                host: reader.number()?,
+            },
             _ => return None,
         })
     }
@@ -406,6 +423,10 @@ mod tests {
             address: "10.0.0.1:80".parse().unwrap(),
             heap_bytes: 1 << 40,
             network: Network::Ucx,
+            life: Life {
+                beat: Duration::from_millis(250),
+                patience: Duration::from_secs(1 << 20),
+            },
             grace: Duration::from_secs(3),
             label: true,
             folder: "/ä".into(),
@@ -432,6 +453,7 @@ mod tests {
                 interrupted: Some(15),
             },
             Report::Beat,
+            Report::Misses { host: 2 },
         ] {
             there_and_back(report);
         }

@@ -10,12 +10,14 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::SendFlags;
 use std::collections::HashMap;
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long a stranger may take to prove itself.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Ports that are tried until one is free for datagrams, too.
+const TRIES: usize = 32;
 /// Most strangers at a time; one more, and the one that came first is dismissed.
 const MOST_STRANGERS: usize = 256;
 
@@ -26,6 +28,8 @@ const BELL: u64 = 1;
 /// A listening agent, before it serves.
 pub(crate) struct Server {
     listener: TcpListener,
+    /// At the same address.
+    signs: UdpSocket,
     key: Key,
     bell: Arc<OwnedFd>,
 }
@@ -102,14 +106,33 @@ impl Server {
     /// # Errors
     /// What the system says.
     pub(crate) fn listen(address: SocketAddr, key: Key) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
+        let mut tries = 0;
+        let (listener, signs) = loop {
+            let listener = TcpListener::bind(address)?;
+            tries += 1;
+            match UdpSocket::bind(listener.local_addr()?) {
+                Ok(signs) => break (listener, signs),
+                // Somebody hears datagrams there; another port may be free.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries < TRIES => {}
+                Err(error) => return Err(error),
+            }
+        };
         listener.set_nonblocking(true)?;
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         Ok(Self {
             listener,
+            signs,
             key,
             bell,
         })
+    }
+
+    /// Where [signs of life](crate::transport::beat) of other hosts come to.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn signs(&self) -> io::Result<UdpSocket> {
+        self.signs.try_clone()
     }
 
     /// Where.

@@ -1,0 +1,16 @@
+//! The native part of the Python package `crosswarp`. Shapes, axes and conversions are settled in Python
+//! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
+//!
+//! A file imports files above its own line only: `error`, `run`, `array`; then one file a group of functions.
+
+mod array;
+mod error;
+mod reduce;
+mod run;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    reduce::register(module)
+}

@@ -32,7 +32,7 @@ def get_requires_for_build_wheel(config_settings=None):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     put_command()
     arguments = ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"] if GLIBC else []
-    settings = {**(config_settings or {}), "build-args": arguments}
+    settings = {**(config_settings or {}), "build-args": " ".join(arguments)}
     return maturin.build_wheel(wheel_directory, settings, metadata_directory)
 
 

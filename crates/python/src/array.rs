@@ -7,6 +7,7 @@
 //!    it that they share no memory with an input.
 #![allow(unsafe_code)] // Reason: memory of NumPy's, described by NumPy's structures.
 
+use bytemuck::Pod;
 use crosswarp::prim::{DType, Scalar, Value};
 use numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API, PyArrayObject};
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -126,6 +127,31 @@ impl Array {
         }
         // SAFETY: NumPy says there are so many, contiguous and aligned (`of`); rules 1 and 2.
         unsafe { std::slice::from_raw_parts(self.data.cast(), self.len) }
+    }
+
+    /// The elements as words of their size.
+    ///
+    /// Panics if their size is another.
+    pub fn words<T: Pod>(&self) -> &[T] {
+        assert!(size_of::<T>() == self.kind.dtype.size() && align_of::<T>() <= size_of::<T>());
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: as for `slice`; any bits are a `T`, which is aligned as the elements are.
+        unsafe { std::slice::from_raw_parts(self.data.cast(), self.len) }
+    }
+
+    /// The elements of an output as words of their size, to be written.
+    ///
+    /// Panics if their size is another.
+    #[allow(clippy::mut_from_ref)] // Rule 3; one call makes one such slice of an output.
+    pub fn words_mut<T: Pod>(&self) -> &mut [T] {
+        assert!(size_of::<T>() == self.kind.dtype.size() && align_of::<T>() <= size_of::<T>());
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: as for `words`, and rules 1 and 3: nobody else has this memory.
+        unsafe { std::slice::from_raw_parts_mut(self.data.cast(), self.len) }
     }
 
     /// Writes a value's bits as element `at`.

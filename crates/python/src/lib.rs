@@ -5,12 +5,16 @@
 
 mod array;
 mod error;
+mod histogram;
 mod reduce;
 mod run;
+mod transpose;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    reduce::register(module)
+    reduce::register(module)?;
+    histogram::register(module)?;
+    transpose::register(module)
 }

@@ -24,7 +24,7 @@ def documented():
                     yield f"{name}.{inner}", member
 
 
-@pytest.mark.parametrize("name, thing", documented(), ids=[name for name, _ in documented()])
+@pytest.mark.parametrize("name, thing", list(documented()), ids=[name for name, _ in documented()])
 def test_docstrings_hold(name, thing):
     assert thing.__doc__, f"{name} says nothing"
     finder = doctest.DocTestParser().get_doctest(thing.__doc__, {"cw": cw, "np": np}, name, None, None)

@@ -7,7 +7,9 @@ np.float64(6.0)
 
 from ._bits import bits, sha256
 from ._errors import DtypeError, Error, InputError, InternalError, TimeoutError, WorldError
+from ._histogram import bincount, histogram
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
+from ._transpose import transpose
 
 __all__ = [
     "DtypeError",
@@ -18,8 +20,10 @@ __all__ = [
     "WorldError",
     "argmax",
     "argmin",
+    "bincount",
     "bits",
     "dot",
+    "histogram",
     "max",
     "mean",
     "min",
@@ -27,4 +31,5 @@ __all__ = [
     "prod",
     "sha256",
     "sum",
+    "transpose",
 ]

@@ -14,3 +14,16 @@ def rows(
 def columns(
     op: int, arrays: list[npt.NDArray[Any]], output: npt.NDArray[Any], columns: int, asked: int, bf16: bool
 ) -> None: ...
+def histogram(
+    samples: npt.NDArray[Any],
+    edges: npt.NDArray[Any],
+    weights: npt.NDArray[Any] | None,
+    output: npt.NDArray[Any],
+    asked: int,
+) -> None: ...
+def bincount(
+    values: npt.NDArray[Any], weights: npt.NDArray[Any] | None, output: npt.NDArray[Any], asked: int
+) -> None: ...
+def transpose(
+    array: npt.NDArray[Any], output: npt.NDArray[Any], batch: int, rows: int, columns: int, asked: int
+) -> None: ...

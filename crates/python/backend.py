@@ -17,16 +17,22 @@ from maturin import (  # noqa: F401  (pip asks for these by name)
     build_sdist,
     get_requires_for_build_editable,
     get_requires_for_build_sdist,
-    prepare_metadata_for_build_wheel,
 )
 
 HERE = Path(__file__).resolve().parent
+SCRIPTS = HERE / "data" / "scripts"
 GLIBC = os.environ.get("CROSSWARP_GLIBC")
 
 
 def get_requires_for_build_wheel(config_settings=None):
     needed = maturin.get_requires_for_build_wheel(config_settings)
     return [*needed, "ziglang", "cargo-zigbuild"] if GLIBC else needed
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    # The metadata need no command, but its folder has to be there.
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
@@ -52,6 +58,5 @@ def put_command():
     messages = subprocess.run(build, cwd=HERE, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     found = [line for line in messages.stdout.splitlines() if '"executable":"' in line]
     executable = found[-1].split('"executable":"')[1].split('"')[0]
-    scripts = HERE / "data" / "scripts"
-    scripts.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(executable, scripts / "crosswarp")
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(executable, SCRIPTS / "crosswarp")

@@ -1,6 +1,7 @@
 //! Errors on their way to Python: the classes are those of `crosswarp._errors`.
 
 use crosswarp::prim::ReduceError;
+use crosswarp::solve::SolveError;
 use pyo3::prelude::*;
 
 /// An exception of the package. Each is also what Python people expect: `InputError` a `ValueError`, and so on.
@@ -12,6 +13,15 @@ pub enum Failure {
     /// An element type that is not there.
     #[error("{0}")]
     Type(String),
+    /// A world of PEs that cannot be made or cannot go on.
+    #[error("{0}")]
+    World(String),
+    /// A wait of a world that lasted longer than it may.
+    #[error("{0}")]
+    Timeout(String),
+    /// No memory.
+    #[error("{0}")]
+    Memory(String),
     /// A bug.
     #[error("internal error: {0}; please report it")]
     Internal(String),
@@ -25,6 +35,9 @@ impl Failure {
         match self {
             Self::Input(_) => "InputError",
             Self::Type(_) => "DtypeError",
+            Self::World(_) => "WorldError",
+            Self::Timeout(_) => "TimeoutError",
+            Self::Memory(_) => "OutOfMemory",
             Self::Internal(_) | Self::Stopped => "InternalError",
         }
     }
@@ -53,6 +66,17 @@ impl From<ReduceError> for Failure {
                 Failure::Input(error.to_string())
             }
             error => Failure::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<SolveError> for Failure {
+    fn from(error: SolveError) -> Failure {
+        let text = error.to_string();
+        match error {
+            SolveError::Memory(_) => Failure::Memory(text),
+            SolveError::Pe(_) | SolveError::Gpu(_) => Failure::World(text),
+            _ => Failure::Input(text),
         }
     }
 }

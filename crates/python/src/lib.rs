@@ -8,6 +8,7 @@ mod error;
 mod histogram;
 mod reduce;
 mod run;
+mod solve;
 mod transpose;
 
 use pyo3::prelude::*;
@@ -16,5 +17,6 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     reduce::register(module)?;
     histogram::register(module)?;
-    transpose::register(module)
+    transpose::register(module)?;
+    solve::register(module)
 }

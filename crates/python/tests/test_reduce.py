@@ -146,10 +146,9 @@ def test_dot_along_axes(case, data):
             assert same_bits(got, np.sum(a.astype(np.int64) * b, axis))
     else:
         with np.errstate(all="ignore"):
-            expected = np.sum(a * b, axis)
-            finite = np.isfinite(np.sum(np.abs(a * b), axis))
             size = np.sum(np.abs(a * b), axis)
-        assert np.all(~finite | (np.abs(got - expected) <= 1e-13 * size))
+            near = np.abs(got - np.sum(a * b, axis)) <= 1e-13 * size
+        assert np.all(~np.isfinite(size) | near)
 
 
 def test_special_values():
@@ -220,6 +219,6 @@ def test_the_bits_are_those_of_the_command(dtype, tmp_path):
     a = (np.random.default_rng(9).standard_normal(100_003) * 90).astype(dtype)
     np.save(tmp_path / "a.npy", a)
     for op, function in [("sum", cw.sum), ("prod", cw.prod), ("mean", cw.mean), ("norm2", cw.norm), ("max", cw.max)]:
-        run = ["crosswarp", "reduce", tmp_path / "a.npy", "--op", op, "--backend", "cpu", "--json"]
+        run = ["crosswarp", "reduce", op, tmp_path / "a.npy", "--backend", "cpu", "--json"]
         printed = subprocess.run(run, check=True, capture_output=True, text=True)
         assert json.loads(printed.stdout)["bits"] == cw.bits(function(a))

@@ -6,16 +6,29 @@ np.float64(6.0)
 """
 
 from ._bits import bits, sha256
-from ._errors import DtypeError, Error, InputError, InternalError, TimeoutError, WorldError
+from ._errors import (
+    ConvergenceWarning,
+    DtypeError,
+    Error,
+    InputError,
+    InternalError,
+    OutOfMemory,
+    TimeoutError,
+    WorldError,
+)
 from ._histogram import bincount, histogram
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
+from ._solve import Result, fill, poisson, solve
 from ._transpose import transpose
 
 __all__ = [
+    "ConvergenceWarning",
     "DtypeError",
     "Error",
     "InputError",
     "InternalError",
+    "OutOfMemory",
+    "Result",
     "TimeoutError",
     "WorldError",
     "argmax",
@@ -23,13 +36,16 @@ __all__ = [
     "bincount",
     "bits",
     "dot",
+    "fill",
     "histogram",
     "max",
     "mean",
     "min",
     "norm",
+    "poisson",
     "prod",
     "sha256",
+    "solve",
     "sum",
     "transpose",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-__all__ = ["Error", "InputError", "DtypeError", "TimeoutError", "WorldError", "InternalError"]
+__all__ = ["Error", "InputError", "DtypeError", "TimeoutError", "WorldError", "OutOfMemory", "InternalError", "ConvergenceWarning"]
 
 
 class Error(Exception):
@@ -27,5 +27,13 @@ class WorldError(Error, RuntimeError):
     """A world of PEs that cannot be made or cannot go on."""
 
 
+class OutOfMemory(Error, MemoryError):
+    """Something that does not fit into memory."""
+
+
 class InternalError(Error, RuntimeError):
     """A bug in this package. The interpreter and its arrays are as they were."""
+
+
+class ConvergenceWarning(UserWarning):
+    """A solve that ended before its tolerance was met."""

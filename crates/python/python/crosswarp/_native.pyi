@@ -27,3 +27,14 @@ def bincount(
 def transpose(
     array: npt.NDArray[Any], output: npt.NDArray[Any], batch: int, rows: int, columns: int, asked: int
 ) -> None: ...
+def plane(
+    nx: int, problem: dict[str, Any], how: dict[str, Any], output: npt.NDArray[Any]
+) -> dict[str, Any]: ...
+def fill(
+    nx: int,
+    values: npt.NDArray[Any],
+    known: npt.NDArray[Any] | None,
+    how: dict[str, Any],
+    output: npt.NDArray[Any],
+) -> dict[str, Any]: ...
+def line(left: float, right: float, how: dict[str, Any], output: npt.NDArray[Any]) -> dict[str, Any]: ...

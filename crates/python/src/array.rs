@@ -112,6 +112,11 @@ impl Array {
         self
     }
 
+    /// Where the elements are.
+    pub fn address(&self) -> usize {
+        self.data.expose_provenance()
+    }
+
     /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
         self.len * self.kind.dtype.size()

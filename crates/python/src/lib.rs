@@ -10,6 +10,7 @@ mod reduce;
 mod run;
 mod solve;
 mod transpose;
+mod world;
 
 use pyo3::prelude::*;
 
@@ -18,5 +19,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     reduce::register(module)?;
     histogram::register(module)?;
     transpose::register(module)?;
-    solve::register(module)
+    solve::register(module)?;
+    world::register(module)
 }

@@ -20,6 +20,7 @@ from ._histogram import bincount, histogram
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
 from ._solve import Result, fill, poisson, solve
 from ._transpose import transpose
+from ._world import Pe, init, spmd
 
 __all__ = [
     "ConvergenceWarning",
@@ -28,6 +29,7 @@ __all__ = [
     "InputError",
     "InternalError",
     "OutOfMemory",
+    "Pe",
     "Result",
     "TimeoutError",
     "WorldError",
@@ -38,6 +40,7 @@ __all__ = [
     "dot",
     "fill",
     "histogram",
+    "init",
     "max",
     "mean",
     "min",
@@ -46,6 +49,7 @@ __all__ = [
     "prod",
     "sha256",
     "solve",
+    "spmd",
     "sum",
     "transpose",
 ]

@@ -6,6 +6,7 @@
 mod array;
 mod error;
 mod histogram;
+mod models;
 mod reduce;
 mod run;
 mod solve;
@@ -20,5 +21,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     histogram::register(module)?;
     transpose::register(module)?;
     solve::register(module)?;
-    world::register(module)
+    world::register(module)?;
+    models::register(module)
 }

@@ -45,27 +45,23 @@ def test_only_numpy_is_imported():
 
 
 def test_other_threads_run_during_a_call():
-    a = np.ones(30_000_000)
-    seen, stop = [], threading.Event()
-
-    def count():
-        number = 0
-        while not stop.is_set():
-            number += 1
-        seen.append(number)
-
-    # With the lock held, the other thread would not have one turn during the exact sum.
-    other = threading.Thread(target=count)
+    a = np.ones(1_000_000)
+    start, seen = threading.Event(), []
+    other = threading.Thread(target=lambda: (start.wait(), seen.append(True)))
+    other.start()
     before = sys.getswitchinterval()
-    sys.setswitchinterval(60)
+    # From here on a thread has the interpreter until it gives it away itself.
+    sys.setswitchinterval(1e6)
     try:
-        other.start()
-        cw.sum(a, exact=True)
-        stop.set()
-        other.join()
+        start.set()
+        for _ in range(10_000):
+            cw.sum(a, exact=True)
+            if seen:
+                break
     finally:
         sys.setswitchinterval(before)
-    assert seen[0] > 0
+    assert seen
+    other.join()
 
 
 INTERRUPTED = """

@@ -17,24 +17,29 @@ from ._errors import (
     WorldError,
 )
 from ._histogram import bincount, histogram
+from ._models import BankConflicts, Occupancy, Roofline, bank_conflicts, occupancy, roofline
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
 from ._solve import Result, fill, poisson, solve
 from ._transpose import transpose
 from ._world import Pe, init, spmd
 
 __all__ = [
+    "BankConflicts",
     "ConvergenceWarning",
     "DtypeError",
     "Error",
     "InputError",
     "InternalError",
+    "Occupancy",
     "OutOfMemory",
     "Pe",
     "Result",
+    "Roofline",
     "TimeoutError",
     "WorldError",
     "argmax",
     "argmin",
+    "bank_conflicts",
     "bincount",
     "bits",
     "dot",
@@ -45,8 +50,10 @@ __all__ = [
     "mean",
     "min",
     "norm",
+    "occupancy",
     "poisson",
     "prod",
+    "roofline",
     "sha256",
     "solve",
     "spmd",

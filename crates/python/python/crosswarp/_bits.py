@@ -44,4 +44,4 @@ def sha256(array: npt.ArrayLike) -> str:
         data = prepared(given)
     else:
         data = np.ascontiguousarray(given, dtype=given.dtype.newbyteorder("<"))
-    return hashlib.sha256(memoryview(data.reshape(-1)).cast("B") if data.size else b"").hexdigest()
+    return hashlib.sha256(data.reshape(-1).view(np.uint8).data if data.size else b"").hexdigest()

@@ -132,8 +132,8 @@ def solve(
             raise InputError(f"a line has no {' and no '.join(wrong)}")
         field = _empty(sizes, kind)
         how["tolerance"] = 1e-4 if tolerance is None else float(tolerance)
-        ends = [_end(name, value) for name, value in (("left", left), ("right", right))]
-        return _result(_native.line(*ends, how, field), field, how, method)
+        said = _native.line(_end("left", left), _end("right", right), how, field)
+        return _result(said, field, how, method)
     ny, nx = (int(size) for size in sizes)
     problem = {
         "left": _side("left", left, ny, kind),

@@ -3,6 +3,7 @@
 import doctest
 import inspect
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -119,3 +120,15 @@ def test_a_python_handler_of_a_signal_runs_during_a_call():
             cw.sum(a, exact=True)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+def pages():
+    docs = pathlib.Path(__file__).resolve().parents[3] / "docs"
+    return [docs / "python.md", *sorted((docs / "python").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_examples_of_the_pages_hold(page):
+    # A fenced block ends an example, as an empty line does.
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.failed == 0

@@ -6,6 +6,7 @@
 mod array;
 mod error;
 mod histogram;
+mod leaf;
 mod models;
 mod reduce;
 mod run;

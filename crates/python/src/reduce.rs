@@ -1,12 +1,14 @@
 //! Reductions of whole arrays, of rows, and of columns.
 
-use crosswarp::prim::{DType, Element, Layout, Op, Reducer, Transposer, Value};
+use bytemuck::cast_slice;
+use crosswarp::prim::{DType, Element, Float, Layout, Op, Reducer, Scalar, Transposer, Value};
 use half::{bf16, f16};
 use numpy::PyUntypedArray;
 use pyo3::prelude::*;
 
 use crate::array::{Array, Kind, scalar};
 use crate::error::Failure;
+use crate::leaf;
 use crate::run::{Stop, share, threads, work};
 
 /// Rows from which on a reduction's own threads are used, and not one thread a row.
@@ -146,6 +148,9 @@ fn inputs(py: Python<'_>, op: Op, arrays: &[Array], asked: usize) -> PyResult<Py
     let value = work(py, bytes, |stop| {
         of_type!(kind.dtype, T => {
             let slices = [arrays[0].slice::<T>(), arrays[arrays.len() - 1].slice::<T>()];
+            if let Some(value) = short_row(op, slices) {
+                return Ok(value);
+            }
             Ok(reducer(threads(asked), stop).reduce(op, &slices[..arrays.len()])?)
         })
     })?;
@@ -219,12 +224,26 @@ fn rows_of<T: Element>(
                 for (input, array) in inputs.iter_mut().zip(arrays) {
                     *input = &array[row * len..(row + 1) * len];
                 }
-                let value = reducer.reduce(op, &inputs[..arrays.len()])?;
+                let value = match short_row(op, inputs) {
+                    Some(value) => value,
+                    None => reducer.reduce(op, &inputs[..arrays.len()])?,
+                };
                 output.write(row, as_python_has_it(op, kind, value));
             }
             Ok(())
         },
     )
+}
+
+/// The reduction of a short row, of the operations and types that have a shorter way.
+#[inline]
+fn short_row<T: Element>(op: Op, [x, y]: [&[T]; 2]) -> Option<Value> {
+    let y = if op == Op::Dot { y } else { x };
+    match T::DTYPE {
+        DType::F32 if leaf::has(op) => leaf::of_short_row::<f32>(op, cast_slice(x), cast_slice(y)),
+        DType::F64 if leaf::has(op) => leaf::of_short_row::<f64>(op, cast_slice(x), cast_slice(y)),
+        _ => None,
+    }
 }
 
 /// Reduces the columns of each of `count` C-contiguous matrices of `columns` columns into the elements of `output`.
@@ -267,6 +286,14 @@ fn columns_of<T: Element>(
 ) -> Result<(), Failure> {
     let rows = arrays[0].len() / output.len;
     let matrix = rows * columns;
+    if leaf::has(op) && rows > 0 {
+        let shape = [rows, columns];
+        match T::DTYPE {
+            DType::F32 => return sums_of::<f32, T>(op, arrays, shape, output, threads, stop),
+            DType::F64 => return sums_of::<f64, T>(op, arrays, shape, output, threads, stop),
+            _ => {}
+        }
+    }
     // Whole cache lines of each row.
     let line = LINE / size_of::<T>();
     let width = (TILE / (rows * size_of::<T>()).max(1))
@@ -310,6 +337,55 @@ fn columns_of<T: Element>(
         }
         Ok(())
     })
+}
+
+/// [`columns_of`] sums of `f32` or `f64`, which are read as they lie. `T` is `F`.
+fn sums_of<F: Float + Scalar, T: Element>(
+    op: Op,
+    arrays: &[&[T]],
+    [rows, columns]: [usize; 2],
+    output: Array,
+    threads: usize,
+    stop: Stop<'_>,
+) -> Result<(), Failure> {
+    let (matrix, tiles) = (rows * columns, columns.div_ceil(leaf::WIDTH));
+    let beside = threads
+        .min(size_of_val(arrays[0]) / BYTES_PER_THREAD)
+        .max(1);
+    let reducer = reducer(1, stop);
+    let count = output.len / columns * tiles;
+    share(
+        beside,
+        count,
+        stop,
+        || (),
+        |(), number| {
+            let (start, first) = (number / tiles * matrix, number % tiles * leaf::WIDTH);
+            let shape = [rows, columns, leaf::WIDTH.min(columns - first)];
+            let part = |array: usize| &arrays[array][start + first..start + matrix];
+            let inputs = [part(0), part(arrays.len() - 1)];
+            let mut failure = None;
+            leaf::of_columns::<F>(op, inputs.map(cast_slice), shape, |column, value| {
+                // What has to be computed again is gathered and goes the long way.
+                let value = value.map_or_else(
+                    || {
+                        let gathered = inputs.map(|part| {
+                            let column = part[column..].iter().step_by(columns);
+                            column.copied().collect::<Vec<T>>()
+                        });
+                        let slices = [&gathered[0][..], &gathered[1][..]];
+                        reducer.reduce(op, &slices[..arrays.len()])
+                    },
+                    Ok,
+                );
+                match value {
+                    Ok(value) => output.write(number / tiles * columns + first + column, value),
+                    Err(error) => failure = Some(error),
+                }
+            });
+            failure.map_or(Ok(()), |error| Err(error.into()))
+        },
+    )
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

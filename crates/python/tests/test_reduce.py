@@ -222,3 +222,33 @@ def test_the_bits_are_those_of_the_command(dtype, tmp_path):
         run = ["crosswarp", "reduce", op, tmp_path / "a.npy", "--backend", "cpu", "--json"]
         printed = subprocess.run(run, check=True, capture_output=True, text=True)
         assert json.loads(printed.stdout)["bits"] == cw.bits(function(a))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(data=st.data())
+def test_short_rows_have_the_bits_of_long_ones(dtype, data):
+    # Elements that are -0.0 (their squares: 0.0) change no sum, and make the row longer than a leaf.
+    width = np.dtype(dtype).itemsize * 8
+    magnitude = data.draw(st.sampled_from([1.0, 1e-25, 1e30]))
+    elements = st.one_of(st.floats(-magnitude, magnitude, width=32), st.floats(width=width))
+    x = data.draw(hnp.arrays(dtype, st.integers(1, 300), elements=elements))
+    y = data.draw(hnp.arrays(dtype, x.shape, elements=elements))
+    more = np.full(2100, -0.0, dtype)
+    longer = np.concatenate([x, more])
+    with np.errstate(all="ignore"):
+        ones = np.concatenate([y, np.ones(2100, dtype)])
+    assert cw.bits(cw.sum(x)) == cw.bits(cw.sum(longer))
+    assert cw.bits(cw.norm(x)) == cw.bits(cw.norm(longer))
+    assert cw.bits(cw.dot(x, y)) == cw.bits(cw.dot(longer, ones))
+    for function in [cw.sum, cw.norm, cw.mean]:
+        both = function(np.stack([x, y], axis=1), axis=0)
+        assert [cw.bits(one) for one in both] == [cw.bits(function(x)), cw.bits(function(y))]
+    if dtype == np.float64 and math.isfinite(cw.sum(x)) and cw.sum(x) != 0:
+        assert cw.mean(x) == float(fractions.Fraction(float(cw.sum(x))) / len(x))
+
+
+@given(hnp.arrays(np.float32, (4200, 2), elements=st.sampled_from([1.0, -3e38, 3e38, np.inf, np.nan, 1e-30, -0.0])))
+def test_columns_of_doubtful_leaves(a):
+    for function in [cw.sum, cw.norm, cw.mean]:
+        expected = [cw.bits(function(a[:, k].copy())) for k in (0, 1)]
+        assert [cw.bits(one) for one in function(a, axis=0)] == expected

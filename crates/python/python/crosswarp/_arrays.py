@@ -41,7 +41,9 @@ def converted(array: Array, dtype: npt.DTypeLike | None, function: str) -> Array
 
 def prepared(array: Array) -> Array:
     """C-contiguous, aligned, of native byte order; one copy at most."""
-    dtype = array.dtype
+    dtype, flags = array.dtype, array.flags
+    if type(array) is np.ndarray and dtype.isnative and flags.c_contiguous and flags.aligned:
+        return array.view(np.uint16) if is_bf16(dtype) else array
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     array = np.require(array, dtype, ["C", "A"])

@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::run::{Stop, is_stopped, threads, work};
 
 /// Samples counted between two looks at the flag that stops.
-const PIECE: usize = 16 << 20;
+const PIECE: usize = 4 << 20;
 /// Weighted samples, or counts of integers, between two looks.
 const SLOW_PIECE: usize = 1 << 20;
 /// A sample's cost in bytes that could be read meanwhile.

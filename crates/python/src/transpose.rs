@@ -9,7 +9,7 @@ use crate::error::Failure;
 use crate::run::{is_stopped, threads, work};
 
 /// Bytes transposed between two looks at the flag that stops.
-const PIECE: usize = 64 << 20;
+const PIECE: usize = 16 << 20;
 
 /// Writes the transposes of `batch` C-contiguous matrices of `rows` rows behind one another into `output`, which shares no
 /// memory with them.
@@ -47,23 +47,22 @@ fn of_words<T: Pod>(
     let (from, to) = (array.words::<T>(), output.words_mut::<T>());
     let transposer = Transposer::new().threads(threads(asked));
     let matrix = rows * columns;
-    // Some rows of one matrix at a time: columns of its transpose.
-    let at_once = (PIECE / size_of::<T>() / columns.max(1))
-        .max(1)
-        .next_multiple_of(64);
+    // Some columns of one matrix at a time, whose transpose lies together.
+    let at_once = (PIECE / size_of::<T>() / rows.max(1)).max(1);
+    let at_once = at_once.next_multiple_of(64);
     for number in 0..batch {
         let start = number * matrix;
-        for row in (0..rows).step_by(at_once) {
+        for column in (0..columns).step_by(at_once) {
             if stop() {
                 return Err(Failure::Stopped);
             }
-            let some = at_once.min(rows - row);
+            let some = at_once.min(columns - column);
             transposer
                 .transpose(
-                    &from[start + row * columns..start + (row + some) * columns],
-                    &Layout::new(some, columns),
-                    &mut to[start + row..start + matrix],
-                    &Layout::new(columns, some).with_leading_dimension(rows),
+                    &from[(start + column).min(from.len())..start + matrix],
+                    &Layout::new(rows, some).with_leading_dimension(columns),
+                    &mut to[start + column * rows..start + (column + some) * rows],
+                    &Layout::new(some, rows),
                 )
                 .map_err(|error| Failure::Internal(error.to_string()))?;
         }

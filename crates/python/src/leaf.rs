@@ -48,7 +48,7 @@ pub fn of_short_row<F: Float + Scalar>(op: Op, x: &[F], y: &[F]) -> Option<Value
     // Lanes without an element are −0.0, and adding that changes nothing: those of short rows are left out.
     let value = match x.len() {
         ..=8 => lanes_of::<F, 8>(op, x, y),
-        ..=32 => lanes_of::<F, 32>(op, x, y),
+        9..=32 => lanes_of::<F, 32>(op, x, y),
         _ => lanes_of::<F, LANES>(op, x, y),
     };
     finished(op, value, x.len())

@@ -3,6 +3,8 @@
 
 mod reference;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crosswarp_prim::{Element, Op, ReduceError, Reducer, Scalar, Simd, Value};
 use half::{bf16, f16};
 use proptest::prelude::*;
@@ -256,4 +258,31 @@ fn the_operation_can_be_chosen_at_run_time() {
             right: 2
         })
     );
+}
+
+#[test]
+fn what_can_be_stopped_has_the_same_bits_until_it_is() {
+    // More than a thread works on without a look at the flag.
+    let values: Vec<f64> = (0..9_000_000).map(|k| f64::from(k).sin()).collect();
+    let numbers: Vec<i32> = (0..9_000_000).map(|k: i32| k.wrapping_mul(k) | 1).collect();
+    let stop = AtomicBool::new(false);
+    for threads in [1, 2, 5] {
+        let reducer = Reducer::new().threads(threads);
+        let stoppable = reducer.stop_when(&stop);
+        for &op in Op::ALL {
+            let inputs = &[&values[..]; 2][..op.inputs()];
+            assert_eq!(stoppable.reduce(op, inputs), reducer.reduce(op, inputs));
+            let inputs = &[&numbers[..]; 2][..op.inputs()];
+            assert_eq!(stoppable.reduce(op, inputs), reducer.reduce(op, inputs));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for &op in Op::ALL {
+        let inputs = &[&values[..]; 2][..op.inputs()];
+        let stopped = Reducer::new()
+            .threads(2)
+            .stop_when(&stop)
+            .reduce(op, inputs);
+        assert_eq!(stopped, Err(ReduceError::Stopped { op }));
+    }
 }

@@ -37,7 +37,7 @@ const EXCHANGED: usize = 1 << 16;
 #[derive(Clone, Copy, Debug)]
 pub struct Histogram<'a, T: Sample> {
     bins: &'a Bins<T>,
-    workers: Workers,
+    workers: Workers<'a>,
     pe: Option<&'a Pe>,
 }
 

@@ -14,6 +14,12 @@ pub enum ReduceError {
         /// The operation.
         op: Op,
     },
+    /// The flag of [`Reducer::stop_when`](crate::Reducer::stop_when) was set.
+    #[error("{op} was stopped")]
+    Stopped {
+        /// The operation.
+        op: Op,
+    },
     /// Not as many input arrays as the operation takes.
     #[error("{op} takes {expected} input array(s), got {got} on PE {pe}")]
     Inputs {

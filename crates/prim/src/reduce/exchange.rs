@@ -21,7 +21,7 @@ const LEAF_BYTES: usize = LEAF * 8;
 
 /// One reduction on one PE, or on no team at all.
 pub struct Exchange<'a> {
-    pub(crate) workers: Workers,
+    pub(crate) workers: Workers<'a>,
     /// The PEs' parts of the global index range, in order.
     parts: Vec<Range<u64>>,
     team: Option<Workspace<'a>>,
@@ -40,7 +40,7 @@ struct Workspace<'a> {
 impl<'a> Exchange<'a> {
     /// Agrees with the team on the reduction, runs `work`, and gives back the symmetric memory.
     pub(crate) fn run<T: Scalar, R>(
-        workers: Workers,
+        workers: Workers<'a>,
         pe: Option<&'a Pe>,
         op: Op,
         part: &Part<'_, T>,
@@ -48,11 +48,15 @@ impl<'a> Exchange<'a> {
     ) -> Result<R, ReduceError> {
         let Some(pe) = pe else {
             let parts = agree(op, &[announce(op, part)])?;
-            return work(&Self {
+            let result = work(&Self {
                 workers,
                 parts,
                 team: None,
             });
+            if workers.is_stopped() {
+                return Err(ReduceError::Stopped { op });
+            }
+            return result;
         };
         let bytes = 8 * (CALL_WORDS + RESULT_WORDS) * (pe.n_pes() + 1) + 2 * LEAF_BYTES;
         let workspace = Workspace {

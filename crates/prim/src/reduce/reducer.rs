@@ -1,5 +1,7 @@
 //! The reductions as called by users.
 
+use std::sync::atomic::AtomicBool;
+
 use crosswarp_shmem::Pe;
 
 use crate::reduce::element::Element;
@@ -54,7 +56,7 @@ use crate::{Op, ReduceError, Simd, Value};
 /// team. Beyond that, errors are listed with each reduction.
 #[derive(Clone, Copy)]
 pub struct Reducer<'a> {
-    workers: Workers,
+    workers: Workers<'a>,
     pe: Option<&'a Pe>,
 }
 
@@ -88,11 +90,41 @@ impl<'a> Reducer<'a> {
         self
     }
 
+    /// Ends with [`ReduceError::Stopped`] soon after `stop` has become true: a few milliseconds, unless memory is very
+    /// slow. For one array: a reduction over a team goes on, because the other PEs count on it.
+    ///
+    /// ```
+    /// use std::sync::atomic::AtomicBool;
+    ///
+    /// use crosswarp_prim::{Op, ReduceError, Reducer};
+    ///
+    /// let stop = AtomicBool::new(true);
+    /// let error = Reducer::new().stop_when(&stop).sum(&[1.0f32]).unwrap_err();
+    /// assert_eq!(error, ReduceError::Stopped { op: Op::Sum });
+    /// ```
+    #[must_use]
+    pub fn stop_when<'s>(self, stop: &'s AtomicBool) -> Reducer<'s>
+    where
+        'a: 's,
+    {
+        Reducer {
+            workers: Workers {
+                stop: self.pe.is_none().then_some(stop),
+                ..self.workers
+            },
+            pe: self.pe,
+        }
+    }
+
     /// Reduces over all PEs of `pe`'s world: arrays are this PE's part of the global array.
     #[must_use]
     pub fn on<'p>(self, pe: &'p Pe) -> Reducer<'p> {
         Reducer {
-            workers: self.workers,
+            workers: Workers {
+                simd: self.workers.simd,
+                threads: self.workers.threads,
+                stop: None,
+            },
             pe: Some(pe),
         }
     }

@@ -1,0 +1,62 @@
+"""Builds the wheel: maturin's backend, which is given the command `crosswarp` to put among the wheel's scripts.
+
+The native module and the command are one crate each, and maturin builds one crate. So the command is built first, for
+the same target, and lies where maturin takes additional files from (`data` in pyproject.toml).
+
+Set CROSSWARP_GLIBC, to 2.28 for example, to build for systems from that version of the C library on: with zig's
+linker, from the packages `ziglang` and `cargo-zigbuild`. Otherwise the wheel is for systems like this one.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import maturin
+from maturin import (  # noqa: F401  (pip asks for these by name)
+    build_sdist,
+    get_requires_for_build_editable,
+    get_requires_for_build_sdist,
+)
+
+HERE = Path(__file__).resolve().parent
+SCRIPTS = HERE / "data" / "scripts"
+GLIBC = os.environ.get("CROSSWARP_GLIBC")
+
+
+def get_requires_for_build_wheel(config_settings=None):
+    needed = maturin.get_requires_for_build_wheel(config_settings)
+    return [*needed, "ziglang", "cargo-zigbuild"] if GLIBC else needed
+
+
+def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
+    # The metadata need no command, but its folder has to be there.
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    return maturin.prepare_metadata_for_build_wheel(metadata_directory, config_settings)
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    put_command()
+    arguments = ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"] if GLIBC else []
+    settings = {**(config_settings or {}), "build-args": " ".join(arguments)}
+    return maturin.build_wheel(wheel_directory, settings, metadata_directory)
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    put_command()
+    return maturin.build_editable(wheel_directory, config_settings, metadata_directory)
+
+
+def put_command():
+    build = ["cargo", "build"]
+    if GLIBC:
+        machine = os.uname().machine
+        build = ["cargo-zigbuild", "zigbuild", "--target", f"{machine}-unknown-linux-gnu.{GLIBC}"]
+    build += ["--locked", "--release", "--package", "crosswarp-cli", "--message-format=json"]
+    # No lines in backtraces: two thirds of the file.
+    environment = {**os.environ, "CARGO_PROFILE_RELEASE_STRIP": "symbols"}
+    messages = subprocess.run(build, cwd=HERE, env=environment, check=True, stdout=subprocess.PIPE, text=True)
+    found = [line for line in messages.stdout.splitlines() if '"executable":"' in line]
+    executable = found[-1].split('"executable":"')[1].split('"')[0]
+    SCRIPTS.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(executable, SCRIPTS / "crosswarp")

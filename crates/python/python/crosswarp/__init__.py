@@ -1,0 +1,62 @@
+"""Sums you can compare bit by bit, and more, over NumPy arrays.
+
+>>> import crosswarp as cw
+>>> cw.sum(np.arange(4.0))
+np.float64(6.0)
+"""
+
+from ._bits import bits, sha256
+from ._errors import (
+    ConvergenceWarning,
+    DtypeError,
+    Error,
+    InputError,
+    InternalError,
+    OutOfMemory,
+    TimeoutError,
+    WorldError,
+)
+from ._histogram import bincount, histogram
+from ._models import BankConflicts, Occupancy, Roofline, bank_conflicts, occupancy, roofline
+from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
+from ._solve import Result, fill, poisson, solve
+from ._transpose import transpose
+from ._world import Pe, init, spmd
+
+__all__ = [
+    "BankConflicts",
+    "ConvergenceWarning",
+    "DtypeError",
+    "Error",
+    "InputError",
+    "InternalError",
+    "Occupancy",
+    "OutOfMemory",
+    "Pe",
+    "Result",
+    "Roofline",
+    "TimeoutError",
+    "WorldError",
+    "argmax",
+    "argmin",
+    "bank_conflicts",
+    "bincount",
+    "bits",
+    "dot",
+    "fill",
+    "histogram",
+    "init",
+    "max",
+    "mean",
+    "min",
+    "norm",
+    "occupancy",
+    "poisson",
+    "prod",
+    "roofline",
+    "sha256",
+    "solve",
+    "spmd",
+    "sum",
+    "transpose",
+]

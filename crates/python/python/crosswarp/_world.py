@@ -1,0 +1,235 @@
+"""Worlds of PEs: symmetric arrays, one-sided verbs, collectives."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Callable, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _native
+from ._arrays import Array, as_array, is_bf16
+from ._errors import DtypeError, InputError
+
+__all__ = ["init", "spmd", "Pe"]
+
+R = TypeVar("R")
+
+
+class Pe:
+    """A PE (processing element) of a world: who it is, its symmetric arrays, and the verbs over them.
+
+    Made by `init` (a process is a PE) or `spmd` (a thread is). Names and meanings are those of OpenSHMEM 1.5.
+
+    Symmetric arrays come from `empty`, `zeros` and `full`, which all PEs call alike. Such an array, or a contiguous
+    slice of it, is a NumPy array over this PE's memory, and names the same part of every PE's. The rules of safety:
+
+    1. Other PEs write into it with `put`, atomics and collectives while NumPy reads and writes it. As between threads,
+       what a race leaves is unspecified: order accesses with `barrier`, `put_signal` and `wait_until`.
+    2. After `free`, which all PEs call, the memory may be handed out again: no array of it may be used any more.
+    3. The memory stays mapped while an array of it or the PE's handle exists; nothing can crash by being kept.
+    4. A fork of a PE is no PE: every verb in it is a `WorldError`.
+
+    Waits end with a `WorldError` when a PE fails or leaves, with a `TimeoutError` after `CROSSWARP_WAIT_TIMEOUT`.
+    """
+
+    def __init__(self, handle: _native.Handle) -> None:
+        self._handle = handle
+
+    def __repr__(self) -> str:
+        return f"<PE {self.my_pe} of {self.n_pes}>"
+
+    @property
+    def my_pe(self) -> int:
+        """This PE's number, from 0."""
+        return self._handle.my_pe
+
+    @property
+    def n_pes(self) -> int:
+        """The number of PEs."""
+        return self._handle.n_pes
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:
+        """A symmetric array of zeros. Collective: every PE calls it, with the same shape and type."""
+        kind: np.dtype[Any] = np.dtype(dtype)
+        as_array(np.empty(0, kind), "zeros")
+        sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+        if any(size < 0 for size in sizes):
+            raise InputError(f"a shape of {shape}")
+        count = math.prod(sizes)
+        block: Array = np.asarray(self._handle.allocate(count * kind.itemsize))
+        return block.view(kind).reshape(sizes) if count else np.empty(sizes, kind)
+
+    def full(
+        self, shape: int | tuple[int, ...], value: npt.ArrayLike, dtype: npt.DTypeLike = np.float64
+    ) -> Array:
+        """A symmetric array of a value, the PE's own. Collective; no PE returns before all have it filled."""
+        array = self.zeros(shape, dtype)
+        array[...] = value
+        self.barrier()
+        return array
+
+    def free(self, array: Array) -> None:
+        """Gives a symmetric array back, whole. Collective."""
+        if array.size:
+            self._handle.free(_bytes(array))
+
+    def put(self, dest: Array, source: npt.ArrayLike, pe: int) -> None:
+        """Writes `source` into `pe`'s `dest`. It may arrive later: `quiet`, `barrier` and `fence` order it."""
+        self._handle.put(_bytes(dest), _like(dest, source), pe)
+
+    def get(self, source: Array, pe: int, out: Array | None = None) -> Array:
+        """What is in `pe`'s `source`, in a new array or in `out`."""
+        if out is None:
+            out = np.empty(source.shape, source.dtype)
+        elif out.dtype != source.dtype or out.shape != source.shape:
+            raise InputError("out has another shape or type than the source")
+        self._handle.get(_bytes(out), _bytes(source), pe)
+        return out
+
+    def put_signal(
+        self, dest: Array, source: npt.ArrayLike, signal: Array, value: int, pe: int, op: str = "set"
+    ) -> None:
+        """A `put`, after which `pe`'s `signal` (one uint64) is set to `value`, or with op="add" grows by it.
+
+        The signal is never seen before the data.
+        """
+        self._handle.put_signal(_bytes(dest), _like(dest, source), _word(signal), value, op, pe)
+
+    def wait_until(self, word: Array, comparison: str, value: int) -> int:
+        """Waits until this PE's `word` (one int32, int64, uint32 or uint64) compares so; returns what it then is."""
+        return self._handle.wait_until(_word(word), comparison, int(value))
+
+    def test(self, word: Array, comparison: str, value: int) -> bool:
+        """Whether this PE's `word` compares so now."""
+        return self._handle.test(_word(word), comparison, int(value))
+
+    def atomic_fetch(self, word: Array, pe: int) -> int:
+        """Reads `pe`'s `word` (one int32, int64, uint32 or uint64) atomically."""
+        return self._handle.atomic("fetch", _word(word), 0, 0, pe)
+
+    def atomic_set(self, word: Array, value: int, pe: int) -> None:
+        """Writes `pe`'s `word` atomically."""
+        self._handle.atomic("set", _word(word), int(value), 0, pe)
+
+    def atomic_swap(self, word: Array, value: int, pe: int) -> int:
+        """Writes `pe`'s `word` atomically; returns what it was."""
+        return self._handle.atomic("swap", _word(word), int(value), 0, pe)
+
+    def atomic_compare_swap(self, word: Array, expected: int, value: int, pe: int) -> int:
+        """Writes `pe`'s `word` if it is `expected`; returns what it was."""
+        return self._handle.atomic("compare_swap", _word(word), int(value), int(expected), pe)
+
+    def atomic_add(self, word: Array, value: int, pe: int) -> int:
+        """Adds to `pe`'s `word`; returns what it was. (OpenSHMEM: `atomic_fetch_add`.)"""
+        return self._handle.atomic("add", _word(word), int(value), 0, pe)
+
+    def atomic_and(self, word: Array, value: int, pe: int) -> int:
+        """Bitwise and with `pe`'s `word`; returns what it was."""
+        return self._handle.atomic("and", _word(word), int(value), 0, pe)
+
+    def atomic_or(self, word: Array, value: int, pe: int) -> int:
+        """Bitwise or with `pe`'s `word`; returns what it was."""
+        return self._handle.atomic("or", _word(word), int(value), 0, pe)
+
+    def atomic_xor(self, word: Array, value: int, pe: int) -> int:
+        """Bitwise exclusive or with `pe`'s `word`; returns what it was."""
+        return self._handle.atomic("xor", _word(word), int(value), 0, pe)
+
+    def fence(self) -> None:
+        """Puts to a PE before it arrive before those after it."""
+        self._handle.fence()
+
+    def quiet(self) -> None:
+        """All this PE's puts so far have arrived when it returns."""
+        self._handle.quiet()
+
+    def barrier(self) -> None:
+        """Waits for all PEs; all puts so far have arrived. Collective."""
+        self._handle.barrier()
+
+    def sync(self) -> None:
+        """Waits for all PEs; puts may still be under way. Collective."""
+        self._handle.sync()
+
+    def broadcast(self, dest: Array, source: Array, root: int) -> None:
+        """`root`'s `source` into every PE's `dest`, both symmetric. Collective."""
+        self._handle.broadcast(_bytes(dest), _bytes(source), root)
+
+    def fcollect(self, dest: Array, source: Array) -> None:
+        """All PEs' `source` one after the other into every PE's `dest`, both symmetric. Collective."""
+        self._handle.fcollect(_bytes(dest), _bytes(source))
+
+    def alltoall(self, dest: Array, source: Array) -> None:
+        """Block j of PE i's `source` to block i of PE j's `dest`, both symmetric, cut into n_pes blocks. Collective."""
+        self._handle.alltoall(_elements(dest), _elements(source))
+
+    def reduce(self, dest: Array, source: Array, op: str = "sum") -> None:
+        """All PEs' `source`, element by element, into every PE's `dest`, both symmetric; it may be `source`.
+
+        `op`: "sum", "prod", "min", "max", and of integers "and", "or", "xor". Floats are taken in the order of the PEs,
+        so the bits depend on their number. Collective.
+        """
+        self._handle.reduce(_elements(dest), _elements(source), op)
+
+
+def init() -> Pe:
+    """Joins the world that `crosswarp run`, or another launcher, has made; without one, a world of one PE.
+
+    Once a process, early. `crosswarp run -n 4 -- python script.py` starts four.
+
+    >>> pe = cw.init()
+    >>> pe.my_pe, pe.n_pes
+    (0, 1)
+    """
+    return Pe(_native.init())
+
+
+def spmd(n: int, f: Callable[[Pe], R], *, heap_bytes: int | None = None) -> list[R]:
+    """Calls `f(pe)` on each of `n` PEs that are threads of this process; what they returned, by PE.
+
+    Threads take turns with the interpreter, but for calls that compute or wait; so it is for trying things out, and for
+    calls like these. What the first PE to fail raises is raised here; the others' waits end.
+    `heap_bytes`: of symmetric memory each, else `CROSSWARP_HEAP`.
+
+    >>> def f(pe):
+    ...     counter = pe.zeros(1, np.int64)
+    ...     for other in range(pe.n_pes):
+    ...         pe.atomic_add(counter, pe.my_pe, other)
+    ...     pe.barrier()
+    ...     return int(counter[0])
+    >>> cw.spmd(4, f)
+    [6, 6, 6, 6]
+    """
+    if n < 1:
+        raise InputError(f"a world needs at least 1 PE, not {n}")
+    return _native.spmd(n, lambda handle: f(Pe(handle)), heap_bytes)
+
+
+def _elements(array: Array) -> Array:
+    if not isinstance(array, np.ndarray):
+        raise DtypeError(f"an array is needed, not {type(array).__name__}")
+    if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+        raise InputError("the array must be C-contiguous, aligned and of native byte order")
+    as_array(array, "a world")
+    return array.view(np.uint16) if is_bf16(array.dtype) else array
+
+
+def _bytes(array: Array) -> Array:
+    return _elements(array).reshape(-1).view(np.uint8)
+
+
+def _word(array: Array) -> Array:
+    return _elements(array).reshape(-1)
+
+
+def _like(dest: Array, source: npt.ArrayLike) -> Array:
+    """The source in the destination's shape and type."""
+    values = np.asarray(source, dest.dtype)
+    if values.shape != dest.shape:
+        try:
+            values = np.broadcast_to(values, dest.shape)
+        except ValueError:
+            raise InputError(f"a source of shape {values.shape} for a destination of {dest.shape}") from None
+    return _bytes(np.ascontiguousarray(values))

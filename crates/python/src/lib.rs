@@ -1,0 +1,27 @@
+//! The native part of the Python package `crosswarp`. Shapes, axes and conversions are settled in Python
+//! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
+//!
+//! A file imports files above its own line only: `error`, `run`, `array`; then one file a group of functions.
+
+mod array;
+mod error;
+mod histogram;
+mod leaf;
+mod models;
+mod reduce;
+mod run;
+mod solve;
+mod transpose;
+mod world;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    reduce::register(module)?;
+    histogram::register(module)?;
+    transpose::register(module)?;
+    solve::register(module)?;
+    world::register(module)?;
+    models::register(module)
+}

@@ -1,0 +1,140 @@
+//! Working without the interpreter: its lock is released, signals are looked at, panics become exceptions.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::error::Failure;
+
+/// Bytes below which giving the interpreter's lock away costs more than others gain: a few microseconds of work.
+const BRIEF: usize = 64 << 10;
+/// Bytes from which work may last long enough for somebody to press Ctrl-C: some 10 ms.
+const LONG: usize = 128 << 20;
+/// How often a long work looks for signals.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Threads to work with: what the caller says, or, for 0, the processors this process may use.
+pub fn threads(asked: usize) -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    match asked {
+        0 => *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from)),
+        asked => asked,
+    }
+}
+
+/// What stops a work, if it is long enough for that.
+pub type Stop<'a> = Option<&'a AtomicBool>;
+
+/// Whether to stop.
+pub fn is_stopped(stop: Stop<'_>) -> bool {
+    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
+/// Does `work`, which takes as long as reading `bytes` from memory. A long one is given a flag that becomes true when
+/// the interpreter has a signal's exception to raise, most often `KeyboardInterrupt`; it should then end soon.
+///
+/// `work` runs without the interpreter's lock unless it is brief, and a long one on a thread of its own.
+pub fn work<R: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce(Stop<'_>) -> Result<R, Failure> + Send,
+) -> PyResult<R> {
+    if bytes < BRIEF {
+        return Ok(guarded(|| work(None))?);
+    }
+    if bytes < LONG {
+        return Ok(py.detach(|| guarded(|| work(None)))?);
+    }
+    long(py, |stop| work(Some(stop)))
+}
+
+/// As [`work`], of what may always be long.
+pub fn long<R: Send>(
+    py: Python<'_>,
+    work: impl FnOnce(&AtomicBool) -> Result<R, Failure> + Send,
+) -> PyResult<R> {
+    let stop = AtomicBool::new(false);
+    let mut signal = None;
+    let result = py.detach(|| {
+        thread::scope(|scope| {
+            let (done, is_done) = channel();
+            let stop = &stop;
+            let worker = thread::Builder::new().spawn_scoped(scope, move || {
+                let result = guarded(|| work(stop));
+                // Whoever waits sees the end of the channel, too.
+                let _ = done.send(());
+                result
+            });
+            let worker = worker.map_err(|error| {
+                Failure::Internal(format!("no thread could be started: {error}"))
+            })?;
+            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(LOOK) {
+                if signal.is_none() {
+                    signal = Python::attach(|py| py.check_signals()).err();
+                    stop.store(signal.is_some(), Ordering::Relaxed);
+                }
+            }
+            worker
+                .join()
+                .unwrap_or_else(|_| Err(Failure::Internal("a thread died".into())))
+        })
+    });
+    match signal {
+        Some(signal) => Err(signal),
+        None => Ok(result?),
+    }
+}
+
+/// Does `work` for each of `0..count`, on up to `threads` threads, each with a state of its own.
+pub fn share<S>(
+    threads: usize,
+    count: usize,
+    stop: Stop<'_>,
+    state: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, usize) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let mut state = state();
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= count {
+                return Ok(());
+            }
+            if is_stopped(stop) {
+                return Err(Failure::Stopped);
+            }
+            work(&mut state, number)?;
+        }
+    };
+    thread::scope(|scope| {
+        // Without a thread to be had, the others do its part.
+        let others: Vec<_> = (1..threads.min(count))
+            .filter_map(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
+            .collect();
+        let mut result = some();
+        for other in others {
+            let other = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(other);
+        }
+        result
+    })
+}
+
+/// A panic is an error of ours: it must not cross the border as it is.
+fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| panic.downcast_ref::<&str>().copied());
+        Err(Failure::Internal(text.unwrap_or("a panic").into()))
+    })
+}

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The wheel, as its users get it: built for old systems, checked, installed into fresh environments, tested there.
+#
+#     crates/python/tests/run.sh [FOLDER]      the folder for wheel and environments, else target/python
+#
+# Needs python3 with venv, and a package index.
+set -euo pipefail
+cd "$(dirname "$0")/../../.."
+folder=${1:-$PWD/target/python}
+mkdir -p "$folder"
+fresh() { # name, packages
+    rm -rf "${folder:?}/$1"
+    python3 -m venv "$folder/$1"
+    "$folder/$1/bin/python" -m pip install --quiet "${@:2}"
+}
+step() { printf '\n== %s\n' "$*"; "$@"; }
+
+fresh tools pip auditwheel mypy numpy
+rm -f "$folder"/crosswarp-*.whl
+CROSSWARP_GLIBC=2.28 step "$folder/tools/bin/pip" wheel --quiet --no-deps --wheel-dir "$folder" crates/python
+wheel=$(ls "$folder"/crosswarp-*.whl)
+case $wheel in *-cp310-abi3-manylinux_2_28_*.whl) ;; *) echo "not the wheel that was to be: $wheel" >&2; exit 1 ;; esac
+step "$folder/tools/bin/auditwheel" show "$wheel" | tee "$folder/policy"
+# The text wraps its lines.
+tr -s ' \n' ' ' <"$folder/policy" | grep -q 'following platform tag: "manylinux_2_\(17\|2[0-8]\)_'
+size=$(stat -c %s "$wheel")
+[ "$size" -le $((15 << 20)) ] || { echo "the wheel has $size bytes, more than 15 MiB" >&2; exit 1; }
+step "$folder/tools/bin/mypy" --strict --config-file crates/python/pyproject.toml crates/python/python/crosswarp
+
+# NumPy alone, and the command.
+fresh bare "$wheel"
+[ "$("$folder/bare/bin/pip" list --format freeze | cut -d= -f1 | sort | tr '\n' ' ')" = 'crosswarp numpy pip setuptools ' ] ||
+    [ "$("$folder/bare/bin/pip" list --format freeze | cut -d= -f1 | sort | tr '\n' ' ')" = 'crosswarp numpy pip ' ]
+(cd examples && step "$folder/bare/bin/python" -c '
+import crosswarp as cw, numpy as np
+dem, known = (np.load(f"jacksboro/jacksboro_{name}.npy") for name in ("dem", "known"))
+print(cw.fill(dem, known).sha256())') | tail -1 >"$folder/hash"
+step "$folder/bare/bin/crosswarp" solve examples/jacksboro.toml --backend cpu --json | tail -1 >"$folder/solve.json"
+grep -q "$(cat "$folder/hash")" "$folder/solve.json"
+
+fresh tests "$wheel[test]" nbclient ipykernel matplotlib
+(cd crates/python && PATH=$folder/tests/bin:$PATH CROSSWARP_REQUIRE_TOOLS=1 step "$folder/tests/bin/python" -m pytest)
+for notebook in examples/notebooks/*.ipynb; do
+    step "$folder/tests/bin/jupyter-execute" "$notebook"
+done

@@ -1,0 +1,134 @@
+"""What holds for the package as a whole."""
+
+import doctest
+import inspect
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import crosswarp as cw
+import numpy as np
+import pytest
+
+
+def documented():
+    for name in cw.__all__:
+        thing = getattr(cw, name)
+        yield name, thing
+        if inspect.isclass(thing):
+            for inner, member in vars(thing).items():
+                if not inner.startswith("_") and getattr(member, "__doc__", None):
+                    yield f"{name}.{inner}", member
+
+
+@pytest.mark.parametrize("name, thing", list(documented()), ids=[name for name, _ in documented()])
+def test_docstrings_hold(name, thing):
+    assert thing.__doc__, f"{name} says nothing"
+    finder = doctest.DocTestParser().get_doctest(thing.__doc__, {"cw": cw, "np": np}, name, None, None)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    runner.run(finder)
+    assert runner.failures == 0
+
+
+def test_functions_have_an_example():
+    functions = [name for name in cw.__all__ if inspect.isfunction(getattr(cw, name))]
+    assert [name for name in functions if ">>>" not in getattr(cw, name).__doc__] == []
+
+
+def test_only_numpy_is_imported():
+    program = "import sys, crosswarp; print(*{m.split('.')[0] for m in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert not {"scipy", "matplotlib", "ml_dtypes", "torch", "pandas"} & set(loaded.stdout.split())
+
+
+def test_other_threads_run_during_a_call():
+    a = np.ones(1_000_000)
+    start, seen = threading.Event(), []
+    other = threading.Thread(target=lambda: (start.wait(), seen.append(True)))
+    other.start()
+    before = sys.getswitchinterval()
+    # From here on a thread has the interpreter until it gives it away itself.
+    sys.setswitchinterval(1e6)
+    try:
+        start.set()
+        for _ in range(10_000):
+            cw.sum(a, exact=True)
+            if seen:
+                break
+    finally:
+        sys.setswitchinterval(before)
+    assert seen
+    other.join()
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import numpy as np
+import crosswarp as cw
+{setup}
+def press():
+    time.sleep(0.3)
+    global pressed
+    pressed = time.monotonic()
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=press).start()
+try:
+    while True:
+        {call}
+except KeyboardInterrupt:
+    print("after", time.monotonic() - pressed)
+assert cw.sum(np.ones(10)) == 10
+"""
+
+
+@pytest.mark.parametrize(
+    "setup, call",
+    [
+        ("a = np.ones(20_000_000)", "cw.sum(a, exact=True)"),
+        ("a = np.ones(100_000_000, np.float32)", "cw.sum(a)"),
+        ("a = np.ones((10_000, 10_000), np.float32)", "cw.norm(a, axis=0)"),
+    ],
+)
+def test_ctrl_c_ends_a_call(setup, call):
+    program = INTERRUPTED.format(setup=setup, call=call)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("after")
+
+
+def test_after_a_fork_functions_work():
+    a = np.arange(100_000.0)
+    expected = cw.sum(a)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if cw.sum(a) == expected and cw.max(a) == 99_999 else 1)
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+def test_a_python_handler_of_a_signal_runs_during_a_call():
+    handled = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: handled.append(time.monotonic()))
+    try:
+        a = np.ones(60_000_000)
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGUSR1)).start()
+        while not handled:
+            cw.sum(a, exact=True)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def pages():
+    docs = pathlib.Path(__file__).resolve().parents[3] / "docs"
+    return [docs / "python.md", *sorted((docs / "python").glob("*.md"))]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_examples_of_the_pages_hold(page):
+    # A fenced block ends an example, as an empty line does.
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.failed == 0

@@ -1,0 +1,254 @@
+"""Reductions against NumPy, `math.fsum` and the command."""
+
+import fractions
+import json
+import math
+import subprocess
+
+import crosswarp as cw
+import hypothesis.extra.numpy as hnp
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+INTEGERS = [np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)]
+FLOATS = [np.dtype(name) for name in ("float16", "float32", "float64")]
+BF16 = np.dtype(ml_dtypes.bfloat16)
+ALL = [np.dtype(bool), *INTEGERS, *FLOATS, BF16]
+FUNCTIONS = ["sum", "prod", "min", "max", "argmin", "argmax", "mean", "norm"]
+
+shapes = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=9)
+
+
+@st.composite
+def arrays_and_axes(draw, dtypes, nonempty=False):
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=int(nonempty), max_side=9))
+    dtype = draw(st.sampled_from(dtypes))
+    if dtype == BF16:
+        array = draw(hnp.arrays(np.float32, shape)).astype(BF16)
+    else:
+        array = draw(hnp.arrays(dtype, shape))
+    axis = draw(st.one_of(st.none(), hnp.valid_tuple_axes(len(shape), min_size=1)))
+    # Views of any layout.
+    array = array.transpose(draw(st.permutations(range(len(shape)))))
+    if draw(st.booleans()):
+        array = array[tuple(slice(None, None, draw(st.sampled_from([1, 2, -1]))) for _ in shape)]
+    if nonempty and array.size == 0:
+        array = np.ones(shape, dtype)
+    return array, axis
+
+
+def same_bits(a, b):
+    a, b = np.asarray(a), np.asarray(b)
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+@given(arrays_and_axes([d for d in ALL if d.kind in "biu"]))
+def test_integers_are_numpys(case):
+    a, axis = case
+    assert same_bits(cw.sum(a, axis), np.sum(a, axis))
+    assert same_bits(cw.prod(a, axis), np.prod(a, axis))
+
+
+@given(arrays_and_axes(INTEGERS, nonempty=True))
+def test_extrema_of_integers_are_numpys(case):
+    a, axis = case
+    assert same_bits(cw.min(a, axis), np.min(a, axis))
+    assert same_bits(cw.max(a, axis), np.max(a, axis))
+    one = None if axis is None else axis[0]
+    assert same_bits(cw.argmin(a, one), np.argmin(a, one))
+    assert same_bits(cw.argmax(a, one), np.argmax(a, one))
+
+
+@given(arrays_and_axes(FLOATS, nonempty=True))
+def test_extrema_of_floats_are_numpys(case):
+    a, axis = case
+    # NumPy does not order the zeros.
+    a = a + a.dtype.type(0)
+    assert np.array_equal(cw.min(a, axis), np.min(a, axis), equal_nan=True)
+    assert np.array_equal(cw.max(a, axis), np.max(a, axis), equal_nan=True)
+    one = None if axis is None else axis[0]
+    assert same_bits(cw.argmax(a, one), np.argmax(a, one))
+    assert same_bits(cw.argmin(a, one), np.argmin(a, one))
+
+
+@given(hnp.arrays(np.float64, st.integers(0, 3000), elements=st.floats(allow_nan=False, allow_infinity=False)))
+def test_the_exact_sum_is_fsums(a):
+    try:
+        expected = math.fsum(a)
+    except OverflowError:  # fsum's partial sums overflow, ours do not.
+        exact = sum(map(fractions.Fraction, a.tolist()))
+        try:
+            expected = float(exact)
+        except OverflowError:
+            expected = math.inf if exact > 0 else -math.inf
+    assert float(cw.sum(a, exact=True)) == expected
+    assert float(cw.sum(a[::-1], exact=True)) == expected
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 3000), elements=st.floats(-1e6, 1e6)))
+def test_sums_are_near_the_exact_one(a):
+    # Fifteen additions in a lane, seven levels of lanes: each half a unit of the sum of magnitudes.
+    slack = 23 * np.finfo(float).eps * math.fsum(np.abs(a))
+    assert abs(float(cw.sum(a)) - math.fsum(a)) <= slack
+    assert abs(float(cw.mean(a)) - math.fsum(a) / len(a)) <= slack / len(a) + abs(math.fsum(a)) * 1e-15
+    root = math.sqrt(math.fsum(a * a))
+    assert float(cw.norm(a)) == pytest.approx(root, rel=1e-14, abs=1e-150)
+    assert float(cw.dot(a, a)) == pytest.approx(root * root, rel=1e-13, abs=1e-300)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@given(case=arrays_and_axes(ALL, nonempty=True))
+def test_views_have_the_bits_of_their_contiguous_copy(function, case):
+    a, axis = case
+    if function.startswith("arg") and axis is not None:
+        axis = axis[0]
+    f = getattr(cw, function)
+    assert same_bits(f(a, axis), f(np.ascontiguousarray(a), axis))
+    # Along axes, the bits are those of each part alone.
+    if isinstance(axis, tuple):
+        axis = [k % a.ndim for k in axis]
+        kept = [k for k in range(a.ndim) if k not in axis]
+        parts = a.transpose(*kept, *sorted(axis)).reshape(*(a.shape[k] for k in kept), -1)
+        alone = [f(parts[at].reshape(-1).copy()) for at in np.ndindex(*parts.shape[:-1])]
+        assert [cw.bits(x) for x in np.ravel(f(a, axis))] == [cw.bits(x) for x in alone]
+
+
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("shape", [(3, 5000), (5000, 3), (4, 2500, 7), (70_000,)])
+def test_larger_arrays_by_rows_columns_and_threads(dtype, shape):
+    rng = np.random.default_rng(5)
+    a = (rng.standard_normal(shape) * 50).astype(dtype)
+    for function in FUNCTIONS:
+        f = getattr(cw, function)
+        assert same_bits(f(a), f(a, threads=1))
+        for axis in range(len(shape)):
+            moved = np.moveaxis(a, axis, -1)
+            rows = moved.reshape(-1, shape[axis])
+            expected = [cw.bits(f(row.copy())) for row in rows[:10]]
+            assert [cw.bits(x) for x in np.ravel(f(a, axis))[:10]] == expected
+            assert same_bits(f(a, axis), f(a, axis, threads=7))
+
+
+@given(arrays_and_axes([np.dtype(np.float64), np.dtype(np.int32)]), st.data())
+def test_dot_along_axes(case, data):
+    a, axis = case
+    b = data.draw(hnp.arrays(a.dtype, a.shape))
+    if axis is None and a.ndim > 1:
+        with pytest.raises(cw.InputError):
+            cw.dot(a, b)
+        axis = tuple(range(a.ndim))
+    got = cw.dot(a, b, axis)
+    if a.dtype.kind == "i":
+        with np.errstate(over="ignore"):
+            assert same_bits(got, np.sum(a.astype(np.int64) * b, axis))
+    else:
+        with np.errstate(all="ignore"):
+            size = np.sum(np.abs(a * b), axis)
+            near = np.abs(got - np.sum(a * b, axis)) <= 1e-13 * size
+        assert np.all(~np.isfinite(size) | near)
+
+
+def test_special_values():
+    nan = cw.sum(np.array([1.0, -np.nan]))
+    assert cw.bits(nan) == "0x7ff8000000000000"
+    assert cw.bits(cw.sum(np.array([np.inf, -np.inf]))) == "0x7ff8000000000000"
+    # No overflow on the way.
+    assert cw.sum(np.array([1e308, 1e308, -1e308, -1e308])) == 0
+    assert cw.sum(np.array([1e308, 1e308])) == np.inf
+    assert cw.norm(np.array([1e300])) == np.inf
+    assert cw.bits(cw.sum(np.array([-0.0, -0.0]))) == "0x8000000000000000"
+    assert np.isnan(cw.max(np.array([1.0, np.nan]))) and cw.argmax(np.array([1.0, np.nan, 2.0])) == 1
+    assert cw.sum(np.array([2**63 - 1, 1])) == -(2**63)
+    assert cw.sum(np.full(200, 65504, np.float16)) == np.float32(200 * 65504)
+
+
+def test_no_elements():
+    empty = np.zeros(0)
+    assert (cw.sum(empty), cw.prod(empty), cw.norm(empty), cw.dot(empty, empty)) == (0, 1, 0, 0)
+    for function in ["min", "max", "argmin", "argmax", "mean"]:
+        with pytest.raises(cw.InputError, match="no elements"):
+            getattr(cw, function)(empty)
+    assert cw.sum(np.zeros((0, 3)), axis=0).tolist() == [0, 0, 0]
+    assert cw.sum(np.zeros((3, 0)), axis=1).tolist() == [0, 0, 0]
+    assert cw.min(np.zeros((0, 3)), axis=1).shape == (0,)
+
+
+def test_dtype_and_keepdims():
+    a = np.full((4, 5), 0.1, np.float32)
+    assert cw.sum(a, dtype=np.float64).dtype == np.float64
+    assert cw.sum(a, dtype=np.float64) == cw.sum(a.astype(np.float64))
+    assert cw.sum(np.array([300, 300], np.int64), dtype=np.uint8) == np.sum([300, 300], dtype=np.uint8)
+    assert cw.mean(a, 0, keepdims=True).shape == (1, 5)
+    assert cw.max(a, keepdims=True).shape == (1, 1)
+    assert cw.sum(a.astype(">f4")) == cw.sum(a)
+
+
+def test_what_makes_no_sense_is_refused():
+    a = np.ones((2, 3))
+    for wrong in [
+        lambda: cw.sum(a, axis=2),
+        lambda: cw.sum(a, axis=(0, 0)),
+        lambda: cw.sum(a, axis=(1, -1)),
+        lambda: cw.argmax(a, axis=(0, 1)),
+        lambda: cw.dot([1, 2], [1, 2, 3]),
+        lambda: cw.sum(a, threads=0),
+    ]:
+        with pytest.raises(ValueError) as error:
+            wrong()
+        assert isinstance(error.value, cw.Error)
+    for wrong in [np.array([1j]), np.array(["a"]), np.array([object()]), np.array([1], np.longdouble)]:
+        with pytest.raises(TypeError) as error:
+            cw.sum(wrong)
+        assert isinstance(error.value, cw.Error)
+
+
+def test_inputs_are_not_changed():
+    a = np.arange(12.0).reshape(3, 4)[:, ::2]
+    a.flags.writeable = False
+    before = a.copy()
+    for function in FUNCTIONS:
+        getattr(cw, function)(a, 0)
+    assert np.array_equal(a, before)
+
+
+@pytest.mark.parametrize("dtype", [d for d in ALL if d != BF16 and d.kind != "b"], ids=str)
+def test_the_bits_are_those_of_the_command(dtype, tmp_path):
+    a = (np.random.default_rng(9).standard_normal(100_003) * 90).astype(dtype)
+    np.save(tmp_path / "a.npy", a)
+    for op, function in [("sum", cw.sum), ("prod", cw.prod), ("mean", cw.mean), ("norm2", cw.norm), ("max", cw.max)]:
+        run = ["crosswarp", "reduce", op, tmp_path / "a.npy", "--backend", "cpu", "--json"]
+        printed = subprocess.run(run, check=True, capture_output=True, text=True)
+        assert json.loads(printed.stdout)["bits"] == cw.bits(function(a))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@given(data=st.data())
+def test_short_rows_have_the_bits_of_long_ones(dtype, data):
+    # Elements that are -0.0 (their squares: 0.0) change no sum, and make the row longer than a leaf.
+    width = np.dtype(dtype).itemsize * 8
+    magnitude = data.draw(st.sampled_from([1.0, 2.0**-83, 2.0**100]))
+    elements = st.one_of(st.floats(-magnitude, magnitude, width=32), st.floats(width=width))
+    x = data.draw(hnp.arrays(dtype, st.integers(1, 300), elements=elements))
+    y = data.draw(hnp.arrays(dtype, x.shape, elements=elements))
+    more = np.full(2100, -0.0, dtype)
+    longer = np.concatenate([x, more])
+    with np.errstate(all="ignore"):
+        ones = np.concatenate([y, np.ones(2100, dtype)])
+    assert cw.bits(cw.sum(x)) == cw.bits(cw.sum(longer))
+    assert cw.bits(cw.norm(x)) == cw.bits(cw.norm(longer))
+    assert cw.bits(cw.dot(x, y)) == cw.bits(cw.dot(longer, ones))
+    for function in [cw.sum, cw.norm, cw.mean]:
+        both = function(np.stack([x, y], axis=1), axis=0)
+        assert [cw.bits(one) for one in both] == [cw.bits(function(x)), cw.bits(function(y))]
+    if dtype == np.float64 and math.isfinite(cw.sum(x)) and cw.sum(x) != 0:
+        assert cw.mean(x) == float(fractions.Fraction(float(cw.sum(x))) / len(x))
+
+
+@given(hnp.arrays(np.float32, (4200, 2), elements=st.sampled_from([1.0, -3e38, 3e38, np.inf, np.nan, 1e-30, -0.0])))
+def test_columns_of_doubtful_leaves(a):
+    for function in [cw.sum, cw.norm, cw.mean]:
+        expected = [cw.bits(function(a[:, k].copy())) for k in (0, 1)]
+        assert [cw.bits(one) for one in function(a, axis=0)] == expected

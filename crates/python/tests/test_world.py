@@ -1,0 +1,222 @@
+"""Worlds of threads and of processes."""
+
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import crosswarp as cw
+import numpy as np
+import pytest
+
+
+def every_verb(pe):
+    me, n = pe.my_pe, pe.n_pes
+    right, left = (me + 1) % n, (me - 1) % n
+    a = pe.zeros((2, 5))
+    assert a.shape == (2, 5) and not a.any()
+    pe.barrier()
+    pe.put(a[1], np.full(5, me + 0.5), right)
+    pe.barrier()
+    assert (a[1] == left + 0.5).all() and not a[0].any()
+    assert (pe.get(a, right)[1] == me + 0.5).all()
+    pe.barrier()
+    pe.put(a[1, 2:4], 7, right)
+    pe.barrier()
+    assert a[1].tolist() == [left + 0.5, left + 0.5, 7, 7, left + 0.5]
+
+    data, flag = pe.zeros(1000, np.float32), pe.zeros(2, np.uint64)
+    pe.put_signal(data, np.arange(1000), flag[:1], 3, right)
+    assert pe.wait_until(flag[:1], ">=", 3) == 3
+    assert np.array_equal(data, np.arange(1000))
+    pe.barrier()
+    pe.put_signal(data[:1], [1], flag[1:], 2, right, op="add")
+    assert pe.wait_until(flag[1:], "!=", 0) == 2 and pe.test(flag[1:], "<", 3)
+
+    counter = pe.full(1, 100, np.int64)
+    for other in range(n):
+        pe.atomic_add(counter, -1, other)
+    pe.barrier()
+    assert pe.atomic_fetch(counter, right) == 100 - n
+    pe.barrier()
+    if me == 0:
+        assert pe.atomic_compare_swap(counter, 100 - n, 5, n - 1) == 100 - n
+        assert pe.atomic_swap(counter, 6, n - 1) == 5
+        assert (pe.atomic_or(counter, 9, n - 1), pe.atomic_and(counter, 12, n - 1)) == (6, 15)
+        assert pe.atomic_xor(counter, 1, n - 1) == 12
+        pe.atomic_set(counter, 13, n - 1)
+        assert pe.atomic_fetch(counter, n - 1) == 13
+    pe.quiet()
+    pe.fence()
+
+    source, dest = pe.full(4, me, np.int32), pe.zeros(4, np.int32)
+    for op, expected in [("sum", n * (n - 1) // 2), ("max", n - 1), ("min", 0), ("prod", 0)]:
+        pe.reduce(dest, source, op)
+        assert (dest == expected).all(), op
+    pe.broadcast(dest, source, n - 1)
+    assert (dest == n - 1).all()
+    everyone = pe.zeros(4 * n, np.int32)
+    pe.fcollect(everyone, source)
+    assert everyone.tolist() == [k for k in range(n) for _ in range(4)]
+    blocks, there = pe.zeros(2 * n, np.int16), pe.zeros(2 * n, np.int16)
+    blocks[:] = me * 100 + np.arange(2 * n)
+    pe.sync()
+    pe.alltoall(there, blocks)
+    assert there.tolist() == [100 * k + 2 * me + j for k in range(n) for j in (0, 1)]
+    pe.barrier()
+    pe.free(there)
+    return me, n
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_every_verb_between_threads(n):
+    assert cw.spmd(n, every_verb, heap_bytes=1 << 20) == [(k, n) for k in range(n)]
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_every_verb_between_processes(n, tmp_path):
+    script = tmp_path / "script.py"
+    program = "import sys; sys.path.insert(0, sys.argv[1])\nimport crosswarp as cw\nfrom test_world import every_verb\n"
+    # One write a line, which other PEs' do not come between.
+    script.write_text(program + "sys.stdout.write('%d %d\\n' % every_verb(cw.init()))\n")
+    here = os.path.dirname(__file__)
+    run = ["crosswarp", "run", "-n", str(n), "--", sys.executable, script, here]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stderr
+    assert sorted(ended.stdout.splitlines()) == [f"{k} {n}" for k in range(n)]
+
+
+def test_arrays_that_outlive_their_world():
+    arrays = cw.spmd(2, lambda pe: pe.full(100_000, pe.my_pe + 1.5))
+    gc.collect()
+    assert [cw.sum(a) for a in arrays] == [150_000, 250_000]
+    arrays[0][:] = 0
+    kept = arrays[1][5:7]
+    del arrays
+    gc.collect()
+    assert kept.tolist() == [2.5, 2.5]
+
+
+def test_who_fails_ends_the_waits_of_the_others():
+    class Mine(Exception):
+        pass
+
+    def f(pe):
+        if pe.my_pe == 1:
+            raise Mine("here")
+        pe.barrier()
+
+    with pytest.raises(Mine, match="here"):
+        cw.spmd(3, f)
+
+
+def test_collectives_that_do_not_match():
+    def f(pe):
+        a = pe.zeros(4)
+        if pe.my_pe == 0:
+            pe.barrier()
+        else:
+            pe.reduce(a, a)
+
+    with pytest.raises(cw.WorldError, match="called"):
+        cw.spmd(2, f)
+
+
+def test_what_makes_no_sense_is_refused():
+    def f(pe):
+        a = pe.zeros((4, 4))
+        word = pe.zeros(1, np.uint32)
+        wrong = [
+            (ValueError, lambda: pe.put(np.zeros(3), [1, 2, 3], 0)),
+            (ValueError, lambda: pe.put(a[:, 1], [1, 2, 3, 4], 0)),
+            (ValueError, lambda: pe.put(a, [1, 2, 3], 0)),
+            (ValueError, lambda: pe.put(a[0], 1, 2)),
+            (ValueError, lambda: pe.get(a, 99)),
+            (ValueError, lambda: pe.wait_until(word, "=", 1)),
+            (ValueError, lambda: pe.wait_until(word, "==", -1)),
+            (ValueError, lambda: pe.atomic_add(word, 1 << 32, 0)),
+            (ValueError, lambda: pe.reduce(a, a, "mean")),
+            (TypeError, lambda: pe.wait_until(a[0, :1], "==", 1)),
+            (TypeError, lambda: pe.put_signal(a, 1, word, 1, 0)),
+            (TypeError, lambda: pe.reduce(a, a, "xor")),
+            (TypeError, lambda: pe.zeros(3, object)),
+            (MemoryError, lambda: pe.zeros(1 << 40)),
+        ]
+        for error, call in wrong:
+            with pytest.raises(error) as raised:
+                call()
+            assert isinstance(raised.value, cw.Error)
+
+    cw.spmd(1, f, heap_bytes=1 << 20)
+    with pytest.raises(ValueError):
+        cw.spmd(0, f)
+
+
+def test_a_fork_of_a_pe_is_none():
+    def f(pe):
+        child = os.fork()
+        if child == 0:
+            try:
+                pe.barrier()
+            except cw.WorldError:
+                os._exit(7)
+            os._exit(0)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    assert cw.spmd(1, f) == [7]
+
+
+def run_and_interrupt(program):
+    program = textwrap.dedent(program)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+
+
+def test_ctrl_c_ends_a_world_of_threads():
+    ended = run_and_interrupt("""
+        import os, signal, threading
+        import numpy as np
+        import crosswarp as cw
+        def f(pe):
+            word = pe.zeros(1, np.int64)
+            pe.barrier()
+            if pe.my_pe == 0:
+                threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            pe.wait_until(word, "==", 1)
+        try:
+            cw.spmd(2, f)
+        except KeyboardInterrupt:
+            print("interrupted")
+        print(cw.spmd(2, lambda pe: pe.n_pes))
+    """)
+    assert ended.stdout.splitlines() == ["interrupted", "[2, 2]"], ended.stderr
+
+
+def test_a_wait_times_out():
+    program = """
+        import numpy as np
+        import crosswarp as cw
+        pe = cw.init()
+        try:
+            pe.wait_until(pe.zeros(1, np.int64), "==", 1)
+        except TimeoutError as error:
+            print(isinstance(error, cw.Error))
+    """
+    environment = {**os.environ, "CROSSWARP_WAIT_TIMEOUT": "0.2"}
+    run = [sys.executable, "-c", textwrap.dedent(program)]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300, env=environment)
+    assert ended.stdout.split() == ["True"], ended.stderr
+
+
+def test_a_signal_ends_processes_that_wait(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import numpy as np, crosswarp as cw\npe = cw.init()\nword = pe.zeros(1, np.int64)\n"
+        "pe.barrier()\nimport os\nos.write(1, b'waiting\\n')\npe.wait_until(word, '==', 1)\n"
+    )
+    run = ["crosswarp", "run", "-n", "2", "--", sys.executable, script]
+    launcher = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert [launcher.stdout.readline() for _ in range(2)] == ["waiting\n"] * 2
+    launcher.send_signal(signal.SIGINT)
+    assert launcher.wait(timeout=300) != 0

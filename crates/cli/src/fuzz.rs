@@ -20,6 +20,7 @@ use crate::commands::solve::problem::from_args;
 use crate::input::formula::{Formula, Point};
 use crate::input::npy::{Dtype, NpyMap};
 use crate::input::png;
+use crate::input::stopping::Rim;
 use crate::problem::Problem;
 use crate::problem::{file, load};
 use crate::random::Random;
@@ -365,7 +366,7 @@ fn arguments() {
             Ok(cli) => {
                 if let Command::Solve(args) = cli.command {
                     match from_args(&args) {
-                        Ok((problem, _)) => loaded(&problem),
+                        Ok(asked) => loaded(&asked.problem),
                         Err(error) => check(&error),
                     }
                 }
@@ -389,7 +390,7 @@ fn loaded(problem: &Problem) {
         Problem::Nvidia { nx, ny } => nx.min(&(1 << 20)) * ny.min(&(1 << 20)) > 1 << 20,
         _ => false,
     };
-    if !long && let Err(error) = load::load::<f32>(problem, Norm::Rms) {
+    if !long && let Err(error) = load::load::<f32>(problem, Norm::Rms, Rim::Natural) {
         check(&error);
     }
 }

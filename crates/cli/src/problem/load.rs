@@ -13,6 +13,7 @@ use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
 use crate::input::png::{self, ImageError, ImagePlane};
+use crate::input::stopping::Rim;
 use crate::problem::{Plane, Problem};
 
 /// A problem that cannot be loaded.
@@ -73,6 +74,8 @@ pub enum Grid<F> {
         problem: Problem2d<F>,
         /// For a fill: 1 where a cell was given.
         given: Option<RowSource<u8>>,
+        /// For a fill: its rim.
+        rim: Option<Rim>,
     },
 }
 
@@ -106,12 +109,12 @@ impl<F: Real> Grid<F> {
     }
 }
 
-/// Opens what `problem` needs.
+/// Opens what `problem` needs; a fill has the rim that it names, else `rim`.
 ///
 /// # Errors
 /// A file that is not what it should be, a formula without a finite value on a side, a
 /// problem that makes no sense.
-pub fn load<F: Real>(problem: &Problem, norm: Norm) -> Result<Grid<F>, LoadError> {
+pub fn load<F: Real>(problem: &Problem, norm: Norm, rim: Rim) -> Result<Grid<F>, LoadError> {
     match problem {
         Problem::Line(line) => {
             check_memory::<F>(line.points, 1)?;
@@ -135,6 +138,7 @@ pub fn load<F: Real>(problem: &Problem, norm: Norm) -> Result<Grid<F>, LoadError
             Ok(Grid::Plane {
                 problem,
                 given: None,
+                rim: None,
             })
         }
         Problem::Plane(plane) => {
@@ -147,20 +151,65 @@ pub fn load<F: Real>(problem: &Problem, norm: Norm) -> Result<Grid<F>, LoadError
             Ok(Grid::Plane {
                 problem,
                 given: None,
+                rim: None,
             })
         }
-        Problem::Fill { values, known } => {
+        Problem::Fill {
+            values,
+            known,
+            nodata,
+            rim: named,
+        } => {
+            let rim = named.unwrap_or(rim);
             let field = Field::open(values)?;
             let (nx, ny) = field.size();
             check_memory::<F>(nx, ny)?;
-            let mask = mask(known, (nx, ny))?;
-            let problem = Problem2d::fill(nx, ny, field.rows(), Arc::clone(&mask))?;
+            let mask = known
+                .as_ref()
+                .map(|path| mask(path, (nx, ny)))
+                .transpose()?;
+            let values = field.rows::<F>();
+            let mask = known_cells(&values, mask, nodata.map(F::from_f64));
+            let fill = match rim {
+                Rim::Natural => Problem2d::fill_natural,
+                Rim::Interpolated => Problem2d::fill,
+            };
+            let problem = fill(nx, ny, values, Arc::clone(&mask))?;
             Ok(Grid::Plane {
                 problem: Problem2d { norm, ..problem },
                 given: Some(mask),
+                rim: Some(rim),
             })
         }
     }
+}
+
+/// Which cells are known: those of `mask`, or without one those that are numbers; never those that hold `nodata`.
+fn known_cells<F: Real>(
+    values: &RowSource<F>,
+    mask: Option<RowSource<u8>>,
+    nodata: Option<F>,
+) -> RowSource<u8> {
+    if let (Some(mask), None) = (&mask, nodata) {
+        return Arc::clone(mask);
+    }
+    let values = Arc::clone(values);
+    Arc::new(move |y, row| {
+        let mut cells = vec![F::ZERO; row.len()];
+        values(y, &mut cells);
+        match &mask {
+            Some(mask) => mask(y, row),
+            None => row
+                .iter_mut()
+                .zip(&cells)
+                .for_each(|(known, cell)| *known = u8::from(!cell.to_f64().is_nan())),
+        }
+        for (known, cell) in row.iter_mut().zip(&cells) {
+            if nodata.is_some_and(|nodata| *cell == nodata) {
+                *known = 0;
+            }
+        }
+    })
 }
 
 /// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
@@ -204,14 +253,13 @@ fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, LoadError> {
     let spacing = plane
         .spacing
         .unwrap_or_else(|| 1.0 / (nx.max(ny).saturating_sub(1).max(1)) as f64);
-    let side = |boundary: &Boundary, side: Side| match boundary {
-        Boundary::Periodic => Ok(GridBoundary::Periodic),
-        Boundary::Fixed(values) => Ok::<_, LoadError>(GridBoundary::Fixed(profile(
-            values,
-            side,
-            (nx, ny),
-            spacing,
-        )?)),
+    let side = |boundary: &Boundary, side: Side| {
+        let along = |values| profile(values, side, (nx, ny), spacing);
+        Ok::<_, LoadError>(match boundary {
+            Boundary::Periodic => GridBoundary::Periodic,
+            Boundary::Fixed(values) => GridBoundary::Fixed(along(values)?),
+            Boundary::Neumann(values) => GridBoundary::Neumann(along(values)?),
+        })
     };
     let rows = |values: &Option<Values>| {
         values

@@ -367,7 +367,9 @@ pub enum ProblemError {
         y: usize,
     },
     /// A side that the method can't have.
-    #[error("the {side} side has a derivative given, which Jacobi sweeps can't have: take multigrid")]
+    #[error(
+        "the {side} side has a derivative given, which Jacobi sweeps can't have: take multigrid"
+    )]
     NotForJacobi {
         /// Which side.
         side: &'static str,
@@ -383,6 +385,9 @@ pub enum ProblemError {
     /// A mask that leaves nothing to solve.
     #[error("the mask fixes every inner cell: there is nothing to solve")]
     NothingFree,
+    /// A fill without any known cell.
+    #[error("no cell of the grid is known: at least one must be")]
+    NoKnownCell,
     /// A fill whose rim holds no known cell.
     #[error("no cell on the rim of the grid is known: at least one must be")]
     NothingKnown,

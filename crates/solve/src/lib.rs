@@ -1,4 +1,4 @@
-//! Laplace's and Poisson's equation on large grids by Jacobi sweeps, over any number of PEs.
+//! Laplace's and Poisson's equation on large grids by multigrid or Jacobi sweeps, over any number of PEs.
 //!
 //! A solve stops at the same sweep, with the same bits in the field and in the norm of every sweep, for any number of
 //! PEs (threads or processes), any depth of temporal blocking and any vector unit. How:
@@ -6,6 +6,8 @@
 //! * the norm of a sweep is summed per leaf of global coordinates (16 rows × 128 columns; in 1-D 2048 points) in a
 //!   fixed order, and the leaves' sums are added exactly ([`crosswarp_prim::Superaccumulator`]);
 //! * a pass of several sweeps leaves the norm of each, and is repeated with fewer sweeps when the stop lies inside it.
+//!
+//! [`Method::Multigrid`] makes cycles instead, with the same promise for their residuals. What follows is of sweeps.
 //!
 //! Each PE owns whole bands of leaves. It exchanges halos with its neighbours once per pass of T sweeps, T rows deep,
 //! by put and signal; the norms of the T sweeps meet in one reduction. The grid is read and written in memory once per

@@ -134,15 +134,15 @@ impl SolveReport {
         };
         if let Some(estimate) = self.remaining_error_estimate {
             text.push_str(&format!(
-                "\nThe solution is about {} ({}) away",
+                "\nThe solution is about {} ({}) away, or more",
                 general(estimate, 2),
                 details.norm
             ));
             if self.converged && estimate > MUCH * details.tolerance {
-                let times = general(estimate / details.tolerance, 2);
-                text.push_str(&format!(", {times} times the tolerance"));
+                let times = grouped((estimate / details.tolerance).round() as u64);
+                text.push_str(&format!(": {times} times the tolerance"));
                 if details.mg_can {
-                    text.push_str(": --method mg gets there");
+                    text.push_str("; --method mg goes all the way");
                 }
             }
         }
@@ -171,7 +171,8 @@ impl SolveReport {
 /// So many times the tolerance is much.
 const MUCH: f64 = 10.0;
 
-/// How far the solution is, in the norm of the changes: those go on to shrink as the last ones did.
+/// How far the solution is, in the norm of the changes, if those go on to shrink as the last ones did. As the smooth
+/// parts of the error, which shrink slowest, come to be all that is left, they shrink less, so it can be more.
 pub fn remaining_error(norms: &[f64]) -> Option<f64> {
     let last = norms.len().checked_sub(1)?;
     // Over many sweeps, since one may be rounding; but the early ones fall faster.

@@ -104,7 +104,7 @@ pub enum Contradiction {
 }
 
 impl Given {
-    /// The method that this place decides on, if it does, and what says so. `method` is how it writes the method's name.
+    /// The method that this place decides on, if it does, and what says so. `method` is how it writes a method.
     fn decides(
         &self,
         method: fn(Kind) -> &'static str,

@@ -160,7 +160,8 @@ impl SolveReport {
             format!("Solved in {what}: relative residual {residual} <= {limit}")
         } else if self.floor_reached {
             format!(
-                "Solved as far as rounding allows in {what}: relative residual {residual} > {limit}, and no smaller one is possible"
+                "Solved as far as rounding allows in {what}: \
+                 relative residual {residual} > {limit}, and no smaller one is possible"
             )
         } else {
             format!("Did not converge in {what}: relative residual {residual} > {limit}")

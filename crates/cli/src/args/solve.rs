@@ -22,20 +22,20 @@ Problems:
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
 
 Methods:
-  mg         cycles of multigrid on CPUs, until the residual, relative to that of the first guess, is
-             at most --stop residual=X: this is the solution
-  jacobi     Jacobi sweeps, until the norm of a sweep's change is at most --stop change=X, which can
-             be far from the solution (its estimate is printed); on CPUs and GPUs, with checkpoints
-  auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given (--tolerance,
-             --max-sweeps, --norm, --checkpoint, --resume, --sweeps-per-pass, --strategy, --device,
-             --backend cuda); else mg
+  mg         cycles of multigrid on CPUs, until the residual, relative to that of the first guess,
+             is at most --stop residual=X: this is the solution
+  jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
+             --stop change=X; how far the solution still is, is estimated
+  auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
+             (--tolerance, --max-sweeps, --norm, --checkpoint, --resume, --sweeps-per-pass,
+             --strategy, --device, --backend cuda); else mg
 
 Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom):
   top=1.5            a constant
   top='sin(pi*x)'    a formula: x = column * spacing, y = row * spacing, i = column, j = row;
                      row 0 is the top, the spacing is 1/(max(nx,ny)-1)
   top=profile.npy    one value a point
-  top=neumann:0      the derivative outwards, a constant, formula or file per unit of x and y; mg only
+  top=neumann:0      the derivative outwards: a constant, a formula or an NPY file; mg only
   top=periodic       wraps around (then the opposite side too)
 
 Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:

@@ -14,6 +14,7 @@ use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
 use crate::input::png::{self, ImageError, ImagePlane};
 use crate::input::stopping::Rim;
+use crate::problem::method::Method;
 use crate::problem::{Plane, Problem};
 
 /// A problem that cannot be loaded.
@@ -26,14 +27,14 @@ pub enum LoadError {
     #[error(transparent)]
     Formula(#[from] FormulaError),
     /// More cells than this machine can hold.
-    #[error(
-        "{cells} cells need {needed:.1} GiB for two copies of the field, this machine has {present:.1} GiB"
-    )]
+    #[error("{cells} cells need {needed:.1} GiB for {what}, this machine has {present:.1} GiB")]
     Memory {
         /// Number of cells.
         cells: u128,
-        /// Memory for two copies.
+        /// Memory they need.
         needed: f64,
+        /// For what.
+        what: &'static str,
         /// Memory and swap of the machine.
         present: f64,
     },
@@ -109,15 +110,20 @@ impl<F: Real> Grid<F> {
     }
 }
 
-/// Opens what `problem` needs; a fill has the rim that it names, else `rim`.
+/// Opens what `problem` needs to be solved by `method`.
 ///
 /// # Errors
 /// A file that is not what it should be, a formula without a finite value on a side, a
 /// problem that makes no sense.
-pub fn load<F: Real>(problem: &Problem, norm: Norm, rim: Rim) -> Result<Grid<F>, LoadError> {
+pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, LoadError> {
+    let (norm, usual_rim) = match method {
+        Method::Jacobi { norm, .. } => (*norm, Rim::Interpolated),
+        // Cycles have one norm.
+        Method::Multigrid { .. } => (Norm::L2, Rim::Natural),
+    };
     match problem {
         Problem::Line(line) => {
-            check_memory::<F>(line.points, 1)?;
+            check_memory::<F>((line.points, 1), method)?;
             let (left, right) = (narrowed(line.left)?, narrowed(line.right)?);
             let problem = Problem1d {
                 points: line.points,
@@ -129,7 +135,7 @@ pub fn load<F: Real>(problem: &Problem, norm: Norm, rim: Rim) -> Result<Grid<F>,
             Ok(Grid::Line(problem))
         }
         Problem::Nvidia { nx, ny } => {
-            check_size::<F>(*nx, *ny)?;
+            check_size::<F>((*nx, *ny), method)?;
             let problem = Problem2d {
                 norm,
                 ..Problem2d::nvidia(*nx, *ny)
@@ -142,7 +148,7 @@ pub fn load<F: Real>(problem: &Problem, norm: Norm, rim: Rim) -> Result<Grid<F>,
             })
         }
         Problem::Plane(plane) => {
-            check_size::<F>(plane.nx, plane.ny)?;
+            check_size::<F>((plane.nx, plane.ny), method)?;
             let problem = Problem2d {
                 norm,
                 ..plane_problem(plane)?
@@ -160,10 +166,10 @@ pub fn load<F: Real>(problem: &Problem, norm: Norm, rim: Rim) -> Result<Grid<F>,
             nodata,
             rim: named,
         } => {
-            let rim = named.unwrap_or(rim);
+            let rim = named.unwrap_or(usual_rim);
             let field = Field::open(values)?;
             let (nx, ny) = field.size();
-            check_memory::<F>(nx, ny)?;
+            check_memory::<F>((nx, ny), method)?;
             let mask = known
                 .as_ref()
                 .map(|path| mask(path, (nx, ny)))
@@ -213,19 +219,24 @@ fn known_cells<F: Real>(
 }
 
 /// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
-fn check_size<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
+fn check_size<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), LoadError> {
     if nx < 3 || ny < 3 {
         return Err(GridError::TooSmall { nx, ny }.into());
     }
-    check_memory::<F>(nx, ny)
+    check_memory::<F>((nx, ny), method)
 }
 
-/// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
+/// Refuses a problem that the machine cannot hold, as far as the method's memory is known, before anything is
 /// allocated: the system would promise the memory and then end the process.
-fn check_memory<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
+fn check_memory<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), LoadError> {
+    let (bytes, what) = match method {
+        Method::Jacobi { .. } => (2 * size_of::<F>(), "two copies of the field"),
+        // The least: what comes with masks and sources is not counted.
+        Method::Multigrid { .. } => (32 + size_of::<F>(), "the field and its levels"),
+    };
     const GIB: f64 = (1u64 << 30) as f64;
     let cells = nx as u128 * ny as u128;
-    let needed = 2.0 * cells as f64 * size_of::<F>() as f64 / GIB;
+    let needed = cells as f64 * bytes as f64 / GIB;
     let memory = rustix::system::sysinfo();
     let units = memory.totalram as f64 + memory.totalswap as f64;
     let present = units * f64::from(memory.mem_unit) / GIB;
@@ -233,6 +244,7 @@ fn check_memory<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
         return Err(LoadError::Memory {
             cells,
             needed,
+            what,
             present,
         });
     }

@@ -130,12 +130,7 @@ impl Job<'_> {
         name: &'static str,
         dtype: Dtype,
     ) -> Result<i32, CommandError> {
-        let (norm, rim) = match self.method {
-            Method::Jacobi { norm, .. } => (norm, Rim::Interpolated),
-            // Cycles have one norm.
-            Method::Multigrid { .. } => (Norm::L2, Rim::Natural),
-        };
-        let grid = load::load::<F>(self.problem, norm, rim)?;
+        let grid = load::load::<F>(self.problem, &self.method)?;
         let asked = self.args.backend.pes;
         let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
         in_world_of(asked, n_pes, |pe| {

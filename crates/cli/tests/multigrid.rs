@@ -130,11 +130,9 @@ fn a_derivative_on_a_side_is_that_of_the_field() {
     // u = 3x - 2y solves Laplace's equation; outwards its derivatives are 3 on the right and -2 at the bottom.
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let file = format!(
-        "kind = 'laplace2d'\nnx = 33\nny = 21\nspacing = 0.25\ndtype = 'f64'\nmethod = 'mg'\n\
-         stop = {{ residual = 1e-12 }}\nsmooth = [2, 1]\n[boundary]\nleft = '-2*y'\nright = 'neumann:3'\n\
-         top = '3*x'\nbottom = 'neumann:g.npy'\n"
-    );
+    let file = "kind = 'laplace2d'\nnx = 33\nny = 21\nspacing = 0.25\ndtype = 'f64'\nmethod = 'mg'\n\
+         stop = { residual = 1e-12 }\nsmooth = [2, 1]\n[boundary]\nleft = '-2*y'\nright = 'neumann:3'\n\
+         top = '3*x'\nbottom = 'neumann:g.npy'\n";
     std::fs::write(at("p.toml"), file).unwrap();
     write_npy(&at("g.npy"), &[33], [-2f64; 33]);
     let line = format!(

@@ -53,39 +53,39 @@ pub enum StopRule {
 pub enum StoppingError {
     /// No equals sign.
     #[error("KIND=VALUE is needed, for example residual=1e-8")]
-    NoValue,
+    MissingValue,
     /// An unknown kind.
     #[error("'{0}' is no reason to stop; residual, change and sweeps are")]
-    NoKind(String),
+    UnknownKind(String),
     /// Not a number.
     #[error("'{0}' is not a number")]
-    NoNumber(String),
+    NotANumber(String),
     /// Not a whole number.
     #[error("'{0}' is not a whole number")]
-    NoCount(String),
+    NotACount(String),
     /// Not two numbers.
     #[error("PRE,POST is needed, for example 2,2")]
-    NoPair,
+    NotAPair,
 }
 
 impl FromStr for StopRule {
     type Err = StoppingError;
 
     fn from_str(text: &str) -> Result<Self, StoppingError> {
-        let (kind, value) = text.split_once('=').ok_or(StoppingError::NoValue)?;
+        let (kind, value) = text.split_once('=').ok_or(StoppingError::MissingValue)?;
         let value = value.trim();
         let number = || {
             let number = value.parse::<f64>();
-            number.map_err(|_| StoppingError::NoNumber(value.to_owned()))
+            number.map_err(|_| StoppingError::NotANumber(value.to_owned()))
         };
         match kind.trim() {
             "residual" => Ok(Self::Residual(number()?)),
             "change" => Ok(Self::Change(number()?)),
             "sweeps" => match value.parse() {
                 Ok(count) => Ok(Self::Sweeps(count)),
-                Err(_) => Err(StoppingError::NoCount(value.to_owned())),
+                Err(_) => Err(StoppingError::NotACount(value.to_owned())),
             },
-            other => Err(StoppingError::NoKind(other.to_owned())),
+            other => Err(StoppingError::UnknownKind(other.to_owned())),
         }
     }
 }
@@ -110,8 +110,8 @@ impl FromStr for Smoothing {
     type Err = StoppingError;
 
     fn from_str(text: &str) -> Result<Self, StoppingError> {
-        let (pre, post) = text.split_once(',').ok_or(StoppingError::NoPair)?;
-        let steps = |text: &str| text.trim().parse().map_err(|_| StoppingError::NoPair);
+        let (pre, post) = text.split_once(',').ok_or(StoppingError::NotAPair)?;
+        let steps = |text: &str| text.trim().parse().map_err(|_| StoppingError::NotAPair);
         Ok(Self {
             pre: steps(pre)?,
             post: steps(post)?,

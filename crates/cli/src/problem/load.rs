@@ -73,11 +73,17 @@ pub enum Grid<F> {
     Plane {
         /// The problem.
         problem: Problem2d<F>,
-        /// For a fill: 1 where a cell was given.
-        given: Option<RowSource<u8>>,
-        /// For a fill: its rim.
-        rim: Option<Rim>,
+        /// Of a fill.
+        fill: Option<Box<Filled>>,
     },
+}
+
+/// What only a fill has.
+pub struct Filled {
+    /// 1 where a cell was given.
+    pub given: RowSource<u8>,
+    /// The rim.
+    pub rim: Rim,
 }
 
 impl<F: Real> Grid<F> {
@@ -143,8 +149,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             problem.check()?;
             Ok(Grid::Plane {
                 problem,
-                given: None,
-                rim: None,
+                fill: None,
             })
         }
         Problem::Plane(plane) => {
@@ -156,8 +161,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             problem.check()?;
             Ok(Grid::Plane {
                 problem,
-                given: None,
-                rim: None,
+                fill: None,
             })
         }
         Problem::Fill {
@@ -183,8 +187,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             let problem = fill(nx, ny, values, Arc::clone(&mask))?;
             Ok(Grid::Plane {
                 problem: Problem2d { norm, ..problem },
-                given: Some(mask),
-                rim: Some(rim),
+                fill: Some(Box::new(Filled { given: mask, rim })),
             })
         }
     }

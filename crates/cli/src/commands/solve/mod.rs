@@ -4,7 +4,7 @@ mod field_files;
 pub mod problem;
 mod report;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
@@ -25,7 +25,6 @@ use crate::format::{counted, general, grouped};
 use crate::input::choice::name_of;
 use crate::input::npy::Dtype;
 use crate::input::numerics::{FieldType, NORMS};
-use crate::input::stopping::Rim;
 use crate::output::csv;
 use crate::output::json::Run;
 use crate::output::staged::StagedFile;
@@ -331,7 +330,7 @@ impl Job<'_> {
                     }
                 },
                 rim: match grid {
-                    Grid::Plane { rim, .. } => rim.map(Rim::name),
+                    Grid::Plane { fill, .. } => fill.as_ref().map(|fill| fill.rim.name()),
                     Grid::Line(_) => None,
                 },
                 files: paths(self.args)
@@ -365,7 +364,7 @@ impl Job<'_> {
         };
         let (columns, rows) = grid.size();
         let given = match grid {
-            Grid::Plane { given, .. } => given.clone(),
+            Grid::Plane { fill, .. } => fill.as_ref().map(|fill| Arc::clone(&fill.given)),
             Grid::Line(_) => None,
         };
         FieldHead {

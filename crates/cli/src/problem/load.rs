@@ -72,9 +72,9 @@ pub enum Grid<F> {
     /// A plane.
     Plane {
         /// The problem.
-        problem: Problem2d<F>,
+        problem: Box<Problem2d<F>>,
         /// Of a fill.
-        fill: Option<Box<Filled>>,
+        fill: Option<Filled>,
     },
 }
 
@@ -148,7 +148,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             };
             problem.check()?;
             Ok(Grid::Plane {
-                problem,
+                problem: Box::new(problem),
                 fill: None,
             })
         }
@@ -160,7 +160,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             };
             problem.check()?;
             Ok(Grid::Plane {
-                problem,
+                problem: Box::new(problem),
                 fill: None,
             })
         }
@@ -186,8 +186,8 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             };
             let problem = fill(nx, ny, values, Arc::clone(&mask))?;
             Ok(Grid::Plane {
-                problem: Problem2d { norm, ..problem },
-                fill: Some(Box::new(Filled { given: mask, rim })),
+                problem: Box::new(Problem2d { norm, ..problem }),
+                fill: Some(Filled { given: mask, rim }),
             })
         }
     }

@@ -3,7 +3,9 @@
 use crosswarp::lab::models::occupancy::BlockNeeds;
 use crosswarp::solve::Norm;
 
-/// Stopping of one kind of problem.
+use crate::input::stopping::Smoothing;
+
+/// Stopping of one kind of problem by Jacobi sweeps.
 #[derive(Debug)]
 pub struct Stopping {
     /// The name in the help.
@@ -48,6 +50,12 @@ pub const FILL: Stopping = Stopping {
     max_sweeps: 1_000_000,
 };
 
+/// Relative residual at which multigrid stops.
+pub const RELATIVE_RESIDUAL: f64 = 1e-8;
+/// Most cycles of multigrid.
+pub const MAX_CYCLES: u64 = 100;
+/// Relaxations of a cycle of multigrid.
+pub const SMOOTHING: Smoothing = Smoothing { pre: 2, post: 2 };
 /// Points of a line.
 pub const POINTS: usize = 4_194_304;
 /// Value of a line's left end.

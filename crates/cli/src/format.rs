@@ -17,6 +17,21 @@ pub fn general(value: f64, digits: usize) -> String {
     without_zeros(&format!("{value:.decimals$}")).to_owned()
 }
 
+/// `value` with `digits` significant digits and an exponent of two digits or more: what C's `%e` prints.
+pub fn exponential(value: f64, digits: usize) -> String {
+    let text = format!("{value:.*e}", digits - 1);
+    match text.split_once('e') {
+        Some((mantissa, exponent)) => {
+            let (sign, size) = match exponent.strip_prefix('-') {
+                Some(size) => ('-', size),
+                None => ('+', exponent),
+            };
+            format!("{mantissa}e{sign}{size:0>2}")
+        }
+        None => text.to_lowercase(),
+    }
+}
+
 fn without_zeros(number: &str) -> &str {
     if number.contains('.') {
         number.trim_end_matches('0').trim_end_matches('.')
@@ -78,6 +93,22 @@ pub fn si(value: f64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn exponential_is_what_printf_e_prints() {
+        for (value, text) in [
+            (0.0011, "1.1e-03"),
+            (7.449e-9, "7.4e-09"),
+            (1.0, "1.0e+00"),
+            (1e-120, "1.0e-120"),
+            (-25.0, "-2.5e+01"),
+            (0.0, "0.0e+00"),
+            (f64::INFINITY, "inf"),
+            (f64::NAN, "nan"),
+        ] {
+            assert_eq!(exponential(value, 2), text);
+        }
+    }
 
     #[test]
     fn prints_what_a_cpp_stream_prints() {

@@ -21,6 +21,7 @@ use crate::input::formula::{Formula, Point};
 use crate::input::npy::{Dtype, NpyMap};
 use crate::input::png;
 use crate::problem::Problem;
+use crate::problem::method::{Given, Method, Refusal};
 use crate::problem::{file, load};
 use crate::random::Random;
 
@@ -245,7 +246,10 @@ fn npy() {
 #[test]
 fn toml() {
     let reader = of_files("p.toml", |path| match file::read(path) {
-        Ok((problem, _)) => loaded(&problem),
+        Ok((problem, given)) => match Method::decide(&problem, &Given::default(), &given) {
+            Ok(method) => loaded(&problem, &method),
+            Err(Refusal::Line(error) | Refusal::File(error)) => check(&error),
+        },
         Err(error) => check(&error),
     });
     feed("toml", &corpus("toml", false), 5_000, as_it_is, reader);
@@ -365,7 +369,7 @@ fn arguments() {
             Ok(cli) => {
                 if let Command::Solve(args) = cli.command {
                     match from_args(&args) {
-                        Ok((problem, _)) => loaded(&problem),
+                        Ok(asked) => loaded(&asked.problem, &asked.method),
                         Err(error) => check(&error),
                     }
                 }
@@ -383,13 +387,13 @@ fn arguments() {
 }
 
 /// Goes on as a solve does, if the sides are short enough for this many rounds.
-fn loaded(problem: &Problem) {
+fn loaded(problem: &Problem, method: &Method) {
     let long = match problem {
         Problem::Plane(plane) => plane.nx.min(1 << 20) * plane.ny.min(1 << 20) > 1 << 20,
         Problem::Nvidia { nx, ny } => nx.min(&(1 << 20)) * ny.min(&(1 << 20)) > 1 << 20,
         _ => false,
     };
-    if !long && let Err(error) = load::load::<f32>(problem, Norm::Rms) {
+    if !long && let Err(error) = load::load::<f32>(problem, method) {
         check(&error);
     }
 }

@@ -68,6 +68,10 @@ fn commands_on_pes_say_how_they_were_run() {
             "solve laplace2d --nx 20 --ny 10 --max-sweeps 5".to_owned(),
             None,
         ),
+        (
+            "solve laplace2d --nx 20 --ny 10 --method mg".to_owned(),
+            None,
+        ),
         (format!("reduce sum {input}"), Some(4800.0)),
         (format!("reduce dot {input} {input}"), Some(9600.0)),
         (format!("histogram {input} --bins 3"), Some(4800.0)),

@@ -14,7 +14,7 @@ fn the_seed_problem_prints_its_published_errors() {
     assert_eq!((code, err.as_str()), (0, ""));
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(
-        lines[..7],
+        lines[..8],
         [
             "Iteration = 0 error = 0.00272958",
             "Iteration = 10 error = 0.00034546",
@@ -23,14 +23,15 @@ fn the_seed_problem_prints_its_published_errors() {
             "Iteration = 40 error = 0.000127122",
             "Iteration = 50 error = 0.00010783",
             "Converged after 57 sweeps: error 9.91605e-05 <= tolerance 0.0001",
+            "The solution is about 0.0071 (rms) away, or more: 71 times the tolerance",
         ]
     );
     assert!(
-        lines[7].starts_with("4,194,304 points f32 on 2 PEs (threads), "),
+        lines[8].starts_with("4,194,304 points f32 on 2 PEs (threads), "),
         "{}",
-        lines[7]
+        lines[8]
     );
-    assert_eq!(lines.len(), 8);
+    assert_eq!(lines.len(), 9);
 }
 
 #[test]
@@ -60,9 +61,16 @@ fn json_has_exactly_the_documented_fields() {
         "backend",
         "pes",
         "world",
+        "method",
         "sweeps",
+        "cycles",
         "converged",
         "norm",
+        "remaining_error_estimate",
+        "relative_residual",
+        "convergence_factor",
+        "levels",
+        "floor_reached",
         "history",
         "field_sha256",
         "seconds",
@@ -75,6 +83,19 @@ fn json_has_exactly_the_documented_fields() {
     assert_eq!(object["problem"], "laplace1d");
     assert_eq!(object["dtype"], "f32");
     assert_eq!(object["backend"], "cpu");
+    assert_eq!(object["method"], "jacobi");
+    for of_multigrid in [
+        "cycles",
+        "relative_residual",
+        "convergence_factor",
+        "levels",
+    ] {
+        assert!(object[of_multigrid].is_null(), "{of_multigrid}");
+    }
+    assert_eq!(object["floor_reached"], false);
+    assert!(
+        object["remaining_error_estimate"].as_f64().unwrap() > object["norm"].as_f64().unwrap()
+    );
     assert!(object["strategy"].is_null());
     assert_eq!(object["not_taken"], serde_json::json!([]));
     assert_eq!(object["pes"], 3);
@@ -308,6 +329,38 @@ fn usage_errors_are_one_line_and_code_2() {
             "error: unexpected argument '-1' found\n",
         ),
         (
+            "solve laplace2d --stop residual=nan",
+            "crosswarp: a tolerance of NaN: it must be zero or positive\n",
+        ),
+        (
+            "solve laplace2d --stop error=1",
+            "error: invalid value 'error=1' for '--stop <KIND=VALUE>': 'error' is no reason to stop; residual, change and sweeps are\n",
+        ),
+        (
+            "solve laplace2d --smooth 2,4",
+            "crosswarp: 4 relaxations on one side of a cycle: 1 to 3 are possible\n",
+        ),
+        (
+            "solve laplace2d --max-cycles 0",
+            "error: invalid value '0' for '--max-cycles <N>': 0 is not in 1..18446744073709551615\n",
+        ),
+        (
+            "solve laplace2d --method mg --tolerance 1e-3",
+            "crosswarp: --tolerance belongs to Jacobi sweeps: it does not go with --method mg\n",
+        ),
+        (
+            "solve laplace2d --boundary top=neumann:0 --tolerance 1e-3",
+            "crosswarp: the top side has a derivative given, which Jacobi sweeps can't have: take multigrid\n",
+        ),
+        (
+            "solve laplace2d --boundary left=neumann:1 --boundary right=neumann:0 --boundary top=neumann:0 --boundary bottom=neumann:0",
+            "crosswarp: no field solves this: without any fixed value, sources and derivatives must cancel, and 1e0 of them is left\n",
+        ),
+        (
+            "solve laplace2d --boundary top=neumann:1/x",
+            "crosswarp: formula '1/x': its value at column 0, row 0 is inf\n",
+        ),
+        (
             "solve laplace2d --tolerance nan",
             "crosswarp: a tolerance of NaN: it must be zero or positive\n",
         ),
@@ -475,13 +528,15 @@ fn files_that_are_no_use_are_one_line_and_code_1() {
 fn fields_too_large_for_the_machine_are_refused_at_once() {
     for line in [
         "solve laplace1d --points 18446744073709551615",
+        "solve laplace2d --nx 3 --ny 100000000000000 --method jacobi",
         "solve laplace2d --nx 3 --ny 100000000000000",
         "solve laplace2d --preset nvidia --nx 4294967296 --ny 4294967296",
     ] {
         let (code, out, err) = outcome(line);
         assert_eq!((code, out.as_str()), (1, ""), "{err}");
         assert!(
-            err.contains(" GiB for two copies of the field, this machine has "),
+            (err.contains(" GiB for two copies of the field, this machine has ")
+                || err.contains(" GiB for the field and its levels, this machine has ")),
             "{err}"
         );
         assert_eq!(err.lines().count(), 1, "{err}");
@@ -654,7 +709,7 @@ fn problem_files_solve_and_flags_win() {
 
 #[test]
 fn the_default_plane_ends_within_its_sweeps() {
-    let (code, out, _) = outcome("solve laplace2d --nx 64 --ny 64");
+    let (code, out, _) = outcome("solve laplace2d --nx 64 --ny 64 --method jacobi");
     assert_eq!(code, 0);
     assert!(
         out.contains("Converged after ") && out.contains(" <= tolerance 1e-07\n"),

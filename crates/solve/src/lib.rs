@@ -7,6 +7,8 @@
 //!   fixed order, and the leaves' sums are added exactly ([`crosswarp_prim::Superaccumulator`]);
 //! * a pass of several sweeps leaves the norm of each, and is repeated with fewer sweeps when the stop lies inside it.
 //!
+//! [`Method::Multigrid`] makes cycles instead, with the same promise for their residuals. What follows is of sweeps.
+//!
 //! Each PE owns whole bands of leaves. It exchanges halos with its neighbours once per pass of T sweeps, T rows deep,
 //! by put and signal; the norms of the T sweeps meet in one reduction. The grid is read and written in memory once per
 //! pass, not once per sweep.

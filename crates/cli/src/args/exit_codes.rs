@@ -6,6 +6,6 @@ Exit codes:
   0    done
   1    run-time error (a file, memory, another PE)
   2    usage error (the command line)
-  3    not converged within the sweeps allowed; everything asked for is written
+  3    not converged within the sweeps or cycles allowed; everything asked for is written
   130  interrupted (Ctrl-C); a checkpoint is written first if one is configured
   141  standard output was closed by its reader";

@@ -70,7 +70,7 @@ pub struct Cli {
 /// The commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Solve a Laplace or Poisson problem by Jacobi sweeps
+    /// Solve a Laplace or Poisson problem by multigrid or Jacobi sweeps
     Solve(Box<SolveArgs>),
     /// Reduce the elements of NPY files to one value, the same bits for any number of PEs
     Reduce(ReduceArgs),

@@ -12,19 +12,30 @@ use crate::drawing::colour_map::ColourMap;
 use crate::input::boundary::SideBoundary;
 use crate::input::choice::{name_of, one_of};
 use crate::input::numerics::{FieldType, NORMS};
+use crate::input::stopping::{MethodName, Rim, Smoothing, StopRule};
 
 const SOLVE_AFTER: &str = "\
 Problems:
-  laplace1d  points between two fixed ends, zero inside; stops on the rms change of a sweep
+  laplace1d  points between two fixed ends, zero inside
   laplace2d  a plane with a boundary on each side, zero inside
   fill       unknown cells of a field solved from the known ones
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
+
+Methods:
+  mg         cycles of multigrid on CPUs, until the residual, relative to that of the first guess,
+             is at most --stop residual=X: this is the solution
+  jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
+             --stop change=X; how far the solution still is, is estimated
+  auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
+             (--tolerance, --max-sweeps, --norm, --checkpoint, --resume, --sweeps-per-pass,
+             --strategy, --device, --backend cuda); else mg
 
 Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom):
   top=1.5            a constant
   top='sin(pi*x)'    a formula: x = column * spacing, y = row * spacing, i = column, j = row;
                      row 0 is the top, the spacing is 1/(max(nx,ny)-1)
   top=profile.npy    one value a point
+  top=neumann:0      the derivative outwards: a constant, a formula or an NPY file; mg only
   top=periodic       wraps around (then the opposite side too)
 
 Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:
@@ -37,8 +48,9 @@ Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tighte
 Examples:
   crosswarp solve laplace1d --points 1000000 --left 5 --right 10 --tolerance 1e-5
   crosswarp solve laplace2d --nx 400 --ny 300 --boundary top='sin(pi*x)' --png field.png
+  crosswarp solve laplace2d --boundary left=1 --boundary top=neumann:0 --stop residual=1e-10
   crosswarp solve laplace2d --preset nvidia --nx 1024 --ny 1024 --max-sweeps 1000 --json
-  crosswarp solve fill --values dem.npy --known known.png -o filled.npy --png filled.png
+  crosswarp solve fill --values dem.npy --nodata -9999 -o filled.npy --png filled.png
   crosswarp solve examples/heated_plate.toml --checkpoint plate.ckpt --checkpoint-every 5000";
 
 /// Arguments of `solve`.
@@ -88,25 +100,56 @@ pub struct SolveArgs {
     /// Field with unknown cells: NPY (f32, f64) or greyscale PNG
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
     pub values: Option<PathBuf>,
-    /// Which cells are known: NPY (u8, bool; not 0) or PNG (not black)
+    /// Which cells are known: NPY (u8, bool; not 0) or PNG (not black) [default: all but NaN]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
     pub known: Option<PathBuf>,
+    /// Cells of this value are unknown
+    #[arg(
+        long,
+        value_name = "VALUE",
+        allow_hyphen_values = true,
+        help_heading = "fill"
+    )]
+    pub nodata: Option<f64>,
+    /// What holds at the rim of the grid [default: natural; jacobi: interpolated]
+    #[arg(long, value_enum, help_heading = "fill")]
+    pub rim: Option<Rim>,
 
     /// Number type of the field [default: f32; fill: the file's]
     #[arg(long, value_enum, help_heading = "Method")]
     pub dtype: Option<FieldType>,
+    /// What makes the field better step by step [default: auto]
+    #[arg(long, value_enum, help_heading = "Method")]
+    pub method: Option<MethodName>,
+    #[arg(long, value_name = "KIND=VALUE", help_heading = "Method", help = format!(
+        "When to stop: residual=X, change=X (as --tolerance) or sweeps=N (as --max-sweeps); can be \
+         repeated [default: of mg residual={:e}]",
+        defaults::RELATIVE_RESIDUAL
+    ))]
+    pub stop: Vec<StopRule>,
+    /// As --stop residual=X
+    #[arg(long, value_name = "X", help_heading = "Method")]
+    pub relative_tolerance: Option<f64>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Method",
+        help = format!("mg: end after this many cycles in any case [default: {}]", defaults::MAX_CYCLES))]
+    pub max_cycles: Option<u64>,
+    #[arg(long, value_name = "PRE,POST", help_heading = "Method", help = format!(
+        "mg: relaxations of a level before and after its correction, 1 to 3 each [default: {},{}]",
+        defaults::SMOOTHING.pre, defaults::SMOOTHING.post
+    ))]
+    pub smooth: Option<Smoothing>,
     #[arg(long, value_name = "NORM", help_heading = "Method", help = format!(
-        "Stop when the norm of a sweep's change is at most this [default: {}]",
+        "jacobi: stop when the norm of a sweep's change is at most this [default: {}]",
         by_problem(|of| of.tolerance, |tolerance| format!("{tolerance:e}"))
     ))]
     pub tolerance: Option<f64>,
     #[arg(long, value_name = "N", help_heading = "Method", help = format!(
-        "Stop after this many sweeps in any case [default: {}]",
+        "jacobi: end after this many sweeps in any case [default: {}]",
         by_problem(|of| of.max_sweeps, u64::to_string)
     ))]
     pub max_sweeps: Option<u64>,
     #[arg(long, value_parser = one_of(NORMS), help_heading = "Method", help = format!(
-        "Norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells) [default: {}]",
+        "jacobi: norm of a sweep's change: l2 = sqrt(sum of squares), rms = l2 / sqrt(cells) [default: {}]",
         by_problem(|of| of.norm, |norm| name_of(NORMS, *norm).to_owned())
     ))]
     pub norm: Option<Norm>,
@@ -145,10 +188,10 @@ pub struct SolveArgs {
         help_heading = "Outputs"
     )]
     pub colours: ColourMap,
-    /// Write a log plot of the norms
+    /// Write a log plot of the norms, or of the relative residuals
     #[arg(long, value_name = "PLOT.svg", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub plot: Option<PathBuf>,
-    /// Write every sweep's norm as CSV
+    /// Write every sweep's norm, or every cycle's relative residual, as CSV
     #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub history: Option<PathBuf>,
     /// Write the field as VTK image data, for ParaView

@@ -1,4 +1,4 @@
-//! What is shown while a solve runs: the norm every so many sweeps, and a bar on a terminal.
+//! What is shown while a solve runs: the norm every so many sweeps or cycles, and a bar on a terminal.
 
 use std::io::{self, IsTerminal};
 use std::time::Instant;
@@ -6,12 +6,21 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::console;
-use crate::format::{general, si};
+use crate::format::{exponential, general, si};
+
+/// What a solve is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Steps {
+    /// Sweeps; the norm of every so many is printed.
+    Sweeps { every: u64 },
+    /// Cycles; the relative residual of each is printed.
+    Cycles,
+}
 
 /// Shows the progress of a solve on PE 0.
 pub struct Progress {
     bar: Option<ProgressBar>,
-    every: u64,
+    steps: Steps,
     cells: u64,
     next_sweep: u64,
     started: Instant,
@@ -19,19 +28,24 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Prints a line every `every` sweeps; with a terminal on standard error, draws a bar of
-    /// `max_sweeps` there. `cells` cells are updated in a sweep.
-    pub fn new(every: u64, max_sweeps: u64, cells: u64) -> Self {
+    /// Prints lines; with a terminal on standard error, draws a bar of `most` steps there. `cells` cells are updated
+    /// in a sweep.
+    pub fn new(steps: Steps, most: u64, cells: u64) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template(
-                "{bar:30.cyan/blue} {human_pos} of {human_len} sweeps at most  {msg}",
-            );
-            let bar = ProgressBar::with_draw_target(Some(max_sweeps), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template(match steps {
+                Steps::Sweeps { .. } => {
+                    "{bar:30.cyan/blue} {human_pos} of {human_len} sweeps at most  {msg}"
+                }
+                Steps::Cycles => {
+                    "{bar:30.cyan/blue} {human_pos} of {human_len} cycles at most  {msg}"
+                }
+            });
+            let bar = ProgressBar::with_draw_target(Some(most), ProgressDrawTarget::stderr());
             bar.with_style(style.expect("a template of ours"))
         });
         Self {
             bar,
-            every,
+            steps,
             cells,
             next_sweep: 0,
             started: Instant::now(),
@@ -39,7 +53,7 @@ impl Progress {
         }
     }
 
-    /// Takes the norms of the sweeps that end with sweep number `sweeps` − 1.
+    /// Takes the norms of the sweeps, or relative residuals of the cycles, that end with number `sweeps` − 1.
     ///
     /// # Errors
     /// Standard output's.
@@ -47,22 +61,35 @@ impl Progress {
         let first = sweeps - norms.len() as u64;
         let resumed_at = *self.resumed_at.get_or_insert(first);
         for (sweep, norm) in (first..sweeps).zip(norms) {
-            if sweep % self.every == 0 && sweep >= self.next_sweep {
-                self.next_sweep = sweep + 1;
-                self.line(&format!(
-                    "Iteration = {sweep} error = {}",
-                    general(*norm, 6)
-                ))?;
+            match self.steps {
+                Steps::Cycles => {
+                    let residual = exponential(*norm, 2);
+                    self.line(&format!(
+                        "Cycle {}: relative residual {residual}",
+                        sweep + 1
+                    ))?;
+                }
+                Steps::Sweeps { every } if sweep % every == 0 && sweep >= self.next_sweep => {
+                    self.next_sweep = sweep + 1;
+                    self.line(&format!(
+                        "Iteration = {sweep} error = {}",
+                        general(*norm, 6)
+                    ))?;
+                }
+                Steps::Sweeps { .. } => {}
             }
         }
         if let (Some(bar), Some(norm)) = (&self.bar, norms.last()) {
             let seconds = self.started.elapsed().as_secs_f64();
             let rate = (sweeps - resumed_at) as f64 * self.cells as f64 / seconds;
-            bar.set_message(format!(
-                "norm {}  {}",
-                general(*norm, 3),
-                si(rate, " cell updates/s")
-            ));
+            bar.set_message(match self.steps {
+                Steps::Cycles => format!("relative residual {}", exponential(*norm, 2)),
+                Steps::Sweeps { .. } => format!(
+                    "norm {}  {}",
+                    general(*norm, 3),
+                    si(rate, " cell updates/s")
+                ),
+            });
             bar.set_position(sweeps);
         }
         Ok(())

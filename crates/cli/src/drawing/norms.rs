@@ -1,4 +1,4 @@
-//! The norm over the sweeps, with a line at the tolerance.
+//! The norm over the sweeps or cycles, with a line at the tolerance.
 
 use super::axes::{Axes, Scale};
 use super::chart::Chart;
@@ -15,17 +15,19 @@ const MARGIN: f64 = 1.122;
 pub struct PlotTexts<'a> {
     /// The heading.
     pub title: &'a str,
+    /// What is counted from left to right.
+    pub step: &'a str,
     /// The name of the norm.
     pub norm: &'a str,
 }
 
-/// The plot of `norms`, one per sweep, with a line at `tolerance`.
+/// The plot of `norms`, one per step from 0 on, with a line at `tolerance`.
 pub fn chart(texts: &PlotTexts, norms: &[f64], tolerance: f64) -> Chart {
     let shown = norms.iter().copied().chain([tolerance]);
     let axes = Axes {
         x: Scale::counts(norms.len().saturating_sub(1) as f64),
         y: Scale::log(shown.flat_map(|value| [value / MARGIN, value * MARGIN])),
-        x_label: "sweep",
+        x_label: texts.step,
         y_label: texts.norm,
         powers: true,
     };
@@ -79,6 +81,7 @@ mod tests {
 
     const TEXTS: PlotTexts = PlotTexts {
         title: "a < b & \"c\"\u{1}",
+        step: "sweep",
         norm: "rms",
     };
 

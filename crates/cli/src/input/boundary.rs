@@ -23,6 +23,8 @@ pub enum Values {
 pub enum Boundary {
     /// Fixed values.
     Fixed(Values),
+    /// A derivative across the side, outwards.
+    Neumann(Values),
     /// The opposite side's neighbour.
     Periodic,
 }
@@ -113,12 +115,27 @@ impl Values {
     }
 }
 
+impl Boundary {
+    /// The same, with a relative path taken from `folder`.
+    #[must_use]
+    pub fn relative_to(self, folder: &Path) -> Self {
+        match self {
+            Self::Fixed(values) => Self::Fixed(values.relative_to(folder)),
+            Self::Neumann(values) => Self::Neumann(values.relative_to(folder)),
+            Self::Periodic => Self::Periodic,
+        }
+    }
+}
+
 impl FromStr for Boundary {
     type Err = BoundaryError;
 
     fn from_str(text: &str) -> Result<Self, BoundaryError> {
-        if text.trim() == "periodic" {
+        let text = text.trim();
+        if text == "periodic" {
             Ok(Self::Periodic)
+        } else if let Some(derivative) = text.strip_prefix("neumann:") {
+            Ok(Self::Neumann(derivative.parse()?))
         } else {
             Ok(Self::Fixed(text.parse()?))
         }
@@ -197,6 +214,14 @@ mod tests {
         assert!(
             matches!(parse("right=a=b/p.npy").unwrap().boundary, Boundary::Fixed(Values::File(p)) if p == Path::new("a=b/p.npy"))
         );
+        assert!(matches!(
+            parse("top=neumann:-2").unwrap().boundary,
+            Boundary::Neumann(Values::Constant(v)) if v == -2.0
+        ));
+        assert!(matches!(
+            parse("top=neumann: g.npy").unwrap().boundary,
+            Boundary::Neumann(Values::File(p)) if p == Path::new("g.npy")
+        ));
         let formula = parse("bottom=sin(pi*x)").unwrap().boundary;
         assert!(matches!(formula, Boundary::Fixed(Values::Formula(f)) if f.text() == "sin(pi*x)"));
         for (text, expected) in [
@@ -208,6 +233,8 @@ mod tests {
             ("left=inf", "inf is not a finite number"),
             ("left=NaN", "NaN is not a finite number"),
             ("left=", "formula '': it is empty"),
+            ("left=neumann:", "formula '': it is empty"),
+            ("left=neumann:inf", "inf is not a finite number"),
         ] {
             assert_eq!(parse(text).unwrap_err().to_string(), expected);
         }

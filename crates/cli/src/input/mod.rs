@@ -9,3 +9,4 @@ pub mod npy;
 pub mod numerics;
 pub mod png;
 pub mod range;
+pub mod stopping;

@@ -2,11 +2,16 @@
 
 use super::staged::{OutputError, StagedFile};
 
-/// Writes `sweep,norm` lines with every digit needed to read the same number back.
-pub fn write_norms(mut file: StagedFile, norms: &[f64]) -> Result<(), OutputError> {
-    file.put(b"sweep,norm\n")?;
-    for (sweep, norm) in norms.iter().enumerate() {
-        file.put(format!("{sweep},{norm:?}\n").as_bytes())?;
+/// Writes a heading and lines of a number, from `first` on, and a norm with every digit needed to read it back.
+pub fn write_norms(
+    mut file: StagedFile,
+    heading: &str,
+    first: u64,
+    norms: &[f64],
+) -> Result<(), OutputError> {
+    file.put(format!("{heading}\n").as_bytes())?;
+    for (number, norm) in (first..).zip(norms) {
+        file.put(format!("{number},{norm:?}\n").as_bytes())?;
     }
     file.commit()
 }
@@ -34,7 +39,8 @@ mod tests {
         let norms = [0.1 + 0.2, 1e-300, f64::MIN_POSITIVE, 12345.678, 0.0];
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("h.csv");
-        write_norms(StagedFile::create(&path).unwrap(), &norms).unwrap();
+        let file = StagedFile::create(&path).unwrap();
+        write_norms(file, "sweep,norm", 0, &norms).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let mut lines = text.lines();
         assert_eq!(lines.next(), Some("sweep,norm"));

@@ -4,6 +4,7 @@
 //! plane also a source, an initial field, fixed cells and the spacing. Paths are taken
 //! from the file's folder.
 
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,9 @@ use serde::de::DeserializeOwned;
 use crate::input::boundary::{Boundary, Values};
 use crate::input::files;
 use crate::input::numerics::{self, FieldType};
-use crate::problem::{Fixed, Line, Plane, Problem, Stopping};
+use crate::input::stopping::{MethodName, Rim, Smoothing};
+use crate::problem::method::{Contradiction, Given, Kind as MethodKind, Tied, either};
+use crate::problem::{Fixed, Line, Plane, Problem};
 
 /// A problem file that cannot be used, and why.
 #[derive(Debug, thiserror::Error)]
@@ -37,6 +40,14 @@ pub enum ProblemFileError {
         /// What is wrong.
         message: String,
     },
+    /// Keys that do not go together.
+    #[error("{}: {contradiction}", path.display())]
+    Contradiction {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        contradiction: Contradiction,
+    },
 }
 
 #[derive(Deserialize)]
@@ -52,26 +63,74 @@ enum Kind {
     Fill,
 }
 
-#[derive(Deserialize)]
+/// A table of a problem: its own keys, and those of every problem (serde cannot both flatten and refuse unknown keys).
+macro_rules! problem_table {
+    ($name:ident { $($key:ident: $type:ty,)* }) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct $name {
+            #[serde(rename = "kind")]
+            _kind: Kind,
+            $($key: $type,)*
+            dtype: Option<FieldType>,
+            method: Option<MethodName>,
+            #[serde(default)]
+            stop: StopTable,
+            tolerance: Option<f64>,
+            max_sweeps: Option<u64>,
+            #[serde(default, deserialize_with = "numerics::norm")]
+            norm: Option<Norm>,
+            relative_tolerance: Option<f64>,
+            max_cycles: Option<NonZeroU64>,
+            smooth: Option<Smoothing>,
+        }
+
+        impl $name {
+            fn given(&self) -> Result<Given, Contradiction> {
+                let Self { dtype, method, tolerance, max_sweeps, norm, smooth, .. } = *self;
+                let StopTable { residual, change, sweeps } = self.stop;
+                let relative = self.relative_tolerance;
+                Ok(Given {
+                    dtype,
+                    method,
+                    tolerance: either(("tolerance", tolerance), ("stop.change", change))?,
+                    max_sweeps: either(("max_sweeps", max_sweeps), ("stop.sweeps", sweeps))?,
+                    norm,
+                    residual: either(("relative_tolerance", relative), ("stop.residual", residual))?,
+                    max_cycles: self.max_cycles.map(NonZeroU64::get),
+                    smooth,
+                    tied: Tied::of(&[
+                        ("tolerance", tolerance.is_some(), MethodKind::Jacobi),
+                        ("stop.change", change.is_some(), MethodKind::Jacobi),
+                        ("max_sweeps", max_sweeps.is_some(), MethodKind::Jacobi),
+                        ("stop.sweeps", sweeps.is_some(), MethodKind::Jacobi),
+                        ("norm", norm.is_some(), MethodKind::Jacobi),
+                        ("relative_tolerance", relative.is_some(), MethodKind::Multigrid),
+                        ("stop.residual", residual.is_some(), MethodKind::Multigrid),
+                        ("max_cycles", self.max_cycles.is_some(), MethodKind::Multigrid),
+                        ("smooth", smooth.is_some(), MethodKind::Multigrid),
+                    ]),
+                })
+            }
+        }
+    };
+}
+
+#[derive(Deserialize, Clone, Copy, Default)]
 #[serde(deny_unknown_fields)]
-struct LineFile {
-    #[serde(rename = "kind")]
-    _kind: Kind,
+struct StopTable {
+    residual: Option<f64>,
+    change: Option<f64>,
+    sweeps: Option<u64>,
+}
+
+problem_table!(LineFile {
     points: usize,
     left: f64,
     right: f64,
-    dtype: Option<FieldType>,
-    tolerance: Option<f64>,
-    max_sweeps: Option<u64>,
-    #[serde(default, deserialize_with = "numerics::norm")]
-    norm: Option<Norm>,
-}
+});
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct PlaneFile {
-    #[serde(rename = "kind")]
-    _kind: Kind,
+problem_table!(PlaneFile {
     nx: usize,
     ny: usize,
     spacing: Option<f64>,
@@ -79,12 +138,14 @@ struct PlaneFile {
     initial: Option<Values>,
     source: Option<Values>,
     fixed: Option<FixedTable>,
-    dtype: Option<FieldType>,
-    tolerance: Option<f64>,
-    max_sweeps: Option<u64>,
-    #[serde(default, deserialize_with = "numerics::norm")]
-    norm: Option<Norm>,
-}
+});
+
+problem_table!(FillFile {
+    values: PathBuf,
+    known: Option<PathBuf>,
+    nodata: Option<f64>,
+    rim: Option<Rim>,
+});
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,118 +163,82 @@ struct FixedTable {
     values: Values,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FillFile {
-    #[serde(rename = "kind")]
-    _kind: Kind,
-    values: PathBuf,
-    known: PathBuf,
-    dtype: Option<FieldType>,
-    tolerance: Option<f64>,
-    max_sweeps: Option<u64>,
-    #[serde(default, deserialize_with = "numerics::norm")]
-    norm: Option<Norm>,
-}
-
-/// Reads a problem file.
+/// Reads a problem file: the problem, and what the file says of method and stopping.
 ///
 /// # Errors
 /// [`ProblemFileError`] with the line.
-pub fn read(path: &Path) -> Result<(Problem, Stopping), ProblemFileError> {
+pub fn read(path: &Path) -> Result<(Problem, Given), ProblemFileError> {
     let text = files::read_text(path, files::PROBLEM).map_err(|source| ProblemFileError::Read {
         path: path.to_owned(),
         source,
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
-    parse(&text, folder).map_err(|error| ProblemFileError::Invalid {
+    let parsed = parse(&text, folder).map_err(|error| ProblemFileError::Invalid {
         path: path.to_owned(),
         line: line_of(&text, error.span()),
         message: error.message().replace('\n', "; "),
-    })
+    });
+    let (problem, given) = parsed?;
+    match given {
+        Ok(given) => Ok((problem, given)),
+        Err(contradiction) => Err(ProblemFileError::Contradiction {
+            path: path.to_owned(),
+            contradiction,
+        }),
+    }
 }
 
-fn parse(text: &str, folder: &Path) -> Result<(Problem, Stopping), toml::de::Error> {
+type Parsed = (Problem, Result<Given, Contradiction>);
+
+fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
     fn whole<T: DeserializeOwned>(text: &str) -> Result<T, toml::de::Error> {
         toml::from_str(text)
     }
     Ok(match whole::<Head>(text)?.kind {
         Kind::Laplace1d => {
+            let file: LineFile = whole(text)?;
+            let given = file.given();
             let LineFile {
                 points,
                 left,
                 right,
-                dtype,
-                tolerance,
-                max_sweeps,
-                norm,
                 ..
-            } = whole(text)?;
-            (
-                Problem::Line(Line {
-                    points,
-                    left,
-                    right,
-                }),
-                Stopping {
-                    dtype,
-                    tolerance,
-                    max_sweeps,
-                    norm,
-                },
-            )
+            } = file;
+            let line = Line {
+                points,
+                left,
+                right,
+            };
+            (Problem::Line(line), given)
         }
         Kind::Laplace2d => {
             let file: PlaneFile = whole(text)?;
-            let PlaneFile {
-                dtype,
-                tolerance,
-                max_sweeps,
-                norm,
-                ..
-            } = file;
-            (
-                Problem::Plane(Box::new(plane(file, folder))),
-                Stopping {
-                    dtype,
-                    tolerance,
-                    max_sweeps,
-                    norm,
-                },
-            )
+            let given = file.given();
+            (Problem::Plane(Box::new(plane(file, folder))), given)
         }
         Kind::Fill => {
-            let FillFile {
-                values,
-                known,
-                dtype,
-                tolerance,
-                max_sweeps,
-                norm,
-                ..
-            } = whole(text)?;
+            let file: FillFile = whole(text)?;
+            let mut given = file.given();
+            if let Ok(given) = &mut given {
+                given.tied.extend(Tied::of(&[(
+                    "rim = \"natural\"",
+                    file.rim == Some(Rim::Natural),
+                    MethodKind::Multigrid,
+                )]));
+            }
             let problem = Problem::Fill {
-                values: folder.join(values),
-                known: folder.join(known),
+                values: folder.join(file.values),
+                known: file.known.map(|path| folder.join(path)),
+                nodata: file.nodata,
+                rim: file.rim,
             };
-            (
-                problem,
-                Stopping {
-                    dtype,
-                    tolerance,
-                    max_sweeps,
-                    norm,
-                },
-            )
+            (problem, given)
         }
     })
 }
 
 fn plane(file: PlaneFile, folder: &Path) -> Plane {
-    let side = |boundary| match boundary {
-        Boundary::Fixed(values) => Boundary::Fixed(Values::relative_to(values, folder)),
-        Boundary::Periodic => Boundary::Periodic,
-    };
+    let side = |boundary: Boundary| boundary.relative_to(folder);
     let inside = |values: Option<Values>| values.map(|values| values.relative_to(folder));
     Plane {
         nx: file.nx,
@@ -261,7 +286,8 @@ mod tests {
             tolerance = 1e-3\nmax_sweeps = 5\nnorm = 'l2'\ndtype = 'f64'\n\
             [boundary]\nleft = 'periodic'\nright = 'periodic'\ntop = 'sin(x)'\nbottom = 'b.npy'\n\
             [fixed]\nmask = 'm.npy'\nvalues = 1\n";
-        let (problem, stopping) = parse(text, Path::new("/data")).unwrap();
+        let (problem, given) = parse(text, Path::new("/data")).unwrap();
+        let given = given.unwrap();
         let Problem::Plane(plane) = problem else {
             panic!()
         };
@@ -272,9 +298,9 @@ mod tests {
         );
         assert!(matches!(plane.source, Some(Values::Constant(v)) if v == -2.0));
         assert_eq!(plane.fixed.unwrap().mask, Path::new("/data/m.npy"));
-        assert_eq!(stopping.max_sweeps, Some(5));
-        assert_eq!(stopping.dtype, Some(FieldType::F64));
-        assert_eq!(stopping.norm, Some(Norm::L2));
+        assert_eq!(given.max_sweeps, Some(5));
+        assert_eq!(given.dtype, Some(FieldType::F64));
+        assert_eq!(given.norm, Some(Norm::L2));
     }
 
     #[test]
@@ -298,8 +324,24 @@ mod tests {
                 ":2: invalid value: integer `-5`, expected usize",
             ),
             (
-                "kind = 'fill'\nvalues = 'v.npy'",
-                ":1: missing field `known`",
+                "kind = 'fill'\nknown = 'v.npy'",
+                ":1: missing field `values`",
+            ),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'\nmethod = 'sor'",
+                ":3: unknown variant `sor`, expected one of `auto`, `jacobi`, `mg`",
+            ),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'\nstop = { error = 1 }",
+                ":3: unknown field `error`, expected one of `residual`, `change`, `sweeps`",
+            ),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'\nmax_cycles = 0",
+                ":3: invalid value: integer `0`, expected a nonzero u64",
+            ),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'\nstop = { change = 1e-3 }\ntolerance = 1",
+                ": tolerance and stop.change are the same limit: give one of them",
             ),
             (
                 "kind = 'fill'\nvalues = ",

@@ -13,6 +13,8 @@ use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
 use crate::input::png::{self, ImageError, ImagePlane};
+use crate::input::stopping::Rim;
+use crate::problem::method::Method;
 use crate::problem::{Plane, Problem};
 
 /// A problem that cannot be loaded.
@@ -25,14 +27,14 @@ pub enum LoadError {
     #[error(transparent)]
     Formula(#[from] FormulaError),
     /// More cells than this machine can hold.
-    #[error(
-        "{cells} cells need {needed:.1} GiB for two copies of the field, this machine has {present:.1} GiB"
-    )]
+    #[error("{cells} cells need {needed:.1} GiB for {what}, this machine has {present:.1} GiB")]
     Memory {
         /// Number of cells.
         cells: u128,
-        /// Memory for two copies.
+        /// Memory they need.
         needed: f64,
+        /// For what.
+        what: &'static str,
         /// Memory and swap of the machine.
         present: f64,
     },
@@ -70,10 +72,18 @@ pub enum Grid<F> {
     /// A plane.
     Plane {
         /// The problem.
-        problem: Problem2d<F>,
-        /// For a fill: 1 where a cell was given.
-        given: Option<RowSource<u8>>,
+        problem: Box<Problem2d<F>>,
+        /// Of a fill.
+        fill: Option<Filled>,
     },
+}
+
+/// What only a fill has.
+pub struct Filled {
+    /// 1 where a cell was given.
+    pub given: RowSource<u8>,
+    /// The rim.
+    pub rim: Rim,
 }
 
 impl<F: Real> Grid<F> {
@@ -106,15 +116,20 @@ impl<F: Real> Grid<F> {
     }
 }
 
-/// Opens what `problem` needs.
+/// Opens what `problem` needs to be solved by `method`.
 ///
 /// # Errors
 /// A file that is not what it should be, a formula without a finite value on a side, a
 /// problem that makes no sense.
-pub fn load<F: Real>(problem: &Problem, norm: Norm) -> Result<Grid<F>, LoadError> {
+pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, LoadError> {
+    let (norm, usual_rim) = match method {
+        Method::Jacobi { norm, .. } => (*norm, Rim::Interpolated),
+        // Cycles have one norm.
+        Method::Multigrid { .. } => (Norm::L2, Rim::Natural),
+    };
     match problem {
         Problem::Line(line) => {
-            check_memory::<F>(line.points, 1)?;
+            check_memory::<F>((line.points, 1), method)?;
             let (left, right) = (narrowed(line.left)?, narrowed(line.right)?);
             let problem = Problem1d {
                 points: line.points,
@@ -126,57 +141,105 @@ pub fn load<F: Real>(problem: &Problem, norm: Norm) -> Result<Grid<F>, LoadError
             Ok(Grid::Line(problem))
         }
         Problem::Nvidia { nx, ny } => {
-            check_size::<F>(*nx, *ny)?;
+            check_size::<F>((*nx, *ny), method)?;
             let problem = Problem2d {
                 norm,
                 ..Problem2d::nvidia(*nx, *ny)
             };
             problem.check()?;
             Ok(Grid::Plane {
-                problem,
-                given: None,
+                problem: Box::new(problem),
+                fill: None,
             })
         }
         Problem::Plane(plane) => {
-            check_size::<F>(plane.nx, plane.ny)?;
+            check_size::<F>((plane.nx, plane.ny), method)?;
             let problem = Problem2d {
                 norm,
                 ..plane_problem(plane)?
             };
             problem.check()?;
             Ok(Grid::Plane {
-                problem,
-                given: None,
+                problem: Box::new(problem),
+                fill: None,
             })
         }
-        Problem::Fill { values, known } => {
+        Problem::Fill {
+            values,
+            known,
+            nodata,
+            rim: named,
+        } => {
+            let rim = named.unwrap_or(usual_rim);
             let field = Field::open(values)?;
             let (nx, ny) = field.size();
-            check_memory::<F>(nx, ny)?;
-            let mask = mask(known, (nx, ny))?;
-            let problem = Problem2d::fill(nx, ny, field.rows(), Arc::clone(&mask))?;
+            check_memory::<F>((nx, ny), method)?;
+            let mask = known
+                .as_ref()
+                .map(|path| mask(path, (nx, ny)))
+                .transpose()?;
+            let values = field.rows::<F>();
+            let mask = known_cells(&values, mask, nodata.map(F::from_f64));
+            let fill = match rim {
+                Rim::Natural => Problem2d::fill_natural,
+                Rim::Interpolated => Problem2d::fill,
+            };
+            let problem = fill(nx, ny, values, Arc::clone(&mask))?;
             Ok(Grid::Plane {
-                problem: Problem2d { norm, ..problem },
-                given: Some(mask),
+                problem: Box::new(Problem2d { norm, ..problem }),
+                fill: Some(Filled { given: mask, rim }),
             })
         }
     }
+}
+
+/// Which cells are known: those of `mask`, or without one those that are numbers; never those that hold `nodata`.
+fn known_cells<F: Real>(
+    values: &RowSource<F>,
+    mask: Option<RowSource<u8>>,
+    nodata: Option<F>,
+) -> RowSource<u8> {
+    if let (Some(mask), None) = (&mask, nodata) {
+        return Arc::clone(mask);
+    }
+    let values = Arc::clone(values);
+    Arc::new(move |y, row| {
+        let mut cells = vec![F::ZERO; row.len()];
+        values(y, &mut cells);
+        match &mask {
+            Some(mask) => mask(y, row),
+            None => row
+                .iter_mut()
+                .zip(&cells)
+                .for_each(|(known, cell)| *known = u8::from(!cell.to_f64().is_nan())),
+        }
+        for (known, cell) in row.iter_mut().zip(&cells) {
+            if nodata.is_some_and(|nodata| *cell == nodata) {
+                *known = 0;
+            }
+        }
+    })
 }
 
 /// Refuses a plane without an inner cell, which may have a side of any length, and one that does not fit.
-fn check_size<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
+fn check_size<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), LoadError> {
     if nx < 3 || ny < 3 {
         return Err(GridError::TooSmall { nx, ny }.into());
     }
-    check_memory::<F>(nx, ny)
+    check_memory::<F>((nx, ny), method)
 }
 
-/// Refuses a field that the machine cannot hold twice, as a solve does, before anything is
+/// Refuses a problem that the machine cannot hold, as far as the method's memory is known, before anything is
 /// allocated: the system would promise the memory and then end the process.
-fn check_memory<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
+fn check_memory<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), LoadError> {
+    let (bytes, what) = match method {
+        Method::Jacobi { .. } => (2 * size_of::<F>(), "two copies of the field"),
+        // The least: what comes with masks and sources is not counted.
+        Method::Multigrid { .. } => (32 + size_of::<F>(), "the field and its levels"),
+    };
     const GIB: f64 = (1u64 << 30) as f64;
     let cells = nx as u128 * ny as u128;
-    let needed = 2.0 * cells as f64 * size_of::<F>() as f64 / GIB;
+    let needed = cells as f64 * bytes as f64 / GIB;
     let memory = rustix::system::sysinfo();
     let units = memory.totalram as f64 + memory.totalswap as f64;
     let present = units * f64::from(memory.mem_unit) / GIB;
@@ -184,6 +247,7 @@ fn check_memory<F>(nx: usize, ny: usize) -> Result<(), LoadError> {
         return Err(LoadError::Memory {
             cells,
             needed,
+            what,
             present,
         });
     }
@@ -204,14 +268,13 @@ fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, LoadError> {
     let spacing = plane
         .spacing
         .unwrap_or_else(|| 1.0 / (nx.max(ny).saturating_sub(1).max(1)) as f64);
-    let side = |boundary: &Boundary, side: Side| match boundary {
-        Boundary::Periodic => Ok(GridBoundary::Periodic),
-        Boundary::Fixed(values) => Ok::<_, LoadError>(GridBoundary::Fixed(profile(
-            values,
-            side,
-            (nx, ny),
-            spacing,
-        )?)),
+    let side = |boundary: &Boundary, side: Side| {
+        let along = |values| profile(values, side, (nx, ny), spacing);
+        Ok::<_, LoadError>(match boundary {
+            Boundary::Periodic => GridBoundary::Periodic,
+            Boundary::Fixed(values) => GridBoundary::Fixed(along(values)?),
+            Boundary::Neumann(values) => GridBoundary::Neumann(along(values)?),
+        })
     };
     let rows = |values: &Option<Values>| {
         values

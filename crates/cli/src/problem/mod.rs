@@ -2,14 +2,13 @@
 
 pub mod file;
 pub mod load;
+pub mod method;
 
 use std::path::PathBuf;
 
-use crosswarp::solve::Norm;
-
 use crate::defaults;
 use crate::input::boundary::{Boundary, Values};
-use crate::input::numerics::FieldType;
+use crate::input::stopping::Rim;
 
 /// What to solve.
 #[derive(Debug)]
@@ -29,8 +28,12 @@ pub enum Problem {
     Fill {
         /// The field.
         values: PathBuf,
-        /// Which cells are known.
-        known: PathBuf,
+        /// Which cells are known; without it those that are not NaN.
+        known: Option<PathBuf>,
+        /// The value of void cells.
+        nodata: Option<f64>,
+        /// The rim, where it was said.
+        rim: Option<Rim>,
     },
 }
 
@@ -79,19 +82,6 @@ pub struct Fixed {
     pub values: Values,
 }
 
-/// Number type and stopping, as far as they were given.
-#[derive(Debug, Default)]
-pub struct Stopping {
-    /// Number type of the field.
-    pub dtype: Option<FieldType>,
-    /// Norm at which to stop.
-    pub tolerance: Option<f64>,
-    /// Most sweeps.
-    pub max_sweeps: Option<u64>,
-    /// Which norm.
-    pub norm: Option<Norm>,
-}
-
 impl Problem {
     /// The name in reports.
     pub fn name(&self) -> &'static str {
@@ -102,7 +92,7 @@ impl Problem {
         }
     }
 
-    /// The norm, tolerance and most sweeps that hold where none were given.
+    /// The norm, tolerance and most sweeps of Jacobi that hold where none were given.
     pub fn defaults(&self) -> &'static defaults::Stopping {
         match self {
             Self::Line(_) => &defaults::LINE,

@@ -40,33 +40,14 @@ impl<F: Real> Problem2d<F> {
         values: RowSource<F>,
         known: RowSource<u8>,
     ) -> Result<Problem2d<F>, ProblemError> {
-        if nx < 3 || ny < 3 {
-            return Err(ProblemError::TooSmall { nx, ny });
-        }
-        if nx.checked_mul(ny).is_none_or(|cells| cells > MAX_CELLS) {
-            return Err(ProblemError::TooLarge { nx, ny });
-        }
+        check_size(nx, ny)?;
         // The rim in one turn from the upper left corner: right, down, left, up.
         let mut rim = vec![None; 2 * (nx + ny) - 4];
-        let mut row = vec![F::ZERO; nx];
-        let mut row_known = vec![0u8; nx];
-        for y in 0..ny {
-            row.fill(F::ZERO);
-            row_known.fill(0);
-            values(y, &mut row);
-            known(y, &mut row_known);
-            for x in 0..nx {
-                if row_known[x] == 0 {
-                    continue;
-                }
-                if !row[x].to_f64().is_finite() {
-                    return Err(ProblemError::Value { x, y });
-                }
-                if let Some(at) = rim_index(x, y, nx, ny) {
-                    rim[at] = Some(row[x]);
-                }
+        for_each_known((nx, ny), &values, &known, |x, y, value| {
+            if let Some(at) = rim_index(x, y, nx, ny) {
+                rim[at] = Some(value);
             }
-        }
+        })?;
         let rim = Arc::new(interpolate_ring(&rim).ok_or(ProblemError::NothingKnown)?);
         let side = |cell: &dyn Fn(usize) -> (usize, usize), len: usize| {
             Boundary::Fixed(
@@ -109,6 +90,116 @@ impl<F: Real> Problem2d<F> {
             norm: Norm::Rms,
         })
     }
+
+    /// As [`fill`](Self::fill), with a natural rim: the derivative across each side is zero
+    /// ([`Boundary::Neumann`]), and rim cells are known or unknown as all others are. For
+    /// [`Method::Multigrid`](crate::Method::Multigrid).
+    ///
+    /// The first guess is linear along each row between known cells and constant beyond the outermost ones; a row
+    /// without a known cell lies linearly between the nearest rows that have one, or is a copy of the nearest.
+    ///
+    /// Errors: sizes below 3 or too large, a known value that is not finite, no known cell.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use crosswarp_solve::Problem2d;
+    ///
+    /// // Only the middle column is known.
+    /// let values = Arc::new(|y: usize, row: &mut [f64]| row[2] = y as f64);
+    /// let known = Arc::new(|_, row: &mut [u8]| row[2] = 1);
+    /// let problem = Problem2d::fill_natural(5, 5, values, known).unwrap();
+    /// let mut row = [0.0; 5];
+    /// problem.initial.unwrap()(3, &mut row);
+    /// assert_eq!(row, [3.0; 5]);
+    /// ```
+    pub fn fill_natural(
+        nx: usize,
+        ny: usize,
+        values: RowSource<F>,
+        known: RowSource<u8>,
+    ) -> Result<Problem2d<F>, ProblemError> {
+        check_size(nx, ny)?;
+        // The rows that have a known cell, in order.
+        let mut rows: Vec<usize> = Vec::new();
+        for_each_known((nx, ny), &values, &known, |_, y, _| {
+            if rows.last() != Some(&y) {
+                rows.push(y);
+            }
+        })?;
+        if rows.is_empty() {
+            return Err(ProblemError::NoKnownCell);
+        }
+        let guess_of = {
+            let known = known.clone();
+            move |y: usize, row: &mut [F]| {
+                let mut row_known = vec![0u8; row.len()];
+                values(y, row);
+                known(y, &mut row_known);
+                extend_row(row, &row_known);
+            }
+        };
+        let initial: RowSource<F> = Arc::new(move |y, row: &mut [F]| {
+            let at = rows.partition_point(|&with| with < y);
+            match (at.checked_sub(1).map(|before| rows[before]), rows.get(at)) {
+                (_, Some(&own)) if own == y => guess_of(y, row),
+                (Some(above), Some(&below)) => {
+                    guess_of(above, row);
+                    let mut row_below = vec![F::ZERO; row.len()];
+                    guess_of(below, &mut row_below);
+                    for (cell, &other) in row.iter_mut().zip(&row_below) {
+                        *cell = between(*cell, other, y - above, below - above);
+                    }
+                }
+                (Some(nearest), None) => guess_of(nearest, row),
+                (None, Some(&nearest)) => guess_of(nearest, row),
+                (None, None) => unreachable!("there is a row with a known cell"),
+            }
+        });
+        let side = |cells| Boundary::Neumann(vec![F::ZERO; cells]);
+        Ok(Problem2d {
+            left: side(ny),
+            right: side(ny),
+            top: side(nx),
+            bottom: side(nx),
+            initial: Some(initial),
+            fixed: Some(known),
+            ..Problem2d::laplace(nx, ny)
+        })
+    }
+}
+
+fn check_size(nx: usize, ny: usize) -> Result<(), ProblemError> {
+    if nx < 3 || ny < 3 {
+        return Err(ProblemError::TooSmall { nx, ny });
+    }
+    if nx.checked_mul(ny).is_none_or(|cells| cells > MAX_CELLS) {
+        return Err(ProblemError::TooLarge { nx, ny });
+    }
+    Ok(())
+}
+
+/// Hands every known cell to `take`, row by row, or says which is not finite.
+fn for_each_known<F: Real>(
+    (nx, ny): (usize, usize),
+    values: &RowSource<F>,
+    known: &RowSource<u8>,
+    mut take: impl FnMut(usize, usize, F),
+) -> Result<(), ProblemError> {
+    let mut row = vec![F::ZERO; nx];
+    let mut row_known = vec![0u8; nx];
+    for y in 0..ny {
+        row.fill(F::ZERO);
+        row_known.fill(0);
+        values(y, &mut row);
+        known(y, &mut row_known);
+        for x in (0..nx).filter(|&x| row_known[x] != 0) {
+            if !row[x].to_f64().is_finite() {
+                return Err(ProblemError::Value { x, y });
+            }
+            take(x, y, row[x]);
+        }
+    }
+    Ok(())
 }
 
 /// Position of a cell on the rim, clockwise from the upper left corner; `None` inside.
@@ -166,9 +257,70 @@ fn interpolate_row<F: Real>(row: &mut [F], known: &[u8]) {
     }
 }
 
+/// Fills the unknown cells linearly between known ones and constantly beyond them; at least one must be known.
+fn extend_row<F: Real>(row: &mut [F], known: &[u8]) {
+    let mut last: Option<usize> = None;
+    for x in (0..row.len()).filter(|&x| known[x] != 0) {
+        match last {
+            None => {
+                let value = row[x];
+                row[..x].fill(value);
+            }
+            Some(last) => {
+                for gap in last + 1..x {
+                    row[gap] = between(row[last], row[x], gap - last, x - last);
+                }
+            }
+        }
+        last = Some(x);
+    }
+    if let Some(last) = last {
+        let value = row[last];
+        row[last + 1..].fill(value);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_natural_guess_reaches_every_cell() {
+        let (nx, ny) = (5, 7);
+        // Known: (1, 1) = 10, (3, 1) = 20 and (2, 5) = 50; everything else is NaN.
+        let given = |x: usize, y: usize| match (x, y) {
+            (1, 1) => 10.0,
+            (3, 1) => 20.0,
+            (2, 5) => 50.0,
+            _ => f64::NAN,
+        };
+        let values: RowSource<f64> =
+            Arc::new(move |y, row| (0..nx).for_each(|x| row[x] = given(x, y)));
+        let known: RowSource<u8> =
+            Arc::new(move |y, row| (0..nx).for_each(|x| row[x] = u8::from(!given(x, y).is_nan())));
+        let problem = Problem2d::fill_natural(nx, ny, values, known).unwrap();
+        let guess = problem.initial.unwrap();
+        let row = |y| {
+            let mut row = [0.0; 5];
+            guess(y, &mut row);
+            row
+        };
+        assert_eq!(row(1), [10.0, 10.0, 15.0, 20.0, 20.0]);
+        assert_eq!(row(0), row(1));
+        assert_eq!(row(3), [30.0, 30.0, 32.5, 35.0, 35.0]);
+        assert_eq!(row(5), [50.0; 5]);
+        assert_eq!(row(6), [50.0; 5]);
+    }
+
+    #[test]
+    fn a_grid_without_a_known_cell_is_refused() {
+        let values: RowSource<f32> = Arc::new(|_, row| row.fill(1.0));
+        let known: RowSource<u8> = Arc::new(|_, row| row.fill(0));
+        assert_eq!(
+            Problem2d::fill_natural(4, 5, values, known).err(),
+            Some(ProblemError::NoKnownCell)
+        );
+    }
 
     #[test]
     fn the_rim_is_one_closed_turn() {

@@ -385,6 +385,9 @@ pub enum ProblemError {
     /// A mask that leaves nothing to solve.
     #[error("the mask fixes every inner cell: there is nothing to solve")]
     NothingFree,
+    /// A fill without any known cell.
+    #[error("no cell of the grid is known: at least one must be")]
+    NoKnownCell,
     /// A fill whose rim holds no known cell.
     #[error("no cell on the rim of the grid is known: at least one must be")]
     NothingKnown,

@@ -4,29 +4,33 @@ mod field_files;
 pub mod problem;
 mod report;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
-    Checkpointing, Gpu, Norm, Options, Progress as Pass, Real, Solution, solve_1d, solve_2d,
+    Checkpointing, Cycles, Gpu, Method as Steps, Norm, Options, Progress as Pass, Real, Solution,
+    solve_1d, solve_2d,
 };
 
 use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
+use self::problem::Asked;
 use self::report::{NotTaken, SolveDetails, SolveReport};
 use super::error::{CommandError, NOT_CONVERGED};
 use crate::args::solve::SolveArgs;
 use crate::console;
 use crate::console::interrupt::Interrupt;
-use crate::console::progress::Progress;
+use crate::console::progress::{self, Progress};
 use crate::drawing::norms::{self, PlotTexts};
-use crate::format::grouped;
+use crate::format::{counted, general, grouped};
+use crate::input::choice::name_of;
 use crate::input::npy::Dtype;
-use crate::input::numerics::FieldType;
+use crate::input::numerics::{FieldType, NORMS};
 use crate::output::csv;
 use crate::output::json::Run;
 use crate::output::staged::StagedFile;
 use crate::problem::Problem;
 use crate::problem::load::{self, Grid};
+use crate::problem::method::Method;
 use crate::world::backend::Backend;
 use crate::world::pes::{in_world_of, kind_name};
 
@@ -34,7 +38,7 @@ use crate::world::pes::{in_world_of, kind_name};
 struct Job<'a> {
     args: &'a SolveArgs,
     problem: &'a Problem,
-    norm: Norm,
+    method: Method,
     options: Options<'a>,
     interrupt: &'a Interrupt,
     backend: Backend,
@@ -44,17 +48,24 @@ struct Job<'a> {
 
 /// Solves the problem that `args` name; the exit code.
 pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
-    let (problem, stopping) = problem::from_args(args)?;
+    let Asked {
+        problem,
+        dtype,
+        method,
+    } = problem::from_args(args)?;
     OutputFiles::check(args)?;
-    let dtype = match (stopping.dtype, &problem) {
+    let dtype = match (dtype, &problem) {
         (Some(dtype), _) => dtype,
         (None, Problem::Fill { values, .. }) if load::file_dtype(values)? == Dtype::F64 => {
             FieldType::F64
         }
         _ => FieldType::F32,
     };
-    let defaults = problem.defaults();
-    let backend = Backend::choose(&args.backend)?;
+    let backend = match method {
+        Method::Jacobi { .. } => Backend::choose(&args.backend)?,
+        // A GPU that was asked for has been refused.
+        Method::Multigrid { .. } => Backend::Cpu { no_gpu: None },
+    };
     if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
         let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
         return Err(CommandError::Usage(format!(
@@ -63,8 +74,21 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     }
     let interrupt = Interrupt::install().map_err(CommandError::Signals)?;
     let options = Options {
-        tolerance: stopping.tolerance.unwrap_or(defaults.tolerance),
-        max_sweeps: saturating(stopping.max_sweeps.unwrap_or(defaults.max_sweeps)),
+        tolerance: match method {
+            Method::Jacobi { tolerance, .. } => tolerance,
+            Method::Multigrid { residual, .. } => residual,
+        },
+        max_sweeps: saturating(match method {
+            Method::Jacobi { max_sweeps, .. } => max_sweeps,
+            Method::Multigrid { max_cycles, .. } => max_cycles,
+        }),
+        method: match method {
+            Method::Jacobi { .. } => Steps::Jacobi,
+            Method::Multigrid { smooth, .. } => Steps::Multigrid(Cycles {
+                pre: smooth.pre.into(),
+                post: smooth.post.into(),
+            }),
+        },
         sweeps_per_pass: args.sweeps_per_pass.map(|sweeps| sweeps as usize),
         checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
             path,
@@ -83,7 +107,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     let job = Job {
         args,
         problem: &problem,
-        norm: stopping.norm.unwrap_or(defaults.norm),
+        method,
         options,
         interrupt,
         backend,
@@ -105,7 +129,7 @@ impl Job<'_> {
         name: &'static str,
         dtype: Dtype,
     ) -> Result<i32, CommandError> {
-        let grid = load::load::<F>(self.problem, self.norm)?;
+        let grid = load::load::<F>(self.problem, &self.method)?;
         let asked = self.args.backend.pes;
         let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
         in_world_of(asked, n_pes, |pe| {
@@ -117,16 +141,16 @@ impl Job<'_> {
         })
     }
 
-    /// Makes the sweeps; PE 0 shows the progress.
+    /// Makes the sweeps or cycles; PE 0 shows the progress.
     fn sweep<F: Real>(&self, pe: &Pe, grid: &Grid<F>) -> Result<Solution<F>, CommandError> {
         let lead = pe.my_pe() == 0;
-        let every = if matches!(grid, Grid::Line(_)) {
-            10
-        } else {
-            100
+        let steps = match (self.method, grid) {
+            (Method::Multigrid { .. }, _) => progress::Steps::Cycles,
+            (_, Grid::Line(_)) => progress::Steps::Sweeps { every: 10 },
+            (_, Grid::Plane { .. }) => progress::Steps::Sweeps { every: 100 },
         };
         let mut progress = (lead && !self.args.json)
-            .then(|| Progress::new(every, self.options.max_sweeps as u64, grid.inner_cells()));
+            .then(|| Progress::new(steps, self.options.max_sweeps as u64, grid.inner_cells()));
         let mut closed = None;
         let mut warned = false;
         let observer = |pass: &Pass| {
@@ -167,22 +191,29 @@ impl Job<'_> {
         if pe.my_pe() != 0 {
             return Ok(0);
         }
-        let sweeps = grouped(solution.sweeps as u64);
+        let steps = self.steps_made(solution.sweeps);
         match (&self.args.checkpoint, &solution.checkpoint_failure) {
             (_, Some(failure)) => {
-                console::complain(format_args!("interrupted after {sweeps} sweeps; {failure}"))
+                console::complain(format_args!("interrupted after {steps}; {failure}"))
             }
             (Some(path), None) => console::complain(format_args!(
-                "interrupted after {sweeps} sweeps; go on with --resume {}",
+                "interrupted after {steps}; go on with --resume {}",
                 path.display()
             )),
-            (None, None) => console::complain(format_args!("interrupted after {sweeps} sweeps")),
+            (None, None) => console::complain(format_args!("interrupted after {steps}")),
         }
         Ok(128
             + self
                 .interrupt
                 .signal()
                 .unwrap_or(signal_hook::consts::SIGINT))
+    }
+
+    fn steps_made(&self, count: usize) -> String {
+        match self.method {
+            Method::Jacobi { .. } => format!("{} sweeps", grouped(count as u64)),
+            Method::Multigrid { .. } => counted(count as u64, "cycle"),
+        }
     }
 
     /// Gathers the field, writes the files and prints the result.
@@ -224,13 +255,27 @@ impl Job<'_> {
             return Ok(0);
         }
         let hash = outputs?.finish()?;
+        let norms = &solution.history;
+        let by_jacobi = matches!(self.method, Method::Jacobi { .. });
+        let remaining_error = report::remaining_error(norms).filter(|_| by_jacobi);
         if let Some(file) = plot {
-            self.plot(file, &title, &solution.history)?;
+            let title = match remaining_error {
+                Some(error) => format!("{title}, {} from the solution", general(error, 2)),
+                None => title,
+            };
+            self.plot(file, &title, norms)?;
         }
+        // Sweeps count from 0; cycle 0 would be the first guess.
+        let (heading, first) = if by_jacobi {
+            ("sweep,norm", 0)
+        } else {
+            ("cycle,relative_residual", 1)
+        };
         if let Some(file) = history {
-            csv::write_norms(file, &solution.history)?;
+            csv::write_norms(file, heading, first, norms)?;
         }
         let choice = solution.choice.clone();
+        let steps = Some(solution.sweeps as u64);
         let report = SolveReport {
             problem: self.problem.name(),
             dtype: name,
@@ -241,10 +286,17 @@ impl Job<'_> {
                 seconds: solution.seconds,
                 bytes_per_second: None,
             },
-            sweeps: solution.sweeps as u64,
+            method: self.method.name(),
+            sweeps: steps.filter(|_| by_jacobi),
+            cycles: steps.filter(|_| !by_jacobi),
             converged: solution.converged,
-            norm: solution.history.last().copied(),
-            history: (0..).zip(solution.history.iter().copied()).collect(),
+            norm: norms.last().copied().filter(|_| by_jacobi),
+            remaining_error_estimate: remaining_error,
+            relative_residual: (!by_jacobi).then_some(solution.norm),
+            convergence_factor: report::convergence_factor(norms).filter(|_| !by_jacobi),
+            levels: solution.levels,
+            floor_reached: solution.floor_reached,
+            history: (first..).zip(norms.iter().copied()).collect(),
             field_sha256: hash.unwrap_or_default(),
             cell_updates_per_second: rate(solution.cell_updates, solution.seconds),
             strategy: choice.as_ref().map(|choice| choice.taken),
@@ -264,7 +316,23 @@ impl Job<'_> {
                 size: grid.size_text(),
                 machine: self.backend.describe(),
                 tolerance: self.options.tolerance,
-                sweeps_per_pass: solution.sweeps_per_pass,
+                norm: match self.method {
+                    Method::Jacobi { norm, .. } => name_of(NORMS, norm),
+                    Method::Multigrid { .. } => "l2",
+                },
+                mg_can: matches!(grid, Grid::Plane { .. }),
+                how: match self.method {
+                    Method::Jacobi { .. } => {
+                        format!("{} sweeps per pass", solution.sweeps_per_pass)
+                    }
+                    Method::Multigrid { smooth, .. } => {
+                        format!("V({},{})", smooth.pre, smooth.post)
+                    }
+                },
+                rim: match grid {
+                    Grid::Plane { fill, .. } => fill.as_ref().map(|fill| fill.rim.name()),
+                    Grid::Line(_) => None,
+                },
                 files: paths(self.args)
                     .into_iter()
                     .flatten()
@@ -273,7 +341,14 @@ impl Job<'_> {
             };
             console::line(report.summary(&details))?;
         }
-        Ok(if solution.converged { 0 } else { NOT_CONVERGED })
+        // Nobody has asked for more than rounding allows.
+        let good_enough = solution.floor_reached
+            && matches!(self.method, Method::Multigrid { stated: false, .. });
+        Ok(if solution.converged || good_enough {
+            0
+        } else {
+            NOT_CONVERGED
+        })
     }
 
     fn head<F: Real>(&self, grid: &Grid<F>, dtype: Dtype, sweeps: usize) -> FieldHead {
@@ -289,15 +364,11 @@ impl Job<'_> {
         };
         let (columns, rows) = grid.size();
         let given = match grid {
-            Grid::Plane { given, .. } => given.clone(),
+            Grid::Plane { fill, .. } => fill.as_ref().map(|fill| Arc::clone(&fill.given)),
             Grid::Line(_) => None,
         };
         FieldHead {
-            title: format!(
-                "{what}, {}, {} sweeps",
-                grid.size_text(),
-                grouped(sweeps as u64)
-            ),
+            title: format!("{what}, {}, {}", grid.size_text(), self.steps_made(sweeps)),
             dtype,
             columns,
             rows,
@@ -313,12 +384,18 @@ impl Job<'_> {
     }
 
     fn plot(&self, file: StagedFile, title: &str, history: &[f64]) -> Result<(), CommandError> {
-        let norm = match self.norm {
-            Norm::L2 => "l2 norm of the change in a sweep",
-            Norm::Rms => "rms change in a sweep",
+        let (step, norm) = match self.method {
+            Method::Jacobi { norm: Norm::L2, .. } => ("sweep", "l2 norm of the change in a sweep"),
+            Method::Jacobi {
+                norm: Norm::Rms, ..
+            } => ("sweep", "rms change in a sweep"),
+            Method::Multigrid { .. } => ("cycle", "relative residual"),
         };
-        let texts = PlotTexts { title, norm };
-        let chart = norms::chart(&texts, history, self.options.tolerance);
+        // Before the first cycle the residual is all there is.
+        let start: &[f64] = if step == "cycle" { &[1.0] } else { &[] };
+        let norms = [start, history].concat();
+        let texts = PlotTexts { title, step, norm };
+        let chart = norms::chart(&texts, &norms, self.options.tolerance);
         Ok(chart.write_svg(file)?)
     }
 }

@@ -2,12 +2,16 @@
 
 use std::path::Path;
 
+use crate::args::backend::BackendKind;
 use crate::args::solve::{Preset, SolveArgs};
 use crate::defaults;
 use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::Formula;
+use crate::input::numerics::FieldType;
+use crate::input::stopping::{Rim, StopRule};
 use crate::problem::file::{self, ProblemFileError};
-use crate::problem::{Line, Plane, Problem, Stopping};
+use crate::problem::method::{Contradiction, Given, Kind, Method, Refusal, Tied, either};
+use crate::problem::{Line, Plane, Problem};
 
 /// Why the command line does not make a problem.
 #[derive(Debug, thiserror::Error)]
@@ -29,14 +33,28 @@ pub enum ProblemError {
     /// A side named twice.
     #[error("the {0} boundary is given twice")]
     TwiceBoundary(&'static str),
+    /// Options that do not go together.
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
     /// The problem file.
     #[error(transparent)]
     File(#[from] ProblemFileError),
 }
 
-/// The problem that the command line names, and what it says about stopping; flags win over a file.
-pub fn from_args(args: &SolveArgs) -> Result<(Problem, Stopping), ProblemError> {
-    let mut stopping = Stopping::default();
+/// A problem, and how it is to be solved.
+#[derive(Debug)]
+pub struct Asked {
+    /// What to solve.
+    pub problem: Problem,
+    /// Number type of the field, if it was said.
+    pub dtype: Option<FieldType>,
+    /// How.
+    pub method: Method,
+}
+
+/// The problem that the command line names, and how it is to be solved; flags win over a file.
+pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
+    let mut by_file = Given::default();
     let problem = match args.problem.as_str() {
         "laplace1d" => {
             refuse(args, &[Group::Plane, Group::Fill])?;
@@ -66,26 +84,87 @@ pub fn from_args(args: &SolveArgs) -> Result<(Problem, Stopping), ProblemError> 
                 .values
                 .clone()
                 .ok_or(ProblemError::Missing("--values"))?;
-            let known = args.known.clone().ok_or(ProblemError::Missing("--known"))?;
-            Problem::Fill { values, known }
+            Problem::Fill {
+                values,
+                known: args.known.clone(),
+                nodata: args.nodata,
+                rim: args.rim,
+            }
         }
         path if Path::new(path).extension().is_some_and(|e| e == "toml") => {
             refuse(args, &[Group::Line, Group::Plane, Group::Fill])?;
-            let (problem, from_file) = file::read(Path::new(path))?;
-            stopping = from_file;
+            let (problem, given) = file::read(Path::new(path))?;
+            by_file = given;
             problem
         }
         other => return Err(ProblemError::Unknown(other.to_owned())),
     };
-    Ok((
+    let by_line = given(args)?;
+    let method = Method::decide(&problem, &by_line, &by_file).map_err(|refusal| match refusal {
+        Refusal::Line(contradiction) => ProblemError::Contradiction(contradiction),
+        Refusal::File(contradiction) => ProblemError::File(ProblemFileError::Contradiction {
+            path: (&args.problem).into(),
+            contradiction,
+        }),
+    })?;
+    Ok(Asked {
         problem,
-        Stopping {
-            dtype: args.dtype.or(stopping.dtype),
-            tolerance: args.tolerance.or(stopping.tolerance),
-            max_sweeps: args.max_sweeps.or(stopping.max_sweeps),
-            norm: args.norm.or(stopping.norm),
-        },
-    ))
+        dtype: by_line.dtype.or(by_file.dtype),
+        method,
+    })
+}
+
+/// What the command line says of method and stopping.
+fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
+    let (mut residual, mut change, mut sweeps) = (None, None, None);
+    for &rule in &args.stop {
+        let (name, twice) = match rule {
+            StopRule::Residual(limit) => ("--stop residual", residual.replace(limit).is_some()),
+            StopRule::Change(limit) => ("--stop change", change.replace(limit).is_some()),
+            StopRule::Sweeps(limit) => ("--stop sweeps", sweeps.replace(limit).is_some()),
+        };
+        if twice {
+            return Err(Contradiction::Repeated(name));
+        }
+    }
+    let relative = args.relative_tolerance;
+    let (jacobi, multigrid) = (Kind::Jacobi, Kind::Multigrid);
+    let tied = Tied::of(&[
+        ("--tolerance", args.tolerance.is_some(), jacobi),
+        ("--stop change", change.is_some(), jacobi),
+        ("--max-sweeps", args.max_sweeps.is_some(), jacobi),
+        ("--stop sweeps", sweeps.is_some(), jacobi),
+        ("--norm", args.norm.is_some(), jacobi),
+        ("--checkpoint", args.checkpoint.is_some(), jacobi),
+        ("--resume", args.resume.is_some(), jacobi),
+        ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), jacobi),
+        ("--strategy", args.strategy.is_some(), jacobi),
+        (
+            "--backend cuda",
+            args.backend.backend == BackendKind::Cuda,
+            jacobi,
+        ),
+        ("--device", args.backend.device.is_some(), jacobi),
+        ("--relative-tolerance", relative.is_some(), multigrid),
+        ("--stop residual", residual.is_some(), multigrid),
+        ("--max-cycles", args.max_cycles.is_some(), multigrid),
+        ("--smooth", args.smooth.is_some(), multigrid),
+        ("--rim natural", args.rim == Some(Rim::Natural), multigrid),
+    ]);
+    Ok(Given {
+        dtype: args.dtype,
+        method: args.method,
+        tolerance: either(("--tolerance", args.tolerance), ("--stop change", change))?,
+        max_sweeps: either(("--max-sweeps", args.max_sweeps), ("--stop sweeps", sweeps))?,
+        norm: args.norm,
+        residual: either(
+            ("--relative-tolerance", relative),
+            ("--stop residual", residual),
+        )?,
+        max_cycles: args.max_cycles,
+        smooth: args.smooth,
+        tied,
+    })
 }
 
 /// Arguments that belong together.
@@ -114,8 +193,8 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
             Group::Fill => [
                 ("--values", args.values.is_some()),
                 ("--known", args.known.is_some()),
-                ("", false),
-                ("", false),
+                ("--nodata", args.nodata.is_some()),
+                ("--rim", args.rim.is_some()),
             ],
         };
         if let Some((argument, _)) = given.iter().find(|(_, given)| *given) {
@@ -172,7 +251,7 @@ mod tests {
     use clap::Parser;
     use crosswarp::solve::Norm;
 
-    fn problem(line: &str) -> Result<(Problem, Stopping), ProblemError> {
+    fn problem(line: &str) -> Result<Asked, ProblemError> {
         let words = ["crosswarp", "solve"].into_iter().chain(line.split(' '));
         match Cli::try_parse_from(words).unwrap().command {
             Command::Solve(args) => from_args(&args),
@@ -182,16 +261,23 @@ mod tests {
 
     #[test]
     fn the_seed_problem_is_the_default() {
-        let (found, _) = problem("laplace1d").unwrap();
+        let found = problem("laplace1d").unwrap();
         assert!(matches!(
-            found,
+            found.problem,
             Problem::Line(Line {
                 points: 4_194_304,
                 left: 5.0,
                 right: 10.0
             })
         ));
-        assert_eq!(found.defaults().tolerance, 1e-4);
+        assert_eq!(
+            found.method,
+            Method::Jacobi {
+                tolerance: 1e-4,
+                max_sweeps: 1_000_000,
+                norm: Norm::Rms
+            }
+        );
     }
 
     #[test]
@@ -204,7 +290,11 @@ mod tests {
             ),
             ("fill --boundary top=1", "--boundary does not apply to fill"),
             ("x.toml --known a", "--known does not apply to x.toml"),
-            ("fill --values a", "fill needs --known FILE"),
+            ("fill --known a", "fill needs --values FILE"),
+            (
+                "laplace2d --rim natural",
+                "--rim does not apply to laplace2d",
+            ),
             (
                 "laplace3d",
                 "'laplace3d' is not a problem; laplace1d, laplace2d, fill and FILE.toml are",
@@ -220,13 +310,138 @@ mod tests {
 
     #[test]
     fn named_sides_replace_the_default_arches() {
-        let (Problem::Plane(plane), stopping) =
-            problem("laplace2d --boundary left=1 --norm l2").unwrap()
-        else {
+        let asked = problem("laplace2d --boundary left=1").unwrap();
+        let Problem::Plane(plane) = asked.problem else {
             panic!()
         };
         assert!(matches!(plane.left, Boundary::Fixed(Values::Constant(v)) if v == 1.0));
         assert!(matches!(plane.top, Boundary::Fixed(Values::Constant(v)) if v == 0.0));
-        assert_eq!(stopping.norm, Some(Norm::L2));
+    }
+
+    #[test]
+    fn the_options_decide_on_the_method() {
+        for (line, method) in [
+            ("laplace1d", "jacobi"),
+            ("laplace2d", "mg"),
+            ("laplace2d --preset nvidia", "jacobi"),
+            ("laplace2d --preset nvidia --method mg", "mg"),
+            ("fill --values a", "mg"),
+            ("fill --values a --rim interpolated", "mg"),
+            ("fill --values a --tolerance 1e-4", "jacobi"),
+            ("laplace2d --method jacobi", "jacobi"),
+            ("laplace2d --method auto --norm l2", "jacobi"),
+            ("laplace2d --stop change=1e-3 --stop sweeps=7", "jacobi"),
+            ("laplace2d --max-sweeps 5", "jacobi"),
+            ("laplace2d --checkpoint c", "jacobi"),
+            ("laplace2d --resume c", "jacobi"),
+            ("laplace2d --sweeps-per-pass 3", "jacobi"),
+            ("laplace2d --strategy sweep", "jacobi"),
+            ("laplace2d --backend cuda", "jacobi"),
+            ("laplace2d --backend cpu", "mg"),
+            ("laplace2d --device 0", "jacobi"),
+            ("laplace2d --smooth 1,1", "mg"),
+        ] {
+            assert_eq!(problem(line).unwrap().method.name(), method, "{line}");
+        }
+    }
+
+    #[test]
+    fn options_of_two_methods_are_refused() {
+        for (line, expected) in [
+            (
+                "laplace2d --method mg --stop change=1e-4",
+                "--stop change belongs to Jacobi sweeps: it does not go with --method mg",
+            ),
+            (
+                "laplace2d --method jacobi --stop residual=1e-4",
+                "--stop residual belongs to multigrid: it does not go with --method jacobi",
+            ),
+            (
+                "laplace2d --method mg --backend cuda",
+                "--backend cuda belongs to Jacobi sweeps: it does not go with --method mg",
+            ),
+            (
+                "laplace2d --checkpoint c --smooth 2,2",
+                "--checkpoint belongs to Jacobi sweeps and --smooth to multigrid: they do not go together",
+            ),
+            (
+                "fill --values a --rim natural --method jacobi",
+                "--rim natural belongs to multigrid: it does not go with --method jacobi",
+            ),
+            (
+                "laplace1d --method mg",
+                "laplace1d is solved by Jacobi sweeps: it does not go with --method mg",
+            ),
+            (
+                "laplace1d --max-cycles 3",
+                "laplace1d is solved by Jacobi sweeps: it does not go with --max-cycles",
+            ),
+            (
+                "laplace2d --tolerance 1 --stop change=1",
+                "--tolerance and --stop change are the same limit: give one of them",
+            ),
+            (
+                "laplace2d --stop residual=1 --stop residual=2",
+                "--stop residual is given twice",
+            ),
+        ] {
+            assert_eq!(problem(line).unwrap_err().to_string(), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_the_command_line_decides_wins_over_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("p.toml");
+        let with = |keys: &str, options: &str| {
+            std::fs::write(&path, format!("kind = 'fill'\nvalues = 'v.npy'\n{keys}")).unwrap();
+            problem(&format!("{}{options}", path.display()))
+        };
+        let jacobi = |tolerance, max_sweeps| Method::Jacobi {
+            tolerance,
+            max_sweeps,
+            norm: Norm::Rms,
+        };
+        let multigrid = |residual, max_cycles| Method::Multigrid {
+            residual,
+            stated: true,
+            max_cycles,
+            smooth: defaults::SMOOTHING,
+        };
+        for (keys, options, method) in [
+            ("tolerance = 0.5", "", jacobi(0.5, 1_000_000)),
+            ("tolerance = 0.5", " --stop sweeps=3", jacobi(0.5, 3)),
+            (
+                "tolerance = 0.5",
+                " --stop residual=0.1",
+                multigrid(0.1, 100),
+            ),
+            ("stop = { residual = 0.2 }", "", multigrid(0.2, 100)),
+            (
+                "relative_tolerance = 0.2",
+                " --max-cycles 7",
+                multigrid(0.2, 7),
+            ),
+            (
+                "method = 'mg'\nstop = { residual = 0.2 }",
+                " --tolerance 0.3",
+                jacobi(0.3, 1_000_000),
+            ),
+        ] {
+            assert_eq!(
+                with(keys, options).unwrap().method,
+                method,
+                "{keys}{options}"
+            );
+        }
+        let error = with("method = 'mg'\ntolerance = 1", "")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.ends_with(
+                "p.toml: tolerance belongs to Jacobi sweeps: it does not go with method = \"mg\""
+            ),
+            "{error}"
+        );
     }
 }

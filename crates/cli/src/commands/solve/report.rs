@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::format::{general, grouped, pes, si};
+use crate::format::{counted, exponential, general, grouped, pes, si};
 use crate::output::json::{self, Run};
 
 /// The result of a solve, serialised as the object that `--json` prints.
@@ -17,17 +17,31 @@ pub struct SolveReport {
     /// How it was run; the seconds are those of the sweeps.
     #[serde(flatten)]
     pub run: Run,
-    /// Sweeps made.
-    pub sweeps: u64,
-    /// Whether the norm reached the tolerance.
+    /// jacobi or mg.
+    pub method: &'static str,
+    /// Sweeps made; null for mg.
+    pub sweeps: Option<u64>,
+    /// Cycles made; null for jacobi.
+    pub cycles: Option<u64>,
+    /// Whether the norm, or the relative residual, came down to the limit.
     pub converged: bool,
-    /// Norm of the last sweep; null without any.
+    /// Norm of the last sweep's change; null without any, and for mg.
     pub norm: Option<f64>,
-    /// Every sweep's number and norm.
+    /// Estimate of the same norm of what is left to the solution; null where it cannot be told, and for mg.
+    pub remaining_error_estimate: Option<f64>,
+    /// The last residual, relative to the first; null for jacobi.
+    pub relative_residual: Option<f64>,
+    /// By what a cycle multiplies the residual; null without any.
+    pub convergence_factor: Option<f64>,
+    /// Levels of multigrid; null for jacobi.
+    pub levels: Option<usize>,
+    /// Whether the residual is as small as rounding allows, and larger than the limit.
+    pub floor_reached: bool,
+    /// Every sweep's number and norm, or cycle's and relative residual.
     pub history: Vec<(u64, f64)>,
     /// SHA-256 of the whole field, row-major, little-endian.
     pub field_sha256: String,
-    /// Cells updated, those computed twice at the seams not counted, by second.
+    /// Cells updated, those computed twice at the seams not counted, by second; of mg, cells times cycles.
     pub cell_updates_per_second: f64,
     /// How GPUs were used; null on the CPU.
     pub strategy: Option<&'static str>,
@@ -52,8 +66,14 @@ pub struct SolveDetails {
     pub machine: String,
     /// Where it had to stop.
     pub tolerance: f64,
-    /// Sweeps per pass through memory.
-    pub sweeps_per_pass: usize,
+    /// The norm of a sweep's change in a word.
+    pub norm: &'static str,
+    /// Whether there is a method that gets closer.
+    pub mg_can: bool,
+    /// Sweeps per pass through memory, or relaxations of a cycle.
+    pub how: String,
+    /// The rim of a fill.
+    pub rim: Option<&'static str>,
     /// Files written.
     pub files: Vec<String>,
 }
@@ -66,34 +86,27 @@ impl SolveReport {
 
     /// The closing lines of a run.
     pub fn summary(&self, details: &SolveDetails) -> String {
-        let sweeps = grouped(self.sweeps);
-        let tolerance = general(details.tolerance, 6);
-        let outcome = match self.norm {
-            Some(norm) if self.converged => {
-                format!(
-                    "Converged after {sweeps} sweeps: error {} <= tolerance {tolerance}",
-                    general(norm, 6)
-                )
-            }
-            Some(norm) => {
-                format!(
-                    "Did not converge in {sweeps} sweeps: error {} > tolerance {tolerance}",
-                    general(norm, 6)
-                )
-            }
-            None => "No sweep was made".to_owned(),
+        let mut text = match self.cycles {
+            Some(cycles) => self.of_cycles(cycles, details.tolerance),
+            None => self.of_sweeps(details),
         };
-        let mut text = format!(
-            "{outcome}\n{} {} on {} ({}), {}, {} sweeps per pass; {} s, {}",
+        text.push_str(&format!(
+            "\n{} {} on {} ({}), {}, {}",
             details.size,
             self.dtype,
             pes(self.run.pes),
             self.run.world,
             details.machine,
-            details.sweeps_per_pass,
-            general(self.run.seconds, 4),
-            si(self.cell_updates_per_second, " cell updates/s"),
-        );
+            details.how,
+        ));
+        if let Some(rim) = details.rim {
+            text.push_str(&format!(", {rim} rim"));
+        }
+        text.push_str(&format!("; {} s", general(self.run.seconds, 4)));
+        if self.cycles.is_none() {
+            let rate = si(self.cell_updates_per_second, " cell updates/s");
+            text.push_str(&format!(", {rate}"));
+        }
         if let Some(strategy) = self.strategy {
             text.push_str(&format!("\nStrategy {strategy}"));
             for not in &self.not_taken {
@@ -105,5 +118,121 @@ impl SolveReport {
             text.push_str(&details.files.join(", "));
         }
         text
+    }
+
+    fn of_sweeps(&self, details: &SolveDetails) -> String {
+        let sweeps = grouped(self.sweeps.unwrap_or_default());
+        let tolerance = general(details.tolerance, 6);
+        let Some(norm) = self.norm else {
+            return "No sweep was made".to_owned();
+        };
+        let error = general(norm, 6);
+        let mut text = if self.converged {
+            format!("Converged after {sweeps} sweeps: error {error} <= tolerance {tolerance}")
+        } else {
+            format!("Did not converge in {sweeps} sweeps: error {error} > tolerance {tolerance}")
+        };
+        if let Some(estimate) = self.remaining_error_estimate {
+            text.push_str(&format!(
+                "\nThe solution is about {} ({}) away, or more",
+                general(estimate, 2),
+                details.norm
+            ));
+            if self.converged && estimate > MUCH * details.tolerance {
+                let times = grouped((estimate / details.tolerance).round() as u64);
+                text.push_str(&format!(": {times} times the tolerance"));
+                if details.mg_can {
+                    text.push_str("; --method mg goes all the way");
+                }
+            }
+        }
+        text
+    }
+
+    fn of_cycles(&self, cycles: u64, limit: f64) -> String {
+        let levels = counted(self.levels.unwrap_or_default() as u64, "level");
+        let what = format!("{} of {levels}", counted(cycles, "cycle"));
+        let residual = exponential(self.relative_residual.unwrap_or_default(), 2);
+        let limit = general(limit, 6);
+        if self.converged && cycles == 0 {
+            "Nothing to solve: the residual of the first guess is 0".to_owned()
+        } else if self.converged {
+            format!("Solved in {what}: relative residual {residual} <= {limit}")
+        } else if self.floor_reached {
+            format!(
+                "Solved as far as rounding allows in {what}: \
+                 relative residual {residual} > {limit}, and no smaller one is possible"
+            )
+        } else {
+            format!("Did not converge in {what}: relative residual {residual} > {limit}")
+        }
+    }
+}
+
+/// So many times the tolerance is much.
+const MUCH: f64 = 10.0;
+
+/// How far the solution is, in the norm of the changes, if those go on to shrink as the last ones did. As the smooth
+/// parts of the error, which shrink slowest, come to be all that is left, they shrink less, so it can be more.
+pub fn remaining_error(norms: &[f64]) -> Option<f64> {
+    let last = norms.len().checked_sub(1)?;
+    // Over many sweeps, since one may be rounding; but the early ones fall faster.
+    let window = (norms.len() / 10).clamp(1, 1000);
+    let before = norms[last.checked_sub(window)?];
+    let ratio = (norms[last] / before).powf(1.0 / window as f64);
+    let rest = norms[last] * ratio / (1.0 - ratio);
+    (norms[last] > 0.0 && ratio < 1.0 && rest.is_finite()).then_some(rest)
+}
+
+/// The mean factor of the last cycles, of which each multiplies the residual.
+pub fn convergence_factor(residuals: &[f64]) -> Option<f64> {
+    const FEW: usize = 4;
+    let last = residuals.last()?;
+    // The first cycle tells more of the first guess than of the ones to come.
+    let count = (residuals.len() - 1).clamp(1, FEW);
+    let before = match residuals.len() - 1 {
+        0 => 1.0,
+        at => residuals[at - count],
+    };
+    let factor = (last / before).powf(1.0 / count as f64);
+    factor.is_finite().then_some(factor)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_geometric_series_has_the_rest_it_has() {
+        let norms: Vec<f64> = (0..2000).map(|k| 3.0 * 0.99f64.powi(k)).collect();
+        let rest: f64 = (2000..9000).map(|k| 3.0 * 0.99f64.powi(k)).sum();
+        let estimate = remaining_error(&norms).unwrap();
+        assert!((estimate / rest - 1.0).abs() < 1e-9, "{estimate} {rest}");
+        assert_eq!(remaining_error(&[0.5, 0.25]), Some(0.25));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_not() {
+        for norms in [
+            &[][..],
+            &[1.0],
+            &[1.0, 1.0],
+            &[1.0, 2.0],
+            &[1.0, 0.0],
+            &[0.0, 0.0],
+        ] {
+            assert_eq!(remaining_error(norms), None, "{norms:?}");
+        }
+        assert_eq!(convergence_factor(&[]), None);
+        assert_eq!(convergence_factor(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn the_factor_is_that_of_the_last_cycles() {
+        assert_eq!(convergence_factor(&[0.25]), Some(0.25));
+        let residuals = [0.5, 0.4, 0.04, 0.004, 4e-4, 4e-5];
+        let factor = convergence_factor(&residuals).unwrap();
+        assert!((factor - 0.1).abs() < 1e-12, "{factor}");
+        assert_eq!(convergence_factor(&[0.5, 0.05]), Some(0.1));
     }
 }

@@ -1,0 +1,240 @@
+//! Which method solves a problem: said, or told from the options that only one of them has.
+
+use crosswarp::solve::Norm;
+
+use crate::defaults;
+use crate::input::numerics::FieldType;
+use crate::input::stopping::{MethodName, Smoothing};
+use crate::problem::Problem;
+
+/// A method that can be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Jacobi sweeps.
+    Jacobi,
+    /// Multigrid.
+    Multigrid,
+}
+
+impl Kind {
+    fn in_words(self) -> &'static str {
+        match self {
+            Self::Jacobi => "Jacobi sweeps",
+            Self::Multigrid => "multigrid",
+        }
+    }
+}
+
+/// An option or a setting that only one method has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tied {
+    /// Its name, as the user wrote it.
+    pub name: &'static str,
+    /// The method.
+    pub to: Kind,
+}
+
+impl Tied {
+    /// Those of `options` that are given, as name, whether given, method.
+    pub fn of(options: &[(&'static str, bool, Kind)]) -> Vec<Self> {
+        let given = options.iter().filter(|(_, given, _)| *given);
+        given.map(|&(name, _, to)| Self { name, to }).collect()
+    }
+}
+
+/// What one place says of number type, method and stopping: the command line, or a problem file.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Number type of the field.
+    pub dtype: Option<FieldType>,
+    /// The method's name.
+    pub method: Option<MethodName>,
+    /// Norm of the change at which to stop.
+    pub tolerance: Option<f64>,
+    /// Most sweeps.
+    pub max_sweeps: Option<u64>,
+    /// Which norm.
+    pub norm: Option<Norm>,
+    /// Relative residual at which to stop.
+    pub residual: Option<f64>,
+    /// Most cycles.
+    pub max_cycles: Option<u64>,
+    /// Relaxations of a cycle.
+    pub smooth: Option<Smoothing>,
+    /// What only one method has, of all that is said in this place.
+    pub tied: Vec<Tied>,
+}
+
+/// What does not go together.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Contradiction {
+    /// An option of one method, and another method.
+    #[error("{} belongs to {}: it does not go with {method}", tied.name, tied.to.in_words())]
+    WithMethod {
+        /// The option.
+        tied: Tied,
+        /// How the method was chosen.
+        method: &'static str,
+    },
+    /// Options of two methods.
+    #[error(
+        "{} belongs to {} and {} to {}: they do not go together",
+        one.name, one.to.in_words(), other.name, other.to.in_words()
+    )]
+    WithOption {
+        /// The one.
+        one: Tied,
+        /// The other.
+        other: Tied,
+    },
+    /// A limit by two names.
+    #[error("{one} and {other} are the same limit: give one of them")]
+    Twice {
+        /// The one.
+        one: &'static str,
+        /// The other.
+        other: &'static str,
+    },
+    /// A limit twice.
+    #[error("{0} is given twice")]
+    Repeated(&'static str),
+    /// A problem that multigrid does not solve.
+    #[error("laplace1d is solved by Jacobi sweeps: it does not go with {0}")]
+    Line(&'static str),
+}
+
+impl Given {
+    /// The method that this place decides on, if it does, and what says so. `method` is how it writes a method.
+    fn decides(
+        &self,
+        method: fn(Kind) -> &'static str,
+    ) -> Result<Option<(Kind, &'static str)>, Contradiction> {
+        let said = match self.method {
+            Some(MethodName::Jacobi) => Some(Kind::Jacobi),
+            Some(MethodName::Mg) => Some(Kind::Multigrid),
+            Some(MethodName::Auto) | None => None,
+        };
+        if let Some(kind) = said {
+            let other = self.tied.iter().find(|tied| tied.to != kind);
+            return match other {
+                Some(&tied) => Err(Contradiction::WithMethod {
+                    tied,
+                    method: method(kind),
+                }),
+                None => Ok(Some((kind, method(kind)))),
+            };
+        }
+        let Some(&one) = self.tied.first() else {
+            return Ok(None);
+        };
+        match self.tied.iter().find(|tied| tied.to != one.to) {
+            Some(&other) => Err(Contradiction::WithOption { one, other }),
+            None => Ok(Some((one.to, one.name))),
+        }
+    }
+}
+
+/// What refuses a choice: the command line, or the file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Refusal {
+    /// The command line.
+    Line(Contradiction),
+    /// The file.
+    File(Contradiction),
+}
+
+/// How a problem is to be solved.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Method {
+    /// Jacobi sweeps.
+    Jacobi {
+        /// Norm of a sweep's change at which to stop.
+        tolerance: f64,
+        /// Most sweeps.
+        max_sweeps: u64,
+        /// Which norm.
+        norm: Norm,
+    },
+    /// Multigrid cycles.
+    Multigrid {
+        /// Relative residual at which to stop.
+        residual: f64,
+        /// Whether that was asked for.
+        stated: bool,
+        /// Most cycles.
+        max_cycles: u64,
+        /// Relaxations of a cycle.
+        smooth: Smoothing,
+    },
+}
+
+impl Method {
+    /// The name in options and results.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Jacobi { .. } => "jacobi",
+            Self::Multigrid { .. } => "mg",
+        }
+    }
+
+    /// How to solve `problem` where the command line says `line` and its file, if there is one, says `file`.
+    ///
+    /// What the command line says wins: where it decides on a method, what the file says of another does not matter.
+    pub fn decide(problem: &Problem, line: &Given, file: &Given) -> Result<Self, Refusal> {
+        let by_line = line.decides(|kind| match kind {
+            Kind::Jacobi => "--method jacobi",
+            Kind::Multigrid => "--method mg",
+        });
+        let by_line = by_line.map_err(Refusal::Line)?;
+        let by_file = file.decides(|kind| match kind {
+            Kind::Jacobi => "method = \"jacobi\"",
+            Kind::Multigrid => "method = \"mg\"",
+        });
+        let by_file = by_file.map_err(Refusal::File)?;
+        let jacobi_by_itself = matches!(problem, Problem::Line(_) | Problem::Nvidia { .. });
+        let (kind, because) = match (by_line, by_file) {
+            (Some((kind, because)), _) => (kind, Ok(because)),
+            (None, Some((kind, because))) => (kind, Err(because)),
+            (None, None) if jacobi_by_itself => (Kind::Jacobi, Ok("")),
+            (None, None) => (Kind::Multigrid, Ok("")),
+        };
+        if kind == Kind::Multigrid && matches!(problem, Problem::Line(_)) {
+            return Err(match because {
+                Ok(because) => Refusal::Line(Contradiction::Line(because)),
+                Err(because) => Refusal::File(Contradiction::Line(because)),
+            });
+        }
+        let stopping = problem.defaults();
+        Ok(match kind {
+            Kind::Jacobi => Self::Jacobi {
+                tolerance: or(line.tolerance, file.tolerance, stopping.tolerance),
+                max_sweeps: or(line.max_sweeps, file.max_sweeps, stopping.max_sweeps),
+                norm: or(line.norm, file.norm, stopping.norm),
+            },
+            Kind::Multigrid => Self::Multigrid {
+                residual: or(line.residual, file.residual, defaults::RELATIVE_RESIDUAL),
+                stated: line.residual.or(file.residual).is_some(),
+                max_cycles: or(line.max_cycles, file.max_cycles, defaults::MAX_CYCLES),
+                smooth: or(line.smooth, file.smooth, defaults::SMOOTHING),
+            },
+        })
+    }
+}
+
+fn or<T>(line: Option<T>, file: Option<T>, default: T) -> T {
+    line.or(file).unwrap_or(default)
+}
+
+/// The one of two names of a limit that was given.
+pub fn either<T: Copy>(
+    one: (&'static str, Option<T>),
+    other: (&'static str, Option<T>),
+) -> Result<Option<T>, Contradiction> {
+    match (one.1, other.1) {
+        (Some(_), Some(_)) => Err(Contradiction::Twice {
+            one: one.0,
+            other: other.0,
+        }),
+        (given, None) | (None, given) => Ok(given),
+    }
+}

@@ -65,6 +65,30 @@ fn the_solution_is_that_of_the_equation() {
 }
 
 #[test]
+fn conjugate_gradients_take_fewer_steps_to_the_same_field() {
+    let line = "solve laplace2d --nx 101 --ny 87 --dtype f64 --json --boundary left=periodic \
+                --boundary right=periodic --boundary top=x*(1-x)";
+    let alone = json(line);
+    let with = json(&format!("{line} --method mgcg"));
+    assert_eq!(
+        (alone["method"].as_str(), with["method"].as_str()),
+        (Some("mg"), Some("mgcg"))
+    );
+    assert_eq!(with["converged"], true);
+    assert!(
+        with["cycles"].as_u64() < alone["cycles"].as_u64(),
+        "{with} {alone}"
+    );
+    assert_eq!(
+        answer(&with),
+        answer(&json(&format!("{line} --method mgcg --pes 3")))
+    );
+    let (code, _, err) = outcome("solve laplace2d --method mgcg --tolerance 1e-4");
+    assert_eq!(code, 2);
+    assert!(err.contains("it does not go with --method mgcg"), "{err}");
+}
+
+#[test]
 fn json_tells_of_cycles() {
     let object = json("solve laplace2d --nx 100 --ny 90 --stop residual=1e-6 --json");
     assert_eq!(object["method"], "mg");

@@ -15,6 +15,8 @@ pub enum MethodName {
     Jacobi,
     /// Multigrid cycles on CPUs, until the residual is small
     Mg,
+    /// Conjugate gradients with such a cycle in each step: fewer steps where cycles alone are slow
+    Mgcg,
 }
 
 /// The rim of a fill.

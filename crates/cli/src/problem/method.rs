@@ -107,21 +107,21 @@ impl Given {
     /// The method that this place decides on, if it does, and what says so. `method` is how it writes a method.
     fn decides(
         &self,
-        method: fn(Kind) -> &'static str,
+        method: fn(MethodName) -> &'static str,
     ) -> Result<Option<(Kind, &'static str)>, Contradiction> {
-        let said = match self.method {
-            Some(MethodName::Jacobi) => Some(Kind::Jacobi),
-            Some(MethodName::Mg) => Some(Kind::Multigrid),
-            Some(MethodName::Auto) | None => None,
-        };
-        if let Some(kind) = said {
+        let said = self.method.and_then(|name| {
+            let kind = match name {
+                MethodName::Jacobi => Kind::Jacobi,
+                MethodName::Mg | MethodName::Mgcg => Kind::Multigrid,
+                MethodName::Auto => return None,
+            };
+            Some((kind, method(name)))
+        });
+        if let Some((kind, method)) = said {
             let other = self.tied.iter().find(|tied| tied.to != kind);
             return match other {
-                Some(&tied) => Err(Contradiction::WithMethod {
-                    tied,
-                    method: method(kind),
-                }),
-                None => Ok(Some((kind, method(kind)))),
+                Some(&tied) => Err(Contradiction::WithMethod { tied, method }),
+                None => Ok(Some((kind, method))),
             };
         }
         let Some(&one) = self.tied.first() else {
@@ -165,6 +165,8 @@ pub enum Method {
         max_cycles: u64,
         /// Relaxations of a cycle.
         smooth: Smoothing,
+        /// Whether they are the preconditioner of conjugate gradients.
+        gradients: bool,
     },
 }
 
@@ -173,6 +175,9 @@ impl Method {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Jacobi { .. } => "jacobi",
+            Self::Multigrid {
+                gradients: true, ..
+            } => "mgcg",
             Self::Multigrid { .. } => "mg",
         }
     }
@@ -181,14 +186,18 @@ impl Method {
     ///
     /// What the command line says wins: where it decides on a method, what the file says of another does not matter.
     pub fn decide(problem: &Problem, line: &Given, file: &Given) -> Result<Self, Refusal> {
-        let by_line = line.decides(|kind| match kind {
-            Kind::Jacobi => "--method jacobi",
-            Kind::Multigrid => "--method mg",
+        let by_line = line.decides(|name| match name {
+            MethodName::Auto => "--method auto",
+            MethodName::Jacobi => "--method jacobi",
+            MethodName::Mg => "--method mg",
+            MethodName::Mgcg => "--method mgcg",
         });
         let by_line = by_line.map_err(Refusal::Line)?;
-        let by_file = file.decides(|kind| match kind {
-            Kind::Jacobi => "method = \"jacobi\"",
-            Kind::Multigrid => "method = \"mg\"",
+        let by_file = file.decides(|name| match name {
+            MethodName::Auto => "method = \"auto\"",
+            MethodName::Jacobi => "method = \"jacobi\"",
+            MethodName::Mg => "method = \"mg\"",
+            MethodName::Mgcg => "method = \"mgcg\"",
         });
         let by_file = by_file.map_err(Refusal::File)?;
         let jacobi_by_itself = matches!(problem, Problem::Line(_) | Problem::Nvidia { .. });
@@ -216,6 +225,7 @@ impl Method {
                 stated: line.residual.or(file.residual).is_some(),
                 max_cycles: or(line.max_cycles, file.max_cycles, defaults::MAX_CYCLES),
                 smooth: or(line.smooth, file.smooth, defaults::SMOOTHING),
+                gradients: line.method.or(file.method) == Some(MethodName::Mgcg),
             },
         })
     }

@@ -84,10 +84,19 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         }),
         method: match method {
             Method::Jacobi { .. } => Steps::Jacobi,
-            Method::Multigrid { smooth, .. } => Steps::Multigrid(Cycles {
-                pre: smooth.pre.into(),
-                post: smooth.post.into(),
-            }),
+            Method::Multigrid {
+                smooth, gradients, ..
+            } => {
+                let cycles = Cycles {
+                    pre: smooth.pre.into(),
+                    post: smooth.post.into(),
+                };
+                if gradients {
+                    Steps::ConjugateGradients(cycles)
+                } else {
+                    Steps::Multigrid(cycles)
+                }
+            }
         },
         sweeps_per_pass: args.sweeps_per_pass.map(|sweeps| sweeps as usize),
         checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
@@ -325,8 +334,15 @@ impl Job<'_> {
                     Method::Jacobi { .. } => {
                         format!("{} sweeps per pass", solution.sweeps_per_pass)
                     }
-                    Method::Multigrid { smooth, .. } => {
-                        format!("V({},{})", smooth.pre, smooth.post)
+                    Method::Multigrid {
+                        smooth, gradients, ..
+                    } => {
+                        let inside = if gradients {
+                            "conjugate gradients, "
+                        } else {
+                            ""
+                        };
+                        format!("{inside}V({},{})", smooth.pre, smooth.post)
                     }
                 },
                 rim: match grid {

@@ -407,6 +407,7 @@ mod tests {
             stated: true,
             max_cycles,
             smooth: defaults::SMOOTHING,
+            gradients: false,
         };
         for (keys, options, method) in [
             ("tolerance = 0.5", "", jacobi(0.5, 1_000_000)),

@@ -133,8 +133,7 @@ fn blobs(seed: u64) -> impl Fn(usize, usize) -> bool + Clone {
     }
 }
 
-/// Σ (field − neighbours' …) of the equations of `problem` at free cells, relative to the largest term: how well the
-/// field solves them, by the letter.
+/// By how much the worst equation of `problem`, by the letter, does not hold for `field`, relative to the largest value.
 fn worst_residual(problem: &Problem2d<f64>, field: &[f64]) -> f64 {
     let (nx, ny) = (problem.nx, problem.ny);
     let (mut source, mut fixed) = (vec![0.0; nx * ny], vec![0u8; nx * ny]);

@@ -37,7 +37,7 @@ pub use gpu::error::GpuError;
 pub use gpu::strategy::{Strategy, UnknownStrategy};
 pub use method::error::SolveError;
 pub use method::jacobi::Progress;
-pub use method::options::{Checkpointing, Cycles, Method, Options, OptionsError};
+pub use method::options::{Checkpointing, Cycles, First, Method, Options, OptionsError};
 pub use pes::error::PeError;
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
 pub use solution::{Solution, solve_1d, solve_2d};

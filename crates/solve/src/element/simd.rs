@@ -44,6 +44,16 @@ pub trait Simd: Copy {
     unsafe fn shift_in_right(here: Self, after: Self) -> Self;
 }
 
+/// Asks for the cache lines of `row`.
+#[inline(always)]
+pub fn prefetch<T>(row: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in row.chunks((64 / size_of::<T>()).max(1)) {
+        x86::prefetch(line.as_ptr());
+    }
+    let _ = row;
+}
+
 /// The kinds of vector unit that kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {

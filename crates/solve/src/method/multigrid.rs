@@ -19,7 +19,7 @@ use crate::field::partition::Partition;
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, Method, Options};
+use crate::method::options::{Cycles, First, Method, Options};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -30,6 +30,8 @@ use crate::stop::norms;
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
 const COARSE_INTERVAL: [f64; 2] = [0.35, 1.8];
+/// A cycle that leaves more than this part of the residual is looked at.
+const SLOW: f64 = 0.4;
 
 /// How a solve by cycles ended.
 pub(crate) struct Outcome<F> {
@@ -269,7 +271,14 @@ pub(crate) fn run<F: Real>(
         mut right_side,
         ..
     } = loaded;
-    let ended = solver.solve(&mut u, &mut right_side, singular, options, &mut observer);
+    let ended = solver.solve(
+        &mut u,
+        &mut right_side,
+        singular,
+        cycles.first,
+        options,
+        &mut observer,
+    );
     if let Err(SolveError::Pe(error)) = ended {
         return Err(error.into());
     }
@@ -402,6 +411,7 @@ impl Solver<'_> {
         u: &mut Field<f64>,
         right_side: &mut Option<Field<f64>>,
         singular: bool,
+        first: First,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Ended, SolveError> {
@@ -413,7 +423,7 @@ impl Solver<'_> {
             Method::ConjugateGradients(_) => {
                 self.conjugate_gradients(u, right_side, options, observer)?
             }
-            _ => self.cycles(u, right_side, options, observer)?,
+            _ => self.cycles(u, right_side, first, options, observer)?,
         };
         if singular {
             self.remove_mean(u)?;
@@ -438,7 +448,7 @@ impl Solver<'_> {
         &mut self,
         ended: &mut Ended,
         relative: f64,
-        flag_of: &Options<'_>,
+        options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<bool, SolveError> {
         ended.history.push(relative);
@@ -455,33 +465,45 @@ impl Solver<'_> {
             });
         }
         ended.interrupted &= !ended.converged && !ended.floor_reached;
-        let over = cycles >= flag_of.max_sweeps;
+        let over = cycles >= options.max_sweeps;
         Ok(over || ended.converged || ended.floor_reached || ended.interrupted)
     }
 
-    /// V-cycles until the residual is small.
+    /// Cycles until the residual is small.
     fn cycles(
         &mut self,
         u: &mut Field<f64>,
         right_side: Option<&Field<f64>>,
+        first: First,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Ended, SolveError> {
-        let [first, _] = self.measure(u, right_side)?;
         let mut ended = Ended::default();
+        let [mut sum] = self.sums();
+        // The problem has been scaled: its residuals are within the range of `f32` as they are.
+        self.hierarchy
+            .begin(&mut self.rows, u, right_side, first == First::Full, 0, &mut sum)?;
+        let ([sum], _) = self.total([sum], false)?;
+        let first = sum.sqrt();
         if first == 0.0 {
             ended.converged = true;
             return Ok(ended);
         }
         let mut norm = first;
         loop {
+            let before = norm;
             let exponent = self.exponent(norm);
-            let mut sums = self.sums();
+            let [mut sum] = self.sums();
             self.hierarchy
-                .cycle(&mut self.rows, u, right_side, false, exponent, &mut sums)?;
-            let (totals, interrupted) = self.total(sums, raised(options))?;
-            let [residual, field] = totals.map(f64::sqrt);
-            norm = residual;
+                .go_on(&mut self.rows, u, right_side, exponent, &mut sum)?;
+            let ([sum], interrupted) = self.total([sum], raised(options))?;
+            norm = sum.sqrt();
+            // Only what hardly shrinks can be what rounding leaves.
+            let field = if norm > SLOW * before && norm > options.tolerance * first {
+                self.measure(u, right_side)?[1]
+            } else {
+                0.0
+            };
             ended.stop(norm, first, field, options, interrupted);
             if self.took(&mut ended, norm / first, options, observer)? {
                 return Ok(ended);
@@ -515,15 +537,8 @@ impl Solver<'_> {
             loop {
                 let exponent = self.exponent(norm);
                 self.rows.halo(&self.layout.shape, &mut r, HALO)?;
-                let mut sums = self.sums();
-                self.hierarchy.cycle(
-                    &mut self.rows,
-                    &mut z,
-                    Some(&r),
-                    true,
-                    exponent,
-                    &mut sums,
-                )?;
+                self.hierarchy
+                    .precondition(&mut self.rows, &mut z, &r, exponent)?;
                 // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
                 let rows = self.layout.shape.own();
                 if begun {

@@ -115,6 +115,8 @@ impl Method {
 /// How multigrid cycles are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycles {
+    /// What the first cycle is.
+    pub first: First,
     /// Relaxations before the correction by the coarser level, 1 to 3.
     pub pre: usize,
     /// Relaxations after it, 1 to 3.
@@ -122,10 +124,26 @@ pub struct Cycles {
 }
 
 impl Default for Cycles {
-    /// Two and two.
+    /// A full one first; two relaxations and two.
     fn default() -> Cycles {
-        Cycles { pre: 2, post: 2 }
+        Cycles {
+            first: First::Full,
+            pre: 2,
+            post: 2,
+        }
     }
+}
+
+/// The first cycle.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum First {
+    /// As the others.
+    V,
+    /// Full multigrid: levels are solved from the coarsest one up, each from the interpolated solution of the coarser
+    /// one, with a V-cycle each. Costs a third more than a V-cycle and leaves about as much as three would.
+    /// [`Method::ConjugateGradients`] starts without.
+    #[default]
+    Full,
 }
 
 /// Periodic saving of a solve's state.

@@ -13,6 +13,7 @@ use super::rows::{Around, NinePoint, from_zero, nine_point};
 use super::shape::{HALO, Shape};
 use super::wavefront::{Kept, Relaxation};
 use crate::element::Real;
+use crate::element::simd::prefetch;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
@@ -245,7 +246,25 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
     }
 
     #[inline(always)]
+    fn relax_and_residual(
+        &self,
+        y: isize,
+        around: Around<'_, T>,
+        omega: T,
+        out: &mut [T],
+        residual: &mut [T],
+    ) {
+        self.apply::<true>(y, around, omega, out);
+        self.apply::<false>(y, around, T::ZERO, residual);
+    }
+
+    #[inline(always)]
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]) {
         self.apply::<false>(y, around, T::ZERO, out);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, y: isize) {
+        prefetch(self.right_side.row(y));
     }
 }

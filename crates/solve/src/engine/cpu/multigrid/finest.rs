@@ -6,10 +6,11 @@
 use std::io;
 
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
-use super::rows::{Around, five_point, hold};
+use super::rows::{Around, Relaxed, Residual, Wanted, five_point, hold};
 use super::shape::Shape;
 use super::wavefront::Relaxation;
 use crate::element::Real;
+use crate::element::simd::prefetch;
 use crate::field::storage::Field;
 
 /// What holds at the first and the last cell of an axis.
@@ -175,53 +176,90 @@ pub(crate) struct WithRightSide<'a> {
 }
 
 impl WithRightSide<'_> {
+    /// Computes row `y`, which is not a fixed side, for the columns that are not.
     #[inline(always)]
-    fn apply<const RELAX: bool>(
-        &self,
-        y: isize,
-        around: Around<'_, f64>,
-        omega: f64,
-        out: &mut [f64],
-    ) {
+    fn apply(&self, y: isize, around: Around<'_, f64>, omega: f64, wanted: impl Wanted) {
         let finest = self.finest;
-        let n = finest.shape.x.len;
-        if finest.row_is_fixed(y) {
-            if RELAX {
-                out.copy_from_slice(around.here);
-            } else {
-                out.fill(0.0);
-            }
-            return;
-        }
         let columns = finest.columns();
-        let (first, last) = (columns.start, columns.end);
         // With one column more on both sides.
-        let part = |row| &(row as &[f64])[first..last + 2];
+        let part = |row| &(row as &[f64])[columns.start..columns.end + 2];
         let around_columns = Around {
             up: part(around.up),
             here: part(around.here),
             down: part(around.down),
         };
-        five_point::<RELAX>(
+        five_point(
             around_columns,
             self.right_side.map(|field| &field.row(y)[columns.clone()]),
             finest.mask(y).map(|row| &row[columns.clone()]),
             finest.inverse() * omega,
-            &mut out[first + 1..last + 1],
+            wanted,
         );
+    }
+
+    /// The columns of a row that are not fixed sides.
+    #[inline(always)]
+    fn inner<'r>(&self, row: &'r mut [f64]) -> &'r mut [f64] {
+        let columns = self.finest.columns();
+        &mut row[columns.start + 1..columns.end + 1]
+    }
+
+    /// Completes a relaxed row.
+    #[inline(always)]
+    fn keep_sides(&self, here: &[f64], out: &mut [f64]) {
+        let n = self.finest.shape.x.len;
+        let columns = self.finest.columns();
         for x in [0, n - 1] {
             if !columns.contains(&x) {
-                out[x + 1] = if RELAX { around.here[x + 1] } else { 0.0 };
+                out[x + 1] = here[x + 1];
             }
         }
-        finest.beyond(out);
+        self.finest.beyond(out);
+    }
+
+    /// Completes a row of the residual.
+    #[inline(always)]
+    fn clear_sides(&self, out: &mut [f64]) {
+        let n = self.finest.shape.x.len;
+        let columns = self.finest.columns();
+        for x in [0, n - 1] {
+            if !columns.contains(&x) {
+                out[x + 1] = 0.0;
+            }
+        }
+        self.finest.beyond(out);
     }
 }
 
 impl Relaxation<f64> for WithRightSide<'_> {
     #[inline(always)]
     fn relax(&self, y: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
-        self.apply::<true>(y, around, omega, out);
+        if self.finest.row_is_fixed(y) {
+            out.copy_from_slice(around.here);
+            return;
+        }
+        self.apply(y, around, omega, Relaxed(self.inner(out)));
+        self.keep_sides(around.here, out);
+    }
+
+    #[inline(always)]
+    fn relax_and_residual(
+        &self,
+        y: isize,
+        around: Around<'_, f64>,
+        omega: f64,
+        out: &mut [f64],
+        residual: &mut [f64],
+    ) {
+        if self.finest.row_is_fixed(y) {
+            out.copy_from_slice(around.here);
+            residual.fill(0.0);
+            return;
+        }
+        let wanted = (Relaxed(self.inner(out)), Residual(self.inner(residual)));
+        self.apply(y, around, omega, wanted);
+        self.keep_sides(around.here, out);
+        self.clear_sides(residual);
     }
 
     #[inline(always)]
@@ -242,7 +280,22 @@ impl Relaxation<f64> for WithRightSide<'_> {
 
     #[inline(always)]
     fn residual(&self, y: isize, around: Around<'_, f64>, out: &mut [f64]) {
-        self.apply::<false>(y, around, 0.0, out);
+        if self.finest.row_is_fixed(y) {
+            out.fill(0.0);
+            return;
+        }
+        self.apply(y, around, 0.0, Residual(self.inner(out)));
+        self.clear_sides(out);
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, y: isize) {
+        if let Some(right_side) = self.right_side {
+            prefetch(right_side.row(y));
+        }
+        if let Some(mask) = self.finest.mask(y) {
+            prefetch(mask);
+        }
     }
 }
 
@@ -252,7 +305,7 @@ impl OperatorRows for Finest {
     }
 
     fn row(&self, y: isize, out: &mut OperatorRow) {
-        let (nx, ny) = (self.shape.x.len, self.shape.y.len as isize);
+        let nx = self.shape.x.len;
         if self.row_is_fixed(y) {
             return;
         }
@@ -264,7 +317,6 @@ impl OperatorRows for Finest {
             row.map(|mask| self.row_is_fixed(y) || self.is_fixed(mask, x))
         };
         let (edge, last) = (self.part(1, y), nx - 1);
-        debug_assert!(y.rem_euclid(ny) >= 0);
         for x in 0..nx {
             if self.is_fixed(mask, x) {
                 continue;

@@ -39,7 +39,7 @@ pub(crate) enum CoarseRow<'a> {
 pub(crate) type Transfer<T> = RowTable<T>;
 
 /// Coarse rows around the own ones for which weights are stored.
-pub(crate) const WEIGHT_MARGIN: usize = 3;
+pub(crate) const WEIGHT_MARGIN: usize = 5;
 
 /// The rows of `coarse` that come from what this PE has of the level `fine`.
 pub(crate) fn computed_rows(fine: &Shape, coarse: &Shape) -> Range<isize> {

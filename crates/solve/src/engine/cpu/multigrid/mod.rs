@@ -4,10 +4,12 @@
 //! otherwise: what a cycle leaves is corrected by the next, so their rounding costs no digit.
 
 pub(crate) mod coarse;
+pub(crate) mod cycle;
 pub(crate) mod dense;
 pub(crate) mod finest;
 pub(crate) mod galerkin;
 pub(crate) mod hierarchy;
+mod hooks;
 mod interpolation;
 pub(crate) mod operator_rows;
 pub(crate) mod row_table;

@@ -105,27 +105,75 @@ pub(super) fn from_zero<T: Real>(inverse: &[T], right_side: &[T], omega: T, out:
 /// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
 /// their value, and their residual is 0. `step` is ω over the diagonal.
 #[inline(always)]
-pub(super) fn five_point<const RELAX: bool>(
+pub(super) fn five_point<W: Wanted>(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     step: f64,
-    out: &mut [f64],
+    wanted: W,
 ) {
+    let n = around.here.len() - 2;
     match (right_side, fixed) {
-        (None, None) => five_point_with::<RELAX>(around, |_| 0.0, |_| 0, step, out),
+        (None, None) => five_point_with(around, |_| 0.0, |_| 0, step, wanted),
         (Some(b), None) => {
-            let b = &b[..out.len()];
-            five_point_with::<RELAX>(around, |x| b[x], |_| 0, step, out)
+            let b = &b[..n];
+            five_point_with(around, |x| b[x], |_| 0, step, wanted);
         }
         (None, Some(fixed)) => {
-            let fixed = &fixed[..out.len()];
-            five_point_with::<RELAX>(around, |_| 0.0, |x| fixed[x], step, out)
+            let fixed = &fixed[..n];
+            five_point_with(around, |_| 0.0, |x| fixed[x], step, wanted);
         }
         (Some(b), Some(fixed)) => {
-            let (b, fixed) = (&b[..out.len()], &fixed[..out.len()]);
-            five_point_with::<RELAX>(around, |x| b[x], |x| fixed[x], step, out)
+            let (b, fixed) = (&b[..n], &fixed[..n]);
+            five_point_with(around, |x| b[x], |x| fixed[x], step, wanted);
         }
+    }
+}
+
+/// What a row is computed for.
+pub(super) trait Wanted {
+    /// Whether rows have `n` columns.
+    fn fits(&self, n: usize) -> bool;
+    /// Takes what comes of column `x`: the residual, and the value before and after a step.
+    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, fixed: u8);
+}
+
+/// The relaxed row.
+pub(super) struct Relaxed<'a>(pub &'a mut [f64]);
+/// The residual.
+pub(super) struct Residual<'a>(pub &'a mut [f64]);
+
+impl Wanted for Relaxed<'_> {
+    #[inline(always)]
+    fn fits(&self, n: usize) -> bool {
+        self.0.len() == n
+    }
+    #[inline(always)]
+    fn take(&mut self, x: usize, _: f64, before: f64, after: f64, fixed: u8) {
+        self.0[x] = hold(fixed, before, after);
+    }
+}
+
+impl Wanted for Residual<'_> {
+    #[inline(always)]
+    fn fits(&self, n: usize) -> bool {
+        self.0.len() == n
+    }
+    #[inline(always)]
+    fn take(&mut self, x: usize, residual: f64, _: f64, _: f64, fixed: u8) {
+        self.0[x] = hold(fixed, 0.0, residual);
+    }
+}
+
+impl<A: Wanted, B: Wanted> Wanted for (A, B) {
+    #[inline(always)]
+    fn fits(&self, n: usize) -> bool {
+        self.0.fits(n) && self.1.fits(n)
+    }
+    #[inline(always)]
+    fn take(&mut self, x: usize, residual: f64, before: f64, after: f64, fixed: u8) {
+        self.0.take(x, residual, before, after, fixed);
+        self.1.take(x, residual, before, after, fixed);
     }
 }
 
@@ -137,31 +185,26 @@ pub(super) fn hold(fixed: u8, old: f64, new: f64) -> f64 {
 }
 
 #[inline(always)]
-fn five_point_with<const RELAX: bool>(
+fn five_point_with(
     around: Around<'_, f64>,
     right_side: impl Fn(usize) -> f64,
     fixed: impl Fn(usize) -> u8,
     step: f64,
-    out: &mut [f64],
+    mut wanted: impl Wanted,
 ) {
-    let n = out.len();
-    let [_, up, _] = triple(around.up);
     let [west, here, east] = triple(around.here);
+    let n = here.len();
+    let [_, up, _] = triple(around.up);
     let [_, down, _] = triple(around.down);
     for row in [up, west, here, east, down] {
         assert_eq!(row.len(), n);
     }
+    assert!(wanted.fits(n));
     for x in 0..n {
         let centre = here[x];
         let sum = (east[x] + west[x]) + (down[x] + up[x]);
         let residual = (sum - 4.0 * centre) + right_side(x);
-        let new = if RELAX {
-            centre + step * residual
-        } else {
-            residual
-        };
-        let kept = if RELAX { centre } else { 0.0 };
-        out[x] = hold(fixed(x), kept, new);
+        wanted.take(x, residual, centre, centre + step * residual, fixed(x));
     }
 }
 

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 /// Rows (and columns) around its own that a PE stores on every level.
-pub(crate) const HALO: usize = 10;
+pub(crate) const HALO: usize = 13;
 /// A level is dealt to the PEs if each has so many rows of it, and all have [`FEWEST_CELLS`]; else every PE computes
 /// all of it, which costs less than telling each other about it.
-const FEWEST_ROWS: usize = 10;
+const FEWEST_ROWS: usize = 13;
 const FEWEST_CELLS: usize = 64 * 64;
 const _: () = assert!(FEWEST_ROWS >= HALO);
 

@@ -4,7 +4,9 @@ use std::f64::consts::PI;
 use std::sync::Arc;
 
 use crosswarp_shmem::spmd;
-use crosswarp_solve::{Boundary, Cycles, Method, Options, Problem2d, Real, RowSource, solve_2d};
+use crosswarp_solve::{
+    Boundary, Cycles, First, Method, Options, Problem2d, Real, RowSource, solve_2d,
+};
 
 /// Field and relative residuals.
 struct Solved<F> {
@@ -87,6 +89,32 @@ fn two_waves_come_out_with_the_error_of_five_points() {
     assert!(solved.converged && solved.history.len() <= 11);
     let error = relative_error(&solved.field, &exact);
     assert!((error / 4.737e-5 - 1.0).abs() < 0.01, "{error}");
+}
+
+#[test]
+fn full_multigrid_and_a_cycle_come_to_the_error_of_five_points() {
+    let (problem, exact) = two_waves::<f64>(256);
+    let solved = solve(&problem, 1e-8, 1);
+    assert!(solved.converged && solved.history.len() <= 6);
+    let two = solve_with(
+        &problem,
+        &Options {
+            max_sweeps: 2,
+            ..options(1e-8)
+        },
+        1,
+    );
+    let error = relative_error(&two.field, &exact);
+    assert!(error < 1.5 * 4.737e-5, "{error}");
+    let v_only = Options {
+        method: Method::Multigrid(Cycles {
+            first: First::V,
+            ..Cycles::default()
+        }),
+        ..options(1e-8)
+    };
+    let solved = solve_with(&problem, &v_only, 1);
+    assert!(solved.converged && solved.history.len() <= 11);
 }
 
 /// Numbers that look random, the same everywhere (SplitMix64 of the cell's number).

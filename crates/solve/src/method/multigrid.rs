@@ -481,8 +481,14 @@ impl Solver<'_> {
         let mut ended = Ended::default();
         let [mut sum] = self.sums();
         // The problem has been scaled: its residuals are within the range of `f32` as they are.
-        self.hierarchy
-            .begin(&mut self.rows, u, right_side, first == First::Full, 0, &mut sum)?;
+        self.hierarchy.begin(
+            &mut self.rows,
+            u,
+            right_side,
+            first == First::Full,
+            0,
+            &mut sum,
+        )?;
         let ([sum], _) = self.total([sum], false)?;
         let first = sum.sqrt();
         if first == 0.0 {

@@ -54,7 +54,7 @@ impl<T: Real> Coarse<T> {
             u: field()?,
             right_side: field()?,
             transfer: None,
-            kept: Kept::new(shape.x.len, steps),
+            kept: Kept::new(shape.x.len, steps)?,
         })
     }
 }

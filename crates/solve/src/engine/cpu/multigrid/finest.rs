@@ -81,9 +81,9 @@ impl Finest {
     #[inline(always)]
     pub fn add<T: Real>(&self, y: isize, correction: &[T], scale: f64, row: &mut [f64]) {
         if !self.row_is_fixed(y) {
-            let columns = self.columns();
-            let correction = &correction[columns.clone()];
-            let out = &mut row[columns.start + 1..columns.end + 1];
+            let n = self.shape.x.len;
+            let ends = [row[1], row[n]];
+            let (correction, out) = (&correction[..n], &mut row[1..=n]);
             match self.mask(y) {
                 None => {
                     for (value, &correction) in out.iter_mut().zip(correction) {
@@ -91,7 +91,6 @@ impl Finest {
                     }
                 }
                 Some(fixed) => {
-                    let fixed = &fixed[columns];
                     for ((value, &correction), &fixed) in out.iter_mut().zip(correction).zip(fixed)
                     {
                         let new = *value + correction.to_f64() * scale;
@@ -99,8 +98,22 @@ impl Finest {
                     }
                 }
             }
+            self.keep_sides(ends, row);
         }
         self.beyond(row);
+    }
+
+    /// Gives fixed sides the values `ends`: rows are computed whole, from the column on where vectors begin.
+    #[inline(always)]
+    fn keep_sides(&self, ends: [f64; 2], row: &mut [f64]) {
+        let [left, right] = self.ends[0];
+        let n = self.shape.x.len;
+        if left == End::Fixed {
+            row[1] = ends[0];
+        }
+        if right == End::Fixed {
+            row[n] = ends[1];
+        }
     }
 
     /// The columns beyond both ends of a row.
@@ -176,59 +189,39 @@ pub(crate) struct WithRightSide<'a> {
 }
 
 impl WithRightSide<'_> {
-    /// Computes row `y`, which is not a fixed side, for the columns that are not.
+    /// Computes row `y`, which is not a fixed side.
     #[inline(always)]
     fn apply(&self, y: isize, around: Around<'_, f64>, omega: f64, wanted: impl Wanted) {
-        let finest = self.finest;
-        let columns = finest.columns();
-        // With one column more on both sides.
-        let part = |row| &(row as &[f64])[columns.start..columns.end + 2];
-        let around_columns = Around {
-            up: part(around.up),
-            here: part(around.here),
-            down: part(around.down),
-        };
         five_point(
-            around_columns,
-            self.right_side.map(|field| &field.row(y)[columns.clone()]),
-            finest.mask(y).map(|row| &row[columns.clone()]),
-            finest.inverse() * omega,
+            around,
+            self.right_side.map(|field| field.row(y)),
+            self.finest.mask(y),
+            self.finest.inverse() * omega,
             wanted,
         );
     }
 
-    /// The columns of a row that are not fixed sides.
-    #[inline(always)]
-    fn inner<'r>(&self, row: &'r mut [f64]) -> &'r mut [f64] {
-        let columns = self.finest.columns();
-        &mut row[columns.start + 1..columns.end + 1]
-    }
-
     /// Completes a relaxed row.
     #[inline(always)]
-    fn keep_sides(&self, here: &[f64], out: &mut [f64]) {
+    fn complete(&self, here: &[f64], out: &mut [f64]) {
         let n = self.finest.shape.x.len;
-        let columns = self.finest.columns();
-        for x in [0, n - 1] {
-            if !columns.contains(&x) {
-                out[x + 1] = here[x + 1];
-            }
-        }
+        self.finest.keep_sides([here[1], here[n]], out);
         self.finest.beyond(out);
     }
 
     /// Completes a row of the residual.
     #[inline(always)]
-    fn clear_sides(&self, out: &mut [f64]) {
-        let n = self.finest.shape.x.len;
-        let columns = self.finest.columns();
-        for x in [0, n - 1] {
-            if !columns.contains(&x) {
-                out[x + 1] = 0.0;
-            }
-        }
+    fn complete_residual(&self, out: &mut [f64]) {
+        self.finest.keep_sides([0.0; 2], out);
         self.finest.beyond(out);
     }
+}
+
+/// A row without the columns beyond its ends.
+#[inline(always)]
+fn inner(row: &mut [f64]) -> &mut [f64] {
+    let n = row.len() - 2;
+    &mut row[1..=n]
 }
 
 impl Relaxation<f64> for WithRightSide<'_> {
@@ -238,8 +231,8 @@ impl Relaxation<f64> for WithRightSide<'_> {
             out.copy_from_slice(around.here);
             return;
         }
-        self.apply(y, around, omega, Relaxed(self.inner(out)));
-        self.keep_sides(around.here, out);
+        self.apply(y, around, omega, Relaxed(inner(out)));
+        self.complete(around.here, out);
     }
 
     #[inline(always)]
@@ -256,10 +249,10 @@ impl Relaxation<f64> for WithRightSide<'_> {
             residual.fill(0.0);
             return;
         }
-        let wanted = (Relaxed(self.inner(out)), Residual(self.inner(residual)));
+        let wanted = (Relaxed(inner(out)), Residual(inner(residual)));
         self.apply(y, around, omega, wanted);
-        self.keep_sides(around.here, out);
-        self.clear_sides(residual);
+        self.complete(around.here, out);
+        self.complete_residual(residual);
     }
 
     #[inline(always)]
@@ -284,8 +277,8 @@ impl Relaxation<f64> for WithRightSide<'_> {
             out.fill(0.0);
             return;
         }
-        self.apply(y, around, 0.0, Residual(self.inner(out)));
-        self.clear_sides(out);
+        self.apply(y, around, 0.0, Residual(inner(out)));
+        self.complete_residual(out);
     }
 
     #[inline(always)]

@@ -11,6 +11,7 @@ use super::wavefront::Kept;
 use crate::element::Real;
 use crate::element::simd::Isa;
 use crate::exchange::level_rows::LevelRows;
+use crate::field::storage::Field;
 use crate::pes::error::PeError;
 
 /// Points of the coarsest level, at most, along each axis.
@@ -82,8 +83,8 @@ pub(crate) struct Hierarchy<T> {
 
 /// Rows of the finest level in the type of corrections.
 pub(super) struct Spare<T> {
-    pub residuals: Vec<Vec<T>>,
-    pub correction: Vec<T>,
+    pub residuals: Field<T>,
+    pub correction: Field<T>,
 }
 
 /// The levels below `finest`.
@@ -133,10 +134,10 @@ impl<T: Real> Hierarchy<T> {
         let nx = finest.shape.x.len;
         Ok(Hierarchy {
             isa,
-            kept: Kept::new(nx, steps),
+            kept: Kept::new(nx, steps)?,
             spare: Spare {
-                residuals: vec![vec![T::ZERO; nx + 2]; 4],
-                correction: vec![T::ZERO; nx],
+                residuals: Field::new(0..4, nx)?,
+                correction: Field::new(0..1, nx)?,
             },
             transfer: transfer.expect("there is a coarse level"),
             finest,

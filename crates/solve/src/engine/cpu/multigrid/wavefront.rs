@@ -4,6 +4,8 @@
 //! rows of each step are kept, so the field is read and written once a pass. What comes out does not depend on that:
 //! each step makes a new row of three rows of the step before.
 
+use std::io;
+
 use super::rows::Around;
 use super::shape::Shape;
 use crate::element::Real;
@@ -60,26 +62,32 @@ const KEPT: isize = 4;
 /// Rows are asked for so many rows before they are needed: caches do not guess them across rows.
 const AHEAD: isize = 2;
 
-/// The rows of the steps that are kept.
+/// The rows of the steps that are kept. Like fields, with columns 0 where vectors begin.
 pub(super) struct Kept<T> {
-    steps: Vec<[Vec<T>; KEPT as usize]>,
-    residual: Vec<T>,
+    steps: Vec<Field<T>>,
+    residual: Field<T>,
 }
 
 impl<T: Real> Kept<T> {
     /// For rows of `nx` columns and up to `steps` steps.
-    pub fn new(nx: usize, steps: usize) -> Kept<T> {
-        let row = || vec![T::ZERO; nx + 2];
-        Kept {
-            steps: (0..steps).map(|_| std::array::from_fn(|_| row())).collect(),
-            residual: row(),
-        }
+    pub fn new(nx: usize, steps: usize) -> io::Result<Kept<T>> {
+        Ok(Kept {
+            steps: (0..steps)
+                .map(|_| Field::new(0..KEPT, nx))
+                .collect::<Result<_, _>>()?,
+            residual: Field::new(0..1, nx)?,
+        })
     }
 }
 
 #[inline(always)]
-fn kept<T>(step: &[Vec<T>; KEPT as usize], y: isize) -> &[T] {
-    &step[y.rem_euclid(KEPT) as usize]
+fn kept<T: Real>(step: &Field<T>, y: isize) -> &[T] {
+    step.with_padding(y.rem_euclid(KEPT), 1)
+}
+
+#[inline(always)]
+fn kept_mut<T: Real>(step: &mut Field<T>, y: isize) -> &mut [T] {
+    step.with_padding_mut(y.rem_euclid(KEPT), 1)
 }
 
 /// Several relaxations in one pass.
@@ -156,21 +164,16 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                 continue;
             }
             let (before, rest) = work.steps.split_at_mut(step);
-            let mut relax = |around: Around<'_, T>, out: &mut [T]| {
-                if H::MEASURES && step == measured {
-                    operator.relax_and_residual(y, around, omega, out, &mut work.residual);
-                    hooks.measure(y, &work.residual);
-                } else {
-                    operator.relax(y, around, omega, out);
-                }
-            };
+            let measures = H::MEASURES && step == measured;
+            let residual = measures.then(|| work.residual.with_padding_mut(0, 1));
             match before.last() {
                 None => {
-                    let out = &mut rest[0][y.rem_euclid(KEPT) as usize];
+                    let out = kept_mut(&mut rest[0], y);
                     if start == Start::Zero {
                         operator.relax_from_zero(y, omega, out);
                     } else {
-                        relax(around(neighbours(y), y, u), out);
+                        let around = around(neighbours(y), y, u);
+                        relax(operator, hooks, y, around, omega, out, residual);
                     }
                 }
                 Some(before) => {
@@ -178,16 +181,18 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
                     let out = if step + 1 == count {
                         u.with_padding_mut(y, 1)
                     } else {
-                        &mut rest[0][y.rem_euclid(KEPT) as usize]
+                        kept_mut(&mut rest[0], y)
                     };
-                    relax(around_kept(neighbours(y), y, before), out);
+                    let around = around_kept(neighbours(y), y, before);
+                    relax(operator, hooks, y, around, omega, out, residual);
                 }
             }
         }
         let y = now - steps - 1;
         if count == 1 && last.contains(&y) {
             // A row later than it was made: the row after it needed the old one.
-            u.with_padding_mut(y, 1).copy_from_slice(kept(&work.steps[0], y));
+            u.with_padding_mut(y, 1)
+                .copy_from_slice(kept(&work.steps[0], y));
         }
         if wanted.contains(&y) {
             let around = if count == 1 {
@@ -195,12 +200,34 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
             } else {
                 around(neighbours(y), y, u)
             };
-            operator.residual(y, around, &mut work.residual);
+            let residual = work.residual.with_padding_mut(0, 1);
+            operator.residual(y, around, residual);
             if H::MEASURES && measured == count {
-                hooks.measure(y, &work.residual);
+                hooks.measure(y, residual);
             }
-            hooks.residual(y, &mut work.residual, around.here);
+            hooks.residual(y, residual, around.here);
         }
+    }
+}
+
+/// One step for row `y`; where there is room for a residual, that of before is measured. Not a closure: the compiler
+/// would not make one of the vector unit's functions of it.
+#[inline(always)]
+fn relax<T: Real, R: Relaxation<T>, H: Hooks<T>>(
+    operator: &R,
+    hooks: &mut H,
+    y: isize,
+    around: Around<'_, T>,
+    omega: T,
+    out: &mut [T],
+    residual: Option<&mut [T]>,
+) {
+    match residual {
+        Some(residual) => {
+            operator.relax_and_residual(y, around, omega, out, residual);
+            hooks.measure(y, residual);
+        }
+        None => operator.relax(y, around, omega, out),
     }
 }
 
@@ -216,11 +243,7 @@ fn around<T: Real>((up, down): (isize, isize), y: isize, u: &Field<T>) -> Around
 
 /// Row `y` and its neighbours after a step.
 #[inline(always)]
-fn around_kept<T: Real>(
-    (up, down): (isize, isize),
-    y: isize,
-    step: &[Vec<T>; KEPT as usize],
-) -> Around<'_, T> {
+fn around_kept<T: Real>((up, down): (isize, isize), y: isize, step: &Field<T>) -> Around<'_, T> {
     Around {
         up: kept(step, up),
         here: kept(step, y),

@@ -54,6 +54,8 @@ pub struct Solution<F> {
     pub checkpoint_failure: Option<CheckpointError>,
     /// Multigrid's levels, if there were any.
     pub levels: Option<usize>,
+    /// The number of multigrid's cycles after which conjugate gradients were taken, if they were.
+    pub gradients_from: Option<usize>,
     /// Whether cycles ended because rounding allows no smaller residual.
     pub floor_reached: bool,
     /// How GPUs were used, if they were.
@@ -285,6 +287,7 @@ impl<F: Real> Solution<F> {
             checkpoint_failure: outcome.checkpoint_failure,
             choice,
             levels: None,
+            gradients_from: None,
             floor_reached: false,
             field,
         }
@@ -304,6 +307,7 @@ impl<F: Real> Solution<F> {
             checkpoint_failure: None,
             choice: None,
             levels: Some(outcome.levels),
+            gradients_from: outcome.gradients_from,
             floor_reached: outcome.floor_reached,
             field: Field::Band(outcome.field),
         }

@@ -12,7 +12,7 @@ use crate::drawing::colour_map::ColourMap;
 use crate::input::boundary::SideBoundary;
 use crate::input::choice::{name_of, one_of};
 use crate::input::numerics::{FieldType, NORMS};
-use crate::input::stopping::{MethodName, Rim, Smoothing, StopRule};
+use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing, StopRule};
 
 const SOLVE_AFTER: &str = "\
 Problems:
@@ -138,6 +138,9 @@ pub struct SolveArgs {
         defaults::SMOOTHING.pre, defaults::SMOOTHING.post
     ))]
     pub smooth: Option<Smoothing>,
+    /// mg: what the first cycle is [default: f]
+    #[arg(long, value_enum, help_heading = "Method")]
+    pub cycle: Option<CycleName>,
     #[arg(long, value_name = "NORM", help_heading = "Method", help = format!(
         "jacobi: stop when the norm of a sweep's change is at most this [default: {}]",
         by_problem(|of| of.tolerance, |tolerance| format!("{tolerance:e}"))

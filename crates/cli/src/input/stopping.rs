@@ -92,6 +92,17 @@ impl FromStr for StopRule {
     }
 }
 
+/// What multigrid's first cycle is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CycleName {
+    /// A V-cycle as the others.
+    V,
+    /// Full multigrid: from the coarsest level up, with a V-cycle on each.
+    #[default]
+    F,
+}
+
 /// Relaxations before and after the correction by a coarser level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(from = "[u8; 2]")]

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::input::boundary::{Boundary, Values};
 use crate::input::files;
 use crate::input::numerics::{self, FieldType};
-use crate::input::stopping::{MethodName, Rim, Smoothing};
+use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing};
 use crate::problem::method::{Contradiction, Given, Kind as MethodKind, Tied, either};
 use crate::problem::{Fixed, Line, Plane, Problem};
 
@@ -83,11 +83,12 @@ macro_rules! problem_table {
             relative_tolerance: Option<f64>,
             max_cycles: Option<NonZeroU64>,
             smooth: Option<Smoothing>,
+            cycle: Option<CycleName>,
         }
 
         impl $name {
             fn given(&self) -> Result<Given, Contradiction> {
-                let Self { dtype, method, tolerance, max_sweeps, norm, smooth, .. } = *self;
+                let Self { dtype, method, tolerance, max_sweeps, norm, smooth, cycle, .. } = *self;
                 let StopTable { residual, change, sweeps } = self.stop;
                 let relative = self.relative_tolerance;
                 Ok(Given {
@@ -99,6 +100,7 @@ macro_rules! problem_table {
                     residual: either(("relative_tolerance", relative), ("stop.residual", residual))?,
                     max_cycles: self.max_cycles.map(NonZeroU64::get),
                     smooth,
+                    cycle,
                     tied: Tied::of(&[
                         ("tolerance", tolerance.is_some(), MethodKind::Jacobi),
                         ("stop.change", change.is_some(), MethodKind::Jacobi),
@@ -109,6 +111,7 @@ macro_rules! problem_table {
                         ("stop.residual", residual.is_some(), MethodKind::Multigrid),
                         ("max_cycles", self.max_cycles.is_some(), MethodKind::Multigrid),
                         ("smooth", smooth.is_some(), MethodKind::Multigrid),
+                        ("cycle", cycle.is_some(), MethodKind::Multigrid),
                     ]),
                 })
             }

@@ -4,7 +4,7 @@ use crosswarp::solve::Norm;
 
 use crate::defaults;
 use crate::input::numerics::FieldType;
-use crate::input::stopping::{MethodName, Smoothing};
+use crate::input::stopping::{CycleName, MethodName, Smoothing};
 use crate::problem::Problem;
 
 /// A method that can be taken.
@@ -61,6 +61,8 @@ pub struct Given {
     pub max_cycles: Option<u64>,
     /// Relaxations of a cycle.
     pub smooth: Option<Smoothing>,
+    /// What the first cycle is.
+    pub cycle: Option<CycleName>,
     /// What only one method has, of all that is said in this place.
     pub tied: Vec<Tied>,
 }
@@ -143,6 +145,17 @@ pub enum Refusal {
     File(Contradiction),
 }
 
+/// What is around multigrid cycles.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outer {
+    /// Nothing as long as cycles are fast, then conjugate gradients.
+    Automatic,
+    /// Nothing.
+    None,
+    /// Conjugate gradients.
+    Gradients,
+}
+
 /// How a problem is to be solved.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Method {
@@ -165,8 +178,10 @@ pub enum Method {
         max_cycles: u64,
         /// Relaxations of a cycle.
         smooth: Smoothing,
-        /// Whether they are the preconditioner of conjugate gradients.
-        gradients: bool,
+        /// What the first cycle is.
+        cycle: CycleName,
+        /// What is around them.
+        outer: Outer,
     },
 }
 
@@ -176,7 +191,8 @@ impl Method {
         match self {
             Self::Jacobi { .. } => "jacobi",
             Self::Multigrid {
-                gradients: true, ..
+                outer: Outer::Gradients,
+                ..
             } => "mgcg",
             Self::Multigrid { .. } => "mg",
         }
@@ -225,7 +241,12 @@ impl Method {
                 stated: line.residual.or(file.residual).is_some(),
                 max_cycles: or(line.max_cycles, file.max_cycles, defaults::MAX_CYCLES),
                 smooth: or(line.smooth, file.smooth, defaults::SMOOTHING),
-                gradients: line.method.or(file.method) == Some(MethodName::Mgcg),
+                cycle: or(line.cycle, file.cycle, CycleName::default()),
+                outer: match line.method.or(file.method) {
+                    Some(MethodName::Mgcg) => Outer::Gradients,
+                    Some(MethodName::Mg) => Outer::None,
+                    _ => Outer::Automatic,
+                },
             },
         })
     }

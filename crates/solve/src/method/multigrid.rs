@@ -42,6 +42,7 @@ pub(crate) struct Outcome<F> {
     pub history: Vec<f64>,
     pub seconds: f64,
     pub levels: usize,
+    pub gradients_from: Option<usize>,
     pub field: Band<F>,
     /// Cells that have an equation.
     pub free: u64,
@@ -316,6 +317,7 @@ pub(crate) fn run<F: Real>(
         floor_reached: ended.floor_reached,
         interrupted: ended.interrupted,
         history: ended.history,
+        gradients_from: ended.gradients_from,
         seconds,
         levels,
         field,
@@ -331,6 +333,8 @@ struct Ended {
     history: Vec<f64>,
     /// ⟨z, r⟩ of conjugate gradients.
     inner: f64,
+    /// The number of cycles after which conjugate gradients were taken.
+    gradients_from: Option<usize>,
 }
 
 struct Solver<'a> {
@@ -419,12 +423,21 @@ impl Solver<'_> {
             self.make_compatible(right_side)?;
         }
         let right_side = right_side.as_ref();
-        let ended = match options.method {
+        let mut ended = Ended::default();
+        match options.method {
             Method::ConjugateGradients(_) => {
-                self.conjugate_gradients(u, right_side, options, observer)?
+                let [residual, _] = self.measure(u, right_side)?;
+                if residual == 0.0 {
+                    ended.converged = true;
+                } else {
+                    ended.gradients_from = Some(0);
+                    self.conjugate_gradients(
+                        u, right_side, residual, &mut ended, options, observer,
+                    )?;
+                }
             }
-            _ => self.cycles(u, right_side, first, options, observer)?,
-        };
+            _ => self.cycles(u, right_side, first, &mut ended, options, observer)?,
+        }
         if singular {
             self.remove_mean(u)?;
         }
@@ -475,10 +488,10 @@ impl Solver<'_> {
         u: &mut Field<f64>,
         right_side: Option<&Field<f64>>,
         first: First,
+        ended: &mut Ended,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
-    ) -> Result<Ended, SolveError> {
-        let mut ended = Ended::default();
+    ) -> Result<(), SolveError> {
         let [mut sum] = self.sums();
         // The problem has been scaled: its residuals are within the range of `f32` as they are.
         self.hierarchy.begin(
@@ -493,7 +506,7 @@ impl Solver<'_> {
         let first = sum.sqrt();
         if first == 0.0 {
             ended.converged = true;
-            return Ok(ended);
+            return Ok(());
         }
         let mut norm = first;
         loop {
@@ -504,38 +517,39 @@ impl Solver<'_> {
                 .go_on(&mut self.rows, u, right_side, exponent, &mut sum)?;
             let ([sum], interrupted) = self.total([sum], raised(options))?;
             norm = sum.sqrt();
+            let slow = norm > SLOW * before && norm > options.tolerance * first;
             // Only what hardly shrinks can be what rounding leaves.
-            let field = if norm > SLOW * before && norm > options.tolerance * first {
+            let field = if slow {
                 self.measure(u, right_side)?[1]
             } else {
                 0.0
             };
             ended.stop(norm, first, field, options, interrupted);
-            if self.took(&mut ended, norm / first, options, observer)? {
-                return Ok(ended);
+            if self.took(ended, norm / first, options, observer)? {
+                return Ok(());
+            }
+            if slow && matches!(options.method, Method::Automatic(_)) {
+                ended.gradients_from = Some(ended.history.len());
+                return self.conjugate_gradients(u, right_side, first, ended, options, observer);
             }
         }
     }
 
     /// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
     /// symmetric: Σ v·a·b, v being the part of a cell's square that lies in the grid. β is that of the flexible method,
-    /// for a cycle in `f32` is not quite the same operator each time.
+    /// for a cycle in `f32` is not quite the same operator each time. `first` is the norm that `history` is relative to.
     fn conjugate_gradients(
         &mut self,
         u: &mut Field<f64>,
         right_side: Option<&Field<f64>>,
+        first: f64,
+        ended: &mut Ended,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
-    ) -> Result<Ended, SolveError> {
-        let mut ended = Ended::default();
-        let [first, _] = self.measure(u, right_side)?;
-        if first == 0.0 {
-            ended.converged = true;
-            return Ok(ended);
-        }
+    ) -> Result<(), SolveError> {
         let field = |solver: &Self| solver.hierarchy.finest.field().map_err(SolveError::Memory);
         let (mut r, mut z, mut p, mut q) = (field(self)?, field(self)?, field(self)?, field(self)?);
-        let mut norm = first;
+        let mut norm = first * ended.history.last().copied().unwrap_or(1.0);
         // Begun again when the residual that was kept up to date turns out to be off.
         loop {
             self.residual(u, right_side, &mut r)?;
@@ -595,8 +609,8 @@ impl Solver<'_> {
                     // Without a direction to go there is nothing better to be had.
                     ended.floor_reached |= alpha == 0.0 && !ended.converged;
                 }
-                if self.took(&mut ended, norm / first, options, observer)? {
-                    return Ok(ended);
+                if self.took(ended, norm / first, options, observer)? {
+                    return Ok(());
                 }
                 if stops {
                     break;

@@ -94,6 +94,9 @@ pub enum Method {
     /// Sweeps of Jacobi's method; the tolerance is for the norm of a sweep's change.
     #[default]
     Jacobi,
+    /// Multigrid cycles until one leaves more than 0.4 of the residual, from there on conjugate gradients; as
+    /// `Multigrid` else.
+    Automatic(Cycles),
     /// Multigrid cycles; the tolerance is for the norm of the residual relative to that before the first cycle, and
     /// `max_sweeps` is for cycles. 2-D problems on CPUs.
     Multigrid(Cycles),
@@ -107,7 +110,9 @@ impl Method {
     pub fn cycles(&self) -> Option<&Cycles> {
         match self {
             Method::Jacobi => None,
-            Method::Multigrid(cycles) | Method::ConjugateGradients(cycles) => Some(cycles),
+            Method::Automatic(cycles)
+            | Method::Multigrid(cycles)
+            | Method::ConjugateGradients(cycles) => Some(cycles),
         }
     }
 }

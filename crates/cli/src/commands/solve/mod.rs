@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
-    Checkpointing, Cycles, Gpu, Method as Steps, Norm, Options, Progress as Pass, Real, Solution,
-    solve_1d, solve_2d,
+    Checkpointing, Cycles, First, Gpu, Method as Steps, Norm, Options, Progress as Pass, Real,
+    Solution, solve_1d, solve_2d,
 };
 
 use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
@@ -25,12 +25,13 @@ use crate::format::{counted, general, grouped};
 use crate::input::choice::name_of;
 use crate::input::npy::Dtype;
 use crate::input::numerics::{FieldType, NORMS};
+use crate::input::stopping::CycleName;
 use crate::output::csv;
 use crate::output::json::Run;
 use crate::output::staged::StagedFile;
 use crate::problem::Problem;
 use crate::problem::load::{self, Grid};
-use crate::problem::method::Method;
+use crate::problem::method::{Method, Outer};
 use crate::world::backend::Backend;
 use crate::world::pes::{in_world_of, kind_name};
 
@@ -85,16 +86,23 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         method: match method {
             Method::Jacobi { .. } => Steps::Jacobi,
             Method::Multigrid {
-                smooth, gradients, ..
+                smooth,
+                cycle,
+                outer,
+                ..
             } => {
                 let cycles = Cycles {
+                    first: match cycle {
+                        CycleName::V => First::V,
+                        CycleName::F => First::Full,
+                    },
                     pre: smooth.pre.into(),
                     post: smooth.post.into(),
                 };
-                if gradients {
-                    Steps::ConjugateGradients(cycles)
-                } else {
-                    Steps::Multigrid(cycles)
+                match outer {
+                    Outer::Automatic => Steps::Automatic(cycles),
+                    Outer::None => Steps::Multigrid(cycles),
+                    Outer::Gradients => Steps::ConjugateGradients(cycles),
                 }
             }
         },
@@ -295,7 +303,10 @@ impl Job<'_> {
                 seconds: solution.seconds,
                 bytes_per_second: None,
             },
-            method: self.method.name(),
+            method: match solution.gradients_from {
+                Some(_) => "mgcg",
+                None => self.method.name(),
+            },
             sweeps: steps.filter(|_| by_jacobi),
             cycles: steps.filter(|_| !by_jacobi),
             converged: solution.converged,
@@ -334,15 +345,15 @@ impl Job<'_> {
                     Method::Jacobi { .. } => {
                         format!("{} sweeps per pass", solution.sweeps_per_pass)
                     }
-                    Method::Multigrid {
-                        smooth, gradients, ..
-                    } => {
-                        let inside = if gradients {
-                            "conjugate gradients, "
-                        } else {
-                            ""
+                    Method::Multigrid { smooth, .. } => {
+                        let around = match solution.gradients_from {
+                            None => String::new(),
+                            Some(0) => "conjugate gradients, ".to_owned(),
+                            Some(cycle) => {
+                                format!("conjugate gradients after cycle {cycle}, ")
+                            }
                         };
-                        format!("{inside}V({},{})", smooth.pre, smooth.post)
+                        format!("{around}V({},{})", smooth.pre, smooth.post)
                     }
                 },
                 rim: match grid {

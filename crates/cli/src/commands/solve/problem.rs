@@ -149,6 +149,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--stop residual", residual.is_some(), multigrid),
         ("--max-cycles", args.max_cycles.is_some(), multigrid),
         ("--smooth", args.smooth.is_some(), multigrid),
+        ("--cycle", args.cycle.is_some(), multigrid),
         ("--rim natural", args.rim == Some(Rim::Natural), multigrid),
     ]);
     Ok(Given {
@@ -163,6 +164,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         )?,
         max_cycles: args.max_cycles,
         smooth: args.smooth,
+        cycle: args.cycle,
         tied,
     })
 }
@@ -248,6 +250,8 @@ fn plane(args: &SolveArgs) -> Result<Plane, ProblemError> {
 mod tests {
     use super::*;
     use crate::args::{Cli, Command};
+    use crate::input::stopping::CycleName;
+    use crate::problem::method::Outer;
     use clap::Parser;
     use crosswarp::solve::Norm;
 
@@ -340,6 +344,7 @@ mod tests {
             ("laplace2d --backend cpu", "mg"),
             ("laplace2d --device 0", "jacobi"),
             ("laplace2d --smooth 1,1", "mg"),
+            ("laplace2d --cycle v", "mg"),
         ] {
             assert_eq!(problem(line).unwrap().method.name(), method, "{line}");
         }
@@ -407,7 +412,8 @@ mod tests {
             stated: true,
             max_cycles,
             smooth: defaults::SMOOTHING,
-            gradients: false,
+            cycle: CycleName::F,
+            outer: Outer::Automatic,
         };
         for (keys, options, method) in [
             ("tolerance = 0.5", "", jacobi(0.5, 1_000_000)),

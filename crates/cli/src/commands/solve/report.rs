@@ -17,7 +17,7 @@ pub struct SolveReport {
     /// How it was run; the seconds are those of the sweeps.
     #[serde(flatten)]
     pub run: Run,
-    /// jacobi or mg.
+    /// jacobi, mg, or mgcg where conjugate gradients were taken in the end.
     pub method: &'static str,
     /// Sweeps made; null for mg.
     pub sweeps: Option<u64>,

@@ -1,0 +1,442 @@
+//! Cycles through the levels.
+//!
+//! Between two corrections by the coarser level, the finest one is passed through once: corrected, relaxed, measured,
+//! relaxed again for the next cycle, and its residual restricted. So a cycle reads and writes the field once. What a
+//! cycle is measured by is the field between the two relaxations; the field that is left has been relaxed further.
+
+use super::coarse::Coarse;
+use super::galerkin::{WEIGHT_MARGIN, computed_rows};
+use super::hierarchy::{Hierarchy, Smoothing};
+use super::hooks::{
+    DownCoarse, FromCoarser, Keep, Measure, OnFinest, Prolongation, Restriction, UpCoarse,
+};
+use super::sums::LeafSums;
+use super::wavefront::{Pass, Start};
+use crate::element::Real;
+use crate::element::simd::{Work, on_unit};
+use crate::exchange::level_rows::LevelRows;
+use crate::field::storage::Field;
+use crate::pes::error::PeError;
+
+/// Rows of a correction that the finer level needs beyond its own.
+const OF_CORRECTION: usize = WEIGHT_MARGIN;
+/// Rows of the residual beyond the own ones that a restriction needs, and one more: see [`Pass`].
+const TO_RESTRICT: usize = 2;
+
+impl<T: Real> Hierarchy<T> {
+    /// Measures b − Au, and begins the first cycle: `full`, where it solves all levels from the coarsest one up, each from
+    /// the solution of the coarser one. `exponent`: residuals times 2^−`exponent` are in the middle of the range of `T`.
+    /// `sum` gets the squares of the residual. Collective.
+    pub fn begin(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        full: bool,
+        exponent: i32,
+        sum: &mut LeafSums,
+    ) -> Result<(), PeError> {
+        let omegas = if full {
+            Vec::new()
+        } else {
+            self.smoothing.pre.clone()
+        };
+        let plan = Plan {
+            start: Start::Field,
+            omegas: &omegas,
+            measured: 0,
+            margin: TO_RESTRICT,
+            exponent,
+        };
+        self.on_finest::<true, true>(rows, u, right_side, &plan, Some(sum))?;
+        if full {
+            self.solve_coarse(rows)?;
+            let omegas = self.smoothing.pre.clone();
+            let plan = Plan {
+                start: Start::Corrected,
+                omegas: &omegas,
+                ..plan
+            };
+            self.on_finest::<false, true>(rows, u, right_side, &plan, None)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a cycle and begins the next one. Else as [`begin`](Self::begin). Collective.
+    pub fn go_on(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        exponent: i32,
+        sum: &mut LeafSums,
+    ) -> Result<(), PeError> {
+        self.cycle_below(rows, 0, Start::Zero)?;
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let plan = Plan {
+            start: Start::Corrected,
+            omegas: &[&post[..], &pre[..]].concat(),
+            measured: post.len(),
+            margin: TO_RESTRICT,
+            exponent,
+        };
+        self.on_finest::<true, true>(rows, u, right_side, &plan, Some(sum))
+    }
+
+    /// Makes `u` what one cycle from zero gives, the same linear, symmetric and definite function of b each time but for
+    /// rounding. Collective.
+    pub fn precondition(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: &Field<f64>,
+        exponent: i32,
+    ) -> Result<(), PeError> {
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let down = Plan {
+            start: Start::Zero,
+            omegas: &pre,
+            measured: 0,
+            margin: TO_RESTRICT.max(post.len()),
+            exponent,
+        };
+        self.on_finest::<false, true>(rows, u, Some(right_side), &down, None)?;
+        self.cycle_below(rows, 0, Start::Zero)?;
+        let up = Plan {
+            start: Start::Corrected,
+            omegas: &post,
+            margin: 0,
+            ..down
+        };
+        self.on_finest::<false, false>(rows, u, Some(right_side), &up, None)
+    }
+
+    /// A pass over the finest level.
+    fn on_finest<const MEASURE: bool, const RESTRICT: bool>(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        plan: &Plan<'_>,
+        sum: Option<&mut LeafSums>,
+    ) -> Result<(), PeError> {
+        let finest = &self.finest;
+        let shape = &finest.shape;
+        // Who only ends a cycle has left enough rows when he began it.
+        if plan.start != Start::Zero && RESTRICT {
+            let depth = plan.margin + plan.omegas.len();
+            rows.halo(shape, u, depth)?;
+            for y in shape.rows(depth) {
+                finest.beyond(u.with_padding_mut(y, 1));
+            }
+        }
+        let scale = power_of_two(self.exponent);
+        self.exponent = plan.exponent;
+        let (level, transfer) = (&mut self.levels[0], &self.transfer);
+        let prolongation = (plan.start == Start::Corrected).then_some((
+            Prolongation {
+                fine: shape,
+                transfer,
+                coarse: &level.u,
+                correction: &mut self.spare.correction,
+            },
+            scale,
+        ));
+        let mut hooks = OnFinest::<T, MEASURE, RESTRICT> {
+            finest,
+            prolongation,
+            restriction: Restriction {
+                fine: shape,
+                transfer,
+                computed: computed_rows(shape, &level.operator.shape),
+                residuals: &mut self.spare.residuals,
+                right_side: &mut level.right_side,
+            },
+            scale: power_of_two(-plan.exponent),
+            sum,
+        };
+        let operator = finest.with(right_side);
+        on_unit(
+            self.isa,
+            Pass {
+                shape,
+                operator: &operator,
+                u,
+                start: plan.start,
+                omegas: plan.omegas,
+                measured: plan.measured,
+                margin: plan.margin,
+                kept: &mut self.kept,
+                hooks: &mut hooks,
+            },
+        );
+        Ok(())
+    }
+
+    /// Adds the squares of the residual and of the field to `sums`. Collective.
+    pub fn measure(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        sums: &mut [LeafSums; 2],
+    ) -> Result<(), PeError> {
+        let nx = self.finest.shape.x.len;
+        self.without_relaxing(rows, u, right_side, &mut Measure { nx, sums })
+    }
+
+    /// b − Au in the own rows of `out`. Collective.
+    pub fn residual(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        out: &mut Field<f64>,
+    ) -> Result<(), PeError> {
+        self.without_relaxing(rows, u, right_side, &mut Keep(out))
+    }
+
+    fn without_relaxing(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        hooks: &mut impl super::wavefront::Hooks<f64>,
+    ) -> Result<(), PeError> {
+        let shape = &self.finest.shape;
+        rows.halo(shape, u, 1)?;
+        for y in shape.rows(1) {
+            self.finest.beyond(u.with_padding_mut(y, 1));
+        }
+        let operator = self.finest.with(right_side);
+        on_unit(
+            self.isa,
+            Pass {
+                shape,
+                operator: &operator,
+                u,
+                start: Start::Field,
+                omegas: &[],
+                measured: 0,
+                margin: 1,
+                kept: &mut self.kept,
+                hooks,
+            },
+        );
+        Ok(())
+    }
+
+    /// Solves for the corrections of the first coarse level from the coarsest one on: its right side is set.
+    fn solve_coarse(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        let count = self.levels.len();
+        for at in 0..count {
+            self.complete_right_side(rows, at)?;
+            let (level, next) = split(&mut self.levels, at);
+            let (Some(next), Some(transfer)) = (next, &level.transfer) else {
+                break;
+            };
+            let shape = &level.operator.shape;
+            on_unit(
+                self.isa,
+                RestrictAll {
+                    from: &level.right_side,
+                    by: Restriction {
+                        fine: shape,
+                        transfer,
+                        computed: computed_rows(shape, &next.operator.shape),
+                        residuals: &mut self.spare.residuals,
+                        right_side: &mut next.right_side,
+                    },
+                },
+            );
+        }
+        self.solve_coarsest(rows)?;
+        for at in (0..count - 1).rev() {
+            self.cycle_below(rows, at, Start::Corrected)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the right side of level `at` complete as far as a cycle needs it. Collective.
+    fn complete_right_side(&mut self, rows: &mut LevelRows<'_>, at: usize) -> Result<(), PeError> {
+        let spread = match at.checked_sub(1) {
+            None => self.finest.shape.spread,
+            Some(finer) => self.levels[finer].operator.shape.spread,
+        };
+        let level = &mut self.levels[at];
+        let shape = &level.operator.shape;
+        if spread && !shape.spread {
+            rows.gather(shape, &mut level.right_side)?;
+        }
+        let depth = self.coarse_smoothing.margin_down() + self.coarse_smoothing.pre.len();
+        rows.halo(shape, &mut level.right_side, depth)
+    }
+
+    /// One cycle for level `first` of the coarse ones, from zero or, where its right side is complete already, from the
+    /// solution of the next.
+    fn cycle_below(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        first: usize,
+        start: Start,
+    ) -> Result<(), PeError> {
+        let smoothing = &self.coarse_smoothing;
+        let margin = smoothing.margin_down();
+        let (pre, post) = (
+            Smoothing::in_type::<T>(&smoothing.pre),
+            Smoothing::in_type::<T>(&smoothing.post),
+        );
+        let count = self.levels.len();
+        for at in first..count {
+            let start = if at == first { start } else { Start::Zero };
+            if start == Start::Zero {
+                self.complete_right_side(rows, at)?;
+            }
+            let (level, next) = split(&mut self.levels, at);
+            let (Some(next), Some(transfer)) = (next, &level.transfer) else {
+                break;
+            };
+            let shape = &level.operator.shape;
+            let mut down = DownCoarse(Restriction {
+                fine: shape,
+                transfer,
+                computed: computed_rows(shape, &next.operator.shape),
+                residuals: &mut self.spare.residuals,
+                right_side: &mut next.right_side,
+            });
+            let (operator, u) = (&level.operator.with(&level.right_side), &mut level.u);
+            let (omegas, measured, kept) = (&pre[..], 0, &mut level.kept);
+            if start == Start::Zero {
+                let hooks = &mut down;
+                on_unit(
+                    self.isa,
+                    Pass {
+                        shape,
+                        operator,
+                        u,
+                        start,
+                        omegas,
+                        measured,
+                        margin,
+                        kept,
+                        hooks,
+                    },
+                );
+                continue;
+            }
+            let up = UpCoarse {
+                operator: &level.operator,
+                prolongation: Prolongation {
+                    fine: shape,
+                    transfer,
+                    coarse: &next.u,
+                    correction: &mut self.spare.correction,
+                },
+            };
+            let hooks = &mut FromCoarser { up, down };
+            on_unit(
+                self.isa,
+                Pass {
+                    shape,
+                    operator,
+                    u,
+                    start,
+                    omegas,
+                    measured,
+                    margin,
+                    kept,
+                    hooks,
+                },
+            );
+        }
+        self.solve_coarsest(rows)?;
+        for at in (first..count - 1).rev() {
+            let (level, next) = split(&mut self.levels, at);
+            let (Some(next), Some(transfer)) = (next, &level.transfer) else {
+                continue;
+            };
+            let shape = &level.operator.shape;
+            let mut up = UpCoarse {
+                operator: &level.operator,
+                prolongation: Prolongation {
+                    fine: shape,
+                    transfer,
+                    coarse: &next.u,
+                    correction: &mut self.spare.correction,
+                },
+            };
+            on_unit(
+                self.isa,
+                Pass {
+                    shape,
+                    operator: &level.operator.with(&level.right_side),
+                    u: &mut level.u,
+                    start: Start::Corrected,
+                    omegas: &post,
+                    measured: 0,
+                    margin: 0,
+                    kept: &mut level.kept,
+                    hooks: &mut up,
+                },
+            );
+            rows.halo(shape, &mut level.u, OF_CORRECTION)?;
+        }
+        Ok(())
+    }
+
+    /// Solves the coarsest level directly. Collective.
+    fn solve_coarsest(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        let last = self.levels.last_mut().expect("there is a coarse level");
+        let columns = self.dense.columns();
+        let mut values = Vec::with_capacity(self.dense.points());
+        for y in 0..self.dense.points() / columns {
+            let row = last.right_side.row(y as isize);
+            values.extend(row.iter().map(|value| value.to_f64()));
+        }
+        self.dense.solve(&mut values);
+        for (y, row) in (0..).zip(values.chunks_exact(columns)) {
+            for (out, &value) in last.u.row_mut(y).iter_mut().zip(row) {
+                *out = T::from_f64(value);
+            }
+        }
+        rows.halo(&last.operator.shape, &mut last.u, OF_CORRECTION)
+    }
+}
+
+/// A pass over the finest level.
+struct Plan<'a> {
+    start: Start,
+    omegas: &'a [f64],
+    measured: usize,
+    margin: usize,
+    /// See [`Hierarchy::begin`].
+    exponent: i32,
+}
+
+/// Restricts a right side.
+struct RestrictAll<'a, T> {
+    from: &'a Field<T>,
+    by: Restriction<'a, T>,
+}
+
+impl<T: Real> Work for RestrictAll<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let RestrictAll { from, mut by } = self;
+        for y in by.fine.rows(1) {
+            by.row(y).copy_from_slice(from.with_padding(y, 1));
+            by.took(y);
+        }
+    }
+}
+
+/// Level `at` and the one after it.
+fn split<T>(levels: &mut [Coarse<T>], at: usize) -> (&mut Coarse<T>, Option<&mut Coarse<T>>) {
+    let (before, after) = levels.split_at_mut(at + 1);
+    (&mut before[at], after.first_mut())
+}
+
+/// 2^`exponent`, for exponents of normal numbers.
+fn power_of_two(exponent: i32) -> f64 {
+    f64::from_bits(((exponent.clamp(-1022, 1023) + 1023) as u64) << 52)
+}

@@ -1,0 +1,209 @@
+//! What passes do besides relaxing: corrections come in, residuals go out.
+
+use std::ops::Range;
+
+use super::coarse::Operator;
+use super::finest::Finest;
+use super::galerkin::Transfer;
+use super::interpolation::{AMID, BELOW, RIGHT};
+use super::rows::{Around, Weights, prolong_between, prolong_on, restrict};
+use super::shape::Shape;
+use super::sums::LeafSums;
+use super::wavefront::Hooks;
+use crate::element::Real;
+use crate::field::storage::Field;
+
+#[inline(always)]
+fn weights<T: Real>(transfer: &Transfer<T>, j: isize) -> Weights<'_, T> {
+    Weights {
+        right: RIGHT.map(|part| transfer.part(j, part)),
+        below: BELOW.map(|part| transfer.part(j, part)),
+        amid: AMID.map(|part| transfer.part(j, part)),
+    }
+}
+
+/// Restricts residuals as they come.
+pub(super) struct Restriction<'a, T> {
+    pub fine: &'a Shape,
+    pub transfer: &'a Transfer<T>,
+    /// The coarse rows that are wanted.
+    pub computed: Range<isize>,
+    pub residuals: &'a mut Field<T>,
+    pub right_side: &'a mut Field<T>,
+}
+
+impl<T: Real> Restriction<'_, T> {
+    /// Where row `y` of the residual goes.
+    #[inline(always)]
+    pub fn row(&mut self, y: isize) -> &mut [T] {
+        &mut self.residuals.with_padding_mut(y.rem_euclid(4), 1)[..self.fine.x.len + 2]
+    }
+
+    /// Makes the coarse row that row `y` completes.
+    #[inline(always)]
+    pub fn took(&mut self, y: isize) {
+        let (j, between) = self.fine.y.coarse_of(y);
+        if (!between && self.fine.y.has_between(j)) || !self.computed.contains(&j) {
+            return;
+        }
+        let centre = self.fine.y.fine_of(j);
+        let len = self.fine.x.len + 2;
+        // Where there is no row between, its weights are zero.
+        let row = |there: bool, y: isize| {
+            let y = if there { y } else { centre };
+            &self.residuals.with_padding(y.rem_euclid(4), 1)[..len]
+        };
+        let around = Around {
+            up: row(self.fine.y.has_between(j - 1), centre - 1),
+            here: row(true, centre),
+            down: row(between, centre + 1),
+        };
+        let (above, here) = (weights(self.transfer, j - 1), weights(self.transfer, j));
+        restrict(&above, &here, around, self.right_side.row_mut(j));
+    }
+}
+
+/// Interpolates corrections.
+pub(super) struct Prolongation<'a, T> {
+    pub fine: &'a Shape,
+    pub transfer: &'a Transfer<T>,
+    pub coarse: &'a Field<T>,
+    pub correction: &'a mut Field<T>,
+}
+
+impl<T: Real> Prolongation<'_, T> {
+    /// The correction of fine row `y`.
+    #[inline(always)]
+    pub fn row(&mut self, y: isize) -> &[T] {
+        let out = &mut self.correction.row_mut(0)[..self.fine.x.len];
+        let (j, between) = self.fine.y.coarse_of(y);
+        let weights = weights(self.transfer, j);
+        let here = self.coarse.with_padding(j, 1);
+        if between {
+            prolong_between(&weights, here, self.coarse.with_padding(j + 1, 1), out);
+        } else {
+            prolong_on(&weights, here, out);
+        }
+        out
+    }
+}
+
+/// What a pass over the finest level does besides relaxing.
+pub(super) struct OnFinest<'a, T, const MEASURE: bool, const RESTRICT: bool> {
+    pub finest: &'a Finest,
+    /// None where nothing is corrected; else with what corrections are multiplied.
+    pub prolongation: Option<(Prolongation<'a, T>, f64)>,
+    /// Where residuals go, and with what they are multiplied.
+    pub restriction: Restriction<'a, T>,
+    pub scale: f64,
+    /// Gets the squares of the residual that is measured.
+    pub sum: Option<&'a mut LeafSums>,
+}
+
+impl<T: Real, const MEASURE: bool, const RESTRICT: bool> Hooks<f64>
+    for OnFinest<'_, T, MEASURE, RESTRICT>
+{
+    const RESIDUAL: bool = RESTRICT;
+    const MEASURES: bool = MEASURE;
+    #[inline(always)]
+    fn correct(&mut self, y: isize, row: &mut [f64]) {
+        if let Some((prolongation, scale)) = &mut self.prolongation {
+            self.finest.add(y, prolongation.row(y), *scale, row);
+        }
+    }
+    #[inline(always)]
+    fn measure(&mut self, y: isize, residual: &[f64]) {
+        let nx = residual.len() - 2;
+        let residual = &residual[1..=nx];
+        if let Some(sum) = &mut self.sum {
+            sum.add_row(y, nx, |x| residual[x] * residual[x]);
+        }
+    }
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [f64], _: &[f64]) {
+        self.finest.symmetric(y, residual);
+        for (out, &value) in self.restriction.row(y).iter_mut().zip(&*residual) {
+            *out = T::from_f64(value * self.scale);
+        }
+        self.restriction.took(y);
+    }
+}
+
+/// Restricts residuals of a coarse level.
+pub(super) struct DownCoarse<'a, T>(pub Restriction<'a, T>);
+
+impl<T: Real> Hooks<T> for DownCoarse<'_, T> {
+    const RESIDUAL: bool = true;
+    fn correct(&mut self, _: isize, _: &mut [T]) {}
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [T], _: &[T]) {
+        self.0.row(y).copy_from_slice(residual);
+        self.0.took(y);
+    }
+}
+
+/// Corrects a coarse level.
+pub(super) struct UpCoarse<'a, T> {
+    pub operator: &'a Operator<T>,
+    pub prolongation: Prolongation<'a, T>,
+}
+
+impl<T: Real> Hooks<T> for UpCoarse<'_, T> {
+    const RESIDUAL: bool = false;
+    #[inline(always)]
+    fn correct(&mut self, y: isize, row: &mut [T]) {
+        self.operator.add(y, self.prolongation.row(y), row);
+    }
+    fn residual(&mut self, _: isize, _: &mut [T], _: &[T]) {}
+}
+
+/// Starts a coarse level from the interpolated solution of the next, and restricts residuals.
+pub(super) struct FromCoarser<'a, T> {
+    pub up: UpCoarse<'a, T>,
+    pub down: DownCoarse<'a, T>,
+}
+
+impl<T: Real> Hooks<T> for FromCoarser<'_, T> {
+    const RESIDUAL: bool = true;
+    #[inline(always)]
+    fn correct(&mut self, y: isize, row: &mut [T]) {
+        row.fill(T::ZERO);
+        self.up.correct(y, row);
+    }
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [T], u: &[T]) {
+        self.down.residual(y, residual, u);
+    }
+}
+
+/// Sums the squares of the residual and of the field.
+pub(super) struct Measure<'a> {
+    pub nx: usize,
+    pub sums: &'a mut [LeafSums; 2],
+}
+
+impl Hooks<f64> for Measure<'_> {
+    const RESIDUAL: bool = true;
+    fn correct(&mut self, _: isize, _: &mut [f64]) {}
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [f64], u: &[f64]) {
+        let [of_residual, of_field] = &mut *self.sums;
+        let (residual, u) = (&residual[1..=self.nx], &u[1..=self.nx]);
+        of_residual.add_row(y, self.nx, |x| residual[x] * residual[x]);
+        of_field.add_row(y, self.nx, |x| u[x] * u[x]);
+    }
+}
+
+/// Keeps the residual.
+pub(super) struct Keep<'a>(pub &'a mut Field<f64>);
+
+impl Hooks<f64> for Keep<'_> {
+    const RESIDUAL: bool = true;
+    fn correct(&mut self, _: isize, _: &mut [f64]) {}
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [f64], _: &[f64]) {
+        let out = self.0.row_mut(y);
+        let n = out.len();
+        out.copy_from_slice(&residual[1..=n]);
+    }
+}

@@ -39,7 +39,7 @@ pub use method::error::SolveError;
 pub use method::jacobi::Progress;
 pub use method::options::{Checkpointing, Cycles, First, Method, Options, OptionsError};
 pub use pes::error::PeError;
-pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, RowSource};
+pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, Robin, RowSource};
 pub use solution::{Solution, solve_1d, solve_2d};
 
 /// For the other crates of the project.

@@ -1,5 +1,7 @@
 //! Multigrid: what it converges to, how fast, and with which bits.
 
+mod cycles;
+
 use std::f64::consts::PI;
 use std::sync::Arc;
 
@@ -7,56 +9,7 @@ use crosswarp_shmem::spmd;
 use crosswarp_solve::{
     Boundary, Cycles, First, Method, Options, Problem2d, Real, RowSource, solve_2d,
 };
-
-/// Field and relative residuals.
-struct Solved<F> {
-    field: Vec<F>,
-    history: Vec<f64>,
-    converged: bool,
-    floor_reached: bool,
-}
-
-fn options(tolerance: f64) -> Options<'static> {
-    Options {
-        method: Method::Multigrid(Cycles::default()),
-        ..Options::new(tolerance, 40)
-    }
-}
-
-fn solve<F: Real>(problem: &Problem2d<F>, tolerance: f64, pes: usize) -> Solved<F> {
-    solve_with(problem, &options(tolerance), pes)
-}
-
-/// By conjugate gradients.
-fn solve_cg<F: Real>(problem: &Problem2d<F>, tolerance: f64, pes: usize) -> Solved<F> {
-    let options = Options {
-        method: Method::ConjugateGradients(Cycles::default()),
-        ..options(tolerance)
-    };
-    solve_with(problem, &options, pes)
-}
-
-fn solve_with<F: Real>(problem: &Problem2d<F>, options: &Options<'_>, pes: usize) -> Solved<F> {
-    let mut all = spmd(pes, |pe| {
-        let solution = solve_2d(pe, problem, options, |_| {}).unwrap();
-        Solved {
-            field: solution.gather_all(pe).unwrap(),
-            history: solution.history.clone(),
-            converged: solution.converged,
-            floor_reached: solution.floor_reached,
-        }
-    })
-    .unwrap();
-    all.swap_remove(0)
-}
-
-fn by_cell<F: Real>(of: impl Fn(usize, usize) -> f64 + Send + Sync + 'static) -> RowSource<F> {
-    Arc::new(move |y, row: &mut [F]| {
-        row.iter_mut()
-            .enumerate()
-            .for_each(|(x, value)| *value = F::from_f64(of(x, y)));
-    })
-}
+use cycles::{by_cell, mask, noise, options, solve, solve_cg, solve_with};
 
 /// u = sin πx sin πy + ½ sin 3πx sin πy on the unit square with `n` intervals, zero on the sides.
 fn two_waves<F: Real>(n: usize) -> (Problem2d<F>, Vec<f64>) {
@@ -117,24 +70,8 @@ fn full_multigrid_and_a_cycle_come_to_the_error_of_five_points() {
     assert!(solved.converged && solved.history.len() <= 11);
 }
 
-/// Numbers that look random, the same everywhere (SplitMix64 of the cell's number).
-fn noise(x: usize, y: usize, seed: u64) -> u64 {
-    let mut z = ((x as u64) << 32 | y as u64) ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 fn rough_source<F: Real>() -> Option<RowSource<F>> {
-    Some(by_cell(|x, y| (noise(x, y, 1) % 11) as f64 - 5.0))
-}
-
-fn mask(of: impl Fn(usize, usize) -> bool + Send + Sync + 'static) -> Option<RowSource<u8>> {
-    Some(Arc::new(move |y, row: &mut [u8]| {
-        row.iter_mut()
-            .enumerate()
-            .for_each(|(x, byte)| *byte = u8::from(of(x, y)));
-    }))
+    Some(by_cell::<F>(|x, y| (noise(x, y, 1) % 11) as f64 - 5.0))
 }
 
 /// A smooth field with hills and valleys, in metres, say.

@@ -38,20 +38,30 @@ pub(crate) fn first_bad(
     mine: Option<ProblemError>,
     nx: usize,
 ) -> Result<Option<ProblemError>, PeError> {
-    let code = match mine {
-        Some(ProblemError::Value { x, y }) => ((y * nx + x) * 2) as u64,
-        Some(ProblemError::Source { x, y }) => ((y * nx + x) * 2 + 1) as u64,
-        _ => u64::MAX,
+    let code = |x: usize, y: usize, kind: usize| ((y * nx + x) * 4 + kind) as u64;
+    let (mine, value) = match mine {
+        Some(ProblemError::Value { x, y }) => (code(x, y, 0), 0.0),
+        Some(ProblemError::Source { x, y }) => (code(x, y, 1), 0.0),
+        Some(ProblemError::Coefficient { x, y, value }) => (code(x, y, 2), value),
+        Some(ProblemError::Reaction { x, y, value }) => (code(x, y, 3), value),
+        _ => (u64::MAX, 0.0),
     };
-    let code = reduction.min(code)?;
+    let code = reduction.min(mine)?;
     if code == u64::MAX {
         return Ok(None);
     }
-    let cell = (code / 2) as usize;
-    let (x, y) = (cell % nx, cell / nx);
-    Ok(Some(if code.is_multiple_of(2) {
-        ProblemError::Value { x, y }
+    let bits = if mine == code {
+        value.to_bits()
     } else {
-        ProblemError::Source { x, y }
+        u64::MAX
+    };
+    let value = f64::from_bits(reduction.min(bits)?);
+    let cell = (code / 4) as usize;
+    let (x, y) = (cell % nx, cell / nx);
+    Ok(Some(match code % 4 {
+        0 => ProblemError::Value { x, y },
+        1 => ProblemError::Source { x, y },
+        2 => ProblemError::Coefficient { x, y, value },
+        _ => ProblemError::Reaction { x, y, value },
     }))
 }

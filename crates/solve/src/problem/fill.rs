@@ -85,9 +85,8 @@ impl<F: Real> Problem2d<F> {
             bottom,
             initial: Some(initial),
             fixed: Some(known),
-            source: None,
-            spacing: 1.0,
             norm: Norm::Rms,
+            ..Problem2d::laplace(nx, ny)
         })
     }
 

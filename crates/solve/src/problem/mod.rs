@@ -96,16 +96,40 @@ pub enum Boundary<F> {
     /// The derivative outwards, ∂u/∂n, at these cells; as many as for `Fixed`. The cells are unknown. Not for Jacobi
     /// sweeps.
     Neumann(Vec<F>),
+    /// A mixed condition at these cells, which are unknown. Not for Jacobi sweeps.
+    Robin(Robin<F>),
     /// The grid wraps around. The side's cells are ghosts: after every sweep they become copies of the cells next to
     /// the opposite side, first whole rows (row 0 of row ny − 2, row ny − 1 of row 1, their ends included), then
     /// whole columns likewise. The first sweep reads them as given by `initial`.
     Periodic,
 }
 
+/// a·u + b·∂u/∂n = g on a side, ∂u/∂n outwards; each as many as for [`Boundary::Fixed`]. b is not 0, and a/b is not
+/// negative.
+#[derive(Clone, Debug)]
+pub struct Robin<F> {
+    /// a.
+    pub value: Vec<F>,
+    /// b.
+    pub derivative: Vec<F>,
+    /// g.
+    pub right: Vec<F>,
+}
+
+impl<F: Real> Robin<F> {
+    /// a, b and g of a cell.
+    pub(crate) fn at(&self, index: usize) -> [f64; 3] {
+        [&self.value, &self.derivative, &self.right].map(|of| of[index].to_f64())
+    }
+}
+
 /// Laplace's or Poisson's equation ∇²u = f on nx × ny points, the outermost ring being the boundary.
 ///
 /// A sweep is new = ¼·(((right + left) + down) + up) at all inner cells that are not fixed, down being row y + 1; with
 /// a source new = ¼·((((right + left) + down) + up) − h²f), h² and h²·f being rounded to `F` once.
+///
+/// With `coefficient` or `reaction`: ∇·(κ∇u) − cu = f, by finite volumes around the points; κ between two points is the
+/// mean of theirs. Those, a `row_spacing` of its own and mixed conditions are not for Jacobi sweeps.
 #[derive(Clone)]
 pub struct Problem2d<F> {
     /// Columns; at least 3.
@@ -126,8 +150,14 @@ pub struct Problem2d<F> {
     pub fixed: Option<RowSource<u8>>,
     /// f at every cell.
     pub source: Option<RowSource<F>>,
-    /// h, the distance of two points; matters only with a source.
+    /// κ at every cell, positive; 1 if absent.
+    pub coefficient: Option<RowSource<F>>,
+    /// c at every cell, not negative; 0 if absent.
+    pub reaction: Option<RowSource<F>>,
+    /// h, the distance of two points; matters only with a source, a derivative, or one of the above.
     pub spacing: f64,
+    /// The distance of two rows, if it is another one.
+    pub row_spacing: Option<f64>,
     /// The norm of a sweep.
     pub norm: Norm,
 }
@@ -149,7 +179,10 @@ impl<F: Real> Problem2d<F> {
             initial: None,
             fixed: None,
             source: None,
+            coefficient: None,
+            reaction: None,
             spacing: 1.0,
+            row_spacing: None,
             norm: Norm::Rms,
         }
     }
@@ -223,28 +256,40 @@ impl<F: Real> Problem2d<F> {
             ("top", &self.top, nx),
             ("bottom", &self.bottom, nx),
         ] {
-            let (Boundary::Fixed(profile) | Boundary::Neumann(profile)) = boundary else {
-                continue;
+            let profiles = match boundary {
+                Boundary::Fixed(profile) | Boundary::Neumann(profile) => vec![profile],
+                Boundary::Robin(mixed) => vec![&mixed.value, &mixed.derivative, &mixed.right],
+                Boundary::Periodic => continue,
             };
-            if profile.len() != expected {
-                return Err(ProblemError::ProfileLength {
-                    side,
-                    length: profile.len(),
-                    expected,
-                });
+            for profile in profiles {
+                if profile.len() != expected {
+                    return Err(ProblemError::ProfileLength {
+                        side,
+                        length: profile.len(),
+                        expected,
+                    });
+                }
+                for (index, value) in profile.iter().enumerate() {
+                    let value = value.to_f64();
+                    if !value.is_finite() {
+                        return Err(ProblemError::Boundary { side, index, value });
+                    }
+                }
             }
-            for (index, value) in profile.iter().enumerate() {
-                let value = value.to_f64();
-                if !value.is_finite() {
-                    return Err(ProblemError::Boundary { side, index, value });
+            if let Boundary::Robin(mixed) = boundary {
+                for index in 0..expected {
+                    let [a, b, _] = mixed.at(index);
+                    if !(b != 0.0 && a / b >= 0.0 && (a / b).is_finite()) {
+                        return Err(ProblemError::Robin { side, index, a, b });
+                    }
                 }
             }
         }
-        let squared = F::from_f64(self.spacing * self.spacing).to_f64();
-        if !(self.spacing > 0.0 && squared > 0.0 && squared.is_finite()) {
-            return Err(ProblemError::Spacing {
-                spacing: self.spacing,
-            });
+        for spacing in self.spacings() {
+            let squared = F::from_f64(spacing * spacing).to_f64();
+            if !(spacing > 0.0 && squared > 0.0 && squared.is_finite()) {
+                return Err(ProblemError::Spacing { spacing });
+            }
         }
         Ok(())
     }
@@ -257,11 +302,43 @@ impl<F: Real> Problem2d<F> {
             ("top", &self.top),
             ("bottom", &self.bottom),
         ] {
-            if matches!(boundary, Boundary::Neumann(_)) {
+            if matches!(boundary, Boundary::Neumann(_) | Boundary::Robin(_)) {
                 return Err(ProblemError::NotForJacobi { side });
             }
         }
+        for (what, given) in [
+            ("a coefficient", self.coefficient.is_some()),
+            ("a term cu", self.reaction.is_some()),
+            ("two spacings", self.spacings()[0] != self.spacings()[1]),
+        ] {
+            if given {
+                return Err(ProblemError::OnlyMultigrid { what });
+            }
+        }
         Ok(())
+    }
+
+    /// The distances of two columns and of two rows.
+    pub(crate) fn spacings(&self) -> [f64; 2] {
+        [self.spacing, self.row_spacing.unwrap_or(self.spacing)]
+    }
+
+    /// Left, right, top, bottom.
+    pub(crate) fn sides(&self) -> [&Boundary<F>; 4] {
+        [&self.left, &self.right, &self.top, &self.bottom]
+    }
+
+    /// Whether the operator is something else than the five points with sides that are fixed, have a derivative, or wrap
+    /// around.
+    pub(crate) fn is_general(&self) -> bool {
+        let [h_x, h_y] = self.spacings();
+        self.coefficient.is_some()
+            || self.reaction.is_some()
+            || h_x != h_y
+            || self
+                .sides()
+                .iter()
+                .any(|side| matches!(side, Boundary::Robin(_)))
     }
 
     /// Row y of the field before the first sweep, sides included. `row` must be zero.
@@ -365,6 +442,49 @@ pub enum ProblemError {
         x: usize,
         /// Row.
         y: usize,
+    },
+    /// A coefficient that is not a positive number.
+    #[error("the coefficient at column {x}, row {y} is {value}: it must be positive and finite")]
+    Coefficient {
+        /// Column.
+        x: usize,
+        /// Row.
+        y: usize,
+        /// As given.
+        value: f64,
+    },
+    /// A factor c of the term cu that is negative or not a number.
+    #[error(
+        "the factor of u at column {x}, row {y} is {value}: it must be finite and not negative"
+    )]
+    Reaction {
+        /// Column.
+        x: usize,
+        /// Row.
+        y: usize,
+        /// As given.
+        value: f64,
+    },
+    /// A mixed condition that ties the field to nothing, or the wrong way.
+    #[error(
+        "value {index} of the {side} boundary is {a} u + {b} du/dn: the second factor must not be 0, and \
+         their ratio not negative"
+    )]
+    Robin {
+        /// Which side.
+        side: &'static str,
+        /// Position along the side.
+        index: usize,
+        /// The factor of u.
+        a: f64,
+        /// The factor of the derivative.
+        b: f64,
+    },
+    /// What only multigrid can have.
+    #[error("{what} is not for Jacobi sweeps: take multigrid")]
+    OnlyMultigrid {
+        /// What.
+        what: &'static str,
     },
     /// A side that the method can't have.
     #[error(

@@ -7,7 +7,7 @@ use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{combine_lanes, empty_lanes};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Boundary, Norm, Options, Problem1d, Problem2d, Real, RowSource, solve_1d, solve_2d,
+    Boundary, Norm, Options, Problem1d, Problem2d, Real, Robin, RowSource, solve_1d, solve_2d,
 };
 
 /// Field (row-major) and norms.
@@ -263,6 +263,10 @@ pub fn times_power<F: Real>(problem: &Problem2d<F>, exponent: i32) -> Problem2d<
     let side = |side: &Boundary<F>| match side {
         Boundary::Fixed(profile) => Boundary::Fixed(profile.iter().map(|&v| times(v)).collect()),
         Boundary::Neumann(slopes) => Boundary::Neumann(slopes.iter().map(|&v| times(v)).collect()),
+        Boundary::Robin(mixed) => Boundary::Robin(Robin {
+            right: mixed.right.iter().map(|&v| times(v)).collect(),
+            ..mixed.clone()
+        }),
         Boundary::Periodic => Boundary::Periodic,
     };
     let rows = |source: &Option<RowSource<F>>| -> Option<RowSource<F>> {

@@ -1,12 +1,14 @@
-//! The finest level: 4u − (the four neighbours) = b in `f64`, with fixed cells and sides of any kind.
+//! The finest level: 4u − (the four neighbours) = b in `f64`, or with couplings of any size, with fixed cells and sides
+//! of any kind.
 //!
 //! A side that is not fixed and does not wrap around is a mirror: cells on it have the cell inside twice. For the
 //! hierarchy such a cell's equation counts half (in a corner a quarter), which makes the operator symmetric.
 
 use std::io;
 
+use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
-use super::rows::{Around, Relaxed, Residual, Wanted, five_point, hold};
+use super::rows::{Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold};
 use super::shape::Shape;
 use super::wavefront::Relaxation;
 use crate::element::Real;
@@ -31,6 +33,8 @@ pub(crate) struct Finest {
     pub ends: [[End; 2]; 2],
     /// Cells that keep their value, on the stored rows; byte ≠ 0.
     pub fixed: Option<Field<u8>>,
+    /// The couplings, where they are not all 1. Equations are symmetric then as they are.
+    pub coefficients: Option<Coefficients>,
 }
 
 impl Finest {
@@ -66,6 +70,9 @@ impl Finest {
     /// Makes of row `y` of b − Au (columns −1 to nx) that of the symmetric operator.
     #[inline(always)]
     pub fn symmetric(&self, y: isize, row: &mut [f64]) {
+        if self.coefficients.is_some() {
+            return;
+        }
         let n = self.shape.x.len;
         for x in [0, n - 1] {
             row[x + 1] *= self.part(0, x as isize);
@@ -148,6 +155,19 @@ impl Finest {
         !self.row_is_fixed(y) && !self.is_fixed(self.mask(y), x)
     }
 
+    /// How much of the length of a cell along `axis` (0: x) lies in the grid.
+    pub fn edge(&self, axis: usize, x: usize, y: isize) -> f64 {
+        self.part(axis, [x as isize, y][axis])
+    }
+
+    /// What equations are multiplied by to be those of the symmetric operator.
+    pub fn weight(&self, x: usize, y: isize) -> f64 {
+        match self.coefficients {
+            Some(_) => 1.0,
+            None => self.part_of(x, y),
+        }
+    }
+
     /// The part of the square of a cell that lies in the grid.
     pub fn part_of(&self, x: usize, y: isize) -> f64 {
         self.part(0, x as isize) * self.part(1, y)
@@ -192,13 +212,12 @@ impl WithRightSide<'_> {
     /// Computes row `y`, which is not a fixed side.
     #[inline(always)]
     fn apply(&self, y: isize, around: Around<'_, f64>, omega: f64, wanted: impl Wanted) {
-        five_point(
-            around,
-            self.right_side.map(|field| field.row(y)),
-            self.finest.mask(y),
-            self.finest.inverse() * omega,
-            wanted,
-        );
+        let finest = self.finest;
+        let (right_side, mask) = (self.right_side.map(|field| field.row(y)), finest.mask(y));
+        match &finest.coefficients {
+            None => five_point(around, right_side, mask, finest.inverse() * omega, wanted),
+            Some(of) => five_varying_points(of.row(y), around, right_side, mask, omega, wanted),
+        }
     }
 
     /// Completes a relaxed row.
@@ -265,7 +284,11 @@ impl Relaxation<f64> for WithRightSide<'_> {
         let (mask, right_side) = (finest.mask(y), right_side.row(y));
         for x in finest.columns() {
             if mask.is_none_or(|row| row[x] == 0) {
-                out[x + 1] = (finest.inverse() * omega) * right_side[x];
+                let inverse = match &finest.coefficients {
+                    None => finest.inverse(),
+                    Some(of) => of.row(y).inverse[x + 1],
+                };
+                out[x + 1] = (inverse * omega) * right_side[x];
             }
         }
         finest.beyond(out);
@@ -310,6 +333,7 @@ impl OperatorRows for Finest {
             row.map(|mask| self.row_is_fixed(y) || self.is_fixed(mask, x))
         };
         let (edge, last) = (self.part(1, y), nx - 1);
+        let rows = self.coefficients.as_ref().map(|of| of.row(y));
         for x in 0..nx {
             if self.is_fixed(mask, x) {
                 continue;
@@ -326,30 +350,40 @@ impl OperatorRows for Finest {
                 0 => None,
                 _ => Some(self.is_fixed(mask, x - 1)),
             };
-            let mut excess = 0.0;
+            // East, west, south, north; excess.
+            let (couplings, mut excess) = match &rows {
+                None => ([edge, edge, side, side], 0.0),
+                Some(rows) => {
+                    let (east, south) = ([rows.east[x + 1], rows.east[x]], rows.south[x + 1]);
+                    (
+                        [east[0], east[1], south, rows.north[x + 1]],
+                        rows.excess[x + 1],
+                    )
+                }
+            };
             match right {
-                Some(false) => out.parts[EAST][x] = edge,
-                Some(true) => excess += edge,
+                Some(false) => out.parts[EAST][x] = couplings[0],
+                Some(true) => excess += couplings[0],
                 None => {}
             }
             if left == Some(true) {
-                excess += edge;
+                excess += couplings[1];
             }
             match fixed_in(&below, y + 1, x) {
-                Some(false) => out.parts[SOUTH][x] = side,
-                Some(true) => excess += side,
+                Some(false) => out.parts[SOUTH][x] = couplings[2],
+                Some(true) => excess += couplings[2],
                 None => {}
             }
             if fixed_in(&above, y - 1, x) == Some(true) {
-                excess += side;
+                excess += couplings[3];
             }
             out.parts[EXCESS][x] = excess;
         }
     }
     fn identity(&self, y: isize) -> u64 {
-        let y = y.rem_euclid(self.shape.y.len as isize);
+        let inside = y.rem_euclid(self.shape.y.len as isize);
         if self.fixed.is_some() {
-            return y as u64;
+            return inside as u64;
         }
         // Without a mask only what is beside a row tells it from others.
         let kind = |y: isize| match (self.shape.y.has(y), self.row_is_fixed(y)) {
@@ -357,6 +391,14 @@ impl OperatorRows for Finest {
             (_, true) => 1,
             _ => 2,
         };
-        kind(y - 1) + 3 * kind(y) + 9 * kind(y + 1) + 27 * u64::from(self.part(1, y) != 1.0)
+        let kinds = kind(y - 1)
+            + 3 * kind(y)
+            + 9 * kind(y + 1)
+            + 27 * u64::from(self.part(1, inside) != 1.0);
+        match &self.coefficients {
+            None => kinds,
+            // The row above couples it upwards. There are fewer different rows than 2^29.
+            Some(of) => kinds + 64 * (of.identity(y) + (of.identity_above(y) << 29)),
+        }
     }
 }

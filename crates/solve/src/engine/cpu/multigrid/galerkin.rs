@@ -561,6 +561,7 @@ mod tests {
                         shape,
                         ends,
                         fixed: Some(fixed),
+                        coefficients: None,
                     };
                     check(&check(&stored(&finest)));
                 }

@@ -4,6 +4,7 @@
 //! otherwise: what a cycle leaves is corrected by the next, so their rounding costs no digit.
 
 pub(crate) mod coarse;
+pub(crate) mod coefficients;
 pub(crate) mod cycle;
 pub(crate) mod dense;
 pub(crate) mod finest;

@@ -48,6 +48,15 @@ impl<T: Real> RowTable<T> {
         self.index[self.slot(y)]
     }
 
+    /// That of the row above row `y`: of zeros if it is not stored.
+    pub fn identity_above(&self, y: isize) -> u32 {
+        if y > self.first {
+            self.identity(y - 1)
+        } else {
+            0
+        }
+    }
+
     /// All parts of row `y`, one after the other.
     #[inline(always)]
     pub fn whole(&self, y: isize) -> &[T] {
@@ -58,6 +67,17 @@ impl<T: Real> RowTable<T> {
     #[inline(always)]
     pub fn part(&self, y: isize, part: usize) -> &[T] {
         &self.whole(y)[part * (self.nx + 2)..(part + 1) * (self.nx + 2)]
+    }
+
+    /// Part `part` of the row above row `y`; zero if that is not stored.
+    #[inline(always)]
+    pub fn part_above(&self, y: isize, part: usize) -> &[T] {
+        let columns = part * (self.nx + 2)..(part + 1) * (self.nx + 2);
+        if y > self.first {
+            self.part(y - 1, part)
+        } else {
+            &self.rows[0][columns]
+        }
     }
 
     /// Makes row `to` the same as row `from`.

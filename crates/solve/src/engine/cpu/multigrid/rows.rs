@@ -102,30 +102,132 @@ pub(super) fn from_zero<T: Real>(inverse: &[T], right_side: &[T], omega: T, out:
     }
 }
 
+/// Rows of an operator of five points around row y; columns from −1 to nx.
+#[derive(Clone, Copy)]
+pub(super) struct FivePoint<'a> {
+    pub east: &'a [f64],
+    pub south: &'a [f64],
+    pub excess: &'a [f64],
+    /// 1 / (all couplings + excess); 0 where that is 0.
+    pub inverse: &'a [f64],
+    /// South of the row above.
+    pub north: &'a [f64],
+}
+
+/// b − Au, and how far a relaxation goes along it.
+trait Equation {
+    /// Whether rows have `n` columns.
+    fn fits(&self, n: usize) -> bool;
+    /// At column `x`, where u is `here` and its neighbours to the east, west, south and north are `beside`.
+    fn residual(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64;
+    /// What the residual at column `x` is multiplied by.
+    fn step(&self, x: usize) -> f64;
+}
+
+/// 4u − (the four neighbours) = b.
+struct Same {
+    step: f64,
+}
+
+impl Equation for Same {
+    #[inline(always)]
+    fn fits(&self, _: usize) -> bool {
+        true
+    }
+    #[inline(always)]
+    fn residual(&self, _: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64 {
+        let [east, west, south, north] = beside;
+        let sum = (east + west) + (south + north);
+        (sum - 4.0 * here) + right_side
+    }
+    #[inline(always)]
+    fn step(&self, _: usize) -> f64 {
+        self.step
+    }
+}
+
+/// Couplings that differ from place to place.
+struct Varying<'a> {
+    rows: FivePoint<'a>,
+    omega: f64,
+}
+
+impl Equation for Varying<'_> {
+    #[inline(always)]
+    fn fits(&self, n: usize) -> bool {
+        let FivePoint {
+            east,
+            south,
+            excess,
+            inverse,
+            north,
+        } = self.rows;
+        [east, south, excess, inverse, north]
+            .iter()
+            .all(|row| row.len() == n + 2)
+    }
+    #[inline(always)]
+    fn residual(&self, x: usize, here: f64, beside: [f64; 4], right_side: f64) -> f64 {
+        let rows = &self.rows;
+        let [east, west, south, north] = beside;
+        let across = rows.east[x + 1] * (east - here) + rows.east[x] * (west - here);
+        let down = rows.south[x + 1] * (south - here) + rows.north[x + 1] * (north - here);
+        right_side + ((across + down) - rows.excess[x + 1] * here)
+    }
+    #[inline(always)]
+    fn step(&self, x: usize) -> f64 {
+        self.omega * self.rows.inverse[x + 1]
+    }
+}
+
 /// As [`nine_point`], for 4u − (the four neighbours) = b, without the cells whose byte in `fixed` is not 0: they keep
 /// their value, and their residual is 0. `step` is ω over the diagonal.
 #[inline(always)]
-pub(super) fn five_point<W: Wanted>(
+pub(super) fn five_point(
     around: Around<'_, f64>,
     right_side: Option<&[f64]>,
     fixed: Option<&[u8]>,
     step: f64,
-    wanted: W,
+    wanted: impl Wanted,
+) {
+    five_point_of(Same { step }, around, right_side, fixed, wanted);
+}
+
+/// As [`five_point`], with couplings that differ from place to place.
+#[inline(always)]
+pub(super) fn five_varying_points(
+    rows: FivePoint<'_>,
+    around: Around<'_, f64>,
+    right_side: Option<&[f64]>,
+    fixed: Option<&[u8]>,
+    omega: f64,
+    wanted: impl Wanted,
+) {
+    five_point_of(Varying { rows, omega }, around, right_side, fixed, wanted);
+}
+
+#[inline(always)]
+fn five_point_of(
+    equation: impl Equation,
+    around: Around<'_, f64>,
+    right_side: Option<&[f64]>,
+    fixed: Option<&[u8]>,
+    wanted: impl Wanted,
 ) {
     let n = around.here.len() - 2;
     match (right_side, fixed) {
-        (None, None) => five_point_with(around, |_| 0.0, |_| 0, step, wanted),
+        (None, None) => five_point_with(equation, around, |_| 0.0, |_| 0, wanted),
         (Some(b), None) => {
             let b = &b[..n];
-            five_point_with(around, |x| b[x], |_| 0, step, wanted);
+            five_point_with(equation, around, |x| b[x], |_| 0, wanted);
         }
         (None, Some(fixed)) => {
             let fixed = &fixed[..n];
-            five_point_with(around, |_| 0.0, |x| fixed[x], step, wanted);
+            five_point_with(equation, around, |_| 0.0, |x| fixed[x], wanted);
         }
         (Some(b), Some(fixed)) => {
             let (b, fixed) = (&b[..n], &fixed[..n]);
-            five_point_with(around, |x| b[x], |x| fixed[x], step, wanted);
+            five_point_with(equation, around, |x| b[x], |x| fixed[x], wanted);
         }
     }
 }
@@ -186,10 +288,10 @@ pub(super) fn hold(fixed: u8, old: f64, new: f64) -> f64 {
 
 #[inline(always)]
 fn five_point_with(
+    equation: impl Equation,
     around: Around<'_, f64>,
     right_side: impl Fn(usize) -> f64,
     fixed: impl Fn(usize) -> u8,
-    step: f64,
     mut wanted: impl Wanted,
 ) {
     let [west, here, east] = triple(around.here);
@@ -199,12 +301,13 @@ fn five_point_with(
     for row in [up, west, here, east, down] {
         assert_eq!(row.len(), n);
     }
-    assert!(wanted.fits(n));
+    assert!(wanted.fits(n) && equation.fits(n));
     for x in 0..n {
         let centre = here[x];
-        let sum = (east[x] + west[x]) + (down[x] + up[x]);
-        let residual = (sum - 4.0 * centre) + right_side(x);
-        wanted.take(x, residual, centre, centre + step * residual, fixed(x));
+        let beside = [east[x], west[x], down[x], up[x]];
+        let residual = equation.residual(x, centre, beside, right_side(x));
+        let after = centre + equation.step(x) * residual;
+        wanted.take(x, residual, centre, after, fixed(x));
     }
 }
 

@@ -1,21 +1,22 @@
 //! Multigrid cycles until the residual is small, alone or as the preconditioner of conjugate gradients.
 
+mod load;
+
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosswarp_prim::Superaccumulator;
-use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 use crosswarp_shmem::Pe;
 
+use self::load::{Layout, Loaded, coefficients, load, sizes};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
-use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
+use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
-use crate::field::partition::Partition;
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
@@ -23,8 +24,8 @@ use crate::method::options::{Cycles, First, Method, Options};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
-use crate::problem::scale::{Scale, largest_of};
-use crate::problem::{Boundary, Problem2d, ProblemError};
+use crate::problem::scale::Scale;
+use crate::problem::{Problem2d, ProblemError};
 use crate::stop::norms;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
@@ -48,162 +49,6 @@ pub(crate) struct Outcome<F> {
     pub free: u64,
 }
 
-/// The level of a problem's unknowns, and where it lies in the problem's grid.
-struct Layout {
-    shape: Shape,
-    ends: [[End; 2]; 2],
-    /// The problem's column and row of the level's first ones: 1 where ghosts come first.
-    first: [usize; 2],
-    partition: Partition,
-}
-
-impl Layout {
-    fn of<F>(problem: &Problem2d<F>, pe: &Pe) -> Layout {
-        let end = |side: &Boundary<F>| match side {
-            Boundary::Fixed(_) => End::Fixed,
-            Boundary::Neumann(_) => End::Mirror,
-            Boundary::Periodic => End::Wrap,
-        };
-        let ends = [
-            [end(&problem.left), end(&problem.right)],
-            [end(&problem.top), end(&problem.bottom)],
-        ];
-        let axis = |points: usize, ends: [End; 2]| {
-            let wraps = ends[0] == End::Wrap;
-            Axis {
-                len: points - if wraps { 2 } else { 0 },
-                wraps,
-            }
-        };
-        let (x, y) = (axis(problem.nx, ends[0]), axis(problem.ny, ends[1]));
-        let first = [usize::from(x.wraps), usize::from(y.wraps)];
-        let partition = Partition::new(problem.ny, LEAF_ROWS, pe.n_pes());
-        let cuts = (0..=pe.n_pes())
-            .map(|pe| {
-                let row = match pe {
-                    0 => 0,
-                    pe => partition.rows(pe - 1).end,
-                };
-                row.saturating_sub(first[1]).min(y.len)
-            })
-            .collect();
-        Layout {
-            shape: Shape::finest(x, y, cuts, pe.my_pe()),
-            ends,
-            first,
-            partition,
-        }
-    }
-
-    fn sums(&self) -> LeafSums {
-        LeafSums::new(self.shape.own(), self.shape.x.len, self.first[1] as isize)
-    }
-}
-
-/// What was read of a problem.
-struct Loaded {
-    u: Field<f64>,
-    right_side: Option<Field<f64>>,
-    bad: Option<ProblemError>,
-    largest: f64,
-}
-
-/// Reads the rows that this PE stores, times 2^−e as `scale` says.
-fn load<F: Real>(
-    problem: &Problem2d<F>,
-    layout: &Layout,
-    finest: &mut Finest,
-    scale: Scale,
-) -> std::io::Result<Loaded> {
-    let shape = &layout.shape;
-    let [first_x, first_y] = layout.first;
-    let (nx, len) = (problem.nx, shape.x.len);
-    let columns = first_x..first_x + len;
-    let own = shape.own();
-    let mut u = finest.field()?;
-    let neumann = |side: &Boundary<F>| matches!(side, Boundary::Neumann(_));
-    let has_right_side = problem.source.is_some()
-        || [&problem.left, &problem.right, &problem.top, &problem.bottom]
-            .into_iter()
-            .any(neumann);
-    let mut right_side = if has_right_side {
-        Some(finest.field()?)
-    } else {
-        None
-    };
-    if problem.fixed.is_some() && finest.fixed.is_none() {
-        finest.fixed = Some(Field::new(shape.stored(), len)?);
-    }
-    let mut row = vec![F::ZERO; nx];
-    let mut mask = vec![0u8; nx];
-    let (mut bad, mut largest) = (None, 0.0f64);
-    for at in shape.stored().filter(|&at| shape.y.has(at)) {
-        let inside = at.rem_euclid(shape.y.len as isize) as usize;
-        let y = inside + first_y;
-        let mine = own.contains(&at);
-        row.fill(F::ZERO);
-        problem.initial_row(y, &mut row);
-        let given = &row[columns.clone()];
-        if mine {
-            let wrong = given.iter().position(|value| !value.to_f64().is_finite());
-            if let (Some(x), None) = (wrong, &bad) {
-                bad = Some(ProblemError::Value { x: x + first_x, y });
-            }
-            largest = largest.max(largest_of(F::ZERO, given).to_f64());
-        }
-        for (out, &value) in u.row_mut(at).iter_mut().zip(given) {
-            *out = scale.down(value.to_f64());
-        }
-        if let (Some(fixed), Some(deliver)) = (&mut finest.fixed, &problem.fixed) {
-            mask.fill(0);
-            deliver(y, &mut mask);
-            fixed.row_mut(at).copy_from_slice(&mask[columns.clone()]);
-        }
-        let Some(right_side) = &mut right_side else {
-            continue;
-        };
-        let b = right_side.row_mut(at);
-        if let Some(source) = &problem.source {
-            row.fill(F::ZERO);
-            source(y, &mut row);
-            let squared = problem.spacing * problem.spacing;
-            for (x, (out, &value)) in b.iter_mut().zip(&row[columns.clone()]).enumerate() {
-                let product = squared * value.to_f64();
-                let counts = mine && finest.has_equation(at, x);
-                if counts && !product.is_finite() && bad.is_none() {
-                    bad = Some(ProblemError::Source { x: x + first_x, y });
-                }
-                if counts {
-                    largest = largest.max(product.abs());
-                }
-                *out = -scale.down(product);
-            }
-        }
-        // A derivative g outwards: the mirror image is 2hg larger than the cell inside.
-        let flow = |g: F| 2.0 * problem.spacing * scale.down(g.to_f64());
-        for (side, x) in [(&problem.left, 0), (&problem.right, len - 1)] {
-            if let Boundary::Neumann(g) = side {
-                b[x] += flow(g[y]);
-                largest = largest.max(scale.up(flow(g[y])).abs());
-            }
-        }
-        for (side, at) in [(&problem.top, 0), (&problem.bottom, shape.y.len - 1)] {
-            if let (Boundary::Neumann(g), true) = (side, inside == at) {
-                for (out, &g) in b.iter_mut().zip(&g[columns.clone()]) {
-                    *out += flow(g);
-                    largest = largest.max(scale.up(flow(g)).abs());
-                }
-            }
-        }
-    }
-    Ok(Loaded {
-        u,
-        right_side,
-        bad,
-        largest,
-    })
-}
-
 /// Solves by cycles. Collective; see [`solve_2d`](crate::solve_2d).
 pub(crate) fn run<F: Real>(
     pe: &Pe,
@@ -217,10 +62,25 @@ pub(crate) fn run<F: Real>(
         shape: layout.shape.clone(),
         ends: layout.ends,
         fixed: None,
+        coefficients: None,
     };
-    let mut loaded =
-        load(problem, &layout, &mut finest, Scale::NONE).map_err(SolveError::Memory)?;
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
+    let (mut operator, mut tied) = (None, false);
+    if problem.is_general() {
+        let sizes = sizes(problem, &layout);
+        if let Some(error) = first_bad(&reduction, sizes.bad, problem.nx)? {
+            reduction.free()?;
+            return Err(error.into());
+        }
+        // As below.
+        let largest = f64::from_bits(!reduction.min(!sizes.largest.to_bits())?);
+        tied = reduction.min(u64::from(!sizes.tied))? == 0;
+        let scale = Scale::of(largest);
+        finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
+        operator = Some(scale);
+    }
+    let mut loaded =
+        load(problem, &layout, &mut finest, Scale::NONE, operator).map_err(SolveError::Memory)?;
     let bad = first_bad(&reduction, loaded.bad.take(), problem.nx)?;
     let mut free = [finest.free(layout.shape.own())];
     if layout.shape.spread {
@@ -235,9 +95,11 @@ pub(crate) fn run<F: Real>(
     let largest = !reduction.min(!loaded.largest.to_bits())?;
     let scale = Scale::of(f64::from_bits(largest));
     if scale != Scale::NONE {
-        loaded = load(problem, &layout, &mut finest, scale).map_err(SolveError::Memory)?;
+        loaded =
+            load(problem, &layout, &mut finest, scale, operator).map_err(SolveError::Memory)?;
     }
-    let singular = free == (layout.shape.x.len * layout.shape.y.len) as u64
+    let singular = !tied
+        && free == (layout.shape.x.len * layout.shape.y.len) as u64
         && layout
             .ends
             .as_flattened()
@@ -368,22 +230,22 @@ impl Solver<'_> {
         std::array::from_fn(|_| self.layout.sums())
     }
 
-    /// Σ v·value over the cells, v being the part of a cell's square that lies in the grid.
-    fn weighted_sum(&mut self, of: impl Fn(isize, usize) -> f64) -> Result<f64, PeError> {
+    /// Σ of(finest, y, x) over the cells. Collective.
+    fn sum(&mut self, of: impl Fn(&Finest, isize, usize) -> f64) -> Result<f64, PeError> {
         let [mut sum] = self.sums();
         let nx = self.layout.shape.x.len;
         let finest = &self.hierarchy.finest;
         for y in self.layout.shape.own() {
-            sum.add_row(y, nx, |x| finest.part_of(x, y) * of(y, x));
+            sum.add_row(y, nx, |x| of(finest, y, x));
         }
         Ok(self.total([sum], false)?.0[0])
     }
 
     /// Makes the right side of a singular problem sum to zero.
     fn make_compatible(&mut self, right_side: &mut Field<f64>) -> Result<(), SolveError> {
-        let sum = self.weighted_sum(|y, x| right_side.row(y)[x])?;
-        let size = self.weighted_sum(|y, x| right_side.row(y)[x].abs())?;
-        let cells = self.weighted_sum(|_, _| 1.0)?;
+        let sum = self.sum(|finest, y, x| finest.weight(x, y) * right_side.row(y)[x])?;
+        let size = self.sum(|finest, y, x| finest.weight(x, y) * right_side.row(y)[x].abs())?;
+        let cells = self.sum(|finest, y, x| finest.part_of(x, y))?;
         const NEGLIGIBLE: f64 = 1e-6;
         if sum.abs() > NEGLIGIBLE * size {
             return Err(ProblemError::Incompatible {
@@ -392,9 +254,12 @@ impl Solver<'_> {
             .into());
         }
         let mean = sum / cells;
+        let finest = &self.hierarchy.finest;
         for y in self.layout.shape.stored() {
             if self.layout.shape.y.has(y) {
-                right_side.row_mut(y).iter_mut().for_each(|b| *b -= mean);
+                for (x, b) in right_side.row_mut(y).iter_mut().enumerate() {
+                    *b -= mean * (finest.part_of(x, y) / finest.weight(x, y));
+                }
             }
         }
         Ok(())
@@ -402,8 +267,8 @@ impl Solver<'_> {
 
     /// Takes the mean away from the own rows.
     fn remove_mean(&mut self, u: &mut Field<f64>) -> Result<(), PeError> {
-        let sum = self.weighted_sum(|y, x| u.row(y)[x])?;
-        let mean = sum / self.weighted_sum(|_, _| 1.0)?;
+        let sum = self.sum(|finest, y, x| finest.part_of(x, y) * u.row(y)[x])?;
+        let mean = sum / self.sum(|finest, y, x| finest.part_of(x, y))?;
         for y in self.layout.shape.own() {
             u.row_mut(y).iter_mut().for_each(|u| *u -= mean);
         }
@@ -536,7 +401,7 @@ impl Solver<'_> {
     }
 
     /// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
-    /// symmetric: Σ v·a·b, v being the part of a cell's square that lies in the grid. β is that of the flexible method,
+    /// symmetric. β is that of the flexible method,
     /// for a cycle in `f32` is not quite the same operator each time. `first` is the norm that `history` is relative to.
     fn conjugate_gradients(
         &mut self,
@@ -629,14 +494,14 @@ impl Solver<'_> {
         self.hierarchy.residual(&mut self.rows, u, right_side, out)
     }
 
-    /// Σ v·a·b over all cells. Collective.
+    /// The inner product in which the operator is symmetric. Collective.
     fn product(&mut self, a: &Field<f64>, b: &Field<f64>) -> Result<f64, PeError> {
         let [mut sum] = self.sums();
         let nx = self.layout.shape.x.len;
         let finest = &self.hierarchy.finest;
         for y in self.layout.shape.own() {
             let (a, b) = (a.row(y), b.row(y));
-            sum.add_row(y, nx, |x| finest.part_of(x, y) * (a[x] * b[x]));
+            sum.add_row(y, nx, |x| finest.weight(x, y) * (a[x] * b[x]));
         }
         Ok(self.total([sum], false)?.0[0])
     }

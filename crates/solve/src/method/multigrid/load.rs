@@ -1,0 +1,381 @@
+//! A problem as multigrid holds it: the level of its unknowns, field, right side, and operator.
+
+use std::io;
+
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
+use crosswarp_shmem::Pe;
+
+use crate::element::Real;
+use crate::engine::cpu::multigrid::coefficients::Coefficients;
+use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::shape::{Axis, Shape};
+use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::field::partition::Partition;
+use crate::field::storage::Field;
+use crate::problem::scale::{Scale, largest_of};
+use crate::problem::{Boundary, Problem2d, ProblemError};
+
+/// The level of a problem's unknowns, and where it lies in the problem's grid.
+pub(super) struct Layout {
+    pub shape: Shape,
+    pub ends: [[End; 2]; 2],
+    /// The problem's column and row of the level's first ones: 1 where ghosts come first.
+    pub first: [usize; 2],
+    pub partition: Partition,
+}
+
+impl Layout {
+    pub fn of<F>(problem: &Problem2d<F>, pe: &Pe) -> Layout {
+        let end = |side: &Boundary<F>| match side {
+            Boundary::Fixed(_) => End::Fixed,
+            Boundary::Neumann(_) | Boundary::Robin(_) => End::Mirror,
+            Boundary::Periodic => End::Wrap,
+        };
+        let ends = [
+            [end(&problem.left), end(&problem.right)],
+            [end(&problem.top), end(&problem.bottom)],
+        ];
+        let axis = |points: usize, ends: [End; 2]| {
+            let wraps = ends[0] == End::Wrap;
+            Axis {
+                len: points - if wraps { 2 } else { 0 },
+                wraps,
+            }
+        };
+        let (x, y) = (axis(problem.nx, ends[0]), axis(problem.ny, ends[1]));
+        let first = [usize::from(x.wraps), usize::from(y.wraps)];
+        let partition = Partition::new(problem.ny, LEAF_ROWS, pe.n_pes());
+        let cuts = (0..=pe.n_pes())
+            .map(|pe| {
+                let row = match pe {
+                    0 => 0,
+                    pe => partition.rows(pe - 1).end,
+                };
+                row.saturating_sub(first[1]).min(y.len)
+            })
+            .collect();
+        Layout {
+            shape: Shape::finest(x, y, cuts, pe.my_pe()),
+            ends,
+            first,
+            partition,
+        }
+    }
+
+    pub fn sums(&self) -> LeafSums {
+        LeafSums::new(self.shape.own(), self.shape.x.len, self.first[1] as isize)
+    }
+}
+
+/// What was read of a problem.
+pub(super) struct Loaded {
+    pub u: Field<f64>,
+    pub right_side: Option<Field<f64>>,
+    pub bad: Option<ProblemError>,
+    pub largest: f64,
+}
+
+/// Reads the rows that this PE stores, times 2^−e as `scale` says. `operator`: its exponent, where it is not the same
+/// everywhere.
+pub(super) fn load<F: Real>(
+    problem: &Problem2d<F>,
+    layout: &Layout,
+    finest: &mut Finest,
+    scale: Scale,
+    operator: Option<Scale>,
+) -> io::Result<Loaded> {
+    let shape = &layout.shape;
+    let [first_x, first_y] = layout.first;
+    let (nx, len) = (problem.nx, shape.x.len);
+    let columns = first_x..first_x + len;
+    let own = shape.own();
+    let mut u = finest.field()?;
+    let flows = |side: &&Boundary<F>| matches!(side, Boundary::Neumann(_) | Boundary::Robin(_));
+    let has_right_side = problem.source.is_some() || problem.sides().iter().any(flows);
+    let mut right_side = if has_right_side {
+        Some(finest.field()?)
+    } else {
+        None
+    };
+    if problem.fixed.is_some() && finest.fixed.is_none() {
+        finest.fixed = Some(Field::new(shape.stored(), len)?);
+    }
+    let mut row = vec![F::ZERO; nx];
+    let mut kappa = Kappa::new(problem, layout);
+    let mut mask = vec![0u8; nx];
+    let (mut bad, mut largest) = (None, 0.0f64);
+    let [h_x, h_y] = problem.spacings();
+    for at in shape.stored().filter(|&at| shape.y.has(at)) {
+        let inside = at.rem_euclid(shape.y.len as isize) as usize;
+        let y = inside + first_y;
+        let mine = own.contains(&at);
+        row.fill(F::ZERO);
+        problem.initial_row(y, &mut row);
+        let given = &row[columns.clone()];
+        if mine {
+            let wrong = given.iter().position(|value| !value.to_f64().is_finite());
+            if let (Some(x), None) = (wrong, &bad) {
+                bad = Some(ProblemError::Value { x: x + first_x, y });
+            }
+            largest = largest.max(largest_of(F::ZERO, given).to_f64());
+        }
+        for (out, &value) in u.row_mut(at).iter_mut().zip(given) {
+            *out = scale.down(value.to_f64());
+        }
+        if let (Some(fixed), Some(deliver)) = (&mut finest.fixed, &problem.fixed) {
+            mask.fill(0);
+            deliver(y, &mut mask);
+            fixed.row_mut(at).copy_from_slice(&mask[columns.clone()]);
+        }
+        let Some(right_side) = &mut right_side else {
+            continue;
+        };
+        let b = right_side.row_mut(at);
+        // Integrals over the points' parts of the grid, or with couplings of 1 what they are times 1 / part.
+        let part = |x: usize| operator.map_or(1.0, |_| finest.part_of(x, at));
+        let times = |value: f64| operator.map_or(value, |operator| operator.down(value));
+        if let Some(source) = &problem.source {
+            row.fill(F::ZERO);
+            source(y, &mut row);
+            let area = h_x * h_y;
+            for (x, (out, &value)) in b.iter_mut().zip(&row[columns.clone()]).enumerate() {
+                let product = times(area * value.to_f64()) * part(x);
+                let counts = mine && finest.has_equation(at, x);
+                if counts && !product.is_finite() && bad.is_none() {
+                    bad = Some(ProblemError::Source { x: x + first_x, y });
+                }
+                if counts {
+                    largest = largest.max(product.abs());
+                }
+                *out = -scale.down(product);
+            }
+        }
+        kappa.read(at);
+        let mut flow =
+            |out: &mut f64, across: usize, x: usize, side: &Boundary<F>, at_side: usize| {
+                let flow = match (side, operator) {
+                    // A derivative g outwards: the mirror image is 2hg larger than the cell inside.
+                    (Boundary::Neumann(g), None) => 2.0 * problem.spacing * g[at_side].to_f64(),
+                    (Boundary::Neumann(g), Some(_)) => {
+                        times(kappa.here[x] * g[at_side].to_f64())
+                            * finest.edge(across, x, at)
+                            * [h_x, h_y][across]
+                    }
+                    (Boundary::Robin(mixed), _) => {
+                        let [_, b, g] = mixed.at(at_side);
+                        times(kappa.here[x] * (g / b))
+                            * finest.edge(across, x, at)
+                            * [h_x, h_y][across]
+                    }
+                    _ => return,
+                };
+                if mine && finest.has_equation(at, x) {
+                    largest = largest.max(flow.abs());
+                }
+                *out += scale.down(flow);
+            };
+        for (side, x) in [(&problem.left, 0), (&problem.right, len - 1)] {
+            flow(&mut b[x], 1, x, side, y);
+        }
+        for (side, side_at) in [(&problem.top, 0), (&problem.bottom, shape.y.len - 1)] {
+            if inside == side_at {
+                for (x, out) in b.iter_mut().enumerate() {
+                    flow(out, 0, x, side, x + first_x);
+                }
+            }
+        }
+    }
+    Ok(Loaded {
+        u,
+        right_side,
+        bad,
+        largest,
+    })
+}
+
+/// Rows of the coefficient.
+struct Kappa<'a, F> {
+    problem: &'a Problem2d<F>,
+    layout: &'a Layout,
+    row: Vec<F>,
+    /// The row that was read last.
+    here: Vec<f64>,
+}
+
+impl<'a, F: Real> Kappa<'a, F> {
+    fn new(problem: &'a Problem2d<F>, layout: &'a Layout) -> Self {
+        Kappa {
+            problem,
+            layout,
+            row: vec![F::ZERO; problem.nx],
+            here: vec![1.0; layout.shape.x.len],
+        }
+    }
+
+    /// Reads row `at` of the level.
+    fn read(&mut self, at: isize) {
+        if let Some(coefficient) = &self.problem.coefficient {
+            deliver(
+                coefficient.as_ref(),
+                self.layout,
+                at,
+                &mut self.row,
+                &mut self.here,
+            );
+        }
+    }
+}
+
+/// Row `at` of the level of what `source` delivers.
+fn deliver<F: Real>(
+    source: &dyn Fn(usize, &mut [F]),
+    layout: &Layout,
+    at: isize,
+    row: &mut [F],
+    out: &mut [f64],
+) {
+    let [first_x, first_y] = layout.first;
+    row.fill(F::ZERO);
+    source(
+        at.rem_euclid(layout.shape.y.len as isize) as usize + first_y,
+        row,
+    );
+    for (out, value) in out.iter_mut().zip(&row[first_x..]) {
+        *out = value.to_f64();
+    }
+}
+
+/// What the operator is made of has been looked at.
+pub(super) struct Sizes {
+    pub bad: Option<ProblemError>,
+    /// The largest coupling.
+    pub largest: f64,
+    /// Whether anything but fixed cells ties the field to a value.
+    pub tied: bool,
+}
+
+/// Looks at the coefficient and what ties the field to a value, in the own rows.
+pub(super) fn sizes<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> Sizes {
+    let [first_x, first_y] = layout.first;
+    let [h_x, h_y] = problem.spacings();
+    let ratio = (h_x / h_y).max(h_y / h_x);
+    let mut sizes = Sizes {
+        bad: None,
+        largest: if problem.coefficient.is_some() {
+            0.0
+        } else {
+            ratio
+        },
+        tied: false,
+    };
+    for side in problem.sides() {
+        if let Boundary::Robin(mixed) = side {
+            sizes.tied |= mixed.value.iter().any(|a| a.to_f64() != 0.0);
+        }
+    }
+    let mut row = vec![F::ZERO; problem.nx];
+    let mut values = vec![0.0; layout.shape.x.len];
+    for at in layout.shape.own() {
+        let y = at as usize + first_y;
+        if let Some(coefficient) = &problem.coefficient {
+            deliver(coefficient.as_ref(), layout, at, &mut row, &mut values);
+            let wrong = values
+                .iter()
+                .position(|&value| !(value > 0.0 && value.is_finite()));
+            if let (Some(x), None) = (wrong, &sizes.bad) {
+                sizes.bad = Some(ProblemError::Coefficient {
+                    x: x + first_x,
+                    y,
+                    value: values[x],
+                });
+            }
+            let largest = values.iter().copied().fold(0.0, f64::max);
+            sizes.largest = sizes.largest.max(largest * ratio);
+        }
+        if let Some(reaction) = &problem.reaction {
+            deliver(reaction.as_ref(), layout, at, &mut row, &mut values);
+            let wrong = values
+                .iter()
+                .position(|&value| !(value >= 0.0 && value.is_finite()));
+            if let (Some(x), None) = (wrong, &sizes.bad) {
+                sizes.bad = Some(ProblemError::Reaction {
+                    x: x + first_x,
+                    y,
+                    value: values[x],
+                });
+            }
+            sizes.tied |= values.iter().any(|&value| value > 0.0);
+        }
+    }
+    sizes
+}
+
+/// The operator, times 2^−e as `scale` says.
+pub(super) fn coefficients<F: Real>(
+    problem: &Problem2d<F>,
+    layout: &Layout,
+    finest: &Finest,
+    scale: Scale,
+) -> Coefficients {
+    let shape = &layout.shape;
+    let [h_x, h_y] = problem.spacings();
+    let len = shape.x.len;
+    let mut out = Coefficients::new(shape);
+    let mut kappa = Kappa::new(problem, layout);
+    let mut next = Kappa::new(problem, layout);
+    let mut row = vec![F::ZERO; problem.nx];
+    let mut reaction = vec![0.0; len];
+    let [mut east, mut south, mut excess] = [(); 3].map(|()| vec![0.0; len]);
+    // A point that is its own neighbour around the grid is not coupled.
+    let coupled = |axis: Axis, at: isize| axis.has(at + 1) && !(axis.wraps && axis.len == 1);
+    for at in shape.stored().filter(|&at| shape.y.has(at)) {
+        kappa.read(at);
+        let below = coupled(shape.y, at);
+        if below {
+            next.read(at + 1);
+        }
+        if let Some(source) = &problem.reaction {
+            deliver(source.as_ref(), layout, at, &mut row, &mut reaction);
+        }
+        for x in 0..len {
+            let here = kappa.here[x];
+            east[x] = if coupled(shape.x, x as isize) {
+                let face = between(here, kappa.here[(x + 1) % len]);
+                scale.down(face) * (h_y / h_x) * finest.edge(1, x, at)
+            } else {
+                0.0
+            };
+            south[x] = if below {
+                scale.down(between(here, next.here[x])) * (h_x / h_y) * finest.edge(0, x, at)
+            } else {
+                0.0
+            };
+            excess[x] = scale.down(reaction[x]) * (h_x * h_y) * finest.part_of(x, at);
+        }
+        let inside = at.rem_euclid(shape.y.len as isize) as usize;
+        let mut mix = |across: usize, x: usize, side: &Boundary<F>, at_side: usize| {
+            if let Boundary::Robin(mixed) = side {
+                let [a, b, _] = mixed.at(at_side);
+                excess[x] += scale.down(kappa.here[x] * (a / b))
+                    * finest.edge(across, x, at)
+                    * [h_x, h_y][across];
+            }
+        };
+        let [first_x, first_y] = layout.first;
+        for (side, x) in [(&problem.left, 0), (&problem.right, len - 1)] {
+            mix(1, x, side, inside + first_y);
+        }
+        for (side, side_at) in [(&problem.top, 0), (&problem.bottom, shape.y.len - 1)] {
+            if inside == side_at {
+                (0..len).for_each(|x| mix(0, x, side, x + first_x));
+            }
+        }
+        out.set_row(at, [&east, &south, &excess]);
+    }
+    out
+}
+
+/// The coefficient between two points.
+fn between(one: f64, other: f64) -> f64 {
+    0.5 * one + 0.5 * other
+}

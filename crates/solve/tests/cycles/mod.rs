@@ -1,0 +1,75 @@
+//! Solving by cycles, for the tests of multigrid.
+#![allow(dead_code)] // Not every test program needs all.
+
+use std::sync::Arc;
+
+use crosswarp_shmem::spmd;
+use crosswarp_solve::{Cycles, Method, Options, Problem2d, Real, RowSource, solve_2d};
+
+/// Field and relative residuals.
+pub struct Solved<F> {
+    pub field: Vec<F>,
+    pub history: Vec<f64>,
+    pub converged: bool,
+    pub floor_reached: bool,
+    pub gradients_from: Option<usize>,
+}
+
+pub fn options(tolerance: f64) -> Options<'static> {
+    Options {
+        method: Method::Multigrid(Cycles::default()),
+        ..Options::new(tolerance, 40)
+    }
+}
+
+pub fn solve<F: Real>(problem: &Problem2d<F>, tolerance: f64, pes: usize) -> Solved<F> {
+    solve_with(problem, &options(tolerance), pes)
+}
+
+/// By conjugate gradients.
+pub fn solve_cg<F: Real>(problem: &Problem2d<F>, tolerance: f64, pes: usize) -> Solved<F> {
+    let options = Options {
+        method: Method::ConjugateGradients(Cycles::default()),
+        ..options(tolerance)
+    };
+    solve_with(problem, &options, pes)
+}
+
+pub fn solve_with<F: Real>(problem: &Problem2d<F>, options: &Options<'_>, pes: usize) -> Solved<F> {
+    let mut all = spmd(pes, |pe| {
+        let solution = solve_2d(pe, problem, options, |_| {}).unwrap();
+        Solved {
+            field: solution.gather_all(pe).unwrap(),
+            history: solution.history.clone(),
+            converged: solution.converged,
+            floor_reached: solution.floor_reached,
+            gradients_from: solution.gradients_from,
+        }
+    })
+    .unwrap();
+    all.swap_remove(0)
+}
+
+pub fn by_cell<F: Real>(of: impl Fn(usize, usize) -> f64 + Send + Sync + 'static) -> RowSource<F> {
+    Arc::new(move |y, row: &mut [F]| {
+        row.iter_mut()
+            .enumerate()
+            .for_each(|(x, value)| *value = F::from_f64(of(x, y)));
+    })
+}
+
+/// Numbers that look random, the same everywhere (SplitMix64 of the cell's number).
+pub fn noise(x: usize, y: usize, seed: u64) -> u64 {
+    let mut z = ((x as u64) << 32 | y as u64) ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+pub fn mask(of: impl Fn(usize, usize) -> bool + Send + Sync + 'static) -> Option<RowSource<u8>> {
+    Some(Arc::new(move |y, row: &mut [u8]| {
+        row.iter_mut()
+            .enumerate()
+            .for_each(|(x, byte)| *byte = u8::from(of(x, y)));
+    }))
+}

@@ -20,6 +20,7 @@ use crate::commands::solve::problem::from_args;
 use crate::input::formula::{Formula, Point};
 use crate::input::npy::{Dtype, NpyMap};
 use crate::input::png;
+use crate::input::spacing::Spacing;
 use crate::problem::Problem;
 use crate::problem::method::{Given, Method, Refusal};
 use crate::problem::{file, load};
@@ -344,7 +345,7 @@ fn expression() {
                 let first = Point {
                     column: 0,
                     row: 7,
-                    spacing: 0.5,
+                    spacing: Spacing::same(0.5),
                 };
                 formula.along_row(first, &mut [0.0; 70]);
             }

@@ -338,3 +338,57 @@ fn jacobi_says_how_far_the_solution_is() {
     let (_, out, _) = outcome("solve laplace2d --nx 5 --ny 5 --tolerance 1e-3");
     assert!(out.contains(" (rms) away, or more\n"), "{out}");
 }
+
+#[test]
+fn coefficients_and_mixed_sides_by_line_and_by_file() {
+    // u = 1 + 2x - y, whatever the coefficient is where nothing flows along its steps: kappa is of y only, and u too but
+    // for a flow in x that is the same everywhere.
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let line = format!(
+        "solve laplace2d --nx 41 --ny 31 --spacing 0.1,0.2 --dtype f64 --stop residual=1e-12 \
+         --boundary left=robin:1,1,1-y-2 --boundary right=9-y --boundary top=1+2*x \
+         --boundary bottom=neumann:-1 --reaction 2 --source=-2*(1+2*x-y) -o {} --json",
+        at("line.npy").display()
+    );
+    let by_line = json(&line);
+    for (k, value) in read_npy_f64(&at("line.npy")).into_iter().enumerate() {
+        let (x, y) = ((k % 41) as f64 * 0.1, (k / 41) as f64 * 0.2);
+        let exact = 1.0 + 2.0 * x - y;
+        assert!(
+            (value - exact).abs() < 1e-9,
+            "cell {k}: {value}, not {exact}"
+        );
+    }
+    std::fs::write(
+        at("p.toml"),
+        "kind = 'laplace2d'\nnx = 41\nny = 31\nspacing = [0.1, 0.2]\ndtype = 'f64'\n\
+         reaction = 2\nsource = '-2*(1+2*x-y)'\nstop = { residual = 1e-12 }\n\
+         [boundary]\nleft = 'robin:1,1,1-y-2'\nright = '9-y'\ntop = '1+2*x'\nbottom = 'neumann:-1'\n",
+    )
+    .unwrap();
+    let by_file = json(&format!("solve {} --json --pes 3", at("p.toml").display()));
+    assert_eq!(answer(&by_line), answer(&by_file));
+    // A coefficient from a file is the same as one by formula.
+    let kappa: Vec<f64> = (0..41 * 31).map(|k| 1.0 + (k / 41) as f64 * 0.2).collect();
+    write_npy(&at("kappa.npy"), &[31, 41], &kappa);
+    let with = |kappa: &str| {
+        json(&format!(
+            "solve laplace2d --nx 41 --ny 31 --spacing 0.1,0.2 --coefficient {kappa} --boundary left=1 --json"
+        ))
+    };
+    let file = with(&at("kappa.npy").display().to_string());
+    assert_eq!(answer(&file), answer(&with("1+y")));
+}
+
+#[test]
+fn conjugate_gradients_are_said_where_they_take_over() {
+    let line = "solve laplace2d --nx 60 --ny 60 --spacing 1,5 --boundary left=1";
+    let object = json(&format!("{line} --json"));
+    assert_eq!(object["method"], "mgcg");
+    let (code, out, _) = outcome(line);
+    assert_eq!(code, 0);
+    assert!(out.contains(", conjugate gradients after cycle "), "{out}");
+    let object = json(&format!("{line} --json --method mg --max-cycles 200"));
+    assert_eq!(object["method"], "mg");
+}

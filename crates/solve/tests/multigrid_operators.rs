@@ -387,6 +387,6 @@ fn what_makes_no_sense_is_refused() {
     });
     assert_eq!(
         by_sweeps.unwrap()[0],
-        "two spacings is not for Jacobi sweeps: take multigrid"
+        "Jacobi sweeps can not have two spacings: take multigrid"
     );
 }

@@ -9,9 +9,10 @@ use super::backend::BackendArgs;
 use super::exit_codes::EXIT_CODES;
 use crate::defaults::{self, by_problem};
 use crate::drawing::colour_map::ColourMap;
-use crate::input::boundary::SideBoundary;
+use crate::input::boundary::{SideBoundary, Values};
 use crate::input::choice::{name_of, one_of};
 use crate::input::numerics::{FieldType, NORMS};
+use crate::input::spacing::Spacing;
 use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing, StopRule};
 
 const SOLVE_AFTER: &str = "\
@@ -33,9 +34,10 @@ Methods:
 Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom):
   top=1.5            a constant
   top='sin(pi*x)'    a formula: x = column * spacing, y = row * spacing, i = column, j = row;
-                     row 0 is the top, the spacing is 1/(max(nx,ny)-1)
+                     row 0 is the top
   top=profile.npy    one value a point
   top=neumann:0      the derivative outwards: a constant, a formula or an NPY file; mg only
+  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; mg only
   top=periodic       wraps around (then the opposite side too)
 
 Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:
@@ -49,6 +51,7 @@ Examples:
   crosswarp solve laplace1d --points 1000000 --left 5 --right 10 --tolerance 1e-5
   crosswarp solve laplace2d --nx 400 --ny 300 --boundary top='sin(pi*x)' --png field.png
   crosswarp solve laplace2d --boundary left=1 --boundary top=neumann:0 --stop residual=1e-10
+  crosswarp solve laplace2d --coefficient 'exp(2*sin(9*x))' --source -1 --boundary top=0
   crosswarp solve laplace2d --preset nvidia --nx 1024 --ny 1024 --max-sweeps 1000 --json
   crosswarp solve fill --values dem.npy --nodata -9999 -o filled.npy --png filled.png
   crosswarp solve examples/heated_plate.toml --checkpoint plate.ckpt --checkpoint-every 5000";
@@ -96,6 +99,39 @@ pub struct SolveArgs {
     /// Boundary of one side; sides not named are 0 [default: two sine arches]
     #[arg(long, value_name = "SIDE=KIND", help_heading = "laplace2d")]
     pub boundary: Vec<SideBoundary>,
+    /// f of div(kappa grad u) - c u = f: a constant, a formula or an NPY file [default: 0]
+    #[arg(
+        long,
+        value_name = "VALUES",
+        allow_hyphen_values = true,
+        conflicts_with = "preset",
+        help_heading = "laplace2d"
+    )]
+    pub source: Option<Values>,
+    /// kappa, positive; mg only [default: 1]
+    #[arg(
+        long,
+        value_name = "VALUES",
+        conflicts_with = "preset",
+        help_heading = "laplace2d"
+    )]
+    pub coefficient: Option<Values>,
+    /// c, not negative; mg only [default: 0]
+    #[arg(
+        long,
+        value_name = "VALUES",
+        conflicts_with = "preset",
+        help_heading = "laplace2d"
+    )]
+    pub reaction: Option<Values>,
+    /// Distance of points; if that of rows is another, mg only [default: 1/(max(nx,ny)-1)]
+    #[arg(
+        long,
+        value_name = "H | HX,HY",
+        conflicts_with = "preset",
+        help_heading = "laplace2d"
+    )]
+    pub spacing: Option<Spacing>,
 
     /// Field with unknown cells: NPY (f32, f64) or greyscale PNG
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]

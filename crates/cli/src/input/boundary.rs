@@ -25,6 +25,8 @@ pub enum Boundary {
     Fixed(Values),
     /// A derivative across the side, outwards.
     Neumann(Values),
+    /// a, b and g of a·u + b·∂u/∂n = g.
+    Robin(Box<[Values; 3]>),
     /// The opposite side's neighbour.
     Periodic,
 }
@@ -75,6 +77,9 @@ pub enum BoundaryError {
     /// A number that is not finite.
     #[error("{0} is not a finite number")]
     NotFinite(f64),
+    /// Not three values.
+    #[error("robin:A,B,G is needed, of A u + B du/dn = G")]
+    NotThree,
     /// A formula that is not understood.
     #[error(transparent)]
     Formula(#[from] FormulaError),
@@ -122,6 +127,9 @@ impl Boundary {
         match self {
             Self::Fixed(values) => Self::Fixed(values.relative_to(folder)),
             Self::Neumann(values) => Self::Neumann(values.relative_to(folder)),
+            Self::Robin(mixed) => {
+                Self::Robin(Box::new(mixed.map(|values| values.relative_to(folder))))
+            }
             Self::Periodic => Self::Periodic,
         }
     }
@@ -136,10 +144,30 @@ impl FromStr for Boundary {
             Ok(Self::Periodic)
         } else if let Some(derivative) = text.strip_prefix("neumann:") {
             Ok(Self::Neumann(derivative.parse()?))
+        } else if let Some(mixed) = text.strip_prefix("robin:") {
+            let parts: [&str; 3] = outer_parts(mixed)
+                .try_into()
+                .map_err(|_| BoundaryError::NotThree)?;
+            let [value, derivative, right] = parts.map(str::parse);
+            Ok(Self::Robin(Box::new([value?, derivative?, right?])))
         } else {
             Ok(Self::Fixed(text.parse()?))
         }
     }
+}
+
+/// The parts of `text` between commas, those inside brackets left alone.
+fn outer_parts(text: &str) -> Vec<&str> {
+    let mut depth = 0;
+    text.split(|character| {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        character == ',' && depth == 0
+    })
+    .collect()
 }
 
 impl FromStr for SideBoundary {
@@ -222,6 +250,11 @@ mod tests {
             parse("top=neumann: g.npy").unwrap().boundary,
             Boundary::Neumann(Values::File(p)) if p == Path::new("g.npy")
         ));
+        let Boundary::Robin(mixed) = parse("top=robin:1, max(x,1),g.npy").unwrap().boundary else {
+            panic!("a mixed condition")
+        };
+        assert!(matches!(&mixed[1], Values::Formula(f) if f.text() == "max(x,1)"));
+        assert!(matches!(&mixed[2], Values::File(p) if p == Path::new("g.npy")));
         let formula = parse("bottom=sin(pi*x)").unwrap().boundary;
         assert!(matches!(formula, Boundary::Fixed(Values::Formula(f)) if f.text() == "sin(pi*x)"));
         for (text, expected) in [
@@ -233,6 +266,15 @@ mod tests {
             ("left=inf", "inf is not a finite number"),
             ("left=NaN", "NaN is not a finite number"),
             ("left=", "formula '': it is empty"),
+            (
+                "left=robin:1,2",
+                "robin:A,B,G is needed, of A u + B du/dn = G",
+            ),
+            (
+                "left=robin:1,2,3,4",
+                "robin:A,B,G is needed, of A u + B du/dn = G",
+            ),
+            ("left=robin:1,,3", "formula '': it is empty"),
             ("left=neumann:", "formula '': it is empty"),
             ("left=neumann:inf", "inf is not a finite number"),
         ] {

@@ -9,4 +9,5 @@ pub mod npy;
 pub mod numerics;
 pub mod png;
 pub mod range;
+pub mod spacing;
 pub mod stopping;

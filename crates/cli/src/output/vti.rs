@@ -6,6 +6,7 @@
 use bytemuck::Pod;
 
 use crate::input::npy::Dtype;
+use crate::input::spacing::Spacing;
 use crate::output::staged::{OutputError, StagedFile};
 
 /// A VTK image-data file being written; it appears when [`VtiWriter::finish`] succeeds.
@@ -14,23 +15,24 @@ pub struct VtiWriter {
 }
 
 impl VtiWriter {
-    /// Starts a field of `nx` × `ny` points that are `spacing` apart.
+    /// Starts a field of `nx` × `ny` points `spacing` apart.
     pub fn new(
         mut file: StagedFile,
         dtype: Dtype,
         (nx, ny): (usize, usize),
-        spacing: f64,
+        spacing: Spacing,
     ) -> Result<Self, OutputError> {
         let kind = if dtype == Dtype::F64 {
             "Float64"
         } else {
             "Float32"
         };
+        let Spacing { x, y } = spacing;
         let extent = format!("0 {} 0 {} 0 0", nx - 1, ny - 1);
         let head = format!(
             r#"<?xml version="1.0"?>
 <VTKFile type="ImageData" version="1.0" byte_order="LittleEndian" header_type="UInt64">
-  <ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="{spacing:?} {spacing:?} {spacing:?}">
+  <ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="{x:?} {y:?} {x:?}">
     <Piece Extent="{extent}">
       <PointData Scalars="u">
         <DataArray type="{kind}" Name="u" format="appended" offset="0"/>
@@ -74,7 +76,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.vti");
         let file = StagedFile::create(&path).unwrap();
-        let mut writer = VtiWriter::new(file, Dtype::F32, (3, 2), 0.5).unwrap();
+        let mut writer = VtiWriter::new(file, Dtype::F32, (3, 2), Spacing::same(0.5)).unwrap();
         writer.put(&[1.0f32, 2.0, 3.0]).unwrap();
         writer.put(&[4.0f32, 5.0, 6.0]).unwrap();
         writer.finish().unwrap();

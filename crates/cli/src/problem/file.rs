@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::input::boundary::{Boundary, Values};
 use crate::input::files;
 use crate::input::numerics::{self, FieldType};
+use crate::input::spacing::Spacing;
 use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing};
 use crate::problem::method::{Contradiction, Given, Kind as MethodKind, Tied, either};
 use crate::problem::{Fixed, Line, Plane, Problem};
@@ -136,10 +137,12 @@ problem_table!(LineFile {
 problem_table!(PlaneFile {
     nx: usize,
     ny: usize,
-    spacing: Option<f64>,
+    spacing: Option<Spacing>,
     boundary: BoundaryTable,
     initial: Option<Values>,
     source: Option<Values>,
+    coefficient: Option<Values>,
+    reaction: Option<Values>,
     fixed: Option<FixedTable>,
 });
 
@@ -216,7 +219,22 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
         }
         Kind::Laplace2d => {
             let file: PlaneFile = whole(text)?;
-            let given = file.given();
+            let mut given = file.given();
+            if let Ok(given) = &mut given {
+                given.tied.extend(Tied::of(&[
+                    (
+                        "coefficient",
+                        file.coefficient.is_some(),
+                        MethodKind::Multigrid,
+                    ),
+                    ("reaction", file.reaction.is_some(), MethodKind::Multigrid),
+                    (
+                        "spacing",
+                        file.spacing.is_some_and(Spacing::differ),
+                        MethodKind::Multigrid,
+                    ),
+                ]));
+            }
             (Problem::Plane(Box::new(plane(file, folder))), given)
         }
         Kind::Fill => {
@@ -253,6 +271,8 @@ fn plane(file: PlaneFile, folder: &Path) -> Plane {
         bottom: side(file.boundary.bottom),
         initial: inside(file.initial),
         source: inside(file.source),
+        coefficient: inside(file.coefficient),
+        reaction: inside(file.reaction),
         fixed: file.fixed.map(|table| Fixed {
             mask: folder.join(table.mask),
             values: table.values.relative_to(folder),
@@ -294,7 +314,10 @@ mod tests {
         let Problem::Plane(plane) = problem else {
             panic!()
         };
-        assert_eq!((plane.nx, plane.ny, plane.spacing), (10, 20, Some(0.5)));
+        assert_eq!(
+            (plane.nx, plane.ny, plane.spacing),
+            (10, 20, Some(Spacing::same(0.5)))
+        );
         assert!(matches!(plane.left, Boundary::Periodic));
         assert!(
             matches!(&plane.bottom, Boundary::Fixed(Values::File(p)) if p == Path::new("/data/b.npy"))

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crosswarp::solve::{
-    Boundary as GridBoundary, Norm, Problem1d, Problem2d, ProblemError as GridError, Real,
+    Boundary as GridBoundary, Norm, Problem1d, Problem2d, ProblemError as GridError, Real, Robin,
     RowSource,
 };
 
@@ -13,6 +13,7 @@ use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
 use crate::input::png::{self, ImageError, ImagePlane};
+use crate::input::spacing::Spacing;
 use crate::input::stopping::Rim;
 use crate::problem::method::Method;
 use crate::problem::{Plane, Problem};
@@ -267,13 +268,21 @@ fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, LoadError> {
     let (nx, ny) = (plane.nx, plane.ny);
     let spacing = plane
         .spacing
-        .unwrap_or_else(|| 1.0 / (nx.max(ny).saturating_sub(1).max(1)) as f64);
+        .unwrap_or_else(|| Spacing::same(1.0 / (nx.max(ny).saturating_sub(1).max(1)) as f64));
     let side = |boundary: &Boundary, side: Side| {
         let along = |values| profile(values, side, (nx, ny), spacing);
         Ok::<_, LoadError>(match boundary {
             Boundary::Periodic => GridBoundary::Periodic,
             Boundary::Fixed(values) => GridBoundary::Fixed(along(values)?),
             Boundary::Neumann(values) => GridBoundary::Neumann(along(values)?),
+            Boundary::Robin(mixed) => {
+                let [value, derivative, right] = &**mixed;
+                GridBoundary::Robin(Robin {
+                    value: along(value)?,
+                    derivative: along(derivative)?,
+                    right: along(right)?,
+                })
+            }
         })
     };
     let rows = |values: &Option<Values>| {
@@ -301,7 +310,10 @@ fn plane_problem<F: Real>(plane: &Plane) -> Result<Problem2d<F>, LoadError> {
         initial,
         fixed,
         source: rows(&plane.source)?,
-        spacing,
+        coefficient: rows(&plane.coefficient)?,
+        reaction: rows(&plane.reaction)?,
+        spacing: spacing.x,
+        row_spacing: spacing.differ().then_some(spacing.y),
         nx,
         ny,
         norm: Norm::Rms,
@@ -313,7 +325,7 @@ fn profile<F: Real>(
     values: &Values,
     side: Side,
     (nx, ny): (usize, usize),
-    spacing: f64,
+    spacing: Spacing,
 ) -> Result<Vec<F>, LoadError> {
     let length = if matches!(side, Side::Left | Side::Right) {
         ny
@@ -373,7 +385,7 @@ fn element<F: Real>(map: &NpyMap, k: usize) -> Result<F, LoadError> {
 fn rows_of<F: Real>(
     values: &Values,
     size: (usize, usize),
-    spacing: f64,
+    spacing: Spacing,
 ) -> Result<RowSource<F>, LoadError> {
     Ok(match values {
         Values::Constant(value) => {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use crate::defaults;
 use crate::input::boundary::{Boundary, Values};
+use crate::input::spacing::Spacing;
 use crate::input::stopping::Rim;
 
 /// What to solve.
@@ -55,8 +56,8 @@ pub struct Plane {
     pub nx: usize,
     /// Rows.
     pub ny: usize,
-    /// Distance of neighbouring points; without it the longer side is 1.
-    pub spacing: Option<f64>,
+    /// Distances of neighbouring points; without them the longer side is 1.
+    pub spacing: Option<Spacing>,
     /// Column 0.
     pub left: Boundary,
     /// The last column.
@@ -67,8 +68,12 @@ pub struct Plane {
     pub bottom: Boundary,
     /// The field before the first sweep; without it 0.
     pub initial: Option<Values>,
-    /// f of ∇²u = f; without it 0.
+    /// f of ∇·(κ∇u) − cu = f; without it 0.
     pub source: Option<Values>,
+    /// κ; without it 1.
+    pub coefficient: Option<Values>,
+    /// c; without it 0.
+    pub reaction: Option<Values>,
     /// Cells that keep their value.
     pub fixed: Option<Fixed>,
 }

@@ -481,7 +481,7 @@ pub enum ProblemError {
         b: f64,
     },
     /// What only multigrid can have.
-    #[error("{what} is not for Jacobi sweeps: take multigrid")]
+    #[error("Jacobi sweeps can not have {what}: take multigrid")]
     OnlyMultigrid {
         /// What.
         what: &'static str,

@@ -11,6 +11,7 @@ use crate::drawing::colour_map::ColourMap;
 use crate::drawing::line_field::LinePicture;
 use crate::drawing::plane_field::PlanePicture;
 use crate::input::npy::{Dtype, Shape};
+use crate::input::spacing::Spacing;
 use crate::output::npy::NpyWriter;
 use crate::output::paths::{SameOutput, check_distinct};
 use crate::output::staged::{OutputError, StagedFile};
@@ -76,7 +77,7 @@ pub struct FieldHead {
     /// Rows, or `None` for a line.
     pub rows: Option<usize>,
     /// Distance of neighbouring points.
-    pub spacing: f64,
+    pub spacing: Spacing,
     /// ColourMap of the picture.
     pub colours: ColourMap,
     /// For a line: how many points at each end can have changed; the picture shows those.
@@ -188,7 +189,7 @@ mod tests {
             dtype: Dtype::F32,
             columns: 2,
             rows: Some(1),
-            spacing: 1.0,
+            spacing: Spacing::same(1.0),
             colours: ColourMap::Viridis,
             reach: 2,
             given: None,

@@ -25,6 +25,7 @@ use crate::format::{counted, general, grouped};
 use crate::input::choice::name_of;
 use crate::input::npy::Dtype;
 use crate::input::numerics::{FieldType, NORMS};
+use crate::input::spacing::Spacing;
 use crate::input::stopping::CycleName;
 use crate::output::csv;
 use crate::output::json::Run;
@@ -400,8 +401,11 @@ impl Job<'_> {
             columns,
             rows,
             spacing: match grid {
-                Grid::Plane { problem, .. } => problem.spacing,
-                Grid::Line(_) => 1.0,
+                Grid::Plane { problem, .. } => Spacing {
+                    x: problem.spacing,
+                    y: problem.row_spacing.unwrap_or(problem.spacing),
+                },
+                Grid::Line(_) => Spacing::same(1.0),
             },
             colours: self.args.colours,
             // What an end does travels one point a sweep; a few more show where it has not come yet.

@@ -8,6 +8,7 @@ use crate::defaults;
 use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::Formula;
 use crate::input::numerics::FieldType;
+use crate::input::spacing::Spacing;
 use crate::input::stopping::{Rim, StopRule};
 use crate::problem::file::{self, ProblemFileError};
 use crate::problem::method::{Contradiction, Given, Kind, Method, Refusal, Tied, either};
@@ -150,6 +151,13 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--max-cycles", args.max_cycles.is_some(), multigrid),
         ("--smooth", args.smooth.is_some(), multigrid),
         ("--cycle", args.cycle.is_some(), multigrid),
+        ("--coefficient", args.coefficient.is_some(), multigrid),
+        ("--reaction", args.reaction.is_some(), multigrid),
+        (
+            "--spacing",
+            args.spacing.is_some_and(Spacing::differ),
+            multigrid,
+        ),
         ("--rim natural", args.rim == Some(Rim::Natural), multigrid),
     ]);
     Ok(Given {
@@ -179,20 +187,23 @@ enum Group {
 
 fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
     for group in groups {
-        let given: &[(&'static str, bool)] = &match group {
-            Group::Line => [
+        let given: &[(&'static str, bool)] = match group {
+            Group::Line => &[
                 ("--points", args.points.is_some()),
                 ("--left", args.left.is_some()),
                 ("--right", args.right.is_some()),
-                ("", false),
             ],
-            Group::Plane => [
+            Group::Plane => &[
                 ("--nx", args.nx.is_some()),
                 ("--ny", args.ny.is_some()),
                 ("--preset", args.preset.is_some()),
                 ("--boundary", !args.boundary.is_empty()),
+                ("--spacing", args.spacing.is_some()),
+                ("--source", args.source.is_some()),
+                ("--coefficient", args.coefficient.is_some()),
+                ("--reaction", args.reaction.is_some()),
             ],
-            Group::Fill => [
+            Group::Fill => &[
                 ("--values", args.values.is_some()),
                 ("--known", args.known.is_some()),
                 ("--nodata", args.nodata.is_some()),
@@ -214,13 +225,15 @@ fn plane(args: &SolveArgs) -> Result<Plane, ProblemError> {
     let mut plane = Plane {
         nx: args.nx.unwrap_or(defaults::PLANE_SIDE),
         ny: args.ny.unwrap_or(defaults::PLANE_SIDE),
-        spacing: None,
+        spacing: args.spacing,
         left: zero(),
         right: zero(),
         top: zero(),
         bottom: zero(),
         initial: None,
-        source: None,
+        source: args.source.clone(),
+        coefficient: args.coefficient.clone(),
+        reaction: args.reaction.clone(),
         fixed: None,
     };
     if args.boundary.is_empty() {
@@ -345,6 +358,9 @@ mod tests {
             ("laplace2d --device 0", "jacobi"),
             ("laplace2d --smooth 1,1", "mg"),
             ("laplace2d --cycle v", "mg"),
+            ("laplace2d --coefficient 1+x", "mg"),
+            ("laplace2d --spacing 1,2", "mg"),
+            ("laplace2d --spacing 1,1 --tolerance 1", "jacobi"),
         ] {
             assert_eq!(problem(line).unwrap().method.name(), method, "{line}");
         }
@@ -368,6 +384,10 @@ mod tests {
             (
                 "laplace2d --checkpoint c --smooth 2,2",
                 "--checkpoint belongs to Jacobi sweeps and --smooth to multigrid: they do not go together",
+            ),
+            (
+                "laplace2d --tolerance 1 --spacing 1,2",
+                "--tolerance belongs to Jacobi sweeps and --spacing to multigrid: they do not go together",
             ),
             (
                 "fill --values a --rim natural --method jacobi",

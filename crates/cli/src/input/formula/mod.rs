@@ -22,6 +22,7 @@ mod parse;
 #[cfg(test)]
 mod random;
 
+use crate::input::spacing::Spacing;
 use std::sync::Arc;
 
 /// A formula that cannot be used.
@@ -44,7 +45,7 @@ pub struct Point {
     /// Row, from the top.
     pub row: usize,
     /// Distance of neighbouring points.
-    pub spacing: f64,
+    pub spacing: Spacing,
 }
 
 /// A formula in `x`, `y`, `i`, `j`, compiled.
@@ -181,8 +182,8 @@ impl Formula {
                     for (place, value) in each.enumerate() {
                         let (column, row) = ((first.column + place) as f64, first.row as f64);
                         *value = match variable {
-                            Variable::X => column * first.spacing,
-                            Variable::Y => row * first.spacing,
+                            Variable::X => column * first.spacing.x,
+                            Variable::Y => row * first.spacing.y,
                             Variable::Column => column,
                             Variable::Row => row,
                         };
@@ -218,7 +219,7 @@ mod tests {
         let point = Point {
             column: 3,
             row: 5,
-            spacing: 0.5,
+            spacing: Spacing::same(0.5),
         };
         Formula::parse(formula).unwrap().at(point).unwrap()
     }
@@ -394,7 +395,7 @@ mod tests {
             formula.at(Point {
                 column,
                 row,
-                spacing: 1.0,
+                spacing: Spacing::same(1.0),
             })
         };
         assert!(at(3, 0).is_ok());
@@ -421,7 +422,7 @@ mod tests {
         let first = Point {
             column: 5,
             row: 7,
-            spacing: 0.01,
+            spacing: Spacing::same(0.01),
         };
         for count in [0, 1, 63, 64, 65, 200] {
             let mut row = vec![0.0; count];

@@ -2,12 +2,13 @@
 //! and texts taken apart at the operator that binds least.
 
 use super::{Formula, Point};
+use crate::input::spacing::Spacing;
 use crate::random::Random;
 
 const POINT: Point = Point {
     column: 3,
     row: 5,
-    spacing: 0.37,
+    spacing: Spacing { x: 0.37, y: 0.37 },
 };
 
 const ONE: [&str; 26] = [

@@ -39,8 +39,9 @@ pub use method::error::SolveError;
 pub use method::jacobi::Progress;
 pub use method::options::{Checkpointing, Cycles, First, Method, Options, OptionsError};
 pub use pes::error::PeError;
+pub use problem::space::{PlaneSource, Problem3d, Side};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, Robin, RowSource};
-pub use solution::{Solution, solve_1d, solve_2d};
+pub use solution::{Solution, solve_1d, solve_2d, solve_3d};
 
 /// For the other crates of the project.
 #[doc(hidden)]

@@ -19,11 +19,12 @@ use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Outcome, Progress, Settings};
 use crate::method::multigrid;
-use crate::method::options::Options;
+use crate::method::options::{Method, Options, OptionsError};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::{Scale, largest_of};
+use crate::problem::space::Problem3d;
 use crate::problem::{Norm, Problem1d, Problem2d, ProblemError};
 
 enum Field<F> {
@@ -208,6 +209,51 @@ pub fn solve_2d<F: Real>(
     }
     let inner = (problem.nx as u64 - 2) * (problem.ny as u64 - 2);
     Ok(Solution::new(outcome, choice, inner, Field::Plane(slab)))
+}
+
+/// Solves a problem in three dimensions by multigrid cycles. Collective; all PEs give the same problem and options.
+///
+/// [`Method::Automatic`](crate::Method::Automatic) and [`Method::Multigrid`](crate::Method::Multigrid) are the same here.
+/// The grid is dealt by planes: [`Solution::rows`] are planes, and [`Solution::row`] gives the nx·ny values of one, in the
+/// order of [`Solution::gather`].
+///
+/// Errors: a problem or options that make no sense, a method that there is not in three dimensions, no memory, a PE that
+/// is gone.
+///
+/// ```
+/// use crosswarp_solve::{Cycles, Method, Options, Problem3d, Side, solve_3d};
+///
+/// // 1 at the front, 0 at the back, no flow across the other sides: linear between.
+/// let problem = Problem3d {
+///     sides: [[Side::Neumann(0.0); 2], [Side::Neumann(0.0); 2], [Side::Fixed; 2]],
+///     initial: Some(std::sync::Arc::new(|z, _, row: &mut [f64]| row.fill(if z == 0 { 1.0 } else { 0.0 }))),
+///     ..Problem3d::laplace([9, 9, 17])
+/// };
+/// let options = Options { method: Method::Multigrid(Cycles::default()), ..Options::new(1e-10, 50) };
+/// let middle = crosswarp_shmem::spmd(1, |pe| solve_3d(pe, &problem, &options, |_| {}).unwrap().row(8)[40]).unwrap();
+/// assert!((middle[0] - 0.5).abs() < 1e-9);
+/// ```
+pub fn solve_3d<F: Real>(
+    pe: &Pe,
+    problem: &Problem3d<F>,
+    options: &Options<'_>,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Solution<F>, SolveError> {
+    problem.check()?;
+    options.check()?;
+    match &options.method {
+        Method::Automatic(cycles) | Method::Multigrid(cycles) => Ok(Solution::of_cycles(
+            multigrid::space::run(pe, problem, options, cycles, observer)?,
+        )),
+        Method::Jacobi => Err(OptionsError::NotInSpace {
+            method: "Jacobi sweeps",
+        }
+        .into()),
+        Method::ConjugateGradients(_) => Err(OptionsError::NotInSpace {
+            method: "conjugate gradients",
+        }
+        .into()),
+    }
 }
 
 fn norm_code(norm: Norm) -> u64 {

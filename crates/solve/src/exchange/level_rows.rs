@@ -34,20 +34,22 @@ fn words<T>(count: usize) -> usize {
 
 impl<'p> LevelRows<'p> {
     /// Collective: buffers for halos of the finest level `shape` in `f64` and of operators of `parts` parts in `T` on
-    /// the others, and for the first of these that is not spread.
+    /// the others, and for the first of these that is not spread; halos are `depth` rows deep at most.
     pub(crate) fn new<T: Real>(
         pe: &'p Pe,
         shape: &Shape,
         coarser: &[Shape],
         parts: usize,
+        depth: usize,
     ) -> Result<LevelRows<'p>, PeError> {
         // An operator's row has `parts` times as many elements as the field's, and a column more on both sides.
         let operator = |level: &Shape| words::<T>(parts * (level.x.len + 2));
         let halo = if shape.spread {
             let finest = words::<f64>(shape.x.len);
-            HALO * coarser
-                .first()
-                .map_or(finest, |level| operator(level).max(finest))
+            depth
+                * coarser
+                    .first()
+                    .map_or(finest, |level| operator(level).max(finest))
         } else {
             0
         };

@@ -187,6 +187,12 @@ pub enum OptionsError {
     /// A GPU for a method that has none.
     #[error("multigrid runs on CPUs only: leave the GPU out, or take Jacobi sweeps")]
     NoGpu,
+    /// A method that there is not in three dimensions.
+    #[error("{method} are for lines and planes only: take multigrid in three dimensions")]
+    NotInSpace {
+        /// The method.
+        method: &'static str,
+    },
     /// A checkpoint interval of zero.
     #[error("a checkpoint every 0 sweeps: the interval must be at least 1")]
     NeverCheckpoint,

@@ -2,6 +2,7 @@
 
 mod fill;
 pub(crate) mod scale;
+pub(crate) mod space;
 
 use std::f64::consts::PI;
 use std::ops::Range;
@@ -388,6 +389,38 @@ pub enum ProblemError {
         nx: usize,
         /// Rows.
         ny: usize,
+    },
+    /// A box without inner points.
+    #[error("a grid of {nx} x {ny} x {nz} points has no inner point: all sizes must be at least 3")]
+    TooSmallBox {
+        /// Points along x.
+        nx: usize,
+        /// Points along y.
+        ny: usize,
+        /// Points along z.
+        nz: usize,
+    },
+    /// More points than can be numbered.
+    #[error("a grid of {nx} x {ny} x {nz} points is too large")]
+    TooLargeBox {
+        /// Points along x.
+        nx: usize,
+        /// Points along y.
+        ny: usize,
+        /// Points along z.
+        nz: usize,
+    },
+    /// A point's value, or its source times its volume, that is NaN or infinite.
+    #[error("the {what} at x = {x}, y = {y}, z = {z} (point numbers) is not finite")]
+    Point {
+        /// value, or source.
+        what: &'static str,
+        /// Point along x.
+        x: usize,
+        /// Along y.
+        y: usize,
+        /// Along z.
+        z: usize,
     },
     /// Only one of two opposite sides is periodic.
     #[error(

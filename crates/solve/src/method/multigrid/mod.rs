@@ -1,6 +1,7 @@
 //! Multigrid cycles until the residual is small, alone or as the preconditioner of conjugate gradients.
 
 mod load;
+pub(crate) mod space;
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -108,7 +109,7 @@ pub(crate) fn run<F: Real>(
 
     let start = Instant::now();
     let shapes = coarser_shapes(&layout.shape);
-    let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS)?;
+    let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS, HALO)?;
     let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
     let hierarchy = Hierarchy::<f32>::new(
         finest,
@@ -321,32 +322,6 @@ impl Solver<'_> {
         Ok(self.total(sums, false)?.0.map(f64::sqrt))
     }
 
-    /// Takes what a cycle has left, and says whether to end.
-    fn took(
-        &mut self,
-        ended: &mut Ended,
-        relative: f64,
-        options: &Options<'_>,
-        observer: &mut impl FnMut(&Progress<'_>),
-    ) -> Result<bool, SolveError> {
-        ended.history.push(relative);
-        let cycles = ended.history.len();
-        observer(&Progress {
-            sweeps: cycles,
-            norms: &ended.history[cycles - 1..],
-            checkpoint_failure: None,
-        });
-        if !relative.is_finite() {
-            return Err(SolveError::NotFinite {
-                sweep: cycles,
-                norm: relative,
-            });
-        }
-        ended.interrupted &= !ended.converged && !ended.floor_reached;
-        let over = cycles >= options.max_sweeps;
-        Ok(over || ended.converged || ended.floor_reached || ended.interrupted)
-    }
-
     /// Cycles until the residual is small.
     fn cycles(
         &mut self,
@@ -390,7 +365,7 @@ impl Solver<'_> {
                 0.0
             };
             ended.stop(norm, first, field, options, interrupted);
-            if self.took(ended, norm / first, options, observer)? {
+            if took(ended, norm / first, options, observer)? {
                 return Ok(());
             }
             if slow && matches!(options.method, Method::Automatic(_)) {
@@ -474,7 +449,7 @@ impl Solver<'_> {
                     // Without a direction to go there is nothing better to be had.
                     ended.floor_reached |= alpha == 0.0 && !ended.converged;
                 }
-                if self.took(ended, norm / first, options, observer)? {
+                if took(ended, norm / first, options, observer)? {
                     return Ok(());
                 }
                 if stops {
@@ -528,6 +503,31 @@ impl Ended {
         self.floor_reached = !self.converged && norm <= 4.0 * f64::EPSILON * field;
         self.interrupted = interrupted;
     }
+}
+
+/// Takes what a cycle has left, and says whether to end.
+fn took(
+    ended: &mut Ended,
+    relative: f64,
+    options: &Options<'_>,
+    observer: &mut impl FnMut(&Progress<'_>),
+) -> Result<bool, SolveError> {
+    ended.history.push(relative);
+    let cycles = ended.history.len();
+    observer(&Progress {
+        sweeps: cycles,
+        norms: &ended.history[cycles - 1..],
+        checkpoint_failure: None,
+    });
+    if !relative.is_finite() {
+        return Err(SolveError::NotFinite {
+            sweep: cycles,
+            norm: relative,
+        });
+    }
+    ended.interrupted &= !ended.converged && !ended.floor_reached;
+    let over = cycles >= options.max_sweeps;
+    Ok(over || ended.converged || ended.floor_reached || ended.interrupted)
 }
 
 fn raised(options: &Options<'_>) -> bool {

@@ -264,7 +264,10 @@ impl<T: Real> Relaxation<T> for WithRightSide<'_, T> {
     }
 
     #[inline(always)]
-    fn prefetch(&self, y: isize) {
+    fn prefetch(&self, y: isize, u: Option<&[T]>) {
+        if let Some(u) = u {
+            prefetch(u);
+        }
         prefetch(self.right_side.row(y));
     }
 }

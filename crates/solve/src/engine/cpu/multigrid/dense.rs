@@ -46,6 +46,12 @@ impl Dense {
                 }
             }
         }
+        Dense::of_matrix(matrix, nx, singular)
+    }
+
+    /// Factors a symmetric matrix, row by row, of a level of `nx` columns. Points without an equation have a row of zeros.
+    pub fn of_matrix(mut matrix: Vec<f64>, nx: usize, singular: bool) -> Dense {
+        let n = matrix.len().isqrt();
         let active: Vec<bool> = (0..n).map(|i| matrix[i * n + i] > 0.0).collect();
         let count = active.iter().filter(|&&active| active).count();
         if singular && count > 0 {

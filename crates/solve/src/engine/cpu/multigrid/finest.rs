@@ -305,7 +305,10 @@ impl Relaxation<f64> for WithRightSide<'_> {
     }
 
     #[inline(always)]
-    fn prefetch(&self, y: isize) {
+    fn prefetch(&self, y: isize, u: Option<&[f64]>) {
+        if let Some(u) = u {
+            prefetch(u);
+        }
         if let Some(right_side) = self.right_side {
             prefetch(right_side.row(y));
         }

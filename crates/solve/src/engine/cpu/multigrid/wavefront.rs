@@ -9,7 +9,7 @@ use std::io;
 use super::rows::Around;
 use super::shape::Shape;
 use crate::element::Real;
-use crate::element::simd::{Work, prefetch};
+use crate::element::simd::Work;
 use crate::field::storage::Field;
 
 /// An operator that can relax and give residuals, with its right side.
@@ -29,8 +29,8 @@ pub(super) trait Relaxation<T> {
     );
     /// Row `y` of b − Au, columns −1 to nx.
     fn residual(&self, y: isize, around: Around<'_, T>, out: &mut [T]);
-    /// Asks for row `y` of the right side to be brought into the cache.
-    fn prefetch(&self, y: isize);
+    /// Asks for row `y` of the right side, and of `u`, to be brought into the cache, where that pays.
+    fn prefetch(&self, y: isize, u: Option<&[T]>);
 }
 
 /// Where a pass begins.
@@ -150,10 +150,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
     for now in first.start..last.end + steps + 2 {
         let ahead = now + AHEAD;
         if first.contains(&ahead) {
-            if start != Start::Zero {
-                prefetch(u.row(ahead));
-            }
-            operator.prefetch(ahead);
+            operator.prefetch(ahead, (start != Start::Zero).then(|| u.row(ahead)));
         }
         if start == Start::Corrected && first.contains(&now) {
             hooks.correct(now, u.with_padding_mut(now, 1));

@@ -1,0 +1,390 @@
+//! All levels, and cycles through them; as `cycle.rs` of planes.
+
+use std::io;
+
+use super::line::{Line, Weights};
+use super::operator::Operator;
+use super::transfer::{Prolongation, RING, Restriction, Transfers, add_squares};
+use crate::element::simd::{Isa, Work, on_unit};
+use crate::engine::cpu::multigrid::dense::Dense;
+use crate::engine::cpu::multigrid::finest::End;
+use crate::engine::cpu::multigrid::galerkin::computed_rows;
+use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::shape::{Axis, Shape};
+use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cpu::multigrid::wavefront::{Kept, Pass, Start};
+use crate::exchange::level_rows::LevelRows;
+use crate::field::storage::Field;
+use crate::pes::error::PeError;
+
+/// Points of the coarsest level, at most, along each axis.
+const COARSEST: usize = 5;
+/// Planes around its own that a PE stores on every level.
+pub(crate) const DEPTH: usize = 8;
+/// Planes of a correction that the finer level needs beyond its own.
+const OF_CORRECTION: usize = 5;
+/// Planes of the residual beyond the own ones that a restriction needs, and one more: see [`Pass`].
+const TO_RESTRICT: usize = 2;
+
+/// A level.
+pub(crate) struct Level {
+    pub operator: Operator,
+    /// The field, or on coarse levels the correction.
+    pub u: Field<f64>,
+    pub right_side: Field<f64>,
+    /// To the next level; none on the last.
+    weights: Option<[Weights; 3]>,
+    kept: Kept<f64>,
+}
+
+impl Level {
+    fn new(operator: Operator, weights: Option<[Weights; 3]>, steps: usize) -> io::Result<Level> {
+        let (own, depth) = (operator.shape.own(), DEPTH as isize);
+        let columns = operator.shape.x.len;
+        let field = || Field::new(own.start - depth..own.end + depth, columns);
+        Ok(Level {
+            u: field()?,
+            right_side: field()?,
+            kept: Kept::new(columns, steps)?,
+            operator,
+            weights,
+        })
+    }
+}
+
+/// The levels, the finest one first.
+pub(crate) struct Hierarchy {
+    pub levels: Vec<Level>,
+    isa: Isa,
+    smoothing: Smoothing,
+    dense: Dense,
+    ring: Field<f64>,
+    rows: [Vec<f64>; 2],
+}
+
+/// A pass over a level.
+#[derive(Clone, Copy)]
+struct Plan<'a> {
+    start: Start,
+    fresh: bool,
+    omegas: &'a [f64],
+    measured: usize,
+    margin: usize,
+}
+
+/// The shape of a level of these axes whose planes are dealt as `cuts` says.
+pub(crate) fn finest_shape(lines: &[Line; 3], cuts: Vec<usize>, me: usize) -> Shape {
+    Shape::finest(plane_of(lines), lines[2].axis, cuts, me)
+}
+
+/// A plane, as if its points were columns.
+fn plane_of(lines: &[Line; 3]) -> Axis {
+    Axis {
+        len: (lines[0].axis.len + 2) * lines[1].axis.len,
+        wraps: false,
+    }
+}
+
+impl Hierarchy {
+    /// Makes the levels. `singular`: constants are in the kernel of the operator.
+    pub fn new(
+        lines: [Line; 3],
+        shape: Shape,
+        singular: bool,
+        smoothing: Smoothing,
+    ) -> io::Result<Hierarchy> {
+        let steps = smoothing.pre.len() + smoothing.post.len();
+        let mut levels = Vec::new();
+        let (mut lines, mut shape) = (lines, shape);
+        let dense = loop {
+            let small = lines.iter().all(|line| line.axis.len <= COARSEST);
+            if small && !levels.is_empty() {
+                let operator = Operator::new(lines, shape);
+                let dense = operator.dense(singular);
+                levels.push(Level::new(operator, None, steps)?);
+                break dense;
+            }
+            let [(x, of_x), (y, of_y), (z, of_z)] = lines.each_ref().map(Line::coarser);
+            let coarse = [x, y, z];
+            let mut next = shape.coarser();
+            next.x = plane_of(&coarse);
+            let operator = Operator::new(lines, shape);
+            levels.push(Level::new(operator, Some([of_x, of_y, of_z]), steps)?);
+            (lines, shape) = (coarse, next);
+        };
+        let widest = levels[0].operator.stride();
+        Ok(Hierarchy {
+            ring: Field::new(0..RING, levels[0].operator.shape.x.len)?,
+            rows: [vec![0.0; widest], vec![0.0; widest]],
+            levels,
+            isa: Isa::widest(),
+            smoothing,
+            dense,
+        })
+    }
+
+    /// The shapes of the levels below the finest.
+    pub fn coarser_shapes(&self) -> Vec<Shape> {
+        let coarse = self.levels[1..].iter();
+        coarse.map(|level| level.operator.shape.clone()).collect()
+    }
+
+    /// Measures b − Au, and begins the first cycle, a full one or not. `sum` gets the squares of the residual.
+    /// Collective.
+    pub fn begin(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        full: bool,
+        sum: &mut LeafSums,
+    ) -> Result<(), PeError> {
+        let Smoothing { pre, .. } = self.smoothing.clone();
+        let plan = Plan {
+            start: Start::Field,
+            fresh: false,
+            omegas: if full { &[] } else { &pre },
+            measured: 0,
+            margin: TO_RESTRICT,
+        };
+        self.pass::<true, true>(rows, 0, plan, Some(sum))?;
+        if full {
+            let count = self.levels.len();
+            for at in 1..count {
+                self.complete_right_side(rows, at)?;
+                if at + 1 < count {
+                    self.restrict_right_side(at);
+                }
+            }
+            self.solve_coarsest(rows)?;
+            for at in (1..count - 1).rev() {
+                self.cycle_below(rows, at, Start::Corrected)?;
+            }
+            let plan = Plan {
+                start: Start::Corrected,
+                omegas: &pre,
+                ..plan
+            };
+            self.pass::<false, true>(rows, 0, plan, None)?;
+        }
+        Ok(())
+    }
+
+    /// Ends a cycle and begins the next one; as [`begin`](Self::begin). Collective.
+    pub fn go_on(&mut self, rows: &mut LevelRows<'_>, sum: &mut LeafSums) -> Result<(), PeError> {
+        self.cycle_below(rows, 1, Start::Zero)?;
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let plan = Plan {
+            start: Start::Corrected,
+            fresh: false,
+            omegas: &[&post[..], &pre[..]].concat(),
+            measured: post.len(),
+            margin: TO_RESTRICT,
+        };
+        self.pass::<true, true>(rows, 0, plan, Some(sum))
+    }
+
+    /// Σ u² over the own planes. Collective.
+    pub fn add_field(&self, sum: &mut LeafSums) {
+        let level = &self.levels[0];
+        for z in level.operator.shape.own() {
+            add_squares(sum, &level.operator, level.u.row(z));
+        }
+    }
+
+    /// A pass over level `at`. Who restricts from it starts from planes that are brought up to date.
+    fn pass<const MEASURE: bool, const RESTRICT: bool>(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        at: usize,
+        plan: Plan<'_>,
+        sum: Option<&mut LeafSums>,
+    ) -> Result<(), PeError> {
+        let Plan {
+            start,
+            fresh,
+            omegas,
+            measured,
+            margin,
+        } = plan;
+        let [fine_row, coarse_row] = &mut self.rows;
+        let (before, after) = self.levels.split_at_mut(at + 1);
+        let (level, mut next) = (&mut before[at], after.first_mut());
+        let operator = &level.operator;
+        let shape = &operator.shape;
+        if at == 0 && RESTRICT {
+            let depth = margin + omegas.len();
+            rows.halo(shape, &mut level.u, depth)?;
+        }
+        let (prolongation, restriction) = match (&mut next, &level.weights) {
+            (Some(next), Some(weights)) => {
+                fine_row.resize(operator.stride(), 0.0);
+                let prolongation = (start == Start::Corrected).then_some(Prolongation {
+                    fine: operator,
+                    weights,
+                    coarse: &next.u,
+                    row: coarse_row,
+                });
+                let restriction = RESTRICT.then_some(Restriction {
+                    fine: operator,
+                    weights,
+                    computed: computed_rows(shape, &next.operator.shape),
+                    ring: &mut self.ring,
+                    row: fine_row,
+                    right_side: &mut next.right_side,
+                });
+                (prolongation, restriction)
+            }
+            _ => (None, None),
+        };
+        on_unit(
+            self.isa,
+            Pass {
+                shape,
+                operator: &operator.with(Some(&level.right_side)),
+                u: &mut level.u,
+                start,
+                omegas,
+                measured,
+                margin,
+                kept: &mut level.kept,
+                hooks: &mut Transfers::<MEASURE, RESTRICT> {
+                    operator,
+                    prolongation,
+                    fresh,
+                    restriction,
+                    sum,
+                },
+            },
+        );
+        Ok(())
+    }
+
+    /// Restricts the right side of level `at`.
+    fn restrict_right_side(&mut self, at: usize) {
+        let (before, after) = self.levels.split_at_mut(at + 1);
+        let (level, next) = (&before[at], &mut after[0]);
+        let Some(weights) = &level.weights else {
+            return;
+        };
+        let operator = &level.operator;
+        self.rows[0].resize(operator.stride(), 0.0);
+        on_unit(
+            self.isa,
+            RestrictAll {
+                from: &level.right_side,
+                by: Restriction {
+                    fine: operator,
+                    weights,
+                    computed: computed_rows(&operator.shape, &next.operator.shape),
+                    ring: &mut self.ring,
+                    row: &mut self.rows[0],
+                    right_side: &mut next.right_side,
+                },
+            },
+        );
+    }
+
+    /// Makes the right side of level `at` complete as far as a cycle needs it. Collective.
+    fn complete_right_side(&mut self, rows: &mut LevelRows<'_>, at: usize) -> Result<(), PeError> {
+        let spread = self.levels[at - 1].operator.shape.spread;
+        let level = &mut self.levels[at];
+        let shape = &level.operator.shape;
+        if spread && !shape.spread {
+            rows.gather(shape, &mut level.right_side)?;
+        }
+        for z in shape.own() {
+            level.operator.beyond(level.right_side.row_mut(z));
+        }
+        let depth = self.smoothing.margin_down() + self.smoothing.pre.len();
+        rows.halo(shape, &mut level.right_side, depth)
+    }
+
+    /// One cycle for the levels from `first` on, from zero or, where the right side of `first` is complete already, from
+    /// the solution of the next.
+    fn cycle_below(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        first: usize,
+        start: Start,
+    ) -> Result<(), PeError> {
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let margin = self.smoothing.margin_down();
+        let count = self.levels.len();
+        for at in first..count {
+            let start = if at == first { start } else { Start::Zero };
+            if start == Start::Zero {
+                self.complete_right_side(rows, at)?;
+            }
+            if at + 1 == count {
+                break;
+            }
+            let plan = Plan {
+                start,
+                fresh: true,
+                omegas: &pre,
+                measured: 0,
+                margin,
+            };
+            self.pass::<false, true>(rows, at, plan, None)?;
+        }
+        self.solve_coarsest(rows)?;
+        for at in (first..count - 1).rev() {
+            let plan = Plan {
+                start: Start::Corrected,
+                fresh: false,
+                omegas: &post,
+                measured: 0,
+                margin: 0,
+            };
+            self.pass::<false, false>(rows, at, plan, None)?;
+            let level = &mut self.levels[at];
+            rows.halo(&level.operator.shape, &mut level.u, OF_CORRECTION)?;
+        }
+        Ok(())
+    }
+
+    /// Solves the coarsest level directly. Collective.
+    fn solve_coarsest(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        let last = self.levels.last_mut().expect("there is a level");
+        let operator = &last.operator;
+        let [nx, ny, nz] = operator.lines.each_ref().map(|line| line.axis.len);
+        let stride = operator.stride();
+        let mut values = Vec::with_capacity(nx * ny * nz);
+        for z in 0..nz {
+            let plane = last.right_side.row(z as isize);
+            (0..ny).for_each(|y| values.extend_from_slice(&plane[y * stride + 1..][..nx]));
+        }
+        self.dense.solve(&mut values);
+        for z in 0..nz {
+            let plane = last.u.row_mut(z as isize);
+            for (y, row) in values[z * nx * ny..][..nx * ny]
+                .chunks_exact(nx)
+                .enumerate()
+            {
+                plane[y * stride + 1..][..nx].copy_from_slice(row);
+            }
+            operator.beyond(plane);
+        }
+        rows.halo(&operator.shape, &mut last.u, OF_CORRECTION)
+    }
+}
+
+/// Restricts a right side.
+struct RestrictAll<'a> {
+    from: &'a Field<f64>,
+    by: Restriction<'a>,
+}
+
+impl Work for RestrictAll<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let RestrictAll { from, mut by } = self;
+        for z in by.fine.shape.rows(1) {
+            by.take(z, from.row(z));
+        }
+    }
+}
+
+/// The kinds of ends of three axes make constants solutions.
+pub(crate) fn is_singular(ends: &[[End; 2]; 3]) -> bool {
+    ends.as_flattened().iter().all(|&end| end != End::Fixed)
+}

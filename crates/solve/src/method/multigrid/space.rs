@@ -1,0 +1,380 @@
+//! Multigrid cycles in three dimensions.
+
+use std::time::Instant;
+
+use crosswarp_prim::Superaccumulator;
+use crosswarp_shmem::Pe;
+
+use super::{Ended, Outcome, SLOW, raised, took};
+use crate::element::Real;
+use crate::engine::cpu::multigrid::finest::End;
+use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::space::hierarchy::{
+    DEPTH, Hierarchy, finest_shape, is_singular,
+};
+use crate::engine::cpu::multigrid::space::line::Line;
+use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::exchange::level_rows::LevelRows;
+use crate::field::band::Band;
+use crate::field::partition::Partition;
+use crate::method::error::SolveError;
+use crate::method::jacobi::Progress;
+use crate::method::options::{Cycles, First, Options};
+use crate::pes::agree::least;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
+use crate::problem::ProblemError;
+use crate::problem::scale::{Scale, largest_of};
+use crate::problem::space::{Problem3d, Side};
+use crate::stop::norms;
+
+/// The interval of eigenvalues of D⁻¹A that the relaxations damp.
+const INTERVAL: [f64; 2] = [0.4, 2.0];
+
+struct Solver<'a, F> {
+    problem: &'a Problem3d<F>,
+    hierarchy: Hierarchy,
+    rows: LevelRows<'a>,
+    reduction: Reduction<'a>,
+    words: Vec<u64>,
+}
+
+/// Solves by cycles. Collective; see [`solve_3d`](crate::solve_3d).
+pub(crate) fn run<F: Real>(
+    pe: &Pe,
+    problem: &Problem3d<F>,
+    options: &Options<'_>,
+    cycles: &Cycles,
+    mut observer: impl FnMut(&Progress<'_>),
+) -> Result<Outcome<F>, SolveError> {
+    let ends = problem.sides.map(|sides| {
+        sides.map(|side| match side {
+            Side::Fixed => End::Fixed,
+            Side::Neumann(_) => End::Mirror,
+            Side::Periodic => End::Wrap,
+        })
+    });
+    let lines: [Line; 3] = std::array::from_fn(|axis| {
+        Line::finest(problem.size[axis], ends[axis], problem.spacing[axis])
+    });
+    let [nx, ny, nz] = problem.size;
+    let partition = Partition::new(nz, 1, pe.n_pes());
+    let cuts = (0..=pe.n_pes())
+        .map(|pe| match pe {
+            0 => 0,
+            pe => partition.rows(pe - 1).end,
+        })
+        .collect();
+    let shape = finest_shape(&lines, cuts, pe.my_pe());
+    let singular = is_singular(&ends);
+    let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
+    let smoothing = Smoothing::new(cycles.pre, cycles.post, INTERVAL);
+    let start = Instant::now();
+    let mut hierarchy =
+        Hierarchy::new(lines, shape.clone(), singular, smoothing).map_err(SolveError::Memory)?;
+    let set_up = start.elapsed();
+    let mut read = load(problem, &mut hierarchy, Scale::NONE);
+    let bad = first_bad(&reduction, read.bad, problem.size)?;
+    let mut free = [hierarchy.levels[0].operator.count_free(shape.own())];
+    if shape.spread {
+        reduction.sum(&mut free)?;
+    }
+    if let Some(error) = bad {
+        reduction.free()?;
+        return Err(error.into());
+    }
+    // The largest one's bits are the complement of the smallest complement.
+    let largest = !reduction.min(!read.largest.to_bits())?;
+    let scale = Scale::of(f64::from_bits(largest));
+    if scale != Scale::NONE {
+        read = load(problem, &mut hierarchy, scale);
+    }
+    let _ = read;
+    let start = Instant::now();
+    let rows = LevelRows::new::<f64>(pe, &shape, &hierarchy.coarser_shapes(), 1, DEPTH)?;
+    let mut solver = Solver {
+        problem,
+        hierarchy,
+        rows,
+        reduction,
+        words: Vec::new(),
+    };
+    let mut ended = Ended::default();
+    let solved = solver.solve(singular, cycles.first, &mut ended, options, &mut observer);
+    if let Err(SolveError::Pe(error)) = solved {
+        return Err(error.into());
+    }
+    let seconds = (set_up + start.elapsed()).as_secs_f64();
+    let levels = solver.hierarchy.levels.len();
+    solver.rows.free()?;
+    solver.reduction.free()?;
+    // The same on every PE.
+    solved?;
+    let level = &solver.hierarchy.levels[0];
+    let stride = level.operator.stride();
+    let mut fits = true;
+    let field = Band::new(partition, pe.my_pe(), nx * ny, |z, out| {
+        let plane = level.u.row(z as isize);
+        for (out, row) in out.chunks_exact_mut(nx).zip(plane.chunks_exact(stride)) {
+            for (out, &value) in out.iter_mut().zip(&row[1..]) {
+                *out = F::from_f64(scale.up(value));
+                fits &= out.to_f64().is_finite();
+            }
+        }
+    });
+    if least(pe, u64::from(fits))? == 0 {
+        return Err(SolveError::OutOfRange { dtype: F::NAME });
+    }
+    Ok(Outcome {
+        converged: ended.converged,
+        floor_reached: ended.floor_reached,
+        interrupted: ended.interrupted,
+        history: ended.history,
+        gradients_from: None,
+        seconds,
+        levels,
+        field,
+        free: free[0],
+    })
+}
+
+/// What was read of a problem: the first bad point's number, twice, and 1 more for a source.
+struct Read {
+    bad: u64,
+    largest: f64,
+}
+
+/// Fills the finest level's field and right side: the planes that this PE stores, times 2^−e as `scale` says.
+fn load<F: Real>(problem: &Problem3d<F>, hierarchy: &mut Hierarchy, scale: Scale) -> Read {
+    let level = &mut hierarchy.levels[0];
+    let operator = &level.operator;
+    let [nx, ny, nz] = problem.size;
+    let stride = operator.stride();
+    let volume = |x: usize, y: usize, z: isize| operator.mass(x, y, z);
+    let mut read = Read {
+        bad: u64::MAX,
+        largest: 0.0,
+    };
+    let mut row = vec![F::ZERO; nx];
+    let own = operator.shape.own();
+    for at in level.u.rows().filter(|&at| operator.shape.y.has(at)) {
+        let (z, mine) = (operator.inside(at), own.contains(&at));
+        for y in 0..ny {
+            let point = |x: usize| ((z * ny + y) * nx + x) as u64;
+            row.fill(F::ZERO);
+            if let Some(initial) = &problem.initial {
+                initial(z, y, &mut row);
+            }
+            if mine {
+                let wrong = row.iter().position(|value| !value.to_f64().is_finite());
+                read.bad = read.bad.min(wrong.map_or(u64::MAX, |x| 2 * point(x)));
+                read.largest = read.largest.max(largest_of(F::ZERO, &row).to_f64());
+            }
+            let out = &mut level.u.row_mut(at)[y * stride + 1..][..nx];
+            for (out, &value) in out.iter_mut().zip(&row) {
+                *out = scale.down(value.to_f64());
+            }
+            let b = &mut level.right_side.row_mut(at)[y * stride + 1..][..nx];
+            b.fill(0.0);
+            let Some(free) = operator.free(at, y) else {
+                continue;
+            };
+            // −f and the flows across the sides, integrated over the point's part of the grid.
+            if let Some(source) = &problem.source {
+                row.fill(F::ZERO);
+                source(z, y, &mut row);
+                for (x, out) in b.iter_mut().enumerate().filter(|(x, _)| free[*x] != 0.0) {
+                    let product = volume(x, y, at) * row[x].to_f64();
+                    if mine && !product.is_finite() {
+                        read.bad = read.bad.min(2 * point(x) + 1);
+                    }
+                    read.largest = read.largest.max(product.abs());
+                    *out = -scale.down(product);
+                }
+            }
+            let last = [nx - 1, ny - 1, nz - 1];
+            for (x, out) in b.iter_mut().enumerate().filter(|(x, _)| free[*x] != 0.0) {
+                let place = [x, y, z];
+                for axis in 0..3 {
+                    for (side, end) in problem.sides[axis].iter().zip([0, last[axis]]) {
+                        if let (Side::Neumann(slope), true) = (side, place[axis] == end) {
+                            let area = volume(x, y, at) / operator.lines[axis].mass[end];
+                            let flow = area * slope.to_f64();
+                            read.largest = read.largest.max(flow.abs());
+                            *out += scale.down(flow);
+                        }
+                    }
+                }
+            }
+        }
+        operator.beyond(level.u.row_mut(at));
+    }
+    read
+}
+
+/// The first bad point of the whole grid, on every PE alike.
+fn first_bad(
+    reduction: &Reduction<'_>,
+    mine: u64,
+    [nx, ny, _]: [usize; 3],
+) -> Result<Option<ProblemError>, PeError> {
+    let code = reduction.min(mine)?;
+    let point = (code / 2) as usize;
+    Ok((code != u64::MAX).then_some(ProblemError::Point {
+        what: if code.is_multiple_of(2) {
+            "value"
+        } else {
+            "source"
+        },
+        x: point % nx,
+        y: point / nx % ny,
+        z: point / nx / ny,
+    }))
+}
+
+impl<F: Real> Solver<'_, F> {
+    /// A sum over the points of this PE's planes.
+    fn sums(&self) -> LeafSums {
+        LeafSums::new(0..self.problem.size[1] as isize, self.problem.size[0], 0)
+    }
+
+    /// The sum over all PEs, rounded once, and whether any PE is interrupted. Collective.
+    fn total(&mut self, sum: LeafSums, interrupted: bool) -> Result<(f64, bool), PeError> {
+        let mut total: [Superaccumulator<f64>; 1] = [sum.total()];
+        // Where every PE computes all, each has the whole sum.
+        let to_add = if self.hierarchy.levels[0].operator.shape.spread {
+            &mut total[..]
+        } else {
+            &mut []
+        };
+        let interrupted =
+            norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
+        Ok((total[0].round(), interrupted))
+    }
+
+    /// Σ of(x, y, z, value) over the field or the right side. Collective.
+    fn sum_of(
+        &mut self,
+        right_side: bool,
+        of: impl Fn(usize, usize, isize, f64) -> f64,
+    ) -> Result<f64, PeError> {
+        let mut sum = self.sums();
+        let level = &self.hierarchy.levels[0];
+        let field = if right_side {
+            &level.right_side
+        } else {
+            &level.u
+        };
+        let [nx, ny, _] = self.problem.size;
+        let stride = level.operator.stride();
+        for z in level.operator.shape.own() {
+            for y in 0..ny {
+                let row = &field.row(z)[y * stride + 1..][..nx];
+                sum.add_row(y as isize, nx, |x| of(x, y, z, row[x]));
+            }
+        }
+        Ok(self.total(sum, false)?.0)
+    }
+
+    /// Changes every point of the stored planes of the field or the right side by `by`(its volume).
+    fn shift(&mut self, right_side: bool, by: impl Fn(f64) -> f64) {
+        let level = &mut self.hierarchy.levels[0];
+        let operator = &level.operator;
+        let field = if right_side {
+            &mut level.right_side
+        } else {
+            &mut level.u
+        };
+        let [nx, ny, _] = self.problem.size;
+        for z in field.rows().filter(|&z| operator.shape.y.has(z)) {
+            for y in 0..ny {
+                let row = &mut field.row_mut(z)[y * operator.stride() + 1..][..nx];
+                for (x, value) in row.iter_mut().enumerate() {
+                    *value += by(operator.mass(x, y, z));
+                }
+            }
+        }
+    }
+
+    fn volume(&mut self) -> f64 {
+        let sum = |line: &Line| line.mass.iter().sum::<f64>();
+        let [x, y, z] = self.hierarchy.levels[0].operator.lines.each_ref().map(sum);
+        x * y * z
+    }
+
+    fn solve(
+        &mut self,
+        singular: bool,
+        first: First,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        if singular {
+            let sum = self.sum_of(true, |_, _, _, b| b)?;
+            let size = self.sum_of(true, |_, _, _, b| b.abs())?;
+            const NEGLIGIBLE: f64 = 1e-6;
+            if sum.abs() > NEGLIGIBLE * size {
+                let relative = sum / size;
+                return Err(ProblemError::Incompatible { relative }.into());
+            }
+            let mean = sum / self.volume();
+            self.shift(true, |volume| -mean * volume);
+        }
+        self.cycles(first, ended, options, observer)?;
+        if singular {
+            let masses: Vec<Vec<f64>> = {
+                let lines = &self.hierarchy.levels[0].operator.lines;
+                lines.iter().map(|line| line.mass.clone()).collect()
+            };
+            let [mx, my, mz] = [&masses[0], &masses[1], &masses[2]];
+            let sum = self.sum_of(false, |x, y, z, u| mx[x] * (my[y] * mz[z as usize]) * u)?;
+            let mean = sum / self.volume();
+            self.shift(false, |_| -mean);
+        }
+        Ok(())
+    }
+
+    fn cycles(
+        &mut self,
+        first: First,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        let mut sum = self.sums();
+        self.hierarchy
+            .begin(&mut self.rows, first == First::Full, &mut sum)?;
+        let first = self.total(sum, false)?.0.sqrt();
+        if first == 0.0 {
+            ended.converged = true;
+            return Ok(());
+        }
+        let mut norm = first;
+        loop {
+            let before = norm;
+            let mut sum = self.sums();
+            self.hierarchy.go_on(&mut self.rows, &mut sum)?;
+            let (sum, interrupted) = self.total(sum, raised(options))?;
+            norm = sum.sqrt();
+            let mut field = 0.0;
+            // Only what hardly shrinks can be what rounding leaves.
+            if norm > SLOW * before && norm > options.tolerance * first {
+                let mut sum = self.sums();
+                self.hierarchy.add_field(&mut sum);
+                // What is multiplied by the couplings, whose sum along all axes is the diagonal.
+                field = self.total(sum, false)?.0.sqrt() * self.diagonal() / 4.0;
+            }
+            ended.stop(norm, first, field, options, interrupted);
+            if took(ended, norm / first, options, observer)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The diagonal of the operator inside.
+    fn diagonal(&self) -> f64 {
+        let [h_x, h_y, h_z] = self.problem.spacing;
+        2.0 * (h_y * h_z / h_x + h_x * h_z / h_y + h_x * h_y / h_z)
+    }
+}

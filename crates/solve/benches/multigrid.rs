@@ -6,8 +6,11 @@
 use std::f64::consts::PI;
 use std::sync::Arc;
 
-use crosswarp_shmem::spmd;
-use crosswarp_solve::{Cycles, Method, Options, Problem2d, RowSource, solve_2d};
+use crosswarp_shmem::{Pe, spmd};
+use crosswarp_solve::{
+    Cycles, Method, Options, PlaneSource, Problem2d, Problem3d, RowSource, Solution, solve_2d,
+    solve_3d,
+};
 
 /// ∇²u = f with u = sin πx sin πy + ½ sin 3πx sin πy, zero on the sides, on nx × ny points.
 fn two_waves(nx: usize, ny: usize) -> Problem2d<f64> {
@@ -27,6 +30,23 @@ fn two_waves(nx: usize, ny: usize) -> Problem2d<f64> {
         source: Some(source),
         spacing: h,
         ..Problem2d::laplace(nx, ny)
+    }
+}
+
+/// The same in three dimensions, times sin πz, on n points along each axis.
+fn two_waves_in_space(n: usize) -> Problem3d<f64> {
+    let h = 1.0 / (n - 1) as f64;
+    let sines = |a: f64| -> Vec<f64> { (0..n).map(|i| (a * PI * i as f64 * h).sin()).collect() };
+    let (one, three) = (sines(1.0), sines(3.0));
+    let source: PlaneSource<f64> = Arc::new(move |z, y, row| {
+        for (x, value) in row.iter_mut().enumerate() {
+            *value = -PI * PI * (one[y] * one[z]) * (3.0 * one[x] + 5.5 * three[x]);
+        }
+    });
+    Problem3d {
+        source: Some(source),
+        spacing: [h; 3],
+        ..Problem3d::laplace([n; 3])
     }
 }
 
@@ -58,28 +78,46 @@ fn main() {
         ("5 % known", speckled(2049, 2049)),
     ];
     for (what, problem) in cases {
-        for tolerance in [1e-3, 1e-8] {
-            let options = Options {
-                method: Method::Multigrid(Cycles::default()),
-                ..Options::new(tolerance, 100)
-            };
-            let mut seconds = Vec::new();
-            let mut cycles = 0;
-            for _ in 0..9 {
-                let ends = spmd(pes, |pe| {
-                    let solution = solve_2d(pe, &problem, &options, |_| {}).expect("solves");
-                    (solution.seconds, solution.sweeps)
-                });
-                let (time, number) = ends.expect("a world")[0];
-                seconds.push(time);
-                cycles = number;
-            }
-            seconds.sort_by(f64::total_cmp);
-            let [least, median, most] = [0, 4, 8].map(|at| 1e3 * seconds[at]);
-            println!(
-                r#"{{"what": "{what}", "nx": {}, "ny": {}, "pes": {pes}, "tolerance": {tolerance:e}, "cycles": {cycles}, "ms": {median:.2}, "ms_min": {least:.2}, "ms_max": {most:.2}}}"#,
-                problem.nx, problem.ny
-            );
+        let size = [problem.nx, problem.ny, 1];
+        row(what, size, pes, |pe, options| {
+            solve_2d(pe, &problem, options, |_| {}).expect("solves")
+        });
+    }
+    for n in [129, 257] {
+        let problem = two_waves_in_space(n);
+        row("two waves", [n; 3], pes, |pe, options| {
+            solve_3d(pe, &problem, options, |_| {}).expect("solves")
+        });
+    }
+}
+
+/// Solves to two tolerances, nine times each, and prints a row.
+fn row(
+    what: &str,
+    [nx, ny, nz]: [usize; 3],
+    pes: usize,
+    solve: impl Fn(&Pe, &Options<'_>) -> Solution<f64> + Sync,
+) {
+    for tolerance in [1e-3, 1e-8] {
+        let options = Options {
+            method: Method::Multigrid(Cycles::default()),
+            ..Options::new(tolerance, 100)
+        };
+        let mut seconds = Vec::new();
+        let mut cycles = 0;
+        for _ in 0..9 {
+            let ends = spmd(pes, |pe| {
+                let solution = solve(pe, &options);
+                (solution.seconds, solution.sweeps)
+            });
+            let (time, number) = ends.expect("a world")[0];
+            seconds.push(time);
+            cycles = number;
         }
+        seconds.sort_by(f64::total_cmp);
+        let [least, median, most] = [0, 4, 8].map(|at| 1e3 * seconds[at]);
+        println!(
+            r#"{{"what": "{what}", "nx": {nx}, "ny": {ny}, "nz": {nz}, "pes": {pes}, "tolerance": {tolerance:e}, "cycles": {cycles}, "ms": {median:.2}, "ms_min": {least:.2}, "ms_max": {most:.2}}}"#
+        );
     }
 }

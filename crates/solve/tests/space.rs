@@ -131,7 +131,7 @@ fn worst_residual(problem: &Problem3d<f64>, field: &[f64]) -> f64 {
             if let Some(deliver) = &problem.source {
                 deliver(z, y, &mut source);
             }
-            for x in 0..nx {
+            for (x, &f) in source.iter().enumerate() {
                 let place = [x, y, z];
                 size = size.max(field[at(place)].abs());
                 let ends = |axis: usize| [place[axis] == 0, place[axis] + 1 == problem.size[axis]];
@@ -142,7 +142,7 @@ fn worst_residual(problem: &Problem3d<f64>, field: &[f64]) -> f64 {
                 if fixed {
                     continue;
                 }
-                let mut residual = -source[x];
+                let mut residual = -f;
                 for axis in 0..3 {
                     let (n, h) = (problem.size[axis], problem.spacing[axis]);
                     for (k, on_end) in ends(axis).into_iter().enumerate() {
@@ -173,7 +173,6 @@ fn boxes_of_all_kinds_and_sizes() {
         [Side::Fixed, Side::Neumann(-0.5)],
         [Side::Periodic; 2],
     ];
-    let mut most = 0;
     for (which, size) in [
         [3, 3, 3],
         [17, 9, 12],
@@ -201,12 +200,15 @@ fn boxes_of_all_kinds_and_sizes() {
             };
             let solved = solve(&problem, 1e-9, 2);
             assert!(solved.converged, "{size:?} {sides:?} {:?}", solved.history);
-            most = most.max(solved.history.len());
+            // Small rings of an odd number of points, whose coarse points lie unevenly, take more.
+            let small_ring = |axis: usize| sides[axis][0] == Side::Periodic && size[axis] < 8;
+            let most = if (0..3).any(small_ring) { 26 } else { 14 };
+            let cycles = solved.history.len();
+            assert!(cycles <= most, "{size:?} {sides:?}: {cycles} cycles");
             let worst = worst_residual(&problem, &solved.field);
             assert!(worst < 1e-6, "{size:?} {sides:?}: {worst}");
         }
     }
-    assert!(most <= 20, "{most} cycles");
 }
 
 #[test]

@@ -97,13 +97,13 @@ pub struct SolveArgs {
     #[arg(long, value_name = "SIDE=KIND", help_heading = "laplace2d")]
     pub boundary: Vec<SideBoundary>,
 
-    /// Field with unknown cells: NPY (f32, f64) or greyscale PNG
+    /// Field with unknown cells: NPY, GeoTIFF of one band, or greyscale PNG
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
     pub values: Option<PathBuf>,
-    /// Which cells are known: NPY (u8, bool; not 0) or PNG (not black) [default: all but NaN]
+    /// Which cells are known: NPY (u8, bool; not 0), GeoTIFF (not 0) or PNG (not black) [default: all but NaN]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
     pub known: Option<PathBuf>,
-    /// Cells of this value are unknown
+    /// Cells of this value are unknown, as those of a GeoTIFF's void value are anyway
     #[arg(
         long,
         value_name = "VALUE",
@@ -115,7 +115,7 @@ pub struct SolveArgs {
     #[arg(long, value_enum, help_heading = "fill")]
     pub rim: Option<Rim>,
 
-    /// Number type of the field [default: f32; fill: the file's]
+    /// Number type of the field [default: f32; fill of f64, i32 or u32 values: f64]
     #[arg(long, value_enum, help_heading = "Method")]
     pub dtype: Option<FieldType>,
     /// What makes the field better step by step [default: auto]
@@ -173,8 +173,8 @@ pub struct SolveArgs {
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Outputs")]
     pub json: bool,
-    /// Write the field as NPY
-    #[arg(short, long, value_name = "FIELD.npy", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    /// Write the field as NPY, or GeoTIFF (.tif) that lies where the values do
+    #[arg(short, long, value_name = "FIELD", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,
     /// Write a picture of the field
     #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]

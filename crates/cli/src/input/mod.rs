@@ -10,3 +10,4 @@ pub mod numerics;
 pub mod png;
 pub mod range;
 pub mod stopping;
+pub mod tiff;

@@ -357,7 +357,7 @@ mod tests {
             ),
             (
                 "kind = 'laplace2d'\nnx = 3\nny = 3\n[boundary]\nleft = 1\nright = [1]\ntop = 1\nbottom = 1",
-                ":6: expected a number, a formula, or the name of an NPY file",
+                ":6: expected a number, a formula, or the name of an NPY or TIFF file",
             ),
         ] {
             let got = message(text);

@@ -51,6 +51,7 @@ Examples:
   crosswarp solve laplace2d --boundary left=1 --boundary top=neumann:0 --stop residual=1e-10
   crosswarp solve laplace2d --preset nvidia --nx 1024 --ny 1024 --max-sweeps 1000 --json
   crosswarp solve fill --values dem.npy --nodata -9999 -o filled.npy --png filled.png
+  crosswarp solve fill --values dem.tif -o filled.tif
   crosswarp solve examples/heated_plate.toml --checkpoint plate.ckpt --checkpoint-every 5000";
 
 /// Arguments of `solve`.
@@ -60,6 +61,10 @@ pub struct SolveArgs {
     /// laplace1d, laplace2d, fill, or a problem file (FILE.toml)
     #[arg(value_name = "PROBLEM", value_hint = ValueHint::FilePath)]
     pub problem: String,
+
+    /// Print a problem file of PROBLEM to start from, with every key, and do nothing else
+    #[arg(long)]
+    pub template: bool,
 
     #[arg(long, value_name = "N", help_heading = "laplace1d",
         help = format!("Number of points [default: {}]", defaults::POINTS))]
@@ -194,7 +199,7 @@ pub struct SolveArgs {
     /// Write every sweep's norm, or every cycle's relative residual, as CSV
     #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub history: Option<PathBuf>,
-    /// Write the field as VTK image data, for ParaView
+    /// Write the field as VTK image data, for ParaView; row 0 is at the top
     #[arg(long, value_name = "FIELD.vti", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub vti: Option<PathBuf>,
 

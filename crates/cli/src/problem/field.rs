@@ -6,13 +6,26 @@ use std::sync::Arc;
 use crosswarp::solve::{Real, RowSource};
 use tiff::decoder::DecodingResult;
 
-use crate::input::npy::{Dtype, NpyMap};
-use crate::input::png::{self, ImagePlane};
-use crate::input::tiff::{GeoTags, Raster};
-use crate::problem::load::LoadError;
+use crate::input::npy::{Dtype, NpyError, NpyMap};
+use crate::input::png::{self, ImageError, ImagePlane};
+use crate::input::tiff::{GeoTags, Raster, RasterError};
 
 /// What a field may be made of, for messages.
 const NUMBERS: &str = "f32, f64 or an integer of 8, 16 or 32 bits";
+
+/// A field or mask whose file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FieldError {
+    /// An NPY file.
+    #[error(transparent)]
+    Npy(#[from] NpyError),
+    /// A PNG.
+    #[error(transparent)]
+    Image(#[from] ImageError),
+    /// A TIFF.
+    #[error(transparent)]
+    Raster(#[from] RasterError),
+}
 
 /// The formats, by the end of the name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +56,7 @@ impl Format {
 }
 
 /// The number type of a field's file; that of a picture is f32.
-pub fn file_dtype(path: &Path) -> Result<Dtype, LoadError> {
+pub fn file_dtype(path: &Path) -> Result<Dtype, FieldError> {
     Ok(match Format::of(path) {
         Format::Png => Dtype::F32,
         Format::Tiff => Raster::open(path)?.dtype,
@@ -52,7 +65,7 @@ pub fn file_dtype(path: &Path) -> Result<Dtype, LoadError> {
 }
 
 /// Where a file says that it lies; nothing but a TIFF says so.
-pub fn geo_tags(path: &Path) -> Result<GeoTags, LoadError> {
+pub fn geo_tags(path: &Path) -> Result<GeoTags, FieldError> {
     Ok(match Format::of(path) {
         Format::Tiff => Raster::open(path)?.geo_tags()?,
         _ => GeoTags::default(),
@@ -71,7 +84,7 @@ pub enum Field {
 
 impl Field {
     /// Opens `path`, which is known afterwards to hold a plane of readable numbers.
-    pub fn open(path: &Path) -> Result<Self, LoadError> {
+    pub fn open(path: &Path) -> Result<Self, FieldError> {
         match Format::of(path) {
             Format::Png => Ok(Self::Image(png::read_values(path)?)),
             Format::Tiff => Ok(Self::Raster(Box::new(Raster::open(path)?))),
@@ -85,7 +98,7 @@ impl Field {
     }
 
     /// The same, of `needed` columns and rows.
-    pub fn open_sized(path: &Path, needed: (usize, usize)) -> Result<Self, LoadError> {
+    pub fn open_sized(path: &Path, needed: (usize, usize)) -> Result<Self, FieldError> {
         let field = Self::open(path)?;
         match &field {
             Self::Npy(map) if field.size() != needed => {
@@ -113,7 +126,7 @@ impl Field {
     }
 
     /// The numbers, decoded; void are those that are NaN, the file's void value or `nodata`.
-    pub fn decode(self, nodata: Option<f64>) -> Result<Cells, LoadError> {
+    pub fn decode(self, nodata: Option<f64>) -> Result<Cells, FieldError> {
         let mut voids = Vec::from_iter(nodata);
         let source = match self {
             Self::Npy(map) => Source::Npy(map),
@@ -239,12 +252,12 @@ fn widen<T: Copy + Into<f64>>(cells: &[T], at: usize, row: &mut [f64]) {
 }
 
 /// Elements of a file from number `at` on; `None` if they are not of a type that a field may have.
-fn row_of(map: &NpyMap, at: usize, row: &mut [f64]) -> Option<Result<(), LoadError>> {
+fn row_of(map: &NpyMap, at: usize, row: &mut [f64]) -> Option<Result<(), FieldError>> {
     macro_rules! widened {
         ($type:ty) => {
             map.elements::<$type>()
                 .map(|cells| widen(cells, at, row))
-                .map_err(LoadError::from)
+                .map_err(FieldError::from)
         };
     }
     Some(match map.dtype() {
@@ -261,7 +274,7 @@ fn row_of(map: &NpyMap, at: usize, row: &mut [f64]) -> Option<Result<(), LoadErr
 }
 
 /// The rows of a mask: 1 where the file is not 0 (NPY, TIFF) or not black (PNG), and not void.
-pub fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, LoadError> {
+pub fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, FieldError> {
     match Format::of(path) {
         Format::Png => {
             let plane = png::read_mask(path, (nx, ny))?;

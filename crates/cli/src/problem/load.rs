@@ -12,10 +12,9 @@ use crate::format::grouped;
 use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
-use crate::input::png::ImageError;
 use crate::input::stopping::Rim;
-use crate::input::tiff::{GeoTags, RasterError};
-use crate::problem::field::{self, Cells, Field, Format, mask};
+use crate::input::tiff::GeoTags;
+use crate::problem::field::{self, Cells, Field, FieldError, Format, mask};
 use crate::problem::method::Method;
 use crate::problem::{Plane, Problem};
 
@@ -52,12 +51,9 @@ pub enum LoadError {
     /// An NPY file.
     #[error(transparent)]
     Npy(#[from] NpyError),
-    /// A PNG.
+    /// The file of a field or mask.
     #[error(transparent)]
-    Image(#[from] ImageError),
-    /// A TIFF.
-    #[error(transparent)]
-    Raster(#[from] RasterError),
+    Field(#[from] FieldError),
     /// A plane where a line is needed.
     #[error("{}: a TIFF is a plane; a side takes a number, a formula or an NPY file of one value a point", .0.display())]
     PlaneForSide(PathBuf),
@@ -269,7 +265,7 @@ pub fn geo_tags(problem: &Problem) -> Result<GeoTags, LoadError> {
         Problem::Line(_) | Problem::Nvidia { .. } => Vec::new(),
     };
     match files.iter().find(|path| Format::of(path) == Format::Tiff) {
-        Some(path) => field::geo_tags(path),
+        Some(path) => Ok(field::geo_tags(path)?),
         None => Ok(GeoTags::default()),
     }
 }

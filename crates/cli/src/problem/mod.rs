@@ -4,6 +4,7 @@ pub mod field;
 pub mod file;
 pub mod load;
 pub mod method;
+pub mod template;
 
 use std::path::PathBuf;
 

@@ -173,7 +173,7 @@ impl FieldOutputs {
             None => {}
         }
         if let Some(vti) = &mut self.vti {
-            vti.put(cells)?;
+            vti.put(cells);
         }
         match &mut self.picture {
             Some(Picture::Plane(plane)) => plane.put(cells),

@@ -31,8 +31,9 @@ use crate::output::json::Run;
 use crate::output::staged::StagedFile;
 use crate::problem::Problem;
 use crate::problem::field::{self, Format};
-use crate::problem::load::{self, Grid};
+use crate::problem::load::{self, Grid, LoadError};
 use crate::problem::method::Method;
+use crate::problem::template;
 use crate::world::backend::Backend;
 use crate::world::pes::{in_world_of, kind_name};
 
@@ -52,6 +53,16 @@ struct Job<'a> {
 
 /// Solves the problem that `args` name; the exit code.
 pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
+    if args.template {
+        let Some(text) = template::of(&args.problem) else {
+            return Err(CommandError::Usage(format!(
+                "there is no template of {}; laplace1d, laplace2d and fill have one",
+                args.problem
+            )));
+        };
+        console::line(text.trim_end())?;
+        return Ok(0);
+    }
     let Asked {
         problem,
         dtype,
@@ -59,7 +70,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     } = problem::from_args(args)?;
     OutputFiles::check(args)?;
     let values_dtype = match &problem {
-        Problem::Fill { values, .. } => Some(field::file_dtype(values)?),
+        Problem::Fill { values, .. } => Some(field::file_dtype(values).map_err(LoadError::from)?),
         _ => None,
     };
     let dtype = match (dtype, values_dtype) {

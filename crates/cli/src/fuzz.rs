@@ -22,6 +22,7 @@ use crate::input::npy::{Dtype, NpyMap};
 use crate::input::png;
 use crate::input::spacing::Spacing;
 use crate::problem::Problem;
+use crate::problem::field::{Field, geo_tags};
 use crate::problem::method::{Given, Method, Refusal};
 use crate::problem::{file, load};
 use crate::random::Random;
@@ -271,6 +272,30 @@ fn png() {
         }
     });
     feed("png", &corpus("png", false), 10_000, with_checksums, reader);
+}
+
+#[test]
+fn tiff() {
+    let decoded = std::cell::Cell::new(0);
+    let reader = of_files("a.tif", |path| {
+        let plane = Field::open(path).and_then(|field| {
+            let size = field.size();
+            Ok((size, field.decode(Some(3.0))?))
+        });
+        match plane {
+            Ok(((columns, rows), cells)) => {
+                // The last row is there if all are.
+                cells.rows::<f64>()(rows - 1, &mut vec![0.0; columns]);
+                decoded.set(decoded.get() + 1);
+            }
+            Err(error) => check(&error),
+        }
+        if let Err(error) = geo_tags(path) {
+            check(&error);
+        }
+    });
+    feed("tiff", &corpus("tiff", false), 10_000, as_it_is, reader);
+    assert!(decoded.get() >= 3, "the corpus is planes");
 }
 
 /// Three of four times with the checksums of PNG's chunks made right, so that changes get past them.

@@ -193,7 +193,9 @@ fn without_convergence_everything_is_written_and_the_code_is_3() {
     let vti = std::fs::read(at("f.vti")).unwrap();
     assert!(vti.starts_with(b"<?xml") && vti.ends_with(b"</VTKFile>\n"));
     let (_, field) = read_npy_f32(&folder.path().join("f.npy"));
-    let data: &[u8] = bytemuck::cast_slice(&field);
+    // VTK's first row is the lowest.
+    let rows: Vec<f32> = field.chunks(33).rev().flatten().copied().collect();
+    let data: &[u8] = bytemuck::cast_slice(&rows);
     assert!(vti.windows(data.len()).any(|window| window == data));
     let png = std::fs::File::open(at("f.png"))
         .map(std::io::BufReader::new)
@@ -418,7 +420,7 @@ fn usage_errors_are_one_line_and_code_2() {
 fn files_that_are_no_use_are_one_line_and_code_1() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    write_npy(&at("int.npy"), &[4, 4], [0i32; 16]);
+    write_npy(&at("int.npy"), &[4, 4], [0i64; 16]);
     write_npy(&at("line.npy"), &[16], [0f32; 16]);
     write_npy(&at("field.npy"), &[4, 4], [0f32; 16]);
     write_npy(&at("mask.npy"), &[4, 5], [1u8; 20]);
@@ -441,7 +443,7 @@ fn files_that_are_no_use_are_one_line_and_code_1() {
             fill("int.npy", "mask.npy"),
             1,
             format!(
-                "{}: dtype i32, but f32 or f64 is accepted here",
+                "{}: dtype i64, but f32, f64 or an integer of 8, 16 or 32 bits is accepted here",
                 path("int.npy")
             ),
         ),

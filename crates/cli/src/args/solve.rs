@@ -54,6 +54,7 @@ Examples:
   crosswarp solve laplace2d --coefficient 'exp(2*sin(9*x))' --source -1 --boundary top=0
   crosswarp solve laplace2d --preset nvidia --nx 1024 --ny 1024 --max-sweeps 1000 --json
   crosswarp solve fill --values dem.npy --nodata -9999 -o filled.npy --png filled.png
+  crosswarp solve fill --values dem.tif -o filled.tif
   crosswarp solve examples/heated_plate.toml --checkpoint plate.ckpt --checkpoint-every 5000";
 
 /// Arguments of `solve`.
@@ -63,6 +64,10 @@ pub struct SolveArgs {
     /// laplace1d, laplace2d, fill, or a problem file (FILE.toml)
     #[arg(value_name = "PROBLEM", value_hint = ValueHint::FilePath)]
     pub problem: String,
+
+    /// Print a problem file of PROBLEM to start from, with every key, and do nothing else
+    #[arg(long)]
+    pub template: bool,
 
     #[arg(long, value_name = "N", help_heading = "laplace1d",
         help = format!("Number of points [default: {}]", defaults::POINTS))]
@@ -133,13 +138,13 @@ pub struct SolveArgs {
     )]
     pub spacing: Option<Spacing>,
 
-    /// Field with unknown cells: NPY (f32, f64) or greyscale PNG
+    /// Field with unknown cells: NPY, GeoTIFF of one band, or greyscale PNG
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
     pub values: Option<PathBuf>,
-    /// Which cells are known: NPY (u8, bool; not 0) or PNG (not black) [default: all but NaN]
+    /// Which cells are known: NPY (u8, bool; not 0), GeoTIFF (not 0) or PNG (not black) [default: all but NaN]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
     pub known: Option<PathBuf>,
-    /// Cells of this value are unknown
+    /// Cells of this value are unknown, as those of a GeoTIFF's void value are anyway
     #[arg(
         long,
         value_name = "VALUE",
@@ -151,7 +156,7 @@ pub struct SolveArgs {
     #[arg(long, value_enum, help_heading = "fill")]
     pub rim: Option<Rim>,
 
-    /// Number type of the field [default: f32; fill: the file's]
+    /// Number type of the field [default: f32; fill of f64, i32 or u32 values: f64]
     #[arg(long, value_enum, help_heading = "Method")]
     pub dtype: Option<FieldType>,
     /// What makes the field better step by step [default: auto]
@@ -212,8 +217,8 @@ pub struct SolveArgs {
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Outputs")]
     pub json: bool,
-    /// Write the field as NPY
-    #[arg(short, long, value_name = "FIELD.npy", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    /// Write the field as NPY, or GeoTIFF (.tif) that lies where the values do
+    #[arg(short, long, value_name = "FIELD", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,
     /// Write a picture of the field
     #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
@@ -233,7 +238,7 @@ pub struct SolveArgs {
     /// Write every sweep's norm, or every cycle's relative residual, as CSV
     #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub history: Option<PathBuf>,
-    /// Write the field as VTK image data, for ParaView
+    /// Write the field as VTK image data, for ParaView; row 0 is at the top
     #[arg(long, value_name = "FIELD.vti", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub vti: Option<PathBuf>,
 

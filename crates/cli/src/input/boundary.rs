@@ -14,7 +14,7 @@ pub enum Values {
     Constant(f64),
     /// A formula of the place.
     Formula(Formula),
-    /// An NPY file.
+    /// An NPY file; of a plane also a TIFF.
     File(PathBuf),
 }
 
@@ -88,13 +88,14 @@ pub enum BoundaryError {
 impl FromStr for Values {
     type Err = BoundaryError;
 
-    /// A number, the path of an NPY file (it ends in `.npy`), or a formula.
+    /// A number, the path of a file (it ends in `.npy`, `.tif` or `.tiff`), or a formula.
     fn from_str(text: &str) -> Result<Self, BoundaryError> {
         let text = text.trim();
         if let Ok(value) = text.parse::<f64>() {
             return Self::constant(value);
         }
-        if Path::new(text).extension().is_some_and(|e| e == "npy") {
+        let extension = Path::new(text).extension();
+        if extension.is_some_and(|e| ["npy", "tif", "tiff"].iter().any(|known| e == *known)) {
             return Ok(Self::File(text.into()));
         }
         Ok(Self::Formula(Formula::parse(text)?))
@@ -107,6 +108,14 @@ impl Values {
             Ok(Self::Constant(value))
         } else {
             Err(BoundaryError::NotFinite(value))
+        }
+    }
+
+    /// The file they come from, if they do.
+    pub fn file(&self) -> Option<&PathBuf> {
+        match self {
+            Self::File(path) => Some(path),
+            _ => None,
         }
     }
 
@@ -193,7 +202,7 @@ impl FromStr for SideBoundary {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected a number, a formula, or the name of an NPY file"
+    expecting = "expected a number, a formula, or the name of an NPY or TIFF file"
 )]
 enum NumberOrText {
     Integer(i64),

@@ -11,3 +11,4 @@ pub mod png;
 pub mod range;
 pub mod spacing;
 pub mod stopping;
+pub mod tiff;

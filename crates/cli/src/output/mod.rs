@@ -5,4 +5,5 @@ pub mod json;
 pub mod npy;
 pub mod paths;
 pub mod staged;
+pub mod tiff;
 pub mod vti;

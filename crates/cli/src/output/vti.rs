@@ -1,7 +1,8 @@
 //! VTK image data (`.vti`), for ParaView and VTK.
 //!
 //! One point-data array named `u`, appended raw: the file is a short XML head, then
-//! the numbers as they are. Row 0 of the field is at y = 0.
+//! the numbers as they are. The format's y points up and its first row is the lowest, so the field's rows come in
+//! reverse: row 0, the top of a picture and the north of a map, has the greatest y, and the last one y = 0.
 
 use bytemuck::Pod;
 
@@ -12,6 +13,10 @@ use crate::output::staged::{OutputError, StagedFile};
 /// A VTK image-data file being written; it appears when [`VtiWriter::finish`] succeeds.
 pub struct VtiWriter {
     file: StagedFile,
+    /// Bytes of a row.
+    row: usize,
+    /// Kept until the last row is there, which is written first.
+    rows: Vec<u8>,
 }
 
 impl VtiWriter {
@@ -46,16 +51,23 @@ impl VtiWriter {
         file.put(head.as_bytes())?;
         let bytes = nx as u64 * ny as u64 * dtype.size() as u64;
         file.put(&bytes.to_le_bytes())?;
-        Ok(Self { file })
+        Ok(Self {
+            file,
+            row: nx * dtype.size(),
+            rows: Vec::new(),
+        })
     }
 
     /// Appends `elements`, in row-major order.
-    pub fn put<T: Pod>(&mut self, elements: &[T]) -> Result<(), OutputError> {
-        self.file.put(bytemuck::cast_slice(elements))
+    pub fn put<T: Pod>(&mut self, elements: &[T]) {
+        self.rows.extend_from_slice(bytemuck::cast_slice(elements));
     }
 
     /// Completes the file.
     pub fn finish(mut self) -> Result<(), OutputError> {
+        for row in self.rows.chunks(self.row).rev() {
+            self.file.put(row)?;
+        }
         self.file.put(b"\n  </AppendedData>\n</VTKFile>\n")?;
         self.file.commit()
     }
@@ -77,8 +89,8 @@ mod tests {
         let path = folder.path().join("f.vti");
         let file = StagedFile::create(&path).unwrap();
         let mut writer = VtiWriter::new(file, Dtype::F32, (3, 2), Spacing::same(0.5)).unwrap();
-        writer.put(&[1.0f32, 2.0, 3.0]).unwrap();
-        writer.put(&[4.0f32, 5.0, 6.0]).unwrap();
+        writer.put(&[1.0f32, 2.0, 3.0]);
+        writer.put(&[4.0f32, 5.0, 6.0]);
         writer.finish().unwrap();
         std::fs::read(&path).unwrap()
     }
@@ -92,7 +104,7 @@ mod tests {
         let data = &bytes[mark + 9..mark + 9 + 24];
         assert_eq!(
             data,
-            bytemuck::cast_slice::<f32, u8>(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+            bytemuck::cast_slice::<f32, u8>(&[4.0, 5.0, 6.0, 1.0, 2.0, 3.0])
         );
         assert!(bytes.ends_with(b"\n  </AppendedData>\n</VTKFile>\n"));
     }

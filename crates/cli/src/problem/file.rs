@@ -182,7 +182,7 @@ pub fn read(path: &Path) -> Result<(Problem, Given), ProblemFileError> {
     let parsed = parse(&text, folder).map_err(|error| ProblemFileError::Invalid {
         path: path.to_owned(),
         line: line_of(&text, error.span()),
-        message: error.message().replace('\n', "; "),
+        message: with_nearest(error.message().replace('\n', "; ")),
     });
     let (problem, given) = parsed?;
     match given {
@@ -278,6 +278,37 @@ fn plane(file: PlaneFile, folder: &Path) -> Plane {
             values: table.values.relative_to(folder),
         }),
     }
+}
+
+/// A message of an unknown key or name, with the right one that is most like it, if one is.
+fn with_nearest(message: String) -> String {
+    // "unknown field `a`, expected one of `b`, `c`"
+    let mut names = message.split('`').skip(1).step_by(2);
+    let unknown = names.next().filter(|_| message.starts_with("unknown "));
+    let nearest = unknown.and_then(|unknown| {
+        let distances = names.map(|name| (distance(unknown, name), name));
+        let nearest = distances.min()?;
+        (3 * nearest.0 <= unknown.chars().count()).then_some(nearest.1)
+    });
+    match nearest {
+        Some(name) => format!("{message}; did you mean `{name}`?"),
+        None => message,
+    }
+}
+
+/// How many letters must be changed, put in or taken out to make one word of the other.
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (done, letter) in from.chars().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], done + 1);
+        for (k, other) in to.iter().enumerate() {
+            let changed = before + usize::from(letter != *other);
+            before = row[k + 1];
+            row[k + 1] = changed.min(before + 1).min(row[k] + 1);
+        }
+    }
+    row[to.len()]
 }
 
 /// The line, from 1, where `span` begins.
@@ -383,7 +414,7 @@ mod tests {
             ),
             (
                 "kind = 'laplace2d'\nnx = 3\nny = 3\n[boundary]\nleft = 1\nright = [1]\ntop = 1\nbottom = 1",
-                ":6: expected a number, a formula, or the name of an NPY file",
+                ":6: expected a number, a formula, or the name of an NPY or TIFF file",
             ),
         ] {
             let got = message(text);
@@ -399,6 +430,26 @@ mod tests {
             missing.starts_with("/nonexistent.toml: cannot read: No such file"),
             "{missing}"
         );
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_told() {
+        for (text, ending) in [
+            ("kind = 'fil'", "; did you mean `fill`?"),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'\ntoleranse = 1",
+                "; did you mean `tolerance`?",
+            ),
+            (
+                "kind = 'fill'\nvalues = 'v.npy'\nstop = { residul = 1 }",
+                "; did you mean `residual`?",
+            ),
+        ] {
+            let got = message(text);
+            assert!(got.ends_with(ending), "{got}");
+        }
+        assert!(!message("kind = 'heat'").contains("did you mean"));
+        assert_eq!((distance("", "abc"), distance("kitten", "sitting")), (3, 3));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! From a problem as asked for to one that can be solved: files opened, formulas evaluated.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crosswarp::solve::{
@@ -12,9 +12,10 @@ use crate::format::grouped;
 use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::{FormulaError, Point};
 use crate::input::npy::{Dtype, NpyError, NpyMap};
-use crate::input::png::{self, ImageError, ImagePlane};
 use crate::input::spacing::Spacing;
 use crate::input::stopping::Rim;
+use crate::input::tiff::GeoTags;
+use crate::problem::field::{self, Cells, Field, FieldError, Format, mask};
 use crate::problem::method::Method;
 use crate::problem::{Plane, Problem};
 
@@ -51,9 +52,12 @@ pub enum LoadError {
     /// An NPY file.
     #[error(transparent)]
     Npy(#[from] NpyError),
-    /// A PNG.
+    /// The file of a field or mask.
     #[error(transparent)]
-    Image(#[from] ImageError),
+    Field(#[from] FieldError),
+    /// A plane where a line is needed.
+    #[error("{}: a TIFF is a plane; a side takes a number, a formula or an NPY file of one value a point", .0.display())]
+    PlaneForSide(PathBuf),
 }
 
 impl LoadError {
@@ -179,8 +183,8 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
                 .as_ref()
                 .map(|path| mask(path, (nx, ny)))
                 .transpose()?;
-            let values = field.rows::<F>();
-            let mask = known_cells(&values, mask, nodata.map(F::from_f64));
+            let cells = field.decode(*nodata)?;
+            let (values, mask) = (cells.rows::<F>(), known_cells(&cells, mask));
             let fill = match rim {
                 Rim::Natural => Problem2d::fill_natural,
                 Rim::Interpolated => Problem2d::fill,
@@ -194,31 +198,22 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
     }
 }
 
-/// Which cells are known: those of `mask`, or without one those that are numbers; never those that hold `nodata`.
-fn known_cells<F: Real>(
-    values: &RowSource<F>,
-    mask: Option<RowSource<u8>>,
-    nodata: Option<F>,
-) -> RowSource<u8> {
-    if let (Some(mask), None) = (&mask, nodata) {
-        return Arc::clone(mask);
+/// Which cells are known: those of `mask`, or without one those that are numbers; never void ones.
+fn known_cells(cells: &Cells, mask: Option<RowSource<u8>>) -> RowSource<u8> {
+    let Some(mask) = mask else {
+        return cells.known();
+    };
+    if !cells.has_void_value() {
+        return mask;
     }
-    let values = Arc::clone(values);
+    let not_void = cells.known_or_nan();
     Arc::new(move |y, row| {
-        let mut cells = vec![F::ZERO; row.len()];
-        values(y, &mut cells);
-        match &mask {
-            Some(mask) => mask(y, row),
-            None => row
-                .iter_mut()
-                .zip(&cells)
-                .for_each(|(known, cell)| *known = u8::from(!cell.to_f64().is_nan())),
-        }
-        for (known, cell) in row.iter_mut().zip(&cells) {
-            if nodata.is_some_and(|nodata| *cell == nodata) {
-                *known = 0;
-            }
-        }
+        let mut there = vec![0; row.len()];
+        not_void(y, &mut there);
+        mask(y, row);
+        row.iter_mut()
+            .zip(there)
+            .for_each(|(known, there)| *known &= there);
     })
 }
 
@@ -255,12 +250,24 @@ fn check_memory<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), Load
     Ok(())
 }
 
-/// The number type of a field's file; that of a picture is f32.
-pub fn file_dtype(path: &Path) -> Result<Dtype, LoadError> {
-    if is_png(path) {
-        Ok(Dtype::F32)
-    } else {
-        Ok(NpyMap::open(path)?.dtype())
+/// Where the files of `problem` say that it lies: the values to fill, or of a plane the first of its files that says so.
+///
+/// # Errors
+/// A file that is not what it should be.
+pub fn geo_tags(problem: &Problem) -> Result<GeoTags, LoadError> {
+    let files = match problem {
+        Problem::Fill { values, .. } => vec![values],
+        Problem::Plane(plane) => {
+            let fixed = plane.fixed.as_ref().map(|fixed| &fixed.values);
+            let all = [plane.initial.as_ref(), fixed, plane.source.as_ref()];
+            let files = all.into_iter().flatten().filter_map(Values::file);
+            files.collect()
+        }
+        Problem::Line(_) | Problem::Nvidia { .. } => Vec::new(),
+    };
+    match files.iter().find(|path| Format::of(path) == Format::Tiff) {
+        Some(path) => Ok(field::geo_tags(path)?),
+        None => Ok(GeoTags::default()),
     }
 }
 
@@ -351,6 +358,9 @@ fn profile<F: Real>(
                 })
                 .collect()
         }
+        Values::File(path) if Format::of(path) == Format::Tiff => {
+            Err(LoadError::PlaneForSide(path.clone()))
+        }
         Values::File(path) => {
             let map = NpyMap::open(path)?;
             if map.shape().0 != [length] {
@@ -411,11 +421,7 @@ fn rows_of<F: Real>(
                 }
             })
         }
-        Values::File(path) => {
-            let map = NpyMap::open(path)?;
-            check_shape(&map, size)?;
-            Field::of(map)?.rows()
-        }
+        Values::File(path) => Field::open_sized(path, size)?.decode(None)?.rows(),
     })
 }
 
@@ -439,92 +445,4 @@ fn overlaid<F: Real>(
             }
         }
     })
-}
-
-fn check_shape(map: &NpyMap, (nx, ny): (usize, usize)) -> Result<(), LoadError> {
-    if map.shape().0 == [ny, nx] {
-        Ok(())
-    } else {
-        Err(map.wrong_shape(format!("({ny}, {nx})")).into())
-    }
-}
-
-/// A plane of numbers from a file.
-enum Field {
-    Npy(NpyMap),
-    Image(ImagePlane<f32>),
-}
-
-impl Field {
-    fn open(path: &Path) -> Result<Self, LoadError> {
-        if is_png(path) {
-            return Ok(Self::Image(png::read_values(path)?));
-        }
-        Self::of(NpyMap::open(path)?)
-    }
-
-    /// The file, once it is known to hold a plane of readable numbers.
-    fn of(map: NpyMap) -> Result<Self, LoadError> {
-        map.rows_columns()?;
-        match map.dtype() {
-            Dtype::F32 => _ = map.elements::<f32>()?,
-            Dtype::F64 => _ = map.elements::<f64>()?,
-            _ => return Err(map.wrong_dtype("f32 or f64").into()),
-        }
-        Ok(Self::Npy(map))
-    }
-
-    /// Columns and rows.
-    fn size(&self) -> (usize, usize) {
-        match self {
-            Self::Npy(map) => {
-                let shape = &map.shape().0;
-                (shape[1], shape[0])
-            }
-            Self::Image(plane) => (plane.columns, plane.rows),
-        }
-    }
-
-    fn rows<F: Real>(self) -> RowSource<F> {
-        fn convert<F: Real, T: Copy + Into<f64>>(cells: &[T], y: usize, row: &mut [F]) {
-            let from = &cells[y * row.len()..][..row.len()];
-            row.iter_mut()
-                .zip(from)
-                .for_each(|(cell, &value)| *cell = F::from_f64(value.into()));
-        }
-        match self {
-            Self::Image(plane) => Arc::new(move |y, row| convert(&plane.cells, y, row)),
-            // `of` has seen that the elements can be lent as one of the two.
-            Self::Npy(map) => Arc::new(move |y, row| match map.dtype() {
-                Dtype::F64 => convert(map.elements::<f64>().unwrap_or(&[]), y, row),
-                _ => convert(map.elements::<f32>().unwrap_or(&[]), y, row),
-            }),
-        }
-    }
-}
-
-/// The rows of a mask: 1 where the file is not 0 (NPY) or not black (PNG).
-fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, LoadError> {
-    if is_png(path) {
-        let plane = png::read_mask(path, (nx, ny))?;
-        return Ok(Arc::new(move |y, row| {
-            row.copy_from_slice(&plane.cells[y * nx..][..nx])
-        }));
-    }
-    let map = NpyMap::open(path)?;
-    if !matches!(map.dtype(), Dtype::U8 | Dtype::Bool) {
-        return Err(map.wrong_dtype("u8 or bool").into());
-    }
-    check_shape(&map, (nx, ny))?;
-    Ok(Arc::new(move |y, row| {
-        let cells = &map.bytes()[y * nx..][..nx];
-        row.iter_mut()
-            .zip(cells)
-            .for_each(|(cell, &byte)| *cell = u8::from(byte != 0));
-    }))
-}
-
-fn is_png(path: &Path) -> bool {
-    path.extension()
-        .is_some_and(|extension| extension.eq_ignore_ascii_case("png"))
 }

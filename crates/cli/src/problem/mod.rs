@@ -1,8 +1,10 @@
 //! A problem as it was asked for, before any file of values is opened; then from a file, then loaded.
 
+pub mod field;
 pub mod file;
 pub mod load;
 pub mod method;
+pub mod template;
 
 use std::path::PathBuf;
 

@@ -12,16 +12,19 @@ use crate::drawing::line_field::LinePicture;
 use crate::drawing::plane_field::PlanePicture;
 use crate::input::npy::{Dtype, Shape};
 use crate::input::spacing::Spacing;
+use crate::input::tiff::GeoTags;
 use crate::output::npy::NpyWriter;
 use crate::output::paths::{SameOutput, check_distinct};
 use crate::output::staged::{OutputError, StagedFile};
+use crate::output::tiff::TiffWriter;
 use crate::output::vti::VtiWriter;
+use crate::problem::field::Format;
 
 /// The output files, opened before the solve so that a path that cannot be written is said at once.
 #[derive(Default)]
 pub struct OutputFiles {
-    /// The field as NPY.
-    pub npy: Option<StagedFile>,
+    /// The field as NPY or TIFF.
+    pub field: Option<FieldFile>,
     /// The field's picture.
     pub png: Option<StagedFile>,
     /// The field as VTK image data.
@@ -39,20 +42,36 @@ impl OutputFiles {
         check_distinct(all.flatten().map(PathBuf::as_path))
     }
 
-    /// Opens what `args` asks for, and sees that a checkpoint could be written.
-    pub fn open(args: &SolveArgs) -> Result<Self, OutputError> {
+    /// Opens what `args` asks for, and sees that a checkpoint could be written. A field as TIFF gets `tags`.
+    pub fn open(args: &SolveArgs, tags: GeoTags) -> Result<Self, OutputError> {
         if let Some(path) = &args.checkpoint {
             StagedFile::check(path)?;
         }
         let open = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
         Ok(Self {
-            npy: open(&args.output)?,
+            field: open(&args.output)?.map(|file| match Format::of(file.target()) {
+                Format::Tiff => FieldFile::Tiff(file, tags),
+                Format::Npy | Format::Png => FieldFile::Npy(file),
+            }),
             png: open(&args.png)?,
             vti: open(&args.vti)?,
             plot: open(&args.plot)?,
             history: open(&args.history)?,
         })
     }
+}
+
+/// Where the field's numbers go.
+pub enum FieldFile {
+    /// As NPY.
+    Npy(StagedFile),
+    /// As TIFF, with the tags that say where it lies.
+    Tiff(StagedFile, GeoTags),
+}
+
+enum FieldWriter {
+    Npy(NpyWriter),
+    Tiff(TiffWriter),
 }
 
 /// The output paths, in the order in which they are reported.
@@ -94,7 +113,7 @@ enum Picture {
 /// Takes a field in row-major order and makes its files and its hash.
 #[derive(Default)]
 pub struct FieldOutputs {
-    npy: Option<NpyWriter>,
+    field: Option<FieldWriter>,
     vti: Option<VtiWriter>,
     picture: Option<Picture>,
     hash: Option<Sha256>,
@@ -103,7 +122,7 @@ pub struct FieldOutputs {
 impl FieldOutputs {
     /// Starts the files of a field.
     pub fn start(
-        npy: Option<StagedFile>,
+        field: Option<FieldFile>,
         png: Option<StagedFile>,
         vti: Option<StagedFile>,
         hash: bool,
@@ -122,9 +141,15 @@ impl FieldOutputs {
         let shape = Shape(rows.into_iter().chain([columns]).collect());
         let plane = (columns, rows.unwrap_or(1));
         Ok(Self {
-            npy: npy
-                .map(|file| NpyWriter::new(file, dtype, &shape))
-                .transpose()?,
+            field: match field {
+                Some(FieldFile::Npy(file)) => {
+                    Some(FieldWriter::Npy(NpyWriter::new(file, dtype, &shape)?))
+                }
+                Some(FieldFile::Tiff(file, tags)) => {
+                    Some(FieldWriter::Tiff(TiffWriter::new(file, dtype, plane, tags)))
+                }
+                None => None,
+            },
             vti: vti
                 .map(|file| VtiWriter::new(file, dtype, plane, spacing))
                 .transpose()?,
@@ -143,11 +168,13 @@ impl FieldOutputs {
         if let Some(hash) = &mut self.hash {
             hash.update(bytemuck::cast_slice::<F, u8>(cells));
         }
-        if let Some(npy) = &mut self.npy {
-            npy.put(cells)?;
+        match &mut self.field {
+            Some(FieldWriter::Npy(npy)) => npy.put(cells)?,
+            Some(FieldWriter::Tiff(tiff)) => tiff.put(cells),
+            None => {}
         }
         if let Some(vti) = &mut self.vti {
-            vti.put(cells)?;
+            vti.put(cells);
         }
         match &mut self.picture {
             Some(Picture::Plane(plane)) => plane.put(cells),
@@ -159,8 +186,10 @@ impl FieldOutputs {
 
     /// Completes the files; the hash in hexadecimal if it was asked for.
     pub fn finish(self) -> Result<Option<String>, OutputError> {
-        if let Some(npy) = self.npy {
-            npy.finish()?;
+        match self.field {
+            Some(FieldWriter::Npy(npy)) => npy.finish()?,
+            Some(FieldWriter::Tiff(tiff)) => tiff.finish()?,
+            None => {}
         }
         if let Some(vti) = self.vti {
             vti.finish()?;

@@ -27,12 +27,15 @@ use crate::input::npy::Dtype;
 use crate::input::numerics::{FieldType, NORMS};
 use crate::input::spacing::Spacing;
 use crate::input::stopping::CycleName;
+use crate::input::tiff::GeoTags;
 use crate::output::csv;
 use crate::output::json::Run;
 use crate::output::staged::StagedFile;
 use crate::problem::Problem;
-use crate::problem::load::{self, Grid};
+use crate::problem::field::{self, Format};
+use crate::problem::load::{self, Grid, LoadError};
 use crate::problem::method::{Method, Outer};
+use crate::problem::template;
 use crate::world::backend::Backend;
 use crate::world::pes::{in_world_of, kind_name};
 
@@ -40,6 +43,8 @@ use crate::world::pes::{in_world_of, kind_name};
 struct Job<'a> {
     args: &'a SolveArgs,
     problem: &'a Problem,
+    /// Of a fill: the number type of its values.
+    values_dtype: Option<Dtype>,
     method: Method,
     options: Options<'a>,
     interrupt: &'a Interrupt,
@@ -50,17 +55,30 @@ struct Job<'a> {
 
 /// Solves the problem that `args` name; the exit code.
 pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
+    if args.template {
+        let Some(text) = template::of(&args.problem) else {
+            return Err(CommandError::Usage(format!(
+                "there is no template of {}; laplace1d, laplace2d and fill have one",
+                args.problem
+            )));
+        };
+        console::line(text.trim_end())?;
+        return Ok(0);
+    }
     let Asked {
         problem,
         dtype,
         method,
     } = problem::from_args(args)?;
     OutputFiles::check(args)?;
-    let dtype = match (dtype, &problem) {
+    let values_dtype = match &problem {
+        Problem::Fill { values, .. } => Some(field::file_dtype(values).map_err(LoadError::from)?),
+        _ => None,
+    };
+    let dtype = match (dtype, values_dtype) {
         (Some(dtype), _) => dtype,
-        (None, Problem::Fill { values, .. }) if load::file_dtype(values)? == Dtype::F64 => {
-            FieldType::F64
-        }
+        // f32 does not hold every integer of 32 bits.
+        (None, Some(Dtype::F64 | Dtype::I32 | Dtype::U32)) => FieldType::F64,
         _ => FieldType::F32,
     };
     let backend = match method {
@@ -120,11 +138,22 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     let files = if console::is_follower() {
         OutputFiles::default()
     } else {
-        OutputFiles::open(args)?
+        let tiff = args.output.as_deref().map(Format::of) == Some(Format::Tiff);
+        if tiff && matches!(problem, Problem::Line(_)) {
+            return Err(CommandError::Usage(
+                "a line cannot be written as TIFF, which is a plane; -o FIELD.npy can".to_owned(),
+            ));
+        }
+        let tags = match tiff {
+            true => load::geo_tags(&problem)?,
+            false => GeoTags::default(),
+        };
+        OutputFiles::open(args, tags)?
     };
     let job = Job {
         args,
         problem: &problem,
+        values_dtype,
         method,
         options,
         interrupt,
@@ -248,7 +277,7 @@ impl Job<'_> {
             .iter()
             .any(|path| path.is_some());
         let OutputFiles {
-            npy,
+            field,
             png,
             vti,
             plot,
@@ -260,7 +289,7 @@ impl Job<'_> {
         };
         let head = self.head(grid, dtype, solution.sweeps);
         let title = head.title.clone();
-        let mut outputs = FieldOutputs::start(npy, png, vti, lead && self.args.json, head);
+        let mut outputs = FieldOutputs::start(field, png, vti, lead && self.args.json, head);
         if wanted || self.args.json {
             // Every PE takes part, also when PE 0 already knows that it cannot write.
             let taken = solution.gather(pe, |cells| match &mut outputs {
@@ -297,6 +326,7 @@ impl Job<'_> {
         let report = SolveReport {
             problem: self.problem.name(),
             dtype: name,
+            values_dtype: self.values_dtype.map(Dtype::name),
             backend: self.backend.name(),
             run: Run {
                 pes: pe.n_pes(),

@@ -12,6 +12,8 @@ pub struct SolveReport {
     pub problem: &'static str,
     /// f32 or f64.
     pub dtype: &'static str,
+    /// Of a fill: the number type of its values; else null.
+    pub values_dtype: Option<&'static str>,
     /// What computed: cpu or cuda.
     pub backend: &'static str,
     /// How it was run; the seconds are those of the sweeps.
@@ -91,9 +93,13 @@ impl SolveReport {
             None => self.of_sweeps(details),
         };
         text.push_str(&format!(
-            "\n{} {} on {} ({}), {}, {}",
+            "\n{} {}{} on {} ({}), {}, {}",
             details.size,
             self.dtype,
+            match self.values_dtype {
+                Some(other) if other != self.dtype => format!(" (values {other})"),
+                _ => String::new(),
+            },
             pes(self.run.pes),
             self.run.world,
             details.machine,

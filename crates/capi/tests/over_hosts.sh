@@ -23,7 +23,7 @@ run() { # the program; how; its options
         failed=1
     fi
 }
-for name in rma amo signal wait reduce collect teams contexts locks memory old setup statics threads generics ring \
+for name in rma amo nbi signal wait reduce collect teams contexts locks memory old setup statics threads generics ring \
     heat isort matmul samplesort; do
     oshcc -std=c11 -O1 -pthread "$here/c/$name.c" -o "$name" -lm
     run "$name" "on two hosts" --hosts "$two"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # over_hosts.sh PREFIX: the C programs over hosts that are network namespaces, started by the oshrun of the installation
 # at PREFIX, on 2 and on 3 hosts, and by other launchers on 2: MPICH's and Open MPI's, where they are installed, and
-# whoever sets the variables of torchrun. Needs root and iproute2. CROSSWARP_SRUN, if it is set, is a command that starts
-# what follows as srun does, on two nodes that see these files. CROSSWARP_REQUIRE_TOOLS=1: a launcher that is missing is a failure, but for srun.
+# whoever sets the variables of torchrun. Needs root and iproute2. CROSSWARP_SRUN, if it is set, is a command that
+# starts what follows as srun does, on two nodes that see these files. CROSSWARP_REQUIRE_TOOLS=1: a launcher that is
+# missing is a failure, but for srun.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=$(cd "$1" && pwd)

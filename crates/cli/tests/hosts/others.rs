@@ -187,7 +187,7 @@ fn cut(ways: &'static [(usize, usize)]) -> impl Fn(&Bed, [u32; 2]) {
     move |bed, _| ways.iter().for_each(|&(from, to)| bed.cut(from, to))
 }
 
-/// A cut between the hosts is noticed, whoever has started the PEs; which side speaks depends on what it can still hear.
+/// A cut is noticed, whoever has started the PEs. Which side speaks depends on what it can still hear.
 const LOST: &[&str] = &["host 1 (PEs 1) is lost", "host 0 (PEs 0) is lost"];
 
 #[test]

@@ -266,7 +266,8 @@ fn meet(pe: &Pe) {
 /// How many TCP connections this process has.
 fn connections() -> usize {
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
-    // Fields: number, local and remote address, state (1: established), queues, timer, retransmits, user, timeout, inode.
+    // Fields: number, local and remote address, state (1: established), queues, timer, retransmits, user, timeout,
+    // inode.
     let established = table.lines().filter_map(|line| {
         let fields: Vec<&str> = line.split_whitespace().collect();
         (fields.get(3) == Some(&"01")).then(|| format!("socket:[{}]", fields[9]))

@@ -75,9 +75,9 @@ size | c | void shmem_{c}ibget{T}(T *dest, const T *source, ptrdiff_t dst, ptrdi
 rma | cg | void shmem_{c}{T}_put_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::put
 size | c | void shmem_{c}put{T}_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::put
 mem | c | void shmem_{c}put{T}_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::put
-rma | cg | void shmem_{c}{T}_get_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::get
-size | c | void shmem_{c}get{T}_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::get
-mem | c | void shmem_{c}get{T}_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::get
+rma | cg | void shmem_{c}{T}_get_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::get_nbi
+size | c | void shmem_{c}get{T}_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::get_nbi
+mem | c | void shmem_{c}get{T}_nbi(T *dest, const T *source, size_t nelems, int pe) | rma::get_nbi
 
 # Atomics
 amo_all | cg | T shmem_{c}{T}_atomic_fetch(const T *source, int pe) | amo::fetch

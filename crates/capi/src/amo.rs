@@ -1,6 +1,6 @@
 //! Atomics.
 //!
-//! The non-fetching forms drop the result, the non-blocking fetching ones store it at once.
+//! The non-blocking fetching ones store the result at once, or, of another host's word, by the next quiet.
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
 
 use crate::context::Context;
@@ -95,8 +95,10 @@ pub(crate) unsafe fn fetch_nbi<T: AtomicValue>(
     source: *const T,
     pe: c_int,
 ) {
-    // SAFETY: by the caller; `fetched` is valid for writing a T.
-    unsafe { fetched.write(fetch(name, ctx, source, pe)) };
+    // SAFETY: by the caller, who leaves `fetched` alone until a quiet, as the specification has it.
+    on(name, ctx, "source", source, pe, move |me, pe| unsafe {
+        me.raw().atomic_fetch_nbi(fetched, source, pe)
+    });
 }
 
 /// `shmem_atomic_swap_nbi`.
@@ -110,7 +112,9 @@ pub(crate) unsafe fn swap_nbi<T: AtomicValue>(
     pe: c_int,
 ) {
     // SAFETY: as in `fetch_nbi`.
-    unsafe { fetched.write(swap(name, ctx, dest, value, pe)) };
+    on(name, ctx, "dest", dest, pe, move |me, pe| unsafe {
+        me.raw().atomic_swap_nbi(fetched, dest, value, pe)
+    });
 }
 
 /// `shmem_atomic_compare_swap_nbi`.
@@ -125,12 +129,15 @@ pub(crate) unsafe fn compare_swap_nbi<T: AtomicInt>(
     pe: c_int,
 ) {
     // SAFETY: as in `fetch_nbi`.
-    unsafe { fetched.write(compare_swap(name, ctx, dest, cond, value, pe)) };
+    on(name, ctx, "dest", dest, pe, move |me, pe| unsafe {
+        me.raw()
+            .atomic_compare_swap_nbi(fetched, dest, cond, value, pe)
+    });
 }
 
 /// The three forms of each operation with an operand.
 macro_rules! with_operand {
-    ($($fetching:ident $plain:ident $nbi:ident $raw:ident),* $(,)?) => {$(
+    ($($fetching:ident $plain:ident $nbi:ident $raw:ident $raw_plain:ident $raw_nbi:ident),* $(,)?) => {$(
         #[inline(always)]
         pub(crate) unsafe fn $fetching<T: AtomicInt>(
             name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
@@ -144,7 +151,7 @@ macro_rules! with_operand {
             name: Name, ctx: Context, dest: *mut T, value: T, pe: c_int,
         ) {
             // SAFETY: by the caller.
-            unsafe { $fetching(name, ctx, dest, value, pe) };
+            on(name, ctx, "dest", dest, pe, move |me, pe| unsafe { me.raw().$raw_plain(dest, value, pe) });
         }
 
         #[inline(always)]
@@ -152,15 +159,15 @@ macro_rules! with_operand {
             name: Name, ctx: Context, fetched: *mut T, dest: *mut T, value: T, pe: c_int,
         ) {
             // SAFETY: as in `fetch_nbi`.
-            unsafe { fetched.write($fetching(name, ctx, dest, value, pe)) };
+            on(name, ctx, "dest", dest, pe, move |me, pe| unsafe { me.raw().$raw_nbi(fetched, dest, value, pe) });
         }
     )*};
 }
 with_operand!(
-    fetch_add add fetch_add_nbi atomic_fetch_add,
-    fetch_and and fetch_and_nbi atomic_fetch_and,
-    fetch_or or fetch_or_nbi atomic_fetch_or,
-    fetch_xor xor fetch_xor_nbi atomic_fetch_xor,
+    fetch_add add fetch_add_nbi atomic_fetch_add atomic_add atomic_fetch_add_nbi,
+    fetch_and and fetch_and_nbi atomic_fetch_and atomic_and atomic_fetch_and_nbi,
+    fetch_or or fetch_or_nbi atomic_fetch_or atomic_or atomic_fetch_or_nbi,
+    fetch_xor xor fetch_xor_nbi atomic_fetch_xor atomic_xor atomic_fetch_xor_nbi,
 );
 
 /// `shmem_atomic_fetch_inc`.
@@ -179,7 +186,7 @@ pub(crate) unsafe fn fetch_inc<T: AtomicInt>(
 #[inline(always)]
 pub(crate) unsafe fn inc<T: AtomicInt>(name: Name, ctx: Context, dest: *mut T, pe: c_int) {
     // SAFETY: by the caller.
-    unsafe { fetch_inc(name, ctx, dest, pe) };
+    unsafe { add(name, ctx, dest, T::ONE, pe) };
 }
 
 /// `shmem_atomic_fetch_inc_nbi`.
@@ -192,5 +199,5 @@ pub(crate) unsafe fn fetch_inc_nbi<T: AtomicInt>(
     pe: c_int,
 ) {
     // SAFETY: as in `fetch_nbi`.
-    unsafe { fetched.write(fetch_inc(name, ctx, dest, pe)) };
+    unsafe { fetch_add_nbi(name, ctx, fetched, dest, T::ONE, pe) };
 }

@@ -1,7 +1,7 @@
 //! Put and get.
 //!
-//! A non-blocking form does what the blocking one does: between mapped heaps there is nothing to overlap
-//! a copy with.
+//! A non-blocking put does what the blocking one does: it returns when the source may be reused anyway. Non-blocking
+//! gets from other hosts are under way together; between mapped heaps there is nothing to overlap a copy with.
 //!
 //! The plain ones are inlined into the exported functions always: they are a few loads and a store.
 #![allow(unsafe_code)] // addresses come from C, whose caller promises that they are what the function asks for
@@ -34,7 +34,7 @@ pub(crate) unsafe fn put<T>(
     });
 }
 
-/// `shmem_get`, `shmem_get_nbi`.
+/// `shmem_get`.
 #[inline(always)]
 pub(crate) unsafe fn get<T>(
     name: Name,
@@ -53,6 +53,28 @@ pub(crate) unsafe fn get<T>(
     // SAFETY: by the caller.
     run(name, check, move |me| unsafe {
         me.raw().get(dest.cast(), source.cast(), bytes, pe)
+    });
+}
+
+/// `shmem_get_nbi`.
+#[inline(always)]
+pub(crate) unsafe fn get_nbi<T>(
+    name: Name,
+    ctx: Context,
+    dest: *mut T,
+    source: *const T,
+    nelems: usize,
+    pe: c_int,
+) {
+    let pe = ctx.world_pe(name, pe);
+    let bytes = bytes_of::<T>(nelems);
+    let check = move |check: &Check| {
+        check.pe("pe", pe);
+        check.symmetric("source", source, bytes);
+    };
+    // SAFETY: by the caller, who leaves `dest` alone until a quiet, as the specification has it.
+    run(name, check, move |me| unsafe {
+        me.raw().get_nbi(dest.cast(), source.cast(), bytes, pe)
     });
 }
 

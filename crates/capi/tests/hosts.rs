@@ -46,8 +46,8 @@ macro_rules! over_hosts {
     };
 }
 over_hosts!(
-    rma, amo, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup, statics,
-    threads, generics, ring, heat, isort, matmul, samplesort
+    rma, amo, nbi, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup,
+    statics, threads, generics, ring, heat, isort, matmul, samplesort
 );
 
 #[test]

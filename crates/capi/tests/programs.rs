@@ -26,15 +26,15 @@ macro_rules! in_both {
     )*};
 }
 in_both!(
-    rma, amo, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup, statics,
-    threads, generics, ring, heat, isort, matmul, samplesort
+    rma, amo, nbi, signal, wait, reduce, collect, teams, contexts, locks, memory, old, setup,
+    statics, threads, generics, ring, heat, isort, matmul, samplesort
 );
 
 /// Argument checks have nothing to say about right programs.
 #[test]
 fn checking_lets_right_programs_pass() {
     for name in [
-        "rma", "amo", "signal", "collect", "reduce", "teams", "old", "statics",
+        "rma", "amo", "nbi", "signal", "collect", "reduce", "teams", "old", "statics",
     ] {
         let program = compile(&format!("{name}.c"), Language::C11, "checked", &[]);
         let arguments = ["SHMEM_DEBUG=1", program.to_str().unwrap()];

@@ -8,7 +8,7 @@
 //! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. The programs
 //! in `bench/peers/network*` write the same rows for other libraries.
 
-use crosswarp_shmem::{Cmp, Pe, SignalOp};
+use crosswarp_shmem::{Cmp, DeliveryError, Pe, SignalOp};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Instant;
@@ -140,6 +140,27 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             pe.quiet().unwrap();
         });
         row(&pe, "puts_of_100", us.map(|us| us / 100.0));
+        let mut got = [0; 100];
+        let us = rounds(count / 10, || {
+            let all = pe.scope(|ops| {
+                for got in got.chunks_mut(1) {
+                    ops.get(got, at, there);
+                }
+                Ok::<_, DeliveryError>(())
+            });
+            all.unwrap();
+        });
+        row(&pe, "gets_of_100", us.map(|us| us / 100.0));
+        let us = rounds(count / 10, || {
+            let all = pe.scope(|ops| {
+                for got in &mut got {
+                    ops.atomic_fetch_add(got, at, 1, there);
+                }
+                Ok::<_, DeliveryError>(())
+            });
+            all.unwrap();
+        });
+        row(&pe, "fetch_adds_of_100", us.map(|us| us / 100.0));
         let data = vec![1; LARGE];
         let us = rounds(count / 20, || {
             pe.put(&large, &data, there);

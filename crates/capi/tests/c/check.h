@@ -9,8 +9,8 @@
 
 static int failures;
 
-/* Whether all PEs share memory: the launcher says so if not. */
-#define ONE_HOST (getenv("CROSSWARP_HOSTS") == NULL)
+/* Whether all PEs share memory: the launcher says so if not, or over_hosts.sh for one that does not. */
+#define ONE_HOST (getenv("CROSSWARP_HOSTS") == NULL && getenv("SEVERAL_HOSTS") == NULL)
 
 #define CHECK(condition) \
     do { \

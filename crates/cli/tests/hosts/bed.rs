@@ -68,7 +68,8 @@ impl Bed {
         format!("{} rsh", Self::path().display())
     }
 
-    fn script<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
+    /// `bed.sh` for this bed.
+    pub fn script<A: AsRef<OsStr>>(&self, args: &[A]) -> Command {
         let mut command = Command::new(Self::path());
         command.env("BED", &self.name).args(args);
         command
@@ -99,7 +100,7 @@ impl Bed {
             .env("CROSSWARP_HEAP", "64M")
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env_remove("RUST_BACKTRACE");
-        Run::of(command)
+        Run::of(&mut command)
     }
 
     /// The same with this executable's test `pe` in this role (see `roles`).
@@ -204,7 +205,8 @@ fn keep(from: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>
 }
 
 impl Run {
-    fn of(mut command: Command) -> Self {
+    /// Starts it.
+    pub fn of(command: &mut Command) -> Self {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

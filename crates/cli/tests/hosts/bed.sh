@@ -15,6 +15,8 @@ set -euo pipefail
 NET=10.67.0
 cmd=$1
 shift
+# A host has its own name, too, which some launchers go by.
+enter='hostname "$0" && exec "$@"'
 case $cmd in
 up)
     ip netns add "$BED-hub"
@@ -27,6 +29,9 @@ up)
         ip -n "$BED-$i" addr add "$NET.$i/24" dev eth0
         ip -n "$BED-$i" link set lo up
         ip -n "$BED-$i" link set eth0 up
+        mkdir -p "/etc/netns/$BED-$i"
+        for ((j = 1; j <= $1; j++)); do echo "$NET.$j $BED-$j"; done |
+            cat - <(echo 127.0.0.1 localhost) >"/etc/netns/$BED-$i/hosts"
     done
     ;;
 down)
@@ -34,12 +39,15 @@ down)
     for ns in /run/netns/"$BED"-*; do
         [[ ! -e $ns ]] || ip netns del "${ns##*/}"
     done
+    rm -rf /etc/netns/"$BED"-*
     ;;
-run) exec ip netns exec "$BED-$1" "${@:2}" ;;
+run) exec ip netns exec "$BED-$1" unshare --uts sh -c "$enter" "$BED-$1" "${@:2}" ;;
 rsh)
+    # As with ssh, options come first.
+    while [[ $1 == -* ]]; do shift; done
     host=${1##*.}
     # In the background: who kills this process does not reach what runs on the other host.
-    ip netns exec "$BED-$host" env -i -C / PATH="$PATH" sh -c "${*:2}" <&0 &
+    ip netns exec "$BED-$host" unshare --uts sh -c "$enter" "$BED-$host" env -i -C / PATH="$PATH" sh -c "${*:2}" <&0 &
     wait $!
     ;;
 # The address gets a hardware address that nobody has; an unreachable route would tell the sender.

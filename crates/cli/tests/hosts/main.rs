@@ -8,6 +8,7 @@ mod bed;
 mod common;
 mod ends;
 mod intruders;
+mod others;
 mod roles;
 mod ucx;
 
@@ -124,6 +125,16 @@ fn local_and_remote_atomics_add_up() {
 fn flags_never_come_before_what_they_are_for() {
     passes(&[1, 2], "order");
     passes(&[1, 1, 1], "order");
+}
+
+#[test]
+fn many_pes_a_host_meet() {
+    passes(&[8, 8], "meet");
+}
+
+#[test]
+fn a_pe_connects_to_whom_it_deals_with() {
+    passes(&[1; 8], "ring");
 }
 
 #[test]

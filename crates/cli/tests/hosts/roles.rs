@@ -20,6 +20,8 @@ fn pe() {
         "initiator-computes" => initiator_computes(&pe, argument),
         "sums" => sums(&pe),
         "order" => order(&pe),
+        "meet" => meet(&pe),
+        "ring" => ring(&pe),
         _ => panic!("no role '{role}'"),
     }
 }
@@ -242,5 +244,68 @@ fn order(pe: &Pe) {
             pe.wait_until(&taken, Cmp::Eq, round).unwrap();
         }
     }
+    pe.barrier().unwrap();
+}
+
+/// Barriers, and what has to be there after each.
+fn meet(pe: &Pe) {
+    let n = pe.n_pes();
+    let words = pe.alloc_zeroed::<u64>(n).unwrap();
+    for round in 1..=100 {
+        for to in [(pe.my_pe() + 1) % n, (pe.my_pe() + n / 2) % n] {
+            pe.p(words.at(pe.my_pe()), round, to);
+        }
+        pe.barrier().unwrap();
+        for from in [(pe.my_pe() + n - 1) % n, (pe.my_pe() + n / 2) % n] {
+            assert_eq!(pe.g(words.at(from), pe.my_pe()), round);
+        }
+        pe.barrier().unwrap();
+    }
+}
+
+/// How many TCP connections this process has.
+fn connections() -> usize {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    // Fields: number, local and remote address, state (1: established), queues, timer, retransmits, user, timeout,
+    // inode.
+    let established = table.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (fields.get(3) == Some(&"01")).then(|| format!("socket:[{}]", fields[9]))
+    });
+    let established: Vec<String> = established.collect();
+    let files = std::fs::read_dir("/proc/self/fd").unwrap();
+    let names = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok());
+    names
+        .filter(|name| {
+            established
+                .iter()
+                .any(|socket| name.as_os_str() == socket.as_str())
+        })
+        .count()
+}
+
+/// PEs deal with both their neighbours only: no connection to any other host comes of it.
+fn ring(pe: &Pe) {
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    let words = pe.alloc_zeroed::<u64>(2).unwrap();
+    pe.barrier().unwrap();
+    // Of the collectives: to the hosts 1, 2 and 4 further.
+    let before = connections();
+    assert!(before <= 3, "{before} connections before");
+    for round in 1..=50 {
+        for (i, to) in [(0, (me + 1) % n), (1, (me + n - 1) % n)] {
+            pe.p(words.at(i), round, to);
+        }
+        for i in 0..2 {
+            pe.wait_until(words.at(i), Cmp::Ge, round).unwrap();
+        }
+        pe.g(words.at(0), (me + 1) % n);
+        pe.atomic_fetch(words.at(1), (me + n - 1) % n);
+    }
+    let after = connections();
+    assert!(
+        after >= 2 && after - before <= 2,
+        "{before}, then {after} connections"
+    );
     pe.barrier().unwrap();
 }

@@ -214,7 +214,7 @@ impl Agent {
         let bytes = body.len();
         let split = body.split_at_checked(head.combined as usize);
         let (combined, body) = split.ok_or(BadMessage::Head { bytes })?;
-        self.combined(head, combined)?;
+        self.combined(head, combined, reply)?;
         match kind {
             Kind::Put => self.put(head, position, body),
             Kind::PutSignal => {
@@ -231,15 +231,7 @@ impl Agent {
                     unsafe { put_bytes(at, element.as_ptr(), width) };
                 },
             ),
-            Kind::Get => {
-                let bytes = head.length as usize;
-                let at = self.place(head, position, bytes)?;
-                self.fetched.resize(bytes, 0);
-                // SAFETY: `place` checked that so many bytes lie there; the buffer has room for as many.
-                unsafe { get_bytes(self.fetched.as_mut_ptr(), at.as_ptr(), bytes) };
-                self.reply(head, 0, reply);
-                Ok(())
-            }
+            Kind::Get => self.get(head, position, reply),
             Kind::GetStrided => {
                 let elements = head.length as usize;
                 let bytes = elements.checked_mul(head.width as usize);
@@ -255,14 +247,7 @@ impl Agent {
                 self.fetched = fetched;
                 copied.map(|()| self.reply(head, 0, reply))
             }
-            Kind::Atomic => {
-                let word = self.atomic(head, position)?;
-                if head.token != 0 {
-                    self.fetched.clear();
-                    self.reply(head, word, reply);
-                }
-                Ok(())
-            }
+            Kind::Atomic => self.change(head, position, reply),
             Kind::Puts => Ok(()),
             Kind::Flush => {
                 self.fetched.clear();
@@ -321,17 +306,50 @@ impl Agent {
         Ok(())
     }
 
-    /// Does the combined puts of a message, in their order.
-    fn combined(&self, head: &Head, mut parts: &[u8]) -> Result<(), BadMessage> {
+    fn get(&mut self, head: &Head, position: usize, reply: Replies<'_>) -> Result<(), BadMessage> {
+        let bytes = head.length as usize;
+        let at = self.place(head, position, bytes)?;
+        self.fetched.resize(bytes, 0);
+        // SAFETY: `place` checked that so many bytes lie there; the buffer has room for as many.
+        unsafe { get_bytes(self.fetched.as_mut_ptr(), at.as_ptr(), bytes) };
+        self.reply(head, 0, reply);
+        Ok(())
+    }
+
+    /// Does an atomic operation, and replies with what was there if that is wanted.
+    fn change(
+        &mut self,
+        head: &Head,
+        position: usize,
+        reply: Replies<'_>,
+    ) -> Result<(), BadMessage> {
+        let word = self.atomic(head, position)?;
+        if head.token != 0 {
+            self.fetched.clear();
+            self.reply(head, word, reply);
+        }
+        Ok(())
+    }
+
+    /// Does what is combined at the front of a message, in order.
+    fn combined(
+        &mut self,
+        head: &Head,
+        mut parts: &[u8],
+        reply: Replies<'_>,
+    ) -> Result<(), BadMessage> {
         while !parts.is_empty() {
             let bytes = parts.len();
-            let (part, body, rest) = Part::parse(parts).ok_or(BadMessage::Head { bytes })?;
-            let head = Head {
-                pe: part.pe,
-                ..*head
-            };
+            let bad = BadMessage::Head { bytes };
+            let (part, body, rest) = Part::parse(parts).ok_or(bad)?;
+            let (kind, head) = part.message(head, body).ok_or(bad)?;
+            let position = part.position as usize;
             // A PE of another host has no memory here: a bad place.
-            self.put(&head, part.position as usize, body)?;
+            match kind {
+                Kind::Get => self.get(&head, position, reply)?,
+                Kind::Atomic => self.change(&head, position, reply)?,
+                _ => self.put(&head, position, body)?,
+            }
             fence(Ordering::Release);
             parts = rest;
         }

@@ -1,6 +1,6 @@
 //! What PEs send to agents, and what these reply: a head of fixed size, then a body. At the front of any message's body
-//! there may be puts that were [combined](crate::transport::remote::combined): a [`Part`] and its bytes, one after the
-//! other.
+//! there may be puts and questions that were [combined](crate::transport::remote::combined): a [`Part`] and what follows
+//! it, one after the other.
 //!
 //! All hosts of a world run the same program on the same kind of processor, so the words are as the processor has them.
 
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
     Left,
     /// PE `from` has failed.
     Failed,
-    /// Nothing but the combined puts.
+    /// Nothing but what is combined.
     Puts,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Head {
     pub(crate) kind_code: u8,
     /// Of [`Op`], see [`Head::op`].
     pub(crate) op_code: u8,
-    /// Bytes of combined puts at the front of the body.
+    /// Bytes of combined puts and questions at the front of the body.
     pub(crate) combined: u16,
     /// Bytes of an element or a word.
     pub(crate) width: u32,
@@ -170,20 +170,103 @@ impl Head {
     }
 }
 
-/// The head of a combined put; its bytes follow, at any alignment.
+/// The head of what is combined: a put, whose bytes follow, or a get or a fetching atomic, whose [`Question`] follows.
+/// What follows has any alignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub(crate) struct Part {
     pub(crate) pe: u32,
-    pub(crate) bytes: u32,
+    /// Bytes that follow.
+    pub(crate) bytes: u16,
+    /// Of [`Kind`].
+    pub(crate) kind_code: u8,
+    /// Of [`Op`].
+    pub(crate) op_code: u8,
     pub(crate) position: u64,
+}
+
+/// What a [`Part`] wants to know. The words are those of [`Head`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(crate) struct Question {
+    pub(crate) token: u64,
+    /// Bytes to be fetched, or of the word.
+    pub(crate) length: u64,
+    pub(crate) operand: u64,
+    pub(crate) expected: u64,
 }
 
 /// Bytes of a [`Part`].
 pub(crate) const PART: usize = size_of::<Part>();
 
 impl Part {
-    /// The first put of some combined ones, its bytes, and the others; `None`: they are cut off.
+    /// Of a put of `bytes` bytes to `position` of `pe`.
+    pub(crate) fn put(pe: usize, position: usize, bytes: usize) -> Self {
+        Self {
+            pe: pe as u32,
+            bytes: bytes as u16,
+            kind_code: Kind::Put as u8,
+            op_code: 0,
+            position: position as u64,
+        }
+    }
+
+    /// Of a get or a fetching atomic, and what follows.
+    pub(crate) fn question(head: &Head) -> (Self, Question) {
+        let part = Self {
+            pe: head.pe,
+            bytes: size_of::<Question>() as u16,
+            kind_code: head.kind_code,
+            op_code: head.op_code,
+            position: head.position,
+        };
+        let question = Question {
+            token: head.token,
+            length: match head.kind() {
+                Some(Kind::Atomic) => u64::from(head.width),
+                _ => head.length,
+            },
+            operand: head.operand,
+            expected: head.expected,
+        };
+        (part, question)
+    }
+
+    /// Whether a [`Question`] follows.
+    pub(crate) fn is_question(&self) -> bool {
+        self.kind_code != Kind::Put as u8
+    }
+
+    /// As a message of its own, of sender `from`, and the question if it is one.
+    pub(crate) fn message(&self, from: &Head, body: &[u8]) -> Option<(Kind, Head)> {
+        let head = Head {
+            kind_code: self.kind_code,
+            op_code: self.op_code,
+            combined: 0,
+            pe: self.pe,
+            position: self.position,
+            token: 0,
+            ..*from
+        };
+        match head.kind()? {
+            Kind::Put => Some((Kind::Put, head)),
+            kind @ (Kind::Get | Kind::Atomic) => {
+                let question: Question = bytemuck::try_pod_read_unaligned(body).ok()?;
+                let asks = Head {
+                    token: question.token,
+                    length: question.length,
+                    width: question.length as u32,
+                    operand: question.operand,
+                    expected: question.expected,
+                    ..head
+                };
+                Some((kind, asks))
+            }
+            _ => None,
+        }
+    }
+
+    /// The first of some combined ones, what follows it, and the others; `None`: they are cut off.
     pub(crate) fn parse(parts: &[u8]) -> Option<(Self, &[u8], &[u8])> {
         let (part, rest) = parts.split_at_checked(PART)?;
         let part: Self = bytemuck::pod_read_unaligned(part);

@@ -1,10 +1,12 @@
 //! What a PE has sent to other hosts, and what it waits for from there. The verbs are in
 //! [`crate::verbs::raw::remote`].
 
+pub(crate) mod answers;
 pub(crate) mod combined;
 
 use crate::transport::engine::{Engine, EngineError};
-use crate::transport::message::{Head, Kind, Part};
+use crate::transport::message::{Head, Kind, Part, Reply};
+use crate::transport::remote::answers::{Answers, Place};
 use crate::transport::remote::combined::{Combined, SMALL, Watch};
 use crate::wait::waiter::Unsent;
 use crate::world::mapped::Mapped;
@@ -48,7 +50,7 @@ pub(crate) struct Wire {
     world: Arc<Mapped>,
     me: usize,
     state: Mutex<State>,
-    /// Hosts for which puts wait. Changed under the lock of the state.
+    /// Hosts for which something is combined. Changed under the lock of the state.
     waiting: AtomicUsize,
     /// Wakes the watch.
     pub(crate) wake: Condvar,
@@ -61,6 +63,8 @@ pub(crate) struct State {
     pub(crate) last_token: u64,
     /// Replies that are waited for, and those of them that have come.
     pub(crate) replies: HashMap<u64, Option<Vec<u8>>>,
+    /// Replies that only a quiet waits for.
+    pub(crate) answers: Answers,
     pub(crate) channels: Vec<Channel>,
     pub(crate) watch: Watch,
 }
@@ -76,7 +80,7 @@ pub(crate) struct Channel {
     outstanding: u64,
     /// All up to this one are known to be done.
     done: u64,
-    /// Puts that have not been sent.
+    /// Puts and questions that have not been sent.
     pub(crate) combined: Combined,
 }
 
@@ -171,44 +175,90 @@ impl Wire {
 
     /// Has a put of at most [`SMALL`] bytes travel with others.
     pub(crate) fn put(self: &Arc<Self>, host: usize, part: Part, bytes: &[u8]) {
-        {
-            let mut state = self.state();
-            let State {
-                channels, watch, ..
-            } = &mut *state;
-            let combined = &mut channels[host].combined;
-            let watched = self.begin_watch(watch);
-            if watched && combined.has_room(bytes.len()) {
-                if combined.is_empty() {
-                    self.waiting.fetch_add(1, Ordering::Relaxed);
-                }
-                combined.push(part, bytes, watch.tick);
-                return;
-            }
+        let combined = self.combine(&mut self.state(), host, part, bytes);
+        if !combined {
+            let head = Head {
+                pe: part.pe,
+                position: part.position,
+                ..Head::new(Kind::Put)
+            };
+            self.send(host, head, bytes, false);
         }
-        let head = Head {
-            pe: part.pe,
-            position: part.position,
-            ..Head::new(Kind::Put)
+    }
+
+    /// Asks for what goes to `place`; few bytes travel with others. The token is filled in.
+    pub(crate) fn ask(self: &Arc<Self>, host: usize, head: Head, place: Place) {
+        let mut head = head;
+        let combined = {
+            let mut state = self.state();
+            state.last_token += 1;
+            head.token = state.last_token;
+            state.answers.expect(head.token, place);
+            let (part, question) = Part::question(&head);
+            let few = question.length <= SMALL as u64;
+            few && self.combine(&mut state, host, part, bytemuck::bytes_of(&question))
         };
-        self.send(host, head, bytes, false);
+        if !combined {
+            self.send(host, head, &[], true);
+        }
+    }
+
+    /// Has `part` wait for others to travel with; false: it can't.
+    fn combine(self: &Arc<Self>, state: &mut State, host: usize, part: Part, bytes: &[u8]) -> bool {
+        let State {
+            channels, watch, ..
+        } = state;
+        let combined = &mut channels[host].combined;
+        let waits = self.begin_watch(watch) && combined.has_room(bytes.len());
+        if waits {
+            if combined.is_empty() {
+                self.waiting.fetch_add(1, Ordering::Relaxed);
+            }
+            combined.push(part, bytes, watch.tick);
+        }
+        waits
+    }
+
+    /// Looks for replies.
+    ///
+    /// # Errors
+    /// [`EngineError`]; some reply will not come any more.
+    pub(crate) fn look(&self) -> Result<(), EngineError> {
+        self.engine.progress(&mut |reply| {
+            let Some((head, body)) = Reply::parse(reply) else {
+                return;
+            };
+            let mut state = self.state();
+            match state.replies.get_mut(&head.token) {
+                Some(place) => *place = Some(reply.to_vec()),
+                None => state.answers.deliver(&head, body),
+            }
+        })
     }
 
     /// Sends `head`, of which number, sender and order are filled in, and `body`; to be done after all that was
-    /// sent there before, or what was sent before the last fence. Returns its number. Puts that wait for `host` go with
-    /// it, or before it.
-    pub(crate) fn send(&self, host: usize, mut head: Head, body: &[u8], all_before: bool) -> u64 {
+    /// sent there before, or what was sent before the last fence. Returns its number. What waits for `host` goes with it,
+    /// or before it, and questions are asked after all that was sent before them.
+    pub(crate) fn send(
+        &self,
+        host: usize,
+        mut head: Head,
+        body: &[u8],
+        mut all_before: bool,
+    ) -> u64 {
         head.from = self.me as u32;
         let (mut front, mut puts) = (Vec::new(), None);
         {
             let channel = &mut self.state().channels[host];
             let mut fenced = false;
             if !channel.combined.is_empty() {
-                (front, fenced) = channel.combined.take();
+                let asks;
+                (front, fenced, asks) = channel.combined.take();
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 let combined = front.len() as u16;
                 if body.len() <= SMALL {
                     head.combined = combined;
+                    all_before |= asks;
                     front.extend_from_slice(body);
                 } else {
                     let puts = puts.insert(Head {
@@ -216,7 +266,7 @@ impl Wire {
                         combined,
                         ..Head::new(Kind::Puts)
                     });
-                    channel.number(puts, false, mem::take(&mut fenced));
+                    channel.number(puts, asks, mem::take(&mut fenced));
                 }
             }
             channel.number(&mut head, all_before, fenced);
@@ -234,9 +284,9 @@ impl Wire {
         head.number
     }
 
-    /// Sends the puts that wait, of all hosts.
+    /// Sends what waits, for all hosts.
     #[cold]
-    fn send_all(&self) {
+    pub(crate) fn send_all(&self) {
         for host in 0..self.world.hosts.n() {
             let waits = !self.state().channels[host].combined.is_empty();
             if waits {
@@ -259,10 +309,10 @@ impl Wire {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::ThreadWorld;
+    use crate::{DeliveryError, Pe, SymRef, ThreadWorld};
 
-    /// Messages that this many small puts take.
-    fn messages_of(puts: u64) -> u64 {
+    /// Messages that it takes PE 0 to do this with a word of the other PE.
+    fn messages_of(work: impl Fn(&Pe, SymRef<'_, u64>, usize) + Sync) -> u64 {
         let world = ThreadWorld::new(2).heap_bytes(1 << 20).fake_hosts("2");
         let sent = world.spmd(|pe| {
             let word = pe.alloc_zeroed::<u64>(1).unwrap();
@@ -271,9 +321,7 @@ mod tests {
                 None => panic!("two PEs on two hosts"),
             };
             let before = sent();
-            for i in 0..puts {
-                pe.p(&word, i, 1 - pe.my_pe());
-            }
+            work(pe, word.all(), 1 - pe.my_pe());
             pe.quiet().unwrap();
             let sent = sent() - before;
             pe.barrier().unwrap();
@@ -285,10 +333,28 @@ mod tests {
 
     #[test]
     fn small_puts_travel_together() {
-        assert_eq!(messages_of(0), 0);
-        assert!(messages_of(1) <= 2, "one with the quiet, at best");
+        let puts =
+            |n| messages_of(move |pe, word, there| (0..n).for_each(|i| pe.p(word, i, there)));
+        assert_eq!(puts(0), 0);
+        assert!(puts(1) <= 2, "one with the quiet, at best");
         // The watch may send some early, but only one message each half a millisecond.
-        let messages = messages_of(20_000);
+        let messages = puts(20_000);
         assert!(messages < 10_000, "{messages}");
+    }
+
+    #[test]
+    fn questions_of_a_scope_travel_together() {
+        let messages = messages_of(|pe, word, there| {
+            let (mut got, mut old) = (vec![0; 10_000], vec![0; 10_000]);
+            pe.scope(|ops| {
+                for (got, old) in got.chunks_mut(1).zip(&mut old) {
+                    ops.get(got, word, there);
+                    ops.atomic_fetch_add(old, word, 1, there);
+                }
+                Ok::<_, DeliveryError>(())
+            })
+            .unwrap();
+        });
+        assert!((1..10_000).contains(&messages), "{messages}");
     }
 }

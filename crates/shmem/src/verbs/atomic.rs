@@ -112,6 +112,85 @@ impl Pe {
         self.atomic_add(dest, T::ONE, pe);
     }
 
+    /// As [`atomic_fetch`](Self::atomic_fetch), but what was there is in `fetched` when the next
+    /// [`quiet`](Self::quiet) returns.
+    ///
+    /// # Safety
+    /// Until then `fetched` stays where it is, and nobody else uses it.
+    #[inline]
+    pub(crate) unsafe fn atomic_fetch_nbi<'a, T: AtomicValue>(
+        &self,
+        fetched: &mut T,
+        source: impl Into<SymRef<'a, T>>,
+        pe: usize,
+    ) {
+        let source = source.into();
+        match self.place(source, pe) {
+            Some(at) => *fetched = T::load(at, Ordering::Acquire),
+            None => {
+                let place = (source.offset(), pe);
+                // SAFETY: by the caller.
+                unsafe { (self.endpoint).remote_fetch_nbi(Op::Fetch, place, (None, None), fetched) }
+            }
+        }
+    }
+
+    /// As [`atomic_swap`](Self::atomic_swap), as late as [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(crate) unsafe fn atomic_swap_nbi<'a, T: AtomicValue>(
+        &self,
+        fetched: &mut T,
+        dest: impl Into<SymRef<'a, T>>,
+        value: T,
+        pe: usize,
+    ) {
+        let dest = dest.into();
+        match self.place(dest, pe) {
+            Some(at) => {
+                *fetched = T::swap(at, value, Ordering::AcqRel);
+                self.endpoint.notify(dest, pe);
+            }
+            None => {
+                let (place, operands) = ((dest.offset(), pe), (Some(value), None));
+                // SAFETY: by the caller.
+                unsafe { (self.endpoint).remote_fetch_nbi(Op::Set, place, operands, fetched) }
+            }
+        }
+    }
+
+    /// As [`atomic_compare_swap`](Self::atomic_compare_swap), as late as
+    /// [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub(crate) unsafe fn atomic_compare_swap_nbi<'a, T: AtomicInt>(
+        &self,
+        fetched: &mut T,
+        dest: impl Into<SymRef<'a, T>>,
+        expected: T,
+        value: T,
+        pe: usize,
+    ) {
+        let dest = dest.into();
+        match self.place(dest, pe) {
+            Some(at) => {
+                *fetched = T::compare_swap(at, expected, value, Ordering::AcqRel);
+                self.endpoint.notify(dest, pe);
+            }
+            None => {
+                let (place, operands) = ((dest.offset(), pe), (Some(value), Some(expected)));
+                // SAFETY: by the caller.
+                unsafe {
+                    (self.endpoint).remote_fetch_nbi(Op::CompareSwap, place, operands, fetched)
+                }
+            }
+        }
+    }
+
     /// The one element `object` of `pe`, as the processor's atomic; `None` if `pe` is on another host.
     #[inline(always)]
     fn place<T: AtomicValue>(&self, object: SymRef<'_, T>, pe: usize) -> Option<&T::Atomic> {
@@ -129,7 +208,7 @@ impl Pe {
 }
 
 macro_rules! read_modify_write {
-    ($($fetching:ident $plain:ident $op:ident $remote:ident: $what:literal),*) => {
+    ($($fetching:ident $nbi:ident $plain:ident $op:ident $remote:ident: $what:literal),*) => {
         /// As above: the operations with an operand, with and without the old value.
         impl Pe {$(
             #[doc = concat!($what, " and returns what was there.")]
@@ -150,6 +229,34 @@ macro_rules! read_modify_write {
                     None => {
                         let place = (dest.offset(), pe);
                         self.endpoint.remote_fetch(Op::$remote, place, Some(value), None)
+                    }
+                }
+            }
+
+            /// As the fetching one, as late as [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+            ///
+            /// # Safety
+            /// As there.
+            #[inline]
+            pub(crate) unsafe fn $nbi<'a, T: AtomicInt>(
+                &self,
+                fetched: &mut T,
+                dest: impl Into<SymRef<'a, T>>,
+                value: T,
+                pe: usize,
+            ) {
+                let dest = dest.into();
+                match self.place(dest, pe) {
+                    Some(at) => {
+                        *fetched = T::$op(at, value, Ordering::AcqRel);
+                        self.endpoint.notify(dest, pe);
+                    }
+                    None => {
+                        let (place, operands) = ((dest.offset(), pe), (Some(value), None));
+                        // SAFETY: by the caller.
+                        unsafe {
+                            (self.endpoint).remote_fetch_nbi(Op::$remote, place, operands, fetched);
+                        }
                     }
                 }
             }
@@ -175,8 +282,8 @@ macro_rules! read_modify_write {
     };
 }
 read_modify_write!(
-    atomic_fetch_add atomic_add add Add: "Adds, wrapping,",
-    atomic_fetch_and atomic_and and And: "Ands bitwise",
-    atomic_fetch_or atomic_or or Or: "Ors bitwise",
-    atomic_fetch_xor atomic_xor xor Xor: "Exclusive-ors bitwise"
+    atomic_fetch_add atomic_fetch_add_nbi atomic_add add Add: "Adds, wrapping,",
+    atomic_fetch_and atomic_fetch_and_nbi atomic_and and And: "Ands bitwise",
+    atomic_fetch_or atomic_fetch_or_nbi atomic_or or Or: "Ors bitwise",
+    atomic_fetch_xor atomic_fetch_xor_nbi atomic_xor xor Xor: "Exclusive-ors bitwise"
 );

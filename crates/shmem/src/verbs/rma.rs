@@ -64,6 +64,29 @@ impl Pe {
         }
     }
 
+    /// As [`get`](Self::get), but the data have arrived when the next [`quiet`](Self::quiet) returns.
+    ///
+    /// # Safety
+    /// Until then `dest` stays where it is, and nobody else uses it.
+    #[inline]
+    pub(crate) unsafe fn get_nbi<'a, T: Pod>(
+        &self,
+        dest: &mut [T],
+        source: impl Into<SymRef<'a, T>>,
+        pe: usize,
+    ) {
+        let source = source.into();
+        same_length(dest.len(), source.len());
+        let (to, bytes) = (dest.as_mut_ptr().cast(), size_of_val(dest));
+        // SAFETY: as in `get`; by the caller for as long as it takes.
+        unsafe {
+            match self.endpoint.mapped(source, pe) {
+                Some(from) => get_bytes(to, from.cast(), bytes),
+                None => (self.endpoint).remote_get_nbi(pe, source.offset(), to, bytes),
+            }
+        }
+    }
+
     /// Stores one value into the single element `dest` on `pe`; never torn for 1, 2, 4 and 8 bytes
     /// (and 16, aligned to them, where the processor has AVX).
     #[inline]

@@ -1,7 +1,9 @@
 //! Non-blocking operations: those of a scope, which ends when they are complete.
 //!
 //! What they read and write is borrowed until then, so that nothing need be copied or waited for before. Between mapped
-//! heaps there is nothing to overlap them with, and each is done when its call returns.
+//! heaps there is nothing to overlap them with, and each is done when its call returns. What comes from other hosts is
+//! under way together, up to 1024 operations or 4 MiB; who asks for more waits for some of it.
+#![allow(unsafe_code)] // has what is borrowed written after its call has returned
 
 use crate::memory::symmetric::SymRef;
 use crate::team::Team;
@@ -68,6 +70,9 @@ pub(crate) fn scoped<'env, R, E: From<DeliveryError>>(
 /// [`Context`](crate::Context), as in its team.
 ///
 /// All panic as the operations of the same names of [`Pe`] do.
+// What is to be written later is borrowed exclusively for `'env`, which outlives the call of `scoped`; and `scoped` does
+// not return, nor unwind, before it has dropped this, with a quiet, after which nothing is written any more. `work` gets
+// a reference only, so it can't keep this from being dropped.
 pub struct Operations<'scope, 'env> {
     pe: &'scope Pe,
     team: Option<&'scope Team<'scope>>,
@@ -100,7 +105,8 @@ impl<'env> Operations<'_, 'env> {
         source: impl Into<SymRef<'a, T>>,
         pe: usize,
     ) {
-        self.pe.get(dest, source, self.world_pe(pe));
+        // SAFETY: see `Operations`.
+        unsafe { self.pe.get_nbi(dest, source, self.world_pe(pe)) };
     }
 
     /// [`put_signal`](Pe::put_signal); `source` is read until the scope ends.
@@ -126,7 +132,8 @@ impl<'env> Operations<'_, 'env> {
         source: impl Into<SymRef<'a, T>>,
         pe: usize,
     ) {
-        *fetched = self.pe.atomic_fetch(source, self.world_pe(pe));
+        // SAFETY: see `Operations`.
+        unsafe { (self.pe).atomic_fetch_nbi(fetched, source, self.world_pe(pe)) };
     }
 
     /// [`atomic_swap`](Pe::atomic_swap), what was there into `fetched`.
@@ -138,7 +145,8 @@ impl<'env> Operations<'_, 'env> {
         value: T,
         pe: usize,
     ) {
-        *fetched = self.pe.atomic_swap(dest, value, self.world_pe(pe));
+        // SAFETY: see `Operations`.
+        unsafe { (self.pe).atomic_swap_nbi(fetched, dest, value, self.world_pe(pe)) };
     }
 
     /// [`atomic_compare_swap`](Pe::atomic_compare_swap), what was there into `fetched`.
@@ -152,7 +160,8 @@ impl<'env> Operations<'_, 'env> {
         pe: usize,
     ) {
         let pe = self.world_pe(pe);
-        *fetched = self.pe.atomic_compare_swap(dest, expected, value, pe);
+        // SAFETY: see `Operations`.
+        unsafe { (self.pe).atomic_compare_swap_nbi(fetched, dest, expected, value, pe) };
     }
 
     /// [`atomic_fetch_inc`](Pe::atomic_fetch_inc), what was there into `fetched`.
@@ -163,12 +172,12 @@ impl<'env> Operations<'_, 'env> {
         dest: impl Into<SymRef<'a, T>>,
         pe: usize,
     ) {
-        *fetched = self.pe.atomic_fetch_inc(dest, self.world_pe(pe));
+        self.atomic_fetch_add(fetched, dest, T::ONE, pe);
     }
 }
 
 macro_rules! read_modify_write {
-    ($($name:ident)*) => {
+    ($($name:ident $nbi:ident)*) => {
         /// The operations with an operand.
         impl<'env> Operations<'_, 'env> {$(
             #[doc = concat!("[`", stringify!($name), "`](Pe::", stringify!($name), "), what was there into `fetched`.")]
@@ -180,9 +189,15 @@ macro_rules! read_modify_write {
                 value: T,
                 pe: usize,
             ) {
-                *fetched = self.pe.$name(dest, value, self.world_pe(pe));
+                // SAFETY: see `Operations`.
+                unsafe { self.pe.$nbi(fetched, dest, value, self.world_pe(pe)) };
             }
         )*}
     };
 }
-read_modify_write!(atomic_fetch_add atomic_fetch_and atomic_fetch_or atomic_fetch_xor);
+read_modify_write!(
+    atomic_fetch_add atomic_fetch_add_nbi
+    atomic_fetch_and atomic_fetch_and_nbi
+    atomic_fetch_or atomic_fetch_or_nbi
+    atomic_fetch_xor atomic_fetch_xor_nbi
+);

@@ -2,6 +2,7 @@
 //! on hosts that share nothing: threads over a network that delays and reorders, over TCP or over UCX, processes over TCP or
 //! over UCX.
 
+mod answers;
 mod cases;
 mod mismatch;
 mod puts;
@@ -21,6 +22,7 @@ fn run_all(pe: &Pe) {
     let suites = [
         cases::CASES,
         puts::CASES,
+        answers::CASES,
         waiting::CASES,
         words::CASES,
         teams::CASES,

@@ -1,9 +1,10 @@
-//! Small puts to one host, which travel together.
+//! Small puts to one host, and questions that nobody waits for one by one, which travel together.
 //!
 //! A message of its own costs a PE ten times what the put does. So small puts wait here for more of their kind, and
-//! leave at the front of the next message to their host, whatever it is, or when there are enough of them. The agent
-//! does them in the order in which they were issued, and before the message that brought them: so a fence between two
-//! of them needs nothing more.
+//! leave at the front of the next message to their host, whatever it is, or when there are enough of them. So do
+//! non-blocking gets of few bytes and fetching atomics, whose [answers](crate::transport::remote::answers) come
+//! together, too. The agent does them in the order in which they were issued, and before the message that brought them:
+//! so a fence between two of them needs nothing more.
 //!
 //! A PE may compute for a long time after a put, without another call. A thread of its own, the *watch*, then sends
 //! what has waited for a [`TICK`] or two. It begins with the first put that waits and sleeps while there are none.
@@ -34,6 +35,8 @@ pub(crate) struct Combined {
     parts: Vec<u8>,
     /// A fence has come since the first of them.
     fenced: bool,
+    /// There is a question among them.
+    asks: bool,
     /// The tick in which the first of them was issued.
     since: u64,
 }
@@ -48,8 +51,9 @@ impl Combined {
         self.parts.len() + PART + bytes <= ROOM
     }
 
-    /// Adds a put, issued in this tick of the watch.
+    /// Adds a put or a question, issued in this tick of the watch.
     pub(crate) fn push(&mut self, part: Part, bytes: &[u8], tick: u64) {
+        self.asks |= part.is_question();
         if self.parts.is_empty() {
             // Allocates the first time, and after a thread has kept the buffer because another had begun the next.
             self.parts.reserve(ROOM + SMALL);
@@ -64,9 +68,13 @@ impl Combined {
         self.fenced = !self.is_empty();
     }
 
-    /// What waits, and whether a fence has come since its beginning.
-    pub(crate) fn take(&mut self) -> (Vec<u8>, bool) {
-        (mem::take(&mut self.parts), mem::take(&mut self.fenced))
+    /// What waits, whether a fence has come since its beginning, and whether there are questions in it.
+    pub(crate) fn take(&mut self) -> (Vec<u8>, bool, bool) {
+        (
+            mem::take(&mut self.parts),
+            mem::take(&mut self.fenced),
+            mem::take(&mut self.asks),
+        )
     }
 
     /// Takes the buffer back, for the next puts.

@@ -98,8 +98,7 @@ macro_rules! atomic_float {
 }
 atomic_float!(f32 => AtomicU32, f64 => AtomicU64);
 
-/// Atomics, ordered as those of [`Pe`](crate::Pe). The non-fetching ones of OpenSHMEM are these with the
-/// result dropped.
+/// Atomics, ordered as those of [`Pe`](crate::Pe).
 impl<'a> Raw<'a> {
     /// The processor's atomic behind the symmetric `addr` on `pe`; `None` if `pe` is on another host.
     ///
@@ -193,18 +192,106 @@ impl<'a> Raw<'a> {
             }
         }
     }
+
+    /// As [`atomic_fetch`](Self::atomic_fetch), but what was there is in `fetched` when the next quiet of this PE
+    /// returns, as with [`get_nbi`](Self::get_nbi).
+    ///
+    /// # Safety
+    /// See the [module](super). Until then `fetched` stays valid for writing, and nobody else uses it.
+    #[inline(always)]
+    pub unsafe fn atomic_fetch_nbi<T: AtomicValue>(
+        self,
+        fetched: *mut T,
+        source: *const T,
+        pe: usize,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            match self.atomic(source, pe) {
+                Some((at, _)) => fetched.write(T::load(at, Ordering::Acquire)),
+                None => self.ask_nbi(Op::Fetch, self.word(source, pe), (None, None), fetched),
+            }
+        }
+    }
+
+    /// As [`atomic_swap`](Self::atomic_swap), as late as [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn atomic_swap_nbi<T: AtomicValue>(
+        self,
+        fetched: *mut T,
+        dest: *mut T,
+        value: T,
+        pe: usize,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            match self.atomic(dest, pe) {
+                Some((at, peer)) => {
+                    fetched.write(T::swap(at, value, Ordering::AcqRel));
+                    self.notify(peer, dest, size_of::<T>());
+                }
+                None => self.ask_nbi(Op::Set, self.word(dest, pe), (Some(value), None), fetched),
+            }
+        }
+    }
+
+    /// As [`atomic_compare_swap`](Self::atomic_compare_swap), as late as
+    /// [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn atomic_compare_swap_nbi<T: AtomicInt>(
+        self,
+        fetched: *mut T,
+        dest: *mut T,
+        expected: T,
+        value: T,
+        pe: usize,
+    ) {
+        // SAFETY: by the caller.
+        unsafe {
+            match self.atomic(dest, pe) {
+                Some((at, peer)) => {
+                    fetched.write(T::compare_swap(at, expected, value, Ordering::AcqRel));
+                    self.notify(peer, dest, size_of::<T>());
+                }
+                None => {
+                    let (word, operands) = (self.word(dest, pe), (Some(value), Some(expected)));
+                    self.ask_nbi(Op::CompareSwap, word, operands, fetched);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+    #[cold]
+    unsafe fn ask_nbi<T: AtomicValue>(
+        self,
+        op: Op,
+        word: (usize, usize),
+        operands: (Option<T>, Option<T>),
+        fetched: *mut T,
+    ) {
+        // SAFETY: by the caller.
+        unsafe { (self.endpoint).remote_fetch_nbi(op, word, operands, fetched) };
+    }
 }
 
 macro_rules! read_modify_write {
-    ($($name:ident $op:ident $remote:ident),*) => {
-        /// As above: the operations with an operand.
+    ($($fetching:ident $nbi:ident $plain:ident $op:ident $remote:ident),*) => {
+        /// As above: the operations with an operand, with the old value, with that later, and without it.
         impl Raw<'_> {$(
-            #[doc = concat!("As [`Pe::", stringify!($name), "`](crate::Pe::", stringify!($name), ").")]
+            #[doc = concat!("As [`Pe::", stringify!($fetching), "`](crate::Pe::", stringify!($fetching), ").")]
             ///
             /// # Safety
             /// See the [module](super).
             #[inline(always)]
-            pub unsafe fn $name<T: AtomicInt>(self, dest: *mut T, value: T, pe: usize) -> T {
+            pub unsafe fn $fetching<T: AtomicInt>(self, dest: *mut T, value: T, pe: usize) -> T {
                 // SAFETY: by the caller.
                 match unsafe { self.atomic(dest, pe) } {
                     Some((at, peer)) => {
@@ -218,12 +305,55 @@ macro_rules! read_modify_write {
                     }
                 }
             }
+
+            /// As the fetching one, as late as [`atomic_fetch_nbi`](Self::atomic_fetch_nbi).
+            ///
+            /// # Safety
+            /// As there.
+            #[inline(always)]
+            pub unsafe fn $nbi<T: AtomicInt>(
+                self,
+                fetched: *mut T,
+                dest: *mut T,
+                value: T,
+                pe: usize,
+            ) {
+                // SAFETY: by the caller.
+                unsafe {
+                    match self.atomic(dest, pe) {
+                        Some((at, peer)) => {
+                            fetched.write(T::$op(at, value, Ordering::AcqRel));
+                            self.notify(peer, dest, size_of::<T>());
+                        }
+                        None => {
+                            let (word, operands) = (self.word(dest, pe), (Some(value), None));
+                            self.ask_nbi(Op::$remote, word, operands, fetched);
+                        }
+                    }
+                }
+            }
+
+            #[doc = concat!("As [`Pe::", stringify!($plain), "`](crate::Pe::", stringify!($plain), ").")]
+            ///
+            /// # Safety
+            /// See the [module](super).
+            #[inline(always)]
+            pub unsafe fn $plain<T: AtomicInt>(self, dest: *mut T, value: T, pe: usize) {
+                // SAFETY: by the caller.
+                match unsafe { self.atomic(dest, pe) } {
+                    Some((at, peer)) => {
+                        T::$op(at, value, Ordering::AcqRel);
+                        self.notify(peer, dest, size_of::<T>());
+                    }
+                    None => (self.endpoint).remote_change(Op::$remote, self.word(dest, pe), value),
+                }
+            }
         )*}
     };
 }
 read_modify_write!(
-    atomic_fetch_add add Add,
-    atomic_fetch_and and And,
-    atomic_fetch_or or Or,
-    atomic_fetch_xor xor Xor
+    atomic_fetch_add atomic_fetch_add_nbi atomic_add add Add,
+    atomic_fetch_and atomic_fetch_and_nbi atomic_and and And,
+    atomic_fetch_or atomic_fetch_or_nbi atomic_or or Or,
+    atomic_fetch_xor atomic_fetch_xor_nbi atomic_xor xor Xor
 );

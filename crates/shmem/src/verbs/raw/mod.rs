@@ -167,6 +167,30 @@ impl Raw<'_> {
         }
     }
 
+    /// As [`get`](Self::get), but the bytes are there when the next quiet of this PE returns, be it in
+    /// [`Pe::quiet`](crate::Pe::quiet), a barrier or the end of a scope. At most 4 MiB, or 1024 such operations and
+    /// [atomics](Self::atomic_fetch_nbi), are under way; who asks for more waits for some of it.
+    ///
+    /// # Safety
+    /// See the [module](self). Until then `dest` stays valid for writing, and nobody else uses it.
+    #[inline]
+    pub unsafe fn get_nbi(self, dest: *mut u8, source: *const u8, bytes: usize, pe: usize) {
+        if bytes == 0 {
+            return;
+        }
+        let (from, _) = self.endpoint.locate_bytes(source.addr(), bytes, pe);
+        // SAFETY: as in `get`.
+        unsafe {
+            match from {
+                Some(from) => get_bytes(dest, from.as_ptr(), bytes),
+                None => {
+                    let position = self.endpoint.position(source.addr());
+                    (self.endpoint).remote_get_nbi(pe, position, dest, bytes);
+                }
+            }
+        }
+    }
+
     /// As [`Pe::p`](crate::Pe::p).
     ///
     /// # Safety

@@ -6,8 +6,11 @@
 //! | larger put or strided put, atomic without a result | one | at once |
 //! | put with a signal | one, data and signal | at once |
 //! | get, fetching atomic | one | with the reply |
+//! | non-blocking get of up to 2 KiB, non-blocking fetching atomic | none: [travels][combined] with the next | at once |
+//! | larger non-blocking get | one for each 128 KiB | at once |
 //!
 //! [combined]: crate::transport::remote::combined
+//! [answers]: crate::transport::remote::answers
 //!
 //! A PE's atomics and gets at one host come after what it has put there before, and its atomics before its later
 //! ones. That is more than OpenSHMEM promises, and what programs get of mapped memory.
@@ -15,15 +18,16 @@
 //! | order | message | returns |
 //! |---|---|---|
 //! | fence | none: later messages are done after earlier ones | at once |
-//! | quiet | a flush to each host that has something outstanding | with the replies |
+//! | quiet | a flush to each host that has something outstanding | with the replies, and all [answers] |
 //!
 //! What can't be delivered ends the world here: all waits end, and fence and quiet say why.
 #![allow(unsafe_code)] // reads and writes memory that callers name by address
 
 use crate::transport::engine::EngineError;
 use crate::transport::message::{Head, Kind, Op, Part, Reply};
-use crate::transport::remote::Wire;
+use crate::transport::remote::answers::Place;
 use crate::transport::remote::combined::SMALL;
+use crate::transport::remote::{State, Wire};
 use crate::verbs::raw::atomic::AtomicValue;
 use crate::world::endpoint::Endpoint;
 use std::collections::VecDeque;
@@ -110,24 +114,32 @@ impl Endpoint {
 
     /// Waits for the reply; `None` if it can't come any more.
     fn reply(&self, asked: Asked) -> Option<Vec<u8>> {
-        let (remote, host, token) = (self.remote(), asked.host, asked.token);
+        let (remote, token) = (self.remote(), asked.token);
+        let reply = self.look_until(asked.host, |state| {
+            let came = state.replies.get(&token).is_some_and(Option::is_some);
+            came.then(|| state.channels[asked.host].done(asked.number))?;
+            state.replies.remove(&token).flatten()
+        });
+        if reply.is_none() {
+            remote.state().replies.remove(&token);
+        }
+        reply
+    }
+
+    /// Looks for replies, of `host` above all, until `ready` finds what it wants; `None`: the world has ended before.
+    fn look_until<R>(
+        &self,
+        host: usize,
+        mut ready: impl FnMut(&mut State) -> Option<R>,
+    ) -> Option<R> {
+        let remote = self.remote();
         let start = Instant::now();
         let mut looks = 0;
         loop {
-            let mut deliver = |reply: &[u8]| {
-                if let Some((head, _)) = Reply::parse(reply)
-                    && let Some(place) = remote.state().replies.get_mut(&head.token)
-                {
-                    *place = Some(reply.to_vec());
-                }
-            };
-            let progress = remote.engine.progress(&mut deliver);
-            {
-                let mut state = remote.state();
-                if state.replies.get(&token).is_some_and(Option::is_some) {
-                    state.channels[host].done(asked.number);
-                    return state.replies.remove(&token).flatten();
-                }
+            let progress = remote.look();
+            let found = ready(&mut remote.state());
+            if found.is_some() {
+                return found;
             }
             let timed_out = self
                 .wait_timeout()
@@ -139,7 +151,6 @@ impl Endpoint {
                 remote.lose(EngineError::Unreachable { host, reason });
             }
             if self.control().ended_by().is_some() {
-                remote.state().replies.remove(&token);
                 return None;
             }
             looks += 1;
@@ -148,6 +159,28 @@ impl Endpoint {
                 false => remote.engine.sleep(HEARTBEAT),
             }
         }
+    }
+
+    /// Asks for what goes to `to`, `bytes` bytes or a word of so many, and returns: the next quiet waits for the answer.
+    /// While as much is under way as may be, it waits for some of that first.
+    ///
+    /// # Safety
+    /// As [`Place::new`].
+    unsafe fn ask_nbi(&self, head: Head, to: *mut u8, bytes: usize) {
+        let remote = self.remote();
+        let host = self.hosts().of(head.pe as usize);
+        let room = |state: &mut State| state.answers.has_room().then_some(());
+        if room(&mut remote.state()).is_none() {
+            // What has not been sent is not answered.
+            remote.send_all();
+            if self.look_until(host, room).is_none() {
+                return;
+            }
+        }
+        let word = head.kind() == Some(Kind::Atomic);
+        // SAFETY: by the caller.
+        let place = unsafe { Place::new(to, bytes, word, host) };
+        remote.ask(host, head, place);
     }
 
     /// Stores `bytes` bytes from `source` on at `position` of `pe`; `source` may be reused on return.
@@ -181,11 +214,7 @@ impl Endpoint {
 
     /// Stores at most [`SMALL`] bytes, when this PE next deals with their host, or a little later.
     fn put_small(&self, pe: usize, position: usize, bytes: &[u8]) {
-        let part = Part {
-            pe: pe as u32,
-            bytes: bytes.len() as u32,
-            position: position as u64,
-        };
+        let part = Part::put(pe, position, bytes.len());
         self.remote().put(self.hosts().of(pe), part, bytes);
     }
 
@@ -300,6 +329,31 @@ impl Endpoint {
         }
     }
 
+    /// As [`remote_get`](Self::remote_get), but `dest` is written by the time the next quiet returns.
+    ///
+    /// # Safety
+    /// Until then `dest` is valid for writing so many bytes, and nobody else uses them.
+    #[cold]
+    pub(crate) unsafe fn remote_get_nbi(
+        &self,
+        pe: usize,
+        position: usize,
+        dest: *mut u8,
+        bytes: usize,
+    ) {
+        for start in (0..bytes).step_by(CHUNK) {
+            let len = CHUNK.min(bytes - start);
+            let head = Head {
+                pe: pe as u32,
+                position: (position + start) as u64,
+                length: len as u64,
+                ..Head::new(Kind::Get)
+            };
+            // SAFETY: by the caller.
+            unsafe { self.ask_nbi(head, dest.add(start), len) };
+        }
+    }
+
     /// Fetches `n` elements from `position` of `pe` and what follows, to places `dest_stride` bytes apart.
     ///
     /// # Safety
@@ -354,6 +408,27 @@ impl Endpoint {
         value(word)
     }
 
+    /// As [`remote_fetch`](Self::remote_fetch), but the result is in `fetched` by the time the next quiet returns.
+    ///
+    /// # Safety
+    /// Until then `fetched` is valid for writing, and nobody else uses it.
+    #[cold]
+    pub(crate) unsafe fn remote_fetch_nbi<T: AtomicValue>(
+        &self,
+        op: Op,
+        place: (usize, usize),
+        operands: (Option<T>, Option<T>),
+        fetched: *mut T,
+    ) {
+        let (operand, expected) = operands;
+        let head = Head {
+            expected: expected.map_or(0, bits),
+            ..atomic::<T>(op, place, operand)
+        };
+        // SAFETY: by the caller.
+        unsafe { self.ask_nbi(head, fetched.cast(), size_of::<T>()) };
+    }
+
     /// As [`remote_fetch`](Self::remote_fetch), without the result.
     #[cold]
     pub(crate) fn remote_change<T: AtomicValue>(&self, op: Op, place: (usize, usize), operand: T) {
@@ -361,11 +436,14 @@ impl Endpoint {
         self.send(self.hosts().of(place.1), head, &[], true);
     }
 
-    /// Completes what was sent to other hosts.
+    /// Completes what was sent to other hosts, and what they were asked for.
     #[cold]
     pub(crate) fn remote_quiet(&self) {
+        let last;
         let busy: Vec<usize> = {
             let state = self.remote().state();
+            // Later ones are of other threads, which may go on asking.
+            last = state.last_token;
             let channels = state.channels.iter().enumerate();
             let busy = channels.filter(|(_, channel)| !channel.is_quiet());
             busy.map(|(host, _)| host).collect()
@@ -375,6 +453,16 @@ impl Endpoint {
         let asked: Vec<Asked> = busy.into_iter().map(ask).collect();
         for flush in asked {
             self.reply(flush);
+        }
+        let missing = self.remote().state().answers.host_up_to(last);
+        if let Some(host) = missing {
+            let all = |state: &mut State| match state.answers.host_up_to(last) {
+                None => Some(()),
+                Some(_) => None,
+            };
+            if self.look_until(host, all).is_none() {
+                self.remote().state().answers.forget_up_to(last);
+            }
         }
     }
 

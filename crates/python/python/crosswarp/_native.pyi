@@ -35,6 +35,7 @@ def fill(
     nx: int,
     values: npt.NDArray[Any],
     known: npt.NDArray[Any] | None,
+    natural: bool,
     how: dict[str, Any],
     output: npt.NDArray[Any],
 ) -> dict[str, Any]: ...

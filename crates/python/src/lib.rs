@@ -5,12 +5,14 @@
 
 mod array;
 mod error;
+mod extrema;
 mod histogram;
-mod leaf;
+mod integers;
 mod models;
 mod reduce;
 mod run;
 mod solve;
+mod sums;
 mod transpose;
 mod world;
 

@@ -166,7 +166,7 @@ pub fn share<S>(
 }
 
 /// A panic is an error of ours: it must not cross the border as it is.
-fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+pub fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()

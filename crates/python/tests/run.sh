@@ -39,7 +39,7 @@ step "$folder/bare/bin/crosswarp" solve fill --values examples/jacksboro/jacksbo
     --known examples/jacksboro/jacksboro_known.npy --json | tail -1 >"$folder/solve.json"
 grep -q "$(cat "$folder/hash")" "$folder/solve.json"
 
-fresh tests "$wheel[test]" nbclient ipykernel matplotlib
+fresh tests "$wheel[test]" nbclient ipykernel matplotlib tqdm mpi4py mpich
 (cd crates/python && PATH=$folder/tests/bin:$PATH CROSSWARP_REQUIRE_TOOLS=1 step "$folder/tests/bin/python" -m pytest)
 for notebook in examples/notebooks/*.ipynb; do
     step "$folder/tests/bin/jupyter-execute" "$notebook"

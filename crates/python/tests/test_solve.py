@@ -232,6 +232,14 @@ def test_progress_is_told_and_may_end_the_solve():
         cw.solve((500, 500), top=1.0, tolerance=0.0, max_sweeps=10**9, progress=enough)
 
 
+def test_progress_in_a_bar_of_tqdm(capfd):
+    tqdm = pytest.importorskip("tqdm", reason="tqdm is not installed").tqdm
+    with tqdm(unit=" cycles") as bar:
+        found = cw.solve((200, 200), top=1.0, progress=lambda cycles, residual: bar.update(cycles - bar.n))
+    assert bar.n == found.cycles
+    assert f"{found.cycles} cycles" in capfd.readouterr().err
+
+
 def test_ctrl_c_ends_a_solve():
     program = """
 import os, signal, threading, time

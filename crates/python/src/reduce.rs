@@ -412,12 +412,12 @@ fn put_extrema<T: Element>(
     at: usize,
     value: impl Fn(usize, usize) -> T,
 ) {
-    let places = places.iter().enumerate();
     if matches!(op, Op::Argmin | Op::Argmax) {
-        let places: Vec<i64> = places.map(|(_, &place)| place.into()).collect();
+        let places: Vec<i64> = places.iter().map(|&place| place.into()).collect();
         output.write_all(at, &places);
     } else {
-        let values: Vec<T> = places
+        let values = places.iter().enumerate();
+        let values: Vec<T> = values
             .map(|(k, &place)| value(k, place as usize).canonical())
             .collect();
         output.write_all(at, &values);

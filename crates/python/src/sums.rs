@@ -134,8 +134,8 @@ impl<F: Float> Rows<'_, F> {
 fn leaf<F: Float, const TERMS: u8>(lanes: &mut [F; LANES], x: &[F], y: &[F]) -> F {
     match x.len() {
         ..=8 => short::<F, TERMS, 8>(x, y),
-        ..=16 => short::<F, TERMS, 16>(x, y),
-        ..=32 => short::<F, TERMS, 32>(x, y),
+        9..=16 => short::<F, TERMS, 16>(x, y),
+        17..=32 => short::<F, TERMS, 32>(x, y),
         len => {
             let more = len % LANES;
             fold::<F, TERMS>(&mut lanes[..more], x, y, LANES, len / LANES + 1);
@@ -339,9 +339,8 @@ fn few_by<F: Float, const TERMS: u8, const C: usize>(
         let mut half = FEW_ROWS / 2;
         while half > 0 {
             for k in 0..half {
-                for j in 0..C {
-                    lanes[k][j] = lanes[k][j] + lanes[k + half][j];
-                }
+                let second = lanes[k + half];
+                add(&mut lanes[k], &second);
             }
             half /= 2;
         }

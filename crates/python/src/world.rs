@@ -334,12 +334,15 @@ impl Handle {
     ) -> PyResult<()> {
         let (me, dest, source) = (self.other(pe)?, self.symmetric(dest)?, any(source)?);
         equal(source.bytes(), dest.bytes(), "the source")?;
-        // SAFETY: `dest` is symmetric; `source` is an array's memory, which the call keeps alive.
-        let put = || unsafe { me.raw().put(dest.at(), source.at(), source.bytes(), pe) };
+        let put = || {
+            // SAFETY: `dest` is symmetric; `source` is an array's memory, which the call keeps alive.
+            unsafe { me.raw().put(dest.at(), source.at(), source.bytes(), pe) };
+            Ok(())
+        };
         if source.bytes() < LARGE {
-            return Ok(guarded(|| Ok(put()))?);
+            return Ok(guarded(put)?);
         }
-        verb(py, me, || Ok(put()))
+        verb(py, me, put)
     }
 
     fn get(
@@ -351,12 +354,15 @@ impl Handle {
     ) -> PyResult<()> {
         let (me, dest, source) = (self.other(pe)?, any(dest)?, self.symmetric(source)?);
         equal(dest.bytes(), source.bytes(), "the destination")?;
-        // SAFETY: as for `put`.
-        let get = || unsafe { me.raw().get(dest.at(), source.at(), source.bytes(), pe) };
+        let get = || {
+            // SAFETY: as for `put`.
+            unsafe { me.raw().get(dest.at(), source.at(), source.bytes(), pe) };
+            Ok(())
+        };
         if source.bytes() < LARGE {
-            return Ok(guarded(|| Ok(get()))?);
+            return Ok(guarded(get)?);
         }
-        verb(py, me, || Ok(get()))
+        verb(py, me, get)
     }
 
     #[allow(clippy::too_many_arguments)] // those of the operation
@@ -379,12 +385,14 @@ impl Handle {
             );
         }
         let bytes = source.bytes();
-        // SAFETY: as for `put`; the signal is a symmetric, aligned word.
-        let put = || unsafe {
-            me.raw()
-                .put_signal(dest.at(), source.at(), bytes, signal.at(), value, op, pe);
-        };
-        verb(py, me, || Ok(put()))
+        verb(py, me, || {
+            // SAFETY: as for `put`; the signal is a symmetric, aligned word.
+            unsafe {
+                me.raw()
+                    .put_signal(dest.at(), source.at(), bytes, signal.at(), value, op, pe);
+            }
+            Ok(())
+        })
     }
 
     fn wait_until(

@@ -223,6 +223,38 @@ mod tests {
         }
     }
 
+    fn checks_orders<T: Ranked + PartialEq + std::fmt::Debug>(
+        values: &[T],
+        is_nan: fn(&T) -> bool,
+        bits: fn(T) -> u64,
+    ) {
+        for &a in values {
+            let back = [
+                T::of_rank::<false>(a.rank::<false>()),
+                T::of_rank::<true>(a.rank::<true>()),
+            ];
+            assert_eq!(back.map(bits), [bits(a.canonical()); 2], "{a:?}");
+            assert_eq!(T::has_nan(a.order(), a.order()), is_nan(&a), "{a:?}");
+            for &b in values.iter().filter(|b| !is_nan(b) && !is_nan(&a)) {
+                let by_rank = a.rank::<false>().cmp(&b.rank::<false>());
+                assert_eq!(a.order().cmp(&b.order()), by_rank, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_lead_back_and_orders_are_those_of_ranks() {
+        let f16s: Vec<f16> = (0..=u16::MAX).step_by(97).map(f16::from_bits).collect();
+        checks_orders(&f16s, |x| x.is_nan(), |x| x.to_bits().into());
+        let special = [0.0, 1.5, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE, 1e300];
+        let f64s = [special, special.map(|x| -x)].concat();
+        checks_orders(&f64s, |x| x.is_nan(), f64::to_bits);
+        let f32s: Vec<f32> = f64s.iter().map(|&x| x as f32).collect();
+        checks_orders(&f32s, |x| x.is_nan(), |x| x.to_bits().into());
+        checks_orders(&[i8::MIN, -1, 0, 7, i8::MAX], |_| false, |x| x as u64);
+        checks_orders(&[0, 7, u64::MAX], |_| false, |x: u64| x);
+    }
+
     #[test]
     fn f16_ranks_agree_with_f32_ranks() {
         for bits in (0..=u16::MAX).step_by(7) {

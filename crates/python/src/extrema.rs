@@ -95,8 +95,8 @@ impl<T: Element> Scratch<T> {
     }
 }
 
-/// The ranks of the extrema of columns, one for each element of `ranks`, or the rows in which they first are, of a matrix
-/// that begins `values` and whose rows, at least one, are `stride` elements apart.
+/// The ranks of the extrema of columns, one for each element of `ranks`, or the rows in which they first are, of a
+/// matrix that begins `values` and whose rows, at least one, are `stride` elements apart.
 ///
 /// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
 pub struct Columns<'a, T: Element, const MAX: bool, const PLACES: bool> {

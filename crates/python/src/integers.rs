@@ -142,8 +142,8 @@ pub struct Scratch {
     bits: Vec<u64>,
 }
 
-/// Reduces columns, one for each element of `out`, of a matrix that begins `inputs` and whose rows are `stride` elements
-/// apart.
+/// Reduces columns, one for each element of `out`, of a matrix that begins `inputs` and whose rows are `stride`
+/// elements apart.
 ///
 /// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
 pub struct Columns<'a, T> {

@@ -156,7 +156,8 @@ fn whole(
     inputs(py, operation(op)?, &[array], asked).map(Some)
 }
 
-/// The reduction along an axis; `None` where there is more to say: of a vector, an empty array, an axis that is not there.
+/// The reduction along an axis; `None` where there is more to say: of a vector, an empty array, an axis that is not
+/// there.
 fn along(
     py: Python<'_>,
     op: Op,

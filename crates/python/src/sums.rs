@@ -221,8 +221,8 @@ impl<F: Float> Scratch<F> {
     }
 }
 
-/// Reduces columns, one for each element of `out`, of a matrix that begins `inputs` and whose rows are `stride` elements
-/// apart. What has to be computed the long way is listed.
+/// Reduces columns, one for each element of `out`, of a matrix that begins `inputs` and whose rows are `stride`
+/// elements apart. What has to be computed the long way is listed.
 ///
 /// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
 pub struct Columns<'a, F: Float> {

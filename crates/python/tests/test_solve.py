@@ -253,7 +253,8 @@ threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     # A pass of billions of updates: the call does not wait for its end.
     passes = []
-    cw.solve((3000, 3000), top=1.0, tolerance=0.0, sweeps_per_pass=1000, threads=1, progress=lambda *_: passes.append(0))
+    seen = lambda *_: passes.append(0)
+    cw.solve((3000, 3000), top=1.0, tolerance=0.0, sweeps_per_pass=1000, threads=1, progress=seen)
 except KeyboardInterrupt:
     print("interrupted", len(passes))
 print(cw.solve((100, 100), top=1.0).converged)

@@ -54,7 +54,8 @@ class Result:
     """The change of the last sweep; of multigrid `None`. It is not the error, which can be larger by the number of
     sweeps."""
     remaining_error_estimate: float | None
-    """By Jacobi, about how far the solution still is, or more, in the norm of the changes; `None` if it cannot be told."""
+    """By Jacobi, about how far the solution still is, or more, in the norm of the changes; else, or if it cannot be
+    told, `None`."""
     relative_residual: float | None
     """The last residual, relative to that of the first guess; of Jacobi `None`."""
     convergence_factor: float | None
@@ -141,18 +142,18 @@ def solve(
     each point of that side (of a line, `left` and `right`: its ends); "periodic", for opposite sides together; or
     ("neumann", g), the derivative outwards, one or one for each point ("neumann" alone: 0). Sides not said are 0. At a
     corner left and right win. `sides`: one for all four, or a mapping from their names. Without any fixed value sources
-    and derivatives must cancel, and the field has mean 0. `initial`: the field to begin with. `fixed`: true where a cell
-    keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f; `spacing`: the distance of two points. `dtype`:
+    and derivatives must cancel, and the field has mean 0. `initial`: the field to begin with. `fixed`: true where a
+    cell keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f; `spacing`: the distance of two points. `dtype`:
     float64 or float32.
 
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
     relaxations before and after a level's correction. "mgcg": conjugate gradients with such a cycle in each step.
-    "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of points)
-    is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done. "auto": Jacobi for a line, and
+    "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
+    points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done. "auto": Jacobi for a line, and
     where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
-    Jacobi, is far from the solution, is a `ConvergenceWarning`. `progress(steps, norm)` is called now and then, with the
-    sweeps or cycles done and the last one's norm; what it raises ends the solve.
+    Jacobi, is far from the solution, is a `ConvergenceWarning`. `progress(steps, norm)` is called now and then, with
+    the sweeps or cycles done and the last one's norm; what it raises ends the solve.
 
     The field, the number of steps and the history have the same bits for any number of `threads`, and as
     `crosswarp solve` has them. Ctrl-C ends the call within 0.2 s.
@@ -171,7 +172,8 @@ def solve(
         raise InputError(f"a shape of {shape}: one or two sizes of at least 3 are needed")
     line = len(sizes) == 1
     how = _how(
-        line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads, progress
+        line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
+        progress,
     )  # fmt: skip
     if line:
         others = {**given, "initial": initial, "fixed": fixed, "source": source}
@@ -237,8 +239,8 @@ def fill(
     """Fills the voids of a grid, an elevation model for example: Laplace's equation from their rims inwards.
 
     `dem`: a matrix; float32 stays so, everything else becomes float64. `known`: true where its values are to be kept;
-    without it, voids are where `dem` is NaN. Cells that hold `nodata` are voids, too. `rim`: "natural", unknown cells on
-    the rim of the grid are solved as all others, with no flow across the rim; or "interpolated", they are set first,
+    without it, voids are where `dem` is NaN. Cells that hold `nodata` are voids, too. `rim`: "natural", unknown cells
+    on the rim of the grid are solved as all others, with no flow across the rim; or "interpolated", they are set first,
     linearly along the rim, which is all that Jacobi has. The other options, bits and errors are those of `solve` (the
     `tolerance` of Jacobi is 1e-4 if it is not given). No known cell is an `InputError`.
 

@@ -65,7 +65,10 @@ class _Members:
         return None if part is None else Team(part)
 
     def split_2d(self, row: int) -> tuple[Team, Team]:
-        """The PEs in rows of `row` PEs (the last may be shorter): the team of this PE's row, and of its column. Collective."""
+        """The PEs in rows of `row` PEs (the last may be shorter): the team of this PE's row, and of its column.
+
+        Collective.
+        """
         rows, columns = self._members.split_2d(row)
         return Team(rows), Team(columns)
 

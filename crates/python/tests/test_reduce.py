@@ -245,7 +245,7 @@ def test_short_rows_have_the_bits_of_long_ones(dtype, data):
         both = function(np.stack([x, y], axis=1), axis=0)
         assert [cw.bits(one) for one in both] == [cw.bits(function(x)), cw.bits(function(y))]
     if dtype == np.float64 and math.isfinite(cw.sum(x)) and cw.sum(x) != 0:
-        assert cw.mean(x) == float(fractions.fractions.Fraction(float(cw.sum(x))) / len(x))
+        assert cw.mean(x) == float(fractions.Fraction(float(cw.sum(x))) / len(x))
 
 
 @given(hnp.arrays(np.float32, (4200, 2), elements=st.sampled_from([1.0, -3e38, 3e38, np.inf, np.nan, 1e-30, -0.0])))

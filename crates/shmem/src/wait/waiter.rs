@@ -229,8 +229,8 @@ thread_local! {
     static WANTED_BACK: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
 }
 
-/// Does `work`, in which waits of this thread end with [`WaitError::Interrupted`] once `is_wanted_back` says so, which is
-/// asked at least ten times a second while one lasts. For interpreters, which have signals to handle.
+/// Does `work`, in which waits of this thread end with [`WaitError::Interrupted`] once `is_wanted_back` says so, which
+/// is asked about ten times a second while one lasts. For interpreters, which have signals to handle.
 ///
 /// A collective that was interrupted is one that this PE has not come to: it should [leave](crate::Pe::leave), or end.
 ///

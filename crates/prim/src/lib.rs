@@ -60,7 +60,7 @@ mod transpose;
 pub use element_type::{DType, Scalar, Value};
 pub use float::Float;
 pub use reduce::{Element, Op, ReduceError, Reducer, UnknownOp};
-pub use simd::Simd;
+pub use simd::{Loop, Simd};
 pub use sum::leaf;
 pub use sum::superaccumulator::Superaccumulator;
 pub use transpose::cuda::{DeviceTransposeError, DeviceTransposer, WorldTransposer};

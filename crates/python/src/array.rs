@@ -159,6 +159,19 @@ impl Array {
         unsafe { std::slice::from_raw_parts_mut(self.data.cast(), self.len) }
     }
 
+    /// Writes elements from `at` on.
+    ///
+    /// Panics if there is no room for them, or if their size is another.
+    pub fn write_all<T: Pod>(&self, at: usize, values: &[T]) {
+        assert!(size_of::<T>() == self.kind.dtype.size());
+        assert!(at <= self.len && values.len() <= self.len - at);
+        // SAFETY: inside the array, as was just seen; rules 1 and 3, and each element is written by one thread.
+        unsafe {
+            let to = self.data.add(at * size_of::<T>());
+            std::ptr::copy_nonoverlapping(values.as_ptr().cast(), to, size_of_val(values));
+        }
+    }
+
     /// Writes a value's bits as element `at`.
     ///
     /// Panics if there is no such element, or if the value's size is not the elements'.
@@ -170,6 +183,27 @@ impl Array {
         // SAFETY: inside the array, as was just seen; rules 1 and 3, and each element is written by one thread.
         unsafe { std::ptr::copy_nonoverlapping(bits.as_ptr(), self.data.add(at * size), size) };
     }
+}
+
+/// The number of an array's element type.
+pub fn type_of(array: &Bound<'_, PyUntypedArray>) -> i32 {
+    let object: *mut PyArrayObject = array.as_array_ptr();
+    // SAFETY: the object is an array, alive, and the interpreter's lock is held.
+    unsafe { (*(*object).fields.descr).fields.type_num }
+}
+
+/// A new array, of the element type with this number, that nobody else has; its elements are yet to be written.
+pub fn empty(py: Python<'_>, shape: &[usize], number: i32) -> PyResult<(Py<PyAny>, Array)> {
+    let mut sizes: Vec<npyffi::npy_intp> = shape.iter().map(|&size| size as _).collect();
+    // SAFETY: the interpreter's lock is held; the array takes the description, and copies the sizes.
+    let array = unsafe {
+        let descr = PY_ARRAY_API.PyArray_DescrFromType(py, number);
+        let (ndim, sizes) = (sizes.len() as _, sizes.as_mut_ptr());
+        let array = PY_ARRAY_API.PyArray_Empty(py, ndim, sizes, descr, 0);
+        Bound::from_owned_ptr_or_err(py, array)?
+    };
+    let output = Array::output(&array)?;
+    Ok((array.unbind(), output))
 }
 
 /// A value as a scalar of NumPy's.

@@ -28,6 +28,9 @@ pub enum Failure {
     /// A work that was stopped because a signal came; the signal's exception is raised in its place.
     #[error("stopped")]
     Stopped,
+    /// A collective that was stopped so: the PE can't go on in its world.
+    #[error("stopped in a collective")]
+    Left,
 }
 
 impl Failure {
@@ -38,7 +41,7 @@ impl Failure {
             Self::World(_) => "WorldError",
             Self::Timeout(_) => "TimeoutError",
             Self::Memory(_) => "OutOfMemory",
-            Self::Internal(_) | Self::Stopped => "InternalError",
+            Self::Internal(_) | Self::Stopped | Self::Left => "InternalError",
         }
     }
 }

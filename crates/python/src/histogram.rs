@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crosswarp::prim::histogram::{Bins, Histogram, Sample};
 use crosswarp::prim::{DType, Float, Scalar, Superaccumulator, Value};
+use numpy::npyffi::NPY_TYPES;
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::array::Array;
+use crate::array::{Array, empty};
 use crate::error::Failure;
 use crate::run::{Stop, is_stopped, threads, work};
 
@@ -286,7 +288,70 @@ fn counts<T: Scalar + TryInto<usize> + Sync>(
     Ok(())
 }
 
+/// Values that are counted at once, without a thread more.
+const FEW: usize = 1 << 16;
+
+/// How often each number is in a few values; `None` of what is not a C-contiguous vector of a few integers that are
+/// not negative and small.
+#[pyfunction]
+fn bincount_of_few(
+    py: Python<'_>,
+    values: &Bound<'_, PyAny>,
+    least: usize,
+) -> PyResult<Option<Py<PyAny>>> {
+    let Ok(untyped) = values.cast::<PyUntypedArray>() else {
+        return Ok(None);
+    };
+    let Some(values) = Array::of(untyped).filter(|values| (1..=FEW).contains(&values.len)) else {
+        return Ok(None);
+    };
+    if untyped.ndim() != 1 {
+        return Ok(None);
+    }
+    match values.kind.dtype {
+        DType::I8 => few::<i8>(py, values, least),
+        DType::I16 => few::<i16>(py, values, least),
+        DType::I32 => few::<i32>(py, values, least),
+        DType::I64 => few::<i64>(py, values, least),
+        DType::U8 => few::<u8>(py, values, least),
+        DType::U16 => few::<u16>(py, values, least),
+        DType::U32 => few::<u32>(py, values, least),
+        DType::U64 => few::<u64>(py, values, least),
+        _ => Ok(None),
+    }
+}
+
+fn few<T: Scalar + Ord + TryInto<usize>>(
+    py: Python<'_>,
+    values: Array,
+    least: usize,
+) -> PyResult<Option<Py<PyAny>>> {
+    let values = values.slice::<T>();
+    let (smallest, largest) = values
+        .iter()
+        .fold((values[0], values[0]), |(low, high), &value| {
+            (low.min(value), high.max(value))
+        });
+    let (Ok(_), Ok(largest)) = (smallest.try_into(), largest.try_into()) else {
+        return Ok(None);
+    };
+    let bins = least.max(largest.saturating_add(1));
+    if bins > FEW {
+        return Ok(None);
+    }
+    let (counts, output) = empty(py, &[bins], NPY_TYPES::NPY_LONG as i32)?;
+    let counters = output.words_mut::<u64>();
+    counters.fill(0);
+    for &value in values {
+        if let Some(counter) = value.try_into().ok().and_then(|bin| counters.get_mut(bin)) {
+            *counter += 1;
+        }
+    }
+    Ok(Some(counts))
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(histogram, module)?)?;
-    module.add_function(wrap_pyfunction!(bincount, module)?)
+    module.add_function(wrap_pyfunction!(bincount, module)?)?;
+    module.add_function(wrap_pyfunction!(bincount_of_few, module)?)
 }

@@ -1,16 +1,19 @@
 //! The native part of the Python package `crosswarp`. Shapes, axes and conversions are settled in Python
 //! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
 //!
-//! A file imports files above its own line only: `error`, `run`, `array`; then one file a group of functions.
+//! First `error`, `run` and `array`; then one file a group of functions, and of `reduce` the loops along axes: `sums`,
+//! `extrema`, `integers`.
 
 mod array;
 mod error;
+mod extrema;
 mod histogram;
-mod leaf;
+mod integers;
 mod models;
 mod reduce;
 mod run;
 mod solve;
+mod sums;
 mod transpose;
 mod world;
 

@@ -1,9 +1,9 @@
 //! Working without the interpreter: its lock is released, signals are looked at, panics become exceptions.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ const BRIEF: usize = 64 << 10;
 const LONG: usize = 128 << 20;
 /// How often a long work looks for signals.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// How long a work may take to end after a signal, before it is left to itself.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// Threads to work with: what the caller says, or, for 0, the processors this process may use.
 pub fn threads(asked: usize) -> usize {
@@ -90,6 +93,40 @@ pub fn long<R: Send>(
     }
 }
 
+/// Does `work` on a thread of its own, without the interpreter's lock. When the interpreter has a signal's exception to
+/// raise, the flag becomes true; a work that does not end soon is left to itself, with what it works on: it ends later,
+/// and nobody takes its result. `kept` is alive until then.
+pub fn on_its_own<R: Send + 'static>(
+    py: Python<'_>,
+    kept: Vec<Py<PyAny>>,
+    work: impl FnOnce(&AtomicBool) -> Result<R, Failure> + Send + 'static,
+) -> PyResult<R> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let (done, mut is_done) = channel();
+    let its_stop = stop.clone();
+    let worker = thread::Builder::new().spawn(move || {
+        let result = guarded(|| work(&its_stop));
+        let _ = done.send((result, kept));
+    });
+    worker.map_err(|error| Failure::Internal(format!("no thread could be started: {error}")))?;
+    loop {
+        let receiver = &mut is_done;
+        match py.detach(move || receiver.recv_timeout(LOOK)) {
+            Ok((result, _)) => return Ok(result?),
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Failure::Internal("a thread died".into()).into());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Err(signal) = py.check_signals() {
+            stop.store(true, Ordering::Relaxed);
+            let receiver = &mut is_done;
+            let _ = py.detach(move || receiver.recv_timeout(GRACE));
+            return Err(signal);
+        }
+    }
+}
+
 /// Does `work` for each of `0..count`, on up to `threads` threads, each with a state of its own.
 pub fn share<S>(
     threads: usize,
@@ -129,7 +166,7 @@ pub fn share<S>(
 }
 
 /// A panic is an error of ours: it must not cross the border as it is.
-fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+pub fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()

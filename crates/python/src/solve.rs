@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crosswarp::prim::{DType, Scalar};
 use crosswarp::solve::{
-    Boundary, Norm, Options, Problem1d, Problem2d, Progress, Real, RowSource, Solution, SolveError,
-    solve_1d, solve_2d,
+    Boundary, Cycles, Method, Norm, Options, Problem1d, Problem2d, Progress, Real, RowSource,
+    Solution, SolveError, solve_1d, solve_2d,
 };
 use crosswarp::{Pe, spmd};
 use numpy::PyArray1;
@@ -16,7 +16,7 @@ use pyo3::types::PyDict;
 
 use crate::array::Array;
 use crate::error::Failure;
-use crate::run::{long, threads};
+use crate::run::{on_its_own, threads};
 
 /// How often a progress callback is called, at most: it stops all PEs.
 const OFTEN: Duration = Duration::from_millis(50);
@@ -25,31 +25,53 @@ const OFTEN: Duration = Duration::from_millis(50);
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct How {
+    /// "jacobi", "mg" or "mgcg".
+    method: String,
+    /// Of a sweep's change, or of the relative residual.
     tolerance: f64,
-    max_sweeps: usize,
+    /// Most sweeps, or cycles.
+    most: usize,
+    /// Relaxations of a cycle.
+    smooth: (usize, usize),
     sweeps_per_pass: Option<usize>,
     l2: bool,
     threads: usize,
     progress: Option<Py<PyAny>>,
 }
 
+impl How {
+    fn method(&self) -> Method {
+        let (pre, post) = self.smooth;
+        let cycles = Cycles { pre, post };
+        match self.method.as_str() {
+            "mg" => Method::Multigrid(cycles),
+            "mgcg" => Method::ConjugateGradients(cycles),
+            _ => Method::Jacobi,
+        }
+    }
+}
+
 /// What is said of a solution beside its field.
 struct Report {
-    sweeps: usize,
+    steps: usize,
     converged: bool,
+    floor_reached: bool,
+    levels: Option<usize>,
     history: Vec<f64>,
     seconds: f64,
 }
 
-/// A plane's problem; arrays are of the output's type and shape, sides of one row or column. A side that is `None` is
-/// periodic.
+/// A side: "fixed" or "neumann" with one number a point, or "periodic" with none.
+type Side<'py> = (String, Option<Bound<'py, PyAny>>);
+
+/// A plane's problem; arrays are of the output's type and shape, sides of one row or column.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct Plane<'py> {
-    left: Option<Bound<'py, PyAny>>,
-    right: Option<Bound<'py, PyAny>>,
-    top: Option<Bound<'py, PyAny>>,
-    bottom: Option<Bound<'py, PyAny>>,
+    left: Side<'py>,
+    right: Side<'py>,
+    top: Side<'py>,
+    bottom: Side<'py>,
     initial: Option<Bound<'py, PyAny>>,
     fixed: Option<Bound<'py, PyAny>>,
     source: Option<Bound<'py, PyAny>>,
@@ -65,10 +87,20 @@ fn plane<'py>(
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let output = Array::output(output)?;
-    match output.kind.dtype {
-        DType::F32 => plane_of::<f32>(py, nx, &problem, &how, output),
-        _ => plane_of::<f64>(py, nx, &problem, &how, output),
+    let field = Array::output(output)?;
+    let mut kept = vec![output.clone().unbind()];
+    let sides = [
+        &problem.left.1,
+        &problem.right.1,
+        &problem.top.1,
+        &problem.bottom.1,
+    ];
+    let planes = [&problem.initial, &problem.fixed, &problem.source];
+    let arrays = sides.into_iter().chain(planes).flatten();
+    kept.extend(arrays.map(|array| array.clone().unbind()));
+    match field.kind.dtype {
+        DType::F32 => plane_of::<f32>(py, nx, &problem, how, field, kept),
+        _ => plane_of::<f64>(py, nx, &problem, how, field, kept),
     }
 }
 
@@ -76,13 +108,18 @@ fn plane_of<'py, F: Real + Scalar>(
     py: Python<'py>,
     nx: usize,
     plane: &Plane<'py>,
-    how: &How,
+    how: How,
     output: Array,
+    kept: Kept,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let side = |values: &Option<Bound<'py, PyAny>>| -> PyResult<Boundary<F>> {
-        Ok(match values {
-            None => Boundary::Periodic,
-            Some(values) => Boundary::Fixed(Array::prepared(values)?.slice::<F>().to_vec()),
+    let side = |(kind, values): &Side<'py>| -> PyResult<Boundary<F>> {
+        let Some(values) = values else {
+            return Ok(Boundary::Periodic);
+        };
+        let values = Array::prepared(values)?.slice::<F>().to_vec();
+        Ok(match kind.as_str() {
+            "neumann" => Boundary::Neumann(values),
+            _ => Boundary::Fixed(values),
         })
     };
     let problem = Problem2d {
@@ -92,13 +129,14 @@ fn plane_of<'py, F: Real + Scalar>(
         right: side(&plane.right)?,
         top: side(&plane.top)?,
         bottom: side(&plane.bottom)?,
-        initial: plane.initial.as_ref().map(rows::<F>).transpose()?,
-        fixed: plane.fixed.as_ref().map(rows::<u8>).transpose()?,
-        source: plane.source.as_ref().map(rows::<F>).transpose()?,
+        initial: given::<F>(&plane.initial)?,
+        fixed: given::<u8>(&plane.fixed)?,
+        source: given::<F>(&plane.source)?,
         spacing: plane.spacing,
-        norm: norm(how),
+        norm: norm(&how),
     };
-    solved(py, how, |watch| {
+    solved(py, how, kept, move |how, watch| {
+        fits::<F>(how, output)?;
         in_world(how.threads, output, |pe| {
             solve_2d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
@@ -107,39 +145,48 @@ fn plane_of<'py, F: Real + Scalar>(
     })
 }
 
-/// Fills the cells of `values` whose byte in `known` is 0, into `output`; all three have `nx` columns.
+/// Fills the cells of `values` whose byte in `known` is 0, into `output`; all three have `nx` columns. `natural`: the
+/// rim is solved as everything else.
 #[pyfunction]
 fn fill<'py>(
     py: Python<'py>,
     nx: usize,
     values: &Bound<'py, PyAny>,
     known: &Bound<'py, PyAny>,
+    natural: bool,
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let output = Array::output(output)?;
-    match output.kind.dtype {
-        DType::F32 => fill_of::<f32>(py, nx, values, known, &how, output),
-        _ => fill_of::<f64>(py, nx, values, known, &how, output),
+    let field = Array::output(output)?;
+    let kept = [output, values, known].map(|array| array.clone().unbind());
+    let given = (Array::prepared(values)?, Array::prepared(known)?);
+    let kept = kept.into();
+    match field.kind.dtype {
+        DType::F32 => fill_of::<f32>(py, nx, given, natural, how, field, kept),
+        _ => fill_of::<f64>(py, nx, given, natural, how, field, kept),
     }
 }
 
-fn fill_of<'py, F: Real + Scalar>(
-    py: Python<'py>,
+fn fill_of<F: Real + Scalar>(
+    py: Python<'_>,
     nx: usize,
-    values: &Bound<'py, PyAny>,
-    known: &Bound<'py, PyAny>,
-    how: &How,
+    (values, known): (Array, Array),
+    natural: bool,
+    how: How,
     output: Array,
-) -> PyResult<Bound<'py, PyDict>> {
-    let ny = output.len / nx.max(1);
-    let problem = Problem2d::<F>::fill(nx, ny, rows(values)?, rows(known)?)
-        .map_err(|error| Failure::from(SolveError::from(error)))?;
-    let problem = Problem2d {
-        norm: norm(how),
-        ..problem
-    };
-    solved(py, how, |watch| {
+    kept: Kept,
+) -> PyResult<Bound<'_, PyDict>> {
+    solved(py, how, kept, move |how, watch| {
+        fits::<F>(how, output)?;
+        let fill = match natural {
+            true => Problem2d::<F>::fill_natural,
+            false => Problem2d::<F>::fill,
+        };
+        let problem = fill(nx, output.len / nx.max(1), rows(values), rows(known));
+        let problem = Problem2d {
+            norm: norm(how),
+            ..problem.map_err(SolveError::from)?
+        };
         in_world(how.threads, output, |pe| {
             solve_2d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
@@ -157,26 +204,29 @@ fn line<'py>(
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let output = Array::output(output)?;
-    match output.kind.dtype {
-        DType::F32 => line_of::<f32>(py, [left, right], &how, output),
-        _ => line_of::<f64>(py, [left, right], &how, output),
+    let field = Array::output(output)?;
+    let kept = vec![output.clone().unbind()];
+    match field.kind.dtype {
+        DType::F32 => line_of::<f32>(py, [left, right], how, field, kept),
+        _ => line_of::<f64>(py, [left, right], how, field, kept),
     }
 }
 
-fn line_of<'py, F: Real + Scalar>(
-    py: Python<'py>,
+fn line_of<F: Real + Scalar>(
+    py: Python<'_>,
     [left, right]: [f64; 2],
-    how: &How,
+    how: How,
     output: Array,
-) -> PyResult<Bound<'py, PyDict>> {
+    kept: Kept,
+) -> PyResult<Bound<'_, PyDict>> {
     let problem = Problem1d {
         points: output.len,
         left: F::from_f64(left),
         right: F::from_f64(right),
-        norm: norm(how),
+        norm: norm(&how),
     };
-    solved(py, how, |watch| {
+    solved(py, how, kept, move |how, watch| {
+        fits::<F>(how, output)?;
         in_world(how.threads, output, |pe| {
             solve_1d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
@@ -185,13 +235,39 @@ fn line_of<'py, F: Real + Scalar>(
     })
 }
 
+/// Refuses a problem that the machine cannot hold, before memory is taken: the system would promise it and then end
+/// the process.
+fn fits<F>(how: &How, field: Array) -> Result<(), Failure> {
+    const GIB: f64 = (1u64 << 30) as f64;
+    let bytes = match how.method() {
+        Method::Jacobi => 2 * size_of::<F>(),
+        // The least: what comes with masks and sources is not counted.
+        _ => 32 + size_of::<F>(),
+    };
+    let needed = field.len as f64 * bytes as f64 / GIB;
+    let memory = rustix::system::sysinfo();
+    let units = memory.totalram as f64 + memory.totalswap as f64;
+    let present = units * f64::from(memory.mem_unit) / GIB;
+    if needed > present {
+        return Err(Failure::Memory(format!(
+            "{} points need {needed:.1} GiB, this machine has {present:.1} GiB",
+            field.len
+        )));
+    }
+    Ok(())
+}
+
 /// Rows of an array, as the solver asks for them.
-fn rows<T: Scalar>(array: &Bound<'_, PyAny>) -> Result<RowSource<T>, Failure> {
-    let array = Array::prepared(array)?;
-    Ok(Arc::new(move |y, row: &mut [T]| {
+fn rows<T: Scalar>(array: Array) -> RowSource<T> {
+    Arc::new(move |y, row: &mut [T]| {
         let len = row.len();
         row.copy_from_slice(&array.slice::<T>()[y * len..(y + 1) * len]);
-    }))
+    })
+}
+
+fn given<T: Scalar>(array: &Option<Bound<'_, PyAny>>) -> Result<Option<RowSource<T>>, Failure> {
+    let array = array.as_ref().map(Array::prepared).transpose()?;
+    Ok(array.map(rows))
 }
 
 fn norm(how: &How) -> Norm {
@@ -202,7 +278,8 @@ fn options<'a>(how: &How, stop: &'a AtomicBool) -> Options<'a> {
     Options {
         sweeps_per_pass: how.sweeps_per_pass,
         interrupt: Some(stop),
-        ..Options::new(how.tolerance, how.max_sweeps)
+        method: how.method(),
+        ..Options::new(how.tolerance, how.most)
     }
 }
 
@@ -227,7 +304,9 @@ fn in_world<F: Real + Scalar>(
         })?;
         let Ok(()) = taken;
         Ok(Report {
-            sweeps: solution.sweeps,
+            steps: solution.sweeps,
+            floor_reached: solution.floor_reached,
+            levels: solution.levels,
             converged: solution.converged,
             history: solution.history,
             seconds: solution.seconds,
@@ -269,30 +348,39 @@ impl Watch<'_> {
     }
 }
 
+/// The arrays that a solve works on, which it keeps alive.
+type Kept = Vec<Py<PyAny>>;
+
 /// Solves without the interpreter's lock, and gives a report to Python.
-fn solved<'py>(
-    py: Python<'py>,
-    how: &How,
-    solve: impl FnOnce(&Watch<'_>) -> Result<Report, Failure> + Send,
-) -> PyResult<Bound<'py, PyDict>> {
-    let raised = Mutex::new(None);
-    let result = long(py, |stop| {
-        solve(&Watch {
+fn solved(
+    py: Python<'_>,
+    how: How,
+    kept: Kept,
+    solve: impl FnOnce(&How, &Watch<'_>) -> Result<Report, Failure> + Send + 'static,
+) -> PyResult<Bound<'_, PyDict>> {
+    let raised = Arc::new(Mutex::new(None));
+    let how = Arc::new(how);
+    let (its_raised, its_how) = (raised.clone(), how.clone());
+    let result = on_its_own(py, kept, move |stop| {
+        let watch = Watch {
             stop,
-            progress: how.progress.as_ref(),
+            progress: its_how.progress.as_ref(),
             last: Mutex::new(Instant::now()),
-            raised: &raised,
-        })
+            raised: &its_raised,
+        };
+        solve(&its_how, &watch)
     });
-    if let Some(error) = raised.into_inner().ok().flatten() {
+    if let Some(error) = raised.lock().ok().and_then(|mut raised| raised.take()) {
         return Err(error);
     }
     let report = result?;
     if let (Some(progress), Some(change)) = (&how.progress, report.history.last()) {
-        progress.call1(py, (report.sweeps, change))?;
+        progress.call1(py, (report.steps, change))?;
     }
     let said = PyDict::new(py);
-    said.set_item("sweeps", report.sweeps)?;
+    said.set_item("steps", report.steps)?;
+    said.set_item("floor_reached", report.floor_reached)?;
+    said.set_item("levels", report.levels)?;
     said.set_item("converged", report.converged)?;
     said.set_item("history", PyArray1::from_vec(py, report.history))?;
     said.set_item("seconds", report.seconds)?;

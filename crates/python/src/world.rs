@@ -8,18 +8,22 @@
 //!    writes: what a race leaves is unspecified, and Rust code here never makes a slice of it.
 #![allow(unsafe_code)] // Reason: memory that Python holds on to, and the verbs by address.
 
+use std::cell::RefCell;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crosswarp::prim::DType;
-use crosswarp::shmem::{AllocError, AtomicInt, CollectiveError, WaitError};
-use crosswarp::{Cmp, Pe, SignalOp, ThreadWorld, op};
+use crosswarp::shmem::{
+    AllocError, AtomicInt, CollectiveError, TeamError, WaitError, interruptible,
+};
+use crosswarp::{Cmp, Pe, SignalOp, Team, ThreadWorld, op};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::array::Array;
 use crate::error::Failure;
+use crate::run::guarded;
 
 /// Bytes from which copying is worth giving the interpreter's lock away.
 const LARGE: usize = 32 << 10;
@@ -74,6 +78,7 @@ impl From<WaitError> for Failure {
         let text = error.to_string();
         match error {
             WaitError::TimedOut { .. } => Failure::Timeout(text),
+            WaitError::Interrupted { .. } => Failure::Stopped,
             _ => Failure::World(text),
         }
     }
@@ -83,6 +88,7 @@ impl From<CollectiveError> for Failure {
     fn from(error: CollectiveError) -> Failure {
         let text = error.to_string();
         match error {
+            CollectiveError::Wait(WaitError::Interrupted { .. }) => Failure::Left,
             CollectiveError::Wait(error) => error.into(),
             CollectiveError::Length { .. } => Failure::Input(text),
             _ => Failure::World(text),
@@ -100,6 +106,48 @@ impl From<AllocError> for Failure {
             }
             _ => Failure::Input(text),
         }
+    }
+}
+
+impl From<TeamError> for Failure {
+    fn from(error: TeamError) -> Failure {
+        let text = error.to_string();
+        match error {
+            TeamError::Collective(error) => error.into(),
+            TeamError::Shape { .. } | TeamError::Predefined => Failure::Input(text),
+            _ => Failure::World(text),
+        }
+    }
+}
+
+thread_local! {
+    /// What a signal has raised while this thread waited.
+    static SIGNAL: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// Whether the interpreter has a signal's exception to raise; it is kept in `SIGNAL`.
+fn is_signalled() -> bool {
+    let Some(error) = Python::attach(|py| py.check_signals().err()) else {
+        return false;
+    };
+    SIGNAL.set(Some(error));
+    true
+}
+
+/// A verb that may wait or copy much: without the interpreter's lock, and ended by a signal.
+fn verb<R: Send>(
+    py: Python<'_>,
+    me: &Pe,
+    work: impl FnOnce() -> Result<R, Failure> + Send,
+) -> PyResult<R> {
+    let result = py.detach(|| guarded(|| interruptible(is_signalled, work)));
+    if let Err(Failure::Left) = result {
+        // The others shall not wait for this PE.
+        py.detach(|| me.leave());
+    }
+    match SIGNAL.take() {
+        Some(signal) => Err(signal),
+        None => Ok(result?),
     }
 }
 
@@ -260,12 +308,10 @@ impl Handle {
     /// Symmetric memory of zeros. Collective.
     fn allocate(slf: &Bound<'_, Self>, bytes: usize) -> PyResult<Block> {
         let pe = slf.get().pe()?;
-        let calloc = || {
-            pe.raw()
-                .calloc(bytes, 1)
-                .map(|start| start.expose_provenance())
-        };
-        let address = slf.py().detach(calloc).map_err(Failure::from)?;
+        let address = verb(slf.py(), pe, || {
+            let start = pe.raw().calloc(bytes, 1)?;
+            Ok(start.expose_provenance())
+        })?;
         Ok(Block {
             address,
             bytes,
@@ -276,8 +322,7 @@ impl Handle {
     /// Collective.
     fn free(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
         let (pe, place) = (self.pe()?, self.symmetric(array)?);
-        py.detach(|| pe.raw().free(place.at()))
-            .map_err(|error| Failure::from(error).into())
+        verb(py, pe, || Ok(pe.raw().free(place.at())?))
     }
 
     fn put(
@@ -289,14 +334,15 @@ impl Handle {
     ) -> PyResult<()> {
         let (me, dest, source) = (self.other(pe)?, self.symmetric(dest)?, any(source)?);
         equal(source.bytes(), dest.bytes(), "the source")?;
-        // SAFETY: `dest` is symmetric; `source` is an array's memory, which the call keeps alive.
-        let put = || unsafe { me.raw().put(dest.at(), source.at(), source.bytes(), pe) };
+        let put = || {
+            // SAFETY: `dest` is symmetric; `source` is an array's memory, which the call keeps alive.
+            unsafe { me.raw().put(dest.at(), source.at(), source.bytes(), pe) };
+            Ok(())
+        };
         if source.bytes() < LARGE {
-            put()
-        } else {
-            py.detach(put)
+            return Ok(guarded(put)?);
         }
-        Ok(())
+        verb(py, me, put)
     }
 
     fn get(
@@ -308,14 +354,15 @@ impl Handle {
     ) -> PyResult<()> {
         let (me, dest, source) = (self.other(pe)?, any(dest)?, self.symmetric(source)?);
         equal(dest.bytes(), source.bytes(), "the destination")?;
-        // SAFETY: as for `put`.
-        let get = || unsafe { me.raw().get(dest.at(), source.at(), source.bytes(), pe) };
+        let get = || {
+            // SAFETY: as for `put`.
+            unsafe { me.raw().get(dest.at(), source.at(), source.bytes(), pe) };
+            Ok(())
+        };
         if source.bytes() < LARGE {
-            get()
-        } else {
-            py.detach(get)
+            return Ok(guarded(get)?);
         }
-        Ok(())
+        verb(py, me, get)
     }
 
     #[allow(clippy::too_many_arguments)] // those of the operation
@@ -338,12 +385,14 @@ impl Handle {
             );
         }
         let bytes = source.bytes();
-        // SAFETY: as for `put`; the signal is a symmetric, aligned word.
-        py.detach(|| unsafe {
-            me.raw()
-                .put_signal(dest.at(), source.at(), bytes, signal.at(), value, op, pe);
-        });
-        Ok(())
+        verb(py, me, || {
+            // SAFETY: as for `put`; the signal is a symmetric, aligned word.
+            unsafe {
+                me.raw()
+                    .put_signal(dest.at(), source.at(), bytes, signal.at(), value, op, pe);
+            }
+            Ok(())
+        })
     }
 
     fn wait_until(
@@ -354,24 +403,26 @@ impl Handle {
         value: i128,
     ) -> PyResult<i128> {
         let (me, word, cmp) = (self.pe()?, self.word(word)?, comparison(cmp)?);
-        let seen = of_integer!(word.dtype, T => {
-            let value = integer::<T>(value, word.dtype)?;
-            // SAFETY: a symmetric, aligned word.
-            py.detach(|| unsafe { me.raw().wait_until(word.at::<T>(), cmp, value) })
-                .map(i128::from)
-                .map_err(Failure::from)
-        })?;
-        Ok(seen)
+        verb(py, me, || {
+            of_integer!(word.dtype, T => {
+                let value = integer::<T>(value, word.dtype)?;
+                // SAFETY: a symmetric, aligned word.
+                let seen = unsafe { me.raw().wait_until(word.at::<T>(), cmp, value) };
+                Ok(seen?.into())
+            })
+        })
     }
 
     fn test(&self, word: &Bound<'_, PyAny>, cmp: &str, value: i128) -> PyResult<bool> {
         let (me, word, cmp) = (self.pe()?, self.word(word)?, comparison(cmp)?);
-        let holds = of_integer!(word.dtype, T => {
-            let value = integer::<T>(value, word.dtype)?;
-            // SAFETY: a symmetric, aligned word.
-            Ok::<_, Failure>(unsafe { me.raw().test(word.at::<T>(), cmp, value) })
-        })?;
-        Ok(holds)
+        let test = || {
+            of_integer!(word.dtype, T => {
+                let value = integer::<T>(value, word.dtype)?;
+                // SAFETY: a symmetric, aligned word.
+                Ok(unsafe { me.raw().test(word.at::<T>(), cmp, value) })
+            })
+        };
+        Ok(guarded(test)?)
     }
 
     /// An atomic on another PE's word; the value before.
@@ -385,35 +436,38 @@ impl Handle {
         pe: usize,
     ) -> PyResult<i128> {
         let (me, word) = (self.other(pe)?, self.word(word)?);
-        let before = of_integer!(word.dtype, T => {
-            let (value, expected) = (integer::<T>(value, word.dtype)?, integer::<T>(expected, word.dtype)?);
-            py.detach(|| atomic(me, what, word.at::<T>(), value, expected, pe)).map(i128::from)
-        })?;
-        Ok(before)
+        verb(py, me, || {
+            of_integer!(word.dtype, T => {
+                let (value, expected) = (integer::<T>(value, word.dtype)?, integer::<T>(expected, word.dtype)?);
+                atomic(me, what, word.at::<T>(), value, expected, pe).map(i128::from)
+            })
+        })
     }
 
     fn fence(&self, py: Python<'_>) -> PyResult<()> {
         let me = self.pe()?;
-        py.detach(|| me.fence())
-            .map_err(|error| Failure::World(error.to_string()).into())
+        verb(py, me, || {
+            me.fence()
+                .map_err(|error| Failure::World(error.to_string()))
+        })
     }
 
     fn quiet(&self, py: Python<'_>) -> PyResult<()> {
         let me = self.pe()?;
-        py.detach(|| me.quiet())
-            .map_err(|error| Failure::World(error.to_string()).into())
+        verb(py, me, || {
+            me.quiet()
+                .map_err(|error| Failure::World(error.to_string()))
+        })
     }
 
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
         let me = self.pe()?;
-        py.detach(|| me.barrier())
-            .map_err(|error| Failure::from(error).into())
+        verb(py, me, || Ok(me.barrier()?))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let me = self.pe()?;
-        py.detach(|| me.sync())
-            .map_err(|error| Failure::from(error).into())
+        verb(py, me, || Ok(me.sync()?))
     }
 
     fn broadcast(
@@ -423,18 +477,13 @@ impl Handle {
         source: &Bound<'_, PyAny>,
         root: usize,
     ) -> PyResult<()> {
-        let (me, dest, source) = (
-            self.other(root)?,
-            self.symmetric(dest)?,
-            self.symmetric(source)?,
-        );
-        equal(dest.bytes(), source.bytes(), "the destination")?;
-        // SAFETY: both are symmetric.
-        py.detach(|| unsafe {
-            me.world()
-                .broadcast_raw(dest.at(), source.at(), source.bytes(), root, true)
-        })
-        .map_err(|error| Failure::from(error).into())
+        self.on(
+            py,
+            &self.pe()?.world(),
+            Collective::Broadcast(root),
+            dest,
+            source,
+        )
     }
 
     fn fcollect(
@@ -443,14 +492,7 @@ impl Handle {
         dest: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (me, dest, source) = (self.pe()?, self.symmetric(dest)?, self.symmetric(source)?);
-        equal(dest.bytes(), source.bytes() * me.n_pes(), "the destination")?;
-        // SAFETY: both are symmetric.
-        py.detach(|| unsafe {
-            me.world()
-                .fcollect_raw(dest.at(), source.at(), source.bytes())
-        })
-        .map_err(|error| Failure::from(error).into())
+        self.on(py, &self.pe()?.world(), Collective::Fcollect, dest, source)
     }
 
     fn alltoall(
@@ -459,20 +501,7 @@ impl Handle {
         dest: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (me, dest, source) = (self.pe()?, self.symmetric(dest)?, self.symmetric(source)?);
-        equal(dest.bytes(), source.bytes(), "the destination")?;
-        if !source.len.is_multiple_of(me.n_pes()) {
-            let text = format!(
-                "{} elements cannot be cut into {} equal blocks",
-                source.len,
-                me.n_pes()
-            );
-            return Err(Failure::Input(text).into());
-        }
-        let block = source.bytes() / me.n_pes();
-        // SAFETY: both are symmetric.
-        py.detach(|| unsafe { me.world().alltoall_raw(dest.at(), source.at(), block) })
-            .map_err(|error| Failure::from(error).into())
+        self.on(py, &self.pe()?.world(), Collective::Alltoall, dest, source)
     }
 
     fn reduce(
@@ -482,17 +511,221 @@ impl Handle {
         source: &Bound<'_, PyAny>,
         what: &str,
     ) -> PyResult<()> {
-        let (me, dest, source) = (self.pe()?, self.symmetric(dest)?, self.symmetric(source)?);
-        equal(dest.bytes(), source.bytes(), "the destination")?;
-        if dest.dtype != source.dtype {
-            return Err(Failure::Type(format!(
-                "a reduction of {} into {}",
-                source.dtype, dest.dtype
-            ))
-            .into());
+        self.on(
+            py,
+            &self.pe()?.world(),
+            Collective::Reduce(what),
+            dest,
+            source,
+        )
+    }
+
+    fn split_strided(
+        slf: &Bound<'_, Self>,
+        start: usize,
+        stride: isize,
+        size: usize,
+    ) -> PyResult<Option<Part>> {
+        let me = slf.get().pe()?;
+        let team = verb(slf.py(), me, || {
+            Ok(me.world().split_strided(start, stride, size)?)
+        })?;
+        Ok(team.map(|team| Part::new(slf, team)))
+    }
+
+    fn split_2d(slf: &Bound<'_, Self>, row: usize) -> PyResult<(Part, Part)> {
+        let me = slf.get().pe()?;
+        let (rows, columns) = verb(slf.py(), me, || Ok(me.world().split_2d(row)?))?;
+        Ok((Part::new(slf, rows), Part::new(slf, columns)))
+    }
+}
+
+/// A team, which lives as long as the handle that it holds.
+#[pyclass(frozen, module = "crosswarp._native")]
+struct Part {
+    /// None once it is destroyed.
+    team: Mutex<Option<Team<'static>>>,
+    handle: Py<Handle>,
+}
+
+impl Part {
+    fn new(handle: &Bound<'_, Handle>, team: Team<'_>) -> Part {
+        // SAFETY: what a team leads to is the PE's, which lives as long as the handle (rule 1), which is held here.
+        let team = unsafe { std::mem::transmute::<Team<'_>, Team<'static>>(team) };
+        Part {
+            team: Mutex::new(Some(team)),
+            handle: handle.clone().unbind(),
         }
-        py.detach(|| reduce(me, what, dest, source))?;
-        Ok(())
+    }
+
+    /// Does `work` with the team; the PE must be one.
+    ///
+    /// A team's collectives take one thread at a time, which is what the lock says, too: another thread is told.
+    fn with<R>(&self, work: impl FnOnce(&Handle, &Team<'static>) -> PyResult<R>) -> PyResult<R> {
+        let handle = self.handle.get();
+        handle.pe()?;
+        let busy = || Failure::World("another thread of this PE uses the team".into());
+        let team = self.team.try_lock().map_err(|_| busy())?;
+        let gone = || Failure::Input("the team has been destroyed".into());
+        work(handle, team.as_ref().ok_or_else(gone)?)
+    }
+}
+
+#[pymethods]
+impl Part {
+    #[getter]
+    fn my_pe(&self) -> PyResult<usize> {
+        self.with(|_, team| Ok(team.my_pe()))
+    }
+
+    #[getter]
+    fn n_pes(&self) -> PyResult<usize> {
+        self.with(|_, team| Ok(team.n_pes()))
+    }
+
+    /// The number in the world of the team's PE `pe`.
+    fn world_pe(&self, pe: usize) -> PyResult<usize> {
+        self.with(|_, team| {
+            if pe >= team.n_pes() {
+                let text = format!("there is no PE {pe} in a team of {}", team.n_pes());
+                return Err(Failure::Input(text).into());
+            }
+            Ok(team.world_pe(pe))
+        })
+    }
+
+    fn sync(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(|handle, team| verb(py, handle.pe()?, || Ok(team.sync()?)))
+    }
+
+    fn broadcast(
+        &self,
+        py: Python<'_>,
+        dest: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
+        root: usize,
+    ) -> PyResult<()> {
+        self.with(|handle, team| handle.on(py, team, Collective::Broadcast(root), dest, source))
+    }
+
+    fn fcollect(
+        &self,
+        py: Python<'_>,
+        dest: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.with(|handle, team| handle.on(py, team, Collective::Fcollect, dest, source))
+    }
+
+    fn alltoall(
+        &self,
+        py: Python<'_>,
+        dest: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.with(|handle, team| handle.on(py, team, Collective::Alltoall, dest, source))
+    }
+
+    fn reduce(
+        &self,
+        py: Python<'_>,
+        dest: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
+        what: &str,
+    ) -> PyResult<()> {
+        self.with(|handle, team| handle.on(py, team, Collective::Reduce(what), dest, source))
+    }
+
+    fn split_strided(
+        &self,
+        py: Python<'_>,
+        start: usize,
+        stride: isize,
+        size: usize,
+    ) -> PyResult<Option<Part>> {
+        self.with(|handle, team| {
+            let part = verb(py, handle.pe()?, || {
+                Ok(team.split_strided(start, stride, size)?)
+            })?;
+            Ok(part.map(|part| Part::new(self.handle.bind(py), part)))
+        })
+    }
+
+    fn split_2d(&self, py: Python<'_>, row: usize) -> PyResult<(Part, Part)> {
+        self.with(|handle, team| {
+            let (rows, columns) = verb(py, handle.pe()?, || Ok(team.split_2d(row)?))?;
+            let part = |team| Part::new(self.handle.bind(py), team);
+            Ok((part(rows), part(columns)))
+        })
+    }
+
+    /// Collective.
+    fn destroy(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(|_, _| Ok(()))?;
+        let team = self.team.lock().ok().and_then(|mut team| team.take());
+        let Some(team) = team else { return Ok(()) };
+        verb(py, self.handle.get().pe()?, || Ok(team.destroy()?))
+    }
+}
+
+/// A collective from a source to a destination.
+#[derive(Clone, Copy)]
+enum Collective<'a> {
+    Broadcast(usize),
+    Fcollect,
+    Alltoall,
+    Reduce(&'a str),
+}
+
+impl Handle {
+    /// Does a collective on a team of this PE's.
+    fn on(
+        &self,
+        py: Python<'_>,
+        team: &Team<'_>,
+        collective: Collective<'_>,
+        dest: &Bound<'_, PyAny>,
+        source: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let (me, dest, source) = (self.pe()?, self.symmetric(dest)?, self.symmetric(source)?);
+        let (n, bytes) = (team.n_pes(), source.bytes());
+        let expected = match collective {
+            Collective::Fcollect => bytes * n,
+            _ => bytes,
+        };
+        equal(dest.bytes(), expected, "the destination")?;
+        match collective {
+            Collective::Broadcast(root) if root >= n => {
+                let text = format!("there is no PE {root} in a team of {n}");
+                return Err(Failure::Input(text).into());
+            }
+            Collective::Alltoall if !source.len.is_multiple_of(n) => {
+                let text = format!(
+                    "{} elements cannot be cut into {n} equal blocks",
+                    source.len
+                );
+                return Err(Failure::Input(text).into());
+            }
+            Collective::Reduce(_) if dest.dtype != source.dtype => {
+                let text = format!("a reduction of {} into {}", source.dtype, dest.dtype);
+                return Err(Failure::Type(text).into());
+            }
+            _ => {}
+        }
+        verb(py, me, || {
+            // SAFETY: both are symmetric, of the lengths that were just looked at.
+            unsafe {
+                match collective {
+                    Collective::Broadcast(root) => {
+                        team.broadcast_raw(dest.at(), source.at(), bytes, root, true)?;
+                    }
+                    Collective::Fcollect => team.fcollect_raw(dest.at(), source.at(), bytes)?,
+                    Collective::Alltoall => team.alltoall_raw(dest.at(), source.at(), bytes / n)?,
+                    Collective::Reduce(what) => reduce(team, what, dest, source)?,
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -526,7 +759,7 @@ fn atomic<T: AtomicInt>(
 }
 
 /// Both places are symmetric, of one type and length.
-fn reduce(me: &Pe, what: &str, dest: Place, source: Place) -> Result<(), Failure> {
+fn reduce(team: &Team<'_>, what: &str, dest: Place, source: Place) -> Result<(), Failure> {
     macro_rules! with {
         ($op:expr) => {
             match dest.dtype {
@@ -537,10 +770,7 @@ fn reduce(me: &Pe, what: &str, dest: Place, source: Place) -> Result<(), Failure
         };
         ($T:ident, $op:expr) => {
             // SAFETY: by the caller.
-            unsafe {
-                me.world()
-                    .reduce_op_raw::<$T, _>(dest.at(), source.at(), source.len, $op)
-            }
+            unsafe { team.reduce_op_raw::<$T, _>(dest.at(), source.at(), source.len, $op) }
         };
     }
     macro_rules! integers {
@@ -583,9 +813,8 @@ fn reduce(me: &Pe, what: &str, dest: Place, source: Place) -> Result<(), Failure
 /// Joins the world that a launcher made, or makes one of one PE.
 #[pyfunction]
 fn init(py: Python<'_>) -> PyResult<Handle> {
-    let pe = py
-        .detach(crosswarp::init)
-        .map_err(|error| Failure::World(error.to_string()))?;
+    let join = || crosswarp::init().map_err(|error| Failure::World(error.to_string()));
+    let pe = py.detach(|| guarded(join))?;
     let pe = Box::new(pe);
     Ok(Handle {
         pe: &raw const *pe,
@@ -693,6 +922,7 @@ fn leave_all(members: &Members) {
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Handle>()?;
+    module.add_class::<Part>()?;
     module.add_class::<Block>()?;
     module.add_function(wrap_pyfunction!(init, module)?)?;
     module.add_function(wrap_pyfunction!(spmd, module)?)

@@ -1,6 +1,7 @@
 """The suite runs against an installed package: nothing here adds the sources to the path."""
 
 import pathlib
+import signal
 
 import crosswarp
 import pytest
@@ -9,6 +10,9 @@ from hypothesis import HealthCheck, settings
 # Busy machines are slow; that is no failure.
 settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any")
+
+# What a shell starts in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

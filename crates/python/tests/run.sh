@@ -35,10 +35,11 @@ fresh bare "$wheel"
 import crosswarp as cw, numpy as np
 dem, known = (np.load(f"jacksboro/jacksboro_{name}.npy") for name in ("dem", "known"))
 print(cw.fill(dem, known).sha256())') | tail -1 >"$folder/hash"
-step "$folder/bare/bin/crosswarp" solve examples/jacksboro.toml --backend cpu --json | tail -1 >"$folder/solve.json"
+step "$folder/bare/bin/crosswarp" solve fill --values examples/jacksboro/jacksboro_dem.npy \
+    --known examples/jacksboro/jacksboro_known.npy --json | tail -1 >"$folder/solve.json"
 grep -q "$(cat "$folder/hash")" "$folder/solve.json"
 
-fresh tests "$wheel[test]" nbclient ipykernel matplotlib
+fresh tests "$wheel[test]" nbclient ipykernel matplotlib tqdm mpi4py mpich
 (cd crates/python && PATH=$folder/tests/bin:$PATH CROSSWARP_REQUIRE_TOOLS=1 step "$folder/tests/bin/python" -m pytest)
 for notebook in examples/notebooks/*.ipynb; do
     step "$folder/tests/bin/jupyter-execute" "$notebook"

@@ -1,5 +1,6 @@
 """Reductions against NumPy, `math.fsum` and the command."""
 
+import builtins
 import fractions
 import json
 import math
@@ -252,3 +253,74 @@ def test_columns_of_doubtful_leaves(a):
     for function in [cw.sum, cw.norm, cw.mean]:
         expected = [cw.bits(function(a[:, k].copy())) for k in (0, 1)]
         assert [cw.bits(one) for one in function(a, axis=0)] == expected
+
+
+def by_the_rule(values):
+    """The sum as docs/determinism.md defines it, element by element."""
+    leaves = []
+    for start in range(0, len(values), 2048):
+        lanes = np.full(128, -0.0, values.dtype)
+        for row in range(start, min(start + 2048, len(values)), 128):
+            part = values[row : min(row + 128, start + 2048)]
+            lanes[: len(part)] += part
+        while len(lanes) > 1:
+            lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+        leaves.append(fractions.Fraction(float(lanes[0])))
+    return values.dtype.type(float(builtins.sum(leaves)))
+
+
+SHAPES = [(1, 1), (2, 70), (5, 1100), (16, 33), (17, 64), (100, 65), (128, 3), (129, 300)]
+SHAPES += [(2048, 2), (2049, 70), (4500, 7)]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_along_axes_follow_the_rule(dtype, shape):
+    a = np.random.default_rng(6).standard_normal(shape).astype(dtype)
+    expected = np.array([by_the_rule(column) for column in a.T[:5]])
+    assert same_bits(cw.sum(a, 0)[:5], expected)
+    assert same_bits(cw.sum(a.T.copy(), 1)[:5], expected)
+    assert same_bits(cw.dot(a, np.ones_like(a), 0)[:5], expected)
+    squares = np.array([by_the_rule(column * column) for column in a.T[:5]])
+    assert np.allclose(cw.norm(a, 0)[:5], np.sqrt(squares), rtol=1e-6 if dtype == np.float32 else 1e-15)
+    assert np.allclose(cw.mean(a, 0)[:5], expected / dtype(shape[0]), rtol=1e-6 if dtype == np.float32 else 1e-15)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ALL, ids=str)
+def test_extrema_and_integers_along_axes(dtype, shape):
+    rng = np.random.default_rng(7)
+    few = rng.integers(0, 5, shape).astype(dtype)
+    if dtype.kind in "iu":
+        wide = np.iinfo(dtype)
+        few.flat[:: 7] = rng.choice([wide.min, wide.max], few.flat[::7].shape).astype(dtype)
+    for a, axis in ((few, 0), (few.T.copy(), 1)):
+        # float64 holds the narrow floats, and NumPy takes the first of equals, too.
+        there = a.astype(np.float64) if dtype.kind not in "biu" else a
+        for name in ("min", "max"):
+            assert same_bits(getattr(cw, name)(a, axis), getattr(np, name)(there, axis).astype(dtype))
+            assert same_bits(getattr(cw, "arg" + name)(a, axis), getattr(np, "arg" + name)(there, axis))
+        if dtype.kind in "biu":
+            with np.errstate(over="ignore"):
+                assert same_bits(cw.sum(a, axis), np.sum(a, axis))
+            parts = a.T if axis == 0 else a
+            exact = [builtins.sum(int(x) for x in part) for part in parts[:5]]
+            assert cw.mean(a, axis)[:5].tolist() == [float(fractions.Fraction(x, shape[0])) for x in exact]
+            squares = [builtins.sum(int(x) ** 2 for x in part) for part in parts[:5]]
+            assert cw.norm(a, axis)[:5].tolist() == [math.sqrt(float(x)) for x in squares]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_nans_along_axes(dtype):
+    a = np.zeros((300, 40), dtype)
+    a[250, 3], a[70, 5], a[200, 5] = np.nan, -np.nan, np.nan
+    for b, axis in ((a, 0), (a.T.copy(), 1)):
+        for name in ("min", "max"):
+            got = getattr(cw, name)(b, axis)
+            assert np.isnan(got[[3, 5]]).all() and not np.signbit(got[[3, 5]]).any() and np.isnan(got).sum() == 2
+            places = getattr(cw, "arg" + name)(b, axis)
+            assert places[3] == 250 and places[5] == 70 and places.sum() == 320
+    # -0.0 is below 0.0, wherever it is.
+    a[:] = 0.0
+    a[133] = -0.0
+    assert set(cw.argmin(a, 0)) == {133} == set(cw.argmin(a.T.copy(), 1)) and set(cw.argmax(a, 0)) == {0}

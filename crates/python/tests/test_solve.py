@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import warnings
 
 import crosswarp as cw
 import numpy as np
@@ -76,6 +77,7 @@ def test_fill_keeps_what_is_known_and_is_harmonic_elsewhere():
     dem[0, 5:9] = np.nan
     before = dem.copy()
     found = cw.fill(dem, tolerance=1e-13)
+    assert found.method == "jacobi"
     known = ~np.isnan(dem)
     assert np.array_equal(found.field[known], dem[known])
     assert np.array_equal(dem, before, equal_nan=True)
@@ -86,22 +88,129 @@ def test_fill_keeps_what_is_known_and_is_harmonic_elsewhere():
     assert again.sha256() == found.sha256()
 
 
-def test_the_field_is_the_commands(tmp_path):
-    dem = np.random.default_rng(3).random((50, 60)).astype(np.float32)
-    known = np.ones((50, 60), bool)
-    known[10:40, 20:50] = False
-    np.save(tmp_path / "dem.npy", dem)
-    np.save(tmp_path / "known.npy", known)
-    (tmp_path / "fill.toml").write_text(
-        'kind = "fill"\nvalues = "dem.npy"\nknown = "known.npy"\ntolerance = 1e-4\ndtype = "f32"\n'
-    )
-    run = ["crosswarp", "solve", tmp_path / "fill.toml", "-o", tmp_path / "field.npy", "--backend", "cpu", "--json"]
-    printed = subprocess.run(run, check=True, capture_output=True, text=True).stdout
-    said = json.loads(printed.splitlines()[-1])
-    found = cw.fill(dem, known)
+def command(tmp_path, *arguments):
+    """What `crosswarp solve` says, and its field."""
+    run = ["crosswarp", "solve", *map(str, arguments), "-o", tmp_path / "field.npy", "--json"]
+    ended = subprocess.run(run, check=True, capture_output=True, text=True)
+    return json.loads(ended.stdout.splitlines()[-1]), np.load(tmp_path / "field.npy")
+
+
+def same(found, said, field):
+    """A result is what the command says."""
+    assert np.array_equal(field, found.field)
     assert found.sha256() == said["field_sha256"]
-    assert found.sweeps == said["sweeps"]
-    assert np.array_equal(np.load(tmp_path / "field.npy"), found.field)
+    assert [x for _, x in said["history"]] == found.history.tolist()
+    for name, key in [("change", "norm")] + [(name, name) for name in (
+        "method", "sweeps", "cycles", "converged", "remaining_error_estimate", "relative_residual",
+        "convergence_factor", "levels", "floor_reached",
+    )]:  # fmt: skip
+        assert getattr(found, name) == said[key], name
+
+
+@pytest.fixture
+def dem(tmp_path):
+    """A grid with voids inside and on its rim, and the options that name it."""
+    rng = np.random.default_rng(3)
+    values = rng.random((70, 90)).astype(np.float32)
+    known = rng.random((70, 90)) < 0.7
+    known[10:40, 20:50] = False
+    known[:15, :20] = False
+    np.save(tmp_path / "dem.npy", values)
+    np.save(tmp_path / "known.npy", known)
+    return values, known, ["fill", "--values", tmp_path / "dem.npy", "--known", tmp_path / "known.npy"]
+
+
+@pytest.mark.parametrize(
+    "options, arguments",
+    [
+        ({}, []),
+        ({"threads": 3}, ["--pes", "2"]),
+        ({"method": "mg", "rim": "interpolated"}, ["--method", "mg", "--rim", "interpolated"]),
+        ({"method": "mgcg"}, ["--method", "mgcg"]),
+        ({"smooth": (1, 3), "max_cycles": 50}, ["--smooth", "1,3", "--max-cycles", "50"]),
+        ({"relative_tolerance": 1e-3}, ["--stop", "residual=1e-3"]),
+        ({"method": "jacobi"}, ["--method", "jacobi", "--backend", "cpu"]),
+        ({"tolerance": 1e-5}, ["--tolerance", "1e-5", "--backend", "cpu"]),
+        ({"nodata": 0.5}, ["--nodata", "0.5"]),
+    ],
+    ids=str,
+)
+def test_a_fill_is_the_commands(tmp_path, dem, options, arguments):
+    values, known, problem = dem
+    values[30, 60:70] = 0.5
+    np.save(tmp_path / "dem.npy", values)
+    said, field = command(tmp_path, *problem, *arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", cw.ConvergenceWarning)
+        same(cw.fill(values, known, **options), said, field)
+
+
+def test_sides_are_the_commands(tmp_path):
+    x = np.linspace(0, 1, 90)
+    np.save(tmp_path / "profile.npy", np.sin(3 * x))
+    plane = ["laplace2d", "--nx", 90, "--ny", 70, "--dtype", "f64"]
+    sides = ["--boundary", "left=2", "--boundary", "right=neumann:-1.5", "--boundary", "bottom=neumann:0"]
+    top = ["--boundary", f"top=neumann:{tmp_path / 'profile.npy'}"]
+    said, field = command(tmp_path, *plane, *sides, *top)
+    right, above = ("neumann", -1.5), ("neumann", np.sin(3 * x))
+    found = cw.solve((70, 90), left=2.0, right=right, bottom="neumann", top=above, spacing=1 / 89)
+    same(found, said, field)
+    again = cw.solve(
+        (70, 90), sides={"left": 2.0, "right": right, "bottom": "neumann"}, top=above, spacing=1 / 89, threads=3
+    )
+    assert again.sha256() == found.sha256()
+
+
+def test_a_problem_without_fixed_values_has_mean_zero():
+    y, x = np.mgrid[0:64, 0:64] * (2 * np.pi / 64)
+    exact = np.sin(x) * np.cos(2 * y)
+    source = np.zeros((66, 66))
+    source[1:-1, 1:-1] = -5 * exact
+    found = cw.poisson(source, sides="periodic", spacing=2 * np.pi / 64)
+    inner = found.field[1:-1, 1:-1]
+    assert abs(inner.mean()) < 1e-12 and np.abs(inner - exact).max() < 1e-2
+    with pytest.raises(cw.InputError, match="cancel"):
+        cw.solve((20, 20), sides={"left": ("neumann", 1.0), "right": "neumann", "top": "neumann", "bottom": "neumann"})
+
+
+@pytest.mark.parametrize("method", ["mg", "mgcg"])
+def test_multigrid_solves_the_equations(method):
+    rng = np.random.default_rng(4)
+    source, fixed = rng.standard_normal((101, 77)), rng.random((101, 77)) < 0.02
+    initial = rng.standard_normal((101, 77))
+    found = cw.poisson(source, method=method, initial=initial, fixed=fixed, relative_tolerance=1e-12)
+    f = found.field
+    left = f[1:-1, 2:] + f[1:-1, :-2] + f[2:, 1:-1] + f[:-2, 1:-1] - 4 * f[1:-1, 1:-1]
+    assert np.abs(left - source[1:-1, 1:-1])[~fixed[1:-1, 1:-1]].max() < 1e-8
+    assert np.array_equal(f[1:-1, 1:-1][fixed[1:-1, 1:-1]], initial[1:-1, 1:-1][fixed[1:-1, 1:-1]])
+    assert found.method == method and found.converged and found.sweeps is None and found.change is None
+    assert found.cycles == len(found.history) and found.history[-1] == found.relative_residual <= 1e-12
+    assert 0 < found.convergence_factor < 0.5 and found.levels > 2
+
+
+def test_a_field_that_is_the_solution_takes_no_cycle():
+    found = cw.solve((20, 20))
+    assert (found.cycles, found.converged, found.relative_residual) == (0, True, 0.0)
+    assert not found.field.any() and found.convergence_factor is None
+
+
+def test_what_is_far_from_the_solution_is_said():
+    with pytest.warns(cw.ConvergenceWarning, match="times the tolerance; method='mg'"):
+        found = cw.solve((200, 200), top=1.0, tolerance=1e-4)
+    exact = cw.solve((200, 200), top=1.0).field
+    away = np.sqrt(np.mean((found.field - exact) ** 2))
+    assert found.converged and found.tolerance * 10 < found.remaining_error_estimate < 3 * away
+    with pytest.warns(cw.ConvergenceWarning, match="after 2 cycles the relative residual"):
+        cw.solve((200, 200), top=1.0, max_cycles=2)
+
+
+def test_rounding_is_an_end_unless_more_was_asked_for():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cw.solve((50, 50), top=1.0).converged
+    with pytest.warns(cw.ConvergenceWarning, match="rounding"):
+        found = cw.solve((50, 50), top=1.0, relative_tolerance=0.0)
+    assert found.floor_reached and not found.converged
 
 
 def test_progress_is_told_and_may_end_the_solve():
@@ -109,6 +218,9 @@ def test_progress_is_told_and_may_end_the_solve():
     found = cw.solve((200, 200), top=1.0, tolerance=1e-5, progress=lambda sweeps, change: seen.append((sweeps, change)))
     assert seen[-1] == (found.sweeps, found.change)
     assert [sweeps for sweeps, _ in seen] == sorted(sweeps for sweeps, _ in seen)
+    seen.clear()
+    found = cw.solve((200, 200), top=1.0, progress=lambda cycles, residual: seen.append((cycles, residual)))
+    assert seen[-1] == (found.cycles, found.relative_residual)
 
     class Enough(Exception):
         pass
@@ -120,6 +232,14 @@ def test_progress_is_told_and_may_end_the_solve():
         cw.solve((500, 500), top=1.0, tolerance=0.0, max_sweeps=10**9, progress=enough)
 
 
+def test_progress_in_a_bar_of_tqdm(capfd):
+    tqdm = pytest.importorskip("tqdm", reason="tqdm is not installed").tqdm
+    with tqdm(unit=" cycles") as bar:
+        found = cw.solve((200, 200), top=1.0, progress=lambda cycles, residual: bar.update(cycles - bar.n))
+    assert bar.n == found.cycles
+    assert f"{found.cycles} cycles" in capfd.readouterr().err
+
+
 def test_ctrl_c_ends_a_solve():
     program = """
 import os, signal, threading, time
@@ -129,10 +249,18 @@ try:
     cw.solve((1000, 1000), top=1.0, tolerance=0.0, max_sweeps=10**9)
 except KeyboardInterrupt:
     print("interrupted")
+threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    # A pass of billions of updates: the call does not wait for its end.
+    passes = []
+    seen = lambda *_: passes.append(0)
+    cw.solve((3000, 3000), top=1.0, tolerance=0.0, sweeps_per_pass=1000, threads=1, progress=seen)
+except KeyboardInterrupt:
+    print("interrupted", len(passes))
 print(cw.solve((100, 100), top=1.0).converged)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
-    assert ended.stdout.split() == ["interrupted", "True"], ended.stderr
+    assert ended.stdout.split() == ["interrupted", "interrupted", "0", "True"], ended.stderr
 
 
 def test_what_makes_no_sense_is_refused():
@@ -151,6 +279,21 @@ def test_what_makes_no_sense_is_refused():
         lambda: cw.solve((5, 5), spacing=0, source=1.0),
         lambda: cw.solve((5, 5), fixed=np.ones((5, 5))),
         lambda: cw.solve(9, source=1.0),
+        lambda: cw.solve(9, method="mg"),
+        lambda: cw.solve((5, 5), method="mg", tolerance=1e-3),
+        lambda: cw.solve((5, 5), method="jacobi", max_cycles=3),
+        lambda: cw.solve((5, 5), tolerance=1e-3, relative_tolerance=1e-3),
+        lambda: cw.solve((5, 5), method="jacobi", left="neumann"),
+        lambda: cw.solve((5, 5), left=("periodic", 1.0)),
+        lambda: cw.solve((5, 5), left=("neumann", 1.0, 2.0)),
+        lambda: cw.solve((5, 5), left=("neumann", np.ones(3))),
+        lambda: cw.solve((5, 5), sides={"front": 1.0}),
+        lambda: cw.solve((5, 5), sides=1.0, left=1.0),
+        lambda: cw.solve((5, 5), smooth=(0, 2)),
+        lambda: cw.solve((5, 5), max_cycles=0),
+        lambda: cw.solve((5, 5), relative_tolerance=-1.0),
+        lambda: cw.fill(np.ones((5, 5)), rim="open"),
+        lambda: cw.fill(np.ones((5, 5)), rim="natural", method="jacobi"),
         lambda: cw.fill(np.full((5, 5), np.nan)),
         lambda: cw.fill(np.ones(5)),
         lambda: cw.fill(np.full((5, 5), np.inf)),
@@ -165,7 +308,8 @@ def test_what_makes_no_sense_is_refused():
 def test_a_result_shows_itself():
     found = cw.solve((9, 9), top=1.0)
     assert "converged=True" in repr(found)
-    assert "<td>9 × 9</td>" in found._repr_html_()
+    assert "<td>9 × 9</td>" in found._repr_html_() and "relative residual" in found._repr_html_()
+    assert "or more" in cw.solve(9, right=1.0)._repr_html_()
 
 
 def test_a_plot(monkeypatch):

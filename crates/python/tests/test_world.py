@@ -65,6 +65,33 @@ def every_verb(pe):
     pe.sync()
     pe.alltoall(there, blocks)
     assert there.tolist() == [100 * k + 2 * me + j for k in range(n) for j in (0, 1)]
+
+    # The same PEs, the last first.
+    team = pe.split_strided(n - 1, -1, n)
+    assert (team.my_pe, team.n_pes, team.world_pe(0)) == (n - 1 - me, n, n - 1)
+    team.broadcast(dest, source, 0)
+    assert (dest == n - 1).all()
+    team.reduce(dest, source)
+    assert (dest == n * (n - 1) // 2).all()
+    team.fcollect(everyone, source)
+    assert everyone.tolist() == [k for k in reversed(range(n)) for _ in range(4)]
+    team.sync()
+    team.alltoall(there, blocks)
+    assert there.tolist() == [100 * k + 2 * (n - 1 - me) + j for k in reversed(range(n)) for j in (0, 1)]
+    for wrong in [lambda: team.broadcast(dest, source, n), lambda: team.world_pe(n)]:
+        with pytest.raises(cw.InputError):
+            wrong()
+    # Pairs of neighbours, and of a pair the first.
+    row, column = pe.split_2d(2)
+    assert (row.my_pe, row.n_pes) == (me % 2, min(2, n - me // 2 * 2))
+    row.reduce(dest, source, "max")
+    assert (dest == me // 2 * 2 + row.n_pes - 1).all()
+    assert column.world_pe(0) == me % 2 and column.my_pe == me // 2
+    first = row.split_strided(0, 1, 1)
+    assert (first is None) == (me % 2 == 1)
+    team.destroy()
+    with pytest.raises(cw.InputError, match="destroyed"):
+        team.sync()
     pe.barrier()
     pe.free(there)
     return me, n
@@ -220,3 +247,65 @@ def test_a_signal_ends_processes_that_wait(tmp_path):
     assert [launcher.stdout.readline() for _ in range(2)] == ["waiting\n"] * 2
     launcher.send_signal(signal.SIGINT)
     assert launcher.wait(timeout=300) != 0
+
+
+def test_ctrl_c_ends_a_wait_and_nothing_else():
+    ended = run_and_interrupt("""
+        import os, signal, threading
+        import numpy as np
+        import crosswarp as cw
+        pe = cw.init()
+        word = pe.zeros(1, np.int64)
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            pe.wait_until(word, "==", 1)
+        except KeyboardInterrupt:
+            print("interrupted")
+        pe.barrier()
+        pe.atomic_add(word, 1, 0)
+        print(pe.wait_until(word, "==", 1))
+    """)
+    assert ended.stdout.splitlines() == ["interrupted", "1"], ended.stderr
+
+
+def processes(tmp_path, n, program):
+    """What `n` PEs that are processes print, in lines."""
+    script = tmp_path / "script.py"
+    script.write_text("import crosswarp as cw, numpy as np, os, sys\npe = cw.init()\n" + textwrap.dedent(program))
+    run = ["crosswarp", "run", "-n", str(n), "--", sys.executable, script]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    return sorted(ended.stdout.splitlines()), ended.stderr
+
+
+def test_who_is_interrupted_in_a_collective_leaves(tmp_path):
+    said, errors = processes(tmp_path, 2, """
+        import signal, threading
+        word = pe.zeros(1, np.int64)
+        if pe.my_pe == 0:
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            try:
+                pe.barrier()
+            except KeyboardInterrupt:
+                sys.stdout.write("interrupted\\n")
+        else:
+            try:
+                pe.wait_until(word, "==", 1)
+            except cw.WorldError as error:
+                sys.stdout.write(f"{error}\\n")
+    """)
+    assert said[0].startswith("PE 0 has left the world") and said[1] == "interrupted", errors
+
+
+def test_mpi_in_the_same_processes(tmp_path):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    said, errors = processes(tmp_path, 2, """
+        from mpi4py import MPI
+        # Nobody has started these processes as MPI's: each is a world of its own there.
+        total = MPI.COMM_WORLD.allreduce(pe.my_pe + 1)
+        mine, sums = pe.full(1, total, np.int64), pe.zeros(1, np.int64)
+        pe.reduce(sums, mine)
+        MPI.COMM_WORLD.Barrier()
+        pe.barrier()
+        sys.stdout.write(f"{MPI.COMM_WORLD.Get_size()} {sums[0]}\\n")
+    """)
+    assert said == ["1 3", "1 3"], errors

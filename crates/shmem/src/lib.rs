@@ -84,7 +84,7 @@ pub use verbs::raw::signal::SignalOp;
 pub use verbs::scope::Operations;
 pub use verbs::wait_set::WaitSet;
 pub use verbs::{op, raw};
-pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError};
+pub use wait::waiter::{Cmp, TenthSeconds, Wait, WaitError, interruptible};
 pub use world::config::ConfigError;
 pub use world::context::{Context, ContextOptions};
 pub use world::created::WorldMemoryError;

@@ -20,6 +20,15 @@ pub trait Ranked: Copy + Send + Sync + 'static {
     /// `MAX`, else the minimum. A NaN comes before everything, −0 is less than +0.
     fn rank<const MAX: bool>(self) -> Self::Rank;
 
+    /// The value with this rank, a NaN being the canonical one.
+    fn of_rank<const MAX: bool>(rank: Self::Rank) -> Self;
+
+    /// The integer that orders values, a NaN beyond one of the infinities: quicker than [`rank`](Self::rank).
+    fn order(self) -> Self::Rank;
+
+    /// Whether values whose least and greatest [`order`](Self::order) are these have a NaN among them.
+    fn has_nan(least: Self::Rank, greatest: Self::Rank) -> bool;
+
     /// This value, any NaN replaced by the canonical one.
     #[must_use]
     fn canonical(self) -> Self;
@@ -33,6 +42,18 @@ macro_rules! ranked_integers {
             fn rank<const MAX: bool>(self) -> Self {
                 // The complement reverses the order of signed and of unsigned integers.
                 if MAX { !self } else { self }
+            }
+            #[inline(always)]
+            fn of_rank<const MAX: bool>(rank: Self) -> Self {
+                rank.rank::<MAX>()
+            }
+            #[inline(always)]
+            fn order(self) -> Self {
+                self
+            }
+            #[inline(always)]
+            fn has_nan(_: Self, _: Self) -> bool {
+                false
             }
             fn canonical(self) -> Self {
                 self
@@ -50,10 +71,29 @@ macro_rules! ranked_floats {
             fn rank<const MAX: bool>(self) -> $integer {
                 const SIGN: $integer = $integer::MIN;
                 let bits = self.to_bits() as $integer;
-                // Sign and magnitude to two's complement, with −0 as −1.
-                let ordered = if bits < 0 { bits ^ !SIGN } else { bits };
+                let ordered = self.order();
                 let rank = if MAX { !ordered } else { ordered };
                 if bits & !SIGN > $infinity.to_bits() as $integer { SIGN } else { rank }
+            }
+            #[inline(always)]
+            fn of_rank<const MAX: bool>(rank: $integer) -> Self {
+                if rank == $integer::MIN {
+                    return $nan;
+                }
+                let ordered = if MAX { !rank } else { rank };
+                let bits = if ordered < 0 { ordered ^ $integer::MAX } else { ordered };
+                Self::from_bits(bits as _)
+            }
+            #[inline(always)]
+            fn order(self) -> $integer {
+                let bits = self.to_bits() as $integer;
+                // Sign and magnitude to two's complement, with −0 as −1.
+                bits ^ ((bits >> ($integer::BITS - 1)) & $integer::MAX)
+            }
+            #[inline(always)]
+            fn has_nan(least: $integer, greatest: $integer) -> bool {
+                let infinity = $infinity.to_bits() as $integer;
+                least < !infinity || greatest > infinity
             }
             fn canonical(self) -> Self {
                 if self.is_nan() { $nan } else { self }
@@ -85,25 +125,54 @@ impl<T: Ranked, const MAX: bool> Work for FirstExtremum<'_, T, MAX> {
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) -> Option<usize> {
-        let mut best = self.values.first()?.rank::<MAX>();
-        let mut best_block = 0;
-        // Ranks only, block by block: this vectorises. The place is searched for in one block.
-        for (k, block) in self.values.chunks(LEAF).enumerate() {
-            let mut lowest = best;
-            for value in block {
-                let rank = value.rank::<MAX>();
-                lowest = if rank < lowest { rank } else { lowest };
-            }
-            if lowest < best {
-                (best, best_block) = (lowest, k);
-            }
-        }
-        let start = best_block * LEAF;
-        let place = self.values[start..]
-            .iter()
-            .position(|value| value.rank::<MAX>() == best)?;
-        Some(start + place)
+        Some(first_of::<T, MAX>(
+            self.values.first()?.order(),
+            self.values,
+        ))
     }
+}
+
+/// The first index of the minimum or maximum of `values`, of which `first`'s is one's order.
+#[inline(always)]
+fn first_of<T: Ranked, const MAX: bool>(first: T::Rank, values: &[T]) -> usize {
+    let (mut best, mut best_block) = (first, 0);
+    // Block by block: this vectorises. The place is searched for in one block.
+    for (k, block) in values.chunks(LEAF).enumerate() {
+        let (mut least, mut greatest) = (best, best);
+        for value in block {
+            let order = value.order();
+            least = if order < least { order } else { least };
+            greatest = if order > greatest { order } else { greatest };
+        }
+        if T::has_nan(least, greatest) {
+            let rank = block[0].rank::<MAX>();
+            let lowest = block
+                .iter()
+                .fold(rank, |lowest, value| lowest.min(value.rank::<MAX>()));
+            // The first block with a NaN has the first NaN.
+            let place = block.iter().position(|value| value.rank::<MAX>() == lowest);
+            return k * LEAF + place.unwrap_or(0);
+        }
+        let found = if MAX { greatest } else { least };
+        if found != best {
+            (best, best_block) = (found, k);
+        }
+    }
+    let mut at = best_block * LEAF;
+    // Some at a time, so that the search vectorises, too.
+    for some in values[at..].chunks(64) {
+        let is_here = some
+            .iter()
+            .fold(false, |found, value| found | (value.order() == best));
+        if is_here {
+            break;
+        }
+        at += some.len();
+    }
+    let before = values[at..]
+        .iter()
+        .take_while(|value| value.order() != best);
+    at + before.count()
 }
 
 #[cfg(test)]
@@ -152,6 +221,38 @@ mod tests {
                 assert_eq!(a.rank::<true>().cmp(&b.rank::<true>()), expected);
             }
         }
+    }
+
+    fn checks_orders<T: Ranked + PartialEq + std::fmt::Debug>(
+        values: &[T],
+        is_nan: fn(&T) -> bool,
+        bits: fn(T) -> u64,
+    ) {
+        for &a in values {
+            let back = [
+                T::of_rank::<false>(a.rank::<false>()),
+                T::of_rank::<true>(a.rank::<true>()),
+            ];
+            assert_eq!(back.map(bits), [bits(a.canonical()); 2], "{a:?}");
+            assert_eq!(T::has_nan(a.order(), a.order()), is_nan(&a), "{a:?}");
+            for &b in values.iter().filter(|b| !is_nan(b) && !is_nan(&a)) {
+                let by_rank = a.rank::<false>().cmp(&b.rank::<false>());
+                assert_eq!(a.order().cmp(&b.order()), by_rank, "{a:?} {b:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_lead_back_and_orders_are_those_of_ranks() {
+        let f16s: Vec<f16> = (0..=u16::MAX).step_by(97).map(f16::from_bits).collect();
+        checks_orders(&f16s, |x| x.is_nan(), |x| x.to_bits().into());
+        let special = [0.0, 1.5, f64::INFINITY, f64::NAN, f64::MIN_POSITIVE, 1e300];
+        let f64s = [special, special.map(|x| -x)].concat();
+        checks_orders(&f64s, |x| x.is_nan(), f64::to_bits);
+        let f32s: Vec<f32> = f64s.iter().map(|&x| x as f32).collect();
+        checks_orders(&f32s, |x| x.is_nan(), |x| x.to_bits().into());
+        checks_orders(&[i8::MIN, -1, 0, 7, i8::MAX], |_| false, |x| x as u64);
+        checks_orders(&[0, 7, u64::MAX], |_| false, |x: u64| x);
     }
 
     #[test]

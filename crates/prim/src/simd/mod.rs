@@ -69,6 +69,30 @@ impl Simd {
             .map(|&level| Self(level))
     }
 
+    /// Runs a loop of the caller's, compiled for this instruction set.
+    ///
+    /// ```
+    /// use crosswarp_prim::{Loop, Simd};
+    ///
+    /// struct Squares<'a>(&'a mut [f32]);
+    ///
+    /// impl Loop for Squares<'_> {
+    ///     type Output = ();
+    ///     #[inline(always)]
+    ///     fn run(self) {
+    ///         self.0.iter_mut().for_each(|x| *x *= *x);
+    ///     }
+    /// }
+    ///
+    /// let mut values = [1.0, 2.0, 3.0];
+    /// Simd::detect().compile(Squares(&mut values));
+    /// assert_eq!(values, [1.0, 4.0, 9.0]);
+    /// ```
+    #[inline]
+    pub fn compile<L: Loop>(self, a_loop: L) -> L::Output {
+        self.run(Plainly(a_loop))
+    }
+
     /// Runs `work` compiled for this instruction set.
     #[inline]
     pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
@@ -132,6 +156,29 @@ unsafe fn run_avx2<W: Work>(work: W) -> W::Output {
 unsafe fn run_avx512<W: Work>(work: W) -> W::Output {
     // SAFETY: the features of `Avx512` are enabled in this function.
     unsafe { work.run::<avx512::Avx512>() }
+}
+
+/// A loop in plain Rust, which the compiler turns into vectors of an instruction set: see [`Simd::compile`].
+///
+/// Rust neither fuses nor reorders operations on floats, so results do not depend on the instruction set.
+pub trait Loop {
+    /// What comes out.
+    type Output;
+
+    /// Implementations must be `#[inline(always)]`, and so must what they call: that is what compiles them for the
+    /// set. A closure is not inlined so.
+    fn run(self) -> Self::Output;
+}
+
+struct Plainly<L>(L);
+
+impl<L: Loop> Work for Plainly<L> {
+    type Output = L::Output;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> L::Output {
+        self.0.run()
+    }
 }
 
 /// A loop to be compiled for each instruction set.

@@ -21,7 +21,7 @@ from ._models import BankConflicts, Occupancy, Roofline, bank_conflicts, occupan
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
 from ._solve import Result, fill, poisson, solve
 from ._transpose import transpose
-from ._world import Pe, init, spmd
+from ._world import Pe, Team, init, spmd
 
 __all__ = [
     "BankConflicts",
@@ -35,6 +35,7 @@ __all__ = [
     "Pe",
     "Result",
     "Roofline",
+    "Team",
     "TimeoutError",
     "WorldError",
     "argmax",

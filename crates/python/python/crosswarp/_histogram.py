@@ -140,6 +140,10 @@ def bincount(
     >>> cw.bincount([0, 1, 1], weights=[0.5, 1e16, -1e16])
     array([0.5, 0. ])
     """
+    if weights is None and threads is None and type(minlength) is int and minlength >= 0:
+        found: Array | None = _native.bincount_of_few(x, minlength)
+        if found is not None:
+            return found
     values = as_array(x, "bincount")
     if values.size == 0 and not isinstance(x, np.ndarray):
         values = values.astype(np.int64)

@@ -49,8 +49,8 @@ def sum(
     array([0.3, 0.3])
     """
     op = _EXACT if exact else _SUM
-    if axis is None and dtype is None and not keepdims:
-        found = _native.whole(op, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and dtype is None and not keepdims:
+        found = _native.whole(op, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(op, a, axis, dtype, keepdims, threads)
@@ -71,8 +71,8 @@ def prod(
     >>> cw.prod([[1, 2], [3, 4]], axis=0)
     array([3, 8])
     """
-    if axis is None and dtype is None and not keepdims:
-        found = _native.whole(_PROD, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and dtype is None and not keepdims:
+        found = _native.whole(_PROD, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_PROD, a, axis, dtype, keepdims, threads)
@@ -86,8 +86,8 @@ def min(a: npt.ArrayLike, axis: Axis = None, *, keepdims: bool = False, threads:
     >>> cw.min(np.array([0.0, -0.0]))
     np.float64(-0.0)
     """
-    if axis is None and not keepdims:
-        found = _native.whole(_MIN, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and not keepdims:
+        found = _native.whole(_MIN, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_MIN, a, axis, None, keepdims, threads)
@@ -99,8 +99,8 @@ def max(a: npt.ArrayLike, axis: Axis = None, *, keepdims: bool = False, threads:
     >>> cw.max(np.array([[1, 5], [7, 2]], np.int8), axis=1)
     array([5, 7], dtype=int8)
     """
-    if axis is None and not keepdims:
-        found = _native.whole(_MAX, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and not keepdims:
+        found = _native.whole(_MAX, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_MAX, a, axis, None, keepdims, threads)
@@ -117,8 +117,8 @@ def argmin(
     >>> cw.argmin([3, 1, 1])
     np.int64(1)
     """
-    if axis is None and not keepdims:
-        found = _native.whole(_ARGMIN, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and not keepdims:
+        found = _native.whole(_ARGMIN, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_ARGMIN, a, axis, None, keepdims, threads)
@@ -132,8 +132,8 @@ def argmax(
     >>> cw.argmax([[1, 9], [8, 2]], axis=0)
     array([1, 0])
     """
-    if axis is None and not keepdims:
-        found = _native.whole(_ARGMAX, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and not keepdims:
+        found = _native.whole(_ARGMAX, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_ARGMAX, a, axis, None, keepdims, threads)
@@ -155,8 +155,8 @@ def mean(
     >>> cw.mean(np.array([2**62, 2**62, 2**62]))
     np.float64(4.611686018427388e+18)
     """
-    if axis is None and dtype is None and not keepdims:
-        found = _native.whole(_MEAN, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and dtype is None and not keepdims:
+        found = _native.whole(_MEAN, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_MEAN, a, axis, dtype, keepdims, threads)
@@ -179,8 +179,8 @@ def norm(
     >>> cw.norm(np.array([3e30, 4e30], np.float32))
     np.float32(5e+30)
     """
-    if axis is None and dtype is None and not keepdims:
-        found = _native.whole(_NORM, a, 0 if threads is None else threads_of(threads))
+    if (axis is None or type(axis) is int) and dtype is None and not keepdims:
+        found = _native.whole(_NORM, a, axis, 0 if threads is None else threads_of(threads))
         if found is not None:
             return found
     return _reduced(_NORM, a, axis, dtype, keepdims, threads)

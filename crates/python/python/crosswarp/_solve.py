@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
+from collections.abc import Mapping
 from typing import Any, Callable
 
 import numpy as np
@@ -16,35 +18,54 @@ from ._errors import ConvergenceWarning, DtypeError, InputError
 
 __all__ = ["solve", "poisson", "fill", "Result"]
 
-Side = npt.ArrayLike | str
+Side = npt.ArrayLike | str | tuple[str, npt.ArrayLike]
+"""Values, "periodic", "neumann", or ("neumann", derivatives outwards)."""
 Progress = Callable[[int, float], object]
+
+_RELATIVE_RESIDUAL, _MAX_CYCLES, _MAX_SWEEPS = 1e-8, 100, 1_000_000
+# A solution that is so many tolerances away is worth a warning.
+_MUCH = 10.0
 
 
 @dataclasses.dataclass(eq=False)
 class Result:
     """What a solve has found.
 
-    >>> found = cw.solve((33, 33), top=1.0, tolerance=1e-12)
-    >>> found.converged, bool(abs(found.field[16, 16] - 0.25) < 1e-9)
-    (True, True)
+    >>> found = cw.solve((33, 33), top=1.0)
+    >>> found.method, found.converged, bool(abs(found.field[16, 16] - 0.25) < 1e-9)
+    ('mg', True, True)
     """
 
     field: Array = dataclasses.field(repr=False)
     """The solution, one value a point."""
     history: npt.NDArray[np.float64] = dataclasses.field(repr=False)
-    """The change of each sweep: the norm of new minus old."""
-    sweeps: int
-    """Sweeps done."""
-    change: float
-    """The change of the last sweep. It is not the error, which may be larger by the number of sweeps."""
-    tolerance: float
-    """The change at which the solve was to stop."""
-    converged: bool
-    """Whether it stopped there."""
-    seconds: float
-    """Time of the sweeps."""
+    """By Jacobi, the change of each sweep: the norm of new minus old. Else each cycle's relative residual."""
     method: str
-    """How it was solved."""
+    """How it was solved: "jacobi", "mg" or "mgcg"."""
+    converged: bool
+    """Whether the change, or the relative residual, came down to `tolerance`."""
+    tolerance: float
+    """The change, or the relative residual, at which the solve was to stop."""
+    sweeps: int | None
+    """Sweeps done; of multigrid `None`."""
+    cycles: int | None
+    """Cycles done; of Jacobi `None`."""
+    change: float | None
+    """The change of the last sweep; of multigrid `None`. It is not the error, which can be larger by the number of
+    sweeps."""
+    remaining_error_estimate: float | None
+    """By Jacobi, about how far the solution still is, or more, in the norm of the changes; else, or if it cannot be
+    told, `None`."""
+    relative_residual: float | None
+    """The last residual, relative to that of the first guess; of Jacobi `None`."""
+    convergence_factor: float | None
+    """By what the last cycles multiplied the residual; `None` without any, and of Jacobi."""
+    levels: int | None
+    """Levels of multigrid; of Jacobi `None`."""
+    floor_reached: bool
+    """Whether the residual is above `tolerance`, and as small as rounding allows."""
+    seconds: float
+    """Time of the sweeps, or of the cycles with what they need."""
 
     def sha256(self) -> str:
         """The hash of the field, which `crosswarp solve` prints, too."""
@@ -63,19 +84,30 @@ class Result:
         else:
             axes.figure.colorbar(axes.imshow(self.field))
         state = "converged" if self.converged else "not converged"
-        axes.set_title(f"{self.sweeps} sweeps, {state}")
+        axes.set_title(f"{self._steps()}, {state}")
         return axes
+
+    def _steps(self) -> str:
+        if self.cycles is None:
+            return f"{self.sweeps:,} sweeps"
+        return f"{self.cycles} cycle{'s' * (self.cycles != 1)}"
 
     def _repr_html_(self) -> str:
         rows = {
             "shape": " × ".join(map(str, self.field.shape)),
             "type": str(self.field.dtype),
-            "method": self.method,
-            "sweeps": f"{self.sweeps:,}",
-            "change of the last sweep": f"{self.change:.3g} (tolerance {self.tolerance:g})",
+            "method": f"{self.method}, {self._steps()}" + (f" of {self.levels} levels" if self.levels else ""),
             "converged": "yes" if self.converged else "no",
             "time": f"{self.seconds:.3g} s",
         }
+        if self.change is not None:
+            rows["change of the last sweep"] = f"{self.change:.3g} (tolerance {self.tolerance:g})"
+        if self.remaining_error_estimate is not None:
+            rows["to the solution, about"] = f"{self.remaining_error_estimate:.2g}, or more"
+        if self.relative_residual is not None:
+            rows["relative residual"] = f"{self.relative_residual:.2e} (limit {self.tolerance:g})"
+        if self.floor_reached:
+            rows["rounding"] = "allows no smaller residual"
         cells = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in rows.items())
         return f"<table>{cells}</table>"
 
@@ -83,19 +115,23 @@ class Result:
 def solve(
     shape: int | tuple[int, int] | tuple[int],
     *,
-    left: Side = 0.0,
-    right: Side = 0.0,
-    top: Side = 0.0,
-    bottom: Side = 0.0,
+    sides: Side | Mapping[str, Side] | None = None,
+    left: Side | None = None,
+    right: Side | None = None,
+    top: Side | None = None,
+    bottom: Side | None = None,
     initial: npt.ArrayLike | None = None,
     fixed: npt.ArrayLike | None = None,
     source: npt.ArrayLike | None = None,
     spacing: float = 1.0,
     dtype: npt.DTypeLike = np.float64,
+    method: str = "auto",
+    relative_tolerance: float | None = None,
+    max_cycles: int | None = None,
+    smooth: tuple[int, int] | None = None,
     tolerance: float | None = None,
-    max_sweeps: int = 1_000_000,
-    norm: str = "rms",
-    method: str = "jacobi",
+    max_sweeps: int | None = None,
+    norm: str | None = None,
     sweeps_per_pass: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -103,50 +139,66 @@ def solve(
     """Solves Laplace's equation, or with `source` Poisson's, on a grid of points, whose outermost ring is the boundary.
 
     `shape`: a number of points, for a line, or (rows, columns). `left`, `right`, `top`, `bottom`: a value, or one for
-    each point of that side (of a line, `left` and `right`: its ends), or "periodic", for opposite sides together; at a
-    corner left and right win. `initial`: the field before the first sweep. `fixed`: true where a cell keeps its
-    initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f; `spacing`: the distance of two points. `dtype`: float64 or
-    float32.
+    each point of that side (of a line, `left` and `right`: its ends); "periodic", for opposite sides together; or
+    ("neumann", g), the derivative outwards, one or one for each point ("neumann" alone: 0). Sides not said are 0. At a
+    corner left and right win. `sides`: one for all four, or a mapping from their names. Without any fixed value sources
+    and derivatives must cancel, and the field has mean 0. `initial`: the field to begin with. `fixed`: true where a
+    cell keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f; `spacing`: the distance of two points. `dtype`:
+    float64 or float32.
 
-    Sweeps are made until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of points)
-    is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` are done, which is a `ConvergenceWarning`. `method`
-    can be "jacobi". `progress(sweeps, change)` is called now and then; what it raises ends the solve.
+    `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
+    `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
+    relaxations before and after a level's correction. "mgcg": conjugate gradients with such a cycle in each step.
+    "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
+    points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done. "auto": Jacobi for a line, and
+    where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
+    Jacobi, is far from the solution, is a `ConvergenceWarning`. `progress(steps, norm)` is called now and then, with
+    the sweeps or cycles done and the last one's norm; what it raises ends the solve.
 
-    The field, the number of sweeps and the history have the same bits for any number of `threads`, and as
-    `crosswarp solve` has them. Ctrl-C ends a solve at the end of a pass.
+    The field, the number of steps and the history have the same bits for any number of `threads`, and as
+    `crosswarp solve` has them. Ctrl-C ends the call within 0.2 s.
 
     Values that are not finite, shapes that do not fit and the like are an `InputError`.
 
     >>> cw.solve(5, left=0.0, right=4.0, tolerance=1e-12).field.round(6)
     array([0., 1., 2., 3., 4.])
+    >>> cw.solve((5, 5), sides={"left": 1.0, "right": 3.0, "top": "neumann", "bottom": "neumann"}).field[0].round(6)
+    array([1. , 1.5, 2. , 2.5, 3. ])
     """
-    how = _how(tolerance, max_sweeps, norm, method, sweeps_per_pass, threads, progress)
+    given = _sides(sides, {"left": left, "right": right, "top": top, "bottom": bottom})
     kind = _real(dtype)
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if len(sizes) not in (1, 2) or any(size < 3 for size in sizes):
         raise InputError(f"a shape of {shape}: one or two sizes of at least 3 are needed")
-    if len(sizes) == 1:
-        given = {"top": top, "bottom": bottom, "initial": initial, "fixed": fixed, "source": source}
-        wrong = [name for name, value in given.items() if value is not None and not np.array_equal(value, 0.0)]
+    line = len(sizes) == 1
+    how = _how(
+        line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
+        progress,
+    )  # fmt: skip
+    if line:
+        others = {**given, "initial": initial, "fixed": fixed, "source": source}
+        wrong = [name for name, value in others.items() if name not in ("left", "right") and value is not None]
         if wrong:
             raise InputError(f"a line has no {' and no '.join(wrong)}")
+        if tolerance is None:
+            how["tolerance"] = 1e-4
         field = _empty(sizes, kind)
-        how["tolerance"] = 1e-4 if tolerance is None else float(tolerance)
-        said = _native.line(_end("left", left), _end("right", right), how, field)
-        return _result(said, field, how, method)
+        said = _native.line(_end("left", given["left"]), _end("right", given["right"]), how, field)
+        return _result(said, field, how, True)
     ny, nx = (int(size) for size in sizes)
     problem = {
-        "left": _side("left", left, ny, kind),
-        "right": _side("right", right, ny, kind),
-        "top": _side("top", top, nx, kind),
-        "bottom": _side("bottom", bottom, nx, kind),
+        "left": _side("left", given["left"], ny, kind),
+        "right": _side("right", given["right"], ny, kind),
+        "top": _side("top", given["top"], nx, kind),
+        "bottom": _side("bottom", given["bottom"], nx, kind),
         "initial": _plane("initial", initial, (ny, nx), kind),
         "fixed": _mask("fixed", fixed, (ny, nx)),
         "source": _plane("source", source, (ny, nx), kind),
         "spacing": float(spacing),
     }
     field = _empty((ny, nx), kind)
-    return _result(_native.plane(nx, problem, how, field), field, how, method)
+    said = _native.plane(nx, problem, how, field)
+    return _result(said, field, how, relative_tolerance is not None)
 
 
 def poisson(source: npt.ArrayLike, **options: Any) -> Result:
@@ -156,7 +208,7 @@ def poisson(source: npt.ArrayLike, **options: Any) -> Result:
 
     >>> n, x = 65, np.linspace(0, 1, 65)
     >>> f = -2 * np.pi**2 * np.outer(np.sin(np.pi * x), np.sin(np.pi * x))
-    >>> u = cw.poisson(f, spacing=1 / 64, tolerance=1e-9).field
+    >>> u = cw.poisson(f, spacing=1 / 64).field
     >>> bool(abs(u[32, 32] - 1) < 1e-3)
     True
     """
@@ -171,10 +223,15 @@ def fill(
     dem: npt.ArrayLike,
     known: npt.ArrayLike | None = None,
     *,
-    tolerance: float = 1e-4,
-    max_sweeps: int = 1_000_000,
-    norm: str = "rms",
-    method: str = "jacobi",
+    nodata: float | None = None,
+    rim: str | None = None,
+    method: str = "auto",
+    relative_tolerance: float | None = None,
+    max_cycles: int | None = None,
+    smooth: tuple[int, int] | None = None,
+    tolerance: float | None = None,
+    max_sweeps: int | None = None,
+    norm: str | None = None,
     sweeps_per_pass: int | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
@@ -182,47 +239,101 @@ def fill(
     """Fills the voids of a grid, an elevation model for example: Laplace's equation from their rims inwards.
 
     `dem`: a matrix; float32 stays so, everything else becomes float64. `known`: true where its values are to be kept;
-    without it, voids are where `dem` is NaN. Unknown cells on the rim of the grid are set first, linearly along the rim.
-    The other options, bits and errors are those of `solve`; no known cell on the rim is an `InputError`.
+    without it, voids are where `dem` is NaN. Cells that hold `nodata` are voids, too. `rim`: "natural", unknown cells
+    on the rim of the grid are solved as all others, with no flow across the rim; or "interpolated", they are set first,
+    linearly along the rim, which is all that Jacobi has. The other options, bits and errors are those of `solve` (the
+    `tolerance` of Jacobi is 1e-4 if it is not given). No known cell is an `InputError`.
 
     >>> dem = np.add.outer(np.arange(5.0), np.arange(5.0))
     >>> dem[2, 2] = np.nan
     >>> cw.fill(dem).field[2]
     array([2., 3., 4., 5., 6.])
     """
-    how = _how(tolerance, max_sweeps, norm, method, sweeps_per_pass, threads, progress)
     values = as_array(dem, "fill")
     if values.ndim != 2:
         raise InputError(f"fill takes a grid of two dimensions, not {values.ndim}")
+    if rim not in (None, "natural", "interpolated"):
+        raise InputError(f"there is no rim {rim!r}; there are 'natural' and 'interpolated'")
+    how = _how(
+        False, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
+        progress, natural=rim == "natural",
+    )  # fmt: skip
+    by_jacobi = how["method"] == "jacobi"
+    if by_jacobi and tolerance is None:
+        how["tolerance"] = 1e-4
     values = values.astype(np.float32 if values.dtype == np.float32 else np.float64, copy=False)
-    mask = _mask("known", ~np.isnan(values) if known is None else known, values.shape)
+    there = np.asarray(~np.isnan(values) if known is None else known)
+    if nodata is not None and there.shape == values.shape:
+        there = there.astype(bool, copy=False) & (values != values.dtype.type(nodata))
+    mask = _mask("known", there, values.shape)
+    natural = not by_jacobi if rim is None else rim == "natural"
     field = _empty(values.shape, values.dtype)
-    said = _native.fill(values.shape[1], prepared(values), mask, how, field)
-    return _result(said, field, how, method)
+    said = _native.fill(values.shape[1], prepared(values), mask, natural, how, field)
+    return _result(said, field, how, relative_tolerance is not None)
 
 
 def _how(
-    tolerance: float | None,
-    max_sweeps: int,
-    norm: str,
+    line: bool,
     method: str,
+    relative_tolerance: float | None,
+    max_cycles: int | None,
+    smooth: tuple[int, int] | None,
+    tolerance: float | None,
+    max_sweeps: int | None,
+    norm: str | None,
     sweeps_per_pass: int | None,
     threads: int | None,
     progress: Progress | None,
+    natural: bool = False,
 ) -> dict[str, Any]:
-    if method != "jacobi":
-        raise InputError(f"there is no method {method!r}; there is 'jacobi'")
-    if norm not in ("rms", "l2"):
+    """How to solve, by the rules of `crosswarp solve --method`."""
+    if method not in ("auto", "jacobi", "mg", "mgcg"):
+        raise InputError(f"there is no method {method!r}; there are 'auto', 'jacobi', 'mg' and 'mgcg'")
+    sweeping = {
+        "tolerance": tolerance, "max_sweeps": max_sweeps, "norm": norm, "sweeps_per_pass": sweeps_per_pass,
+    }  # fmt: skip
+    cycling = {
+        "relative_tolerance": relative_tolerance, "max_cycles": max_cycles, "smooth": smooth,
+        "rim='natural'": natural or None,
+    }  # fmt: skip
+    of_sweeps = [name for name, value in sweeping.items() if value is not None]
+    of_cycles = [name for name, value in cycling.items() if value is not None]
+    if of_sweeps and of_cycles:
+        raise InputError(
+            f"{of_sweeps[0]} belongs to Jacobi sweeps and {of_cycles[0]} to multigrid: they do not go together"
+        )
+    if method == "auto":
+        method = "jacobi" if of_sweeps or (line and not of_cycles) else "mg"
+    wrong = of_cycles if method == "jacobi" else of_sweeps
+    if wrong:
+        owner = "multigrid" if method == "jacobi" else "Jacobi sweeps"
+        raise InputError(f"{wrong[0]} belongs to {owner}: it does not go with method={method!r}")
+    if line and method != "jacobi":
+        raise InputError("a line is solved by Jacobi sweeps: it does not go with multigrid")
+    if norm not in (None, "rms", "l2"):
         raise InputError(f"there is no norm {norm!r}; there are 'rms' and 'l2'")
-    if max_sweeps < 1:
-        raise InputError(f"max_sweeps is {max_sweeps}: at least one must be allowed")
+    for name, most in (("max_sweeps", max_sweeps), ("max_cycles", max_cycles)):
+        if most is not None and most < 1:
+            raise InputError(f"{name} is {most}: at least one must be allowed")
     if sweeps_per_pass is not None and sweeps_per_pass < 1:
         raise InputError(f"sweeps_per_pass is {sweeps_per_pass}: a pass has at least one")
+    pre, post = (2, 2) if smooth is None else smooth
+    if not all(1 <= steps <= 3 for steps in (pre, post)):
+        raise InputError(f"smooth is {smooth}: 1 to 3 relaxations before and after a correction are possible")
+    if method == "jacobi":
+        limit = 1e-7 if tolerance is None else tolerance
+        most = _MAX_SWEEPS if max_sweeps is None else max_sweeps
+    else:
+        limit = _RELATIVE_RESIDUAL if relative_tolerance is None else relative_tolerance
+        most = _MAX_CYCLES if max_cycles is None else max_cycles
     return {
-        "tolerance": 1e-7 if tolerance is None else float(tolerance),
-        "max_sweeps": int(max_sweeps),
+        "method": method,
+        "tolerance": float(limit),
+        "most": int(most),
+        "smooth": (int(pre), int(post)),
         "sweeps_per_pass": sweeps_per_pass,
-        "l2": norm == "l2",
+        # Cycles have one norm.
+        "l2": norm == "l2" or method != "jacobi",
         "threads": threads_of(threads),
         "progress": progress,
     }
@@ -239,21 +350,44 @@ def _empty(shape: tuple[int, ...], kind: np.dtype[Any]) -> Array:
     return np.empty(shape, kind)
 
 
-def _end(name: str, value: Side) -> float:
-    if isinstance(value, str) or np.ndim(value) != 0:
+def _sides(sides: Side | Mapping[str, Side] | None, named: dict[str, Side | None]) -> dict[str, Side | None]:
+    """What was said of each side; `None` where nothing was."""
+    if sides is None:
+        return named
+    if isinstance(sides, Mapping):
+        unknown = [name for name in sides if name not in named]
+        if unknown:
+            raise InputError(f"there is no side {unknown[0]!r}; there are {', '.join(named)}")
+        by_all: Mapping[str, Side] = sides
+    else:
+        by_all = dict.fromkeys(named, sides)
+    twice = [name for name in by_all if named[name] is not None]
+    if twice:
+        raise InputError(f"the {twice[0]} side is given twice, by sides= and by {twice[0]}=")
+    return {**named, **by_all}
+
+
+def _end(name: str, value: Side | None) -> float:
+    if value is None:
+        return 0.0
+    if isinstance(value, (str, tuple)) or np.ndim(value) != 0:
         raise InputError(f"the {name} end of a line is one value")
     return float(np.asarray(value))
 
 
-def _side(name: str, value: Side, length: int, kind: np.dtype[Any]) -> Array | None:
-    if isinstance(value, str):
-        if value != "periodic":
-            raise InputError(f"the {name} side is {value!r}: values or 'periodic' are possible")
-        return None
-    values = as_array(value, "solve")
-    if values.ndim > 1 or values.ndim == 1 and values.shape != (length,):
-        raise InputError(f"the {name} side has values of shape {values.shape}, and {length} points")
-    return prepared(np.broadcast_to(values.astype(kind, copy=False), length))
+def _side(name: str, value: Side | None, length: int, kind: np.dtype[Any]) -> tuple[str, Array | None]:
+    if isinstance(value, str) and value == "periodic":
+        return value, None
+    named: Any = (value, 0.0) if isinstance(value, str) else value
+    is_named = isinstance(named, tuple) and len(named) > 0 and isinstance(named[0], str)
+    if is_named and (len(named) != 2 or named[0] != "neumann"):
+        possible = "values, 'periodic', 'neumann' and ('neumann', values) are possible"
+        raise InputError(f"the {name} side is {value!r}: {possible}")
+    values = named[1] if is_named else 0.0 if value is None else value
+    array = as_array(values, "solve")
+    if array.ndim > 1 or array.ndim == 1 and array.shape != (length,):
+        raise InputError(f"the {name} side has values of shape {array.shape}, and {length} points")
+    return "neumann" if is_named else "fixed", prepared(np.broadcast_to(array.astype(kind, copy=False), length))
 
 
 def _plane(name: str, value: npt.ArrayLike | None, shape: tuple[int, int], kind: np.dtype[Any]) -> Array | None:
@@ -274,23 +408,85 @@ def _mask(name: str, value: npt.ArrayLike | None, shape: tuple[int, ...]) -> Arr
     return prepared(mask).view(np.uint8)
 
 
-def _result(said: dict[str, Any], field: Array, how: dict[str, Any], method: str) -> Result:
-    history = said["history"]
+def _result(said: dict[str, Any], field: Array, how: dict[str, Any], stated: bool) -> Result:
+    """`stated`: whether the caller said when to stop."""
+    history, steps = said["history"], said["steps"]
+    by_jacobi = how["method"] == "jacobi"
+    last = float(history[-1]) if len(history) else None
     found = Result(
         field=field,
         history=history,
-        sweeps=said["sweeps"],
-        change=float(history[-1]),
-        tolerance=how["tolerance"],
+        method=how["method"],
         converged=said["converged"],
+        tolerance=how["tolerance"],
+        sweeps=steps if by_jacobi else None,
+        cycles=None if by_jacobi else steps,
+        change=last if by_jacobi else None,
+        remaining_error_estimate=_remaining_error(history) if by_jacobi else None,
+        relative_residual=None if by_jacobi else last or 0.0,
+        convergence_factor=None if by_jacobi else _convergence_factor(history),
+        levels=said["levels"],
+        floor_reached=said["floor_reached"],
         seconds=said["seconds"],
-        method=method,
     )
-    if not found.converged:
-        warnings.warn(
-            f"after {found.sweeps} sweeps the change is {found.change:.3g}, above the tolerance of "
-            f"{found.tolerance:g}: the field is not the solution yet",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
+    text = _warning(found, stated)
+    if text is not None:
+        warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return found
+
+
+def _warning(found: Result, stated: bool) -> str | None:
+    estimate = found.remaining_error_estimate
+    if found.converged:
+        if estimate is None or estimate <= _MUCH * found.tolerance:
+            return None
+        better = "; method='mg' goes all the way" if found.field.ndim == 2 else ""
+        return (
+            f"a sweep changes little, but the solution is about {estimate:.2g} away, or more: "
+            f"{estimate / found.tolerance:,.0f} times the tolerance{better}"
+        )
+    if found.change is not None:
+        return (
+            f"after {found.sweeps} sweeps the change is {found.change:.3g}, above the tolerance of "
+            f"{found.tolerance:g}: the field is not the solution yet"
+        )
+    if found.floor_reached:
+        if not stated:
+            # Nobody has asked for more than rounding allows.
+            return None
+        return (
+            f"the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}, and rounding allows "
+            "no smaller one"
+        )
+    return (
+        f"after {found._steps()} the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}: "
+        "the field is not the solution yet"
+    )
+
+
+def _remaining_error(norms: npt.NDArray[np.float64]) -> float | None:
+    """How far the solution is if the changes go on to shrink as the last ones did; as `crosswarp solve` says it."""
+    # Over many sweeps, since one may be rounding; but the early ones fall faster.
+    window = min(max(len(norms) // 10, 1), 1000)
+    if len(norms) <= window:
+        return None
+    last, before = float(norms[-1]), float(norms[-1 - window])
+    if not 0.0 < last < before:
+        return None
+    ratio = math.pow(last / before, 1.0 / window)
+    if ratio >= 1.0:
+        return None
+    rest = last * ratio / (1.0 - ratio)
+    return rest if math.isfinite(rest) else None
+
+
+def _convergence_factor(residuals: npt.NDArray[np.float64]) -> float | None:
+    """The mean factor of the last cycles; as `crosswarp solve` says it."""
+    if not len(residuals):
+        return None
+    # The first cycle tells more of the first guess than of the ones to come.
+    count = min(max(len(residuals) - 1, 1), 4)
+    before = 1.0 if len(residuals) == 1 else float(residuals[-1 - count])
+    if before == 0.0:
+        return None
+    return math.pow(float(residuals[-1]) / before, 1.0 / count)

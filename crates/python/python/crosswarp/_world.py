@@ -12,12 +12,95 @@ from . import _native
 from ._arrays import Array, as_array, is_bf16
 from ._errors import DtypeError, InputError
 
-__all__ = ["init", "spmd", "Pe"]
+__all__ = ["init", "spmd", "Pe", "Team"]
 
 R = TypeVar("R")
 
 
-class Pe:
+class _Members:
+    """The collectives of a set of PEs, which number them from 0."""
+
+    _members: _native.Handle | _native.Part
+
+    @property
+    def my_pe(self) -> int:
+        """This PE's number, from 0."""
+        return self._members.my_pe
+
+    @property
+    def n_pes(self) -> int:
+        """The number of PEs."""
+        return self._members.n_pes
+
+    def sync(self) -> None:
+        """Waits for all PEs of the team; puts may still be under way. Collective."""
+        self._members.sync()
+
+    def broadcast(self, dest: Array, source: Array, root: int) -> None:
+        """`root`'s `source` into every PE's `dest`, both symmetric. Collective."""
+        self._members.broadcast(_bytes(dest), _bytes(source), root)
+
+    def fcollect(self, dest: Array, source: Array) -> None:
+        """All PEs' `source` one after the other into every PE's `dest`, both symmetric. Collective."""
+        self._members.fcollect(_bytes(dest), _bytes(source))
+
+    def alltoall(self, dest: Array, source: Array) -> None:
+        """Block j of PE i's `source` to block i of PE j's `dest`, both symmetric, cut into n_pes blocks. Collective."""
+        self._members.alltoall(_elements(dest), _elements(source))
+
+    def reduce(self, dest: Array, source: Array, op: str = "sum") -> None:
+        """All PEs' `source`, element by element, into every PE's `dest`, both symmetric; it may be `source`.
+
+        `op`: "sum", "prod", "min", "max", and of integers "and", "or", "xor". Floats are taken in the order of the PEs,
+        so the bits depend on their number. Collective.
+        """
+        self._members.reduce(_elements(dest), _elements(source), op)
+
+    def split_strided(self, start: int, stride: int, size: int) -> Team | None:
+        """The team of the PEs `start`, `start + stride`, …, `size` of them, as numbered here; `None` on PEs not in it.
+
+        The stride may be negative. Collective.
+        """
+        part = self._members.split_strided(start, stride, size)
+        return None if part is None else Team(part)
+
+    def split_2d(self, row: int) -> tuple[Team, Team]:
+        """The PEs in rows of `row` PEs (the last may be shorter): the team of this PE's row, and of its column.
+
+        Collective.
+        """
+        rows, columns = self._members.split_2d(row)
+        return Team(rows), Team(columns)
+
+
+class Team(_Members):
+    """Some of a world's PEs, with collectives of their own: of `split_strided` or `split_2d`, of a `Pe` or a team.
+
+    >>> def f(pe):
+    ...     mine, sums = pe.full(1, pe.my_pe, np.int64), pe.zeros(1, np.int64)
+    ...     row, column = pe.split_2d(2)
+    ...     column.reduce(sums, mine)
+    ...     return row.my_pe, int(sums[0])
+    >>> cw.spmd(4, f)
+    [(0, 2), (1, 4), (0, 2), (1, 4)]
+    """
+
+    def __init__(self, part: _native.Part) -> None:
+        self._part = self._members = part
+
+    def __repr__(self) -> str:
+        return f"<PE {self.my_pe} of a team of {self.n_pes}>"
+
+    def world_pe(self, pe: int) -> int:
+        """The number in the world of the team's PE `pe`, for `put` and so on."""
+        return self._part.world_pe(pe)
+
+    def destroy(self) -> None:
+        """Ends the team; a PE can be in a limited number of teams at a time. Collective."""
+        self._part.destroy()
+
+
+class Pe(_Members):
     """A PE (processing element) of a world: who it is, its symmetric arrays, and the verbs over them.
 
     Made by `init` (a process is a PE) or `spmd` (a thread is). Names and meanings are those of OpenSHMEM 1.5.
@@ -35,20 +118,10 @@ class Pe:
     """
 
     def __init__(self, handle: _native.Handle) -> None:
-        self._handle = handle
+        self._handle = self._members = handle
 
     def __repr__(self) -> str:
         return f"<PE {self.my_pe} of {self.n_pes}>"
-
-    @property
-    def my_pe(self) -> int:
-        """This PE's number, from 0."""
-        return self._handle.my_pe
-
-    @property
-    def n_pes(self) -> int:
-        """The number of PEs."""
-        return self._handle.n_pes
 
     def zeros(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> Array:
         """A symmetric array of zeros. Collective: every PE calls it, with the same shape and type."""
@@ -148,31 +221,6 @@ class Pe:
     def barrier(self) -> None:
         """Waits for all PEs; all puts so far have arrived. Collective."""
         self._handle.barrier()
-
-    def sync(self) -> None:
-        """Waits for all PEs; puts may still be under way. Collective."""
-        self._handle.sync()
-
-    def broadcast(self, dest: Array, source: Array, root: int) -> None:
-        """`root`'s `source` into every PE's `dest`, both symmetric. Collective."""
-        self._handle.broadcast(_bytes(dest), _bytes(source), root)
-
-    def fcollect(self, dest: Array, source: Array) -> None:
-        """All PEs' `source` one after the other into every PE's `dest`, both symmetric. Collective."""
-        self._handle.fcollect(_bytes(dest), _bytes(source))
-
-    def alltoall(self, dest: Array, source: Array) -> None:
-        """Block j of PE i's `source` to block i of PE j's `dest`, both symmetric, cut into n_pes blocks. Collective."""
-        self._handle.alltoall(_elements(dest), _elements(source))
-
-    def reduce(self, dest: Array, source: Array, op: str = "sum") -> None:
-        """All PEs' `source`, element by element, into every PE's `dest`, both symmetric; it may be `source`.
-
-        `op`: "sum", "prod", "min", "max", and of integers "and", "or", "xor". Floats are taken in the order of the PEs,
-        so the bits depend on their number. Collective.
-        """
-        self._handle.reduce(_elements(dest), _elements(source), op)
-
 
 def init() -> Pe:
     """Joins the world that `crosswarp run`, or another launcher, has made; without one, a world of one PE.

@@ -3,6 +3,7 @@
 use crate::memory::position::Place;
 use crate::wait::parker::Watched;
 use crate::world::control::{Control, PeState};
+use std::cell::Cell;
 use std::fmt;
 use std::time::{Duration, Instant};
 use thiserror::Error;
@@ -206,6 +207,14 @@ pub enum WaitError {
         /// What was waited for.
         wait: Wait,
     },
+    /// Somebody wants this thread back: see [`interruptible`].
+    #[error("PE {me} was interrupted while it waited for {wait}")]
+    Interrupted {
+        /// The PE that waited.
+        me: usize,
+        /// What it waited for.
+        wait: Wait,
+    },
     /// The launcher is gone, so nobody watches the PEs any more.
     #[error("the launcher ended while PE {me} waited for {wait}")]
     LauncherGone {
@@ -214,6 +223,36 @@ pub enum WaitError {
         /// What was waited for.
         wait: Wait,
     },
+}
+
+thread_local! {
+    static WANTED_BACK: Cell<Option<fn() -> bool>> = const { Cell::new(None) };
+}
+
+/// Does `work`, in which waits of this thread end with [`WaitError::Interrupted`] once `is_wanted_back` says so, which
+/// is asked about ten times a second while one lasts. For interpreters, which have signals to handle.
+///
+/// A collective that was interrupted is one that this PE has not come to: it should [leave](crate::Pe::leave), or end.
+///
+/// ```
+/// use crosswarp_shmem::{Cmp, WaitError, interruptible, spmd};
+///
+/// let seen = spmd(1, |pe| {
+///     let word = pe.alloc_zeroed::<u64>(1)?;
+///     Ok::<_, crosswarp_shmem::Error>(interruptible(|| true, || pe.wait_until(word.at(0), Cmp::Eq, 1)))
+/// })
+/// .unwrap();
+/// assert!(matches!(seen[0], Ok(Err(WaitError::Interrupted { me: 0, .. }))));
+/// ```
+pub fn interruptible<R>(is_wanted_back: fn() -> bool, work: impl FnOnce() -> R) -> R {
+    struct Before(Option<fn() -> bool>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            WANTED_BACK.set(self.0);
+        }
+    }
+    let _before = Before(WANTED_BACK.replace(Some(is_wanted_back)));
+    work()
 }
 
 /// Seconds in tenths, so that errors compare equal and print shortly.
@@ -412,6 +451,12 @@ impl Waiter<'_> {
             if let Some(error) = self.hopeless(wait) {
                 // What was waited for may have come true just before the peer ended.
                 return look().ok_or(error);
+            }
+            if WANTED_BACK
+                .get()
+                .is_some_and(|is_wanted_back| is_wanted_back())
+            {
+                return Err(WaitError::Interrupted { me: self.me, wait });
             }
             let waited = start.elapsed();
             if left.is_some_and(|left| left.is_zero()) {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crosswarp::prim::{DType, Scalar};
 use crosswarp::solve::{
-    Boundary, Cycles, Method, Norm, Options, Problem1d, Problem2d, Progress, Real, RowSource,
-    Solution, SolveError, solve_1d, solve_2d,
+    Boundary, Cycles, First, Method, Norm, Options, Problem1d, Problem2d, Progress, Real,
+    RowSource, Solution, SolveError, solve_1d, solve_2d,
 };
 use crosswarp::{Pe, spmd};
 use numpy::PyArray1;
@@ -25,7 +25,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 struct How {
-    /// "jacobi", "mg" or "mgcg".
+    /// "jacobi", "mg", "mgcg" or "auto": "mg" that changes over to "mgcg" where cycles are slow.
     method: String,
     /// Of a sweep's change, or of the relative residual.
     tolerance: f64,
@@ -42,8 +42,13 @@ struct How {
 impl How {
     fn method(&self) -> Method {
         let (pre, post) = self.smooth;
-        let cycles = Cycles { pre, post };
+        let cycles = Cycles {
+            first: First::Full,
+            pre,
+            post,
+        };
         match self.method.as_str() {
+            "auto" => Method::Automatic(cycles),
             "mg" => Method::Multigrid(cycles),
             "mgcg" => Method::ConjugateGradients(cycles),
             _ => Method::Jacobi,
@@ -57,6 +62,7 @@ struct Report {
     converged: bool,
     floor_reached: bool,
     levels: Option<usize>,
+    gradients: bool,
     history: Vec<f64>,
     seconds: f64,
 }
@@ -134,6 +140,7 @@ fn plane_of<'py, F: Real + Scalar>(
         source: given::<F>(&plane.source)?,
         spacing: plane.spacing,
         norm: norm(&how),
+        ..Problem2d::laplace(0, 0)
     };
     solved(py, how, kept, move |how, watch| {
         fits::<F>(how, output)?;
@@ -307,6 +314,7 @@ fn in_world<F: Real + Scalar>(
             steps: solution.sweeps,
             floor_reached: solution.floor_reached,
             levels: solution.levels,
+            gradients: solution.gradients_from.is_some(),
             converged: solution.converged,
             history: solution.history,
             seconds: solution.seconds,
@@ -381,6 +389,7 @@ fn solved(
     said.set_item("steps", report.steps)?;
     said.set_item("floor_reached", report.floor_reached)?;
     said.set_item("levels", report.levels)?;
+    said.set_item("gradients", report.gradients)?;
     said.set_item("converged", report.converged)?;
     said.set_item("history", PyArray1::from_vec(py, report.history))?;
     said.set_item("seconds", report.seconds)?;

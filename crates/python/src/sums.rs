@@ -267,12 +267,8 @@ impl<F: Float> Columns<'_, F> {
             }
         };
         if self.rows <= LEAF {
-            if self.rows <= FEW_ROWS {
-                few_rows::<F, TERMS>(self.out, self.inputs, self.rows, self.stride);
-            } else {
-                values(lanes, 0);
-                self.out.copy_from_slice(&lanes[..width]);
-            }
+            values(lanes, 0);
+            self.out.copy_from_slice(&lanes[..width]);
             finish(self.op, self.out, self.rows, self.unsure);
             return;
         }
@@ -302,52 +298,6 @@ impl<F: Float> Columns<'_, F> {
             }
         }
     }
-}
-
-/// Rows so few that all of them are in registers at once.
-const FEW_ROWS: usize = 16;
-
-/// The values of a leaf of each of `out.len()` columns of at most [`FEW_ROWS`] rows, a lane each.
-#[inline(always)]
-fn few_rows<F: Float, const TERMS: u8>(
-    out: &mut [F],
-    [x, y]: [&[F]; 2],
-    rows: usize,
-    stride: usize,
-) {
-    let done = few_by::<F, TERMS, 16>(0, out, [x, y], rows, stride);
-    few_by::<F, TERMS, 1>(done, out, [x, y], rows, stride);
-}
-
-#[inline(always)]
-fn few_by<F: Float, const TERMS: u8, const C: usize>(
-    mut at: usize,
-    out: &mut [F],
-    [x, y]: [&[F]; 2],
-    rows: usize,
-    stride: usize,
-) -> usize {
-    while at + C <= out.len() {
-        let mut lanes = [[F::NEG_ZERO; C]; FEW_ROWS];
-        for (row, lane) in lanes.iter_mut().enumerate().take(rows) {
-            let from = row * stride + at;
-            let (x, y) = (&x[from..from + C], &y[from..from + C]);
-            for j in 0..C {
-                lane[j] = lane[j] + term::<F, TERMS>(x[j], y[j]);
-            }
-        }
-        let mut half = FEW_ROWS / 2;
-        while half > 0 {
-            for k in 0..half {
-                let second = lanes[k + half];
-                add(&mut lanes[k], &second);
-            }
-            half /= 2;
-        }
-        out[at..at + C].copy_from_slice(&lanes[0]);
-        at += C;
-    }
-    at
 }
 
 /// Sums that [`wide_leaf`] keeps at most: one for each halving, and the one at hand.

@@ -302,8 +302,8 @@ def _how(
         raise InputError(
             f"{of_sweeps[0]} belongs to Jacobi sweeps and {of_cycles[0]} to multigrid: they do not go together"
         )
-    if method == "auto":
-        method = "jacobi" if of_sweeps or (line and not of_cycles) else "mg"
+    if method == "auto" and (of_sweeps or (line and not of_cycles)):
+        method = "jacobi"
     wrong = of_cycles if method == "jacobi" else of_sweeps
     if wrong:
         owner = "multigrid" if method == "jacobi" else "Jacobi sweeps"
@@ -416,7 +416,7 @@ def _result(said: dict[str, Any], field: Array, how: dict[str, Any], stated: boo
     found = Result(
         field=field,
         history=history,
-        method=how["method"],
+        method="mgcg" if said["gradients"] else "mg" if how["method"] == "auto" else how["method"],
         converged=said["converged"],
         tolerance=how["tolerance"],
         sweeps=steps if by_jacobi else None,

@@ -58,6 +58,7 @@ fn json_has_exactly_the_documented_fields() {
         "schema",
         "problem",
         "dtype",
+        "values_dtype",
         "backend",
         "pes",
         "world",

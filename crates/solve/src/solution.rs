@@ -241,6 +241,9 @@ pub fn solve_3d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
+    if options.gpu.is_some() {
+        return Err(OptionsError::SpaceOnGpu.into());
+    }
     match &options.method {
         Method::Automatic(cycles) | Method::Multigrid(cycles) => Ok(Solution::of_cycles(
             multigrid::space::run(pe, problem, options, cycles, observer)?,
@@ -351,7 +354,7 @@ impl<F: Real> Solution<F> {
             seconds: outcome.seconds,
             sweeps_per_pass: 1,
             checkpoint_failure: None,
-            choice: None,
+            choice: outcome.choice,
             levels: Some(outcome.levels),
             gradients_from: outcome.gradients_from,
             floor_reached: outcome.floor_reached,

@@ -83,8 +83,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     };
     let backend = match method {
         Method::Jacobi { .. } => Backend::choose(&args.backend)?,
-        // A GPU that was asked for has been refused.
-        Method::Multigrid { .. } => Backend::Cpu { no_gpu: None },
+        Method::Multigrid { .. } => Backend::choose_when_asked(&args.backend)?,
     };
     if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
         let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
@@ -178,7 +177,11 @@ impl Job<'_> {
     ) -> Result<i32, CommandError> {
         let grid = load::load::<F>(self.problem, &self.method)?;
         let asked = self.args.backend.pes;
-        let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
+        let default = match (self.method, &self.backend) {
+            (Method::Multigrid { .. }, Backend::Cuda(_)) => 1,
+            (_, backend) => backend.default_pes(),
+        };
+        let n_pes = asked.map_or(default, |pes| pes as usize);
         in_world_of(asked, n_pes, |pe| {
             let solution = self.sweep(pe, &grid)?;
             if solution.interrupted {

@@ -130,6 +130,10 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
     }
     let relative = args.relative_tolerance;
     let (jacobi, multigrid) = (Kind::Jacobi, Kind::Multigrid);
+    // Cycles run on a GPU where they are asked for by name.
+    let not_cycles = args.method != Some(MethodName::Mg);
+    let cuda = args.backend.backend == BackendKind::Cuda;
+    let device = args.backend.device.is_some();
     let tied = Tied::of(&[
         ("--tolerance", args.tolerance.is_some(), jacobi),
         ("--stop change", change.is_some(), jacobi),
@@ -140,12 +144,8 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--resume", args.resume.is_some(), jacobi),
         ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), jacobi),
         ("--strategy", args.strategy.is_some(), jacobi),
-        (
-            "--backend cuda",
-            args.backend.backend == BackendKind::Cuda,
-            jacobi,
-        ),
-        ("--device", args.backend.device.is_some(), jacobi),
+        ("--backend cuda", cuda && not_cycles, jacobi),
+        ("--device", device && not_cycles, jacobi),
         ("--relative-tolerance", relative.is_some(), multigrid),
         ("--stop residual", residual.is_some(), multigrid),
         ("--max-cycles", args.max_cycles.is_some(), multigrid),
@@ -356,6 +356,8 @@ mod tests {
             ("laplace2d --backend cuda", "jacobi"),
             ("laplace2d --backend cpu", "mg"),
             ("laplace2d --device 0", "jacobi"),
+            ("laplace2d --method mg --backend cuda", "mg"),
+            ("laplace2d --method mg --device 0", "mg"),
             ("laplace2d --smooth 1,1", "mg"),
             ("laplace2d --cycle v", "mg"),
             ("laplace2d --coefficient 1+x", "mg"),
@@ -378,8 +380,8 @@ mod tests {
                 "--stop residual belongs to multigrid: it does not go with --method jacobi",
             ),
             (
-                "laplace2d --method mg --backend cuda",
-                "--backend cuda belongs to Jacobi sweeps: it does not go with --method mg",
+                "laplace2d --method mgcg --backend cuda",
+                "--backend cuda belongs to Jacobi sweeps: it does not go with --method mgcg",
             ),
             (
                 "laplace2d --checkpoint c --smooth 2,2",

@@ -130,6 +130,7 @@ pub(crate) fn run<F: Real>(
         floor_reached: ended.floor_reached,
         interrupted: ended.interrupted,
         history: ended.history,
+        choice: None,
         gradients_from: None,
         seconds,
         levels,

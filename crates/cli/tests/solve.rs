@@ -71,6 +71,7 @@ fn json_has_exactly_the_documented_fields() {
         "relative_residual",
         "convergence_factor",
         "levels",
+        "setup_seconds",
         "floor_reached",
         "history",
         "field_sha256",

@@ -142,7 +142,7 @@ fn masks_and_coefficients() {
     for (nx, ny) in [(70, 60), (513, 300)] {
         for share in [2, 20, 300] {
             let problem = Problem2d {
-                fixed: mask(move |x, y| noise(x, y, 7) % share == 0),
+                fixed: mask(move |x, y| noise(x, y, 7).is_multiple_of(share)),
                 left: Boundary::Neumann(vec![0.0; ny]),
                 right: Boundary::Neumann(vec![0.0; ny]),
                 ..noisy::<f32>(nx, ny)
@@ -159,7 +159,7 @@ fn masks_and_coefficients() {
                 (2.0 * (x as f64 / 31.0).sin() * (y as f64 / 19.0).cos()).exp()
             })),
             reaction: Some(by_cell(|x, y| value(x, y, 9))),
-            fixed: mask(|x, y| noise(x, y, 7) % 50 == 0),
+            fixed: mask(|x, y| noise(x, y, 7).is_multiple_of(50)),
             top: Boundary::Neumann(vec![0.0; nx]),
             ..noisy::<f64>(nx, ny)
         };

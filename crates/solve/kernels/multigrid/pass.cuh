@@ -17,7 +17,7 @@ namespace crosswarp {
 
 // What is left of a strip for output: per step a column on both sides is spent, and for the residual and the next
 // level's right side another one each.
-constexpr int strip_width(int steps) { return level_pass_threads - 2 * (steps + 2); }
+__device__ constexpr int strip_width(int steps) { return level_pass_threads - 2 * (steps + 2); }
 
 __device__ inline int wrapped(int at, int count) {
     while (at < 0) at += count;

@@ -349,6 +349,7 @@ impl Job<'_> {
             relative_residual: (!by_jacobi).then_some(solution.norm),
             convergence_factor: report::convergence_factor(norms).filter(|_| !by_jacobi),
             levels: solution.levels,
+            setup_seconds: (!by_jacobi).then_some(solution.setup_seconds),
             floor_reached: solution.floor_reached,
             history: (first..).zip(norms.iter().copied()).collect(),
             field_sha256: hash.unwrap_or_default(),

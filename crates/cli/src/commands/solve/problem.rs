@@ -9,7 +9,7 @@ use crate::input::boundary::{Boundary, Side, Values};
 use crate::input::formula::Formula;
 use crate::input::numerics::FieldType;
 use crate::input::spacing::Spacing;
-use crate::input::stopping::{Rim, StopRule};
+use crate::input::stopping::{MethodName, Rim, StopRule};
 use crate::problem::file::{self, ProblemFileError};
 use crate::problem::method::{Contradiction, Given, Kind, Method, Refusal, Tied, either};
 use crate::problem::{Line, Plane, Problem};

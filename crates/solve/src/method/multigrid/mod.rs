@@ -46,6 +46,8 @@ pub(crate) struct Outcome<F> {
     /// The relative residual after each cycle.
     pub history: Vec<f64>,
     pub seconds: f64,
+    /// Of these, what passed before the first cycle.
+    pub setup_seconds: f64,
     pub levels: usize,
     pub gradients_from: Option<usize>,
     pub choice: Option<Choice>,
@@ -137,6 +139,7 @@ pub(crate) fn run<F: Real>(
         reduction,
         words: Vec::new(),
         gpu: None,
+        start,
     };
     let Loaded {
         mut u,
@@ -158,7 +161,6 @@ pub(crate) fn run<F: Real>(
     if let Err(SolveError::Pe(error)) = ended {
         return Err(error.into());
     }
-    let seconds = start.elapsed().as_secs_f64();
     let levels = solver.hierarchy.levels();
     solver.rows.halo(&layout.shape, &mut u, 1)?;
     solver.rows.free()?;
@@ -194,7 +196,8 @@ pub(crate) fn run<F: Real>(
         history: ended.history,
         gradients_from: ended.gradients_from,
         choice,
-        seconds,
+        seconds: ended.seconds,
+        setup_seconds: ended.setup_seconds,
         levels,
         field,
         free,
@@ -211,6 +214,8 @@ struct Ended {
     inner: f64,
     /// The number of cycles after which conjugate gradients were taken.
     gradients_from: Option<usize>,
+    seconds: f64,
+    setup_seconds: f64,
 }
 
 struct Solver<'a> {
@@ -221,6 +226,8 @@ struct Solver<'a> {
     words: Vec<u64>,
     /// Makes the cycles, if there is one: the field is there then.
     gpu: Option<GpuCycles>,
+    /// When levels were begun to be made.
+    start: Instant,
 }
 
 impl Solver<'_> {
@@ -317,6 +324,7 @@ impl Solver<'_> {
                 if options.gpu.is_some() {
                     return Err(OptionsError::GradientsOnGpu.into());
                 }
+                ended.setup_seconds = self.start.elapsed().as_secs_f64();
                 let [residual, _] = self.measure(u, right_side)?;
                 if residual == 0.0 {
                     ended.converged = true;
@@ -326,13 +334,16 @@ impl Solver<'_> {
                         u, right_side, residual, &mut ended, options, observer,
                     )?;
                 }
+                ended.seconds = self.start.elapsed().as_secs_f64();
             }
             _ => {
                 if let Some(gpu) = &options.gpu {
                     let first = self.layout.first[1];
                     self.gpu = Some(GpuCycles::new(gpu, &self.hierarchy, u, right_side, first)?);
                 }
+                ended.setup_seconds = self.start.elapsed().as_secs_f64();
                 self.cycles(u, right_side, first, &mut ended, options, observer)?;
+                ended.seconds = self.start.elapsed().as_secs_f64();
                 self.leave_gpu(u)?;
             }
         }

@@ -100,6 +100,7 @@ pub(crate) fn run<F: Real>(
         words: Vec::new(),
     };
     let mut ended = Ended::default();
+    let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
     let solved = solver.solve(singular, cycles.first, &mut ended, options, &mut observer);
     if let Err(SolveError::Pe(error)) = solved {
         return Err(error.into());
@@ -133,6 +134,7 @@ pub(crate) fn run<F: Real>(
         choice: None,
         gradients_from: None,
         seconds,
+        setup_seconds,
         levels,
         field,
         free: free[0],

@@ -6,11 +6,17 @@
 namespace crosswarp {
 
 // Threads of a block of a pass.
-constexpr int level_pass_threads = 256;
+constexpr int level_pass_threads = 128;
 // Threads of a block of other kernels.
 constexpr int level_threads = 256;
 // Most relaxations of a launch.
 constexpr int most_steps = 4;
+// Threads of the block that has the small levels,
+constexpr int small_threads = 1024;
+// and most points of the first of them.
+constexpr int small_points = 4300;
+// Most relaxations before or after a correction.
+constexpr int most_relaxations = 3;
 // Most points of the coarsest level.
 constexpr int coarsest_points = 64;
 // Copies of a sum's words, so that not all leaves add to the same ones.
@@ -88,9 +94,12 @@ template <class F> struct alignas(8) level_pass {
     u64* total;
     // Rows of leaves.
     i32 leaf_bands;
+    // Rows of which all couplings and weights are the same.
+    i32 calm_start;
+    i32 calm_end;
     i32 padding;
 };
-static_assert(sizeof(level_pass<float>) == 264, "size of level_pass");
+static_assert(sizeof(level_pass<float>) == 272, "size of level_pass");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, after) == 8, "level_pass::after");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, right_side) == 16, "level_pass::right_side");
@@ -124,6 +133,21 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, active) == 232, "level_pass::a
 static_assert(CROSSWARP_OFFSET(level_pass<float>, words) == 240, "level_pass::words");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, total) == 248, "level_pass::total");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, leaf_bands) == 256, "level_pass::leaf_bands");
-static_assert(CROSSWARP_OFFSET(level_pass<float>, padding) == 260, "level_pass::padding");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, calm_start) == 260, "level_pass::calm_start");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, calm_end) == 264, "level_pass::calm_end");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, padding) == 268, "level_pass::padding");
+
+// The relaxations of a cycle: ω of each.
+struct alignas(8) relaxations {
+    double pre[most_relaxations];
+    double post[most_relaxations];
+    i32 pre_count;
+    i32 post_count;
+};
+static_assert(sizeof(relaxations) == 56, "size of relaxations");
+static_assert(CROSSWARP_OFFSET(relaxations, pre) == 0, "relaxations::pre");
+static_assert(CROSSWARP_OFFSET(relaxations, post) == 24, "relaxations::post");
+static_assert(CROSSWARP_OFFSET(relaxations, pre_count) == 48, "relaxations::pre_count");
+static_assert(CROSSWARP_OFFSET(relaxations, post_count) == 52, "relaxations::post_count");
 
 }  // namespace crosswarp

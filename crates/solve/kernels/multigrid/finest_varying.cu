@@ -3,7 +3,7 @@
 #include "multigrid/pass.cuh"
 
 #define KERNEL(steps)                                                                \
-    extern "C" __global__ void __launch_bounds__(cw::level_pass_threads)             \
+    extern "C" __global__ void __launch_bounds__(cw::level_pass_threads, 4)            \
         finest_varying_##steps(const __grid_constant__ cw::level_pass<double> g) {    \
         cw::run_pass<cw::five_point<true>, steps>(g);                                \
     }

@@ -7,6 +7,7 @@ namespace crosswarp {
 
 template <bool varying> struct five_point {
     using number = double;
+    using vector = double2;
     static constexpr bool corners = false;
     // Of tables of couplings.
     enum part { east, south, excess, parts };
@@ -16,24 +17,23 @@ template <bool varying> struct five_point {
     const bool there;
     // Whether the column is a fixed side.
     const bool held;
-    // Where the neighbours' columns are, seen from this one.
-    const int west_step, east_step;
+    // Whether the column has the same neighbour on both sides.
+    const bool mirrors_west, mirrors_east;
 
     __device__ five_point(const level_pass<double>& g, int x, bool there)
         : g(g), x(x), there(there),
           held((x == 0 && g.ends[0] == end_fixed) || (x == g.nx - 1 && g.ends[1] == end_fixed)),
-          west_step(x == 0 && g.ends[0] == end_mirror ? (g.nx > 1 ? 1 : 0) : -1),
-          east_step(x == g.nx - 1 && g.ends[1] == end_mirror ? (g.nx > 1 ? -1 : 0) : 1) {}
+          mirrors_west(x == 0 && g.ends[0] == end_mirror), mirrors_east(x == g.nx - 1 && g.ends[1] == end_mirror) {}
 
     __device__ bool row_held(int y) const {
         return (y == 0 && g.ends[2] == end_fixed) || (y == g.ny - 1 && g.ends[3] == end_fixed);
     }
     __device__ bool keeps(int y) const {
-        return held || row_held(y) || (g.fixed && there && g.fixed[y * g.pitch + x]);
+        return held || row_held(y) || (g.fixed && there && read(g.fixed + (y * g.pitch + x)));
     }
-    __device__ double right_side(int y) const { return g.right_side && there ? g.right_side[y * g.pitch + x] : 0.0; }
+    __device__ double right_side(int y) const { return g.right_side && there ? read(g.right_side + (y * g.pitch + x)) : 0.0; }
     __device__ double inverse(int y) const {
-        return row_table<double, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0)[x + 1];
+        return read(row_table<double, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
     }
 
     // b − Au, and how far a step of `omega` goes along it.
@@ -44,9 +44,9 @@ template <bool varying> struct five_point {
             const row_table<double, parts> table{g.operator_index, g.operator_rows, g.nx};
             const double *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
             const int part = g.nx + 2;
-            const double across = row[east * part] * (u.east - u.here) + row[east * part - 1] * (u.west - u.here);
-            const double down = row[south * part] * (u.down - u.here) + above[south * part] * (u.up - u.here);
-            residual = right_side(y) + ((across + down) - row[excess * part] * u.here);
+            const double across = read(row + east * part) * (u.east - u.here) + read(row + east * part - 1) * (u.west - u.here);
+            const double down = read(row + south * part) * (u.down - u.here) + read(above + south * part) * (u.up - u.here);
+            residual = right_side(y) + ((across + down) - read(row + excess * part) * u.here);
             length = omega * inverse(y);
         } else {
             const double sum = (u.east + u.west) + (u.down + u.up);
@@ -65,6 +65,34 @@ template <bool varying> struct five_point {
     __device__ double corrected(double before, float correction, int y) const {
         return keeps(y) ? before : before + double(correction) * g.up_scale;
     }
+
+    // Where rows are all the same and far from the sides: without tables, where all couplings are 1.
+    static constexpr bool has_calm_rows = !varying;
+    struct calm_rows {
+        __device__ void load(const level_pass<double>&, int, int) {}
+        __device__ static stepped<double> of(double right_side, double omega, double up, double west, double here,
+                                             double east, double down) {
+            const double sum = (east + west) + (down + up), residual = (sum - 4.0 * here) + right_side;
+            return {residual, here + omega * residual};
+        }
+        // Both columns: rows `up`, `here` and `down` with the columns before and behind.
+        __device__ void step(const level_pass<double>&, double omega, const pair_of<double>& b,
+                             const pair_of<double> (&u)[3], const double (&west)[3], const double (&east)[3],
+                             stepped<double>& first, stepped<double>& second) const {
+            first = of(b.a, omega, u[0].a, west[1], u[1].a, u[1].b, u[2].a);
+            second = of(b.b, omega, u[0].b, u[1].a, u[1].b, east[1], u[2].b);
+        }
+        __device__ pair_of<double> from_zero(double omega, const pair_of<double>& b) const {
+            return {omega * b.a, omega * b.b};
+        }
+        __device__ pair_of<double> corrected(const level_pass<double>& g, const pair_of<double>& before,
+                                             const pair_of<float>& by) const {
+            return {before.a + double(by.a) * g.up_scale, before.b + double(by.b) * g.up_scale};
+        }
+        __device__ static float to_restrict(const level_pass<double>& g, double residual) {
+            return float(residual * g.down_scale);
+        }
+    };
 
     // The residual as that of the symmetric operator, for the next level.
     __device__ float to_restrict(double residual, int y) const {

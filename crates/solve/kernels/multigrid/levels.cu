@@ -71,28 +71,6 @@ __device__ inline void publish_sum(const level_pass<double>& g) {
     }
 }
 
-// Solves the coarsest level with its factor L: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. One block,
-// a thread a point.
-__device__ inline void solve_coarsest(const level_pass<float>& g) {
-    __shared__ double solved;
-    const int n = g.nx * g.ny, i = threadIdx.x, y = i / g.nx, x = i % g.nx;
-    const bool mine = i < n;
-    double sum = mine && g.active[i] ? double(g.right_side[y * g.pitch + x]) : 0.0;
-    for (int j = 0; j < n; ++j) {
-        if (i == j) solved = sum = sum / g.factor[j * n + j];
-        __syncthreads();
-        if (mine && i > j) sum -= g.factor[i * n + j] * solved;
-        __syncthreads();
-    }
-    for (int j = n - 1; j >= 0; --j) {
-        if (i == j) solved = sum = sum / g.factor[j * n + j];
-        __syncthreads();
-        if (mine && i < j) sum -= g.factor[j * n + i] * solved;
-        __syncthreads();
-    }
-    if (mine) g.after[y * g.pitch + x] = float(sum);
-}
-
 }  // namespace crosswarp
 
 #define KERNEL(name, F, threads)                                        \
@@ -105,4 +83,3 @@ KERNEL(restrict_right_side, float, cw::level_threads)
 KERNEL(square, double, cw::level_threads)
 KERNEL(add_leaves, double, cw::level_threads)
 KERNEL(publish_sum, double, cw::level_threads)
-KERNEL(solve_coarsest, float, cw::coarsest_points)

@@ -6,8 +6,9 @@ namespace crosswarp {
 
 struct nine_point {
     using number = float;
+    using vector = float2;
     static constexpr bool corners = true;
-    static constexpr int west_step = -1, east_step = 1;
+    static constexpr bool held = false, mirrors_west = false, mirrors_east = false;
     // As `operator_rows.rs` numbers them.
     enum part { east, south, south_east, south_west, excess, parts };
 
@@ -17,23 +18,31 @@ struct nine_point {
 
     __device__ nine_point(const level_pass<float>& g, int x, bool there) : g(g), x(x), there(there) {}
 
-    __device__ float right_side(int y) const { return g.right_side[y * g.pitch + x]; }
+    __device__ float right_side(int y) const { return read(g.right_side + (y * g.pitch + x)); }
     __device__ float inverse(int y) const {
-        return row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0)[x + 1];
+        return read(row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0) + x + 1);
+    }
+
+    // b − Au at row y.
+    __device__ float residual(const neighbours<float>& u, int y, float b) const {
+        const row_table<float, parts> table{g.operator_index, g.operator_rows, g.nx};
+        const float *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
+        const int part = g.nx + 2;
+        auto at = [](const float* row, int i) { return read(row + i); };
+        const float sides =
+            (at(row, east * part) * (u.east - u.here) + at(row, east * part - 1) * (u.west - u.here)) +
+            (at(row, south * part) * (u.down - u.here) + at(above, south * part) * (u.up - u.here));
+        const float diagonals = (at(row, south_east * part) * (u.down_east - u.here) +
+                                 at(above, south_east * part - 1) * (u.up_west - u.here)) +
+                                (at(row, south_west * part) * (u.down_west - u.here) +
+                                 at(above, south_west * part + 1) * (u.up_east - u.here));
+        return b + ((sides + diagonals) - at(row, excess * part) * u.here);
     }
 
     __device__ stepped<float> step(const neighbours<float>& u, int y, double omega) const {
         if (!there) return {0.f, 0.f};
-        const row_table<float, parts> table{g.operator_index, g.operator_rows, g.nx};
-        const float *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
-        const int part = g.nx + 2;
-        const float sides = (row[east * part] * (u.east - u.here) + row[east * part - 1] * (u.west - u.here)) +
-                            (row[south * part] * (u.down - u.here) + above[south * part] * (u.up - u.here));
-        const float diagonals =
-            (row[south_east * part] * (u.down_east - u.here) + above[south_east * part - 1] * (u.up_west - u.here)) +
-            (row[south_west * part] * (u.down_west - u.here) + above[south_west * part + 1] * (u.up_east - u.here));
-        const float residual = right_side(y) + ((sides + diagonals) - row[excess * part] * u.here);
-        return {residual, u.here + (float(omega) * inverse(y)) * residual};
+        const float found = residual(u, y, right_side(y));
+        return {found, u.here + (float(omega) * inverse(y)) * found};
     }
 
     __device__ float from_zero(int y, double omega) const {
@@ -43,6 +52,62 @@ struct nine_point {
     __device__ float corrected(float before, float correction, int y) const {
         return inverse(y) != 0.f ? before + correction : 0.f;
     }
+
+    // Where rows are all the same and far from the sides: couplings in registers.
+    static constexpr bool has_calm_rows = true;
+    struct calm_rows {
+        // To the columns before, between and behind.
+        float along[3];
+        pair_of<float> to_south, to_north, to_south_east, to_north_west, to_south_west, to_north_east, excess_of, inverse_of;
+
+        __device__ void load(const level_pass<float>& g, int y, int x) {
+            const row_table<float, parts> table{g.operator_index, g.operator_rows, g.nx};
+            const float *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
+            const float* inverse = row_table<float, 1>{g.inverse_index, g.inverse_rows, g.nx}.row(y) + x + 1;
+            const int part = g.nx + 2;
+            auto both = [](const float* at) -> pair_of<float> { return {at[0], at[1]}; };
+#pragma unroll
+            for (int k = 0; k < 3; ++k) along[k] = row[east * part + k - 1];
+            to_south = both(row + south * part);
+            to_north = both(above + south * part);
+            to_south_east = both(row + south_east * part);
+            to_north_west = both(above + south_east * part - 1);
+            to_south_west = both(row + south_west * part);
+            to_north_east = both(above + south_west * part + 1);
+            excess_of = both(row + excess * part);
+            inverse_of = both(inverse);
+        }
+        __device__ void step(const level_pass<float>&, double omega, const pair_of<float>& b,
+                             const pair_of<float> (&u)[3], const float (&west)[3], const float (&east)[3],
+                             stepped<float>& first, stepped<float>& second) const {
+            {
+                const float here = u[1].a;
+                const float sides = (along[1] * (u[1].b - here) + along[0] * (west[1] - here)) +
+                                    (to_south.a * (u[2].a - here) + to_north.a * (u[0].a - here));
+                const float diagonals = (to_south_east.a * (u[2].b - here) + to_north_west.a * (west[0] - here)) +
+                                        (to_south_west.a * (west[2] - here) + to_north_east.a * (u[0].b - here));
+                const float residual = b.a + ((sides + diagonals) - excess_of.a * here);
+                first = {residual, here + (float(omega) * inverse_of.a) * residual};
+            }
+            {
+                const float here = u[1].b;
+                const float sides = (along[2] * (east[1] - here) + along[1] * (u[1].a - here)) +
+                                    (to_south.b * (u[2].b - here) + to_north.b * (u[0].b - here));
+                const float diagonals = (to_south_east.b * (east[2] - here) + to_north_west.b * (u[0].a - here)) +
+                                        (to_south_west.b * (u[2].a - here) + to_north_east.b * (east[0] - here));
+                const float residual = b.b + ((sides + diagonals) - excess_of.b * here);
+                second = {residual, here + (float(omega) * inverse_of.b) * residual};
+            }
+        }
+        __device__ pair_of<float> from_zero(double omega, const pair_of<float>& b) const {
+            return {(float(omega) * inverse_of.a) * b.a, (float(omega) * inverse_of.b) * b.b};
+        }
+        __device__ pair_of<float> corrected(const level_pass<float>&, const pair_of<float>& before,
+                                            const pair_of<float>& by) const {
+            return {inverse_of.a != 0.f ? before.a + by.a : 0.f, inverse_of.b != 0.f ? before.b + by.b : 0.f};
+        }
+        __device__ static float to_restrict(const level_pass<float>&, float residual) { return residual; }
+    };
 
     __device__ float to_restrict(float residual, int) const { return residual; }
 };

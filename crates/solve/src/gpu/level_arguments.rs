@@ -12,11 +12,17 @@ namespace crosswarp {
 
     numbers {
         /// Threads of a block of a pass.
-        pub(crate) PASS_THREADS: usize = "level_pass_threads": "int" = 256;
+        pub(crate) PASS_THREADS: usize = "level_pass_threads": "int" = 128;
         /// Threads of a block of other kernels.
         pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
         /// Most relaxations of a launch.
         pub(crate) MOST_STEPS: usize = "most_steps": "int" = 4;
+        /// Threads of the block that has the small levels,
+        pub(crate) SMALL_THREADS: usize = "small_threads": "int" = 1024;
+        /// and most points of the first of them.
+        pub(crate) SMALL_POINTS: usize = "small_points": "int" = 4300;
+        /// Most relaxations before or after a correction.
+        pub(crate) MOST_RELAXATIONS: usize = "most_relaxations": "int" = 3;
         /// Most points of the coarsest level.
         pub(crate) COARSEST_POINTS: usize = "coarsest_points": "int" = 64;
         /// Copies of a sum's words, so that not all leaves add to the same ones.
@@ -42,7 +48,7 @@ namespace crosswarp {
     /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
     /// elements. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
     /// a column more on both sides.
-    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 264, with "": {
+    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 272, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const F*",
         /// The field after, another array; null if nothing is relaxed or corrected.
@@ -95,7 +101,18 @@ namespace crosswarp {
         248 pub total: u64 = "u64*",
         /// Rows of leaves.
         256 pub leaf_bands: i32 = "i32",
-        260 pub padding: i32 = "i32",
+        /// Rows of which all couplings and weights are the same.
+        260 pub calm_start: i32 = "i32",
+        264 pub calm_end: i32 = "i32",
+        268 pub padding: i32 = "i32",
+    }
+
+    /// The relaxations of a cycle: ω of each.
+    pub(crate) Relaxations = "relaxations", align 8, size 56, with "": {
+        0 pub pre: [f64; MOST_RELAXATIONS] = "double"["most_relaxations"],
+        24 pub post: [f64; MOST_RELAXATIONS] = "double"["most_relaxations"],
+        48 pub pre_count: i32 = "i32",
+        52 pub post_count: i32 = "i32",
     }
 }
 

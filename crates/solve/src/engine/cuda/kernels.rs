@@ -169,6 +169,7 @@ const LEVEL_HEADERS: &[(&str, &str)] = &[
     level_header!("neighbours.cuh"),
     level_header!("nine_point.cuh"),
     level_header!("pass.cuh"),
+    level_header!("small_levels.cuh"),
     level_header!("transfer.cuh"),
 ];
 
@@ -197,9 +198,13 @@ const COARSE: Source<'static> = level_source!("coarse.cu")
     .with_shapes(shapes!("coarse_1": PASS_THREADS, "coarse_2": PASS_THREADS));
 const LEVELS: Source<'static> = level_source!("levels.cu").with_shapes(shapes!(
     "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
-    "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS,
-    "level_solve_coarsest": level_arguments::COARSEST_POINTS as u32
+    "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
 ));
+const SMALL_LEVELS: Source<'static> = level_source!("small_levels.cu").with_shapes(&[Shape {
+    kernel: "level_cycle_small",
+    threads: level_arguments::SMALL_THREADS as u32,
+    dynamic_shared: 62 << 10,
+}]);
 
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[
@@ -220,6 +225,7 @@ pub const KERNELS: &[Source<'static>] = &[
     FINEST_VARYING,
     COARSE,
     LEVELS,
+    SMALL_LEVELS,
 ];
 
 /// The kernel `name` for fields of `F`, and the threads of its block.

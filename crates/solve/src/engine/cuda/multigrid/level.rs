@@ -11,11 +11,8 @@ use crate::gpu::level_arguments::{LevelPass, MOST_STEPS, PASS_THREADS, START_FIE
 
 /// Elements at once of a copy between host and device.
 const COPY: usize = 1 << 22;
-/// Rows of a block: fewest, and most.
-const FEWEST_ROWS: usize = 16;
-const MOST_ROWS: usize = 512;
-/// So many blocks keep a large GPU busy.
-const BLOCKS: usize = 1024;
+/// Waves of blocks at most.
+const MOST_WAVES: usize = 6;
 
 /// Rows of a [`RowTable`] from −1 on.
 pub(super) struct DeviceTable<T: Real> {
@@ -133,7 +130,17 @@ pub(super) struct DeviceLevel<T: Real> {
     /// What is the same in every launch.
     arguments: LevelPass,
     /// The passes that there are, with their steps, most first.
-    passes: Vec<(usize, Function)>,
+    passes: Vec<Kernel>,
+    /// Rows of a block are a multiple of it: whole leaves where something is measured.
+    fewest_rows: usize,
+}
+
+/// A kernel that makes a pass.
+struct Kernel {
+    steps: usize,
+    function: Function,
+    /// Blocks that run at once.
+    resident: usize,
 }
 
 /// A pass: see `Pass` of the CPU's.
@@ -155,13 +162,26 @@ impl<T: Real> DeviceLevel<T> {
         stream: &Stream,
         arguments: LevelPass,
         passes: Vec<(usize, Function)>,
+        fewest_rows: usize,
     ) -> Result<Self, GpuError> {
         let (nx, ny) = (arguments.nx as usize, arguments.ny as usize);
         let field = || DeviceField::new(stream, nx, ny);
         Ok(DeviceLevel {
             fields: [field()?, field()?],
             arguments,
-            passes,
+            passes: passes
+                .into_iter()
+                .map(|(steps, function)| {
+                    let launch = Launch::new(&function).block(PASS_THREADS as u32);
+                    let resident = launch.max_resident()? as usize;
+                    Ok(Kernel {
+                        steps,
+                        function,
+                        resident,
+                    })
+                })
+                .collect::<Result<_, GpuError>>()?,
+            fewest_rows,
         })
     }
 
@@ -189,21 +209,23 @@ impl<T: Real> DeviceLevel<T> {
         let (mut done, mut start) = (0, plan.start);
         loop {
             let left = &plan.omegas[done..];
-            let (steps, kernel) = self
+            let kernel = self
                 .passes
                 .iter()
-                .find(|(steps, _)| *steps <= left.len())
+                .find(|kernel| kernel.steps <= left.len())
                 .expect("there is a pass of no steps, or of one");
-            let last = *steps == left.len();
+            let steps = kernel.steps;
+            let last = steps == left.len();
             // What is measured before the first step of a launch could be measured after the last of the one before.
             let measured = plan.measured.and_then(|at| at.checked_sub(done));
-            let measured = measured.filter(|&at| at < *steps || (last && at == *steps));
-            let changes = *steps > 0 || start != START_FIELD;
+            let measured = measured.filter(|&at| at < steps || (last && at == steps));
+            let changes = steps > 0 || start != START_FIELD;
             let mut omega = [0.0; MOST_STEPS];
-            omega[..*steps].copy_from_slice(&left[..*steps]);
-            let width = PASS_THREADS - 2 * (steps + 2);
+            omega[..steps].copy_from_slice(&left[..steps]);
+            // As `pass.cuh` has it.
+            let width = 2 * PASS_THREADS - 2 * (steps + 2).next_multiple_of(2);
             let strips = (self.arguments.nx as usize).div_ceil(width);
-            let rows = rows_of_a_block(strips, self.arguments.ny as usize);
+            let rows = self.rows_of_a_block(strips, steps, kernel.resident);
             let arguments = LevelPass {
                 before: self.fields[0].address(),
                 after: if changes { self.fields[1].address() } else { 0 },
@@ -225,7 +247,9 @@ impl<T: Real> DeviceLevel<T> {
                 strips as u32,
                 (self.arguments.ny as usize).div_ceil(rows) as u32,
             );
-            let launch = Launch::new(kernel).grid(blocks).block(PASS_THREADS as u32);
+            let launch = Launch::new(&kernel.function)
+                .grid(blocks)
+                .block(PASS_THREADS as u32);
             // SAFETY: the parameter is a `level_pass` of this type, made by `new` with arrays of its extent, which live
             // until the stream has been waited for; what is read is not what is written.
             unsafe { launch.launch(stream, (ByValue(arguments),)) }?;
@@ -244,10 +268,21 @@ impl<T: Real> DeviceLevel<T> {
     pub fn upload(&self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
         self.fields[0].upload(stream, field)
     }
-}
 
-/// As many rows as leave enough blocks: the margins of a block are computed twice.
-fn rows_of_a_block(strips: usize, ny: usize) -> usize {
-    let rows = (strips * ny / BLOCKS).next_power_of_two();
-    rows.clamp(FEWEST_ROWS, MOST_ROWS)
+    /// Rows of a block: those with which waves of `resident` blocks, all of them at once, go through the fewest rows.
+    /// The margins of a block are computed twice.
+    fn rows_of_a_block(&self, strips: usize, steps: usize, resident: usize) -> usize {
+        let ny = self.arguments.ny as usize;
+        let rows_in = |waves: usize| {
+            let parts = (waves * resident / strips).max(1);
+            ny.div_ceil(parts).next_multiple_of(self.fewest_rows)
+        };
+        // Rows before and behind, and what the last step is behind the first.
+        let beyond = 4 * (steps + 2);
+        let cost = |&waves: &usize| {
+            let blocks = strips * ny.div_ceil(rows_in(waves));
+            blocks.div_ceil(resident) * (rows_in(waves) + beyond)
+        };
+        rows_in((1..=MOST_WAVES).min_by_key(cost).unwrap_or(1))
+    }
 }

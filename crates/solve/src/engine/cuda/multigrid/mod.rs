@@ -23,11 +23,17 @@ use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
     COARSEST_POINTS, END_FIXED, END_MIRROR, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass,
-    START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO, SUM_COPIES,
+    MOST_RELAXATIONS, Relaxations, SMALL_POINTS, SMALL_THREADS, START_CORRECTED, START_CORRECTION,
+    START_FIELD, START_ZERO, SUM_COPIES,
 };
 
+/// Shared memory of the block that has the small levels, in bytes: every architecture has that.
+const SMALL_BYTES: usize = 62 << 10;
 /// Blocks that add up leaves: so many keep a large GPU busy.
 const ADDING_BLOCKS: usize = 264;
+
+/// Rows of a block on coarse levels are a multiple of it.
+const COARSE_ROWS: usize = 2;
 
 /// A coarse level.
 struct Coarse {
@@ -51,7 +57,7 @@ pub(crate) struct GpuCycles {
     square: Function,
     add_leaves: Function,
     publish_sum: Function,
-    solve_coarsest: Function,
+    small: Small,
     /// For the host: the words of a sum.
     total: PinnedBuffer<u64>,
     stream: Stream,
@@ -67,6 +73,75 @@ struct Kept {
     _sums: Buffer<f64>,
     _words: Buffer<u64>,
     _dense: (Buffer<f64>, Buffer<u8>),
+}
+
+/// The levels that one block has.
+struct Small {
+    /// The first of them.
+    from: usize,
+    kernel: Function,
+    levels: Buffer<LevelPass>,
+    shared_bytes: u32,
+    omegas: Relaxations,
+}
+
+impl Small {
+    fn new(
+        gpu: &Gpu,
+        stream: &Stream,
+        levels: &[Coarse],
+        (factor, active): &(Buffer<f64>, Buffer<u8>),
+        smoothing: &Smoothing,
+    ) -> Result<Small, GpuError> {
+        let arguments: Vec<LevelPass> =
+            levels.iter().map(|level| level.level.arguments()).collect();
+        let points = |level: &LevelPass| level.nx as usize * level.ny as usize;
+        // A scratch field, and each level's field and right side.
+        let bytes = |from: usize| {
+            let all: usize = arguments[from..].iter().map(points).sum();
+            size_of::<f32>() * (points(&arguments[from]) + 2 * all)
+        };
+        let fits =
+            |&from: &usize| points(&arguments[from]) <= SMALL_POINTS && bytes(from) <= SMALL_BYTES;
+        let from = (0..levels.len())
+            .find(fits)
+            .expect("the coarsest level is small");
+        let mut small = arguments[from..].to_vec();
+        let last = small.last_mut().expect("it is one of them");
+        assert!(points(last) <= COARSEST_POINTS);
+        (last.factor, last.active) = (factor.address(), active.address());
+        let mut omegas = Relaxations {
+            pre: [0.0; MOST_RELAXATIONS],
+            post: [0.0; MOST_RELAXATIONS],
+            pre_count: smoothing.pre.len() as i32,
+            post_count: smoothing.post.len() as i32,
+        };
+        omegas.pre[..smoothing.pre.len()].copy_from_slice(&smoothing.pre);
+        omegas.post[..smoothing.post.len()].copy_from_slice(&smoothing.post);
+        Ok(Small {
+            from,
+            kernel: kernels::find_plain(&gpu.device, "level_cycle_small")?,
+            levels: Buffer::from_slice(stream, &small)?,
+            shared_bytes: bytes(from) as u32,
+            omegas,
+        })
+    }
+
+    /// A cycle for the first of these levels from zero, or a `full` solve from the coarsest one up.
+    fn cycle(&self, stream: &Stream, full: bool) -> Result<(), GpuError> {
+        let launch = Launch::new(&self.kernel)
+            .block(SMALL_THREADS as u32)
+            .shared(self.shared_bytes);
+        let arguments = (
+            &self.levels,
+            self.levels.len() as i32,
+            i32::from(full),
+            ByValue(self.omegas),
+        );
+        // SAFETY: the parameters are the levels, whose arrays live until the stream has been waited for, how many these
+        // are, an int and a `relaxations`; the shared memory is for these levels.
+        Ok(unsafe { launch.launch(stream, arguments) }?)
+    }
 }
 
 impl GpuCycles {
@@ -125,6 +200,8 @@ impl GpuCycles {
         let total = PinnedBuffer::zeroed(device, words)?;
         let next = levels.first().expect("there is a coarse level");
         let [operator, inverse] = tables(&coefficients);
+        let [calm_start, calm_end] =
+            longest_run(ny, |y| hierarchy.transfer.identity(y as isize / 2));
         let [transfer_index, transfer_rows] = transfer.addresses();
         let arguments = LevelPass {
             right_side: right_side.as_ref().map_or(0, DeviceField::address),
@@ -149,6 +226,8 @@ impl GpuCycles {
             words: copies.address(),
             total: total.address(),
             leaf_bands: bands as i32,
+            calm_start,
+            calm_end,
             ..extent(&finest.shape, Some(next))
         };
         let kind = if coefficients.is_some() {
@@ -166,15 +245,16 @@ impl GpuCycles {
             &stream,
             arguments,
             passes.into_iter().collect::<Result<_, GpuError>>()?,
+            LEAF_ROWS,
         )?;
         level.upload(&stream, u)?;
         let dense = &hierarchy.dense;
-        assert!(dense.points() <= COARSEST_POINTS);
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
         let factor = (
             Buffer::from_slice(&stream, dense.factor())?,
             Buffer::from_slice(&stream, &active)?,
         );
+        let small = Small::new(gpu, &stream, &levels, &factor, &hierarchy.coarse_smoothing)?;
         let find = |name| kernels::find_plain(device, name);
         Ok(GpuCycles {
             finest: level,
@@ -191,7 +271,7 @@ impl GpuCycles {
             square: find("level_square")?,
             add_leaves: find("level_add_leaves")?,
             publish_sum: find("level_publish_sum")?,
-            solve_coarsest: find("level_solve_coarsest")?,
+            small,
             total,
             stream,
             _kept: Kept {
@@ -325,8 +405,7 @@ impl GpuCycles {
 
     /// As on the CPU.
     fn solve_coarse(&mut self) -> Result<(), GpuError> {
-        let count = self.levels.len();
-        for at in 0..count - 1 {
+        for at in 0..self.small.from {
             let arguments = self.levels[at].level.arguments();
             let columns = (arguments.coarse_nx as usize).div_ceil(LEVEL_THREADS) as u32;
             let launch = Launch::new(&self.restrict_right_side)
@@ -336,8 +415,8 @@ impl GpuCycles {
             // that of its own.
             unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
         }
-        self.solve_coarsest()?;
-        for at in (0..count - 1).rev() {
+        self.small.cycle(&self.stream, true)?;
+        for at in (0..self.small.from).rev() {
             self.cycle_below(at, START_CORRECTION)?;
         }
         Ok(())
@@ -345,7 +424,7 @@ impl GpuCycles {
 
     /// As on the CPU.
     fn cycle_below(&mut self, first: usize, start: i32) -> Result<(), GpuError> {
-        let count = self.levels.len();
+        let small = self.small.from;
         let Smoothing { pre, post } = self.coarse_smoothing.clone();
         let plan = Plan {
             start,
@@ -355,12 +434,12 @@ impl GpuCycles {
             up_scale: 1.0,
             down_scale: 1.0,
         };
-        for at in first..count - 1 {
+        for at in first..small {
             let start = if at == first { start } else { START_ZERO };
             self.on_coarse(at, &Plan { start, ..plan })?;
         }
-        self.solve_coarsest()?;
-        for at in (first..count - 1).rev() {
+        self.small.cycle(&self.stream, false)?;
+        for at in (first..small).rev() {
             let plan = Plan {
                 start: START_CORRECTED,
                 omegas: &post,
@@ -376,20 +455,20 @@ impl GpuCycles {
         let correction = self.levels[at + 1].level.field().address();
         self.levels[at].level.pass(&self.stream, plan, correction)
     }
+}
 
-    fn solve_coarsest(&self) -> Result<(), GpuError> {
-        let last = self.levels.last().expect("there is a coarse level");
-        let (factor, active) = &self._kept._dense;
-        let arguments = LevelPass {
-            factor: factor.address(),
-            active: active.address(),
-            ..last.level.arguments()
-        };
-        let launch = Launch::new(&self.solve_coarsest).block(COARSEST_POINTS as u32);
-        // SAFETY: the parameter is a `level_pass<float>` of at most as many points as the block has threads, with their
-        // factor.
-        Ok(unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?)
+/// The longest stretch of rows of which all numbers that `identities` gives are the same.
+fn longest_run<I: PartialEq>(rows: usize, identities: impl Fn(usize) -> I) -> [i32; 2] {
+    let (mut longest, mut start) = (0..0, 0);
+    for y in 1..=rows {
+        if y == rows || identities(y) != identities(start) {
+            if y - start > longest.len() {
+                longest = start..y;
+            }
+            start = y;
+        }
     }
+    [longest.start as i32, longest.end as i32]
 }
 
 fn tables(coefficients: &Option<[DeviceTable<f64>; 2]>) -> [[u64; 2]; 2] {
@@ -445,6 +524,15 @@ fn coarse_levels(
             }
             _ => None,
         };
+        let [calm_start, calm_end] = match &from.transfer {
+            Some(transfer) => longest_run(ny, |y| {
+                (
+                    parts.identity(y as isize),
+                    transfer.identity(y as isize / 2),
+                )
+            }),
+            None => [0; 2],
+        };
         let right_side = DeviceField::new(stream, nx, ny)?;
         let axis_end = |wraps| if wraps { END_WRAP } else { END_OPEN };
         let [across, down] = [shape.x.wraps, shape.y.wraps].map(axis_end);
@@ -461,6 +549,8 @@ fn coarse_levels(
             transfer_index,
             transfer_rows,
             ends: [across, across, down, down],
+            calm_start,
+            calm_end,
             ..extent(shape, next)
         };
         let passes = [2, 1].map(|steps| {
@@ -471,7 +561,7 @@ fn coarse_levels(
         });
         let passes = passes.into_iter().collect::<Result<_, GpuError>>()?;
         levels.push(Coarse {
-            level: DeviceLevel::new(stream, arguments, passes)?,
+            level: DeviceLevel::new(stream, arguments, passes, COARSE_ROWS)?,
             right_side,
             _tables: made,
             _transfer: transfer,

@@ -1,0 +1,7 @@
+// The levels that are small, at once.
+#include "multigrid/small_levels.cuh"
+
+extern "C" __global__ void __launch_bounds__(cw::small_threads)
+    level_cycle_small(const cw::level_pass<float>* levels, int count, int full, const __grid_constant__ cw::relaxations omegas) {
+    cw::cycle_small(levels, count, full, omegas);
+}

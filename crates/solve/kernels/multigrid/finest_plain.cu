@@ -11,4 +11,9 @@
 KERNEL(0)
 KERNEL(1)
 KERNEL(2)
-KERNEL(4)
+
+// All that is between two corrections, with two relaxations after and before.
+extern "C" __global__ void __launch_bounds__(cw::level_pass_threads, 4)
+    finest_plain_2_2(const __grid_constant__ cw::level_pass<double> g) {
+    cw::run_pass<cw::five_point<false>, 4, cw::as_known<cw::start_corrected, 2, true>>(g);
+}

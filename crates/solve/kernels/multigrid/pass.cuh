@@ -28,16 +28,41 @@ __device__ inline int wrapped(int at, int count) {
     return at;
 }
 
-template <class Equation, int steps> __device__ __forceinline__ void run_pass(const level_pass<typename Equation::number>& g) {
+// What a pass does: as the launch says,
+struct as_launched {
+    template <class G> static __device__ int start(const G& g) { return g.start; }
+    template <class G> static __device__ int measured(const G& g) { return g.measured; }
+    template <class G> static __device__ bool restricts(const G& g) { return g.coarse_right_side; }
+};
+// or as the compiler knows, where time matters most.
+template <int s, int m, bool r> struct as_known {
+    template <class G> static __device__ constexpr int start(const G&) { return s; }
+    template <class G> static __device__ constexpr int measured(const G&) { return m; }
+    template <class G> static __device__ constexpr bool restricts(const G&) { return r; }
+};
+
+// Rows of a strip before each step, and of the residual: even columns and odd ones. Those of thread t are at t + 1.
+template <class Equation, int steps> struct strip_rows {
+    using F = typename Equation::number;
+    static constexpr int lag = Equation::corners ? 2 : 1, ring = 2 * lag;
+    F evens[steps + 1][ring][level_pass_threads + 2], odds[steps + 1][ring][level_pass_threads + 2];
+    float even_residuals[4][level_pass_threads + 2], odd_residuals[4][level_pass_threads + 2];
+};
+
+// `at_edge`: whether the strip has columns at or beyond a side.
+template <class Equation, int steps, class Work, bool at_edge>
+__device__ __forceinline__ void run_strip(const level_pass<typename Equation::number>& g,
+                                          strip_rows<Equation, steps>& rows) {
     using F = typename Equation::number;
     using pair = pair_of<F>;
-    constexpr int lag = Equation::corners ? 2 : 1, ring = 2 * lag, threads = level_pass_threads;
+    constexpr int lag = strip_rows<Equation, steps>::lag, ring = 2 * lag, threads = level_pass_threads;
     // Per step a row and a column on both sides are spent, and for the residual and the next level's right side another
     // one each.
     constexpr int margin = steps + 2, side = (margin + 1) / 2 * 2;
-    // Rows of a strip before each step, and of the residual: even columns and odd ones. Those of thread t are at t + 1.
-    __shared__ F evens[steps + 1][ring][threads + 2], odds[steps + 1][ring][threads + 2];
-    __shared__ float even_residuals[4][threads + 2], odd_residuals[4][threads + 2];
+    auto& evens = rows.evens;
+    auto& odds = rows.odds;
+    auto& even_residuals = rows.even_residuals;
+    auto& odd_residuals = rows.odd_residuals;
     const int t = threadIdx.x + 1;
     const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
     const int strip = blockIdx.x * (2 * threads - 2 * side) - side, column = strip + 2 * int(threadIdx.x);
@@ -48,7 +73,8 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
     const bool own_second = own && column + 1 < g.nx;
 
     const int y0 = blockIdx.y * g.rows, y1 = min(y0 + g.rows, g.ny);
-    const bool restricts = g.coarse_right_side;
+    const int start = Work::start(g), measured = Work::measured(g);
+    const bool restricts = Work::restricts(g);
     // Leaves begin `first` rows before multiples of 16.
     const int measure0 = y0 == 0 ? 0 : y0 - g.first, measure1 = y1 == g.ny ? y1 : y1 - g.first;
     pair_of<double> sum{-0.0, -0.0};
@@ -128,11 +154,10 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
 
     // Where nothing but the values differs from row to row.
     constexpr int depth = (steps + 1) * lag;
-    const bool edge = strip < 2 || strip + 2 * threads > g.nx - 2;
-    const bool calm_columns = Equation::has_calm_rows && !(edge && wrap_x) && !g.fixed &&
-                              (restricts || g.start >= start_corrected);
+    const bool calm_columns = Equation::has_calm_rows && !(at_edge && wrap_x) && !g.fixed &&
+                              (restricts || start >= start_corrected);
     // A column that is a side, or beyond one, keeps its value or zero.
-    auto at_edge = [&](const Equation& at, F here, stepped<F>& made) {
+    auto hold = [&](const Equation& at, F here, stepped<F>& made) {
         if (!at.there) made = {F(0), F(0)};
         if (at.held) made = {F(0), here};
     };
@@ -167,7 +192,7 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
                 const auto both = read(reinterpret_cast<const typename Equation::vector*>(from + (at - rows_ago * g.pitch)));
                 return pair{both.x, both.y};
             };
-            const bool reads = g.start == start_field || g.start == start_corrected;
+            const bool reads = start == start_field || start == start_corrected;
             if (asked_for != now) {
                 if (reads) next_before = load(g.before, 0);
                 next_right_side = load(g.right_side, lag);
@@ -178,7 +203,7 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
             if (const int row = now + ahead; row < bottom) {
                 if (reads) prefetch(g.before + (at + ahead * g.pitch));
                 if (g.right_side) prefetch(g.right_side + (at + ahead * g.pitch));
-                if (g.start >= start_corrected && !(row & 1)) {
+                if (start >= start_corrected && !(row & 1)) {
                     prefetch(g.correction + ((row >> 1) * g.coarse_pitch + coarse_column));
                 }
             }
@@ -186,9 +211,9 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
             if (reads) next_before = load(g.before, -1);
             next_right_side = load(g.right_side, lag - 1);
             asked_for = now + 1;
-            if (g.start != start_zero) {
+            if (start != start_zero) {
                 pair value = reads ? before : pair{F(0), F(0)};
-                if (g.start >= start_corrected) {
+                if (start >= start_corrected) {
                     const int j = now >> 1;
                     auto coarse_at = [&](int j) -> pair_of<float> {
                         const float* from = g.correction + j * g.coarse_pitch + coarse_column;
@@ -201,10 +226,10 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
                     }
                     const pair base = value;
                     value = held.corrected(g, value, held_transfer.prolong(coarse_here, coarse_under, now));
-                    if (first.held) value.a = base.a;
-                    if (second.held) value.b = base.b;
+                    if (at_edge && first.held) value.a = base.a;
+                    if (at_edge && second.held) value.b = base.b;
                 }
-                if (edge) value = {first.there ? value.a : F(0), second.there ? value.b : F(0)};
+                if (at_edge) value = {first.there ? value.a : F(0), second.there ? value.b : F(0)};
                 keep(0, now, value);
                 if constexpr (steps == 0) {
                     if (g.after && own && now >= y0 && now < y1) *reinterpret_cast<pair*>(g.after + at) = value;
@@ -215,16 +240,16 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
             stepped<F> one, other;
             auto step = [&](int s, int row, double omega, const pair& b) {
                 around(s, row, false, false, u, west, east);
-                if (edge) {
+                if (at_edge) {
                     if (first.mirrors_west) west[1] = u[1].b;
                     if (second.mirrors_east) east[1] = u[1].a;
                     // The second column is beyond the side then.
                     if (first.mirrors_east) u[1].b = west[1];
                 }
                 held.step(g, omega, b, u, west, east, one, other);
-                if (edge) {
-                    at_edge(first, u[1].a, one);
-                    at_edge(second, u[1].b, other);
+                if (at_edge) {
+                    hold(first, u[1].a, one);
+                    hold(second, u[1].b, other);
                 }
             };
 #pragma unroll
@@ -232,25 +257,25 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
                 const int row = now - s * lag;
                 const pair b = s == 1 ? newest_right_side : load(g.right_side, s * lag);
                 pair value;
-                if (s == 1 && g.start == start_zero) {
+                if (s == 1 && start == start_zero) {
                     value = held.from_zero(g.omega[0], b);
-                    if (first.held || !first.there) value.a = F(0);
-                    if (second.held || !second.there) value.b = F(0);
+                    if (at_edge && (first.held || !first.there)) value.a = F(0);
+                    if (at_edge && (second.held || !second.there)) value.b = F(0);
                 } else {
                     step(s - 1, row, g.omega[s - 1], b);
                     value = {one.after, other.after};
-                    if (g.measured == s - 1) measure(row, one.residual, other.residual);
+                    if (measured == s - 1) measure(row, one.residual, other.residual);
                 }
                 keep(s, row, value);
                 if (s == steps && own && row >= y0 && row < y1) {
                     *reinterpret_cast<pair*>(g.after + (at - s * lag * g.pitch)) = value;
                 }
             }
-            if (restricts || g.measured == steps) {
+            if (restricts || measured == steps) {
                 const int row = now - depth;
                 step(steps, row, 0.0, steps == 0 ? newest_right_side : load(g.right_side, depth));
-                if (g.measured == steps) measure(row, one.residual, other.residual);
-                if (edge) {
+                if (measured == steps) measure(row, one.residual, other.residual);
+                if (at_edge) {
                     keep_residuals(row, first.to_restrict(one.residual, row), second.to_restrict(other.residual, row));
                 } else {
                     keep_residuals(row, held.to_restrict(g, one.residual), held.to_restrict(g, other.residual));
@@ -276,11 +301,11 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
             if (own) to[0] = value.a;
             if (own_second) to[1] = value.b;
         };
-        if (g.start != start_zero && now < bottom) {
+        if (start != start_zero && now < bottom) {
             const int y = index_of(now);
             auto begun = [&](const Equation& at) {
-                F value = g.start == start_correction ? F(0) : read(g.before + (y * g.pitch + at.x));
-                if (g.start >= start_corrected) value = at.corrected(value, prolong(transfer, coarse, at.x, y), y);
+                F value = start == start_correction ? F(0) : read(g.before + (y * g.pitch + at.x));
+                if (start >= start_corrected) value = at.corrected(value, prolong(transfer, coarse, at.x, y), y);
                 return there(at, value);
             };
             const pair value{begun(first), begun(second)};
@@ -305,12 +330,12 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
             if (!reaches(s, row)) continue;
             const int y = index_of(row);
             pair value;
-            if (s == 1 && g.start == start_zero) {
+            if (s == 1 && start == start_zero) {
                 value = {first.from_zero(y, g.omega[0]), second.from_zero(y, g.omega[0])};
             } else {
                 both(s - 1, row, y, g.omega[s - 1], one, other);
                 value = {one.after, other.after};
-                if (g.measured == s - 1) measure(row, one.residual, other.residual);
+                if (measured == s - 1) measure(row, one.residual, other.residual);
             }
             value = {there(first, value.a), there(second, value.b)};
             keep(s, row, value);
@@ -318,10 +343,10 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
         }
         // The residual, a row after the last step.
         const int row = now - depth;
-        if ((restricts || g.measured == steps) && reaches(steps + 1, row)) {
+        if ((restricts || measured == steps) && reaches(steps + 1, row)) {
             const int y = index_of(row);
             both(steps, row, y, 0.0, one, other);
-            if (g.measured == steps) measure(row, one.residual, other.residual);
+            if (measured == steps) measure(row, one.residual, other.residual);
             keep_residuals(row, first.there ? first.to_restrict(one.residual, y) : 0.f,
                            second.there ? second.to_restrict(other.residual, y) : 0.f);
         }
@@ -337,6 +362,17 @@ template <class Equation, int steps> __device__ __forceinline__ void run_pass(co
             g.coarse_right_side[j * g.coarse_pitch + i] = restrict_to(transfer, i, j, up, mid, down);
         }
         __syncthreads();
+    }
+}
+
+template <class Equation, int steps, class Work = as_launched>
+__device__ __forceinline__ void run_pass(const level_pass<typename Equation::number>& g) {
+    __shared__ strip_rows<Equation, steps> rows;
+    // The last strip may be narrower than the margins of the one before it.
+    if (blockIdx.x == 0 || blockIdx.x + 2 >= gridDim.x) {
+        run_strip<Equation, steps, Work, true>(g, rows);
+    } else {
+        run_strip<Equation, steps, Work, false>(g, rows);
     }
 }
 

@@ -188,14 +188,16 @@ const PASS_THREADS: u32 = level_arguments::PASS_THREADS as u32;
 const LEVEL_THREADS: u32 = level_arguments::LEVEL_THREADS as u32;
 const FINEST_PLAIN: Source<'static> = level_source!("finest_plain.cu").with_shapes(shapes!(
     "finest_plain_0": PASS_THREADS, "finest_plain_1": PASS_THREADS,
-    "finest_plain_2": PASS_THREADS, "finest_plain_4": PASS_THREADS
+    "finest_plain_2": PASS_THREADS, "finest_plain_2_2": PASS_THREADS
 ));
 const FINEST_VARYING: Source<'static> = level_source!("finest_varying.cu").with_shapes(shapes!(
     "finest_varying_0": PASS_THREADS, "finest_varying_1": PASS_THREADS,
-    "finest_varying_2": PASS_THREADS, "finest_varying_4": PASS_THREADS
+    "finest_varying_2": PASS_THREADS, "finest_varying_2_2": PASS_THREADS
 ));
-const COARSE: Source<'static> = level_source!("coarse.cu")
-    .with_shapes(shapes!("coarse_1": PASS_THREADS, "coarse_2": PASS_THREADS));
+const COARSE: Source<'static> = level_source!("coarse.cu").with_shapes(shapes!(
+    "coarse_1": PASS_THREADS, "coarse_2": PASS_THREADS,
+    "coarse_down_2": PASS_THREADS, "coarse_up_2": PASS_THREADS
+));
 const LEVELS: Source<'static> = level_source!("levels.cu").with_shapes(shapes!(
     "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
     "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS

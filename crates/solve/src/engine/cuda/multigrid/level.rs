@@ -1,10 +1,11 @@
 //! A level in the memory of a GPU.
 #![allow(unsafe_code)] // Launches of kernels.
 
-use crosswarp_cuda::{Buffer, ByValue, Function, Launch, Stream};
+use crosswarp_cuda::{Buffer, ByValue, Device, Function, Launch, Stream};
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
+use crate::engine::cuda::kernels;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{LevelPass, MOST_STEPS, PASS_THREADS, START_FIELD};
@@ -129,18 +130,44 @@ pub(super) struct DeviceLevel<T: Real> {
     fields: [DeviceField<T>; 2],
     /// What is the same in every launch.
     arguments: LevelPass,
-    /// The passes that there are, with their steps, most first.
+    /// The kernels that there are, those for few passes and with most steps first.
     passes: Vec<Kernel>,
     /// Rows of a block are a multiple of it: whole leaves where something is measured.
     fewest_rows: usize,
 }
 
-/// A kernel that makes a pass.
-struct Kernel {
-    steps: usize,
+/// A kernel that makes passes.
+pub(super) struct Kernel {
     function: Function,
+    steps: usize,
+    /// What it is made for, if not for all.
+    only: Option<Known>,
     /// Blocks that run at once.
     resident: usize,
+}
+
+/// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts.
+pub(super) type Known = (i32, Option<usize>, bool);
+
+impl Kernel {
+    /// The kernel `name`.
+    pub fn new(
+        device: &Device,
+        name: &str,
+        steps: usize,
+        only: Option<Known>,
+    ) -> Result<Kernel, GpuError> {
+        let function = kernels::find_plain(device, name)?;
+        let resident = Launch::new(&function)
+            .block(PASS_THREADS as u32)
+            .max_resident()?;
+        Ok(Kernel {
+            function,
+            steps,
+            only,
+            resident: resident as usize,
+        })
+    }
 }
 
 /// A pass: see `Pass` of the CPU's.
@@ -161,7 +188,7 @@ impl<T: Real> DeviceLevel<T> {
     pub fn new(
         stream: &Stream,
         arguments: LevelPass,
-        passes: Vec<(usize, Function)>,
+        passes: Vec<Kernel>,
         fewest_rows: usize,
     ) -> Result<Self, GpuError> {
         let (nx, ny) = (arguments.nx as usize, arguments.ny as usize);
@@ -169,18 +196,7 @@ impl<T: Real> DeviceLevel<T> {
         Ok(DeviceLevel {
             fields: [field()?, field()?],
             arguments,
-            passes: passes
-                .into_iter()
-                .map(|(steps, function)| {
-                    let launch = Launch::new(&function).block(PASS_THREADS as u32);
-                    let resident = launch.max_resident()? as usize;
-                    Ok(Kernel {
-                        steps,
-                        function,
-                        resident,
-                    })
-                })
-                .collect::<Result<_, GpuError>>()?,
+            passes,
             fewest_rows,
         })
     }
@@ -209,15 +225,21 @@ impl<T: Real> DeviceLevel<T> {
         let (mut done, mut start) = (0, plan.start);
         loop {
             let left = &plan.omegas[done..];
+            // What is measured before the first step of a launch could be measured after the last of the one before.
+            let measured = plan.measured.and_then(|at| at.checked_sub(done));
+            let fits = |kernel: &&Kernel| match kernel.only {
+                None => kernel.steps <= left.len(),
+                Some(only) => {
+                    kernel.steps == left.len() && only == (start, measured, plan.restrict)
+                }
+            };
             let kernel = self
                 .passes
                 .iter()
-                .find(|kernel| kernel.steps <= left.len())
+                .find(fits)
                 .expect("there is a pass of no steps, or of one");
             let steps = kernel.steps;
             let last = steps == left.len();
-            // What is measured before the first step of a launch could be measured after the last of the one before.
-            let measured = plan.measured.and_then(|at| at.checked_sub(done));
             let measured = measured.filter(|&at| at < steps || (last && at == steps));
             let changes = steps > 0 || start != START_FIELD;
             let mut omega = [0.0; MOST_STEPS];

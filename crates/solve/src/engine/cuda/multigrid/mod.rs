@@ -11,7 +11,7 @@ use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
-use self::level::{DeviceField, DeviceLevel, DeviceTable, Plan, pitch_of, upload};
+use self::level::{DeviceField, DeviceLevel, DeviceTable, Kernel, Plan, pitch_of, upload};
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, Smoothing};
@@ -235,18 +235,18 @@ impl GpuCycles {
         } else {
             "plain"
         };
-        let passes = [4, 2, 1, 0].map(|steps| {
-            Ok((
-                steps,
-                kernels::find_plain(device, &format!("finest_{kind}_{steps}"))?,
-            ))
-        });
-        let level = DeviceLevel::new(
-            &stream,
-            arguments,
-            passes.into_iter().collect::<Result<_, GpuError>>()?,
-            LEAF_ROWS,
-        )?;
+        let name = |steps: &str| format!("finest_{kind}_{steps}");
+        let between = Some((START_CORRECTED, Some(2), true));
+        let passes = [
+            ("2_2", 4, between),
+            ("2", 2, None),
+            ("1", 1, None),
+            ("0", 0, None),
+        ]
+        .map(|(steps, count, only)| Kernel::new(device, &name(steps), count, only))
+        .into_iter()
+        .collect::<Result<_, _>>()?;
+        let level = DeviceLevel::new(&stream, arguments, passes, LEAF_ROWS)?;
         level.upload(&stream, u)?;
         let dense = &hierarchy.dense;
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
@@ -553,13 +553,16 @@ fn coarse_levels(
             calm_end,
             ..extent(shape, next)
         };
-        let passes = [2, 1].map(|steps| {
-            Ok((
-                steps,
-                kernels::find_plain(&gpu.device, &format!("coarse_{steps}"))?,
-            ))
-        });
-        let passes = passes.into_iter().collect::<Result<_, GpuError>>()?;
+        let (down, up) = ((START_ZERO, None, true), (START_CORRECTED, None, false));
+        let passes = [
+            ("coarse_down_2", 2, Some(down)),
+            ("coarse_up_2", 2, Some(up)),
+            ("coarse_2", 2, None),
+            ("coarse_1", 1, None),
+        ]
+        .map(|(name, steps, only)| Kernel::new(&gpu.device, name, steps, only))
+        .into_iter()
+        .collect::<Result<_, _>>()?;
         levels.push(Coarse {
             level: DeviceLevel::new(stream, arguments, passes, COARSE_ROWS)?,
             right_side,

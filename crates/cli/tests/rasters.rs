@@ -287,10 +287,10 @@ fn what_is_no_plane_of_numbers_is_one_clear_line() {
             "not a TIFF that can be read",
         ),
         ("nothing.tif", Vec::new(), "not a TIFF that can be read"),
-        ("cut.tif", whole[..whole.len() - 60].to_vec(), "truncated"),
+        ("cut.tif", whole[..whole.len() / 2].to_vec(), "truncated"),
         ("short.tif", plain[..900].to_vec(), "truncated"),
         ("words.tif", words, "(GDAL_NODATA) is \"none\""),
-        ("empty.tif", empty, "0 x 12"),
+        ("empty.tif", empty, "0x12"),
         ("huge.tif", huge, "truncated"),
     ] {
         fs::write(at(name), bytes).unwrap();

@@ -45,8 +45,11 @@ pub struct Solution<F> {
     pub norm: f64,
     /// Norm of every sweep, from sweep 0 on.
     pub history: Vec<f64>,
-    /// Wall-clock time of the sweeps of this run, set-up and output excluded, checkpoints included.
+    /// Wall-clock time of the sweeps of this run, set-up and output excluded, checkpoints included; of cycles, with the
+    /// making of their levels.
     pub seconds: f64,
+    /// Of [`seconds`](Self::seconds), those before the first cycle: levels are made, and copied to a GPU. 0 of sweeps.
+    pub setup_seconds: f64,
     /// Updates of inner cells by the sweeps of this run; what was computed twice is not counted twice.
     pub cell_updates: u64,
     /// Sweeps per pass that were used.
@@ -241,6 +244,9 @@ pub fn solve_3d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
+    if options.gpu.is_some() {
+        return Err(OptionsError::SpaceOnGpu.into());
+    }
     match &options.method {
         Method::Automatic(cycles) | Method::Multigrid(cycles) => Ok(Solution::of_cycles(
             multigrid::space::run(pe, problem, options, cycles, observer)?,
@@ -329,6 +335,7 @@ impl<F: Real> Solution<F> {
             cell_updates: inner * (sweeps - outcome.resumed_at) as u64,
             history: outcome.history,
             seconds: outcome.seconds,
+            setup_seconds: 0.0,
             sweeps_per_pass: outcome.sweeps_per_pass,
             checkpoint_failure: outcome.checkpoint_failure,
             choice,
@@ -349,9 +356,10 @@ impl<F: Real> Solution<F> {
             cell_updates: outcome.free * cycles as u64,
             history: outcome.history,
             seconds: outcome.seconds,
+            setup_seconds: outcome.setup_seconds,
             sweeps_per_pass: 1,
             checkpoint_failure: None,
-            choice: None,
+            choice: outcome.choice,
             levels: Some(outcome.levels),
             gradients_from: outcome.gradients_from,
             floor_reached: outcome.floor_reached,

@@ -51,7 +51,7 @@ pub fn reduce(args: &ReduceArgs) -> Result<i32, CommandError> {
     // An exact sum computes more than it reads: 2 GB/s a core.
     let backend = match op {
         Op::ExactSum => Backend::choose(&args.backend)?,
-        _ => Backend::choose_for_one_pass(&args.backend)?,
+        _ => Backend::choose_when_asked(&args.backend)?,
     };
     let asked = args.backend.pes;
     let n_pes = asked.map_or(backend.default_pes(), |pes| pes as usize);

@@ -45,14 +45,14 @@ impl Backend {
         }
     }
 
-    /// As [`choose`](Self::choose), for work that is over as soon as the processor has read every byte once:
-    /// `auto` is the CPU, since a GPU would get the bytes only after the processor has copied them.
+    /// As [`choose`](Self::choose), with the CPU for `auto`: for solves by cycles, and for work that is over as soon as
+    /// the processor has read every byte once, since a GPU would get the bytes only after the processor has copied them.
     /// Measured on 16 cores beside an H200, with a file in the page cache: a histogram of 512 MB takes 17 ms, through
     /// the GPU 150; of sums see `bench/results/README.md`.
     ///
     /// # Errors
     /// As for [`choose`](Self::choose).
-    pub fn choose_for_one_pass(asked: &BackendArgs) -> Result<Self, BackendError> {
+    pub fn choose_when_asked(asked: &BackendArgs) -> Result<Self, BackendError> {
         match (asked.backend, asked.device) {
             (BackendKind::Auto, None) => Ok(Self::Cpu { no_gpu: None }),
             _ => Self::choose(asked),
@@ -131,12 +131,12 @@ mod tests {
 
     #[test]
     fn one_pass_over_a_file_is_the_cpus_unless_said_otherwise() {
-        let auto = Backend::choose_for_one_pass(&args(BackendKind::Auto, None)).unwrap();
+        let auto = Backend::choose_when_asked(&args(BackendKind::Auto, None)).unwrap();
         assert_eq!((auto.name(), auto.describe().as_str()), ("cpu", "CPU"));
         let both = |args: BackendArgs| {
             let name = |chosen: Result<Backend, BackendError>| chosen.map(|b| b.name()).ok();
             (
-                name(Backend::choose_for_one_pass(&args)),
+                name(Backend::choose_when_asked(&args)),
                 name(Backend::choose(&args)),
             )
         };

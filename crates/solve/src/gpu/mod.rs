@@ -3,6 +3,7 @@
 pub(crate) mod arguments;
 pub(crate) mod choice;
 pub(crate) mod error;
+pub(crate) mod level_arguments;
 pub(crate) mod strategy;
 
 use crosswarp_cuda::Device;

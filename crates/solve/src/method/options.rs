@@ -69,9 +69,6 @@ impl Options<'_> {
             if self.checkpoint.is_some() || self.resume.is_some() {
                 return Err(OptionsError::NoCheckpoints);
             }
-            if self.gpu.is_some() {
-                return Err(OptionsError::NoGpu);
-            }
         }
         Ok(())
     }
@@ -98,7 +95,7 @@ pub enum Method {
     /// `Multigrid` else.
     Automatic(Cycles),
     /// Multigrid cycles; the tolerance is for the norm of the residual relative to that before the first cycle, and
-    /// `max_sweeps` is for cycles. 2-D problems on CPUs.
+    /// `max_sweeps` is for cycles. On CPUs, or in two dimensions on one GPU.
     Multigrid(Cycles),
     /// Conjugate gradients, each step with a multigrid cycle as its preconditioner; as `Multigrid` else. Fewer steps where
     /// cycles alone are slow, each at about twice the cost.
@@ -184,9 +181,22 @@ pub enum OptionsError {
     /// Checkpoints of a method that has none.
     #[error("checkpoints are made of Jacobi sweeps only: multigrid solves are short")]
     NoCheckpoints,
-    /// A GPU for a method that has none.
-    #[error("multigrid runs on CPUs only: leave the GPU out, or take Jacobi sweeps")]
-    NoGpu,
+    /// Cycles on GPUs of several PEs.
+    #[error(
+        "{pes} PEs with a GPU each: cycles run on one GPU, so one PE would be right; Jacobi sweeps take several"
+    )]
+    CyclesOnGpus {
+        /// PEs of the world.
+        pes: usize,
+    },
+    /// Conjugate gradients on a GPU.
+    #[error(
+        "conjugate gradients run on CPUs only: leave the GPU out, or take multigrid cycles alone"
+    )]
+    GradientsOnGpu,
+    /// A GPU in three dimensions.
+    #[error("problems in three dimensions are solved on CPUs only: leave the GPU out")]
+    SpaceOnGpu,
     /// A method that there is not in three dimensions.
     #[error("{method} are for lines and planes only: take multigrid in three dimensions")]
     NotInSpace {

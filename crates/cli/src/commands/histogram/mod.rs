@@ -98,7 +98,7 @@ fn run<T: BoundedSample>(
 ) -> Result<Option<HistogramReport>, CommandError> {
     let samples = file.elements::<T>()?;
     let edges = args.edges.as_deref().map(read_edges::<T>).transpose()?;
-    let backend = Backend::choose_for_one_pass(&args.backend)?;
+    let backend = Backend::choose_when_asked(&args.backend)?;
     let n_pes = args
         .backend
         .pes

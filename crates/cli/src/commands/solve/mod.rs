@@ -85,8 +85,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     };
     let backend = match method {
         Method::Jacobi { .. } => Backend::choose(&args.backend)?,
-        // A GPU that was asked for has been refused.
-        Method::Multigrid { .. } => Backend::Cpu { no_gpu: None },
+        Method::Multigrid { .. } => Backend::choose_when_asked(&args.backend)?,
     };
     if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
         let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
@@ -186,7 +185,11 @@ impl Job<'_> {
         let grid = load::load::<F>(self.problem, &self.method)?;
         let cut = self.cut(&grid)?;
         let asked = self.args.backend.pes;
-        let n_pes = asked.map_or(self.backend.default_pes(), |pes| pes as usize);
+        let default = match (self.method, &self.backend) {
+            (Method::Multigrid { .. }, Backend::Cuda(_)) => 1,
+            (_, backend) => backend.default_pes(),
+        };
+        let n_pes = asked.map_or(default, |pes| pes as usize);
         in_world_of(asked, n_pes, |pe| {
             let solution = self.sweep(pe, &grid)?;
             if solution.interrupted {
@@ -373,6 +376,7 @@ impl Job<'_> {
             relative_residual: (!by_jacobi).then_some(solution.norm),
             convergence_factor: report::convergence_factor(norms).filter(|_| !by_jacobi),
             levels: solution.levels,
+            setup_seconds: (!by_jacobi).then_some(solution.setup_seconds),
             floor_reached: solution.floor_reached,
             history: (first..).zip(norms.iter().copied()).collect(),
             field_sha256: hash.unwrap_or_default(),

@@ -9,7 +9,7 @@ use crate::input::boundary::{Boundary, Side, SideBoundary, Values};
 use crate::input::formula::Formula;
 use crate::input::numerics::FieldType;
 use crate::input::spacing::{Distances, Spacing};
-use crate::input::stopping::{Rim, StopRule};
+use crate::input::stopping::{MethodName, Rim, StopRule};
 use crate::problem::file::{self, ProblemFileError};
 use crate::problem::method::{Contradiction, Given, Kind, Method, Refusal, Tied, either};
 use crate::problem::{Line, Plane, Problem, Space};
@@ -123,6 +123,15 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
         other => return Err(ProblemError::Unknown(other.to_owned())),
     };
     let by_line = given(args)?;
+    if matches!(problem, Problem::Space(_)) {
+        let on_gpu = [
+            ("--backend cuda", args.backend.backend == BackendKind::Cuda),
+            ("--device", args.backend.device.is_some()),
+        ];
+        if let Some((name, _)) = on_gpu.iter().find(|(_, given)| *given) {
+            return Err(Contradiction::Space(name).into());
+        }
+    }
     let method = Method::decide(&problem, &by_line, &by_file).map_err(|refusal| match refusal {
         Refusal::Line(contradiction) => ProblemError::Contradiction(contradiction),
         Refusal::File(contradiction) => ProblemError::File(ProblemFileError::Contradiction {
@@ -152,6 +161,10 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
     }
     let relative = args.relative_tolerance;
     let (jacobi, multigrid) = (Kind::Jacobi, Kind::Multigrid);
+    // Cycles run on a GPU where they are asked for by name.
+    let not_cycles = args.method != Some(MethodName::Mg);
+    let cuda = args.backend.backend == BackendKind::Cuda;
+    let device = args.backend.device.is_some();
     let tied = Tied::of(&[
         ("--tolerance", args.tolerance.is_some(), jacobi),
         ("--stop change", change.is_some(), jacobi),
@@ -162,12 +175,8 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--resume", args.resume.is_some(), jacobi),
         ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), jacobi),
         ("--strategy", args.strategy.is_some(), jacobi),
-        (
-            "--backend cuda",
-            args.backend.backend == BackendKind::Cuda,
-            jacobi,
-        ),
-        ("--device", args.backend.device.is_some(), jacobi),
+        ("--backend cuda", cuda && not_cycles, jacobi),
+        ("--device", device && not_cycles, jacobi),
         ("--relative-tolerance", relative.is_some(), multigrid),
         ("--stop residual", residual.is_some(), multigrid),
         ("--max-cycles", args.max_cycles.is_some(), multigrid),
@@ -469,6 +478,8 @@ mod tests {
             ("laplace2d --backend cuda", "jacobi"),
             ("laplace2d --backend cpu", "mg"),
             ("laplace2d --device 0", "jacobi"),
+            ("laplace2d --method mg --backend cuda", "mg"),
+            ("laplace2d --method mg --device 0", "mg"),
             ("laplace2d --smooth 1,1", "mg"),
             ("laplace2d --cycle v", "mg"),
             ("laplace2d --coefficient 1+x", "mg"),
@@ -491,8 +502,8 @@ mod tests {
                 "--stop residual belongs to multigrid: it does not go with --method jacobi",
             ),
             (
-                "laplace2d --method mg --backend cuda",
-                "--backend cuda belongs to Jacobi sweeps: it does not go with --method mg",
+                "laplace2d --method mgcg --backend cuda",
+                "--backend cuda belongs to Jacobi sweeps: it does not go with --method mgcg",
             ),
             (
                 "laplace2d --checkpoint c --smooth 2,2",
@@ -513,6 +524,10 @@ mod tests {
             (
                 "laplace3d --backend cuda",
                 "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda",
+            ),
+            (
+                "laplace3d --method mg --device 0",
+                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --device",
             ),
             (
                 "laplace3d --method mgcg",

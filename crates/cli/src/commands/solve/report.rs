@@ -37,6 +37,8 @@ pub struct SolveReport {
     pub convergence_factor: Option<f64>,
     /// Levels of multigrid; null for jacobi.
     pub levels: Option<usize>,
+    /// Of the seconds, those in which levels were made, and copied to a GPU; null for jacobi.
+    pub setup_seconds: Option<f64>,
     /// Whether the residual is as small as rounding allows, and larger than the limit.
     pub floor_reached: bool,
     /// Every sweep's number and norm, or cycle's and relative residual.

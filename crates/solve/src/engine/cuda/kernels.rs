@@ -10,6 +10,7 @@ use crate::gpu::arguments::{
     LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
 };
 use crate::gpu::error::GpuError;
+use crate::gpu::level_arguments;
 
 /// Header `name` of `kernels/jacobi/`, by its path from `kernels/`.
 macro_rules! header {
@@ -152,6 +153,54 @@ const DEEP_HALO_F64: Source<'static> =
         "run_deep_halo_one_source_f64": DEEP_HALO_WARPS_ONE_F64
     ));
 
+/// Header `name` of `kernels/multigrid/`.
+macro_rules! level_header {
+    ($name:literal) => {
+        (
+            concat!("multigrid/", $name),
+            include_str!(concat!("../../../kernels/multigrid/", $name)),
+        )
+    };
+}
+
+const LEVEL_HEADERS: &[(&str, &str)] = &[
+    ("multigrid/arguments.cuh", level_arguments::HEADER),
+    level_header!("five_point.cuh"),
+    level_header!("neighbours.cuh"),
+    level_header!("nine_point.cuh"),
+    level_header!("pass.cuh"),
+    level_header!("transfer.cuh"),
+];
+
+/// The source `name` of `kernels/multigrid/`, with all headers.
+macro_rules! level_source {
+    ($name:literal) => {
+        Source::new(
+            concat!("multigrid/", $name),
+            include_str!(concat!("../../../kernels/multigrid/", $name)),
+        )
+        .with_headers(LEVEL_HEADERS)
+    };
+}
+
+const PASS_THREADS: u32 = level_arguments::PASS_THREADS as u32;
+const LEVEL_THREADS: u32 = level_arguments::LEVEL_THREADS as u32;
+const FINEST_PLAIN: Source<'static> = level_source!("finest_plain.cu").with_shapes(shapes!(
+    "finest_plain_0": PASS_THREADS, "finest_plain_1": PASS_THREADS,
+    "finest_plain_2": PASS_THREADS, "finest_plain_4": PASS_THREADS
+));
+const FINEST_VARYING: Source<'static> = level_source!("finest_varying.cu").with_shapes(shapes!(
+    "finest_varying_0": PASS_THREADS, "finest_varying_1": PASS_THREADS,
+    "finest_varying_2": PASS_THREADS, "finest_varying_4": PASS_THREADS
+));
+const COARSE: Source<'static> = level_source!("coarse.cu")
+    .with_shapes(shapes!("coarse_1": PASS_THREADS, "coarse_2": PASS_THREADS));
+const LEVELS: Source<'static> = level_source!("levels.cu").with_shapes(shapes!(
+    "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
+    "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS,
+    "level_solve_coarsest": level_arguments::COARSEST_POINTS as u32
+));
+
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[
     SWEEP,
@@ -167,6 +216,10 @@ pub const KERNELS: &[Source<'static>] = &[
     PLANE_TILE_F64,
     DEEP_HALO_F32,
     DEEP_HALO_F64,
+    FINEST_PLAIN,
+    FINEST_VARYING,
+    COARSE,
+    LEVELS,
 ];
 
 /// The kernel `name` for fields of `F`, and the threads of its block.

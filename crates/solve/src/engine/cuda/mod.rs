@@ -7,6 +7,7 @@
 pub(crate) mod kernels;
 mod layout;
 pub(crate) mod line;
+pub(crate) mod multigrid;
 mod on_chip;
 pub(crate) mod plane;
 mod sums;

@@ -16,12 +16,15 @@ use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing,
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cuda::multigrid::GpuCycles;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::storage::Field;
+use crate::gpu::choice::Choice;
+use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, First, Method, Options};
+use crate::method::options::{Cycles, First, Method, Options, OptionsError};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -43,8 +46,11 @@ pub(crate) struct Outcome<F> {
     /// The relative residual after each cycle.
     pub history: Vec<f64>,
     pub seconds: f64,
+    /// Of these, what passed before the first cycle.
+    pub setup_seconds: f64,
     pub levels: usize,
     pub gradients_from: Option<usize>,
+    pub choice: Option<Choice>,
     pub field: Band<F>,
     /// Cells that have an equation.
     pub free: u64,
@@ -58,6 +64,9 @@ pub(crate) fn run<F: Real>(
     cycles: &Cycles,
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
+    if options.gpu.is_some() && pe.n_pes() > 1 {
+        return Err(OptionsError::CyclesOnGpus { pes: pe.n_pes() }.into());
+    }
     let layout = Layout::of(problem, pe);
     let mut finest = Finest {
         shape: layout.shape.clone(),
@@ -129,6 +138,8 @@ pub(crate) fn run<F: Real>(
         rows,
         reduction,
         words: Vec::new(),
+        gpu: None,
+        start,
     };
     let Loaded {
         mut u,
@@ -143,10 +154,13 @@ pub(crate) fn run<F: Real>(
         options,
         &mut observer,
     );
+    let choice = options.gpu.is_some().then(|| Choice {
+        taken: "cycles",
+        ..Choice::default()
+    });
     if let Err(SolveError::Pe(error)) = ended {
         return Err(error.into());
     }
-    let seconds = start.elapsed().as_secs_f64();
     let levels = solver.hierarchy.levels();
     solver.rows.halo(&layout.shape, &mut u, 1)?;
     solver.rows.free()?;
@@ -181,7 +195,9 @@ pub(crate) fn run<F: Real>(
         interrupted: ended.interrupted,
         history: ended.history,
         gradients_from: ended.gradients_from,
-        seconds,
+        choice,
+        seconds: ended.seconds,
+        setup_seconds: ended.setup_seconds,
         levels,
         field,
         free,
@@ -198,6 +214,8 @@ struct Ended {
     inner: f64,
     /// The number of cycles after which conjugate gradients were taken.
     gradients_from: Option<usize>,
+    seconds: f64,
+    setup_seconds: f64,
 }
 
 struct Solver<'a> {
@@ -206,6 +224,10 @@ struct Solver<'a> {
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
     words: Vec<u64>,
+    /// Makes the cycles, if there is one: the field is there then.
+    gpu: Option<GpuCycles>,
+    /// When levels were begun to be made.
+    start: Instant,
 }
 
 impl Solver<'_> {
@@ -215,7 +237,14 @@ impl Solver<'_> {
         sums: [LeafSums; N],
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
-        let mut totals: [Superaccumulator<f64>; N] = sums.map(LeafSums::total);
+        self.total_of(sums.map(LeafSums::total), interrupted)
+    }
+
+    fn total_of<const N: usize>(
+        &mut self,
+        mut totals: [Superaccumulator<f64>; N],
+        interrupted: bool,
+    ) -> Result<([f64; N], bool), PeError> {
         // Where every PE computes all, each has the whole sum.
         let to_add = if self.layout.shape.spread {
             &mut totals[..]
@@ -292,6 +321,10 @@ impl Solver<'_> {
         let mut ended = Ended::default();
         match options.method {
             Method::ConjugateGradients(_) => {
+                if options.gpu.is_some() {
+                    return Err(OptionsError::GradientsOnGpu.into());
+                }
+                ended.setup_seconds = self.start.elapsed().as_secs_f64();
                 let [residual, _] = self.measure(u, right_side)?;
                 if residual == 0.0 {
                     ended.converged = true;
@@ -301,8 +334,18 @@ impl Solver<'_> {
                         u, right_side, residual, &mut ended, options, observer,
                     )?;
                 }
+                ended.seconds = self.start.elapsed().as_secs_f64();
             }
-            _ => self.cycles(u, right_side, first, &mut ended, options, observer)?,
+            _ => {
+                if let Some(gpu) = &options.gpu {
+                    let first = self.layout.first[1];
+                    self.gpu = Some(GpuCycles::new(gpu, &self.hierarchy, u, right_side, first)?);
+                }
+                ended.setup_seconds = self.start.elapsed().as_secs_f64();
+                self.cycles(u, right_side, first, &mut ended, options, observer)?;
+                ended.seconds = self.start.elapsed().as_secs_f64();
+                self.leave_gpu(u)?;
+            }
         }
         if singular {
             self.remove_mean(u)?;
@@ -315,11 +358,59 @@ impl Solver<'_> {
         &mut self,
         u: &mut Field<f64>,
         right_side: Option<&Field<f64>>,
-    ) -> Result<[f64; 2], PeError> {
-        let mut sums = self.sums();
+    ) -> Result<[f64; 2], GpuError> {
+        let sums = match &mut self.gpu {
+            Some(gpu) => gpu.measure()?,
+            None => {
+                let mut sums = self.sums();
+                self.hierarchy
+                    .measure(&mut self.rows, u, right_side, &mut sums)?;
+                sums.map(LeafSums::total)
+            }
+        };
+        Ok(self.total_of(sums, false)?.0.map(f64::sqrt))
+    }
+
+    /// See [`Hierarchy::begin`]. The sum of squares of this PE.
+    fn begin(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        full: bool,
+        exponent: i32,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.begin(full, exponent);
+        }
+        let [mut sum] = self.sums();
+        let rows = &mut self.rows;
         self.hierarchy
-            .measure(&mut self.rows, u, right_side, &mut sums)?;
-        Ok(self.total(sums, false)?.0.map(f64::sqrt))
+            .begin(rows, u, right_side, full, exponent, &mut sum)?;
+        Ok(sum.total())
+    }
+
+    /// See [`Hierarchy::go_on`]. The sum of squares of this PE.
+    fn go_on(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        exponent: i32,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.go_on(exponent);
+        }
+        let [mut sum] = self.sums();
+        self.hierarchy
+            .go_on(&mut self.rows, u, right_side, exponent, &mut sum)?;
+        Ok(sum.total())
+    }
+
+    /// Takes the field back from the GPU, if it is there, and goes on without it.
+    fn leave_gpu(&mut self, u: &mut Field<f64>) -> Result<(), GpuError> {
+        match self.gpu.take() {
+            Some(gpu) => gpu.save(u),
+            None => Ok(()),
+        }
     }
 
     /// Cycles until the residual is small.
@@ -332,17 +423,9 @@ impl Solver<'_> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let [mut sum] = self.sums();
         // The problem has been scaled: its residuals are within the range of `f32` as they are.
-        self.hierarchy.begin(
-            &mut self.rows,
-            u,
-            right_side,
-            first == First::Full,
-            0,
-            &mut sum,
-        )?;
-        let ([sum], _) = self.total([sum], false)?;
+        let sum = self.begin(u, right_side, first == First::Full, 0)?;
+        let ([sum], _) = self.total_of([sum], false)?;
         let first = sum.sqrt();
         if first == 0.0 {
             ended.converged = true;
@@ -352,10 +435,8 @@ impl Solver<'_> {
         loop {
             let before = norm;
             let exponent = self.exponent(norm);
-            let [mut sum] = self.sums();
-            self.hierarchy
-                .go_on(&mut self.rows, u, right_side, exponent, &mut sum)?;
-            let ([sum], interrupted) = self.total([sum], raised(options))?;
+            let sum = self.go_on(u, right_side, exponent)?;
+            let ([sum], interrupted) = self.total_of([sum], raised(options))?;
             norm = sum.sqrt();
             let slow = norm > SLOW * before && norm > options.tolerance * first;
             // Only what hardly shrinks can be what rounding leaves.
@@ -370,6 +451,7 @@ impl Solver<'_> {
             }
             if slow && matches!(options.method, Method::Automatic(_)) {
                 ended.gradients_from = Some(ended.history.len());
+                self.leave_gpu(u)?;
                 return self.conjugate_gradients(u, right_side, first, ended, options, observer);
             }
         }

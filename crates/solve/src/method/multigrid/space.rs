@@ -100,6 +100,7 @@ pub(crate) fn run<F: Real>(
         words: Vec::new(),
     };
     let mut ended = Ended::default();
+    let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
     let solved = solver.solve(singular, cycles.first, &mut ended, options, &mut observer);
     if let Err(SolveError::Pe(error)) = solved {
         return Err(error.into());
@@ -130,8 +131,10 @@ pub(crate) fn run<F: Real>(
         floor_reached: ended.floor_reached,
         interrupted: ended.interrupted,
         history: ended.history,
+        choice: None,
         gradients_from: None,
         seconds,
+        setup_seconds,
         levels,
         field,
         free: free[0],

@@ -19,7 +19,7 @@ use crate::field::storage::Field;
 use crate::pes::error::PeError;
 
 /// The operator: couplings and excess as in `galerkin.rs`, rounded to `T`.
-pub(super) struct Operator<T> {
+pub(crate) struct Operator<T> {
     pub shape: Shape,
     parts: RowTable<T>,
     /// 1 / (all couplings + excess); 0 for points that have no equation.
@@ -29,7 +29,7 @@ pub(super) struct Operator<T> {
 }
 
 /// A level.
-pub(super) struct Coarse<T> {
+pub(crate) struct Coarse<T> {
     pub operator: Operator<T>,
     /// The correction.
     pub u: Field<T>,
@@ -37,7 +37,7 @@ pub(super) struct Coarse<T> {
     pub right_side: Field<T>,
     /// To the next level; none on the last.
     pub transfer: Option<Transfer<T>>,
-    pub kept: Kept<T>,
+    pub(super) kept: Kept<T>,
 }
 
 impl<T: Real> Coarse<T> {
@@ -151,6 +151,11 @@ impl<T: Real> Operator<T> {
         Ok(())
     }
 
+    /// The couplings and the excess, and 1 / the diagonal.
+    pub fn tables(&self) -> [&RowTable<T>; 2] {
+        [&self.parts, &self.inverse]
+    }
+
     /// Adds a correction to row `y` (columns −1 to nx) where there is an equation: elsewhere a coarse point may stand for
     /// its neighbours alone.
     #[inline(always)]
@@ -168,7 +173,7 @@ impl<T: Real> Operator<T> {
     }
 
     /// The operator with a right side, to relax with.
-    pub fn with<'a>(&'a self, right_side: &'a Field<T>) -> WithRightSide<'a, T> {
+    pub(super) fn with<'a>(&'a self, right_side: &'a Field<T>) -> WithRightSide<'a, T> {
         WithRightSide {
             operator: self,
             right_side,

@@ -60,6 +60,11 @@ impl Coefficients {
         self.inverse.set(y, &inverse);
     }
 
+    /// The couplings and the excess, and 1 / the diagonal.
+    pub fn tables(&self) -> [&RowTable<f64>; 2] {
+        [&self.parts, &self.inverse]
+    }
+
     /// Row `y`.
     #[inline(always)]
     pub(super) fn row(&self, y: isize) -> FivePoint<'_> {

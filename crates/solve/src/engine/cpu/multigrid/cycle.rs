@@ -437,6 +437,6 @@ fn split<T>(levels: &mut [Coarse<T>], at: usize) -> (&mut Coarse<T>, Option<&mut
 }
 
 /// 2^`exponent`, for exponents of normal numbers.
-fn power_of_two(exponent: i32) -> f64 {
+pub(crate) fn power_of_two(exponent: i32) -> f64 {
     f64::from_bits(((exponent.clamp(-1022, 1023) + 1023) as u64) << 52)
 }

@@ -99,10 +99,21 @@ impl Dense {
             values[i] = sum / at(i, i);
         }
         for i in (0..n).rev() {
-            let known = (i + 1..n).zip(&values[i + 1..]);
+            // From the last on, as they become known where each point is a thread's.
+            let known = (i + 1..n).zip(&values[i + 1..]).rev();
             let sum = known.fold(values[i], |sum, (j, value)| sum - at(j, i) * value);
             values[i] = sum / at(i, i);
         }
+    }
+
+    /// L, row by row.
+    pub fn factor(&self) -> &[f64] {
+        &self.factor
+    }
+
+    /// Which points have an equation.
+    pub fn active(&self) -> &[bool] {
+        &self.active
     }
 
     /// Columns.

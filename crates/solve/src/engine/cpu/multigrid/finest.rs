@@ -141,7 +141,7 @@ impl Finest {
     }
 
     /// 1 / the diagonal, the cell's own copies beyond an axis of one cell that wraps around left out.
-    fn inverse(&self) -> f64 {
+    pub fn inverse(&self) -> f64 {
         let itself = [self.shape.x, self.shape.y].map(|axis| axis.wraps && axis.len == 1);
         match itself {
             [false, false] => 0.25,

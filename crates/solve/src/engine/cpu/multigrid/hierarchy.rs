@@ -23,8 +23,8 @@ const COARSEST: usize = 8;
 /// eigenvalues of D⁻¹A in an interval that is the same for all problems, so that nothing has to be measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Smoothing {
-    pub(super) pre: Vec<f64>,
-    pub(super) post: Vec<f64>,
+    pub pre: Vec<f64>,
+    pub post: Vec<f64>,
 }
 
 impl Smoothing {
@@ -70,11 +70,11 @@ impl Smoothing {
 pub(crate) struct Hierarchy<T> {
     pub finest: Finest,
     pub(super) isa: Isa,
-    pub(super) smoothing: Smoothing,
-    pub(super) coarse_smoothing: Smoothing,
-    pub(super) transfer: Transfer<T>,
-    pub(super) levels: Vec<Coarse<T>>,
-    pub(super) dense: Dense,
+    pub smoothing: Smoothing,
+    pub coarse_smoothing: Smoothing,
+    pub transfer: Transfer<T>,
+    pub levels: Vec<Coarse<T>>,
+    pub dense: Dense,
     pub(super) kept: Kept<f64>,
     pub(super) spare: Spare<T>,
     /// Corrections times 2^`exponent` are for the field.

@@ -43,6 +43,11 @@ impl<T: Real> RowTable<T> {
         self.parts * (self.nx + 2)
     }
 
+    /// The different rows, by their numbers.
+    pub fn distinct(&self) -> &[Vec<T>] {
+        &self.rows
+    }
+
     /// Rows with the same number are the same.
     pub fn identity(&self, y: isize) -> u32 {
         self.index[self.slot(y)]

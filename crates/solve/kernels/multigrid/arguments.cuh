@@ -1,0 +1,129 @@
+// What the kernels of multigrid are launched with.
+// Made from src/gpu/level_arguments.rs, which is to be changed instead.
+#pragma once
+#include "base.cuh"
+
+namespace crosswarp {
+
+// Threads of a block of a pass.
+constexpr int level_pass_threads = 256;
+// Threads of a block of other kernels.
+constexpr int level_threads = 256;
+// Most relaxations of a launch.
+constexpr int most_steps = 4;
+// Most points of the coarsest level.
+constexpr int coarsest_points = 64;
+// Copies of a sum's words, so that not all leaves add to the same ones.
+constexpr int sum_copies = 32;
+// What holds at an end of an axis: cells keep their value,
+constexpr int end_fixed = 0;
+// the field is the same on both sides of them,
+constexpr int end_mirror = 1;
+// they are neighbours of those at the other end,
+constexpr int end_wrap = 2;
+// or, on a coarse level, nothing is beyond them.
+constexpr int end_open = 3;
+// A pass begins with zero,
+constexpr int start_zero = 0;
+// with the field,
+constexpr int start_field = 1;
+// with the corrected field,
+constexpr int start_corrected = 2;
+// or with the correction alone.
+constexpr int start_correction = 3;
+
+// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
+// elements. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
+// a column more on both sides.
+template <class F> struct alignas(8) level_pass {
+    // The field before; unused where a pass begins with zero or the correction alone.
+    const F* before;
+    // The field after, another array; null if nothing is relaxed or corrected.
+    F* after;
+    // Null: zero.
+    const F* right_side;
+    // Cells that keep their value: byte not 0; null if none.
+    const u8* fixed;
+    // Couplings and excess; null where all couplings are 1.
+    const u32* operator_index;
+    const F* operator_rows;
+    // 1 / the diagonal.
+    const u32* inverse_index;
+    const F* inverse_rows;
+    // The next level's field.
+    const float* correction;
+    // Weights between the levels, by rows of the next.
+    const u32* transfer_index;
+    const float* transfer_rows;
+    // The next level's right side; null if the residual is not wanted.
+    float* coarse_right_side;
+    // Gets sums of squares of the residual over the rows of each leaf, by columns.
+    double* sums;
+    i64 pitch;
+    i64 coarse_pitch;
+    i64 sum_pitch;
+    // What corrections and residuals are multiplied by.
+    double up_scale;
+    double down_scale;
+    // ω of each step; over the diagonal where all couplings are 1.
+    double omega[most_steps];
+    i32 nx;
+    i32 ny;
+    i32 coarse_nx;
+    i32 coarse_ny;
+    // Left, right, top, bottom.
+    i32 ends[4];
+    i32 start;
+    // The step before which the residual is measured; −1: it is not.
+    i32 measured;
+    // Rows of a block, a multiple of 16.
+    i32 rows;
+    // Row 0's number in the leaves.
+    i32 first;
+    // For the coarsest level: its factor, by rows, and whether points have an equation.
+    const double* factor;
+    const u8* active;
+    // `sum_copies` sums; then where the host finds the sum of them.
+    u64* words;
+    u64* total;
+    // Rows of leaves.
+    i32 leaf_bands;
+    i32 padding;
+};
+static_assert(sizeof(level_pass<float>) == 264, "size of level_pass");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, after) == 8, "level_pass::after");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, right_side) == 16, "level_pass::right_side");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, fixed) == 24, "level_pass::fixed");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, operator_index) == 32, "level_pass::operator_index");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, operator_rows) == 40, "level_pass::operator_rows");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, inverse_index) == 48, "level_pass::inverse_index");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, inverse_rows) == 56, "level_pass::inverse_rows");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, correction) == 64, "level_pass::correction");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, transfer_index) == 72, "level_pass::transfer_index");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, transfer_rows) == 80, "level_pass::transfer_rows");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, coarse_right_side) == 88, "level_pass::coarse_right_side");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, sums) == 96, "level_pass::sums");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, pitch) == 104, "level_pass::pitch");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, coarse_pitch) == 112, "level_pass::coarse_pitch");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, sum_pitch) == 120, "level_pass::sum_pitch");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, up_scale) == 128, "level_pass::up_scale");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, down_scale) == 136, "level_pass::down_scale");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, omega) == 144, "level_pass::omega");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, nx) == 176, "level_pass::nx");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, ny) == 180, "level_pass::ny");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, coarse_nx) == 184, "level_pass::coarse_nx");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, coarse_ny) == 188, "level_pass::coarse_ny");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, ends) == 192, "level_pass::ends");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, start) == 208, "level_pass::start");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, measured) == 212, "level_pass::measured");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, rows) == 216, "level_pass::rows");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, first) == 220, "level_pass::first");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, factor) == 224, "level_pass::factor");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, active) == 232, "level_pass::active");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, words) == 240, "level_pass::words");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, total) == 248, "level_pass::total");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, leaf_bands) == 256, "level_pass::leaf_bands");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, padding) == 260, "level_pass::padding");
+
+}  // namespace crosswarp

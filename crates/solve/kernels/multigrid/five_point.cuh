@@ -1,0 +1,80 @@
+// The finest level: 4u − (the four neighbours) = b, or couplings that differ from place to place, with fixed cells and
+// sides of any kind. Operations as in `finest.rs` and `rows.rs`, in the same order.
+#pragma once
+#include "multigrid/neighbours.cuh"
+
+namespace crosswarp {
+
+template <bool varying> struct five_point {
+    using number = double;
+    static constexpr bool corners = false;
+    // Of tables of couplings.
+    enum part { east, south, excess, parts };
+
+    const level_pass<double>& g;
+    const int x;
+    const bool there;
+    // Whether the column is a fixed side.
+    const bool held;
+    // Where the neighbours' columns are, seen from this one.
+    const int west_step, east_step;
+
+    __device__ five_point(const level_pass<double>& g, int x, bool there)
+        : g(g), x(x), there(there),
+          held((x == 0 && g.ends[0] == end_fixed) || (x == g.nx - 1 && g.ends[1] == end_fixed)),
+          west_step(x == 0 && g.ends[0] == end_mirror ? (g.nx > 1 ? 1 : 0) : -1),
+          east_step(x == g.nx - 1 && g.ends[1] == end_mirror ? (g.nx > 1 ? -1 : 0) : 1) {}
+
+    __device__ bool row_held(int y) const {
+        return (y == 0 && g.ends[2] == end_fixed) || (y == g.ny - 1 && g.ends[3] == end_fixed);
+    }
+    __device__ bool keeps(int y) const {
+        return held || row_held(y) || (g.fixed && there && g.fixed[y * g.pitch + x]);
+    }
+    __device__ double right_side(int y) const { return g.right_side && there ? g.right_side[y * g.pitch + x] : 0.0; }
+    __device__ double inverse(int y) const {
+        return row_table<double, 1>{g.inverse_index, g.inverse_rows, g.nx}.part(y, 0)[x + 1];
+    }
+
+    // b − Au, and how far a step of `omega` goes along it.
+    __device__ stepped<double> step(const neighbours<double>& u, int y, double omega) const {
+        if (keeps(y)) return {0.0, u.here};
+        double residual, length;
+        if constexpr (varying) {
+            const row_table<double, parts> table{g.operator_index, g.operator_rows, g.nx};
+            const double *row = table.row(y) + x + 1, *above = table.row(y - 1) + x + 1;
+            const int part = g.nx + 2;
+            const double across = row[east * part] * (u.east - u.here) + row[east * part - 1] * (u.west - u.here);
+            const double down = row[south * part] * (u.down - u.here) + above[south * part] * (u.up - u.here);
+            residual = right_side(y) + ((across + down) - row[excess * part] * u.here);
+            length = omega * inverse(y);
+        } else {
+            const double sum = (u.east + u.west) + (u.down + u.up);
+            residual = (sum - 4.0 * u.here) + right_side(y);
+            length = omega;
+        }
+        return {residual, u.here + length * residual};
+    }
+
+    __device__ double from_zero(int y, double omega) const {
+        if (keeps(y) || !g.right_side) return 0.0;
+        if constexpr (varying) return (inverse(y) * omega) * right_side(y);
+        return omega * right_side(y);
+    }
+
+    __device__ double corrected(double before, float correction, int y) const {
+        return keeps(y) ? before : before + double(correction) * g.up_scale;
+    }
+
+    // The residual as that of the symmetric operator, for the next level.
+    __device__ float to_restrict(double residual, int y) const {
+        if constexpr (!varying) {
+            if (x == 0 && g.ends[0] == end_mirror) residual *= 0.5;
+            if (x == g.nx - 1 && g.ends[1] == end_mirror) residual *= 0.5;
+            if ((y == 0 && g.ends[2] == end_mirror) || (y == g.ny - 1 && g.ends[3] == end_mirror)) residual *= 0.5;
+        }
+        return float(residual * g.down_scale);
+    }
+};
+
+}  // namespace crosswarp

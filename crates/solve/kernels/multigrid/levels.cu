@@ -1,0 +1,108 @@
+// What is done on levels beside passes.
+#include "superaccumulator.cuh"
+#include "leaf.cuh"
+#include "multigrid/transfer.cuh"
+
+namespace crosswarp {
+
+// The next level's right side from this level's. A thread a coarse point.
+__device__ inline void restrict_right_side(const level_pass<float>& g) {
+    const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;
+    if (i >= g.coarse_nx) return;
+    auto value = [&](int x, int y) {
+        if (wrap_x) x = x < 0 ? g.nx - 1 : x == g.nx ? 0 : x;
+        if (wrap_y) y = y < 0 ? g.ny - 1 : y == g.ny ? 0 : y;
+        return x < 0 || x >= g.nx ? 0.f : g.right_side[y * g.pitch + x];
+    };
+    // Where there is no row between, its weights are zero.
+    const int centre = 2 * j, up = j > 0 || (wrap_y && !(g.ny & 1)) ? centre - 1 : centre;
+    const int down = centre + 1 < g.ny ? centre + 1 : centre, x = 2 * i;
+    const transfer_table transfer{g.transfer_index, g.transfer_rows, g.coarse_nx};
+    g.coarse_right_side[j * g.coarse_pitch + i] =
+        restrict_to(transfer, i, j, {value(x - 1, up), value(x, up), value(x + 1, up)},
+                    {value(x - 1, centre), value(x, centre), value(x + 1, centre)},
+                    {value(x - 1, down), value(x, down), value(x + 1, down)});
+}
+
+// Squares of a field summed over the rows of each leaf, by columns. A thread a column of a leaf.
+__device__ inline void square(const level_pass<double>& g) {
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, band = blockIdx.y;
+    if (x >= g.nx) return;
+    const int start = max(band * leaf_rows - g.first, 0), end = min((band + 1) * leaf_rows - g.first, g.ny);
+    double sum = -0.0;
+    for (int y = start; y < end; ++y) {
+        const double value = g.before[y * g.pitch + x];
+        sum += value * value;
+    }
+    g.sums[band * g.sum_pitch + x] = sum;
+}
+
+// Adds up the leaves whose columns have been summed. A warp a leaf at a time.
+__device__ inline void add_leaves(const level_pass<double>& g) {
+    const int lane = threadIdx.x % 32;
+    const i64 warp = ((i64)blockIdx.x * blockDim.x + threadIdx.x) / 32, warps = (i64)gridDim.x * blockDim.x / 32;
+    const int across = (g.nx + leaf_lanes - 1) / leaf_lanes;
+    u64* words = g.words + warp % sum_copies * float_format<double>::words;
+    for (i64 leaf = warp; leaf < (i64)across * g.leaf_bands; leaf += warps) {
+        const int x = leaf % across * leaf_lanes + lane;
+        const double* from = g.sums + leaf / across * g.sum_pitch + x;
+        auto column = [&](int k) { return x + k < g.nx ? from[k] : -0.0; };
+        const double sum = halve_quarters(column(0), column(32), column(64), column(96));
+        if (lane == 0) {
+            accumulate(sum, [=](int i, u64 amount) {
+                if (amount != 0) atomicAdd(words + i, amount);
+            });
+        }
+    }
+}
+
+// The sum for the host; the copies are zero again. One block.
+__device__ inline void publish_sum(const level_pass<double>& g) {
+    constexpr int words = float_format<double>::words;
+    for (int i = threadIdx.x; i < words; i += blockDim.x) {
+        u64 sum = 0;
+        for (int copy = 0; copy < sum_copies; ++copy) {
+            u64* word = g.words + copy * words + i;
+            sum += *word;
+            *word = 0;
+        }
+        g.total[i] = sum;
+    }
+}
+
+// Solves the coarsest level with its factor L: L Lᵀ u = b, the terms of each sum in the order of `dense.rs`. One block,
+// a thread a point.
+__device__ inline void solve_coarsest(const level_pass<float>& g) {
+    __shared__ double solved;
+    const int n = g.nx * g.ny, i = threadIdx.x, y = i / g.nx, x = i % g.nx;
+    const bool mine = i < n;
+    double sum = mine && g.active[i] ? double(g.right_side[y * g.pitch + x]) : 0.0;
+    for (int j = 0; j < n; ++j) {
+        if (i == j) solved = sum = sum / g.factor[j * n + j];
+        __syncthreads();
+        if (mine && i > j) sum -= g.factor[i * n + j] * solved;
+        __syncthreads();
+    }
+    for (int j = n - 1; j >= 0; --j) {
+        if (i == j) solved = sum = sum / g.factor[j * n + j];
+        __syncthreads();
+        if (mine && i < j) sum -= g.factor[j * n + i] * solved;
+        __syncthreads();
+    }
+    if (mine) g.after[y * g.pitch + x] = float(sum);
+}
+
+}  // namespace crosswarp
+
+#define KERNEL(name, F, threads)                                        \
+    extern "C" __global__ void __launch_bounds__(threads)               \
+        level_##name(const __grid_constant__ cw::level_pass<F> g) {     \
+        cw::name(g);                                                    \
+    }
+
+KERNEL(restrict_right_side, float, cw::level_threads)
+KERNEL(square, double, cw::level_threads)
+KERNEL(add_leaves, double, cw::level_threads)
+KERNEL(publish_sum, double, cw::level_threads)
+KERNEL(solve_coarsest, float, cw::coarsest_points)

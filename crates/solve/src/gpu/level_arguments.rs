@@ -1,0 +1,113 @@
+//! What the kernels of multigrid are launched with: the header `multigrid/arguments.cuh` is made from it.
+
+crosswarp_cuda::shared_structures! {
+    pub(crate) const HEADER = "// What the kernels of multigrid are launched with.
+// Made from src/gpu/level_arguments.rs, which is to be changed instead.
+#pragma once
+#include \"base.cuh\"
+
+namespace crosswarp {
+
+", "}  // namespace crosswarp\n";
+
+    numbers {
+        /// Threads of a block of a pass.
+        pub(crate) PASS_THREADS: usize = "level_pass_threads": "int" = 256;
+        /// Threads of a block of other kernels.
+        pub(crate) LEVEL_THREADS: usize = "level_threads": "int" = 256;
+        /// Most relaxations of a launch.
+        pub(crate) MOST_STEPS: usize = "most_steps": "int" = 4;
+        /// Most points of the coarsest level.
+        pub(crate) COARSEST_POINTS: usize = "coarsest_points": "int" = 64;
+        /// Copies of a sum's words, so that not all leaves add to the same ones.
+        pub(crate) SUM_COPIES: usize = "sum_copies": "int" = 32;
+        /// What holds at an end of an axis: cells keep their value,
+        pub(crate) END_FIXED: i32 = "end_fixed": "int" = 0;
+        /// the field is the same on both sides of them,
+        pub(crate) END_MIRROR: i32 = "end_mirror": "int" = 1;
+        /// they are neighbours of those at the other end,
+        pub(crate) END_WRAP: i32 = "end_wrap": "int" = 2;
+        /// or, on a coarse level, nothing is beyond them.
+        pub(crate) END_OPEN: i32 = "end_open": "int" = 3;
+        /// A pass begins with zero,
+        pub(crate) START_ZERO: i32 = "start_zero": "int" = 0;
+        /// with the field,
+        pub(crate) START_FIELD: i32 = "start_field": "int" = 1;
+        /// with the corrected field,
+        pub(crate) START_CORRECTED: i32 = "start_corrected": "int" = 2;
+        /// or with the correction alone.
+        pub(crate) START_CORRECTION: i32 = "start_correction": "int" = 3;
+    }
+
+    /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
+    /// elements. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
+    /// a column more on both sides.
+    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 264, with "": {
+        /// The field before; unused where a pass begins with zero or the correction alone.
+        0 pub before: u64 = "const F*",
+        /// The field after, another array; null if nothing is relaxed or corrected.
+        8 pub after: u64 = "F*",
+        /// Null: zero.
+        16 pub right_side: u64 = "const F*",
+        /// Cells that keep their value: byte not 0; null if none.
+        24 pub fixed: u64 = "const u8*",
+        /// Couplings and excess; null where all couplings are 1.
+        32 pub operator_index: u64 = "const u32*",
+        40 pub operator_rows: u64 = "const F*",
+        /// 1 / the diagonal.
+        48 pub inverse_index: u64 = "const u32*",
+        56 pub inverse_rows: u64 = "const F*",
+        /// The next level's field.
+        64 pub correction: u64 = "const float*",
+        /// Weights between the levels, by rows of the next.
+        72 pub transfer_index: u64 = "const u32*",
+        80 pub transfer_rows: u64 = "const float*",
+        /// The next level's right side; null if the residual is not wanted.
+        88 pub coarse_right_side: u64 = "float*",
+        /// Gets sums of squares of the residual over the rows of each leaf, by columns.
+        96 pub sums: u64 = "double*",
+        104 pub pitch: i64 = "i64",
+        112 pub coarse_pitch: i64 = "i64",
+        120 pub sum_pitch: i64 = "i64",
+        /// What corrections and residuals are multiplied by.
+        128 pub up_scale: f64 = "double",
+        136 pub down_scale: f64 = "double",
+        /// ω of each step; over the diagonal where all couplings are 1.
+        144 pub omega: [f64; MOST_STEPS] = "double"["most_steps"],
+        176 pub nx: i32 = "i32",
+        180 pub ny: i32 = "i32",
+        184 pub coarse_nx: i32 = "i32",
+        188 pub coarse_ny: i32 = "i32",
+        /// Left, right, top, bottom.
+        192 pub ends: [i32; 4] = "i32"[4],
+        208 pub start: i32 = "i32",
+        /// The step before which the residual is measured; −1: it is not.
+        212 pub measured: i32 = "i32",
+        /// Rows of a block, a multiple of 16.
+        216 pub rows: i32 = "i32",
+        /// Row 0's number in the leaves.
+        220 pub first: i32 = "i32",
+        /// For the coarsest level: its factor, by rows, and whether points have an equation.
+        224 pub factor: u64 = "const double*",
+        232 pub active: u64 = "const u8*",
+        /// `sum_copies` sums; then where the host finds the sum of them.
+        240 pub words: u64 = "u64*",
+        248 pub total: u64 = "u64*",
+        /// Rows of leaves.
+        256 pub leaf_bands: i32 = "i32",
+        260 pub padding: i32 = "i32",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_copy_of_the_header_is_what_is_made() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        crosswarp_cuda::internal::assert_copy(
+            folder,
+            "kernels/multigrid/arguments.cuh",
+            super::HEADER,
+        );
+    }
+}

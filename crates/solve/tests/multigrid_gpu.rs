@@ -1,0 +1,274 @@
+//! Cycles on a GPU have the bits of the CPU's: field, and residual after every cycle.
+//!
+//! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1.
+
+mod cycles;
+
+use crosswarp_cuda::{Device, Nvrtc, skip};
+use crosswarp_shmem::spmd;
+use crosswarp_solve::{
+    Boundary, Cycles, First, Gpu, Method, Options, OptionsError, Problem2d, Problem3d, Real, Robin,
+    SolveError, Strategy, solve_2d, solve_3d,
+};
+use cycles::{by_cell, mask, noise, options, solve_with};
+
+/// A GPU, or nothing and a line that says why the test is skipped.
+fn gpu(test: &str) -> Option<Gpu> {
+    let reason = match (Device::get(0), Nvrtc::get()) {
+        (Ok(device), Ok(_)) => {
+            return Some(Gpu {
+                device,
+                strategy: Strategy::Auto,
+            });
+        }
+        (Err(reason), _) => reason.to_string(),
+        (_, Err(reason)) => reason.to_string(),
+    };
+    skip::skip_gpu(test, 1, reason);
+    None
+}
+
+/// Compares with the CPU, and gives the cycles.
+fn same<F: Real>(gpu: Gpu, name: &str, problem: &Problem2d<F>, options: &Options<'_>) -> usize {
+    let cpu = solve_with(problem, options, 1);
+    let on_gpu = Options {
+        gpu: Some(gpu),
+        ..options.clone()
+    };
+    let found = solve_with(problem, &on_gpu, 1);
+    assert_eq!(found.history, cpu.history, "{name}");
+    let other = (found.field.iter().zip(&cpu.field))
+        .position(|(a, b)| a.to_f64().to_bits() != b.to_f64().to_bits());
+    assert_eq!(other, None, "{name}: another value at that cell");
+    let ends = |solved: &cycles::Solved<F>| (solved.converged, solved.floor_reached);
+    assert_eq!(ends(&found), ends(&cpu), "{name}");
+    assert_eq!(found.gradients_from, cpu.gradients_from, "{name}");
+    found.history.len()
+}
+
+fn value(x: usize, y: usize, seed: u64) -> f64 {
+    (noise(x, y, seed) >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// Noise on the right and at the start.
+fn noisy<F: Real>(nx: usize, ny: usize) -> Problem2d<F> {
+    Problem2d {
+        source: Some(by_cell(|x, y| 1e3 * (value(x, y, 1) - 0.5))),
+        initial: Some(by_cell(|x, y| value(x, y, 2))),
+        ..Problem2d::laplace(nx, ny)
+    }
+}
+
+#[test]
+fn sides_of_every_kind_at_every_size() {
+    let Some(gpu) = gpu("sides_of_every_kind_at_every_size") else {
+        return;
+    };
+    let fixed = |n: usize, seed| Boundary::Fixed((0..n).map(|i| value(i, 0, seed)).collect());
+    for (nx, ny) in [
+        (9, 12),
+        (33, 17),
+        (18, 131),
+        (300, 260),
+        (257, 545),
+        (1025, 40),
+    ] {
+        for kind in 0..6 {
+            let mut problem = noisy::<f64>(nx, ny);
+            match kind {
+                0 => {
+                    problem.left = fixed(ny, 3);
+                    problem.top = fixed(nx, 4);
+                }
+                1 => {
+                    problem.left = Boundary::Neumann(vec![0.5; ny]);
+                    problem.bottom = Boundary::Neumann(vec![-1.0; nx]);
+                }
+                2 => {
+                    problem.left = Boundary::Periodic;
+                    problem.right = Boundary::Periodic;
+                    problem.bottom = Boundary::Neumann(vec![2.0; nx]);
+                }
+                3 => {
+                    problem.top = Boundary::Periodic;
+                    problem.bottom = Boundary::Periodic;
+                    problem.right = fixed(ny, 5);
+                }
+                4 => {
+                    // Singular: a source of mean zero.
+                    let sides = [
+                        &mut problem.left,
+                        &mut problem.right,
+                        &mut problem.top,
+                        &mut problem.bottom,
+                    ];
+                    sides
+                        .into_iter()
+                        .for_each(|side| *side = Boundary::Periodic);
+                    problem.source = Some(by_cell(move |x, y| {
+                        let row = if y == 0 || y == ny - 1 { 0.0 } else { 1.0 };
+                        let at = x as f64 - (nx - 1) as f64 / 2.0;
+                        if x == 0 || x == nx - 1 { 0.0 } else { row * at }
+                    }));
+                }
+                _ => {
+                    problem.right = Boundary::Robin(Robin {
+                        value: vec![2.0; ny],
+                        derivative: vec![1.0; ny],
+                        right: vec![0.3; ny],
+                    });
+                    problem.top = Boundary::Neumann(vec![1.0; nx]);
+                }
+            }
+            same(
+                gpu,
+                &format!("{nx} x {ny}, sides {kind}"),
+                &problem,
+                &options(1e-9),
+            );
+        }
+    }
+}
+
+#[test]
+fn masks_and_coefficients() {
+    let Some(gpu) = gpu("masks_and_coefficients") else {
+        return;
+    };
+    let automatic = Options {
+        method: Method::Automatic(Cycles::default()),
+        ..options(1e-8)
+    };
+    for (nx, ny) in [(70, 60), (513, 300)] {
+        for share in [2, 20, 300] {
+            let problem = Problem2d {
+                fixed: mask(move |x, y| noise(x, y, 7).is_multiple_of(share)),
+                left: Boundary::Neumann(vec![0.0; ny]),
+                right: Boundary::Neumann(vec![0.0; ny]),
+                ..noisy::<f32>(nx, ny)
+            };
+            same(
+                gpu,
+                &format!("mask {nx} x {ny}, 1 of {share}"),
+                &problem,
+                &options(1e-8),
+            );
+        }
+        let problem = Problem2d {
+            coefficient: Some(by_cell(move |x, y| {
+                (2.0 * (x as f64 / 31.0).sin() * (y as f64 / 19.0).cos()).exp()
+            })),
+            reaction: Some(by_cell(|x, y| value(x, y, 9))),
+            fixed: mask(|x, y| noise(x, y, 7).is_multiple_of(50)),
+            top: Boundary::Neumann(vec![0.0; nx]),
+            ..noisy::<f64>(nx, ny)
+        };
+        same(
+            gpu,
+            &format!("coefficient {nx} x {ny}"),
+            &problem,
+            &options(1e-9),
+        );
+        // Cycles are slow here: conjugate gradients take over.
+        let problem = Problem2d {
+            coefficient: Some(by_cell(
+                |x, y| if (x / 7 + y / 5) % 2 == 0 { 1e4 } else { 1.0 },
+            )),
+            ..noisy::<f64>(nx, ny)
+        };
+        same(
+            gpu,
+            &format!("checkerboard {nx} x {ny}"),
+            &problem,
+            &automatic,
+        );
+    }
+}
+
+#[test]
+fn any_relaxations_and_first_cycles() {
+    let Some(gpu) = gpu("any_relaxations_and_first_cycles") else {
+        return;
+    };
+    for (pre, post) in [(1, 1), (1, 2), (2, 1), (3, 1), (2, 3), (3, 3)] {
+        for first in [First::V, First::Full] {
+            let options = Options {
+                method: Method::Multigrid(Cycles { pre, post, first }),
+                ..options(1e-8)
+            };
+            let problem = noisy::<f64>(145, 203);
+            same(
+                gpu,
+                &format!("V({pre},{post}), first {first:?}"),
+                &problem,
+                &options,
+            );
+        }
+    }
+}
+
+#[test]
+fn extreme_magnitudes_and_the_floor() {
+    let Some(gpu) = gpu("extreme_magnitudes_and_the_floor") else {
+        return;
+    };
+    for size in [1e-170, 1e-20, 1e25, 1e200] {
+        let problem = Problem2d {
+            top: Boundary::Fixed(vec![size; 97]),
+            ..Problem2d::laplace(97, 80)
+        };
+        let cycles = same::<f64>(gpu, &format!("sides of {size}"), &problem, &options(1e-8));
+        assert!(cycles <= 12, "{size}: {cycles} cycles");
+    }
+    // Less than rounding leaves.
+    let cycles = same(gpu, "floor", &noisy::<f64>(129, 129), &options(1e-18));
+    assert!(cycles < 40);
+}
+
+#[test]
+fn what_gpus_do_not_do_is_said() {
+    let Some(gpu) = gpu("what_gpus_do_not_do_is_said") else {
+        return;
+    };
+    let on_gpu = |options: Options<'static>| Options {
+        gpu: Some(gpu),
+        ..options
+    };
+    let problem = noisy::<f64>(40, 40);
+    let refused = |pes: usize, options: &Options<'_>| {
+        spmd(pes, |pe| {
+            match solve_2d(pe, &problem, options, |_| {})
+                .map(drop)
+                .unwrap_err()
+            {
+                SolveError::Options(error) => error,
+                error => panic!("{error}"),
+            }
+        })
+        .unwrap()
+        .remove(0)
+    };
+    let several = refused(2, &on_gpu(options(1e-8)));
+    assert!(
+        matches!(several, OptionsError::CyclesOnGpus { pes: 2 }),
+        "{several}"
+    );
+    let gradients = Options {
+        method: Method::ConjugateGradients(Cycles::default()),
+        ..options(1e-8)
+    };
+    let gradients = refused(1, &on_gpu(gradients));
+    assert!(
+        matches!(gradients, OptionsError::GradientsOnGpu),
+        "{gradients}"
+    );
+    let space = spmd(1, |pe| {
+        let problem = Problem3d::<f64>::laplace([9, 9, 9]);
+        solve_3d(pe, &problem, &on_gpu(options(1e-8)), |_| {})
+            .map(drop)
+            .unwrap_err()
+            .to_string()
+    })
+    .unwrap();
+    assert!(space[0].contains("three dimensions"), "{space:?}");
+}

@@ -248,11 +248,11 @@ impl<'p> Plane<'p> {
     /// The symmetric operator times `u`. Collective.
     pub fn apply(&mut self, u: &[f64], out: &mut [f64]) -> Result<(), SolveError> {
         let [mut held, mut residual] = self.take_spare()?;
-        self.into_field(u, &mut held, |_, value| value);
+        self.fill_field(u, &mut held, |_, value| value);
         let done = self.solver.residual(&mut held, None, &mut residual);
         let scale = self.operator.unwrap_or(Scale::NONE);
         // The residual of nothing on the right is −Au.
-        self.out_of_field(u, out, &residual, |weight, value| scale.up(-value * weight));
+        self.read_field(u, out, &residual, |weight, value| scale.up(-value * weight));
         self.spare = Some([held, residual]);
         Ok(done?)
     }
@@ -261,7 +261,7 @@ impl<'p> Plane<'p> {
     pub fn precondition(&mut self, r: &[f64], out: &mut [f64]) -> Result<(), SolveError> {
         let [mut held, mut z] = self.take_spare()?;
         let scale = self.operator.unwrap_or(Scale::NONE);
-        self.into_field(r, &mut held, |weight, value| value / weight);
+        self.fill_field(r, &mut held, |weight, value| value / weight);
         let norm = self.solver.product(&held, &held)?.sqrt();
         let solver = &mut self.solver;
         if norm > 0.0 && norm.is_finite() {
@@ -273,7 +273,7 @@ impl<'p> Plane<'p> {
         } else {
             z.rows().for_each(|y| z.row_mut(y).fill(norm));
         }
-        self.out_of_field(r, out, &z, |_, value| scale.down(value));
+        self.read_field(r, out, &z, |_, value| scale.down(value));
         self.spare = Some([held, z]);
         Ok(())
     }
@@ -301,7 +301,7 @@ impl<'p> Plane<'p> {
     }
 
     /// Where there is an equation `of`(its weight, the vector's value), else 0.
-    fn into_field(&self, from: &[f64], to: &mut Field<f64>, of: impl Fn(f64, f64) -> f64) {
+    fn fill_field(&self, from: &[f64], to: &mut Field<f64>, of: impl Fn(f64, f64) -> f64) {
         let finest = &self.solver.hierarchy.finest;
         let nx = finest.shape.x.len;
         for (y, from) in finest.shape.own().zip(from.chunks_exact(nx)) {
@@ -315,7 +315,7 @@ impl<'p> Plane<'p> {
     }
 
     /// The other way; where there is no equation what `same` has.
-    fn out_of_field(
+    fn read_field(
         &self,
         same: &[f64],
         to: &mut [f64],

@@ -64,6 +64,8 @@ pub const LEFT: f64 = 5.0;
 pub const RIGHT: f64 = 10.0;
 /// Columns, and rows, of a plane.
 pub const PLANE_SIDE: usize = 256;
+/// Columns, rows and planes of a box.
+pub const BOX_SIDE: usize = 65;
 /// Columns, and rows, of the published problem.
 pub const PRESET_SIDE: usize = 16_384;
 /// Sweeps between checkpoints.

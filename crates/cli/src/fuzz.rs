@@ -370,6 +370,7 @@ fn expression() {
                 let first = Point {
                     column: 0,
                     row: 7,
+                    plane: 1,
                     spacing: Spacing::same(0.5),
                 };
                 formula.along_row(first, &mut [0.0; 70]);

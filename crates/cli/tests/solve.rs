@@ -382,7 +382,7 @@ fn usage_errors_are_one_line_and_code_2() {
         ),
         (
             "solve laplace2d --boundary top=foo+1",
-            "error: invalid value 'top=foo+1' for '--boundary <SIDE=KIND>': formula 'foo+1', column 1: 'foo' is not known; the variables are x, y, i and j\n",
+            "error: invalid value 'top=foo+1' for '--boundary <SIDE=KIND>': formula 'foo+1', column 1: 'foo' is not known; the variables are x, y, i and j, of laplace3d also z and k\n",
         ),
         (
             "solve fill --known k.npy",

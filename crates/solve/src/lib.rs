@@ -26,6 +26,7 @@ mod method;
 mod pes;
 mod problem;
 mod solution;
+mod solver;
 mod staged_file;
 mod stop;
 
@@ -42,6 +43,7 @@ pub use pes::error::PeError;
 pub use problem::space::{PlaneSource, Problem3d, Side};
 pub use problem::{Boundary, Norm, Problem1d, Problem2d, ProblemError, Robin, RowSource};
 pub use solution::{Solution, solve_1d, solve_2d, solve_3d};
+pub use solver::{Gradients, Solver2d};
 
 /// For the other crates of the project.
 #[doc(hidden)]

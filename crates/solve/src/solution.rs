@@ -161,7 +161,7 @@ pub fn solve_2d<F: Real>(
     problem.check()?;
     options.check()?;
     if let Some(cycles) = options.method.cycles() {
-        return Ok(Solution::of_cycles(multigrid::run(
+        return Ok(Solution::of_cycles(multigrid::plane::run(
             pe, problem, options, cycles, observer,
         )?));
     }
@@ -346,7 +346,7 @@ impl<F: Real> Solution<F> {
         }
     }
 
-    fn of_cycles(outcome: multigrid::Outcome<F>) -> Solution<F> {
+    pub(crate) fn of_cycles(outcome: multigrid::Outcome<F>) -> Solution<F> {
         let cycles = outcome.history.len();
         Solution {
             sweeps: cycles,

@@ -12,13 +12,15 @@ use crate::drawing::colour_map::ColourMap;
 use crate::input::boundary::{SideBoundary, Values};
 use crate::input::choice::{name_of, one_of};
 use crate::input::numerics::{FieldType, NORMS};
-use crate::input::spacing::Spacing;
+use crate::input::slice::Slice;
+use crate::input::spacing::Distances;
 use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing, StopRule};
 
 const SOLVE_AFTER: &str = "\
 Problems:
   laplace1d  points between two fixed ends, zero inside
   laplace2d  a plane with a boundary on each side, zero inside
+  laplace3d  a box with a boundary on each of its six sides, zero inside; mg on CPUs only
   fill       unknown cells of a field solved from the known ones
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
 
@@ -31,13 +33,17 @@ Methods:
              (--tolerance, --max-sweeps, --norm, --checkpoint, --resume, --sweeps-per-pass,
              --strategy, --device, --backend cuda); else mg
 
-Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom):
+Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom, of laplace3d also front, back):
   top=1.5            a constant
   top='sin(pi*x)'    a formula: x = column * spacing, y = row * spacing, i = column, j = row;
-                     row 0 is the top
-  top=profile.npy    one value a point
-  top=neumann:0      the derivative outwards: a constant, a formula or an NPY file; mg only
-  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; mg only
+                     row 0 is the top; of laplace3d also z = plane * spacing, k = plane,
+                     plane 0 being the front
+  top=profile.npy    one value a point; of laplace3d of shape (nz, ny) on the left and right,
+                     (nz, nx) at the top and bottom, (ny, nx) in front and at the back
+  top=neumann:0      the derivative outwards: a constant, a formula or an NPY file (laplace3d: a
+                     constant); mg only
+  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; mg only, not
+                     for laplace3d
   top=periodic       wraps around (then the opposite side too)
 
 Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:
@@ -53,6 +59,7 @@ Examples:
   crosswarp solve laplace2d --boundary left=1 --boundary top=neumann:0 --stop residual=1e-10
   crosswarp solve laplace2d --coefficient 'exp(2*sin(9*x))' --source -1 --boundary top=0
   crosswarp solve laplace2d --preset nvidia --nx 1024 --ny 1024 --max-sweeps 1000 --json
+  crosswarp solve laplace3d --nx 129 --ny 129 --nz 129 --source -1 -o u.npy --png middle.png
   crosswarp solve fill --values dem.npy --nodata -9999 -o filled.npy --png filled.png
   crosswarp solve fill --values dem.tif -o filled.tif
   crosswarp solve examples/heated_plate.toml --checkpoint plate.ckpt --checkpoint-every 5000";
@@ -61,7 +68,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = format!("{SOLVE_AFTER}\n\n{EXIT_CODES}"))]
 pub struct SolveArgs {
-    /// laplace1d, laplace2d, fill, or a problem file (FILE.toml)
+    /// laplace1d, laplace2d, laplace3d, fill, or a problem file (FILE.toml)
     #[arg(value_name = "PROBLEM", value_hint = ValueHint::FilePath)]
     pub problem: String,
 
@@ -93,6 +100,17 @@ pub struct SolveArgs {
     pub nx: Option<usize>,
     #[arg(long, value_name = "N", help_heading = "laplace2d", help = plane_side("Rows"))]
     pub ny: Option<usize>,
+    #[arg(long, value_name = "N", help_heading = "laplace3d",
+        help = format!("Planes, beside --nx and --ny [default of all: {}]", defaults::BOX_SIDE))]
+    pub nz: Option<usize>,
+    /// The plane that --png shows: x=, y= or z= a place, i=, j= or k= a number [default: the middle one of z]
+    #[arg(
+        long,
+        value_name = "AXIS=VALUE",
+        requires = "png",
+        help_heading = "laplace3d"
+    )]
+    pub slice: Option<Slice>,
     /// A published problem instead of boundaries
     #[arg(
         long,
@@ -101,7 +119,7 @@ pub struct SolveArgs {
         conflicts_with = "boundary"
     )]
     pub preset: Option<Preset>,
-    /// Boundary of one side; sides not named are 0 [default: two sine arches]
+    /// Boundary of one side; sides not named are 0 [default: sine arches; laplace3d with --source: 0]
     #[arg(long, value_name = "SIDE=KIND", help_heading = "laplace2d")]
     pub boundary: Vec<SideBoundary>,
     /// f of div(kappa grad u) - c u = f: a constant, a formula or an NPY file [default: 0]
@@ -129,14 +147,14 @@ pub struct SolveArgs {
         help_heading = "laplace2d"
     )]
     pub reaction: Option<Values>,
-    /// Distance of points; if that of rows is another, mg only [default: 1/(max(nx,ny)-1)]
+    /// Distance of points; if that of rows is another, mg only [default: the longest side is 1]
     #[arg(
         long,
-        value_name = "H | HX,HY",
+        value_name = "H | HX,HY[,HZ]",
         conflicts_with = "preset",
         help_heading = "laplace2d"
     )]
-    pub spacing: Option<Spacing>,
+    pub spacing: Option<Distances>,
 
     /// Field with unknown cells: NPY, GeoTIFF of one band, or greyscale PNG
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "fill")]
@@ -220,7 +238,7 @@ pub struct SolveArgs {
     /// Write the field as NPY, or GeoTIFF (.tif) that lies where the values do
     #[arg(short, long, value_name = "FIELD", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,
-    /// Write a picture of the field
+    /// Write a picture of the field, of a box one of a plane (--slice)
     #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
     /// Colours of the picture
@@ -238,7 +256,7 @@ pub struct SolveArgs {
     /// Write every sweep's norm, or every cycle's relative residual, as CSV
     #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub history: Option<PathBuf>,
-    /// Write the field as VTK image data, for ParaView; row 0 is at the top
+    /// Write the field as VTK image data, for ParaView; row 0 is at the top, plane 0 in front
     #[arg(long, value_name = "FIELD.vti", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub vti: Option<PathBuf>,
 

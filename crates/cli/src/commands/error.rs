@@ -20,7 +20,7 @@ use crate::input::kernel_file::KernelError;
 use crate::input::npy::NpyError;
 use crate::output::paths::SameOutput;
 use crate::output::staged::OutputError;
-use crate::problem::load::LoadError;
+use crate::problem::load::error::LoadError;
 use crate::programs::nsight_compute::ProfilingError;
 use crate::world::backend::BackendError;
 use crate::world::pes::{JoinError, PeError};

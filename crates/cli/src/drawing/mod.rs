@@ -5,6 +5,7 @@
 //! held.
 
 pub mod axes;
+pub mod box_slice;
 mod canvas;
 pub mod chart;
 pub mod colour_map;

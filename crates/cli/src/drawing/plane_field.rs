@@ -28,6 +28,24 @@ const CONTOUR: f64 = 0.55;
 /// How much hill shading darkens or lightens, at most.
 const RELIEF: f64 = 0.5;
 
+/// What the axes count.
+#[derive(Clone, Copy)]
+pub struct Axes {
+    /// From left to right.
+    pub across: &'static str,
+    /// From top to bottom.
+    pub down: &'static str,
+}
+
+impl Default for Axes {
+    fn default() -> Self {
+        Self {
+            across: "column",
+            down: "row",
+        }
+    }
+}
+
 /// A picture of a plane field; with a mask of given cells, a second panel shows what was given.
 pub struct PlanePicture {
     file: StagedFile,
@@ -35,6 +53,7 @@ pub struct PlanePicture {
     colours: ColourMap,
     columns: usize,
     rows: usize,
+    axes: Axes,
     field: Raster,
     given: Option<Given>,
     position: usize,
@@ -53,6 +72,7 @@ impl PlanePicture {
         title: String,
         colours: ColourMap,
         (columns, rows): (usize, usize),
+        axes: Axes,
         given: Option<RowSource<u8>>,
     ) -> Self {
         let longest = if given.is_some() {
@@ -72,6 +92,7 @@ impl PlanePicture {
             colours,
             columns,
             rows,
+            axes,
             field: raster(),
             given,
             position: 0,
@@ -181,7 +202,7 @@ impl PlanePicture {
             (x + width / 2, y + TICK + 34),
             Anchor::Middle,
             Font::Small,
-            "column",
+            self.axes.across,
         );
     }
 
@@ -192,7 +213,7 @@ impl PlanePicture {
             canvas.fill((x - 1 - TICK, place), (TICK, 1), LINE);
             canvas.text((x - TICK - 6, place), Anchor::Right, Font::Small, &label);
         }
-        canvas.text_upwards((MARGIN, y + height / 2), Font::Small, "row");
+        canvas.text_upwards((MARGIN, y + height / 2), Font::Small, self.axes.down);
     }
 }
 
@@ -318,7 +339,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f.png");
         let file = StagedFile::create(&path).unwrap();
-        let mut picture = PlanePicture::new(file, "a title".into(), colours, size, given);
+        let mut picture = PlanePicture::new(
+            file,
+            "a title".into(),
+            colours,
+            size,
+            Axes::default(),
+            given,
+        );
         let cells: Vec<f64> = (0..size.0 * size.1).map(value).collect();
         cells.chunks(7).for_each(|piece| picture.put(piece));
         picture.finish().unwrap();

@@ -1,4 +1,4 @@
-//! Values on the sides and inside of a plane, as a user writes them.
+//! Values on the sides and inside of a grid, as a user writes them.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -31,7 +31,7 @@ pub enum Boundary {
     Periodic,
 }
 
-/// A side of the plane; row 0 is at the top.
+/// A side of the grid; row 0 is at the top, plane 0 in front.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Side {
     /// Column 0.
@@ -42,6 +42,10 @@ pub enum Side {
     Top,
     /// The last row.
     Bottom,
+    /// Plane 0 of a box.
+    Front,
+    /// The last plane of a box.
+    Back,
 }
 
 impl Side {
@@ -52,6 +56,8 @@ impl Side {
             Self::Right => "right",
             Self::Top => "top",
             Self::Bottom => "bottom",
+            Self::Front => "front",
+            Self::Back => "back",
         }
     }
 }
@@ -72,7 +78,7 @@ pub enum BoundaryError {
     #[error("SIDE=KIND is needed, for example top='sin(pi*x)'")]
     NoKind,
     /// An unknown side.
-    #[error("'{0}' is not a side; left, right, top and bottom are")]
+    #[error("'{0}' is not a side; left, right, top, bottom and of laplace3d front and back are")]
     NoSide(String),
     /// A number that is not finite.
     #[error("{0} is not a finite number")]
@@ -189,6 +195,8 @@ impl FromStr for SideBoundary {
             "right" => Side::Right,
             "top" => Side::Top,
             "bottom" => Side::Bottom,
+            "front" => Side::Front,
+            "back" => Side::Back,
             other => return Err(BoundaryError::NoSide(other.to_owned())),
         };
         Ok(Self {
@@ -270,7 +278,7 @@ mod tests {
             ("left", "SIDE=KIND is needed, for example top='sin(pi*x)'"),
             (
                 "north=1",
-                "'north' is not a side; left, right, top and bottom are",
+                "'north' is not a side; left, right, top, bottom and of laplace3d front and back are",
             ),
             ("left=inf", "inf is not a finite number"),
             ("left=NaN", "NaN is not a finite number"),

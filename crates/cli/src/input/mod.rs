@@ -9,6 +9,7 @@ pub mod npy;
 pub mod numerics;
 pub mod png;
 pub mod range;
+pub mod slice;
 pub mod spacing;
 pub mod stopping;
 pub mod tiff;

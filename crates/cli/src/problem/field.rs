@@ -1,6 +1,6 @@
 //! Planes of numbers, and masks, from files of any format that is read.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crosswarp::solve::{Real, RowSource};
@@ -25,6 +25,9 @@ pub enum FieldError {
     /// A TIFF.
     #[error(transparent)]
     Raster(#[from] RasterError),
+    /// A picture where a box is needed.
+    #[error("{}: a box of numbers comes from an NPY file of three axes", .0.display())]
+    PlaneForBox(PathBuf),
 }
 
 /// The formats, by the end of the name.
@@ -143,6 +146,33 @@ impl Field {
                 .for_each(|void| *void = f64::from(*void as f32));
         }
         Ok(Cells(Arc::new((source, voids))))
+    }
+}
+
+/// A box of numbers from an NPY file.
+pub struct Volume {
+    map: NpyMap,
+    rows: usize,
+}
+
+impl Volume {
+    /// Opens `path`, which holds `size`: columns, rows and planes.
+    pub fn open(path: &Path, [nx, ny, nz]: [usize; 3]) -> Result<Self, FieldError> {
+        if Format::of(path) != Format::Npy {
+            return Err(FieldError::PlaneForBox(path.to_owned()));
+        }
+        let map = NpyMap::open(path)?;
+        if map.shape().0 != [nz, ny, nx] {
+            return Err(map.wrong_shape(format!("({nz}, {ny}, {nx})")).into());
+        }
+        row_of(&map, 0, &mut []).ok_or_else(|| map.wrong_dtype(NUMBERS))??;
+        Ok(Self { map, rows: ny })
+    }
+
+    /// Row `y` of plane `z`.
+    pub fn row(&self, z: usize, y: usize, row: &mut [f64]) {
+        // `open` has seen that the elements can be lent.
+        _ = row_of(&self.map, (z * self.rows + y) * row.len(), row);
     }
 }
 

@@ -15,10 +15,10 @@ use serde::de::DeserializeOwned;
 use crate::input::boundary::{Boundary, Values};
 use crate::input::files;
 use crate::input::numerics::{self, FieldType};
-use crate::input::spacing::Spacing;
+use crate::input::spacing::{OfBox, OfPlane, Spacing};
 use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing};
 use crate::problem::method::{Contradiction, Given, Kind as MethodKind, Tied, either};
-use crate::problem::{Fixed, Line, Plane, Problem};
+use crate::problem::{Fixed, Line, Plane, Problem, Space};
 
 /// A problem file that cannot be used, and why.
 #[derive(Debug, thiserror::Error)]
@@ -61,6 +61,7 @@ struct Head {
 enum Kind {
     Laplace1d,
     Laplace2d,
+    Laplace3d,
     Fill,
 }
 
@@ -137,13 +138,23 @@ problem_table!(LineFile {
 problem_table!(PlaneFile {
     nx: usize,
     ny: usize,
-    spacing: Option<Spacing>,
+    spacing: Option<OfPlane>,
     boundary: BoundaryTable,
     initial: Option<Values>,
     source: Option<Values>,
     coefficient: Option<Values>,
     reaction: Option<Values>,
     fixed: Option<FixedTable>,
+});
+
+problem_table!(SpaceFile {
+    nx: usize,
+    ny: usize,
+    nz: usize,
+    spacing: Option<OfBox>,
+    boundary: BoxTable,
+    initial: Option<Values>,
+    source: Option<Values>,
 });
 
 problem_table!(FillFile {
@@ -160,6 +171,17 @@ struct BoundaryTable {
     right: Boundary,
     top: Boundary,
     bottom: Boundary,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoxTable {
+    left: Boundary,
+    right: Boundary,
+    top: Boundary,
+    bottom: Boundary,
+    front: Boundary,
+    back: Boundary,
 }
 
 #[derive(Deserialize)]
@@ -230,12 +252,17 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
                     ("reaction", file.reaction.is_some(), MethodKind::Multigrid),
                     (
                         "spacing",
-                        file.spacing.is_some_and(Spacing::differ),
+                        distances(file.spacing).is_some_and(Spacing::differ),
                         MethodKind::Multigrid,
                     ),
                 ]));
             }
             (Problem::Plane(Box::new(plane(file, folder))), given)
+        }
+        Kind::Laplace3d => {
+            let file: SpaceFile = whole(text)?;
+            let given = file.given();
+            (Problem::Space(Box::new(space(file, folder))), given)
         }
         Kind::Fill => {
             let file: FillFile = whole(text)?;
@@ -258,13 +285,37 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
     })
 }
 
+fn distances(given: Option<OfPlane>) -> Option<Spacing> {
+    given.map(|OfPlane(spacing)| spacing)
+}
+
+fn space(file: SpaceFile, folder: &Path) -> Space {
+    let side = |boundary: Boundary| boundary.relative_to(folder);
+    let inside = |values: Option<Values>| values.map(|values| values.relative_to(folder));
+    let BoxTable {
+        left,
+        right,
+        top,
+        bottom,
+        front,
+        back,
+    } = file.boundary;
+    Space {
+        size: [file.nx, file.ny, file.nz],
+        spacing: file.spacing.map(|OfBox(spacing)| spacing),
+        sides: [[left, right], [top, bottom], [front, back]].map(|pair| pair.map(side)),
+        initial: inside(file.initial),
+        source: inside(file.source),
+    }
+}
+
 fn plane(file: PlaneFile, folder: &Path) -> Plane {
     let side = |boundary: Boundary| boundary.relative_to(folder);
     let inside = |values: Option<Values>| values.map(|values| values.relative_to(folder));
     Plane {
         nx: file.nx,
         ny: file.ny,
-        spacing: file.spacing,
+        spacing: distances(file.spacing),
         left: side(file.boundary.left),
         right: side(file.boundary.right),
         top: side(file.boundary.top),
@@ -366,7 +417,7 @@ mod tests {
             ("nx = 3", ":1: missing field `kind`"),
             (
                 "kind = 'heat'",
-                ":1: unknown variant `heat`, expected one of `laplace1d`, `laplace2d`, `fill`",
+                ":1: unknown variant `heat`, expected one of `laplace1d`, `laplace2d`, `laplace3d`, `fill`",
             ),
             (
                 "kind = 'laplace1d'\npoints = 5\nleft = 0\nright = 0\nnx = 3",

@@ -103,6 +103,9 @@ pub enum Contradiction {
     /// A problem that multigrid does not solve.
     #[error("laplace1d is solved by Jacobi sweeps: it does not go with {0}")]
     Line(&'static str),
+    /// A problem that nothing else solves.
+    #[error("laplace3d is solved by multigrid cycles on CPUs: it does not go with {0}")]
+    Space(&'static str),
 }
 
 impl Given {
@@ -228,6 +231,15 @@ impl Method {
                 Ok(because) => Refusal::Line(Contradiction::Line(because)),
                 Err(because) => Refusal::File(Contradiction::Line(because)),
             });
+        }
+        if matches!(problem, Problem::Space(_)) {
+            let gradients = |given: &Given| given.method == Some(MethodName::Mgcg);
+            if kind == Kind::Jacobi || gradients(line) || gradients(file) && line.method.is_none() {
+                return Err(match because {
+                    Ok(because) => Refusal::Line(Contradiction::Space(because)),
+                    Err(because) => Refusal::File(Contradiction::Space(because)),
+                });
+            }
         }
         let stopping = problem.defaults();
         Ok(match kind {

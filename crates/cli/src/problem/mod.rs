@@ -20,6 +20,8 @@ pub enum Problem {
     Line(Line),
     /// A plane with boundaries.
     Plane(Box<Plane>),
+    /// A box with a boundary on each of its six sides.
+    Space(Box<Space>),
     /// The Jacobi problem of NVIDIA's multi-gpu-programming-models.
     Nvidia {
         /// Columns.
@@ -80,6 +82,21 @@ pub struct Plane {
     pub fixed: Option<Fixed>,
 }
 
+/// A box with a boundary on each side.
+#[derive(Debug)]
+pub struct Space {
+    /// Columns, rows and planes.
+    pub size: [usize; 3],
+    /// Distances of neighbouring points; without them the longest side is 1.
+    pub spacing: Option<Spacing>,
+    /// Left and right, top and bottom, front and back.
+    pub sides: [[Boundary; 2]; 3],
+    /// The field before the first cycle; without it 0.
+    pub initial: Option<Values>,
+    /// f of ∇²u = f; without it 0.
+    pub source: Option<Values>,
+}
+
 /// Cells that keep their value.
 #[derive(Debug)]
 pub struct Fixed {
@@ -95,6 +112,7 @@ impl Problem {
         match self {
             Self::Line(_) => "laplace1d",
             Self::Plane(_) | Self::Nvidia { .. } => "laplace2d",
+            Self::Space(_) => "laplace3d",
             Self::Fill { .. } => "fill",
         }
     }
@@ -103,7 +121,8 @@ impl Problem {
     pub fn defaults(&self) -> &'static defaults::Stopping {
         match self {
             Self::Line(_) => &defaults::LINE,
-            Self::Plane(_) => &defaults::PLANE,
+            // A box has no sweeps.
+            Self::Plane(_) | Self::Space(_) => &defaults::PLANE,
             Self::Nvidia { .. } => &defaults::PRESET,
             Self::Fill { .. } => &defaults::FILL,
         }

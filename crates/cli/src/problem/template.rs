@@ -1,9 +1,10 @@
 //! Problem files to start from: every key with a comment, those that may be left out commented out.
 
 /// The names of problems, each with its file.
-const TEMPLATES: [(&str, &str); 3] = [
+const TEMPLATES: [(&str, &str); 4] = [
     ("laplace1d", include_str!("template/laplace1d.toml")),
     ("laplace2d", include_str!("template/laplace2d.toml")),
+    ("laplace3d", include_str!("template/laplace3d.toml")),
     ("fill", include_str!("template/fill.toml")),
 ];
 

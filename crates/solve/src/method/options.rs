@@ -75,7 +75,7 @@ impl Options<'_> {
 }
 
 impl Cycles {
-    fn check(&self) -> Result<(), OptionsError> {
+    pub(crate) fn check(&self) -> Result<(), OptionsError> {
         for steps in [self.pre, self.post] {
             if !(1..=3).contains(&steps) {
                 return Err(OptionsError::Relaxations { steps });
@@ -197,6 +197,9 @@ pub enum OptionsError {
     /// A GPU in three dimensions.
     #[error("problems in three dimensions are solved on CPUs only: leave the GPU out")]
     SpaceOnGpu,
+    /// Jacobi sweeps from what has levels.
+    #[error("a Solver2d makes cycles or conjugate gradients: Jacobi sweeps are made by solve_2d")]
+    SweepsOfLevels,
     /// A method that there is not in three dimensions.
     #[error("{method} are for lines and planes only: take multigrid in three dimensions")]
     NotInSpace {

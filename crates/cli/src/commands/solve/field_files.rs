@@ -7,10 +7,12 @@ use crosswarp::solve::RowSource;
 use sha2::{Digest, Sha256};
 
 use crate::args::solve::SolveArgs;
+use crate::drawing::box_slice::SlicePicture;
 use crate::drawing::colour_map::ColourMap;
 use crate::drawing::line_field::LinePicture;
-use crate::drawing::plane_field::PlanePicture;
+use crate::drawing::plane_field::{Axes, PlanePicture};
 use crate::input::npy::{Dtype, Shape};
+use crate::input::slice::Cut;
 use crate::input::spacing::Spacing;
 use crate::input::tiff::GeoTags;
 use crate::output::npy::NpyWriter;
@@ -91,10 +93,10 @@ pub struct FieldHead {
     pub title: String,
     /// Number type.
     pub dtype: Dtype,
-    /// Columns, or points of a line.
-    pub columns: usize,
-    /// Rows, or `None` for a line.
-    pub rows: Option<usize>,
+    /// Points of a line; columns and rows; columns, rows and planes.
+    pub size: Vec<usize>,
+    /// Of a box: the plane that the picture shows.
+    pub cut: Option<Cut>,
     /// Distance of neighbouring points.
     pub spacing: Spacing,
     /// ColourMap of the picture.
@@ -107,6 +109,7 @@ pub struct FieldHead {
 
 enum Picture {
     Plane(Box<PlanePicture>),
+    Slice(Box<SlicePicture>),
     Line(LinePicture),
 }
 
@@ -132,14 +135,16 @@ impl FieldOutputs {
             reach,
             title,
             dtype,
-            columns,
-            rows,
+            size,
+            cut,
             spacing,
             colours,
             given,
         } = head;
-        let shape = Shape(rows.into_iter().chain([columns]).collect());
-        let plane = (columns, rows.unwrap_or(1));
+        let shape = Shape(size.iter().rev().copied().collect());
+        let along = |axis: usize| size.get(axis).copied().unwrap_or(1);
+        let plane = (along(0), along(1));
+        let all = [along(0), along(1), along(2)];
         Ok(Self {
             field: match field {
                 Some(FieldFile::Npy(file)) => {
@@ -151,13 +156,19 @@ impl FieldOutputs {
                 None => None,
             },
             vti: vti
-                .map(|file| VtiWriter::new(file, dtype, plane, spacing))
+                .map(|file| VtiWriter::new(file, dtype, all, spacing))
                 .transpose()?,
-            picture: png.map(|file| match rows {
-                Some(_) => Picture::Plane(Box::new(PlanePicture::new(
-                    file, title, colours, plane, given,
-                ))),
-                None => Picture::Line(LinePicture::new(file, title, columns, reach)),
+            picture: png.map(|file| match (cut, size.len()) {
+                (Some(cut), _) => {
+                    let picture = SlicePicture::new(file, title, colours, all, cut);
+                    Picture::Slice(Box::new(picture))
+                }
+                (None, 1) => Picture::Line(LinePicture::new(file, title, all[0], reach)),
+                (None, _) => {
+                    let axes = Axes::default();
+                    let picture = PlanePicture::new(file, title, colours, plane, axes, given);
+                    Picture::Plane(Box::new(picture))
+                }
             }),
             hash: hash.then(Sha256::new),
         })
@@ -178,6 +189,7 @@ impl FieldOutputs {
         }
         match &mut self.picture {
             Some(Picture::Plane(plane)) => plane.put(cells),
+            Some(Picture::Slice(slice)) => slice.put(cells),
             Some(Picture::Line(line)) => line.put(cells),
             None => {}
         }
@@ -196,6 +208,7 @@ impl FieldOutputs {
         }
         match self.picture {
             Some(Picture::Plane(plane)) => plane.finish()?,
+            Some(Picture::Slice(slice)) => slice.finish()?,
             Some(Picture::Line(line)) => line.finish()?,
             None => {}
         }
@@ -216,8 +229,8 @@ mod tests {
         let head = FieldHead {
             title: String::new(),
             dtype: Dtype::F32,
-            columns: 2,
-            rows: Some(1),
+            size: vec![2, 1],
+            cut: None,
             spacing: Spacing::same(1.0),
             colours: ColourMap::Viridis,
             reach: 2,

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
     Checkpointing, Cycles, First, Gpu, Method as Steps, Norm, Options, Progress as Pass, Real,
-    Solution, solve_1d, solve_2d,
+    Solution, solve_1d, solve_2d, solve_3d,
 };
 
 use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
@@ -25,6 +25,7 @@ use crate::format::{counted, general, grouped};
 use crate::input::choice::name_of;
 use crate::input::npy::Dtype;
 use crate::input::numerics::{FieldType, NORMS};
+use crate::input::slice::Cut;
 use crate::input::spacing::Spacing;
 use crate::input::stopping::CycleName;
 use crate::input::tiff::GeoTags;
@@ -33,7 +34,8 @@ use crate::output::json::Run;
 use crate::output::staged::StagedFile;
 use crate::problem::Problem;
 use crate::problem::field::{self, Format};
-use crate::problem::load::{self, Grid, LoadError};
+use crate::problem::load::error::LoadError;
+use crate::problem::load::{self, Grid};
 use crate::problem::method::{Method, Outer};
 use crate::problem::template;
 use crate::world::backend::Backend;
@@ -58,7 +60,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     if args.template {
         let Some(text) = template::of(&args.problem) else {
             return Err(CommandError::Usage(format!(
-                "there is no template of {}; laplace1d, laplace2d and fill have one",
+                "there is no template of {}; laplace1d, laplace2d, laplace3d and fill have one",
                 args.problem
             )));
         };
@@ -138,10 +140,15 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         OutputFiles::default()
     } else {
         let tiff = args.output.as_deref().map(Format::of) == Some(Format::Tiff);
-        if tiff && matches!(problem, Problem::Line(_)) {
-            return Err(CommandError::Usage(
-                "a line cannot be written as TIFF, which is a plane; -o FIELD.npy can".to_owned(),
-            ));
+        let what = match problem {
+            Problem::Line(_) => Some("a line"),
+            Problem::Space(_) => Some("a box"),
+            _ => None,
+        };
+        if let (true, Some(what)) = (tiff, what) {
+            return Err(CommandError::Usage(format!(
+                "{what} cannot be written as TIFF, which is a plane; -o FIELD.npy can"
+            )));
         }
         let tags = match tiff {
             true => load::geo_tags(&problem)?,
@@ -176,6 +183,7 @@ impl Job<'_> {
         dtype: Dtype,
     ) -> Result<i32, CommandError> {
         let grid = load::load::<F>(self.problem, &self.method)?;
+        let cut = self.cut(&grid)?;
         let asked = self.args.backend.pes;
         let default = match (self.method, &self.backend) {
             (Method::Multigrid { .. }, Backend::Cuda(_)) => 1,
@@ -187,8 +195,25 @@ impl Job<'_> {
             if solution.interrupted {
                 return self.interrupted(pe, &solution);
             }
-            self.deliver(pe, &grid, solution, name, dtype)
+            self.deliver(pe, &grid, solution, name, dtype, cut)
         })
+    }
+
+    /// Of a box: the plane that is drawn.
+    fn cut<F: Real>(&self, grid: &Grid<F>) -> Result<Option<Cut>, CommandError> {
+        let Grid::Space(problem) = grid else {
+            return Ok(None);
+        };
+        let middle = Cut {
+            axis: 2,
+            at: problem.size[2] / 2,
+        };
+        let cut = self
+            .args
+            .slice
+            .map_or(Ok(middle), |slice| slice.cut(problem.size, problem.spacing));
+        let cut = cut.map_err(|error| CommandError::Usage(error.to_string()))?;
+        Ok(Some(cut))
     }
 
     /// Makes the sweeps or cycles; PE 0 shows the progress.
@@ -197,7 +222,7 @@ impl Job<'_> {
         let steps = match (self.method, grid) {
             (Method::Multigrid { .. }, _) => progress::Steps::Cycles,
             (_, Grid::Line(_)) => progress::Steps::Sweeps { every: 10 },
-            (_, Grid::Plane { .. }) => progress::Steps::Sweeps { every: 100 },
+            (_, Grid::Plane { .. } | Grid::Space(_)) => progress::Steps::Sweeps { every: 100 },
         };
         let mut progress = (lead && !self.args.json)
             .then(|| Progress::new(steps, self.options.max_sweeps as u64, grid.inner_cells()));
@@ -226,6 +251,7 @@ impl Job<'_> {
         let solution = match grid {
             Grid::Line(problem) => solve_1d(pe, problem, &options, observer),
             Grid::Plane { problem, .. } => solve_2d(pe, problem, &options, observer),
+            Grid::Space(problem) => solve_3d(pe, problem, &options, observer),
         };
         if let Some(progress) = &progress {
             progress.finish();
@@ -274,6 +300,7 @@ impl Job<'_> {
         solution: Solution<F>,
         name: &'static str,
         dtype: Dtype,
+        cut: Option<Cut>,
     ) -> Result<i32, CommandError> {
         let lead = pe.my_pe() == 0;
         let wanted = [&self.args.output, &self.args.png, &self.args.vti]
@@ -290,7 +317,7 @@ impl Job<'_> {
         } else {
             OutputFiles::default()
         };
-        let head = self.head(grid, dtype, solution.sweeps);
+        let head = self.head(grid, dtype, solution.sweeps, cut);
         let title = head.title.clone();
         let mut outputs = FieldOutputs::start(field, png, vti, lead && self.args.json, head);
         if wanted || self.args.json {
@@ -393,7 +420,7 @@ impl Job<'_> {
                 },
                 rim: match grid {
                     Grid::Plane { fill, .. } => fill.as_ref().map(|fill| fill.rim.name()),
-                    Grid::Line(_) => None,
+                    Grid::Line(_) | Grid::Space(_) => None,
                 },
                 files: paths(self.args)
                     .into_iter()
@@ -413,7 +440,13 @@ impl Job<'_> {
         })
     }
 
-    fn head<F: Real>(&self, grid: &Grid<F>, dtype: Dtype, sweeps: usize) -> FieldHead {
+    fn head<F: Real>(
+        &self,
+        grid: &Grid<F>,
+        dtype: Dtype,
+        sweeps: usize,
+        cut: Option<Cut>,
+    ) -> FieldHead {
         let what = match self.problem {
             Problem::Fill { values, .. } => {
                 format!(
@@ -422,23 +455,35 @@ impl Job<'_> {
                 )
             }
             Problem::Plane(plane) if plane.source.is_some() => "Poisson".to_owned(),
+            Problem::Space(space) if space.source.is_some() => "Poisson".to_owned(),
             _ => "Laplace".to_owned(),
         };
-        let (columns, rows) = grid.size();
         let given = match grid {
             Grid::Plane { fill, .. } => fill.as_ref().map(|fill| Arc::clone(&fill.given)),
-            Grid::Line(_) => None,
+            Grid::Line(_) | Grid::Space(_) => None,
         };
+        let slice = cut.map_or_else(String::new, |Cut { axis, at }| {
+            format!(", {} = {at}", ["column", "row", "plane"][axis])
+        });
         FieldHead {
-            title: format!("{what}, {}, {}", grid.size_text(), self.steps_made(sweeps)),
+            title: format!(
+                "{what}, {}, {}{slice}",
+                grid.size_text(),
+                self.steps_made(sweeps)
+            ),
             dtype,
-            columns,
-            rows,
+            size: grid.size(),
+            cut,
             spacing: match grid {
                 Grid::Plane { problem, .. } => Spacing {
                     x: problem.spacing,
                     y: problem.row_spacing.unwrap_or(problem.spacing),
+                    z: problem.spacing,
                 },
+                Grid::Space(problem) => {
+                    let [x, y, z] = problem.spacing;
+                    Spacing { x, y, z }
+                }
                 Grid::Line(_) => Spacing::same(1.0),
             },
             colours: self.args.colours,

@@ -5,20 +5,20 @@ use std::path::Path;
 use crate::args::backend::BackendKind;
 use crate::args::solve::{Preset, SolveArgs};
 use crate::defaults;
-use crate::input::boundary::{Boundary, Side, Values};
+use crate::input::boundary::{Boundary, Side, SideBoundary, Values};
 use crate::input::formula::Formula;
 use crate::input::numerics::FieldType;
-use crate::input::spacing::Spacing;
+use crate::input::spacing::{Distances, Spacing};
 use crate::input::stopping::{MethodName, Rim, StopRule};
 use crate::problem::file::{self, ProblemFileError};
 use crate::problem::method::{Contradiction, Given, Kind, Method, Refusal, Tied, either};
-use crate::problem::{Line, Plane, Problem};
+use crate::problem::{Line, Plane, Problem, Space};
 
 /// Why the command line does not make a problem.
 #[derive(Debug, thiserror::Error)]
 pub enum ProblemError {
     /// Not a problem's name.
-    #[error("'{0}' is not a problem; laplace1d, laplace2d, fill and FILE.toml are")]
+    #[error("'{0}' is not a problem; laplace1d, laplace2d, laplace3d, fill and FILE.toml are")]
     Unknown(String),
     /// An argument of another problem.
     #[error("{argument} does not apply to {problem}")]
@@ -34,6 +34,12 @@ pub enum ProblemError {
     /// A side named twice.
     #[error("the {0} boundary is given twice")]
     TwiceBoundary(&'static str),
+    /// A side that a plane does not have.
+    #[error("the {0} side is one of laplace3d; laplace2d has left, right, top and bottom")]
+    NoSuchSide(&'static str),
+    /// Another number of distances.
+    #[error("--spacing {0}")]
+    Distances(&'static str),
     /// Options that do not go together.
     #[error(transparent)]
     Contradiction(#[from] Contradiction),
@@ -58,7 +64,10 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
     let mut by_file = Given::default();
     let problem = match args.problem.as_str() {
         "laplace1d" => {
-            refuse(args, &[Group::Plane, Group::Fill])?;
+            refuse(
+                args,
+                &[Group::Grid, Group::Plane, Group::Space, Group::Fill],
+            )?;
             let (left, right) = (
                 args.left.unwrap_or(defaults::LEFT),
                 args.right.unwrap_or(defaults::RIGHT),
@@ -70,7 +79,7 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
             })
         }
         "laplace2d" => {
-            refuse(args, &[Group::Line, Group::Fill])?;
+            refuse(args, &[Group::Line, Group::Space, Group::Fill])?;
             match args.preset {
                 Some(Preset::Nvidia) => Problem::Nvidia {
                     nx: args.nx.unwrap_or(defaults::PRESET_SIDE),
@@ -79,8 +88,13 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
                 None => Problem::Plane(Box::new(plane(args)?)),
             }
         }
+        "laplace3d" => {
+            refuse(args, &[Group::Line, Group::Plane, Group::Fill])?;
+            Problem::Space(Box::new(space(args)?))
+        }
         "fill" => {
-            refuse(args, &[Group::Line, Group::Plane])?;
+            let others = [Group::Line, Group::Grid, Group::Plane, Group::Space];
+            refuse(args, &others)?;
             let values = args
                 .values
                 .clone()
@@ -93,14 +107,31 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
             }
         }
         path if Path::new(path).extension().is_some_and(|e| e == "toml") => {
-            refuse(args, &[Group::Line, Group::Plane, Group::Fill])?;
+            let mut others = vec![Group::Line, Group::Grid, Group::Plane, Group::Fill];
+            if args.nz.is_some() {
+                others.push(Group::Space);
+            }
+            refuse(args, &others)?;
             let (problem, given) = file::read(Path::new(path))?;
+            // What is drawn of a box is not said in its file.
+            if !matches!(problem, Problem::Space(_)) {
+                refuse(args, &[Group::Space])?;
+            }
             by_file = given;
             problem
         }
         other => return Err(ProblemError::Unknown(other.to_owned())),
     };
     let by_line = given(args)?;
+    if matches!(problem, Problem::Space(_)) {
+        let on_gpu = [
+            ("--backend cuda", args.backend.backend == BackendKind::Cuda),
+            ("--device", args.backend.device.is_some()),
+        ];
+        if let Some((name, _)) = on_gpu.iter().find(|(_, given)| *given) {
+            return Err(Contradiction::Space(name).into());
+        }
+    }
     let method = Method::decide(&problem, &by_line, &by_file).map_err(|refusal| match refusal {
         Refusal::Line(contradiction) => ProblemError::Contradiction(contradiction),
         Refusal::File(contradiction) => ProblemError::File(ProblemFileError::Contradiction {
@@ -155,7 +186,9 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--reaction", args.reaction.is_some(), multigrid),
         (
             "--spacing",
-            args.spacing.is_some_and(Spacing::differ),
+            args.spacing
+                .and_then(Distances::of_plane)
+                .is_some_and(Spacing::differ),
             multigrid,
         ),
         ("--rim natural", args.rim == Some(Rim::Natural), multigrid),
@@ -181,7 +214,10 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
 #[derive(Clone, Copy)]
 enum Group {
     Line,
+    /// Of planes and boxes.
+    Grid,
     Plane,
+    Space,
     Fill,
 }
 
@@ -193,13 +229,19 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
                 ("--left", args.left.is_some()),
                 ("--right", args.right.is_some()),
             ],
-            Group::Plane => &[
+            Group::Grid => &[
                 ("--nx", args.nx.is_some()),
                 ("--ny", args.ny.is_some()),
-                ("--preset", args.preset.is_some()),
                 ("--boundary", !args.boundary.is_empty()),
                 ("--spacing", args.spacing.is_some()),
                 ("--source", args.source.is_some()),
+            ],
+            Group::Space => &[
+                ("--nz", args.nz.is_some()),
+                ("--slice", args.slice.is_some()),
+            ],
+            Group::Plane => &[
+                ("--preset", args.preset.is_some()),
                 ("--coefficient", args.coefficient.is_some()),
                 ("--reaction", args.reaction.is_some()),
             ],
@@ -220,12 +262,72 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
     Ok(())
 }
 
+fn zero() -> Boundary {
+    Boundary::Fixed(Values::Constant(0.0))
+}
+
+fn arches(text: &str) -> Boundary {
+    Boundary::Fixed(Values::Formula(
+        Formula::parse(text).expect("a formula of ours"),
+    ))
+}
+
+/// The boundaries that are given, each side at most once.
+fn sides(args: &SolveArgs) -> Result<&[SideBoundary], ProblemError> {
+    for (at, one) in args.boundary.iter().enumerate() {
+        if args.boundary[..at]
+            .iter()
+            .any(|before| before.side == one.side)
+        {
+            return Err(ProblemError::TwiceBoundary(one.side.name()));
+        }
+    }
+    Ok(&args.boundary)
+}
+
+fn space(args: &SolveArgs) -> Result<Space, ProblemError> {
+    let spacing = args.spacing.map(|given| {
+        let of_box = given.of_box();
+        of_box.ok_or(ProblemError::Distances(
+            "HX,HY is of a plane; laplace3d needs H or HX,HY,HZ",
+        ))
+    });
+    let size = [args.nx, args.ny, args.nz].map(|n| n.unwrap_or(defaults::BOX_SIDE));
+    let mut space = Space {
+        size,
+        spacing: spacing.transpose()?,
+        sides: [(); 3].map(|()| [(); 2].map(|()| zero())),
+        initial: None,
+        source: args.source.clone(),
+    };
+    if args.boundary.is_empty() && args.source.is_none() {
+        space.sides[2][0] = arches("sin(pi*x)*sin(pi*y)");
+    }
+    for side in sides(args)? {
+        let (axis, end) = match side.side {
+            Side::Left => (0, 0),
+            Side::Right => (0, 1),
+            Side::Top => (1, 0),
+            Side::Bottom => (1, 1),
+            Side::Front => (2, 0),
+            Side::Back => (2, 1),
+        };
+        space.sides[axis][end] = side.boundary.clone();
+    }
+    Ok(space)
+}
+
 fn plane(args: &SolveArgs) -> Result<Plane, ProblemError> {
-    let zero = || Boundary::Fixed(Values::Constant(0.0));
+    let spacing = args.spacing.map(|given| {
+        let of_plane = given.of_plane();
+        of_plane.ok_or(ProblemError::Distances(
+            "HX,HY,HZ is of a box; laplace2d needs H or HX,HY",
+        ))
+    });
     let mut plane = Plane {
         nx: args.nx.unwrap_or(defaults::PLANE_SIDE),
         ny: args.ny.unwrap_or(defaults::PLANE_SIDE),
-        spacing: args.spacing,
+        spacing: spacing.transpose()?,
         left: zero(),
         right: zero(),
         top: zero(),
@@ -237,22 +339,17 @@ fn plane(args: &SolveArgs) -> Result<Plane, ProblemError> {
         fixed: None,
     };
     if args.boundary.is_empty() {
-        let arches = |text| Formula::parse(text).map(|f| Boundary::Fixed(Values::Formula(f)));
-        plane.top = arches("sin(pi*x)").expect("a formula of ours");
+        plane.top = arches("sin(pi*x)");
         // Subtracted, for a corner of +0: the field's hash has the sign of a zero in it.
-        plane.right = arches("0 - sin(2*pi*y)").expect("a formula of ours");
+        plane.right = arches("0 - sin(2*pi*y)");
     }
-    let mut named = Vec::new();
-    for side in &args.boundary {
-        if named.contains(&side.side) {
-            return Err(ProblemError::TwiceBoundary(side.side.name()));
-        }
-        named.push(side.side);
+    for side in sides(args)? {
         let place = match side.side {
             Side::Left => &mut plane.left,
             Side::Right => &mut plane.right,
             Side::Top => &mut plane.top,
             Side::Bottom => &mut plane.bottom,
+            other => return Err(ProblemError::NoSuchSide(other.name())),
         };
         *place = side.boundary.clone();
     }
@@ -313,8 +410,33 @@ mod tests {
                 "--rim does not apply to laplace2d",
             ),
             (
-                "laplace3d",
-                "'laplace3d' is not a problem; laplace1d, laplace2d, fill and FILE.toml are",
+                "laplace4d",
+                "'laplace4d' is not a problem; laplace1d, laplace2d, laplace3d, fill and FILE.toml are",
+            ),
+            ("laplace2d --nz 5", "--nz does not apply to laplace2d"),
+            (
+                "laplace2d --png f --slice z=1",
+                "--slice does not apply to laplace2d",
+            ),
+            (
+                "laplace3d --coefficient 2",
+                "--coefficient does not apply to laplace3d",
+            ),
+            (
+                "laplace2d --boundary front=1",
+                "the front side is one of laplace3d; laplace2d has left, right, top and bottom",
+            ),
+            (
+                "laplace2d --spacing 1,2,3",
+                "--spacing HX,HY,HZ is of a box; laplace2d needs H or HX,HY",
+            ),
+            (
+                "laplace3d --spacing 1,2",
+                "--spacing HX,HY is of a plane; laplace3d needs H or HX,HY,HZ",
+            ),
+            (
+                "laplace3d --boundary back=1 --boundary back=2",
+                "the back boundary is given twice",
             ),
             (
                 "laplace2d --boundary top=1 --boundary top=2",
@@ -398,6 +520,22 @@ mod tests {
             (
                 "laplace1d --method mg",
                 "laplace1d is solved by Jacobi sweeps: it does not go with --method mg",
+            ),
+            (
+                "laplace3d --backend cuda",
+                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda",
+            ),
+            (
+                "laplace3d --method mg --device 0",
+                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --device",
+            ),
+            (
+                "laplace3d --method mgcg",
+                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --method mgcg",
+            ),
+            (
+                "laplace3d --tolerance 1e-4",
+                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --tolerance",
             ),
             (
                 "laplace1d --max-cycles 3",

@@ -1,7 +1,8 @@
 //! Formulas in the coordinates of a grid point.
 //!
 //! The variables are `x` = column · spacing, `y` = row · spacing, `i` = column and
-//! `j` = row; row 0 is the top row, so `y` grows downwards. Constants are `pi` (`PI`, `π`),
+//! `j` = row; row 0 is the top row, so `y` grows downwards. In three dimensions there are also
+//! `z` = plane · spacing and `k` = plane, plane 0 being the front. Constants are `pi` (`PI`, `π`),
 //! `e` (`E`) and `TAU` (`τ`, 2π); numbers may have exponents (`1e-4`).
 //!
 //! Operators, from the one that binds tightest:
@@ -44,11 +45,13 @@ pub struct Point {
     pub column: usize,
     /// Row, from the top.
     pub row: usize,
+    /// Plane, from the front; of a plane 0.
+    pub plane: usize,
     /// Distance of neighbouring points.
     pub spacing: Spacing,
 }
 
-/// A formula in `x`, `y`, `i`, `j`, compiled.
+/// A formula in `x`, `y`, `z`, `i`, `j`, `k`, compiled.
 #[derive(Clone, Debug)]
 pub struct Formula {
     text: String,
@@ -56,6 +59,8 @@ pub struct Formula {
     steps: Arc<[Step]>,
     /// Most operands that wait at once.
     depth: usize,
+    /// The first `z` or `k`, and its column in the text.
+    third: Option<(char, usize)>,
 }
 
 /// A step of a formula in postfix order.
@@ -76,8 +81,10 @@ enum Step {
 enum Variable {
     X,
     Y,
+    Z,
     Column,
     Row,
+    Plane,
 }
 
 /// Longest formula taken, in bytes.
@@ -105,12 +112,34 @@ impl Formula {
             let reason = format!("it is longer than {LONGEST} bytes");
             return Err(failed((None, reason)));
         }
-        let (steps, depth) = parse::parse(formula).map_err(failed)?;
+        let parse::Parsed {
+            steps,
+            depth,
+            third,
+        } = parse::parse(formula).map_err(failed)?;
         Ok(Self {
             text: formula.to_owned(),
             steps: steps.into(),
             depth,
+            third,
         })
+    }
+
+    /// Refuses `z` and `k`, which a plane does not have.
+    ///
+    /// # Errors
+    /// [`FormulaError`] with the place of the first one.
+    pub fn check_of_plane(&self) -> Result<(), FormulaError> {
+        match self.third {
+            None => Ok(()),
+            Some((name, column)) => Err(FormulaError {
+                formula: shorten(&self.text),
+                column: Some(column),
+                reason: format!(
+                    "'{name}' is of laplace3d; the variables of a plane are x, y, i and j"
+                ),
+            }),
+        }
     }
 
     /// The text that was compiled.
@@ -139,10 +168,16 @@ impl Formula {
         Err(FormulaError {
             formula: shorten(&self.text),
             column: None,
-            reason: format!(
-                "its value at column {}, row {} is {value}",
-                point.column, point.row
-            ),
+            reason: match self.third {
+                None => format!(
+                    "its value at column {}, row {} is {value}",
+                    point.column, point.row
+                ),
+                Some(_) => format!(
+                    "its value at column {}, row {}, plane {} is {value}",
+                    point.column, point.row, point.plane
+                ),
+            },
         })
     }
 
@@ -179,13 +214,16 @@ impl Formula {
             match *step {
                 Step::Number(number) => left.fill(number),
                 Step::Variable(variable) => {
+                    let (row, plane) = (first.row as f64, first.plane as f64);
                     for (place, value) in each.enumerate() {
-                        let (column, row) = ((first.column + place) as f64, first.row as f64);
+                        let column = (first.column + place) as f64;
                         *value = match variable {
                             Variable::X => column * first.spacing.x,
                             Variable::Y => row * first.spacing.y,
+                            Variable::Z => plane * first.spacing.z,
                             Variable::Column => column,
                             Variable::Row => row,
+                            Variable::Plane => plane,
                         };
                     }
                 }
@@ -219,6 +257,7 @@ mod tests {
         let point = Point {
             column: 3,
             row: 5,
+            plane: 7,
             spacing: Spacing::same(0.5),
         };
         Formula::parse(formula).unwrap().at(point).unwrap()
@@ -231,6 +270,7 @@ mod tests {
             ("x", 1.5),
             ("y", 2.5),
             ("i + 100*j", 503.0),
+            ("z + 100*k", 703.5),
             ("x*y - y/x", 1.5 * 2.5 - 2.5 / 1.5),
             ("sin(pi*x) * exp(-y)", (PI * 1.5).sin() * (-2.5f64).exp()),
             (
@@ -316,12 +356,12 @@ mod tests {
                 "formula 'x + * y', column 5: '*' stands where a value is needed",
             ),
             (
-                "z + 1",
-                "formula 'z + 1', column 1: 'z' is not known; the variables are x, y, i and j",
+                "2*w + 1",
+                "formula '2*w + 1', column 3: 'w' is not known; the variables are x, y, i and j, of laplace3d also z and k",
             ),
             (
                 "2*pj",
-                "formula '2*pj', column 3: 'pj' is not known; the variables are x, y, i and j",
+                "formula '2*pj', column 3: 'pj' is not known; the variables are x, y, i and j, of",
             ),
             ("x y", "formula 'x y', column 3: an operator is missing"),
             ("2x", "formula '2x', column 2: an operator is missing"),
@@ -395,6 +435,7 @@ mod tests {
             formula.at(Point {
                 column,
                 row,
+                plane: 0,
                 spacing: Spacing::same(1.0),
             })
         };
@@ -403,6 +444,27 @@ mod tests {
             at(1, 4).unwrap_err().to_string(),
             "formula '1/(x-1)': its value at column 1, row 4 is inf"
         );
+    }
+
+    #[test]
+    fn a_plane_has_no_third_axis() {
+        for (formula, expected) in [
+            (
+                "x + z",
+                "formula 'x + z', column 5: 'z' is of laplace3d; the variables of a plane are x, y, i and j",
+            ),
+            (
+                "k*k",
+                "formula 'k*k', column 1: 'k' is of laplace3d; the variables of a plane are x, y, i and j",
+            ),
+        ] {
+            let error = Formula::parse(formula)
+                .unwrap()
+                .check_of_plane()
+                .unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+        assert!(Formula::parse("x + j").unwrap().check_of_plane().is_ok());
     }
 
     #[test]
@@ -422,6 +484,7 @@ mod tests {
         let first = Point {
             column: 5,
             row: 7,
+            plane: 2,
             spacing: Spacing::same(0.01),
         };
         for count in [0, 1, 63, 64, 65, 200] {

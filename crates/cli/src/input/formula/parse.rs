@@ -16,8 +16,17 @@ use super::{DEEPEST, Step, Variable, shorten};
 /// What is wrong, and in which column.
 type Problem = (Option<usize>, String);
 
-/// The steps of `text`, and how many operands wait at most.
-pub fn parse(text: &str) -> Result<(Vec<Step>, usize), Problem> {
+/// What a text says.
+pub struct Parsed {
+    pub steps: Vec<Step>,
+    /// How many operands wait at most.
+    pub depth: usize,
+    /// The first `z` or `k`, and its column.
+    pub third: Option<(char, usize)>,
+}
+
+/// The steps of `text`.
+pub fn parse(text: &str) -> Result<Parsed, Problem> {
     let mut parser = Parser {
         text,
         rest: text.trim_start(),
@@ -25,10 +34,15 @@ pub fn parse(text: &str) -> Result<(Vec<Step>, usize), Problem> {
         waiting: 0,
         depth: 0,
         nested: 0,
+        third: None,
     };
     parser.sum()?;
     match parser.rest.chars().next() {
-        None => Ok((parser.steps, parser.depth)),
+        None => Ok(Parsed {
+            steps: parser.steps,
+            depth: parser.depth,
+            third: parser.third,
+        }),
         Some(_) => Err(parser.unexpected(parser.rest)),
     }
 }
@@ -44,6 +58,7 @@ struct Parser<'a> {
     depth: usize,
     /// Parentheses and exponents around this place.
     nested: usize,
+    third: Option<(char, usize)>,
 }
 
 impl<'a> Parser<'a> {
@@ -175,8 +190,10 @@ impl<'a> Parser<'a> {
         let step = match name {
             "x" => Step::Variable(Variable::X),
             "y" => Step::Variable(Variable::Y),
+            "z" => Step::Variable(Variable::Z),
             "i" => Step::Variable(Variable::Column),
             "j" => Step::Variable(Variable::Row),
+            "k" => Step::Variable(Variable::Plane),
             "pi" | "PI" | "π" => Step::Number(PI),
             "e" | "E" => Step::Number(E),
             "TAU" | "τ" => Step::Number(TAU),
@@ -185,6 +202,10 @@ impl<'a> Parser<'a> {
                 return self.call(here, name);
             }
         };
+        if let Step::Variable(Variable::Z | Variable::Plane) = step {
+            let letter = name.chars().next().zip(Some(self.column(here)));
+            self.third = self.third.or(letter);
+        }
         self.advance(length);
         self.push(step);
         Ok(())
@@ -205,8 +226,9 @@ impl<'a> Parser<'a> {
                 return Err(self.wrong(here, &reason));
             }
             None => {
-                let reason =
-                    format!("'{name_shown}' is not known; the variables are x, y, i and j");
+                let reason = format!(
+                    "'{name_shown}' is not known; the variables are x, y, i and j, of laplace3d also z and k"
+                );
                 return Err(self.wrong(here, &reason));
             }
         };
@@ -247,8 +269,13 @@ impl<'a> Parser<'a> {
 
     /// The problem at the start of `here`, an end of the text.
     fn wrong(&self, here: &str, reason: &str) -> Problem {
+        (Some(self.column(here)), reason.to_owned())
+    }
+
+    /// The column of the start of `here`, an end of the text.
+    fn column(&self, here: &str) -> usize {
         let before = &self.text[..self.text.len() - here.len()];
-        (Some(before.chars().count() + 1), reason.to_owned())
+        before.chars().count() + 1
     }
 
     /// The problem that something stands at the start of `here` which does not belong there.

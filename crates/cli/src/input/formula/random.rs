@@ -8,7 +8,12 @@ use crate::random::Random;
 const POINT: Point = Point {
     column: 3,
     row: 5,
-    spacing: Spacing { x: 0.37, y: 0.37 },
+    plane: 2,
+    spacing: Spacing {
+        x: 0.37,
+        y: 0.37,
+        z: 0.21,
+    },
 };
 
 const ONE: [&str; 26] = [
@@ -17,15 +22,19 @@ const ONE: [&str; 26] = [
     "tan", "tanh", "trunc",
 ];
 const TWO: [&str; 5] = ["atan2", "hypot", "max", "min", "pow"];
-const NAMES: [&str; 11] = ["x", "y", "i", "j", "pi", "PI", "π", "e", "E", "TAU", "τ"];
+const NAMES: [&str; 13] = [
+    "x", "y", "z", "i", "j", "k", "pi", "PI", "π", "e", "E", "TAU", "τ",
+];
 
 fn named(name: &str) -> Option<f64> {
     use std::f64::consts::{E, PI, TAU};
     Some(match name {
         "x" => 3.0 * 0.37,
         "y" => 5.0 * 0.37,
+        "z" => 2.0 * 0.21,
         "i" => 3.0,
         "j" => 5.0,
+        "k" => 2.0,
         "pi" | "PI" | "π" => PI,
         "e" | "E" => E,
         "TAU" | "τ" => TAU,

@@ -75,12 +75,37 @@ pub(super) struct Loaded {
     pub largest: f64,
 }
 
+/// Reads which cells of the rows that this PE stores are fixed.
+pub(super) fn mask<F: Real>(
+    problem: &Problem2d<F>,
+    layout: &Layout,
+) -> io::Result<Option<Field<u8>>> {
+    let Some(deliver) = &problem.fixed else {
+        return Ok(None);
+    };
+    let shape = &layout.shape;
+    let [first_x, first_y] = layout.first;
+    let mut fixed = Field::new(shape.stored(), shape.x.len)?;
+    let mut row = vec![0u8; problem.nx];
+    for at in shape.stored().filter(|&at| shape.y.has(at)) {
+        row.fill(0);
+        deliver(
+            at.rem_euclid(shape.y.len as isize) as usize + first_y,
+            &mut row,
+        );
+        fixed
+            .row_mut(at)
+            .copy_from_slice(&row[first_x..][..shape.x.len]);
+    }
+    Ok(Some(fixed))
+}
+
 /// Reads the rows that this PE stores, times 2^−e as `scale` says. `operator`: its exponent, where it is not the same
 /// everywhere.
 pub(super) fn load<F: Real>(
     problem: &Problem2d<F>,
     layout: &Layout,
-    finest: &mut Finest,
+    finest: &Finest,
     scale: Scale,
     operator: Option<Scale>,
 ) -> io::Result<Loaded> {
@@ -97,12 +122,8 @@ pub(super) fn load<F: Real>(
     } else {
         None
     };
-    if problem.fixed.is_some() && finest.fixed.is_none() {
-        finest.fixed = Some(Field::new(shape.stored(), len)?);
-    }
     let mut row = vec![F::ZERO; nx];
     let mut kappa = Kappa::new(problem, layout);
-    let mut mask = vec![0u8; nx];
     let (mut bad, mut largest) = (None, 0.0f64);
     let [h_x, h_y] = problem.spacings();
     for at in shape.stored().filter(|&at| shape.y.has(at)) {
@@ -121,11 +142,6 @@ pub(super) fn load<F: Real>(
         }
         for (out, &value) in u.row_mut(at).iter_mut().zip(given) {
             *out = scale.down(value.to_f64());
-        }
-        if let (Some(fixed), Some(deliver)) = (&mut finest.fixed, &problem.fixed) {
-            mask.fill(0);
-            deliver(y, &mut mask);
-            fixed.row_mut(at).copy_from_slice(&mask[columns.clone()]);
         }
         let Some(right_side) = &mut right_side else {
             continue;

@@ -1,19 +1,17 @@
 //! Multigrid cycles until the residual is small, alone or as the preconditioner of conjugate gradients.
 
 mod load;
+pub(crate) mod plane;
 pub(crate) mod space;
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crosswarp_prim::Superaccumulator;
-use crosswarp_shmem::Pe;
 
-use self::load::{Layout, Loaded, coefficients, load, sizes};
-use crate::element::Real;
-use crate::engine::cpu::multigrid::finest::{End, Finest};
-use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
-use crate::engine::cpu::multigrid::operator_rows::PARTS;
+use self::load::Layout;
+use crate::engine::cpu::multigrid::finest::Finest;
+use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cuda::multigrid::GpuCycles;
@@ -24,12 +22,10 @@ use crate::gpu::choice::Choice;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, First, Method, Options, OptionsError};
-use crate::pes::agree::{first_bad, least};
+use crate::method::options::{First, Method, Options, OptionsError};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
-use crate::problem::scale::Scale;
-use crate::problem::{Problem2d, ProblemError};
+use crate::problem::ProblemError;
 use crate::stop::norms;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
@@ -56,154 +52,6 @@ pub(crate) struct Outcome<F> {
     pub free: u64,
 }
 
-/// Solves by cycles. Collective; see [`solve_2d`](crate::solve_2d).
-pub(crate) fn run<F: Real>(
-    pe: &Pe,
-    problem: &Problem2d<F>,
-    options: &Options<'_>,
-    cycles: &Cycles,
-    mut observer: impl FnMut(&Progress<'_>),
-) -> Result<Outcome<F>, SolveError> {
-    if options.gpu.is_some() && pe.n_pes() > 1 {
-        return Err(OptionsError::CyclesOnGpus { pes: pe.n_pes() }.into());
-    }
-    let layout = Layout::of(problem, pe);
-    let mut finest = Finest {
-        shape: layout.shape.clone(),
-        ends: layout.ends,
-        fixed: None,
-        coefficients: None,
-    };
-    let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
-    let (mut operator, mut tied) = (None, false);
-    if problem.is_general() {
-        let sizes = sizes(problem, &layout);
-        if let Some(error) = first_bad(&reduction, sizes.bad, problem.nx)? {
-            reduction.free()?;
-            return Err(error.into());
-        }
-        // As below.
-        let largest = f64::from_bits(!reduction.min(!sizes.largest.to_bits())?);
-        tied = reduction.min(u64::from(!sizes.tied))? == 0;
-        let scale = Scale::of(largest);
-        finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
-        operator = Some(scale);
-    }
-    let mut loaded =
-        load(problem, &layout, &mut finest, Scale::NONE, operator).map_err(SolveError::Memory)?;
-    let bad = first_bad(&reduction, loaded.bad.take(), problem.nx)?;
-    let mut free = [finest.free(layout.shape.own())];
-    if layout.shape.spread {
-        reduction.sum(&mut free)?;
-    }
-    let free = free[0];
-    if let Some(error) = bad.or((free == 0).then_some(ProblemError::NothingFree)) {
-        reduction.free()?;
-        return Err(error.into());
-    }
-    // The largest one's bits are the complement of the smallest complement.
-    let largest = !reduction.min(!loaded.largest.to_bits())?;
-    let scale = Scale::of(f64::from_bits(largest));
-    if scale != Scale::NONE {
-        loaded =
-            load(problem, &layout, &mut finest, scale, operator).map_err(SolveError::Memory)?;
-    }
-    let singular = !tied
-        && free == (layout.shape.x.len * layout.shape.y.len) as u64
-        && layout
-            .ends
-            .as_flattened()
-            .iter()
-            .all(|&end| end != End::Fixed);
-
-    let start = Instant::now();
-    let shapes = coarser_shapes(&layout.shape);
-    let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS, HALO)?;
-    let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
-    let hierarchy = Hierarchy::<f32>::new(
-        finest,
-        &shapes,
-        singular,
-        [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing),
-        &mut rows,
-    );
-    let hierarchy = match hierarchy {
-        Ok(hierarchy) => hierarchy,
-        Err(SetUpError::Memory(error)) => return Err(SolveError::Memory(error)),
-        Err(SetUpError::Pe(error)) => return Err(error.into()),
-    };
-    let mut solver = Solver {
-        layout: &layout,
-        hierarchy,
-        rows,
-        reduction,
-        words: Vec::new(),
-        gpu: None,
-        start,
-    };
-    let Loaded {
-        mut u,
-        mut right_side,
-        ..
-    } = loaded;
-    let ended = solver.solve(
-        &mut u,
-        &mut right_side,
-        singular,
-        cycles.first,
-        options,
-        &mut observer,
-    );
-    let choice = options.gpu.is_some().then(|| Choice {
-        taken: "cycles",
-        ..Choice::default()
-    });
-    if let Err(SolveError::Pe(error)) = ended {
-        return Err(error.into());
-    }
-    let levels = solver.hierarchy.levels();
-    solver.rows.halo(&layout.shape, &mut u, 1)?;
-    solver.rows.free()?;
-    solver.reduction.free()?;
-    // The same on every PE.
-    let ended = ended?;
-
-    let [first_x, first_y] = layout.first;
-    let mut fits = true;
-    let field = Band::new(layout.partition, pe.my_pe(), problem.nx, |y, out| {
-        // A level that is not spread has no rows beyond its own that are up to date, but all of its own.
-        let at = y as isize - first_y as isize;
-        let len = layout.shape.y.len as isize;
-        let at = if layout.shape.spread {
-            at
-        } else {
-            at.rem_euclid(len)
-        };
-        let row = u.row(at);
-        for (x, out) in out.iter_mut().enumerate() {
-            let x = (x + row.len() - first_x) % row.len();
-            *out = F::from_f64(scale.up(row[x]));
-            fits &= out.to_f64().is_finite();
-        }
-    });
-    if least(pe, u64::from(fits))? == 0 {
-        return Err(SolveError::OutOfRange { dtype: F::NAME });
-    }
-    Ok(Outcome {
-        converged: ended.converged,
-        floor_reached: ended.floor_reached,
-        interrupted: ended.interrupted,
-        history: ended.history,
-        gradients_from: ended.gradients_from,
-        choice,
-        seconds: ended.seconds,
-        setup_seconds: ended.setup_seconds,
-        levels,
-        field,
-        free,
-    })
-}
-
 #[derive(Default)]
 struct Ended {
     converged: bool,
@@ -219,7 +67,7 @@ struct Ended {
 }
 
 struct Solver<'a> {
-    layout: &'a Layout,
+    layout: Layout,
     hierarchy: Hierarchy<f32>,
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,

@@ -1,74 +1,28 @@
 //! From a problem as asked for to one that can be solved: files opened, formulas evaluated.
 
-use std::path::PathBuf;
+pub mod error;
+mod space;
+mod values;
+
 use std::sync::Arc;
 
 use crosswarp::solve::{
-    Boundary as GridBoundary, Norm, Problem1d, Problem2d, ProblemError as GridError, Real, Robin,
-    RowSource,
+    Boundary as GridBoundary, Norm, Problem1d, Problem2d, Problem3d, ProblemError as GridError,
+    Real, Robin, RowSource,
 };
 
+use self::error::LoadError;
+use self::values::{formula_row, narrowed};
 use crate::format::grouped;
 use crate::input::boundary::{Boundary, Side, Values};
-use crate::input::formula::{FormulaError, Point};
-use crate::input::npy::{Dtype, NpyError, NpyMap};
+use crate::input::formula::Point;
+use crate::input::npy::{Dtype, NpyMap};
 use crate::input::spacing::Spacing;
 use crate::input::stopping::Rim;
 use crate::input::tiff::GeoTags;
-use crate::problem::field::{self, Cells, Field, FieldError, Format, mask};
+use crate::problem::field::{self, Cells, Field, Format, mask};
 use crate::problem::method::Method;
 use crate::problem::{Plane, Problem};
-
-/// A problem that cannot be loaded.
-#[derive(Debug, thiserror::Error)]
-pub enum LoadError {
-    /// The problem makes no sense.
-    #[error(transparent)]
-    Problem(#[from] GridError),
-    /// A formula without a finite value somewhere.
-    #[error(transparent)]
-    Formula(#[from] FormulaError),
-    /// More cells than this machine can hold.
-    #[error("{cells} cells need {needed:.1} GiB for {what}, this machine has {present:.1} GiB")]
-    Memory {
-        /// Number of cells.
-        cells: u128,
-        /// Memory they need.
-        needed: f64,
-        /// For what.
-        what: &'static str,
-        /// Memory and swap of the machine.
-        present: f64,
-    },
-    /// A number that only the wider type holds.
-    #[error(
-        "{value:e} is more than f32 can hold ({:e} at most); use --dtype f64",
-        f32::MAX
-    )]
-    BeyondSingle {
-        /// The number.
-        value: f64,
-    },
-    /// An NPY file.
-    #[error(transparent)]
-    Npy(#[from] NpyError),
-    /// The file of a field or mask.
-    #[error(transparent)]
-    Field(#[from] FieldError),
-    /// A plane where a line is needed.
-    #[error("{}: a TIFF is a plane; a side takes a number, a formula or an NPY file of one value a point", .0.display())]
-    PlaneForSide(PathBuf),
-}
-
-impl LoadError {
-    /// Whether what was asked for is wrong, and not a file or the machine.
-    pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Self::Problem(_) | Self::Formula(_) | Self::BeyondSingle { .. }
-        )
-    }
-}
 
 /// A problem that can be solved.
 pub enum Grid<F> {
@@ -81,6 +35,8 @@ pub enum Grid<F> {
         /// Of a fill.
         fill: Option<Filled>,
     },
+    /// A box.
+    Space(Box<Problem3d<F>>),
 }
 
 /// What only a fill has.
@@ -92,32 +48,25 @@ pub struct Filled {
 }
 
 impl<F: Real> Grid<F> {
-    /// Columns, and rows of a plane.
-    pub fn size(&self) -> (usize, Option<usize>) {
+    /// Points; columns and rows; columns, rows and planes.
+    pub fn size(&self) -> Vec<usize> {
         match self {
-            Self::Line(problem) => (problem.points, None),
-            Self::Plane { problem, .. } => (problem.nx, Some(problem.ny)),
+            Self::Line(problem) => vec![problem.points],
+            Self::Plane { problem, .. } => vec![problem.nx, problem.ny],
+            Self::Space(problem) => problem.size.to_vec(),
         }
     }
 
     /// The size in words.
     pub fn size_text(&self) -> String {
-        match self.size() {
-            (points, None) => format!("{} points", grouped(points as u64)),
-            (columns, Some(rows)) => format!(
-                "{} x {} cells",
-                grouped(columns as u64),
-                grouped(rows as u64)
-            ),
-        }
+        let size: Vec<String> = self.size().iter().map(|&n| grouped(n as u64)).collect();
+        let what = if size.len() == 1 { "points" } else { "cells" };
+        format!("{} {what}", size.join(" x "))
     }
 
     /// Cells that a sweep updates.
     pub fn inner_cells(&self) -> u64 {
-        match self.size() {
-            (points, None) => points as u64 - 2,
-            (columns, Some(rows)) => (columns as u64 - 2) * (rows as u64 - 2),
-        }
+        self.size().iter().map(|&n| n as u64 - 2).product()
     }
 }
 
@@ -134,7 +83,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
     };
     match problem {
         Problem::Line(line) => {
-            check_memory::<F>((line.points, 1), method)?;
+            check_memory::<F>(line.points as u128, method, false)?;
             let (left, right) = (narrowed(line.left)?, narrowed(line.right)?);
             let problem = Problem1d {
                 points: line.points,
@@ -169,6 +118,17 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
                 fill: None,
             })
         }
+        Problem::Space(space) => {
+            let [nx, ny, nz] = space.size;
+            if space.size.iter().any(|&n| n < 3) {
+                return Err(GridError::TooSmallBox { nx, ny, nz }.into());
+            }
+            let points = (nx as u128 * ny as u128).saturating_mul(nz as u128);
+            check_memory::<F>(points, method, true)?;
+            let problem = space::problem(space)?;
+            problem.check()?;
+            Ok(Grid::Space(Box::new(problem)))
+        }
         Problem::Fill {
             values,
             known,
@@ -178,7 +138,7 @@ pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, Load
             let rim = named.unwrap_or(usual_rim);
             let field = Field::open(values)?;
             let (nx, ny) = field.size();
-            check_memory::<F>((nx, ny), method)?;
+            check_memory::<F>(nx as u128 * ny as u128, method, false)?;
             let mask = known
                 .as_ref()
                 .map(|path| mask(path, (nx, ny)))
@@ -222,19 +182,20 @@ fn check_size<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), LoadEr
     if nx < 3 || ny < 3 {
         return Err(GridError::TooSmall { nx, ny }.into());
     }
-    check_memory::<F>((nx, ny), method)
+    check_memory::<F>(nx as u128 * ny as u128, method, false)
 }
 
 /// Refuses a problem that the machine cannot hold, as far as the method's memory is known, before anything is
 /// allocated: the system would promise the memory and then end the process.
-fn check_memory<F>((nx, ny): (usize, usize), method: &Method) -> Result<(), LoadError> {
+fn check_memory<F>(cells: u128, method: &Method, space: bool) -> Result<(), LoadError> {
     let (bytes, what) = match method {
         Method::Jacobi { .. } => (2 * size_of::<F>(), "two copies of the field"),
+        // The field, the right side, an eighth of both for each next level, and what is handed out.
+        Method::Multigrid { .. } if space => (18 + size_of::<F>(), "the field and its levels"),
         // The least: what comes with masks and sources is not counted.
         Method::Multigrid { .. } => (32 + size_of::<F>(), "the field and its levels"),
     };
     const GIB: f64 = (1u64 << 30) as f64;
-    let cells = nx as u128 * ny as u128;
     let needed = cells as f64 * bytes as f64 / GIB;
     let memory = rustix::system::sysinfo();
     let units = memory.totalram as f64 + memory.totalswap as f64;
@@ -263,7 +224,7 @@ pub fn geo_tags(problem: &Problem) -> Result<GeoTags, LoadError> {
             let files = all.into_iter().flatten().filter_map(Values::file);
             files.collect()
         }
-        Problem::Line(_) | Problem::Nvidia { .. } => Vec::new(),
+        Problem::Line(_) | Problem::Nvidia { .. } | Problem::Space(_) => Vec::new(),
     };
     match files.iter().find(|path| Format::of(path) == Format::Tiff) {
         Some(path) => Ok(field::geo_tags(path)?),
@@ -342,17 +303,19 @@ fn profile<F: Real>(
     match values {
         Values::Constant(value) => Ok(vec![narrowed(*value)?; length]),
         Values::Formula(formula) => {
+            formula.check_of_plane()?;
             let points = (0..length).map(|k| match side {
                 Side::Left => (0, k),
                 Side::Right => (nx - 1, k),
                 Side::Top => (k, 0),
-                Side::Bottom => (k, ny - 1),
+                _ => (k, ny - 1),
             });
             points
                 .map(|(column, row)| {
                     narrowed(formula.at(Point {
                         column,
                         row,
+                        plane: 0,
                         spacing,
                     })?)
                 })
@@ -370,15 +333,6 @@ fn profile<F: Real>(
             }
             (0..length).map(|k| element(&map, k)).collect()
         }
-    }
-}
-
-/// A number in the solve's type.
-fn narrowed<F: Real>(value: f64) -> Result<F, LoadError> {
-    let narrow = F::from_f64(value);
-    match value.is_finite() && !narrow.to_f64().is_finite() {
-        true => Err(LoadError::BeyondSingle { value }),
-        false => Ok(narrow),
     }
 }
 
@@ -403,23 +357,9 @@ fn rows_of<F: Real>(
             Arc::new(move |_, row| row.fill(value))
         }
         Values::Formula(formula) => {
+            formula.check_of_plane()?;
             let formula = formula.clone();
-            Arc::new(move |y, row| {
-                let mut values = [0.0; 256];
-                for (piece, cells) in row.chunks_mut(256).enumerate() {
-                    let first = Point {
-                        column: piece * 256,
-                        row: y,
-                        spacing,
-                    };
-                    let values = &mut values[..cells.len()];
-                    formula.along_row(first, values);
-                    for (cell, value) in cells.iter_mut().zip(values) {
-                        let value = if value.is_finite() { *value } else { f64::NAN };
-                        *cell = F::from_f64(value);
-                    }
-                }
-            })
+            Arc::new(move |y, row| formula_row(&formula, (y, 0), spacing, row))
         }
         Values::File(path) => Field::open_sized(path, size)?.decode(None)?.rows(),
     })

@@ -1,0 +1,337 @@
+//! A plane's operator and its levels, made once and used for any number of solves.
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
+
+use crosswarp_shmem::Pe;
+
+use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
+use super::{COARSE_INTERVAL, FINEST_INTERVAL, Outcome, Solver};
+use crate::element::Real;
+use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
+use crate::engine::cpu::multigrid::operator_rows::PARTS;
+use crate::engine::cpu::multigrid::shape::HALO;
+use crate::exchange::level_rows::LevelRows;
+use crate::field::band::Band;
+use crate::field::storage::Field;
+use crate::gpu::choice::Choice;
+use crate::method::error::SolveError;
+use crate::method::jacobi::Progress;
+use crate::method::options::{Cycles, First, Options, OptionsError};
+use crate::pes::agree::{first_bad, least};
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
+use crate::problem::scale::Scale;
+use crate::problem::{Problem2d, ProblemError};
+use crate::stop::norms;
+
+/// Solves by cycles. Collective; see [`solve_2d`](crate::solve_2d).
+pub(crate) fn run<F: Real>(
+    pe: &Pe,
+    problem: &Problem2d<F>,
+    options: &Options<'_>,
+    cycles: &Cycles,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Outcome<F>, SolveError> {
+    let mut plane = Plane::new(pe, problem, cycles)?;
+    let outcome = plane.solve(problem, options, cycles.first, observer);
+    if let Err(SolveError::Pe(error)) = outcome {
+        return Err(error.into());
+    }
+    plane.free()?;
+    outcome
+}
+
+/// A problem's operator and levels on this PE.
+pub(crate) struct Plane<'p> {
+    pe: &'p Pe,
+    solver: Solver<'p>,
+    /// By what a general operator is held.
+    operator: Option<Scale>,
+    singular: bool,
+    /// Cells that have an equation.
+    free: u64,
+    /// Time that the levels took, until a solve has counted it.
+    set_up: Duration,
+    /// Fields of [`apply`](Self::apply) and [`precondition`](Self::precondition), once they are needed.
+    spare: Option<[Field<f64>; 2]>,
+}
+
+impl<'p> Plane<'p> {
+    /// Makes the levels of `problem`, which has been checked. Collective.
+    pub fn new<F: Real>(
+        pe: &'p Pe,
+        problem: &Problem2d<F>,
+        cycles: &Cycles,
+    ) -> Result<Plane<'p>, SolveError> {
+        let layout = Layout::of(problem, pe);
+        let mut finest = Finest {
+            shape: layout.shape.clone(),
+            ends: layout.ends,
+            fixed: mask(problem, &layout).map_err(SolveError::Memory)?,
+            coefficients: None,
+        };
+        let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
+        let (mut operator, mut tied) = (None, false);
+        if problem.is_general() {
+            let sizes = sizes(problem, &layout);
+            if let Some(error) = first_bad(&reduction, sizes.bad, problem.nx)? {
+                reduction.free()?;
+                return Err(error.into());
+            }
+            // The largest one's bits are the complement of the smallest complement.
+            let largest = f64::from_bits(!reduction.min(!sizes.largest.to_bits())?);
+            tied = reduction.min(u64::from(!sizes.tied))? == 0;
+            let scale = Scale::of(largest);
+            finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
+            operator = Some(scale);
+        }
+        let mut free = [finest.free(layout.shape.own())];
+        if layout.shape.spread {
+            reduction.sum(&mut free)?;
+        }
+        let free = free[0];
+        if free == 0 {
+            reduction.free()?;
+            return Err(ProblemError::NothingFree.into());
+        }
+        let singular = !tied
+            && free == (layout.shape.x.len * layout.shape.y.len) as u64
+            && layout
+                .ends
+                .as_flattened()
+                .iter()
+                .all(|&end| end != End::Fixed);
+
+        let start = Instant::now();
+        let shapes = coarser_shapes(&layout.shape);
+        let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS, HALO)?;
+        let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
+        let hierarchy = Hierarchy::<f32>::new(
+            finest,
+            &shapes,
+            singular,
+            [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing),
+            &mut rows,
+        );
+        let hierarchy = match hierarchy {
+            Ok(hierarchy) => hierarchy,
+            Err(SetUpError::Memory(error)) => return Err(SolveError::Memory(error)),
+            Err(SetUpError::Pe(error)) => return Err(error.into()),
+        };
+        Ok(Plane {
+            pe,
+            solver: Solver {
+                layout,
+                hierarchy,
+                rows,
+                reduction,
+                words: Vec::new(),
+                gpu: None,
+                start,
+            },
+            operator,
+            singular,
+            free,
+            set_up: start.elapsed(),
+            spare: None,
+        })
+    }
+
+    /// Solves `problem`, which differs from that of the levels in its source, its first guess and the values of its sides
+    /// only. Collective.
+    pub fn solve<F: Real>(
+        &mut self,
+        problem: &Problem2d<F>,
+        options: &Options<'_>,
+        first: First,
+        mut observer: impl FnMut(&Progress<'_>),
+    ) -> Result<Outcome<F>, SolveError> {
+        let (pe, solver) = (self.pe, &mut self.solver);
+        if options.gpu.is_some() && pe.n_pes() > 1 {
+            return Err(OptionsError::CyclesOnGpus { pes: pe.n_pes() }.into());
+        }
+        let read = |solver: &Solver<'_>, scale| {
+            let (layout, finest) = (&solver.layout, &solver.hierarchy.finest);
+            load(problem, layout, finest, scale, self.operator).map_err(SolveError::Memory)
+        };
+        let mut loaded = read(solver, Scale::NONE)?;
+        let reduction = &solver.reduction;
+        if let Some(error) = first_bad(reduction, loaded.bad.take(), problem.nx)? {
+            return Err(error.into());
+        }
+        // The largest one's bits are the complement of the smallest complement.
+        let largest = !reduction.min(!loaded.largest.to_bits())?;
+        let scale = Scale::of(f64::from_bits(largest));
+        if scale != Scale::NONE {
+            loaded = read(solver, scale)?;
+        }
+        let Loaded {
+            mut u,
+            mut right_side,
+            ..
+        } = loaded;
+        // The first solve is said to take as long as its levels did, too.
+        let now = Instant::now();
+        solver.start = now.checked_sub(self.set_up).unwrap_or(now);
+        self.set_up = Duration::ZERO;
+        let ended = solver.solve(
+            &mut u,
+            &mut right_side,
+            self.singular,
+            first,
+            options,
+            &mut observer,
+        )?;
+        let choice = options.gpu.is_some().then(|| Choice {
+            taken: "cycles",
+            ..Choice::default()
+        });
+        let levels = solver.hierarchy.levels();
+        let layout = &solver.layout;
+        solver.rows.halo(&layout.shape, &mut u, 1)?;
+
+        let [first_x, first_y] = layout.first;
+        let mut fits = true;
+        let field = Band::new(layout.partition, pe.my_pe(), problem.nx, |y, out| {
+            // A level that is not spread has no rows beyond its own that are up to date, but all of its own.
+            let at = y as isize - first_y as isize;
+            let len = layout.shape.y.len as isize;
+            let at = if layout.shape.spread {
+                at
+            } else {
+                at.rem_euclid(len)
+            };
+            let row = u.row(at);
+            for (x, out) in out.iter_mut().enumerate() {
+                let x = (x + row.len() - first_x) % row.len();
+                *out = F::from_f64(scale.up(row[x]));
+                fits &= out.to_f64().is_finite();
+            }
+        });
+        if least(pe, u64::from(fits))? == 0 {
+            return Err(SolveError::OutOfRange { dtype: F::NAME });
+        }
+        Ok(Outcome {
+            converged: ended.converged,
+            floor_reached: ended.floor_reached,
+            interrupted: ended.interrupted,
+            history: ended.history,
+            gradients_from: ended.gradients_from,
+            choice,
+            seconds: ended.seconds,
+            setup_seconds: ended.setup_seconds,
+            levels,
+            field,
+            free: self.free,
+        })
+    }
+
+    /// Gives the symmetric memory back. Collective.
+    pub fn free(self) -> Result<(), PeError> {
+        self.solver.rows.free()?;
+        self.solver.reduction.free()
+    }
+
+    /// The rows and columns, of the grid, of the points that this PE holds of a vector.
+    pub fn points(&self) -> [Range<usize>; 2] {
+        let layout = &self.solver.layout;
+        let [first_x, first_y] = layout.first;
+        let own = layout.shape.own();
+        [
+            own.start as usize + first_y..own.end as usize + first_y,
+            first_x..first_x + layout.shape.x.len,
+        ]
+    }
+
+    /// The symmetric operator times `u`. Collective.
+    pub fn apply(&mut self, u: &[f64], out: &mut [f64]) -> Result<(), SolveError> {
+        let [mut held, mut residual] = self.take_spare()?;
+        self.fill_field(u, &mut held, |_, value| value);
+        let done = self.solver.residual(&mut held, None, &mut residual);
+        let scale = self.operator.unwrap_or(Scale::NONE);
+        // The residual of nothing on the right is −Au.
+        self.read_field(u, out, &residual, |weight, value| scale.up(-value * weight));
+        self.spare = Some([held, residual]);
+        Ok(done?)
+    }
+
+    /// One cycle from zero for the right side `r`. Collective.
+    pub fn precondition(&mut self, r: &[f64], out: &mut [f64]) -> Result<(), SolveError> {
+        let [mut held, mut z] = self.take_spare()?;
+        let scale = self.operator.unwrap_or(Scale::NONE);
+        self.fill_field(r, &mut held, |weight, value| value / weight);
+        let norm = self.solver.product(&held, &held)?.sqrt();
+        let solver = &mut self.solver;
+        if norm > 0.0 && norm.is_finite() {
+            let exponent = solver.exponent(norm);
+            let shape = &solver.layout.shape;
+            solver.rows.halo(shape, &mut held, HALO)?;
+            let hierarchy = &mut solver.hierarchy;
+            hierarchy.precondition(&mut solver.rows, &mut z, &held, exponent)?;
+        } else {
+            z.rows().for_each(|y| z.row_mut(y).fill(norm));
+        }
+        self.read_field(r, out, &z, |_, value| scale.down(value));
+        self.spare = Some([held, z]);
+        Ok(())
+    }
+
+    /// Σ ab, with bits that do not depend on the PEs. Collective.
+    pub fn dot(&mut self, a: &[f64], b: &[f64]) -> Result<f64, PeError> {
+        let [mut sum] = self.solver.sums();
+        let shape = &self.solver.layout.shape;
+        let nx = shape.x.len;
+        for (y, (a, b)) in shape.own().zip(a.chunks_exact(nx).zip(b.chunks_exact(nx))) {
+            sum.add_row(y, nx, |x| a[x] * b[x]);
+        }
+        Ok(self.solver.total([sum], false)?.0[0])
+    }
+
+    fn take_spare(&mut self) -> Result<[Field<f64>; 2], SolveError> {
+        let new = || self.solver.hierarchy.finest.field();
+        match self.spare.take() {
+            Some(spare) => Ok(spare),
+            None => Ok([
+                new().map_err(SolveError::Memory)?,
+                new().map_err(SolveError::Memory)?,
+            ]),
+        }
+    }
+
+    /// Where there is an equation `of`(its weight, the vector's value), else 0.
+    fn fill_field(&self, from: &[f64], to: &mut Field<f64>, of: impl Fn(f64, f64) -> f64) {
+        let finest = &self.solver.hierarchy.finest;
+        let nx = finest.shape.x.len;
+        for (y, from) in finest.shape.own().zip(from.chunks_exact(nx)) {
+            for (x, (to, &value)) in to.row_mut(y).iter_mut().zip(from).enumerate() {
+                *to = match finest.has_equation(y, x) {
+                    true => of(finest.weight(x, y), value),
+                    false => 0.0,
+                };
+            }
+        }
+    }
+
+    /// The other way; where there is no equation what `same` has.
+    fn read_field(
+        &self,
+        same: &[f64],
+        to: &mut [f64],
+        from: &Field<f64>,
+        of: impl Fn(f64, f64) -> f64,
+    ) {
+        let finest = &self.solver.hierarchy.finest;
+        let nx = finest.shape.x.len;
+        let rows = same.chunks_exact(nx).zip(to.chunks_exact_mut(nx));
+        for (y, (same, to)) in finest.shape.own().zip(rows) {
+            for (x, (to, &value)) in to.iter_mut().zip(from.row(y)).enumerate() {
+                *to = match finest.has_equation(y, x) {
+                    true => of(finest.weight(x, y), value),
+                    false => same[x],
+                };
+            }
+        }
+    }
+}

@@ -20,14 +20,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// What a block may need, and why it cannot be had here.
-const MARKS: [(&str, &str); 7] = [
+const MARKS: [(&str, &str); 6] = [
     ("needs-gpu", "a GPU"),
     ("needs-hosts", "other hosts, or root to make some"),
     ("needs-launcher", "another launcher: Slurm, MPI, torchrun"),
     ("needs-minutes", "minutes, to compile or to download"),
     ("needs-nvrtc", "NVIDIA's run-time compiler"),
-    ("needs-tools", "other programs: Nsight Compute, GDAL, OpenSSL"),
-    ("needs-wheel", "the Python package"),
+    (
+        "needs-tools",
+        "other programs: Nsight Compute, GDAL, OpenSSL",
+    ),
 ];
 
 const LANGUAGES: [&str; 8] = ["sh", "text", "rust", "c", "cpp", "toml", "python", "json"];
@@ -40,7 +42,10 @@ struct Block {
 
 impl Block {
     fn language(&self) -> &str {
-        self.words.first().and_then(|word| word.split(',').next()).unwrap_or_default()
+        self.words
+            .first()
+            .and_then(|word| word.split(',').next())
+            .unwrap_or_default()
     }
 
     fn marks(&self) -> impl Iterator<Item = &str> {
@@ -49,7 +54,9 @@ impl Block {
     }
 
     fn file(&self) -> Option<&str> {
-        self.words.iter().find_map(|word| word.strip_prefix("file="))
+        self.words
+            .iter()
+            .find_map(|word| word.strip_prefix("file="))
     }
 }
 
@@ -91,7 +98,11 @@ fn blocks(page: &Path) -> Vec<Block> {
         match (&mut open, line.strip_prefix("```")) {
             (None, Some(words)) => {
                 let words = words.split_whitespace().map(str::to_owned).collect();
-                open = Some(Block { line: number + 1, words, text: String::new() });
+                open = Some(Block {
+                    line: number + 1,
+                    words,
+                    text: String::new(),
+                });
             }
             (Some(_), Some("")) => found.extend(open.take()),
             (Some(block), _) => writeln!(block.text, "{line}").unwrap(),
@@ -105,9 +116,21 @@ fn blocks(page: &Path) -> Vec<Block> {
 /// The repository as a reader has it, in a folder of its own: what commands write lands beside copies and links.
 fn clone() -> tempfile::TempDir {
     let (root, folder) = (root(), tempfile::tempdir().unwrap());
-    let status = Command::new("cp").arg("-r").arg(root.join("examples")).arg(folder.path()).status();
+    let status = Command::new("cp")
+        .arg("-r")
+        .arg(root.join("examples"))
+        .arg(folder.path())
+        .status();
     assert!(status.unwrap().success());
-    for name in ["Cargo.toml", "Cargo.lock", "crates", "bench", "docs", "README.md", ".ci"] {
+    for name in [
+        "Cargo.toml",
+        "Cargo.lock",
+        "crates",
+        "bench",
+        "docs",
+        "README.md",
+        ".ci",
+    ] {
         symlink(root.join(name), folder.path().join(name)).unwrap();
     }
     folder
@@ -135,7 +158,11 @@ fn paste(commands: &str, folder: &Path) -> Result<String, String> {
     let mut output = String::new();
     reader.read_to_string(&mut output).unwrap();
     let status = child.wait().unwrap();
-    if status.success() { Ok(output) } else { Err(format!("{status}\n{output}")) }
+    if status.success() {
+        Ok(output)
+    } else {
+        Err(format!("{status}\n{output}"))
+    }
 }
 
 /// Whether `line` is `pattern`, in which `…` stands for any text.
@@ -145,9 +172,13 @@ fn matches_line(pattern: &str, line: &str) -> bool {
     if pieces.len() == 1 {
         return pieces[0] == line;
     }
-    let Some(mut rest) = line.strip_prefix(pieces[0]) else { return false };
+    let Some(mut rest) = line.strip_prefix(pieces[0]) else {
+        return false;
+    };
     for piece in &pieces[1..pieces.len() - 1] {
-        let Some(at) = rest.find(piece) else { return false };
+        let Some(at) = rest.find(piece) else {
+            return false;
+        };
         rest = &rest[at + piece.len()..];
     }
     rest.ends_with(pieces[pieces.len() - 1])
@@ -173,7 +204,11 @@ fn missing<'a>(expected: &'a str, output: &str) -> Option<&'a str> {
 }
 
 fn shown(page: &Path, block: &Block) -> String {
-    format!("{}:{}", page.strip_prefix(root()).unwrap().display(), block.line)
+    format!(
+        "{}:{}",
+        page.strip_prefix(root()).unwrap().display(),
+        block.line
+    )
 }
 
 #[test]
@@ -183,23 +218,35 @@ fn every_block_says_what_it_is() {
     for page in pages() {
         for block in blocks(&page) {
             if !LANGUAGES.contains(&block.language()) {
-                wrong.push(format!("{}: a fence needs one of {LANGUAGES:?}", shown(&page, &block)));
+                wrong.push(format!(
+                    "{}: a fence needs one of {LANGUAGES:?}",
+                    shown(&page, &block)
+                ));
                 continue;
             }
             for mark in block.marks() {
                 used.push(mark.to_owned());
                 if block.language() != "sh" || !MARKS.iter().any(|(name, _)| *name == mark) {
-                    wrong.push(format!("{}: there is no mark '{mark}' of {}", shown(&page, &block), block.language()));
+                    wrong.push(format!(
+                        "{}: there is no mark '{mark}' of {}",
+                        shown(&page, &block),
+                        block.language()
+                    ));
                 }
             }
             if block.language() == "sh" && block.text.lines().any(|line| line.starts_with("$ ")) {
-                wrong.push(format!("{}: a prompt cannot be pasted", shown(&page, &block)));
+                wrong.push(format!(
+                    "{}: a prompt cannot be pasted",
+                    shown(&page, &block)
+                ));
             }
         }
     }
     for (mark, what) in MARKS {
         if !used.iter().any(|name| name == mark) {
-            wrong.push(format!("no block needs {what}: strike '{mark}' off the list"));
+            wrong.push(format!(
+                "no block needs {what}: strike '{mark}' off the list"
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -215,10 +262,17 @@ fn what_is_quoted_stands_in_the_file() {
                 wrong.push(format!("{}: there is no {file}", shown(&page, &block)));
                 continue;
             };
-            let trimmed = |text: &str| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>();
+            let trimmed = |text: &str| {
+                text.lines()
+                    .map(|line| line.trim().to_owned())
+                    .collect::<Vec<_>>()
+            };
             let (quoted, lines) = (trimmed(&block.text), trimmed(&text));
             if !lines.windows(quoted.len()).any(|part| part == quoted) {
-                wrong.push(format!("{}: these lines are not in {file}", shown(&page, &block)));
+                wrong.push(format!(
+                    "{}: these lines are not in {file}",
+                    shown(&page, &block)
+                ));
             }
         }
     }
@@ -248,7 +302,10 @@ fn commands_run_as_pasted() {
                 "text" if block.words.iter().any(|word| word == "checked") => {
                     let Some(output) = &output else { continue };
                     if let Some(line) = missing(&block.text, output) {
-                        wrong.push(format!("{}: '{line}' is not in its place in\n{output}", shown(&page, &block)));
+                        wrong.push(format!(
+                            "{}: '{line}' is not in its place in\n{output}",
+                            shown(&page, &block)
+                        ));
                     }
                 }
                 _ => {}

@@ -25,7 +25,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = RUN_AFTER)]
 pub struct RunArgs {
-    /// Number of PEs [default: those of the hosts]
+    /// Number of PEs, also -np [default: those of the hosts]
     #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     #[arg(required_unless_present_any = ["hosts", "host_file"])]
     pub n: Option<u32>,

@@ -86,7 +86,7 @@ pub enum Command {
     Install(InstallArgs),
     /// Show what this machine offers and what would be used
     Info(InfoArgs),
-    /// Compile every GPU kernel and show what it needs; no GPU needed
+    /// Compile every GPU kernel and show what it needs; takes NVRTC and minutes, no GPU
     Kernels(KernelsArgs),
     /// How many blocks of a kernel an SM holds, and what stops more; no GPU needed
     Occupancy(Box<OccupancyArgs>),

@@ -33,7 +33,7 @@ use console::interrupt::Interrupt;
 use world::pes::PeError;
 
 fn main() -> ExitCode {
-    let code = match Cli::try_parse() {
+    let code = match Cli::try_parse_from(args::given()) {
         Ok(cli) => dispatch(cli.command).unwrap_or_else(|error| {
             if !error.is_silent() && is_first_to_speak(error.is_echo()) {
                 if error.has_lines() {

@@ -4,6 +4,7 @@ import doctest
 import inspect
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -132,3 +133,18 @@ def test_examples_of_the_pages_hold(page):
     # A fenced block ends an example, as an empty line does.
     result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert result.failed == 0
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_programs_of_the_pages_run(page):
+    """What is no dialogue is a program; the dialogues above it make its names."""
+    program, found = [], False
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        examples = doctest.DocTestParser().get_examples(block)
+        program += [example.source for example in examples] or [block]
+        found = found or not examples
+    if not found:
+        pytest.skip("dialogues only")
+    if "tqdm" in "".join(program):
+        pytest.importorskip("tqdm")
+    subprocess.run([sys.executable, "-c", "".join(program)], check=True, timeout=300)

@@ -72,10 +72,10 @@ pub struct HistogramArgs {
     #[arg(long, value_name = "TOTALS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub csv: Option<PathBuf>,
     /// Draw the bins as bars
-    #[arg(long, value_name = "BARS.svg", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    #[arg(long, value_name = "BARS.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub plot: Option<PathBuf>,
     /// The same as a picture
-    #[arg(long, value_name = "BARS.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    #[arg(long, value_name = "BARS.png", value_parser = super::pictures::png, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
 }
 

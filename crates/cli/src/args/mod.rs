@@ -21,6 +21,8 @@ pub mod run;
 pub mod solve;
 pub mod transpose;
 
+use std::ffi::OsString;
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Parser, Subcommand};
 
@@ -84,7 +86,7 @@ pub enum Command {
     Install(InstallArgs),
     /// Show what this machine offers and what would be used
     Info(InfoArgs),
-    /// Compile every GPU kernel and show what it needs; no GPU needed
+    /// Compile every GPU kernel and show what it needs; takes NVRTC and minutes, no GPU
     Kernels(KernelsArgs),
     /// How many blocks of a kernel an SM holds, and what stops more; no GPU needed
     Occupancy(Box<OccupancyArgs>),
@@ -114,6 +116,21 @@ pub enum Command {
     },
 }
 
+/// The command line; `run -np N`, as MPI's and OpenSHMEM's launchers write it, is `run -n N`.
+pub fn given() -> Vec<OsString> {
+    with_np(std::env::args_os().collect())
+}
+
+fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "run") {
+        let ours = words.iter_mut().take_while(|word| *word != "--");
+        for word in ours.filter(|word| *word == "-np") {
+            *word = "-n".into();
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,5 +157,18 @@ mod tests {
             panic!()
         };
         assert_eq!((solve.left, solve.right), (Some(-5.0), Some(-1e-3)));
+    }
+
+    #[test]
+    fn np_is_taken_before_the_program_only() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(
+            with_np(words("crosswarp run -np 2 -- a -np 3")),
+            words("crosswarp run -n 2 -- a -np 3")
+        );
+        assert_eq!(
+            with_np(words("crosswarp solve -np")),
+            words("crosswarp solve -np")
+        );
     }
 }

@@ -10,7 +10,8 @@ use crosswarp::shmem::internal::GRACE;
 const RUN_AFTER: &str = "\
 Every PE is one process of this host, or of those of --hosts; a Crosswarp program among them joins
 the world when it starts. The run ends when all PEs have ended. If one fails, the others are ended
-and its exit code is the run's. The program `crosswarp` is this very command.
+and its exit code is the run's. The program `crosswarp` is this very command. --timeout ends
+a run with exit code 124.
 
 The first Ctrl-C or SIGTERM (SIGHUP, SIGQUIT) is passed on and continues PEs that are stopped; they
 have --grace seconds to write what they have. A second one kills them. PEs start with no signal
@@ -25,7 +26,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = RUN_AFTER)]
 pub struct RunArgs {
-    /// Number of PEs [default: those of the hosts]
+    /// Number of PEs, also -np [default: those of the hosts]
     #[arg(short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     #[arg(required_unless_present_any = ["hosts", "host_file"])]
     pub n: Option<u32>,

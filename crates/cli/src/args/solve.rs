@@ -239,7 +239,7 @@ pub struct SolveArgs {
     #[arg(short, long, value_name = "FIELD", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,
     /// Write a picture of the field, of a box one of a plane (--slice)
-    #[arg(long, value_name = "PICTURE.png", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    #[arg(long, value_name = "PICTURE.png", value_parser = super::pictures::png, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
     /// Colours of the picture
     #[arg(
@@ -251,7 +251,7 @@ pub struct SolveArgs {
     )]
     pub colours: ColourMap,
     /// Write a log plot of the norms, or of the relative residuals
-    #[arg(long, value_name = "PLOT.svg", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    #[arg(long, value_name = "PLOT.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub plot: Option<PathBuf>,
     /// Write every sweep's norm, or every cycle's relative residual, as CSV
     #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]

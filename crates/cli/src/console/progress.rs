@@ -11,7 +11,7 @@ use crate::format::{exponential, general, si};
 /// What a solve is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Steps {
-    /// Sweeps; the norm of every so many is printed.
+    /// Sweeps; the norm of every so many is printed, of fewer the longer it takes.
     Sweeps { every: u64 },
     /// Cycles; the relative residual of each is printed.
     Cycles,
@@ -23,6 +23,7 @@ pub struct Progress {
     steps: Steps,
     cells: u64,
     next_sweep: u64,
+    lines: u32,
     started: Instant,
     resumed_at: Option<u64>,
 }
@@ -48,6 +49,7 @@ impl Progress {
             steps,
             cells,
             next_sweep: 0,
+            lines: 0,
             started: Instant::now(),
             resumed_at: None,
         }
@@ -70,7 +72,8 @@ impl Progress {
                     ))?;
                 }
                 Steps::Sweeps { every } if sweep % every == 0 && sweep >= self.next_sweep => {
-                    self.next_sweep = sweep + 1;
+                    self.lines += 1;
+                    self.next_sweep = sweep + spacing(sweep - resumed_at, self.lines);
                     self.line(&format!(
                         "Iteration = {sweep} error = {}",
                         general(*norm, 6)
@@ -106,6 +109,32 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.suspend(|| console::line(text)),
             None => console::line(text),
+        }
+    }
+}
+
+/// Sweeps from a line to the next, after so many lines and sweeps: the first lines are next to each other, later ones
+/// twice as far on as the one before. So a solve of a million sweeps prints some twenty lines, not ten thousand.
+fn spacing(sweeps: u64, lines: u32) -> u64 {
+    if lines <= 10 { 1 } else { sweeps.max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_solves_print_few_lines() {
+        for every in [10, 100] {
+            let (mut next, mut lines) = (0, 0);
+            for sweep in (0..1_000_000).step_by(every) {
+                if sweep as u64 >= next {
+                    lines += 1;
+                    next = sweep as u64 + spacing(sweep as u64, lines);
+                    assert!(lines > 10 || sweep == (lines as usize - 1) * every);
+                }
+            }
+            assert!((15..=25).contains(&lines), "{lines} lines");
         }
     }
 }

@@ -38,7 +38,8 @@ pub fn chart(texts: &PlotTexts, norms: &[f64], tolerance: f64) -> Chart {
         let (right, _) = plot.at(&axes, f64::MAX, tolerance);
         chart.line("goal", (left, y), (right, y));
         let text = format!("tolerance {}", general(tolerance, 6));
-        chart.text("aim", "end", right - 8.0, y - 7.0, &text);
+        // At the left, where the curve begins high above; it ends at the line at the right.
+        chart.text("aim", "start", left + 8.0, y - 7.0, &text);
     }
     let points: Vec<(f64, f64)> = curve(norms)
         .into_iter()

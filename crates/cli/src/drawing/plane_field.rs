@@ -4,7 +4,7 @@ use crosswarp::solve::RowSource;
 
 use super::canvas::{Anchor, Canvas, Font, LINE};
 use super::colour_map::ColourMap;
-use super::raster::{Raster, finite_range};
+use super::raster::Raster;
 use super::rgb::{Rgb, mix};
 use super::ticks::{labels, ticks};
 use crate::output::staged::{OutputError, StagedFile};
@@ -117,7 +117,7 @@ impl PlanePicture {
 
     /// Draws the page and completes the file.
     pub fn finish(self) -> Result<(), OutputError> {
-        let range = finite_range(&self.field.means);
+        let range = self.field.range();
         let longest = if self.given.is_some() {
             LONGEST_OF_TWO
         } else {

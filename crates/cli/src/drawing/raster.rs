@@ -18,6 +18,9 @@ pub struct Raster {
     column: usize,
     row: usize,
     rows: usize,
+    /// Of all cells that count, in the type of the means.
+    least: f32,
+    greatest: f32,
 }
 
 impl Raster {
@@ -36,6 +39,8 @@ impl Raster {
             column: 0,
             row: 0,
             rows,
+            least: f32::INFINITY,
+            greatest: f32::NEG_INFINITY,
         }
     }
 
@@ -45,6 +50,10 @@ impl Raster {
             let place = self.column / self.shrink;
             self.sums[place] += value;
             self.counts[place] += 1;
+            if value.is_finite() {
+                self.least = self.least.min(value as f32);
+                self.greatest = self.greatest.max(value as f32);
+            }
         }
         self.column += 1;
         if self.column == self.columns {
@@ -54,6 +63,11 @@ impl Raster {
                 self.close_boxes();
             }
         }
+    }
+
+    /// The range of the cells, not of their means: where many cells share a box, those are closer together.
+    pub fn range(&self) -> (f64, f64) {
+        finite_range(&[self.least, self.greatest])
     }
 
     /// Value and slope at a place between the boxes' middles, which have whole coordinates.
@@ -131,6 +145,16 @@ mod tests {
         assert_eq!(raster.means[..3], [3.0, 5.0, 6.5]);
         assert_eq!(raster.means[3..5], [10.5, 12.5]);
         assert!(raster.means[5].is_nan());
+    }
+
+    #[test]
+    fn the_range_is_that_of_the_cells() {
+        let mut raster = Raster::new((4, 2), 2);
+        for value in [0.0, 4.0, 2.0, 2.0, 1.0, 1.0, f64::NAN, -3.0] {
+            raster.push(Some(value));
+        }
+        assert_eq!(raster.range(), (-3.0, 4.0));
+        assert_eq!(Raster::new((4, 2), 2).range(), (0.0, 1.0));
     }
 
     #[test]

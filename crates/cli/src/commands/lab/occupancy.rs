@@ -81,8 +81,20 @@ fn all_kernels(args: &OccupancyArgs) -> Result<Option<String>, CommandError> {
         file_name(path),
         file.arch
     );
+    let mangled: Vec<String> = file
+        .kernels
+        .iter()
+        .map(|kernel| kernel.name.clone())
+        .collect();
     for kernel in file.kernels {
-        let (name, local) = (kernel.name.clone(), kernel.local);
+        let local = kernel.local;
+        // By the name in the source, where one kernel alone has it.
+        let plain = plain_name(&kernel.name);
+        let alike = mangled
+            .iter()
+            .filter(|name| plain_name(name) == plain)
+            .count();
+        let name = if alike == 1 { plain } else { &kernel.name }.to_owned();
         let block = BlockOnSm::about(args, modelled(args, Some(file.arch)), Some(kernel))?;
         let (needs, o) = (&block.needs, &block.occupancy);
         let _ = write!(
@@ -195,7 +207,8 @@ impl BlockOnSm {
             ("shared memory", o.by_shared, LimitedBy::Shared),
             ("warps", o.by_warps, LimitedBy::Warps),
         ] {
-            let mark = if limit == o.limited_by {
+            // All that tie: a block more needs less of each.
+            let mark = if limit == o.limited_by || blocks == o.blocks {
                 "  <- limits"
             } else {
                 ""
@@ -363,7 +376,10 @@ impl BlockOnSm {
         );
         let points = self.points(over);
         let same = |a: &CurvePoint, b: &CurvePoint| {
-            let key = |p: &CurvePoint| (p.occupancy.warps, p.occupancy.limited_by);
+            let key = |p: &CurvePoint| {
+                let o = &p.occupancy;
+                (o.blocks, o.warps, o.limited_by)
+            };
             key(a) == key(b)
         };
         for step in points.chunk_by(same) {

@@ -21,7 +21,7 @@ use crate::console;
 use crate::console::interrupt::Interrupt;
 use crate::console::progress::{self, Progress};
 use crate::drawing::norms::{self, PlotTexts};
-use crate::format::{counted, general, grouped};
+use crate::format::{counted, general};
 use crate::input::choice::name_of;
 use crate::input::npy::Dtype;
 use crate::input::numerics::{FieldType, NORMS};
@@ -287,7 +287,7 @@ impl Job<'_> {
 
     fn steps_made(&self, count: usize) -> String {
         match self.method {
-            Method::Jacobi { .. } => format!("{} sweeps", grouped(count as u64)),
+            Method::Jacobi { .. } => counted(count as u64, "sweep"),
             Method::Multigrid { .. } => counted(count as u64, "cycle"),
         }
     }
@@ -405,7 +405,10 @@ impl Job<'_> {
                 mg_can: matches!(grid, Grid::Plane { .. }),
                 how: match self.method {
                     Method::Jacobi { .. } => {
-                        format!("{} sweeps per pass", solution.sweeps_per_pass)
+                        format!(
+                            "{} per pass",
+                            counted(solution.sweeps_per_pass as u64, "sweep")
+                        )
                     }
                     Method::Multigrid { smooth, .. } => {
                         let around = match solution.gradients_from {

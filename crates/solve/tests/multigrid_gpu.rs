@@ -207,6 +207,40 @@ fn any_relaxations_and_first_cycles() {
     }
 }
 
+/// Few cycles on few rows: every kernel, for tools under which they take a hundred times as long.
+#[test]
+fn every_kernel_on_few_rows() {
+    let Some(gpu) = gpu("every_kernel_on_few_rows") else {
+        return;
+    };
+    let (nx, ny) = (530, 49);
+    let plain = noisy::<f64>(nx, ny);
+    let periodic = Problem2d {
+        left: Boundary::Periodic,
+        right: Boundary::Periodic,
+        ..plain.clone()
+    };
+    let varying = Problem2d {
+        reaction: Some(by_cell(|x, y| value(x, y, 9))),
+        fixed: mask(|x, y| noise(x, y, 7).is_multiple_of(50)),
+        ..plain.clone()
+    };
+    for (name, problem) in [("plain", plain), ("periodic", periodic), ("varying", varying)] {
+        for (pre, post) in [(2, 2), (1, 2)] {
+            let cycles = Cycles {
+                pre,
+                post,
+                ..Cycles::default()
+            };
+            let options = Options {
+                method: Method::Multigrid(cycles),
+                ..Options::new(1e-30, 2)
+            };
+            same(gpu, name, &problem, &options);
+        }
+    }
+}
+
 #[test]
 fn extreme_magnitudes_and_the_floor() {
     let Some(gpu) = gpu("extreme_magnitudes_and_the_floor") else {

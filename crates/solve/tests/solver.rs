@@ -19,7 +19,7 @@ fn problems() -> Vec<Problem2d<f64>> {
         source: Some(by_cell(|x, y| (noise(x, y, 3) % 11) as f64 - 5.0)),
         ..Problem2d::<f64>::laplace(nx, ny)
     };
-    let known = mask(|x, y| noise(x, y, 1) % 9 == 0);
+    let known = mask(|x, y| noise(x, y, 1).is_multiple_of(9));
     vec![
         plain(70, 131),
         Problem2d {
@@ -194,7 +194,7 @@ fn the_operator_is_that_of_the_equations() {
 fn conjugate_gradients_solve_what_others_say() {
     // Laplace's levels precondition a coefficient between 1 and 3, which the operator of the caller has.
     let (nx, ny) = (90, 133);
-    let known = mask(|x, y| noise(x, y, 1) % 40 == 0);
+    let known = mask(|x, y| noise(x, y, 1).is_multiple_of(40));
     let plain = Problem2d::<f64> {
         fixed: known.clone(),
         ..Problem2d::laplace(nx, ny)

@@ -35,11 +35,14 @@ enum Work {
     Precondition([Array; 2]),
 }
 
+/// What came of it; of a solve a report.
+type Done = Result<Option<Report>, Failure>;
+
 struct Job {
     work: Work,
     stop: Arc<AtomicBool>,
     /// Taken by PE 0.
-    reply: Mutex<Option<Sender<Result<Option<Report>, Failure>>>>,
+    reply: Mutex<Option<Sender<Done>>>,
     _kept: Kept,
 }
 
@@ -93,7 +96,7 @@ impl Levels {
         };
         let report = self.done(py, work, kept)?;
         let report = report.ok_or_else(|| Failure::Internal("a solve without a report".into()))?;
-        report.to_python(py)
+        report.into_python(py)
     }
 
     /// The operator times a vector of float64, into `output`.

@@ -477,11 +477,11 @@ fn solved(
     if let (Some(progress), Some(change)) = (&how.progress, report.history.last()) {
         progress.call1(py, (report.steps, change))?;
     }
-    report.to_python(py)
+    report.into_python(py)
 }
 
 impl Report {
-    pub fn to_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
         let report = self;
         let said = PyDict::new(py);
         said.set_item("steps", report.steps)?;

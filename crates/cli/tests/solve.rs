@@ -301,8 +301,8 @@ fn usage_errors_are_one_line_and_code_2() {
     let same = folder.path().join("x.npy").display().to_string();
     for (line, expected) in [
         (
-            "solve laplace3d",
-            "crosswarp: 'laplace3d' is not a problem; laplace1d, laplace2d, fill and FILE.toml are\n",
+            "solve laplace4d",
+            "crosswarp: 'laplace4d' is not a problem; laplace1d, laplace2d, laplace3d, fill and FILE.toml are\n",
         ),
         (
             "solve laplace1d --nx 3",

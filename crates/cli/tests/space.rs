@@ -225,12 +225,12 @@ fn what_a_box_cannot_have_is_one_line() {
         (
             &format!("--source {cube}"),
             1,
-            format!("{cube}: the shape is (4, 4, 4), but (65, 65, 65) is needed"),
+            format!("{cube}: shape (4, 4, 4), but (65, 65, 65) is needed"),
         ),
         (
             &format!("--boundary top={cube}"),
             1,
-            format!("{cube}: the shape is (4, 4, 4), but (rows, columns) is needed"),
+            format!("{cube}: shape (4, 4, 4), but (rows, columns) is needed"),
         ),
         (
             "--source f.tif",

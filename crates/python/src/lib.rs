@@ -7,6 +7,7 @@
 mod array;
 mod error;
 mod extrema;
+mod hierarchy;
 mod histogram;
 mod integers;
 mod models;
@@ -25,6 +26,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     histogram::register(module)?;
     transpose::register(module)?;
     solve::register(module)?;
+    hierarchy::register(module)?;
     world::register(module)?;
     models::register(module)
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crosswarp::prim::{DType, Scalar};
 use crosswarp::solve::{
-    Boundary, Cycles, First, Method, Norm, Options, Problem1d, Problem2d, Progress, Real,
-    RowSource, Solution, SolveError, solve_1d, solve_2d,
+    Boundary, Cycles, First, Method, Norm, Options, PlaneSource, Problem1d, Problem2d, Problem3d,
+    Progress, Real, RowSource, Side as Face, Solution, SolveError, solve_1d, solve_2d, solve_3d,
 };
 use crosswarp::{Pe, spmd};
 use numpy::PyArray1;
@@ -24,7 +24,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 /// How to solve, and who is told.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct How {
+pub struct How {
     /// "jacobi", "mg", "mgcg" or "auto": "mg" that changes over to "mgcg" where cycles are slow.
     method: String,
     /// Of a sweep's change, or of the relative residual.
@@ -35,18 +35,22 @@ struct How {
     smooth: (usize, usize),
     sweeps_per_pass: Option<usize>,
     l2: bool,
-    threads: usize,
+    pub threads: usize,
     progress: Option<Py<PyAny>>,
 }
 
 impl How {
-    fn method(&self) -> Method {
+    pub fn cycles(&self) -> Cycles {
         let (pre, post) = self.smooth;
-        let cycles = Cycles {
+        Cycles {
             first: First::Full,
             pre,
             post,
-        };
+        }
+    }
+
+    fn method(&self) -> Method {
+        let cycles = self.cycles();
         match self.method.as_str() {
             "auto" => Method::Automatic(cycles),
             "mg" => Method::Multigrid(cycles),
@@ -57,7 +61,7 @@ impl How {
 }
 
 /// What is said of a solution beside its field.
-struct Report {
+pub struct Report {
     steps: usize,
     converged: bool,
     floor_reached: bool,
@@ -73,7 +77,7 @@ type Side<'py> = (String, Option<Bound<'py, PyAny>>);
 /// A plane's problem; arrays are of the output's type and shape, sides of one row or column.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-struct Plane<'py> {
+pub struct Plane<'py> {
     left: Side<'py>,
     right: Side<'py>,
     top: Side<'py>,
@@ -82,6 +86,43 @@ struct Plane<'py> {
     fixed: Option<Bound<'py, PyAny>>,
     source: Option<Bound<'py, PyAny>>,
     spacing: f64,
+}
+
+impl<'py> Plane<'py> {
+    /// The arrays, to be kept alive.
+    pub fn kept(&self) -> Kept {
+        let sides = [&self.left.1, &self.right.1, &self.top.1, &self.bottom.1];
+        let planes = [&self.initial, &self.fixed, &self.source];
+        let arrays = sides.into_iter().chain(planes).flatten();
+        arrays.map(|array| array.clone().unbind()).collect()
+    }
+
+    /// The problem, of `nx` × `ny` points.
+    pub fn problem<F: Real + Scalar>(&self, nx: usize, ny: usize) -> PyResult<Problem2d<F>> {
+        let side = |(kind, values): &Side<'py>| -> PyResult<Boundary<F>> {
+            let Some(values) = values else {
+                return Ok(Boundary::Periodic);
+            };
+            let values = Array::prepared(values)?.slice::<F>().to_vec();
+            Ok(match kind.as_str() {
+                "neumann" => Boundary::Neumann(values),
+                _ => Boundary::Fixed(values),
+            })
+        };
+        Ok(Problem2d {
+            nx,
+            ny,
+            left: side(&self.left)?,
+            right: side(&self.right)?,
+            top: side(&self.top)?,
+            bottom: side(&self.bottom)?,
+            initial: given::<F>(&self.initial)?,
+            fixed: given::<u8>(&self.fixed)?,
+            source: given::<F>(&self.source)?,
+            spacing: self.spacing,
+            ..Problem2d::laplace(0, 0)
+        })
+    }
 }
 
 /// Solves on a plane of `nx` columns into `output`.
@@ -94,16 +135,8 @@ fn plane<'py>(
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let field = Array::output(output)?;
-    let mut kept = vec![output.clone().unbind()];
-    let sides = [
-        &problem.left.1,
-        &problem.right.1,
-        &problem.top.1,
-        &problem.bottom.1,
-    ];
-    let planes = [&problem.initial, &problem.fixed, &problem.source];
-    let arrays = sides.into_iter().chain(planes).flatten();
-    kept.extend(arrays.map(|array| array.clone().unbind()));
+    let mut kept = problem.kept();
+    kept.push(output.clone().unbind());
     match field.kind.dtype {
         DType::F32 => plane_of::<f32>(py, nx, &problem, how, field, kept),
         _ => plane_of::<f64>(py, nx, &problem, how, field, kept),
@@ -118,34 +151,87 @@ fn plane_of<'py, F: Real + Scalar>(
     output: Array,
     kept: Kept,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let side = |(kind, values): &Side<'py>| -> PyResult<Boundary<F>> {
-        let Some(values) = values else {
-            return Ok(Boundary::Periodic);
-        };
-        let values = Array::prepared(values)?.slice::<F>().to_vec();
-        Ok(match kind.as_str() {
-            "neumann" => Boundary::Neumann(values),
-            _ => Boundary::Fixed(values),
-        })
-    };
     let problem = Problem2d {
-        nx,
-        ny: output.len / nx.max(1),
-        left: side(&plane.left)?,
-        right: side(&plane.right)?,
-        top: side(&plane.top)?,
-        bottom: side(&plane.bottom)?,
-        initial: given::<F>(&plane.initial)?,
-        fixed: given::<u8>(&plane.fixed)?,
-        source: given::<F>(&plane.source)?,
-        spacing: plane.spacing,
         norm: norm(&how),
-        ..Problem2d::laplace(0, 0)
+        ..plane.problem::<F>(nx, output.len / nx.max(1))?
     };
     solved(py, how, kept, move |how, watch| {
         fits::<F>(how, output)?;
         in_world(how.threads, output, |pe| {
             solve_2d(pe, &problem, &options(how, watch.stop), |seen| {
+                watch.see(pe, seen)
+            })
+        })
+    })
+}
+
+/// A box's problem; arrays are of the output's type and shape.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Space<'py> {
+    /// Columns, rows and planes.
+    size: [usize; 3],
+    /// "fixed", "neumann" with the derivative outwards, or "periodic".
+    sides: [[(String, f64); 2]; 3],
+    /// The first guess, with the values of fixed sides.
+    initial: Bound<'py, PyAny>,
+    source: Option<Bound<'py, PyAny>>,
+    spacing: [f64; 3],
+}
+
+/// Solves in a box into `output`.
+#[pyfunction]
+fn space<'py>(
+    py: Python<'py>,
+    problem: Space<'py>,
+    how: How,
+    output: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let field = Array::output(output)?;
+    let arrays = [
+        Some(output),
+        Some(&problem.initial),
+        problem.source.as_ref(),
+    ];
+    let kept = arrays.into_iter().flatten();
+    let kept = kept.map(|array| array.clone().unbind()).collect();
+    match field.kind.dtype {
+        DType::F32 => space_of::<f32>(py, &problem, how, field, kept),
+        _ => space_of::<f64>(py, &problem, how, field, kept),
+    }
+}
+
+fn space_of<'py, F: Real + Scalar>(
+    py: Python<'py>,
+    space: &Space<'py>,
+    how: How,
+    output: Array,
+    kept: Kept,
+) -> PyResult<Bound<'py, PyDict>> {
+    let [nx, ny, _] = space.size;
+    let rows = |array: Array| -> PlaneSource<F> {
+        Arc::new(move |z, y, row: &mut [F]| {
+            row.copy_from_slice(&array.slice::<F>()[(z * ny + y) * nx..][..nx]);
+        })
+    };
+    let source = space.source.as_ref().map(Array::prepared).transpose()?;
+    let problem = Problem3d {
+        sides: space.sides.each_ref().map(|sides| {
+            sides.each_ref().map(|(kind, slope)| match kind.as_str() {
+                "periodic" => Face::Periodic,
+                "neumann" => Face::Neumann(F::from_f64(*slope)),
+                _ => Face::Fixed,
+            })
+        }),
+        initial: Some(rows(Array::prepared(&space.initial)?)),
+        source: source.map(rows),
+        spacing: space.spacing,
+        ..Problem3d::laplace(space.size)
+    };
+    solved(py, how, kept, move |how, watch| {
+        fits::<F>(how, output)?;
+        in_world(how.threads, output, |pe| {
+            solve_3d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
             })
         })
@@ -265,7 +351,7 @@ fn fits<F>(how: &How, field: Array) -> Result<(), Failure> {
 }
 
 /// Rows of an array, as the solver asks for them.
-fn rows<T: Scalar>(array: Array) -> RowSource<T> {
+pub fn rows<T: Scalar>(array: Array) -> RowSource<T> {
     Arc::new(move |y, row: &mut [T]| {
         let len = row.len();
         row.copy_from_slice(&array.slice::<T>()[y * len..(y + 1) * len]);
@@ -281,7 +367,7 @@ fn norm(how: &How) -> Norm {
     if how.l2 { Norm::L2 } else { Norm::Rms }
 }
 
-fn options<'a>(how: &How, stop: &'a AtomicBool) -> Options<'a> {
+pub fn options<'a>(how: &How, stop: &'a AtomicBool) -> Options<'a> {
     Options {
         sweeps_per_pass: how.sweeps_per_pass,
         interrupt: Some(stop),
@@ -296,33 +382,39 @@ fn in_world<F: Real + Scalar>(
     output: Array,
     solve: impl Fn(&Pe) -> Result<Solution<F>, SolveError> + Sync,
 ) -> Result<Report, Failure> {
-    let reports = spmd(threads(asked), |pe| {
-        let solution = solve(pe)?;
-        if solution.interrupted {
-            return Err(Failure::Stopped);
-        }
-        let mut at = 0;
-        let taken = solution.gather(pe, |values| {
-            for &value in values {
-                output.write(at, value.into());
-                at += 1;
-            }
-            Ok::<(), std::convert::Infallible>(())
-        })?;
-        let Ok(()) = taken;
-        Ok(Report {
-            steps: solution.sweeps,
-            floor_reached: solution.floor_reached,
-            levels: solution.levels,
-            gradients: solution.gradients_from.is_some(),
-            converged: solution.converged,
-            history: solution.history,
-            seconds: solution.seconds,
-        })
-    });
+    let reports = spmd(threads(asked), |pe| report(pe, solve(pe)?, output));
     let reports = reports.map_err(|error| Failure::World(error.to_string()))?;
     let first = reports.into_iter().next();
     first.unwrap_or_else(|| Err(Failure::Internal("a world without PEs".into())))
+}
+
+/// Writes the field, on PE 0, and says the rest.
+pub fn report<F: Real + Scalar>(
+    pe: &Pe,
+    solution: Solution<F>,
+    output: Array,
+) -> Result<Report, Failure> {
+    if solution.interrupted {
+        return Err(Failure::Stopped);
+    }
+    let mut at = 0;
+    let taken = solution.gather(pe, |values| {
+        for &value in values {
+            output.write(at, value.into());
+            at += 1;
+        }
+        Ok::<(), std::convert::Infallible>(())
+    })?;
+    let Ok(()) = taken;
+    Ok(Report {
+        steps: solution.sweeps,
+        floor_reached: solution.floor_reached,
+        levels: solution.levels,
+        gradients: solution.gradients_from.is_some(),
+        converged: solution.converged,
+        history: solution.history,
+        seconds: solution.seconds,
+    })
 }
 
 /// Watches a solve: tells Python how far it is, and stops it when Python says so.
@@ -357,7 +449,7 @@ impl Watch<'_> {
 }
 
 /// The arrays that a solve works on, which it keeps alive.
-type Kept = Vec<Py<PyAny>>;
+pub type Kept = Vec<Py<PyAny>>;
 
 /// Solves without the interpreter's lock, and gives a report to Python.
 fn solved(
@@ -385,19 +477,27 @@ fn solved(
     if let (Some(progress), Some(change)) = (&how.progress, report.history.last()) {
         progress.call1(py, (report.steps, change))?;
     }
-    let said = PyDict::new(py);
-    said.set_item("steps", report.steps)?;
-    said.set_item("floor_reached", report.floor_reached)?;
-    said.set_item("levels", report.levels)?;
-    said.set_item("gradients", report.gradients)?;
-    said.set_item("converged", report.converged)?;
-    said.set_item("history", PyArray1::from_vec(py, report.history))?;
-    said.set_item("seconds", report.seconds)?;
-    Ok(said)
+    report.into_python(py)
+}
+
+impl Report {
+    pub fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let report = self;
+        let said = PyDict::new(py);
+        said.set_item("steps", report.steps)?;
+        said.set_item("floor_reached", report.floor_reached)?;
+        said.set_item("levels", report.levels)?;
+        said.set_item("gradients", report.gradients)?;
+        said.set_item("converged", report.converged)?;
+        said.set_item("history", PyArray1::from_vec(py, report.history))?;
+        said.set_item("seconds", report.seconds)?;
+        Ok(said)
+    }
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(plane, module)?)?;
+    module.add_function(wrap_pyfunction!(space, module)?)?;
     module.add_function(wrap_pyfunction!(fill, module)?)?;
     module.add_function(wrap_pyfunction!(line, module)?)
 }

@@ -266,7 +266,7 @@ print(cw.solve((100, 100), top=1.0).converged)
 def test_what_makes_no_sense_is_refused():
     for wrong in [
         lambda: cw.solve((2, 5)),
-        lambda: cw.solve((5, 5, 5)),
+        lambda: cw.solve((5, 5, 5, 5)),
         lambda: cw.solve((5, 5), left=[1.0, 2.0]),
         lambda: cw.solve((5, 5), left=np.nan),
         lambda: cw.solve((5, 5), left="open"),

@@ -33,7 +33,8 @@ Methods:
              (--tolerance, --max-sweeps, --norm, --checkpoint, --resume, --sweeps-per-pass,
              --strategy, --device, --backend cuda); else mg
 
-Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom, of laplace3d also front, back):
+Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom; of laplace3d also front
+and back):
   top=1.5            a constant
   top='sin(pi*x)'    a formula: x = column * spacing, y = row * spacing, i = column, j = row;
                      row 0 is the top; of laplace3d also z = plane * spacing, k = plane,

@@ -19,7 +19,7 @@ from ._errors import (
 from ._histogram import bincount, histogram
 from ._models import BankConflicts, Occupancy, Roofline, bank_conflicts, occupancy, roofline
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
-from ._solve import Result, fill, poisson, solve
+from ._solve import Hierarchy, Result, fill, poisson, solve
 from ._transpose import transpose
 from ._world import Pe, Team, init, spmd
 
@@ -28,6 +28,7 @@ __all__ = [
     "ConvergenceWarning",
     "DtypeError",
     "Error",
+    "Hierarchy",
     "InputError",
     "InternalError",
     "Occupancy",

@@ -32,6 +32,20 @@ def transpose(
 def plane(
     nx: int, problem: dict[str, Any], how: dict[str, Any], output: npt.NDArray[Any]
 ) -> dict[str, Any]: ...
+def space(problem: dict[str, Any], how: dict[str, Any], output: npt.NDArray[Any]) -> dict[str, Any]: ...
+
+class Levels:
+    def __init__(self, nx: int, ny: int, problem: dict[str, Any], how: dict[str, Any], single: bool) -> None: ...
+    def solve(
+        self,
+        source: npt.NDArray[Any] | None,
+        initial: npt.NDArray[Any] | None,
+        how: dict[str, Any],
+        output: npt.NDArray[Any],
+    ) -> dict[str, Any]: ...
+    def apply(self, vector: npt.NDArray[Any], output: npt.NDArray[Any]) -> None: ...
+    def precondition(self, vector: npt.NDArray[Any], output: npt.NDArray[Any]) -> None: ...
+
 def fill(
     nx: int,
     values: npt.NDArray[Any],

@@ -16,7 +16,7 @@ from ._arrays import Array, as_array, prepared, threads_of
 from ._bits import sha256
 from ._errors import ConvergenceWarning, DtypeError, InputError
 
-__all__ = ["solve", "poisson", "fill", "Result"]
+__all__ = ["solve", "poisson", "fill", "Hierarchy", "Result"]
 
 Side = npt.ArrayLike | str | tuple[str, npt.ArrayLike]
 """Values, "periodic", "neumann", or ("neumann", derivatives outwards)."""
@@ -82,7 +82,9 @@ class Result:
         if self.field.ndim == 1:
             axes.plot(self.field)
         else:
-            axes.figure.colorbar(axes.imshow(self.field))
+            # Of a box its middle plane.
+            plane = self.field if self.field.ndim == 2 else self.field[self.field.shape[0] // 2]
+            axes.figure.colorbar(axes.imshow(plane))
         state = "converged" if self.converged else "not converged"
         axes.set_title(f"{self._steps()}, {state}")
         return axes
@@ -113,17 +115,19 @@ class Result:
 
 
 def solve(
-    shape: int | tuple[int, int] | tuple[int],
+    shape: int | tuple[int, ...],
     *,
     sides: Side | Mapping[str, Side] | None = None,
     left: Side | None = None,
     right: Side | None = None,
     top: Side | None = None,
     bottom: Side | None = None,
+    front: Side | None = None,
+    back: Side | None = None,
     initial: npt.ArrayLike | None = None,
     fixed: npt.ArrayLike | None = None,
     source: npt.ArrayLike | None = None,
-    spacing: float = 1.0,
+    spacing: float | tuple[float, float, float] = 1.0,
     dtype: npt.DTypeLike = np.float64,
     method: str = "auto",
     relative_tolerance: float | None = None,
@@ -138,13 +142,17 @@ def solve(
 ) -> Result:
     """Solves Laplace's equation, or with `source` Poisson's, on a grid of points, whose outermost ring is the boundary.
 
-    `shape`: a number of points, for a line, or (rows, columns). `left`, `right`, `top`, `bottom`: a value, or one for
+    `shape`: a number of points, for a line, (rows, columns), or (planes, rows, columns) for a box. `left`, `right`, `top`, `bottom`: a value, or one for
     each point of that side (of a line, `left` and `right`: its ends); "periodic", for opposite sides together; or
     ("neumann", g), the derivative outwards, one or one for each point ("neumann" alone: 0). Sides not said are 0. At a
     corner left and right win. `sides`: one for all four, or a mapping from their names. Without any fixed value sources
     and derivatives must cancel, and the field has mean 0. `initial`: the field to begin with. `fixed`: true where a
     cell keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f; `spacing`: the distance of two points. `dtype`:
     float64 or float32.
+
+    A box has a `front`, plane 0, and a `back`, too; values of its sides have the shape (planes, rows) on the left and
+    right, (planes, columns) at the top and bottom, else (rows, columns), derivatives are one number, `spacing` may be
+    three (of columns, rows and planes), no cell inside is `fixed`, and the method is "mg".
 
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
@@ -165,11 +173,16 @@ def solve(
     >>> cw.solve((5, 5), sides={"left": 1.0, "right": 3.0, "top": "neumann", "bottom": "neumann"}).field[0].round(6)
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
-    given = _sides(sides, {"left": left, "right": right, "top": top, "bottom": bottom})
     kind = _real(dtype)
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if len(sizes) not in (1, 2) or any(size < 3 for size in sizes):
-        raise InputError(f"a shape of {shape}: one or two sizes of at least 3 are needed")
+    if len(sizes) not in (1, 2, 3) or any(size < 3 for size in sizes):
+        raise InputError(f"a shape of {shape}: one, two or three sizes of at least 3 are needed")
+    box = {"front": front, "back": back}
+    named = {"left": left, "right": right, "top": top, "bottom": bottom, **(box if len(sizes) == 3 else {})}
+    for name, value in box.items():
+        if name not in named and value is not None:
+            raise InputError(f"a shape of {shape} has no {name}: three sizes have one")
+    given = _sides(sides, named)
     line = len(sizes) == 1
     how = _how(
         line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
@@ -185,24 +198,25 @@ def solve(
         field = _empty(sizes, kind)
         said = _native.line(_end("left", given["left"]), _end("right", given["right"]), how, field)
         return _result(said, field, how, True)
+    if len(sizes) == 3:
+        if fixed is not None:
+            raise InputError("a box has no fixed cells inside")
+        if how["method"] not in ("auto", "mg"):
+            raise InputError("a box is solved by multigrid cycles: take method='mg'")
+        nz, ny, nx = (int(size) for size in sizes)
+        in_box = _box((nz, ny, nx), given, initial, source, spacing, kind)
+        field = _empty((nz, ny, nx), kind)
+        return _result(_native.space(in_box, how, field), field, how, relative_tolerance is not None)
     ny, nx = (int(size) for size in sizes)
-    problem = {
-        "left": _side("left", given["left"], ny, kind),
-        "right": _side("right", given["right"], ny, kind),
-        "top": _side("top", given["top"], nx, kind),
-        "bottom": _side("bottom", given["bottom"], nx, kind),
-        "initial": _plane("initial", initial, (ny, nx), kind),
-        "fixed": _mask("fixed", fixed, (ny, nx)),
-        "source": _plane("source", source, (ny, nx), kind),
-        "spacing": float(spacing),
-    }
+    problem = _problem((ny, nx), given, initial, fixed, source, spacing, kind)
     field = _empty((ny, nx), kind)
     said = _native.plane(nx, problem, how, field)
     return _result(said, field, how, relative_tolerance is not None)
 
 
 def poisson(source: npt.ArrayLike, **options: Any) -> Result:
-    """Solves Poisson's equation (∂²/∂x² + ∂²/∂y²) u = `source` on the grid that `source` has a value for each point of.
+    """Solves Poisson's equation, the sum of second derivatives = `source`, on the grid that `source` has a value for each
+    point of: a plane, or a box of (planes, rows, columns).
 
     Its type is the field's (float64, unless it is float32). All other options are those of `solve`.
 
@@ -213,8 +227,8 @@ def poisson(source: npt.ArrayLike, **options: Any) -> Result:
     True
     """
     values = as_array(source, "poisson")
-    if values.ndim != 2:
-        raise InputError(f"poisson takes a source of two dimensions, not {values.ndim}")
+    if values.ndim not in (2, 3):
+        raise InputError(f"poisson takes a source of two or three dimensions, not {values.ndim}")
     options.setdefault("dtype", np.float32 if values.dtype == np.float32 else np.float64)
     return solve(values.shape, source=values, **options)
 
@@ -270,6 +284,187 @@ def fill(
     field = _empty(values.shape, values.dtype)
     said = _native.fill(values.shape[1], prepared(values), mask, natural, how, field)
     return _result(said, field, how, relative_tolerance is not None)
+
+
+class Hierarchy:
+    """The multigrid levels of a plane, made once: for many solves, and as a preconditioner.
+
+    `shape`: (rows, columns). Sides, `fixed`, `initial`, `source`, `spacing`, `dtype`, `smooth` and `threads` are those of
+    `solve`; the threads keep the levels until the object is gone.
+
+    `operator` and `preconditioner` are for conjugate gradients, SciPy's for example. They work on vectors of float64 with
+    a value for each point, row by row. The operator is that of the equations integrated over the part of the grid around
+    each point: of inner cells, 4 of a cell less its unknown neighbours, half of that on a side with a derivative. It is 1
+    where a cell keeps its value (fixed sides and cells, and ghosts of periodic sides). The preconditioner is one V-cycle,
+    symmetric and positive (with as many relaxations before a correction as after it) but for rounding.
+
+    >>> levels = cw.Hierarchy((65, 65), spacing=1 / 64)
+    >>> [levels.solve(np.full((65, 65), f)).converged for f in (-1.0, -2.0)]
+    [True, True]
+    >>> b = np.zeros((65, 65))
+    >>> b[1:-1, 1:-1] = 1 / 64**2
+    >>> z = levels.preconditioner @ b.ravel()
+    >>> bool(abs(levels.operator @ z - b.ravel()).max() < 0.5 / 64**2)
+    True
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        *,
+        sides: Side | Mapping[str, Side] | None = None,
+        left: Side | None = None,
+        right: Side | None = None,
+        top: Side | None = None,
+        bottom: Side | None = None,
+        initial: npt.ArrayLike | None = None,
+        fixed: npt.ArrayLike | None = None,
+        source: npt.ArrayLike | None = None,
+        spacing: float = 1.0,
+        dtype: npt.DTypeLike = np.float64,
+        smooth: tuple[int, int] | None = None,
+        threads: int | None = None,
+    ) -> None:
+        given = _sides(sides, {"left": left, "right": right, "top": top, "bottom": bottom})
+        self._kind = _real(dtype)
+        if np.ndim(shape) != 1 or len(shape) != 2 or any(size < 3 for size in shape):
+            raise InputError(f"a shape of {shape}: two sizes of at least 3 are needed")
+        ny, nx = (int(size) for size in shape)
+        self.shape: tuple[int, int] = (ny, nx)
+        """Rows and columns."""
+        self._smooth = smooth
+        how = self._how("mg", None, None, threads)
+        problem = _problem((ny, nx), given, initial, fixed, source, spacing, self._kind)
+        self._levels = _native.Levels(nx, ny, problem, how, self._kind == np.float32)
+        self.operator: Operator = Operator(self._levels.apply, ny * nx)
+        """The operator, for vectors of all points."""
+        self.preconditioner: Operator = Operator(self._levels.precondition, ny * nx)
+        """One cycle, for the same."""
+
+    def solve(
+        self,
+        source: npt.ArrayLike | None = None,
+        initial: npt.ArrayLike | None = None,
+        *,
+        method: str = "auto",
+        relative_tolerance: float | None = None,
+        max_cycles: int | None = None,
+    ) -> Result:
+        """Solves with this source and first guess, or where they are not given those that the levels were made with.
+
+        The rest is as in `solve`, whose bits the field has. `initial` has the values of fixed cells, too.
+        """
+        how = self._how(method, relative_tolerance, max_cycles, None)
+        f = _plane("source", source, self.shape, self._kind)
+        first = _plane("initial", initial, self.shape, self._kind)
+        field = _empty(self.shape, self._kind)
+        said = self._levels.solve(f, first, how, field)
+        return _result(said, field, how, relative_tolerance is not None)
+
+    def _how(
+        self, method: str, relative_tolerance: float | None, max_cycles: int | None, threads: int | None
+    ) -> dict[str, Any]:
+        if method == "jacobi":
+            raise InputError("a hierarchy makes cycles: it does not go with method='jacobi'")
+        return _how(
+            False, method, relative_tolerance, max_cycles, self._smooth, None, None, None, None, threads, None
+        )
+
+
+class Operator:
+    """A matrix that is not stored. SciPy takes it for a `LinearOperator`: it has `shape`, `dtype` and `matvec`."""
+
+    def __init__(self, apply: Callable[[Array, Array], None], points: int) -> None:
+        self._apply = apply
+        self.shape: tuple[int, int] = (points, points)
+        """Of the matrix."""
+        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        """Of vectors."""
+
+    def matvec(self, vector: npt.ArrayLike) -> Array:
+        """The matrix times `vector`."""
+        given = as_array(vector, "matvec").astype(np.float64, copy=False)
+        if given.shape not in ((self.shape[0],), (self.shape[0], 1)):
+            raise InputError(f"a vector of shape {given.shape}, and {self.shape[0]} points")
+        made = _empty(given.shape, self.dtype)
+        self._apply(prepared(given), made)
+        return made
+
+    def __matmul__(self, vector: npt.ArrayLike) -> Array:
+        return self.matvec(vector)
+
+
+def _problem(
+    shape: tuple[int, int],
+    given: dict[str, Side | None],
+    initial: npt.ArrayLike | None,
+    fixed: npt.ArrayLike | None,
+    source: npt.ArrayLike | None,
+    spacing: Any,
+    kind: np.dtype[Any],
+) -> dict[str, Any]:
+    ny, nx = shape
+    if np.ndim(spacing) != 0:
+        raise InputError(f"spacing is {spacing}: of a plane it is one number")
+    return {
+        "left": _side("left", given["left"], ny, kind),
+        "right": _side("right", given["right"], ny, kind),
+        "top": _side("top", given["top"], nx, kind),
+        "bottom": _side("bottom", given["bottom"], nx, kind),
+        "initial": _plane("initial", initial, shape, kind),
+        "fixed": _mask("fixed", fixed, shape),
+        "source": _plane("source", source, shape, kind),
+        "spacing": float(spacing),
+    }
+
+
+def _box(
+    shape: tuple[int, int, int],
+    given: dict[str, Side | None],
+    initial: npt.ArrayLike | None,
+    source: npt.ArrayLike | None,
+    spacing: Any,
+    kind: np.dtype[Any],
+) -> dict[str, Any]:
+    distances = np.broadcast_to(np.asarray(spacing, np.float64), 3) if np.size(spacing) in (1, 3) else None
+    if distances is None:
+        raise InputError(f"spacing is {spacing}: of a box it is one number or three")
+    first = _plane("initial", initial, shape, kind)
+    first = np.zeros(shape, kind) if first is None else first.copy()
+    sides: list[list[tuple[str, float]]] = []
+    # In this order: where sides meet, left and right go before top and bottom, those before front and back.
+    for names, axis in ((("front", "back"), 0), (("top", "bottom"), 1), (("left", "right"), 2)):
+        pair: list[tuple[str, float]] = []
+        for name, end in zip(names, (0, -1)):
+            value: Any = 0.0 if given[name] is None else given[name]
+            face = first[(slice(None),) * axis + (end,)]
+            if isinstance(value, str) and value == "periodic":
+                pair.append(("periodic", 0.0))
+                continue
+            if isinstance(value, str):
+                value = (value, 0.0)
+            if isinstance(value, tuple) and len(value) == 2 and value[0] == "neumann":
+                if np.ndim(value[1]) != 0:
+                    raise InputError(f"the {name} side has derivatives of shape {np.shape(value[1])}: a box has one number")
+                pair.append(("neumann", float(value[1])))
+                continue
+            if isinstance(value, tuple) and len(value) > 0 and isinstance(value[0], str):
+                possible = "values, 'periodic', 'neumann' and ('neumann', value) are possible"
+                raise InputError(f"the {name} side is {value!r}: {possible}")
+            values = as_array(value, "solve")
+            if values.shape not in ((), face.shape):
+                raise InputError(f"the {name} side has values of shape {values.shape}, not {face.shape}")
+            face[...] = values.astype(kind, copy=False)
+            pair.append(("fixed", 0.0))
+        sides.insert(0, pair)
+    nz, ny, nx = shape
+    return {
+        "size": [nx, ny, nz],
+        "sides": sides,
+        "initial": prepared(first),
+        "source": _plane("source", source, shape, kind),
+        "spacing": [float(distance) for distance in distances],
+    }
 
 
 def _how(
@@ -390,7 +585,7 @@ def _side(name: str, value: Side | None, length: int, kind: np.dtype[Any]) -> tu
     return "neumann" if is_named else "fixed", prepared(np.broadcast_to(array.astype(kind, copy=False), length))
 
 
-def _plane(name: str, value: npt.ArrayLike | None, shape: tuple[int, int], kind: np.dtype[Any]) -> Array | None:
+def _plane(name: str, value: npt.ArrayLike | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array | None:
     if value is None:
         return None
     values = as_array(value, "solve").astype(kind, copy=False)

@@ -31,21 +31,42 @@ pub fn chart(bars: &Bars) -> Chart {
         false => edge as f64,
     };
     let step = bars.totals.len().div_ceil(MOST_BARS);
+    // Bins of different widths are drawn as densities, so that areas are in proportion: over decades where they span
+    // two of positive numbers or more.
+    let equal = !by_value || have_equal_widths(bars.edges);
+    let decades = !equal && low > 0.0 && high / low >= 100.0;
+    let width = |from: f64, to: f64| match (equal, decades) {
+        (true, _) => 1.0,
+        (false, true) => (to / from).log10(),
+        (false, false) => to - from,
+    };
     let drawn: Vec<(f64, f64, f64)> = bars
         .totals
         .chunks(step)
         .enumerate()
         .map(|(k, totals)| {
-            let sum = totals.iter().map(|&total| total as f64).sum();
-            (place(k * step), place(k * step + totals.len()), sum)
+            let sum: f64 = totals.iter().map(|&total| total as f64).sum();
+            let (from, to) = (place(k * step), place(k * step + totals.len()));
+            let height = sum / width(from, to);
+            (from, to, if height.is_finite() { height } else { 0.0 })
         })
         .collect();
-    let tallest = drawn.iter().map(|bar| bar.2).fold(1.0, f64::max);
+    let tallest = drawn.iter().map(|bar| bar.2).fold(0.0, f64::max);
+    let tallest = if tallest > 0.0 { tallest } else { 1.0 };
+    let per = match (equal, decades) {
+        (true, _) => "",
+        (false, true) => " per decade",
+        (false, false) => " per unit",
+    };
     let axes = Axes {
-        x: Scale::linear(place(0), place(bars.totals.len())),
+        x: if decades {
+            Scale::log([low, high])
+        } else {
+            Scale::linear(place(0), place(bars.totals.len()))
+        },
         y: Scale::linear(0.0, 1.05 * tallest),
         x_label: if by_value { "value" } else { "bin" },
-        y_label: bars.quantity,
+        y_label: &format!("{}{per}", bars.quantity),
         powers: false,
     };
     let mut chart = Chart::new(bars.title, WIDTH, HEIGHT);
@@ -59,6 +80,16 @@ pub fn chart(bars: &Bars) -> Chart {
         chart.cell("bar", (left, top), (width, bottom - top), "");
     }
     chart
+}
+
+/// Whether the bins have one width, but for the rounding of their edges.
+fn have_equal_widths(edges: &[f64]) -> bool {
+    let mean = (edges[edges.len() - 1] - edges[0]) / (edges.len() - 1) as f64;
+    let size = edges[0].abs().max(edges[edges.len() - 1].abs());
+    let rounding = 1e-6 * mean + 4.0 * f64::EPSILON * size;
+    edges
+        .windows(2)
+        .all(|pair| (pair[1] - pair[0] - mean).abs() <= rounding)
 }
 
 #[cfg(test)]
@@ -101,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_in_proportion() {
+    fn areas_are_in_proportion() {
         let text = chart(&Bars {
             title: "",
             quantity: "count",
@@ -122,6 +153,31 @@ mod tests {
         };
         // Without the gaps, to a tenth of a unit.
         assert!((2.0 * (first[0] + 1.0) - (second[0] + 1.0)).abs() < 0.3);
-        assert!((first[1] - 2.0 * second[1]).abs() < 0.3);
+        assert!((first[1] - 4.0 * second[1]).abs() < 0.3);
+        assert!(text.contains("count per unit"));
+    }
+
+    #[test]
+    fn decades_of_equal_counts_are_bars_of_one_size() {
+        let text = chart(&Bars {
+            title: "",
+            quantity: "count",
+            edges: &[0.001, 0.01, 0.1, 1.0, 10.0],
+            totals: &[200; 4],
+        })
+        .standalone();
+        let document = roxmltree::Document::parse(&text).unwrap();
+        let sizes: Vec<[&str; 2]> = document
+            .descendants()
+            .filter(|node| node.attribute("class") == Some("bar"))
+            .map(|bar| ["width", "height"].map(|name| bar.attribute(name).unwrap()))
+            .collect();
+        assert_eq!(sizes.len(), 4);
+        let number = |text: &str| text.parse::<f64>().unwrap();
+        for size in &sizes {
+            assert!((number(size[0]) - number(sizes[0][0])).abs() < 0.3);
+            assert!((number(size[1]) - number(sizes[0][1])).abs() < 0.3);
+        }
+        assert!(text.contains("count per decade"));
     }
 }

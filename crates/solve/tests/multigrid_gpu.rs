@@ -225,7 +225,11 @@ fn every_kernel_on_few_rows() {
         fixed: mask(|x, y| noise(x, y, 7).is_multiple_of(50)),
         ..plain.clone()
     };
-    for (name, problem) in [("plain", plain), ("periodic", periodic), ("varying", varying)] {
+    for (name, problem) in [
+        ("plain", plain),
+        ("periodic", periodic),
+        ("varying", varying),
+    ] {
         for (pre, post) in [(2, 2), (1, 2)] {
             let cycles = Cycles {
                 pre,

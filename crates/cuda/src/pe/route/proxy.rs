@@ -487,9 +487,10 @@ impl Proxy {
         }
         // SAFETY: the kernel gets to there, and waits until the entry is complete.
         unsafe {
-            match at.width {
-                1 => self.copies.write(at.address, body),
-                _ => self.copies.spread(at, body),
+            if at.stride == at.width {
+                self.copies.write(at.address, body)
+            } else {
+                self.copies.spread(at, body)
             }
         }?;
         Ok(())

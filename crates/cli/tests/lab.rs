@@ -157,10 +157,7 @@ fn files_with_kernels_are_read() {
     );
     let table = stdout(&mut of_file("--arch 8.0"));
     assert!(table.contains("two.cu for sm_80"), "{table}");
-    let line = table
-        .lines()
-        .find(|line| line.ends_with(" two"))
-        .unwrap();
+    let line = table.lines().find(|line| line.ends_with(" two")).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(words[3..6], ["1024", "2", "100"], "{line}");
     let one = stdout(&mut of_file("--arch 8.0 --kernel one --threads 32"));

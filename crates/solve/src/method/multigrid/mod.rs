@@ -166,6 +166,8 @@ impl Solver<'_> {
             self.make_compatible(right_side)?;
         }
         let right_side = right_side.as_ref();
+        // A solve before may have failed in the middle of its cycles.
+        self.gpu = None;
         let mut ended = Ended::default();
         match options.method {
             Method::ConjugateGradients(_) => {

@@ -15,6 +15,8 @@ constexpr int most_steps = 4;
 constexpr int small_threads = 1024;
 // and most points of the first of them.
 constexpr int small_points = 4300;
+// and shared memory of that block, in bytes: every architecture has it.
+constexpr int small_shared = 63488;
 // Most relaxations before or after a correction.
 constexpr int most_relaxations = 3;
 // Most points of the coarsest level.

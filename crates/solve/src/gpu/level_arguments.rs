@@ -21,6 +21,8 @@ namespace crosswarp {
         pub(crate) SMALL_THREADS: usize = "small_threads": "int" = 1024;
         /// and most points of the first of them.
         pub(crate) SMALL_POINTS: usize = "small_points": "int" = 4300;
+        /// and shared memory of that block, in bytes: every architecture has it.
+        pub(crate) SMALL_SHARED: u32 = "small_shared": "int" = 63488;
         /// Most relaxations before or after a correction.
         pub(crate) MOST_RELAXATIONS: usize = "most_relaxations": "int" = 3;
         /// Most points of the coarsest level.

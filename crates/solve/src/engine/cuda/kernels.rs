@@ -205,7 +205,7 @@ const LEVELS: Source<'static> = level_source!("levels.cu").with_shapes(shapes!(
 const SMALL_LEVELS: Source<'static> = level_source!("small_levels.cu").with_shapes(&[Shape {
     kernel: "level_cycle_small",
     threads: level_arguments::SMALL_THREADS as u32,
-    dynamic_shared: 62 << 10,
+    dynamic_shared: level_arguments::SMALL_SHARED,
 }]);
 
 /// Every source of this crate that holds kernels.

@@ -6,12 +6,16 @@
 #![allow(unsafe_code)] // Launches of kernels.
 
 mod level;
+mod small;
+mod storage;
 
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
-use self::level::{DeviceField, DeviceLevel, DeviceTable, Kernel, Plan, pitch_of, upload};
+use self::level::{DeviceLevel, Kernel, Plan};
+use self::small::Small;
+use self::storage::{DeviceField, DeviceTable, pitch_of, upload};
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, Smoothing};
@@ -22,13 +26,10 @@ use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    COARSEST_POINTS, END_FIXED, END_MIRROR, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass,
-    MOST_RELAXATIONS, Relaxations, SMALL_POINTS, SMALL_THREADS, START_CORRECTED, START_CORRECTION,
-    START_FIELD, START_ZERO, SUM_COPIES,
+    END_FIXED, END_MIRROR, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, START_CORRECTED,
+    START_CORRECTION, START_FIELD, START_ZERO, SUM_COPIES,
 };
 
-/// Shared memory of the block that has the small levels, in bytes: every architecture has that.
-const SMALL_BYTES: usize = 62 << 10;
 /// Blocks that add up leaves: so many keep a large GPU busy.
 const ADDING_BLOCKS: usize = 264;
 
@@ -73,75 +74,6 @@ struct Kept {
     _sums: Buffer<f64>,
     _words: Buffer<u64>,
     _dense: (Buffer<f64>, Buffer<u8>),
-}
-
-/// The levels that one block has.
-struct Small {
-    /// The first of them.
-    from: usize,
-    kernel: Function,
-    levels: Buffer<LevelPass>,
-    shared_bytes: u32,
-    omegas: Relaxations,
-}
-
-impl Small {
-    fn new(
-        gpu: &Gpu,
-        stream: &Stream,
-        levels: &[Coarse],
-        (factor, active): &(Buffer<f64>, Buffer<u8>),
-        smoothing: &Smoothing,
-    ) -> Result<Small, GpuError> {
-        let arguments: Vec<LevelPass> =
-            levels.iter().map(|level| level.level.arguments()).collect();
-        let points = |level: &LevelPass| level.nx as usize * level.ny as usize;
-        // A scratch field, and each level's field and right side.
-        let bytes = |from: usize| {
-            let all: usize = arguments[from..].iter().map(points).sum();
-            size_of::<f32>() * (points(&arguments[from]) + 2 * all)
-        };
-        let fits =
-            |&from: &usize| points(&arguments[from]) <= SMALL_POINTS && bytes(from) <= SMALL_BYTES;
-        let from = (0..levels.len())
-            .find(fits)
-            .expect("the coarsest level is small");
-        let mut small = arguments[from..].to_vec();
-        let last = small.last_mut().expect("it is one of them");
-        assert!(points(last) <= COARSEST_POINTS);
-        (last.factor, last.active) = (factor.address(), active.address());
-        let mut omegas = Relaxations {
-            pre: [0.0; MOST_RELAXATIONS],
-            post: [0.0; MOST_RELAXATIONS],
-            pre_count: smoothing.pre.len() as i32,
-            post_count: smoothing.post.len() as i32,
-        };
-        omegas.pre[..smoothing.pre.len()].copy_from_slice(&smoothing.pre);
-        omegas.post[..smoothing.post.len()].copy_from_slice(&smoothing.post);
-        Ok(Small {
-            from,
-            kernel: kernels::find_plain(&gpu.device, "level_cycle_small")?,
-            levels: Buffer::from_slice(stream, &small)?,
-            shared_bytes: bytes(from) as u32,
-            omegas,
-        })
-    }
-
-    /// A cycle for the first of these levels from zero, or a `full` solve from the coarsest one up.
-    fn cycle(&self, stream: &Stream, full: bool) -> Result<(), GpuError> {
-        let launch = Launch::new(&self.kernel)
-            .block(SMALL_THREADS as u32)
-            .shared(self.shared_bytes);
-        let arguments = (
-            &self.levels,
-            self.levels.len() as i32,
-            i32::from(full),
-            ByValue(self.omegas),
-        );
-        // SAFETY: the parameters are the levels, whose arrays live until the stream has been waited for, how many these
-        // are, an int and a `relaxations`; the shared memory is for these levels.
-        Ok(unsafe { launch.launch(stream, arguments) }?)
-    }
 }
 
 impl GpuCycles {

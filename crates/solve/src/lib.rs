@@ -31,7 +31,8 @@ mod staged_file;
 mod stop;
 
 pub use element::Real;
-pub use field::checkpoint::CheckpointError;
+pub use field::checkpoint::{CheckpointError, is_of_cycles};
+pub use field::view::FieldView;
 pub use gpu::Gpu;
 pub use gpu::choice::{Choice, Declined};
 pub use gpu::error::GpuError;

@@ -2,8 +2,10 @@
 //!
 //! # The file
 //! Little-endian throughout: the header (eight words of 64 bits: magic, version, identity, bits per element, columns,
-//! rows, sweeps done, exponent), the norm of every sweep (`f64`), the field row by row, and the CRC-32 of all that (32
-//! bits). The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field,
+//! rows, number of norms, exponent; of cycles, which are version 3, four more: planes, fields, 1 + the number of cycles
+//! after which conjugate gradients were taken or 0, and their ⟨z, r⟩), the norm of every sweep (`f64`; of cycles that
+//! before the first and that after each), the fields row by row (of cycles as `f64`, a row being the rows of all fields),
+//! and the CRC-32 of all that (32 bits). The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field,
 //! mask, source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may
 //! change.
 
@@ -13,7 +15,6 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use crc32fast::Hasher;
-use crosswarp_shmem::Pe;
 
 use crate::element::Real;
 use crate::field::gather;
@@ -23,9 +24,14 @@ use crate::pes::reduction::Reduction;
 use crate::staged_file::{OutputError, StagedFile};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CROSSWRP");
-/// Without an exponent (it is 0), and with one.
-const VERSIONS: [u64; 2] = [1, 2];
+/// Sweeps without an exponent (it is 0), and with one; cycles.
+const VERSIONS: [u64; 3] = [1, 2, OF_CYCLES];
+const OF_CYCLES: u64 = 3;
 const HEADER_WORDS: usize = 8;
+/// Fields that conjugate gradients go on with: u, r, p and q.
+pub(crate) const FIELDS_OF_GRADIENTS: u64 = 4;
+/// Words of a header of version 3 that others do not have.
+const CYCLES_WORDS: usize = 4;
 
 /// A checkpoint that could not be written or is no use.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +53,7 @@ pub enum CheckpointError {
         path: PathBuf,
     },
     /// A later format.
-    #[error("checkpoint {} has format version {version}; this program reads versions 1 and 2", path.display())]
+    #[error("checkpoint {} has format version {version}; this program reads versions 1 to 3", path.display())]
     Version {
         /// The file.
         path: PathBuf,
@@ -69,6 +75,14 @@ pub enum CheckpointError {
     NotAFile {
         /// The file.
         path: PathBuf,
+    },
+    /// A checkpoint of another kind of method.
+    #[error("checkpoint {} holds {found}, but the method makes {}", path.display(), other_kind(.found))]
+    OtherMethod {
+        /// The file.
+        path: PathBuf,
+        /// What is in the file: "Jacobi sweeps" or "cycles".
+        found: &'static str,
     },
     /// More sweeps than this machine can hold the norms of.
     #[error(
@@ -127,15 +141,54 @@ pub enum CheckpointError {
     },
 }
 
+const KINDS: [&str; 2] = ["Jacobi sweeps", "cycles"];
+
+fn other_kind(found: &str) -> &'static str {
+    if found == KINDS[0] {
+        KINDS[1]
+    } else {
+        KINDS[0]
+    }
+}
+
 /// What a checkpoint must agree on with the problem.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub bits: u64,
     pub nx: u64,
     pub ny: u64,
+    /// Planes; 1 of what is no box.
+    pub nz: u64,
     pub hash: u64,
     /// The values are 2^−exponent times those of the problem.
     pub exponent: i32,
+}
+
+/// What a checkpoint of cycles holds besides the norms and the field.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct CyclesState {
+    /// Fields, of `f64`: that of the problem, and those that conjugate gradients keep.
+    pub fields: u64,
+    /// The number of cycles after which conjugate gradients were taken.
+    pub gradients_from: Option<u64>,
+    /// ⟨z, r⟩ of conjugate gradients.
+    pub inner: f64,
+}
+
+impl CyclesState {
+    fn words(&self, nz: u64) -> [u64; CYCLES_WORDS] {
+        let from = self.gradients_from.map_or(0, |from| from + 1);
+        [nz, self.fields, from, self.inner.to_bits()]
+    }
+
+    fn of([nz, fields, from, inner]: [u64; CYCLES_WORDS]) -> (u64, CyclesState) {
+        let state = CyclesState {
+            fields,
+            gradients_from: from.checked_sub(1),
+            inner: f64::from_bits(inner),
+        };
+        (nz, state)
+    }
 }
 
 /// Combines the checksums of parts into an identity; the order of the parts does not matter, their index does.
@@ -147,18 +200,19 @@ pub(crate) fn mix(index: u64, checksum: u32) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Writes the state to `path`; PE 0 writes, all take part.
+/// Writes the state to `path`; PE 0 writes, all take part. `cycles`: of cycles, whose rows hold all their fields' rows.
 ///
 /// The file appears under its name only once it is complete and on the disk; on failure the old one stays and nothing
 /// else is left. The inner error is about the file, the outer one about the PEs.
 pub(crate) fn save<F: Real, R: LocalRows<F>>(
-    pe: &Pe,
     reduction: &Reduction<'_>,
     field: &R,
     path: &Path,
     identity: &Identity,
     history: &[f64],
+    cycles: Option<CyclesState>,
 ) -> Result<Result<(), CheckpointError>, R::Error> {
+    let pe = reduction.pe();
     let failed = |error| match error {
         OutputError::Create { path, source } => CheckpointError::Io {
             path,
@@ -175,7 +229,7 @@ pub(crate) fn save<F: Real, R: LocalRows<F>>(
     if pe.my_pe() == 0 {
         let mut writer = Writer::create(path);
         if let Ok(writer) = &mut writer {
-            written = writer.begin(identity, history);
+            written = writer.begin(identity, history, cycles);
         }
         let streamed = gather::stream(pe, field, |values| match &mut writer {
             Ok(writer) => writer.write(bytemuck::cast_slice(values)),
@@ -185,29 +239,13 @@ pub(crate) fn save<F: Real, R: LocalRows<F>>(
             Ok(writer) => written.and(streamed).and_then(|()| writer.finish()),
             Err(error) => Err(error),
         };
-        return Ok(finish_save(reduction, path, written_all.map_err(failed))?);
+        return Ok(agreed(reduction, path, written_all.map_err(failed))?);
     }
     if let Err(impossible) = gather::stream(pe, field, |_| Ok::<(), std::convert::Infallible>(()))?
     {
         match impossible {}
     }
-    Ok(finish_save(reduction, path, Ok(()))?)
-}
-
-/// All PEs learn whether PE 0 succeeded.
-fn finish_save(
-    reduction: &Reduction<'_>,
-    path: &Path,
-    mine: Result<(), CheckpointError>,
-) -> Result<Result<(), CheckpointError>, PeError> {
-    let mut failures = [u64::from(mine.is_err())];
-    reduction.sum(&mut failures)?;
-    Ok(match mine {
-        Ok(()) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
-            path: path.to_owned(),
-        }),
-        mine => mine,
-    })
+    Ok(agreed(reduction, path, Ok(()))?)
 }
 
 /// A file being written, and the checksum of what it holds so far.
@@ -224,17 +262,29 @@ impl Writer {
         })
     }
 
-    fn begin(&mut self, identity: &Identity, history: &[f64]) -> Result<(), OutputError> {
+    fn begin(
+        &mut self,
+        identity: &Identity,
+        history: &[f64],
+        cycles: Option<CyclesState>,
+    ) -> Result<(), OutputError> {
         let Identity {
             bits,
             nx,
             ny,
+            nz,
             hash,
             exponent,
         } = *identity;
-        let version = VERSIONS[usize::from(exponent != 0)];
+        let version = match cycles {
+            None => VERSIONS[usize::from(exponent != 0)],
+            Some(_) => OF_CYCLES,
+        };
         let (sweeps, exponent) = (history.len() as u64, i64::from(exponent) as u64);
         for word in [MAGIC, version, hash, bits, nx, ny, sweeps, exponent] {
+            self.write(&word.to_le_bytes())?;
+        }
+        for word in cycles.iter().flat_map(|cycles| cycles.words(nz)) {
             self.write(&word.to_le_bytes())?;
         }
         for norm in history {
@@ -255,7 +305,7 @@ impl Writer {
     }
 }
 
-/// Checks the checkpoint `path`, loads this PE's rows from it and returns the norms of the sweeps done.
+/// Checks the checkpoint `path`, of sweeps, loads this PE's rows from it and returns the norms of the sweeps done.
 ///
 /// Collective. Every PE reads the whole file, so that each knows the reason of a refusal by itself. The inner error is
 /// about the file, the outer one about the PEs; when the inner one is an error it is so on every PE.
@@ -266,33 +316,58 @@ pub(crate) fn resume<F: Real, R: LocalRows<F>>(
     identity: &Identity,
 ) -> Result<Result<Vec<f64>, CheckpointError>, R::Error> {
     let mut unpacked = Ok(());
-    let loaded = load(field, path, identity, reduction.n_pes(), &mut unpacked);
+    let n_pes = reduction.n_pes();
+    let loaded = Opened::new(path, identity, n_pes, KINDS[0])
+        .and_then(|opened| opened.load(field, &mut unpacked));
     unpacked?;
-    let mut failures = [u64::from(loaded.is_err())];
+    Ok(agreed(reduction, path, loaded)?)
+}
+
+/// The same of one of cycles, with what else it holds: `rows` says where the rows go once that is known.
+pub(crate) fn resume_cycles<R: LocalRows<f64, Error = PeError>>(
+    reduction: &Reduction<'_>,
+    path: &Path,
+    identity: &Identity,
+    rows: impl FnOnce(&CyclesState) -> io::Result<R>,
+) -> Result<Result<(Vec<f64>, CyclesState), CheckpointError>, PeError> {
+    let mut unpacked = Ok(());
+    let n_pes = reduction.n_pes();
+    let loaded = Opened::new(path, identity, n_pes, KINDS[1]).and_then(|opened| {
+        let state = opened.cycles;
+        let mut rows = rows(&state).map_err(failed(path, "make room for"))?;
+        Ok((opened.load(&mut rows, &mut unpacked)?, state))
+    });
+    unpacked?;
+    agreed(reduction, path, loaded)
+}
+
+/// `mine`, if all PEs have succeeded. Collective.
+fn agreed<T>(
+    reduction: &Reduction<'_>,
+    path: &Path,
+    mine: Result<T, CheckpointError>,
+) -> Result<Result<T, CheckpointError>, PeError> {
+    let mut failures = [u64::from(mine.is_err())];
     reduction.sum(&mut failures)?;
-    Ok(match loaded {
+    Ok(match mine {
         Ok(_) if failures[0] > 0 => Err(CheckpointError::Elsewhere {
             path: path.to_owned(),
         }),
-        loaded => loaded,
+        mine => mine,
     })
 }
 
-/// `unpacked`: whether the field took its rows.
-fn load<F: Real, R: LocalRows<F>>(
-    field: &mut R,
-    path: &Path,
-    identity: &Identity,
-    n_pes: usize,
-    unpacked: &mut Result<(), R::Error>,
-) -> Result<Vec<f64>, CheckpointError> {
-    let failed = |action| {
-        move |source| CheckpointError::Io {
-            path: path.to_owned(),
-            action,
-            source,
-        }
-    };
+/// Whether the checkpoint `path` is one of cycles.
+///
+/// Errors: it is none, or of a later format, or can not be read.
+pub fn is_of_cycles(path: &Path) -> Result<bool, CheckpointError> {
+    let (_, header, _) = open(path)?;
+    Ok(header[1] == OF_CYCLES)
+}
+
+/// A checkpoint whose header has been read and checked for what it is.
+fn open(path: &Path) -> Result<(Reader, [u64; HEADER_WORDS], u64), CheckpointError> {
+    let failed = |action| failed(path, action);
     let path_buf = || path.to_owned();
     let file = open_regular(path)
         .map_err(failed("open"))?
@@ -309,7 +384,7 @@ fn load<F: Real, R: LocalRows<F>>(
     for word in &mut header {
         *word = reader.word().map_err(failed("read"))?;
     }
-    let [magic, version, hash, bits, nx, ny, sweeps, exponent] = header;
+    let [magic, version, ..] = header;
     if magic != MAGIC {
         return Err(CheckpointError::NotACheckpoint { path: path_buf() });
     }
@@ -319,83 +394,171 @@ fn load<F: Real, R: LocalRows<F>>(
             version,
         });
     }
-    if (bits, nx, ny) != (identity.bits, identity.nx, identity.ny) {
-        let describe = |nx, ny, bits| format!("{nx} x {ny} points of f{bits}");
-        return Err(CheckpointError::OtherGrid {
-            path: path_buf(),
-            found: describe(nx, ny, bits),
-            expected: describe(identity.nx, identity.ny, identity.bits),
-        });
+    Ok((reader, header, length))
+}
+
+fn failed(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> CheckpointError + use<> {
+    let path = path.to_owned();
+    move |source| CheckpointError::Io {
+        path,
+        action,
+        source,
     }
-    // The sizes are those of a checked problem, but the count of sweeps may be anything.
-    let field_bytes = nx * ny * (bits / 8);
-    let expected = sweeps
-        .checked_mul(8)
-        .and_then(|norms| norms.checked_add(field_bytes + 8 * HEADER_WORDS as u64 + 4))
-        .unwrap_or(u64::MAX);
-    if length != expected {
-        return Err(CheckpointError::Length {
-            path: path_buf(),
-            length,
-            expected,
-        });
+}
+
+/// A checkpoint that is of the right method, grid and length.
+struct Opened<'a> {
+    path: &'a Path,
+    identity: &'a Identity,
+    reader: Reader,
+    cycles: CyclesState,
+    norms: Vec<f64>,
+    hash: u64,
+    exponent: i64,
+}
+
+impl<'a> Opened<'a> {
+    /// Reads all but the field, for one of `n_pes` PEs.
+    fn new(
+        path: &'a Path,
+        identity: &'a Identity,
+        n_pes: usize,
+        kind: &'static str,
+    ) -> Result<Opened<'a>, CheckpointError> {
+        let failed = |action| failed(path, action);
+        let path_buf = || path.to_owned();
+        let (mut reader, header, length) = open(path)?;
+        let [_, version, hash, bits, nx, ny, sweeps, exponent] = header;
+        let found = KINDS[usize::from(version == OF_CYCLES)];
+        if found != kind {
+            return Err(CheckpointError::OtherMethod {
+                path: path_buf(),
+                found,
+            });
+        }
+        let mut extra = [0u64; CYCLES_WORDS];
+        let (nz, cycles, words, element) = if version == OF_CYCLES {
+            for word in &mut extra {
+                *word = reader.word().map_err(failed("read"))?;
+            }
+            let (nz, cycles) = CyclesState::of(extra);
+            let steps = sweeps.saturating_sub(1);
+            let possible = [1, FIELDS_OF_GRADIENTS].contains(&cycles.fields)
+                && steps > 0
+                && cycles.gradients_from.is_none_or(|from| from <= steps);
+            if !possible {
+                return Err(CheckpointError::NotACheckpoint { path: path_buf() });
+            }
+            (nz, cycles, HEADER_WORDS + CYCLES_WORDS, 8)
+        } else {
+            let one = CyclesState {
+                fields: 1,
+                ..CyclesState::default()
+            };
+            (1, one, HEADER_WORDS, identity.bits / 8)
+        };
+        if (bits, nx, ny, nz) != (identity.bits, identity.nx, identity.ny, identity.nz) {
+            let describe = |nx, ny, nz, bits| match nz {
+                1 => format!("{nx} x {ny} points of f{bits}"),
+                nz => format!("{nx} x {ny} x {nz} points of f{bits}"),
+            };
+            return Err(CheckpointError::OtherGrid {
+                path: path_buf(),
+                found: describe(nx, ny, nz, bits),
+                expected: describe(identity.nx, identity.ny, identity.nz, identity.bits),
+            });
+        }
+        // The sizes are those of a checked problem, but the counts of sweeps and fields may be anything.
+        let expected = (nx * ny * nz * element)
+            .checked_mul(cycles.fields)
+            .and_then(|field| field.checked_add(8 * words as u64 + 4))
+            .and_then(|rest| sweeps.checked_mul(8)?.checked_add(rest))
+            .unwrap_or(u64::MAX);
+        if length != expected {
+            return Err(CheckpointError::Length {
+                path: path_buf(),
+                length,
+                expected,
+            });
+        }
+        // A file with holes has any length. Every PE holds the norms.
+        let memory = memory();
+        let held = (8 * sweeps).saturating_mul(n_pes as u64);
+        let mut norms = Vec::new();
+        if held > memory || norms.try_reserve_exact(sweeps as usize).is_err() {
+            return Err(CheckpointError::Sweeps {
+                path: path_buf(),
+                sweeps,
+                memory,
+            });
+        }
+        for _ in 0..sweeps {
+            norms.push(f64::from_bits(reader.word().map_err(failed("read"))?));
+        }
+        Ok(Opened {
+            path,
+            identity,
+            reader,
+            cycles,
+            norms,
+            hash,
+            exponent: exponent as i64,
+        })
     }
-    // A file with holes has any length. Every PE holds the norms.
-    let memory = memory();
-    let held = (8 * sweeps).saturating_mul(n_pes as u64);
-    let mut history = Vec::new();
-    if held > memory || history.try_reserve_exact(sweeps as usize).is_err() {
-        return Err(CheckpointError::Sweeps {
-            path: path_buf(),
-            sweeps,
-            memory,
-        });
-    }
-    for _ in 0..sweeps {
-        history.push(f64::from_bits(reader.word().map_err(failed("read"))?));
-    }
-    let own = field.own();
-    let rows = field.partition().total();
-    let rows_at_once = ((1 << 16) / field.row_len()).max(1);
-    let mut values = Vec::new();
-    for first in (0..rows).step_by(rows_at_once) {
-        let end = (first + rows_at_once).min(rows);
-        values.clear();
-        values.resize((end - first) * field.row_len(), F::ZERO);
-        reader
-            .fill(bytemuck::cast_slice_mut(&mut values))
-            .map_err(failed("read"))?;
-        let mine = first.max(own.start)..end.min(own.end);
-        if !mine.is_empty() {
-            let part = (mine.start - first) * field.row_len()..(mine.end - first) * field.row_len();
-            if unpacked.is_ok() {
-                *unpacked = field.unpack(mine.start as isize, &values[part]);
+
+    /// Reads the rows into `field`, and checks the rest. The norms. `unpacked`: whether the field took its rows.
+    fn load<F: Real, R: LocalRows<F>>(
+        mut self,
+        field: &mut R,
+        unpacked: &mut Result<(), R::Error>,
+    ) -> Result<Vec<f64>, CheckpointError> {
+        let path_buf = || self.path.to_owned();
+        let failed = |action| failed(self.path, action);
+        let reader = &mut self.reader;
+        let own = field.own();
+        let rows = field.partition().total();
+        let rows_at_once = ((1 << 16) / field.row_len()).max(1);
+        let mut values = Vec::new();
+        for first in (0..rows).step_by(rows_at_once) {
+            let end = (first + rows_at_once).min(rows);
+            values.clear();
+            values.resize((end - first) * field.row_len(), F::ZERO);
+            reader
+                .fill(bytemuck::cast_slice_mut(&mut values))
+                .map_err(failed("read"))?;
+            let mine = first.max(own.start)..end.min(own.end);
+            if !mine.is_empty() {
+                let part =
+                    (mine.start - first) * field.row_len()..(mine.end - first) * field.row_len();
+                if unpacked.is_ok() {
+                    *unpacked = field.unpack(mine.start as isize, &values[part]);
+                }
             }
         }
+        let computed = reader.checksum.clone().finalize();
+        let mut found = [0; 4];
+        reader.fill(&mut found).map_err(failed("read"))?;
+        let found = u32::from_le_bytes(found);
+        if found != computed {
+            return Err(CheckpointError::Damaged {
+                path: path_buf(),
+                found,
+                computed,
+            });
+        }
+        let expected = i64::from(self.identity.exponent);
+        if self.exponent != expected {
+            return Err(CheckpointError::OtherScale {
+                path: path_buf(),
+                found: self.exponent,
+                expected,
+            });
+        }
+        if self.hash != self.identity.hash {
+            return Err(CheckpointError::OtherProblem { path: path_buf() });
+        }
+        Ok(self.norms)
     }
-    let computed = reader.checksum.clone().finalize();
-    let mut found = [0; 4];
-    reader.fill(&mut found).map_err(failed("read"))?;
-    let found = u32::from_le_bytes(found);
-    if found != computed {
-        return Err(CheckpointError::Damaged {
-            path: path_buf(),
-            found,
-            computed,
-        });
-    }
-    let (found, expected) = (exponent as i64, i64::from(identity.exponent));
-    if found != expected {
-        return Err(CheckpointError::OtherScale {
-            path: path_buf(),
-            found,
-            expected,
-        });
-    }
-    if hash != identity.hash {
-        return Err(CheckpointError::OtherProblem { path: path_buf() });
-    }
-    Ok(history)
 }
 
 /// Opens a regular file; `None` for a pipe, device or folder, which is not waited for.

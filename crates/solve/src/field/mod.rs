@@ -6,3 +6,4 @@ pub(crate) mod gather;
 pub(crate) mod partition;
 pub(crate) mod rows;
 pub(crate) mod storage;
+pub(crate) mod view;

@@ -1,5 +1,6 @@
 //! Jacobi's method: exchange halos, sweep, add up the norms of all PEs, decide.
 
+use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -11,6 +12,7 @@ use crate::engine::slab::{Advance, MOST_SWEEPS_OF_PASS, MOST_SWEEPS_OF_RUN, Run,
 use crate::exchange::Rows;
 use crate::exchange::put_signal::PutSignal;
 use crate::field::checkpoint::{self, CheckpointError, Identity};
+use crate::field::view::{FieldView, Scaled};
 use crate::method::error::SolveError;
 use crate::method::options::Options;
 use crate::pes::error::PeError;
@@ -31,6 +33,8 @@ pub struct Progress<'a> {
     pub norms: &'a [f64],
     /// Why the last checkpoint could not be written, if so. The solve goes on.
     pub checkpoint_failure: Option<&'a CheckpointError>,
+    /// The field, every [`Options::field_every`] sweeps or cycles.
+    pub field: Option<FieldView<'a>>,
 }
 
 /// How a solve ended.
@@ -114,13 +118,13 @@ where
     while !converged && !interrupted && history.len() < options.max_sweeps {
         let done = history.len();
         let singly = done == 0 && slab.starts_singly();
-        let most = options
-            .checkpoint
-            .as_ref()
-            .map_or(usize::MAX, |checkpoint| {
-                checkpoint.every - done % checkpoint.every
-            })
-            .min(options.max_sweeps - done);
+        // A pass ends where a checkpoint is written or the field is shown.
+        let field_every = options.field_every.map(NonZeroUsize::get);
+        let stations = options.checkpoint.iter().map(|checkpoint| checkpoint.every);
+        let most = stations
+            .chain(field_every)
+            .map(|every| every - done % every)
+            .fold(options.max_sweeps - done, usize::min);
         sums.clear();
         {
             let mut advance = slab.advance(singly);
@@ -148,7 +152,7 @@ where
                     engine.exchange(&mut through_hosts, rows)?;
                     // What the next pass is if this one neither stops the solve nor ends at a checkpoint.
                     let left = options.max_sweeps - done - depth;
-                    let saves = options.checkpoint.is_some();
+                    let saves = options.checkpoint.is_some() || field_every.is_some();
                     engine.expect(
                         (left >= sweeps_per_pass && !singly && !saves).then_some(sweeps_per_pass),
                     );
@@ -196,20 +200,23 @@ where
                 || history.len() == options.max_sweeps;
             if due && !converged {
                 let written = checkpoint::save(
-                    pe,
                     &reduction,
                     slab,
                     &checkpoint.path,
                     &settings.identity,
                     &history,
+                    None,
                 )?;
                 checkpoint_failure = written.err();
             }
         }
+        let shown = field_every.is_some_and(|every| history.len().is_multiple_of(every));
+        let view = shown.then(|| Scaled::new(&*slab, settings.scale));
         observer(&Progress {
             sweeps: history.len(),
             norms: &unscaled(settings.scale, &history[done..]),
             checkpoint_failure: checkpoint_failure.as_ref(),
+            field: view.as_ref().map(FieldView::of),
         });
     }
     let seconds = start.elapsed().as_secs_f64();

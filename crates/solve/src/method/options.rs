@@ -1,5 +1,6 @@
 //! How to solve.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
@@ -17,6 +18,9 @@ pub struct Options<'a> {
     /// lowered silently ([`Solution::sweeps_per_pass`](crate::Solution::sweeps_per_pass) tells). The results do not
     /// depend on it.
     pub sweeps_per_pass: Option<usize>,
+    /// Show the observer the field every so many sweeps or cycles ([`Progress::field`](crate::Progress::field)). Sweeps on
+    /// GPUs stop for it, so it costs time.
+    pub field_every: Option<NonZeroUsize>,
     /// Where and how often to save the state.
     pub checkpoint: Option<Checkpointing>,
     /// A checkpoint to go on from.
@@ -37,6 +41,7 @@ impl Options<'_> {
             tolerance,
             max_sweeps,
             sweeps_per_pass: None,
+            field_every: None,
             checkpoint: None,
             resume: None,
             gpu: None,
@@ -66,9 +71,6 @@ impl Options<'_> {
         }
         if let Some(cycles) = self.method.cycles() {
             cycles.check()?;
-            if self.checkpoint.is_some() || self.resume.is_some() {
-                return Err(OptionsError::NoCheckpoints);
-            }
         }
         Ok(())
     }
@@ -153,7 +155,7 @@ pub enum First {
 pub struct Checkpointing {
     /// The file; written beside itself first and then renamed.
     pub path: PathBuf,
-    /// Sweeps between two checkpoints; at least 1.
+    /// Sweeps, or cycles, between two checkpoints; at least 1.
     pub every: usize,
 }
 
@@ -178,9 +180,6 @@ pub enum OptionsError {
         /// As asked for.
         steps: usize,
     },
-    /// Checkpoints of a method that has none.
-    #[error("checkpoints are made of Jacobi sweeps only: multigrid solves are short")]
-    NoCheckpoints,
     /// Cycles on GPUs of several PEs.
     #[error(
         "{pes} PEs with a GPU each: cycles run on one GPU, so one PE would be right; Jacobi sweeps take several"

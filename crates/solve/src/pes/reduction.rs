@@ -19,6 +19,11 @@ impl<'a> Reduction<'a> {
         })
     }
 
+    /// This PE.
+    pub(crate) fn pe(&self) -> &'a Pe {
+        self.pe
+    }
+
     /// PEs that take part: all of the world.
     pub(crate) fn n_pes(&self) -> usize {
         self.pe.n_pes()

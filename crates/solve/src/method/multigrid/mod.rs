@@ -1,22 +1,30 @@
 //! Multigrid cycles until the residual is small, alone or as the preconditioner of conjugate gradients.
 
+mod gradients;
+mod held;
 mod load;
 pub(crate) mod plane;
 pub(crate) mod space;
+mod steps;
 
-use std::sync::atomic::Ordering;
+use std::path::Path;
 use std::time::Instant;
 
+use crc32fast::Hasher;
 use crosswarp_prim::Superaccumulator;
 
+use self::gradients::Gradients;
+use self::held::{HeldRows, Line};
 use self::load::Layout;
+use self::steps::{Ended, Holder, raised};
+use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
-use crate::engine::cpu::multigrid::shape::HALO;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cuda::multigrid::GpuCycles;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
+use crate::field::checkpoint::{self, CheckpointError, CyclesState, Identity, mix};
 use crate::field::storage::Field;
 use crate::gpu::choice::Choice;
 use crate::gpu::error::GpuError;
@@ -26,13 +34,12 @@ use crate::method::options::{First, Method, Options, OptionsError};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
+use crate::problem::scale::Scale;
 use crate::stop::norms;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
 const COARSE_INTERVAL: [f64; 2] = [0.35, 1.8];
-/// A cycle that leaves more than this part of the residual is looked at.
-const SLOW: f64 = 0.4;
 
 /// How a solve by cycles ended.
 pub(crate) struct Outcome<F> {
@@ -50,20 +57,9 @@ pub(crate) struct Outcome<F> {
     pub field: Band<F>,
     /// Cells that have an equation.
     pub free: u64,
-}
-
-#[derive(Default)]
-struct Ended {
-    converged: bool,
-    floor_reached: bool,
-    interrupted: bool,
-    history: Vec<f64>,
-    /// ⟨z, r⟩ of conjugate gradients.
-    inner: f64,
-    /// The number of cycles after which conjugate gradients were taken.
-    gradients_from: Option<usize>,
-    seconds: f64,
-    setup_seconds: f64,
+    /// Cycles of an earlier run.
+    pub resumed_at: usize,
+    pub checkpoint_failure: Option<CheckpointError>,
 }
 
 struct Solver<'a> {
@@ -76,6 +72,18 @@ struct Solver<'a> {
     gpu: Option<GpuCycles>,
     /// When levels were begun to be made.
     start: Instant,
+    singular: bool,
+    /// Of the problem being solved.
+    given: Given,
+}
+
+/// What is the same in all steps of a solve.
+#[derive(Default)]
+struct Given {
+    identity: Identity,
+    scale: Scale,
+    /// Columns of the grid, ghosts included.
+    nx: usize,
 }
 
 impl Solver<'_> {
@@ -143,64 +151,196 @@ impl Solver<'_> {
         Ok(())
     }
 
-    /// Takes the mean away from the own rows.
-    fn remove_mean(&mut self, u: &mut Field<f64>) -> Result<(), PeError> {
-        let sum = self.sum(|finest, y, x| finest.part_of(x, y) * u.row(y)[x])?;
-        let mean = sum / self.sum(|finest, y, x| finest.part_of(x, y))?;
-        for y in self.layout.shape.own() {
-            u.row_mut(y).iter_mut().for_each(|u| *u -= mean);
+    /// What is taken away from the field in the end: of a singular problem the mean. Collective.
+    fn surplus(&mut self, u: &Field<f64>) -> Result<f64, PeError> {
+        if !self.singular {
+            return Ok(0.0);
         }
-        Ok(())
+        let sum = self.sum(|finest, y, x| finest.part_of(x, y) * u.row(y)[x])?;
+        Ok(sum / self.sum(|finest, y, x| finest.part_of(x, y))?)
+    }
+
+    /// The own rows of the grid, as they are given to the caller, and whether all have room in the type. Collective.
+    fn band<F: Real>(&mut self, u: &mut Field<f64>) -> Result<(Band<F>, bool), PeError> {
+        let surplus = self.surplus(u)?;
+        let layout = &self.layout;
+        self.rows.halo(&layout.shape, u, 1)?;
+        let Given { scale, nx, .. } = self.given;
+        let [first_x, first_y] = layout.first;
+        let mut fits = true;
+        let me = self.reduction.pe().my_pe();
+        let band = Band::new(layout.partition, me, nx, |y, out| {
+            // A level that is not spread has no rows beyond its own that are up to date, but all of its own.
+            let at = y as isize - first_y as isize;
+            let len = layout.shape.y.len as isize;
+            let at = if layout.shape.spread {
+                at
+            } else {
+                at.rem_euclid(len)
+            };
+            let row = u.row(at);
+            for (x, out) in out.iter_mut().enumerate() {
+                let x = (x + row.len() - first_x) % row.len();
+                *out = F::from_f64(scale.up(row[x] - surplus));
+                fits &= out.to_f64().is_finite();
+            }
+        });
+        Ok((band, fits))
+    }
+
+    /// The rows of `fields` that a checkpoint holds: this PE's, or as they are read where every PE computes all.
+    fn held<'f>(&self, fields: Vec<&'f mut Field<f64>>, read: bool) -> HeldRows<'f> {
+        let Layout {
+            shape,
+            first,
+            partition,
+            ..
+        } = &self.layout;
+        HeldRows {
+            fields,
+            partition: *partition,
+            own: if read && !shape.spread {
+                0..partition.total()
+            } else {
+                partition.rows(self.reduction.pe().my_pe())
+            },
+            first: first[1],
+            rows: shape.y.len,
+            line: Line {
+                lines: 1,
+                width: self.given.nx,
+                first: first[0],
+                stored: shape.x.len,
+                begin: 0,
+                stride: 0,
+            },
+        }
     }
 
     fn solve(
         &mut self,
         u: &mut Field<f64>,
         right_side: &mut Option<Field<f64>>,
-        singular: bool,
         first: First,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Ended, SolveError> {
-        if singular && let Some(right_side) = right_side {
+        if self.singular
+            && let Some(right_side) = right_side
+        {
             self.make_compatible(right_side)?;
         }
         let right_side = right_side.as_ref();
         // A solve before may have failed in the middle of its cycles.
         self.gpu = None;
+        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
+        if by_gradients && options.gpu.is_some() {
+            return Err(OptionsError::GradientsOnGpu.into());
+        }
         let mut ended = Ended::default();
-        match options.method {
-            Method::ConjugateGradients(_) => {
-                if options.gpu.is_some() {
-                    return Err(OptionsError::GradientsOnGpu.into());
-                }
-                ended.setup_seconds = self.start.elapsed().as_secs_f64();
+        let mut gradients = None;
+        if let Some(path) = &options.resume {
+            gradients = self.resume(u, path, &mut ended)?;
+            ended.converged = ended.last() <= options.tolerance * ended.norms[0];
+            // Cycles go on from any field.
+            if matches!(options.method, Method::Multigrid(_)) {
+                ended.gradients_from = None;
+            }
+        }
+        let over = ended.converged || ended.steps() >= options.max_sweeps;
+        if over {
+            ended.setup_seconds = self.start.elapsed().as_secs_f64();
+        } else if by_gradients || ended.gradients_from.is_some() {
+            ended.setup_seconds = self.start.elapsed().as_secs_f64();
+            if ended.norms.is_empty() {
                 let [residual, _] = self.measure(u, right_side)?;
-                if residual == 0.0 {
-                    ended.converged = true;
-                } else {
-                    ended.gradients_from = Some(0);
-                    self.conjugate_gradients(
-                        u, right_side, residual, &mut ended, options, observer,
-                    )?;
-                }
-                ended.seconds = self.start.elapsed().as_secs_f64();
+                ended.norms.push(residual);
             }
-            _ => {
-                if let Some(gpu) = &options.gpu {
-                    let first = self.layout.first[1];
-                    self.gpu = Some(GpuCycles::new(gpu, &self.hierarchy, u, right_side, first)?);
-                }
-                ended.setup_seconds = self.start.elapsed().as_secs_f64();
-                self.cycles(u, right_side, first, &mut ended, options, observer)?;
-                ended.seconds = self.start.elapsed().as_secs_f64();
-                self.leave_gpu(u)?;
+            ended.converged = ended.norms[0] == 0.0;
+            if !ended.converged {
+                ended.gradients_from.get_or_insert(ended.steps());
+                self.conjugate_gradients(u, right_side, gradients, &mut ended, options, observer)?;
             }
+        } else {
+            if let Some(gpu) = &options.gpu {
+                let first = self.layout.first[1];
+                self.gpu = Some(GpuCycles::new(gpu, &self.hierarchy, u, right_side, first)?);
+            }
+            ended.setup_seconds = self.start.elapsed().as_secs_f64();
+            self.cycles(u, right_side, first, &mut ended, options, observer)?;
         }
-        if singular {
-            self.remove_mean(u)?;
-        }
+        ended.seconds = self.start.elapsed().as_secs_f64();
+        self.leave_gpu(u)?;
         Ok(ended)
+    }
+
+    /// A hash of what determines the steps. Collective.
+    fn hash(&self, u: &Field<f64>, right_side: Option<&Field<f64>>) -> Result<u64, PeError> {
+        let Layout {
+            shape,
+            ends,
+            first,
+            partition,
+        } = &self.layout;
+        let finest = &self.hierarchy.finest;
+        let mut hash = [0u64];
+        for y in partition.rows(self.reduction.pe().my_pe()) {
+            let at = y as isize - first[1] as isize;
+            if !(0..shape.y.len as isize).contains(&at) {
+                continue;
+            }
+            let mut checksum = Hasher::new();
+            checksum.update(bytemuck::cast_slice(u.row(at)));
+            if let Some(right_side) = right_side {
+                checksum.update(bytemuck::cast_slice(right_side.row(at)));
+            }
+            if let Some(fixed) = &finest.fixed {
+                checksum.update(fixed.row(at));
+            }
+            if let Some(coefficients) = &finest.coefficients {
+                for table in coefficients.tables() {
+                    checksum.update(bytemuck::cast_slice(table.whole(at)));
+                }
+            }
+            hash[0] = hash[0].wrapping_add(mix(1 + y as u64, checksum.finalize()));
+        }
+        self.reduction.sum(&mut hash)?;
+        let kinds: Vec<u8> = ends.as_flattened().iter().map(|&end| end as u8).collect();
+        let given = [
+            right_side.is_some(),
+            finest.fixed.is_some(),
+            finest.coefficients.is_some(),
+        ];
+        let mut checksum = Hasher::new();
+        checksum.update(&kinds);
+        checksum.update(&given.map(u8::from));
+        Ok(hash[0].wrapping_add(mix(0, checksum.finalize())))
+    }
+
+    /// Reads `u` and where a solve stood from a checkpoint; and what conjugate gradients keep, if it has that. Collective.
+    fn resume(
+        &mut self,
+        u: &mut Field<f64>,
+        path: &Path,
+        ended: &mut Ended,
+    ) -> Result<Option<Gradients>, SolveError> {
+        let mut gradients = None;
+        let place = |state: &CyclesState| {
+            let mut fields = vec![u];
+            if state.fields > 1 {
+                let made = gradients.insert(Gradients::new(&self.hierarchy.finest)?);
+                fields.extend(made.to_keep());
+            }
+            Ok(self.held(fields, true))
+        };
+        let identity = &self.given.identity;
+        let resumed = checkpoint::resume_cycles(&self.reduction, path, identity, place)?;
+        let (norms, state) = resumed?;
+        ended.norms = norms;
+        ended.resumed_at = ended.steps();
+        ended.inner = state.inner;
+        ended.gradients_from = state.gradients_from.map(|from| from as usize);
+        Ok(gradients)
     }
 
     /// The norms of the residual and of the field.
@@ -273,120 +413,52 @@ impl Solver<'_> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        // The problem has been scaled: its residuals are within the range of `f32` as they are.
-        let sum = self.begin(u, right_side, first == First::Full, 0)?;
-        let ([sum], _) = self.total_of([sum], false)?;
-        let first = sum.sqrt();
-        if first == 0.0 {
-            ended.converged = true;
-            return Ok(());
-        }
-        let mut norm = first;
-        loop {
-            let before = norm;
-            let exponent = self.exponent(norm);
-            let sum = self.go_on(u, right_side, exponent)?;
-            let ([sum], interrupted) = self.total_of([sum], raised(options))?;
-            norm = sum.sqrt();
-            let slow = norm > SLOW * before && norm > options.tolerance * first;
-            // Only what hardly shrinks can be what rounding leaves.
-            let field = if slow {
-                self.measure(u, right_side)?[1]
-            } else {
-                0.0
-            };
-            ended.stop(norm, first, field, options, interrupted);
-            if took(ended, norm / first, options, observer)? {
-                return Ok(());
-            }
-            if slow && matches!(options.method, Method::Automatic(_)) {
-                ended.gradients_from = Some(ended.history.len());
-                self.leave_gpu(u)?;
-                return self.conjugate_gradients(u, right_side, first, ended, options, observer);
-            }
-        }
-    }
-
-    /// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
-    /// symmetric. β is that of the flexible method,
-    /// for a cycle in `f32` is not quite the same operator each time. `first` is the norm that `history` is relative to.
-    fn conjugate_gradients(
-        &mut self,
-        u: &mut Field<f64>,
-        right_side: Option<&Field<f64>>,
-        first: f64,
-        ended: &mut Ended,
-        options: &Options<'_>,
-        observer: &mut impl FnMut(&Progress<'_>),
-    ) -> Result<(), SolveError> {
-        let field = |solver: &Self| solver.hierarchy.finest.field().map_err(SolveError::Memory);
-        let (mut r, mut z, mut p, mut q) = (field(self)?, field(self)?, field(self)?, field(self)?);
-        let mut norm = first * ended.history.last().copied().unwrap_or(1.0);
-        // Begun again when the residual that was kept up to date turns out to be off.
-        loop {
-            self.residual(u, right_side, &mut r)?;
-            let mut begun = false;
-            loop {
-                let exponent = self.exponent(norm);
-                self.rows.halo(&self.layout.shape, &mut r, HALO)?;
-                self.hierarchy
-                    .precondition(&mut self.rows, &mut z, &r, exponent)?;
-                // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
-                let rows = self.layout.shape.own();
-                if begun {
-                    let beta = -self.product(&z, &q)? / ended.inner;
-                    for y in rows.clone() {
-                        for (p, &z) in p.row_mut(y).iter_mut().zip(z.row(y)) {
-                            *p = z + beta * *p;
-                        }
-                    }
-                } else {
-                    for y in rows.clone() {
-                        p.row_mut(y).copy_from_slice(z.row(y));
-                    }
-                }
-                begun = true;
-                ended.inner = self.product(&z, &r)?;
-                self.residual(&mut p, None, &mut q)?;
-                // The residual of nothing on the right is −Ap.
-                let curvature = -self.product(&p, &q)?;
-                let alpha = if curvature > 0.0 {
-                    self.product(&p, &r)? / curvature
-                } else {
-                    0.0
-                };
-                let [mut of_residual, mut of_field] = self.sums();
-                let nx = self.layout.shape.x.len;
-                for y in rows {
-                    for (q, value) in q.row_mut(y).iter_mut().zip(r.row_mut(y)) {
-                        *q *= alpha;
-                        *value += *q;
-                        *q = -*q;
-                    }
-                    for (u, &p) in u.row_mut(y).iter_mut().zip(p.row(y)) {
-                        *u += alpha * p;
-                    }
-                    let (r, u) = (r.row(y), u.row(y));
-                    of_residual.add_row(y, nx, |x| r[x] * r[x]);
-                    of_field.add_row(y, nx, |x| u[x] * u[x]);
-                }
-                let (totals, interrupted) = self.total([of_residual, of_field], raised(options))?;
-                let [kept, field] = totals.map(f64::sqrt);
-                norm = kept;
-                ended.stop(norm, first, field, options, interrupted);
-                let stops = ended.converged || ended.floor_reached || alpha == 0.0;
-                if stops {
-                    [norm, _] = self.measure(u, right_side)?;
-                    ended.stop(norm, first, field, options, interrupted);
-                    // Without a direction to go there is nothing better to be had.
-                    ended.floor_reached |= alpha == 0.0 && !ended.converged;
-                }
-                if took(ended, norm / first, options, observer)? {
+        match ended.norms.as_slice() {
+            [] => {
+                // The problem has been scaled: its residuals are within the range of `f32` as they are.
+                let sum = self.begin(u, right_side, first == First::Full, 0)?;
+                let ([sum], _) = self.total_of([sum], false)?;
+                ended.norms.push(sum.sqrt());
+                if sum == 0.0 {
+                    ended.converged = true;
                     return Ok(());
                 }
-                if stops {
-                    break;
+            }
+            // What the last cycle has restricted was as it says.
+            [.., before, _] | [before] => {
+                let exponent = self.exponent(*before);
+                match &mut self.gpu {
+                    Some(gpu) => gpu.resume(exponent)?,
+                    None => {
+                        let rows = &mut self.rows;
+                        self.hierarchy.resume(rows, u, right_side, exponent)?;
+                    }
                 }
+            }
+        }
+        loop {
+            if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
+                ended.gradients_from = Some(ended.steps());
+                self.leave_gpu(u)?;
+                return self.conjugate_gradients(u, right_side, None, ended, options, observer);
+            }
+            let exponent = self.exponent(ended.last());
+            let sum = self.go_on(u, right_side, exponent)?;
+            let ([sum], interrupted) = self.total_of([sum], raised(options))?;
+            let norm = sum.sqrt();
+            // Only what hardly shrinks can be what rounding leaves.
+            let field = match ended.is_slow(ended.last(), norm, options) {
+                true => self.measure(u, right_side)?[1],
+                false => 0.0,
+            };
+            ended.stop(norm, field, options, interrupted);
+            let mut holder = Holding {
+                solver: self,
+                u,
+                gradients: None,
+            };
+            if ended.took(norm, &mut holder, options, observer)? {
+                return Ok(());
             }
         }
     }
@@ -420,55 +492,46 @@ impl Solver<'_> {
     }
 }
 
-impl Ended {
-    /// What a residual of norm `norm`, before the first cycle `first`, of a field of norm `field` means.
-    fn stop(
-        &mut self,
-        norm: f64,
-        first: f64,
-        field: f64,
-        options: &Options<'_>,
-        interrupted: bool,
-    ) {
-        self.converged = norm <= options.tolerance * first;
-        // Rounding of 4u alone leaves that much.
-        self.floor_reached = !self.converged && norm <= 4.0 * f64::EPSILON * field;
-        self.interrupted = interrupted;
-    }
-}
-
-/// Takes what a cycle has left, and says whether to end.
-fn took(
-    ended: &mut Ended,
-    relative: f64,
-    options: &Options<'_>,
-    observer: &mut impl FnMut(&Progress<'_>),
-) -> Result<bool, SolveError> {
-    ended.history.push(relative);
-    let cycles = ended.history.len();
-    observer(&Progress {
-        sweeps: cycles,
-        norms: &ended.history[cycles - 1..],
-        checkpoint_failure: None,
-    });
-    if !relative.is_finite() {
-        return Err(SolveError::NotFinite {
-            sweep: cycles,
-            norm: relative,
-        });
-    }
-    ended.interrupted &= !ended.converged && !ended.floor_reached;
-    let over = cycles >= options.max_sweeps;
-    Ok(over || ended.converged || ended.floor_reached || ended.interrupted)
-}
-
-fn raised(options: &Options<'_>) -> bool {
-    options
-        .interrupt
-        .is_some_and(|flag| flag.load(Ordering::Relaxed))
-}
-
 /// The exponent of a positive number.
 fn exponent_of(value: f64) -> i32 {
     ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
+}
+
+/// The fields of a solve on a plane.
+struct Holding<'s, 'a> {
+    solver: &'s mut Solver<'a>,
+    u: &'s mut Field<f64>,
+    /// Where the next step goes on with them.
+    gradients: Option<&'s mut Gradients>,
+}
+
+impl Holding<'_, '_> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.solver.gpu {
+            Some(gpu) => gpu.save(self.u),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Holder for Holding<'_, '_> {
+    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        self.fetch()?;
+        let mut fields = vec![&mut *self.u];
+        if let Some(gradients) = &mut self.gradients {
+            fields.extend(gradients.to_keep());
+        }
+        let solver = &*self.solver;
+        Ok((
+            solver.held(fields, false),
+            &solver.reduction,
+            &solver.given.identity,
+        ))
+    }
+
+    fn field(&mut self) -> Result<Band<f64>, GpuError> {
+        self.fetch()?;
+        Ok(self.solver.band(self.u)?.0)
+    }
 }

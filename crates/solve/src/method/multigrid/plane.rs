@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use crosswarp_shmem::Pe;
 
 use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
-use super::{COARSE_INTERVAL, FINEST_INTERVAL, Outcome, Solver};
+use super::{COARSE_INTERVAL, FINEST_INTERVAL, Given, Outcome, Solver};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
 use crate::engine::cpu::multigrid::shape::HALO;
 use crate::exchange::level_rows::LevelRows;
-use crate::field::band::Band;
+use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
@@ -49,7 +49,6 @@ pub(crate) struct Plane<'p> {
     solver: Solver<'p>,
     /// By what a general operator is held.
     operator: Option<Scale>,
-    singular: bool,
     /// Cells that have an equation.
     free: u64,
     /// Time that the levels took, until a solve has counted it.
@@ -130,9 +129,10 @@ impl<'p> Plane<'p> {
                 words: Vec::new(),
                 gpu: None,
                 start,
+                singular,
+                given: Given::default(),
             },
             operator,
-            singular,
             free,
             set_up: start.elapsed(),
             spare: None,
@@ -176,40 +176,29 @@ impl<'p> Plane<'p> {
         let now = Instant::now();
         solver.start = now.checked_sub(self.set_up).unwrap_or(now);
         self.set_up = Duration::ZERO;
-        let ended = solver.solve(
-            &mut u,
-            &mut right_side,
-            self.singular,
-            first,
-            options,
-            &mut observer,
-        )?;
+        let hash = match options.checkpoint.is_some() || options.resume.is_some() {
+            true => solver.hash(&u, right_side.as_ref())?,
+            false => 0,
+        };
+        solver.given = Given {
+            identity: Identity {
+                bits: 8 * size_of::<F>() as u64,
+                nx: problem.nx as u64,
+                ny: problem.ny as u64,
+                nz: 1,
+                hash,
+                exponent: scale.exponent,
+            },
+            scale,
+            nx: problem.nx,
+        };
+        let ended = solver.solve(&mut u, &mut right_side, first, options, &mut observer)?;
         let choice = options.gpu.is_some().then(|| Choice {
             taken: "cycles",
             ..Choice::default()
         });
         let levels = solver.hierarchy.levels();
-        let layout = &solver.layout;
-        solver.rows.halo(&layout.shape, &mut u, 1)?;
-
-        let [first_x, first_y] = layout.first;
-        let mut fits = true;
-        let field = Band::new(layout.partition, pe.my_pe(), problem.nx, |y, out| {
-            // A level that is not spread has no rows beyond its own that are up to date, but all of its own.
-            let at = y as isize - first_y as isize;
-            let len = layout.shape.y.len as isize;
-            let at = if layout.shape.spread {
-                at
-            } else {
-                at.rem_euclid(len)
-            };
-            let row = u.row(at);
-            for (x, out) in out.iter_mut().enumerate() {
-                let x = (x + row.len() - first_x) % row.len();
-                *out = F::from_f64(scale.up(row[x]));
-                fits &= out.to_f64().is_finite();
-            }
-        });
+        let (field, fits) = solver.band(&mut u)?;
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
         }
@@ -217,7 +206,9 @@ impl<'p> Plane<'p> {
             converged: ended.converged,
             floor_reached: ended.floor_reached,
             interrupted: ended.interrupted,
-            history: ended.history,
+            history: ended.history(),
+            resumed_at: ended.resumed_at,
+            checkpoint_failure: ended.checkpoint_failure,
             gradients_from: ended.gradients_from,
             choice,
             seconds: ended.seconds,

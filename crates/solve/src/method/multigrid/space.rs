@@ -1,22 +1,29 @@
 //! Multigrid cycles in three dimensions.
 
+use std::ops::Range;
+use std::path::Path;
 use std::time::Instant;
 
+use crc32fast::Hasher;
 use crosswarp_prim::Superaccumulator;
 use crosswarp_shmem::Pe;
 
-use super::{Ended, Outcome, SLOW, raised, took};
+use super::Outcome;
+use super::held::{HeldRows, Line as HeldLine};
+use super::steps::{Ended, Holder, raised};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::space::hierarchy::{
-    DEPTH, Hierarchy, finest_shape, is_singular,
+    DEPTH, Hierarchy, Level, finest_shape, is_singular,
 };
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
+use crate::field::checkpoint::{self, CyclesState, Identity, mix};
 use crate::field::partition::Partition;
+use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Cycles, First, Options};
@@ -37,6 +44,10 @@ struct Solver<'a, F> {
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
     words: Vec<u64>,
+    partition: Partition,
+    singular: bool,
+    scale: Scale,
+    identity: Identity,
 }
 
 /// Solves by cycles. Collective; see [`solve_3d`](crate::solve_3d).
@@ -98,31 +109,38 @@ pub(crate) fn run<F: Real>(
         rows,
         reduction,
         words: Vec::new(),
+        partition,
+        singular,
+        scale,
+        identity: Identity {
+            bits: 8 * size_of::<F>() as u64,
+            nx: nx as u64,
+            ny: ny as u64,
+            nz: nz as u64,
+            hash: 0,
+            exponent: scale.exponent,
+        },
     };
+    if options.checkpoint.is_some() || options.resume.is_some() {
+        solver.identity.hash = solver.hash()?;
+    }
     let mut ended = Ended::default();
     let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
-    let solved = solver.solve(singular, cycles.first, &mut ended, options, &mut observer);
+    let solved = solver.solve(cycles.first, &mut ended, options, &mut observer);
     if let Err(SolveError::Pe(error)) = solved {
         return Err(error.into());
     }
     let seconds = (set_up + start.elapsed()).as_secs_f64();
     let levels = solver.hierarchy.levels.len();
+    let field = match solved {
+        Ok(()) => Some(solver.band()?),
+        Err(_) => None,
+    };
     solver.rows.free()?;
     solver.reduction.free()?;
     // The same on every PE.
     solved?;
-    let level = &solver.hierarchy.levels[0];
-    let stride = level.operator.stride();
-    let mut fits = true;
-    let field = Band::new(partition, pe.my_pe(), nx * ny, |z, out| {
-        let plane = level.u.row(z as isize);
-        for (out, row) in out.chunks_exact_mut(nx).zip(plane.chunks_exact(stride)) {
-            for (out, &value) in out.iter_mut().zip(&row[1..]) {
-                *out = F::from_f64(scale.up(value));
-                fits &= out.to_f64().is_finite();
-            }
-        }
-    });
+    let (field, fits) = field.expect("it was solved");
     if least(pe, u64::from(fits))? == 0 {
         return Err(SolveError::OutOfRange { dtype: F::NAME });
     }
@@ -130,7 +148,9 @@ pub(crate) fn run<F: Real>(
         converged: ended.converged,
         floor_reached: ended.floor_reached,
         interrupted: ended.interrupted,
-        history: ended.history,
+        history: ended.history(),
+        resumed_at: ended.resumed_at,
+        checkpoint_failure: ended.checkpoint_failure,
         choice: None,
         gradients_from: None,
         seconds,
@@ -279,15 +299,11 @@ impl<F: Real> Solver<'_, F> {
         Ok(self.total(sum, false)?.0)
     }
 
-    /// Changes every point of the stored planes of the field or the right side by `by`(its volume).
-    fn shift(&mut self, right_side: bool, by: impl Fn(f64) -> f64) {
+    /// Changes every point of the stored planes of the right side by `by`(its volume).
+    fn shift_right_side(&mut self, by: impl Fn(f64) -> f64) {
         let level = &mut self.hierarchy.levels[0];
         let operator = &level.operator;
-        let field = if right_side {
-            &mut level.right_side
-        } else {
-            &mut level.u
-        };
+        let field = &mut level.right_side;
         let [nx, ny, _] = self.problem.size;
         for z in field.rows().filter(|&z| operator.shape.y.has(z)) {
             for y in 0..ny {
@@ -305,15 +321,79 @@ impl<F: Real> Solver<'_, F> {
         x * y * z
     }
 
+    /// What is taken away from the field in the end: of a singular problem the mean. Collective.
+    fn surplus(&mut self) -> Result<f64, PeError> {
+        if !self.singular {
+            return Ok(0.0);
+        }
+        let masses: Vec<Vec<f64>> = {
+            let lines = &self.hierarchy.levels[0].operator.lines;
+            lines.iter().map(|line| line.mass.clone()).collect()
+        };
+        let [mx, my, mz] = [&masses[0], &masses[1], &masses[2]];
+        let sum = self.sum_of(false, |x, y, z, u| mx[x] * (my[y] * mz[z as usize]) * u)?;
+        Ok(sum / self.volume())
+    }
+
+    /// The own planes as they are given to the caller, and whether all have room in the type. Collective.
+    fn band<T: Real>(&mut self) -> Result<(Band<T>, bool), PeError> {
+        let surplus = self.surplus()?;
+        let level = &self.hierarchy.levels[0];
+        let stride = level.operator.stride();
+        let [nx, ny, _] = self.problem.size;
+        let mut fits = true;
+        let me = self.reduction.pe().my_pe();
+        let band = Band::new(self.partition, me, nx * ny, |z, out| {
+            let plane = level.u.row(z as isize);
+            for (out, row) in out.chunks_exact_mut(nx).zip(plane.chunks_exact(stride)) {
+                for (out, &value) in out.iter_mut().zip(&row[1..]) {
+                    *out = T::from_f64(self.scale.up(value - surplus));
+                    fits &= out.to_f64().is_finite();
+                }
+            }
+        });
+        Ok((band, fits))
+    }
+
+    /// A hash of what determines the steps. Collective.
+    fn hash(&self) -> Result<u64, PeError> {
+        let level = &self.hierarchy.levels[0];
+        let [nx, ny, _] = self.problem.size;
+        let stride = level.operator.stride();
+        let mut hash = [0u64];
+        for z in self.partition.rows(self.reduction.pe().my_pe()) {
+            let mut checksum = Hasher::new();
+            for field in [&level.u, &level.right_side] {
+                for line in field.row(z as isize).chunks_exact(stride).take(ny) {
+                    checksum.update(bytemuck::cast_slice(&line[1..][..nx]));
+                }
+            }
+            hash[0] = hash[0].wrapping_add(mix(1 + z as u64, checksum.finalize()));
+        }
+        self.reduction.sum(&mut hash)?;
+        let mut checksum = Hasher::new();
+        for side in self.problem.sides.as_flattened() {
+            let kind = match side {
+                Side::Fixed => 0u8,
+                Side::Neumann(_) => 1,
+                Side::Periodic => 2,
+            };
+            checksum.update(&[kind]);
+        }
+        for spacing in self.problem.spacing {
+            checksum.update(&spacing.to_bits().to_le_bytes());
+        }
+        Ok(hash[0].wrapping_add(mix(0, checksum.finalize())))
+    }
+
     fn solve(
         &mut self,
-        singular: bool,
         first: First,
         ended: &mut Ended,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        if singular {
+        if self.singular {
             let sum = self.sum_of(true, |_, _, _, b| b)?;
             let size = self.sum_of(true, |_, _, _, b| b.abs())?;
             const NEGLIGIBLE: f64 = 1e-6;
@@ -322,18 +402,35 @@ impl<F: Real> Solver<'_, F> {
                 return Err(ProblemError::Incompatible { relative }.into());
             }
             let mean = sum / self.volume();
-            self.shift(true, |volume| -mean * volume);
+            self.shift_right_side(|volume| -mean * volume);
         }
-        self.cycles(first, ended, options, observer)?;
-        if singular {
-            let masses: Vec<Vec<f64>> = {
-                let lines = &self.hierarchy.levels[0].operator.lines;
-                lines.iter().map(|line| line.mass.clone()).collect()
-            };
-            let [mx, my, mz] = [&masses[0], &masses[1], &masses[2]];
-            let sum = self.sum_of(false, |x, y, z, u| mx[x] * (my[y] * mz[z as usize]) * u)?;
-            let mean = sum / self.volume();
-            self.shift(false, |_| -mean);
+        if let Some(path) = &options.resume {
+            self.resume(path, ended)?;
+            ended.converged = ended.last() <= options.tolerance * ended.norms[0];
+            if ended.converged || ended.steps() >= options.max_sweeps {
+                return Ok(());
+            }
+        }
+        self.cycles(first, ended, options, observer)
+    }
+
+    /// Reads the field and where a solve stood from a checkpoint. Collective.
+    fn resume(&mut self, path: &Path, ended: &mut Ended) -> Result<(), SolveError> {
+        let level = &mut self.hierarchy.levels[0];
+        let partition = self.partition;
+        // As where every PE computes all.
+        let own = match level.operator.shape.spread {
+            true => partition.rows(self.reduction.pe().my_pe()),
+            false => 0..partition.total(),
+        };
+        let size = self.problem.size;
+        let place = |_: &CyclesState| Ok(held(level, size, own, partition));
+        let resumed = checkpoint::resume_cycles(&self.reduction, path, &self.identity, place)?;
+        (ended.norms, _) = resumed?;
+        ended.resumed_at = ended.steps();
+        let level = &mut self.hierarchy.levels[0];
+        for z in level.operator.shape.own() {
+            level.operator.beyond(level.u.row_mut(z));
         }
         Ok(())
     }
@@ -345,31 +442,34 @@ impl<F: Real> Solver<'_, F> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let mut sum = self.sums();
-        self.hierarchy
-            .begin(&mut self.rows, first == First::Full, &mut sum)?;
-        let first = self.total(sum, false)?.0.sqrt();
-        if first == 0.0 {
-            ended.converged = true;
-            return Ok(());
+        if ended.norms.is_empty() {
+            let mut sum = self.sums();
+            self.hierarchy
+                .begin(&mut self.rows, first == First::Full, &mut sum)?;
+            let first = self.total(sum, false)?.0.sqrt();
+            ended.norms.push(first);
+            if first == 0.0 {
+                ended.converged = true;
+                return Ok(());
+            }
+        } else {
+            self.hierarchy.resume(&mut self.rows)?;
         }
-        let mut norm = first;
         loop {
-            let before = norm;
             let mut sum = self.sums();
             self.hierarchy.go_on(&mut self.rows, &mut sum)?;
             let (sum, interrupted) = self.total(sum, raised(options))?;
-            norm = sum.sqrt();
+            let norm = sum.sqrt();
             let mut field = 0.0;
             // Only what hardly shrinks can be what rounding leaves.
-            if norm > SLOW * before && norm > options.tolerance * first {
+            if ended.is_slow(ended.last(), norm, options) {
                 let mut sum = self.sums();
                 self.hierarchy.add_field(&mut sum);
                 // What is multiplied by the couplings, whose sum along all axes is the diagonal.
                 field = self.total(sum, false)?.0.sqrt() * self.diagonal() / 4.0;
             }
-            ended.stop(norm, first, field, options, interrupted);
-            if took(ended, norm / first, options, observer)? {
+            ended.stop(norm, field, options, interrupted);
+            if ended.took(norm, self, options, observer)? {
                 return Ok(());
             }
         }
@@ -379,5 +479,42 @@ impl<F: Real> Solver<'_, F> {
     fn diagonal(&self) -> f64 {
         let [h_x, h_y, h_z] = self.problem.spacing;
         2.0 * (h_y * h_z / h_x + h_x * h_z / h_y + h_x * h_y / h_z)
+    }
+}
+
+/// The planes `own` of the finest level.
+fn held(
+    level: &mut Level,
+    [nx, ny, nz]: [usize; 3],
+    own: Range<usize>,
+    partition: Partition,
+) -> HeldRows<'_> {
+    HeldRows {
+        partition,
+        own,
+        first: 0,
+        rows: nz,
+        line: HeldLine {
+            lines: ny,
+            width: nx,
+            first: 0,
+            stored: nx,
+            begin: 1,
+            stride: level.operator.stride(),
+        },
+        fields: vec![&mut level.u],
+    }
+}
+
+impl<F: Real> Holder for Solver<'_, F> {
+    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        let own = self.partition.rows(self.reduction.pe().my_pe());
+        let level = &mut self.hierarchy.levels[0];
+        let rows = held(level, self.problem.size, own, self.partition);
+        Ok((rows, &self.reduction, &self.identity))
+    }
+
+    fn field(&mut self) -> Result<Band<f64>, GpuError> {
+        Ok(self.band()?.0)
     }
 }

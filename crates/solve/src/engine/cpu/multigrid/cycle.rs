@@ -62,6 +62,25 @@ impl<T: Real> Hierarchy<T> {
         Ok(())
     }
 
+    /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
+    /// Collective.
+    pub fn resume(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        exponent: i32,
+    ) -> Result<(), PeError> {
+        let plan = Plan {
+            start: Start::Field,
+            omegas: &[],
+            measured: 0,
+            margin: TO_RESTRICT,
+            exponent,
+        };
+        self.on_finest::<false, true>(rows, u, right_side, &plan, None)
+    }
+
     /// Ends a cycle and begins the next one. Else as [`begin`](Self::begin). Collective.
     pub fn go_on(
         &mut self,

@@ -250,6 +250,20 @@ impl GpuCycles {
         self.sum()
     }
 
+    /// See `Hierarchy::resume`.
+    pub(crate) fn resume(&mut self, exponent: i32) -> Result<(), GpuError> {
+        let plan = Plan {
+            start: START_FIELD,
+            omegas: &[],
+            measured: None,
+            restrict: true,
+            up_scale: 1.0,
+            down_scale: power_of_two(-exponent),
+        };
+        self.exponent = exponent;
+        self.on_finest(&plan)
+    }
+
     /// See `Hierarchy::go_on`. The sum of squares.
     pub(crate) fn go_on(&mut self, exponent: i32) -> Result<Superaccumulator<f64>, GpuError> {
         self.cycle_below(0, START_ZERO)?;

@@ -168,6 +168,19 @@ impl Hierarchy {
         Ok(())
     }
 
+    /// Does over what the last call has restricted, of a field that it has left: [`go_on`](Self::go_on) goes on from there.
+    /// Collective.
+    pub fn resume(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        let plan = Plan {
+            start: Start::Field,
+            fresh: false,
+            omegas: &[],
+            measured: 0,
+            margin: TO_RESTRICT,
+        };
+        self.pass::<false, true>(rows, 0, plan, None)
+    }
+
     /// Ends a cycle and begins the next one; as [`begin`](Self::begin). Collective.
     pub fn go_on(&mut self, rows: &mut LevelRows<'_>, sum: &mut LeafSums) -> Result<(), PeError> {
         self.cycle_below(rows, 1, Start::Zero)?;

@@ -1,0 +1,158 @@
+//! What becomes of a step: it is told, kept in a checkpoint and shown, and decides whether there is another one.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use super::held::HeldRows;
+use crate::field::band::Band;
+use crate::field::checkpoint::{self, CheckpointError, CyclesState, Identity};
+use crate::field::view::{FieldView, Scaled};
+use crate::gpu::error::GpuError;
+use crate::method::error::SolveError;
+use crate::method::jacobi::Progress;
+use crate::method::options::Options;
+use crate::pes::reduction::Reduction;
+use crate::problem::scale::Scale;
+
+/// A cycle that leaves more than this part of the residual is looked at.
+const SLOW: f64 = 0.4;
+
+/// How a solve by cycles goes, and has ended.
+#[derive(Default)]
+pub(super) struct Ended {
+    pub converged: bool,
+    pub floor_reached: bool,
+    pub interrupted: bool,
+    /// The norms of the residual: before the first cycle, and after each.
+    pub norms: Vec<f64>,
+    /// Of them, those of an earlier run.
+    pub resumed_at: usize,
+    /// ⟨z, r⟩ of conjugate gradients.
+    pub inner: f64,
+    /// The number of cycles after which conjugate gradients were taken.
+    pub gradients_from: Option<usize>,
+    pub checkpoint_failure: Option<CheckpointError>,
+    pub seconds: f64,
+    pub setup_seconds: f64,
+}
+
+/// Who has the fields of a solve.
+pub(super) trait Holder {
+    /// The fields that the next step needs, those of conjugate gradients included, and what a checkpoint takes else.
+    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError>;
+    /// The field as it would be returned. Collective.
+    fn field(&mut self) -> Result<Band<f64>, GpuError>;
+}
+
+impl Ended {
+    /// What a residual of norm `norm`, of a field of norm `field`, means.
+    pub fn stop(&mut self, norm: f64, field: f64, options: &Options<'_>, interrupted: bool) {
+        self.converged = norm <= options.tolerance * self.norms[0];
+        // Rounding of 4u alone leaves that much.
+        self.floor_reached = !self.converged && norm <= 4.0 * f64::EPSILON * field;
+        self.interrupted = interrupted;
+    }
+
+    /// The norm after the last step, which is the one before the next.
+    pub fn last(&self) -> f64 {
+        self.norms.last().copied().unwrap_or(f64::NAN)
+    }
+
+    /// Whether a step from `before` to `norm` leaves much, and more than is wanted.
+    pub fn is_slow(&self, before: f64, norm: f64, options: &Options<'_>) -> bool {
+        norm > SLOW * before && norm > options.tolerance * self.norms[0]
+    }
+
+    /// The same of the last step.
+    pub fn was_slow(&self, options: &Options<'_>) -> bool {
+        let last = self.norms.windows(2).last();
+        last.is_some_and(|pair| self.is_slow(pair[0], pair[1], options))
+    }
+
+    /// Steps made.
+    pub fn steps(&self) -> usize {
+        self.norms.len().saturating_sub(1)
+    }
+
+    /// The norm after each step, relative to that before the first.
+    pub fn history(&self) -> Vec<f64> {
+        let after = self.norms.iter().skip(1);
+        after.map(|norm| norm / self.norms[0]).collect()
+    }
+
+    /// Takes the norm that a step has left, and says whether to end. Collective.
+    pub fn took(
+        &mut self,
+        norm: f64,
+        holder: &mut impl Holder,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<bool, SolveError> {
+        self.norms.push(norm);
+        let steps = self.steps();
+        let over = steps >= options.max_sweeps;
+        let relative = norm / self.norms[0];
+        let good = self.converged || self.floor_reached;
+        if relative.is_finite() && !good {
+            self.save_if_due(over, holder, options)?;
+        }
+        let field = match options.field_every {
+            Some(every) if steps.is_multiple_of(every.get()) => Some(holder.field()?),
+            _ => None,
+        };
+        let view = field.as_ref().map(|band| Scaled::new(band, Scale::NONE));
+        observer(&Progress {
+            sweeps: steps,
+            norms: &[relative],
+            checkpoint_failure: self.checkpoint_failure.as_ref(),
+            field: view.as_ref().map(FieldView::of),
+        });
+        if !relative.is_finite() {
+            return Err(SolveError::NotFinite {
+                sweep: steps,
+                norm: relative,
+            });
+        }
+        self.interrupted &= !good;
+        Ok(over || good || self.interrupted)
+    }
+
+    fn save_if_due(
+        &mut self,
+        over: bool,
+        holder: &mut impl Holder,
+        options: &Options<'_>,
+    ) -> Result<(), SolveError> {
+        let Some(checkpoint) = &options.checkpoint else {
+            return Ok(());
+        };
+        let due = self.steps().is_multiple_of(checkpoint.every) || self.interrupted || over;
+        if due {
+            self.checkpoint_failure = self.save(holder, &checkpoint.path)?;
+        }
+        Ok(())
+    }
+
+    fn save(
+        &self,
+        holder: &mut impl Holder,
+        path: &Path,
+    ) -> Result<Option<CheckpointError>, SolveError> {
+        let (rows, reduction, identity) = holder.state()?;
+        let state = CyclesState {
+            fields: rows.fields.len() as u64,
+            gradients_from: self.gradients_from.map(|from| from as u64),
+            inner: self.inner,
+        };
+        let norms = &self.norms;
+        let written = checkpoint::save(reduction, &rows, path, identity, norms, Some(state))?;
+        Ok(written.err())
+    }
+}
+
+/// Whether this PE is interrupted.
+pub(super) fn raised(options: &Options<'_>) -> bool {
+    options
+        .interrupt
+        .is_some_and(|flag| flag.load(Ordering::Relaxed))
+}

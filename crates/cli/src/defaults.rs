@@ -68,8 +68,19 @@ pub const PLANE_SIDE: usize = 256;
 pub const BOX_SIDE: usize = 65;
 /// Columns, and rows, of the published problem.
 pub const PRESET_SIDE: usize = 16_384;
-/// Sweeps between checkpoints.
-pub const CHECKPOINT_EVERY: u64 = 10_000;
+/// Steps between checkpoints.
+pub struct CheckpointEvery {
+    /// Of Jacobi.
+    pub sweeps: u64,
+    /// Of multigrid.
+    pub cycles: u64,
+}
+
+/// Steps between checkpoints: a cycle does far more than a sweep.
+pub const CHECKPOINT_EVERY: CheckpointEvery = CheckpointEvery {
+    sweeps: 10_000,
+    cycles: 5,
+};
 /// Bins of a histogram.
 pub const HISTOGRAM_BINS: usize = 64;
 /// What a block needs, where neither options nor a kernel say it.

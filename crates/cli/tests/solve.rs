@@ -645,6 +645,69 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
 }
 
 #[test]
+fn cycles_go_on_from_a_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (cycles, sweeps) = (path("cycles"), path("sweeps"));
+    let line = "solve laplace2d --nx 297 --ny 280 --dtype f64 --json";
+    let whole = json(line);
+    let short = json(&format!(
+        "{line} --max-cycles 3 --checkpoint {cycles} --checkpoint-every 2 --pes 3"
+    ));
+    assert_eq!(
+        (&short["cycles"], &short["converged"]),
+        (&3.into(), &false.into())
+    );
+    let resumed = json(&format!("{line} --resume {cycles} --pes 2"));
+    assert_eq!(answer(&resumed), answer(&whole));
+
+    // What the checkpoint holds decides on the method.
+    json(&format!("{line} --max-sweeps 20 --checkpoint {sweeps}"));
+    let resumed = json(&format!("{line} --resume {sweeps} --max-sweeps 30"));
+    assert_eq!(resumed["method"], "jacobi");
+    let (code, _, err) = outcome(&format!("{line} --method mg --resume {sweeps}"));
+    assert_eq!(code, 2, "{err}");
+    assert!(
+        err.contains("--resume belongs to Jacobi sweeps: it does not go with --method mg"),
+        "{err}"
+    );
+}
+
+#[test]
+fn frames_are_the_field_on_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let line = "solve laplace2d --nx 97 --ny 80";
+    for (method, most, shown) in [
+        ("jacobi", "--max-sweeps", [4, 8]),
+        ("mg", "--max-cycles", [2, 4]),
+    ] {
+        let (all, last) = (path("all.npy"), path("last.npy"));
+        let (every, steps) = (shown[0], shown[1]);
+        let picture = path("all.png");
+        outcome(&format!(
+            "{line} --pes 2 --method {method} {most} {} --frames {every} -o {all} --png {picture}",
+            steps + 1
+        ));
+        for steps in shown {
+            outcome(&format!(
+                "{line} --method {method} {most} {steps} -o {last}"
+            ));
+            let frame = path(&format!("all-{steps:06}.npy"));
+            assert!(
+                std::fs::read(frame).unwrap() == std::fs::read(&last).unwrap(),
+                "{method}, after {steps}"
+            );
+            assert!(std::fs::exists(path(&format!("all-{steps:06}.png"))).unwrap());
+        }
+        assert!(!std::fs::exists(path(&format!("all-{:06}.npy", steps + 1))).unwrap());
+    }
+    let (code, _, err) = outcome(&format!("{line} --frames 5"));
+    assert_eq!(code, 2);
+    assert!(err.contains("-o, --png or --vti says where"), "{err}");
+}
+
+#[test]
 fn an_interrupt_that_was_ignored_at_the_start_stays_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let checkpoint = folder.path().join("c").display().to_string();

@@ -30,8 +30,8 @@ Methods:
   jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
              --stop change=X; how far the solution still is, is estimated
   auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
-             (--tolerance, --max-sweeps, --norm, --checkpoint, --resume, --sweeps-per-pass,
-             --strategy, --device, --backend cuda); else mg
+             (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --device,
+             --backend cuda, --resume of a checkpoint of sweeps); else mg
 
 Boundaries (--boundary SIDE=KIND, SIDE one of left, right, top, bottom; of laplace3d also front
 and back):
@@ -261,13 +261,18 @@ pub struct SolveArgs {
     #[arg(long, value_name = "FIELD.vti", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub vti: Option<PathBuf>,
 
+    /// Also write the field (-o, --png, --vti) after every N sweeps or cycles, as NAME-000100.npy and so on
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Outputs")]
+    pub frames: Option<u64>,
+
     /// Keep a checkpoint in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Checkpoints")]
     pub checkpoint: Option<PathBuf>,
-    /// Sweeps between checkpoints
-    #[arg(long, value_name = "K", requires = "checkpoint", default_value_t = defaults::CHECKPOINT_EVERY,
-        value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints")]
-    pub checkpoint_every: u64,
+    #[arg(long, value_name = "K", requires = "checkpoint",
+        value_parser = clap::value_parser!(u64).range(1..), help_heading = "Checkpoints",
+        help = format!("Sweeps or cycles between checkpoints [default: {} sweeps, {} cycles]",
+            defaults::CHECKPOINT_EVERY.sweeps, defaults::CHECKPOINT_EVERY.cycles))]
+    pub checkpoint_every: Option<u64>,
     /// Go on from a checkpoint of the same problem
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Checkpoints")]
     pub resume: Option<PathBuf>,

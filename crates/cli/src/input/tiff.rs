@@ -4,6 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tiff::ColorType;
 use tiff::decoder::{ChunkType, Decoder, DecodingResult, Limits};
@@ -68,8 +69,8 @@ enum RasterProblem {
 }
 
 /// The tags of a raster that say where it lies, as they stand in its file.
-#[derive(Default)]
-pub struct GeoTags(Vec<(Tag, ValueBuffer)>);
+#[derive(Clone, Default)]
+pub struct GeoTags(Arc<[(Tag, ValueBuffer)]>);
 
 impl GeoTags {
     /// Each tag with its value.
@@ -285,7 +286,7 @@ fn carried(decoder: &mut Decoder<BufReader<File>>) -> TiffResult<GeoTags> {
     for name in CARRIED {
         tags.extend(tag(decoder, name)?);
     }
-    Ok(GeoTags(tags))
+    Ok(GeoTags(tags.into()))
 }
 
 /// A tag as it stands in the file, in this machine's byte order.

@@ -1,6 +1,6 @@
 //! The files of a solve, and the hash of its field.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bytemuck::Pod;
 use crosswarp::solve::RowSource;
@@ -51,10 +51,7 @@ impl OutputFiles {
         }
         let open = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
         Ok(Self {
-            field: open(&args.output)?.map(|file| match Format::of(file.target()) {
-                Format::Tiff => FieldFile::Tiff(file, tags),
-                Format::Npy | Format::Png => FieldFile::Npy(file),
-            }),
+            field: open(&args.output)?.map(|file| FieldFile::new(file, tags)),
             png: open(&args.png)?,
             vti: open(&args.vti)?,
             plot: open(&args.plot)?,
@@ -69,6 +66,27 @@ pub enum FieldFile {
     Npy(StagedFile),
     /// As TIFF, with the tags that say where it lies.
     Tiff(StagedFile, GeoTags),
+}
+
+impl FieldFile {
+    /// What the file's name says; as TIFF with `tags`.
+    fn new(file: StagedFile, tags: GeoTags) -> Self {
+        match Format::of(file.target()) {
+            Format::Tiff => Self::Tiff(file, tags),
+            Format::Npy | Format::Png => Self::Npy(file),
+        }
+    }
+}
+
+/// `path` with the number of steps at the end of its name.
+fn frame_path(path: &Path, steps: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{steps:06}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 enum FieldWriter {
@@ -123,6 +141,21 @@ pub struct FieldOutputs {
 }
 
 impl FieldOutputs {
+    /// Starts the files of the field after `steps` steps.
+    pub fn of_frame(
+        args: &SolveArgs,
+        steps: usize,
+        tags: &GeoTags,
+        head: FieldHead,
+    ) -> Result<Self, OutputError> {
+        let open = |path: &Option<PathBuf>| {
+            let path = path.as_deref().map(|path| frame_path(path, steps));
+            path.as_deref().map(StagedFile::create).transpose()
+        };
+        let field = open(&args.output)?.map(|file| FieldFile::new(file, tags.clone()));
+        Self::start(field, open(&args.png)?, open(&args.vti)?, false, head)
+    }
+
     /// Starts the files of a field.
     pub fn start(
         field: Option<FieldFile>,
@@ -223,6 +256,14 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn frames_are_numbered_so_that_names_sort() {
+        let name = |path: &str, steps| frame_path(Path::new(path), steps).display().to_string();
+        assert_eq!(name("a/field.npy", 100), "a/field-000100.npy");
+        assert_eq!(name("field.v2.png", 7), "field.v2-000007.png");
+        assert_eq!(name("field", 12_345_678), "field-12345678");
+    }
 
     #[test]
     fn the_hash_is_sha256_of_the_little_endian_bytes() {

@@ -4,12 +4,13 @@ mod field_files;
 pub mod problem;
 mod report;
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
 use crosswarp::shmem::Pe;
 use crosswarp::solve::{
-    Checkpointing, Cycles, First, Gpu, Method as Steps, Norm, Options, Progress as Pass, Real,
-    Solution, solve_1d, solve_2d, solve_3d,
+    Checkpointing, Cycles, FieldView, First, Gpu, Method as Steps, Norm, Options, Progress as Pass,
+    Real, Solution, solve_1d, solve_2d, solve_3d,
 };
 
 use self::field_files::{FieldHead, FieldOutputs, OutputFiles, paths};
@@ -20,6 +21,7 @@ use crate::args::solve::SolveArgs;
 use crate::console;
 use crate::console::interrupt::Interrupt;
 use crate::console::progress::{self, Progress};
+use crate::defaults::CHECKPOINT_EVERY;
 use crate::drawing::norms::{self, PlotTexts};
 use crate::format::{counted, general};
 use crate::input::choice::name_of;
@@ -53,6 +55,8 @@ struct Job<'a> {
     backend: Backend,
     /// Taken by PE 0.
     files: Mutex<OutputFiles>,
+    /// Where a field as TIFF lies.
+    tags: GeoTags,
 }
 
 /// Solves the problem that `args` name; the exit code.
@@ -129,15 +133,28 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         sweeps_per_pass: args.sweeps_per_pass.map(|sweeps| sweeps as usize),
         checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
             path,
-            every: saturating(args.checkpoint_every),
+            every: saturating(args.checkpoint_every.unwrap_or(match method {
+                Method::Jacobi { .. } => CHECKPOINT_EVERY.sweeps,
+                Method::Multigrid { .. } => CHECKPOINT_EVERY.cycles,
+            })),
         }),
         resume: args.resume.clone(),
+        field_every: args.frames.map(saturating).and_then(NonZeroUsize::new),
         interrupt: Some(interrupt.flag()),
         gpu: None,
     };
+    if args.frames.is_some()
+        && [&args.output, &args.png, &args.vti]
+            .iter()
+            .all(|path| path.is_none())
+    {
+        return Err(CommandError::Usage(
+            "--frames writes the field more often: -o, --png or --vti says where".to_owned(),
+        ));
+    }
     // Only one PE writes, and what it cannot write is said before anything is computed.
-    let files = if console::is_follower() {
-        OutputFiles::default()
+    let (files, tags) = if console::is_follower() {
+        (OutputFiles::default(), GeoTags::default())
     } else {
         let tiff = args.output.as_deref().map(Format::of) == Some(Format::Tiff);
         let what = match problem {
@@ -154,7 +171,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
             true => load::geo_tags(&problem)?,
             false => GeoTags::default(),
         };
-        OutputFiles::open(args, tags)?
+        (OutputFiles::open(args, tags.clone())?, tags)
     };
     let job = Job {
         args,
@@ -165,6 +182,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         interrupt,
         backend,
         files: Mutex::new(files),
+        tags,
     };
     match dtype {
         FieldType::F32 => job.run::<f32>("f32", Dtype::F32),
@@ -191,7 +209,7 @@ impl Job<'_> {
         };
         let n_pes = asked.map_or(default, |pes| pes as usize);
         in_world_of(asked, n_pes, |pe| {
-            let solution = self.sweep(pe, &grid)?;
+            let solution = self.sweep(pe, &grid, dtype, cut)?;
             if solution.interrupted {
                 return self.interrupted(pe, &solution);
             }
@@ -217,7 +235,13 @@ impl Job<'_> {
     }
 
     /// Makes the sweeps or cycles; PE 0 shows the progress.
-    fn sweep<F: Real>(&self, pe: &Pe, grid: &Grid<F>) -> Result<Solution<F>, CommandError> {
+    fn sweep<F: Real + Into<f64>>(
+        &self,
+        pe: &Pe,
+        grid: &Grid<F>,
+        dtype: Dtype,
+        cut: Option<Cut>,
+    ) -> Result<Solution<F>, CommandError> {
         let lead = pe.my_pe() == 0;
         let steps = match (self.method, grid) {
             (Method::Multigrid { .. }, _) => progress::Steps::Cycles,
@@ -233,8 +257,16 @@ impl Job<'_> {
                 && let Err(error) = progress.pass(pass.sweeps as u64, pass.norms)
             {
                 // Nobody reads any more: end as after Ctrl-C.
-                closed = Some(error);
+                closed = Some(error.into());
                 self.interrupt.raise();
+            }
+            if let Some(field) = pass.field {
+                let head = self.head(grid, dtype, pass.sweeps, cut);
+                let written = self.frame::<F>(pe, field, head, pass.sweeps);
+                if let Err(error) = written {
+                    closed.get_or_insert(error);
+                    self.interrupt.raise();
+                }
             }
             if let (Some(failure), false, true) = (pass.checkpoint_failure, warned, lead) {
                 warned = true;
@@ -257,9 +289,38 @@ impl Job<'_> {
             progress.finish();
         }
         match closed {
-            Some(error) => Err(error.into()),
+            Some(error) => Err(error),
             None => Ok(solution?),
         }
+    }
+
+    /// Writes the field after `steps` steps. Collective.
+    fn frame<F: Real + Into<f64>>(
+        &self,
+        pe: &Pe,
+        field: FieldView<'_>,
+        head: FieldHead,
+        steps: usize,
+    ) -> Result<(), CommandError> {
+        let mut outputs = match pe.my_pe() {
+            0 => Some(FieldOutputs::of_frame(self.args, steps, &self.tags, head)),
+            _ => None,
+        };
+        let mut cells = Vec::new();
+        // Every PE takes part, also when PE 0 already knows that it cannot write.
+        let taken = field.gather(pe, |values| match &mut outputs {
+            Some(Ok(outputs)) => {
+                cells.clear();
+                cells.extend(values.iter().map(|&value| F::from_f64(value)));
+                outputs.put(&cells)
+            }
+            _ => Ok(()),
+        })?;
+        taken?;
+        if let Some(outputs) = outputs {
+            outputs?.finish()?;
+        }
+        Ok(())
     }
 
     /// Ends a solve that was stopped: the checkpoint is written already.

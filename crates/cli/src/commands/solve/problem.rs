@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crosswarp::solve::is_of_cycles;
+
 use crate::args::backend::BackendKind;
 use crate::args::solve::{Preset, SolveArgs};
 use crate::defaults;
@@ -165,14 +167,19 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
     let not_cycles = args.method != Some(MethodName::Mg);
     let cuda = args.backend.backend == BackendKind::Cuda;
     let device = args.backend.device.is_some();
+    // A file that is no checkpoint is refused when it is read.
+    let cycles = args.resume.as_deref().map(is_of_cycles);
+    let resumed = cycles.and_then(Result::ok).map(|cycles| match cycles {
+        true => multigrid,
+        false => jacobi,
+    });
     let tied = Tied::of(&[
         ("--tolerance", args.tolerance.is_some(), jacobi),
         ("--stop change", change.is_some(), jacobi),
         ("--max-sweeps", args.max_sweeps.is_some(), jacobi),
         ("--stop sweeps", sweeps.is_some(), jacobi),
         ("--norm", args.norm.is_some(), jacobi),
-        ("--checkpoint", args.checkpoint.is_some(), jacobi),
-        ("--resume", args.resume.is_some(), jacobi),
+        ("--resume", resumed.is_some(), resumed.unwrap_or(jacobi)),
         ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), jacobi),
         ("--strategy", args.strategy.is_some(), jacobi),
         ("--backend cuda", cuda && not_cycles, jacobi),
@@ -471,8 +478,7 @@ mod tests {
             ("laplace2d --method auto --norm l2", "jacobi"),
             ("laplace2d --stop change=1e-3 --stop sweeps=7", "jacobi"),
             ("laplace2d --max-sweeps 5", "jacobi"),
-            ("laplace2d --checkpoint c", "jacobi"),
-            ("laplace2d --resume c", "jacobi"),
+            ("laplace2d --checkpoint c", "mg"),
             ("laplace2d --sweeps-per-pass 3", "jacobi"),
             ("laplace2d --strategy sweep", "jacobi"),
             ("laplace2d --backend cuda", "jacobi"),
@@ -506,8 +512,8 @@ mod tests {
                 "--backend cuda belongs to Jacobi sweeps: it does not go with --method mgcg",
             ),
             (
-                "laplace2d --checkpoint c --smooth 2,2",
-                "--checkpoint belongs to Jacobi sweeps and --smooth to multigrid: they do not go together",
+                "laplace2d --norm l2 --smooth 2,2",
+                "--norm belongs to Jacobi sweeps and --smooth to multigrid: they do not go together",
             ),
             (
                 "laplace2d --tolerance 1 --spacing 1,2",

@@ -7,10 +7,10 @@ mod cycles;
 use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Boundary, Cycles, First, Gpu, Method, Options, OptionsError, Problem2d, Problem3d, Real, Robin,
-    SolveError, Strategy, solve_2d, solve_3d,
+    Boundary, Checkpointing, Cycles, First, Gpu, Method, Options, OptionsError, Problem2d,
+    Problem3d, Real, Robin, SolveError, Strategy, solve_2d, solve_3d,
 };
-use cycles::{by_cell, mask, noise, options, solve_with};
+use cycles::{Solved, by_cell, mask, noise, options, solve_with};
 
 /// A GPU, or nothing and a line that says why the test is skipped.
 fn gpu(test: &str) -> Option<Gpu> {
@@ -28,22 +28,54 @@ fn gpu(test: &str) -> Option<Gpu> {
     None
 }
 
-/// Compares with the CPU, and gives the cycles.
-fn same<F: Real>(gpu: Gpu, name: &str, problem: &Problem2d<F>, options: &Options<'_>) -> usize {
-    let cpu = solve_with(problem, options, 1);
-    let on_gpu = Options {
-        gpu: Some(gpu),
-        ..options.clone()
-    };
-    let found = solve_with(problem, &on_gpu, 1);
+/// On `gpu` and the others that there are, by turns.
+fn solve_on<F: Real>(
+    gpu: Gpu,
+    problem: &Problem2d<F>,
+    options: &Options<'_>,
+    pes: usize,
+) -> Solved<F> {
+    let devices: Vec<Device> = (0..).map_while(|at| Device::get(at).ok()).collect();
+    let mut all = spmd(pes, |pe| {
+        let gpu = Gpu {
+            device: devices[pe.my_pe() % devices.len()],
+            ..gpu
+        };
+        let options = Options {
+            gpu: Some(gpu),
+            ..options.clone()
+        };
+        let solution = solve_2d(pe, problem, &options, |_| {}).unwrap();
+        Solved {
+            field: solution.gather_all(pe).unwrap(),
+            history: solution.history.clone(),
+            converged: solution.converged,
+            floor_reached: solution.floor_reached,
+            gradients_from: solution.gradients_from,
+        }
+    })
+    .unwrap();
+    all.swap_remove(0)
+}
+
+fn assert_same<F: Real>(found: &Solved<F>, cpu: &Solved<F>, name: &str) {
     assert_eq!(found.history, cpu.history, "{name}");
     let other = (found.field.iter().zip(&cpu.field))
         .position(|(a, b)| a.to_f64().to_bits() != b.to_f64().to_bits());
     assert_eq!(other, None, "{name}: another value at that cell");
-    let ends = |solved: &cycles::Solved<F>| (solved.converged, solved.floor_reached);
-    assert_eq!(ends(&found), ends(&cpu), "{name}");
+    let ends = |solved: &Solved<F>| (solved.converged, solved.floor_reached);
+    assert_eq!(ends(found), ends(cpu), "{name}");
     assert_eq!(found.gradients_from, cpu.gradients_from, "{name}");
-    found.history.len()
+}
+
+/// Compares 1 and 3 PEs with the CPU, and gives the cycles.
+fn same<F: Real>(gpu: Gpu, name: &str, problem: &Problem2d<F>, options: &Options<'_>) -> usize {
+    let cpu = solve_with(problem, options, 1);
+    for pes in [1, 3] {
+        let found = solve_on(gpu, problem, options, pes);
+        assert_same(&found, &cpu, &format!("{name}, {pes} PEs"));
+    }
+    cpu.history.len()
 }
 
 fn value(x: usize, y: usize, seed: u64) -> f64 {
@@ -245,6 +277,78 @@ fn every_kernel_on_few_rows() {
     }
 }
 
+/// So many rows a PE that several levels are dealt to them.
+#[test]
+fn levels_are_dealt_to_any_number_of_pes() {
+    let Some(gpu) = gpu("levels_are_dealt_to_any_number_of_pes") else {
+        return;
+    };
+    let periodic = Problem2d {
+        top: Boundary::Periodic,
+        bottom: Boundary::Periodic,
+        fixed: mask(|x, y| noise(x, (y + 640) % 641, 7).is_multiple_of(500)),
+        // Ghosts are the cells that they stand for.
+        initial: Some(by_cell(|x, y| value(x, (y + 640) % 641, 2))),
+        ..noisy::<f64>(400, 643)
+    };
+    for (name, problem) in [("plain", noisy::<f64>(513, 777)), ("periodic", periodic)] {
+        for (pre, post) in [(2, 2), (3, 1)] {
+            let options = Options {
+                method: Method::Multigrid(Cycles {
+                    pre,
+                    post,
+                    ..Cycles::default()
+                }),
+                ..options(1e-9)
+            };
+            let cpu = solve_with(&problem, &options, 2);
+            for pes in [1, 2, 5, 8] {
+                let found = solve_on(gpu, &problem, &options, pes);
+                let name = format!("{name}, V({pre},{post}), {pes} PEs");
+                assert_same(&found, &cpu, &name);
+            }
+        }
+    }
+}
+
+/// Checkpoints of cycles go from CPUs to GPUs and back.
+#[test]
+fn cycles_on_gpus_are_resumed_anywhere() {
+    let Some(gpu) = gpu("cycles_on_gpus_are_resumed_anywhere") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let problem = noisy::<f64>(301, 280);
+    let options = Options {
+        method: Method::Automatic(Cycles::default()),
+        ..options(1e-10)
+    };
+    let straight = solve_with(&problem, &options, 1);
+    let saving = Options {
+        checkpoint: Some(Checkpointing {
+            path: path.clone(),
+            every: 3,
+        }),
+        max_sweeps: 4,
+        ..options.clone()
+    };
+    let resuming = Options {
+        resume: Some(path.clone()),
+        ..options.clone()
+    };
+    for pes in [1, 3] {
+        solve_on(gpu, &problem, &saving, pes);
+        assert_same(&solve_with(&problem, &resuming, 2), &straight, "from GPUs");
+        solve_with(&problem, &saving, 2);
+        assert_same(
+            &solve_on(gpu, &problem, &resuming, pes),
+            &straight,
+            "to GPUs",
+        );
+    }
+}
+
 #[test]
 fn extreme_magnitudes_and_the_floor() {
     let Some(gpu) = gpu("extreme_magnitudes_and_the_floor") else {
@@ -273,8 +377,8 @@ fn what_gpus_do_not_do_is_said() {
         ..options
     };
     let problem = noisy::<f64>(40, 40);
-    let refused = |pes: usize, options: &Options<'_>| {
-        spmd(pes, |pe| {
+    let refused = |options: &Options<'_>| {
+        spmd(1, |pe| {
             match solve_2d(pe, &problem, options, |_| {})
                 .map(drop)
                 .unwrap_err()
@@ -286,16 +390,11 @@ fn what_gpus_do_not_do_is_said() {
         .unwrap()
         .remove(0)
     };
-    let several = refused(2, &on_gpu(options(1e-8)));
-    assert!(
-        matches!(several, OptionsError::CyclesOnGpus { pes: 2 }),
-        "{several}"
-    );
     let gradients = Options {
         method: Method::ConjugateGradients(Cycles::default()),
         ..options(1e-8)
     };
-    let gradients = refused(1, &on_gpu(gradients));
+    let gradients = refused(&on_gpu(gradients));
     assert!(
         matches!(gradients, OptionsError::GradientsOnGpu),
         "{gradients}"

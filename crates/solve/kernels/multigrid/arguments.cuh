@@ -41,7 +41,7 @@ constexpr int start_corrected = 2;
 constexpr int start_correction = 3;
 
 // A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
-// elements. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
+// elements; addresses are those of row 0, which need not be stored where a PE has some rows only. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
 // a column more on both sides.
 template <class F> struct alignas(8) level_pass {
     // The field before; unused where a pass begins with zero or the correction alone.
@@ -94,14 +94,18 @@ template <class F> struct alignas(8) level_pass {
     // `sum_copies` sums; then where the host finds the sum of them.
     u64* words;
     u64* total;
-    // Rows of leaves.
+    // Rows of leaves that this PE has.
     i32 leaf_bands;
     // Rows of which all couplings and weights are the same.
     i32 calm_start;
     i32 calm_end;
-    i32 padding;
+    // The rows that this PE computes; arrays have these and some more.
+    i32 row_start;
+    i32 row_end;
+    // The row of leaves that the first of them is in.
+    i32 first_band;
 };
-static_assert(sizeof(level_pass<float>) == 272, "size of level_pass");
+static_assert(sizeof(level_pass<float>) == 280, "size of level_pass");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, before) == 0, "level_pass::before");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, after) == 8, "level_pass::after");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, right_side) == 16, "level_pass::right_side");
@@ -137,7 +141,9 @@ static_assert(CROSSWARP_OFFSET(level_pass<float>, total) == 248, "level_pass::to
 static_assert(CROSSWARP_OFFSET(level_pass<float>, leaf_bands) == 256, "level_pass::leaf_bands");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, calm_start) == 260, "level_pass::calm_start");
 static_assert(CROSSWARP_OFFSET(level_pass<float>, calm_end) == 264, "level_pass::calm_end");
-static_assert(CROSSWARP_OFFSET(level_pass<float>, padding) == 268, "level_pass::padding");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, row_start) == 268, "level_pass::row_start");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, row_end) == 272, "level_pass::row_end");
+static_assert(CROSSWARP_OFFSET(level_pass<float>, first_band) == 276, "level_pass::first_band");
 
 // The relaxations of a cycle: ω of each.
 struct alignas(8) relaxations {

@@ -8,7 +8,8 @@ namespace crosswarp {
 // The next level's right side from this level's. A thread a coarse point.
 __device__ inline void restrict_right_side(const level_pass<float>& g) {
     const bool wrap_x = g.ends[0] == end_wrap, wrap_y = g.ends[2] == end_wrap;
-    const int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y;
+    // The coarse rows of which the fine ones are this PE's.
+    const int i = blockIdx.x * blockDim.x + threadIdx.x, j = (g.row_start + 1) / 2 + blockIdx.y;
     if (i >= g.coarse_nx) return;
     auto value = [&](int x, int y) {
         if (wrap_x) x = x < 0 ? g.nx - 1 : x == g.nx ? 0 : x;
@@ -27,9 +28,9 @@ __device__ inline void restrict_right_side(const level_pass<float>& g) {
 
 // Squares of a field summed over the rows of each leaf, by columns. A thread a column of a leaf.
 __device__ inline void square(const level_pass<double>& g) {
-    const int x = blockIdx.x * blockDim.x + threadIdx.x, band = blockIdx.y;
+    const int x = blockIdx.x * blockDim.x + threadIdx.x, band = g.first_band + blockIdx.y;
     if (x >= g.nx) return;
-    const int start = max(band * leaf_rows - g.first, 0), end = min((band + 1) * leaf_rows - g.first, g.ny);
+    const int start = max(band * leaf_rows - g.first, g.row_start), end = min((band + 1) * leaf_rows - g.first, g.row_end);
     double sum = -0.0;
     for (int y = start; y < end; ++y) {
         const double value = g.before[y * g.pitch + x];
@@ -46,7 +47,7 @@ __device__ inline void add_leaves(const level_pass<double>& g) {
     u64* words = g.words + warp % sum_copies * float_format<double>::words;
     for (i64 leaf = warp; leaf < (i64)across * g.leaf_bands; leaf += warps) {
         const int x = leaf % across * leaf_lanes + lane;
-        const double* from = g.sums + leaf / across * g.sum_pitch + x;
+        const double* from = g.sums + (g.first_band + leaf / across) * g.sum_pitch + x;
         auto column = [&](int k) { return x + k < g.nx ? from[k] : -0.0; };
         const double sum = halve_quarters(column(0), column(32), column(64), column(96));
         if (lane == 0) {

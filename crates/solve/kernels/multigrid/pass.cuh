@@ -72,11 +72,12 @@ __device__ __forceinline__ void run_strip(const level_pass<typename Equation::nu
     const bool own = int(threadIdx.x) >= side / 2 && int(threadIdx.x) < threads - side / 2 && column < g.nx;
     const bool own_second = own && column + 1 < g.nx;
 
-    const int y0 = blockIdx.y * g.rows, y1 = min(y0 + g.rows, g.ny);
+    const int y0 = g.row_start + blockIdx.y * g.rows, y1 = min(y0 + g.rows, g.row_end);
     const int start = Work::start(g), measured = Work::measured(g);
     const bool restricts = Work::restricts(g);
-    // Leaves begin `first` rows before multiples of 16.
-    const int measure0 = y0 == 0 ? 0 : y0 - g.first, measure1 = y1 == g.ny ? y1 : y1 - g.first;
+    // Whole leaves, which may begin before the rows of a block do, and end before these.
+    const int measure0 = max(y0 - (y0 + g.first) % leaf_rows, g.row_start);
+    const int measure1 = y1 == g.row_end ? y1 : y1 - (y1 + g.first) % leaf_rows;
     pair_of<double> sum{-0.0, -0.0};
     auto measure = [&](int y, F one, F other) {
         if (y < measure0 || y >= measure1) return;

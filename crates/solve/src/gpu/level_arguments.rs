@@ -48,9 +48,9 @@ namespace crosswarp {
     }
 
     /// A pass over a level, or another kernel's work on it. `F`: the type of its field. Rows of fields have `pitch`
-    /// elements. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
+    /// elements; addresses are those of row 0, which need not be stored where a PE has some rows only. Rows of tables are reached by an index, from row −1 on, and have all parts one after the other, each with
     /// a column more on both sides.
-    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 272, with "": {
+    pub(crate) LevelPass = "level_pass", template "template <class F>" "<float>", align 8, size 280, with "": {
         /// The field before; unused where a pass begins with zero or the correction alone.
         0 pub before: u64 = "const F*",
         /// The field after, another array; null if nothing is relaxed or corrected.
@@ -101,12 +101,16 @@ namespace crosswarp {
         /// `sum_copies` sums; then where the host finds the sum of them.
         240 pub words: u64 = "u64*",
         248 pub total: u64 = "u64*",
-        /// Rows of leaves.
+        /// Rows of leaves that this PE has.
         256 pub leaf_bands: i32 = "i32",
         /// Rows of which all couplings and weights are the same.
         260 pub calm_start: i32 = "i32",
         264 pub calm_end: i32 = "i32",
-        268 pub padding: i32 = "i32",
+        /// The rows that this PE computes; arrays have these and some more.
+        268 pub row_start: i32 = "i32",
+        272 pub row_end: i32 = "i32",
+        /// The row of leaves that the first of them is in.
+        276 pub first_band: i32 = "i32",
     }
 
     /// The relaxations of a cycle: ω of each.

@@ -97,7 +97,7 @@ pub enum Method {
     /// `Multigrid` else.
     Automatic(Cycles),
     /// Multigrid cycles; the tolerance is for the norm of the residual relative to that before the first cycle, and
-    /// `max_sweeps` is for cycles. On CPUs, or in two dimensions on one GPU.
+    /// `max_sweeps` is for cycles. On CPUs, or in two dimensions on GPUs.
     Multigrid(Cycles),
     /// Conjugate gradients, each step with a multigrid cycle as its preconditioner; as `Multigrid` else. Fewer steps where
     /// cycles alone are slow, each at about twice the cost.
@@ -179,14 +179,6 @@ pub enum OptionsError {
     Relaxations {
         /// As asked for.
         steps: usize,
-    },
-    /// Cycles on GPUs of several PEs.
-    #[error(
-        "{pes} PEs with a GPU each: cycles run on one GPU, so one PE would be right; Jacobi sweeps take several"
-    )]
-    CyclesOnGpus {
-        /// PEs of the world.
-        pes: usize,
     },
     /// Conjugate gradients on a GPU.
     #[error(

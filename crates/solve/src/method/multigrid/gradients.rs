@@ -32,7 +32,7 @@ impl Gradients {
     }
 
     /// Those that the next step needs.
-    pub fn to_keep(&mut self) -> [&mut Field<f64>; FIELDS_OF_GRADIENTS as usize - 1] {
+    pub fn kept_mut(&mut self) -> [&mut Field<f64>; FIELDS_OF_GRADIENTS as usize - 1] {
         [&mut self.r, &mut self.p, &mut self.q]
     }
 }

@@ -31,6 +31,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{First, Method, Options, OptionsError};
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
@@ -264,7 +265,8 @@ impl Solver<'_> {
         } else {
             if let Some(gpu) = &options.gpu {
                 let first = self.layout.first[1];
-                self.gpu = Some(GpuCycles::new(gpu, &self.hierarchy, u, right_side, first)?);
+                let made = GpuCycles::new(gpu, &self.hierarchy, u, right_side, first);
+                self.gpu = Some(all_ready(self.reduction.pe(), made)?);
             }
             ended.setup_seconds = self.start.elapsed().as_secs_f64();
             self.cycles(u, right_side, first, &mut ended, options, observer)?;
@@ -329,7 +331,7 @@ impl Solver<'_> {
             let mut fields = vec![u];
             if state.fields > 1 {
                 let made = gradients.insert(Gradients::new(&self.hierarchy.finest)?);
-                fields.extend(made.to_keep());
+                fields.extend(made.kept_mut());
             }
             Ok(self.held(fields, true))
         };
@@ -350,7 +352,7 @@ impl Solver<'_> {
         right_side: Option<&Field<f64>>,
     ) -> Result<[f64; 2], GpuError> {
         let sums = match &mut self.gpu {
-            Some(gpu) => gpu.measure()?,
+            Some(gpu) => gpu.measure(&mut self.rows)?,
             None => {
                 let mut sums = self.sums();
                 self.hierarchy
@@ -370,7 +372,7 @@ impl Solver<'_> {
         exponent: i32,
     ) -> Result<Superaccumulator<f64>, GpuError> {
         if let Some(gpu) = &mut self.gpu {
-            return gpu.begin(full, exponent);
+            return gpu.begin(&mut self.rows, full, exponent);
         }
         let [mut sum] = self.sums();
         let rows = &mut self.rows;
@@ -387,7 +389,7 @@ impl Solver<'_> {
         exponent: i32,
     ) -> Result<Superaccumulator<f64>, GpuError> {
         if let Some(gpu) = &mut self.gpu {
-            return gpu.go_on(exponent);
+            return gpu.go_on(&mut self.rows, exponent);
         }
         let [mut sum] = self.sums();
         self.hierarchy
@@ -428,7 +430,7 @@ impl Solver<'_> {
             [.., before, _] | [before] => {
                 let exponent = self.exponent(*before);
                 match &mut self.gpu {
-                    Some(gpu) => gpu.resume(exponent)?,
+                    Some(gpu) => gpu.resume(&mut self.rows, exponent)?,
                     None => {
                         let rows = &mut self.rows;
                         self.hierarchy.resume(rows, u, right_side, exponent)?;
@@ -520,7 +522,7 @@ impl Holder for Holding<'_, '_> {
         self.fetch()?;
         let mut fields = vec![&mut *self.u];
         if let Some(gradients) = &mut self.gradients {
-            fields.extend(gradients.to_keep());
+            fields.extend(gradients.kept_mut());
         }
         let solver = &*self.solver;
         Ok((

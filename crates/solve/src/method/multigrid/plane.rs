@@ -18,7 +18,7 @@ use crate::field::storage::Field;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, First, Options, OptionsError};
+use crate::method::options::{Cycles, First, Options};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -149,9 +149,6 @@ impl<'p> Plane<'p> {
         mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Outcome<F>, SolveError> {
         let (pe, solver) = (self.pe, &mut self.solver);
-        if options.gpu.is_some() && pe.n_pes() > 1 {
-            return Err(OptionsError::CyclesOnGpus { pes: pe.n_pes() }.into());
-        }
         let read = |solver: &Solver<'_>, scale| {
             let (layout, finest) = (&solver.layout, &solver.hierarchy.finest);
             load(problem, layout, finest, scale, self.operator).map_err(SolveError::Memory)

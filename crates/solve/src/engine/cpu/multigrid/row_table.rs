@@ -38,6 +38,11 @@ impl<T: Real> RowTable<T> {
         (y - self.first) as usize
     }
 
+    /// The stored rows.
+    pub fn rows(&self) -> Range<isize> {
+        self.first..self.first + self.index.len() as isize
+    }
+
     /// Elements of a row.
     pub fn elements(&self) -> usize {
         self.parts * (self.nx + 2)

@@ -62,6 +62,7 @@ fn solve(pe: &Pe, gpu: Option<Gpu>) -> (Vec<f32>, Vec<f64>) {
         identity: Identity {
             bits: 32,
             nx: 0,
+            nz: 1,
             ny: 0,
             hash: 0,
             exponent: 0,

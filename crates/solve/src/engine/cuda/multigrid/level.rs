@@ -3,18 +3,24 @@
 
 use crosswarp_cuda::{ByValue, Device, Function, Launch, Stream};
 
-use super::storage::DeviceField;
+use super::exchange;
+use super::storage::{DeviceField, Stored};
 use crate::element::Real;
+use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cuda::kernels;
+use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
-use crate::gpu::level_arguments::{LevelPass, MOST_STEPS, PASS_THREADS, START_FIELD};
+use crate::gpu::level_arguments::{
+    LevelPass, MOST_STEPS, PASS_THREADS, START_CORRECTED, START_FIELD,
+};
 
 /// Waves of blocks at most.
 const MOST_WAVES: usize = 6;
 
 /// A level's field, before and after a pass, and what its kernels are told.
 pub(super) struct DeviceLevel<T: Real> {
+    pub shape: Shape,
     fields: [DeviceField<T>; 2],
     /// What is the same in every launch.
     arguments: LevelPass,
@@ -75,13 +81,15 @@ impl<T: Real> DeviceLevel<T> {
     /// A level of the extent in `arguments`, all zero.
     pub fn new(
         stream: &Stream,
+        shape: &Shape,
         arguments: LevelPass,
         passes: Vec<Kernel>,
         fewest_rows: usize,
     ) -> Result<Self, GpuError> {
-        let (nx, ny) = (arguments.nx as usize, arguments.ny as usize);
-        let field = || DeviceField::new(stream, nx, ny);
+        let stored = Stored::of(shape);
+        let field = || DeviceField::new(stream, shape.x.len, &stored);
         Ok(DeviceLevel {
+            shape: shape.clone(),
             fields: [field()?, field()?],
             arguments,
             passes,
@@ -103,10 +111,12 @@ impl<T: Real> DeviceLevel<T> {
         }
     }
 
-    /// Gives the launches of `plan` to `stream`, with `correction` as the next level's field.
+    /// Gives the launches of `plan` to `stream`, with `correction` as the next level's field. Collective if the level is
+    /// spread: each launch computes the own rows, from some more.
     pub fn pass(
         &mut self,
         stream: &Stream,
+        rows: &mut LevelRows<'_>,
         plan: &Plan<'_>,
         correction: u64,
     ) -> Result<(), GpuError> {
@@ -135,7 +145,10 @@ impl<T: Real> DeviceLevel<T> {
             // As `pass.cuh` has it.
             let width = 2 * PASS_THREADS - 2 * (steps + 2).next_multiple_of(2);
             let strips = (self.arguments.nx as usize).div_ceil(width);
-            let rows = self.rows_of_a_block(strips, steps, kernel.resident);
+            let height = self.rows_of_a_block(strips, steps, kernel.resident);
+            if start == START_FIELD || start == START_CORRECTED {
+                exchange::halo(stream, rows, &self.shape, &self.fields[0], steps + 2)?;
+            }
             let arguments = LevelPass {
                 before: self.fields[0].address(),
                 after: if changes { self.fields[1].address() } else { 0 },
@@ -150,12 +163,12 @@ impl<T: Real> DeviceLevel<T> {
                 omega,
                 start,
                 measured: measured.map_or(-1, |at| at as i32),
-                rows: rows as i32,
+                rows: height as i32,
                 ..self.arguments
             };
             let blocks = (
                 strips as u32,
-                (self.arguments.ny as usize).div_ceil(rows) as u32,
+                self.shape.own().len().div_ceil(height) as u32,
             );
             let launch = Launch::new(&kernel.function)
                 .grid(blocks)
@@ -182,7 +195,7 @@ impl<T: Real> DeviceLevel<T> {
     /// Rows of a block: those with which waves of `resident` blocks, all of them at once, go through the fewest rows.
     /// The margins of a block are computed twice.
     fn rows_of_a_block(&self, strips: usize, steps: usize, resident: usize) -> usize {
-        let ny = self.arguments.ny as usize;
+        let ny = self.shape.own().len();
         let rows_in = |waves: usize| {
             let parts = (waves * resident / strips).max(1);
             ny.div_ceil(parts).next_multiple_of(self.fewest_rows)

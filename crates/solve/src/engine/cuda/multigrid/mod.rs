@@ -2,9 +2,11 @@
 //!
 //! The levels are made on the CPU; their operators and weights, of which most rows are the same where there is no mask,
 //! are copied once. Field, right side and corrections stay in the GPU's memory. After each cycle the host reads the sum of
-//! the squares of the residual, and decides.
+//! the squares of the residual, and decides. Levels are dealt to PEs as on the CPU; each pass computes the own rows from
+//! those around them, which are exchanged before it.
 #![allow(unsafe_code)] // Launches of kernels.
 
+mod exchange;
 mod level;
 mod small;
 mod storage;
@@ -15,24 +17,27 @@ use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
 use self::level::{DeviceLevel, Kernel, Plan};
 use self::small::Small;
-use self::storage::{DeviceField, DeviceTable, pitch_of, upload};
+use self::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, Smoothing};
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::sums::sum_of_squares;
+use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::Gpu;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    END_FIXED, END_MIRROR, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, START_CORRECTED,
-    START_CORRECTION, START_FIELD, START_ZERO, SUM_COPIES,
+    END_FIXED, END_MIRROR, END_OPEN, END_WRAP, LEVEL_THREADS, LevelPass, MOST_STEPS,
+    START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO, SUM_COPIES,
 };
 
 /// Blocks that add up leaves: so many keep a large GPU busy.
 const ADDING_BLOCKS: usize = 264;
 
+/// Rows of a correction that the finer level needs beyond its own: those of a launch's, halved.
+const OF_CORRECTION: usize = (MOST_STEPS + 2) / 2 + 1;
 /// Rows of a block on coarse levels are a multiple of it.
 const COARSE_ROWS: usize = 2;
 
@@ -68,7 +73,7 @@ pub(crate) struct GpuCycles {
 /// What kernels reach by address only.
 struct Kept {
     _right_side: Option<DeviceField<f64>>,
-    _fixed: Option<Buffer<u8>>,
+    _fixed: Option<DeviceRows<u8>>,
     _coefficients: Option<[DeviceTable<f64>; 2]>,
     _transfer: DeviceTable<f32>,
     _sums: Buffer<f64>,
@@ -94,9 +99,10 @@ impl GpuCycles {
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let levels = coarse_levels(gpu, hierarchy, &stream)?;
+        let stored = Stored::of(&finest.shape);
         let right_side = right_side
             .map(|from| {
-                let field = DeviceField::new(&stream, nx, ny)?;
+                let field = DeviceField::new(&stream, nx, &stored)?;
                 field.upload(&stream, from)?;
                 Ok::<_, GpuError>(field)
             })
@@ -105,10 +111,9 @@ impl GpuCycles {
             .fixed
             .as_ref()
             .map(|from| {
-                let pitch = pitch_of(nx);
-                let buffer = Buffer::zeroed(&stream, pitch * ny)?;
-                upload(&stream, &buffer, pitch, ny, from)?;
-                Ok::<_, GpuError>(buffer)
+                let rows = DeviceRows::new(&stream, nx, &stored)?;
+                rows.upload(&stream, from)?;
+                Ok::<_, GpuError>(rows)
             })
             .transpose()?;
         let coefficients = finest
@@ -117,34 +122,36 @@ impl GpuCycles {
             .map(|from| {
                 let [parts, inverse] = from.tables();
                 Ok::<_, GpuError>([
-                    DeviceTable::new(&stream, parts, ny)?,
-                    DeviceTable::new(&stream, inverse, ny)?,
+                    DeviceTable::new(&stream, parts, finest.shape.y)?,
+                    DeviceTable::new(&stream, inverse, finest.shape.y)?,
                 ])
             })
             .transpose()?;
-        let coarse_ny = hierarchy.levels[0].operator.shape.y.len;
-        let transfer = DeviceTable::new(&stream, &hierarchy.transfer, coarse_ny)?;
-        let bands = (ny + first).div_ceil(LEAF_ROWS);
+        let coarse_y = hierarchy.levels[0].operator.shape.y;
+        let transfer = DeviceTable::new(&stream, &hierarchy.transfer, coarse_y)?;
+        let own = finest.shape.own();
+        let bands = (own.start as usize + first) / LEAF_ROWS
+            ..(own.end as usize + first).div_ceil(LEAF_ROWS);
         let sum_pitch = nx.next_multiple_of(LEAF_COLUMNS);
-        let sums = Buffer::new(device, bands * sum_pitch)?;
+        let sums = Buffer::<f64>::new(device, bands.len() * sum_pitch)?;
+        let sums_before = (bands.start * sum_pitch * size_of::<f64>()) as u64;
         let words = Superaccumulator::<f64>::WORDS;
         let copies = Buffer::zeroed(&stream, SUM_COPIES * words)?;
         let total = PinnedBuffer::zeroed(device, words)?;
         let next = levels.first().expect("there is a coarse level");
         let [operator, inverse] = tables(&coefficients);
-        let [calm_start, calm_end] =
-            longest_run(ny, |y| hierarchy.transfer.identity(y as isize / 2));
+        let [calm_start, calm_end] = longest_run(&stored, |y| hierarchy.transfer.identity(y / 2));
         let [transfer_index, transfer_rows] = transfer.addresses();
         let arguments = LevelPass {
             right_side: right_side.as_ref().map_or(0, DeviceField::address),
-            fixed: fixed.as_ref().map_or(0, Buffer::address),
+            fixed: fixed.as_ref().map_or(0, DeviceRows::address),
             operator_index: operator[0],
             operator_rows: operator[1],
             inverse_index: inverse[0],
             inverse_rows: inverse[1],
             transfer_index,
             transfer_rows,
-            sums: sums.address(),
+            sums: sums.address().wrapping_sub(sums_before),
             sum_pitch: sum_pitch as i64,
             ends: finest
                 .ends
@@ -157,7 +164,8 @@ impl GpuCycles {
             first: first as i32,
             words: copies.address(),
             total: total.address(),
-            leaf_bands: bands as i32,
+            leaf_bands: bands.len() as i32,
+            first_band: bands.start as i32,
             calm_start,
             calm_end,
             ..extent(&finest.shape, Some(next))
@@ -178,7 +186,7 @@ impl GpuCycles {
         .map(|(steps, count, only)| Kernel::new(device, &name(steps), count, only))
         .into_iter()
         .collect::<Result<_, _>>()?;
-        let level = DeviceLevel::new(&stream, arguments, passes, LEAF_ROWS)?;
+        let level = DeviceLevel::new(&stream, &finest.shape, arguments, passes, LEAF_ROWS)?;
         level.upload(&stream, u)?;
         let dense = &hierarchy.dense;
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
@@ -221,6 +229,7 @@ impl GpuCycles {
     /// See `Hierarchy::begin`. The sum of squares.
     pub(crate) fn begin(
         &mut self,
+        rows: &mut LevelRows<'_>,
         full: bool,
         exponent: i32,
     ) -> Result<Superaccumulator<f64>, GpuError> {
@@ -234,10 +243,10 @@ impl GpuCycles {
             down_scale: power_of_two(-exponent),
         };
         self.exponent = exponent;
-        self.on_finest(&plan)?;
+        self.on_finest(rows, &plan)?;
         self.publish()?;
         if full {
-            self.solve_coarse()?;
+            self.solve_coarse(rows)?;
             let plan = Plan {
                 start: START_CORRECTED,
                 omegas: &pre,
@@ -245,13 +254,17 @@ impl GpuCycles {
                 up_scale: power_of_two(exponent),
                 ..plan
             };
-            self.on_finest(&plan)?;
+            self.on_finest(rows, &plan)?;
         }
         self.sum()
     }
 
     /// See `Hierarchy::resume`.
-    pub(crate) fn resume(&mut self, exponent: i32) -> Result<(), GpuError> {
+    pub(crate) fn resume(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        exponent: i32,
+    ) -> Result<(), GpuError> {
         let plan = Plan {
             start: START_FIELD,
             omegas: &[],
@@ -261,12 +274,16 @@ impl GpuCycles {
             down_scale: power_of_two(-exponent),
         };
         self.exponent = exponent;
-        self.on_finest(&plan)
+        self.on_finest(rows, &plan)
     }
 
     /// See `Hierarchy::go_on`. The sum of squares.
-    pub(crate) fn go_on(&mut self, exponent: i32) -> Result<Superaccumulator<f64>, GpuError> {
-        self.cycle_below(0, START_ZERO)?;
+    pub(crate) fn go_on(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        exponent: i32,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        self.cycle_below(rows, 0, START_ZERO)?;
         let Smoothing { pre, post } = &self.smoothing;
         let omegas = self.omegas(&[&post[..], &pre[..]].concat());
         let plan = Plan {
@@ -278,13 +295,16 @@ impl GpuCycles {
             down_scale: power_of_two(-exponent),
         };
         self.exponent = exponent;
-        self.on_finest(&plan)?;
+        self.on_finest(rows, &plan)?;
         self.publish()?;
         self.sum()
     }
 
     /// The sums of squares of the residual and of the field.
-    pub(crate) fn measure(&mut self) -> Result<[Superaccumulator<f64>; 2], GpuError> {
+    pub(crate) fn measure(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<[Superaccumulator<f64>; 2], GpuError> {
         let plan = Plan {
             start: START_FIELD,
             omegas: &[],
@@ -293,7 +313,7 @@ impl GpuCycles {
             up_scale: 1.0,
             down_scale: 1.0,
         };
-        self.on_finest(&plan)?;
+        self.on_finest(rows, &plan)?;
         self.publish()?;
         let residual = self.sum()?;
         let arguments = self.finest.arguments();
@@ -320,9 +340,9 @@ impl GpuCycles {
         of.iter().map(|&omega| self.inverse * omega).collect()
     }
 
-    fn on_finest(&mut self, plan: &Plan<'_>) -> Result<(), GpuError> {
+    fn on_finest(&mut self, rows: &mut LevelRows<'_>, plan: &Plan<'_>) -> Result<(), GpuError> {
         let correction = self.levels[0].level.field().address();
-        self.finest.pass(&self.stream, plan, correction)
+        self.finest.pass(&self.stream, rows, plan, correction)
     }
 
     /// Adds up what a pass has measured, for the host.
@@ -350,26 +370,52 @@ impl GpuCycles {
     }
 
     /// As on the CPU.
-    fn solve_coarse(&mut self) -> Result<(), GpuError> {
+    fn solve_coarse(&mut self, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
         for at in 0..self.small.from {
-            let arguments = self.levels[at].level.arguments();
+            self.complete_right_side(rows, at)?;
+            let level = &self.levels[at].level;
+            let arguments = level.arguments();
             let columns = (arguments.coarse_nx as usize).div_ceil(LEVEL_THREADS) as u32;
+            let own = level.shape.own();
+            let height = (own.end + 1) / 2 - (own.start + 1) / 2;
             let launch = Launch::new(&self.restrict_right_side)
-                .grid((columns, arguments.coarse_ny as u32))
+                .grid((columns, height as u32))
                 .block(LEVEL_THREADS as u32);
             // SAFETY: the parameter is a `level_pass<float>` whose arrays have its extent, and the next level's right side
-            // that of its own.
+            // that of its own; blocks cover the coarse rows that lie in the own ones.
             unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?;
         }
+        self.complete_right_side(rows, self.small.from)?;
         self.small.cycle(&self.stream, true)?;
         for at in (0..self.small.from).rev() {
-            self.cycle_below(at, START_CORRECTION)?;
+            self.cycle_below(rows, at, START_CORRECTION)?;
         }
         Ok(())
     }
 
     /// As on the CPU.
-    fn cycle_below(&mut self, first: usize, start: i32) -> Result<(), GpuError> {
+    fn complete_right_side(&mut self, rows: &mut LevelRows<'_>, at: usize) -> Result<(), GpuError> {
+        let finer = match at.checked_sub(1) {
+            None => &self.finest.shape,
+            Some(finer) => &self.levels[finer].level.shape,
+        };
+        let (stream, level) = (&self.stream, &self.levels[at]);
+        let shape = &level.level.shape;
+        if finer.spread && !shape.spread {
+            exchange::gather(stream, rows, shape, &level.right_side)?;
+        }
+        let smoothing = &self.coarse_smoothing;
+        let steps = smoothing.pre.len().max(smoothing.post.len());
+        exchange::halo(stream, rows, shape, &level.right_side, steps + 2)
+    }
+
+    /// As on the CPU.
+    fn cycle_below(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        first: usize,
+        start: i32,
+    ) -> Result<(), GpuError> {
         let small = self.small.from;
         let Smoothing { pre, post } = self.coarse_smoothing.clone();
         let plan = Plan {
@@ -382,8 +428,12 @@ impl GpuCycles {
         };
         for at in first..small {
             let start = if at == first { start } else { START_ZERO };
-            self.on_coarse(at, &Plan { start, ..plan })?;
+            if start == START_ZERO {
+                self.complete_right_side(rows, at)?;
+            }
+            self.on_coarse(rows, at, &Plan { start, ..plan })?;
         }
+        self.complete_right_side(rows, small)?;
         self.small.cycle(&self.stream, false)?;
         for at in (first..small).rev() {
             let plan = Plan {
@@ -392,23 +442,38 @@ impl GpuCycles {
                 restrict: false,
                 ..plan
             };
-            self.on_coarse(at, &plan)?;
+            self.on_coarse(rows, at, &plan)?;
+            let level = &self.levels[at].level;
+            exchange::halo(
+                &self.stream,
+                rows,
+                &level.shape,
+                level.field(),
+                OF_CORRECTION,
+            )?;
         }
         Ok(())
     }
 
-    fn on_coarse(&mut self, at: usize, plan: &Plan<'_>) -> Result<(), GpuError> {
+    fn on_coarse(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        at: usize,
+        plan: &Plan<'_>,
+    ) -> Result<(), GpuError> {
         let correction = self.levels[at + 1].level.field().address();
-        self.levels[at].level.pass(&self.stream, plan, correction)
+        let level = &mut self.levels[at].level;
+        level.pass(&self.stream, rows, plan, correction)
     }
 }
 
-/// The longest stretch of rows of which all numbers that `identities` gives are the same.
-fn longest_run<I: PartialEq>(rows: usize, identities: impl Fn(usize) -> I) -> [i32; 2] {
-    let (mut longest, mut start) = (0..0, 0);
-    for y in 1..=rows {
-        if y == rows || identities(y) != identities(start) {
-            if y - start > longest.len() {
+/// The longest stretch of stored rows of which all numbers that `identities` gives are the same.
+fn longest_run<I: PartialEq>(stored: &Stored, identities: impl Fn(isize) -> I) -> [i32; 2] {
+    let rows = stored.inside();
+    let (mut longest, mut start) = (0..0, rows.start);
+    for y in rows.start + 1..=rows.end {
+        if y == rows.end || identities(y) != identities(start) {
+            if y - start > longest.end - longest.start {
                 longest = start..y;
             }
             start = y;
@@ -439,6 +504,8 @@ fn extent(shape: &Shape, next: Option<&Coarse>) -> LevelPass {
         pitch: pitch_of(shape.x.len) as i64,
         nx: shape.x.len as i32,
         ny: shape.y.len as i32,
+        row_start: shape.own().start as i32,
+        row_end: shape.own().end as i32,
         coarse_right_side: next.map_or(0, |next| next.right_side.address()),
         coarse_pitch: next_level.map_or(0, |next| next.pitch),
         coarse_nx: next_level.map_or(0, |next| next.nx),
@@ -457,29 +524,25 @@ fn coarse_levels(
     for from in hierarchy.levels.iter().rev() {
         let next = levels.last();
         let shape = &from.operator.shape;
-        let (nx, ny) = (shape.x.len, shape.y.len);
+        let stored = Stored::of(shape);
         let [parts, inverse] = from.operator.tables();
         let made = [
-            DeviceTable::new(stream, parts, ny)?,
-            DeviceTable::new(stream, inverse, ny)?,
+            DeviceTable::new(stream, parts, shape.y)?,
+            DeviceTable::new(stream, inverse, shape.y)?,
         ];
         let transfer = match (&from.transfer, next) {
             (Some(transfer), Some(next)) => {
-                let coarse_ny = next.level.arguments().ny as usize;
-                Some(DeviceTable::new(stream, transfer, coarse_ny)?)
+                Some(DeviceTable::new(stream, transfer, next.level.shape.y)?)
             }
             _ => None,
         };
         let [calm_start, calm_end] = match &from.transfer {
-            Some(transfer) => longest_run(ny, |y| {
-                (
-                    parts.identity(y as isize),
-                    transfer.identity(y as isize / 2),
-                )
-            }),
+            Some(transfer) => {
+                longest_run(&stored, |y| (parts.identity(y), transfer.identity(y / 2)))
+            }
             None => [0; 2],
         };
-        let right_side = DeviceField::new(stream, nx, ny)?;
+        let right_side = DeviceField::new(stream, shape.x.len, &stored)?;
         let axis_end = |wraps| if wraps { END_WRAP } else { END_OPEN };
         let [across, down] = [shape.x.wraps, shape.y.wraps].map(axis_end);
         let [operator_index, operator_rows] = made[0].addresses();
@@ -510,7 +573,7 @@ fn coarse_levels(
         .into_iter()
         .collect::<Result<_, _>>()?;
         levels.push(Coarse {
-            level: DeviceLevel::new(stream, arguments, passes, COARSE_ROWS)?,
+            level: DeviceLevel::new(stream, shape, arguments, passes, COARSE_ROWS)?,
             right_side,
             _tables: made,
             _transfer: transfer,

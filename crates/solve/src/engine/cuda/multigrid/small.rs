@@ -40,7 +40,9 @@ impl Small {
             size_of::<f32>() * (points(&arguments[from]) + 2 * all)
         };
         let fits = |&from: &usize| {
-            points(&arguments[from]) <= SMALL_POINTS && bytes(from) <= SMALL_SHARED as usize
+            !levels[from].level.shape.spread
+                && points(&arguments[from]) <= SMALL_POINTS
+                && bytes(from) <= SMALL_SHARED as usize
         };
         let from = (0..levels.len())
             .find(fits)

@@ -1,11 +1,16 @@
-//! Tables and fields of a level in the memory of a GPU.
+//! Tables and fields of a level in the memory of a GPU: the rows that a PE stores.
+//!
+//! Kernels number rows as the whole level does. A field that does not begin with row 0 has an address as if it did; of a
+//! level that wraps around, PEs have room for all rows, and halos lie where their rows do.
 
 use std::ops::Range;
 
+use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, Stream};
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::row_table::RowTable;
+use crate::engine::cpu::multigrid::shape::{Axis, HALO, Shape};
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 
@@ -18,9 +23,15 @@ pub(super) struct DeviceTable<T: Real> {
 }
 
 impl<T: Real> DeviceTable<T> {
-    /// The rows −1 … `len` − 1.
-    pub fn new(stream: &Stream, table: &RowTable<T>, len: usize) -> Result<Self, GpuError> {
-        let index: Vec<u32> = (-1..len as isize).map(|y| table.identity(y)).collect();
+    /// The rows −1 … of a level with `axis`, those that are stored; the others are zero.
+    pub fn new(stream: &Stream, table: &RowTable<T>, axis: Axis) -> Result<Self, GpuError> {
+        let (len, stored) = (axis.len as isize, table.rows());
+        let identity = |y: isize| {
+            let mut places = [y, y - len, y + len].into_iter();
+            let place = places.find(|at| stored.contains(at) && (axis.wraps || *at == y));
+            place.map_or(0, |at| table.identity(at))
+        };
+        let index: Vec<u32> = (-1..len).map(identity).collect();
         let rows = Buffer::new(stream.device(), table.distinct().len() * table.elements())?;
         let (mut staged, mut at) = (Vec::new(), 0);
         let mut distinct = table.distinct().iter().peekable();
@@ -44,79 +55,164 @@ impl<T: Real> DeviceTable<T> {
     }
 }
 
-/// Rows of a grid, without padding but for what makes every row begin at a multiple of 128 bytes.
-pub(super) struct DeviceField<T: Real> {
-    pub buffer: Buffer<T>,
-    pub pitch: usize,
-    nx: usize,
-    ny: usize,
+/// The rows of a level that a PE stores.
+#[derive(Clone)]
+pub(super) struct Stored {
+    /// Those of its own.
+    pub own: Range<isize>,
+    /// The level's rows that there is room for.
+    room: Range<usize>,
+    axis: Axis,
 }
+
+impl Stored {
+    pub fn of(shape: &Shape) -> Stored {
+        let stored = shape.stored();
+        let len = shape.y.len;
+        let room = if shape.y.wraps {
+            0..len
+        } else {
+            stored.start.max(0) as usize..stored.end.clamp(0, len as isize) as usize
+        };
+        Stored {
+            own: shape.own(),
+            room,
+            axis: shape.y,
+        }
+    }
+
+    /// Whether other PEs have the other rows.
+    pub fn is_spread(&self) -> bool {
+        self.own.len() < self.axis.len
+    }
+
+    /// The own rows and, where there are others, up to `margin` around them.
+    pub fn around(&self, margin: usize) -> Range<isize> {
+        let (own, len, margin) = (self.own.clone(), self.axis.len as isize, margin as isize);
+        if !self.is_spread() {
+            return own;
+        }
+        let rows = own.start - margin..own.end + margin;
+        match self.axis.wraps {
+            true => rows,
+            false => rows.start.max(0)..rows.end.min(len),
+        }
+    }
+
+    /// The rows of the level, 0 to its last, that are stored under their own numbers.
+    pub fn inside(&self) -> Range<isize> {
+        let rows = self.around(HALO);
+        rows.start.max(0)..rows.end.min(self.axis.len as isize)
+    }
+
+    /// Where row `y` lies.
+    fn place(&self, y: isize) -> usize {
+        y.rem_euclid(self.axis.len as isize) as usize - self.room.start
+    }
+
+    /// `rows` in pieces that lie together, of at most so many elements with `pitch` that copies need not much room.
+    fn pieces(&self, rows: Range<isize>, pitch: usize) -> Vec<Range<isize>> {
+        let at_once = (COPY / pitch).max(1) as isize;
+        let len = self.axis.len as isize;
+        let mut pieces = Vec::new();
+        let mut start = rows.start;
+        while start < rows.end {
+            let wraps_at = (start.div_euclid(len) + 1) * len;
+            let end = (start + at_once).min(rows.end).min(wraps_at);
+            pieces.push(start..end);
+            start = end;
+        }
+        pieces
+    }
+}
+
+/// Rows without padding but for what makes every row begin at a multiple of 128 bytes.
+pub(super) struct DeviceRows<T: Pod> {
+    buffer: Buffer<T>,
+    stored: Stored,
+    pitch: usize,
+    nx: usize,
+}
+
+/// As fields have it.
+pub(super) type DeviceField<T> = DeviceRows<T>;
 
 pub(super) fn pitch_of(nx: usize) -> usize {
     nx.next_multiple_of(32)
 }
 
-impl<T: Real> DeviceField<T> {
+impl<T: Pod> DeviceRows<T> {
     /// All zero.
-    pub fn new(stream: &Stream, nx: usize, ny: usize) -> Result<Self, GpuError> {
+    pub fn new(stream: &Stream, nx: usize, stored: &Stored) -> Result<Self, GpuError> {
         let pitch = pitch_of(nx);
-        Ok(DeviceField {
-            buffer: Buffer::zeroed(stream, pitch * ny)?,
+        Ok(DeviceRows {
+            buffer: Buffer::zeroed(stream, pitch * stored.room.len())?,
+            stored: stored.clone(),
             pitch,
             nx,
-            ny,
         })
     }
 
+    /// That of row 0, stored or not.
     pub fn address(&self) -> u64 {
-        self.buffer.address()
+        let before = (self.stored.room.start * self.pitch * size_of::<T>()) as u64;
+        self.buffer.address().wrapping_sub(before)
     }
 
-    /// Takes the rows of `field`.
+    fn elements(&self, rows: &Range<isize>) -> Range<usize> {
+        let start = self.stored.place(rows.start) * self.pitch;
+        start..start + rows.len() * self.pitch
+    }
+
+    /// Takes the own rows of `field`, and its halos.
     pub fn upload(&self, stream: &Stream, field: &Field<T>) -> Result<(), GpuError> {
-        upload(stream, &self.buffer, self.pitch, self.ny, field)
+        let around = self.stored.around(HALO);
+        self.write(stream, around, |y| field.row(y))
     }
 
-    /// Copies the rows to `field`.
-    pub fn download(&self, stream: &Stream, field: &mut Field<T>) -> Result<(), GpuError> {
+    /// Takes `rows`.
+    pub fn write<'f>(
+        &self,
+        stream: &Stream,
+        rows: Range<isize>,
+        row_of: impl Fn(isize) -> &'f [T],
+    ) -> Result<(), GpuError>
+    where
+        T: 'f,
+    {
         let mut staged = Vec::new();
-        for part in pieces(self.pitch, self.ny) {
-            staged.resize(part.len() * self.pitch, T::ZERO);
-            let elements = part.start * self.pitch..part.end * self.pitch;
-            stream.read(&mut staged, self.buffer.range(elements))?;
+        for part in self.stored.pieces(rows, self.pitch) {
+            staged.clear();
+            staged.resize(part.len() * self.pitch, T::zeroed());
+            for (y, row) in part.clone().zip(staged.chunks_exact_mut(self.pitch)) {
+                row[..self.nx].copy_from_slice(row_of(y));
+            }
+            stream.write(self.buffer.range(self.elements(&part)), &staged)?;
+        }
+        Ok(())
+    }
+
+    /// Gives `rows` to `take`.
+    pub fn read(
+        &self,
+        stream: &Stream,
+        rows: Range<isize>,
+        mut take: impl FnMut(isize, &[T]),
+    ) -> Result<(), GpuError> {
+        let mut staged = Vec::new();
+        for part in self.stored.pieces(rows, self.pitch) {
+            staged.resize(part.len() * self.pitch, T::zeroed());
+            stream.read(&mut staged, self.buffer.range(self.elements(&part)))?;
             for (y, row) in part.zip(staged.chunks_exact(self.pitch)) {
-                field.row_mut(y as isize).copy_from_slice(&row[..self.nx]);
+                take(y, &row[..self.nx]);
             }
         }
         Ok(())
     }
-}
 
-/// Copies the rows 0 … `ny` − 1 of `field`.
-pub(super) fn upload<T: bytemuck::Pod>(
-    stream: &Stream,
-    to: &Buffer<T>,
-    pitch: usize,
-    ny: usize,
-    field: &Field<T>,
-) -> Result<(), GpuError> {
-    let mut staged = Vec::new();
-    for part in pieces(pitch, ny) {
-        let elements = part.start * pitch..part.end * pitch;
-        staged.clear();
-        staged.resize(elements.len(), T::zeroed());
-        for (y, row) in part.zip(staged.chunks_exact_mut(pitch)) {
-            let from = field.row(y as isize);
-            row[..from.len()].copy_from_slice(from);
-        }
-        stream.write(to.range(elements), &staged)?;
+    /// Copies the own rows to `field`.
+    pub fn download(&self, stream: &Stream, field: &mut Field<T>) -> Result<(), GpuError> {
+        let own = self.stored.own.clone();
+        self.read(stream, own, |y, row| field.row_mut(y).copy_from_slice(row))
     }
-    Ok(())
-}
-
-/// The rows 0 … `ny` − 1 in pieces of a few million elements, at least one row each.
-fn pieces(pitch: usize, ny: usize) -> impl Iterator<Item = Range<usize>> {
-    let at_once = (COPY / pitch).max(1);
-    let starts = (0..ny).step_by(at_once);
-    starts.map(move |start| start..(start + at_once).min(ny))
 }

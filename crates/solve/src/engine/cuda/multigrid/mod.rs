@@ -20,6 +20,7 @@ use self::small::Small;
 use self::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
 use crate::engine::cpu::multigrid::cycle::power_of_two;
 use crate::engine::cpu::multigrid::finest::End;
+use crate::engine::cpu::multigrid::galerkin::{Transfer, computed_rows};
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, Smoothing};
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cuda::kernels;
@@ -122,13 +123,13 @@ impl GpuCycles {
             .map(|from| {
                 let [parts, inverse] = from.tables();
                 Ok::<_, GpuError>([
-                    DeviceTable::new(&stream, parts, finest.shape.y)?,
-                    DeviceTable::new(&stream, inverse, finest.shape.y)?,
+                    DeviceTable::new(&stream, parts, finest.shape.y, stored.own.clone())?,
+                    DeviceTable::new(&stream, inverse, finest.shape.y, stored.own.clone())?,
                 ])
             })
             .transpose()?;
-        let coarse_y = hierarchy.levels[0].operator.shape.y;
-        let transfer = DeviceTable::new(&stream, &hierarchy.transfer, coarse_y)?;
+        let coarse = &hierarchy.levels[0].operator.shape;
+        let transfer = transfer_table(&stream, &hierarchy.transfer, &finest.shape, coarse)?;
         let own = finest.shape.own();
         let bands = (own.start as usize + first) / LEAF_ROWS
             ..(own.end as usize + first).div_ceil(LEAF_ROWS);
@@ -514,6 +515,16 @@ fn extent(shape: &Shape, next: Option<&Coarse>) -> LevelPass {
     }
 }
 
+/// The weights between two levels.
+fn transfer_table(
+    stream: &Stream,
+    transfer: &Transfer<f32>,
+    fine: &Shape,
+    coarse: &Shape,
+) -> Result<DeviceTable<f32>, GpuError> {
+    DeviceTable::new(stream, transfer, coarse.y, computed_rows(fine, coarse))
+}
+
 /// The levels below the finest one.
 fn coarse_levels(
     gpu: &Gpu,
@@ -527,12 +538,12 @@ fn coarse_levels(
         let stored = Stored::of(shape);
         let [parts, inverse] = from.operator.tables();
         let made = [
-            DeviceTable::new(stream, parts, shape.y)?,
-            DeviceTable::new(stream, inverse, shape.y)?,
+            DeviceTable::new(stream, parts, shape.y, stored.own.clone())?,
+            DeviceTable::new(stream, inverse, shape.y, stored.own.clone())?,
         ];
         let transfer = match (&from.transfer, next) {
             (Some(transfer), Some(next)) => {
-                Some(DeviceTable::new(stream, transfer, next.level.shape.y)?)
+                Some(transfer_table(stream, transfer, shape, &next.level.shape)?)
             }
             _ => None,
         };

@@ -23,12 +23,21 @@ pub(super) struct DeviceTable<T: Real> {
 }
 
 impl<T: Real> DeviceTable<T> {
-    /// The rows −1 … of a level with `axis`, those that are stored; the others are zero.
-    pub fn new(stream: &Stream, table: &RowTable<T>, axis: Axis) -> Result<Self, GpuError> {
+    /// The rows −1 … of a level with `axis`, those that are stored; the others are zero. `made`: the rows that, with some
+    /// around them, are right in the table.
+    pub fn new(
+        stream: &Stream,
+        table: &RowTable<T>,
+        axis: Axis,
+        made: Range<isize>,
+    ) -> Result<Self, GpuError> {
         let (len, stored) = (axis.len as isize, table.rows());
         let identity = |y: isize| {
-            let mut places = [y, y - len, y + len].into_iter();
-            let place = places.find(|at| stored.contains(at) && (axis.wraps || *at == y));
+            // Where the level wraps around, a row may stand beyond an end.
+            let places = [y, y - len, y + len].into_iter();
+            let place = places
+                .filter(|at| stored.contains(at) && (axis.wraps || *at == y))
+                .min_by_key(|at| (made.start - at).max(at - made.end + 1).max(0));
             place.map_or(0, |at| table.identity(at))
         };
         let index: Vec<u32> = (-1..len).map(identity).collect();

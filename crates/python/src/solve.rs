@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use crosswarp::prim::{DType, Scalar};
 use crosswarp::solve::{
     Boundary, Cycles, First, Method, Norm, Options, PlaneSource, Problem1d, Problem2d, Problem3d,
-    Progress, Real, RowSource, Side as Face, Solution, SolveError, solve_1d, solve_2d, solve_3d,
+    Progress, Real, Robin, RowSource, Side as Face, Solution, SolveError, solve_1d, solve_2d,
+    solve_3d,
 };
 use crosswarp::{Pe, spmd};
 use numpy::PyArray1;
@@ -71,7 +72,8 @@ pub struct Report {
     seconds: f64,
 }
 
-/// A side: "fixed" or "neumann" with one number a point, or "periodic" with none.
+/// A side: "fixed" or "neumann" with one number a point, "robin" with three, first all a, then all b, then all g, or
+/// "periodic" with none.
 type Side<'py> = (String, Option<Bound<'py, PyAny>>);
 
 /// A plane's problem; arrays are of the output's type and shape, sides of one row or column.
@@ -85,14 +87,23 @@ pub struct Plane<'py> {
     initial: Option<Bound<'py, PyAny>>,
     fixed: Option<Bound<'py, PyAny>>,
     source: Option<Bound<'py, PyAny>>,
+    coefficient: Option<Bound<'py, PyAny>>,
+    reaction: Option<Bound<'py, PyAny>>,
     spacing: f64,
+    row_spacing: Option<f64>,
 }
 
 impl<'py> Plane<'py> {
     /// The arrays, to be kept alive.
     pub fn kept(&self) -> Kept {
         let sides = [&self.left.1, &self.right.1, &self.top.1, &self.bottom.1];
-        let planes = [&self.initial, &self.fixed, &self.source];
+        let planes = [
+            &self.initial,
+            &self.fixed,
+            &self.source,
+            &self.coefficient,
+            &self.reaction,
+        ];
         let arrays = sides.into_iter().chain(planes).flatten();
         arrays.map(|array| array.clone().unbind()).collect()
     }
@@ -106,6 +117,15 @@ impl<'py> Plane<'py> {
             let values = Array::prepared(values)?.slice::<F>().to_vec();
             Ok(match kind.as_str() {
                 "neumann" => Boundary::Neumann(values),
+                "robin" => {
+                    let points = values.len() / 3;
+                    let part = |at: usize| values[at * points..(at + 1) * points].to_vec();
+                    Boundary::Robin(Robin {
+                        value: part(0),
+                        derivative: part(1),
+                        right: part(2),
+                    })
+                }
                 _ => Boundary::Fixed(values),
             })
         };
@@ -119,7 +139,10 @@ impl<'py> Plane<'py> {
             initial: given::<F>(&self.initial)?,
             fixed: given::<u8>(&self.fixed)?,
             source: given::<F>(&self.source)?,
+            coefficient: given::<F>(&self.coefficient)?,
+            reaction: given::<F>(&self.reaction)?,
             spacing: self.spacing,
+            row_spacing: self.row_spacing,
             ..Problem2d::laplace(0, 0)
         })
     }

@@ -161,6 +161,36 @@ def test_sides_are_the_commands(tmp_path):
     assert again.sha256() == found.sha256()
 
 
+def test_coefficients_and_mixed_sides_are_the_commands(tmp_path):
+    y, x = np.mgrid[0:70, 0:90]
+    kappa = np.exp(np.sin(x / 9) * np.cos(y / 7))
+    np.save(tmp_path / "kappa.npy", kappa)
+    b = np.linspace(1, 2, 90)
+    np.save(tmp_path / "b.npy", b)
+    said, field = command(
+        tmp_path, "laplace2d", "--nx", 90, "--ny", 70, "--dtype", "f64", "--spacing", "0.01,0.02", "--source", -3,
+        "--coefficient", tmp_path / "kappa.npy", "--reaction", 0.5,
+        "--boundary", "left=2", "--boundary", "right=neumann:0", "--boundary", "bottom=neumann:0",
+        "--boundary", f"top=robin:1.5,{tmp_path / 'b.npy'},0.25",
+    )  # fmt: skip
+    of = {"sides": {"left": 2.0, "right": "neumann", "bottom": "neumann"}, "top": ("robin", 1.5, b, 0.25)}
+    more = {"coefficient": kappa, "reaction": 0.5, "spacing": (0.01, 0.02)}
+    found = cw.poisson(np.full((70, 90), -3.0), **of, **more)
+    same(found, said, field)
+    levels = cw.Hierarchy((70, 90), source=-3.0, **of, **more)
+    assert levels.solve().sha256() == found.sha256()
+
+
+def test_a_flow_through_a_changing_coefficient():
+    # kappa u' = 1 with kappa = 1 + x is u = ln(1 + x); at the right end u + 2 u' = ln 2 + 1.
+    x = np.linspace(0, 1, 201)
+    found = cw.solve(
+        (9, 201), left=0.0, right=("robin", 1.0, 2.0, np.log(2) + 1), top="neumann", bottom="neumann",
+        coefficient=np.broadcast_to(1 + x, (9, 201)), spacing=x[1],
+    )  # fmt: skip
+    assert found.converged and np.abs(found.field - np.log1p(x)).max() < 1e-5
+
+
 def test_a_problem_without_fixed_values_has_mean_zero():
     y, x = np.mgrid[0:64, 0:64] * (2 * np.pi / 64)
     exact = np.sin(x) * np.cos(2 * y)
@@ -287,6 +317,16 @@ def test_what_makes_no_sense_is_refused():
         lambda: cw.solve((5, 5), left=("periodic", 1.0)),
         lambda: cw.solve((5, 5), left=("neumann", 1.0, 2.0)),
         lambda: cw.solve((5, 5), left=("neumann", np.ones(3))),
+        lambda: cw.solve((5, 5), left=("robin", 1.0, 2.0)),
+        lambda: cw.solve((5, 5), left=("robin", 1.0, 0.0, 2.0)),
+        lambda: cw.solve((5, 5), left=("robin", 1.0, -1.0, 2.0)),
+        lambda: cw.solve((5, 5), coefficient=-1.0),
+        lambda: cw.solve((5, 5), coefficient=np.ones((4, 5))),
+        lambda: cw.solve((5, 5), coefficient=1.0, tolerance=1e-3),
+        lambda: cw.solve((5, 5), reaction=-1.0),
+        lambda: cw.solve((5, 5), spacing=(1.0, 2.0, 3.0)),
+        lambda: cw.solve((5, 5, 5), coefficient=1.0),
+        lambda: cw.solve(9, reaction=1.0),
         lambda: cw.solve((5, 5), sides={"front": 1.0}),
         lambda: cw.solve((5, 5), sides=1.0, left=1.0),
         lambda: cw.solve((5, 5), smooth=(0, 2)),

@@ -18,8 +18,13 @@ from ._errors import ConvergenceWarning, DtypeError, InputError
 
 __all__ = ["solve", "poisson", "fill", "Hierarchy", "Result"]
 
-Side = npt.ArrayLike | str | tuple[str, npt.ArrayLike]
-"""Values, "periodic", "neumann", or ("neumann", derivatives outwards)."""
+Side = (
+    npt.ArrayLike
+    | str
+    | tuple[str, npt.ArrayLike]
+    | tuple[str, npt.ArrayLike, npt.ArrayLike, npt.ArrayLike]
+)
+"""Values, "periodic", "neumann", ("neumann", derivatives outwards), or ("robin", a, b, g)."""
 Progress = Callable[[int, float], object]
 
 _RELATIVE_RESIDUAL, _MAX_CYCLES, _MAX_SWEEPS = 1e-8, 100, 1_000_000
@@ -127,7 +132,9 @@ def solve(
     initial: npt.ArrayLike | None = None,
     fixed: npt.ArrayLike | None = None,
     source: npt.ArrayLike | None = None,
-    spacing: float | tuple[float, float, float] = 1.0,
+    coefficient: npt.ArrayLike | None = None,
+    reaction: npt.ArrayLike | None = None,
+    spacing: float | tuple[float, ...] = 1.0,
     dtype: npt.DTypeLike = np.float64,
     method: str = "auto",
     relative_tolerance: float | None = None,
@@ -142,24 +149,27 @@ def solve(
 ) -> Result:
     """Solves Laplace's equation, or with `source` Poisson's, on a grid of points, whose outermost ring is the boundary.
 
-    `shape`: a number of points, for a line, (rows, columns), or (planes, rows, columns) for a box. `left`, `right`, `top`, `bottom`: a value, or one for
-    each point of that side (of a line, `left` and `right`: its ends); "periodic", for opposite sides together; or
-    ("neumann", g), the derivative outwards, one or one for each point ("neumann" alone: 0). Sides not said are 0. At a
-    corner left and right win. `sides`: one for all four, or a mapping from their names. Without any fixed value sources
-    and derivatives must cancel, and the field has mean 0. `initial`: the field to begin with. `fixed`: true where a
-    cell keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f; `spacing`: the distance of two points. `dtype`:
-    float64 or float32.
+    `shape`: a number of points, for a line, (rows, columns), or (planes, rows, columns) for a box. `left`, `right`,
+    `top`, `bottom`: a value, or one for each point of that side (of a line, `left` and `right`: its ends); "periodic",
+    for opposite sides together; ("neumann", g), the derivative outwards, one or one for each point ("neumann" alone: 0);
+    or ("robin", a, b, g), a·u plus b times the derivative outwards is g, each one or one for each point, b not 0 and a/b
+    not negative. Sides not said are 0. At a corner left and right win. `sides`: one for all four, or a mapping from
+    their names. Without any fixed value sources and derivatives must cancel, and the field has mean 0. `initial`: the
+    field to begin with. `fixed`: true where a cell keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f, or
+    with `coefficient` κ, positive, and `reaction` c, not negative, in ∇·(κ∇u) − cu = f; κ between two points is the mean
+    of theirs. `spacing`: the distance of two points, or of columns and of rows. `dtype`: float64 or float32.
 
     A box has a `front`, plane 0, and a `back`, too; values of its sides have the shape (planes, rows) on the left and
     right, (planes, columns) at the top and bottom, else (rows, columns), derivatives are one number, `spacing` may be
-    three (of columns, rows and planes), no cell inside is `fixed`, and the method is "mg".
+    three (of columns, rows and planes), and the method is "mg"; it has no `fixed` cells inside, no `coefficient`, no
+    `reaction` and no "robin" sides.
 
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
     relaxations before and after a level's correction. "mgcg": conjugate gradients with such a cycle in each step.
     "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
-    points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done. "auto": Jacobi for a line, and
-    where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
+    points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done; only fixed and periodic
+    sides, one `spacing`, no `coefficient` and no `reaction`. "auto": Jacobi for a line, and where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
     Jacobi, is far from the solution, is a `ConvergenceWarning`. `progress(steps, norm)` is called now and then, with
     the sweeps or cycles done and the last one's norm; what it raises ends the solve.
 
@@ -188,8 +198,9 @@ def solve(
         line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
         progress,
     )  # fmt: skip
+    varying = {"coefficient": coefficient, "reaction": reaction}
     if line:
-        others = {**given, "initial": initial, "fixed": fixed, "source": source}
+        others = {**given, "initial": initial, "fixed": fixed, "source": source, **varying}
         wrong = [name for name, value in others.items() if name not in ("left", "right") and value is not None]
         if wrong:
             raise InputError(f"a line has no {' and no '.join(wrong)}")
@@ -199,8 +210,9 @@ def solve(
         said = _native.line(_end("left", given["left"]), _end("right", given["right"]), how, field)
         return _result(said, field, how, True)
     if len(sizes) == 3:
-        if fixed is not None:
-            raise InputError("a box has no fixed cells inside")
+        for name, value in {"fixed cells inside": fixed, **varying}.items():
+            if value is not None:
+                raise InputError(f"a box has no {name}")
         if how["method"] not in ("auto", "mg"):
             raise InputError("a box is solved by multigrid cycles: take method='mg'")
         nz, ny, nx = (int(size) for size in sizes)
@@ -208,7 +220,7 @@ def solve(
         field = _empty((nz, ny, nx), kind)
         return _result(_native.space(in_box, how, field), field, how, relative_tolerance is not None)
     ny, nx = (int(size) for size in sizes)
-    problem = _problem((ny, nx), given, initial, fixed, source, spacing, kind)
+    problem = _problem((ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
     field = _empty((ny, nx), kind)
     said = _native.plane(nx, problem, how, field)
     return _result(said, field, how, relative_tolerance is not None)
@@ -289,8 +301,8 @@ def fill(
 class Hierarchy:
     """The multigrid levels of a plane, made once: for many solves, and as a preconditioner.
 
-    `shape`: (rows, columns). Sides, `fixed`, `initial`, `source`, `spacing`, `dtype`, `smooth` and `threads` are those of
-    `solve`; the threads keep the levels until the object is gone.
+    `shape`: (rows, columns). Sides, `fixed`, `initial`, `source`, `coefficient`, `reaction`, `spacing`, `dtype`, `smooth`
+    and `threads` are those of `solve`; the threads keep the levels until the object is gone.
 
     `operator` and `preconditioner` are for conjugate gradients, SciPy's for example. They work on vectors of float64 with
     a value for each point, row by row. The operator is that of the equations integrated over the part of the grid around
@@ -320,7 +332,9 @@ class Hierarchy:
         initial: npt.ArrayLike | None = None,
         fixed: npt.ArrayLike | None = None,
         source: npt.ArrayLike | None = None,
-        spacing: float = 1.0,
+        coefficient: npt.ArrayLike | None = None,
+        reaction: npt.ArrayLike | None = None,
+        spacing: float | tuple[float, ...] = 1.0,
         dtype: npt.DTypeLike = np.float64,
         smooth: tuple[int, int] | None = None,
         threads: int | None = None,
@@ -334,7 +348,7 @@ class Hierarchy:
         """Rows and columns."""
         self._smooth = smooth
         how = self._how("mg", None, None, threads)
-        problem = _problem((ny, nx), given, initial, fixed, source, spacing, self._kind)
+        problem = _problem((ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, self._kind)
         self._levels = _native.Levels(nx, ny, problem, how, self._kind == np.float32)
         self.operator: Operator = Operator(self._levels.apply, ny * nx)
         """The operator, for vectors of all points."""
@@ -400,12 +414,16 @@ def _problem(
     initial: npt.ArrayLike | None,
     fixed: npt.ArrayLike | None,
     source: npt.ArrayLike | None,
+    coefficient: npt.ArrayLike | None,
+    reaction: npt.ArrayLike | None,
     spacing: Any,
     kind: np.dtype[Any],
 ) -> dict[str, Any]:
     ny, nx = shape
-    if np.ndim(spacing) != 0:
-        raise InputError(f"spacing is {spacing}: of a plane it is one number")
+    distances = np.broadcast_to(np.asarray(spacing, np.float64), 2) if np.size(spacing) in (1, 2) else None
+    if distances is None:
+        raise InputError(f"spacing is {spacing}: of a plane it is one number or two")
+    of_columns, of_rows = (float(distance) for distance in distances)
     return {
         "left": _side("left", given["left"], ny, kind),
         "right": _side("right", given["right"], ny, kind),
@@ -414,7 +432,10 @@ def _problem(
         "initial": _plane("initial", initial, shape, kind),
         "fixed": _mask("fixed", fixed, shape),
         "source": _plane("source", source, shape, kind),
-        "spacing": float(spacing),
+        "coefficient": _plane("coefficient", coefficient, shape, kind),
+        "reaction": _plane("reaction", reaction, shape, kind),
+        "spacing": of_columns,
+        "row_spacing": None if of_rows == of_columns else of_rows,
     }
 
 
@@ -449,7 +470,7 @@ def _box(
                 pair.append(("neumann", float(value[1])))
                 continue
             if isinstance(value, tuple) and len(value) > 0 and isinstance(value[0], str):
-                possible = "values, 'periodic', 'neumann' and ('neumann', value) are possible"
+                possible = "values, 'periodic', 'neumann' and ('neumann', value) are possible for a box"
                 raise InputError(f"the {name} side is {value!r}: {possible}")
             values = as_array(value, "solve")
             if values.shape not in ((), face.shape):
@@ -571,18 +592,21 @@ def _end(name: str, value: Side | None) -> float:
 
 
 def _side(name: str, value: Side | None, length: int, kind: np.dtype[Any]) -> tuple[str, Array | None]:
+    """The kind of a side, and its values: of a mixed condition, a, b and g one after the other."""
     if isinstance(value, str) and value == "periodic":
         return value, None
     named: Any = (value, 0.0) if isinstance(value, str) else value
     is_named = isinstance(named, tuple) and len(named) > 0 and isinstance(named[0], str)
-    if is_named and (len(named) != 2 or named[0] != "neumann"):
-        possible = "values, 'periodic', 'neumann' and ('neumann', values) are possible"
+    if is_named and (named[0], len(named)) not in (("neumann", 2), ("robin", 4)):
+        possible = "values, 'periodic', 'neumann', ('neumann', values) and ('robin', a, b, g) are possible"
         raise InputError(f"the {name} side is {value!r}: {possible}")
-    values = named[1] if is_named else 0.0 if value is None else value
-    array = as_array(values, "solve")
-    if array.ndim > 1 or array.ndim == 1 and array.shape != (length,):
-        raise InputError(f"the {name} side has values of shape {array.shape}, and {length} points")
-    return "neumann" if is_named else "fixed", prepared(np.broadcast_to(array.astype(kind, copy=False), length))
+    rows = []
+    for values in named[1:] if is_named else (0.0 if value is None else value,):
+        array = as_array(values, "solve")
+        if array.ndim > 1 or array.ndim == 1 and array.shape != (length,):
+            raise InputError(f"the {name} side has values of shape {array.shape}, and {length} points")
+        rows.append(np.broadcast_to(array.astype(kind, copy=False), length))
+    return named[0] if is_named else "fixed", prepared(np.concatenate(rows))
 
 
 def _plane(name: str, value: npt.ArrayLike | None, shape: tuple[int, ...], kind: np.dtype[Any]) -> Array | None:

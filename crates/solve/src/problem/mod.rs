@@ -410,11 +410,14 @@ pub enum ProblemError {
         /// Points along z.
         nz: usize,
     },
-    /// A point's value, or its source times its volume, that is NaN or infinite.
-    #[error("the {what} at x = {x}, y = {y}, z = {z} (point numbers) is not finite")]
+    /// A point's value, or its source times its volume, that is NaN or infinite; a coefficient that is not positive; a
+    /// factor c of the term cu that is negative.
+    #[error("the {what} at x = {x}, y = {y}, z = {z} (point numbers) is not {must}")]
     Point {
-        /// value, or source.
+        /// value, source, coefficient or factor c.
         what: &'static str,
+        /// What it must be.
+        must: &'static str,
         /// Point along x.
         x: usize,
         /// Along y.

@@ -15,11 +15,24 @@ pub enum Side<F> {
     Fixed,
     /// The derivative outwards, ∂u/∂n. The points are unknown.
     Neumann(F),
+    /// `value`·u + `derivative`·∂u/∂n = `right`, ∂u/∂n outwards; `derivative` is not 0, and `value` / `derivative` is not
+    /// negative. The points are unknown.
+    Robin {
+        /// a.
+        value: F,
+        /// b.
+        derivative: F,
+        /// g.
+        right: F,
+    },
     /// The grid wraps around: the first point comes after the last. There are no ghosts.
     Periodic,
 }
 
 /// Laplace's or Poisson's equation ∇²u = f on nx × ny × nz points, the outermost ones being the boundary.
+///
+/// With `coefficient` or `reaction`: ∇·(κ∇u) − cu = f, by finite volumes around the points; κ between two points is the
+/// mean of theirs.
 #[derive(Clone)]
 pub struct Problem3d<F> {
     /// Points along x, y and z; at least 3 each.
@@ -30,6 +43,12 @@ pub struct Problem3d<F> {
     pub initial: Option<PlaneSource<F>>,
     /// f at every point.
     pub source: Option<PlaneSource<F>>,
+    /// Points inside that keep their initial value: byte not 0.
+    pub fixed: Option<PlaneSource<u8>>,
+    /// κ at every point, positive; 1 if absent.
+    pub coefficient: Option<PlaneSource<F>>,
+    /// c at every point, not negative; 0 if absent.
+    pub reaction: Option<PlaneSource<F>>,
     /// The distances of points along x, y and z.
     pub spacing: [f64; 3],
 }
@@ -42,6 +61,9 @@ impl<F: Real> Problem3d<F> {
             sides: [[Side::Fixed; 2]; 3],
             initial: None,
             source: None,
+            fixed: None,
+            coefficient: None,
+            reaction: None,
             spacing: [1.0; 3],
         }
     }
@@ -70,13 +92,31 @@ impl<F: Real> Problem3d<F> {
                 });
             }
             for (side, name) in sides.iter().zip(names) {
-                if let Side::Neumann(slope) = side
-                    && !slope.to_f64().is_finite()
-                {
+                let numbers = match *side {
+                    Side::Neumann(slope) => [slope; 3],
+                    Side::Robin {
+                        value,
+                        derivative,
+                        right,
+                    } => [value, derivative, right],
+                    Side::Fixed | Side::Periodic => [F::ZERO; 3],
+                };
+                let numbers = numbers.map(|number| number.to_f64());
+                if let Some(&value) = numbers.iter().find(|number| !number.is_finite()) {
                     return Err(ProblemError::Boundary {
                         side: name,
                         index: 0,
-                        value: slope.to_f64(),
+                        value,
+                    });
+                }
+                let [a, b, _] = numbers;
+                let possible = b != 0.0 && a / b >= 0.0 && (a / b).is_finite();
+                if matches!(side, Side::Robin { .. }) && !possible {
+                    return Err(ProblemError::Robin {
+                        side: name,
+                        index: 0,
+                        a,
+                        b,
                     });
                 }
             }
@@ -88,5 +128,14 @@ impl<F: Real> Problem3d<F> {
             }
         }
         Ok(())
+    }
+
+    /// Whether couplings, or what is beyond them, differ from point to point.
+    pub(crate) fn is_general(&self) -> bool {
+        let mixed = |side: &Side<F>| matches!(side, Side::Robin { .. });
+        self.fixed.is_some()
+            || self.coefficient.is_some()
+            || self.reaction.is_some()
+            || self.sides.as_flattened().iter().any(mixed)
     }
 }

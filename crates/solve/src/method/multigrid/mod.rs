@@ -5,6 +5,7 @@ mod held;
 mod load;
 pub(crate) mod plane;
 pub(crate) mod space;
+mod space_load;
 mod steps;
 
 use std::path::Path;

@@ -10,12 +10,13 @@ use crosswarp_shmem::Pe;
 
 use super::Outcome;
 use super::held::{HeldRows, Line as HeldLine};
+use super::space_load::{self, first_bad};
 use super::steps::{Ended, Holder, raised};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
-use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
 use crate::engine::cpu::multigrid::space::hierarchy::{
-    DEPTH, Hierarchy, Level, finest_shape, is_singular,
+    DEPTH, Hierarchy, Level, coarser_shapes, finest_shape, is_singular,
 };
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::sums::LeafSums;
@@ -31,7 +32,7 @@ use crate::pes::agree::least;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
-use crate::problem::scale::{Scale, largest_of};
+use crate::problem::scale::Scale;
 use crate::problem::space::{Problem3d, Side};
 use crate::stop::norms;
 
@@ -61,7 +62,7 @@ pub(crate) fn run<F: Real>(
     let ends = problem.sides.map(|sides| {
         sides.map(|side| match side {
             Side::Fixed => End::Fixed,
-            Side::Neumann(_) => End::Mirror,
+            Side::Neumann(_) | Side::Robin { .. } => End::Mirror,
             Side::Periodic => End::Wrap,
         })
     });
@@ -77,32 +78,70 @@ pub(crate) fn run<F: Real>(
         })
         .collect();
     let shape = finest_shape(&lines, cuts, pe.my_pe());
-    let singular = is_singular(&ends);
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
     let smoothing = Smoothing::new(cycles.pre, cycles.post, INTERVAL);
-    let start = Instant::now();
-    let mut hierarchy =
-        Hierarchy::new(lines, shape.clone(), singular, smoothing).map_err(SolveError::Memory)?;
-    let set_up = start.elapsed();
-    let mut read = load(problem, &mut hierarchy, Scale::NONE);
-    let bad = first_bad(&reduction, read.bad, problem.size)?;
-    let mut free = [hierarchy.levels[0].operator.count_free(shape.own())];
-    if shape.spread {
-        reduction.sum(&mut free)?;
+    let mut general = None;
+    let (mut tied, mut operator) = (false, Scale::NONE);
+    if problem.is_general() {
+        let sizes = space_load::sizes(problem, &shape);
+        if let Some(error) = first_bad(&reduction, sizes.bad, problem.size)? {
+            reduction.free()?;
+            return Err(error.into());
+        }
+        // The largest one's bits are the complement of the smallest complement.
+        operator = Scale::of(f64::from_bits(!reduction.min(!sizes.largest.to_bits())?));
+        tied = reduction.min(u64::from(!sizes.tied))? == 0;
+        let points = space_load::points(problem, &lines, &shape, operator);
+        general = Some(points.map_err(SolveError::Memory)?);
     }
-    if let Some(error) = bad {
+    let start = Instant::now();
+    let coarser = coarser_shapes(&lines, &shape);
+    let mut rows = LevelRows::new::<f64>(pe, &shape, &coarser, 1, DEPTH)?;
+    let free_of = |free: u64| -> Result<u64, PeError> {
+        let mut free = [free];
+        if shape.spread {
+            reduction.sum(&mut free)?;
+        }
+        Ok(free[0])
+    };
+    let mut free = 0;
+    let mut singular = is_singular(&ends);
+    let hierarchy = match general {
+        None => Hierarchy::new(lines, shape.clone(), singular, smoothing).map_err(SetUpError::from),
+        Some(points) => {
+            free = free_of(points.count_free(shape.own()))?;
+            if free == 0 {
+                rows.free()?;
+                reduction.free()?;
+                return Err(ProblemError::NothingFree.into());
+            }
+            singular &= !tied && free == (nx * ny * nz) as u64;
+            Hierarchy::of_points(lines, points, singular, smoothing, &mut rows)
+        }
+    };
+    let mut hierarchy = match hierarchy {
+        Ok(hierarchy) => hierarchy,
+        Err(SetUpError::Memory(error)) => return Err(SolveError::Memory(error)),
+        Err(SetUpError::Pe(error)) => return Err(error.into()),
+    };
+    let set_up = start.elapsed();
+    let mut read = space_load::load(problem, &mut hierarchy.levels[0], Scale::NONE, operator);
+    if free == 0 {
+        free = free_of(hierarchy.levels[0].operator.count_free(shape.own()))?;
+    }
+    if let Some(error) = first_bad(&reduction, read.bad, problem.size)? {
+        rows.free()?;
         reduction.free()?;
         return Err(error.into());
     }
-    // The largest one's bits are the complement of the smallest complement.
+    // As above.
     let largest = !reduction.min(!read.largest.to_bits())?;
     let scale = Scale::of(f64::from_bits(largest));
     if scale != Scale::NONE {
-        read = load(problem, &mut hierarchy, scale);
+        read = space_load::load(problem, &mut hierarchy.levels[0], scale, operator);
     }
     let _ = read;
     let start = Instant::now();
-    let rows = LevelRows::new::<f64>(pe, &shape, &hierarchy.coarser_shapes(), 1, DEPTH)?;
     let mut solver = Solver {
         problem,
         hierarchy,
@@ -157,102 +196,8 @@ pub(crate) fn run<F: Real>(
         setup_seconds,
         levels,
         field,
-        free: free[0],
+        free,
     })
-}
-
-/// What was read of a problem: the first bad point's number, twice, and 1 more for a source.
-struct Read {
-    bad: u64,
-    largest: f64,
-}
-
-/// Fills the finest level's field and right side: the planes that this PE stores, times 2^−e as `scale` says.
-fn load<F: Real>(problem: &Problem3d<F>, hierarchy: &mut Hierarchy, scale: Scale) -> Read {
-    let level = &mut hierarchy.levels[0];
-    let operator = &level.operator;
-    let [nx, ny, nz] = problem.size;
-    let stride = operator.stride();
-    let volume = |x: usize, y: usize, z: isize| operator.mass(x, y, z);
-    let mut read = Read {
-        bad: u64::MAX,
-        largest: 0.0,
-    };
-    let mut row = vec![F::ZERO; nx];
-    let own = operator.shape.own();
-    for at in level.u.rows().filter(|&at| operator.shape.y.has(at)) {
-        let (z, mine) = (operator.inside(at), own.contains(&at));
-        for y in 0..ny {
-            let point = |x: usize| ((z * ny + y) * nx + x) as u64;
-            row.fill(F::ZERO);
-            if let Some(initial) = &problem.initial {
-                initial(z, y, &mut row);
-            }
-            if mine {
-                let wrong = row.iter().position(|value| !value.to_f64().is_finite());
-                read.bad = read.bad.min(wrong.map_or(u64::MAX, |x| 2 * point(x)));
-                read.largest = read.largest.max(largest_of(F::ZERO, &row).to_f64());
-            }
-            let out = &mut level.u.row_mut(at)[y * stride + 1..][..nx];
-            for (out, &value) in out.iter_mut().zip(&row) {
-                *out = scale.down(value.to_f64());
-            }
-            let b = &mut level.right_side.row_mut(at)[y * stride + 1..][..nx];
-            b.fill(0.0);
-            let Some(free) = operator.free(at, y) else {
-                continue;
-            };
-            // −f and the flows across the sides, integrated over the point's part of the grid.
-            if let Some(source) = &problem.source {
-                row.fill(F::ZERO);
-                source(z, y, &mut row);
-                for (x, out) in b.iter_mut().enumerate().filter(|(x, _)| free[*x] != 0.0) {
-                    let product = volume(x, y, at) * row[x].to_f64();
-                    if mine && !product.is_finite() {
-                        read.bad = read.bad.min(2 * point(x) + 1);
-                    }
-                    read.largest = read.largest.max(product.abs());
-                    *out = -scale.down(product);
-                }
-            }
-            let last = [nx - 1, ny - 1, nz - 1];
-            for (x, out) in b.iter_mut().enumerate().filter(|(x, _)| free[*x] != 0.0) {
-                let place = [x, y, z];
-                for axis in 0..3 {
-                    for (side, end) in problem.sides[axis].iter().zip([0, last[axis]]) {
-                        if let (Side::Neumann(slope), true) = (side, place[axis] == end) {
-                            let area = volume(x, y, at) / operator.lines[axis].mass[end];
-                            let flow = area * slope.to_f64();
-                            read.largest = read.largest.max(flow.abs());
-                            *out += scale.down(flow);
-                        }
-                    }
-                }
-            }
-        }
-        operator.beyond(level.u.row_mut(at));
-    }
-    read
-}
-
-/// The first bad point of the whole grid, on every PE alike.
-fn first_bad(
-    reduction: &Reduction<'_>,
-    mine: u64,
-    [nx, ny, _]: [usize; 3],
-) -> Result<Option<ProblemError>, PeError> {
-    let code = reduction.min(mine)?;
-    let point = (code / 2) as usize;
-    Ok((code != u64::MAX).then_some(ProblemError::Point {
-        what: if code.is_multiple_of(2) {
-            "value"
-        } else {
-            "source"
-        },
-        x: point % nx,
-        y: point / nx % ny,
-        z: point / nx / ny,
-    }))
 }
 
 impl<F: Real> Solver<'_, F> {
@@ -363,7 +308,10 @@ impl<F: Real> Solver<'_, F> {
         let mut hash = [0u64];
         for z in self.partition.rows(self.reduction.pe().my_pe()) {
             let mut checksum = Hasher::new();
-            for field in [&level.u, &level.right_side] {
+            let couplings = level.operator.points.iter();
+            let couplings =
+                couplings.flat_map(|points| points.parts.iter().chain([&points.excess]));
+            for field in [&level.u, &level.right_side].into_iter().chain(couplings) {
                 for line in field.row(z as isize).chunks_exact(stride).take(ny) {
                     checksum.update(bytemuck::cast_slice(&line[1..][..nx]));
                 }
@@ -377,6 +325,7 @@ impl<F: Real> Solver<'_, F> {
                 Side::Fixed => 0u8,
                 Side::Neumann(_) => 1,
                 Side::Periodic => 2,
+                Side::Robin { .. } => 3,
             };
             checksum.update(&[kind]);
         }
@@ -466,19 +415,13 @@ impl<F: Real> Solver<'_, F> {
                 let mut sum = self.sums();
                 self.hierarchy.add_field(&mut sum);
                 // What is multiplied by the couplings, whose sum along all axes is the diagonal.
-                field = self.total(sum, false)?.0.sqrt() * self.diagonal() / 4.0;
+                field = self.total(sum, false)?.0.sqrt() / 4.0;
             }
             ended.stop(norm, field, options, interrupted);
             if ended.took(norm, self, options, observer)? {
                 return Ok(());
             }
         }
-    }
-
-    /// The diagonal of the operator inside.
-    fn diagonal(&self) -> f64 {
-        let [h_x, h_y, h_z] = self.problem.spacing;
-        2.0 * (h_y * h_z / h_x + h_x * h_z / h_y + h_x * h_y / h_z)
     }
 }
 

@@ -2,14 +2,16 @@
 
 use std::io;
 
-use super::line::{Line, Weights};
+use super::line::Line;
 use super::operator::Operator;
-use super::transfer::{Prolongation, RING, Restriction, Transfers, add_squares};
+use super::points::{Points, STEPS};
+use super::points_transfer::PointWeights;
+use super::transfer::{Prolongation, RING, Restriction, Transfer, Transfers, add_squares};
 use crate::element::simd::{Isa, Work, on_unit};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::galerkin::computed_rows;
-use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::{Kept, Pass, Start};
@@ -20,7 +22,7 @@ use crate::pes::error::PeError;
 /// Points of the coarsest level, at most, along each axis.
 const COARSEST: usize = 5;
 /// Planes around its own that a PE stores on every level.
-pub(crate) const DEPTH: usize = 8;
+pub(crate) const DEPTH: usize = 12;
 /// Planes of a correction that the finer level needs beyond its own.
 const OF_CORRECTION: usize = 5;
 /// Planes of the residual beyond the own ones that a restriction needs, and one more: see [`Pass`].
@@ -33,12 +35,12 @@ pub(crate) struct Level {
     pub u: Field<f64>,
     pub right_side: Field<f64>,
     /// To the next level; none on the last.
-    weights: Option<[Weights; 3]>,
+    weights: Option<Transfer>,
     kept: Kept<f64>,
 }
 
 impl Level {
-    fn new(operator: Operator, weights: Option<[Weights; 3]>, steps: usize) -> io::Result<Level> {
+    fn new(operator: Operator, weights: Option<Transfer>, steps: usize) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
         let field = || Field::new(own.start - depth..own.end + depth, columns);
@@ -86,7 +88,7 @@ fn plane_of(lines: &[Line; 3]) -> Axis {
 }
 
 impl Hierarchy {
-    /// Makes the levels. `singular`: constants are in the kernel of the operator.
+    /// Makes the levels of the operator of `lines`. `singular`: constants are in its kernel.
     pub fn new(
         lines: [Line; 3],
         shape: Shape,
@@ -109,9 +111,61 @@ impl Hierarchy {
             let mut next = shape.coarser();
             next.x = plane_of(&coarse);
             let operator = Operator::new(lines, shape);
-            levels.push(Level::new(operator, Some([of_x, of_y, of_z]), steps)?);
+            let weights = Transfer::Lines([of_x, of_y, of_z]);
+            levels.push(Level::new(operator, Some(weights), steps)?);
             (lines, shape) = (coarse, next);
         };
+        Hierarchy::of(levels, smoothing, dense)
+    }
+
+    /// Makes the levels of an operator of points. Collective.
+    pub fn of_points(
+        lines: [Line; 3],
+        points: Points,
+        singular: bool,
+        smoothing: Smoothing,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<Hierarchy, SetUpError> {
+        let steps = smoothing.pre.len() + smoothing.post.len();
+        let mut levels = Vec::new();
+        let (mut lines, mut points) = (lines, points);
+        let dense = loop {
+            let shape = points.shape.clone();
+            let small = lines.iter().all(|line| line.axis.len <= COARSEST);
+            let mut operator = Operator::new(lines.clone(), shape.clone());
+            if small && !levels.is_empty() {
+                let dense = points.dense(singular);
+                operator.points = Some(points);
+                levels.push(Level::new(operator, None, steps)?);
+                break dense;
+            }
+            let coarse = lines.each_ref().map(|line| line.coarser().0);
+            let mut next = shape.coarser();
+            next.x = plane_of(&coarse);
+            let mut weights = PointWeights::new(&points, &lines, &coarse, &next)?;
+            let mut product = Points::new(&coarse, &next, STEPS.len(), DEPTH)?;
+            weights.product(&points, computed_rows(&shape, &next), &mut product);
+            weights.complete();
+            let fields = product.parts.iter_mut().chain([&mut product.excess]);
+            for field in fields {
+                if shape.spread && !next.spread {
+                    rows.gather(&next, field)?;
+                }
+                rows.halo_of(&next, field, DEPTH)?;
+            }
+            product.complete();
+            operator.points = Some(points);
+            levels.push(Level::new(
+                operator,
+                Some(Transfer::Points(weights)),
+                steps,
+            )?);
+            (lines, points) = (coarse, product);
+        };
+        Ok(Hierarchy::of(levels, smoothing, dense)?)
+    }
+
+    fn of(levels: Vec<Level>, smoothing: Smoothing, dense: Dense) -> io::Result<Hierarchy> {
         let widest = levels[0].operator.stride();
         Ok(Hierarchy {
             ring: Field::new(0..RING, levels[0].operator.shape.x.len)?,
@@ -121,12 +175,6 @@ impl Hierarchy {
             smoothing,
             dense,
         })
-    }
-
-    /// The shapes of the levels below the finest.
-    pub fn coarser_shapes(&self) -> Vec<Shape> {
-        let coarse = self.levels[1..].iter();
-        coarse.map(|level| level.operator.shape.clone()).collect()
     }
 
     /// Measures b − Au, and begins the first cycle, a full one or not. `sum` gets the squares of the residual.
@@ -195,11 +243,29 @@ impl Hierarchy {
         self.pass::<true, true>(rows, 0, plan, Some(sum))
     }
 
-    /// Σ u² over the own planes. Collective.
+    /// Σ (du)² over the own planes, d being the diagonal, of an operator of lines everywhere what it is inside.
     pub fn add_field(&self, sum: &mut LeafSums) {
         let level = &self.levels[0];
-        for z in level.operator.shape.own() {
-            add_squares(sum, &level.operator, level.u.row(z));
+        let operator = &level.operator;
+        let mut plane = vec![0.0; operator.shape.x.len];
+        for z in operator.shape.own() {
+            plane.copy_from_slice(level.u.row(z));
+            match &operator.points {
+                Some(points) => {
+                    for (value, &inverse) in plane.iter_mut().zip(points.inverse.row(z)) {
+                        *value = if inverse == 0.0 {
+                            0.0
+                        } else {
+                            *value / inverse
+                        };
+                    }
+                }
+                None => {
+                    let diagonal = operator.diagonal_inside();
+                    plane.iter_mut().for_each(|value| *value *= diagonal);
+                }
+            }
+            add_squares(sum, operator, &plane);
         }
     }
 
@@ -395,6 +461,19 @@ impl Work for RestrictAll<'_> {
             by.take(z, from.row(z));
         }
     }
+}
+
+/// The shapes of the levels below the finest one, of `lines` and `shape`.
+pub(crate) fn coarser_shapes(lines: &[Line; 3], shape: &Shape) -> Vec<Shape> {
+    let (mut lines, mut shape) = (lines.clone(), shape.clone());
+    let mut shapes = Vec::new();
+    while shapes.is_empty() || lines.iter().any(|line| line.axis.len > COARSEST) {
+        lines = lines.each_ref().map(|line| line.coarser().0);
+        shape = shape.coarser();
+        shape.x = plane_of(&lines);
+        shapes.push(shape.clone());
+    }
+    shapes
 }
 
 /// The kinds of ends of three axes make constants solutions.

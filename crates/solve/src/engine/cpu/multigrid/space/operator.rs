@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::line::Line;
+use super::points::Points;
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::rows::Around;
 use crate::engine::cpu::multigrid::shape::Shape;
@@ -23,6 +24,8 @@ pub(crate) struct Operator {
     inverses: Vec<Vec<f64>>,
     /// Which of them is that of a row: by z and y.
     inverse_of: Vec<usize>,
+    /// What holds instead where couplings differ from point to point.
+    pub points: Option<Points>,
 }
 
 impl Operator {
@@ -58,6 +61,7 @@ impl Operator {
             free,
             inverses,
             inverse_of,
+            points: None,
             shape,
             lines,
         }
@@ -81,6 +85,9 @@ impl Operator {
 
     /// Points that have an equation, in planes `planes`.
     pub fn count_free(&self, planes: std::ops::Range<isize>) -> u64 {
+        if let Some(points) = &self.points {
+            return points.count_free(planes);
+        }
         let count = |line: &Line| line.free.iter().filter(|&&free| free).count() as u64;
         let planes = planes
             .filter(|&z| self.lines[2].free[self.inside(z)])
@@ -93,12 +100,27 @@ impl Operator {
         self.lines[0].mass[x] * (self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)])
     }
 
+    /// The diagonal of the finest level's operator, inside.
+    pub fn diagonal_inside(&self) -> f64 {
+        let [h_x, h_y, h_z] = self.lines.each_ref().map(|line| 1.0 / line.coupling[0]);
+        2.0 * (h_y * h_z / h_x + h_x * h_z / h_y + h_x * h_y / h_z)
+    }
+
     /// Completes the rows of a plane: the points beyond both ends.
     #[inline(always)]
     pub fn beyond(&self, plane: &mut [f64]) {
         let (n, wraps) = (self.lines[0].axis.len, self.lines[0].axis.wraps);
         for row in plane.chunks_exact_mut(n + 2) {
             (row[0], row[n + 1]) = if wraps { (row[n], row[1]) } else { (0.0, 0.0) };
+        }
+    }
+
+    /// Completes planes that have an element more on both sides.
+    #[inline(always)]
+    fn complete_planes(&self, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
+        for plane in relaxed.into_iter().chain(residual) {
+            let end = plane.len() - 1;
+            self.beyond(&mut plane[1..end]);
         }
     }
 
@@ -112,6 +134,9 @@ impl Operator {
 
     /// Factored, for direct solutions. `singular`: constants are in the kernel.
     pub fn dense(&self, singular: bool) -> Dense {
+        if let Some(points) = &self.points {
+            return points.dense(singular);
+        }
         let [x, y, z] = &self.lines;
         let [nx, ny, nz] = [x, y, z].map(|line| line.axis.len);
         let n = nx * ny * nz;
@@ -217,6 +242,13 @@ impl WithRightSide<'_> {
         mut residual: Option<&mut [f64]>,
     ) {
         let operator = self.operator;
+        if let Some(points) = &operator.points {
+            let b = self.right_side.map(|field| field.row(z));
+            let (relaxed_plane, residual_plane) = (relaxed.as_deref_mut(), residual.as_deref_mut());
+            points.apply(z, around, b, omega, relaxed_plane, residual_plane);
+            operator.complete_planes(relaxed, residual);
+            return;
+        }
         let [x, y, line_z] = &operator.lines;
         let (nx, ny, stride) = (x.axis.len, y.axis.len, operator.stride());
         let k = operator.inside(z);
@@ -310,10 +342,7 @@ impl WithRightSide<'_> {
                 (None, None) => {}
             }
         }
-        for plane in relaxed.into_iter().chain(residual) {
-            let end = plane.len() - 1;
-            operator.beyond(&mut plane[1..end]);
-        }
+        operator.complete_planes(relaxed, residual);
     }
 }
 
@@ -343,6 +372,11 @@ impl Relaxation<f64> for WithRightSide<'_> {
         let Some(b) = self.right_side.map(|field| field.row(z)) else {
             return;
         };
+        if let Some(points) = &operator.points {
+            points.relax_from_zero(z, b, omega, out);
+            operator.complete_planes(Some(out), None);
+            return;
+        }
         let k = operator.inside(z);
         for j in (0..ny).filter(|&j| operator.free(z, j).is_some()) {
             let inverse = &operator.inverses[operator.inverse_of[k * ny + j]];

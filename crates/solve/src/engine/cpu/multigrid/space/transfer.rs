@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::line::Weights;
 use super::operator::Operator;
+use super::points_transfer::PointWeights;
 use crate::engine::cpu::multigrid::shape::Axis;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::Hooks;
@@ -45,10 +46,17 @@ fn parents(axis: Axis, weights: &Weights, i: usize) -> [(usize, f64); 2] {
     }
 }
 
+/// Between a level and the next.
+pub(super) enum Transfer {
+    /// Along each axis.
+    Lines([Weights; 3]),
+    Points(PointWeights),
+}
+
 /// Restricts residuals as they come.
 pub(super) struct Restriction<'a> {
     pub fine: &'a Operator,
-    pub weights: &'a [Weights; 3],
+    pub weights: &'a Transfer,
     /// The coarse planes that are wanted.
     pub computed: Range<isize>,
     /// The last planes of the residual.
@@ -69,14 +77,22 @@ impl Restriction<'_> {
             return;
         }
         let centre = axis.fine_of(k);
+        let out = self.right_side.row_mut(k);
+        let weights = match self.weights {
+            Transfer::Points(weights) => {
+                let plane = |z: isize| self.ring.row(z.rem_euclid(RING));
+                let planes = [plane(centre - 1), plane(centre), plane(centre + 1)];
+                return weights.restrict(k, planes, out);
+            }
+            Transfer::Lines(weights) => weights,
+        };
         let inside = k.rem_euclid(axis.coarser().len as isize) as usize;
-        let [(_, above), _, (_, below)] = around(axis, &self.weights[2], inside);
+        let [(_, above), _, (_, below)] = around(axis, &weights[2], inside);
         let planes = [(centre - 1, above), (centre, 1.0), (centre + 1, below)];
         let (stride, coarse_stride) = (x.len + 2, x.coarser().len + 2);
-        let out = self.right_side.row_mut(k);
         for j in 0..y.coarser().len {
             self.row.fill(0.0);
-            for (row, across) in around(y, &self.weights[1], j) {
+            for (row, across) in around(y, &weights[1], j) {
                 for (plane, down) in planes {
                     let weight = across * down;
                     if weight == 0.0 {
@@ -89,7 +105,7 @@ impl Restriction<'_> {
                 }
             }
             let out = &mut out[j * coarse_stride + 1..][..x.coarser().len];
-            let weights = &self.weights[0];
+            let weights = &weights[0];
             let n = out.len();
             let (left, right) = (&weights.left[..n], &weights.right[..n]);
             // Column 2i is element 2i + 1. What is not there has weight 0.
@@ -105,7 +121,7 @@ impl Restriction<'_> {
 /// Interpolates corrections.
 pub(super) struct Prolongation<'a> {
     pub fine: &'a Operator,
-    pub weights: &'a [Weights; 3],
+    pub weights: &'a Transfer,
     pub coarse: &'a Field<f64>,
     /// A coarse row.
     pub row: &'a mut Vec<f64>,
@@ -115,13 +131,25 @@ impl Prolongation<'_> {
     /// Adds the correction of plane `z` to `plane`.
     #[inline(always)]
     fn add(&mut self, z: isize, plane: &mut [f64]) {
+        let weights = match self.weights {
+            Transfer::Points(weights) => {
+                let points = self
+                    .fine
+                    .points
+                    .as_ref()
+                    .expect("its weights are of points");
+                weights.prolong(self.coarse, z, points.inverse.row(z), plane);
+                return self.fine.beyond(plane);
+            }
+            Transfer::Lines(weights) => weights,
+        };
         let [x, y, axis] = [0, 1, 2].map(|axis: usize| self.fine.lines[axis].axis);
         let (k, between) = axis.coarse_of(z);
         let inside = k.rem_euclid(axis.coarser().len as isize) as usize;
         let down = if between {
             [
-                (k, self.weights[2].left[inside]),
-                (k + 1, self.weights[2].right[inside]),
+                (k, weights[2].left[inside]),
+                (k + 1, weights[2].right[inside]),
             ]
         } else {
             [(k, 1.0), (k, 0.0)]
@@ -133,7 +161,7 @@ impl Prolongation<'_> {
             };
             let row = &mut self.row[..coarse_stride];
             row.fill(0.0);
-            for (from, across) in parents(y, &self.weights[1], j) {
+            for (from, across) in parents(y, &weights[1], j) {
                 for (plane, down) in down {
                     let weight = across * down;
                     if weight == 0.0 {
@@ -146,7 +174,7 @@ impl Prolongation<'_> {
                 }
             }
             let out = &mut plane[j * stride + 1..][..x.len];
-            let weights = &self.weights[0];
+            let weights = &weights[0];
             let n = coarse_stride - 2;
             let (here, next) = (&row[1..n + 1], &row[2..n + 2]);
             let (left, right) = (&weights.left[..n], &weights.right[..n]);

@@ -1,0 +1,301 @@
+//! An operator whose couplings differ from point to point: of coefficients, masks and mixed sides, and what comes of them
+//! on coarse levels.
+//!
+//! It is a graph, as that of planes (`galerkin.rs`): (Au)ᵢ = Σⱼ aᵢⱼ(uᵢ − uⱼ) + xᵢuᵢ, with couplings to up to 26 points
+//! around. Points that keep their value are coupled to nothing: what their neighbours take of them is in these neighbours'
+//! excess and right side.
+
+use std::io;
+
+use super::line::Line;
+use crate::engine::cpu::multigrid::dense::Dense;
+use crate::engine::cpu::multigrid::rows::Around;
+use crate::engine::cpu::multigrid::shape::Shape;
+use crate::field::storage::Field;
+
+/// A step to a neighbouring point.
+pub(crate) type Step = [isize; 3];
+
+/// Half of the steps to the points around, those along an axis first: couplings are stored at the point that the step
+/// starts from.
+pub(crate) const STEPS: [Step; 13] = [
+    [1, 0, 0],
+    [0, 1, 0],
+    [0, 0, 1],
+    [1, 1, 0],
+    [-1, 1, 0],
+    [1, 0, 1],
+    [-1, 0, 1],
+    [0, 1, 1],
+    [0, -1, 1],
+    [1, 1, 1],
+    [-1, 1, 1],
+    [1, -1, 1],
+    [-1, -1, 1],
+];
+/// Those of the finest level.
+pub(crate) const ALONG_AXES: usize = 3;
+
+/// Couplings, by planes. Rows of a plane have a point more on both sides.
+pub(crate) struct Points {
+    pub shape: Shape,
+    /// Points of a row and rows of a plane.
+    nx: usize,
+    ny: usize,
+    wraps: [bool; 2],
+    /// For each of [`STEPS`], or only those along axes.
+    pub parts: Vec<Field<f64>>,
+    pub excess: Field<f64>,
+    /// 1 / the diagonal; 0 where there is no equation.
+    pub inverse: Field<f64>,
+}
+
+impl Points {
+    /// All zero, for the planes `depth` around the own ones.
+    pub fn new(lines: &[Line; 3], shape: &Shape, parts: usize, depth: usize) -> io::Result<Points> {
+        let (own, depth) = (shape.own(), depth as isize);
+        let field = || Field::new(own.start - depth..own.end + depth, shape.x.len);
+        Ok(Points {
+            shape: shape.clone(),
+            nx: lines[0].axis.len,
+            ny: lines[1].axis.len,
+            wraps: [lines[0].axis.wraps, lines[1].axis.wraps],
+            parts: (0..parts).map(|_| field()).collect::<Result<_, _>>()?,
+            excess: field()?,
+            inverse: field()?,
+        })
+    }
+
+    fn stride(&self) -> usize {
+        self.nx + 2
+    }
+
+    /// Where the point at column `x`, row `y` lies in a plane.
+    #[inline(always)]
+    pub fn at(&self, x: usize, y: usize) -> usize {
+        y * self.stride() + 1 + x
+    }
+
+    /// Row `y` + `by`, where there is one.
+    #[inline(always)]
+    fn row_beside(&self, y: usize, by: isize) -> Option<usize> {
+        let (to, ny) = (y as isize + by, self.ny as isize);
+        match self.wraps[1] {
+            true => Some(to.rem_euclid(ny) as usize),
+            false => (0..ny).contains(&to).then_some(to as usize),
+        }
+    }
+
+    /// The coupling of the point at column `x`, row `y`, plane `z`, which may lie beyond an end of an axis that wraps, to
+    /// the one a step away.
+    #[inline(always)]
+    pub fn coupling(&self, [x, y, z]: [isize; 3], step: Step, part: usize, forward: bool) -> f64 {
+        let [dx, dy, dz] = if forward { [0; 3] } else { step };
+        let inside = |at: isize, len: usize, wraps: bool| match wraps {
+            true => Some(at.rem_euclid(len as isize) as usize),
+            false => (0..len as isize).contains(&at).then_some(at as usize),
+        };
+        let x = inside(x - dx, self.nx, self.wraps[0]);
+        let y = inside(y - dy, self.ny, self.wraps[1]);
+        let field = &self.parts[part];
+        match (x, y) {
+            (Some(x), Some(y)) if self.shape.y.has(z - dz) && field.rows().contains(&(z - dz)) => {
+                field.row(z - dz)[self.at(x, y)]
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// The excess of a point, as [`coupling`](Self::coupling) has it.
+    #[inline(always)]
+    pub fn excess_of(&self, [x, y, z]: [isize; 3]) -> f64 {
+        let x = x.rem_euclid(self.nx as isize) as usize;
+        let y = y.rem_euclid(self.ny as isize) as usize;
+        self.excess.row(z)[self.at(x, y)]
+    }
+
+    /// Copies the points beyond both ends of the rows of plane `z`.
+    fn beyond(&mut self, z: isize) {
+        let (n, wraps) = (self.nx, self.wraps[0]);
+        for field in &mut self.parts {
+            for row in field.row_mut(z).chunks_exact_mut(n + 2) {
+                (row[0], row[n + 1]) = if wraps { (row[n], row[1]) } else { (0.0, 0.0) };
+            }
+        }
+    }
+
+    /// Completes the planes: couplings and excess are set.
+    pub fn complete(&mut self) {
+        let planes = self.excess.rows();
+        let has = |z: &isize| self.shape.y.has(*z);
+        let planes: Vec<isize> = planes.filter(has).collect();
+        for &z in &planes {
+            self.beyond(z);
+        }
+        let mut diagonal = vec![0.0; self.shape.x.len];
+        for &z in &planes {
+            diagonal.copy_from_slice(self.excess.row(z));
+            for y in 0..self.ny {
+                let here = self.at(0, y);
+                self.for_each_step(z, y, |couplings, _| {
+                    for (sum, coupling) in diagonal[here..here + self.nx].iter_mut().zip(couplings)
+                    {
+                        *sum += coupling;
+                    }
+                });
+            }
+            let inverse = self.inverse.row_mut(z);
+            for (inverse, &diagonal) in inverse.iter_mut().zip(&diagonal) {
+                *inverse = if diagonal > 0.0 { 1.0 / diagonal } else { 0.0 };
+            }
+        }
+    }
+
+    /// Gives the couplings of row `y` of plane `z` to each of the points around that are there, with how these are
+    /// reached: the step, and the row of its plane.
+    #[inline(always)]
+    fn for_each_step(&self, z: isize, y: usize, mut take: impl FnMut(&[f64], (Step, usize))) {
+        for (part, &step) in self.parts.iter().zip(&STEPS) {
+            let [dx, dy, dz] = step;
+            if let (Some(to), true) = (self.row_beside(y, dy), self.shape.y.has(z + dz)) {
+                take(&part.row(z)[self.at(0, y)..][..self.nx], (step, to));
+            }
+            if let (Some(to), true) = (self.row_beside(y, -dy), self.shape.y.has(z - dz))
+                && part.rows().contains(&(z - dz))
+            {
+                let from = self.at(0, to).wrapping_add_signed(-dx);
+                take(&part.row(z - dz)[from..][..self.nx], ([-dx, -dy, -dz], to));
+            }
+        }
+    }
+
+    /// b − Au in row `y` of plane `z`; `around` are planes with one element before them.
+    #[inline(always)]
+    fn residual_row(
+        &self,
+        z: isize,
+        y: usize,
+        around: &Around<'_, f64>,
+        b: Option<&[f64]>,
+        out: &mut [f64],
+    ) {
+        let here = self.at(0, y);
+        let centre = &around.here[1 + here..][..self.nx];
+        let excess = &self.excess.row(z)[here..][..self.nx];
+        match b {
+            Some(b) => {
+                let b = &b[here..][..self.nx];
+                for i in 0..self.nx {
+                    out[i] = b[i] - excess[i] * centre[i];
+                }
+            }
+            None => {
+                for i in 0..self.nx {
+                    out[i] = -(excess[i] * centre[i]);
+                }
+            }
+        }
+        self.for_each_step(z, y, |couplings, ([dx, _, dz], to)| {
+            let plane = match dz {
+                -1 => around.up,
+                0 => around.here,
+                _ => around.down,
+            };
+            let from = (1 + self.at(0, to)).wrapping_add_signed(dx);
+            let there = &plane[from..][..self.nx];
+            for i in 0..self.nx {
+                out[i] += couplings[i] * (there[i] - centre[i]);
+            }
+        });
+    }
+
+    /// For plane `z`: the residual to `residual`, the relaxed plane to `relaxed`, where there are such.
+    #[inline(always)]
+    pub(super) fn apply(
+        &self,
+        z: isize,
+        around: Around<'_, f64>,
+        b: Option<&[f64]>,
+        omega: f64,
+        mut relaxed: Option<&mut [f64]>,
+        mut residual: Option<&mut [f64]>,
+    ) {
+        let inverse = self.inverse.row(z);
+        for y in 0..self.ny {
+            let here = self.at(0, y);
+            let points = 1 + here..1 + here + self.nx;
+            let (centre, inverse) = (&around.here[points.clone()], &inverse[here..][..self.nx]);
+            match (&mut relaxed, &mut residual) {
+                (Some(relaxed), Some(residual)) => {
+                    let residual = &mut residual[points.clone()];
+                    self.residual_row(z, y, &around, b, residual);
+                    let out = &mut relaxed[points];
+                    for i in 0..self.nx {
+                        out[i] = centre[i] + (omega * inverse[i]) * residual[i];
+                    }
+                }
+                (Some(relaxed), None) => {
+                    let out = &mut relaxed[points];
+                    self.residual_row(z, y, &around, b, out);
+                    for i in 0..self.nx {
+                        out[i] = centre[i] + (omega * inverse[i]) * out[i];
+                    }
+                }
+                (None, Some(residual)) => {
+                    self.residual_row(z, y, &around, b, &mut residual[points]);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// The relaxed plane `z` from a field of zeros.
+    #[inline(always)]
+    pub(super) fn relax_from_zero(&self, z: isize, b: &[f64], omega: f64, out: &mut [f64]) {
+        let inverse = self.inverse.row(z);
+        for ((out, &b), &inverse) in out[1..].iter_mut().zip(b).zip(inverse) {
+            *out = (omega * inverse) * b;
+        }
+    }
+
+    /// Points that have an equation, in planes `planes`.
+    pub fn count_free(&self, planes: std::ops::Range<isize>) -> u64 {
+        let free = |z: isize| {
+            let plane = self.inverse.row(z);
+            let inner = (0..self.ny).flat_map(|y| &plane[self.at(0, y)..][..self.nx]);
+            inner.filter(|&&inverse| inverse != 0.0).count() as u64
+        };
+        planes.map(free).sum()
+    }
+
+    /// Factored, for direct solutions. `singular`: constants are in the kernel. Of a level that is not spread.
+    pub fn dense(&self, singular: bool) -> Dense {
+        let (nx, ny, nz) = (self.nx, self.ny, self.shape.y.len);
+        let n = nx * ny * nz;
+        let at = |x: usize, y: usize, z: usize| (z * ny + y) * nx + x;
+        let mut matrix = vec![0.0; n * n];
+        for z in 0..nz {
+            for y in 0..ny {
+                for x in 0..nx {
+                    let here = at(x, y, z);
+                    matrix[here * n + here] += self.excess.row(z as isize)[self.at(x, y)];
+                    for (part, [dx, dy, dz]) in self.parts.iter().zip(STEPS) {
+                        let coupling = part.row(z as isize)[self.at(x, y)];
+                        // Couplings that leave the grid are zero, or go around it.
+                        let to = |at: usize, by: isize, len: usize| {
+                            (at as isize + by).rem_euclid(len as isize) as usize
+                        };
+                        let there = at(to(x, dx, nx), to(y, dy, ny), to(z, dz, nz));
+                        if coupling != 0.0 && there != here {
+                            matrix[here * n + here] += coupling;
+                            matrix[there * n + there] += coupling;
+                            matrix[here * n + there] -= coupling;
+                            matrix[there * n + here] -= coupling;
+                        }
+                    }
+                }
+            }
+        }
+        Dense::of_matrix(matrix, nx, singular)
+    }
+}

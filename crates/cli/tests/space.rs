@@ -114,6 +114,30 @@ fn sides_by_line_by_file_and_by_npy() {
     .unwrap();
     let by_file = json(&format!("solve {} --json --pes 2", at("p.toml").display()));
     assert_eq!(answer(&by_line), answer(&by_file));
+    // A coefficient that changes along y, a term cu, mixed sides and points that keep their value.
+    let fixed = (0..9 * 12 * 10).map(|k| f64::from(u8::from(k % 17 == 0)));
+    write_npy(&at("fixed.npy"), &[10, 12, 9], fixed);
+    std::fs::write(
+        at("q.toml"),
+        "kind = 'laplace3d'\nnx = 9\nny = 12\nnz = 10\nspacing = 0.25\ndtype = 'f64'\n\
+         coefficient = '1+y'\nreaction = 2\nsource = '-1-2*(1+2*x-y+3*z)'\nstop = { residual = 1e-12 }\n\
+         [boundary]\nleft = '1-y+3*z'\nright = 'right.npy'\ntop = 'neumann:1'\nbottom = 'robin:0,2,-2'\n\
+         front = 'front.npy'\nback = 'robin:0,1,3'\n\
+         [fixed]\nmask = 'fixed.npy'\nvalues = '1+2*x-y+3*z'\n",
+    )
+    .unwrap();
+    let general = json(&format!(
+        "solve {} --json --pes 2 -o {}",
+        at("q.toml").display(),
+        at("general.npy").display()
+    ));
+    assert_eq!(general["converged"], true);
+    for (k, (value, exact)) in read(&at("general.npy")).1.iter().zip(&exact).enumerate() {
+        assert!(
+            (value - exact).abs() < 1e-9,
+            "cell {k}: {value}, not {exact}"
+        );
+    }
     // A source of a file is the same as one by formula.
     let source = points(size, 0.25).into_iter().map(|[x, _, z]| x * z);
     write_npy(&at("f.npy"), &[10, 12, 9], source);
@@ -193,9 +217,14 @@ fn what_a_box_cannot_have_is_one_line() {
             "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda".to_owned(),
         ),
         (
-            "--boundary top=robin:1,2,3",
+            "--boundary top=robin:1,2,x",
             2,
-            "the top side of laplace3d: fixed values, neumann:G and periodic are all it can have".to_owned(),
+            "the top side of laplace3d: A, B and G of robin:A,B,G must be numbers".to_owned(),
+        ),
+        (
+            "--coefficient 0.5-x",
+            1,
+            "the coefficient at x = 32, y = 0, z = 0 (point numbers) is not positive and finite".to_owned(),
         ),
         (
             "--boundary top=neumann:x",

@@ -194,11 +194,14 @@ fn plane_of<'py, F: Real + Scalar>(
 struct Space<'py> {
     /// Columns, rows and planes.
     size: [usize; 3],
-    /// "fixed", "neumann" with the derivative outwards, or "periodic".
-    sides: [[(String, f64); 2]; 3],
-    /// The first guess, with the values of fixed sides.
+    /// "fixed" or "periodic", "neumann" with the derivative outwards, or "robin" with a, b and g.
+    sides: [[(String, Vec<f64>); 2]; 3],
+    /// The first guess, with the values of fixed sides and points.
     initial: Bound<'py, PyAny>,
+    fixed: Option<Bound<'py, PyAny>>,
     source: Option<Bound<'py, PyAny>>,
+    coefficient: Option<Bound<'py, PyAny>>,
+    reaction: Option<Bound<'py, PyAny>>,
     spacing: [f64; 3],
 }
 
@@ -214,7 +217,10 @@ fn space<'py>(
     let arrays = [
         Some(output),
         Some(&problem.initial),
+        problem.fixed.as_ref(),
         problem.source.as_ref(),
+        problem.coefficient.as_ref(),
+        problem.reaction.as_ref(),
     ];
     let kept = arrays.into_iter().flatten();
     let kept = kept.map(|array| array.clone().unbind()).collect();
@@ -232,22 +238,37 @@ fn space_of<'py, F: Real + Scalar>(
     kept: Kept,
 ) -> PyResult<Bound<'py, PyDict>> {
     let [nx, ny, _] = space.size;
-    let rows = |array: Array| -> PlaneSource<F> {
-        Arc::new(move |z, y, row: &mut [F]| {
-            row.copy_from_slice(&array.slice::<F>()[(z * ny + y) * nx..][..nx]);
+    fn rows<T: Scalar>(array: Array, nx: usize, ny: usize) -> PlaneSource<T> {
+        Arc::new(move |z, y, row: &mut [T]| {
+            row.copy_from_slice(&array.slice::<T>()[(z * ny + y) * nx..][..nx]);
         })
+    }
+    let given = |array: &Option<Bound<'py, PyAny>>| -> Result<_, Failure> {
+        let array = array.as_ref().map(Array::prepared).transpose()?;
+        Ok(array.map(|array| rows::<F>(array, nx, ny)))
     };
-    let source = space.source.as_ref().map(Array::prepared).transpose()?;
+    let fixed = space.fixed.as_ref().map(Array::prepared).transpose()?;
     let problem = Problem3d {
         sides: space.sides.each_ref().map(|sides| {
-            sides.each_ref().map(|(kind, slope)| match kind.as_str() {
-                "periodic" => Face::Periodic,
-                "neumann" => Face::Neumann(F::from_f64(*slope)),
-                _ => Face::Fixed,
+            sides.each_ref().map(|(kind, numbers)| {
+                let numbers: Vec<F> = numbers.iter().map(|&number| F::from_f64(number)).collect();
+                match (kind.as_str(), &numbers[..]) {
+                    ("periodic", _) => Face::Periodic,
+                    ("neumann", &[slope]) => Face::Neumann(slope),
+                    ("robin", &[value, derivative, right]) => Face::Robin {
+                        value,
+                        derivative,
+                        right,
+                    },
+                    _ => Face::Fixed,
+                }
             })
         }),
-        initial: Some(rows(Array::prepared(&space.initial)?)),
-        source: source.map(rows),
+        initial: Some(rows(Array::prepared(&space.initial)?, nx, ny)),
+        fixed: fixed.map(|array| rows(array, nx, ny)),
+        source: given(&space.source)?,
+        coefficient: given(&space.coefficient)?,
+        reaction: given(&space.reaction)?,
         spacing: space.spacing,
         ..Problem3d::laplace(space.size)
     };

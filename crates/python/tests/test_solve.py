@@ -191,6 +191,19 @@ def test_a_flow_through_a_changing_coefficient():
     assert found.converged and np.abs(found.field - np.log1p(x)).max() < 1e-5
 
 
+def test_a_box_with_everything():
+    # div(kappa grad u) - 2 u = f with u = 1 + 2x - y + 3z and kappa = 1 + y.
+    z, y, x = np.mgrid[0:10, 0:12, 0:9] * 0.25
+    u = 1 + 2 * x - y + 3 * z
+    fixed = np.random.default_rng(3).random(u.shape) < 0.05
+    found = cw.poisson(
+        -1 - 2 * u, coefficient=1 + y, reaction=2.0, fixed=fixed, initial=np.where(fixed, u, 0), spacing=0.25,
+        left=u[:, :, 0], right=u[:, :, -1], front=u[0], back=("robin", 0.0, 1.0, 3.0),
+        top=("neumann", 1.0), bottom=("robin", 0.0, 2.0, -2.0), relative_tolerance=1e-12,
+    )  # fmt: skip
+    assert np.abs(found.field - u).max() < 1e-9
+
+
 def test_a_problem_without_fixed_values_has_mean_zero():
     y, x = np.mgrid[0:64, 0:64] * (2 * np.pi / 64)
     exact = np.sin(x) * np.cos(2 * y)
@@ -325,7 +338,9 @@ def test_what_makes_no_sense_is_refused():
         lambda: cw.solve((5, 5), coefficient=1.0, tolerance=1e-3),
         lambda: cw.solve((5, 5), reaction=-1.0),
         lambda: cw.solve((5, 5), spacing=(1.0, 2.0, 3.0)),
-        lambda: cw.solve((5, 5, 5), coefficient=1.0),
+        lambda: cw.solve((5, 5, 5), coefficient=-1.0),
+        lambda: cw.solve((5, 5, 5), top=("robin", 1.0, 2.0, np.ones((5, 5)))),
+        lambda: cw.solve((5, 5, 5), fixed=np.ones((5, 5))),
         lambda: cw.solve(9, reaction=1.0),
         lambda: cw.solve((5, 5), sides={"front": 1.0}),
         lambda: cw.solve((5, 5), sides=1.0, left=1.0),

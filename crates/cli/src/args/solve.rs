@@ -43,8 +43,7 @@ and back):
                      (nz, nx) at the top and bottom, (ny, nx) in front and at the back
   top=neumann:0      the derivative outwards: a constant, a formula or an NPY file (laplace3d: a
                      constant); mg only
-  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; mg only, not
-                     for laplace3d
+  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; mg only
   top=periodic       wraps around (then the opposite side too)
 
 Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:

@@ -155,6 +155,9 @@ problem_table!(SpaceFile {
     boundary: BoxTable,
     initial: Option<Values>,
     source: Option<Values>,
+    coefficient: Option<Values>,
+    reaction: Option<Values>,
+    fixed: Option<FixedTable>,
 });
 
 problem_table!(FillFile {
@@ -189,6 +192,15 @@ struct BoxTable {
 struct FixedTable {
     mask: PathBuf,
     values: Values,
+}
+
+impl FixedTable {
+    fn relative_to(self, folder: &Path) -> Fixed {
+        Fixed {
+            mask: folder.join(self.mask),
+            values: self.values.relative_to(folder),
+        }
+    }
 }
 
 /// Reads a problem file: the problem, and what the file says of method and stopping.
@@ -306,6 +318,9 @@ fn space(file: SpaceFile, folder: &Path) -> Space {
         sides: [[left, right], [top, bottom], [front, back]].map(|pair| pair.map(side)),
         initial: inside(file.initial),
         source: inside(file.source),
+        coefficient: inside(file.coefficient),
+        reaction: inside(file.reaction),
+        fixed: file.fixed.map(|table| table.relative_to(folder)),
     }
 }
 
@@ -324,10 +339,7 @@ fn plane(file: PlaneFile, folder: &Path) -> Plane {
         source: inside(file.source),
         coefficient: inside(file.coefficient),
         reaction: inside(file.reaction),
-        fixed: file.fixed.map(|table| Fixed {
-            mask: folder.join(table.mask),
-            values: table.values.relative_to(folder),
-        }),
+        fixed: file.fixed.map(|table| table.relative_to(folder)),
     }
 }
 

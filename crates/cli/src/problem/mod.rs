@@ -93,8 +93,14 @@ pub struct Space {
     pub sides: [[Boundary; 2]; 3],
     /// The field before the first cycle; without it 0.
     pub initial: Option<Values>,
-    /// f of ∇²u = f; without it 0.
+    /// f of ∇·(κ∇u) − cu = f; without it 0.
     pub source: Option<Values>,
+    /// κ; without it 1.
+    pub coefficient: Option<Values>,
+    /// c; without it 0.
+    pub reaction: Option<Values>,
+    /// Points that keep their value.
+    pub fixed: Option<Fixed>,
 }
 
 /// Cells that keep their value.

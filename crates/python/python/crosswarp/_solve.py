@@ -161,8 +161,7 @@ def solve(
 
     A box has a `front`, plane 0, and a `back`, too; values of its sides have the shape (planes, rows) on the left and
     right, (planes, columns) at the top and bottom, else (rows, columns), derivatives are one number, `spacing` may be
-    three (of columns, rows and planes), and the method is "mg"; it has no `fixed` cells inside, no `coefficient`, no
-    `reaction` and no "robin" sides.
+    three (of columns, rows and planes), and the method is "mg".
 
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
@@ -210,13 +209,10 @@ def solve(
         said = _native.line(_end("left", given["left"]), _end("right", given["right"]), how, field)
         return _result(said, field, how, True)
     if len(sizes) == 3:
-        for name, value in {"fixed cells inside": fixed, **varying}.items():
-            if value is not None:
-                raise InputError(f"a box has no {name}")
         if how["method"] not in ("auto", "mg"):
             raise InputError("a box is solved by multigrid cycles: take method='mg'")
         nz, ny, nx = (int(size) for size in sizes)
-        in_box = _box((nz, ny, nx), given, initial, source, spacing, kind)
+        in_box = _box((nz, ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
         field = _empty((nz, ny, nx), kind)
         return _result(_native.space(in_box, how, field), field, how, relative_tolerance is not None)
     ny, nx = (int(size) for size in sizes)
@@ -443,7 +439,10 @@ def _box(
     shape: tuple[int, int, int],
     given: dict[str, Side | None],
     initial: npt.ArrayLike | None,
+    fixed: npt.ArrayLike | None,
     source: npt.ArrayLike | None,
+    coefficient: npt.ArrayLike | None,
+    reaction: npt.ArrayLike | None,
     spacing: Any,
     kind: np.dtype[Any],
 ) -> dict[str, Any]:
@@ -452,38 +451,43 @@ def _box(
         raise InputError(f"spacing is {spacing}: of a box it is one number or three")
     first = _plane("initial", initial, shape, kind)
     first = np.zeros(shape, kind) if first is None else first.copy()
-    sides: list[list[tuple[str, float]]] = []
+    sides: list[list[tuple[str, list[float]]]] = []
     # In this order: where sides meet, left and right go before top and bottom, those before front and back.
     for names, axis in ((("front", "back"), 0), (("top", "bottom"), 1), (("left", "right"), 2)):
-        pair: list[tuple[str, float]] = []
+        pair: list[tuple[str, list[float]]] = []
         for name, end in zip(names, (0, -1)):
             value: Any = 0.0 if given[name] is None else given[name]
             face = first[(slice(None),) * axis + (end,)]
             if isinstance(value, str) and value == "periodic":
-                pair.append(("periodic", 0.0))
+                pair.append(("periodic", []))
                 continue
             if isinstance(value, str):
                 value = (value, 0.0)
-            if isinstance(value, tuple) and len(value) == 2 and value[0] == "neumann":
-                if np.ndim(value[1]) != 0:
-                    raise InputError(f"the {name} side has derivatives of shape {np.shape(value[1])}: a box has one number")
-                pair.append(("neumann", float(value[1])))
+            is_named = isinstance(value, tuple) and len(value) > 0 and isinstance(value[0], str)
+            if is_named and (value[0], len(value)) in (("neumann", 2), ("robin", 4)):
+                for number in value[1:]:
+                    if np.ndim(number) != 0:
+                        raise InputError(f"the {name} side has an array of shape {np.shape(number)}: a box has numbers")
+                pair.append((value[0], [float(number) for number in value[1:]]))
                 continue
-            if isinstance(value, tuple) and len(value) > 0 and isinstance(value[0], str):
-                possible = "values, 'periodic', 'neumann' and ('neumann', value) are possible for a box"
+            if is_named:
+                possible = "values, 'periodic', 'neumann', ('neumann', g) and ('robin', a, b, g) are possible"
                 raise InputError(f"the {name} side is {value!r}: {possible}")
             values = as_array(value, "solve")
             if values.shape not in ((), face.shape):
                 raise InputError(f"the {name} side has values of shape {values.shape}, not {face.shape}")
             face[...] = values.astype(kind, copy=False)
-            pair.append(("fixed", 0.0))
+            pair.append(("fixed", []))
         sides.insert(0, pair)
     nz, ny, nx = shape
     return {
         "size": [nx, ny, nz],
         "sides": sides,
         "initial": prepared(first),
+        "fixed": _mask("fixed", fixed, shape),
         "source": _plane("source", source, shape, kind),
+        "coefficient": _plane("coefficient", coefficient, shape, kind),
+        "reaction": _plane("reaction", reaction, shape, kind),
         "spacing": [float(distance) for distance in distances],
     }
 

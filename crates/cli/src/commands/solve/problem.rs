@@ -242,16 +242,14 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
                 ("--boundary", !args.boundary.is_empty()),
                 ("--spacing", args.spacing.is_some()),
                 ("--source", args.source.is_some()),
+                ("--coefficient", args.coefficient.is_some()),
+                ("--reaction", args.reaction.is_some()),
             ],
             Group::Space => &[
                 ("--nz", args.nz.is_some()),
                 ("--slice", args.slice.is_some()),
             ],
-            Group::Plane => &[
-                ("--preset", args.preset.is_some()),
-                ("--coefficient", args.coefficient.is_some()),
-                ("--reaction", args.reaction.is_some()),
-            ],
+            Group::Plane => &[("--preset", args.preset.is_some())],
             Group::Fill => &[
                 ("--values", args.values.is_some()),
                 ("--known", args.known.is_some()),
@@ -306,6 +304,9 @@ fn space(args: &SolveArgs) -> Result<Space, ProblemError> {
         sides: [(); 3].map(|()| [(); 2].map(|()| zero())),
         initial: None,
         source: args.source.clone(),
+        coefficient: args.coefficient.clone(),
+        reaction: args.reaction.clone(),
+        fixed: None,
     };
     if args.boundary.is_empty() && args.source.is_none() {
         space.sides[2][0] = arches("sin(pi*x)*sin(pi*y)");
@@ -426,8 +427,8 @@ mod tests {
                 "--slice does not apply to laplace2d",
             ),
             (
-                "laplace3d --coefficient 2",
-                "--coefficient does not apply to laplace3d",
+                "fill --values a --coefficient 2",
+                "--coefficient does not apply to fill",
             ),
             (
                 "laplace2d --boundary front=1",

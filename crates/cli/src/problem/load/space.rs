@@ -49,19 +49,42 @@ pub fn problem<F: Real>(space: &Space) -> Result<Problem3d<F>, LoadError> {
                         problem: "its derivative must be a number",
                     });
                 }
-                Boundary::Robin(_) => {
-                    return Err(LoadError::BoxSide {
-                        side: side.name(),
-                        problem: "fixed values, neumann:G and periodic are all it can have",
-                    });
+                Boundary::Robin(mixed) => {
+                    let [
+                        Values::Constant(a),
+                        Values::Constant(b),
+                        Values::Constant(g),
+                    ] = &**mixed
+                    else {
+                        return Err(LoadError::BoxSide {
+                            side: side.name(),
+                            problem: "A, B and G of robin:A,B,G must be numbers",
+                        });
+                    };
+                    GridSide::Robin {
+                        value: narrowed(*a)?,
+                        derivative: narrowed(*b)?,
+                        right: narrowed(*g)?,
+                    }
                 }
             };
         }
     }
+    let mut initial = inside(&space.initial)?;
+    let mut fixed = None;
+    if let Some(table) = &space.fixed {
+        let mask = mask(&table.mask, space.size)?;
+        let values = rows_of(&table.values, space.size, spacing)?;
+        initial = Some(overlaid(initial, Arc::clone(&mask), values));
+        fixed = Some(mask);
+    }
     Ok(Problem3d {
         sides,
-        initial: Some(with_faces(inside(&space.initial)?, given, space.size)),
+        initial: Some(with_faces(initial, given, space.size)),
+        fixed,
         source: inside(&space.source)?,
+        coefficient: inside(&space.coefficient)?,
+        reaction: inside(&space.reaction)?,
         spacing: [spacing.x, spacing.y, spacing.z],
         ..Problem3d::laplace(space.size)
     })
@@ -168,4 +191,37 @@ fn volume<F: Real>(path: &Path, size: [usize; 3]) -> Result<PlaneSource<F>, Load
             *cell = F::from_f64(number);
         }
     }))
+}
+
+/// 1 where the number in the file is not 0.
+fn mask(path: &Path, size: [usize; 3]) -> Result<PlaneSource<u8>, LoadError> {
+    let volume = Volume::open(path, size)?;
+    Ok(Arc::new(move |z, y, row| {
+        let mut numbers = vec![0.0; row.len()];
+        volume.row(z, y, &mut numbers);
+        for (cell, number) in row.iter_mut().zip(numbers) {
+            *cell = u8::from(number != 0.0);
+        }
+    }))
+}
+
+/// `values` where `mask` is not 0, else `inside` or zero.
+fn overlaid<F: Real>(
+    inside: Option<PlaneSource<F>>,
+    mask: PlaneSource<u8>,
+    values: PlaneSource<F>,
+) -> PlaneSource<F> {
+    Arc::new(move |z, y, row| {
+        if let Some(inside) = &inside {
+            inside(z, y, row);
+        }
+        let (mut fixed, mut given) = (vec![0; row.len()], vec![F::ZERO; row.len()]);
+        mask(z, y, &mut fixed);
+        values(z, y, &mut given);
+        for ((cell, fixed), given) in row.iter_mut().zip(fixed).zip(given) {
+            if fixed != 0 {
+                *cell = given;
+            }
+        }
+    })
 }

@@ -247,7 +247,7 @@ pub(super) fn points<F: Real>(
             if let Some(reaction) = &problem.reaction {
                 reaction(z, y, &mut row);
             }
-            for x in 0..nx {
+            for (x, reaction) in row.iter().enumerate() {
                 let place = [x, y, z];
                 let (kappa, fixed) = window.at(place);
                 if fixed {
@@ -255,7 +255,7 @@ pub(super) fn points<F: Real>(
                 }
                 let mass = [0, 1, 2].map(|axis| lines[axis].mass[place[axis]]);
                 let volume = mass[0] * (mass[1] * mass[2]);
-                let mut excess = operator.down(row[x].to_f64()) * volume;
+                let mut excess = operator.down(reaction.to_f64()) * volume;
                 for axis in 0..3 {
                     let ends = problem.sides[axis].iter().zip([0, [nx, ny, nz][axis] - 1]);
                     for (side, end) in ends {

@@ -58,8 +58,7 @@ struct Star([[[f64; 3]; 3]; 3]);
 impl Star {
     fn of(operator: &Points, point: [isize; 3]) -> Star {
         let mut star = Star([[[0.0; 3]; 3]; 3]);
-        for part in 0..operator.parts.len() {
-            let step = STEPS[part];
+        for (part, &step) in STEPS[..operator.parts.len()].iter().enumerate() {
             *star.at_mut(step) = operator.coupling(point, step, part, true);
             let back = step.map(|d| -d);
             *star.at_mut(back) = operator.coupling(point, step, part, false);
@@ -271,15 +270,15 @@ impl PointWeights {
                         std::array::from_fn(|axis| centre[axis] + along[axis].step(place[axis]));
                     let own_excess = operator.excess_of(point);
                     let (mut diagonal, mut of_one) = (own_excess, own_excess * here.one);
-                    for part in 0..operator.parts.len() {
+                    for (part, &step) in STEPS[..operator.parts.len()].iter().enumerate() {
                         for forward in [true, false] {
-                            let coupling = operator.coupling(point, STEPS[part], part, forward);
+                            let coupling = operator.coupling(point, step, part, forward);
                             if coupling == 0.0 {
                                 continue;
                             }
                             let sign = if forward { 1 } else { -1 };
                             let there: Step = std::array::from_fn(|axis| {
-                                along[axis].next(place[axis], sign * STEPS[part][axis])
+                                along[axis].next(place[axis], sign * step[axis])
                             });
                             let there = parents[number(there)]
                                 .get_or_insert_with(|| self.parents(of, there));

@@ -645,6 +645,27 @@ fn an_interrupt_writes_the_checkpoint_and_the_solve_goes_on_from_it() {
 }
 
 #[test]
+fn as_much_is_said_as_is_asked_for() {
+    let line = "solve laplace2d --nx 97 --ny 80 --max-sweeps 700";
+    let lines = |more: &str| {
+        let (code, out, err) = outcome(&format!("{line} {more}"));
+        assert_eq!((code, err.as_str()), (3, ""));
+        let of = |line: &&str| line.starts_with("Iteration = ");
+        (out.lines().filter(of).count(), out)
+    };
+    let (count, out) = lines("--report-every 7");
+    assert_eq!(count, 100);
+    assert!(out.contains("Iteration = 693 error = "), "{out}");
+    assert_eq!(lines("--quiet"), (0, String::new()));
+    let (code, out, _) = outcome("solve laplace2d --nx 97 --ny 80 --report-every 3");
+    assert_eq!(code, 0);
+    assert!(
+        out.starts_with("Cycle 3: ") && !out.contains("Cycle 4: "),
+        "{out}"
+    );
+}
+
+#[test]
 fn cycles_go_on_from_a_checkpoint() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();

@@ -235,6 +235,13 @@ pub struct SolveArgs {
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Outputs")]
     pub json: bool,
+    /// Print nothing but what is wrong
+    #[arg(short, long, conflicts_with_all = ["json", "report_every"], help_heading = "Outputs")]
+    pub quiet: bool,
+    /// Print the norm of every N-th sweep, or the residual of every N-th cycle [default: some twenty lines in all, each
+    /// cycle]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Outputs")]
+    pub report_every: Option<u64>,
     /// Write the field as NPY, or GeoTIFF (.tif) that lies where the values do
     #[arg(short, long, value_name = "FIELD", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,

@@ -11,10 +11,11 @@ use crate::format::{exponential, general, si};
 /// What a solve is made of.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Steps {
-    /// Sweeps; the norm of every so many is printed, of fewer the longer it takes.
-    Sweeps { every: u64 },
-    /// Cycles; the relative residual of each is printed.
-    Cycles,
+    /// Sweeps; the norm of every so many is printed: of all of them if they are `asked` for, else of fewer the longer it
+    /// takes.
+    Sweeps { every: u64, asked: bool },
+    /// Cycles; the relative residual of every so many is printed.
+    Cycles { every: u64 },
 }
 
 /// Shows the progress of a solve on PE 0.
@@ -37,7 +38,7 @@ impl Progress {
                 Steps::Sweeps { .. } => {
                     "{bar:30.cyan/blue} {human_pos} of {human_len} sweeps at most  {msg}"
                 }
-                Steps::Cycles => {
+                Steps::Cycles { .. } => {
                     "{bar:30.cyan/blue} {human_pos} of {human_len} cycles at most  {msg}"
                 }
             });
@@ -64,14 +65,16 @@ impl Progress {
         let resumed_at = *self.resumed_at.get_or_insert(first);
         for (sweep, norm) in (first..sweeps).zip(norms) {
             match self.steps {
-                Steps::Cycles => {
+                Steps::Cycles { every } if (sweep + 1) % every == 0 => {
                     let residual = exponential(*norm, 2);
                     self.line(&format!(
                         "Cycle {}: relative residual {residual}",
                         sweep + 1
                     ))?;
                 }
-                Steps::Sweeps { every } if sweep % every == 0 && sweep >= self.next_sweep => {
+                Steps::Sweeps { every, asked }
+                    if sweep % every == 0 && (asked || sweep >= self.next_sweep) =>
+                {
                     self.lines += 1;
                     self.next_sweep = sweep + spacing(sweep - resumed_at, self.lines);
                     self.line(&format!(
@@ -79,14 +82,14 @@ impl Progress {
                         general(*norm, 6)
                     ))?;
                 }
-                Steps::Sweeps { .. } => {}
+                Steps::Sweeps { .. } | Steps::Cycles { .. } => {}
             }
         }
         if let (Some(bar), Some(norm)) = (&self.bar, norms.last()) {
             let seconds = self.started.elapsed().as_secs_f64();
             let rate = (sweeps - resumed_at) as f64 * self.cells as f64 / seconds;
             bar.set_message(match self.steps {
-                Steps::Cycles => format!("relative residual {}", exponential(*norm, 2)),
+                Steps::Cycles { .. } => format!("relative residual {}", exponential(*norm, 2)),
                 Steps::Sweeps { .. } => format!(
                     "norm {}  {}",
                     general(*norm, 3),

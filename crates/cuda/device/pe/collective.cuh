@@ -591,7 +591,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
     if (t.size == 1) {
         // Nobody to hear from: a copy, of what other threads of the scope may have just written.
         scope.sync();
-        for (u64 i = scope.rank(); dest != source && i < n; i += scope.size()) dest[i] = source[i];
+        if (dest != source) detail::copy<unit_of<T>, false>(dest, source, n * sizeof(T), scope);
         scope.sync();
         return true;
     }

@@ -243,12 +243,19 @@ impl Job<'_> {
         cut: Option<Cut>,
     ) -> Result<Solution<F>, CommandError> {
         let lead = pe.my_pe() == 0;
-        let steps = match (self.method, grid) {
-            (Method::Multigrid { .. }, _) => progress::Steps::Cycles,
-            (_, Grid::Line(_)) => progress::Steps::Sweeps { every: 10 },
-            (_, Grid::Plane { .. } | Grid::Space(_)) => progress::Steps::Sweeps { every: 100 },
+        let asked = self.args.report_every;
+        let sweeps = |every: u64| progress::Steps::Sweeps {
+            every: asked.unwrap_or(every),
+            asked: asked.is_some(),
         };
-        let mut progress = (lead && !self.args.json)
+        let steps = match (self.method, grid) {
+            (Method::Multigrid { .. }, _) => progress::Steps::Cycles {
+                every: asked.unwrap_or(1),
+            },
+            (_, Grid::Line(_)) => sweeps(10),
+            (_, Grid::Plane { .. } | Grid::Space(_)) => sweeps(100),
+        };
+        let mut progress = (lead && !self.args.json && !self.args.quiet)
             .then(|| Progress::new(steps, self.options.max_sweeps as u64, grid.inner_cells()));
         let mut closed = None;
         let mut warned = false;
@@ -454,7 +461,7 @@ impl Job<'_> {
         };
         if self.args.json {
             console::line(report.to_json())?;
-        } else {
+        } else if !self.args.quiet {
             let details = SolveDetails {
                 size: grid.size_text(),
                 machine: self.backend.describe(),

@@ -223,7 +223,7 @@ fn what_a_box_cannot_have_is_one_line() {
         ),
         (
             "--coefficient 0.5-x",
-            1,
+            2,
             "the coefficient at x = 32, y = 0, z = 0 (point numbers) is not positive and finite".to_owned(),
         ),
         (

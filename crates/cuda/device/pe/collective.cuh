@@ -161,8 +161,12 @@ struct arrival_of {
     // in slots, and so no arrival.
     __device__ bool mismatch() const {
         u64 data, word = load_acquire(arrivals_of(t) + rank);
-        if (!m.differs(word) && !routed(t)) load_unit(slots_of(t, m.number, rank), data, word);
-        if ((word & number_mask) != m.number) return false;
+        if (!m.differs(word)) {
+            // It may have come since it was last looked for.
+            if (routed(t)) return false;
+            load_unit(slots_of(t, m.number, rank), data, word);
+            if ((word & number_mask) != m.number) return false;
+        }
         m.report_mismatch(name(), arrivals_of(t) + rank, word);
         return true;
     }

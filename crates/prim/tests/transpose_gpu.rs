@@ -335,7 +335,7 @@ fn rows_on_the_gpus_of_several_pes() {
         crosswarp_shmem::spmd(pes, |pe| {
             let device = gpus[pe.my_pe() % gpus.len()];
             let stream = Stream::new(&device).unwrap();
-            let limit = std::time::Duration::from_secs(20);
+            let limit = std::time::Duration::from_secs(60);
             let world = DeviceWorld::new(pe, device, Some(256 << 20), Some(limit)).unwrap();
             let transposer = WorldTransposer::new(&world).unwrap();
             for (rows, columns) in [(1, 1), (3, 1000), (1024, 512), (511, 770), (1200, 4)] {

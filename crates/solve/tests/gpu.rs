@@ -6,6 +6,8 @@
 
 mod common;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use common::{Features, Run, noisy_problem, reference_1d, reference_2d, run_1d, run_2d};
 use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::spmd;
@@ -25,6 +27,12 @@ fn gpus(test: &str) -> Option<Vec<Device>> {
     };
     skip::skip_gpu(test, 1, reason);
     None
+}
+
+/// Kernels that wait for one another must fit the GPU together: one world at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static GPUS: Mutex<()> = Mutex::new(());
+    GPUS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where and how a test solves.
@@ -47,6 +55,7 @@ impl On<'_> {
     }
 
     fn run_2d<F: Real>(&self, problem: &Problem2d<F>, options: &Options<'_>) -> Run<F> {
+        let _alone = alone();
         let runs = spmd(self.pes, |pe| {
             let options = self.options(pe.my_pe(), options);
             let solution = solve_2d(pe, problem, &options, |_| {}).unwrap();
@@ -61,6 +70,7 @@ impl On<'_> {
     }
 
     fn run_1d<F: Real>(&self, problem: &Problem1d<F>, options: &Options<'_>) -> Run<F> {
+        let _alone = alone();
         let runs = spmd(self.pes, |pe| {
             let options = self.options(pe.my_pe(), options);
             let solution = solve_1d(pe, problem, &options, |_| {}).unwrap();
@@ -394,6 +404,7 @@ fn solutions_name_their_strategy() {
         return;
     };
     let choice = |strategy: Strategy, pes: usize, nx: usize, ny: usize| {
+        let _alone = alone();
         let choices = spmd(pes, |pe| {
             let options = Options {
                 gpu: Some(Gpu {

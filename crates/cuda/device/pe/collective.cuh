@@ -392,6 +392,14 @@ __device__ inline void take_units(const team& t, const rendezvous& m, int count,
     }
 }
 
+// A collective of one PE, which hears from nobody: a copy, of what other threads of the scope may have just written.
+template <class T, class Scope> __device__ inline bool copy_alone(T* dest, const T* source, u64 n, const Scope& scope) {
+    scope.sync();
+    if (dest != source) copy<unit_of<T>, false>(dest, source, n * sizeof(T), scope);
+    scope.sync();
+    return true;
+}
+
 }  // namespace detail
 
 // Waits for all PEs of the team. What the scope's threads stored in memory before is visible to every PE
@@ -416,6 +424,7 @@ __device__ inline bool barrier(const team& t = world(), const Scope& scope = Sco
 template <class Scope = thread, class T>
 __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, const team& t = world(),
                                  const Scope& scope = Scope()) {
+    if (t.size == 1) return detail::copy_alone(dest, source, n, scope);
     const u64 mine = detail::collective(detail::kind::broadcast, n * sizeof(T), root);
     if constexpr (detail::fits_units<T>) {
         if (detail::is_small<T>(n) && !detail::routed(t)) {
@@ -454,6 +463,7 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
 template <class Scope = thread, class T>
 __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t = world(),
                                 const Scope& scope = Scope()) {
+    if (t.size == 1) return detail::copy_alone(dest, source, n, scope);
     const u64 mine = detail::collective(detail::kind::fcollect, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {
@@ -481,6 +491,7 @@ __device__ inline bool fcollect(T* dest, const T* source, u64 n, const team& t =
 template <class Scope = thread, class T>
 __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t = world(),
                                 const Scope& scope = Scope()) {
+    if (t.size == 1) return detail::copy_alone(dest, source, n, scope);
     const u64 mine = detail::collective(detail::kind::alltoall, n * sizeof(T));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {
@@ -592,13 +603,7 @@ __device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart
 template <class Scope = thread, class T, class Op>
 __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team& t = world(),
                               const Scope& scope = Scope()) {
-    if (t.size == 1) {
-        // Nobody to hear from: a copy, of what other threads of the scope may have just written.
-        scope.sync();
-        if (dest != source) detail::copy<unit_of<T>, false>(dest, source, n * sizeof(T), scope);
-        scope.sync();
-        return true;
-    }
+    if (t.size == 1) return detail::copy_alone(dest, source, n, scope);
     const u64 mine = detail::collective(detail::kind::reduce, n * sizeof(T), detail::combines<T>(op, 0));
     if constexpr (detail::fits_units<T>) {
         if (n > 0 && detail::is_small<T>(n) && !detail::routed(t)) {

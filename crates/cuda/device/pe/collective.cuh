@@ -188,6 +188,13 @@ __device__ inline void send_word(u64* at, u64 value, int pe) {
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
 // this is a rendezvous of.
 template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope, u64 mine) {
+    if (t.size == 1) {
+        // Nobody to meet; what the scope's threads stored is visible to all that hear of it.
+        scope.sync();
+        if (scope.rank() == 0) fence();
+        scope.sync();
+        return true;
+    }
     // The fence below waits for the number's load in any case.
     const rendezvous m = begin_rendezvous(t, scope, mine).begun();
     const u64 generation = m.number, sent = m.word();

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::arch::Arch;
+use crate::compile::bundle::Bundle;
 use crate::compile::cache::Cache;
 use crate::compile::nvrtc::{Nvrtc, NvrtcError};
 use crate::driver::device::{Device, DeviceProperties, Link};
@@ -24,6 +25,17 @@ pub struct Description {
     pub refused: Vec<(String, String)>,
     /// Where cubins are cached.
     pub cache: Option<PathBuf>,
+    /// What was compiled beforehand: see [`Bundle::of_program`].
+    pub bundle: Option<Bundled>,
+}
+
+/// The bundle found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bundled {
+    /// Its file.
+    pub path: PathBuf,
+    /// What it has code for; that serves later ones of the same major number, too.
+    pub archs: Vec<Arch>,
 }
 
 /// The run-time compiler found.
@@ -63,6 +75,10 @@ pub fn describe() -> Description {
         }),
         refused: Nvrtc::refused(),
         cache: Cache::of_user().folder().map(PathBuf::from),
+        bundle: Bundle::of_program().map(|bundle| Bundled {
+            path: bundle.path().into(),
+            archs: bundle.archs().collect(),
+        }),
     }
 }
 
@@ -71,7 +87,11 @@ impl Description {
     pub fn lacks(&self) -> Vec<String> {
         let mut lacks = Vec::new();
         lacks.extend(self.driver.as_ref().err().map(DriverError::to_string));
-        lacks.extend(self.nvrtc.as_ref().err().map(NvrtcError::to_string));
+        let nvrtc = self.nvrtc.as_ref().err().map(NvrtcError::to_string);
+        lacks.extend(nvrtc.map(|why| match &self.bundle {
+            Some(_) => format!("for kernels of your own: {why}"),
+            None => why,
+        }));
         for (ordinal, device) in self.devices.iter().enumerate() {
             if let Ok(nvrtc) = &self.nvrtc
                 && !nvrtc.archs.contains(&device.arch)
@@ -132,6 +152,10 @@ impl fmt::Display for Description {
         }
         if let Some(cache) = &self.cache {
             writeln!(f, "cache    {}", cache.display())?;
+        }
+        if let Some(Bundled { path, archs }) = &self.bundle {
+            let archs: Vec<String> = archs.iter().map(Arch::to_string).collect();
+            writeln!(f, "compiled {}, for {}", path.display(), archs.join(", "))?;
         }
         for (ordinal, device) in self.devices.iter().enumerate() {
             writeln!(
@@ -205,6 +229,10 @@ mod tests {
             }),
             refused: vec![("'.' on PATH".into(), "a relative path".into())],
             cache: Some("/cache".into()),
+            bundle: Some(Bundled {
+                path: "/share/kernels.bundle".into(),
+                archs: vec![Arch::new(8, 0), Arch::new(9, 0)],
+            }),
         };
         assert_eq!(
             description.to_string(),
@@ -212,6 +240,7 @@ mod tests {
              NVRTC    13.0, /lib/libnvrtc.so.13\n\
              refused  '.' on PATH: a relative path\n\
              cache    /cache\n\
+             compiled /share/kernels.bundle, for sm_80, sm_90\n\
              GPU 0    NVIDIA H200, 140.0 GiB, 132 SMs at 1.98 GHz, compute capability 9.0, L2 60 MiB, shared memory 227 KiB a block, PCI 0000:01:00.0\n\
              GPU 1    NVIDIA H200, 140.0 GiB, 132 SMs at 1.98 GHz, compute capability 7.0, L2 60 MiB, shared memory 227 KiB a block, PCI 0000:01:00.0\n\
              peers      GPU 0   GPU 1\n  GPU 0        -  NVLink\n  GPU 1     none       -\n         (atomics work over NVLink only)\n\
@@ -232,6 +261,7 @@ mod tests {
             }),
             refused: Vec::new(),
             cache: None,
+            bundle: None,
         };
         let text = description.to_string();
         assert!(

@@ -1,6 +1,8 @@
 //! Structures that Rust and CUDA C++ share, written once: for the sibling crates' launch arguments, too, and so hidden
 //! from the documentation.
 
+pub use crate::kernels::units;
+
 /// Numbers and structures of Rust, and the text that declares them in CUDA C++.
 ///
 /// `const NAME = head, tail` names the text and what stands around the declarations; the header it makes includes

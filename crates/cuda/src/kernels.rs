@@ -1,6 +1,8 @@
 //! The sources of this crate's kernels.
 
+use crate::compile::program::Options;
 use crate::compile::source::{Shape, Source};
+use crate::layout::ROUTED;
 use crate::pe::kernels::ON_STREAM;
 
 /// The kernel of the `threads` example: each lane reports where it is.
@@ -13,3 +15,10 @@ pub const THREADS: Source<'static> =
 
 /// Every source of this crate that holds kernels.
 pub const KERNELS: &[Source<'static>] = &[THREADS, ON_STREAM];
+
+/// What is compiled for the verbs of this crate, in worlds of one host and of several.
+pub fn units() -> Vec<(Source<'static>, Options)> {
+    let routed = (ON_STREAM, Options::new().define(ROUTED, 1));
+    let plain = KERNELS.iter().map(|&source| (source, Options::new()));
+    plain.chain([routed]).collect()
+}

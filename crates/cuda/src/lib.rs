@@ -6,7 +6,8 @@
 //!
 //! - [`Device`]: the GPUs, their properties, the links between them.
 //! - [`Source`], [`compile()`], [`Cache`], [`Module`], [`Function`]: from text to a kernel on a GPU.
-//!   Arithmetic is compiled without contraction and without flushing, so that it gives the CPU's bits.
+//!   Arithmetic is compiled without contraction and without flushing, so that it gives the CPU's bits. A [`Bundle`] holds
+//!   what was compiled beforehand.
 //! - [`Stream`], [`Event`], [`Graph`]: order, time, repetition.
 //! - [`Buffer`], [`PinnedBuffer`]: memory, and copies that can not outlive it.
 //! - [`Launch`]: grids, blocks, clusters, cooperative grids.
@@ -37,16 +38,17 @@ pub mod sum_layout;
 
 pub use arch::{Arch, ArchError};
 pub use bytemuck::Pod;
+pub use compile::bundle::{Bundle, BundleError};
 pub use compile::cache::Cache;
 pub use compile::cubin::{CubinError, KernelResources, cubin_arch, kernel_resources};
-pub use compile::kernel_table::{KernelRow, TableError, kernel_table};
+pub use compile::kernel_table::{KernelRow, TableError, compile_bundle, kernel_table};
 pub use compile::module::{Function, FunctionAttributes, Global, Module, ModuleError};
 pub use compile::nvrtc::{Nvrtc, NvrtcError};
 pub use compile::occupancy::{ArchLimits, BlockNeeds, LimitedBy, Occupancy};
 pub use compile::program::{CompileError, Diagnostic, Options, Severity, compile};
 pub use compile::source::{HEADERS, Shape, Source};
 pub use crosswarp_shmem::internal::library::find_program;
-pub use describe::{Compiler, Description, describe};
+pub use describe::{Bundled, Compiler, Description, describe};
 pub use driver::device::{Device, DeviceProperties, Link};
 pub use driver::error::{CudaError, DriverError};
 pub use driver::graph::Graph;

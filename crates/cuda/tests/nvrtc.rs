@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crosswarp_cuda::{
-    Arch, Cache, CompileError, KERNELS, Nvrtc, Options, Severity, Source, compile, cubin_arch,
-    kernel_resources, kernel_table, skip,
+    Arch, Bundle, Cache, CompileError, KERNELS, Nvrtc, Options, Severity, Source, compile,
+    compile_bundle, cubin_arch, kernel_resources, kernel_table, skip,
 };
 
 fn nvrtc(test: &str) -> Option<&'static Nvrtc> {
@@ -338,4 +338,38 @@ fn the_examples_compile() {
             .collect();
         assert_eq!(names, ["ring", "halo"]);
     }
+}
+
+#[test]
+fn a_bundle_has_what_the_compiler_gave() {
+    let Some(_) = nvrtc("a_bundle_has_what_the_compiler_gave") else {
+        return;
+    };
+    let source = Source::new("k.cu", "extern \"C\" __global__ void k(int* p) { *p = N; }");
+    let units = [1, 2].map(|n| (source, Options::new().define("N", n)));
+    let archs = [Arch::new(8, 0), Arch::new(9, 0)];
+    let told = std::sync::Mutex::new(Vec::new());
+    let progress = |done, all| told.lock().unwrap().push((done, all));
+    let bytes = compile_bundle(&units, &archs, &progress).unwrap();
+    let mut told = told.into_inner().unwrap();
+    told.sort();
+    assert_eq!(told, [(1, 4), (2, 4), (3, 4), (4, 4)]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kernels");
+    std::fs::write(&path, bytes).unwrap();
+    let bundle = Bundle::open(&path).unwrap();
+    assert_eq!((bundle.len(), bundle.path()), (4, path.as_path()));
+    for (source, options) in &units {
+        for arch in archs {
+            let cubin = bundle.get(source, arch, options).unwrap();
+            assert_eq!(cubin, compile(source, arch, options).unwrap());
+        }
+    }
+    assert!(bundle.serves(Arch::new(8, 9)) && !bundle.serves(Arch::new(10, 0)));
+
+    let wrong = Source::new("wrong.cu", "wrong");
+    let units = [units[0].clone(), (wrong, Options::new())];
+    let error = compile_bundle(&units, &archs, &|_, _| ()).unwrap_err();
+    assert!(error.to_string().starts_with("wrong.cu"), "{error}");
 }

@@ -1,6 +1,6 @@
 //! The list of kernels.
 
-use crosswarp_cuda::Source;
+use crosswarp_cuda::{Options, Source};
 
 use crate::transpose::cuda::{TRANSPOSE, TRANSPOSE_WORLD};
 
@@ -33,3 +33,10 @@ pub const KERNELS: &[Source<'static>] = &{
     }
     all
 };
+
+/// What is compiled for every operation of this crate on every type, but for reductions of segments; and all of
+/// [`KERNELS`] as they are.
+pub fn units() -> Vec<(Source<'static>, Options)> {
+    let plain = KERNELS.iter().map(|&source| (source, Options::new()));
+    plain.chain(crate::reduce::cuda::units()).collect()
+}

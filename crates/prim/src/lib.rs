@@ -69,7 +69,7 @@ pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 /// For the other crates of the project.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::kernels::KERNELS;
+    pub use crate::kernels::{KERNELS, units};
     pub use crate::transpose::cuda::TextbookTile;
 }
 

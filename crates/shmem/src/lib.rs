@@ -103,7 +103,7 @@ pub mod internal {
     /// Finding and opening shared libraries.
     pub mod library {
         pub use crate::library::search::{Installed, Place, Refused, Search, Sought, Wheel};
-        pub use crate::library::trust::find_program;
+        pub use crate::library::trust::{Owner, check, find_program};
         pub use crate::library::{list, mapped_file, open_library, symbol};
     }
     pub use crate::memory::allocator::{Block, GRANULE, HeapAllocator};

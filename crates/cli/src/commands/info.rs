@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crosswarp::cuda::{Description, describe};
+use crosswarp::cuda::{Arch, Description, describe};
 use crosswarp::prim::Simd;
 use crosswarp::shmem::internal::{SETTINGS, ucx};
 use serde::Serialize;
@@ -126,6 +126,8 @@ struct Object<'a> {
     /// CUDA versions, as texts; null if there is none.
     driver: Option<String>,
     nvrtc: Option<String>,
+    /// Architectures whose kernels were compiled beforehand.
+    compiled: Vec<String>,
     /// Its version, as a text; null if there is none.
     ucx: Option<String>,
     /// What the machine lacks, and what mends it.
@@ -165,6 +167,10 @@ impl<'a> Object<'a> {
                 .collect(),
             driver: gpus.driver.as_ref().ok().copied().map(version),
             nvrtc: gpus.nvrtc.as_ref().ok().map(|found| version(found.version)),
+            compiled: match &gpus.bundle {
+                Some(bundle) => bundle.archs.iter().map(Arch::to_string).collect(),
+                None => Vec::new(),
+            },
             ucx: ucx().ok().map(|(version, _)| version),
             lacks: gpus.lacks(),
         }

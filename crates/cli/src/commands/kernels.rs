@@ -1,20 +1,42 @@
-//! `crosswarp kernels`: what every kernel of the project needs, without a GPU.
+//! `crosswarp kernels`: what every kernel of the project needs, and a file of all of them compiled; without a GPU.
 
 use std::fmt::Write;
 
-use crosswarp::cuda::{Arch, KernelRow, Occupancy, kernel_table};
-use crosswarp::{cuda, lab, prim, solve};
+use std::path::Path;
 
+use crosswarp::cuda::{
+    Arch, Cache, KernelRow, Occupancy, Options, Source, compile_bundle, kernel_table,
+};
+use crosswarp::{cuda, lab, prim, solve};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use super::error::CommandError;
 use crate::args::kernels::KernelsArgs;
 use crate::console;
 use crate::output::json;
+use crate::output::staged::StagedFile;
+use crate::world::backend::tell_of_compilation;
+
+/// What [`embed`] compiles for: code for one runs on later ones of the same major number.
+const EMBEDDED: [Arch; 4] = [
+    Arch::new(8, 0),
+    Arch::new(9, 0),
+    Arch::new(10, 0),
+    Arch::new(12, 0),
+];
 
 /// Compiles for each architecture and prints a table, or with `--json` one object a kernel.
 pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
-    for (index, &arch) in args.arch.iter().enumerate() {
+    let asked = |otherwise: &[Arch]| match &args.arch[..] {
+        [] => otherwise.to_vec(),
+        archs => archs.to_vec(),
+    };
+    Cache::on_first_compilation(tell_of_compilation);
+    if let Some(path) = &args.embed {
+        return embed(path, &asked(&EMBEDDED));
+    }
+    for (index, arch) in asked(&[Arch::new(9, 0)]).into_iter().enumerate() {
         let mut rows = Vec::new();
         for kernels in [
             cuda::KERNELS,
@@ -34,6 +56,42 @@ pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
         console::line(format_args!("{gap}{}", table(arch, &rows)))?;
     }
     Ok(0)
+}
+
+/// Compiles everything for `archs` into the file at `path`.
+fn embed(path: &Path, archs: &[Arch]) -> Result<i32, CommandError> {
+    let mut staged = StagedFile::create(path)?;
+    let units = units();
+    let style = ProgressStyle::with_template("{bar:30.cyan/blue} {pos} of {len} sources compiled");
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        .with_style(style.expect("a template of ours"));
+    let progress = |done: usize, all: usize| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    };
+    let bytes = compile_bundle(&units, archs, &progress)?;
+    bar.finish_and_clear();
+    staged.put(&bytes)?;
+    staged.commit()?;
+    let archs: Vec<String> = archs.iter().map(Arch::to_string).collect();
+    console::line(format_args!(
+        "{}: {} sources for each of {}, {:.1} MB",
+        path.display(),
+        units.len(),
+        archs.join(", "),
+        bytes.len() as f64 / 1e6
+    ))?;
+    Ok(0)
+}
+
+/// Everything that commands and verbs compile.
+fn units() -> Vec<(Source<'static>, Options)> {
+    let plain = solve::internal::KERNELS.iter().chain(lab::KERNELS);
+    let plain = plain.map(|&source| (source, Options::new()));
+    let chosen = cuda::internal::units()
+        .into_iter()
+        .chain(prim::internal::units());
+    chosen.chain(plain).collect()
 }
 
 fn table(arch: Arch, rows: &[KernelRow]) -> String {

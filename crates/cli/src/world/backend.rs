@@ -1,9 +1,12 @@
 //! Where a command works: what the options `--backend`, `--device` and `--pes` come to on this machine.
 
-use crosswarp::cuda::{Device, Nvrtc};
+use std::path::Path;
+
+use crosswarp::cuda::{Bundle, Cache, Device, Nvrtc};
 use crosswarp::shmem::Pe;
 
 use crate::args::backend::{BackendArgs, BackendKind};
+use crate::console;
 use crate::processor::physical_cores;
 
 /// Why there is no place to work.
@@ -104,8 +107,25 @@ fn gpus(device: Option<usize>) -> Result<Vec<Device>, crosswarp::cuda::Error> {
         Some(ordinal) => vec![Device::get(ordinal)?],
         None => Device::all()?,
     };
-    Nvrtc::get().map_err(crosswarp::cuda::CompileError::from)?;
+    Cache::on_first_compilation(tell_of_compilation);
+    let bundle = Bundle::of_program();
+    let bundled = |device: &Device| bundle.is_some_and(|bundle| bundle.serves(device.arch()));
+    if !devices.iter().all(bundled) {
+        Nvrtc::get().map_err(crosswarp::cuda::CompileError::from)?;
+    }
     Ok(devices)
+}
+
+/// Says why nothing happens for seconds: [`Cache::on_first_compilation`].
+pub fn tell_of_compilation(folder: Option<&Path>) {
+    if console::is_follower() {
+        return;
+    }
+    let kept = match folder {
+        Some(folder) => format!("once: they are kept in {}", folder.display()),
+        None => "in every run: there is no folder to keep them in (CROSSWARP_CACHE)".to_owned(),
+    };
+    console::complain(format_args!("compiling kernels, {kept}"));
 }
 
 #[cfg(test)]

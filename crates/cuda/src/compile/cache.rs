@@ -11,16 +11,18 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
 use crate::arch::Arch;
-use crate::compile::program::{CompileError, Options, compile_with, headers_of, supporting};
+use crate::compile::bundle::Bundle;
+use crate::compile::key::{HASH, Key, key};
+use crate::compile::program::{CompileError, Options, compile_with, supporting};
 use crate::compile::source::Source;
 
 const MAGIC: [u8; 8] = *b"cwcubin1";
-const HASH: usize = 32;
 const SUFFIX: &str = ".cubin";
 /// All entries together, bytes.
 const BOUND: u64 = 256 << 20;
@@ -47,15 +49,29 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 pub struct Cache {
     folder: Option<PathBuf>,
     bound: u64,
+    /// What is looked up before.
+    bundle: Option<&'static Bundle>,
 }
+
+static TELL: OnceLock<fn(Option<&Path>)> = OnceLock::new();
 
 impl Cache {
     /// The user's cache: `$CROSSWARP_CACHE`, else `$XDG_CACHE_HOME/crosswarp`, else
-    /// `~/.cache/crosswarp`; none of them set, nothing is cached.
+    /// `~/.cache/crosswarp`; none of them set, nothing is cached. Kernels of the program's [`Bundle`] are taken from
+    /// there.
     pub fn of_user() -> Self {
+        Self {
+            bundle: Bundle::of_program(),
+            ..Self::of_compiler()
+        }
+    }
+
+    /// The user's cache, of what this machine has compiled alone.
+    pub(crate) fn of_compiler() -> Self {
         Self {
             folder: user_folder(|name| std::env::var_os(name).map(PathBuf::from)),
             bound: BOUND,
+            bundle: None,
         }
     }
 
@@ -64,7 +80,14 @@ impl Cache {
         Self {
             folder: Some(folder.into()),
             bound: BOUND,
+            bundle: None,
         }
+    }
+
+    /// Has `tell` called when this process compiles for the first time, which takes seconds; with the folder that keeps
+    /// what is compiled, if any does. The first `tell` of a process counts.
+    pub fn on_first_compilation(tell: fn(Option<&Path>)) {
+        let _ = TELL.set(tell);
     }
 
     /// The folder, if there is one.
@@ -72,17 +95,27 @@ impl Cache {
         self.folder.as_deref()
     }
 
-    /// [`compile`](crate::compile()), or the file of an earlier such call.
+    /// [`compile`](crate::compile()), or the file of an earlier such call. What the program's bundle has needs no NVRTC.
     pub fn compile(
         &self,
         source: &Source<'_>,
         arch: Arch,
         options: &Options,
     ) -> Result<Vec<u8>, CompileError> {
+        let bundled = self
+            .bundle
+            .and_then(|bundle| bundle.get(source, arch, options));
+        if let Some(cubin) = bundled {
+            return Ok(cubin);
+        }
         let nvrtc = supporting(arch)?;
-        let key = key(source, arch, options, nvrtc.version());
+        let key = hex(&key(source, arch, options, Some(nvrtc.version())));
         if let Some(cubin) = self.get(&key) {
             return Ok(cubin);
+        }
+        static FIRST: Once = Once::new();
+        if let Some(tell) = TELL.get() {
+            FIRST.call_once(|| tell(self.folder()));
         }
         let cubin = compile_with(nvrtc, source, arch, options)?;
         // What can not be kept is compiled again next time.
@@ -193,30 +226,8 @@ fn write_new(path: &Path, payload: &[u8]) -> io::Result<()> {
     file.set_modified(SystemTime::now())
 }
 
-/// The hash of everything a cubin depends on, each part preceded by its length so that no two
-/// different lists of parts are the same bytes.
-fn key(source: &Source<'_>, arch: Arch, options: &Options, version: (u32, u32)) -> String {
-    let mut hash = Sha256::new();
-    let mut part = |text: &str| {
-        hash.update((text.len() as u64).to_le_bytes());
-        hash.update(text);
-    };
-    part(source.name);
-    part(source.text);
-    let headers = headers_of(source);
-    part(&headers.len().to_string());
-    for (name, text) in headers {
-        part(name);
-        part(text);
-    }
-    for option in options.command_line(arch) {
-        part(&option);
-    }
-    part(&format!("NVRTC {}.{}", version.0, version.1));
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+fn hex(key: &Key) -> String {
+    key.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -332,6 +343,7 @@ mod tests {
         assert_eq!(cache.get(&name(1)), None);
         let none = Cache {
             folder: None,
+            bundle: None,
             bound: BOUND,
         };
         assert!(none.put(&name(1), b"code").is_ok());
@@ -351,71 +363,6 @@ mod tests {
                 assert!(cache.get(&name(1)).is_some_and(|bytes| bytes == payload));
             }
         });
-    }
-
-    #[test]
-    fn the_key_depends_on_every_part() {
-        const ONE: Source<'static> = Source::new("a.cu", "text");
-        let base = key(&ONE, Arch::new(9, 0), &Options::new(), (13, 0));
-        assert_eq!(base.len(), 2 * HASH);
-        let other = [
-            key(
-                &Source::new("b.cu", "text"),
-                Arch::new(9, 0),
-                &Options::new(),
-                (13, 0),
-            ),
-            key(
-                &Source::new("a.cu", "texu"),
-                Arch::new(9, 0),
-                &Options::new(),
-                (13, 0),
-            ),
-            key(
-                &Source::new("a.cut", "ext"),
-                Arch::new(9, 0),
-                &Options::new(),
-                (13, 0),
-            ),
-            key(
-                &ONE.with_headers(&[("h", "t")]),
-                Arch::new(9, 0),
-                &Options::new(),
-                (13, 0),
-            ),
-            key(
-                &ONE.with_headers(&[("ht", "")]),
-                Arch::new(9, 0),
-                &Options::new(),
-                (13, 0),
-            ),
-            key(&ONE, Arch::new(8, 0), &Options::new(), (13, 0)),
-            key(
-                &ONE,
-                Arch::new(9, 0),
-                &Options::new().define("A", 1),
-                (13, 0),
-            ),
-            key(
-                &ONE,
-                Arch::new(9, 0),
-                &Options::new().define("A", 2),
-                (13, 0),
-            ),
-            key(&ONE, Arch::new(9, 0), &Options::new(), (13, 1)),
-        ];
-        let different: std::collections::HashSet<&String> = other.iter().chain([&base]).collect();
-        assert_eq!(different.len(), other.len() + 1);
-        // How a kernel is launched changes nothing in its code.
-        let shapes = ONE.with_shapes(&[crate::Shape {
-            kernel: "k",
-            threads: 32,
-            dynamic_shared: 0,
-        }]);
-        assert_eq!(
-            key(&shapes, Arch::new(9, 0), &Options::new(), (13, 0)),
-            base
-        );
     }
 
     #[test]

@@ -1,8 +1,15 @@
-//! What every kernel needs on an architecture, without a GPU.
+//! All kernels for an architecture, without a GPU: what each needs, and a file of them compiled.
+
+use std::num::NonZero;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::available_parallelism;
 
 use crate::arch::Arch;
+use crate::compile::bundle::file_of;
 use crate::compile::cache::Cache;
 use crate::compile::cubin::{CubinError, KernelResources, kernel_resources};
+use crate::compile::key::key;
 use crate::compile::occupancy::{ArchLimits, BlockNeeds, Occupancy};
 use crate::compile::program::CompileError;
 use crate::compile::program::Options;
@@ -59,18 +66,15 @@ pub enum TableError {
 /// }
 /// ```
 pub fn kernel_table(arch: Arch, sources: &[Source<'_>]) -> Result<Vec<KernelRow>, TableError> {
-    let cache = Cache::of_user();
+    let units: Vec<_> = sources
+        .iter()
+        .map(|&source| (source, Options::new()))
+        .collect();
+    let cubins = compile_all(&Cache::of_user(), &units, &[arch], &|_, _| ())?;
     let mut rows = Vec::new();
-    for source in sources {
-        let name = || source.name.to_string();
-        let cubin = cache
-            .compile(source, arch, &Options::new())
-            .map_err(|error| TableError::Compile {
-                name: name(),
-                error,
-            })?;
+    for (source, cubin) in sources.iter().zip(cubins) {
         let kernels = kernel_resources(&cubin).map_err(|error| TableError::Cubin {
-            name: name(),
+            name: source.name.to_string(),
             error,
         })?;
         rows.extend(
@@ -80,6 +84,69 @@ pub fn kernel_table(arch: Arch, sources: &[Source<'_>]) -> Result<Vec<KernelRow>
         );
     }
     Ok(rows)
+}
+
+/// Compiles `units` for each of `archs` with NVRTC, as many at a time as there are processors; what the file of a
+/// [`Bundle`](crate::Bundle) of them holds. `progress` is told how many of how many are done.
+///
+/// # Errors
+/// The first of `units` that does not compile.
+pub fn compile_bundle(
+    units: &[(Source<'_>, Options)],
+    archs: &[Arch],
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<u8>, TableError> {
+    let cubins = compile_all(&Cache::of_compiler(), units, archs, progress)?;
+    let keyed = archs
+        .iter()
+        .flat_map(|&arch| units.iter().map(move |unit| (unit, arch)));
+    let keyed = keyed.map(|((source, options), arch)| (key(source, arch, options, None), arch));
+    Ok(file_of(keyed.zip(&cubins)))
+}
+
+/// The cubins of `units` for the first architecture, then for the next one, as many compiled at a time as there are
+/// processors. `progress` is told how many of how many are done.
+fn compile_all(
+    cache: &Cache,
+    units: &[(Source<'_>, Options)],
+    archs: &[Arch],
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<Vec<u8>>, TableError> {
+    let jobs: Vec<_> = archs
+        .iter()
+        .flat_map(|&arch| units.iter().map(move |unit| (unit, arch)))
+        .collect();
+    let cubins: Vec<OnceLock<Result<Vec<u8>, TableError>>> =
+        jobs.iter().map(|_| OnceLock::new()).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    // Relaxed: each number goes to one thread, which writes one place; the scope's end hands all of them on.
+    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&job| job < jobs.len());
+    let work = || {
+        while let Some(job) = take() {
+            let ((source, options), arch) = jobs[job];
+            let cubin = cache.compile(source, arch, options);
+            let cubin = cubin.map_err(|error| TableError::Compile {
+                name: source.name.to_string(),
+                error,
+            });
+            if cubin.is_err() {
+                next.store(jobs.len(), Ordering::Relaxed);
+            }
+            let _ = cubins[job].set(cubin);
+            progress(done.fetch_add(1, Ordering::Relaxed) + 1, jobs.len());
+        }
+    };
+    std::thread::scope(|scope| {
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        for _ in 0..processors.min(jobs.len()) {
+            scope.spawn(work);
+        }
+    });
+    // Those before the first error were all begun, and so ended.
+    cubins
+        .into_iter()
+        .filter_map(OnceLock::into_inner)
+        .collect()
 }
 
 fn row(source: &Source<'_>, arch: Arch, resources: KernelResources) -> KernelRow {

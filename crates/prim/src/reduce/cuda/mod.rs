@@ -12,6 +12,6 @@ mod segments;
 mod workspace;
 
 pub use device_reducer::DeviceReducer;
-pub(crate) use program::KERNELS;
+pub(crate) use program::{KERNELS, units};
 pub use segments::Segments;
 pub use workspace::ReduceWorkspace;

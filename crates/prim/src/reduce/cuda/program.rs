@@ -103,6 +103,20 @@ pub const KERNELS: &[Source<'static>] = &[
     EXTREMUM,
 ];
 
+/// What is compiled for every operation on every type, each once.
+pub(crate) fn units() -> Vec<(Source<'static>, Options)> {
+    let mut units = Vec::new();
+    for &dtype in DType::ALL {
+        for &op in Op::ALL {
+            let unit = Key::new(op, dtype).source();
+            if !units.contains(&unit) {
+                units.push(unit);
+            }
+        }
+    }
+    units
+}
+
 /// The kernel of an operation on a type: many operations share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key {

@@ -23,17 +23,15 @@ mod world;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
-
+use args::Command;
 use args::bench::BenchCommand;
-use args::{Cli, Command};
 use commands::error::CommandError;
 use commands::{bench, histogram, info, install, kernels, lab, reduce, run, solve, transpose};
 use console::interrupt::Interrupt;
 use world::pes::PeError;
 
 fn main() -> ExitCode {
-    let code = match Cli::try_parse_from(args::given()) {
+    let code = match args::parse(args::given()) {
         Ok(cli) => dispatch(cli.command).unwrap_or_else(|error| {
             if !error.is_silent() && is_first_to_speak(error.is_echo()) {
                 if error.has_lines() {
@@ -48,7 +46,7 @@ fn main() -> ExitCode {
             // The parser repeats what is wrong as it is: what a terminal would obey it is told in other words.
             let escaped = console::escaped_arguments();
             let message = escaped
-                .and_then(|arguments| Cli::try_parse_from(arguments).err())
+                .and_then(|arguments| args::parse(arguments).err())
                 .unwrap_or(message);
             if !message.use_stderr() || is_first_to_speak(false) {
                 // A closed output ends help and usage quietly.
@@ -89,7 +87,7 @@ fn dispatch(command: Command) -> Result<i32, CommandError> {
         Command::Profile(args) => lab::profile::profile(&args),
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "crosswarp", &mut script);
+            clap_complete::generate(shell, &mut args::command(), "crosswarp", &mut script);
             console::text(&script)?;
             Ok(0)
         }

@@ -6,7 +6,6 @@ use clap::{Args, ValueHint};
 use crosswarp::prim::histogram::OutOfRange;
 
 use super::backend::BackendArgs;
-use super::exit_codes::EXIT_CODES;
 use crate::defaults::HISTOGRAM_BINS;
 use crate::input::choice::{Choice, one_of};
 use crate::input::range::RangeText;
@@ -27,7 +26,7 @@ Examples:
 
 /// Arguments of `histogram`.
 #[derive(Args, Debug)]
-#[command(after_help = format!("{HISTOGRAM_AFTER}\n\n{EXIT_CODES}"))]
+#[command(after_help = HISTOGRAM_AFTER)]
 pub struct HistogramArgs {
     /// NPY file of samples: u8, u16, i32, f32, f64
     #[arg(value_name = "FILE.npy", value_hint = ValueHint::FilePath)]

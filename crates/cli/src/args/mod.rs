@@ -24,7 +24,7 @@ pub mod transpose;
 use std::ffi::OsString;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use banks::BanksArgs;
 use bench::BenchCommand;
@@ -62,7 +62,7 @@ Examples:
 /// Laplace and Poisson problems and reproducible reductions over one or many PEs.
 #[derive(Parser, Debug)]
 #[command(name = "crosswarp", version, styles = STYLES, max_term_width = 100)]
-#[command(after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"))]
+#[command(after_help = EXAMPLES)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -116,6 +116,26 @@ pub enum Command {
     },
 }
 
+/// The table of arguments. Every command's help ends with the exit codes.
+pub fn command() -> clap::Command {
+    with_exit_codes(Cli::command())
+}
+
+fn with_exit_codes(command: clap::Command) -> clap::Command {
+    let text = match command.get_after_help() {
+        Some(examples) => format!("{examples}\n\n{EXIT_CODES}"),
+        None => EXIT_CODES.to_owned(),
+    };
+    command.mut_subcommands(with_exit_codes).after_help(text)
+}
+
+/// What `words`, the command line, say.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut table = command();
+    let matches = table.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut table))
+}
+
 /// The command line; `run -np N`, as MPI's and OpenSHMEM's launchers write it, is `run -n N`.
 pub fn given() -> Vec<OsString> {
     with_np(std::env::args_os().collect())
@@ -134,11 +154,23 @@ fn with_np(mut words: Vec<OsString>) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
+
+    #[test]
+    fn every_help_ends_with_the_exit_codes() {
+        fn check(command: &mut clap::Command) {
+            let help = command.render_help().to_string();
+            assert!(help.trim_end().ends_with(EXIT_CODES), "{help}");
+            // `help`, the command, is the parser's own.
+            let ours = command.get_subcommands_mut();
+            ours.filter(|inner| inner.get_name() != "help")
+                .for_each(check);
+        }
+        check(&mut command());
+    }
 
     #[test]
     fn the_table_of_arguments_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]

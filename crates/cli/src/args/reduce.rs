@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum, ValueHint};
 use crosswarp::prim::Op;
 
 use super::backend::BackendArgs;
-use super::exit_codes::EXIT_CODES;
 use crate::input::choice::{Choice, one_of};
 
 const REDUCE_AFTER: &str = "\
@@ -27,7 +26,7 @@ Examples:
 
 /// Arguments of `reduce`.
 #[derive(Args, Debug)]
-#[command(after_help = format!("{REDUCE_AFTER}\n\n{EXIT_CODES}"))]
+#[command(after_help = REDUCE_AFTER)]
 pub struct ReduceArgs {
     /// The operation
     #[arg(value_parser = one_of(OPERATIONS))]

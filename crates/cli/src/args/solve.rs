@@ -6,7 +6,6 @@ use clap::{Args, ValueEnum, ValueHint};
 use crosswarp::solve::{Norm, Strategy};
 
 use super::backend::BackendArgs;
-use super::exit_codes::EXIT_CODES;
 use crate::defaults::{self, by_problem};
 use crate::drawing::colour_map::ColourMap;
 use crate::input::boundary::{SideBoundary, Values};
@@ -66,7 +65,7 @@ Examples:
 
 /// Arguments of `solve`.
 #[derive(Args, Debug)]
-#[command(after_help = format!("{SOLVE_AFTER}\n\n{EXIT_CODES}"))]
+#[command(after_help = SOLVE_AFTER)]
 pub struct SolveArgs {
     /// laplace1d, laplace2d, laplace3d, fill, or a problem file (FILE.toml)
     #[arg(value_name = "PROBLEM", value_hint = ValueHint::FilePath)]

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 use super::backend::BackendArgs;
-use super::exit_codes::EXIT_CODES;
 
 const TRANSPOSE_AFTER: &str = "\
 A file of shape (rows, columns) becomes one of (columns, rows); one of (matrices, rows, columns),
@@ -21,7 +20,7 @@ Examples:
 
 /// Arguments of `transpose`.
 #[derive(Args, Debug)]
-#[command(after_help = format!("{TRANSPOSE_AFTER}\n\n{EXIT_CODES}"))]
+#[command(after_help = TRANSPOSE_AFTER)]
 pub struct TransposeArgs {
     /// NPY file of 2 or 3 axes
     #[arg(value_name = "FILE.npy", value_hint = ValueHint::FilePath)]

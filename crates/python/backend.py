@@ -1,10 +1,14 @@
 """Builds the wheel: maturin's backend, which is given the command `crosswarp` to put among the wheel's scripts.
 
 The native module and the command are one crate each, and maturin builds one crate. So the command is built first, for
-the same target, and lies where maturin takes additional files from (`data` in pyproject.toml).
+the same target, and lies where maturin takes additional files from (`data` in pyproject.toml), with the C library that
+`crosswarp install` installs.
 
 Set CROSSWARP_GLIBC, to 2.28 for example, to build for systems from that version of the C library on: with zig's
 linker, from the packages `ziglang` and `cargo-zigbuild`. Otherwise the wheel is for systems like this one.
+
+Set CROSSWARP_KERNELS to a file that `crosswarp kernels --embed` made of the same sources, for a wheel whose command needs
+no NVRTC.
 """
 
 import os
@@ -20,7 +24,10 @@ from maturin import (  # noqa: F401  (pip asks for these by name)
 )
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = HERE / "data" / "scripts"
+DATA = HERE / "data"
+SCRIPTS = DATA / "scripts"
+# What lies below the prefix of an environment, beside its `bin`.
+PREFIX = DATA / "data"
 GLIBC = os.environ.get("CROSSWARP_GLIBC")
 
 
@@ -58,5 +65,14 @@ def put_command():
     messages = subprocess.run(build, cwd=HERE, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     found = [line for line in messages.stdout.splitlines() if '"executable":"' in line]
     executable = found[-1].split('"executable":"')[1].split('"')[0]
-    SCRIPTS.mkdir(parents=True, exist_ok=True)
-    shutil.copy2(executable, SCRIPTS / "crosswarp")
+    executable = Path(executable)
+    shutil.rmtree(DATA, ignore_errors=True)
+    put(executable, SCRIPTS / "crosswarp")
+    put(executable.parent / "deps" / "libcrosswarp_shmem_c.so", PREFIX / "lib" / "libcrosswarp_shmem.so")
+    if kernels := os.environ.get("CROSSWARP_KERNELS"):
+        put(kernels, PREFIX / "share" / "crosswarp" / "kernels.bundle")
+
+
+def put(source, place):
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(source, place)

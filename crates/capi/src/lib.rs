@@ -20,6 +20,7 @@ mod context;
 mod debug;
 mod exports;
 mod handles;
+pub mod installation;
 mod library_state;
 mod lock;
 mod long_double;

@@ -37,4 +37,13 @@ if oshrun -n 2 false 2>/dev/null; then
     echo "a failure is not passed on" >&2
     exit 1
 fi
+# An installation is enough to make another one, without sources, cargo or anything else in the environment.
+env -i PATH=/usr/bin:/bin "$prefix/bin/crosswarp" install --prefix "$work/again" >/dev/null
+(
+    PATH=$work/again/bin:/usr/bin:/bin
+    oshcc -O2 "$here/c/ring.c" -o ring-again
+    oshrun -np 2 ./ring-again
+)
+(cd "$prefix" && find . -type f ! -path './lib/*' | sort) >installed
+(cd "$work/again" && find . -type f ! -path './lib/*' | sort) | diff installed -
 echo "installed programs run"

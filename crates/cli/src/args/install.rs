@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 
 const INSTALL_AFTER: &str = "\
-Builds the C library with cargo, from the sources this command was built from, and lays out
-bin, include, lib and lib/pkgconfig below the prefix.
+Lays out bin, include, lib, lib/pkgconfig, man pages and completions below the prefix. The C library
+is the one that came with this command; where there is none, cargo builds it, from the sources the
+command was built from.
 
 Example:
   crosswarp install --prefix ~/.local

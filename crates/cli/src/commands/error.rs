@@ -12,7 +12,7 @@ use crosswarp::prim::{DeviceTransposeError, ReduceError, TransposeError};
 use crosswarp::shmem::LaunchError;
 use crosswarp::solve::{CheckpointError, SolveError};
 
-use super::install::c_library::InstallError;
+use super::install::error::InstallError;
 use super::lab::gpu::UnknownArch;
 use super::solve::problem::ProblemError;
 use crate::drawing::files::DrawError;

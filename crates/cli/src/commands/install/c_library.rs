@@ -1,123 +1,54 @@
-//! The C library, built and laid out with its headers and wrappers.
+//! The C library with its headers and wrappers.
 //!
-//! It is built by cargo, from the sources this command was built from: a C library takes
-//! its own crate types, and what cargo made, and where, its messages say.
+//! Everything but the library is part of this command. The library comes with the command: an installation, a package
+//! and cargo's folder all have it in a place that follows from where the command is. A command that `cargo install`
+//! put alone elsewhere has cargo build it, from the sources the command was built from.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crosswarp_shmem_c::installation;
 use serde_json::Value;
 
+use super::error::InstallError;
+use super::file::{copy, write};
 use crate::console;
-use crate::output::staged::{OutputError, StagedFile};
 
-/// Why nothing, or not everything, was installed.
-#[derive(Debug, thiserror::Error)]
-pub enum InstallError {
-    /// The sources are not where they were.
-    #[error(
-        "the sources of the C library are not in {}; run `cargo run --release -- install` in a checkout", .0.display()
-    )]
-    NoSources(PathBuf),
-    /// Cargo is not there.
-    #[error("cannot run cargo: {0}")]
-    NoCargo(std::io::Error),
-    /// Cargo has said why.
-    #[error("cargo did not build the C library")]
-    Build,
-    /// Cargo's messages do not name a file.
-    #[error("cargo built the C library but not its {0}")]
-    Missing(&'static str),
-    /// A file.
-    #[error("{}: {source}", path.display())]
-    File {
-        /// Its name.
-        path: PathBuf,
-        /// The system's reason.
-        source: std::io::Error,
-    },
-    /// A file that is installed.
-    #[error(transparent)]
-    Output(#[from] OutputError),
-}
-
-/// What cargo made.
-#[derive(Default)]
-struct Built {
-    shared: Option<PathBuf>,
+/// What programs are linked with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Libraries {
+    shared: PathBuf,
+    /// Packages come without.
     archive: Option<PathBuf>,
-    /// Where the headers were generated.
-    out: Option<PathBuf>,
 }
 
-/// Builds, then lays out `bin`, with `own`, the file of this command, too, `include`, `lib` and `lib/pkgconfig` below
-/// `prefix`; the folder of the programs.
-pub fn install(prefix: &Path, own: &Path) -> Result<PathBuf, InstallError> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi");
-    let sources = sources
-        .canonicalize()
-        .map_err(|_| InstallError::NoSources(sources))?;
-    let built = build(&sources)?;
-    let shared = built
-        .shared
-        .ok_or(InstallError::Missing("shared library"))?;
-    let archive = built.archive.ok_or(InstallError::Missing("archive"))?;
-    let out = built.out.ok_or(InstallError::Missing("headers"))?;
+/// The libraries that came with the command in the file `own`.
+pub fn beside(own: &Path) -> Option<Libraries> {
+    let folder = own.parent()?;
+    // As installed, then as cargo names and places it.
+    let places = [
+        folder.join("../lib/libcrosswarp_shmem.so"),
+        folder.join("libcrosswarp_shmem.so"),
+        folder.join("deps/libcrosswarp_shmem_c.so"),
+    ];
+    let shared = places.into_iter().find(|path| path.is_file())?;
+    let archive = shared.with_extension("a");
+    Some(Libraries {
+        archive: archive.is_file().then_some(archive),
+        shared,
+    })
+}
 
-    let name = "libcrosswarp_shmem";
-    let (include, lib, bin) = (
-        prefix.join("include"),
-        prefix.join("lib"),
-        prefix.join("bin"),
+/// Has cargo build the libraries in `target`.
+pub fn build(target: &Path) -> Result<Libraries, InstallError> {
+    let sources = Path::new(installation::SOURCES);
+    if !sources.join("Cargo.toml").is_file() {
+        return Err(InstallError::NoLibrary(sources.to_owned()));
+    }
+    console::complain(
+        "the C library is not beside this command: cargo builds it, which takes a minute or more",
     );
-    copy(&out.join("shmem.h"), &include.join("shmem.h"))?;
-    copy(&out.join("pshmem.h"), &include.join("pshmem.h"))?;
-    copy(&sources.join("include/shmemx.h"), &include.join("shmemx.h"))?;
-    for name in ["shmem.h", "shmemx.h"] {
-        let from = sources.join("include").join(format!("mpp-{name}"));
-        copy(&from, &include.join("mpp").join(name))?;
-    }
-    copy(&shared, &lib.join(format!("{name}.so")))?;
-    let installed = lib.join(format!("{name}.a"));
-    copy(&archive, &installed)?;
-    weaken(&installed);
-
-    let wrapper = |from: &str, to: PathBuf, replace: &[(&str, &str)]| {
-        let from = sources.join("wrappers").join(from);
-        let mut text = fs::read_to_string(&from).map_err(file(&from))?;
-        for (name, value) in replace {
-            text = text.replace(name, value);
-        }
-        write(&to, text.as_bytes())
-    };
-    // The names that other implementations have for the second are different.
-    let cxx = ["oshc++", "oshcxx", "oshCC"].map(|name| (name, "c++", "OSHCXX_CXX"));
-    for (name, compiler, variable) in [("oshcc", "cc", "OSHCC_CC")].into_iter().chain(cxx) {
-        let replace = [
-            ("@NAME@", name),
-            ("@COMPILER@", compiler),
-            ("@VARIABLE@", variable),
-        ];
-        wrapper("oshcc", bin.join(name), &replace)?;
-        executable(&bin.join(name))?;
-    }
-    let version = [("@VERSION@", env!("CARGO_PKG_VERSION"))];
-    wrapper("oshrun", bin.join("oshrun"), &[])?;
-    executable(&bin.join("oshrun"))?;
-    wrapper(
-        "crosswarp-shmem.pc",
-        lib.join("pkgconfig/crosswarp-shmem.pc"),
-        &version,
-    )?;
-    copy(own, &bin.join("crosswarp"))?;
-    Ok(bin)
-}
-
-/// Has cargo build the library and reads from its messages where everything is.
-fn build(sources: &Path) -> Result<Built, InstallError> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .args([
@@ -127,41 +58,59 @@ fn build(sources: &Path) -> Result<Built, InstallError> {
             "--manifest-path",
         ])
         .arg(sources.join("Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target)
         .stderr(Stdio::inherit())
         .output()
         .map_err(InstallError::NoCargo)?;
     if !output.status.success() {
         return Err(InstallError::Build);
     }
-    let mut built = Built::default();
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
+    libraries(&String::from_utf8_lossy(&output.stdout)).ok_or(InstallError::Unnamed)
+}
+
+/// The libraries that cargo's messages name.
+fn libraries(messages: &str) -> Option<Libraries> {
+    let (mut shared, mut archive) = (None, None);
+    for line in messages.lines() {
         let Ok(message) = serde_json::from_str::<Value>(line) else {
             continue;
         };
-        if !message["package_id"]
+        let ours = message["package_id"]
             .as_str()
-            .is_some_and(|id| id.contains("crosswarp-capi"))
-        {
+            .is_some_and(|id| id.contains("crosswarp-capi"));
+        if !ours {
             continue;
         }
-        match message["reason"].as_str() {
-            Some("build-script-executed") => {
-                built.out = message["out_dir"].as_str().map(PathBuf::from)
+        let files = message["filenames"].as_array().into_iter().flatten();
+        for path in files.filter_map(Value::as_str).map(PathBuf::from) {
+            match path.extension().and_then(OsStr::to_str) {
+                Some("so") => shared = Some(path),
+                Some("a") => archive = Some(path),
+                _ => {}
             }
-            Some("compiler-artifact") => {
-                let files = message["filenames"].as_array().into_iter().flatten();
-                for path in files.filter_map(Value::as_str).map(PathBuf::from) {
-                    match path.extension().and_then(OsStr::to_str) {
-                        Some("so") => built.shared = Some(path),
-                        Some("a") => built.archive = Some(path),
-                        _ => {}
-                    }
-                }
-            }
-            _ => {}
         }
     }
-    Ok(built)
+    Some(Libraries {
+        shared: shared?,
+        archive,
+    })
+}
+
+/// Lays out `include`, `lib`, `lib/pkgconfig` and the wrappers in `bin` below `prefix`.
+pub fn lay_out(libraries: &Libraries, prefix: &Path) -> Result<(), InstallError> {
+    for file in installation::files() {
+        let mode = if file.executable { 0o755 } else { 0o644 };
+        write(&prefix.join(file.path), file.text.as_bytes(), mode)?;
+    }
+    let lib = prefix.join("lib");
+    copy(&libraries.shared, &lib.join("libcrosswarp_shmem.so"))?;
+    if let Some(archive) = &libraries.archive {
+        let installed = lib.join("libcrosswarp_shmem.a");
+        copy(archive, &installed)?;
+        weaken(&installed);
+    }
+    Ok(())
 }
 
 /// Lets a program define `shmem_…` functions of its own beside the archive's, as profiling tools do.
@@ -178,34 +127,58 @@ fn weaken(archive: &Path) {
     }
 }
 
-fn file(path: &Path) -> impl FnOnce(std::io::Error) -> InstallError {
-    let path = path.to_owned();
-    |source| InstallError::File { path, source }
-}
+#[cfg(test)]
+mod tests {
+    use std::fs;
 
-/// Copies a file, with its permissions, into a folder that is made if need be.
-fn copy(from: &Path, to: &Path) -> Result<(), InstallError> {
-    let mut source = fs::File::open(from).map_err(file(from))?;
-    let mode = source.metadata().map_err(file(from))?.permissions().mode();
-    let mut staged = stage(to)?.with_mode(mode & 0o777);
-    std::io::copy(&mut source, &mut staged).map_err(file(to))?;
-    Ok(staged.commit()?)
-}
+    use super::*;
 
-fn write(to: &Path, bytes: &[u8]) -> Result<(), InstallError> {
-    let mut staged = stage(to)?;
-    staged.put(bytes)?;
-    Ok(staged.commit()?)
-}
-
-/// The file is new: a program may be running from the old one.
-fn stage(to: &Path) -> Result<StagedFile, InstallError> {
-    if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).map_err(file(folder))?;
+    #[test]
+    fn libraries_are_found_where_each_kind_of_installation_has_them() {
+        for (own, shared, archive) in [
+            ("usr/bin/crosswarp", "usr/lib/libcrosswarp_shmem.so", false),
+            (
+                "prefix/bin/crosswarp",
+                "prefix/lib/libcrosswarp_shmem.so",
+                true,
+            ),
+            ("flat/crosswarp", "flat/libcrosswarp_shmem.so", false),
+            (
+                "release/crosswarp",
+                "release/deps/libcrosswarp_shmem_c.so",
+                true,
+            ),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let own = folder.path().join(own);
+            let shared = folder.path().join(shared);
+            fs::create_dir_all(own.parent().unwrap()).unwrap();
+            assert_eq!(beside(&own), None);
+            fs::create_dir_all(shared.parent().unwrap()).unwrap();
+            fs::write(&shared, "library").unwrap();
+            if archive {
+                fs::write(shared.with_extension("a"), "archive").unwrap();
+            }
+            let found = beside(&own).unwrap();
+            assert_eq!(
+                found.shared.canonicalize().unwrap(),
+                shared.canonicalize().unwrap()
+            );
+            assert_eq!(found.archive.is_some(), archive, "{}", own.display());
+        }
     }
-    Ok(StagedFile::create(to)?)
-}
 
-fn executable(path: &Path) -> Result<(), InstallError> {
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).map_err(file(path))
+    #[test]
+    fn cargos_messages_name_the_libraries() {
+        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///a/libc#0.2.0","filenames":["/t/liblibc.so"]}
+not a message
+{"reason":"compiler-artifact","package_id":"path+file:///a/capi#crosswarp-capi@0.1.0","filenames":["/t/libx.rlib","/t/libx.so","/t/libx.a"]}
+{"reason":"build-finished","success":true}"#;
+        let expected = Libraries {
+            shared: "/t/libx.so".into(),
+            archive: Some("/t/libx.a".into()),
+        };
+        assert_eq!(libraries(messages), Some(expected));
+        assert_eq!(libraries("{}"), None);
+    }
 }

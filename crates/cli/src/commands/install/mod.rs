@@ -1,18 +1,42 @@
-//! `crosswarp install`: the C library, its headers and wrappers, and this command, below a prefix.
+//! `crosswarp install`: the C library, its headers and wrappers, man pages, completions, this command and the kernels
+//! that came with it, below a prefix.
 
-pub mod c_library;
+mod c_library;
+pub mod error;
+mod file;
+mod manual;
+
+use crosswarp::cuda::Bundle;
 
 use super::error::CommandError;
 use crate::args::install::InstallArgs;
 use crate::console;
+use error::InstallError;
 
-/// Builds and installs; the exit code.
+/// Installs, after having cargo build what is missing; the exit code.
 pub fn install(args: &InstallArgs) -> Result<i32, CommandError> {
     let own = std::env::current_exe().map_err(CommandError::Executable)?;
-    let bin = c_library::install(&args.prefix, &own)?;
+    let prefix = &args.prefix;
+    console::line(format_args!("installing below {}", prefix.display()))?;
+    match c_library::beside(&own) {
+        Some(libraries) => c_library::lay_out(&libraries, prefix)?,
+        None => {
+            // Sources of a registry are no place to build in.
+            let target = tempfile::tempdir().map_err(InstallError::Folder)?;
+            c_library::lay_out(&c_library::build(target.path())?, prefix)?;
+        }
+    }
+    if let Some(bundle) = Bundle::of_program() {
+        let installed = prefix.join("share/crosswarp/kernels.bundle");
+        file::copy(bundle.path(), &installed)?;
+    }
+    manual::install(prefix)?;
+    let bin = prefix.join("bin");
+    file::copy(&own, &bin.join("crosswarp"))?;
     console::line(format_args!(
-        "installed oshcc, oshc++ (also as oshcxx and oshCC), oshrun and crosswarp in {}",
-        bin.display()
+        "installed oshcc, oshc++ (also as oshcxx and oshCC), oshrun and crosswarp in {}, man pages and completions in {}",
+        bin.display(),
+        prefix.join("share").display()
     ))?;
     Ok(0)
 }

@@ -1,0 +1,49 @@
+#!/bin/sh
+# debian.sh COMMAND FOLDER [KERNELS]: makes a Debian package in FOLDER of the installation that COMMAND, a built
+# `crosswarp`, makes. KERNELS is what `crosswarp kernels --embed` made of the same sources: with it the package needs no
+# NVRTC. Prints the package's name.
+set -eu
+command=$1 folder=$2 kernels=${3-}
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+chmod 755 "$stage"
+umask 022
+
+"$command" install --prefix "$stage/usr" >&2
+# The archive is for those who build from the sources.
+rm -f "$stage/usr/lib/libcrosswarp_shmem.a"
+strip --strip-unneeded "$stage/usr/bin/crosswarp" "$stage/usr/lib/libcrosswarp_shmem.so"
+[ -z "$kernels" ] || install -D -m 644 "$kernels" "$stage/usr/share/crosswarp/kernels.bundle"
+mkdir -p "$stage/usr/share/zsh/vendor-completions"
+mv "$stage/usr/share/zsh/site-functions/_crosswarp" "$stage/usr/share/zsh/vendor-completions/"
+rmdir "$stage/usr/share/zsh/site-functions"
+gzip -9n "$stage"/usr/share/man/man1/*.1
+mkdir -p "$stage/usr/share/doc/crosswarp"
+here=$(cd "$(dirname "$0")/.." && pwd)
+cat "$here/LICENSE-MIT" "$here/LICENSE-APACHE" >"$stage/usr/share/doc/crosswarp/copyright"
+
+version=$("$command" --version | sed 's/^crosswarp \([^ ]*\).*/\1/')
+# The newest version of the C library that a symbol asks for.
+libc=$(objdump -T "$stage/usr/bin/crosswarp" "$stage/usr/lib/libcrosswarp_shmem.so" |
+    sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -uV | tail -n 1)
+architecture=$(dpkg --print-architecture)
+mkdir "$stage/DEBIAN"
+cat >"$stage/DEBIAN/control" <<CONTROL
+Package: crosswarp
+Version: $version
+Architecture: $architecture
+Maintainer: The authors of Crosswarp
+Section: science
+Priority: optional
+Depends: libc6 (>= $libc), libgcc-s1
+Suggests: gcc, libucx0
+Installed-Size: $(du -sk --exclude=DEBIAN "$stage" | cut -f1)
+Description: the same verbs at every level of a parallel machine
+ Reproducible reductions, histograms, transpositions and Laplace and Poisson
+ solves on CPUs and GPUs, over processes and hosts; OpenSHMEM for C and C++
+ (oshcc, oshrun); models of occupancy, bank conflicts and roofline.
+CONTROL
+package=$folder/crosswarp_${version}_$architecture.deb
+mkdir -p "$folder"
+dpkg-deb --root-owner-group --build "$stage" "$package" >&2
+echo "$package"

@@ -1,0 +1,27 @@
+#!/bin/sh
+# try.sh PACKAGE: installs the package (needs root), tries what it promises, and removes it.
+set -eu
+package=$(realpath "$1")
+examples=$(cd "$(dirname "$0")/../examples" && pwd)
+work=$(mktemp -d)
+remove() {
+    apt-get remove -qy crosswarp >/dev/null 2>&1 || dpkg --remove crosswarp
+    rm -rf "$work"
+}
+apt-get install -qy --no-install-recommends "$package" >/dev/null
+trap remove EXIT
+cd "$work"
+# Nothing of cargo or the sources.
+try() { env -i HOME="$work" PATH=/usr/bin:/bin "$@"; }
+try crosswarp solve laplace2d --nx 257 --ny 257 --quiet --png field.png
+[ -s field.png ]
+try oshcc -O2 "$examples/ring.c" -o ring
+try oshrun -np 4 ./ring
+try crosswarp install --prefix "$work/prefix"
+[ -x "$work/prefix/bin/oshcc" ]
+gzip -t /usr/share/man/man1/crosswarp-solve.1.gz
+if [ -e /usr/share/crosswarp/kernels.bundle ]; then
+    # Kernels without a compiler.
+    try CROSSWARP_NVRTC=/nonexistent crosswarp kernels --arch sm_86 | tail -n 1
+fi
+echo "the package works"

@@ -309,3 +309,9 @@ def test_mpi_in_the_same_processes(tmp_path):
         sys.stdout.write(f"{MPI.COMM_WORLD.Get_size()} {sums[0]}\\n")
     """)
     assert said == ["1 3", "1 3"], errors
+
+
+def test_an_interpreter_ends_while_a_world_of_threads_does():
+    program = "import crosswarp as cw; pe = cw.init(); print(cw.spmd(3, lambda pe: pe.my_pe))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "[0, 1, 2]\n"), done.stderr

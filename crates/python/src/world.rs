@@ -840,21 +840,17 @@ fn spmd(
     let (say, mut said) = channel();
     let members = Members::default();
     let all = members.clone();
-    // Taken back here when all have called it: a thread that comes to Python while the interpreter ends would crash it.
-    let function = Arc::new(Mutex::new(Some(function)));
-    let theirs = Arc::clone(&function);
     let world = std::thread::Builder::new().spawn(move || {
         let world = ThreadWorld::new(n);
         let world = heap.map_or(world.clone(), |bytes| world.heap_bytes(bytes));
         let told = Mutex::new(say.clone());
-        let outcome = world.spmd(|pe| member(pe, &theirs, &all, &told));
+        let outcome = world.spmd(|pe| member(pe, &function, &all, &told));
         if let Err(error) = outcome {
             let _ = say.send((0, Err(Failure::World(error.to_string()).into())));
         }
-        let left = theirs.lock().ok().and_then(|mut function| function.take());
-        if let Some(function) = left {
-            Python::try_attach(|_| drop(function));
-        }
+        // `function` is let go where somebody next is in Python: a thread that comes there while the interpreter ends would
+        // crash it.
+        drop(function);
     });
     world.map_err(|error| Failure::World(format!("no thread could be started: {error}")))?;
     let mut results: Vec<Option<Py<PyAny>>> = (0..n.max(1)).map(|_| None).collect();
@@ -880,7 +876,6 @@ fn spmd(
             break;
         }
     }
-    drop(function.lock().map(|mut function| function.take()));
     if let Some(error) = first {
         return Err(error);
     }
@@ -891,7 +886,7 @@ fn spmd(
 type Told = Mutex<Sender<(usize, PyResult<Py<PyAny>>)>>;
 
 /// One PE's part.
-fn member(pe: &Pe, function: &Mutex<Option<Py<PyAny>>>, members: &Members, told: &Told) {
+fn member(pe: &Pe, function: &Py<PyAny>, members: &Members, told: &Told) {
     let address = std::ptr::from_ref(pe);
     if let Ok(mut members) = members.lock() {
         members.push(address.expose_provenance());
@@ -903,9 +898,6 @@ fn member(pe: &Pe, function: &Mutex<Option<Py<PyAny>>>, members: &Members, told:
             pid: std::process::id(),
             _keeper: Keeper::Thread(keep),
         };
-        let function = function.lock().ok();
-        let function = function.and_then(|function| Some(function.as_ref()?.clone_ref(py)));
-        let function = function.ok_or_else(|| Failure::World("it has ended".to_owned()))?;
         function.call1(py, (Py::new(py, handle)?,))
     });
     if let Ok(told) = told.lock() {

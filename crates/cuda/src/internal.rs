@@ -1,6 +1,7 @@
 //! Structures that Rust and CUDA C++ share, written once: for the sibling crates' launch arguments, too, and so hidden
 //! from the documentation.
 
+pub use crate::compile::kernel_table::compile_all;
 pub use crate::kernels::units;
 
 /// Numbers and structures of Rust, and the text that declares them in CUDA C++.

@@ -359,7 +359,7 @@ fn a_bundle_has_what_the_compiler_gave() {
     let path = folder.path().join("kernels");
     std::fs::write(&path, bytes).unwrap();
     let bundle = Bundle::open(&path).unwrap();
-    assert_eq!((bundle.len(), bundle.path()), (4, path.as_path()));
+    assert_eq!(bundle.path(), path);
     for (source, options) in &units {
         for arch in archs {
             let cubin = bundle.get(source, arch, options).unwrap();

@@ -33,8 +33,6 @@ const BLOCK: usize = 4 << 20;
 const INSTRUCTION: usize = 16;
 /// XZ's own default: 8 MiB to look back on.
 const PRESET: u32 = 6;
-/// Where it is, seen from the program's folder.
-const PLACE: &str = "../share/crosswarp/kernels.bundle";
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
@@ -89,6 +87,9 @@ pub struct Bundle {
 }
 
 impl Bundle {
+    /// Where it is below a prefix that has programs in `bin`.
+    pub const PLACE: &str = "share/crosswarp/kernels.bundle";
+
     /// Opens the file at `path`.
     ///
     /// # Errors
@@ -138,7 +139,12 @@ impl Bundle {
         static BUNDLE: OnceLock<Option<Bundle>> = OnceLock::new();
         let open = || {
             let own = std::env::current_exe().ok()?;
-            let path = own.parent()?.join(PLACE).canonicalize().ok()?;
+            let path = own
+                .parent()?
+                .join("..")
+                .join(Self::PLACE)
+                .canonicalize()
+                .ok()?;
             check(&path, Owner::Any).ok()?;
             match Self::open(path) {
                 Ok(bundle) => Some(bundle),
@@ -154,16 +160,6 @@ impl Bundle {
     /// Its file.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// How many sources it has, each for every architecture counted.
-    pub fn len(&self) -> usize {
-        self.entries.len()
-    }
-
-    /// Whether it has none.
-    pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
     }
 
     /// The architectures it has code for, in ascending order. Code for one runs on later ones of the same major number.
@@ -301,7 +297,6 @@ mod tests {
         let (_folder, path, bytes) = bundle();
         assert!(bytes.len() < 1200, "{}", bytes.len());
         let bundle = Bundle::open(&path).unwrap();
-        assert_eq!(bundle.len(), 4);
         assert!(bundle.archs().eq([Arch::new(8, 0), Arch::new(9, 0)]));
         let got = |source: &Source<'_>, arch| {
             let cubin = bundle.get(source, arch, &Options::new())?;

@@ -106,7 +106,10 @@ pub fn compile_bundle(
 
 /// The cubins of `units` for the first architecture, then for the next one, as many compiled at a time as there are
 /// processors. `progress` is told how many of how many are done.
-fn compile_all(
+///
+/// # Errors
+/// The first of `units` that does not compile.
+pub fn compile_all(
     cache: &Cache,
     units: &[(Source<'_>, Options)],
     archs: &[Arch],

@@ -49,53 +49,22 @@ mod tests {
     #[test]
     fn the_key_depends_on_every_part() {
         const ONE: Source<'static> = Source::new("a.cu", "text");
-        let base = key(&ONE, Arch::new(9, 0), &Options::new(), Some((13, 0)));
+        const VERSION: Option<(u32, u32)> = Some((13, 0));
+        let (arch, options) = (Arch::new(9, 0), Options::new());
+        let of_source = |source: &Source<'_>| key(source, arch, &options, VERSION);
+        let of_options = |options: &Options| key(&ONE, arch, options, VERSION);
+        let base = of_source(&ONE);
         let other = [
-            key(
-                &Source::new("b.cu", "text"),
-                Arch::new(9, 0),
-                &Options::new(),
-                Some((13, 0)),
-            ),
-            key(
-                &Source::new("a.cu", "texu"),
-                Arch::new(9, 0),
-                &Options::new(),
-                Some((13, 0)),
-            ),
-            key(
-                &Source::new("a.cut", "ext"),
-                Arch::new(9, 0),
-                &Options::new(),
-                Some((13, 0)),
-            ),
-            key(
-                &ONE.with_headers(&[("h", "t")]),
-                Arch::new(9, 0),
-                &Options::new(),
-                Some((13, 0)),
-            ),
-            key(
-                &ONE.with_headers(&[("ht", "")]),
-                Arch::new(9, 0),
-                &Options::new(),
-                Some((13, 0)),
-            ),
-            key(&ONE, Arch::new(8, 0), &Options::new(), Some((13, 0))),
-            key(
-                &ONE,
-                Arch::new(9, 0),
-                &Options::new().define("A", 1),
-                Some((13, 0)),
-            ),
-            key(
-                &ONE,
-                Arch::new(9, 0),
-                &Options::new().define("A", 2),
-                Some((13, 0)),
-            ),
-            key(&ONE, Arch::new(9, 0), &Options::new(), Some((13, 1))),
-            key(&ONE, Arch::new(9, 0), &Options::new(), None),
+            of_source(&Source::new("b.cu", "text")),
+            of_source(&Source::new("a.cu", "texu")),
+            of_source(&Source::new("a.cut", "ext")),
+            of_source(&ONE.with_headers(&[("h", "t")])),
+            of_source(&ONE.with_headers(&[("ht", "")])),
+            of_options(&Options::new().define("A", 1)),
+            of_options(&Options::new().define("A", 2)),
+            key(&ONE, Arch::new(8, 0), &options, VERSION),
+            key(&ONE, arch, &options, Some((13, 1))),
+            key(&ONE, arch, &options, None),
         ];
         let different: std::collections::HashSet<&Key> = other.iter().chain([&base]).collect();
         assert_eq!(different.len(), other.len() + 1);
@@ -105,9 +74,6 @@ mod tests {
             threads: 32,
             dynamic_shared: 0,
         }]);
-        assert_eq!(
-            key(&shapes, Arch::new(9, 0), &Options::new(), Some((13, 0))),
-            base
-        );
+        assert_eq!(of_source(&shapes), base);
     }
 }

@@ -1,13 +1,11 @@
 //! Worlds for the device tests: several PEs on one GPU, several GPUs as threads, several GPUs as
 //! processes. A test that lacks GPUs says so by name and does nothing.
 
-use std::num::NonZero;
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::available_parallelism;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crosswarp_cuda::internal::compile_all;
 use crosswarp_cuda::{Arch, Cache, Device, Nvrtc, Options, Source, skip};
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 
@@ -132,29 +130,10 @@ pub fn compiles(
 /// The cubins of `sources`, of one architecture after the other, from the user's cache if they are there. As many are
 /// compiled at a time as there are processors.
 pub fn cubins(sources: &[Source<'_>], archs: &[Arch], options: &Options) -> Vec<Vec<u8>> {
-    let of_arch = |&arch: &Arch| sources.iter().map(move |source| (source, arch));
-    let jobs: Vec<_> = archs.iter().flat_map(of_arch).collect();
-    let cubins: Vec<OnceLock<Vec<u8>>> = jobs.iter().map(|_| OnceLock::new()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        while let Some(job) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&job| job < jobs.len())
-        {
-            let (source, arch) = jobs[job];
-            let compiled = Cache::of_user().compile(source, arch, options);
-            let cubin =
-                compiled.unwrap_or_else(|error| panic!("{} for {arch}: {error}", source.name));
-            cubins[job].set(cubin).unwrap();
-        }
-    };
-    let processors = available_parallelism().map_or(1, NonZero::get);
-    std::thread::scope(|scope| {
-        for _ in 0..processors.min(jobs.len()) {
-            scope.spawn(work);
-        }
-    });
-    cubins
-        .into_iter()
-        .map(|cubin| cubin.into_inner().unwrap())
-        .collect()
+    let units: Vec<_> = sources
+        .iter()
+        .map(|&source| (source, options.clone()))
+        .collect();
+    let cubins = compile_all(&Cache::of_user(), &units, archs, &|_, _| ());
+    cubins.unwrap_or_else(|error| panic!("{error}"))
 }

@@ -27,8 +27,7 @@ pub fn install(args: &InstallArgs) -> Result<i32, CommandError> {
         }
     }
     if let Some(bundle) = Bundle::of_program() {
-        let installed = prefix.join("share/crosswarp/kernels.bundle");
-        file::copy(bundle.path(), &installed)?;
+        file::copy(bundle.path(), &prefix.join(Bundle::PLACE))?;
     }
     manual::install(prefix)?;
     let bin = prefix.join("bin");

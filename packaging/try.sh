@@ -22,6 +22,7 @@ try crosswarp install --prefix "$work/prefix"
 gzip -t /usr/share/man/man1/crosswarp-solve.1.gz
 if [ -e /usr/share/crosswarp/kernels.bundle ]; then
     # Kernels without a compiler.
-    try CROSSWARP_NVRTC=/nonexistent crosswarp kernels --arch sm_86 | tail -n 1
+    try CROSSWARP_NVRTC=/nonexistent crosswarp kernels --arch sm_86 >kernels
+    tail -n 1 kernels
 fi
 echo "the package works"

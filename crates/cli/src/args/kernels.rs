@@ -6,9 +6,9 @@ use clap::{Args, ValueHint};
 use crosswarp::cuda::Arch;
 
 const KERNELS_AFTER: &str = "\
-Needs NVRTC, but no GPU. Where a program finds ../share/crosswarp/kernels.bundle from its own folder,
-made from the same sources by --embed, its kernels need no compiler and no first run of many seconds;
-code for sm_80 serves sm_86 and sm_89, too.
+Needs no GPU, and NVRTC for what did not come with the command. Where a program finds
+../share/crosswarp/kernels.bundle from its own folder, made from the same sources by --embed, its
+kernels need no compiler and no first run of many seconds; code for sm_80 serves sm_86 and sm_89, too.
 
 Examples:
   crosswarp kernels --arch sm_80,sm_90

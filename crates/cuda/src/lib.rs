@@ -49,7 +49,7 @@ pub use compile::program::{CompileError, Diagnostic, Options, Severity, compile}
 pub use compile::source::{HEADERS, Shape, Source};
 pub use crosswarp_shmem::internal::library::find_program;
 pub use describe::{Bundled, Compiler, Description, describe};
-pub use driver::device::{Device, DeviceProperties, Link};
+pub use driver::device::{Device, DeviceProperties, Entered, Link};
 pub use driver::error::{CudaError, DriverError};
 pub use driver::graph::Graph;
 pub use driver::memory::{Buffer, BufferRef, CopyScope, PinnedBuffer};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_cuda::{
-    ArchLimits, BlockNeeds, Buffer, ByValue, Device, Error, Event, Function, Graph, Launch,
-    LaunchError, Limit, Link, Module, ModuleError, Nvrtc, Occupancy, Options, PinnedBuffer,
+    ArchLimits, BlockNeeds, Buffer, BufferRef, ByValue, Device, Error, Event, Function, Graph,
+    Launch, LaunchError, Limit, Link, Module, ModuleError, Nvrtc, Occupancy, Options, PinnedBuffer,
     Priority, Source, Stream, THREADS, compile, describe, kernel_resources, skip,
 };
 
@@ -588,6 +588,58 @@ fn events_order_streams_and_keep_time() {
     let untimed = Event::without_timing(&gpu.device).unwrap();
     gpu.stream.record(&untimed).unwrap();
     assert!(untimed.since(&start).is_err());
+}
+
+/// As of other libraries: streams that they made, memory by its address, and a thread whose context stays theirs.
+#[test]
+fn streams_and_memory_of_others_are_borrowed() {
+    let Some(gpu) = gpu("streams_and_memory_of_others_are_borrowed") else {
+        return;
+    };
+    let (device, values) = (gpu.device, (0..1000u32).collect::<Vec<_>>());
+    let theirs = Buffer::from_slice(&gpu.stream, &values).unwrap();
+    // SAFETY: the legacy default stream, the thread's, and one that lives on.
+    let streams = [0, 1, 2, gpu.stream.handle() as usize]
+        .map(|handle| unsafe { Stream::borrowed(&device, handle as _) });
+    for stream in &streams {
+        let copy = Buffer::new(&device, 10).unwrap();
+        // SAFETY: a part of `theirs`, which lives on.
+        let part = unsafe { BufferRef::<u32>::from_raw(theirs.address() + 40, 10) };
+        stream.copy(&copy, part).unwrap();
+        assert_eq!(copy.to_vec(stream).unwrap(), values[10..20]);
+    }
+    assert_eq!(streams[3].id().unwrap(), gpu.stream.id().unwrap());
+    assert_eq!(streams[0].id().unwrap(), streams[1].id().unwrap());
+    drop(streams);
+    // It was not destroyed with them.
+    assert_eq!(theirs.to_vec(&gpu.stream).unwrap(), values);
+    let number = Stream::new(&device).unwrap().id().unwrap();
+    assert_ne!(Stream::new(&device).unwrap().id().unwrap(), number);
+
+    assert_eq!(Device::of_address(theirs.address() + 4).unwrap(), device);
+    assert!(Device::of_address(8).is_err());
+
+    std::thread::spawn(move || {
+        let current = || {
+            let mut context = std::ptr::null_mut();
+            // SAFETY: writes one handle; the driver is there.
+            unsafe { cudarc::driver::sys::cuCtxGetCurrent(&mut context) };
+            context
+        };
+        assert!(current().is_null());
+        {
+            let _entered = device.enter().unwrap();
+            assert!(!current().is_null());
+            let _again = device.enter().unwrap();
+            Device::get(Device::count().unwrap() - 1)
+                .unwrap()
+                .bind()
+                .unwrap();
+        }
+        assert!(current().is_null());
+    })
+    .join()
+    .unwrap();
 }
 
 #[test]

@@ -102,7 +102,9 @@ pub mod internal {
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
     /// Finding and opening shared libraries.
     pub mod library {
-        pub use crate::library::search::{Installed, Place, Refused, Search, Sought, Wheel};
+        pub use crate::library::search::{
+            Installed, Place, Refused, Search, Sought, Wheel, home, set_home,
+        };
         pub use crate::library::trust::{Owner, check, find_program};
         pub use crate::library::{list, mapped_file, open_library, symbol};
     }

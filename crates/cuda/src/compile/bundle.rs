@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
-use crosswarp_shmem::internal::library::{Owner, check};
+use crosswarp_shmem::internal::library::{Owner, check, home};
 use lzma_rust2::{XzOptions, XzReader, XzWriter};
 use sha2::{Digest, Sha256};
 
@@ -133,18 +133,17 @@ impl Bundle {
         })
     }
 
-    /// The one that came with this program: `../share/crosswarp/kernels.bundle` from the program's folder, if it is
-    /// there, whole, and no other user can have put it there.
+    /// The one that came with this program: `../share/crosswarp/kernels.bundle` from the program's folder, or
+    /// `share/crosswarp/kernels.bundle` of the Python environment whose package this is; if it is there, whole, and no
+    /// other user can have put it there.
     pub fn of_program() -> Option<&'static Self> {
         static BUNDLE: OnceLock<Option<Bundle>> = OnceLock::new();
         let open = || {
-            let own = std::env::current_exe().ok()?;
-            let path = own
-                .parent()?
-                .join("..")
-                .join(Self::PLACE)
-                .canonicalize()
-                .ok()?;
+            let folder = match home() {
+                Some(home) => home.to_owned(),
+                None => std::env::current_exe().ok()?.parent()?.join(".."),
+            };
+            let path = folder.join(Self::PLACE).canonicalize().ok()?;
             check(&path, Owner::Any).ok()?;
             match Self::open(path) {
                 Ok(bundle) => Some(bundle),

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // Calls into libcuda.
 
 use std::ffi::{CStr, c_int};
+use std::marker::PhantomData;
 use std::ptr;
 use std::sync::{Mutex, OnceLock};
 
@@ -94,6 +95,18 @@ struct Context(sys::CUcontext);
 unsafe impl Send for Context {}
 // SAFETY: as above.
 unsafe impl Sync for Context {}
+
+/// See [`Device::enter`].
+#[must_use]
+pub struct Entered(PhantomData<*const ()>);
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut context = ptr::null_mut();
+        // SAFETY: writes one handle; this thread has pushed a context, and what was bound since has taken its place.
+        let _ = unsafe { cu!(cuCtxPopCurrent_v2(&mut context)) };
+    }
+}
 
 /// A GPU of this machine, by its number in the driver's order.
 ///
@@ -248,6 +261,24 @@ impl Device {
         Ok(table()?.iter().map(Self).collect())
     }
 
+    /// The GPU whose memory begins at, or has, `address`: memory of any library of this process.
+    ///
+    /// Errors: [`DriverError::Failed`] for an address that is no memory of a GPU.
+    pub fn of_address(address: sys::CUdeviceptr) -> Result<Self, DriverError> {
+        table()?;
+        let mut ordinal: c_int = 0;
+        let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: writes one integer; an address of nothing is an error of the call.
+        unsafe {
+            cu!(cuPointerGetAttribute(
+                (&raw mut ordinal).cast(),
+                attribute,
+                address
+            ))
+        }?;
+        Self::get(ordinal.unsigned_abs() as usize)
+    }
+
     /// The driver's CUDA version as (major, minor).
     pub fn driver_version() -> Result<(u32, u32), DriverError> {
         let version = libcuda::version()?.unsigned_abs();
@@ -282,6 +313,21 @@ impl Device {
     /// is its first use. Every operation of this crate does so by itself; call it before driver
     /// functions of your own.
     pub fn bind(&self) -> Result<(), CudaError> {
+        let context = self.context()?;
+        // SAFETY: the context is retained for the life of the process.
+        unsafe { cu!(cuCtxSetCurrent(context.0)) }
+    }
+
+    /// As [`bind`](Self::bind), until the result is dropped: then the context is current that was before. For threads
+    /// that other CUDA libraries use, which may rely on theirs.
+    pub fn enter(&self) -> Result<Entered, CudaError> {
+        let context = self.context()?;
+        // SAFETY: as above.
+        unsafe { cu!(cuCtxPushCurrent_v2(context.0)) }?;
+        Ok(Entered(PhantomData))
+    }
+
+    fn context(&self) -> Result<Context, CudaError> {
         let context = self.0.context.get_or_init(|| {
             let mut context = ptr::null_mut();
             // SAFETY: writes one handle; the device is valid and the driver initialised, since
@@ -289,9 +335,7 @@ impl Device {
             unsafe { cu!(cuDevicePrimaryCtxRetain(&mut context, self.0.handle)) }?;
             Ok(Context(context))
         });
-        let context = context.clone()?;
-        // SAFETY: the context is retained for the life of the process.
-        unsafe { cu!(cuCtxSetCurrent(context.0)) }
+        context.clone()
     }
 
     /// Waits until all work given to this GPU by this process has ended.

@@ -157,6 +157,20 @@ impl<'a, T: Pod> From<&'a Buffer<T>> for BufferRef<'a, T> {
 }
 
 impl<'a, T: Pod> BufferRef<'a, T> {
+    /// A view of `len` elements of memory that another library has made.
+    ///
+    /// # Safety
+    /// From `address` on, which is aligned for `T`, there are so many elements of device memory, or of memory that the
+    /// GPUs which it is used with reach by this address. Freeing it waits for work that was given to a GPU in `'a`, or
+    /// comes after that work in its stream.
+    pub unsafe fn from_raw(address: CUdeviceptr, len: usize) -> Self {
+        Self {
+            address,
+            len,
+            buffer: PhantomData,
+        }
+    }
+
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.len

@@ -35,6 +35,8 @@ pub struct Stream(Arc<Inner>);
 struct Inner {
     device: Device,
     handle: sys::CUstream,
+    /// Whether it is ours to destroy.
+    owned: bool,
     /// Held by whatever makes the stream start or join a capture and by whatever must not be
     /// captured, so that neither happens in the middle of the other.
     capture: Mutex<()>,
@@ -48,7 +50,7 @@ unsafe impl Sync for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         // Work already in the stream still runs to its end.
-        if self.device.bind().is_ok() {
+        if self.owned && self.device.bind().is_ok() {
             // SAFETY: created by cuStreamCreateWithPriority, destroyed once, by its last owner.
             let _ = unsafe { cu!(cuStreamDestroy_v2(self.handle)) };
         }
@@ -93,11 +95,35 @@ impl Stream {
             let flags = sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32;
             cu!(cuStreamCreateWithPriority(&mut handle, flags, level))?;
         }
-        Ok(Self(Arc::new(Inner {
+        Ok(Self::of(device, handle, true))
+    }
+
+    /// A stream that another library has made, of `device`'s primary context, to put work in order with that library's.
+    /// It is not destroyed here. The null handle is the legacy default stream; the driver's handles of that (1) and of
+    /// the calling thread's default stream (2) are streams, too.
+    ///
+    /// # Safety
+    /// The handle is one of these or a stream of that context, and stays so while a clone of the result is in use.
+    pub unsafe fn borrowed(device: &Device, handle: sys::CUstream) -> Self {
+        Self::of(device, handle, false)
+    }
+
+    fn of(device: &Device, handle: sys::CUstream, owned: bool) -> Self {
+        Self(Arc::new(Inner {
             device: *device,
             handle,
+            owned,
             capture: Mutex::new(()),
-        })))
+        }))
+    }
+
+    /// A number that no other stream of this process has or had, unlike the handle, which may be given again.
+    pub fn id(&self) -> Result<u64, CudaError> {
+        self.0.device.bind()?;
+        let mut id = 0;
+        // SAFETY: writes one integer; the stream is alive.
+        unsafe { cu!(cuStreamGetId(self.0.handle, &mut id)) }?;
+        Ok(id)
     }
 
     /// The GPU it belongs to.

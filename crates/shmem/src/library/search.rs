@@ -8,7 +8,8 @@
 //!    searched here.
 //! 3. Where it is installed as a whole ([`Installed`]), newest first. Of NVIDIA's: CUDA_HOME, CUDA_PATH,
 //!    /usr/local/cuda, /usr/local/cuda-*.
-//! 4. Python's site-packages, where wheels put it: of VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, the folders
+//! 4. Python's site-packages, where wheels put it: of the installation that says it has this program ([`set_home`]), of
+//!    VIRTUAL_ENV, CONDA_PREFIX, ~/.local, pyenv, the folders
 //!    above those on PATH that hold a python3, /usr/local, /usr and /opt/*.
 //! 5. The module search path of the python3 on PATH.
 //!
@@ -22,8 +23,22 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::library::trust::{self, Owner};
+
+static HOME: OnceLock<PathBuf> = OnceLock::new();
+
+/// Says in which installation this program is: the folder above `bin` and `lib`, of a Python environment for example,
+/// where the interpreter alone cannot tell. The first call of a process counts.
+pub fn set_home(folder: PathBuf) {
+    let _ = HOME.set(folder);
+}
+
+/// The installation, if it was said.
+pub fn home() -> Option<&'static Path> {
+    HOME.get().map(PathBuf::as_path)
+}
 
 /// A library to look for.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +100,8 @@ pub type Refused = (String, String);
 
 /// The search's inputs: environment variables and the root of the file tree.
 pub struct Search {
+    /// See [`set_home`].
+    home: Option<PathBuf>,
     variables: HashMap<&'static str, OsString>,
     root: PathBuf,
     loader: bool,
@@ -127,6 +144,7 @@ impl Search {
             .filter_map(|&name| Some((name, std::env::var_os(name)?)))
             .collect();
         Self {
+            home: home().map(PathBuf::from),
             variables,
             root: "/".into(),
             loader: true,
@@ -136,6 +154,7 @@ impl Search {
     /// With the variables given, under the folder `root`, for tests.
     pub fn new(root: &Path, variables: &[(&'static str, &str)]) -> Self {
         Self {
+            home: None,
             variables: variables
                 .iter()
                 .map(|&(name, value)| (name, value.into()))
@@ -369,9 +388,11 @@ impl Search {
 
     /// The site-packages folders with the folder of such wheels in them, in order.
     fn site_packages(&self, wheel: Wheel, refused: &mut Vec<Refused>) -> Vec<(PathBuf, Owner)> {
-        let mut prefixes: Vec<(PathBuf, Owner)> = ["VIRTUAL_ENV", "CONDA_PREFIX"]
-            .iter()
-            .filter_map(|name| Some((self.path(name, refused)?, Owner::Any)))
+        let named = ["VIRTUAL_ENV", "CONDA_PREFIX"].map(|name| self.path(name, refused));
+        let mut prefixes: Vec<(PathBuf, Owner)> = std::iter::once(self.home.clone())
+            .chain(named)
+            .flatten()
+            .map(|prefix| (prefix, Owner::Any))
             .collect();
         let mut known = Vec::new();
         let home = self.path("HOME", refused);

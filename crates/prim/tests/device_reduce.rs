@@ -465,6 +465,25 @@ fn check_segments<T: Element>(gpu: &Gpu, kind: Kind, cuts: &[usize], rows: Optio
                 Err(_) => assert_eq!(found, u64::MAX, "{what}"),
             }
         }
+        // Results behind one another have the low bytes.
+        let mut enqueue = |narrow: &Buffer<u32>| {
+            let workspace = &mut workspace;
+            gpu.reducer.enqueue_segments_as::<T, u32>(
+                op,
+                workspace,
+                inputs,
+                segments,
+                narrow.into(),
+            )
+        };
+        let narrow = Buffer::zeroed(&gpu.stream, found.len()).unwrap();
+        enqueue(&narrow).unwrap();
+        let low: Vec<u32> = found.iter().map(|&bits| bits as u32).collect();
+        assert!(
+            narrow.to_vec(&gpu.stream).unwrap() == low,
+            "{op} of {}",
+            T::DTYPE
+        );
     }
 }
 
@@ -507,6 +526,70 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
             check_segments::<$type>(&gpu, Kind::Ordinary, &rows(4096, 70), Some(4096));
             check_segments::<$type>(&gpu, Kind::Bits, &rows(300_001, 3), Some(300_001));
             check_segments::<$type>(&gpu, Kind::Finite, &rows(5, 300), Some(5));
+        )*};
+    }
+    check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+}
+
+/// Every operation of the columns of matrices of this shape.
+fn check_columns<T: Element>(gpu: &Gpu, kind: Kind, [batch, rows, columns]: [usize; 3]) {
+    let arrays = [3, 4].map(|seed| make::<T>(kind, batch * rows * columns, seed));
+    let buffers = arrays
+        .each_ref()
+        .map(|array| Buffer::from_slice(&gpu.stream, array).unwrap());
+    let results = Buffer::<u64>::zeroed(&gpu.stream, batch * columns).unwrap();
+    let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
+    for &op in Op::ALL {
+        let views = buffers.each_ref().map(Into::into);
+        let mut enqueue = || {
+            let (inputs, results) = (&views[..op.inputs()], (&results).into());
+            let (workspace, shape) = (&mut workspace, [batch, rows, columns]);
+            gpu.reducer
+                .enqueue_columns::<T, u64>(op, workspace, inputs, shape, results)
+        };
+        if op == Op::Prod || (op == Op::ExactSum && T::DTYPE.is_float()) {
+            assert!(matches!(enqueue(), Err(ReduceError::NotSegmented { .. })));
+            continue;
+        }
+        enqueue().unwrap();
+        let found = results.to_vec(&gpu.stream).unwrap();
+        // The first, the last, and some between.
+        for s in (0..found.len()).filter(|s| s % 7 == 0 || s + 1 == found.len()) {
+            let (matrix, column) = (s / columns, s % columns);
+            let parts = arrays.each_ref().map(|array| {
+                let part = array[matrix * rows * columns + column..].iter();
+                part.step_by(columns)
+                    .take(rows)
+                    .copied()
+                    .collect::<Vec<T>>()
+            });
+            let slices = parts.each_ref().map(|part| &part[..]);
+            let expected = Reducer::new().reduce(op, &slices[..op.inputs()]).unwrap();
+            let found = DeviceReducer::value::<T>(op, found[s]);
+            assert_eq!(
+                (found.dtype(), found.bits()),
+                (expected.dtype(), expected.bits()),
+                "{op} of column {s} of {batch} × {rows} × {columns}, {} {kind:?}",
+                T::DTYPE
+            );
+        }
+    }
+}
+
+#[test]
+fn columns_have_the_bits_of_arrays_of_their_own() {
+    let Some(gpu) = gpu("columns_have_the_bits_of_arrays_of_their_own") else {
+        return;
+    };
+    macro_rules! check {
+        ($($type:ident)*) => {$(
+            for shape in [[1, 1, 1], [1, 7, 33], [3, 129, 5], [2, 2048, 40], [1, 2049, 64], [1, 70_001, 3], [1, 9000, 100]] {
+                check_columns::<$type>(&gpu, Kind::Ordinary, shape);
+            }
+            for kind in [Kind::Huge, Kind::Small, Kind::Bits, Kind::Cancelling] {
+                check_columns::<$type>(&gpu, kind, [2, 100, 37]);
+                check_columns::<$type>(&gpu, kind, [1, 5000, 37]);
+            }
         )*};
     }
     check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);

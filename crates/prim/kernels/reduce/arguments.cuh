@@ -95,8 +95,10 @@ struct alignas(8) segment_arguments {
     long_segment* queue;
     // For so many.
     u64 room;
+    // Bytes of a result: 1, 2, 4 or 8, the low ones of its word.
+    u64 result_bytes;
 };
-static_assert(sizeof(segment_arguments) == 120, "size of segment_arguments");
+static_assert(sizeof(segment_arguments) == 128, "size of segment_arguments");
 static_assert(CROSSWARP_OFFSET(segment_arguments, all) == 0, "segment_arguments::all");
 static_assert(CROSSWARP_OFFSET(segment_arguments, offsets) == 64, "segment_arguments::offsets");
 static_assert(CROSSWARP_OFFSET(segment_arguments, columns) == 72, "segment_arguments::columns");
@@ -105,5 +107,26 @@ static_assert(CROSSWARP_OFFSET(segment_arguments, together) == 88, "segment_argu
 static_assert(CROSSWARP_OFFSET(segment_arguments, long_leaves) == 96, "segment_arguments::long_leaves");
 static_assert(CROSSWARP_OFFSET(segment_arguments, queue) == 104, "segment_arguments::queue");
 static_assert(CROSSWARP_OFFSET(segment_arguments, room) == 112, "segment_arguments::room");
+static_assert(CROSSWARP_OFFSET(segment_arguments, result_bytes) == 120, "segment_arguments::result_bytes");
+
+// What reductions of columns are launched with.
+struct alignas(8) column_arguments {
+    // `n`: rows of a matrix, at least one.
+    reduce_arguments all;
+    // Columns of a matrix.
+    u64 columns;
+    // Columns of all matrices.
+    u64 results;
+    // What becomes of parts of columns, if a column has several.
+    void* parts;
+    // As of segments.
+    u64 result_bytes;
+};
+static_assert(sizeof(column_arguments) == 96, "size of column_arguments");
+static_assert(CROSSWARP_OFFSET(column_arguments, all) == 0, "column_arguments::all");
+static_assert(CROSSWARP_OFFSET(column_arguments, columns) == 64, "column_arguments::columns");
+static_assert(CROSSWARP_OFFSET(column_arguments, results) == 72, "column_arguments::results");
+static_assert(CROSSWARP_OFFSET(column_arguments, parts) == 80, "column_arguments::parts");
+static_assert(CROSSWARP_OFFSET(column_arguments, result_bytes) == 88, "column_arguments::result_bytes");
 
 }  // namespace crosswarp

@@ -23,9 +23,10 @@ template <class Term> __device__ inline bool is_doubtful(double value) {
 }
 
 // Adds the value of `count` elements, one leaf, in f64: leaf lanes and halving as always. `value` if that was f32's and
-// no square was too small.
+// no square was too small. Elements are `step` apart.
 template <class E, class Term, class S>
-__device__ inline void redo_leaf(warp_accumulator<format32>& total, const S* x, const S* y, u32 count, float value) {
+__device__ inline void redo_leaf(warp_accumulator<format32>& total, const S* x, const S* y, u32 count, float value,
+                                 u64 step = 1) {
     double sum[4] = {-0.0, -0.0, -0.0, -0.0};
     bool small = false;
 #pragma unroll 1
@@ -34,7 +35,7 @@ __device__ inline void redo_leaf(warp_accumulator<format32>& total, const S* x, 
         for (int i = 0; i < 4; ++i) {
             const u32 k = row + 32 * i + warp::lane();
             if (k >= count) continue;
-            const float p = E::widen(__ldg(x + k)), q = Term::inputs == 2 ? E::widen(__ldg(y + k)) : p;
+            const float p = E::widen(__ldg(x + k * step)), q = Term::inputs == 2 ? E::widen(__ldg(y + k * step)) : p;
             const double size = p < 0 ? -double(p) : double(p);
             small |= size > 0 && size < squares_are_normal;
             sum[i] = sum[i] + Term::wide(p, q);
@@ -47,14 +48,15 @@ __device__ inline void redo_leaf(warp_accumulator<format32>& total, const S* x, 
 
 // Adds all terms of a leaf exactly.
 template <class E, class Term, class S>
-__device__ inline void redo_leaf(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double) {
+__device__ inline void redo_leaf(warp_accumulator<format64>& total, const S* x, const S* y, u32 count, double,
+                                 u64 step = 1) {
 #pragma unroll 1
     for (u32 row = 0; row < count; row += 32) {
         const u32 k = row + warp::lane();
         double term = -0.0;
         if (k < count) {
-            const double p = E::widen(__ldg(x + k));
-            term = Term::of(p, Term::inputs == 2 ? E::widen(__ldg(y + k)) : p);
+            const double p = E::widen(__ldg(x + k * step));
+            term = Term::of(p, Term::inputs == 2 ? E::widen(__ldg(y + k * step)) : p);
         }
         total.add_lanes(term, 32);
     }

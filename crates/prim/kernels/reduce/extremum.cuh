@@ -94,21 +94,32 @@ struct first_op {
     }
 };
 
+// Where what was found among n elements at x is: the index is that of the first of 16 bytes of them.
+template <class E> __device__ inline u64 exact_index(two_words found, const typename E::storage* x, u64 n) {
+    using Keys = typename extremum_search<E>::Keys;
+    u64 index = found.b;
+    while (n && Keys::key(x[index]) != typename Keys::K(found.a)) ++index;
+    return index;
+}
+
+// The bits of the result, an element or an index. One thread calls.
+template <class E>
+__device__ inline u64 extremum_result(two_words found, const typename E::storage* x, u64 n, u64 kind) {
+    using Keys = typename extremum_search<E>::Keys;
+    if (n == 0) return no_value;
+    return kind == finish_value ? Keys::bits(typename Keys::K(found.a)) : exact_index<E>(found, x, n);
+}
+
 // Writes the result of what was found among n elements at x. One thread calls.
 template <class E>
 __device__ inline void finish_extremum(two_words found, const void* at, u64 n, const reduce_arguments& a) {
     using Keys = typename extremum_search<E>::Keys;
     using K = typename Keys::K;
     const auto* x = static_cast<const typename E::storage*>(at);
-    if (a.finish == finish_value) {
-        *a.out = n ? Keys::bits(K(found.a)) : no_value;
-        return;
-    }
-    u64 index = found.b;
-    while (n && Keys::key(x[index]) != K(found.a)) ++index;
-    if (a.finish == finish_index) {
-        *a.out = n ? index : no_value;
+    if (a.finish == finish_value || a.finish == finish_index) {
+        *a.out = extremum_result<E>(found, x, n, a.finish);
     } else {
+        const u64 index = exact_index<E>(found, x, n);
         a.out[0] = n != 0;
         a.out[1] = n ? index : 0;
         a.out[2] = n ? Keys::bits(K(found.a)) : 0;

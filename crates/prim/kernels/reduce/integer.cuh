@@ -184,28 +184,31 @@ template <class Sum> __device__ inline void add_threads(warp_accumulator<format1
     }
 }
 
+// The bits of the result of a sum of n integers; `word`: the sum itself, unless it is a mean or a norm. One whole warp
+// calls.
+__device__ inline u64 integer_result(const warp_accumulator<format192>& total, u64 n, u64 kind, u64 (&word)[3]) {
+    if (kind == finish_mean) return n ? round_quotient<format64>(lane_limbs(total.limb), 0, n) : no_value;
+    if (kind == finish_norm) {
+        return __double_as_longlong(sqrt(__longlong_as_double(round_limbs<format64>(total.limb, 0))));
+    }
+    // Carried by every lane for itself.
+    i64 carry = 0;
+    word[0] = word[1] = word[2] = 0;
+#pragma unroll
+    for (int i = 0; i < format192::limbs; ++i) {
+        carry += __shfl_sync(0xffffffffu, total.limb[0], i);
+        word[i / 2] |= u64(u32(carry)) << 32 * (i % 2);
+        carry >>= 32;
+    }
+    return word[0];
+}
+
 // Writes the result of a sum of n elements. One whole warp calls.
 __device__ inline void finish_integer(const warp_accumulator<format192>& total, u64 n, const reduce_arguments& a) {
-    constexpr int limbs = format192::limbs;
     int lane = warp::lane();
-    u64 bits;
-    if (a.finish == finish_mean) {
-        bits = n ? round_quotient<format64>(lane_limbs(total.limb), 0, n) : no_value;
-    } else if (a.finish == finish_norm) {
-        bits = __double_as_longlong(sqrt(__longlong_as_double(round_limbs<format64>(total.limb, 0))));
-    } else {
-        // Carried by every lane for itself.
-        u64 word[3] = {};
-        i64 carry = 0;
-#pragma unroll
-        for (int i = 0; i < limbs; ++i) {
-            carry += __shfl_sync(0xffffffffu, total.limb[0], i);
-            word[i / 2] |= u64(u32(carry)) << 32 * (i % 2);
-            carry >>= 32;
-        }
-        if (a.finish == finish_words && lane < 3) a.out[lane] = lane == 0 ? word[0] : lane == 1 ? word[1] : word[2];
-        bits = word[0];
-    }
+    u64 word[3];
+    const u64 bits = integer_result(total, n, a.finish, word);
+    if (a.finish == finish_words && lane < 3) a.out[lane] = lane == 0 ? word[0] : lane == 1 ? word[1] : word[2];
     if (a.finish != finish_words && lane == 0) *a.out = bits;
 }
 

@@ -58,6 +58,26 @@ template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n
     return sum != sum ? F::nan : u64(F::to_bits(sum));
 }
 
+// The bits of the result of a sum, in lane 0. One whole warp calls.
+template <class F> __device__ inline u64 sum_result(const warp_accumulator<F>& sum, u64 n, u64 kind) {
+    u64 bits;
+    if (kind == finish_norm) {
+        if (!special_result<format64>(sum.seen, bits)) bits = round_limbs<format64>(sum.limb, sum.lsb);
+        double root = sqrt(__longlong_as_double(bits));
+        if (F::precision == 53 && bits == format64::infinity && !(sum.seen & seen_infinity)) {
+            // Squares of f64 whose sum is beyond its range; its root is not.
+            bits = round_digits<format64>(lane_limbs(sum.limb), sum.lsb - 64);
+            root = sqrt(__longlong_as_double(bits)) * 0x1p32;
+        }
+        typename F::type result = typename F::type(root);
+        bits = result != result ? F::nan : u64(F::to_bits(result));
+    } else if (!special_result<F>(sum.seen, bits)) {
+        bits = kind == finish_value ? round_limbs<F>(sum.limb, sum.lsb)
+                                    : round_quotient<F>(lane_limbs(sum.limb), sum.lsb, n);
+    }
+    return n == 0 ? empty_result(kind) : bits;
+}
+
 // Writes the result of a sum. One whole warp calls.
 template <class F> __device__ inline void finish(const warp_accumulator<F>& sum, u64 n, const reduce_arguments& a) {
     int lane = warp::lane();
@@ -71,22 +91,7 @@ template <class F> __device__ inline void finish(const warp_accumulator<F>& sum,
         if (lane < trackers) a.out[F::warp_limbs + lane] = sum.seen >> lane & 1;
         return;
     }
-    u64 bits;
-    if (a.finish == finish_norm) {
-        if (!special_result<format64>(sum.seen, bits)) bits = round_limbs<format64>(sum.limb, sum.lsb);
-        double root = sqrt(__longlong_as_double(bits));
-        if (F::precision == 53 && bits == format64::infinity && !(sum.seen & seen_infinity)) {
-            // Squares of f64 whose sum is beyond its range; its root is not.
-            bits = round_digits<format64>(lane_limbs(sum.limb), sum.lsb - 64);
-            root = sqrt(__longlong_as_double(bits)) * 0x1p32;
-        }
-        typename F::type result = typename F::type(root);
-        bits = result != result ? F::nan : u64(F::to_bits(result));
-    } else if (!special_result<F>(sum.seen, bits)) {
-        bits = a.finish == finish_value ? round_limbs<F>(sum.limb, sum.lsb)
-                                        : round_quotient<F>(lane_limbs(sum.limb), sum.lsb, n);
-    }
-    if (n == 0) bits = empty_result(a.finish);
+    const u64 bits = sum_result(sum, n, a.finish);
     if (lane == 0) *a.out = bits;
 }
 

@@ -41,16 +41,11 @@ struct sum_of_segment {
             single = false;
         }
     }
-    __device__ void finish(const storage*, u64 n, u64* out) {
-        reduce_arguments one = a;
-        one.out = out;
-        if (single) {
-            if (warp::lane() == 0) *out = leaf_result<F>(only, n, a.finish);
-        } else {
-            // Up to 2^19 leaves leave limbs below 2^52.
-            if (n >> 30) total.carry();
-            crosswarp::finish<F>(total, n, one);
-        }
+    __device__ u64 finish(const storage*, u64 n) {
+        if (single) return leaf_result<F>(only, n, a.finish);
+        // Up to 2^19 leaves leave limbs below 2^52.
+        if (n >> 30) total.carry();
+        return sum_result<F>(total, n, a.finish);
     }
     __device__ void contribute(u64* slots, u64 owner, u64) {
         if (single) total.add_finite(only);

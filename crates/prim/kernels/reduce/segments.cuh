@@ -10,7 +10,7 @@
 //     BODY(a)                       the arguments of the launch
 //     add(x, y, count, first)       a warp takes in `count` elements at x and y, the first of which is number
 //                                   `first` of the segment and begins a leaf
-//     finish(x, n, out)             a warp writes the result of the n elements at x
+//     finish(x, n)                  the result of the n elements at x, in lane 0; a whole warp calls
 //     contribute(slots, owner, me)  a warp hands over what it has for the segment of warp `owner`
 //     collect(slots, owner, me)     the last of the warps `owner` to `me` takes in what they have handed over
 //     BODY::tiny, is_tiny(a, n)     a thread may reduce up to `tiny` elements alone; whether it should
@@ -37,6 +37,23 @@ __device__ inline void segment_bounds(const segment_arguments& a, u64 s, u64& be
     end = min(end, a.all.n);
     begin = min(begin, end);
     length = end - begin;
+}
+
+// Writes the result of a segment: the low bytes of `bits`.
+__device__ inline void put_result(const segment_arguments& a, u64 s, u64 bits) {
+    void* out = reinterpret_cast<char*>(a.all.out) + s * a.result_bytes;
+    if (a.result_bytes == 8) *static_cast<u64*>(out) = bits;
+    if (a.result_bytes == 4) *static_cast<u32*>(out) = u32(bits);
+    if (a.result_bytes == 2) *static_cast<u16*>(out) = u16(bits);
+    if (a.result_bytes == 1) *static_cast<u8*>(out) = u8(bits);
+}
+
+// The result of the n elements at x, made and written by a whole warp.
+template <class Body>
+__device__ inline void finish_segment(const segment_arguments& a, Body& body, const typename Body::storage* x, u64 n,
+                                      u64 s) {
+    const u64 bits = body.finish(x, n);
+    if (warp::lane() == 0) put_result(a, s, bits);
 }
 
 __device__ inline u64 leaves_of(u64 length) { return (length + leaf_elements - 1) / leaf_elements; }
@@ -79,7 +96,7 @@ template <class Body> __device__ void short_segments(const segment_arguments& a)
         if (mine && length <= Body::tiny && Body::is_tiny(a.all, length)) {
             u64 bits;
             if (Body::tiny_result(a.all, x + begin, y + begin, int(length), bits)) {
-                a.all.out[s] = bits;
+                put_result(a, s, bits);
                 mine = false;
             }
         }
@@ -90,7 +107,7 @@ template <class Body> __device__ void short_segments(const segment_arguments& a)
             const u64 at = __shfl_sync(all, begin, from), n = __shfl_sync(all, length, from);
             Body body(a.all);
             body.add(x + at, y + at, n, 0);
-            body.finish(x + at, n, a.all.out + first + from);
+            finish_segment(a, body, x + at, n, first + from);
         }
     }
 }
@@ -173,7 +190,7 @@ template <class Body> __device__ void long_segments(const segment_arguments& a) 
         Body body(a.all);
         body.add(x + one.begin + skip, y + one.begin + skip, count, skip);
         if (skip == 0 && stop == end) {
-            body.finish(x + one.begin, one.length, a.all.out + one.segment);
+            finish_segment(a, body, x + one.begin, one.length, one.segment);
         } else {
             body.contribute(slots, owner(one.leaves_before), me);
             if (stop == end) unfinished = k;
@@ -185,7 +202,7 @@ template <class Body> __device__ void long_segments(const segment_arguments& a) 
     const long_segment one = list.get(unfinished);
     Body body(a.all);
     body.collect(slots, owner(one.leaves_before), me);
-    body.finish(x + one.begin, one.length, a.all.out + one.segment);
+    finish_segment(a, body, x + one.begin, one.length, one.segment);
 }
 
 }  // namespace crosswarp

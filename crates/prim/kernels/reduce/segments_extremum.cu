@@ -26,10 +26,8 @@ struct extremum_of_segment {
             [&](storage p, storage, u64 at) { search.offer(Search::Keys::key(p), first + at); });
         found = warp().reduce(search.found(), first_op());
     }
-    __device__ void finish(const storage* x, u64 n, u64* out) {
-        reduce_arguments one = a;
-        one.out = out;
-        if (warp::lane() == 0) finish_extremum<E>(found, x, n, one);
+    __device__ u64 finish(const storage* x, u64 n) {
+        return warp::lane() == 0 ? extremum_result<E>(found, x, n, a.finish) : 0;
     }
 
     // A slot holds, behind a sum's words: what its warp found of the segment that begins with it, of one that

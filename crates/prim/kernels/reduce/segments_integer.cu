@@ -27,10 +27,9 @@ struct integers_of_segment {
             [&](storage p, storage q, u64) { mine.add(p, q); });
         add_threads(total, mine);
     }
-    __device__ void finish(const storage*, u64 n, u64* out) {
-        reduce_arguments one = a;
-        one.out = out;
-        finish_integer(total, n, one);
+    __device__ u64 finish(const storage*, u64 n) {
+        u64 word[3];
+        return integer_result(total, n, a.finish, word);
     }
     __device__ void contribute(u64* slots, u64 owner, u64) {
         crosswarp::contribute(total, slots + segment_slot * owner);

@@ -90,7 +90,7 @@ namespace crosswarp {
     }
 
     /// What reductions of segments are launched with.
-    pub(crate) SegmentArguments = "segment_arguments", align 8, size 120, with "": {
+    pub(crate) SegmentArguments = "segment_arguments", align 8, size 128, with "": {
         /// `n`: elements of the array; `state`: zero, and zero again after the launches.
         0 pub all: Arguments = "reduce_arguments",
         /// Segment s is elements offsets[s] to offsets[s + 1]; or null:
@@ -106,6 +106,22 @@ namespace crosswarp {
         104 pub queue: u64 = "long_segment*",
         /// For so many.
         112 pub room: u64 = "u64",
+        /// Bytes of a result: 1, 2, 4 or 8, the low ones of its word.
+        120 pub result_bytes: u64 = "u64",
+    }
+
+    /// What reductions of columns are launched with.
+    pub(crate) ColumnArguments = "column_arguments", align 8, size 96, with "": {
+        /// `n`: rows of a matrix, at least one.
+        0 pub all: Arguments = "reduce_arguments",
+        /// Columns of a matrix.
+        64 pub columns: u64 = "u64",
+        /// Columns of all matrices.
+        72 pub results: u64 = "u64",
+        /// What becomes of parts of columns, if a column has several.
+        80 pub parts: u64 = "void*",
+        /// As of segments.
+        88 pub result_bytes: u64 = "u64",
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use crosswarp_cuda::{BufferRef, Device, Stream};
+use crosswarp_cuda::{BufferRef, Device, Pod, Stream};
 use crosswarp_shmem::Pe;
 
 use crate::reduce::cuda::arguments::Finish;
@@ -69,6 +69,14 @@ impl DeviceReducer {
     /// launches, and can be captured into a graph.
     pub fn prepare(&self, op: Op, dtype: DType) -> Result<(), ReduceError> {
         self.launcher.program(op, dtype).map(drop)
+    }
+
+    /// The same for [`enqueue_segments`](Self::enqueue_segments).
+    ///
+    /// # Errors
+    /// [`ReduceError::NotSegmented`].
+    pub fn prepare_segments(&self, op: Op, dtype: DType) -> Result<(), ReduceError> {
+        self.launcher.segment_program(op, dtype).map(drop)
     }
 
     /// Reduces `inputs` (one array, two for [`Op::Dot`]) and waits for the result, which the GPU writes
@@ -293,9 +301,58 @@ impl DeviceReducer {
         segments: Segments<'_>,
         results: BufferRef<'_, u64>,
     ) -> Result<(), ReduceError> {
+        self.enqueue_segments_as::<T, u64>(op, workspace, inputs, segments, results)
+    }
+
+    /// As [`enqueue_segments`](Self::enqueue_segments), with results of as many bytes as an `R` has, 1, 2, 4 or 8: the
+    /// low ones of what would be written there. So results of their own type lie behind one another.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Panics
+    /// The same, and of other sizes.
+    pub fn enqueue_segments_as<T: Element, R: Pod>(
+        &self,
+        op: Op,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+        segments: Segments<'_>,
+        results: BufferRef<'_, R>,
+    ) -> Result<(), ReduceError> {
         let program = self.launcher.segment_program(op, T::DTYPE)?;
         let n = check(op, inputs)?;
         program.enqueue(op, workspace, inputs, n, segments, results)
+    }
+
+    /// Reduces each column of `inputs`, which are matrices of `shape` (how many, rows, columns) behind one another, as an
+    /// array of its own, with the bits that has; otherwise as [`enqueue_segments_as`](Self::enqueue_segments_as). Memory is
+    /// read once, as it lies.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Panics
+    /// If inputs are of another shape, have no rows, or there are not as many results as columns.
+    pub fn enqueue_columns<T: Element, R: Pod>(
+        &self,
+        op: Op,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+        shape: [usize; 3],
+        results: BufferRef<'_, R>,
+    ) -> Result<(), ReduceError> {
+        let program = self.launcher.column_program(op, T::DTYPE)?;
+        check(op, inputs)?;
+        program.enqueue(op, workspace, inputs, shape, results)
+    }
+
+    /// As [`prepare`](Self::prepare), for [`enqueue_columns`](Self::enqueue_columns).
+    ///
+    /// # Errors
+    /// [`ReduceError::NotSegmented`].
+    pub fn prepare_columns(&self, op: Op, dtype: DType) -> Result<(), ReduceError> {
+        self.launcher.column_program(op, dtype).map(drop)
     }
 }
 

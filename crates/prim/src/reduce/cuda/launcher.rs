@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device};
 
 use crate::reduce::cuda::arguments::{Arguments, Finish};
+use crate::reduce::cuda::columns::ColumnProgram;
 use crate::reduce::cuda::program::{Key, Program};
 use crate::reduce::cuda::segments::SegmentProgram;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
@@ -23,6 +24,7 @@ pub(crate) struct Launcher {
     device: Device,
     programs: Programs<Key, Program>,
     segment_programs: Programs<Key, SegmentProgram>,
+    column_programs: Programs<Key, ColumnProgram>,
     expressions: Programs<(String, DType), Program>,
 }
 
@@ -32,6 +34,7 @@ impl Launcher {
             device: *device,
             programs: Mutex::default(),
             segment_programs: Mutex::default(),
+            column_programs: Mutex::default(),
             expressions: Mutex::default(),
         }
     }
@@ -67,6 +70,17 @@ impl Launcher {
             .ok_or(ReduceError::NotSegmented { op, dtype })?;
         loaded(&self.segment_programs, key, |_| {
             SegmentProgram::load(&self.device, &source, &options)
+        })
+    }
+
+    /// The kernels of columns, of the operations that segments have.
+    pub fn column_program(&self, op: Op, dtype: DType) -> Result<Arc<ColumnProgram>, ReduceError> {
+        let key = Key::new(op, dtype);
+        let (source, options) = key
+            .column_source()
+            .ok_or(ReduceError::NotSegmented { op, dtype })?;
+        loaded(&self.column_programs, key, |_| {
+            ColumnProgram::load(&self.device, &source, &options)
         })
     }
 

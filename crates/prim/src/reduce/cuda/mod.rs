@@ -4,6 +4,7 @@
 //! size, which it streams through the GPU. Over a team each PE brings its part and its GPU.
 
 mod arguments;
+mod columns;
 mod device_inputs;
 mod device_reducer;
 mod launcher;

@@ -41,6 +41,7 @@ const HEADERS: &[(&str, &str)] = &[
         text!("reduce/block_combine.cuh"),
     ),
     ("reduce/segments.cuh", text!("reduce/segments.cuh")),
+    ("reduce/columns.cuh", text!("reduce/columns.cuh")),
     ("reduce/sum.cuh", text!("reduce/sum.cuh")),
     ("reduce/last_block.cuh", text!("reduce/last_block.cuh")),
     ("reduce/vector_load.cuh", text!("reduce/vector_load.cuh")),
@@ -81,6 +82,31 @@ const SEGMENTS_EXTREMUM: Source<'static> = segments(
     "reduce/segments_extremum.cu",
     text!("reduce/segments_extremum.cu"),
 );
+
+const fn columns(name: &'static str, text: &'static str) -> Source<'static> {
+    Source::new(name, text).with_headers(HEADERS).with_shapes(&[
+        Shape {
+            kernel: "column_parts",
+            threads: THREADS,
+            dynamic_shared: 0,
+        },
+        Shape {
+            kernel: "column_totals",
+            threads: THREADS,
+            dynamic_shared: 0,
+        },
+    ])
+}
+
+const COLUMNS: Source<'static> = columns("reduce/columns.cu", text!("reduce/columns.cu"));
+const COLUMNS_INTEGER: Source<'static> = columns(
+    "reduce/columns_integer.cu",
+    text!("reduce/columns_integer.cu"),
+);
+const COLUMNS_EXTREMUM: Source<'static> = columns(
+    "reduce/columns_extremum.cu",
+    text!("reduce/columns_extremum.cu"),
+);
 const EXACT: Source<'static> = source("reduce/exact_sum.cu", text!("reduce/exact_sum.cu"));
 const PRODUCT: Source<'static> = source("reduce/product.cu", text!("reduce/product.cu"));
 const INTEGER: Source<'static> = source("reduce/integer.cu", text!("reduce/integer.cu"));
@@ -96,6 +122,9 @@ pub const KERNELS: &[Source<'static>] = &[
     SEGMENTS,
     SEGMENTS_INTEGER,
     SEGMENTS_EXTREMUM,
+    COLUMNS,
+    COLUMNS_INTEGER,
+    COLUMNS_EXTREMUM,
     EXACT,
     PRODUCT,
     INTEGER,
@@ -185,6 +214,17 @@ impl Key {
             Body::Sum(_) if self.dtype.is_float() => SEGMENTS,
             Body::Sum(_) => SEGMENTS_INTEGER,
             Body::Extremum { .. } => SEGMENTS_EXTREMUM,
+            Body::Exact | Body::Product | Body::WrappingProduct => return None,
+        };
+        Some((source, self.source().1))
+    }
+
+    /// What to compile for columns; nothing for the same.
+    pub fn column_source(self) -> Option<(Source<'static>, Options)> {
+        let source = match self.body {
+            Body::Sum(_) if self.dtype.is_float() => COLUMNS,
+            Body::Sum(_) => COLUMNS_INTEGER,
+            Body::Extremum { .. } => COLUMNS_EXTREMUM,
             Body::Exact | Body::Product | Body::WrappingProduct => return None,
         };
         Some((source, self.source().1))
@@ -362,7 +402,8 @@ mod tests {
         for &dtype in DType::ALL {
             for &op in Op::ALL {
                 let key = Key::new(op, dtype);
-                for (source, options) in [key.source()].into_iter().chain(key.segment_source()) {
+                let others = key.segment_source().into_iter().chain(key.column_source());
+                for (source, options) in [key.source()].into_iter().chain(others) {
                     let cubin = Cache::of_user().compile(&source, Arch::new(9, 0), &options);
                     cubin.unwrap_or_else(|error| panic!("{op} of {dtype}: {error}"));
                 }

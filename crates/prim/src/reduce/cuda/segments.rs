@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Source};
+use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Options, Pod, Source};
 
 use crate::reduce::cuda::arguments::{
     Arguments, Finish, LongSegment, MOST_COMBINED_BLOCKS, SEGMENT_SLOT, SEGMENT_SLOTS,
@@ -66,15 +66,15 @@ impl SegmentProgram {
         })
     }
 
-    /// [`DeviceReducer::enqueue_segments`](crate::cuda::DeviceReducer::enqueue_segments) of inputs of `n` elements.
-    pub fn enqueue<T: Element>(
+    /// [`DeviceReducer::enqueue_segments_as`](crate::cuda::DeviceReducer::enqueue_segments_as) of inputs of `n` elements.
+    pub fn enqueue<T: Element, R: Pod>(
         self: &Arc<Self>,
         op: Op,
         workspace: &mut ReduceWorkspace,
         inputs: &[BufferRef<'_, T>],
         n: usize,
         segments: Segments<'_>,
-        results: BufferRef<'_, u64>,
+        results: BufferRef<'_, R>,
     ) -> Result<(), ReduceError> {
         let (offsets, columns, count) = match segments {
             Segments::Rows(columns) => {
@@ -84,6 +84,10 @@ impl SegmentProgram {
             Segments::Offsets(offsets) => (offsets.address(), 0, offsets.len().saturating_sub(1)),
         };
         assert_eq!(results.len(), count, "a result for each segment");
+        assert!(
+            matches!(size_of::<R>(), 1 | 2 | 4 | 8),
+            "results of 1 to 8 bytes"
+        );
         if count == 0 {
             return Ok(());
         }
@@ -129,13 +133,14 @@ impl SegmentProgram {
                 0
             },
             room: room as u64,
+            result_bytes: size_of::<R>() as u64,
         };
         let launch = |function, blocks: u32| {
             let launch = Launch::new(function).grid(blocks).block(THREADS);
             launch.overlapping().prepare()
         };
         // SAFETY: the kernels' one parameter is this structure. They read elements of the inputs below `n`,
-        // whatever the offsets say, of which there is one more than segments, and write one word for each
+        // whatever the offsets say, of which there is one more than segments, and write one result for each
         // segment. The state has a slot for each warp of `LONG_BLOCKS` blocks, the queue has `room`. The rest is
         // as in `Launcher::launch`.
         unsafe {

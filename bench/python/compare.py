@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the Python package beside NumPy, SciPy and numexpr (what of these is installed), alternated.
+"""Times the Python package beside NumPy, SciPy, numexpr and torch (what of these is installed), alternated.
 
     bench/python/compare.py [--most N] > rows.jsonl      N: elements of the largest arrays, else 10^7
 
@@ -28,7 +28,7 @@ def optional(name):
         return None
 
 
-numexpr, ndimage = optional("numexpr"), optional("scipy.ndimage")
+numexpr, ndimage, torch = optional("numexpr"), optional("scipy.ndimage"), optional("torch")
 
 
 def timed(call):
@@ -57,7 +57,7 @@ def main():
     parser.add_argument("--most", type=int, default=10**7)
     most = parser.parse_args().most
     processor = next((x.split(":")[1].strip() for x in open("/proc/cpuinfo") if x.startswith("model name")), "?")
-    versions = {m.__name__: m.__version__ for m in (np, numexpr, optional("scipy")) if m}
+    versions = {m.__name__: m.__version__ for m in (np, numexpr, optional("scipy"), torch) if m}
     print(json.dumps({
         "command": shlex.join(sys.argv), "date": datetime.date.today().isoformat(), "processor": processor,
         "processors": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0],
@@ -68,12 +68,22 @@ def main():
         "sum": (cw.sum, np.sum), "mean": (cw.mean, np.mean), "norm": (cw.norm, np.linalg.norm),
         "max": (cw.max, np.max), "argmax": (cw.argmax, np.argmax),
     }  # fmt: skip
+
+    def torchs(name, a, axis=None):
+        """torch's call on the same memory, if there is one."""
+        if not torch or a.dtype == np.int64 and name in ("mean", "norm"):
+            return {}
+        x = torch.from_numpy(a)
+        function = {"norm": torch.linalg.vector_norm, "max": torch.amax}.get(name) or getattr(torch, name)
+        return {"torch": lambda: function(x, dim=axis)}
+
     for size in [10**k for k in range(1, 10) if 10**k <= most]:
         for dtype in (np.float32, np.float64, np.int64):
             a = (rng.random(size) * 100).astype(dtype)
             case = {"dtype": np.dtype(dtype).name, "shape": [size]}
             for name, (ours, theirs) in functions.items():
                 calls = {"crosswarp": lambda: ours(a), "numpy": lambda: theirs(a)}
+                calls |= torchs(name, a)
                 if numexpr and name == "sum":
                     calls["numexpr"] = lambda: numexpr.evaluate("sum(a)", {"a": a})
                 row(name, calls, **case)
@@ -92,8 +102,11 @@ def main():
             for name, (ours, theirs) in functions.items():
                 for axis in (0, 1):
                     calls = {"crosswarp": lambda: ours(a, axis=axis), "numpy": lambda: theirs(a, axis=axis)}
+                    calls |= torchs(name, a, axis)
                     row(name, calls, axis=axis, **case)
             calls = {"crosswarp": lambda: cw.transpose(a), "numpy": lambda: np.ascontiguousarray(a.T)}
+            if torch:
+                calls["torch"] = lambda: torch.from_numpy(a).T.contiguous()
             row("transpose", calls, **case)
 
 

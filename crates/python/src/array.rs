@@ -146,6 +146,25 @@ impl Array {
         unsafe { std::slice::from_raw_parts(self.data.cast(), self.len) }
     }
 
+    /// The bytes of all elements.
+    pub fn bytes_of(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: as for `slice`; any initialised memory is bytes.
+        unsafe { std::slice::from_raw_parts(self.data, self.bytes()) }
+    }
+
+    /// The bytes of an output, to be written; any are elements, but of booleans, which must get such.
+    #[allow(clippy::mut_from_ref)] // As for `words_mut`.
+    pub fn bytes_of_mut(&self) -> &mut [u8] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        // SAFETY: as for `words_mut`.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.bytes()) }
+    }
+
     /// The elements of an output as words of their size, to be written.
     ///
     /// Panics if their size is another.

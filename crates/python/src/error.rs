@@ -19,6 +19,9 @@ pub enum Failure {
     /// A wait of a world that lasted longer than it may.
     #[error("{0}")]
     Timeout(String),
+    /// No GPU, no driver or compiler for it, or one that failed.
+    #[error("{0}")]
+    Gpu(String),
     /// No memory.
     #[error("{0}")]
     Memory(String),
@@ -40,6 +43,7 @@ impl Failure {
             Self::Type(_) => "DtypeError",
             Self::World(_) => "WorldError",
             Self::Timeout(_) => "TimeoutError",
+            Self::Gpu(_) => "GpuError",
             Self::Memory(_) => "OutOfMemory",
             Self::Internal(_) | Self::Stopped | Self::Left => "InternalError",
         }
@@ -68,6 +72,7 @@ impl From<ReduceError> for Failure {
             ReduceError::Empty { .. } | ReduceError::Length { .. } => {
                 Failure::Input(error.to_string())
             }
+            ReduceError::Cuda(error) => error.into(),
             error => Failure::Internal(error.to_string()),
         }
     }
@@ -78,7 +83,8 @@ impl From<SolveError> for Failure {
         let text = error.to_string();
         match error {
             SolveError::Memory(_) => Failure::Memory(text),
-            SolveError::Pe(_) | SolveError::Gpu(_) => Failure::World(text),
+            SolveError::Pe(_) => Failure::World(text),
+            SolveError::Gpu(_) => Failure::Gpu(text),
             _ => Failure::Input(text),
         }
     }

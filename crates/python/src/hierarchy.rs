@@ -65,11 +65,13 @@ impl Levels {
         how: How,
         single: bool,
     ) -> PyResult<Levels> {
-        let kept = problem.kept();
-        match single {
-            true => Self::of::<f32>(py, problem.problem(nx, ny)?, how, kept),
-            false => Self::of::<f64>(py, problem.problem(nx, ny)?, how, kept),
-        }
+        guarded(move || {
+            let kept = problem.kept();
+            match single {
+                true => Self::of::<f32>(py, problem.problem(nx, ny)?, how, kept),
+                false => Self::of::<f64>(py, problem.problem(nx, ny)?, how, kept),
+            }
+        })
     }
 
     /// Solves into `output`.
@@ -81,22 +83,25 @@ impl Levels {
         how: How,
         output: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let prepared = |array: &Option<Bound<'py, PyAny>>| {
-            let array = array.as_ref().map(Array::prepared);
-            array.transpose()
-        };
-        let arrays = [Some(output), source.as_ref(), initial.as_ref()];
-        let kept = arrays.into_iter().flatten();
-        let kept = kept.map(|array| array.clone().unbind()).collect();
-        let work = Work::Solve {
-            source: prepared(&source)?,
-            initial: prepared(&initial)?,
-            how,
-            output: Array::output(output)?,
-        };
-        let report = self.done(py, work, kept)?;
-        let report = report.ok_or_else(|| Failure::Internal("a solve without a report".into()))?;
-        report.into_python(py)
+        guarded(move || {
+            let prepared = |array: &Option<Bound<'py, PyAny>>| {
+                let array = array.as_ref().map(Array::prepared);
+                array.transpose()
+            };
+            let arrays = [Some(output), source.as_ref(), initial.as_ref()];
+            let kept = arrays.into_iter().flatten();
+            let kept = kept.map(|array| array.clone().unbind()).collect();
+            let work = Work::Solve {
+                source: prepared(&source)?,
+                initial: prepared(&initial)?,
+                how,
+                output: Array::output(output)?,
+            };
+            let report = self.done(py, work, kept)?;
+            let report =
+                report.ok_or_else(|| Failure::Internal("a solve without a report".into()))?;
+            report.into_python(py)
+        })
     }
 
     /// The operator times a vector of float64, into `output`.
@@ -106,9 +111,11 @@ impl Levels {
         vector: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let arrays = [Array::prepared(vector)?, Array::output(output)?];
-        let kept = vec![vector.clone().unbind(), output.clone().unbind()];
-        self.done(py, Work::Apply(arrays), kept).map(|_| ())
+        guarded(move || {
+            let arrays = [Array::prepared(vector)?, Array::output(output)?];
+            let kept = vec![vector.clone().unbind(), output.clone().unbind()];
+            self.done(py, Work::Apply(arrays), kept).map(|_| ())
+        })
     }
 
     /// A cycle from zero for a vector of float64, into `output`.
@@ -118,9 +125,11 @@ impl Levels {
         vector: &Bound<'_, PyAny>,
         output: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let arrays = [Array::prepared(vector)?, Array::output(output)?];
-        let kept = vec![vector.clone().unbind(), output.clone().unbind()];
-        self.done(py, Work::Precondition(arrays), kept).map(|_| ())
+        guarded(move || {
+            let arrays = [Array::prepared(vector)?, Array::output(output)?];
+            let kept = vec![vector.clone().unbind(), output.clone().unbind()];
+            self.done(py, Work::Precondition(arrays), kept).map(|_| ())
+        })
     }
 }
 

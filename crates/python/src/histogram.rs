@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, empty};
 use crate::error::Failure;
-use crate::run::{Stop, is_stopped, threads, work};
+use crate::run::{Stop, guarded, is_stopped, threads, work};
 
 /// Samples counted between two looks at the flag that stops.
 const PIECE: usize = 4 << 20;
@@ -32,31 +32,33 @@ fn histogram(
     output: &Bound<'_, PyAny>,
     asked: usize,
 ) -> PyResult<()> {
-    let (samples, edges) = (Array::prepared(samples)?, Array::prepared(edges)?);
-    let weights = weights.map(Array::prepared).transpose()?;
-    let output = Array::output(output)?;
-    let cost = samples.len.saturating_mul(SAMPLE);
-    work(py, cost, |stop| match samples.kind.dtype {
-        DType::U8 => of_integers::<u8>(samples, edges, weights, output, asked, stop),
-        DType::U16 => of_integers::<u16>(samples, edges, weights, output, asked, stop),
-        DType::I32 => of_integers::<i32>(samples, edges, weights, output, asked, stop),
-        DType::F32 => of_bins(
-            &float_bins::<f32>(edges)?,
-            samples,
-            weights,
-            output,
-            asked,
-            stop,
-        ),
-        DType::F64 => of_bins(
-            &float_bins::<f64>(edges)?,
-            samples,
-            weights,
-            output,
-            asked,
-            stop,
-        ),
-        other => Err(Failure::Internal(format!("samples of {other}"))),
+    guarded(move || {
+        let (samples, edges) = (Array::prepared(samples)?, Array::prepared(edges)?);
+        let weights = weights.map(Array::prepared).transpose()?;
+        let output = Array::output(output)?;
+        let cost = samples.len.saturating_mul(SAMPLE);
+        work(py, cost, |stop| match samples.kind.dtype {
+            DType::U8 => of_integers::<u8>(samples, edges, weights, output, asked, stop),
+            DType::U16 => of_integers::<u16>(samples, edges, weights, output, asked, stop),
+            DType::I32 => of_integers::<i32>(samples, edges, weights, output, asked, stop),
+            DType::F32 => of_bins(
+                &float_bins::<f32>(edges)?,
+                samples,
+                weights,
+                output,
+                asked,
+                stop,
+            ),
+            DType::F64 => of_bins(
+                &float_bins::<f64>(edges)?,
+                samples,
+                weights,
+                output,
+                asked,
+                stop,
+            ),
+            other => Err(Failure::Internal(format!("samples of {other}"))),
+        })
     })
 }
 
@@ -68,6 +70,18 @@ fn of_integers<T: Sample<Bound = i64>>(
     asked: usize,
     stop: Stop<'_>,
 ) -> Result<(), Failure> {
+    of_bins(
+        &integer_bins::<T>(edges)?,
+        samples,
+        weights,
+        output,
+        asked,
+        stop,
+    )
+}
+
+/// The bins between edges of `i64`.
+pub fn integer_bins<T: Sample<Bound = i64>>(edges: Array) -> Result<Bins<T>, Failure> {
     let edges = edges.slice::<i64>();
     // Even edges of integers need no search: they are the same bins if the edges, rounded up, are.
     let (low, high) = (edges[0], edges[edges.len() - 1]);
@@ -82,11 +96,11 @@ fn of_integers<T: Sample<Bound = i64>>(
     } else {
         Bins::<T>::edges(edges)
     };
-    let bins = bins.map_err(|error| Failure::Input(error.to_string()))?;
-    of_bins(&bins, samples, weights, output, asked, stop)
+    bins.map_err(|error| Failure::Input(error.to_string()))
 }
 
-fn float_bins<T: Sample<Bound = T> + Scalar>(edges: Array) -> Result<Bins<T>, Failure> {
+/// The bins between edges of the samples' type.
+pub fn float_bins<T: Sample<Bound = T> + Scalar>(edges: Array) -> Result<Bins<T>, Failure> {
     Bins::<T>::edges(edges.slice::<T>()).map_err(|error| Failure::Input(error.to_string()))
 }
 
@@ -201,20 +215,22 @@ fn bincount(
     output: &Bound<'_, PyAny>,
     asked: usize,
 ) -> PyResult<()> {
-    let values = Array::prepared(values)?;
-    let weights = weights.map(Array::prepared).transpose()?;
-    let output = Array::output(output)?;
-    let cost = values.len.saturating_mul(SAMPLE);
-    work(py, cost, |stop| match values.kind.dtype {
-        DType::I8 => counts::<i8>(values, weights, output, asked, stop),
-        DType::I16 => counts::<i16>(values, weights, output, asked, stop),
-        DType::I32 => counts::<i32>(values, weights, output, asked, stop),
-        DType::I64 => counts::<i64>(values, weights, output, asked, stop),
-        DType::U8 => counts::<u8>(values, weights, output, asked, stop),
-        DType::U16 => counts::<u16>(values, weights, output, asked, stop),
-        DType::U32 => counts::<u32>(values, weights, output, asked, stop),
-        DType::U64 => counts::<u64>(values, weights, output, asked, stop),
-        other => Err(Failure::Internal(format!("counts of {other}"))),
+    guarded(move || {
+        let values = Array::prepared(values)?;
+        let weights = weights.map(Array::prepared).transpose()?;
+        let output = Array::output(output)?;
+        let cost = values.len.saturating_mul(SAMPLE);
+        work(py, cost, |stop| match values.kind.dtype {
+            DType::I8 => counts::<i8>(values, weights, output, asked, stop),
+            DType::I16 => counts::<i16>(values, weights, output, asked, stop),
+            DType::I32 => counts::<i32>(values, weights, output, asked, stop),
+            DType::I64 => counts::<i64>(values, weights, output, asked, stop),
+            DType::U8 => counts::<u8>(values, weights, output, asked, stop),
+            DType::U16 => counts::<u16>(values, weights, output, asked, stop),
+            DType::U32 => counts::<u32>(values, weights, output, asked, stop),
+            DType::U64 => counts::<u64>(values, weights, output, asked, stop),
+            other => Err(Failure::Internal(format!("counts of {other}"))),
+        })
     })
 }
 
@@ -299,26 +315,29 @@ fn bincount_of_few(
     values: &Bound<'_, PyAny>,
     least: usize,
 ) -> PyResult<Option<Py<PyAny>>> {
-    let Ok(untyped) = values.cast::<PyUntypedArray>() else {
-        return Ok(None);
-    };
-    let Some(values) = Array::of(untyped).filter(|values| (1..=FEW).contains(&values.len)) else {
-        return Ok(None);
-    };
-    if untyped.ndim() != 1 {
-        return Ok(None);
-    }
-    match values.kind.dtype {
-        DType::I8 => few::<i8>(py, values, least),
-        DType::I16 => few::<i16>(py, values, least),
-        DType::I32 => few::<i32>(py, values, least),
-        DType::I64 => few::<i64>(py, values, least),
-        DType::U8 => few::<u8>(py, values, least),
-        DType::U16 => few::<u16>(py, values, least),
-        DType::U32 => few::<u32>(py, values, least),
-        DType::U64 => few::<u64>(py, values, least),
-        _ => Ok(None),
-    }
+    guarded(move || {
+        let Ok(untyped) = values.cast::<PyUntypedArray>() else {
+            return Ok(None);
+        };
+        let Some(values) = Array::of(untyped).filter(|values| (1..=FEW).contains(&values.len))
+        else {
+            return Ok(None);
+        };
+        if untyped.ndim() != 1 {
+            return Ok(None);
+        }
+        match values.kind.dtype {
+            DType::I8 => few::<i8>(py, values, least),
+            DType::I16 => few::<i16>(py, values, least),
+            DType::I32 => few::<i32>(py, values, least),
+            DType::I64 => few::<i64>(py, values, least),
+            DType::U8 => few::<u8>(py, values, least),
+            DType::U16 => few::<u16>(py, values, least),
+            DType::U32 => few::<u32>(py, values, least),
+            DType::U64 => few::<u64>(py, values, least),
+            _ => Ok(None),
+        }
+    })
 }
 
 fn few<T: Scalar + Ord + TryInto<usize>>(

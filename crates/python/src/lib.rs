@@ -2,11 +2,12 @@
 //! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
 //!
 //! First `error`, `run` and `array`; then one file a group of functions, and of `reduce` the loops along axes: `sums`,
-//! `extrema`, `integers`.
+//! `extrema`, `integers`. `gpu` has what works on arrays that lie on a GPU.
 
 mod array;
 mod error;
 mod extrema;
+mod gpu;
 mod hierarchy;
 mod histogram;
 mod integers;
@@ -18,15 +19,25 @@ mod sums;
 mod transpose;
 mod world;
 
+use std::path::PathBuf;
+
+use crosswarp::shmem::internal::library::set_home;
 use pyo3::prelude::*;
 
-#[pymodule]
+/// Nothing in it relies on the interpreter's lock: what is shared is behind locks or atomic, and objects are frozen or
+/// guarded by themselves.
+#[pymodule(gil_used = false)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // Where NVRTC's wheel and the compiled kernels of this one are.
+    let prefix: PathBuf = module.py().import("sys")?.getattr("prefix")?.extract()?;
+    set_home(prefix);
+    run::register(module)?;
     reduce::register(module)?;
     histogram::register(module)?;
     transpose::register(module)?;
     solve::register(module)?;
     hierarchy::register(module)?;
     world::register(module)?;
-    models::register(module)
+    models::register(module)?;
+    gpu::register(module)
 }

@@ -7,7 +7,6 @@ use crosswarp::prim::leaf::LEAF;
 use crosswarp::prim::{
     DType, Element, Float, Layout, Op, Reducer, Scalar, Simd, Transposer, Value,
 };
-use half::{bf16, f16};
 use numpy::npyffi::NPY_TYPES;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -15,7 +14,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, Kind, empty, scalar, type_of};
 use crate::error::Failure;
 use crate::integers::Integer;
-use crate::run::{Stop, share, threads, work};
+use crate::run::{Stop, guarded, share, threads, work};
 use crate::{extrema, integers, sums};
 
 /// Rows from which on a reduction's own threads are used, and not one thread a row.
@@ -27,15 +26,16 @@ const LINE: usize = 64;
 /// Bytes that pay for a thread: see `Cost` of crosswarp-prim.
 const BYTES_PER_THREAD: usize = 4 << 20;
 
+/// Does something with the Rust type of an element type.
 macro_rules! of_type {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
             DType::F16 => {
-                type $T = f16;
+                type $T = half::f16;
                 $body
             }
             DType::Bf16 => {
-                type $T = bf16;
+                type $T = half::bf16;
                 $body
             }
             DType::F32 => {
@@ -82,6 +82,8 @@ macro_rules! of_type {
     };
 }
 
+pub(crate) use of_type;
+
 /// As `of_type`, of the integers; `None` of others.
 macro_rules! of_integer_type {
     ($dtype:expr, $T:ident => $body:expr) => {
@@ -127,7 +129,8 @@ fn reducer(threads: usize, stop: Stop<'_>) -> Reducer<'_> {
     stop.map_or(reducer, |stop| reducer.stop_when(stop))
 }
 
-fn operation(number: usize) -> Result<Op, Failure> {
+/// The operation of this number.
+pub fn operation(number: usize) -> Result<Op, Failure> {
     let op = Op::ALL.get(number).copied();
     op.ok_or_else(|| Failure::Internal(format!("no operation {number}")))
 }
@@ -144,16 +147,18 @@ fn whole(
     axis: Option<isize>,
     asked: usize,
 ) -> PyResult<Option<Py<PyAny>>> {
-    let Ok(untyped) = array.cast::<PyUntypedArray>() else {
-        return Ok(None);
-    };
-    let Some(array) = Array::of(untyped) else {
-        return Ok(None);
-    };
-    if let Some(axis) = axis {
-        return along(py, operation(op)?, untyped, array, axis, asked);
-    }
-    inputs(py, operation(op)?, &[array], asked).map(Some)
+    guarded(move || {
+        let Ok(untyped) = array.cast::<PyUntypedArray>() else {
+            return Ok(None);
+        };
+        let Some(array) = Array::of(untyped) else {
+            return Ok(None);
+        };
+        if let Some(axis) = axis {
+            return along(py, operation(op)?, untyped, array, axis, asked);
+        }
+        inputs(py, operation(op)?, &[array], asked).map(Some)
+    })
 }
 
 /// The reduction along an axis; `None` where there is more to say: of a vector, an empty array, an axis that is not
@@ -212,13 +217,16 @@ fn whole_dot(
     y: &Bound<'_, PyAny>,
     asked: usize,
 ) -> PyResult<Option<Py<PyAny>>> {
-    let array = |array: &Bound<'_, PyAny>| array.cast::<PyUntypedArray>().ok().and_then(Array::of);
-    match (array(x), array(y)) {
-        (Some(x), Some(y)) if x.kind == y.kind && x.len == y.len => {
-            inputs(py, Op::Dot, &[x, y], asked).map(Some)
+    guarded(move || {
+        let array =
+            |array: &Bound<'_, PyAny>| array.cast::<PyUntypedArray>().ok().and_then(Array::of);
+        match (array(x), array(y)) {
+            (Some(x), Some(y)) if x.kind == y.kind && x.len == y.len => {
+                inputs(py, Op::Dot, &[x, y], asked).map(Some)
+            }
+            _ => Ok(None),
         }
-        _ => Ok(None),
-    }
+    })
 }
 
 fn inputs(py: Python<'_>, op: Op, arrays: &[Array], asked: usize) -> PyResult<Py<PyAny>> {
@@ -246,18 +254,20 @@ fn rows(
     asked: usize,
     bf16: bool,
 ) -> PyResult<()> {
-    let op = operation(op)?;
-    let arrays = prepared(&arrays, bf16)?;
-    let output = Array::output(output)?;
-    let bytes = arrays.iter().map(Array::bytes).sum();
-    let kind = arrays[0].kind;
-    if output.len == 0 {
-        return Ok(());
-    }
-    work(py, cost(op, bytes), |stop| {
-        of_type!(kind.dtype, T => {
-            let slices: Vec<&[T]> = arrays.iter().map(Array::slice).collect();
-            rows_of(op, kind, &slices, output, threads(asked), stop)
+    guarded(move || {
+        let op = operation(op)?;
+        let arrays = prepared(&arrays, bf16)?;
+        let output = Array::output(output)?;
+        let bytes = arrays.iter().map(Array::bytes).sum();
+        let kind = arrays[0].kind;
+        if output.len == 0 {
+            return Ok(());
+        }
+        work(py, cost(op, bytes), |stop| {
+            of_type!(kind.dtype, T => {
+                let slices: Vec<&[T]> = arrays.iter().map(Array::slice).collect();
+                rows_of(op, kind, &slices, output, threads(asked), stop)
+            })
         })
     })
 }
@@ -512,18 +522,20 @@ fn columns(
     asked: usize,
     bf16: bool,
 ) -> PyResult<()> {
-    let op = operation(op)?;
-    let arrays = prepared(&arrays, bf16)?;
-    let output = Array::output(output)?;
-    let bytes = arrays.iter().map(Array::bytes).sum();
-    let kind = arrays[0].kind;
-    if output.len == 0 {
-        return Ok(());
-    }
-    work(py, cost(op, bytes), |stop| {
-        of_type!(kind.dtype, T => {
-            let slices: Vec<&[T]> = arrays.iter().map(Array::slice).collect();
-            columns_of(op, kind, &slices, columns, output, threads(asked), stop)
+    guarded(move || {
+        let op = operation(op)?;
+        let arrays = prepared(&arrays, bf16)?;
+        let output = Array::output(output)?;
+        let bytes = arrays.iter().map(Array::bytes).sum();
+        let kind = arrays[0].kind;
+        if output.len == 0 {
+            return Ok(());
+        }
+        work(py, cost(op, bytes), |stop| {
+            of_type!(kind.dtype, T => {
+                let slices: Vec<&[T]> = arrays.iter().map(Array::slice).collect();
+                columns_of(op, kind, &slices, columns, output, threads(asked), stop)
+            })
         })
     })
 }

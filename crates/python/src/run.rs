@@ -166,12 +166,30 @@ pub fn share<S>(
 }
 
 /// A panic is an error of ours: it must not cross the border as it is.
-pub fn guarded<R>(work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+///
+/// Every function and method that Python calls does its work in here: PyO3 would make a panic an exception that is no
+/// `Exception`, which ends programs that catch errors.
+pub fn guarded<R, E: From<Failure>>(work: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic
             .downcast_ref::<String>()
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied());
-        Err(Failure::Internal(text.unwrap_or("a panic").into()))
+        Err(Failure::Internal(text.unwrap_or("a panic").into()).into())
     })
+}
+
+/// Panics, so that a test can see what becomes of it: in the calling thread, or where long work is done.
+#[pyfunction]
+fn panic(py: Python<'_>, elsewhere: bool) -> PyResult<()> {
+    guarded(|| {
+        if elsewhere {
+            return long(py, |_| panic!("as asked for"));
+        }
+        panic!("as asked for")
+    })
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(panic, module)?)
 }

@@ -4,11 +4,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use crosswarp::cuda::Device;
 use crosswarp::prim::{DType, Scalar};
 use crosswarp::solve::{
-    Boundary, Cycles, First, Method, Norm, Options, PlaneSource, Problem1d, Problem2d, Problem3d,
-    Progress, Real, Robin, RowSource, Side as Face, Solution, SolveError, solve_1d, solve_2d,
-    solve_3d,
+    Boundary, Cycles, First, Gpu, Method, Norm, Options, PlaneSource, Problem1d, Problem2d,
+    Problem3d, Progress, Real, Robin, RowSource, Side as Face, Solution, SolveError, Strategy,
+    solve_1d, solve_2d, solve_3d,
 };
 use crosswarp::{Pe, spmd};
 use numpy::PyArray1;
@@ -17,7 +18,7 @@ use pyo3::types::PyDict;
 
 use crate::array::Array;
 use crate::error::Failure;
-use crate::run::{on_its_own, threads};
+use crate::run::{guarded, on_its_own, threads};
 
 /// How often a progress callback is called, at most: it stops all PEs.
 const OFTEN: Duration = Duration::from_millis(50);
@@ -38,6 +39,8 @@ pub struct How {
     l2: bool,
     pub threads: usize,
     progress: Option<Py<PyAny>>,
+    /// The number of the GPU that makes sweeps and cycles on planes and lines, and not the processor.
+    gpu: Option<usize>,
 }
 
 impl How {
@@ -48,6 +51,22 @@ impl How {
             pre,
             post,
         }
+    }
+
+    /// The GPU, if one is asked for that can do it: conjugate gradients are made on the processor.
+    fn device(&self) -> Result<Option<Device>, Failure> {
+        if self.gpu.is_none() || matches!(self.method(), Method::ConjugateGradients(_)) {
+            return Ok(None);
+        }
+        Ok(self.gpu.map(Device::get).transpose()?)
+    }
+
+    /// PEs of the world: on a GPU one.
+    fn pes(&self) -> Result<usize, Failure> {
+        Ok(match self.device()? {
+            Some(_) => 1,
+            None => threads(self.threads),
+        })
     }
 
     fn method(&self) -> Method {
@@ -157,13 +176,15 @@ fn plane<'py>(
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let field = Array::output(output)?;
-    let mut kept = problem.kept();
-    kept.push(output.clone().unbind());
-    match field.kind.dtype {
-        DType::F32 => plane_of::<f32>(py, nx, &problem, how, field, kept),
-        _ => plane_of::<f64>(py, nx, &problem, how, field, kept),
-    }
+    guarded(move || {
+        let field = Array::output(output)?;
+        let mut kept = problem.kept();
+        kept.push(output.clone().unbind());
+        match field.kind.dtype {
+            DType::F32 => plane_of::<f32>(py, nx, &problem, how, field, kept),
+            _ => plane_of::<f64>(py, nx, &problem, how, field, kept),
+        }
+    })
 }
 
 fn plane_of<'py, F: Real + Scalar>(
@@ -180,7 +201,7 @@ fn plane_of<'py, F: Real + Scalar>(
     };
     solved(py, how, kept, move |how, watch| {
         fits::<F>(how, output)?;
-        in_world(how.threads, output, |pe| {
+        in_world(how, output, |pe| {
             solve_2d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
             })
@@ -213,21 +234,23 @@ fn space<'py>(
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let field = Array::output(output)?;
-    let arrays = [
-        Some(output),
-        Some(&problem.initial),
-        problem.fixed.as_ref(),
-        problem.source.as_ref(),
-        problem.coefficient.as_ref(),
-        problem.reaction.as_ref(),
-    ];
-    let kept = arrays.into_iter().flatten();
-    let kept = kept.map(|array| array.clone().unbind()).collect();
-    match field.kind.dtype {
-        DType::F32 => space_of::<f32>(py, &problem, how, field, kept),
-        _ => space_of::<f64>(py, &problem, how, field, kept),
-    }
+    guarded(move || {
+        let field = Array::output(output)?;
+        let arrays = [
+            Some(output),
+            Some(&problem.initial),
+            problem.fixed.as_ref(),
+            problem.source.as_ref(),
+            problem.coefficient.as_ref(),
+            problem.reaction.as_ref(),
+        ];
+        let kept = arrays.into_iter().flatten();
+        let kept = kept.map(|array| array.clone().unbind()).collect();
+        match field.kind.dtype {
+            DType::F32 => space_of::<f32>(py, &problem, how, field, kept),
+            _ => space_of::<f64>(py, &problem, how, field, kept),
+        }
+    })
 }
 
 fn space_of<'py, F: Real + Scalar>(
@@ -274,7 +297,7 @@ fn space_of<'py, F: Real + Scalar>(
     };
     solved(py, how, kept, move |how, watch| {
         fits::<F>(how, output)?;
-        in_world(how.threads, output, |pe| {
+        in_world(how, output, |pe| {
             solve_3d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
             })
@@ -294,14 +317,16 @@ fn fill<'py>(
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let field = Array::output(output)?;
-    let kept = [output, values, known].map(|array| array.clone().unbind());
-    let given = (Array::prepared(values)?, Array::prepared(known)?);
-    let kept = kept.into();
-    match field.kind.dtype {
-        DType::F32 => fill_of::<f32>(py, nx, given, natural, how, field, kept),
-        _ => fill_of::<f64>(py, nx, given, natural, how, field, kept),
-    }
+    guarded(move || {
+        let field = Array::output(output)?;
+        let kept = [output, values, known].map(|array| array.clone().unbind());
+        let given = (Array::prepared(values)?, Array::prepared(known)?);
+        let kept = kept.into();
+        match field.kind.dtype {
+            DType::F32 => fill_of::<f32>(py, nx, given, natural, how, field, kept),
+            _ => fill_of::<f64>(py, nx, given, natural, how, field, kept),
+        }
+    })
 }
 
 fn fill_of<F: Real + Scalar>(
@@ -324,7 +349,7 @@ fn fill_of<F: Real + Scalar>(
             norm: norm(how),
             ..problem.map_err(SolveError::from)?
         };
-        in_world(how.threads, output, |pe| {
+        in_world(how, output, |pe| {
             solve_2d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
             })
@@ -341,12 +366,14 @@ fn line<'py>(
     how: How,
     output: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let field = Array::output(output)?;
-    let kept = vec![output.clone().unbind()];
-    match field.kind.dtype {
-        DType::F32 => line_of::<f32>(py, [left, right], how, field, kept),
-        _ => line_of::<f64>(py, [left, right], how, field, kept),
-    }
+    guarded(move || {
+        let field = Array::output(output)?;
+        let kept = vec![output.clone().unbind()];
+        match field.kind.dtype {
+            DType::F32 => line_of::<f32>(py, [left, right], how, field, kept),
+            _ => line_of::<f64>(py, [left, right], how, field, kept),
+        }
+    })
 }
 
 fn line_of<F: Real + Scalar>(
@@ -364,7 +391,7 @@ fn line_of<F: Real + Scalar>(
     };
     solved(py, how, kept, move |how, watch| {
         fits::<F>(how, output)?;
-        in_world(how.threads, output, |pe| {
+        in_world(how, output, |pe| {
             solve_1d(pe, &problem, &options(how, watch.stop), |seen| {
                 watch.see(pe, seen)
             })
@@ -413,6 +440,10 @@ fn norm(how: &How) -> Norm {
 
 pub fn options<'a>(how: &How, stop: &'a AtomicBool) -> Options<'a> {
     Options {
+        gpu: how.device().ok().flatten().map(|device| Gpu {
+            device,
+            strategy: Strategy::Auto,
+        }),
         sweeps_per_pass: how.sweeps_per_pass,
         interrupt: Some(stop),
         method: how.method(),
@@ -422,11 +453,11 @@ pub fn options<'a>(how: &How, stop: &'a AtomicBool) -> Options<'a> {
 
 /// Solves on a world of threads; PE 0 writes the field.
 fn in_world<F: Real + Scalar>(
-    asked: usize,
+    how: &How,
     output: Array,
     solve: impl Fn(&Pe) -> Result<Solution<F>, SolveError> + Sync,
 ) -> Result<Report, Failure> {
-    let reports = spmd(threads(asked), |pe| report(pe, solve(pe)?, output));
+    let reports = spmd(how.pes()?, |pe| report(pe, solve(pe)?, output));
     let reports = reports.map_err(|error| Failure::World(error.to_string()))?;
     let first = reports.into_iter().next();
     first.unwrap_or_else(|| Err(Failure::Internal("a world without PEs".into())))

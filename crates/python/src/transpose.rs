@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::error::Failure;
-use crate::run::{is_stopped, threads, work};
+use crate::run::{guarded, is_stopped, threads, work};
 
 /// Bytes transposed between two looks at the flag that stops.
 const PIECE: usize = 16 << 20;
@@ -23,17 +23,19 @@ fn transpose(
     columns: usize,
     asked: usize,
 ) -> PyResult<()> {
-    let (array, output) = (Array::prepared(array)?, Array::output(output)?);
-    let size = array.kind.dtype.size();
-    work(py, array.bytes(), |stop| {
-        let stop = || is_stopped(stop);
-        let shape = [batch, rows, columns];
-        match size {
-            1 => of_words::<u8>(array, output, shape, asked, stop),
-            2 => of_words::<u16>(array, output, shape, asked, stop),
-            4 => of_words::<u32>(array, output, shape, asked, stop),
-            _ => of_words::<u64>(array, output, shape, asked, stop),
-        }
+    guarded(move || {
+        let (array, output) = (Array::prepared(array)?, Array::output(output)?);
+        let size = array.kind.dtype.size();
+        work(py, array.bytes(), |stop| {
+            let stop = || is_stopped(stop);
+            let shape = [batch, rows, columns];
+            match size {
+                1 => of_words::<u8>(array, output, shape, asked, stop),
+                2 => of_words::<u16>(array, output, shape, asked, stop),
+                4 => of_words::<u32>(array, output, shape, asked, stop),
+                _ => of_words::<u64>(array, output, shape, asked, stop),
+            }
+        })
     })
 }
 

@@ -64,12 +64,14 @@ struct Block {
 impl Block {
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let interface = PyDict::new(py);
-        interface.set_item("data", (self.address, false))?;
-        interface.set_item("shape", (self.bytes,))?;
-        interface.set_item("typestr", "|u1")?;
-        interface.set_item("version", 3)?;
-        Ok(interface)
+        guarded(move || {
+            let interface = PyDict::new(py);
+            interface.set_item("data", (self.address, false))?;
+            interface.set_item("shape", (self.bytes,))?;
+            interface.set_item("typestr", "|u1")?;
+            interface.set_item("version", 3)?;
+            Ok(interface)
+        })
     }
 }
 
@@ -297,32 +299,36 @@ fn equal(left: usize, right: usize, what: &str) -> Result<(), Failure> {
 impl Handle {
     #[getter]
     fn my_pe(&self) -> PyResult<usize> {
-        Ok(self.pe()?.my_pe())
+        guarded(move || Ok(self.pe()?.my_pe()))
     }
 
     #[getter]
     fn n_pes(&self) -> PyResult<usize> {
-        Ok(self.pe()?.n_pes())
+        guarded(move || Ok(self.pe()?.n_pes()))
     }
 
     /// Symmetric memory of zeros. Collective.
     fn allocate(slf: &Bound<'_, Self>, bytes: usize) -> PyResult<Block> {
-        let pe = slf.get().pe()?;
-        let address = verb(slf.py(), pe, || {
-            let start = pe.raw().calloc(bytes, 1)?;
-            Ok(start.expose_provenance())
-        })?;
-        Ok(Block {
-            address,
-            bytes,
-            _handle: slf.clone().unbind(),
+        guarded(move || {
+            let pe = slf.get().pe()?;
+            let address = verb(slf.py(), pe, || {
+                let start = pe.raw().calloc(bytes, 1)?;
+                Ok(start.expose_provenance())
+            })?;
+            Ok(Block {
+                address,
+                bytes,
+                _handle: slf.clone().unbind(),
+            })
         })
     }
 
     /// Collective.
     fn free(&self, py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (pe, place) = (self.pe()?, self.symmetric(array)?);
-        verb(py, pe, || Ok(pe.raw().free(place.at())?))
+        guarded(move || {
+            let (pe, place) = (self.pe()?, self.symmetric(array)?);
+            verb(py, pe, || Ok(pe.raw().free(place.at())?))
+        })
     }
 
     fn put(
@@ -332,17 +338,19 @@ impl Handle {
         source: &Bound<'_, PyAny>,
         pe: usize,
     ) -> PyResult<()> {
-        let (me, dest, source) = (self.other(pe)?, self.symmetric(dest)?, any(source)?);
-        equal(source.bytes(), dest.bytes(), "the source")?;
-        let put = || {
-            // SAFETY: `dest` is symmetric; `source` is an array's memory, which the call keeps alive.
-            unsafe { me.raw().put(dest.at(), source.at(), source.bytes(), pe) };
-            Ok(())
-        };
-        if source.bytes() < LARGE {
-            return Ok(guarded(put)?);
-        }
-        verb(py, me, put)
+        guarded(move || {
+            let (me, dest, source) = (self.other(pe)?, self.symmetric(dest)?, any(source)?);
+            equal(source.bytes(), dest.bytes(), "the source")?;
+            let put = || {
+                // SAFETY: `dest` is symmetric; `source` is an array's memory, which the call keeps alive.
+                unsafe { me.raw().put(dest.at(), source.at(), source.bytes(), pe) };
+                Ok(())
+            };
+            if source.bytes() < LARGE {
+                return Ok(guarded(put)?);
+            }
+            verb(py, me, put)
+        })
     }
 
     fn get(
@@ -352,17 +360,19 @@ impl Handle {
         source: &Bound<'_, PyAny>,
         pe: usize,
     ) -> PyResult<()> {
-        let (me, dest, source) = (self.other(pe)?, any(dest)?, self.symmetric(source)?);
-        equal(dest.bytes(), source.bytes(), "the destination")?;
-        let get = || {
-            // SAFETY: as for `put`.
-            unsafe { me.raw().get(dest.at(), source.at(), source.bytes(), pe) };
-            Ok(())
-        };
-        if source.bytes() < LARGE {
-            return Ok(guarded(get)?);
-        }
-        verb(py, me, get)
+        guarded(move || {
+            let (me, dest, source) = (self.other(pe)?, any(dest)?, self.symmetric(source)?);
+            equal(dest.bytes(), source.bytes(), "the destination")?;
+            let get = || {
+                // SAFETY: as for `put`.
+                unsafe { me.raw().get(dest.at(), source.at(), source.bytes(), pe) };
+                Ok(())
+            };
+            if source.bytes() < LARGE {
+                return Ok(guarded(get)?);
+            }
+            verb(py, me, get)
+        })
     }
 
     #[allow(clippy::too_many_arguments)] // those of the operation
@@ -376,22 +386,24 @@ impl Handle {
         op: &str,
         pe: usize,
     ) -> PyResult<()> {
-        let (me, dest, source) = (self.other(pe)?, self.symmetric(dest)?, any(source)?);
-        equal(source.bytes(), dest.bytes(), "the source")?;
-        let (signal, op) = (self.word(signal)?, signal_op(op)?);
-        if signal.dtype != DType::U64 {
-            return Err(
-                Failure::Type(format!("a signal is a uint64, not {}", signal.dtype)).into(),
-            );
-        }
-        let bytes = source.bytes();
-        verb(py, me, || {
-            // SAFETY: as for `put`; the signal is a symmetric, aligned word.
-            unsafe {
-                me.raw()
-                    .put_signal(dest.at(), source.at(), bytes, signal.at(), value, op, pe);
+        guarded(move || {
+            let (me, dest, source) = (self.other(pe)?, self.symmetric(dest)?, any(source)?);
+            equal(source.bytes(), dest.bytes(), "the source")?;
+            let (signal, op) = (self.word(signal)?, signal_op(op)?);
+            if signal.dtype != DType::U64 {
+                return Err(
+                    Failure::Type(format!("a signal is a uint64, not {}", signal.dtype)).into(),
+                );
             }
-            Ok(())
+            let bytes = source.bytes();
+            verb(py, me, || {
+                // SAFETY: as for `put`; the signal is a symmetric, aligned word.
+                unsafe {
+                    me.raw()
+                        .put_signal(dest.at(), source.at(), bytes, signal.at(), value, op, pe);
+                }
+                Ok(())
+            })
         })
     }
 
@@ -402,27 +414,31 @@ impl Handle {
         cmp: &str,
         value: i128,
     ) -> PyResult<i128> {
-        let (me, word, cmp) = (self.pe()?, self.word(word)?, comparison(cmp)?);
-        verb(py, me, || {
-            of_integer!(word.dtype, T => {
-                let value = integer::<T>(value, word.dtype)?;
-                // SAFETY: a symmetric, aligned word.
-                let seen = unsafe { me.raw().wait_until(word.at::<T>(), cmp, value) };
-                Ok(seen?.into())
+        guarded(move || {
+            let (me, word, cmp) = (self.pe()?, self.word(word)?, comparison(cmp)?);
+            verb(py, me, || {
+                of_integer!(word.dtype, T => {
+                    let value = integer::<T>(value, word.dtype)?;
+                    // SAFETY: a symmetric, aligned word.
+                    let seen = unsafe { me.raw().wait_until(word.at::<T>(), cmp, value) };
+                    Ok(seen?.into())
+                })
             })
         })
     }
 
     fn test(&self, word: &Bound<'_, PyAny>, cmp: &str, value: i128) -> PyResult<bool> {
-        let (me, word, cmp) = (self.pe()?, self.word(word)?, comparison(cmp)?);
-        let test = || {
-            of_integer!(word.dtype, T => {
-                let value = integer::<T>(value, word.dtype)?;
-                // SAFETY: a symmetric, aligned word.
-                Ok(unsafe { me.raw().test(word.at::<T>(), cmp, value) })
-            })
-        };
-        Ok(guarded(test)?)
+        guarded(move || {
+            let (me, word, cmp) = (self.pe()?, self.word(word)?, comparison(cmp)?);
+            let test = || {
+                of_integer!(word.dtype, T => {
+                    let value = integer::<T>(value, word.dtype)?;
+                    // SAFETY: a symmetric, aligned word.
+                    Ok(unsafe { me.raw().test(word.at::<T>(), cmp, value) })
+                })
+            };
+            Ok(guarded(test)?)
+        })
     }
 
     /// An atomic on another PE's word; the value before.
@@ -435,39 +451,49 @@ impl Handle {
         expected: i128,
         pe: usize,
     ) -> PyResult<i128> {
-        let (me, word) = (self.other(pe)?, self.word(word)?);
-        verb(py, me, || {
-            of_integer!(word.dtype, T => {
-                let (value, expected) = (integer::<T>(value, word.dtype)?, integer::<T>(expected, word.dtype)?);
-                atomic(me, what, word.at::<T>(), value, expected, pe).map(i128::from)
+        guarded(move || {
+            let (me, word) = (self.other(pe)?, self.word(word)?);
+            verb(py, me, || {
+                of_integer!(word.dtype, T => {
+                    let (value, expected) = (integer::<T>(value, word.dtype)?, integer::<T>(expected, word.dtype)?);
+                    atomic(me, what, word.at::<T>(), value, expected, pe).map(i128::from)
+                })
             })
         })
     }
 
     fn fence(&self, py: Python<'_>) -> PyResult<()> {
-        let me = self.pe()?;
-        verb(py, me, || {
-            me.fence()
-                .map_err(|error| Failure::World(error.to_string()))
+        guarded(move || {
+            let me = self.pe()?;
+            verb(py, me, || {
+                me.fence()
+                    .map_err(|error| Failure::World(error.to_string()))
+            })
         })
     }
 
     fn quiet(&self, py: Python<'_>) -> PyResult<()> {
-        let me = self.pe()?;
-        verb(py, me, || {
-            me.quiet()
-                .map_err(|error| Failure::World(error.to_string()))
+        guarded(move || {
+            let me = self.pe()?;
+            verb(py, me, || {
+                me.quiet()
+                    .map_err(|error| Failure::World(error.to_string()))
+            })
         })
     }
 
     fn barrier(&self, py: Python<'_>) -> PyResult<()> {
-        let me = self.pe()?;
-        verb(py, me, || Ok(me.barrier()?))
+        guarded(move || {
+            let me = self.pe()?;
+            verb(py, me, || Ok(me.barrier()?))
+        })
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        let me = self.pe()?;
-        verb(py, me, || Ok(me.sync()?))
+        guarded(move || {
+            let me = self.pe()?;
+            verb(py, me, || Ok(me.sync()?))
+        })
     }
 
     fn broadcast(
@@ -477,13 +503,15 @@ impl Handle {
         source: &Bound<'_, PyAny>,
         root: usize,
     ) -> PyResult<()> {
-        self.on(
-            py,
-            &self.pe()?.world(),
-            Collective::Broadcast(root),
-            dest,
-            source,
-        )
+        guarded(move || {
+            self.on(
+                py,
+                &self.pe()?.world(),
+                Collective::Broadcast(root),
+                dest,
+                source,
+            )
+        })
     }
 
     fn fcollect(
@@ -492,7 +520,7 @@ impl Handle {
         dest: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.on(py, &self.pe()?.world(), Collective::Fcollect, dest, source)
+        guarded(move || self.on(py, &self.pe()?.world(), Collective::Fcollect, dest, source))
     }
 
     fn alltoall(
@@ -501,7 +529,7 @@ impl Handle {
         dest: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.on(py, &self.pe()?.world(), Collective::Alltoall, dest, source)
+        guarded(move || self.on(py, &self.pe()?.world(), Collective::Alltoall, dest, source))
     }
 
     fn reduce(
@@ -511,13 +539,15 @@ impl Handle {
         source: &Bound<'_, PyAny>,
         what: &str,
     ) -> PyResult<()> {
-        self.on(
-            py,
-            &self.pe()?.world(),
-            Collective::Reduce(what),
-            dest,
-            source,
-        )
+        guarded(move || {
+            self.on(
+                py,
+                &self.pe()?.world(),
+                Collective::Reduce(what),
+                dest,
+                source,
+            )
+        })
     }
 
     fn split_strided(
@@ -526,17 +556,21 @@ impl Handle {
         stride: isize,
         size: usize,
     ) -> PyResult<Option<Part>> {
-        let me = slf.get().pe()?;
-        let team = verb(slf.py(), me, || {
-            Ok(me.world().split_strided(start, stride, size)?)
-        })?;
-        Ok(team.map(|team| Part::new(slf, team)))
+        guarded(move || {
+            let me = slf.get().pe()?;
+            let team = verb(slf.py(), me, || {
+                Ok(me.world().split_strided(start, stride, size)?)
+            })?;
+            Ok(team.map(|team| Part::new(slf, team)))
+        })
     }
 
     fn split_2d(slf: &Bound<'_, Self>, row: usize) -> PyResult<(Part, Part)> {
-        let me = slf.get().pe()?;
-        let (rows, columns) = verb(slf.py(), me, || Ok(me.world().split_2d(row)?))?;
-        Ok((Part::new(slf, rows), Part::new(slf, columns)))
+        guarded(move || {
+            let me = slf.get().pe()?;
+            let (rows, columns) = verb(slf.py(), me, || Ok(me.world().split_2d(row)?))?;
+            Ok((Part::new(slf, rows), Part::new(slf, columns)))
+        })
     }
 }
 
@@ -575,27 +609,29 @@ impl Part {
 impl Part {
     #[getter]
     fn my_pe(&self) -> PyResult<usize> {
-        self.with(|_, team| Ok(team.my_pe()))
+        guarded(move || self.with(|_, team| Ok(team.my_pe())))
     }
 
     #[getter]
     fn n_pes(&self) -> PyResult<usize> {
-        self.with(|_, team| Ok(team.n_pes()))
+        guarded(move || self.with(|_, team| Ok(team.n_pes())))
     }
 
     /// The number in the world of the team's PE `pe`.
     fn world_pe(&self, pe: usize) -> PyResult<usize> {
-        self.with(|_, team| {
-            if pe >= team.n_pes() {
-                let text = format!("there is no PE {pe} in a team of {}", team.n_pes());
-                return Err(Failure::Input(text).into());
-            }
-            Ok(team.world_pe(pe))
+        guarded(move || {
+            self.with(|_, team| {
+                if pe >= team.n_pes() {
+                    let text = format!("there is no PE {pe} in a team of {}", team.n_pes());
+                    return Err(Failure::Input(text).into());
+                }
+                Ok(team.world_pe(pe))
+            })
         })
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(|handle, team| verb(py, handle.pe()?, || Ok(team.sync()?)))
+        guarded(move || self.with(|handle, team| verb(py, handle.pe()?, || Ok(team.sync()?))))
     }
 
     fn broadcast(
@@ -605,7 +641,9 @@ impl Part {
         source: &Bound<'_, PyAny>,
         root: usize,
     ) -> PyResult<()> {
-        self.with(|handle, team| handle.on(py, team, Collective::Broadcast(root), dest, source))
+        guarded(move || {
+            self.with(|handle, team| handle.on(py, team, Collective::Broadcast(root), dest, source))
+        })
     }
 
     fn fcollect(
@@ -614,7 +652,9 @@ impl Part {
         dest: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.with(|handle, team| handle.on(py, team, Collective::Fcollect, dest, source))
+        guarded(move || {
+            self.with(|handle, team| handle.on(py, team, Collective::Fcollect, dest, source))
+        })
     }
 
     fn alltoall(
@@ -623,7 +663,9 @@ impl Part {
         dest: &Bound<'_, PyAny>,
         source: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.with(|handle, team| handle.on(py, team, Collective::Alltoall, dest, source))
+        guarded(move || {
+            self.with(|handle, team| handle.on(py, team, Collective::Alltoall, dest, source))
+        })
     }
 
     fn reduce(
@@ -633,7 +675,9 @@ impl Part {
         source: &Bound<'_, PyAny>,
         what: &str,
     ) -> PyResult<()> {
-        self.with(|handle, team| handle.on(py, team, Collective::Reduce(what), dest, source))
+        guarded(move || {
+            self.with(|handle, team| handle.on(py, team, Collective::Reduce(what), dest, source))
+        })
     }
 
     fn split_strided(
@@ -643,28 +687,34 @@ impl Part {
         stride: isize,
         size: usize,
     ) -> PyResult<Option<Part>> {
-        self.with(|handle, team| {
-            let part = verb(py, handle.pe()?, || {
-                Ok(team.split_strided(start, stride, size)?)
-            })?;
-            Ok(part.map(|part| Part::new(self.handle.bind(py), part)))
+        guarded(move || {
+            self.with(|handle, team| {
+                let part = verb(py, handle.pe()?, || {
+                    Ok(team.split_strided(start, stride, size)?)
+                })?;
+                Ok(part.map(|part| Part::new(self.handle.bind(py), part)))
+            })
         })
     }
 
     fn split_2d(&self, py: Python<'_>, row: usize) -> PyResult<(Part, Part)> {
-        self.with(|handle, team| {
-            let (rows, columns) = verb(py, handle.pe()?, || Ok(team.split_2d(row)?))?;
-            let part = |team| Part::new(self.handle.bind(py), team);
-            Ok((part(rows), part(columns)))
+        guarded(move || {
+            self.with(|handle, team| {
+                let (rows, columns) = verb(py, handle.pe()?, || Ok(team.split_2d(row)?))?;
+                let part = |team| Part::new(self.handle.bind(py), team);
+                Ok((part(rows), part(columns)))
+            })
         })
     }
 
     /// Collective.
     fn destroy(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(|_, _| Ok(()))?;
-        let team = self.team.lock().ok().and_then(|mut team| team.take());
-        let Some(team) = team else { return Ok(()) };
-        verb(py, self.handle.get().pe()?, || Ok(team.destroy()?))
+        guarded(move || {
+            self.with(|_, _| Ok(()))?;
+            let team = self.team.lock().ok().and_then(|mut team| team.take());
+            let Some(team) = team else { return Ok(()) };
+            verb(py, self.handle.get().pe()?, || Ok(team.destroy()?))
+        })
     }
 }
 
@@ -813,13 +863,15 @@ fn reduce(team: &Team<'_>, what: &str, dest: Place, source: Place) -> Result<(),
 /// Joins the world that a launcher made, or makes one of one PE.
 #[pyfunction]
 fn init(py: Python<'_>) -> PyResult<Handle> {
-    let join = || crosswarp::init().map_err(|error| Failure::World(error.to_string()));
-    let pe = py.detach(|| guarded(join))?;
-    let pe = Box::new(pe);
-    Ok(Handle {
-        pe: &raw const *pe,
-        pid: std::process::id(),
-        _keeper: Keeper::Own(pe),
+    guarded(move || {
+        let join = || crosswarp::init().map_err(|error| Failure::World(error.to_string()));
+        let pe = py.detach(|| guarded(join))?;
+        let pe = Box::new(pe);
+        Ok(Handle {
+            pe: &raw const *pe,
+            pid: std::process::id(),
+            _keeper: Keeper::Own(pe),
+        })
     })
 }
 
@@ -837,50 +889,52 @@ fn spmd(
     function: Py<PyAny>,
     heap: Option<usize>,
 ) -> PyResult<Vec<Py<PyAny>>> {
-    let (say, mut said) = channel();
-    let members = Members::default();
-    let all = members.clone();
-    let world = std::thread::Builder::new().spawn(move || {
-        let world = ThreadWorld::new(n);
-        let world = heap.map_or(world.clone(), |bytes| world.heap_bytes(bytes));
-        let told = Mutex::new(say.clone());
-        let outcome = world.spmd(|pe| member(pe, &function, &all, &told));
-        if let Err(error) = outcome {
-            let _ = say.send((0, Err(Failure::World(error.to_string()).into())));
-        }
-        // `function` is let go where somebody next is in Python: a thread that comes there while the interpreter ends would
-        // crash it.
-        drop(function);
-    });
-    world.map_err(|error| Failure::World(format!("no thread could be started: {error}")))?;
-    let mut results: Vec<Option<Py<PyAny>>> = (0..n.max(1)).map(|_| None).collect();
-    let mut first = None;
-    for _ in 0..results.len() {
-        loop {
-            let receiver = &mut said;
-            match py.detach(move || receiver.recv_timeout(LOOK)) {
-                Ok((pe, Ok(result))) => results[pe] = Some(result),
-                // Who fails first says why; the others mostly hear of it.
-                Ok((_, Err(error))) => {
-                    first.get_or_insert(error);
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(signal) = py.check_signals() {
-                        leave_all(&members);
-                        return Err(signal);
-                    }
-                    continue;
-                }
-                Err(RecvTimeoutError::Disconnected) => {}
+    guarded(move || {
+        let (say, mut said) = channel();
+        let members = Members::default();
+        let all = members.clone();
+        let world = std::thread::Builder::new().spawn(move || {
+            let world = ThreadWorld::new(n);
+            let world = heap.map_or(world.clone(), |bytes| world.heap_bytes(bytes));
+            let told = Mutex::new(say.clone());
+            let outcome = world.spmd(|pe| member(pe, &function, &all, &told));
+            if let Err(error) = outcome {
+                let _ = say.send((0, Err(Failure::World(error.to_string()).into())));
             }
-            break;
+            // `function` is let go where somebody next is in Python: a thread that comes there while the interpreter ends would
+            // crash it.
+            drop(function);
+        });
+        world.map_err(|error| Failure::World(format!("no thread could be started: {error}")))?;
+        let mut results: Vec<Option<Py<PyAny>>> = (0..n.max(1)).map(|_| None).collect();
+        let mut first = None;
+        for _ in 0..results.len() {
+            loop {
+                let receiver = &mut said;
+                match py.detach(move || receiver.recv_timeout(LOOK)) {
+                    Ok((pe, Ok(result))) => results[pe] = Some(result),
+                    // Who fails first says why; the others mostly hear of it.
+                    Ok((_, Err(error))) => {
+                        first.get_or_insert(error);
+                    }
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(signal) = py.check_signals() {
+                            leave_all(&members);
+                            return Err(signal);
+                        }
+                        continue;
+                    }
+                    Err(RecvTimeoutError::Disconnected) => {}
+                }
+                break;
+            }
         }
-    }
-    if let Some(error) = first {
-        return Err(error);
-    }
-    let results: Option<Vec<_>> = results.into_iter().collect();
-    results.ok_or_else(|| Failure::World("a PE ended without a result".into()).into())
+        if let Some(error) = first {
+            return Err(error);
+        }
+        let results: Option<Vec<_>> = results.into_iter().collect();
+        results.ok_or_else(|| Failure::World("a PE ended without a result".into()).into())
+    })
 }
 
 type Told = Mutex<Sender<(usize, PyResult<Py<PyAny>>)>>;

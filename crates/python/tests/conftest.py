@@ -1,6 +1,7 @@
 """The suite runs against an installed package: nothing here adds the sources to the path."""
 
 import pathlib
+import re
 import signal
 
 import crosswarp
@@ -13,6 +14,13 @@ settings.load_profile("any")
 
 # What a shell starts in the background ignores Ctrl-C, and so would the programs that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def programs_of_the_pages(mark: str) -> list[str]:
+    """The programs of the documentation that need something, where the documentation is."""
+    docs = pathlib.Path(__file__).resolve().parents[3] / "docs" / "python"
+    fence = re.compile(rf"^```python {mark}\n(.*?)^```", re.M | re.S)
+    return [block for page in sorted(docs.glob("*.md")) for block in fence.findall(page.read_text("utf-8"))]
 
 
 @pytest.fixture(scope="session")

@@ -18,6 +18,7 @@ step() { printf '\n== %s\n' "$*"; "$@"; }
 
 fresh tools pip auditwheel mypy numpy
 rm -f "$folder"/crosswarp-*.whl
+export CROSSWARP_CACHE=${CROSSWARP_CACHE:-$folder/cache}
 CROSSWARP_GLIBC=2.28 step "$folder/tools/bin/pip" wheel --quiet --no-deps --wheel-dir "$folder" crates/python
 wheel=$(ls "$folder"/crosswarp-*.whl)
 case $wheel in *-cp310-abi3-manylinux_2_28_*.whl) ;; *) echo "not the wheel that was to be: $wheel" >&2; exit 1 ;; esac
@@ -51,8 +52,23 @@ if [ -n "${CROSSWARP_KERNELS-}" ]; then
     CROSSWARP_NVRTC=/nonexistent "$folder/bare/bin/crosswarp" kernels --arch sm_86 | tail -n 1
 fi
 
-fresh tests "$wheel[test]" nbclient ipykernel matplotlib tqdm mpi4py mpich
-(cd crates/python && PATH=$folder/tests/bin:$PATH CROSSWARP_REQUIRE_TOOLS=1 step "$folder/tests/bin/python" -m pytest)
+# A wheel of its own for a free-threaded interpreter, if there is one.
+free=$(command -v python3.14t || true)
+if [ -n "$free" ]; then
+    "$free" -m venv --clear "$folder/free"
+    CROSSWARP_GLIBC=2.28 step "$folder/free/bin/python" -m pip wheel --quiet --no-deps --wheel-dir "$folder" crates/python
+    step "$folder/free/bin/python" -m pip install --quiet "$(ls "$folder"/crosswarp-*-cp314-cp314t-*.whl)[test]"
+    # Importing it, and working with it, must not bring the lock back.
+    "$folder/free/bin/python" -W error -c 'import sys, crosswarp; assert not sys._is_gil_enabled()'
+    (cd crates/python && PATH=$folder/free/bin:$PATH step "$folder/free/bin/python" -m pytest)
+else
+    echo "not run: the wheel for free-threaded Python (no python3.14t on PATH)"
+fi
+
+# NVRTC, so that kernels are compiled here; CROSSWARP_REQUIRE_TORCH=1 takes torch, too, which has gigabytes.
+torch=${CROSSWARP_REQUIRE_TORCH:+torch}
+fresh tests "$wheel[test]" nbclient ipykernel matplotlib tqdm mpi4py mpich 'nvidia-cuda-nvrtc==13.0.*' $torch
+(cd crates/python && PATH=$folder/tests/bin:$PATH CROSSWARP_REQUIRE_TOOLS=1 step "$folder/tests/bin/python" -m pytest -rs)
 for notebook in examples/notebooks/*.ipynb; do
     step "$folder/tests/bin/jupyter-execute" "$notebook"
 done

@@ -14,6 +14,7 @@ import time
 import crosswarp as cw
 import numpy as np
 import pytest
+from crosswarp import _native
 
 
 def documented():
@@ -121,6 +122,33 @@ def test_a_python_handler_of_a_signal_runs_during_a_call():
             cw.sum(a, exact=True)
     finally:
         signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_panic_is_an_error_of_ours(elsewhere):
+    with pytest.raises(cw.InternalError, match="as asked for"):
+        _native.panic(elsewhere)
+    # What a program that catches errors sees: none of PyO3's, which is no Exception.
+    assert issubclass(cw.InternalError, Exception)
+    assert cw.sum(np.ones(10)) == 10
+
+
+def sources():
+    return sorted((pathlib.Path(__file__).resolve().parents[1] / "src").rglob("*.rs"))
+
+
+@pytest.mark.parametrize("source", sources(), ids=lambda path: path.stem)
+def test_every_entry_point_is_guarded(source):
+    """What Python calls begins with `guarded`: a panic would become an exception that is no `Exception`."""
+    lines, methods, asked = source.read_text().splitlines(), False, False
+    for number, line in enumerate(lines):
+        methods = line == "#[pymethods]" or methods and line != "}"
+        asked = asked or line.strip() == "#[pyfunction]"
+        starts = re.match(r"(    )?(pub )?fn \w", line)
+        if starts and (asked or methods and line.startswith("    fn")):
+            asked = False
+            body = next(k for k in range(number, len(lines)) if lines[k].endswith("{"))
+            assert lines[body + 1].lstrip().startswith("guarded("), f"{source.name}:{number + 1}: {line.strip()}"
 
 
 def pages():

@@ -311,6 +311,27 @@ def test_mpi_in_the_same_processes(tmp_path):
     assert said == ["1 3", "1 3"], errors
 
 
+def test_torch_distributed_in_the_same_processes(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed")
+    said, errors = processes(tmp_path, 2, f"""
+        import torch
+        import torch.distributed as dist
+        place = "file://{tmp_path}/rendezvous"
+        dist.init_process_group("gloo", init_method=place, rank=pe.my_pe, world_size=pe.n_pes)
+        x = torch.full((4,), float(pe.my_pe + 1))
+        dist.all_reduce(x)
+        mine, sums = pe.full(1, int(x[0]), np.int64), pe.zeros(1, np.int64)
+        pe.reduce(sums, mine)
+        # Symmetric memory is torch's, too, without a copy.
+        torch.from_numpy(mine).add_(1)
+        dist.barrier()
+        pe.barrier()
+        sys.stdout.write(f"{{sums[0]}} {{mine[0]}} {{cw.sum(x)}}\\n")
+        dist.destroy_process_group()
+    """)
+    assert said == ["6 4 12.0", "6 4 12.0"], errors
+
+
 def test_an_interpreter_ends_while_a_world_of_threads_does():
     program = "import crosswarp as cw; pe = cw.init(); print(cw.spmd(3, lambda pe: pe.my_pe))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)

@@ -6,10 +6,12 @@ np.float64(6.0)
 """
 
 from ._bits import bits, sha256
+from ._device import DeviceArray
 from ._errors import (
     ConvergenceWarning,
     DtypeError,
     Error,
+    GpuError,
     InputError,
     InternalError,
     OutOfMemory,
@@ -17,6 +19,7 @@ from ._errors import (
     WorldError,
 )
 from ._histogram import bincount, histogram
+from ._kernel import Compiled, Kernel, KernelResources
 from ._models import BankConflicts, Occupancy, Roofline, bank_conflicts, occupancy, roofline
 from ._reduce import argmax, argmin, dot, max, mean, min, norm, prod, sum
 from ._solve import Hierarchy, Result, fill, poisson, solve
@@ -25,12 +28,17 @@ from ._world import Pe, Team, init, spmd
 
 __all__ = [
     "BankConflicts",
+    "Compiled",
     "ConvergenceWarning",
+    "DeviceArray",
     "DtypeError",
     "Error",
+    "GpuError",
     "Hierarchy",
     "InputError",
     "InternalError",
+    "Kernel",
+    "KernelResources",
     "Occupancy",
     "OutOfMemory",
     "Pe",

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._arrays import as_array, is_bf16, prepared
+from ._device import host_or_same
 
 __all__ = ["bits", "sha256"]
 
@@ -23,7 +24,7 @@ def bits(x: npt.ArrayLike) -> Any:
     >>> cw.bits(np.array([1.0, -0.0], np.float16))
     array([15360, 32768], dtype=uint16)
     """
-    array = as_array(x, "bits")
+    array = as_array(host_or_same(x), "bits")
     shape, size = array.shape, array.dtype.itemsize
     words: npt.NDArray[Any] = prepared(array).view(np.dtype(f"u{size}")).reshape(shape)
     if shape == ():
@@ -39,7 +40,7 @@ def sha256(array: npt.ArrayLike) -> str:
     >>> cw.sha256(np.arange(3.0))[:16]
     'b0c45303f7f11848'
     """
-    given = as_array(array, "sha256")
+    given = as_array(host_or_same(array), "sha256")
     if is_bf16(given.dtype):
         data = prepared(given)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 
-__all__ = ["Error", "InputError", "DtypeError", "TimeoutError", "WorldError", "OutOfMemory", "InternalError", "ConvergenceWarning"]
+__all__ = ["Error", "InputError", "DtypeError", "TimeoutError", "WorldError", "GpuError", "OutOfMemory", "InternalError", "ConvergenceWarning"]
 
 
 class Error(Exception):
@@ -25,6 +25,10 @@ class TimeoutError(Error, builtins.TimeoutError):
 
 class WorldError(Error, RuntimeError):
     """A world of PEs that cannot be made or cannot go on."""
+
+
+class GpuError(Error, RuntimeError):
+    """No GPU, or no driver or compiler for it; or one that failed."""
 
 
 class OutOfMemory(Error, MemoryError):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
-from . import _reduce
+from . import _device, _native, _on_device, _reduce
 from ._arrays import Array, as_array, is_bf16, prepared, threads_of
 from ._errors import DtypeError, InputError
 
@@ -20,14 +21,14 @@ _MOST_BINS = 1 << 28
 
 
 def histogram(
-    a: npt.ArrayLike,
-    bins: int | str | npt.ArrayLike = 10,
+    a: Any,
+    bins: Any = 10,
     range: tuple[float, float] | None = None,
     density: bool = False,
-    weights: npt.ArrayLike | None = None,
+    weights: Any = None,
     *,
     threads: int | None = None,
-) -> tuple[Array, Array]:
+) -> tuple[Any, Any]:
     """How many samples are in each bin, and the bins' edges, by NumPy's conventions.
 
     Bin k holds the samples x with edge k <= x < edge k + 1, the last one also those that are its upper edge. A NaN is in
@@ -44,6 +45,9 @@ def histogram(
     >>> counts, edges
     (array([1, 1, 2]), array([0., 1., 2., 3.]))
     """
+    view = _device.find(a)
+    if view is not None:
+        return _histogram_on_device(view, bins, range, density, weights)
     samples = as_array(a, "histogram").reshape(-1)
     if is_bf16(samples.dtype):
         samples = samples.astype(np.float32)
@@ -51,29 +55,30 @@ def histogram(
     asked = threads_of(threads)
     if samples.dtype == bool:
         samples = samples.view(np.uint8)
-    edges = _edges(samples, bins, range, weighed, threads)
+    ends = lambda: [_reduce.min(samples, threads=threads), _reduce.max(samples, threads=threads)]  # noqa: E731
+    edges = _edges(samples, samples.size, ends, bins, range, weighed)
     result = _count(samples, edges, weighed, asked)
     if density:
-        with np.errstate(invalid="ignore"):
-            result = result / np.diff(edges.astype(np.float64)) / _reduce.sum(result)
+        result = _densities(result, edges)
     return result, edges
 
 
 def _edges(
     samples: Array,
+    size: int,
+    ends: Callable[[], Any],
     bins: Any,
     span: tuple[float, float] | None,
     weights: Array | None,
-    threads: int | None,
 ) -> Array:
+    """The edges, from `ends`, the smallest and the largest sample, where these are enough."""
     sketch = samples
     if np.ndim(bins) == 0 and not isinstance(bins, str):
         if int(bins) > _MOST_BINS:
             raise InputError(f"{bins} bins: at most {_MOST_BINS} are possible")
-        if span is None and samples.size:
+        if span is None and size:
             # Edges depend on the extremes only, which are found faster here.
-            ends = [_reduce.min(samples, threads=threads), _reduce.max(samples, threads=threads)]
-            sketch = np.array(ends, samples.dtype)
+            sketch = np.array(ends(), samples.dtype)
         else:
             sketch = samples[:0]
     try:
@@ -97,26 +102,30 @@ def _count(samples: Array, edges: Array, weights: Array | None, asked: int) -> A
         output[-1:] = np.count_nonzero(equal) if weights is None else _reduce.sum(weights[equal], exact=True)
         return output
     if samples.dtype.kind in "iu":
-        as_integers = _integer_edges(samples, edges)
+        as_integers = _integer_edges(samples.dtype, lambda: (_reduce.min(samples), _reduce.max(samples)), edges)
         if as_integers is not None:
             if samples.dtype not in (np.uint8, np.uint16, np.int32):
                 samples = samples.astype(np.int32)
             _native.histogram(prepared(samples), as_integers, weights, output, asked)
             return output
-    common = np.result_type(samples, edges)
-    if common.kind != "f":
-        common = np.dtype(np.float64)
-    common = np.dtype(np.float32) if common.itemsize <= 4 else np.dtype(np.float64)
+    common = _common(samples.dtype, edges)
     samples, edges = samples.astype(common, copy=False), edges.astype(common, copy=False)
     _native.histogram(prepared(samples), prepared(edges), weights, output, asked)
     return output
 
 
-def _integer_edges(samples: Array, edges: Array) -> Array | None:
-    """Integers that divide the samples as `edges` do; `None` if there are none of 32 bits."""
-    if samples.dtype.itemsize > 4 or samples.dtype == np.uint32:
+def _common(dtype: np.dtype[Any], edges: Array) -> np.dtype[Any]:
+    """The type in which floats, and large integers, are compared with edges."""
+    common = np.result_type(dtype, edges)
+    small = common.kind == "f" and common.itemsize <= 4
+    return np.dtype(np.float32) if small else np.dtype(np.float64)
+
+
+def _integer_edges(dtype: np.dtype[Any], ends: Callable[[], Any], edges: Array) -> Array | None:
+    """Integers that divide samples of an integer type as `edges` do; `None` if there are none of 32 bits."""
+    if dtype.itemsize > 4 or dtype == np.uint32:
         # Nothing is gained by a comparison that NumPy makes in float64 as well, unless all are small.
-        low, high = _reduce.min(samples), _reduce.max(samples)
+        low, high = ends()
         if low < _INT32.min or high > _INT32.max:
             return None
     if not (edges[0] >= _INT32.min and edges[-1] <= _INT32.max):
@@ -127,9 +136,59 @@ def _integer_edges(samples: Array, edges: Array) -> Array | None:
     return found if found[-1] > found[0] and found[-1] >= found[-2] else None
 
 
+def _histogram_on_device(
+    view: _device.View, bins: Any, span: tuple[float, float] | None, density: bool, weights: Any
+) -> tuple[Any, Any]:
+    samples, bins = _on_device.samples(view, "histogram"), _device.host_or_same(bins)
+    if weights is None and not isinstance(bins, str):
+        dtype: np.dtype[Any] = np.dtype(samples.dtype)
+        found = functools.cache(lambda: _on_device.extremes(samples))
+        edges = _edges(np.empty(0, dtype), samples.size, found, bins, span, None)
+        prepared_edges = _edges_for(samples, dtype, found, edges)
+        if prepared_edges is not None:
+            kind, compared = prepared_edges
+            counts = _on_device.count(_on_device.as_type(samples, kind), prepared(compared))
+            if not density:
+                return counts, _device.from_host(edges, view)
+            host = _device.to_host(_found(counts))
+            return _device.from_host(_densities(host, edges), view), _device.from_host(edges, view)
+    # What has no kernel, on the host.
+    held = _device.to_host(samples)
+    counts, edges = histogram(held, bins, span, density, _device.host_or_same(weights))
+    return _device.from_host(counts, view), _device.from_host(edges, view)
+
+
+def _edges_for(
+    samples: _device.View, dtype: np.dtype[Any], ends: Callable[[], Any], edges: Array
+) -> tuple[str, Array] | None:
+    """The type that samples on a GPU are compared with the edges in, and the edges for that; `None` if there is none."""
+    if len(edges) < 2 or samples.size == 0 or edges.dtype.kind not in "biuf":
+        return None
+    if np.isnan(edges).any() or edges[0] == edges[-1]:
+        return None
+    if dtype.kind in "iu":
+        as_integers = _integer_edges(dtype, ends, edges)
+        if as_integers is not None:
+            return (dtype.name if dtype in (np.uint8, np.uint16, np.int32) else "int32"), as_integers
+    common = _common(dtype, edges)
+    return common.name, edges.astype(common, copy=False)
+
+
+def _found(x: Any) -> _device.View:
+    view = _device.find(x)
+    assert view is not None
+    return view
+
+
+def _densities(counts: Array, edges: Array) -> Array:
+    with np.errstate(invalid="ignore"):
+        found: Array = counts / np.diff(edges.astype(np.float64)) / _reduce.sum(counts)
+    return found
+
+
 def bincount(
-    x: npt.ArrayLike, weights: npt.ArrayLike | None = None, minlength: int = 0, *, threads: int | None = None
-) -> Array:
+    x: Any, weights: Any = None, minlength: int = 0, *, threads: int | None = None
+) -> Any:
     """How often each of 0, 1, 2, … is in `x`, an array of integers that are not negative.
 
     The result has an element for each number up to the largest, and at least `minlength`. `weights` and their results
@@ -144,6 +203,9 @@ def bincount(
         found: Array | None = _native.bincount_of_few(x, minlength)
         if found is not None:
             return found
+    view = _device.find(x)
+    if view is not None:
+        return _bincount_on_device(view, weights, minlength)
     values = as_array(x, "bincount")
     if values.size == 0 and not isinstance(x, np.ndarray):
         values = values.astype(np.int64)
@@ -167,6 +229,28 @@ def bincount(
             values = values.view(np.uint8)
         _native.bincount(prepared(values), weighed, output, threads_of(threads))
     return output
+
+
+def _bincount_on_device(view: _device.View, weights: Any, minlength: int) -> Any:
+    if view.dtype not in _device.NUMBERS or "float" in view.dtype:
+        raise DtypeError(f"bincount takes integers, not {view.dtype}")
+    if len(view.shape) != 1:
+        raise InputError(f"bincount takes a vector, not an array of {len(view.shape)} dimensions")
+    if minlength < 0:
+        raise InputError(f"minlength is {minlength}: it must not be negative")
+    values = _on_device.samples(view, "bincount")
+    if weights is not None or values.size == 0:
+        # Weights have no kernel.
+        counts = bincount(_device.to_host(values), _device.host_or_same(weights), minlength)
+        return _device.from_host(counts, view)
+    low, high = (int(end) for end in _on_device.extremes(values))
+    if low < 0:
+        raise InputError(f"bincount takes no negative numbers, and there is {low}")
+    bins = max(minlength, high + 1)
+    if bins > _MOST_BINS:
+        raise InputError(f"{bins} counts: at most {_MOST_BINS} are possible")
+    kind = values.dtype if values.dtype in ("uint8", "uint16", "int32") else "int32"
+    return _on_device.count(_on_device.as_type(values, kind), np.array([0, bins]), values=True)
 
 
 def _weights(weights: npt.ArrayLike | None, shape: tuple[int, ...], function: str) -> Array | None:

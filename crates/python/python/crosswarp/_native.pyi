@@ -5,7 +5,10 @@ import numpy as np
 import numpy.typing as npt
 
 R = TypeVar("R")
+Place = tuple[int, int | None, bool]
 OPS: list[str]
+DTYPES: list[str]
+HEADERS: list[str]
 
 def whole(op: int, array: object, axis: int | None, asked: int) -> Any: ...
 def whole_dot(x: object, y: object, asked: int) -> Any: ...
@@ -111,3 +114,84 @@ def data_sheets() -> list[tuple[str, str, float, float]]: ...
 def roofline(
     bytes: float, operations: float, bandwidth: float, rate: float
 ) -> tuple[float, str, float, float, float]: ...
+def device_count() -> int: ...
+def own_stream(ordinal: int) -> int: ...
+def device_of(address: int) -> int: ...
+
+class DeviceMemory:
+    def __init__(self, ordinal: int, bytes: int) -> None: ...
+    @property
+    def address(self) -> int: ...
+
+def device_copy(place: Place, array: npt.NDArray[Any], address: int, to_device: bool) -> None: ...
+def device_reduce(
+    place: Place,
+    op: int,
+    dtype: int,
+    inputs: tuple[int, int],
+    len: int,
+    shape: tuple[int, int, int],
+    out: int,
+    out_bytes: int,
+) -> None: ...
+def device_extremes(place: Place, dtype: int, address: int, len: int) -> tuple[int, int]: ...
+def device_histogram(
+    place: Place,
+    dtype: int,
+    samples: int,
+    len: int,
+    edges: npt.NDArray[Any],
+    values: bool,
+    output: int,
+) -> None: ...
+def device_transpose(
+    place: Place, size: int, input: int, output: int, shape: tuple[int, int, int]
+) -> None: ...
+
+class Imported:
+    def __init__(self, capsule: object) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def shape(self) -> list[int]: ...
+    @property
+    def strides(self) -> list[int] | None: ...
+    @property
+    def dtype(self) -> tuple[int, int, int]: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+    @property
+    def read_only(self) -> bool: ...
+
+def dlpack_capsule(
+    owner: object,
+    address: int,
+    shape: list[int],
+    dtype: tuple[int, int],
+    device: tuple[int, int],
+    versioned: bool,
+) -> object: ...
+def compile_kernel(
+    name: str,
+    text: str,
+    headers: list[tuple[str, str]],
+    defines: list[tuple[str, str]],
+    arch: str | None,
+    ordinal: int,
+) -> tuple[bytes, str]: ...
+def cubin_resources(cubin: bytes) -> list[dict[str, Any]]: ...
+
+class Loaded:
+    def __init__(self, ordinal: int, cubin: bytes) -> None: ...
+    def parameters(self, name: str) -> list[int]: ...
+    def launch(
+        self,
+        place: Place,
+        name: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        cluster: tuple[int, int, int] | None,
+        shared: int,
+        cooperative: bool,
+        arguments: list[bytes],
+    ) -> None: ...

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
+from . import _device, _native, _on_device
 from ._arrays import Array, Axis, as_array, axes_of, converted, is_bf16, prepared, threads_of
 from ._errors import InputError
 
@@ -211,6 +211,9 @@ def dot(
             found = _native.whole_dot(x, y, 0 if threads is None else threads_of(threads))
             if found is not None:
                 return found
+    views = _device.find_all("dot", x, y)
+    if views is not None:
+        return _on_device.dot(_DOT, views, axis, dtype, keepdims)
     left, right = as_array(x, "dot"), as_array(y, "dot")
     if left.shape != right.shape:
         raise InputError(f"dot of arrays of shapes {left.shape} and {right.shape}: they must be equal")
@@ -226,6 +229,10 @@ def dot(
 def _reduced(
     op: int, a: npt.ArrayLike, axis: Axis, dtype: npt.DTypeLike | None, keepdims: bool, threads: int | None
 ) -> Any:
+    view = _device.find(a)
+    if view is not None:
+        threads_of(threads)
+        return _on_device.reduce(op, _NAMES[op], [view], axis, dtype, keepdims)
     array = converted(as_array(a, _NAMES[op]), dtype, _NAMES[op])
     return _of_arrays(op, [array], axis, dtype, keepdims, threads)
 

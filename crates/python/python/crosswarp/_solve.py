@@ -11,7 +11,7 @@ from typing import Any, Callable
 import numpy as np
 import numpy.typing as npt
 
-from . import _native
+from . import _device, _native
 from ._arrays import Array, as_array, prepared, threads_of
 from ._bits import sha256
 from ._errors import ConvergenceWarning, DtypeError, InputError
@@ -41,8 +41,8 @@ class Result:
     ('mg', True, True)
     """
 
-    field: Array = dataclasses.field(repr=False)
-    """The solution, one value a point."""
+    field: Any = dataclasses.field(repr=False)
+    """The solution, one value a point; an array on a GPU if the arguments were."""
     history: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     """By Jacobi, the change of each sweep: the norm of new minus old. Else each cycle's relative residual."""
     method: str
@@ -84,11 +84,12 @@ class Result:
             raise ImportError("Result.plot draws with matplotlib, which is not installed") from None
         if axes is None:
             axes = plt.figure().add_subplot()
-        if self.field.ndim == 1:
-            axes.plot(self.field)
+        field = _device.host_or_same(self.field)
+        if field.ndim == 1:
+            axes.plot(field)
         else:
             # Of a box its middle plane.
-            plane = self.field if self.field.ndim == 2 else self.field[self.field.shape[0] // 2]
+            plane = field if field.ndim == 2 else field[field.shape[0] // 2]
             axes.figure.colorbar(axes.imshow(plane))
         state = "converged" if self.converged else "not converged"
         axes.set_title(f"{self._steps()}, {state}")
@@ -183,6 +184,10 @@ def solve(
     array([1. , 1.5, 2. , 2.5, 3. ])
     """
     kind = _real(dtype)
+    planes = (initial, fixed, source, coefficient, reaction)
+    like = _lying_on_gpu("solve", planes)
+    if like is not None:
+        initial, fixed, source, coefficient, reaction = (_device.host_or_same(plane) for plane in planes)
     sizes = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     if len(sizes) not in (1, 2, 3) or any(size < 3 for size in sizes):
         raise InputError(f"a shape of {shape}: one, two or three sizes of at least 3 are needed")
@@ -195,7 +200,7 @@ def solve(
     line = len(sizes) == 1
     how = _how(
         line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
-        progress,
+        progress, gpu=None if like is None or len(sizes) == 3 else like.device,
     )  # fmt: skip
     varying = {"coefficient": coefficient, "reaction": reaction}
     if line:
@@ -214,12 +219,12 @@ def solve(
         nz, ny, nx = (int(size) for size in sizes)
         in_box = _box((nz, ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
         field = _empty((nz, ny, nx), kind)
-        return _result(_native.space(in_box, how, field), field, how, relative_tolerance is not None)
+        return _result(_native.space(in_box, how, field), field, how, relative_tolerance is not None, like)
     ny, nx = (int(size) for size in sizes)
     problem = _problem((ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
     field = _empty((ny, nx), kind)
     said = _native.plane(nx, problem, how, field)
-    return _result(said, field, how, relative_tolerance is not None)
+    return _result(said, field, how, relative_tolerance is not None, like)
 
 
 def poisson(source: npt.ArrayLike, **options: Any) -> Result:
@@ -234,11 +239,12 @@ def poisson(source: npt.ArrayLike, **options: Any) -> Result:
     >>> bool(abs(u[32, 32] - 1) < 1e-3)
     True
     """
-    values = as_array(source, "poisson")
-    if values.ndim not in (2, 3):
-        raise InputError(f"poisson takes a source of two or three dimensions, not {values.ndim}")
+    view = _device.find(source)
+    values: Any = as_array(source, "poisson") if view is None else view
+    if len(values.shape) not in (2, 3):
+        raise InputError(f"poisson takes a source of two or three dimensions, not {len(values.shape)}")
     options.setdefault("dtype", np.float32 if values.dtype == np.float32 else np.float64)
-    return solve(values.shape, source=values, **options)
+    return solve(values.shape, source=source, **options)
 
 
 def fill(
@@ -271,6 +277,9 @@ def fill(
     >>> cw.fill(dem).field[2]
     array([2., 3., 4., 5., 6.])
     """
+    like = _lying_on_gpu("fill", (dem, known))
+    if like is not None:
+        dem, known = _device.host_or_same(dem), _device.host_or_same(known)
     values = as_array(dem, "fill")
     if values.ndim != 2:
         raise InputError(f"fill takes a grid of two dimensions, not {values.ndim}")
@@ -278,7 +287,7 @@ def fill(
         raise InputError(f"there is no rim {rim!r}; there are 'natural' and 'interpolated'")
     how = _how(
         False, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
-        progress, natural=rim == "natural",
+        progress, natural=rim == "natural", gpu=None if like is None else like.device,
     )  # fmt: skip
     by_jacobi = how["method"] == "jacobi"
     if by_jacobi and tolerance is None:
@@ -291,7 +300,7 @@ def fill(
     natural = not by_jacobi if rim is None else rim == "natural"
     field = _empty(values.shape, values.dtype)
     said = _native.fill(values.shape[1], prepared(values), mask, natural, how, field)
-    return _result(said, field, how, relative_tolerance is not None)
+    return _result(said, field, how, relative_tolerance is not None, like)
 
 
 class Hierarchy:
@@ -473,7 +482,7 @@ def _box(
             if is_named:
                 possible = "values, 'periodic', 'neumann', ('neumann', g) and ('robin', a, b, g) are possible"
                 raise InputError(f"the {name} side is {value!r}: {possible}")
-            values = as_array(value, "solve")
+            values = as_array(_device.host_or_same(value), "solve")
             if values.shape not in ((), face.shape):
                 raise InputError(f"the {name} side has values of shape {values.shape}, not {face.shape}")
             face[...] = values.astype(kind, copy=False)
@@ -505,6 +514,7 @@ def _how(
     threads: int | None,
     progress: Progress | None,
     natural: bool = False,
+    gpu: int | None = None,
 ) -> dict[str, Any]:
     """How to solve, by the rules of `crosswarp solve --method`."""
     if method not in ("auto", "jacobi", "mg", "mgcg"):
@@ -556,6 +566,7 @@ def _how(
         "l2": norm == "l2" or method != "jacobi",
         "threads": threads_of(threads),
         "progress": progress,
+        "gpu": gpu,
     }
 
 
@@ -606,7 +617,7 @@ def _side(name: str, value: Side | None, length: int, kind: np.dtype[Any]) -> tu
         raise InputError(f"the {name} side is {value!r}: {possible}")
     rows = []
     for values in named[1:] if is_named else (0.0 if value is None else value,):
-        array = as_array(values, "solve")
+        array = as_array(_device.host_or_same(values), "solve")
         if array.ndim > 1 or array.ndim == 1 and array.shape != (length,):
             raise InputError(f"the {name} side has values of shape {array.shape}, and {length} points")
         rows.append(np.broadcast_to(array.astype(kind, copy=False), length))
@@ -631,8 +642,16 @@ def _mask(name: str, value: npt.ArrayLike | None, shape: tuple[int, ...]) -> Arr
     return prepared(mask).view(np.uint8)
 
 
-def _result(said: dict[str, Any], field: Array, how: dict[str, Any], stated: bool) -> Result:
-    """`stated`: whether the caller said when to stop."""
+def _lying_on_gpu(function: str, arrays: tuple[Any, ...]) -> _device.View | None:
+    """One of the arrays, if those that are given lie on a GPU."""
+    found = _device.find_all(function, *(array for array in arrays if array is not None and np.ndim(array) > 0))
+    return None if found is None else found[0]
+
+
+def _result(
+    said: dict[str, Any], field: Array, how: dict[str, Any], stated: bool, like: _device.View | None = None
+) -> Result:
+    """`stated`: whether the caller said when to stop. `like`: what the field is to lie beside, on a GPU."""
     history, steps = said["history"], said["steps"]
     by_jacobi = how["method"] == "jacobi"
     last = float(history[-1]) if len(history) else None
@@ -653,6 +672,8 @@ def _result(said: dict[str, Any], field: Array, how: dict[str, Any], stated: boo
         seconds=said["seconds"],
     )
     text = _warning(found, stated)
+    if like is not None:
+        found.field = _device.from_host(field, like)
     if text is not None:
         warnings.warn(text, ConvergenceWarning, stacklevel=3)
     return found

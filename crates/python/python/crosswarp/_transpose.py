@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import Any
 
-from . import _native
-from ._arrays import Array, as_array, prepared, threads_of
+import numpy as np
+
+from . import _device, _native, _on_device
+from ._arrays import as_array, prepared, threads_of
 from ._errors import DtypeError, InputError
 
 __all__ = ["transpose"]
 
 
-def transpose(a: npt.ArrayLike, out: Array | None = None, *, threads: int | None = None) -> Array:
+def transpose(a: Any, out: Any = None, *, threads: int | None = None) -> Any:
     """The transposed matrix as a C-contiguous array, at the speed of memory; of a stack, each matrix transposed.
 
     `numpy.transpose` gives a view, and the copy of one is slow. Here the last two axes are exchanged and the elements
@@ -25,6 +26,9 @@ def transpose(a: npt.ArrayLike, out: Array | None = None, *, threads: int | None
            [1, 4],
            [2, 5]])
     """
+    view = _device.find(a)
+    if view is not None:
+        return _on_device.transpose(view, out)
     array = as_array(a, "transpose")
     if array.ndim < 2:
         raise InputError(f"transpose takes a matrix or a stack of them, not an array of {array.ndim} dimensions")

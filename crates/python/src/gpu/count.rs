@@ -1,0 +1,197 @@
+//! Histograms and counts on a GPU.
+
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use crosswarp::cuda::{BufferRef, Stream};
+use crosswarp::prim::cuda::{DeviceHistogram, HistogramWorkspace};
+use crosswarp::prim::histogram::{Bins, Sample};
+use crosswarp::prim::{DType, Scalar};
+use pyo3::prelude::*;
+
+use crate::array::Array;
+use crate::error::Failure;
+use crate::gpu::elements;
+use crate::gpu::queue::{Gpu, Place, lock, prepare};
+use crate::gpu::reduce::element_type;
+use crate::histogram::{float_bins, integer_bins};
+use crate::run::guarded;
+
+/// Bins for which compiled histograms are kept: loading one takes a millisecond.
+const MOST: usize = 16;
+
+/// Histograms by type and bins, the last used at the end.
+#[derive(Default)]
+pub struct Histograms(VecDeque<(Key, Arc<dyn Any + Send + Sync>)>);
+
+/// The samples' type, whether a bin is a value, and the edges' bits.
+type Key = (DType, bool, Vec<u64>);
+
+/// One histogram, and memory for it in each stream that has used it.
+struct Prepared<T: Sample> {
+    histogram: DeviceHistogram<T>,
+    workspaces: Mutex<Vec<(u64, Arc<HistogramWorkspace>)>>,
+}
+
+/// Counts `len` samples between `edges` (on the host) into `output`, 8 bytes a bin. `values`: edges are two integers, and
+/// each from the first up to the second has a bin.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // Numbers of one call from Python.
+fn device_histogram(
+    py: Python<'_>,
+    place: Place,
+    dtype: usize,
+    samples: usize,
+    len: usize,
+    edges: &Bound<'_, PyAny>,
+    values: bool,
+    output: usize,
+) -> PyResult<()> {
+    guarded(move || {
+        let gpu = place.gpu()?;
+        let edges = Array::prepared(edges)?;
+        let task = (samples, len, output);
+        match element_type(dtype)? {
+            DType::U8 => of_integers::<u8>(py, gpu, place, edges, values, task),
+            DType::U16 => of_integers::<u16>(py, gpu, place, edges, values, task),
+            DType::I32 => of_integers::<i32>(py, gpu, place, edges, values, task),
+            DType::F32 => of_bins(
+                py,
+                gpu,
+                place,
+                &float_bins::<f32>(edges)?,
+                (false, edges),
+                task,
+            ),
+            DType::F64 => of_bins(
+                py,
+                gpu,
+                place,
+                &float_bins::<f64>(edges)?,
+                (false, edges),
+                task,
+            ),
+            other => Err(Failure::Internal(format!("samples of {other}")).into()),
+        }
+    })
+}
+
+fn of_integers<T: Sample<Bound = i64> + Scalar>(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    place: Place,
+    edges: Array,
+    values: bool,
+    task: (usize, usize, usize),
+) -> PyResult<()> {
+    let bins = match values {
+        true => {
+            let ends = edges.slice::<i64>();
+            let bins = Bins::<T>::integers(ends[0], ends[ends.len() - 1]);
+            bins.map_err(|error| Failure::Input(error.to_string()))?
+        }
+        false => integer_bins::<T>(edges)?,
+    };
+    of_bins(py, gpu, place, &bins, (values, edges), task)
+}
+
+fn of_bins<T: Sample + Scalar>(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    place: Place,
+    bins: &Bins<T>,
+    (values, edges): (bool, Array),
+    (samples, len, output): (usize, usize, usize),
+) -> PyResult<()> {
+    let bits = match edges.kind.dtype.size() {
+        4 => edges
+            .words::<u32>()
+            .iter()
+            .map(|&word| word.into())
+            .collect(),
+        _ => edges.words::<u64>().to_vec(),
+    };
+    let prepared = compiled(py, gpu, bins, (T::DTYPE, values, bits))?;
+    let work = || {
+        place.with(gpu, |stream| {
+            // SAFETY: rules 1 and 2: an 8-byte counter a bin.
+            let (samples, totals): (BufferRef<'_, T>, _) = unsafe {
+                (
+                    elements(samples, len)?,
+                    elements::<u64>(output, bins.count())?,
+                )
+            };
+            stream.zero(totals)?;
+            let workspace = prepared.workspace(stream)?;
+            Ok(prepared
+                .histogram
+                .add_counts(stream, samples, totals, &workspace)?)
+        })
+    };
+    Ok(py.detach(work)?)
+}
+
+fn compiled<T: Sample + Scalar>(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    bins: &Bins<T>,
+    key: Key,
+) -> PyResult<Arc<Prepared<T>>> {
+    let found = lock(&gpu.histograms).find(&key);
+    if let Some(found) = found.and_then(|found| found.downcast::<Prepared<T>>().ok()) {
+        return Ok(found);
+    }
+    let bins = bins.clone();
+    let made = prepare(py, move || {
+        let stream = Stream::new(&gpu.device)?;
+        Ok(Arc::new(Prepared {
+            histogram: DeviceHistogram::new(&stream, &bins)?,
+            workspaces: Mutex::default(),
+        }))
+    })?;
+    let old = lock(&gpu.histograms).insert(key, made.clone());
+    // It may wait for the GPU, in its context.
+    py.detach(|| {
+        let _entered = gpu.device.enter();
+        drop(old);
+    });
+    Ok(made)
+}
+
+impl Histograms {
+    fn find(&mut self, key: &Key) -> Option<Arc<dyn Any + Send + Sync>> {
+        let at = self.0.iter().rposition(|(of, _)| of == key)?;
+        let found = self.0.remove(at)?;
+        let result = found.1.clone();
+        self.0.push_back(found);
+        Some(result)
+    }
+
+    /// Keeps it, and returns what has to go.
+    fn insert(
+        &mut self,
+        key: Key,
+        made: Arc<dyn Any + Send + Sync>,
+    ) -> Option<(Key, Arc<dyn Any + Send + Sync>)> {
+        self.0.push_back((key, made));
+        (self.0.len() > MOST).then(|| self.0.pop_front()).flatten()
+    }
+}
+
+impl<T: Sample> Prepared<T> {
+    fn workspace(&self, stream: &Stream) -> Result<Arc<HistogramWorkspace>, Failure> {
+        let id = stream.id()?;
+        let mut all = lock(&self.workspaces);
+        if let Some((_, found)) = all.iter().find(|(of, _)| *of == id) {
+            return Ok(found.clone());
+        }
+        let made = Arc::new(self.histogram.workspace()?);
+        all.push((id, made.clone()));
+        Ok(made)
+    }
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(device_histogram, module)?)
+}

@@ -1,0 +1,230 @@
+//! Reductions of arrays on a GPU.
+
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+use crosswarp::cuda::{BufferRef, Pod};
+use crosswarp::prim::cuda::Segments;
+use crosswarp::prim::{DType, Element, Op};
+use pyo3::prelude::*;
+
+use crate::error::Failure;
+use crate::gpu::elements;
+use crate::gpu::queue::{Gpu, Place, Workspace, lock, prepare};
+use crate::reduce::{of_type, operation};
+use crate::run::guarded;
+
+/// What is reduced: addresses of one input or two, and how.
+#[derive(Clone, Copy)]
+struct Task {
+    op: Op,
+    inputs: [usize; 2],
+    /// Elements of each input.
+    len: usize,
+    /// How many matrices, rows, columns: a result for each column; or no rows: all are one.
+    shape: [usize; 3],
+    /// Where results go,
+    out: usize,
+    /// and bytes of each; a single result has 8.
+    out_bytes: usize,
+}
+
+/// How.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Way {
+    /// All elements.
+    All,
+    /// Columns of one column each, which lie behind one another.
+    Rows,
+    Columns,
+    /// As `Rows`, a launch each.
+    OneByOne,
+}
+
+impl Way {
+    fn of(op: Op, dtype: DType, [_, rows, columns]: [usize; 3]) -> Result<Way, Failure> {
+        let alone = op == Op::Prod || op == Op::ExactSum && dtype.is_float();
+        match (rows, columns) {
+            (0, _) => Ok(Way::All),
+            (_, 1) if alone => Ok(Way::OneByOne),
+            (_, 1) => Ok(Way::Rows),
+            _ if alone => Err(Failure::Internal(format!("{op} of columns of {dtype}"))),
+            _ => Ok(Way::Columns),
+        }
+    }
+}
+
+/// Reduces `len` elements into 8 bytes at `out`, of which the result's type has the first; or, with `shape` (how many
+/// matrices, rows, columns), each column into `out_bytes`.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // Numbers of one call from Python.
+fn device_reduce(
+    py: Python<'_>,
+    place: Place,
+    op: usize,
+    dtype: usize,
+    inputs: [usize; 2],
+    len: usize,
+    shape: [usize; 3],
+    out: usize,
+    out_bytes: usize,
+) -> PyResult<()> {
+    guarded(move || {
+        let (op, dtype) = (operation(op)?, element_type(dtype)?);
+        let gpu = place.gpu()?;
+        let way = Way::of(op, dtype, shape)?;
+        compiled(py, gpu, op, dtype, way)?;
+        let task = Task {
+            op,
+            inputs,
+            len,
+            shape,
+            out,
+            out_bytes,
+        };
+        let work = || {
+            place.with(gpu, |stream| {
+                let workspace = gpu.workspace(stream)?;
+                let mut workspace = lock(&workspace);
+                of_type!(dtype, T => reduce::<T>(gpu, &mut workspace, &task, way))
+            })
+        };
+        Ok(py.detach(work)?)
+    })
+}
+
+/// Compiles and loads what an operation needs, once.
+fn compiled(py: Python<'_>, gpu: &'static Gpu, op: Op, dtype: DType, way: Way) -> PyResult<()> {
+    static DONE: Mutex<Option<HashSet<(usize, Op, DType, Way)>>> = Mutex::new(None);
+    let key = (gpu.device.ordinal(), op, dtype, way);
+    if lock(&DONE).get_or_insert_default().contains(&key) {
+        return Ok(());
+    }
+    prepare(py, move || match way {
+        Way::Rows => Ok(gpu.reducer.prepare_segments(op, dtype)?),
+        Way::Columns => Ok(gpu.reducer.prepare_columns(op, dtype)?),
+        Way::All | Way::OneByOne => Ok(gpu.reducer.prepare(op, dtype)?),
+    })?;
+    lock(&DONE).get_or_insert_default().insert(key);
+    Ok(())
+}
+
+fn reduce<T: Element>(
+    gpu: &Gpu,
+    workspace: &mut Workspace,
+    task: &Task,
+    way: Way,
+) -> Result<(), Failure> {
+    let Task { op, len, .. } = *task;
+    // SAFETY: rules 1 and 2.
+    let inputs = unsafe {
+        [
+            elements::<T>(task.inputs[0], len)?,
+            elements(task.inputs[1], len)?,
+        ]
+    };
+    let inputs = &inputs[..op.inputs()];
+    if way == Way::All {
+        // SAFETY: rules 1 and 2: the output has 8 bytes.
+        let out = unsafe { elements(task.out, 1) }?;
+        gpu.reducer
+            .enqueue(op, &mut workspace.reduce, inputs, None, out)?;
+        return Ok(());
+    }
+    match task.out_bytes {
+        1 => some::<T, u8>(gpu, workspace, task, inputs, way),
+        2 => some::<T, u16>(gpu, workspace, task, inputs, way),
+        4 => some::<T, u32>(gpu, workspace, task, inputs, way),
+        _ => some::<T, u64>(gpu, workspace, task, inputs, way),
+    }
+}
+
+fn some<T: Element, R: Pod>(
+    gpu: &Gpu,
+    workspace: &mut Workspace,
+    task: &Task,
+    inputs: &[BufferRef<'_, T>],
+    way: Way,
+) -> Result<(), Failure> {
+    let Task { op, shape, .. } = *task;
+    let [batch, rows, columns] = shape;
+    // SAFETY: rules 1 and 2: the output has an element a column.
+    let out = unsafe { elements::<R>(task.out, batch * columns) }?;
+    let reduce = &mut workspace.reduce;
+    match way {
+        Way::Rows => {
+            let segments = Segments::Rows(rows);
+            gpu.reducer
+                .enqueue_segments_as::<T, R>(op, reduce, inputs, segments, out)?;
+            return Ok(());
+        }
+        Way::Columns => {
+            gpu.reducer
+                .enqueue_columns::<T, R>(op, reduce, inputs, shape, out)?;
+            return Ok(());
+        }
+        Way::All | Way::OneByOne => {}
+    }
+    // One after the other: products, and exact sums.
+    let stream = workspace.reduce.stream().clone();
+    let word = workspace.words.range(..1);
+    // SAFETY: the word's first bytes, in this GPU's order.
+    let low = unsafe { elements::<R>(word.address() as usize, 1) }?;
+    for row in 0..batch {
+        let part: Vec<_> = inputs
+            .iter()
+            .map(|input| input.range(row * rows..(row + 1) * rows))
+            .collect();
+        gpu.reducer
+            .enqueue(op, &mut workspace.reduce, &part, None, word)?;
+        stream.copy(out.range(row..row + 1), low)?;
+    }
+    Ok(())
+}
+
+/// The bits of the smallest and the largest of `len` elements, of which there is one at least. Waits for them.
+#[pyfunction]
+fn device_extremes(
+    py: Python<'_>,
+    place: Place,
+    dtype: usize,
+    address: usize,
+    len: usize,
+) -> PyResult<(u64, u64)> {
+    guarded(move || {
+        let dtype = element_type(dtype)?;
+        let gpu = place.gpu()?;
+        compiled(py, gpu, Op::Min, dtype, Way::All)?;
+        compiled(py, gpu, Op::Max, dtype, Way::All)?;
+        let work = || {
+            place.with(gpu, |stream| {
+                let workspace = gpu.workspace(stream)?;
+                let workspace = &mut *lock(&workspace);
+                for (k, op) in [Op::Min, Op::Max].into_iter().enumerate() {
+                    let word = workspace.words.range(k..=k);
+                    of_type!(dtype, T => {
+                        // SAFETY: rules 1 and 2.
+                        let input = unsafe { elements::<T>(address, len) }?;
+                        gpu.reducer.enqueue(op, &mut workspace.reduce, &[input], None, word)?;
+                    });
+                }
+                let bits = workspace.words.to_vec(stream)?;
+                Ok((bits[0], bits[1]))
+            })
+        };
+        Ok(py.detach(work)?)
+    })
+}
+
+/// The element type of this number.
+pub fn element_type(number: usize) -> Result<DType, Failure> {
+    let dtype = DType::ALL.get(number).copied();
+    dtype.ok_or_else(|| Failure::Internal(format!("no element type {number}")))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let names: Vec<_> = DType::ALL.iter().map(DType::to_string).collect();
+    module.add("DTYPES", names)?;
+    module.add_function(wrap_pyfunction!(device_reduce, module)?)?;
+    module.add_function(wrap_pyfunction!(device_extremes, module)?)
+}

@@ -1,0 +1,79 @@
+//! Transpositions on a GPU.
+
+use std::sync::Arc;
+
+use crosswarp::cuda::{Pod, Stream};
+use crosswarp::prim::{DeviceTransposeError, DeviceTransposer, Layout, TransposeError};
+use pyo3::prelude::*;
+
+use crate::error::Failure;
+use crate::gpu::elements;
+use crate::gpu::queue::{Gpu, Place, lock, prepare};
+use crate::run::guarded;
+
+impl From<DeviceTransposeError> for Failure {
+    fn from(error: DeviceTransposeError) -> Failure {
+        let text = error.to_string();
+        match error {
+            DeviceTransposeError::Transpose(TransposeError::Overlap) => {
+                Failure::Input("out shares memory with the array that is transposed".into())
+            }
+            DeviceTransposeError::Cuda(error) => error.into(),
+            DeviceTransposeError::Launch(error) => error.into(),
+            _ => Failure::Input(text),
+        }
+    }
+}
+
+/// Writes the transposes of matrices of `shape` (how many, rows, columns), whose elements have `size` bytes.
+#[pyfunction]
+fn device_transpose(
+    py: Python<'_>,
+    place: Place,
+    size: usize,
+    input: usize,
+    output: usize,
+    shape: [usize; 3],
+) -> PyResult<()> {
+    guarded(move || {
+        let gpu = place.gpu()?;
+        let transposer = compiled(py, gpu)?;
+        let work = || {
+            place.with(gpu, |stream| match size {
+                1 => of_words::<u8>(&transposer, stream, input, output, shape),
+                2 => of_words::<u16>(&transposer, stream, input, output, shape),
+                4 => of_words::<u32>(&transposer, stream, input, output, shape),
+                _ => of_words::<u64>(&transposer, stream, input, output, shape),
+            })
+        };
+        Ok(py.detach(work)?)
+    })
+}
+
+fn compiled(py: Python<'_>, gpu: &'static Gpu) -> PyResult<Arc<DeviceTransposer>> {
+    if let Some(found) = lock(&gpu.transposer).clone() {
+        return Ok(found);
+    }
+    let made = prepare(py, move || {
+        Ok(Arc::new(DeviceTransposer::new(&gpu.device)?))
+    })?;
+    Ok(lock(&gpu.transposer).get_or_insert(made).clone())
+}
+
+fn of_words<T: Pod>(
+    transposer: &DeviceTransposer,
+    stream: &Stream,
+    input: usize,
+    output: usize,
+    [batch, rows, columns]: [usize; 3],
+) -> Result<(), Failure> {
+    let from = Layout::new(rows, columns).with_batch(batch);
+    let len = batch * rows * columns;
+    // SAFETY: rules 1 and 2.
+    let (input, output) = unsafe { (elements::<T>(input, len)?, elements::<T>(output, len)?) };
+    Ok(transposer.transpose(stream, input, &from, output, &from.transposed())?)
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(device_transpose, module)?)
+}

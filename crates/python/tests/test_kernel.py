@@ -26,7 +26,11 @@ extern "C" __global__ void __launch_bounds__(256) sums(const float* x, float* wa
     float mine = x[blockIdx.x * blockDim.x + threadIdx.x];
     float of_warp = cw::warp().sum(mine);
     if (threadIdx.x % 32 == 0) warps[(blockIdx.x * blockDim.x + threadIdx.x) / 32] = of_warp;
-    part[threadIdx.x % 32] = of_warp;
+    part[threadIdx.x / 32] = of_warp;
+    __syncthreads();
+    float total = 0;
+    for (unsigned warp = 0; warp < blockDim.x / 32; ++warp) total += part[warp];
+    blocks[blockIdx.x] = total;
 }
 """
 

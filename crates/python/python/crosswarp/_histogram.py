@@ -141,7 +141,8 @@ def _histogram_on_device(
 ) -> tuple[Any, Any]:
     samples, bins = _on_device.samples(view, "histogram"), _device.host_or_same(bins)
     if weights is None and not isinstance(bins, str):
-        dtype: np.dtype[Any] = np.dtype(samples.dtype)
+        # Edges are of the samples' type, though float16 is counted as float32.
+        dtype: np.dtype[Any] = np.dtype("float16" if view.dtype == "float16" else samples.dtype)
         found = functools.cache(lambda: _on_device.extremes(samples))
         edges = _edges(np.empty(0, dtype), samples.size, found, bins, span, None)
         prepared_edges = _edges_for(samples, dtype, found, edges)
@@ -153,7 +154,7 @@ def _histogram_on_device(
             host = _device.to_host(_found(counts))
             return _device.from_host(_densities(host, edges), view), _device.from_host(edges, view)
     # What has no kernel, on the host.
-    held = _device.to_host(samples)
+    held = _device.to_host(view if view.dtype == "float16" else samples)
     counts, edges = histogram(held, bins, span, density, _device.host_or_same(weights))
     return _device.from_host(counts, view), _device.from_host(edges, view)
 

@@ -163,7 +163,7 @@ class Kernel:
 
 
 def _size(what: str, size: Size) -> tuple[int, int, int]:
-    sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+    sizes = tuple(size) if isinstance(size, Sequence) else (size,)
     if not 1 <= len(sizes) <= 3 or not all(isinstance(one, (int, np.integer)) and 0 <= one < 2**32 for one in sizes):
         raise InputError(f"{what} is {size}: one to three sizes are needed")
     x, y, z = (*(int(one) for one in sizes), 1, 1)[:3]

@@ -88,7 +88,7 @@ def _placed(
     one column each."""
     shape = view.shape
     rows = math.prod(shape[k] for k in axes)
-    if not kept or kept[-1] < axes[0]:
+    if not kept or not axes or kept[-1] < axes[0]:
         return prepared(view), (view.size // rows, rows, 1)
     neighbours = axes[-1] - axes[0] == len(axes) - 1
     if neighbours and view.contiguous:

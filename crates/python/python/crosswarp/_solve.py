@@ -644,7 +644,8 @@ def _mask(name: str, value: npt.ArrayLike | None, shape: tuple[int, ...]) -> Arr
 
 def _lying_on_gpu(function: str, arrays: tuple[Any, ...]) -> _device.View | None:
     """One of the arrays, if those that are given lie on a GPU."""
-    found = _device.find_all(function, *(array for array in arrays if array is not None and np.ndim(array) > 0))
+    given = [array for array in arrays if array is not None and not isinstance(array, (int, float, np.generic))]
+    found = _device.find_all(function, *given)
     return None if found is None else found[0]
 
 

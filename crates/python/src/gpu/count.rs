@@ -21,12 +21,13 @@ use crate::run::guarded;
 /// Bins for which compiled histograms are kept: loading one takes a millisecond.
 const MOST: usize = 16;
 
-/// Histograms by type and bins, the last used at the end.
-#[derive(Default)]
-pub struct Histograms(VecDeque<(Key, Arc<dyn Any + Send + Sync>)>);
+/// Histograms by GPU, type and bins, the last used at the end.
+struct Histograms(VecDeque<(Key, Arc<dyn Any + Send + Sync>)>);
 
-/// The samples' type, whether a bin is a value, and the edges' bits.
-type Key = (DType, bool, Vec<u64>);
+static HISTOGRAMS: Mutex<Histograms> = Mutex::new(Histograms(VecDeque::new()));
+
+/// The GPU's number, the samples' type, whether a bin is a value, and the edges' bits.
+type Key = (usize, DType, bool, Vec<u64>);
 
 /// One histogram, and memory for it in each stream that has used it.
 struct Prepared<T: Sample> {
@@ -112,7 +113,12 @@ fn of_bins<T: Sample + Scalar>(
             .collect(),
         _ => edges.words::<u64>().to_vec(),
     };
-    let prepared = compiled(py, gpu, bins, (T::DTYPE, values, bits))?;
+    let prepared = compiled(
+        py,
+        gpu,
+        bins,
+        (gpu.device.ordinal(), T::DTYPE, values, bits),
+    )?;
     let work = || {
         place.with(gpu, |stream| {
             // SAFETY: rules 1 and 2: an 8-byte counter a bin.
@@ -138,7 +144,7 @@ fn compiled<T: Sample + Scalar>(
     bins: &Bins<T>,
     key: Key,
 ) -> PyResult<Arc<Prepared<T>>> {
-    let found = lock(&gpu.histograms).find(&key);
+    let found = lock(&HISTOGRAMS).find(&key);
     if let Some(found) = found.and_then(|found| found.downcast::<Prepared<T>>().ok()) {
         return Ok(found);
     }
@@ -150,7 +156,7 @@ fn compiled<T: Sample + Scalar>(
             workspaces: Mutex::default(),
         }))
     })?;
-    let old = lock(&gpu.histograms).insert(key, made.clone());
+    let old = lock(&HISTOGRAMS).insert(key, made.clone());
     // It may wait for the GPU, in its context.
     py.detach(|| {
         let _entered = gpu.device.enter();

@@ -10,7 +10,6 @@ use crosswarp::prim::cuda::{DeviceReducer, ReduceWorkspace};
 use pyo3::prelude::*;
 
 use crate::error::Failure;
-use crate::gpu::count::Histograms;
 use crate::run::{guarded, on_its_own};
 
 /// Streams of a GPU for which workspaces are kept. One of 64 KiB is made again for a stream that comes back later.
@@ -21,7 +20,6 @@ pub struct Gpu {
     pub device: Device,
     pub reducer: DeviceReducer,
     pub transposer: Mutex<Option<Arc<DeviceTransposer>>>,
-    pub histograms: Mutex<Histograms>,
     /// For arrays of libraries that name none.
     stream: Stream,
     /// By the streams' numbers, the last used at the end. A handle may be given to another stream, a number never is.
@@ -70,7 +68,6 @@ pub fn gpu(ordinal: usize) -> Result<&'static Gpu, Failure> {
         device,
         reducer: DeviceReducer::new(&device),
         transposer: Mutex::default(),
-        histograms: Mutex::default(),
         stream: Stream::new(&device)?,
         workspaces: Mutex::default(),
     }));

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -309,6 +310,32 @@ def test_mpi_in_the_same_processes(tmp_path):
         sys.stdout.write(f"{MPI.COMM_WORLD.Get_size()} {sums[0]}\\n")
     """)
     assert said == ["1 3", "1 3"], errors
+
+
+def test_processes_that_mpiexec_has_started(tmp_path):
+    pytest.importorskip("mpi4py", reason="mpi4py is not installed")
+    mpiexec = shutil.which("mpiexec", path=os.path.dirname(sys.executable)) or shutil.which("mpiexec")
+    if mpiexec is None:
+        pytest.skip("mpiexec is not installed")
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent("""
+        import sys
+        import numpy as np
+        from mpi4py import MPI
+        import crosswarp as cw
+        comm = MPI.COMM_WORLD
+        pe = cw.init(comm)
+        assert (pe.my_pe, pe.n_pes) == (comm.rank, comm.size) == (comm.rank, 3)
+        word, sums = pe.full(1, comm.allreduce(pe.my_pe + 1), np.int64), pe.zeros(1, np.int64)
+        pe.reduce(sums, word)
+        pe.put(word, pe.my_pe, (pe.my_pe + 1) % 3)
+        comm.Barrier()
+        pe.barrier()
+        sys.stdout.write(f"{sums[0]} {word[0]}\\n")
+    """))
+    run = [mpiexec, "-n", "3", sys.executable, script]
+    ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    assert sorted(ended.stdout.split("\n")[:-1]) == ["18 0", "18 1", "18 2"], ended.stderr
 
 
 def test_torch_distributed_in_the_same_processes(tmp_path):

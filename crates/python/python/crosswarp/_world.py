@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
+import socket
+from collections.abc import Iterator
 from typing import Any, Callable, TypeVar
 
 import numpy as np
@@ -222,16 +226,52 @@ class Pe(_Members):
         """Waits for all PEs; all puts so far have arrived. Collective."""
         self._handle.barrier()
 
-def init() -> Pe:
+def init(comm: Any = None) -> Pe:
     """Joins the world that `crosswarp run`, or another launcher, has made; without one, a world of one PE.
 
     Once a process, early. `crosswarp run -n 4 -- python script.py` starts four.
+
+    `comm`: a communicator of mpi4py, for processes that `mpiexec` has started and that use MPI, too: they meet over it,
+    and leave the launcher to MPI. All of its processes call, and have the same numbers as PEs. Over several hosts
+    `CROSSWARP_SECRET_FILE` must name a file with a secret, the same on all.
 
     >>> pe = cw.init()
     >>> pe.my_pe, pe.n_pes
     (0, 1)
     """
-    return Pe(_native.init())
+    if comm is None:
+        return Pe(_native.init())
+    with _meeting(comm):
+        return Pe(_native.init())
+
+
+@contextlib.contextmanager
+def _meeting(comm: Any) -> Iterator[None]:
+    """Says, by the variables that launchers set, who is who and where rank 0 listens."""
+    rank, size = int(comm.Get_rank()), int(comm.Get_size())
+    host = socket.gethostname()
+    hosts = comm.allgather(host)
+    alone = len(set(hosts)) == 1
+    address = None
+    if rank == 0:
+        with socket.socket() as free:
+            free.bind(("", 0))
+            address = f"{'127.0.0.1' if alone else socket.gethostbyname(host)}:{free.getsockname()[1]}"
+    address = comm.bcast(address, 0)
+    said = {
+        "CROSSWARP_BOOTSTRAP": address, "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": hosts[:rank].count(host),
+        "LOCAL_WORLD_SIZE": hosts.count(host),
+    }  # fmt: skip
+    before = {name: os.environ.get(name) for name in said}
+    os.environ.update({name: str(value) for name, value in said.items()})
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def spmd(n: int, f: Callable[[Pe], R], *, heap_bytes: int | None = None) -> list[R]:

@@ -266,3 +266,61 @@ def test_arguments_of_kernels_are_addresses():
         _kernel._packed("k", 0, x, view, 4)
     assert _kernel._place([None, view, view], 3) == (0, 0, False)
     assert _kernel._place([None], 3) == (3, None, True)
+
+
+@pytest.fixture
+def on_torch(monkeypatch):
+    """Tensors of the processor that are said to lie on a GPU, by what is there for torch's."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    library = _device._Torch(torch)
+    library.stream = lambda device: 0
+
+    def find(x):
+        if isinstance(x, torch.Tensor):
+            return library.view(x)._replace(device=0, place=(0, 0, False))
+        return None
+
+    for module in (_device, _on_device, _kernel):
+        monkeypatch.setattr(module, "find", find)
+    return torch
+
+
+def test_the_way_of_torch(on_torch):
+    torch = on_torch
+
+    def same(found, expected):
+        assert isinstance(found, torch.Tensor)
+        found, expected = found.numpy(), np.asarray(expected)
+        assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
+        assert found.tobytes() == expected.tobytes()
+
+    for dtype in DTYPES:
+        a = (rng.random((3, 4, 5)) * 3).astype(dtype)
+        x = torch.from_numpy(a)
+        for name in REDUCTIONS:
+            function = getattr(cw, name)
+            same(function(x), function(a))
+            for axis in (0, 1, 2):
+                same(function(x, axis=axis), function(a, axis=axis))
+                same(function(x.permute(2, 0, 1), axis=axis, keepdims=True), function(a.transpose(2, 0, 1), axis=axis, keepdims=True))
+            if not name.startswith("arg"):
+                same(function(x, axis=(0, 2)), function(a, axis=(0, 2)))
+        counts, edges = cw.histogram(x, 5)
+        expected = cw.histogram(a, 5)
+        same(counts, expected[0])
+        same(edges, expected[1])
+        same(cw.transpose(x), cw.transpose(a))
+        assert cw.sha256(x) == cw.sha256(a)
+    a, b = rng.random(50).astype(np.float32), rng.integers(0, 50, 50)
+    # torch's rules for types, not NumPy's: float32 and int64 are float32.
+    same(cw.dot(torch.from_numpy(a), torch.from_numpy(b)), cw.dot(a, b.astype(np.float32)))
+    same(cw.bincount(torch.from_numpy(b)), cw.bincount(b))
+    same(cw.sum(torch.from_numpy(a), dtype=torch.float64), cw.sum(a, dtype=np.float64))
+    x = torch.ones(3, requires_grad=True)
+    assert cw.sum(x).item() == 3 and not cw.sum(x).requires_grad
+    negative = torch.conj(torch.complex(torch.zeros(3), torch.ones(3))).imag
+    assert negative.is_neg() and cw.sum(negative).item() == -3
+    with pytest.raises(cw.DtypeError, match="complex64"):
+        cw.sum(torch.zeros(3, dtype=torch.complex64))
+    with pytest.raises(cw.DtypeError, match="layout"):
+        cw.sum(torch.zeros(3, 3).to_sparse())

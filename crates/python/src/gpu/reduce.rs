@@ -95,7 +95,8 @@ fn device_reduce(
 
 /// Compiles and loads what an operation needs, once.
 fn compiled(py: Python<'_>, gpu: &'static Gpu, op: Op, dtype: DType, way: Way) -> PyResult<()> {
-    static DONE: Mutex<Option<HashSet<(usize, Op, DType, Way)>>> = Mutex::new(None);
+    type Kernel = (usize, Op, DType, Way);
+    static DONE: Mutex<Option<HashSet<Kernel>>> = Mutex::new(None);
     let key = (gpu.device.ordinal(), op, dtype, way);
     if lock(&DONE).get_or_insert_default().contains(&key) {
         return Ok(());

@@ -59,9 +59,9 @@ class Library:
         """The first element of a vector, as an array without dimensions."""
         return view.array[0]
 
-    def reshaped(self, view: View, shape: Sequence[int]) -> Any:
-        """The library's array of this shape."""
-        return view.array.reshape(tuple(shape))
+    def given_back(self, view: View) -> Any:
+        """The library's own array of what `empty` has made."""
+        return view.array
 
 
 class View(NamedTuple):
@@ -169,7 +169,7 @@ def from_host(values: npt.NDArray[Any], like: View) -> Any:
 
 def finished(view: View) -> Any:
     """The library's array."""
-    return view.library.reshaped(view, view.shape)
+    return view.library.given_back(view)
 
 
 def host_or_same(x: Any) -> Any:
@@ -408,8 +408,11 @@ class _Others(Library):
     def first(self, view: View) -> Any:
         return _given_back(view.array.given, view.array.ours[0])
 
-    def reshaped(self, view: View, shape: Sequence[int]) -> Any:
-        return _given_back(view.array.given, view.array.ours.reshape(tuple(shape)))
+    def given_back(self, view: View) -> Any:
+        if not isinstance(view.array, _Made):
+            # What `cast` has found.
+            return view.array.given if isinstance(view.array, _Kept) else view.array
+        return _given_back(view.array.given, view.array.ours)
 
 
 class _Kept(NamedTuple):

@@ -1,4 +1,4 @@
-"""Sums you can compare bit by bit, and more, over NumPy arrays.
+"""Sums you can compare bit by bit, and more, over NumPy arrays and arrays of torch, CuPy, JAX and others on a GPU.
 
 >>> import crosswarp as cw
 >>> cw.sum(np.arange(4.0))

@@ -589,6 +589,18 @@ mod tests {
     }
 
     #[test]
+    fn of_wheels_those_of_the_own_installation_come_first() {
+        let nvrtc = |env: &str| {
+            format!("{env}/lib/python3.12/site-packages/nvidia/cu13/lib/libnvrtc.so.13")
+        };
+        let root = tree(&[&nvrtc("own"), &nvrtc("env")]);
+        let at = |path: &str| root.path().join(path).display().to_string();
+        let mut search = Search::new(root.path(), &[("VIRTUAL_ENV", &at("env"))]);
+        search.home = Some(root.path().join("own"));
+        assert_eq!(files(search, root.path()), [nvrtc("own"), nvrtc("env")]);
+    }
+
+    #[test]
     fn the_order_is_toolkits_then_wheels_and_13_before_12() {
         let root = tree(&[
             "usr/lib/python3.11/site-packages/nvidia/cu13/lib/libnvrtc.so.13",

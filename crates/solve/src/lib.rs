@@ -31,7 +31,7 @@ mod staged_file;
 mod stop;
 
 pub use element::Real;
-pub use field::checkpoint::{CheckpointError, is_of_cycles};
+pub use field::checkpoint::{CheckpointError, CheckpointKind, checkpoint_kind};
 pub use field::view::FieldView;
 pub use gpu::Gpu;
 pub use gpu::choice::{Choice, Declined};

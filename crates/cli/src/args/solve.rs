@@ -181,7 +181,7 @@ pub struct SolveArgs {
     pub method: Option<MethodName>,
     #[arg(long, value_name = "KIND=VALUE", help_heading = "Method", help = format!(
         "When to stop: residual=X, change=X (as --tolerance) or sweeps=N (as --max-sweeps); can be \
-         repeated [default: of mg residual={:e}]",
+         repeated [default: of all but jacobi residual={:e}]",
         defaults::RELATIVE_RESIDUAL
     ))]
     pub stop: Vec<StopRule>,
@@ -205,7 +205,7 @@ pub struct SolveArgs {
     ))]
     pub tolerance: Option<f64>,
     #[arg(long, value_name = "N", help_heading = "Method", help = format!(
-        "jacobi: end after this many sweeps in any case [default: {}]",
+        "jacobi, cg, chebyshev: end after this many sweeps in any case [default: {}]",
         by_problem(|of| of.max_sweeps, u64::to_string)
     ))]
     pub max_sweeps: Option<u64>,

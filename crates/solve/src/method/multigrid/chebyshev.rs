@@ -71,6 +71,9 @@ impl Solver<'_, Alone> {
             }
         }
         ended.setup_seconds = self.so_far();
+        // Steps carry what was rounded in earlier ones along: by its square root as much as the weights of waves in phase,
+        // whose number is the square root of the ratio of the eigenvalues.
+        let carried = (LARGEST / self.levels.least).sqrt().sqrt();
         self.levels.top.update(&mut self.rows, u)?;
         loop {
             let mut sums = self.sums();
@@ -86,7 +89,7 @@ impl Solver<'_, Alone> {
                 }
                 continue;
             }
-            ended.stop(norm, field, options, interrupted);
+            ended.stop(norm, carried * field, options, interrupted);
             let mut holder = Holding {
                 solver: self,
                 u,

@@ -28,6 +28,8 @@ Methods:
              relative to that of the first guess, is at most --stop residual=X: this is the solution
   jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
              --stop change=X; how far the solution still is, is estimated
+  cg         conjugate gradients without cycles, and chebyshev, Chebyshev's iteration: planes on
+             CPUs, until the residual is as small as for mg, in sweeps that grow with the grid
   auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
              (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --device,
              --backend cuda, --resume of a checkpoint of sweeps); else mg

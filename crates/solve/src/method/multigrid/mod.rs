@@ -235,11 +235,17 @@ impl<L: Levels> Solver<'_, L> {
                 at.rem_euclid(len)
             };
             let row = u.row(at);
-            for (x, out) in out.iter_mut().enumerate() {
-                let x = (x + row.len() - first_x) % row.len();
-                *out = F::from_f64(scale.up(row[x] - surplus));
-                fits &= out.to_f64().is_finite();
-            }
+            let mut give = |out: &mut [F], row: &[f64]| {
+                for (out, &value) in out.iter_mut().zip(row) {
+                    *out = F::from_f64(scale.up(value - surplus));
+                    fits &= out.to_f64().is_finite();
+                }
+            };
+            // Ghosts on both sides are the columns that they stand for.
+            let len = row.len();
+            give(&mut out[..first_x], &row[len - first_x..]);
+            give(&mut out[first_x..][..len], row);
+            give(&mut out[first_x + len..], &row[..first_x]);
         });
         Ok((band, fits))
     }

@@ -155,6 +155,24 @@ impl Finest {
         !self.row_is_fixed(y) && !self.is_fixed(self.mask(y), x)
     }
 
+    /// Those of the values of row `y` whose cells have an equation, others as 0.
+    pub fn where_equations<'v>(
+        &'v self,
+        y: isize,
+        values: &'v [f64],
+    ) -> impl Iterator<Item = f64> + 'v {
+        let columns = match self.row_is_fixed(y) {
+            true => 0..0,
+            false => self.columns(),
+        };
+        let mask = self.mask(y).map(|row| &row[columns.clone()]);
+        let values = values[columns].iter().enumerate();
+        values.map(move |(x, &value)| match mask {
+            Some(mask) if mask[x] != 0 => 0.0,
+            _ => value,
+        })
+    }
+
     /// How much of the length of a cell along `axis` (0: x) lies in the grid.
     pub fn edge(&self, axis: usize, x: usize, y: isize) -> f64 {
         self.part(axis, [x as isize, y][axis])

@@ -89,6 +89,37 @@ fn conjugate_gradients_take_fewer_steps_to_the_same_field() {
 }
 
 #[test]
+fn methods_of_one_level_have_the_bits_of_any_pes_and_go_on_from_their_checkpoints() {
+    let line = "solve laplace2d --nx 61 --ny 47 --dtype f64 --json --coefficient 1+x --boundary left=neumann:1 \
+                --boundary top=1";
+    for method in ["cg", "chebyshev"] {
+        let line = format!("{line} --method {method} --stop residual=1e-10");
+        let one = json(&format!("{line} --pes 1"));
+        assert_eq!(one["method"], method);
+        assert_eq!(one["converged"], true);
+        assert!(one["cycles"].is_null() && one["levels"].is_null());
+        assert!(one["sweeps"].as_u64().unwrap() > 50);
+        assert_eq!(answer(&one), answer(&json(&format!("{line} --pes 3"))));
+        let processes = json(&format!("run -n 2 -- crosswarp {line}"));
+        assert_eq!(answer(&one), answer(&processes));
+        // A checkpoint says which method goes on.
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state").display().to_string();
+        let (code, ..) = outcome(&format!("{line} --max-sweeps 20 --checkpoint {path}"));
+        assert_eq!(code, 3);
+        let resumed = line.replace(&format!("--method {method} "), "");
+        let resumed = json(&format!("{resumed} --resume {path}"));
+        assert_eq!(resumed["method"], method);
+        assert_eq!(answer(&one), answer(&resumed));
+        let (code, out, _) = outcome(&line.replace("--json", ""));
+        assert!(
+            code == 0 && out.contains(" sweeps: relative residual "),
+            "{out}"
+        );
+    }
+}
+
+#[test]
 fn json_tells_of_cycles() {
     let object = json("solve laplace2d --nx 100 --ny 90 --stop residual=1e-6 --json");
     assert_eq!(object["method"], "mg");

@@ -27,7 +27,7 @@ const OFTEN: Duration = Duration::from_millis(50);
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct How {
-    /// "jacobi", "mg", "mgcg" or "auto": "mg" that changes over to "mgcg" where cycles are slow.
+    /// "jacobi", "mg", "mgcg", "cg", "chebyshev" or "auto": "mg" that changes over to "mgcg" where cycles are slow.
     method: String,
     /// Of a sweep's change, or of the relative residual.
     tolerance: f64,
@@ -75,6 +75,8 @@ impl How {
             "auto" => Method::Automatic(cycles),
             "mg" => Method::Multigrid(cycles),
             "mgcg" => Method::ConjugateGradients(cycles),
+            "cg" => Method::PlainGradients,
+            "chebyshev" => Method::Chebyshev,
             _ => Method::Jacobi,
         }
     }

@@ -15,7 +15,8 @@
 //!
 //! [`Method::Multigrid`] solves 2-D problems, on CPUs or one GPU, to a small residual in about ten cycles, whatever their
 //! size, mask and sides ([`Method::ConjugateGradients`] in fewer steps), and keeps the promise about bits: all it does to
-//! a cell is a fixed expression of cells around it, on every level, and its norms are sums as above.
+//! a cell is a fixed expression of cells around it, on every level, and its norms are sums as above. So do
+//! [`Method::Chebyshev`] and [`Method::PlainGradients`], which know the grid itself only.
 
 mod element;
 mod engine;
@@ -31,7 +32,7 @@ mod staged_file;
 mod stop;
 
 pub use element::Real;
-pub use field::checkpoint::{CheckpointError, is_of_cycles};
+pub use field::checkpoint::{CheckpointError, CheckpointKind, checkpoint_kind};
 pub use field::view::FieldView;
 pub use gpu::Gpu;
 pub use gpu::choice::{Choice, Declined};

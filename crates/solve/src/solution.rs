@@ -160,10 +160,9 @@ pub fn solve_2d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
-    if let Some(cycles) = options.method.cycles() {
-        return Ok(Solution::of_cycles(multigrid::plane::run(
-            pe, problem, options, cycles, observer,
-        )?));
+    if options.method != Method::Jacobi {
+        let outcome = multigrid::plane::run(pe, problem, options, observer)?;
+        return Ok(Solution::of_cycles(outcome));
     }
     problem.check_for_jacobi()?;
     let isa = options.gpu.is_none().then(Isa::widest);
@@ -251,12 +250,8 @@ pub fn solve_3d<F: Real>(
         Method::Automatic(cycles) | Method::Multigrid(cycles) => Ok(Solution::of_cycles(
             multigrid::space::run(pe, problem, options, cycles, observer)?,
         )),
-        Method::Jacobi => Err(OptionsError::NotInSpace {
-            method: "Jacobi sweeps",
-        }
-        .into()),
-        Method::ConjugateGradients(_) => Err(OptionsError::NotInSpace {
-            method: "conjugate gradients",
+        other => Err(OptionsError::NotInSpace {
+            method: other.name(),
         }
         .into()),
     }
@@ -362,7 +357,7 @@ impl<F: Real> Solution<F> {
             sweeps_per_pass: 1,
             checkpoint_failure: outcome.checkpoint_failure,
             choice: outcome.choice,
-            levels: Some(outcome.levels),
+            levels: (outcome.levels > 0).then_some(outcome.levels),
             gradients_from: outcome.gradients_from,
             floor_reached: outcome.floor_reached,
             field: Field::Band(outcome.field),

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crosswarp_shmem::Pe;
 
 use crate::element::Real;
+use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::multigrid::plane::Plane;
@@ -55,7 +56,7 @@ use crate::solution::Solution;
 /// .unwrap();
 /// ```
 pub struct Solver2d<'p, F> {
-    plane: Plane<'p>,
+    plane: Plane<'p, Hierarchy<f32>>,
     problem: Problem2d<F>,
 }
 
@@ -100,18 +101,16 @@ impl<'p, F: Real> Solver2d<'p, F> {
         observer: impl FnMut(&Progress<'_>),
     ) -> Result<Solution<F>, SolveError> {
         options.check()?;
-        let Some(cycles) = options.method.cycles() else {
-            return Err(OptionsError::SweepsOfLevels.into());
-        };
+        if options.method.cycles().is_none() {
+            return Err(OptionsError::NotOfLevels.into());
+        }
         let of = &self.problem;
         let problem = Problem2d {
             source: source.or_else(|| of.source.clone()),
             initial: initial.or_else(|| of.initial.clone()),
             ..of.clone()
         };
-        let outcome = self
-            .plane
-            .solve(&problem, options, cycles.first, observer)?;
+        let outcome = self.plane.solve(&problem, options, observer)?;
         Ok(Solution::of_cycles(outcome))
     }
 

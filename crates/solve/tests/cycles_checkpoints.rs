@@ -11,8 +11,8 @@ use std::sync::Arc;
 use common::{Features, noisy_problem};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Boundary, CheckpointError, Checkpointing, Cycles, First, Method, Options, Problem2d, Problem3d,
-    Real, Side, Solution, SolveError, is_of_cycles, solve_2d, solve_3d,
+    Boundary, CheckpointError, CheckpointKind, Checkpointing, Cycles, First, Method, Options,
+    Problem2d, Problem3d, Real, Side, Solution, SolveError, checkpoint_kind, solve_2d, solve_3d,
 };
 use cycles::{by_cell, mask, noise};
 
@@ -91,6 +91,14 @@ fn rough() -> Problem2d<f64> {
     }
 }
 
+fn kind_of(options: &Options<'_>) -> CheckpointKind {
+    match options.method {
+        Method::Chebyshev => CheckpointKind::Chebyshev,
+        Method::PlainGradients => CheckpointKind::Gradients,
+        _ => CheckpointKind::Cycles,
+    }
+}
+
 fn check<F: Real>(problem: &Problem2d<F>, options: &Options<'static>, stops: &[usize], what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("state");
@@ -99,7 +107,7 @@ fn check<F: Real>(problem: &Problem2d<F>, options: &Options<'static>, stops: &[u
         for (before, after) in [(1, 3), (3, 1), (5, 2)] {
             assert!(stop < straight.history.len(), "{what} ends before {stop}");
             run(problem, &saving(options, &path, stop), before);
-            assert!(is_of_cycles(&path).unwrap());
+            assert_eq!(checkpoint_kind(&path).unwrap(), kind_of(options));
             let resumed = run(problem, &resuming(options, &path), after);
             assert!(resumed == straight, "{what}, stopped after {stop}");
         }
@@ -153,6 +161,27 @@ fn resumed_conjugate_gradients_do_too() {
     let from = run(&rough(), &options, 1).gradients_from.unwrap();
     let around = [from, from + 1, from + 3];
     check(&rough(), &options, &around, "around the change of method");
+}
+
+#[test]
+fn resumed_steps_on_one_level_do_too() {
+    for method in [Method::Chebyshev, Method::PlainGradients] {
+        let options = Options {
+            method: method.clone(),
+            ..Options::new(1e-8, 2000)
+        };
+        let what = format!("{method:?}");
+        check(&masked::<f64>(), &options, &[1, 7], &what);
+        check(&masked::<f32>(), &options, &[4], &what);
+        // So small that every PE computes all of it.
+        let small = noisy_problem::<f64>(40, 37, Features::default(), 4);
+        check(&small, &options, &[2], &what);
+        let varying = Problem2d {
+            coefficient: Some(by_cell(|x, y| 1.0 + (noise(x, y, 11) % 9) as f64)),
+            ..rough()
+        };
+        check(&varying, &options, &[5], &what);
+    }
 }
 
 #[test]
@@ -219,7 +248,7 @@ fn checkpoints_of_something_else_are_refused() {
         all.swap_remove(0)
     };
     run(&problem, &saving(&sweeps, &path, 4), 1);
-    assert!(!is_of_cycles(&path).unwrap());
+    assert_eq!(checkpoint_kind(&path).unwrap(), CheckpointKind::Sweeps);
     let error = refusal(&problem, &cycles);
     assert!(
         matches!(
@@ -237,6 +266,17 @@ fn checkpoints_of_something_else_are_refused() {
         error
             .to_string()
             .ends_with("holds cycles, but the method makes Jacobi sweeps"),
+        "{error}"
+    );
+    let chebyshev = Options {
+        method: Method::Chebyshev,
+        ..cycles.clone()
+    };
+    let error = refusal(&problem, &chebyshev);
+    assert!(
+        error
+            .to_string()
+            .ends_with("holds cycles, but the method makes steps of Chebyshev's iteration"),
         "{error}"
     );
     let other = noisy_problem::<f64>(50, 61, Features::default(), 4);

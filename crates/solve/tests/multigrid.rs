@@ -185,7 +185,7 @@ fn masks_of_every_kind_take_few_cycles() {
             }),
         ),
         ("every second", 10, random(2)),
-        ("5 % known", 11, random(20)),
+        ("5 % known", 10, random(20)),
         ("0.5 % known", 12, random(200)),
         (
             "serpentine",
@@ -240,8 +240,8 @@ fn masks_of_every_kind_take_few_cycles() {
 
 #[test]
 fn no_random_mask_needs_many_cycles() {
-    // More of them than anybody would look at one by one, of every density and size of blobs.
-    let masks = std::env::var("CROSSWARP_MASKS").map_or(60, |count| count.parse().unwrap());
+    // Of every density and size of blobs.
+    let masks = std::env::var("CROSSWARP_MASKS").map_or(1000, |count| count.parse().unwrap());
     for seed in 0..masks {
         let (nx, ny) = (
             20 + (noise(1, 1, seed) % 120) as usize,
@@ -449,14 +449,15 @@ fn the_bits_do_not_depend_on_the_pes() {
 
 #[test]
 fn f32_fields_are_solved_in_f64_and_rounded_once() {
-    let n = 512;
-    let (problem, _) = two_waves::<f64>(n);
-    let exact = solve(&problem, 1e-12, 1);
-    let (single, _) = two_waves::<f32>(n);
-    let rounded = solve(&single, 1e-10, 1);
-    assert!(rounded.converged);
+    // What five points are off by themselves is 7.4e-7 here.
+    let (problem, exact) = two_waves::<f64>(2048);
+    let double = solve(&problem, 1e-9, 1);
+    assert!(double.converged && relative_error(&double.field, &exact) < 7.5e-7);
+    let (single, _) = two_waves::<f32>(2048);
+    let rounded = solve(&single, 1e-9, 1);
+    assert!(rounded.converged && relative_error(&rounded.field, &exact) < 1e-6);
     // The source of the one is the other's, rounded.
-    assert!(relative_error(&rounded.field, &exact.field) < 1e-6);
+    assert!(relative_error(&rounded.field, &double.field) < 1e-6);
 }
 
 #[test]

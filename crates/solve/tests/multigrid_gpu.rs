@@ -390,15 +390,18 @@ fn what_gpus_do_not_do_is_said() {
         .unwrap()
         .remove(0)
     };
-    let gradients = Options {
-        method: Method::ConjugateGradients(Cycles::default()),
-        ..options(1e-8)
-    };
-    let gradients = refused(&on_gpu(gradients));
-    assert!(
-        matches!(gradients, OptionsError::GradientsOnGpu),
-        "{gradients}"
-    );
+    for method in [
+        Method::ConjugateGradients(Cycles::default()),
+        Method::Chebyshev,
+        Method::PlainGradients,
+    ] {
+        let of_method = Options {
+            method,
+            ..options(1e-8)
+        };
+        let error = refused(&on_gpu(of_method));
+        assert!(matches!(error, OptionsError::NotOnGpu { .. }), "{error}");
+    }
     let space = spmd(1, |pe| {
         let problem = Problem3d::<f64>::laplace([9, 9, 9]);
         solve_3d(pe, &problem, &on_gpu(options(1e-8)), |_| {})

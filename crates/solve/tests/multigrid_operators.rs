@@ -137,7 +137,8 @@ fn coefficients_take_few_cycles() {
     let solved = solve(&rough(smooth), 1e-8, 1);
     let cycles = solved.history.len();
     assert!(solved.converged && cycles <= 9, "{cycles} cycles");
-    for square in [1, 3, 4, 16, 50] {
+    // How many it takes depends on how their sides lie on the coarse points.
+    for (square, most) in [(1, 10), (3, 13), (4, 13), (16, 13), (50, 13)] {
         let board = Problem2d {
             coefficient: Some(by_cell(move |x, y| {
                 if (x / square + y / square) % 2 == 0 {
@@ -151,7 +152,7 @@ fn coefficients_take_few_cycles() {
         let solved = solve_cg(&rough(board), 1e-8, 1);
         let steps = solved.history.len();
         assert!(
-            solved.converged && steps <= 13,
+            solved.converged && steps <= most,
             "squares of {square}: {steps} steps"
         );
     }

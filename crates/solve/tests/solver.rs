@@ -263,7 +263,7 @@ fn what_makes_no_sense_is_an_error_and_the_next_solve_goes_on() {
         let error = solver.solve(None, None, &sweeps, |_| {}).err();
         assert!(matches!(
             error,
-            Some(SolveError::Options(OptionsError::SweepsOfLevels))
+            Some(SolveError::Options(OptionsError::NotOfLevels))
         ));
         let method = Method::ConjugateGradients(Cycles::default());
         let options = Options {

@@ -120,6 +120,44 @@ fn two_waves_come_out_as_seven_points_have_them() {
     );
 }
 
+#[test]
+fn two_waves_of_256_intervals_have_the_error_of_seven_points() {
+    let n = 256;
+    let h = 1.0 / n as f64;
+    let wave = move |a: f64, i: usize| (a * PI * i as f64 * h).sin();
+    let across = move |x: usize, parts: [f64; 2]| parts[0] * wave(1.0, x) + parts[1] * wave(3.0, x);
+    let rows = |parts| (0..=n).map(|x| across(x, parts)).collect::<Vec<f64>>();
+    let (of_source, of_field) = (rows([-3.0 * PI * PI, -5.5 * PI * PI]), rows([1.0, 0.5]));
+    let problem = Problem3d {
+        source: Some(Arc::new(move |z, y, row: &mut [f64]| {
+            let height = wave(1.0, y) * wave(1.0, z);
+            for (value, of) in row.iter_mut().zip(&of_source) {
+                *value = height * of;
+            }
+        })),
+        spacing: [h; 3],
+        ..Problem3d::<f64>::laplace([n + 1; 3])
+    };
+    // The sums of squares, without a second field of that size.
+    let ends = spmd(1, |pe| {
+        let solution = solve_3d(pe, &problem, &options(1e-8), |_| {}).unwrap();
+        let (mut off, mut all) = (0.0, 0.0);
+        for z in solution.rows() {
+            for (y, row) in solution.row(z).chunks_exact(n + 1).enumerate() {
+                let height = wave(1.0, y) * wave(1.0, z);
+                for (value, of) in row.iter().zip(&of_field) {
+                    off += (value - height * of).powi(2);
+                    all += (height * of).powi(2);
+                }
+            }
+        }
+        (solution.converged, solution.sweeps, f64::sqrt(off / all))
+    });
+    let (converged, cycles, error) = ends.unwrap()[0];
+    assert!(converged && cycles <= 12, "{cycles} cycles");
+    assert!((error / 4.381e-5 - 1.0).abs() < 0.01, "{error}");
+}
+
 /// By how much the worst equation of `problem`, by the letter, does not hold, relative to the largest value.
 fn worst_residual(problem: &Problem3d<f64>, field: &[f64]) -> f64 {
     let [nx, ny, nz] = problem.size;

@@ -28,6 +28,8 @@ Methods:
              relative to that of the first guess, is at most --stop residual=X: this is the solution
   jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
              --stop change=X; how far the solution still is, is estimated
+  cg         conjugate gradients without cycles, and chebyshev, Chebyshev's iteration: planes on
+             CPUs, until the residual is as small as for mg, in sweeps that grow with the grid
   auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
              (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --device,
              --backend cuda, --resume of a checkpoint of sweeps); else mg
@@ -181,7 +183,7 @@ pub struct SolveArgs {
     pub method: Option<MethodName>,
     #[arg(long, value_name = "KIND=VALUE", help_heading = "Method", help = format!(
         "When to stop: residual=X, change=X (as --tolerance) or sweeps=N (as --max-sweeps); can be \
-         repeated [default: of mg residual={:e}]",
+         repeated [default: of all but jacobi residual={:e}]",
         defaults::RELATIVE_RESIDUAL
     ))]
     pub stop: Vec<StopRule>,
@@ -205,7 +207,7 @@ pub struct SolveArgs {
     ))]
     pub tolerance: Option<f64>,
     #[arg(long, value_name = "N", help_heading = "Method", help = format!(
-        "jacobi: end after this many sweeps in any case [default: {}]",
+        "jacobi, cg, chebyshev: end after this many sweeps in any case [default: {}]",
         by_problem(|of| of.max_sweeps, u64::to_string)
     ))]
     pub max_sweeps: Option<u64>,

@@ -14,6 +14,8 @@ pub enum Steps {
     /// Sweeps; the norm of every so many is printed: of all of them if they are `asked` for, else of fewer the longer it
     /// takes.
     Sweeps { every: u64, asked: bool },
+    /// The same with the relative residual.
+    Residuals { every: u64, asked: bool },
     /// Cycles; the relative residual of every so many is printed.
     Cycles { every: u64 },
 }
@@ -35,7 +37,7 @@ impl Progress {
     pub fn new(steps: Steps, most: u64, cells: u64) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template(match steps {
-                Steps::Sweeps { .. } => {
+                Steps::Sweeps { .. } | Steps::Residuals { .. } => {
                     "{bar:30.cyan/blue} {human_pos} of {human_len} sweeps at most  {msg}"
                 }
                 Steps::Cycles { .. } => {
@@ -82,14 +84,27 @@ impl Progress {
                         general(*norm, 6)
                     ))?;
                 }
-                Steps::Sweeps { .. } | Steps::Cycles { .. } => {}
+                Steps::Residuals { every, asked }
+                    if (sweep + 1) % every == 0 && (asked || sweep >= self.next_sweep) =>
+                {
+                    self.lines += 1;
+                    self.next_sweep = sweep + spacing(sweep - resumed_at, self.lines);
+                    let residual = exponential(*norm, 2);
+                    self.line(&format!(
+                        "Sweep {}: relative residual {residual}",
+                        sweep + 1
+                    ))?;
+                }
+                Steps::Sweeps { .. } | Steps::Residuals { .. } | Steps::Cycles { .. } => {}
             }
         }
         if let (Some(bar), Some(norm)) = (&self.bar, norms.last()) {
             let seconds = self.started.elapsed().as_secs_f64();
             let rate = (sweeps - resumed_at) as f64 * self.cells as f64 / seconds;
             bar.set_message(match self.steps {
-                Steps::Cycles { .. } => format!("relative residual {}", exponential(*norm, 2)),
+                Steps::Cycles { .. } | Steps::Residuals { .. } => {
+                    format!("relative residual {}", exponential(*norm, 2))
+                }
                 Steps::Sweeps { .. } => format!(
                     "norm {}  {}",
                     general(*norm, 3),

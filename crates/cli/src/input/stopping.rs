@@ -17,6 +17,10 @@ pub enum MethodName {
     Mg,
     /// Conjugate gradients with such a cycle in each step: fewer steps where cycles alone are slow
     Mgcg,
+    /// Conjugate gradients without cycles, on CPUs
+    Cg,
+    /// Chebyshev's iteration, on CPUs, where enough cells are fixed that eigenvalues have a bound
+    Chebyshev,
 }
 
 /// The rim of a fill.

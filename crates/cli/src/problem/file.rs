@@ -17,7 +17,9 @@ use crate::input::files;
 use crate::input::numerics::{self, FieldType};
 use crate::input::spacing::{OfBox, OfPlane, Spacing};
 use crate::input::stopping::{CycleName, MethodName, Rim, Smoothing};
-use crate::problem::method::{Contradiction, Given, Kind as MethodKind, Tied, either};
+use crate::problem::method::{
+    COUNTED, CYCLES, Contradiction, Given, RESIDUALS, SWEEPS, Tied, either,
+};
 use crate::problem::{Fixed, Line, Plane, Problem, Space};
 
 /// A problem file that cannot be used, and why.
@@ -104,16 +106,16 @@ macro_rules! problem_table {
                     smooth,
                     cycle,
                     tied: Tied::of(&[
-                        ("tolerance", tolerance.is_some(), MethodKind::Jacobi),
-                        ("stop.change", change.is_some(), MethodKind::Jacobi),
-                        ("max_sweeps", max_sweeps.is_some(), MethodKind::Jacobi),
-                        ("stop.sweeps", sweeps.is_some(), MethodKind::Jacobi),
-                        ("norm", norm.is_some(), MethodKind::Jacobi),
-                        ("relative_tolerance", relative.is_some(), MethodKind::Multigrid),
-                        ("stop.residual", residual.is_some(), MethodKind::Multigrid),
-                        ("max_cycles", self.max_cycles.is_some(), MethodKind::Multigrid),
-                        ("smooth", smooth.is_some(), MethodKind::Multigrid),
-                        ("cycle", cycle.is_some(), MethodKind::Multigrid),
+                        ("tolerance", tolerance.is_some(), SWEEPS),
+                        ("stop.change", change.is_some(), SWEEPS),
+                        ("max_sweeps", max_sweeps.is_some(), COUNTED),
+                        ("stop.sweeps", sweeps.is_some(), COUNTED),
+                        ("norm", norm.is_some(), SWEEPS),
+                        ("relative_tolerance", relative.is_some(), RESIDUALS),
+                        ("stop.residual", residual.is_some(), RESIDUALS),
+                        ("max_cycles", self.max_cycles.is_some(), CYCLES),
+                        ("smooth", smooth.is_some(), CYCLES),
+                        ("cycle", cycle.is_some(), CYCLES),
                     ]),
                 })
             }
@@ -256,16 +258,12 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
             let mut given = file.given();
             if let Ok(given) = &mut given {
                 given.tied.extend(Tied::of(&[
-                    (
-                        "coefficient",
-                        file.coefficient.is_some(),
-                        MethodKind::Multigrid,
-                    ),
-                    ("reaction", file.reaction.is_some(), MethodKind::Multigrid),
+                    ("coefficient", file.coefficient.is_some(), RESIDUALS),
+                    ("reaction", file.reaction.is_some(), RESIDUALS),
                     (
                         "spacing",
                         distances(file.spacing).is_some_and(Spacing::differ),
-                        MethodKind::Multigrid,
+                        RESIDUALS,
                     ),
                 ]));
             }
@@ -283,7 +281,7 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
                 given.tied.extend(Tied::of(&[(
                     "rim = \"natural\"",
                     file.rim == Some(Rim::Natural),
-                    MethodKind::Multigrid,
+                    RESIDUALS,
                 )]));
             }
             let problem = Problem::Fill {

@@ -14,29 +14,43 @@ pub enum Kind {
     Jacobi,
     /// Multigrid.
     Multigrid,
+    /// Conjugate gradients or Chebyshev's iteration, which know the grid itself only.
+    OneLevel,
 }
+
+/// What sweeps have, that look at the change.
+pub const SWEEPS: &[Kind] = &[Kind::Jacobi];
+/// What all that go over the grid once in each step have.
+pub const COUNTED: &[Kind] = &[Kind::Jacobi, Kind::OneLevel];
+/// What cycles have.
+pub const CYCLES: &[Kind] = &[Kind::Multigrid];
+/// What all that look at the residual have.
+pub const RESIDUALS: &[Kind] = &[Kind::Multigrid, Kind::OneLevel];
+/// What a checkpoint of methods without cycles is of.
+pub const STEPS: &[Kind] = &[Kind::OneLevel];
 
 impl Kind {
     fn in_words(self) -> &'static str {
         match self {
             Self::Jacobi => "Jacobi sweeps",
             Self::Multigrid => "multigrid",
+            Self::OneLevel => "cg and chebyshev",
         }
     }
 }
 
-/// An option or a setting that only one method has.
+/// An option or a setting that not all methods have.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tied {
     /// Its name, as the user wrote it.
     pub name: &'static str,
-    /// The method.
-    pub to: Kind,
+    /// The methods; where nothing else decides, the first.
+    pub to: &'static [Kind],
 }
 
 impl Tied {
-    /// Those of `options` that are given, as name, whether given, method.
-    pub fn of(options: &[(&'static str, bool, Kind)]) -> Vec<Self> {
+    /// Those of `options` that are given, as name, whether given, methods.
+    pub fn of(options: &[(&'static str, bool, &'static [Kind])]) -> Vec<Self> {
         let given = options.iter().filter(|(_, given, _)| *given);
         given.map(|&(name, _, to)| Self { name, to }).collect()
     }
@@ -71,7 +85,7 @@ pub struct Given {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Contradiction {
     /// An option of one method, and another method.
-    #[error("{} belongs to {}: it does not go with {method}", tied.name, tied.to.in_words())]
+    #[error("{} belongs to {}: it does not go with {method}", tied.name, tied.to[0].in_words())]
     WithMethod {
         /// The option.
         tied: Tied,
@@ -81,7 +95,7 @@ pub enum Contradiction {
     /// Options of two methods.
     #[error(
         "{} belongs to {} and {} to {}: they do not go together",
-        one.name, one.to.in_words(), other.name, other.to.in_words()
+        one.name, one.to[0].in_words(), other.name, other.to[0].in_words()
     )]
     WithOption {
         /// The one.
@@ -118,12 +132,13 @@ impl Given {
             let kind = match name {
                 MethodName::Jacobi => Kind::Jacobi,
                 MethodName::Mg | MethodName::Mgcg => Kind::Multigrid,
+                MethodName::Cg | MethodName::Chebyshev => Kind::OneLevel,
                 MethodName::Auto => return None,
             };
             Some((kind, method(name)))
         });
         if let Some((kind, method)) = said {
-            let other = self.tied.iter().find(|tied| tied.to != kind);
+            let other = self.tied.iter().find(|tied| !tied.to.contains(&kind));
             return match other {
                 Some(&tied) => Err(Contradiction::WithMethod { tied, method }),
                 None => Ok(Some((kind, method))),
@@ -132,9 +147,10 @@ impl Given {
         let Some(&one) = self.tied.first() else {
             return Ok(None);
         };
-        match self.tied.iter().find(|tied| tied.to != one.to) {
+        let kind = one.to[0];
+        match self.tied.iter().find(|tied| !tied.to.contains(&kind)) {
             Some(&other) => Err(Contradiction::WithOption { one, other }),
-            None => Ok(Some((one.to, one.name))),
+            None => Ok(Some((kind, one.name))),
         }
     }
 }
@@ -157,6 +173,15 @@ pub enum Outer {
     None,
     /// Conjugate gradients.
     Gradients,
+}
+
+/// A method that knows the grid itself only.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OneLevel {
+    /// Conjugate gradients.
+    Gradients,
+    /// Chebyshev's iteration.
+    Chebyshev,
 }
 
 /// How a problem is to be solved.
@@ -186,6 +211,17 @@ pub enum Method {
         /// What is around them.
         outer: Outer,
     },
+    /// Steps over the grid itself.
+    OneLevel {
+        /// Relative residual at which to stop.
+        residual: f64,
+        /// Whether that was asked for.
+        stated: bool,
+        /// Most steps.
+        max_sweeps: u64,
+        /// Which.
+        by: OneLevel,
+    },
 }
 
 impl Method {
@@ -198,6 +234,14 @@ impl Method {
                 ..
             } => "mgcg",
             Self::Multigrid { .. } => "mg",
+            Self::OneLevel {
+                by: OneLevel::Gradients,
+                ..
+            } => "cg",
+            Self::OneLevel {
+                by: OneLevel::Chebyshev,
+                ..
+            } => "chebyshev",
         }
     }
 
@@ -210,6 +254,8 @@ impl Method {
             MethodName::Jacobi => "--method jacobi",
             MethodName::Mg => "--method mg",
             MethodName::Mgcg => "--method mgcg",
+            MethodName::Cg => "--method cg",
+            MethodName::Chebyshev => "--method chebyshev",
         });
         let by_line = by_line.map_err(Refusal::Line)?;
         let by_file = file.decides(|name| match name {
@@ -217,6 +263,8 @@ impl Method {
             MethodName::Jacobi => "method = \"jacobi\"",
             MethodName::Mg => "method = \"mg\"",
             MethodName::Mgcg => "method = \"mgcg\"",
+            MethodName::Cg => "method = \"cg\"",
+            MethodName::Chebyshev => "method = \"chebyshev\"",
         });
         let by_file = by_file.map_err(Refusal::File)?;
         let jacobi_by_itself = matches!(problem, Problem::Line(_) | Problem::Nvidia { .. });
@@ -226,7 +274,7 @@ impl Method {
             (None, None) if jacobi_by_itself => (Kind::Jacobi, Ok("")),
             (None, None) => (Kind::Multigrid, Ok("")),
         };
-        if kind == Kind::Multigrid && matches!(problem, Problem::Line(_)) {
+        if kind != Kind::Jacobi && matches!(problem, Problem::Line(_)) {
             return Err(match because {
                 Ok(because) => Refusal::Line(Contradiction::Line(because)),
                 Err(because) => Refusal::File(Contradiction::Line(because)),
@@ -234,7 +282,10 @@ impl Method {
         }
         if matches!(problem, Problem::Space(_)) {
             let gradients = |given: &Given| given.method == Some(MethodName::Mgcg);
-            if kind == Kind::Jacobi || gradients(line) || gradients(file) && line.method.is_none() {
+            if kind != Kind::Multigrid
+                || gradients(line)
+                || gradients(file) && line.method.is_none()
+            {
                 return Err(match because {
                     Ok(because) => Refusal::Line(Contradiction::Space(because)),
                     Err(because) => Refusal::File(Contradiction::Space(because)),
@@ -258,6 +309,15 @@ impl Method {
                     Some(MethodName::Mgcg) => Outer::Gradients,
                     Some(MethodName::Mg) => Outer::None,
                     _ => Outer::Automatic,
+                },
+            },
+            Kind::OneLevel => Self::OneLevel {
+                residual: or(line.residual, file.residual, defaults::RELATIVE_RESIDUAL),
+                stated: line.residual.or(file.residual).is_some(),
+                max_sweeps: or(line.max_sweeps, file.max_sweeps, stopping.max_sweeps),
+                by: match line.method.or(file.method) {
+                    Some(MethodName::Chebyshev) => OneLevel::Chebyshev,
+                    _ => OneLevel::Gradients,
                 },
             },
         })

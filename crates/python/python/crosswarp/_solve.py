@@ -46,7 +46,7 @@ class Result:
     history: npt.NDArray[np.float64] = dataclasses.field(repr=False)
     """By Jacobi, the change of each sweep: the norm of new minus old. Else each cycle's relative residual."""
     method: str
-    """How it was solved: "jacobi", "mg" or "mgcg"."""
+    """How it was solved: "jacobi", "mg", "mgcg", "cg" or "chebyshev"."""
     converged: bool
     """Whether the change, or the relative residual, came down to `tolerance`."""
     tolerance: float
@@ -517,8 +517,9 @@ def _how(
     gpu: int | None = None,
 ) -> dict[str, Any]:
     """How to solve, by the rules of `crosswarp solve --method`."""
-    if method not in ("auto", "jacobi", "mg", "mgcg"):
-        raise InputError(f"there is no method {method!r}; there are 'auto', 'jacobi', 'mg' and 'mgcg'")
+    if method not in ("auto", "jacobi", "mg", "mgcg", "cg", "chebyshev"):
+        there = "'auto', 'jacobi', 'mg', 'mgcg', 'cg' and 'chebyshev'"
+        raise InputError(f"there is no method {method!r}; there are {there}")
     sweeping = {
         "tolerance": tolerance, "max_sweeps": max_sweeps, "norm": norm, "sweeps_per_pass": sweeps_per_pass,
     }  # fmt: skip
@@ -526,6 +527,11 @@ def _how(
         "relative_tolerance": relative_tolerance, "max_cycles": max_cycles, "smooth": smooth,
         "rim='natural'": natural or None,
     }  # fmt: skip
+    if one_level := method in ("cg", "chebyshev"):
+        # They count sweeps, and look at the residual.
+        for several in ("max_sweeps", "relative_tolerance", "rim='natural'"):
+            sweeping.pop(several, None)
+            cycling.pop(several, None)
     of_sweeps = [name for name, value in sweeping.items() if value is not None]
     of_cycles = [name for name, value in cycling.items() if value is not None]
     if of_sweeps and of_cycles:
@@ -534,12 +540,13 @@ def _how(
         )
     if method == "auto" and (of_sweeps or (line and not of_cycles)):
         method = "jacobi"
-    wrong = of_cycles if method == "jacobi" else of_sweeps
+    wrong = of_sweeps + of_cycles if one_level else of_cycles if method == "jacobi" else of_sweeps
     if wrong:
-        owner = "multigrid" if method == "jacobi" else "Jacobi sweeps"
+        owner = "multigrid" if wrong[0] in of_cycles else "Jacobi sweeps"
         raise InputError(f"{wrong[0]} belongs to {owner}: it does not go with method={method!r}")
     if line and method != "jacobi":
-        raise InputError("a line is solved by Jacobi sweeps: it does not go with multigrid")
+        other = f"method={method!r}" if one_level else "multigrid"
+        raise InputError(f"a line is solved by Jacobi sweeps: it does not go with {other}")
     if norm not in (None, "rms", "l2"):
         raise InputError(f"there is no norm {norm!r}; there are 'rms' and 'l2'")
     for name, most in (("max_sweeps", max_sweeps), ("max_cycles", max_cycles)):
@@ -556,6 +563,8 @@ def _how(
     else:
         limit = _RELATIVE_RESIDUAL if relative_tolerance is None else relative_tolerance
         most = _MAX_CYCLES if max_cycles is None else max_cycles
+        if one_level:
+            most = _MAX_SWEEPS if max_sweeps is None else max_sweeps
     return {
         "method": method,
         "tolerance": float(limit),
@@ -655,6 +664,7 @@ def _result(
     """`stated`: whether the caller said when to stop. `like`: what the field is to lie beside, on a GPU."""
     history, steps = said["history"], said["steps"]
     by_jacobi = how["method"] == "jacobi"
+    in_sweeps = how["method"] in ("jacobi", "cg", "chebyshev")
     last = float(history[-1]) if len(history) else None
     found = Result(
         field=field,
@@ -662,8 +672,8 @@ def _result(
         method="mgcg" if said["gradients"] else "mg" if how["method"] == "auto" else how["method"],
         converged=said["converged"],
         tolerance=how["tolerance"],
-        sweeps=steps if by_jacobi else None,
-        cycles=None if by_jacobi else steps,
+        sweeps=steps if in_sweeps else None,
+        cycles=None if in_sweeps else steps,
         change=last if by_jacobi else None,
         remaining_error_estimate=_remaining_error(history) if by_jacobi else None,
         relative_residual=None if by_jacobi else last or 0.0,

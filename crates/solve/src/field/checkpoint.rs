@@ -2,10 +2,11 @@
 //!
 //! # The file
 //! Little-endian throughout: the header (eight words of 64 bits: magic, version, identity, bits per element, columns,
-//! rows, number of norms, exponent; of cycles, which are version 3, four more: planes, fields, 1 + the number of cycles
-//! after which conjugate gradients were taken or 0, and their ⟨z, r⟩), the norm of every sweep (`f64`; of cycles that
-//! before the first and that after each), the fields row by row (of cycles as `f64`, a row being the rows of all fields),
-//! and the CRC-32 of all that (32 bits). The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field,
+//! rows, number of norms, exponent; of methods that look at the residual, which are version 3, four more: planes, fields,
+//! 1 + the number of cycles after which conjugate gradients were taken or 0, and their ⟨z, r⟩), the norm of every sweep
+//! (`f64`; in version 3 that before the first step and that after each), the fields row by row (in version 3 as `f64`, a
+//! row being the rows of all fields), and the CRC-32 of all that (32 bits). How many fields there are tells the methods of
+//! version 3 apart. The identity is a hash of everything that determines the sweeps: sizes, element type, sides, initial field,
 //! mask, source, spacing and kind of norm; not of the tolerance, the sweep limit or the number of PEs, which may
 //! change.
 
@@ -24,14 +25,12 @@ use crate::pes::reduction::Reduction;
 use crate::staged_file::{OutputError, StagedFile};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"CROSSWRP");
-/// Sweeps without an exponent (it is 0), and with one; cycles.
-const VERSIONS: [u64; 3] = [1, 2, OF_CYCLES];
-const OF_CYCLES: u64 = 3;
+/// Sweeps without an exponent (it is 0), and with one; methods that look at the residual.
+const VERSIONS: [u64; 3] = [1, 2, OF_RESIDUALS];
+const OF_RESIDUALS: u64 = 3;
 const HEADER_WORDS: usize = 8;
-/// Fields that conjugate gradients go on with: u, r, p and q.
-pub(crate) const FIELDS_OF_GRADIENTS: u64 = 4;
 /// Words of a header of version 3 that others do not have.
-const CYCLES_WORDS: usize = 4;
+const STEPS_WORDS: usize = 4;
 
 /// A checkpoint that could not be written or is no use.
 #[derive(Debug, thiserror::Error)]
@@ -77,12 +76,15 @@ pub enum CheckpointError {
         path: PathBuf,
     },
     /// A checkpoint of another kind of method.
-    #[error("checkpoint {} holds {found}, but the method makes {}", path.display(), other_kind(.found))]
+    #[error("checkpoint {} holds {found}, but the method makes {expected}", path.display())]
     OtherMethod {
         /// The file.
         path: PathBuf,
-        /// What is in the file: "Jacobi sweeps" or "cycles".
+        /// What is in the file: "Jacobi sweeps", "cycles", "steps of Chebyshev's iteration" or "steps of conjugate gradients
+        /// without cycles".
         found: &'static str,
+        /// What the method makes, in the same words.
+        expected: &'static str,
     },
     /// More sweeps than this machine can hold the norms of.
     #[error(
@@ -141,13 +143,38 @@ pub enum CheckpointError {
     },
 }
 
-const KINDS: [&str; 2] = ["Jacobi sweeps", "cycles"];
+/// What a checkpoint holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointKind {
+    /// Jacobi sweeps.
+    Sweeps,
+    /// Multigrid cycles, alone or as a preconditioner.
+    Cycles,
+    /// Steps of Chebyshev's iteration.
+    Chebyshev,
+    /// Steps of conjugate gradients without cycles.
+    Gradients,
+}
 
-fn other_kind(found: &str) -> &'static str {
-    if found == KINDS[0] {
-        KINDS[1]
-    } else {
-        KINDS[0]
+impl CheckpointKind {
+    /// That of a checkpoint of `fields` fields.
+    fn of(version: u64, fields: u64) -> Option<CheckpointKind> {
+        match (version, fields) {
+            (OF_RESIDUALS, 1 | 4) => Some(CheckpointKind::Cycles),
+            (OF_RESIDUALS, 2) => Some(CheckpointKind::Chebyshev),
+            (OF_RESIDUALS, 3) => Some(CheckpointKind::Gradients),
+            (OF_RESIDUALS, _) => None,
+            _ => Some(CheckpointKind::Sweeps),
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            CheckpointKind::Sweeps => "Jacobi sweeps",
+            CheckpointKind::Cycles => "cycles",
+            CheckpointKind::Chebyshev => "steps of Chebyshev's iteration",
+            CheckpointKind::Gradients => "steps of conjugate gradients without cycles",
+        }
     }
 }
 
@@ -164,10 +191,11 @@ pub(crate) struct Identity {
     pub exponent: i32,
 }
 
-/// What a checkpoint of cycles holds besides the norms and the field.
+/// What a checkpoint of a method that looks at the residual holds besides the norms and the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct CyclesState {
-    /// Fields, of `f64`: that of the problem, and those that conjugate gradients keep.
+pub(crate) struct StepsState {
+    /// Fields, of `f64`: that of the problem (alone: of cycles); with it the step of Chebyshev's iteration; the residual and
+    /// the direction of conjugate gradients; with cycles, −α times A times the direction, too.
     pub fields: u64,
     /// The number of cycles after which conjugate gradients were taken.
     pub gradients_from: Option<u64>,
@@ -175,14 +203,14 @@ pub(crate) struct CyclesState {
     pub inner: f64,
 }
 
-impl CyclesState {
-    fn words(&self, nz: u64) -> [u64; CYCLES_WORDS] {
+impl StepsState {
+    fn words(&self, nz: u64) -> [u64; STEPS_WORDS] {
         let from = self.gradients_from.map_or(0, |from| from + 1);
         [nz, self.fields, from, self.inner.to_bits()]
     }
 
-    fn of([nz, fields, from, inner]: [u64; CYCLES_WORDS]) -> (u64, CyclesState) {
-        let state = CyclesState {
+    fn of([nz, fields, from, inner]: [u64; STEPS_WORDS]) -> (u64, StepsState) {
+        let state = StepsState {
             fields,
             gradients_from: from.checked_sub(1),
             inner: f64::from_bits(inner),
@@ -200,7 +228,7 @@ pub(crate) fn mix(index: u64, checksum: u32) -> u64 {
     hash ^ (hash >> 31)
 }
 
-/// Writes the state to `path`; PE 0 writes, all take part. `cycles`: of cycles, whose rows hold all their fields' rows.
+/// Writes the state to `path`; PE 0 writes, all take part. `steps`: of version 3, whose rows hold all their fields' rows.
 ///
 /// The file appears under its name only once it is complete and on the disk; on failure the old one stays and nothing
 /// else is left. The inner error is about the file, the outer one about the PEs.
@@ -210,7 +238,7 @@ pub(crate) fn save<F: Real, R: LocalRows<F>>(
     path: &Path,
     identity: &Identity,
     history: &[f64],
-    cycles: Option<CyclesState>,
+    steps: Option<StepsState>,
 ) -> Result<Result<(), CheckpointError>, R::Error> {
     let pe = reduction.pe();
     let failed = |error| match error {
@@ -229,7 +257,7 @@ pub(crate) fn save<F: Real, R: LocalRows<F>>(
     if pe.my_pe() == 0 {
         let mut writer = Writer::create(path);
         if let Ok(writer) = &mut writer {
-            written = writer.begin(identity, history, cycles);
+            written = writer.begin(identity, history, steps);
         }
         let streamed = gather::stream(pe, field, |values| match &mut writer {
             Ok(writer) => writer.write(bytemuck::cast_slice(values)),
@@ -266,7 +294,7 @@ impl Writer {
         &mut self,
         identity: &Identity,
         history: &[f64],
-        cycles: Option<CyclesState>,
+        steps: Option<StepsState>,
     ) -> Result<(), OutputError> {
         let Identity {
             bits,
@@ -276,15 +304,15 @@ impl Writer {
             hash,
             exponent,
         } = *identity;
-        let version = match cycles {
+        let version = match steps {
             None => VERSIONS[usize::from(exponent != 0)],
-            Some(_) => OF_CYCLES,
+            Some(_) => OF_RESIDUALS,
         };
         let (sweeps, exponent) = (history.len() as u64, i64::from(exponent) as u64);
         for word in [MAGIC, version, hash, bits, nx, ny, sweeps, exponent] {
             self.write(&word.to_le_bytes())?;
         }
-        for word in cycles.iter().flat_map(|cycles| cycles.words(nz)) {
+        for word in steps.iter().flat_map(|steps| steps.words(nz)) {
             self.write(&word.to_le_bytes())?;
         }
         for norm in history {
@@ -317,23 +345,24 @@ pub(crate) fn resume<F: Real, R: LocalRows<F>>(
 ) -> Result<Result<Vec<f64>, CheckpointError>, R::Error> {
     let mut unpacked = Ok(());
     let n_pes = reduction.n_pes();
-    let loaded = Opened::new(path, identity, n_pes, KINDS[0])
+    let loaded = Opened::new(path, identity, n_pes, CheckpointKind::Sweeps)
         .and_then(|opened| opened.load(field, &mut unpacked));
     unpacked?;
     Ok(agreed(reduction, path, loaded)?)
 }
 
-/// The same of one of cycles, with what else it holds: `rows` says where the rows go once that is known.
-pub(crate) fn resume_cycles<R: LocalRows<f64, Error = PeError>>(
+/// The same of one of `kind`, of version 3, with what else it holds: `rows` says where the rows go once that is known.
+pub(crate) fn resume_steps<R: LocalRows<f64, Error = PeError>>(
     reduction: &Reduction<'_>,
     path: &Path,
     identity: &Identity,
-    rows: impl FnOnce(&CyclesState) -> io::Result<R>,
-) -> Result<Result<(Vec<f64>, CyclesState), CheckpointError>, PeError> {
+    kind: CheckpointKind,
+    rows: impl FnOnce(&StepsState) -> io::Result<R>,
+) -> Result<Result<(Vec<f64>, StepsState), CheckpointError>, PeError> {
     let mut unpacked = Ok(());
     let n_pes = reduction.n_pes();
-    let loaded = Opened::new(path, identity, n_pes, KINDS[1]).and_then(|opened| {
-        let state = opened.cycles;
+    let loaded = Opened::new(path, identity, n_pes, kind).and_then(|opened| {
+        let state = opened.steps;
         let mut rows = rows(&state).map_err(failed(path, "make room for"))?;
         Ok((opened.load(&mut rows, &mut unpacked)?, state))
     });
@@ -357,12 +386,22 @@ fn agreed<T>(
     })
 }
 
-/// Whether the checkpoint `path` is one of cycles.
+/// What the checkpoint `path` holds.
 ///
 /// Errors: it is none, or of a later format, or can not be read.
-pub fn is_of_cycles(path: &Path) -> Result<bool, CheckpointError> {
-    let (_, header, _) = open(path)?;
-    Ok(header[1] == OF_CYCLES)
+pub fn checkpoint_kind(path: &Path) -> Result<CheckpointKind, CheckpointError> {
+    let (mut reader, header, _) = open(path)?;
+    let mut extra = [0u64; STEPS_WORDS];
+    if header[1] == OF_RESIDUALS {
+        for word in &mut extra {
+            *word = reader.word().map_err(failed(path, "read"))?;
+        }
+    }
+    CheckpointKind::of(header[1], StepsState::of(extra).1.fields).ok_or_else(|| {
+        CheckpointError::NotACheckpoint {
+            path: path.to_owned(),
+        }
+    })
 }
 
 /// A checkpoint whose header has been read and checked for what it is.
@@ -411,7 +450,7 @@ struct Opened<'a> {
     path: &'a Path,
     identity: &'a Identity,
     reader: Reader,
-    cycles: CyclesState,
+    steps: StepsState,
     norms: Vec<f64>,
     hash: u64,
     exponent: i64,
@@ -423,40 +462,41 @@ impl<'a> Opened<'a> {
         path: &'a Path,
         identity: &'a Identity,
         n_pes: usize,
-        kind: &'static str,
+        kind: CheckpointKind,
     ) -> Result<Opened<'a>, CheckpointError> {
         let failed = |action| failed(path, action);
         let path_buf = || path.to_owned();
         let (mut reader, header, length) = open(path)?;
         let [_, version, hash, bits, nx, ny, sweeps, exponent] = header;
-        let found = KINDS[usize::from(version == OF_CYCLES)];
-        if found != kind {
-            return Err(CheckpointError::OtherMethod {
-                path: path_buf(),
-                found,
-            });
-        }
-        let mut extra = [0u64; CYCLES_WORDS];
-        let (nz, cycles, words, element) = if version == OF_CYCLES {
+        let mut extra = [0u64; STEPS_WORDS];
+        let (nz, state, words, element) = if version == OF_RESIDUALS {
             for word in &mut extra {
                 *word = reader.word().map_err(failed("read"))?;
             }
-            let (nz, cycles) = CyclesState::of(extra);
+            let (nz, state) = StepsState::of(extra);
             let steps = sweeps.saturating_sub(1);
-            let possible = [1, FIELDS_OF_GRADIENTS].contains(&cycles.fields)
-                && steps > 0
-                && cycles.gradients_from.is_none_or(|from| from <= steps);
+            let possible = steps > 0 && state.gradients_from.is_none_or(|from| from <= steps);
             if !possible {
                 return Err(CheckpointError::NotACheckpoint { path: path_buf() });
             }
-            (nz, cycles, HEADER_WORDS + CYCLES_WORDS, 8)
+            (nz, state, HEADER_WORDS + STEPS_WORDS, 8)
         } else {
-            let one = CyclesState {
+            let one = StepsState {
                 fields: 1,
-                ..CyclesState::default()
+                ..StepsState::default()
             };
             (1, one, HEADER_WORDS, identity.bits / 8)
         };
+        let Some(found) = CheckpointKind::of(version, state.fields) else {
+            return Err(CheckpointError::NotACheckpoint { path: path_buf() });
+        };
+        if found != kind {
+            return Err(CheckpointError::OtherMethod {
+                path: path_buf(),
+                found: found.in_words(),
+                expected: kind.in_words(),
+            });
+        }
         if (bits, nx, ny, nz) != (identity.bits, identity.nx, identity.ny, identity.nz) {
             let describe = |nx, ny, nz, bits| match nz {
                 1 => format!("{nx} x {ny} points of f{bits}"),
@@ -470,7 +510,7 @@ impl<'a> Opened<'a> {
         }
         // The sizes are those of a checked problem, but the counts of sweeps and fields may be anything.
         let expected = (nx * ny * nz * element)
-            .checked_mul(cycles.fields)
+            .checked_mul(state.fields)
             .and_then(|field| field.checked_add(8 * words as u64 + 4))
             .and_then(|rest| sweeps.checked_mul(8)?.checked_add(rest))
             .unwrap_or(u64::MAX);
@@ -499,7 +539,7 @@ impl<'a> Opened<'a> {
             path,
             identity,
             reader,
-            cycles,
+            steps: state,
             norms,
             hash,
             exponent: exponent as i64,

@@ -102,16 +102,34 @@ pub enum Method {
     /// Conjugate gradients, each step with a multigrid cycle as its preconditioner; as `Multigrid` else. Fewer steps where
     /// cycles alone are slow, each at about twice the cost.
     ConjugateGradients(Cycles),
+    /// Chebyshev's iteration: relaxations whose weights follow from bounds of the eigenvalues that are known beforehand. Its
+    /// steps grow with the number of points along an axis, and each costs about what a Jacobi sweep does. The tolerance is
+    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. On CPUs, in two dimensions, where a side is fixed,
+    /// fixed cells are in every row or in every column, or nothing is fixed at all.
+    Chebyshev,
+    /// Conjugate gradients without any preconditioner: about as many steps as `Chebyshev`, for any problem on a plane, each
+    /// with two sums over all PEs. On CPUs; else as that.
+    PlainGradients,
 }
 
 impl Method {
     /// The cycles of a method that makes some.
     pub fn cycles(&self) -> Option<&Cycles> {
         match self {
-            Method::Jacobi => None,
+            Method::Jacobi | Method::Chebyshev | Method::PlainGradients => None,
             Method::Automatic(cycles)
             | Method::Multigrid(cycles)
             | Method::ConjugateGradients(cycles) => Some(cycles),
+        }
+    }
+
+    /// Of what it consists, for messages.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Method::Jacobi => "Jacobi sweeps",
+            Method::Automatic(_) | Method::Multigrid(_) => "multigrid cycles",
+            Method::ConjugateGradients(_) | Method::PlainGradients => "conjugate gradients",
+            Method::Chebyshev => "steps of Chebyshev's iteration",
         }
     }
 }
@@ -180,17 +198,20 @@ pub enum OptionsError {
         /// As asked for.
         steps: usize,
     },
-    /// Conjugate gradients on a GPU.
-    #[error(
-        "conjugate gradients run on CPUs only: leave the GPU out, or take multigrid cycles alone"
-    )]
-    GradientsOnGpu,
+    /// A method that there is not on GPUs.
+    #[error("{method} run on CPUs only: leave the GPU out, or take multigrid cycles alone")]
+    NotOnGpu {
+        /// The method.
+        method: &'static str,
+    },
     /// A GPU in three dimensions.
     #[error("problems in three dimensions are solved on CPUs only: leave the GPU out")]
     SpaceOnGpu,
-    /// Jacobi sweeps from what has levels.
-    #[error("a Solver2d makes cycles or conjugate gradients: Jacobi sweeps are made by solve_2d")]
-    SweepsOfLevels,
+    /// A method without levels from what has some.
+    #[error(
+        "a Solver2d makes cycles or conjugate gradients with them: other methods are those of solve_2d"
+    )]
+    NotOfLevels,
     /// A method that there is not in three dimensions.
     #[error("{method} are for lines and planes only: take multigrid in three dimensions")]
     NotInSpace {

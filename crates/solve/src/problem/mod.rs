@@ -538,6 +538,11 @@ pub enum ProblemError {
         /// Their sum, relative to the sum of their sizes.
         relative: f64,
     },
+    /// Nothing that bounds the eigenvalues from below.
+    #[error(
+        "Chebyshev's iteration needs a fixed cell in every row or in every column that is to be solved: take conjugate gradients or multigrid"
+    )]
+    NoBound,
     /// A mask that leaves nothing to solve.
     #[error("the mask fixes every inner cell: there is nothing to solve")]
     NothingFree,

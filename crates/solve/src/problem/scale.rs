@@ -38,12 +38,20 @@ impl Scale {
     }
 
     /// What is held for `value`.
+    #[inline]
     pub(crate) fn down(self, value: f64) -> f64 {
-        times_power(value, -self.exponent)
+        match self.exponent {
+            0 => value,
+            exponent => times_power(value, -exponent),
+        }
     }
     /// What `held` stands for.
+    #[inline]
     pub(crate) fn up(self, held: f64) -> f64 {
-        times_power(held, self.exponent)
+        match self.exponent {
+            0 => held,
+            exponent => times_power(held, exponent),
+        }
     }
     /// As [`down`](Self::down).
     pub(crate) fn element_down<F: Real>(self, value: F) -> F {
@@ -86,6 +94,13 @@ pub(crate) fn scale_up<F: Real>(values: &mut [F], scale: Scale) -> bool {
     fits
 }
 
+/// The largest magnitude of `values`; what is not finite counts as larger than all that is. By bits, which compilers make
+/// vectors of.
+pub(crate) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
+    let magnitudes = values.map(|value| value.abs().to_bits());
+    f64::from_bits(magnitudes.fold(0, u64::max))
+}
+
 /// The larger of `largest` and all magnitudes of `values`; NaN counts for nothing.
 pub(crate) fn largest_of<F: Real>(largest: F, values: &[F]) -> F {
     values.iter().fold(largest, |largest, &value| {
@@ -101,6 +116,16 @@ pub(crate) fn largest_of<F: Real>(largest: F, values: &[F]) -> F {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_finite_is_the_largest() {
+        let of = |values: &[f64]| largest_magnitude(values.iter().copied());
+        assert_eq!(of(&[]), 0.0);
+        assert_eq!(of(&[0.5, -2.0, 1.0, -0.0]), 2.0);
+        assert_eq!(of(&[5e-324, -1e-310]), 1e-310);
+        assert!(of(&[1.0, f64::NEG_INFINITY, 3.0]).is_infinite());
+        assert!(of(&[f64::INFINITY, -f64::NAN, 3.0]).is_nan());
+    }
 
     #[test]
     fn the_largest_magnitude_comes_between_1_and_2() {

@@ -38,7 +38,7 @@ use crate::problem::Problem;
 use crate::problem::field::{self, Format};
 use crate::problem::load::error::LoadError;
 use crate::problem::load::{self, Grid};
-use crate::problem::method::{Method, Outer};
+use crate::problem::method::{Method, OneLevel, Outer};
 use crate::problem::template;
 use crate::world::backend::Backend;
 use crate::world::pes::{in_world_of, kind_name};
@@ -89,7 +89,9 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     };
     let backend = match method {
         Method::Jacobi { .. } => Backend::choose(&args.backend)?,
-        Method::Multigrid { .. } => Backend::choose_when_asked(&args.backend)?,
+        Method::Multigrid { .. } | Method::OneLevel { .. } => {
+            Backend::choose_when_asked(&args.backend)?
+        }
     };
     if let (Some(strategy), Backend::Cpu { no_gpu }) = (args.strategy, &backend) {
         let reason = no_gpu.as_deref().unwrap_or("--backend cpu uses none");
@@ -101,14 +103,18 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
     let options = Options {
         tolerance: match method {
             Method::Jacobi { tolerance, .. } => tolerance,
-            Method::Multigrid { residual, .. } => residual,
+            Method::Multigrid { residual, .. } | Method::OneLevel { residual, .. } => residual,
         },
         max_sweeps: saturating(match method {
-            Method::Jacobi { max_sweeps, .. } => max_sweeps,
+            Method::Jacobi { max_sweeps, .. } | Method::OneLevel { max_sweeps, .. } => max_sweeps,
             Method::Multigrid { max_cycles, .. } => max_cycles,
         }),
         method: match method {
             Method::Jacobi { .. } => Steps::Jacobi,
+            Method::OneLevel { by, .. } => match by {
+                OneLevel::Gradients => Steps::PlainGradients,
+                OneLevel::Chebyshev => Steps::Chebyshev,
+            },
             Method::Multigrid {
                 smooth,
                 cycle,
@@ -134,7 +140,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         checkpoint: args.checkpoint.clone().map(|path| Checkpointing {
             path,
             every: saturating(args.checkpoint_every.unwrap_or(match method {
-                Method::Jacobi { .. } => CHECKPOINT_EVERY.sweeps,
+                Method::Jacobi { .. } | Method::OneLevel { .. } => CHECKPOINT_EVERY.sweeps,
                 Method::Multigrid { .. } => CHECKPOINT_EVERY.cycles,
             })),
         }),
@@ -252,6 +258,10 @@ impl Job<'_> {
             (Method::Multigrid { .. }, _) => progress::Steps::Cycles {
                 every: asked.unwrap_or(1),
             },
+            (Method::OneLevel { .. }, _) => progress::Steps::Residuals {
+                every: asked.unwrap_or(10),
+                asked: asked.is_some(),
+            },
             (_, Grid::Line(_)) => sweeps(10),
             (_, Grid::Plane { .. } | Grid::Space(_)) => sweeps(100),
         };
@@ -355,7 +365,7 @@ impl Job<'_> {
 
     fn steps_made(&self, count: usize) -> String {
         match self.method {
-            Method::Jacobi { .. } => counted(count as u64, "sweep"),
+            Method::Jacobi { .. } | Method::OneLevel { .. } => counted(count as u64, "sweep"),
             Method::Multigrid { .. } => counted(count as u64, "cycle"),
         }
     }
@@ -402,6 +412,7 @@ impl Job<'_> {
         let hash = outputs?.finish()?;
         let norms = &solution.history;
         let by_jacobi = matches!(self.method, Method::Jacobi { .. });
+        let in_cycles = matches!(self.method, Method::Multigrid { .. });
         let remaining_error = report::remaining_error(norms).filter(|_| by_jacobi);
         if let Some(file) = plot {
             let title = match remaining_error {
@@ -410,11 +421,11 @@ impl Job<'_> {
             };
             self.plot(file, &title, norms)?;
         }
-        // Sweeps count from 0; cycle 0 would be the first guess.
-        let (heading, first) = if by_jacobi {
-            ("sweep,norm", 0)
-        } else {
-            ("cycle,relative_residual", 1)
+        // Sweeps of Jacobi count from 0; a residual of number 0 would be that of the first guess.
+        let (heading, first) = match self.method {
+            Method::Jacobi { .. } => ("sweep,norm", 0),
+            Method::Multigrid { .. } => ("cycle,relative_residual", 1),
+            Method::OneLevel { .. } => ("sweep,relative_residual", 1),
         };
         if let Some(file) = history {
             csv::write_norms(file, heading, first, norms)?;
@@ -436,8 +447,8 @@ impl Job<'_> {
                 Some(_) => "mgcg",
                 None => self.method.name(),
             },
-            sweeps: steps.filter(|_| by_jacobi),
-            cycles: steps.filter(|_| !by_jacobi),
+            sweeps: steps.filter(|_| !in_cycles),
+            cycles: steps.filter(|_| in_cycles),
             converged: solution.converged,
             norm: norms.last().copied().filter(|_| by_jacobi),
             remaining_error_estimate: remaining_error,
@@ -468,7 +479,7 @@ impl Job<'_> {
                 tolerance: self.options.tolerance,
                 norm: match self.method {
                     Method::Jacobi { norm, .. } => name_of(NORMS, norm),
-                    Method::Multigrid { .. } => "l2",
+                    Method::Multigrid { .. } | Method::OneLevel { .. } => "l2",
                 },
                 mg_can: matches!(grid, Grid::Plane { .. }),
                 how: match self.method {
@@ -488,6 +499,10 @@ impl Job<'_> {
                         };
                         format!("{around}V({},{})", smooth.pre, smooth.post)
                     }
+                    Method::OneLevel { by, .. } => match by {
+                        OneLevel::Gradients => "conjugate gradients".to_owned(),
+                        OneLevel::Chebyshev => "Chebyshev's iteration".to_owned(),
+                    },
                 },
                 rim: match grid {
                     Grid::Plane { fill, .. } => fill.as_ref().map(|fill| fill.rim.name()),
@@ -503,7 +518,10 @@ impl Job<'_> {
         }
         // Nobody has asked for more than rounding allows.
         let good_enough = solution.floor_reached
-            && matches!(self.method, Method::Multigrid { stated: false, .. });
+            && matches!(
+                self.method,
+                Method::Multigrid { stated: false, .. } | Method::OneLevel { stated: false, .. }
+            );
         Ok(if solution.converged || good_enough {
             0
         } else {
@@ -571,9 +589,13 @@ impl Job<'_> {
                 norm: Norm::Rms, ..
             } => ("sweep", "rms change in a sweep"),
             Method::Multigrid { .. } => ("cycle", "relative residual"),
+            Method::OneLevel { .. } => ("sweep", "relative residual"),
         };
-        // Before the first cycle the residual is all there is.
-        let start: &[f64] = if step == "cycle" { &[1.0] } else { &[] };
+        // Before the first step the residual is all there is.
+        let start: &[f64] = match self.method {
+            Method::Jacobi { .. } => &[],
+            Method::Multigrid { .. } | Method::OneLevel { .. } => &[1.0],
+        };
         let norms = [start, history].concat();
         let texts = PlotTexts { title, step, norm };
         let chart = norms::chart(&texts, &norms, self.options.tolerance);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crosswarp::solve::is_of_cycles;
+use crosswarp::solve::{CheckpointKind, checkpoint_kind};
 
 use crate::args::backend::BackendKind;
 use crate::args::solve::{Preset, SolveArgs};
@@ -13,7 +13,9 @@ use crate::input::numerics::FieldType;
 use crate::input::spacing::{Distances, Spacing};
 use crate::input::stopping::{MethodName, Rim, StopRule};
 use crate::problem::file::{self, ProblemFileError};
-use crate::problem::method::{Contradiction, Given, Kind, Method, Refusal, Tied, either};
+use crate::problem::method::{
+    COUNTED, CYCLES, Contradiction, Given, Method, RESIDUALS, Refusal, STEPS, SWEEPS, Tied, either,
+};
 use crate::problem::{Line, Plane, Problem, Space};
 
 /// Why the command line does not make a problem.
@@ -162,47 +164,54 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         }
     }
     let relative = args.relative_tolerance;
-    let (jacobi, multigrid) = (Kind::Jacobi, Kind::Multigrid);
     // Cycles run on a GPU where they are asked for by name.
     let not_cycles = args.method != Some(MethodName::Mg);
     let cuda = args.backend.backend == BackendKind::Cuda;
     let device = args.backend.device.is_some();
     // A file that is no checkpoint is refused when it is read.
-    let cycles = args.resume.as_deref().map(is_of_cycles);
-    let resumed = cycles.and_then(Result::ok).map(|cycles| match cycles {
-        true => multigrid,
-        false => jacobi,
+    let kind = args.resume.as_deref().map(checkpoint_kind);
+    let resumed = kind.and_then(Result::ok);
+    let of_resumed = match resumed {
+        None | Some(CheckpointKind::Sweeps) => SWEEPS,
+        Some(CheckpointKind::Cycles) => CYCLES,
+        Some(CheckpointKind::Chebyshev | CheckpointKind::Gradients) => STEPS,
+    };
+    let said = args.method.filter(|&method| method != MethodName::Auto);
+    let method = said.or(match resumed {
+        Some(CheckpointKind::Chebyshev) => Some(MethodName::Chebyshev),
+        Some(CheckpointKind::Gradients) => Some(MethodName::Cg),
+        _ => args.method,
     });
     let tied = Tied::of(&[
-        ("--tolerance", args.tolerance.is_some(), jacobi),
-        ("--stop change", change.is_some(), jacobi),
-        ("--max-sweeps", args.max_sweeps.is_some(), jacobi),
-        ("--stop sweeps", sweeps.is_some(), jacobi),
-        ("--norm", args.norm.is_some(), jacobi),
-        ("--resume", resumed.is_some(), resumed.unwrap_or(jacobi)),
-        ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), jacobi),
-        ("--strategy", args.strategy.is_some(), jacobi),
-        ("--backend cuda", cuda && not_cycles, jacobi),
-        ("--device", device && not_cycles, jacobi),
-        ("--relative-tolerance", relative.is_some(), multigrid),
-        ("--stop residual", residual.is_some(), multigrid),
-        ("--max-cycles", args.max_cycles.is_some(), multigrid),
-        ("--smooth", args.smooth.is_some(), multigrid),
-        ("--cycle", args.cycle.is_some(), multigrid),
-        ("--coefficient", args.coefficient.is_some(), multigrid),
-        ("--reaction", args.reaction.is_some(), multigrid),
+        ("--tolerance", args.tolerance.is_some(), SWEEPS),
+        ("--stop change", change.is_some(), SWEEPS),
+        ("--max-sweeps", args.max_sweeps.is_some(), COUNTED),
+        ("--stop sweeps", sweeps.is_some(), COUNTED),
+        ("--norm", args.norm.is_some(), SWEEPS),
+        ("--resume", resumed.is_some(), of_resumed),
+        ("--sweeps-per-pass", args.sweeps_per_pass.is_some(), SWEEPS),
+        ("--strategy", args.strategy.is_some(), SWEEPS),
+        ("--backend cuda", cuda && not_cycles, SWEEPS),
+        ("--device", device && not_cycles, SWEEPS),
+        ("--relative-tolerance", relative.is_some(), RESIDUALS),
+        ("--stop residual", residual.is_some(), RESIDUALS),
+        ("--max-cycles", args.max_cycles.is_some(), CYCLES),
+        ("--smooth", args.smooth.is_some(), CYCLES),
+        ("--cycle", args.cycle.is_some(), CYCLES),
+        ("--coefficient", args.coefficient.is_some(), RESIDUALS),
+        ("--reaction", args.reaction.is_some(), RESIDUALS),
         (
             "--spacing",
             args.spacing
                 .and_then(Distances::of_plane)
                 .is_some_and(Spacing::differ),
-            multigrid,
+            RESIDUALS,
         ),
-        ("--rim natural", args.rim == Some(Rim::Natural), multigrid),
+        ("--rim natural", args.rim == Some(Rim::Natural), RESIDUALS),
     ]);
     Ok(Given {
         dtype: args.dtype,
-        method: args.method,
+        method,
         tolerance: either(("--tolerance", args.tolerance), ("--stop change", change))?,
         max_sweeps: either(("--max-sweeps", args.max_sweeps), ("--stop sweeps", sweeps))?,
         norm: args.norm,
@@ -487,6 +496,11 @@ mod tests {
             ("laplace2d --device 0", "jacobi"),
             ("laplace2d --method mg --backend cuda", "mg"),
             ("laplace2d --method mg --device 0", "mg"),
+            ("laplace2d --method cg", "cg"),
+            (
+                "laplace2d --method chebyshev --stop residual=1 --max-sweeps 7 --reaction 1",
+                "chebyshev",
+            ),
             ("laplace2d --smooth 1,1", "mg"),
             ("laplace2d --cycle v", "mg"),
             ("laplace2d --coefficient 1+x", "mg"),
@@ -511,6 +525,22 @@ mod tests {
             (
                 "laplace2d --method mgcg --backend cuda",
                 "--backend cuda belongs to Jacobi sweeps: it does not go with --method mgcg",
+            ),
+            (
+                "laplace2d --method cg --backend cuda",
+                "--backend cuda belongs to Jacobi sweeps: it does not go with --method cg",
+            ),
+            (
+                "laplace2d --method chebyshev --max-cycles 3",
+                "--max-cycles belongs to multigrid: it does not go with --method chebyshev",
+            ),
+            (
+                "laplace1d --method cg",
+                "laplace1d is solved by Jacobi sweeps: it does not go with --method cg",
+            ),
+            (
+                "laplace3d --method cg",
+                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --method cg",
             ),
             (
                 "laplace2d --norm l2 --smooth 2,2",

@@ -19,23 +19,23 @@ pub struct SolveReport {
     /// How it was run; the seconds are those of the sweeps.
     #[serde(flatten)]
     pub run: Run,
-    /// jacobi, mg, or mgcg where conjugate gradients were taken in the end.
+    /// jacobi, cg, chebyshev, mg, or mgcg where conjugate gradients were taken in the end.
     pub method: &'static str,
-    /// Sweeps made; null for mg.
+    /// Sweeps made; null for mg and mgcg.
     pub sweeps: Option<u64>,
-    /// Cycles made; null for jacobi.
+    /// Cycles made; null for all others.
     pub cycles: Option<u64>,
     /// Whether the norm, or the relative residual, came down to the limit.
     pub converged: bool,
-    /// Norm of the last sweep's change; null without any, and for mg.
+    /// Norm of the last sweep's change; null without any, and for all but jacobi.
     pub norm: Option<f64>,
-    /// Estimate of the same norm of what is left to the solution; null where it cannot be told, and for mg.
+    /// Estimate of the same norm of what is left to the solution; null where it cannot be told, and for all but jacobi.
     pub remaining_error_estimate: Option<f64>,
     /// The last residual, relative to the first; null for jacobi.
     pub relative_residual: Option<f64>,
-    /// By what a cycle multiplies the residual; null without any.
+    /// By what a cycle, or sweep, multiplies the residual; null without any.
     pub convergence_factor: Option<f64>,
-    /// Levels of multigrid; null for jacobi.
+    /// Levels of multigrid; null for all others.
     pub levels: Option<usize>,
     /// Of the seconds, those in which levels were made, and copied to a GPU; null for jacobi.
     pub setup_seconds: Option<f64>,
@@ -90,8 +90,8 @@ impl SolveReport {
 
     /// The closing lines of a run.
     pub fn summary(&self, details: &SolveDetails) -> String {
-        let mut text = match self.cycles {
-            Some(cycles) => self.of_cycles(cycles, details.tolerance),
+        let mut text = match self.relative_residual {
+            Some(residual) => self.of_residual(residual, details.tolerance),
             None => self.of_sweeps(details),
         };
         text.push_str(&format!(
@@ -157,12 +157,17 @@ impl SolveReport {
         text
     }
 
-    fn of_cycles(&self, cycles: u64, limit: f64) -> String {
-        let levels = counted(self.levels.unwrap_or_default() as u64, "level");
-        let what = format!("{} of {levels}", counted(cycles, "cycle"));
-        let residual = exponential(self.relative_residual.unwrap_or_default(), 2);
+    fn of_residual(&self, residual: f64, limit: f64) -> String {
+        let what = match (self.cycles, self.levels) {
+            (Some(cycles), Some(levels)) => {
+                let levels = counted(levels as u64, "level");
+                format!("{} of {levels}", counted(cycles, "cycle"))
+            }
+            _ => counted(self.sweeps.unwrap_or_default(), "sweep"),
+        };
+        let residual = exponential(residual, 2);
         let limit = general(limit, 6);
-        if self.converged && cycles == 0 {
+        if self.converged && self.history.is_empty() {
             "Nothing to solve: the residual of the first guess is 0".to_owned()
         } else if self.converged {
             format!("Solved in {what}: relative residual {residual} <= {limit}")

@@ -21,7 +21,7 @@ use crate::input::spacing::Spacing;
 use crate::input::stopping::Rim;
 use crate::input::tiff::GeoTags;
 use crate::problem::field::{self, Cells, Field, Format, mask};
-use crate::problem::method::Method;
+use crate::problem::method::{Method, OneLevel};
 use crate::problem::{Plane, Problem};
 
 /// A problem that can be solved.
@@ -78,8 +78,8 @@ impl<F: Real> Grid<F> {
 pub fn load<F: Real>(problem: &Problem, method: &Method) -> Result<Grid<F>, LoadError> {
     let (norm, usual_rim) = match method {
         Method::Jacobi { norm, .. } => (*norm, Rim::Interpolated),
-        // Cycles have one norm.
-        Method::Multigrid { .. } => (Norm::L2, Rim::Natural),
+        // The residual has one norm.
+        Method::Multigrid { .. } | Method::OneLevel { .. } => (Norm::L2, Rim::Natural),
     };
     match problem {
         Problem::Line(line) => {
@@ -192,6 +192,14 @@ fn check_memory<F>(cells: u128, method: &Method, space: bool) -> Result<(), Load
         Method::Jacobi { .. } => (2 * size_of::<F>(), "two copies of the field"),
         // The field, the right side, an eighth of both for each next level, and what is handed out.
         Method::Multigrid { .. } if space => (18 + size_of::<F>(), "the field and its levels"),
+        Method::OneLevel {
+            by: OneLevel::Gradients,
+            ..
+        } => (32 + size_of::<F>(), "the field and three more"),
+        Method::OneLevel {
+            by: OneLevel::Chebyshev,
+            ..
+        } => (16 + size_of::<F>(), "the field and its step"),
         // The least: what comes with masks and sources is not counted.
         Method::Multigrid { .. } => (32 + size_of::<F>(), "the field and its levels"),
     };

@@ -5,8 +5,8 @@ use std::io;
 use super::steps::{Ended, raised};
 use super::{Holding, Solver};
 use crate::engine::cpu::multigrid::finest::Finest;
+use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
-use crate::field::checkpoint::FIELDS_OF_GRADIENTS;
 use crate::field::storage::Field;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
@@ -32,12 +32,12 @@ impl Gradients {
     }
 
     /// Those that the next step needs.
-    pub fn kept_mut(&mut self) -> [&mut Field<f64>; FIELDS_OF_GRADIENTS as usize - 1] {
+    pub fn kept_mut(&mut self) -> [&mut Field<f64>; 3] {
         [&mut self.r, &mut self.p, &mut self.q]
     }
 }
 
-impl Solver<'_> {
+impl Solver<'_, Hierarchy<f32>> {
     /// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
     /// symmetric. β is that of the flexible method, for a cycle in `f32` is not quite the same operator each time.
     /// `resumed`: the fields to go on with.
@@ -53,7 +53,7 @@ impl Solver<'_> {
         let mut begun = resumed.is_some();
         let mut gradients = match resumed {
             Some(gradients) => gradients,
-            None => Gradients::new(&self.hierarchy.finest).map_err(SolveError::Memory)?,
+            None => Gradients::new(self.equations()).map_err(SolveError::Memory)?,
         };
         loop {
             let Gradients { r, z, p, q } = &mut gradients;
@@ -62,8 +62,7 @@ impl Solver<'_> {
             }
             let exponent = self.exponent(ended.last());
             self.rows.halo(&self.layout.shape, r, HALO)?;
-            self.hierarchy
-                .precondition(&mut self.rows, z, r, exponent)?;
+            self.levels.precondition(&mut self.rows, z, r, exponent)?;
             // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
             let rows = self.layout.shape.own();
             if begun {
@@ -116,7 +115,10 @@ impl Solver<'_> {
             let mut holder = Holding {
                 solver: self,
                 u,
-                gradients: begun.then_some(&mut gradients),
+                kept: match begun {
+                    true => gradients.kept_mut().into(),
+                    false => Vec::new(),
+                },
             };
             if ended.took(norm, &mut holder, options, observer)? {
                 return Ok(());

@@ -12,7 +12,7 @@ use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::field::partition::Partition;
 use crate::field::storage::Field;
-use crate::problem::scale::{Scale, largest_of};
+use crate::problem::scale::{Scale, largest_magnitude};
 use crate::problem::{Boundary, Problem2d, ProblemError};
 
 /// The level of a problem's unknowns, and where it lies in the problem's grid.
@@ -134,11 +134,13 @@ pub(super) fn load<F: Real>(
         problem.initial_row(y, &mut row);
         let given = &row[columns.clone()];
         if mine {
-            let wrong = given.iter().position(|value| !value.to_f64().is_finite());
-            if let (Some(x), None) = (wrong, &bad) {
-                bad = Some(ProblemError::Value { x: x + first_x, y });
+            let size = largest_magnitude(given.iter().map(|value| value.to_f64()));
+            if size.is_finite() {
+                largest = largest.max(size);
+            } else if bad.is_none() {
+                let wrong = given.iter().position(|value| !value.to_f64().is_finite());
+                bad = wrong.map(|x| ProblemError::Value { x: x + first_x, y });
             }
-            largest = largest.max(largest_of(F::ZERO, given).to_f64());
         }
         for (out, &value) in u.row_mut(at).iter_mut().zip(given) {
             *out = scale.down(value.to_f64());
@@ -154,16 +156,26 @@ pub(super) fn load<F: Real>(
             row.fill(F::ZERO);
             source(y, &mut row);
             let area = h_x * h_y;
-            for (x, (out, &value)) in b.iter_mut().zip(&row[columns.clone()]).enumerate() {
-                let product = times(area * value.to_f64()) * part(x);
-                let counts = mine && finest.has_equation(at, x);
-                if counts && !product.is_finite() && bad.is_none() {
-                    bad = Some(ProblemError::Source { x: x + first_x, y });
+            for (out, &value) in b.iter_mut().zip(&row[columns.clone()]) {
+                *out = area * value.to_f64();
+            }
+            if operator.is_some() {
+                for (x, out) in b.iter_mut().enumerate() {
+                    *out = times(*out) * part(x);
                 }
-                if counts {
-                    largest = largest.max(product.abs());
+            }
+            if mine {
+                let size = largest_magnitude(finest.where_equations(at, b));
+                if size.is_finite() {
+                    largest = largest.max(size);
+                } else if bad.is_none() {
+                    let wrong = |&x: &usize| finest.has_equation(at, x) && !b[x].is_finite();
+                    let x = (0..len).find(wrong);
+                    bad = x.map(|x| ProblemError::Source { x: x + first_x, y });
                 }
-                *out = -scale.down(product);
+            }
+            for out in b.iter_mut() {
+                *out = -scale.down(*out);
             }
         }
         kappa.read(at);

@@ -1,13 +1,19 @@
-//! Multigrid cycles until the residual is small, alone or as the preconditioner of conjugate gradients.
+//! Methods that go on until the residual is small: multigrid cycles, alone or as the preconditioner of conjugate gradients,
+//! and two that know the finest level only.
 
+mod alone;
+mod chebyshev;
 mod gradients;
 mod held;
+mod least_eigenvalue;
 mod load;
+mod plain_gradients;
 pub(crate) mod plane;
 pub(crate) mod space;
 mod space_load;
 mod steps;
 
+use std::io;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,18 +26,19 @@ use self::load::Layout;
 use self::steps::{Ended, Holder, raised};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::Finest;
+use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cuda::multigrid::GpuCycles;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
-use crate::field::checkpoint::{self, CheckpointError, CyclesState, Identity, mix};
+use crate::field::checkpoint::{self, CheckpointError, CheckpointKind, Identity, StepsState, mix};
 use crate::field::storage::Field;
 use crate::gpu::choice::Choice;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{First, Method, Options, OptionsError};
+use crate::method::options::{Cycles, First, Method, Options, OptionsError};
 use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -64,9 +71,10 @@ pub(crate) struct Outcome<F> {
     pub checkpoint_failure: Option<CheckpointError>,
 }
 
-struct Solver<'a> {
+/// `L`: what the method has of the grid.
+pub(crate) struct Solver<'a, L> {
     layout: Layout,
-    hierarchy: Hierarchy<f32>,
+    levels: L,
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
     words: Vec<u64>,
@@ -79,6 +87,47 @@ struct Solver<'a> {
     given: Given,
 }
 
+/// What a method has of the grid: the finest level, alone or with others.
+pub(crate) trait Levels: Sized {
+    /// The finest one.
+    fn top(&self) -> &FinestLevel;
+    /// The same, to use its buffers.
+    fn top_mut(&mut self) -> &mut FinestLevel;
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// Makes the method's steps. Collective.
+    fn solve(
+        solver: &mut Solver<'_, Self>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError>;
+}
+
+impl Levels for Hierarchy<f32> {
+    fn top(&self) -> &FinestLevel {
+        &self.top
+    }
+    fn top_mut(&mut self) -> &mut FinestLevel {
+        &mut self.top
+    }
+    fn count(&self) -> usize {
+        1 + self.levels.len()
+    }
+    fn solve(
+        solver: &mut Solver<'_, Self>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        solver.solve_by_cycles(u, right_side, ended, options, observer)
+    }
+}
+
 /// What is the same in all steps of a solve.
 #[derive(Default)]
 struct Given {
@@ -88,7 +137,7 @@ struct Given {
     nx: usize,
 }
 
-impl Solver<'_> {
+impl<L: Levels> Solver<'_, L> {
     /// The sums over all PEs, rounded once, and whether any PE is interrupted. Collective.
     fn total<const N: usize>(
         &mut self,
@@ -114,6 +163,11 @@ impl Solver<'_> {
         Ok((totals.map(|total| total.round()), interrupted))
     }
 
+    /// The equations.
+    fn equations(&self) -> &Finest {
+        &self.levels.top().equations
+    }
+
     fn sums<const N: usize>(&self) -> [LeafSums; N] {
         std::array::from_fn(|_| self.layout.sums())
     }
@@ -122,7 +176,7 @@ impl Solver<'_> {
     fn sum(&mut self, of: impl Fn(&Finest, isize, usize) -> f64) -> Result<f64, PeError> {
         let [mut sum] = self.sums();
         let nx = self.layout.shape.x.len;
-        let finest = &self.hierarchy.finest;
+        let finest = self.equations();
         for y in self.layout.shape.own() {
             sum.add_row(y, nx, |x| of(finest, y, x));
         }
@@ -142,7 +196,7 @@ impl Solver<'_> {
             .into());
         }
         let mean = sum / cells;
-        let finest = &self.hierarchy.finest;
+        let finest = self.equations();
         for y in self.layout.shape.stored() {
             if self.layout.shape.y.has(y) {
                 for (x, b) in right_side.row_mut(y).iter_mut().enumerate() {
@@ -181,11 +235,17 @@ impl Solver<'_> {
                 at.rem_euclid(len)
             };
             let row = u.row(at);
-            for (x, out) in out.iter_mut().enumerate() {
-                let x = (x + row.len() - first_x) % row.len();
-                *out = F::from_f64(scale.up(row[x] - surplus));
-                fits &= out.to_f64().is_finite();
-            }
+            let mut give = |out: &mut [F], row: &[f64]| {
+                for (out, &value) in out.iter_mut().zip(row) {
+                    *out = F::from_f64(scale.up(value - surplus));
+                    fits &= out.to_f64().is_finite();
+                }
+            };
+            // Ghosts on both sides are the columns that they stand for.
+            let len = row.len();
+            give(&mut out[..first_x], &row[len - first_x..]);
+            give(&mut out[first_x..][..len], row);
+            give(&mut out[first_x + len..], &row[..first_x]);
         });
         Ok((band, fits))
     }
@@ -223,7 +283,6 @@ impl Solver<'_> {
         &mut self,
         u: &mut Field<f64>,
         right_side: &mut Option<Field<f64>>,
-        first: First,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Ended, SolveError> {
@@ -232,49 +291,53 @@ impl Solver<'_> {
         {
             self.make_compatible(right_side)?;
         }
-        let right_side = right_side.as_ref();
         // A solve before may have failed in the middle of its cycles.
         self.gpu = None;
-        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
-        if by_gradients && options.gpu.is_some() {
-            return Err(OptionsError::GradientsOnGpu.into());
-        }
         let mut ended = Ended::default();
-        let mut gradients = None;
-        if let Some(path) = &options.resume {
-            gradients = self.resume(u, path, &mut ended)?;
-            ended.converged = ended.last() <= options.tolerance * ended.norms[0];
-            // Cycles go on from any field.
-            if matches!(options.method, Method::Multigrid(_)) {
-                ended.gradients_from = None;
-            }
-        }
-        let over = ended.converged || ended.steps() >= options.max_sweeps;
-        if over {
-            ended.setup_seconds = self.start.elapsed().as_secs_f64();
-        } else if by_gradients || ended.gradients_from.is_some() {
-            ended.setup_seconds = self.start.elapsed().as_secs_f64();
-            if ended.norms.is_empty() {
-                let [residual, _] = self.measure(u, right_side)?;
-                ended.norms.push(residual);
-            }
-            ended.converged = ended.norms[0] == 0.0;
-            if !ended.converged {
-                ended.gradients_from.get_or_insert(ended.steps());
-                self.conjugate_gradients(u, right_side, gradients, &mut ended, options, observer)?;
-            }
-        } else {
-            if let Some(gpu) = &options.gpu {
-                let first = self.layout.first[1];
-                let made = GpuCycles::new(gpu, &self.hierarchy, u, right_side, first);
-                self.gpu = Some(all_ready(self.reduction.pe(), made)?);
-            }
-            ended.setup_seconds = self.start.elapsed().as_secs_f64();
-            self.cycles(u, right_side, first, &mut ended, options, observer)?;
-        }
+        L::solve(self, u, right_side.as_ref(), &mut ended, options, observer)?;
         ended.seconds = self.start.elapsed().as_secs_f64();
         self.leave_gpu(u)?;
         Ok(ended)
+    }
+
+    /// Takes the field back from the GPU, if it is there, and goes on without it.
+    fn leave_gpu(&mut self, u: &mut Field<f64>) -> Result<(), GpuError> {
+        match self.gpu.take() {
+            Some(gpu) => gpu.save(u),
+            None => Ok(()),
+        }
+    }
+
+    /// Seconds since levels were begun to be made.
+    fn so_far(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    /// Reads `u` and what else the method goes on with from a checkpoint, and where the solve stood: `others` makes room
+    /// for the other fields that the checkpoint says it has. Whether anything is left to do. Collective.
+    fn resume<'f>(
+        &self,
+        u: &'f mut Field<f64>,
+        path: &Path,
+        kind: CheckpointKind,
+        others: impl FnOnce(u64) -> io::Result<Vec<&'f mut Field<f64>>>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+    ) -> Result<bool, SolveError> {
+        let place = |state: &StepsState| {
+            let mut fields = vec![u];
+            fields.extend(others(state.fields)?);
+            Ok(self.held(fields, true))
+        };
+        let identity = &self.given.identity;
+        let resumed = checkpoint::resume_steps(&self.reduction, path, identity, kind, place)?;
+        let (norms, state) = resumed?;
+        ended.norms = norms;
+        ended.resumed_at = ended.steps();
+        ended.inner = state.inner;
+        ended.gradients_from = state.gradients_from.map(|from| from as usize);
+        ended.converged = ended.last() <= options.tolerance * ended.norms[0];
+        Ok(!ended.converged && ended.steps() < options.max_sweeps)
     }
 
     /// A hash of what determines the steps. Collective.
@@ -285,7 +348,7 @@ impl Solver<'_> {
             first,
             partition,
         } = &self.layout;
-        let finest = &self.hierarchy.finest;
+        let finest = self.equations();
         let mut hash = [0u64];
         for y in partition.rows(self.reduction.pe().my_pe()) {
             let at = y as isize - first[1] as isize;
@@ -320,32 +383,6 @@ impl Solver<'_> {
         Ok(hash[0].wrapping_add(mix(0, checksum.finalize())))
     }
 
-    /// Reads `u` and where a solve stood from a checkpoint; and what conjugate gradients keep, if it has that. Collective.
-    fn resume(
-        &mut self,
-        u: &mut Field<f64>,
-        path: &Path,
-        ended: &mut Ended,
-    ) -> Result<Option<Gradients>, SolveError> {
-        let mut gradients = None;
-        let place = |state: &CyclesState| {
-            let mut fields = vec![u];
-            if state.fields > 1 {
-                let made = gradients.insert(Gradients::new(&self.hierarchy.finest)?);
-                fields.extend(made.kept_mut());
-            }
-            Ok(self.held(fields, true))
-        };
-        let identity = &self.given.identity;
-        let resumed = checkpoint::resume_cycles(&self.reduction, path, identity, place)?;
-        let (norms, state) = resumed?;
-        ended.norms = norms;
-        ended.resumed_at = ended.steps();
-        ended.inner = state.inner;
-        ended.gradients_from = state.gradients_from.map(|from| from as usize);
-        Ok(gradients)
-    }
-
     /// The norms of the residual and of the field.
     fn measure(
         &mut self,
@@ -356,12 +393,104 @@ impl Solver<'_> {
             Some(gpu) => gpu.measure(&mut self.rows)?,
             None => {
                 let mut sums = self.sums();
-                self.hierarchy
-                    .measure(&mut self.rows, u, right_side, &mut sums)?;
+                let top = self.levels.top_mut();
+                top.measure(&mut self.rows, u, right_side, &mut sums)?;
                 sums.map(LeafSums::total)
             }
         };
         Ok(self.total_of(sums, false)?.0.map(f64::sqrt))
+    }
+
+    /// b − Au in the own rows of `out`. Collective.
+    fn residual(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        out: &mut Field<f64>,
+    ) -> Result<(), PeError> {
+        let top = self.levels.top_mut();
+        top.residual(&mut self.rows, u, right_side, out)
+    }
+
+    /// The inner product in which the operator is symmetric. Collective.
+    fn product(&mut self, a: &Field<f64>, b: &Field<f64>) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        let nx = self.layout.shape.x.len;
+        let finest = self.equations();
+        for y in self.layout.shape.own() {
+            let (a, b) = (a.row(y), b.row(y));
+            sum.add_row(y, nx, |x| finest.weight(x, y) * (a[x] * b[x]));
+        }
+        Ok(self.total([sum], false)?.0[0])
+    }
+}
+
+impl Solver<'_, Hierarchy<f32>> {
+    fn solve_by_cycles(
+        &mut self,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        let Some(Cycles { first, .. }) = options.method.cycles() else {
+            return Err(OptionsError::NotOfLevels.into());
+        };
+        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
+        if by_gradients && options.gpu.is_some() {
+            return Err(OptionsError::NotOnGpu {
+                method: "conjugate gradients",
+            }
+            .into());
+        }
+        let mut gradients = None;
+        if let Some(path) = &options.resume {
+            let finest = self.equations();
+            let kind = CheckpointKind::Cycles;
+            let more = self.resume(
+                u,
+                path,
+                kind,
+                |fields| match fields {
+                    1 => Ok(Vec::new()),
+                    _ => {
+                        let made = gradients.insert(Gradients::new(finest)?);
+                        Ok(made.kept_mut().into())
+                    }
+                },
+                ended,
+                options,
+            )?;
+            // Cycles go on from any field.
+            if matches!(options.method, Method::Multigrid(_)) {
+                ended.gradients_from = None;
+            }
+            if !more {
+                ended.setup_seconds = self.so_far();
+                return Ok(());
+            }
+        }
+        if by_gradients || ended.gradients_from.is_some() {
+            ended.setup_seconds = self.so_far();
+            if ended.norms.is_empty() {
+                let [residual, _] = self.measure(u, right_side)?;
+                ended.norms.push(residual);
+            }
+            ended.converged = ended.norms[0] == 0.0;
+            if ended.converged {
+                return Ok(());
+            }
+            ended.gradients_from.get_or_insert(ended.steps());
+            return self.conjugate_gradients(u, right_side, gradients, ended, options, observer);
+        }
+        if let Some(gpu) = &options.gpu {
+            let first = self.layout.first[1];
+            let made = GpuCycles::new(gpu, &self.levels, u, right_side, first);
+            self.gpu = Some(all_ready(self.reduction.pe(), made)?);
+        }
+        ended.setup_seconds = self.so_far();
+        self.cycles(u, right_side, *first, ended, options, observer)
     }
 
     /// See [`Hierarchy::begin`]. The sum of squares of this PE.
@@ -377,7 +506,7 @@ impl Solver<'_> {
         }
         let [mut sum] = self.sums();
         let rows = &mut self.rows;
-        self.hierarchy
+        self.levels
             .begin(rows, u, right_side, full, exponent, &mut sum)?;
         Ok(sum.total())
     }
@@ -393,17 +522,9 @@ impl Solver<'_> {
             return gpu.go_on(&mut self.rows, exponent);
         }
         let [mut sum] = self.sums();
-        self.hierarchy
+        self.levels
             .go_on(&mut self.rows, u, right_side, exponent, &mut sum)?;
         Ok(sum.total())
-    }
-
-    /// Takes the field back from the GPU, if it is there, and goes on without it.
-    fn leave_gpu(&mut self, u: &mut Field<f64>) -> Result<(), GpuError> {
-        match self.gpu.take() {
-            Some(gpu) => gpu.save(u),
-            None => Ok(()),
-        }
     }
 
     /// Cycles until the residual is small.
@@ -434,7 +555,7 @@ impl Solver<'_> {
                     Some(gpu) => gpu.resume(&mut self.rows, exponent)?,
                     None => {
                         let rows = &mut self.rows;
-                        self.hierarchy.resume(rows, u, right_side, exponent)?;
+                        self.levels.resume(rows, u, right_side, exponent)?;
                     }
                 }
             }
@@ -458,34 +579,12 @@ impl Solver<'_> {
             let mut holder = Holding {
                 solver: self,
                 u,
-                gradients: None,
+                kept: Vec::new(),
             };
             if ended.took(norm, &mut holder, options, observer)? {
                 return Ok(());
             }
         }
-    }
-
-    /// b − Au in the own rows of `out`. Collective.
-    fn residual(
-        &mut self,
-        u: &mut Field<f64>,
-        right_side: Option<&Field<f64>>,
-        out: &mut Field<f64>,
-    ) -> Result<(), PeError> {
-        self.hierarchy.residual(&mut self.rows, u, right_side, out)
-    }
-
-    /// The inner product in which the operator is symmetric. Collective.
-    fn product(&mut self, a: &Field<f64>, b: &Field<f64>) -> Result<f64, PeError> {
-        let [mut sum] = self.sums();
-        let nx = self.layout.shape.x.len;
-        let finest = &self.hierarchy.finest;
-        for y in self.layout.shape.own() {
-            let (a, b) = (a.row(y), b.row(y));
-            sum.add_row(y, nx, |x| finest.weight(x, y) * (a[x] * b[x]));
-        }
-        Ok(self.total([sum], false)?.0[0])
     }
 
     /// The exponent by which residuals of this norm are brought into the middle of the range of `f32`.
@@ -501,14 +600,14 @@ fn exponent_of(value: f64) -> i32 {
 }
 
 /// The fields of a solve on a plane.
-struct Holding<'s, 'a> {
-    solver: &'s mut Solver<'a>,
+struct Holding<'s, 'a, L> {
+    solver: &'s mut Solver<'a, L>,
     u: &'s mut Field<f64>,
-    /// Where the next step goes on with them.
-    gradients: Option<&'s mut Gradients>,
+    /// Others, where the next step goes on with them.
+    kept: Vec<&'s mut Field<f64>>,
 }
 
-impl Holding<'_, '_> {
+impl<L> Holding<'_, '_, L> {
     /// Brings the field from the GPU.
     fn fetch(&mut self) -> Result<(), GpuError> {
         match &self.solver.gpu {
@@ -518,13 +617,11 @@ impl Holding<'_, '_> {
     }
 }
 
-impl Holder for Holding<'_, '_> {
+impl<L: Levels> Holder for Holding<'_, '_, L> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
         self.fetch()?;
         let mut fields = vec![&mut *self.u];
-        if let Some(gradients) = &mut self.gradients {
-            fields.extend(gradients.kept_mut());
-        }
+        fields.extend(self.kept.iter_mut().map(|field| &mut **field));
         let solver = &*self.solver;
         Ok((
             solver.held(fields, false),

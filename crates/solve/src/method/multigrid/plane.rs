@@ -1,24 +1,27 @@
-//! A plane's operator and its levels, made once and used for any number of solves.
+//! A plane's operator, with its levels or alone, made once and used for any number of solves.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crosswarp_shmem::Pe;
 
+use super::alone::Alone;
+use super::least_eigenvalue::least_eigenvalue;
 use super::load::{Layout, Loaded, coefficients, load, mask, sizes};
-use super::{COARSE_INTERVAL, FINEST_INTERVAL, Given, Outcome, Solver};
+use super::{COARSE_INTERVAL, FINEST_INTERVAL, Given, Levels, Outcome, Solver};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
+use crate::engine::cpu::multigrid::finest_level::FinestLevel;
 use crate::engine::cpu::multigrid::hierarchy::{Hierarchy, SetUpError, Smoothing, coarser_shapes};
 use crate::engine::cpu::multigrid::operator_rows::PARTS;
-use crate::engine::cpu::multigrid::shape::HALO;
+use crate::engine::cpu::multigrid::shape::{HALO, Shape};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
 use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, First, Options};
+use crate::method::options::{Cycles, Method, Options, OptionsError};
 use crate::pes::agree::{first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -26,16 +29,31 @@ use crate::problem::scale::Scale;
 use crate::problem::{Problem2d, ProblemError};
 use crate::stop::norms;
 
-/// Solves by cycles. Collective; see [`solve_2d`](crate::solve_2d).
+/// Solves by any method but Jacobi's. Collective; see [`solve_2d`](crate::solve_2d).
 pub(crate) fn run<F: Real>(
     pe: &Pe,
     problem: &Problem2d<F>,
     options: &Options<'_>,
-    cycles: &Cycles,
     observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
-    let mut plane = Plane::new(pe, problem, cycles)?;
-    let outcome = plane.solve(problem, options, cycles.first, observer);
+    match options.method.cycles() {
+        Some(cycles) => once(Plane::new(pe, problem, cycles)?, problem, options, observer),
+        None => once(
+            Plane::alone(pe, problem, options)?,
+            problem,
+            options,
+            observer,
+        ),
+    }
+}
+
+fn once<F: Real, L: Levels>(
+    mut plane: Plane<'_, L>,
+    problem: &Problem2d<F>,
+    options: &Options<'_>,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Outcome<F>, SolveError> {
+    let outcome = plane.solve(problem, options, observer);
     if let Err(SolveError::Pe(error)) = outcome {
         return Err(error.into());
     }
@@ -44,9 +62,9 @@ pub(crate) fn run<F: Real>(
 }
 
 /// A problem's operator and levels on this PE.
-pub(crate) struct Plane<'p> {
+pub(crate) struct Plane<'p, L> {
     pe: &'p Pe,
-    solver: Solver<'p>,
+    solver: Solver<'p, L>,
     /// By what a general operator is held.
     operator: Option<Scale>,
     /// Cells that have an equation.
@@ -57,13 +75,99 @@ pub(crate) struct Plane<'p> {
     spare: Option<[Field<f64>; 2]>,
 }
 
-impl<'p> Plane<'p> {
+impl<'p> Plane<'p, Hierarchy<f32>> {
     /// Makes the levels of `problem`, which has been checked. Collective.
     pub fn new<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         cycles: &Cycles,
-    ) -> Result<Plane<'p>, SolveError> {
+    ) -> Result<Self, SolveError> {
+        let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
+        let smoothing = [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing);
+        Plane::with(pe, problem, coarser_shapes, |finest, made, rows| {
+            let Made {
+                shapes, singular, ..
+            } = made;
+            Hierarchy::new(finest, shapes, singular, smoothing, rows).map_err(|error| match error {
+                SetUpError::Memory(error) => SolveError::Memory(error),
+                SetUpError::Pe(error) => error.into(),
+            })
+        })
+    }
+}
+
+impl<'p> Plane<'p, Hierarchy<f32>> {
+    /// One cycle from zero for the right side `r`. Collective.
+    pub fn precondition(&mut self, r: &[f64], out: &mut [f64]) -> Result<(), SolveError> {
+        let [mut held, mut z] = self.take_spare()?;
+        let scale = self.operator.unwrap_or(Scale::NONE);
+        self.fill_field(r, &mut held, |weight, value| value / weight);
+        let norm = self.solver.product(&held, &held)?.sqrt();
+        let solver = &mut self.solver;
+        if norm > 0.0 && norm.is_finite() {
+            let exponent = solver.exponent(norm);
+            let shape = &solver.layout.shape;
+            solver.rows.halo(shape, &mut held, HALO)?;
+            let hierarchy = &mut solver.levels;
+            hierarchy.precondition(&mut solver.rows, &mut z, &held, exponent)?;
+        } else {
+            z.rows().for_each(|y| z.row_mut(y).fill(norm));
+        }
+        self.read_field(r, out, &z, |_, value| scale.down(value));
+        self.spare = Some([held, z]);
+        Ok(())
+    }
+}
+
+impl<'p> Plane<'p, Alone> {
+    /// The finest level of `problem`, which has been checked, and what the method has to know of it. Collective.
+    fn alone<F: Real>(
+        pe: &'p Pe,
+        problem: &Problem2d<F>,
+        options: &Options<'_>,
+    ) -> Result<Self, SolveError> {
+        if options.gpu.is_some() {
+            let method = options.method.name();
+            return Err(OptionsError::NotOnGpu { method }.into());
+        }
+        Plane::with(
+            pe,
+            problem,
+            |_| Vec::new(),
+            |finest, made, _| {
+                let least = match options.method {
+                    Method::Chebyshev => least_eigenvalue(
+                        problem,
+                        &finest,
+                        made.layout,
+                        made.singular,
+                        made.reduction,
+                    )?,
+                    _ => 0.0,
+                };
+                let top = FinestLevel::new(finest, 0).map_err(SolveError::Memory)?;
+                Ok(Alone { top, least })
+            },
+        )
+    }
+}
+
+/// What levels are made of, besides the equations.
+struct Made<'m> {
+    layout: &'m Layout,
+    shapes: &'m [Shape],
+    singular: bool,
+    reduction: &'m Reduction<'m>,
+}
+
+impl<'p, L: Levels> Plane<'p, L> {
+    /// `shapes`: those of the levels below the finest; `levels` makes them. Collective.
+    fn with<F: Real>(
+        pe: &'p Pe,
+        problem: &Problem2d<F>,
+        shapes: impl FnOnce(&Shape) -> Vec<Shape>,
+        levels: impl FnOnce(Finest, Made<'_>, &mut LevelRows<'p>) -> Result<L, SolveError>,
+    ) -> Result<Self, SolveError> {
         let layout = Layout::of(problem, pe);
         let mut finest = Finest {
             shape: layout.shape.clone(),
@@ -104,26 +208,29 @@ impl<'p> Plane<'p> {
                 .all(|&end| end != End::Fixed);
 
         let start = Instant::now();
-        let shapes = coarser_shapes(&layout.shape);
+        let shapes = shapes(&layout.shape);
         let mut rows = LevelRows::new::<f32>(pe, &layout.shape, &shapes, PARTS, HALO)?;
-        let smoothing = |interval| Smoothing::new(cycles.pre, cycles.post, interval);
-        let hierarchy = Hierarchy::<f32>::new(
-            finest,
-            &shapes,
+        let made = Made {
+            layout: &layout,
+            shapes: &shapes,
             singular,
-            [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing),
-            &mut rows,
-        );
-        let hierarchy = match hierarchy {
-            Ok(hierarchy) => hierarchy,
-            Err(SetUpError::Memory(error)) => return Err(SolveError::Memory(error)),
-            Err(SetUpError::Pe(error)) => return Err(error.into()),
+            reduction: &reduction,
+        };
+        let levels = match levels(finest, made, &mut rows) {
+            Ok(levels) => levels,
+            // The same on every PE.
+            Err(error @ SolveError::Problem(_)) => {
+                rows.free()?;
+                reduction.free()?;
+                return Err(error);
+            }
+            Err(error) => return Err(error),
         };
         Ok(Plane {
             pe,
             solver: Solver {
                 layout,
-                hierarchy,
+                levels,
                 rows,
                 reduction,
                 words: Vec::new(),
@@ -145,12 +252,11 @@ impl<'p> Plane<'p> {
         &mut self,
         problem: &Problem2d<F>,
         options: &Options<'_>,
-        first: First,
         mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Outcome<F>, SolveError> {
         let (pe, solver) = (self.pe, &mut self.solver);
-        let read = |solver: &Solver<'_>, scale| {
-            let (layout, finest) = (&solver.layout, &solver.hierarchy.finest);
+        let read = |solver: &Solver<'_, L>, scale| {
+            let (layout, finest) = (&solver.layout, solver.equations());
             load(problem, layout, finest, scale, self.operator).map_err(SolveError::Memory)
         };
         let mut loaded = read(solver, Scale::NONE)?;
@@ -189,12 +295,12 @@ impl<'p> Plane<'p> {
             scale,
             nx: problem.nx,
         };
-        let ended = solver.solve(&mut u, &mut right_side, first, options, &mut observer)?;
+        let ended = solver.solve(&mut u, &mut right_side, options, &mut observer)?;
         let choice = options.gpu.is_some().then(|| Choice {
             taken: "cycles",
             ..Choice::default()
         });
-        let levels = solver.hierarchy.levels();
+        let levels = solver.levels.count();
         let (field, fits) = solver.band(&mut u)?;
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
@@ -245,27 +351,6 @@ impl<'p> Plane<'p> {
         Ok(done?)
     }
 
-    /// One cycle from zero for the right side `r`. Collective.
-    pub fn precondition(&mut self, r: &[f64], out: &mut [f64]) -> Result<(), SolveError> {
-        let [mut held, mut z] = self.take_spare()?;
-        let scale = self.operator.unwrap_or(Scale::NONE);
-        self.fill_field(r, &mut held, |weight, value| value / weight);
-        let norm = self.solver.product(&held, &held)?.sqrt();
-        let solver = &mut self.solver;
-        if norm > 0.0 && norm.is_finite() {
-            let exponent = solver.exponent(norm);
-            let shape = &solver.layout.shape;
-            solver.rows.halo(shape, &mut held, HALO)?;
-            let hierarchy = &mut solver.hierarchy;
-            hierarchy.precondition(&mut solver.rows, &mut z, &held, exponent)?;
-        } else {
-            z.rows().for_each(|y| z.row_mut(y).fill(norm));
-        }
-        self.read_field(r, out, &z, |_, value| scale.down(value));
-        self.spare = Some([held, z]);
-        Ok(())
-    }
-
     /// Σ ab, with bits that do not depend on the PEs. Collective.
     pub fn dot(&mut self, a: &[f64], b: &[f64]) -> Result<f64, PeError> {
         let [mut sum] = self.solver.sums();
@@ -278,7 +363,7 @@ impl<'p> Plane<'p> {
     }
 
     fn take_spare(&mut self) -> Result<[Field<f64>; 2], SolveError> {
-        let new = || self.solver.hierarchy.finest.field();
+        let new = || self.solver.equations().field();
         match self.spare.take() {
             Some(spare) => Ok(spare),
             None => Ok([
@@ -290,7 +375,7 @@ impl<'p> Plane<'p> {
 
     /// Where there is an equation `of`(its weight, the vector's value), else 0.
     fn fill_field(&self, from: &[f64], to: &mut Field<f64>, of: impl Fn(f64, f64) -> f64) {
-        let finest = &self.solver.hierarchy.finest;
+        let finest = self.solver.equations();
         let nx = finest.shape.x.len;
         for (y, from) in finest.shape.own().zip(from.chunks_exact(nx)) {
             for (x, (to, &value)) in to.row_mut(y).iter_mut().zip(from).enumerate() {
@@ -310,7 +395,7 @@ impl<'p> Plane<'p> {
         from: &Field<f64>,
         of: impl Fn(f64, f64) -> f64,
     ) {
-        let finest = &self.solver.hierarchy.finest;
+        let finest = self.solver.equations();
         let nx = finest.shape.x.len;
         let rows = same.chunks_exact(nx).zip(to.chunks_exact_mut(nx));
         for (y, (same, to)) in finest.shape.own().zip(rows) {

@@ -22,7 +22,7 @@ use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
-use crate::field::checkpoint::{self, CyclesState, Identity, mix};
+use crate::field::checkpoint::{self, CheckpointKind, Identity, StepsState, mix};
 use crate::field::partition::Partition;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
@@ -373,8 +373,14 @@ impl<F: Real> Solver<'_, F> {
             false => 0..partition.total(),
         };
         let size = self.problem.size;
-        let place = |_: &CyclesState| Ok(held(level, size, own, partition));
-        let resumed = checkpoint::resume_cycles(&self.reduction, path, &self.identity, place)?;
+        let place = |_: &StepsState| Ok(held(level, size, own, partition));
+        let resumed = checkpoint::resume_steps(
+            &self.reduction,
+            path,
+            &self.identity,
+            CheckpointKind::Cycles,
+            place,
+        )?;
         (ended.norms, _) = resumed?;
         ended.resumed_at = ended.steps();
         let level = &mut self.hierarchy.levels[0];

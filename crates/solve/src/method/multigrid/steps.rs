@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::held::HeldRows;
 use crate::field::band::Band;
-use crate::field::checkpoint::{self, CheckpointError, CyclesState, Identity};
+use crate::field::checkpoint::{self, CheckpointError, Identity, StepsState};
 use crate::field::view::{FieldView, Scaled};
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
@@ -19,7 +19,7 @@ const SLOW: f64 = 0.4;
 
 /// How a solve by cycles goes, and has ended.
 #[derive(Default)]
-pub(super) struct Ended {
+pub(crate) struct Ended {
     pub converged: bool,
     pub floor_reached: bool,
     pub interrupted: bool,
@@ -81,7 +81,7 @@ impl Ended {
     }
 
     /// Takes the norm that a step has left, and says whether to end. Collective.
-    pub fn took(
+    pub(super) fn took(
         &mut self,
         norm: f64,
         holder: &mut impl Holder,
@@ -139,7 +139,7 @@ impl Ended {
         path: &Path,
     ) -> Result<Option<CheckpointError>, SolveError> {
         let (rows, reduction, identity) = holder.state()?;
-        let state = CyclesState {
+        let state = StepsState {
             fields: rows.fields.len() as u64,
             gradients_from: self.gradients_from.map(|from| from as u64),
             inner: self.inner,

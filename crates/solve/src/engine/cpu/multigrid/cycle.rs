@@ -7,9 +7,7 @@
 use super::coarse::Coarse;
 use super::galerkin::{WEIGHT_MARGIN, computed_rows};
 use super::hierarchy::{Hierarchy, Smoothing};
-use super::hooks::{
-    DownCoarse, FromCoarser, Keep, Measure, OnFinest, Prolongation, Restriction, UpCoarse,
-};
+use super::hooks::{DownCoarse, FromCoarser, OnFinest, Prolongation, Restriction, UpCoarse};
 use super::sums::LeafSums;
 use super::wavefront::{Pass, Start};
 use crate::element::Real;
@@ -139,7 +137,8 @@ impl<T: Real> Hierarchy<T> {
         plan: &Plan<'_>,
         sum: Option<&mut LeafSums>,
     ) -> Result<(), PeError> {
-        let finest = &self.finest;
+        let top = &mut self.top;
+        let finest = &top.equations;
         let shape = &finest.shape;
         // Who only ends a cycle has left enough rows when he began it.
         if plan.start != Start::Zero && RESTRICT {
@@ -176,7 +175,7 @@ impl<T: Real> Hierarchy<T> {
         };
         let operator = finest.with(right_side);
         on_unit(
-            self.isa,
+            top.isa,
             Pass {
                 shape,
                 operator: &operator,
@@ -185,61 +184,8 @@ impl<T: Real> Hierarchy<T> {
                 omegas: plan.omegas,
                 measured: plan.measured,
                 margin: plan.margin,
-                kept: &mut self.kept,
+                kept: &mut top.kept,
                 hooks: &mut hooks,
-            },
-        );
-        Ok(())
-    }
-
-    /// Adds the squares of the residual and of the field to `sums`. Collective.
-    pub fn measure(
-        &mut self,
-        rows: &mut LevelRows<'_>,
-        u: &mut Field<f64>,
-        right_side: Option<&Field<f64>>,
-        sums: &mut [LeafSums; 2],
-    ) -> Result<(), PeError> {
-        let nx = self.finest.shape.x.len;
-        self.without_relaxing(rows, u, right_side, &mut Measure { nx, sums })
-    }
-
-    /// b − Au in the own rows of `out`. Collective.
-    pub fn residual(
-        &mut self,
-        rows: &mut LevelRows<'_>,
-        u: &mut Field<f64>,
-        right_side: Option<&Field<f64>>,
-        out: &mut Field<f64>,
-    ) -> Result<(), PeError> {
-        self.without_relaxing(rows, u, right_side, &mut Keep(out))
-    }
-
-    fn without_relaxing(
-        &mut self,
-        rows: &mut LevelRows<'_>,
-        u: &mut Field<f64>,
-        right_side: Option<&Field<f64>>,
-        hooks: &mut impl super::wavefront::Hooks<f64>,
-    ) -> Result<(), PeError> {
-        let shape = &self.finest.shape;
-        rows.halo(shape, u, 1)?;
-        for y in shape.rows(1) {
-            self.finest.beyond(u.with_padding_mut(y, 1));
-        }
-        let operator = self.finest.with(right_side);
-        on_unit(
-            self.isa,
-            Pass {
-                shape,
-                operator: &operator,
-                u,
-                start: Start::Field,
-                omegas: &[],
-                measured: 0,
-                margin: 1,
-                kept: &mut self.kept,
-                hooks,
             },
         );
         Ok(())
@@ -256,7 +202,7 @@ impl<T: Real> Hierarchy<T> {
             };
             let shape = &level.operator.shape;
             on_unit(
-                self.isa,
+                self.top.isa,
                 RestrictAll {
                     from: &level.right_side,
                     by: Restriction {
@@ -279,7 +225,7 @@ impl<T: Real> Hierarchy<T> {
     /// Makes the right side of level `at` complete as far as a cycle needs it. Collective.
     fn complete_right_side(&mut self, rows: &mut LevelRows<'_>, at: usize) -> Result<(), PeError> {
         let spread = match at.checked_sub(1) {
-            None => self.finest.shape.spread,
+            None => self.top.equations.shape.spread,
             Some(finer) => self.levels[finer].operator.shape.spread,
         };
         let level = &mut self.levels[at];
@@ -328,7 +274,7 @@ impl<T: Real> Hierarchy<T> {
             if start == Start::Zero {
                 let hooks = &mut down;
                 on_unit(
-                    self.isa,
+                    self.top.isa,
                     Pass {
                         shape,
                         operator,
@@ -354,7 +300,7 @@ impl<T: Real> Hierarchy<T> {
             };
             let hooks = &mut FromCoarser { up, down };
             on_unit(
-                self.isa,
+                self.top.isa,
                 Pass {
                     shape,
                     operator,
@@ -385,7 +331,7 @@ impl<T: Real> Hierarchy<T> {
                 },
             };
             on_unit(
-                self.isa,
+                self.top.isa,
                 Pass {
                     shape,
                     operator: &level.operator.with(&level.right_side),

@@ -155,6 +155,24 @@ impl Finest {
         !self.row_is_fixed(y) && !self.is_fixed(self.mask(y), x)
     }
 
+    /// Those of the values of row `y` whose cells have an equation, others as 0.
+    pub fn where_equations<'v>(
+        &'v self,
+        y: isize,
+        values: &'v [f64],
+    ) -> impl Iterator<Item = f64> + 'v {
+        let columns = match self.row_is_fixed(y) {
+            true => 0..0,
+            false => self.columns(),
+        };
+        let mask = self.mask(y).map(|row| &row[columns.clone()]);
+        let values = values[columns].iter().enumerate();
+        values.map(move |(x, &value)| match mask {
+            Some(mask) if mask[x] != 0 => 0.0,
+            _ => value,
+        })
+    }
+
     /// How much of the length of a cell along `axis` (0: x) lies in the grid.
     pub fn edge(&self, axis: usize, x: usize, y: isize) -> f64 {
         self.part(axis, [x as isize, y][axis])
@@ -188,6 +206,55 @@ impl Finest {
             .sum()
     }
 
+    /// How small couplings and excess are and how large the diagonal is, where this PE's cells have equations, relative to
+    /// the part of a cell that lies in the grid.
+    pub fn extremes(&self) -> Extremes {
+        let Some(coefficients) = &self.coefficients else {
+            return Extremes {
+                across: 1.0,
+                down: 1.0,
+                excess: 0.0,
+                diagonal: 1.0 / self.inverse(),
+            };
+        };
+        let mut extremes = Extremes {
+            across: f64::INFINITY,
+            down: f64::INFINITY,
+            excess: f64::INFINITY,
+            diagonal: 0.0,
+        };
+        let Shape {
+            x: columns,
+            y: rows,
+            ..
+        } = self.shape;
+        for y in self.shape.own() {
+            let of = coefficients.row(y);
+            for x in (0..columns.len).filter(|&x| self.has_equation(y, x)) {
+                let (at, part) = (x as isize, self.part_of(x, y));
+                for (there, coupling) in [
+                    (columns.has(at + 1), of.east[x + 1]),
+                    (columns.has(at - 1), of.east[x]),
+                ] {
+                    if there {
+                        extremes.across = extremes.across.min(coupling / self.edge(1, x, y));
+                    }
+                }
+                for (there, coupling) in [
+                    (rows.has(y + 1), of.south[x + 1]),
+                    (rows.has(y - 1), of.north[x + 1]),
+                ] {
+                    if there {
+                        extremes.down = extremes.down.min(coupling / self.edge(0, x, y));
+                    }
+                }
+                extremes.excess = extremes.excess.min(of.excess[x + 1] / part);
+                extremes.diagonal = extremes.diagonal.max(1.0 / (of.inverse[x + 1] * part));
+            }
+        }
+        extremes
+    }
+
     /// With the right side b, on the stored rows; none: zero.
     pub fn with<'a>(&'a self, right_side: Option<&'a Field<f64>>) -> WithRightSide<'a> {
         WithRightSide {
@@ -200,6 +267,14 @@ impl Finest {
     pub fn field(&self) -> io::Result<Field<f64>> {
         Field::new(self.shape.stored(), self.shape.x.len)
     }
+}
+
+/// See [`Finest::extremes`].
+pub(crate) struct Extremes {
+    pub across: f64,
+    pub down: f64,
+    pub excess: f64,
+    pub diagonal: f64,
 }
 
 /// The equation with its right side.

@@ -5,11 +5,10 @@ use std::io;
 use super::coarse::Coarse;
 use super::dense::Dense;
 use super::finest::Finest;
+use super::finest_level::FinestLevel;
 use super::galerkin::{CoarseRow, Transfer, coarsen};
 use super::shape::Shape;
-use super::wavefront::Kept;
 use crate::element::Real;
-use crate::element::simd::Isa;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
@@ -68,14 +67,12 @@ impl Smoothing {
 
 /// The levels below the finest one, and how they are reached. `T` is the type of corrections.
 pub(crate) struct Hierarchy<T> {
-    pub finest: Finest,
-    pub(super) isa: Isa,
+    pub top: FinestLevel,
     pub smoothing: Smoothing,
     pub coarse_smoothing: Smoothing,
     pub transfer: Transfer<T>,
     pub levels: Vec<Coarse<T>>,
     pub dense: Dense,
-    pub(super) kept: Kept<f64>,
     pub(super) spare: Spare<T>,
     /// Corrections times 2^`exponent` are for the field.
     pub(super) exponent: i32,
@@ -113,7 +110,8 @@ impl<T: Real> Hierarchy<T> {
         let coarse_steps = coarse_smoothing.pre.len().max(coarse_smoothing.post.len());
         let mut levels: Vec<Coarse<T>> = Vec::new();
         let mut transfer = None;
-        let isa = Isa::widest();
+        let top = FinestLevel::new(finest, steps)?;
+        let (finest, isa) = (&top.equations, top.isa);
         for shape in shapes {
             let mut level = Coarse::new(shape, coarse_steps)?;
             let from = levels.last_mut();
@@ -123,7 +121,7 @@ impl<T: Real> Hierarchy<T> {
             let operator = &mut level.operator;
             let take = |y: isize, row: CoarseRow<'_>| operator.set_row(y, row);
             match from {
-                None => transfer = Some(coarsen(isa, &finest, shape, take)),
+                None => transfer = Some(coarsen(isa, finest, shape, take)),
                 Some(from) => from.transfer = Some(coarsen(isa, &from.operator, shape, take)),
             }
             level.operator.complete(rows, spread && !shape.spread)?;
@@ -133,25 +131,18 @@ impl<T: Real> Hierarchy<T> {
         let dense = Dense::new(&last.operator, singular);
         let nx = finest.shape.x.len;
         Ok(Hierarchy {
-            isa,
-            kept: Kept::new(nx, steps)?,
             spare: Spare {
                 residuals: Field::new(0..4, nx)?,
                 correction: Field::new(0..1, nx)?,
             },
             transfer: transfer.expect("there is a coarse level"),
-            finest,
+            top,
             smoothing,
             coarse_smoothing,
             levels,
             dense,
             exponent: 0,
         })
-    }
-
-    /// Levels, the finest one included.
-    pub fn levels(&self) -> usize {
-        1 + self.levels.len()
     }
 }
 

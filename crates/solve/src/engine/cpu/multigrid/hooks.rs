@@ -207,3 +207,24 @@ impl Hooks<f64> for Keep<'_> {
         out.copy_from_slice(&residual[1..=n]);
     }
 }
+
+/// Keeps the residual, and sums its products with the field, in the inner product in which the operator is symmetric.
+pub(super) struct KeepProduct<'a> {
+    pub finest: &'a Finest,
+    pub out: &'a mut Field<f64>,
+    pub sum: &'a mut LeafSums,
+}
+
+impl Hooks<f64> for KeepProduct<'_> {
+    const RESIDUAL: bool = true;
+    fn correct(&mut self, _: isize, _: &mut [f64]) {}
+    #[inline(always)]
+    fn residual(&mut self, y: isize, residual: &mut [f64], u: &[f64]) {
+        let out = self.out.row_mut(y);
+        let n = out.len();
+        out.copy_from_slice(&residual[1..=n]);
+        self.finest.symmetric(y, residual);
+        let (residual, u) = (&residual[1..=n], &u[1..=n]);
+        self.sum.add_row(y, n, |x| residual[x] * u[x]);
+    }
+}

@@ -8,6 +8,7 @@ pub(crate) mod coefficients;
 pub(crate) mod cycle;
 pub(crate) mod dense;
 pub(crate) mod finest;
+pub(crate) mod finest_level;
 pub(crate) mod galerkin;
 pub(crate) mod hierarchy;
 mod hooks;

@@ -33,6 +33,18 @@ impl Axis {
         self.wraps || (0..self.len as isize).contains(&at)
     }
 
+    /// The points before and after point `at`; at an end of the axis the one on the other side, which is what a mirror
+    /// shows, and what couplings of zero make nothing of.
+    #[inline(always)]
+    pub fn neighbours(self, at: isize) -> (isize, isize) {
+        match (self.has(at - 1), self.has(at + 1)) {
+            (true, true) => (at - 1, at + 1),
+            (true, false) => (at - 1, at - 1),
+            (false, true) => (at + 1, at + 1),
+            (false, false) => (at, at),
+        }
+    }
+
     /// The point of this axis at coarse point `coarse`.
     pub fn fine_of(self, coarse: isize) -> isize {
         let of = self.coarser().len as isize;

@@ -78,6 +78,11 @@ impl<T: Real> Kept<T> {
             residual: Field::new(0..1, nx)?,
         })
     }
+
+    /// A row, with a column more on both sides.
+    pub fn residual(&mut self) -> &mut [T] {
+        self.residual.with_padding_mut(0, 1)
+    }
 }
 
 #[inline(always)]
@@ -139,14 +144,7 @@ fn pass<T: Real, R: Relaxation<T>, H: Hooks<T>>(pass: Pass<'_, T, R, H>) {
     } else {
         0..0
     };
-    // The rows before and after one; at an end of the grid the one on the other side, which is what a mirror shows, and
-    // what couplings of zero make nothing of.
-    let neighbours = |y: isize| match (shape.y.has(y - 1), shape.y.has(y + 1)) {
-        (true, true) => (y - 1, y + 1),
-        (true, false) => (y - 1, y - 1),
-        (false, true) => (y + 1, y + 1),
-        (false, false) => (y, y),
-    };
+    let neighbours = |y: isize| shape.y.neighbours(y);
     for now in first.start..last.end + steps + 2 {
         let ahead = now + AHEAD;
         if first.contains(&ahead) {

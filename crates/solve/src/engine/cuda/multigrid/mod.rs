@@ -91,7 +91,7 @@ impl GpuCycles {
         right_side: Option<&Field<f64>>,
         first: usize,
     ) -> Result<GpuCycles, GpuError> {
-        let finest = &hierarchy.finest;
+        let finest = &hierarchy.top.equations;
         let (nx, ny) = (finest.shape.x.len, finest.shape.y.len);
         let longest = nx.max(ny);
         if longest > i32::MAX as usize - 4096 {

@@ -1,0 +1,40 @@
+//! The finest level alone, for methods that need no other.
+
+use super::{Ended, Levels, Solver};
+use crate::engine::cpu::multigrid::finest_level::FinestLevel;
+use crate::field::storage::Field;
+use crate::method::error::SolveError;
+use crate::method::jacobi::Progress;
+use crate::method::options::{Method, Options};
+
+/// The finest level, and what the method has to know of it.
+pub(crate) struct Alone {
+    pub top: FinestLevel,
+    /// No eigenvalue of D⁻¹A is less, but for 0 of a singular problem; 0 where no method needs to know.
+    pub least: f64,
+}
+
+impl Levels for Alone {
+    fn top(&self) -> &FinestLevel {
+        &self.top
+    }
+    fn top_mut(&mut self) -> &mut FinestLevel {
+        &mut self.top
+    }
+    fn count(&self) -> usize {
+        0
+    }
+    fn solve(
+        solver: &mut Solver<'_, Self>,
+        u: &mut Field<f64>,
+        right_side: Option<&Field<f64>>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        match options.method {
+            Method::Chebyshev => solver.chebyshev(u, right_side, ended, options, observer),
+            _ => solver.plain_gradients(u, right_side, ended, options, observer),
+        }
+    }
+}

@@ -35,6 +35,8 @@ pub struct Stream(Arc<Inner>);
 struct Inner {
     device: Device,
     handle: sys::CUstream,
+    /// Whether it is another's, who destroys it.
+    borrowed: bool,
     /// Held by whatever makes the stream start or join a capture and by whatever must not be
     /// captured, so that neither happens in the middle of the other.
     capture: Mutex<()>,
@@ -48,7 +50,7 @@ unsafe impl Sync for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         // Work already in the stream still runs to its end.
-        if self.device.bind().is_ok() {
+        if !self.borrowed && self.device.bind().is_ok() {
             // SAFETY: created by cuStreamCreateWithPriority, destroyed once, by its last owner.
             let _ = unsafe { cu!(cuStreamDestroy_v2(self.handle)) };
         }
@@ -96,8 +98,24 @@ impl Stream {
         Ok(Self(Arc::new(Inner {
             device: *device,
             handle,
+            borrowed: false,
             capture: Mutex::new(()),
         })))
+    }
+
+    /// A stream of the program's, for the crates that take one: also null, the driver's default stream, and the
+    /// driver's other marks. It is not destroyed here.
+    ///
+    /// # Safety
+    /// `handle` is a stream of `device` in its primary context, and lives as long as the result and its clones.
+    #[doc(hidden)]
+    pub unsafe fn borrowed(device: &Device, handle: sys::CUstream) -> Self {
+        Self(Arc::new(Inner {
+            device: *device,
+            handle,
+            borrowed: true,
+            capture: Mutex::new(()),
+        }))
     }
 
     /// The GPU it belongs to.

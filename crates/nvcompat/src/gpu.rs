@@ -23,8 +23,16 @@ pub(crate) const STATE_BYTES: usize = 128;
 const _: () = assert!(WORLD_BYTES + 24 == STATE_BYTES);
 
 /// Single words and strided elements in stream order.
-const WORDS: Source<'static> = Source::new("words.cu", include_str!("../kernels/words.cu"));
+pub(crate) const WORDS: Source<'static> = Source::new("words.cu", include_str!("../kernels/words.cu"));
 const REDUCE: &str = include_str!("../kernels/reduce.cu");
+
+/// Name and text of the reductions of an element type.
+pub(crate) fn reduction(element: &str) -> (String, String) {
+    (
+        format!("reduce_{element}.cu"),
+        REDUCE.replace("ELEMENT", element),
+    )
+}
 
 /// The opened GPU.
 pub(crate) struct Gpu {
@@ -477,8 +485,7 @@ impl Gpu {
     }
 
     fn load_reduction(&self, element: &str) -> Result<[Function; 2], Box<dyn std::error::Error>> {
-        let text = REDUCE.replace("ELEMENT", element);
-        let name = format!("reduce_{element}.cu");
+        let (name, text) = reduction(element);
         let source = Source::new(&name, &text);
         let device = self.world.device();
         let module = Module::compile_with(&device, &source, &Options::new())?;

@@ -18,6 +18,8 @@ mod driver;
 mod environment;
 mod exports;
 mod gpu;
+#[doc(hidden)]
+pub mod kernels;
 pub mod installation;
 mod memory;
 mod module;

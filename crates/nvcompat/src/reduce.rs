@@ -154,3 +154,19 @@ operations!(
     or scatter_or = Or,
     xor scatter_xor = Xor
 );
+
+/// The names of the types, as the kernels have them.
+pub(crate) const ELEMENTS: &[&str] = &[
+    <i8 as Element>::NAME,
+    <u8 as Element>::NAME,
+    <i16 as Element>::NAME,
+    <u16 as Element>::NAME,
+    <F16 as Element>::NAME,
+    <Bf16 as Element>::NAME,
+    <i32 as Element>::NAME,
+    <u32 as Element>::NAME,
+    <i64 as Element>::NAME,
+    <u64 as Element>::NAME,
+    <f32 as Element>::NAME,
+    <f64 as Element>::NAME,
+];

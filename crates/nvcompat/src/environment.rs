@@ -65,12 +65,17 @@ pub(crate) fn greeting() -> String {
     )
 }
 
+/// The variables that mean something.
+pub(crate) fn variables() -> String {
+    let lines = KNOWN
+        .iter()
+        .map(|(name, meaning)| format!("{name:<27} {meaning}\n"));
+    lines.collect()
+}
+
 /// The variables: those that mean something, and those that are set and mean nothing.
 pub(crate) fn info() -> String {
-    let mut text = String::new();
-    for (name, meaning) in KNOWN {
-        text += &format!("{name:<27} {meaning}\n");
-    }
+    let mut text = variables();
     let mut others: Vec<String> = std::env::vars_os()
         .map(|(name, _)| name.to_string_lossy().into_owned())
         .filter(|name| name.starts_with("NVSHMEM_") && name != "NVSHMEM_HOME")

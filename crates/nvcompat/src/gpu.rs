@@ -23,7 +23,8 @@ pub(crate) const STATE_BYTES: usize = 128;
 const _: () = assert!(WORLD_BYTES + 24 == STATE_BYTES);
 
 /// Single words and strided elements in stream order.
-pub(crate) const WORDS: Source<'static> = Source::new("words.cu", include_str!("../kernels/words.cu"));
+pub(crate) const WORDS: Source<'static> =
+    Source::new("words.cu", include_str!("../kernels/words.cu"));
 const REDUCE: &str = include_str!("../kernels/reduce.cu");
 
 /// Name and text of the reductions of an element type.

@@ -1,7 +1,24 @@
 //! The files of an installation: headers under every path that programs include, and what build systems read. They are
 //! part of this crate, so that installing them needs no sources.
 
+use crate::environment;
 use crosswarp_cuda::HEADERS;
+use std::path::PathBuf;
+
+/// What programs are linked with.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Libraries {
+    /// Installed as `lib/libnvshmem_host.so.3`.
+    pub shared: PathBuf,
+    /// Installed as `lib/libnvshmem.a`.
+    pub archive: Option<PathBuf>,
+}
+
+/// Links of an installation: names below the prefix, and what each leads to.
+pub const LINKS: &[(&str, &str)] = &[
+    ("lib/libnvshmem_host.so", "libnvshmem_host.so.3"),
+    ("lib/libnvshmem.so", "libnvshmem_host.so.3"),
+];
 
 /// A file of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,7 +26,7 @@ pub struct InstalledFile {
     /// Its place below the prefix.
     pub path: String,
     /// What it holds.
-    pub text: String,
+    pub content: Vec<u8>,
     /// Whether it is a program.
     pub executable: bool,
 }
@@ -42,8 +59,12 @@ const PATHS: &[&str] = &[
 pub fn files() -> Vec<InstalledFile> {
     let plain = |path: &str, text: String| InstalledFile {
         path: path.to_owned(),
-        text,
+        content: text.into_bytes(),
         executable: false,
+    };
+    let program = |path: &str, text: String| InstalledFile {
+        executable: true,
+        ..plain(path, text)
     };
     let mut files = vec![
         plain(
@@ -63,7 +84,53 @@ pub fn files() -> Vec<InstalledFile> {
             format!("#include \"{up}crosswarp_nvshmem.h\"\n"),
         ));
     }
+    for (path, text) in [
+        (
+            "lib/cmake/nvshmem/NVSHMEMConfig.cmake",
+            include_str!("../wrappers/NVSHMEMConfig.cmake"),
+        ),
+        (
+            "lib/cmake/nvshmem/NVSHMEMConfigVersion.cmake",
+            include_str!("../wrappers/NVSHMEMConfigVersion.cmake"),
+        ),
+        (
+            "lib/pkgconfig/nvshmem.pc",
+            include_str!("../wrappers/nvshmem.pc"),
+        ),
+    ] {
+        files.push(plain(path, text.to_owned()));
+    }
+    files.push(InstalledFile {
+        path: "lib/libnvshmem_device.a".into(),
+        content: empty_archive(),
+        executable: false,
+    });
+    let run = include_str!("../wrappers/nvshmrun").to_owned();
+    files.push(program("bin/nvshmrun", run));
+    let info = include_str!("../wrappers/nvshmem-info")
+        .replace("@VERSION@", &environment::greeting())
+        .replace("@VARIABLES@", &environment::variables());
+    files.push(program("bin/nvshmem-info", info));
     files
+}
+
+/// An archive of one object without anything in it: device linkers warn of one without objects.
+fn empty_archive() -> Vec<u8> {
+    let mut object = vec![0u8; 64];
+    // A relocatable file of 64 bits, little-endian, for x86-64, with neither segments nor sections.
+    object[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
+    for (at, word) in [(16, 1u16), (18, 62), (20, 1), (52, 64), (58, 64)] {
+        object[at..at + 2].copy_from_slice(&word.to_le_bytes());
+    }
+    // The index of names, of none; then the object.
+    let mut archive = b"!<arch>\n".to_vec();
+    for (name, content) in [("/", [0; 4].as_slice()), ("nothing.o/", &object)] {
+        let size = content.len();
+        let header = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
+        archive.extend(header.bytes());
+        archive.extend(content);
+    }
+    archive
 }
 
 /// The device headers of crosswarp-cuda that the verbs are made of, and what NVSHMEM's names mean, in one file.
@@ -102,5 +169,28 @@ fn include(name: &str, included: &mut Vec<String>, out: &mut String) {
                 out.push('\n');
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_to_fill_in() {
+        for file in files() {
+            let open = file.content.windows(9).any(|text| text == b"@VERSION@");
+            assert!(!open, "{}", file.path);
+            let script = file.content.starts_with(b"#!");
+            assert_eq!(file.executable, script, "{}", file.path);
+        }
+    }
+
+    #[test]
+    fn the_device_header_is_whole() {
+        let text = device_header();
+        assert!(!text.contains("#include"));
+        assert_eq!(text.matches("#pragma once").count(), 1);
+        assert!(text.contains("namespace crosswarp_nvshmem {"));
     }
 }

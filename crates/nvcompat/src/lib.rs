@@ -18,9 +18,9 @@ mod driver;
 mod environment;
 mod exports;
 mod gpu;
+pub mod installation;
 #[doc(hidden)]
 pub mod kernels;
-pub mod installation;
 mod memory;
 mod module;
 mod mpi;

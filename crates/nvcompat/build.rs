@@ -4,6 +4,8 @@
 mod functions;
 #[path = "generator/header.rs"]
 mod header;
+#[path = "generator/sets.rs"]
+mod sets;
 #[path = "generator/table.rs"]
 mod table;
 #[path = "generator/types.rs"]
@@ -53,6 +55,7 @@ fn main() {
         ("crosswarp_nvshmem.h", header),
         ("exports.rs", exports),
         ("names.txt", names),
+        ("sets.h", sets::sets()),
     ] {
         let path = out.join(name);
         fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -79,12 +79,12 @@ rma | hdwbs | void nvshmem{x}_{T}_iget{f}(T *dest, const T *source, ptrdiff_t ds
 size | hdwbs | void nvshmem{x}_iget{T}{f}(T *dest, const T *source, ptrdiff_t dst, ptrdiff_t sst, size_t nelems, int pe) | iget<S> | rma::iget::<T>
 
 # Signals
-rma | dwbs | void nvshmem{x}_{T}_put_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | rma::put_signal::<T>
-size | dwbs | void nvshmem{x}_put{T}_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | rma::put_signal::<T>
-mem | dwbs | void nvshmem{x}_put{T}_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | rma::put_signal::<T>
-rma | dwbs | void nvshmem{x}_{T}_put_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | rma::put_signal::<T>
-size | dwbs | void nvshmem{x}_put{T}_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | rma::put_signal::<T>
-mem | dwbs | void nvshmem{x}_put{T}_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | rma::put_signal::<T>
+rma | dwbs | void nvshmem{x}_{T}_put_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | signal::put_signal::<T>
+size | dwbs | void nvshmem{x}_put{T}_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | signal::put_signal::<T>
+mem | dwbs | void nvshmem{x}_put{T}_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | signal::put_signal::<T>
+rma | dwbs | void nvshmem{x}_{T}_put_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | signal::put_signal::<T>
+size | dwbs | void nvshmem{x}_put{T}_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | signal::put_signal::<T>
+mem | dwbs | void nvshmem{x}_put{T}_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | put_signal<S> | signal::put_signal::<T>
 one | hds | void nvshmemx_signal_op{f}(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe) | signal_op | signal::op
 one | hd | uint64_t nvshmem_signal_fetch(uint64_t *sig_addr) | signal_fetch | signal::fetch
 one | d | uint64_t nvshmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) | signal_wait_until |

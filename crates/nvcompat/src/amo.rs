@@ -1,7 +1,8 @@
 //! Atomic operations from the host: a kernel of one thread each, since the host's own are not atomic with a GPU's.
 #![allow(unsafe_code)] // C's functions: the caller promises what NVSHMEM asks of the arguments
 
-use crate::state::{say, world_for};
+use crate::say::say;
+use crate::state::world_for;
 use bytemuck::Pod;
 use std::ffi::c_int;
 

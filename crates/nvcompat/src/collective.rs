@@ -125,7 +125,7 @@ pub(crate) unsafe fn broadcast<T>(
         n,
         |gpu, stream, team, dest, source| {
             if root >= team.n_pes() {
-                crate::state::say(format_args!(
+                crate::say::say(format_args!(
                     "rank {root} does not exist in a team of {}",
                     team.n_pes()
                 ));

@@ -16,7 +16,7 @@ include!(concat!(env!("OUT_DIR"), "/exports.rs"));
 /// What programs call that were linked with NVIDIA's device library: they can't run here as they are.
 #[unsafe(no_mangle)]
 extern "C" fn nvshmemid_hostlib_init_attr() -> c_int {
-    crate::state::say(format_args!(
+    crate::say::say(format_args!(
         "this program was built with NVIDIA's device library; compile it again with Crosswarp's headers"
     ));
     crate::types::Status::NotSupported as c_int

@@ -3,16 +3,17 @@
 
 use crate::driver::{self, ContextGuard};
 use crate::environment;
-use crate::module;
-use crate::state::{World, say};
-use crate::team::MOST_TEAMS;
+use crate::say::say;
+use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::Status;
+use crate::units;
 use crosswarp_cuda::KernelArgs;
 use crosswarp_cuda::internal::{TEAM_BYTES, WORLD_BYTES};
 use crosswarp_cuda::{
     Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Module, Options, Source,
     Stream,
 };
+use crosswarp_shmem::{CollectiveError, Pe};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Display;
@@ -72,15 +73,18 @@ fn internal(error: impl Display) -> Reason {
 }
 
 impl Gpu {
-    /// Opens the GPU. Collective.
-    pub(crate) fn open(world: &World) -> Result<Self, Reason> {
-        let pe = world.pe;
+    /// Opens the GPU of `pe`, which is in teams of these handles and shapes. `smallest`: of all PEs' values. Collective.
+    pub(crate) fn open(
+        pe: &'static Pe,
+        teams: &[(usize, Shape)],
+        smallest: impl Fn(i64) -> Result<i64, CollectiveError>,
+    ) -> Result<Self, Reason> {
         let device = Device::count().map_err(|error| {
             let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
             (Status::GpuNotSelected, reason)
         });
         // One PE's failure is one of all, or the others would wait.
-        let ready = world.smallest(device.is_ok().into()).map_err(internal)?;
+        let ready = smallest(device.is_ok().into()).map_err(internal)?;
         device?;
         if ready == 0 {
             return Err((Status::GpuNotSelected, "another PE has found no GPU".into()));
@@ -111,7 +115,7 @@ impl Gpu {
             .map_err(internal)?;
         let stream = Stream::new(&device).map_err(internal)?;
         let loaded = Self::load_words(&device_world, &stream);
-        let ready = world.smallest(loaded.is_ok().into()).map_err(internal)?;
+        let ready = smallest(loaded.is_ok().into()).map_err(internal)?;
         let (words, out) = loaded.map_err(internal)?;
         if ready == 0 {
             return Err((
@@ -132,13 +136,13 @@ impl Gpu {
             turn: Mutex::new(()),
             world: device_world,
         };
-        for (index, shape) in world.teams().shapes() {
+        for &(index, shape) in teams {
             gpu.set_team(index, Some(shape)).map_err(internal)?;
         }
-        module::forget_installed();
+        units::forget_installed();
         gpu.install_new_units();
         // Kernels of others may use this PE's part of teams when it is there.
-        world.pe.barrier().map_err(internal)?;
+        pe.barrier().map_err(internal)?;
         Ok(gpu)
     }
 
@@ -298,7 +302,7 @@ impl Gpu {
 
     /// Tells the kernels of units that were registered since who they are.
     pub(crate) fn install_new_units(&self) {
-        module::install_new(|address| {
+        units::install_new(|address| {
             let _guard = ContextGuard::keep();
             self.world
                 .device()

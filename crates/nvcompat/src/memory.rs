@@ -1,7 +1,8 @@
 //! Symmetric memory.
 #![allow(unsafe_code)] // hands out and takes back addresses
 
-use crate::state::{say, world, world_for};
+use crate::say::say;
+use crate::state::{world, world_for};
 use crate::types::Status;
 use std::ffi::{c_int, c_void};
 use std::ptr;

@@ -1,7 +1,8 @@
 //! Where a function of the host runs: in a stream of the program's, or at once.
 
 use crate::gpu::Gpu;
-use crate::state::{say, world_for};
+use crate::say::say;
+use crate::state::world_for;
 use crate::types::Status;
 use crosswarp_cuda::Stream;
 use std::ffi::c_void;

@@ -4,7 +4,6 @@
 use crate::driver;
 use crate::gpu::Gpu;
 use crate::on::On;
-use crate::signal;
 use bytemuck::Pod;
 use crosswarp_cuda::Stream;
 use std::ffi::c_int;
@@ -38,7 +37,7 @@ pub(crate) unsafe fn g<T: Pod>(on: On, source: *const T, pe: c_int) -> T {
     value
 }
 
-unsafe fn put_to<T>(
+pub(crate) unsafe fn put_to<T>(
     gpu: &Gpu,
     stream: &Stream,
     dest: *mut T,
@@ -131,24 +130,5 @@ pub(crate) unsafe fn iget<T>(
         let from = gpu.remote(source.addr() as u64, span::<T>(n, sst)?, pe)?;
         let to = dest.addr() as u64;
         gpu.strided(stream, (to, dst), (from, sst), (n, size_of::<T>()))
-    });
-}
-
-#[allow(clippy::too_many_arguments)] // C's
-pub(crate) unsafe fn put_signal<T>(
-    on: On,
-    dest: *mut T,
-    source: *const T,
-    n: usize,
-    sig_addr: *mut u64,
-    value: u64,
-    sig_op: c_int,
-    pe: c_int,
-) {
-    let _ = on.give(|gpu, stream| {
-        let adds = signal::adds(sig_op)?;
-        // SAFETY: by the caller.
-        unsafe { put_to(gpu, stream, dest, source, n, pe) }?;
-        gpu.signal(stream, sig_addr.addr() as u64, (value, adds), pe)
     });
 }

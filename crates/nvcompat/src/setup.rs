@@ -3,7 +3,8 @@
 
 use crate::environment;
 use crate::mpi;
-use crate::state::{Asked, World, change, say, world, world_for};
+use crate::say::say;
+use crate::state::{Asked, World, change, world, world_for};
 use crate::types::{InitAttributes, Status, UniqueId, status};
 use crosswarp_shmem::{Pe, init_by_id};
 use std::ffi::{CStr, c_char, c_int, c_uint};
@@ -63,7 +64,7 @@ fn begin(
 }
 
 fn by_launcher(name: &str) -> Result<(), Status> {
-    begin(name, Asked::ByLauncher, || {
+    begin(name, Asked::OfLauncher, || {
         crosswarp_shmem::init().map_err(|error| error.to_string())
     })
 }
@@ -114,11 +115,11 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
                     "the unique id is none of nvshmemx_get_uniqueid, or never reached this PE";
                 return refuse(Status::InvalidValue, reason);
             };
-            begin(NAME, Asked::ById { rank, n, id }, || {
+            begin(NAME, Asked::WithId { rank, n, id }, || {
                 join_by_id(rank, n, id)
             })
         }
-        (WITH_COMMUNICATOR, Some(attributes)) => begin(NAME, Asked::ByCommunicator, || {
+        (WITH_COMMUNICATOR, Some(attributes)) => begin(NAME, Asked::OfCommunicator, || {
             // SAFETY: the caller's communicator.
             let (rank, n, id) = unsafe { mpi::agree(attributes.mpi_comm, new_id()?) }?;
             join_by_id(rank, n, id)

@@ -35,3 +35,22 @@ pub(crate) unsafe fn wait_until(on: On, sig_addr: *mut u64, cmp: c_int, value: u
         gpu.wait_word(stream, sig_addr.addr() as u64, (8, cmp, value))
     });
 }
+
+#[allow(clippy::too_many_arguments)] // C's
+pub(crate) unsafe fn put_signal<T>(
+    on: On,
+    dest: *mut T,
+    source: *const T,
+    n: usize,
+    sig_addr: *mut u64,
+    value: u64,
+    sig_op: c_int,
+    pe: c_int,
+) {
+    let _ = on.give(|gpu, stream| {
+        let adds = adds(sig_op)?;
+        // SAFETY: by the caller.
+        unsafe { rma::put_to(gpu, stream, dest, source, n, pe) }?;
+        gpu.signal(stream, sig_addr.addr() as u64, (value, adds), pe)
+    });
+}

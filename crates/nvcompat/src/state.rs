@@ -4,12 +4,12 @@
 //! 2. The GPU is opened by whoever needs it first, under the lock of `gpu`. All PEs come to this (it is collective).
 //! 3. Teams are changed under their lock by the calls that make and destroy them, which are collective.
 
+use crate::driver::ContextGuard;
 use crate::gpu::Gpu;
-use crate::team::Teams;
+use crate::say::{say, speaks};
+use crate::teams::Teams;
 use crate::types::Status;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
-use std::fmt;
-use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// One world.
@@ -26,9 +26,9 @@ pub(crate) struct World {
 /// How a world was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
-    ByLauncher,
-    ById { rank: i32, n: i32, id: [u8; 16] },
-    ByCommunicator,
+    OfLauncher,
+    WithId { rank: i32, n: i32, id: [u8; 16] },
+    OfCommunicator,
 }
 
 enum Opened {
@@ -59,7 +59,8 @@ impl World {
     pub(crate) fn gpu(&self) -> Result<Arc<Gpu>, Status> {
         let mut opened = self.gpu.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*opened, Opened::NotYet) {
-            *opened = match Gpu::open(self) {
+            let shapes = self.teams().shapes();
+            *opened = match Gpu::open(self.pe, &shapes, |mine| self.smallest(mine)) {
                 Ok(gpu) => Opened::Yes(Arc::new(gpu)),
                 Err((status, reason)) => {
                     say(format_args!("{reason}"));
@@ -87,7 +88,10 @@ impl World {
 
     /// Closes the GPU; nobody uses it any more.
     pub(crate) fn close_gpu(&self) {
-        *self.gpu.lock().unwrap_or_else(PoisonError::into_inner) = Opened::NotYet;
+        let mut opened = self.gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where there is one, there is a driver.
+        let _guard = matches!(*opened, Opened::Yes(_)).then(ContextGuard::keep);
+        *opened = Opened::NotYet;
     }
 
     pub(crate) fn teams(&self) -> MutexGuard<'_, Teams> {
@@ -133,18 +137,8 @@ pub(crate) fn world_for(name: &str) -> Result<Arc<World>, Status> {
 
 /// Changes which world there is.
 pub(crate) fn change<R>(change: impl FnOnce(&mut Option<Arc<World>>) -> R) -> R {
-    change(&mut WORLD.write().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// One line on standard error, in one piece: other PEs write there too.
-pub(crate) fn say(what: fmt::Arguments<'_>) {
-    // Not `world()`: beginning and end speak while they hold its lock.
-    let pe = WORLD.try_read().ok();
-    let pe = pe.and_then(|world| world.as_ref().map(|world| world.pe.my_pe()));
-    let line = match pe {
-        Some(pe) => format!("crosswarp: PE {pe}: {what}\n"),
-        None => format!("crosswarp: {what}\n"),
-    };
-    // Nothing can be done about a closed one.
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let mut place = WORLD.write().unwrap_or_else(PoisonError::into_inner);
+    let result = change(&mut place);
+    speaks(place.as_ref().map(|world| world.pe.my_pe()));
+    result
 }

@@ -205,16 +205,28 @@ fn programs_compile_and_run() {
     }
     assert!(!names.is_empty());
     let gpus = Device::count().unwrap_or(0);
-    for source in names {
-        let program = folder.path().join(source.file_stem().unwrap());
-        silently(
-            compiler(&nvcc, &["-std=c++17", "-o"])
+    // The matrix is eight programs.
+    let parts = |source: &Path| match source.ends_with("matrix.cu") {
+        true => 0..8,
+        false => 0..1,
+    };
+    let programs = names
+        .iter()
+        .flat_map(|source| parts(source).map(move |part| (source, part)));
+    for (source, part) in programs {
+        let name = source.file_stem().unwrap().to_string_lossy();
+        let program = folder.path().join(format!("{name}_{part}"));
+        let define = format!("-DPART={part}");
+        // With the lists of types that were made from the table.
+        let arguments = ["-std=c++17", &define, "-I", env!("OUT_DIR"), "-o"];
+        succeed(
+            compiler(&nvcc, &arguments)
                 .arg(&program)
-                .arg(&source)
+                .arg(source)
                 .args(linked_by_nvcc()),
         );
         // That one has a launcher of its own to be.
-        if gpus == 0 || program.ends_with("unique_id") {
+        if gpus == 0 || name == "unique_id" {
             continue;
         }
         for n in 1..=gpus {

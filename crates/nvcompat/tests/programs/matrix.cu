@@ -252,7 +252,7 @@ struct team_case {
     std::vector<int> pes;
 };
 static std::vector<team_case> teams;
-static void make_teams() {
+[[maybe_unused]] static void make_teams() {
     std::vector<int> all, row;
     for (int pe = 0; pe < n_pes; ++pe) all.push_back(pe);
     nvshmem_team_t twin, x, y, even;
@@ -311,7 +311,7 @@ template <class T, class Kernel> static void move(const char *name, Kernel kerne
                   b = P##_##NAME##_##OP##_reducescatter##F(t, d + w, s, n);                              \
         if (threadIdx.x == 0) *r = a | b;                                                                \
     }
-static long combine(const char *op, long a, long b) {
+[[maybe_unused]] static long combine(const char *op, long a, long b) {
     switch (op[0] == 's' ? 's' : op[0] == 'p' ? 'p' : op[0] == 'a' ? '&' : op[0] == 'o' ? '|' : op[0] == 'x' ? '^' : op[1]) {
         case 's': return a + b;
         case 'p': return a * b;

@@ -3,6 +3,7 @@
 
 pub use crate::compile::kernel_table::compile_all;
 pub use crate::kernels::units;
+pub use crate::pe::by_address::{TEAM_BYTES, WORLD_BYTES};
 
 /// Numbers and structures of Rust, and the text that declares them in CUDA C++.
 ///

@@ -92,7 +92,7 @@ pub use world::fds::ShareError;
 pub use world::mapped::WorldKind;
 pub use world::membership::Membership;
 pub use world::pe::{Pe, SPECIFICATION, ThreadLevel};
-pub use world::processes::{InitError, init, launched_pe, under_launcher};
+pub use world::processes::{InitError, init, init_by_id, launched_pe, under_launcher};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 
 /// Public for the other crates of this workspace only; not part of the interface.

@@ -24,6 +24,10 @@ class thread {
 #define crosswarp_world crosswarp_world_of_hosts
 #endif
 
+#ifdef CROSSWARP_WORLD
+// Who includes this keeps the world in a variable of its own.
+#define crosswarp_world CROSSWARP_WORLD
+#else
 extern "C" {
 // One for a module: with relocatable device code (`nvcc -rdc=true`) every unit defines it and the linker keeps one.
 #ifdef __CUDACC_RDC__
@@ -38,6 +42,7 @@ inline
     __constant__ crosswarp::route_state crosswarp_route;
 #endif
 }
+#endif
 
 namespace crosswarp {
 

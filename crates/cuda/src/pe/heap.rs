@@ -118,7 +118,8 @@ pub struct DeviceSym<T> {
     /// Where this PE's part is, in this PE's mapping.
     address: u64,
     len: usize,
-    block: Block,
+    /// What it was allocated as; `None` for a part of another object, by address.
+    block: Option<Block>,
     element: PhantomData<T>,
 }
 
@@ -299,11 +300,20 @@ impl<'w> DeviceHeap<'w> {
     /// An array of `len` elements on every PE, at a multiple of 256 bytes, content unspecified.
     /// Collective; errors come to every PE alike.
     pub fn alloc<T: Pod>(&self, len: usize) -> Result<DeviceSym<T>, HeapError> {
+        self.alloc_aligned(len, 1)
+    }
+
+    /// The same at a multiple of `align`, a power of two, too.
+    pub fn alloc_aligned<T: Pod>(
+        &self,
+        len: usize,
+        align: usize,
+    ) -> Result<DeviceSym<T>, HeapError> {
         let bytes = len
             .checked_mul(size_of::<T>())
             .filter(|&bytes| bytes <= isize::MAX as usize);
         self.pe.agree(
-            align_of::<T>() as u64,
+            align_of::<T>().max(align) as u64,
             bytes.map_or(u64::MAX, |bytes| bytes as u64),
         )?;
         let bytes = bytes.ok_or(HeapError::TooLarge {
@@ -311,7 +321,9 @@ impl<'w> DeviceHeap<'w> {
             element: size_of::<T>(),
         })?;
         let mut state = self.state();
-        let Some((offset, block)) = state.allocator.allocate(bytes, align_of::<T>().max(256))
+        let Some((offset, block)) = state
+            .allocator
+            .allocate(bytes, align_of::<T>().max(align).max(256))
         else {
             let free = state.allocator.free_bytes();
             return Err(HeapError::OutOfHeap {
@@ -329,9 +341,32 @@ impl<'w> DeviceHeap<'w> {
             offset,
             address: self.address(offset, self.pe.my_pe()),
             len,
-            block,
+            block: Some(block),
             element: PhantomData,
         })
+    }
+
+    /// What lies at `offset`, as an object that can't be freed: for the crates whose programs know addresses only.
+    ///
+    /// Panics if the heap has not that much.
+    #[doc(hidden)]
+    pub fn at<T: Pod>(&self, offset: usize, len: usize) -> DeviceSym<T> {
+        let end = len
+            .checked_mul(size_of::<T>())
+            .and_then(|bytes| bytes.checked_add(offset));
+        assert!(
+            end.is_some_and(|end| end <= self.stride),
+            "{len} elements at offset {offset} in a device heap of {} bytes",
+            self.stride
+        );
+        DeviceSym {
+            heap: self.id,
+            offset,
+            address: self.address(offset, self.pe.my_pe()),
+            len,
+            block: None,
+            element: PhantomData,
+        }
     }
 
     /// The same, filled with zero bytes on every PE when it returns on any.
@@ -345,7 +380,9 @@ impl<'w> DeviceHeap<'w> {
         let all = all_well(self.pe, clear.is_ok(), len * size_of::<T>());
         if clear.is_err() || all.is_err() {
             // As on all PEs.
-            self.state().allocator.free(object.block);
+            if let Some(block) = object.block {
+                self.state().allocator.free(block);
+            }
             clear?;
             all?;
         }
@@ -355,16 +392,15 @@ impl<'w> DeviceHeap<'w> {
     /// Gives the memory of `object` back on every PE, once every PE has come here. Kernels that use it
     /// must have ended. Collective. (Physical memory stays with the heap.)
     pub fn free<T: Pod>(&self, object: DeviceSym<T>) -> Result<(), HeapError> {
-        let mine = object.heap == self.id;
+        let block = object.block.filter(|_| object.heap == self.id);
+        let mine = block.is_some();
         // One PE's mistake is an error on all.
         let agreed = self
             .pe
             .agree(0, if mine { object.offset as u64 } else { u64::MAX });
-        if !mine {
-            return Err(HeapError::OtherHeap);
-        }
+        let block = block.ok_or(HeapError::OtherHeap)?;
         agreed?;
-        self.state().allocator.free(object.block);
+        self.state().allocator.free(block);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! GPUs as PEs: symmetric memory, worlds and teams, waits inside kernels, and the verbs in stream order.
 
+pub(crate) mod by_address;
 pub(crate) mod collective;
 pub(crate) mod error;
 pub(crate) mod heap;

@@ -152,16 +152,31 @@ impl DeviceTeam {
         size: usize,
         multiprocessors: usize,
     ) -> Result<(Option<Self>, DeviceSym<u8>), HeapError> {
-        let bytes = grid_at(size) + grid_state_bytes(multiprocessors);
+        let bytes = Self::bytes(size, multiprocessors);
         // Zeroed on every PE when it returns on any, so peers may write to it.
         let scratch: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
-        let me = heap.pe().my_pe();
-        let state = TeamState::of(me, start, stride, size, scratch.offset() as u64);
-        let team = state.map(|state| Self {
+        let team = Self::of_parts(heap, start, stride, size, scratch.offset());
+        Ok((team, scratch))
+    }
+
+    /// Bytes of the memory of a team.
+    pub(crate) fn bytes(size: usize, multiprocessors: usize) -> usize {
+        grid_at(size) + grid_state_bytes(multiprocessors)
+    }
+
+    /// The team whose memory is at `scratch`.
+    pub(crate) fn of_parts(
+        heap: &DeviceHeap<'_>,
+        start: usize,
+        stride: usize,
+        size: usize,
+        scratch: usize,
+    ) -> Option<Self> {
+        let state = TeamState::of(heap.pe().my_pe(), start, stride, size, scratch as u64);
+        state.map(|state| Self {
             state,
             heap: heap.id(),
-        });
-        Ok((team, scratch))
+        })
     }
 }
 

@@ -57,6 +57,8 @@ pub struct DeviceWorld<'w> {
     teams: Mutex<Vec<(DeviceSym<u8>, usize)>>,
     word: Sym<u64>,
     words: Sym<u64>,
+    /// Whether processes that share a GPU may wait for one another in its kernels.
+    pub(crate) processes_may_share: bool,
 }
 
 impl<'w> DeviceWorld<'w> {
@@ -124,6 +126,7 @@ impl<'w> DeviceWorld<'w> {
             teams: Mutex::new(Vec::new()),
             word,
             words,
+            processes_may_share: false,
         };
         // Its exchanges are also the rendezvous after which peers may write to this PE's scratch.
         world.load_kernels()?;
@@ -212,19 +215,7 @@ impl<'w> DeviceWorld<'w> {
                 expected: size_of::<WorldState>(),
             });
         }
-        let (me, n) = (self.pe().my_pe() as i32, self.pe().n_pes() as i32);
-        let state = WorldState {
-            my_pe: me,
-            n_pes: n,
-            heap: self.heap.address(0, self.pe().my_pe()),
-            stride: self.heap.stride() as u64,
-            heap_bytes: self.heap.stride() as u64,
-            timeout_ns: self.waits.limit_ns(),
-            record: self.waits.record(),
-            gave_up: self.waits.gave_up(),
-            gone: self.waits.gone(),
-            all: self.all.state(),
-        };
+        let state = self.state();
         self.device().bind()?;
         // SAFETY: the variable has this many bytes; the copy is done when the call returns.
         unsafe {
@@ -252,6 +243,23 @@ impl<'w> DeviceWorld<'w> {
             }?;
         }
         Ok(())
+    }
+
+    /// What kernels find in the variable of their module.
+    pub(crate) fn state(&self) -> WorldState {
+        let (me, n) = (self.pe().my_pe() as i32, self.pe().n_pes() as i32);
+        WorldState {
+            my_pe: me,
+            n_pes: n,
+            heap: self.heap.address(0, self.pe().my_pe()),
+            stride: self.heap.stride() as u64,
+            heap_bytes: self.heap.stride() as u64,
+            timeout_ns: self.waits.limit_ns(),
+            record: self.waits.record(),
+            gave_up: self.waits.gave_up(),
+            gone: self.waits.gone(),
+            all: self.all.state(),
+        }
     }
 
     /// What kernels that reach all PEs of this world are compiled with.

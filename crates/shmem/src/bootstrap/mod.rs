@@ -12,6 +12,7 @@
 
 mod address;
 mod agent;
+mod by_id;
 mod host;
 mod pmi1;
 mod pmix;
@@ -89,6 +90,20 @@ pub enum BootstrapError {
         /// Within which time.
         seconds: u64,
     },
+    /// Processes that meet by an id have not all come.
+    #[error(
+        "{n} PEs were to meet, and {} not come within {seconds} s: did each get the same id and a rank of its own, on \
+         one host?",
+        ranks(missing)
+    )]
+    Missing {
+        /// The ranks that have not come; for others than rank 0 that one.
+        missing: Vec<usize>,
+        /// How many were to meet.
+        n: usize,
+        /// Within which time.
+        seconds: u64,
+    },
     /// Another version.
     #[error("PE {pe} is of version {theirs}, this one of {ours}")]
     Version {
@@ -121,6 +136,15 @@ pub enum BootstrapError {
     /// The agent of this host could not be started, or could not be reached.
     #[error("the agent of this host: {0}")]
     Agent(String),
+}
+
+/// Ranks with their verb, for a message.
+fn ranks(ranks: &[usize]) -> String {
+    let numbers: Vec<String> = ranks.iter().map(ToString::to_string).collect();
+    match numbers.len() {
+        1 => format!("rank {} has", numbers[0]),
+        _ => format!("ranks {} have", numbers.join(", ")),
+    }
 }
 
 fn exchange(through: impl Into<String>) -> impl FnOnce(io::Error) -> BootstrapError {
@@ -259,9 +283,26 @@ impl Found {
 /// # Errors
 /// [`BootstrapError`].
 pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
+    bring_together(|| found.open())
+}
+
+/// Brings the `n` processes of one host together that have `id`, of which this is number `rank`.
+///
+/// # Errors
+/// [`BootstrapError`].
+pub(crate) fn start_by_id(rank: usize, n: usize, id: [u8; 16]) -> Result<Handed, BootstrapError> {
+    if n == 0 || n > MAX_PES || rank >= n {
+        return Err(BootstrapError::NumberOfPes { n_pes: n });
+    }
+    bring_together(|| Ok(Box::new(by_id::ById::open(rank, n, id, START)?)))
+}
+
+fn bring_together(
+    open: impl FnOnce() -> Result<Box<dyn Bootstrap>, BootstrapError>,
+) -> Result<Handed, BootstrapError> {
     let network = Network::chosen()?;
     let life = Life::chosen()?;
-    let mut launcher = found.open()?;
+    let mut launcher = open()?;
     let met = meet(&mut *launcher, network, life);
     match &met {
         Ok(_) => launcher.finish(),

@@ -154,6 +154,26 @@ pub fn init() -> Result<Pe, InitError> {
     join(bootstrap::start(launcher)?)
 }
 
+/// Joins the world of the `n_pes` processes of this host that call this with the same `id`, as PE `rank`: for programs
+/// that have a way of their own to agree on an id. No other job may ever have it, and who knows it can join.
+///
+/// The processes meet at an abstract socket named by the id; PE 0 starts a process that stays until all PEs have ended,
+/// and so may fork. One process may be a PE of several such worlds, one after the other.
+///
+/// # Errors
+/// [`InitError`]; those who do not come within a minute are named.
+///
+/// ```
+/// let pe = crosswarp_shmem::init_by_id(0, 1, [7; 16]).unwrap();
+/// assert_eq!((pe.my_pe(), pe.n_pes()), (0, 1));
+/// ```
+pub fn init_by_id(rank: usize, n_pes: usize, id: [u8; 16]) -> Result<Pe, InitError> {
+    if n_pes == 1 && rank == 0 {
+        return Ok(Pe::join(ThreadWorld::one()?, 0, None));
+    }
+    join(bootstrap::start_by_id(rank, n_pes, id)?)
+}
+
 fn only_once() -> Result<(), InitError> {
     match JOINED.swap(true, Ordering::AcqRel) {
         true => Err(InitError::AlreadyJoined),

@@ -4,13 +4,12 @@
 //! and cargo's folder all have it in a place that follows from where the command is. A command that `cargo install`
 //! put alone elsewhere has cargo build it, from the sources the command was built from.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crosswarp_shmem_c::installation;
-use serde_json::Value;
 
+use super::built::Built;
 use super::error::InstallError;
 use super::file::{copy, write};
 use crate::console;
@@ -23,78 +22,28 @@ pub struct Libraries {
     archive: Option<PathBuf>,
 }
 
+/// How the library is called, as installed and by cargo.
+const LIBRARY: Built = Built {
+    package: "crosswarp-capi",
+    sources: installation::SOURCES,
+    installed: "libcrosswarp_shmem.so",
+    of_cargo: "libcrosswarp_shmem_c.so",
+};
+
 /// The libraries that came with the command in the file `own`.
 pub fn beside(own: &Path) -> Option<Libraries> {
-    let folder = own.parent()?;
-    // As installed, then as cargo names and places it.
-    let places = [
-        folder.join("../lib/libcrosswarp_shmem.so"),
-        folder.join("libcrosswarp_shmem.so"),
-        folder.join("deps/libcrosswarp_shmem_c.so"),
-    ];
-    let shared = places.into_iter().find(|path| path.is_file())?;
-    let archive = shared.with_extension("a");
-    Some(Libraries {
-        archive: archive.is_file().then_some(archive),
-        shared,
-    })
+    LIBRARY.beside(own).map(Libraries::of)
 }
 
 /// Has cargo build the libraries in `target`.
 pub fn build(target: &Path) -> Result<Libraries, InstallError> {
-    let sources = Path::new(installation::SOURCES);
-    if !sources.join("Cargo.toml").is_file() {
-        return Err(InstallError::NoLibrary(sources.to_owned()));
-    }
-    console::complain(
-        "the C library is not beside this command: cargo builds it, which takes a minute or more",
-    );
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args([
-            "build",
-            "--release",
-            "--message-format=json-render-diagnostics",
-            "--manifest-path",
-        ])
-        .arg(sources.join("Cargo.toml"))
-        .arg("--target-dir")
-        .arg(target)
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(InstallError::NoCargo)?;
-    if !output.status.success() {
-        return Err(InstallError::Build);
-    }
-    libraries(&String::from_utf8_lossy(&output.stdout)).ok_or(InstallError::Unnamed)
+    LIBRARY.build(target).map(Libraries::of)
 }
 
-/// The libraries that cargo's messages name.
-fn libraries(messages: &str) -> Option<Libraries> {
-    let (mut shared, mut archive) = (None, None);
-    for line in messages.lines() {
-        let Ok(message) = serde_json::from_str::<Value>(line) else {
-            continue;
-        };
-        let ours = message["package_id"]
-            .as_str()
-            .is_some_and(|id| id.contains("crosswarp-capi"));
-        if !ours {
-            continue;
-        }
-        let files = message["filenames"].as_array().into_iter().flatten();
-        for path in files.filter_map(Value::as_str).map(PathBuf::from) {
-            match path.extension().and_then(OsStr::to_str) {
-                Some("so") => shared = Some(path),
-                Some("a") => archive = Some(path),
-                _ => {}
-            }
-        }
+impl Libraries {
+    fn of((shared, archive): (PathBuf, Option<PathBuf>)) -> Self {
+        Self { shared, archive }
     }
-    Some(Libraries {
-        shared: shared?,
-        archive,
-    })
 }
 
 /// Lays out `include`, `lib`, `lib/pkgconfig` and the wrappers in `bin` below `prefix`.
@@ -166,19 +115,5 @@ mod tests {
             );
             assert_eq!(found.archive.is_some(), archive, "{}", own.display());
         }
-    }
-
-    #[test]
-    fn cargos_messages_name_the_libraries() {
-        let messages = r#"{"reason":"compiler-artifact","package_id":"path+file:///a/libc#0.2.0","filenames":["/t/liblibc.so"]}
-not a message
-{"reason":"compiler-artifact","package_id":"path+file:///a/capi#crosswarp-capi@0.1.0","filenames":["/t/libx.rlib","/t/libx.so","/t/libx.a"]}
-{"reason":"build-finished","success":true}"#;
-        let expected = Libraries {
-            shared: "/t/libx.so".into(),
-            archive: Some("/t/libx.a".into()),
-        };
-        assert_eq!(libraries(messages), Some(expected));
-        assert_eq!(libraries("{}"), None);
     }
 }

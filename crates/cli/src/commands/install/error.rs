@@ -9,20 +9,31 @@ use crate::output::staged::OutputError;
 pub enum InstallError {
     /// Neither the library nor its sources.
     #[error(
-        "libcrosswarp_shmem.so is neither beside this command nor in ../lib, and its sources are not in {}; take both \
-         from one package, or run `cargo run --release -- install` in a checkout", .0.display()
+        "{library} is neither beside this command nor in ../lib, and its sources are not in {}; take both from one \
+         package, or run `cargo run --release -- install` in a checkout",
+        sources.display()
     )]
-    NoLibrary(PathBuf),
+    NoLibrary {
+        /// The library.
+        library: &'static str,
+        /// Where its sources were.
+        sources: PathBuf,
+    },
     /// Cargo is not there.
     #[error(
-        "libcrosswarp_shmem.so is neither beside this command nor in ../lib, and cannot run cargo to build it: {0}"
+        "{library} is neither beside this command nor in ../lib, and cannot run cargo to build it: {source}"
     )]
-    NoCargo(std::io::Error),
+    NoCargo {
+        /// The library.
+        library: &'static str,
+        /// The system's reason.
+        source: std::io::Error,
+    },
     /// Cargo has said why.
-    #[error("cargo did not build the C library")]
+    #[error("cargo did not build the library")]
     Build,
     /// Cargo's messages do not name the file.
-    #[error("cargo built the C library but does not say where")]
+    #[error("cargo built the library but does not say where")]
     Unnamed,
     /// A folder for what cargo builds.
     #[error("no folder to build in: {0}")]

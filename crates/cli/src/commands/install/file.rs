@@ -1,7 +1,7 @@
 //! Files of an installation: each is new, since a program may be running from the old one.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use super::error::InstallError;
@@ -25,6 +25,14 @@ pub fn write(to: &Path, bytes: &[u8], mode: u32) -> Result<(), InstallError> {
     let mut staged = stage(to, mode)?;
     staged.put(bytes)?;
     Ok(staged.commit()?)
+}
+
+/// Makes `at` a link to `target`, in place of a link that is there.
+pub fn link(target: &str, at: &Path) -> Result<(), InstallError> {
+    if at.is_symlink() {
+        fs::remove_file(at).map_err(reason(at))?;
+    }
+    symlink(target, at).map_err(reason(at))
 }
 
 fn stage(to: &Path, mode: u32) -> Result<StagedFile, InstallError> {

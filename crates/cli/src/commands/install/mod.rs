@@ -1,10 +1,12 @@
 //! `crosswarp install`: the C library, its headers and wrappers, man pages, completions, this command and the kernels
-//! that came with it, below a prefix.
+//! that came with it, below a prefix; or what programs written for NVSHMEM are built with, below one of its own.
 
+mod built;
 mod c_library;
 pub mod error;
 mod file;
 mod manual;
+mod nvshmem;
 
 use crosswarp::cuda::Bundle;
 
@@ -18,6 +20,17 @@ pub fn install(args: &InstallArgs) -> Result<i32, CommandError> {
     let own = std::env::current_exe().map_err(CommandError::Executable)?;
     let prefix = &args.prefix;
     console::line(format_args!("installing below {}", prefix.display()))?;
+    let bin = prefix.join("bin");
+    if args.nvshmem {
+        nvshmem::install(&own, prefix)?;
+        // For `nvshmrun`.
+        file::copy(&own, &bin.join("crosswarp"))?;
+        console::line(format_args!(
+            "installed headers, libraries, nvshmrun and nvshmem-info for programs written for NVSHMEM: NVSHMEM_HOME={}",
+            prefix.display()
+        ))?;
+        return Ok(0);
+    }
     match c_library::beside(&own) {
         Some(libraries) => c_library::lay_out(&libraries, prefix)?,
         None => {
@@ -30,7 +43,6 @@ pub fn install(args: &InstallArgs) -> Result<i32, CommandError> {
         file::copy(bundle.path(), &prefix.join(Bundle::PLACE))?;
     }
     manual::install(prefix)?;
-    let bin = prefix.join("bin");
     file::copy(&own, &bin.join("crosswarp"))?;
     console::line(format_args!(
         "installed oshcc, oshc++ (also as oshcxx and oshCC), oshrun and crosswarp in {}, man pages and completions in {}",

@@ -388,7 +388,7 @@ impl DeviceWorld<'_> {
     /// Processes that share a GPU can not wait for one another; every PE sees this alike.
     fn may_wait(&self) -> Result<(), DeviceWorldError> {
         match (self.pe().kind(), self.shared_gpu()) {
-            (WorldKind::Processes, Some((pe, other))) => {
+            (WorldKind::Processes, Some((pe, other))) if !self.processes_may_share => {
                 Err(DeviceWorldError::SharedByProcesses { pe, other })
             }
             _ => Ok(()),

@@ -1,0 +1,61 @@
+//! Device worlds for the crates whose programs know addresses, and not this crate's objects: hidden from the
+//! documentation.
+
+use crate::layout::{TeamState, WorldState};
+use crate::pe::heap::DeviceHeap;
+use crate::pe::team::DeviceTeam;
+use crate::pe::world::DeviceWorld;
+
+/// Bytes of what kernels find in the variable of their module.
+#[doc(hidden)]
+pub const WORLD_BYTES: usize = size_of::<WorldState>();
+/// Bytes of a team as kernels know it.
+#[doc(hidden)]
+pub const TEAM_BYTES: usize = size_of::<TeamState>();
+
+impl DeviceWorld<'_> {
+    /// What kernels find in the variable of their module.
+    #[doc(hidden)]
+    pub fn state_bytes(&self) -> [u8; WORLD_BYTES] {
+        bytemuck::cast(self.state())
+    }
+
+    /// Lets processes that share a GPU wait for one another in its kernels: they then go on only when the driver has
+    /// changed from one process to the other, thousands of times slower than on GPUs of their own.
+    #[doc(hidden)]
+    pub fn let_processes_share_gpus(&mut self) {
+        self.processes_may_share = true;
+    }
+
+    /// Two PEs that share a GPU, if any do; the same answer on every PE.
+    #[doc(hidden)]
+    pub fn two_on_a_gpu(&self) -> Option<(usize, usize)> {
+        self.shared_gpu()
+    }
+
+    /// Bytes that a team of `size` PEs needs at [`DeviceTeam::at`].
+    #[doc(hidden)]
+    pub fn team_bytes(&self, size: usize) -> usize {
+        DeviceTeam::bytes(size, self.multiprocessors())
+    }
+}
+
+impl DeviceTeam {
+    /// The team of `size` PEs from `start` on, `stride` apart, whose memory is at heap offset `place`, at a multiple of
+    /// 128, the same on all its PEs: [`DeviceWorld::team_bytes`] zero bytes on each of them, which nothing else uses.
+    /// `None` if this PE is not in it.
+    #[doc(hidden)]
+    pub fn at(
+        heap: &DeviceHeap<'_>,
+        (start, stride, size): (usize, usize, usize),
+        place: usize,
+    ) -> Option<Self> {
+        Self::of_parts(heap, start, stride, size, place)
+    }
+
+    /// The team as kernels know it.
+    #[doc(hidden)]
+    pub fn state_bytes(&self) -> [u8; TEAM_BYTES] {
+        bytemuck::cast(self.state())
+    }
+}

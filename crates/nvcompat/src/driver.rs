@@ -1,0 +1,155 @@
+//! The few functions of the driver that are called here by address.
+#![allow(unsafe_code)] // Calls into libcuda.
+
+use cudarc::driver::sys::{self, CUresult};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr;
+
+/// A call that failed.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{call} failed: {message}")]
+pub(crate) struct DriverFailure {
+    call: &'static str,
+    message: String,
+}
+
+pub(crate) fn check(call: &'static str, result: CUresult) -> Result<(), DriverFailure> {
+    if result == CUresult::CUDA_SUCCESS {
+        return Ok(());
+    }
+    let mut text = ptr::null();
+    // SAFETY: stores a pointer to a static string, or null.
+    let message = unsafe {
+        let _ = sys::cuGetErrorString(result, &mut text);
+        match text.is_null() {
+            true => format!("error {}", result as i32),
+            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
+        }
+    };
+    Err(DriverFailure { call, message })
+}
+
+/// Calls a function of the driver by name.
+macro_rules! cu {
+    ($function:ident($($argument:expr),* $(,)?)) => {
+        $crate::driver::check(stringify!($function), ::cudarc::driver::sys::$function($($argument),*))
+    };
+}
+pub(crate) use cu;
+
+/// The context that is the calling thread's, given back to it at the end: a program's current device stays what it was.
+/// Only where the driver is known to be there.
+pub(crate) struct ContextGuard(sys::CUcontext);
+
+impl ContextGuard {
+    pub(crate) fn keep() -> Self {
+        let mut context = ptr::null_mut();
+        // SAFETY: writes one handle.
+        let _ = unsafe { sys::cuCtxGetCurrent(&mut context) };
+        Self(context)
+    }
+
+    /// The number of the device that is current, if any is.
+    pub(crate) fn device() -> Option<usize> {
+        let (mut context, mut device) = (ptr::null_mut(), 0);
+        // SAFETY: writes a handle and, where a context is current, a number.
+        unsafe {
+            cu!(cuCtxGetCurrent(&mut context)).ok()?;
+            if context.is_null() {
+                return None;
+            }
+            cu!(cuCtxGetDevice(&mut device)).ok()?;
+        }
+        usize::try_from(device).ok()
+    }
+}
+
+impl Drop for ContextGuard {
+    fn drop(&mut self) {
+        // A thread without a context keeps the one that was made current: the CUDA runtime would choose it, too.
+        if !self.0.is_null() {
+            // SAFETY: it was current before.
+            let _ = unsafe { sys::cuCtxSetCurrent(self.0) };
+        }
+    }
+}
+
+/// Copies `bytes` in stream order; either side may be memory of a host or a device.
+///
+/// # Safety
+/// Both are so long, and live until the copy has ended; the stream is one of the current context.
+pub(crate) unsafe fn copy(
+    to: u64,
+    from: u64,
+    bytes: usize,
+    stream: sys::CUstream,
+) -> Result<(), DriverFailure> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    // SAFETY: by the caller.
+    unsafe { cu!(cuMemcpyAsync(to, from, bytes, stream)) }
+}
+
+/// Copies host memory to a device; done when the call returns.
+///
+/// # Safety
+/// `to` is that many bytes of the current context's device memory.
+pub(crate) unsafe fn write(to: u64, from: &[u8]) -> Result<(), DriverFailure> {
+    // SAFETY: by the caller.
+    unsafe { cu!(cuMemcpyHtoD_v2(to, from.as_ptr().cast(), from.len())) }
+}
+
+/// Address and size of a variable of a module.
+///
+/// # Safety
+/// `module` is one of the current context.
+pub(crate) unsafe fn variable_of_module(
+    module: *mut c_void,
+    name: &CStr,
+) -> Result<(u64, usize), DriverFailure> {
+    let (mut at, mut bytes) = (0, 0);
+    // SAFETY: writes two numbers; the module is the caller's.
+    unsafe {
+        cu!(cuModuleGetGlobal_v2(
+            &mut at,
+            &mut bytes,
+            module.cast(),
+            name.as_ptr()
+        ))
+    }?;
+    Ok((at, bytes))
+}
+
+/// Address and size of a variable of a library.
+///
+/// # Safety
+/// `library` is one that the driver has loaded; a context is current.
+pub(crate) unsafe fn variable_of_library(
+    library: *mut c_void,
+    name: &CStr,
+) -> Result<(u64, usize), DriverFailure> {
+    let (mut at, mut bytes) = (0, 0);
+    // SAFETY: writes two numbers; the library is the caller's.
+    unsafe {
+        cu!(cuLibraryGetGlobal(
+            &mut at,
+            &mut bytes,
+            library.cast(),
+            name.as_ptr()
+        ))
+    }?;
+    Ok((at, bytes))
+}
+
+/// The function `name` of the program or of a library that it has loaded.
+pub(crate) fn of_program(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: looks a name up, nothing is called.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+/// A C integer that is not negative.
+pub(crate) fn number(value: c_int) -> Option<usize> {
+    usize::try_from(value).ok()
+}

@@ -1,0 +1,503 @@
+//! The GPU of a world: opened when it is first needed, in the current context of the thread that needs it.
+#![allow(unsafe_code)] // Writes variables of the program's kernels; takes the program's streams; launches kernels.
+
+use crate::driver::{self, ContextGuard};
+use crate::environment;
+use crate::say::say;
+use crate::teams::{MOST_TEAMS, Shape};
+use crate::types::Status;
+use crate::units;
+use crosswarp_cuda::KernelArgs;
+use crosswarp_cuda::internal::{TEAM_BYTES, WORLD_BYTES};
+use crosswarp_cuda::{
+    Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Module, Options, Source,
+    Stream,
+};
+use crosswarp_shmem::{CollectiveError, Pe};
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::fmt::Display;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Bytes of the variable in which a unit's kernels find their world; see `device/state.cuh`.
+pub(crate) const STATE_BYTES: usize = 128;
+const _: () = assert!(WORLD_BYTES + 24 == STATE_BYTES);
+
+/// Single words and strided elements in stream order.
+pub(crate) const WORDS: Source<'static> =
+    Source::new("words.cu", include_str!("../kernels/words.cu"));
+const REDUCE: &str = include_str!("../kernels/reduce.cu");
+
+/// Name and text of the reductions of an element type.
+pub(crate) fn reduction(element: &str) -> (String, String) {
+    (
+        format!("reduce_{element}.cu"),
+        REDUCE.replace("ELEMENT", element),
+    )
+}
+
+/// The opened GPU.
+pub(crate) struct Gpu {
+    // In this order: what works on the heap, then the heap.
+    words: Words,
+    reductions: Mutex<HashMap<&'static str, [Function; 2]>>,
+    /// What one word came back in.
+    out: Buffer<u64>,
+    /// The library's own stream, for what is called without one.
+    pub(crate) stream: Stream,
+    pub(crate) world: DeviceWorld<'static>,
+    me: usize,
+    /// By the address of this PE's part.
+    objects: Mutex<HashMap<u64, DeviceSym<u8>>>,
+    /// Heap offsets: of the table of teams, and of their memory, `team_bytes` each.
+    table: usize,
+    places: usize,
+    team_bytes: usize,
+    /// Held while `out` is used.
+    turn: Mutex<()>,
+}
+
+struct Words {
+    store: Function,
+    signal: Function,
+    wait: Function,
+    wait_all: Function,
+    strided: Function,
+    atomic: Function,
+}
+
+type Reason = (Status, String);
+
+fn internal(error: impl Display) -> Reason {
+    (Status::Internal, error.to_string())
+}
+
+impl Gpu {
+    /// Opens the GPU of `pe`, which is in teams of these handles and shapes. `smallest`: of all PEs' values. Collective.
+    pub(crate) fn open(
+        pe: &'static Pe,
+        teams: &[(usize, Shape)],
+        smallest: impl Fn(i64) -> Result<i64, CollectiveError>,
+    ) -> Result<Self, Reason> {
+        let device = Device::count().map_err(|error| {
+            let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
+            (Status::GpuNotSelected, reason)
+        });
+        // One PE's failure is one of all, or the others would wait.
+        let ready = smallest(device.is_ok().into()).map_err(internal)?;
+        device?;
+        if ready == 0 {
+            return Err((Status::GpuNotSelected, "another PE has found no GPU".into()));
+        }
+        DeviceWorld::needs_one_host(pe, "a program written for NVSHMEM").map_err(internal)?;
+        let limit = environment::heap_limit().map_err(|error| (Status::InvalidValue, error))?;
+        let _guard = ContextGuard::keep();
+        // Where the program has chosen none, the CUDA runtime would take the first.
+        let device = Device::get(ContextGuard::device().unwrap_or(0)).map_err(internal)?;
+        let mut device_world =
+            DeviceWorld::new(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
+        if let Some((one, other)) = device_world.two_on_a_gpu() {
+            device_world.let_processes_share_gpus();
+            if pe.my_pe() == one {
+                say(format_args!(
+                    "PEs {one} and {other} are processes that share a GPU: kernels that wait for one another go on only \
+                     when the driver changes from one process to the other, which takes milliseconds a wait"
+                ));
+            }
+        }
+        let team_bytes = device_world.team_bytes(pe.n_pes()).next_multiple_of(128);
+        let heap = device_world.heap();
+        let table = heap
+            .alloc_zeroed::<u8>(TEAM_BYTES * MOST_TEAMS)
+            .map_err(internal)?;
+        let places = heap
+            .alloc_zeroed::<u8>(team_bytes * MOST_TEAMS)
+            .map_err(internal)?;
+        let stream = Stream::new(&device).map_err(internal)?;
+        let loaded = Self::load_words(&device_world, &stream);
+        let ready = smallest(loaded.is_ok().into()).map_err(internal)?;
+        let (words, out) = loaded.map_err(internal)?;
+        if ready == 0 {
+            return Err((
+                Status::Internal,
+                "another PE could not load its kernels".into(),
+            ));
+        }
+        let gpu = Self {
+            words,
+            reductions: Mutex::default(),
+            out,
+            stream,
+            me: pe.my_pe(),
+            objects: Mutex::default(),
+            table: table.offset(),
+            places: places.offset(),
+            team_bytes,
+            turn: Mutex::new(()),
+            world: device_world,
+        };
+        for &(index, shape) in teams {
+            gpu.set_team(index, Some(shape)).map_err(internal)?;
+        }
+        units::forget_installed();
+        gpu.install_new_units();
+        // Kernels of others may use this PE's part of teams when it is there.
+        pe.barrier().map_err(internal)?;
+        Ok(gpu)
+    }
+
+    /// The kernels of `words.cu`; the first PE compiles, the others then find it in the cache.
+    fn load_words(
+        world: &DeviceWorld<'static>,
+        stream: &Stream,
+    ) -> Result<(Words, Buffer<u64>), Box<dyn std::error::Error>> {
+        let module = world.load(&WORDS)?;
+        let function = |name| -> Result<Function, Box<dyn std::error::Error>> {
+            let function = module.function(name)?;
+            Launch::new(&function).load()?;
+            Ok(function)
+        };
+        let words = Words {
+            store: function("store")?,
+            signal: function("signal")?,
+            wait: function("wait")?,
+            wait_all: function("wait_all")?,
+            strided: function("strided")?,
+            atomic: function("atomic_word")?,
+        };
+        Ok((words, Buffer::zeroed(stream, 1)?))
+    }
+
+    /// The address of heap offset `offset` on `pe`.
+    fn at(&self, offset: usize, pe: usize) -> u64 {
+        self.world.heap().address(offset, pe)
+    }
+
+    /// The heap offset of an address in this PE's part.
+    pub(crate) fn offset(&self, address: u64) -> Option<usize> {
+        let offset = address.checked_sub(self.at(0, self.me))? as usize;
+        (offset < self.world.heap().stride()).then_some(offset)
+    }
+
+    /// The address on `pe` of the `bytes` at an address in this PE's part.
+    pub(crate) fn remote(&self, address: u64, bytes: usize, pe: i32) -> Result<u64, String> {
+        let n = self.world.pe().n_pes();
+        let pe = driver::number(pe)
+            .filter(|&pe| pe < n)
+            .ok_or_else(|| format!("PE {pe} does not exist in a world of {n}"))?;
+        let offset = self.offset(address);
+        let stride = self.world.heap().stride();
+        let fits = |&offset: &usize| bytes <= stride - offset;
+        let offset = offset
+            .filter(fits)
+            .ok_or_else(|| format!("{bytes} bytes at {address:#x} are not symmetric memory"))?;
+        Ok(self.at(offset, pe))
+    }
+
+    /// An object of this PE's part for the verbs in stream order.
+    pub(crate) fn object<T: crosswarp_cuda::Pod>(
+        &self,
+        address: u64,
+        len: usize,
+    ) -> Result<DeviceSym<T>, String> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        self.remote(address, bytes, self.me as i32)?;
+        let offset = self.offset(address).unwrap_or(0);
+        Ok(self.world.heap().at(offset, len))
+    }
+
+    fn objects(&self) -> MutexGuard<'_, HashMap<u64, DeviceSym<u8>>> {
+        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes `bytes` of the heap. Collective.
+    pub(crate) fn allocate(
+        &self,
+        bytes: usize,
+        align: usize,
+        zeroed: bool,
+    ) -> Result<u64, crosswarp_cuda::HeapError> {
+        let heap = self.world.heap();
+        let object = heap.alloc_aligned::<u8>(bytes, align)?;
+        let address = self.at(object.offset(), self.me);
+        if zeroed {
+            // SAFETY: this PE's part, which nobody uses before the rendezvous of the caller.
+            unsafe { driver::cu!(cuMemsetD8Async(address, 0, bytes, self.stream.handle())) }
+                .map_err(|error| say(format_args!("{error}")))
+                .ok();
+            if let Err(error) = self.stream.synchronize() {
+                say(format_args!("{error}"));
+            }
+        }
+        self.objects().insert(address, object);
+        Ok(address)
+    }
+
+    /// Gives it back. Collective.
+    pub(crate) fn release(&self, address: u64) -> Result<(), String> {
+        let object = self.objects().remove(&address);
+        let object = object.ok_or_else(|| format!("{address:#x} is not from nvshmem_malloc"))?;
+        self.world
+            .heap()
+            .free(object)
+            .map_err(|error| error.to_string())
+    }
+
+    /// Tells kernels what team `index` is; `None`: none of this PE's.
+    pub(crate) fn set_team(
+        &self,
+        index: usize,
+        shape: Option<(usize, usize, usize)>,
+    ) -> Result<(), String> {
+        let bytes = shape
+            .and_then(|shape| self.team(index, shape))
+            .map_or([0; TEAM_BYTES], |team| team.state_bytes());
+        let _guard = ContextGuard::keep();
+        self.world
+            .device()
+            .bind()
+            .map_err(|error| error.to_string())?;
+        let at = self.at(self.table + index * TEAM_BYTES, self.me);
+        // SAFETY: the table has room for every index.
+        unsafe { driver::write(at, &bytes) }.map_err(|error| error.to_string())
+    }
+
+    /// Clears the memory of team `index` on this PE, for a new one.
+    pub(crate) fn clear_team(&self, index: usize) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        self.world
+            .device()
+            .bind()
+            .map_err(|error| error.to_string())?;
+        let at = self.at(self.places + index * self.team_bytes, self.me);
+        // SAFETY: a team's memory, which is nobody's now.
+        unsafe {
+            driver::cu!(cuMemsetD8Async(
+                at,
+                0,
+                self.team_bytes,
+                self.stream.handle()
+            ))
+        }
+        .map_err(|error| error.to_string())?;
+        self.stream.synchronize().map_err(|error| error.to_string())
+    }
+
+    /// Team `index`, for the verbs in stream order.
+    pub(crate) fn team(&self, index: usize, shape: (usize, usize, usize)) -> Option<DeviceTeam> {
+        let place = self.places + index * self.team_bytes;
+        DeviceTeam::at(self.world.heap(), shape, place)
+    }
+
+    /// What kernels find in their unit's variable.
+    pub(crate) fn state(&self) -> [u8; STATE_BYTES] {
+        let mut state = [0; STATE_BYTES];
+        state[..WORLD_BYTES].copy_from_slice(&self.world.state_bytes());
+        let table = self.at(self.table, self.me);
+        state[WORLD_BYTES..WORLD_BYTES + 8].copy_from_slice(&table.to_ne_bytes());
+        let n = (MOST_TEAMS as i32).to_ne_bytes();
+        state[WORLD_BYTES + 8..WORLD_BYTES + 12].copy_from_slice(&n);
+        state
+    }
+
+    /// Tells the kernels of units that were registered since who they are.
+    pub(crate) fn install_new_units(&self) {
+        units::install_new(|address| {
+            let _guard = ContextGuard::keep();
+            self.world
+                .device()
+                .bind()
+                .map_err(|error| error.to_string())?;
+            let at = address() as u64;
+            if at == 0 {
+                return Err("a unit's variable has no address on this device".into());
+            }
+            // SAFETY: the variable has this many bytes: its layout is in the name of the function that registers it.
+            unsafe { driver::write(at, &self.state()) }.map_err(|error| error.to_string())
+        });
+    }
+
+    /// Runs `give` with the stream of the program, or with the library's own, which is then waited for.
+    pub(crate) fn on<E: Display>(
+        &self,
+        stream: Option<*mut c_void>,
+        give: impl FnOnce(&Stream) -> Result<(), E>,
+    ) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        let device = self.world.device();
+        device.bind().map_err(|error| error.to_string())?;
+        match stream {
+            Some(handle) => {
+                // SAFETY: the program's stream, which lives during this call.
+                let stream = unsafe { Stream::borrowed(&device, handle.cast()) };
+                give(&stream).map_err(|error| error.to_string())
+            }
+            None => {
+                give(&self.stream).map_err(|error| error.to_string())?;
+                self.wait()
+            }
+        }
+    }
+
+    /// Waits for the library's own stream.
+    pub(crate) fn wait(&self) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        let ended = self.world.synchronize(&self.stream);
+        ended.map_err(|error| error.to_string())
+    }
+
+    /// # Safety
+    /// Arguments as the kernel's parameters; addresses are of symmetric memory or of the program's.
+    unsafe fn launch(
+        &self,
+        function: &Function,
+        (blocks, threads): (u32, u32),
+        stream: &Stream,
+        args: impl KernelArgs,
+    ) -> Result<(), String> {
+        let launch = Launch::new(function).grid(blocks).block(threads);
+        // SAFETY: the caller's promise; the module lives as long as its functions.
+        unsafe { launch.launch(stream, args) }.map_err(|error| error.to_string())
+    }
+
+    /// Stores the low `bytes` of `value` at `at`, an address of any PE's part.
+    pub(crate) fn store(
+        &self,
+        stream: &Stream,
+        at: u64,
+        value: u64,
+        bytes: usize,
+    ) -> Result<(), String> {
+        let args = (at, value, bytes as i32);
+        // SAFETY: `store(u64, u64, i32)`; the address was checked.
+        unsafe { self.launch(&self.words.store, (1, 1), stream, args) }
+    }
+
+    /// Changes the signal at `address` on `pe`, after the stream's earlier puts.
+    pub(crate) fn signal(
+        &self,
+        stream: &Stream,
+        address: u64,
+        (value, adds): (u64, bool),
+        pe: i32,
+    ) -> Result<(), String> {
+        self.remote(address, 8, pe)?;
+        let args = (address, value, i32::from(adds), pe);
+        // SAFETY: `signal(u64*, u64, i32, i32)`; the address was checked.
+        unsafe { self.launch(&self.words.signal, (1, 1), stream, args) }
+    }
+
+    /// Waits until the word at `address`, whose bytes are `kind` (negative: signed), compares with `than`.
+    pub(crate) fn wait_word(
+        &self,
+        stream: &Stream,
+        address: u64,
+        (kind, how, than): (i32, i32, u64),
+    ) -> Result<(), String> {
+        self.remote(address, kind.unsigned_abs() as usize, self.me as i32)?;
+        let args = (address, kind, how, than);
+        // SAFETY: `wait(u64, i32, i32, u64)`; the address was checked.
+        unsafe { self.launch(&self.words.wait, (1, 1), stream, args) }
+    }
+
+    /// The same for `n` words from `address` on, but those with a `status`.
+    pub(crate) fn wait_words(
+        &self,
+        stream: &Stream,
+        (address, n, status): (u64, usize, u64),
+        (kind, how, than, same): (i32, i32, u64, bool),
+    ) -> Result<(), String> {
+        let bytes = (kind.unsigned_abs() as usize).saturating_mul(n);
+        self.remote(address, bytes, self.me as i32)?;
+        let args = (address, n as u64, status, kind, how, than, i32::from(same));
+        // SAFETY: `wait_all(u64, u64, u64, i32, i32, u64, i32)`; status and vector are the program's, as long as it says.
+        unsafe { self.launch(&self.words.wait_all, (1, 1), stream, args) }
+    }
+
+    /// Copies `n` elements of `bytes`, strided.
+    pub(crate) fn strided(
+        &self,
+        stream: &Stream,
+        (dest, dest_stride): (u64, isize),
+        (source, source_stride): (u64, isize),
+        (n, bytes): (usize, usize),
+    ) -> Result<(), String> {
+        if n == 0 {
+            return Ok(());
+        }
+        let blocks = n.div_ceil(256).min(64) as u32;
+        let args = (
+            dest,
+            dest_stride as i64,
+            source,
+            source_stride as i64,
+            n as u64,
+            bytes as i32,
+        );
+        // SAFETY: `strided(u64, i64, u64, i64, u64, i32)`; places and lengths are the program's.
+        unsafe { self.launch(&self.words.strided, (blocks, 256), stream, args) }
+    }
+
+    /// One atomic operation on the word at `address` on `pe`; what was there before.
+    pub(crate) fn atomic(
+        &self,
+        address: u64,
+        bytes: usize,
+        (op, value, cond): (i32, u64, u64),
+        pe: i32,
+    ) -> Result<u64, String> {
+        self.remote(address, bytes, pe)?;
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.on(None, |stream| {
+            let args = (address, bytes as i32, op, value, cond, pe, &self.out);
+            // SAFETY: `atomic_word(u64, i32, i32, u64, u64, i32, u64*)`; the address was checked.
+            unsafe { self.launch(&self.words.atomic, (1, 1), stream, args) }
+        })?;
+        let _guard = ContextGuard::keep();
+        let out = self
+            .out
+            .to_vec(&self.stream)
+            .map_err(|error| error.to_string())?;
+        Ok(out[0])
+    }
+
+    /// Combines `n` elements of the type `element`, by the kernel of [`REDUCE`], compiled if it was not yet.
+    pub(crate) fn reduce(
+        &self,
+        stream: &Stream,
+        team: &DeviceTeam,
+        (dest, source, n): (u64, u64, usize),
+        (element, op, scatters): (&'static str, i32, bool),
+    ) -> Result<(), String> {
+        let mut known = self
+            .reductions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !known.contains_key(element) {
+            let module = self.load_reduction(element);
+            known.insert(element, module.map_err(|error| error.to_string())?);
+        }
+        let function = &known[element][usize::from(scatters)];
+        // SAFETY: `(team, T*, const T*, u64, i32)`; the lengths are the program's.
+        unsafe {
+            self.launch(
+                function,
+                (1, 512),
+                stream,
+                (team, dest, source, n as u64, op),
+            )
+        }
+    }
+
+    fn load_reduction(&self, element: &str) -> Result<[Function; 2], Box<dyn std::error::Error>> {
+        let (name, text) = reduction(element);
+        let source = Source::new(&name, &text);
+        let device = self.world.device();
+        let module = Module::compile_with(&device, &source, &Options::new())?;
+        self.world.install(&module)?;
+        Ok([
+            module.function("reduce")?,
+            module.function("reducescatter")?,
+        ])
+    }
+}

@@ -1,0 +1,95 @@
+//! Symmetric memory.
+#![allow(unsafe_code)] // hands out and takes back addresses
+
+use crate::say::say;
+use crate::state::{world, world_for};
+use crate::types::Status;
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+fn take(name: &'static str, bytes: usize, align: usize, zeroed: bool) -> *mut c_void {
+    let taken = world_for(name).and_then(|world| {
+        let gpu = world.gpu()?;
+        // With a name, sizes, and what there is: a program that does not look will soon fail elsewhere.
+        let taken = gpu.allocate(bytes, align, zeroed).map_err(|error| {
+            say(format_args!("{name}({bytes}): {error}"));
+            Status::OutOfMemory
+        })?;
+        // No PE returns before all have the memory, cleared if that was asked for.
+        world.pe.barrier().map_err(|error| {
+            say(format_args!("{name}: {error}"));
+            Status::Internal
+        })?;
+        Ok(taken)
+    });
+    match taken {
+        Ok(address) => ptr::with_exposed_provenance_mut(address as usize),
+        Err(_) => ptr::null_mut(),
+    }
+}
+
+/// `nvshmem_malloc`. Collective; null for no bytes, as for no room.
+pub(crate) unsafe fn malloc(size: usize) -> *mut c_void {
+    match size {
+        0 => ptr::null_mut(),
+        _ => take("nvshmem_malloc", size, 1, false),
+    }
+}
+
+/// `nvshmem_calloc`.
+pub(crate) unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+    match count.checked_mul(size) {
+        Some(0) => ptr::null_mut(),
+        Some(bytes) => take("nvshmem_calloc", bytes, 1, true),
+        None => take("nvshmem_calloc", usize::MAX, 1, false),
+    }
+}
+
+/// `nvshmem_align`: the alignment is a power of two.
+pub(crate) unsafe fn align(alignment: usize, size: usize) -> *mut c_void {
+    if !alignment.is_power_of_two() || size == 0 {
+        return ptr::null_mut();
+    }
+    take("nvshmem_align", size, alignment, false)
+}
+
+/// `nvshmem_free`.
+pub(crate) unsafe fn free(object: *mut c_void) {
+    let Ok(world) = world_for("nvshmem_free") else {
+        return;
+    };
+    if object.is_null() {
+        return;
+    }
+    let Ok(gpu) = world.gpu() else { return };
+    if let Err(error) = gpu.release(object.addr() as u64) {
+        say(format_args!("nvshmem_free: {error}"));
+    }
+}
+
+/// `nvshmem_ptr`: null for what is not symmetric, and for PEs that do not exist.
+pub(crate) unsafe fn ptr(dest: *const c_void, pe: c_int) -> *mut c_void {
+    let gpu = world().and_then(|world| world.opened_gpu());
+    let address = gpu.and_then(|gpu| gpu.remote(dest.addr() as u64, 1, pe).ok());
+    address.map_or(ptr::null_mut(), |address| {
+        ptr::with_exposed_provenance_mut(address as usize)
+    })
+}
+
+/// `nvshmemx_mc_ptr`: there is no multicast.
+pub(crate) unsafe fn mc_ptr(_team: c_int, _ptr: *const c_void) -> *mut c_void {
+    ptr::null_mut()
+}
+
+/// `nvshmemx_buffer_register`: all of the program's device memory can be the local side of a put or get.
+pub(crate) unsafe fn buffer_register(_addr: *mut c_void, _length: usize) -> c_int {
+    0
+}
+
+/// `nvshmemx_buffer_unregister`.
+pub(crate) unsafe fn buffer_unregister(_addr: *mut c_void) -> c_int {
+    0
+}
+
+/// `nvshmemx_buffer_unregister_all`.
+pub(crate) unsafe fn buffer_unregister_all() {}

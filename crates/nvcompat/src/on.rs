@@ -1,0 +1,64 @@
+//! Where a function of the host runs: in a stream of the program's, or at once.
+
+use crate::gpu::Gpu;
+use crate::say::say;
+use crate::state::world_for;
+use crate::types::Status;
+use crosswarp_cuda::Stream;
+use std::ffi::c_void;
+
+/// See the [module](self); with the function's name.
+#[derive(Clone, Copy)]
+pub(crate) enum On {
+    /// At once: on the library's own stream, and done when the function returns.
+    Host(&'static str),
+    /// In stream order.
+    Stream(&'static str, *mut c_void),
+}
+
+impl On {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Host(name) | Self::Stream(name, _) => name,
+        }
+    }
+
+    fn handle(self) -> Option<*mut c_void> {
+        match self {
+            Self::Host(_) => None,
+            Self::Stream(_, handle) => Some(handle),
+        }
+    }
+
+    /// Gives work to the stream. What fails is said, with the function's name.
+    pub(crate) fn give(
+        self,
+        work: impl FnOnce(&Gpu, &Stream) -> Result<(), String>,
+    ) -> Result<(), Status> {
+        let gpu = world_for(self.name())?.gpu()?;
+        let done = gpu.on(self.handle(), |stream| work(&gpu, stream));
+        self.said(done)
+    }
+
+    /// The same, which the library's own stream need not have done when the function returns.
+    pub(crate) fn give_nbi(
+        self,
+        work: impl FnOnce(&Gpu, &Stream) -> Result<(), String>,
+    ) -> Result<(), Status> {
+        let gpu = world_for(self.name())?.gpu()?;
+        let handle = match self {
+            Self::Host(_) => gpu.stream.handle().cast(),
+            Self::Stream(_, handle) => handle,
+        };
+        let done = gpu.on(Some(handle), |stream| work(&gpu, stream));
+        self.said(done)
+    }
+
+    /// Says why something failed.
+    pub(crate) fn said<T>(self, outcome: Result<T, String>) -> Result<T, Status> {
+        outcome.map_err(|error| {
+            say(format_args!("{}: {error}", self.name()));
+            Status::Internal
+        })
+    }
+}

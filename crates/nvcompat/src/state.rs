@@ -1,0 +1,144 @@
+//! This process's world: there from `nvshmem_init` to `nvshmem_finalize`, with a GPU from when it is first needed.
+//!
+//! 1. `WORLD` is changed by beginning and end alone, which hold its lock for as long; everybody else takes a reference.
+//! 2. The GPU is opened by whoever needs it first, under the lock of `gpu`. All PEs come to this (it is collective).
+//! 3. Teams are changed under their lock by the calls that make and destroy them, which are collective.
+
+use crate::driver::ContextGuard;
+use crate::gpu::Gpu;
+use crate::say::{say, speaks};
+use crate::teams::Teams;
+use crate::types::Status;
+use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+/// One world.
+pub(crate) struct World {
+    pub(crate) pe: &'static Pe,
+    /// How the program asked for it: a second time it must ask for the same.
+    pub(crate) asked: Asked,
+    pub(crate) teams: Mutex<Teams>,
+    /// For agreements of all PEs, and of a team's.
+    word: Sym<u64>,
+    gpu: Mutex<Opened>,
+}
+
+/// How a world was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    OfLauncher,
+    WithId { rank: i32, n: i32, id: [u8; 16] },
+    OfCommunicator,
+}
+
+enum Opened {
+    NotYet,
+    Yes(Arc<Gpu>),
+    /// It was tried, on all PEs, and the reason has been said.
+    Failed(Status),
+}
+
+static WORLD: RwLock<Option<Arc<World>>> = RwLock::new(None);
+
+impl World {
+    pub(crate) fn new(pe: Pe, asked: Asked) -> Result<Self, String> {
+        // It lives as long as the process: its memory may be in use by others to their end.
+        let pe: &'static Pe = Box::leak(Box::new(pe));
+        Ok(Self {
+            word: pe.alloc(2).map_err(|error| error.to_string())?,
+            teams: Mutex::new(Teams::new(pe)),
+            pe,
+            asked,
+            gpu: Mutex::new(Opened::NotYet),
+        })
+    }
+
+    /// Its GPU, opened if it is not yet.
+    ///
+    /// Errors: a status; the reason has been said.
+    pub(crate) fn gpu(&self) -> Result<Arc<Gpu>, Status> {
+        let mut opened = self.gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*opened, Opened::NotYet) {
+            let shapes = self.teams().shapes();
+            *opened = match Gpu::open(self.pe, &shapes, |mine| self.smallest(mine)) {
+                Ok(gpu) => Opened::Yes(Arc::new(gpu)),
+                Err((status, reason)) => {
+                    say(format_args!("{reason}"));
+                    Opened::Failed(status)
+                }
+            };
+        }
+        match &*opened {
+            Opened::Yes(gpu) => {
+                gpu.install_new_units();
+                Ok(gpu.clone())
+            }
+            Opened::Failed(status) => Err(*status),
+            Opened::NotYet => Err(Status::Internal),
+        }
+    }
+
+    /// Its GPU if it was opened.
+    pub(crate) fn opened_gpu(&self) -> Option<Arc<Gpu>> {
+        match &*self.gpu.lock().unwrap_or_else(PoisonError::into_inner) {
+            Opened::Yes(gpu) => Some(gpu.clone()),
+            _ => None,
+        }
+    }
+
+    /// Closes the GPU; nobody uses it any more.
+    pub(crate) fn close_gpu(&self) {
+        let mut opened = self.gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        // Where there is one, there is a driver.
+        let _guard = matches!(*opened, Opened::Yes(_)).then(ContextGuard::keep);
+        *opened = Opened::NotYet;
+    }
+
+    pub(crate) fn teams(&self) -> MutexGuard<'_, Teams> {
+        self.teams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The words that all PEs of `team` give, combined bit by bit. Collective over it.
+    pub(crate) fn common_bits(
+        &self,
+        team: &crosswarp_shmem::Team<'_>,
+        mine: u64,
+    ) -> Result<u64, CollectiveError> {
+        self.pe.write(self.word.at(0), &[mine]);
+        team.reduce(self.word.at(0), self.word.at(0), op::And)?;
+        Ok(self.pe.g(self.word.at(0), self.pe.my_pe()))
+    }
+
+    /// The smallest of all PEs' values. Collective.
+    pub(crate) fn smallest(&self, mine: i64) -> Result<i64, CollectiveError> {
+        // In the order of unsigned numbers.
+        const SIGN: u64 = 1 << 63;
+        self.pe.write(self.word.at(1), &[mine as u64 ^ SIGN]);
+        let world = self.pe.world();
+        world.reduce(self.word.at(1), self.word.at(1), op::Min)?;
+        Ok((self.pe.g(self.word.at(1), self.pe.my_pe()) ^ SIGN) as i64)
+    }
+}
+
+/// The world, if there is one.
+pub(crate) fn world() -> Option<Arc<World>> {
+    WORLD.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The world, for the function `name`; without one, a line says what is missing.
+pub(crate) fn world_for(name: &str) -> Result<Arc<World>, Status> {
+    world().ok_or_else(|| {
+        say(format_args!(
+            "{name} was called before nvshmem_init or after nvshmem_finalize"
+        ));
+        Status::InvalidValue
+    })
+}
+
+/// Changes which world there is.
+pub(crate) fn change<R>(change: impl FnOnce(&mut Option<Arc<World>>) -> R) -> R {
+    let mut place = WORLD.write().unwrap_or_else(PoisonError::into_inner);
+    let result = change(&mut place);
+    speaks(place.as_ref().map(|world| world.pe.my_pe()));
+    result
+}

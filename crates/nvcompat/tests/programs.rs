@@ -1,0 +1,246 @@
+//! Programs written for NVSHMEM: those of `tests/programs` compile; what needs no GPU runs, and what needs one says so.
+
+mod support;
+
+use crosswarp_cuda::Device;
+use crosswarp_shmem::Launch;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use support::*;
+
+const WATCHDOG: Duration = Duration::from_secs(300);
+
+/// Programs of the host alone need no nvcc: they declare what they call.
+fn compile(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let (source, program) = (folder.join(format!("{name}.c")), folder.join(name));
+    std::fs::write(&source, text).unwrap();
+    succeed(
+        Command::new("gcc")
+            .arg(&source)
+            .arg("-o")
+            .arg(&program)
+            .args(linked()),
+    );
+    program
+}
+
+const QUESTIONS: &str = r#"
+#include <stdio.h>
+void nvshmem_init(void); void nvshmem_finalize(void);
+int nvshmem_my_pe(void); int nvshmem_n_pes(void); int nvshmem_team_my_pe(int); int nvshmem_team_n_pes(int);
+int nvshmemx_init_status(void); int nvshmem_team_translate_pe(int, int, int);
+int nvshmem_team_split_strided(int, int, int, int, const void *, long, int *);
+int nvshmem_team_split_2d(int, int, const void *, long, int *, const void *, long, int *);
+void nvshmem_team_destroy(int);
+#define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); return 1; }
+int main(void) {
+    CHECK(nvshmemx_init_status() == 0);
+    nvshmem_init();
+    nvshmem_init();
+    CHECK(nvshmemx_init_status() == 1);
+    int me = nvshmem_my_pe(), n = nvshmem_n_pes();
+    for (int team = 0; team < 3; ++team) CHECK(nvshmem_team_my_pe(team) == me && nvshmem_team_n_pes(team) == n);
+    CHECK(nvshmem_team_my_pe(3) == 0 && nvshmem_team_n_pes(3) == 1);
+    CHECK(nvshmem_team_my_pe(-1) == -1 && nvshmem_team_my_pe(63) == -1 && nvshmem_team_n_pes(1000) == -1);
+    int even, x, y, again[40];
+    CHECK(nvshmem_team_split_strided(0, 0, 2, (n + 1) / 2, NULL, 0, &even) == 0);
+    CHECK(me % 2 == 0 ? nvshmem_team_my_pe(even) == me / 2 : even == -1);
+    if (even != -1) {
+        int last = nvshmem_team_n_pes(even) - 1, alone;
+        CHECK(nvshmem_team_translate_pe(even, last, 0) == 2 * last);
+        CHECK(nvshmem_team_translate_pe(0, 1, even) == -1);
+        CHECK(nvshmem_team_split_strided(even, last, 1, 1, NULL, 0, &alone) == 0);
+        CHECK((alone != -1) == (me == 2 * last));
+    }
+    CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) == 0);
+    CHECK(nvshmem_team_my_pe(x) == me % 2 && nvshmem_team_my_pe(y) == me / 2 && x != y);
+    for (int i = 0; i < 40; ++i) CHECK(nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &again[i]) == 0);
+    for (int i = 0; i < 40; ++i) nvshmem_team_destroy(again[i]);
+    for (int i = 0; i < 40; ++i) CHECK(nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &again[i]) == 0);
+    CHECK(nvshmem_team_split_strided(0, 0, 1, n + 1, NULL, 0, &even) != 0 && even == -1);
+    nvshmem_finalize();
+    CHECK(nvshmemx_init_status() == 1);
+    nvshmem_finalize();
+    CHECK(nvshmemx_init_status() == 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn beginning_teams_and_end_touch_no_gpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "questions", QUESTIONS);
+    // No driver would let itself be used with this.
+    for n in [1, 2, 5] {
+        let outcome = Launch::new(n, "env")
+            .args(["CUDA_VISIBLE_DEVICES=".as_ref(), program.as_os_str()])
+            .heap_bytes(1 << 20)
+            .timeout(WATCHDOG)
+            .run()
+            .unwrap();
+        assert_eq!(outcome.code(), 0, "{n} PEs: {outcome:?}");
+    }
+}
+
+const BY_ID: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/wait.h>
+struct id { int version; char bytes[124]; };
+struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
+int nvshmemx_get_uniqueid(struct id *); int nvshmemx_init_status(void);
+int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
+int nvshmemx_init_attr(unsigned, struct attributes *);
+int nvshmem_my_pe(void); int nvshmem_n_pes(void); void nvshmem_finalize(void);
+#define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); exit(1); }
+int main(void) {
+    struct id first, second, none;
+    CHECK(nvshmemx_get_uniqueid(&first) == 0 && nvshmemx_get_uniqueid(&second) == 0 && memcmp(&first, &second, sizeof first));
+    memset(&none, 0, sizeof none);
+    int n = 3, status, failed = 0;
+    for (int rank = 0; rank < n; ++rank) {
+        if (fork() != 0) continue;
+        struct attributes attributes;
+        memset(&attributes, 0xa5, sizeof attributes);
+        CHECK(nvshmemx_set_attr_uniqueid_args(rank, n, &none, &attributes) == 0);
+        CHECK(nvshmemx_init_attr(8, &attributes) != 0);
+        CHECK(nvshmemx_set_attr_uniqueid_args(rank, n, &first, &attributes) == 0);
+        CHECK(nvshmemx_init_attr(8, &attributes) == 0);
+        CHECK(nvshmem_my_pe() == rank && nvshmem_n_pes() == n);
+        /* Once more, and in another way. */
+        CHECK(nvshmemx_init_attr(8, &attributes) == 0);
+        nvshmem_finalize();
+        attributes.rank = (rank + 1) % n;
+        CHECK(nvshmemx_init_attr(8, &attributes) != 0);
+        nvshmem_finalize();
+        /* A new world, of two. */
+        if (rank < 2) {
+            CHECK(nvshmemx_set_attr_uniqueid_args(1 - rank, 2, &second, &attributes) == 0);
+            CHECK(nvshmemx_init_attr(8, &attributes) == 0);
+            CHECK(nvshmem_my_pe() == 1 - rank && nvshmem_n_pes() == 2);
+            nvshmem_finalize();
+        }
+        exit(0);
+    }
+    while (wait(&status) > 0) failed |= status != 0;
+    return failed;
+}
+"#;
+
+#[test]
+fn worlds_come_about_by_unique_id_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "by_id", BY_ID);
+    let output = succeed(&mut Command::new(program));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        said.matches("none of nvshmemx_get_uniqueid").count(),
+        3,
+        "{said}"
+    );
+    assert_eq!(
+        said.matches("asked for in another way").count(),
+        3,
+        "{said}"
+    );
+}
+
+const MEMORY: &str = r#"
+#include <stdio.h>
+void nvshmem_init(void); void nvshmem_finalize(void); void *nvshmem_malloc(unsigned long); void nvshmem_barrier_all(void);
+int main(void) {
+    nvshmem_init();
+    void *none = nvshmem_malloc(100);
+    nvshmem_barrier_all();
+    nvshmem_finalize();
+    return none != 0;
+}
+"#;
+
+#[test]
+fn without_a_gpu_a_line_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "memory", MEMORY);
+    let output = succeed(Command::new(program).env("CUDA_VISIBLE_DEVICES", ""));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.starts_with("crosswarp: PE 0: NVSHMEM's functions that need a GPU find none"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+const UNITS: &str = "int nvshmem_my_pe(void); int main(void) { return nvshmem_my_pe() != -1; }";
+
+#[test]
+fn without_a_world_a_line_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = succeed(&mut Command::new(compile(folder.path(), "early", UNITS)));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("nvshmem_my_pe was called before nvshmem_init"),
+        "{said}"
+    );
+}
+
+/// The programs of `tests/programs`; on GPUs, where there are some.
+#[test]
+fn programs_compile_and_run() {
+    let Some(nvcc) = nvcc("programs_compile_and_run") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let mut names: Vec<PathBuf> = std::fs::read_dir(sources)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "cu"))
+        .collect();
+    names.sort();
+    if !all() {
+        names.retain(|path| path.ends_with("ring.cu"));
+    }
+    assert!(!names.is_empty());
+    let gpus = Device::count().unwrap_or(0);
+    // The matrix is eight programs.
+    let parts = |source: &Path| match source.ends_with("matrix.cu") {
+        true => 0..8,
+        false => 0..1,
+    };
+    let programs = names
+        .iter()
+        .flat_map(|source| parts(source).map(move |part| (source, part)));
+    for (source, part) in programs {
+        let name = source.file_stem().unwrap().to_string_lossy();
+        let program = folder.path().join(format!("{name}_{part}"));
+        let define = format!("-DPART={part}");
+        // With the lists of types that were made from the table.
+        let arguments = ["-std=c++17", &define, "-I", env!("OUT_DIR"), "-o"];
+        succeed(
+            compiler(&nvcc, &arguments)
+                .arg(&program)
+                .arg(source)
+                .args(linked_by_nvcc()),
+        );
+        // That one has a launcher of its own to be.
+        if gpus == 0 || name == "unique_id" {
+            continue;
+        }
+        for n in 1..=gpus {
+            let outcome = Launch::new(n, &program)
+                .heap_bytes(1 << 20)
+                .timeout(WATCHDOG)
+                .run()
+                .unwrap();
+            assert_eq!(
+                outcome.code(),
+                0,
+                "{} on {n} PEs: {outcome:?}",
+                program.display()
+            );
+        }
+    }
+}

@@ -5,6 +5,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering, fence};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crosswarp_shmem::{Pe, ThreadWorld};
@@ -15,7 +16,7 @@ use crate::pe::route::board::{Board, Words};
 use crate::pe::route::channel::Places;
 use crate::pe::route::gpu::{Gpu, Spread};
 use crate::pe::route::inbox::InboxPlace;
-use crate::pe::route::proxy::Proxy;
+use crate::pe::route::proxy::{Proxy, ProxyError};
 use crate::pe::route::ring::Entry;
 use crate::pe::route::ring::kernel::{stores, words_of};
 
@@ -339,6 +340,22 @@ fn entry(op: RouteOp, pe: usize) -> Entry {
     }
 }
 
+/// A thread beside a PE, which ends with this, also where a test has failed.
+struct Beside {
+    board: Arc<Board>,
+    thread: Option<JoinHandle<Result<(), ProxyError>>>,
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.board.stop.store(true, Ordering::Release);
+        let ended = self.thread.take().map(JoinHandle::join);
+        if !std::thread::panicking() {
+            ended.unwrap().unwrap().unwrap();
+        }
+    }
+}
+
 /// Runs `body` as each of `n` PEs of these hosts, with a GPU of so many words of heap and bytes of heap on the host.
 fn play(
     (hosts, n): (&'static str, usize),
@@ -367,13 +384,15 @@ fn play(
             places,
         );
         let proxy = proxy.unwrap();
-        let thread = std::thread::spawn(move || proxy.run());
+        let beside = Beside {
+            board: Arc::clone(&kernels.board),
+            thread: Some(std::thread::spawn(move || proxy.run())),
+        };
         pe.barrier().unwrap();
         body(pe, &kernels);
         kernels.quiet();
         pe.barrier().unwrap();
-        kernels.board.stop.store(true, Ordering::Release);
-        thread.join().unwrap().unwrap();
+        drop(beside);
         pe.barrier().unwrap();
     });
     played.unwrap();

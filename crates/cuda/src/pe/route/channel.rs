@@ -71,10 +71,15 @@ impl Places {
         n * PLACES * (HEAD + body)
     }
 
+    /// Most bytes of a message.
+    pub(super) fn message(&self) -> usize {
+        HEAD + self.body
+    }
+
     /// The place at its receiver of message `number` of PE `sender`, counted from 0.
     fn of(&self, sender: usize, number: u64) -> usize {
         let place = sender * PLACES + number as usize % PLACES;
-        self.rings + place * (HEAD + self.body)
+        self.rings + place * self.message()
     }
 }
 

@@ -2,7 +2,7 @@
 //! who executes the inbox. Tests have memory of the host play it (`tests/gpu.rs`).
 #![allow(unsafe_code)] // Calls into libcuda; launches a kernel of this crate.
 
-use std::ops::DerefMut;
+use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -10,7 +10,6 @@ use cudarc::driver::sys::{CUDA_MEMCPY2D, CUmemorytype};
 
 use crate::driver::error::CudaError;
 use crate::driver::libcuda::cu;
-use crate::driver::memory::PinnedBuffer;
 use crate::driver::stream::{Priority, Stream};
 use crate::launch::Launch;
 use crate::pe::route::RouteMemory;
@@ -39,10 +38,11 @@ impl Spread {
 }
 
 pub(super) trait Gpu: Send {
-    /// Memory of the host that copies from and to the GPU are quick with.
-    type Memory: DerefMut<Target = [u8]> + Send;
+    /// Room for a message, in memory of the host to which copies from the GPU are quick.
+    type Message: DerefMut<Target = [u8]> + Send;
 
-    fn memory(&self, bytes: usize) -> Result<Self::Memory, CudaError>;
+    /// Called once.
+    fn message(&self, bytes: usize) -> Self::Message;
 
     /// Stores `bytes` bytes from `from` on as elements of `to`.
     ///
@@ -115,6 +115,32 @@ impl CudaGpu {
     }
 }
 
+/// The bytes of [`RouteMemory::message`], which the thread alone uses.
+pub(super) struct Message {
+    at: *mut u8,
+    bytes: usize,
+    _memory: Arc<RouteMemory>,
+}
+
+// SAFETY: owns the use of these bytes.
+unsafe impl Send for Message {}
+
+impl Deref for Message {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: so many bytes are there as long as `_memory` lives, and nobody else uses them.
+        unsafe { std::slice::from_raw_parts(self.at, self.bytes) }
+    }
+}
+
+impl DerefMut for Message {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, borrowed exclusively.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.bytes) }
+    }
+}
+
 /// Elements at `address` of the host, side by side.
 fn on_host(address: u64, like: Spread) -> Spread {
     Spread {
@@ -125,10 +151,16 @@ fn on_host(address: u64, like: Spread) -> Spread {
 }
 
 impl Gpu for CudaGpu {
-    type Memory = PinnedBuffer<u8>;
+    type Message = Message;
 
-    fn memory(&self, bytes: usize) -> Result<PinnedBuffer<u8>, CudaError> {
-        PinnedBuffer::zeroed(self.copies.device(), bytes)
+    fn message(&self, bytes: usize) -> Message {
+        let message = &self.memory.message;
+        assert!(bytes <= message.len());
+        Message {
+            at: message.address() as *mut u8,
+            bytes,
+            _memory: Arc::clone(&self.memory),
+        }
     }
 
     unsafe fn write(

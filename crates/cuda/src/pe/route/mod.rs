@@ -33,7 +33,7 @@ use crosswarp_shmem::{Pe, Sym};
 use crate::compile::module::Function;
 use crate::driver::device::Device;
 use crate::driver::error::CudaError;
-use crate::driver::memory::Buffer;
+use crate::driver::memory::{Buffer, PinnedBuffer};
 use crate::driver::stream::{Priority, Stream};
 use crate::layout::{INBOX_ENTRIES, InboxEntry, RouteState};
 use crate::pe::error::DeviceWorldError;
@@ -55,10 +55,17 @@ struct RouteMemory {
     inbox_words: Buffer<u64>,
     /// Executes what is in the inbox; known once the modules are loaded.
     execute: OnceLock<Function>,
+    /// Where the thread makes a message. Kept here, for freeing it may wait for kernels.
+    message: PinnedBuffer<u8>,
 }
 
 impl RouteMemory {
-    fn new(device: &Device, stream: &Stream, mapped: &[u8]) -> Result<Self, CudaError> {
+    fn new(
+        device: &Device,
+        stream: &Stream,
+        mapped: &[u8],
+        message_bytes: usize,
+    ) -> Result<Self, CudaError> {
         Ok(Self {
             board: Arc::new(Board::pinned(device)?),
             mapped: Buffer::from_slice(stream, mapped)?,
@@ -66,6 +73,7 @@ impl RouteMemory {
             inbox: Buffer::zeroed(stream, INBOX_ENTRIES * size_of::<InboxEntry>() / 8)?,
             inbox_words: Buffer::zeroed(stream, 48)?,
             execute: OnceLock::new(),
+            message: PinnedBuffer::zeroed(device, message_bytes)?,
         })
     }
 
@@ -129,7 +137,12 @@ impl Route {
         }
         let made = || -> Result<_, CudaError> {
             let stream = Stream::with_priority(device, Priority::High)?;
-            let memory = Arc::new(RouteMemory::new(device, &stream, &mapped)?);
+            let memory = Arc::new(RouteMemory::new(
+                device,
+                &stream,
+                &mapped,
+                places.message(),
+            )?);
             stream.synchronize()?;
             let gpu = CudaGpu::new(stream, Arc::clone(&memory))?;
             // What comes is copied to the GPU from where it has come.
@@ -137,7 +150,7 @@ impl Route {
             let locked =
                 unsafe { Locked::new(courier.at(rings.offset(), rings.len()), rings.len()) };
             let (board, inbox) = (Arc::clone(&memory.board), memory.inbox());
-            let proxy = Proxy::new(courier, board, gpu, inbox, heap, places)?;
+            let proxy = Proxy::new(courier, board, gpu, inbox, heap, places);
             let (me, device) = (pe.my_pe(), *device);
             let work = move || {
                 let ended = device.bind().map_err(Into::into).and_then(|()| proxy.run());
@@ -201,9 +214,10 @@ impl Route {
         let _ = self.memory.execute.set(function);
     }
 
-    /// Leaves the memory to kernels that may still use it.
-    pub(crate) fn leak(&self) {
+    /// Leaves the memory to kernels that may still use it, and frees nothing that would wait for them.
+    pub(crate) fn leak(&mut self) {
         std::mem::forget(Arc::clone(&self.memory));
+        std::mem::forget(self.locked.take());
     }
 }
 

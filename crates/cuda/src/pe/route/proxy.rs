@@ -94,7 +94,7 @@ pub(super) struct Proxy<G: Gpu> {
     /// Values whose place has not been emptied: the entry's number and the value.
     values: Vec<(u64, u64)>,
     /// Room for a message.
-    message: G::Memory,
+    message: G::Message,
 }
 
 impl<G: Gpu> Proxy<G> {
@@ -105,14 +105,14 @@ impl<G: Gpu> Proxy<G> {
         inbox: InboxPlace,
         (heap, heap_bytes): (u64, u64),
         places: Places,
-    ) -> Result<Self, CudaError> {
+    ) -> Self {
         let n = courier.membership().n_pes();
         let channels = (0..n).map(|pe| courier.is_remote(pe).then(|| Channel::new(pe)));
-        Ok(Self {
+        Self {
             channels: channels.collect(),
             under_way: (0..n).map(|_| VecDeque::new()).collect(),
             answers: (0..n).map(|_| VecDeque::new()).collect(),
-            message: gpu.memory(HEAD + places.body)?,
+            message: gpu.message(places.message()),
             courier,
             board,
             gpu,
@@ -126,7 +126,7 @@ impl<G: Gpu> Proxy<G> {
             outstanding: VecDeque::new(),
             fetches: HashMap::new(),
             values: Vec::new(),
-        })
+        }
     }
 
     /// Serves until told to stop, and then ends what is under way.

@@ -80,10 +80,10 @@ impl HostGpu {
 }
 
 impl Gpu for HostGpu {
-    type Memory = Box<[u8]>;
+    type Message = Box<[u8]>;
 
-    fn memory(&self, bytes: usize) -> Result<Box<[u8]>, CudaError> {
-        Ok(vec![0; bytes].into())
+    fn message(&self, bytes: usize) -> Box<[u8]> {
+        vec![0; bytes].into()
     }
 
     unsafe fn write(
@@ -383,7 +383,6 @@ fn play(
             (heap, 8 * heap_words as u64),
             places,
         );
-        let proxy = proxy.unwrap();
         let beside = Beside {
             board: Arc::clone(&kernels.board),
             thread: Some(std::thread::spawn(move || proxy.run())),

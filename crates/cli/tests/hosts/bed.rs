@@ -15,6 +15,8 @@ pub struct Bed {
     n: usize,
     /// Variables of runs.
     variables: Vec<(&'static str, String)>,
+    /// Runs are told of no remote shell.
+    by_default: bool,
 }
 
 impl Bed {
@@ -27,6 +29,7 @@ impl Bed {
             name,
             n,
             variables: Vec::new(),
+            by_default: false,
         };
         let made = bed.script(&["up", &n.to_string()]).output().unwrap();
         if made.status.success() {
@@ -44,6 +47,12 @@ impl Bed {
     /// With this variable for all runs.
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.variables.push((name, value.into()));
+        self
+    }
+
+    /// With the remote shell that runs have by default.
+    pub fn by_default(mut self) -> Self {
+        self.by_default = true;
         self
     }
 
@@ -89,11 +98,13 @@ impl Bed {
             .zip(pes)
             .map(|(host, pes)| format!("{}:{pes}", address(host)))
             .collect();
-        let (hosts, rsh) = (hosts.join(","), Self::rsh());
+        let hosts = hosts.join(",");
         let mut command = self.script(&["run", "1"]);
+        command.arg(crosswarp).args(["run", "--hosts", &hosts]);
+        if !self.by_default {
+            command.args(["--rsh", &Self::rsh()]);
+        }
         command
-            .arg(crosswarp)
-            .args(["run", "--hosts", &hosts, "--rsh", &rsh])
             .args(options)
             .arg("--")
             .args(program)

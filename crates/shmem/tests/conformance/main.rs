@@ -14,6 +14,7 @@ mod waiting;
 mod words;
 
 use crosswarp_shmem::Pe;
+use std::collections::BTreeSet;
 
 /// Enough for the largest case, small enough for eight PEs.
 const HEAP_BYTES: usize = 8 << 20;
@@ -50,6 +51,23 @@ fn pe_of_a_process_world() {
     assert_eq!(pe.kind(), crosswarp_shmem::WorldKind::Processes);
     raw::segments(&mut pe);
     run_all(&pe);
+    only_its_hosts_heaps_are_mapped(&pe);
+}
+
+/// Whatever a process did to PEs of other hosts, it can't have done by a load or store: it has mapped no heap but those of
+/// its own host's PEs.
+fn only_its_hosts_heaps_are_mapped(pe: &Pe) {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    // Fields: addresses, rights, offset, device, inode, file.
+    let files = maps.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        (*fields.get(5)? == "/memfd:crosswarp-heap").then(|| fields[4].to_owned())
+    });
+    let files: BTreeSet<String> = files.collect();
+    let word = pe.alloc_zeroed::<u64>(1).unwrap();
+    let reached = (0..pe.n_pes()).filter(|&other| !pe.ptr(&word, other).is_null());
+    let here = pe.shared_team().n_pes();
+    assert_eq!((files.len(), reached.count()), (here, here));
 }
 
 #[test]

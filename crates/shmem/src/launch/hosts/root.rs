@@ -19,6 +19,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 const START: Duration = Duration::from_secs(60);
 /// How long a host's launcher may take to answer a new connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a remote shell may take to end once its host is done.
+/// How long a remote shell that says nothing may take to end once its host is done.
 const SHELL_ENDS: Duration = Duration::from_secs(2);
 /// How often remote shells that ought to end are looked at.
 const LOOK: Duration = Duration::from_millis(10);
@@ -36,10 +37,21 @@ struct Remote {
     name: String,
     address: IpAddr,
     shell: Child,
+    output: Arc<Copied>,
     /// The way to its launcher, until it is lost.
     link: Option<Link>,
     port: Option<u16>,
     done: bool,
+}
+
+/// What has been copied of a host's output.
+#[derive(Default)]
+struct Copied {
+    lines: AtomicU64,
+    /// Somebody is slow to read it.
+    is_written: AtomicBool,
+    /// There is no more.
+    is_closed: AtomicBool,
 }
 
 /// The run.
@@ -160,10 +172,12 @@ impl Run<'_> {
         }
         let mut shell = command.spawn().map_err(failed)?;
         let (input, output) = (shell.stdin.take(), shell.stdout.take());
+        let copied = Arc::new(Copied::default());
         self.remotes.push(Remote {
             name: name.clone(),
             address: part.address.ip(),
             shell,
+            output: Arc::clone(&copied),
             link: None,
             port: None,
             done: false,
@@ -173,7 +187,9 @@ impl Run<'_> {
         // A shell that has ended already is told of by its output.
         let _ = say(&mut input, part);
         let (host, news) = (part.host, events.sender());
-        thread("host output", move || copy_output(output, host, &news))?;
+        thread("host output", move || {
+            copy_output(output, host, &copied, &news)
+        })?;
         if host == 0 {
             // Until either ends; at the end of the run it is left behind.
             thread("standard input", move || {
@@ -400,14 +416,20 @@ impl Run<'_> {
                 link.close();
             }
         }
-        let deadline = Instant::now() + SHELL_ENDS;
+        // A shell may have ended before all that it said has been read, and what it said last is not to be lost. But what it
+        // has left behind may keep its output open for ever.
+        let (mut deadline, mut lines) = (Instant::now() + SHELL_ENDS, 0);
         for remote in &mut self.remotes {
-            let started = remote.port.is_some();
-            while started
-                && matches!(remote.shell.try_wait(), Ok(None))
-                && Instant::now() < deadline
-            {
+            let (started, output) = (remote.port.is_some(), &remote.output);
+            let goes_on = |shell: &mut Child| {
+                !output.is_closed.load(Ordering::Acquire) || matches!(shell.try_wait(), Ok(None))
+            };
+            while started && goes_on(&mut remote.shell) && Instant::now() < deadline {
                 std::thread::sleep(LOOK);
+                let now = output.lines.load(Ordering::Relaxed);
+                if now != lines || output.is_written.load(Ordering::Relaxed) {
+                    (deadline, lines) = (Instant::now() + SHELL_ENDS, now);
+                }
             }
             let _ = remote.shell.kill();
             let _ = remote.shell.wait();
@@ -426,7 +448,7 @@ fn thread(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Launch
 }
 
 /// Hands the first line of a host's output to the root, and the others to this process's.
-fn copy_output(output: impl Read, host: usize, news: &Sender<Event>) {
+fn copy_output(output: impl Read, host: usize, copied: &Copied, news: &Sender<Event>) {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     while let Ok(1..) = output.read_until(b'\n', &mut line) {
@@ -448,12 +470,17 @@ fn copy_output(output: impl Read, host: usize, news: &Sender<Event>) {
         line.clear();
         match output.read_until(b'\n', &mut line) {
             Ok(1..) => {
+                copied.is_written.store(true, Ordering::Relaxed);
                 let mut out = io::stdout().lock();
                 let _ = out.write_all(&line).and_then(|()| out.flush());
+                copied.lines.fetch_add(1, Ordering::Relaxed);
+                copied.is_written.store(false, Ordering::Relaxed);
             }
             _ => break,
         }
     }
+    // Release: all has been written.
+    copied.is_closed.store(true, Ordering::Release);
     let _ = news.send(Event::News(host, News::Closed));
 }
 

@@ -232,7 +232,7 @@ fn errors_are_one_line() {
             format!("reduce sum {}", folder.path().display()),
             1,
             format!(
-                "{}: not a regular file, so it cannot be mapped",
+                "{}: neither a regular file nor a pipe",
                 folder.path().display()
             ),
         ),

@@ -796,6 +796,13 @@ fn problem_files_solve_and_flags_win() {
 }
 
 #[test]
+fn norms_of_all_steps_are_told_when_asked_for() {
+    let (_, out, _) = outcome("solve laplace1d --points 4096 --json");
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(object["history"].is_null() && object["norm"].is_f64());
+}
+
+#[test]
 fn the_default_plane_ends_within_its_sweeps() {
     let (code, out, _) = outcome("solve laplace2d --nx 64 --ny 64 --method jacobi");
     assert_eq!(code, 0);

@@ -271,6 +271,7 @@ fn as_json(args: &RooflineArgs, roof: &Roof, in_flight: Option<&BytesInFlight>) 
         .collect();
     let mut object = json!({
         "roof": roof.name,
+        "bytes_per_second": roof.ceilings.bandwidth,
         "gbs": roof.ceilings.bandwidth / 1e9,
         "gflops": roof.ceilings.rate / 1e9,
         "ridge": roof.ceilings.ridge(),

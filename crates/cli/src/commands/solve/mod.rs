@@ -416,6 +416,7 @@ impl Job<'_> {
         } else {
             ("cycle,relative_residual", 1)
         };
+        let with_history = history.is_some();
         if let Some(file) = history {
             csv::write_norms(file, heading, first, norms)?;
         }
@@ -446,7 +447,7 @@ impl Job<'_> {
             levels: solution.levels,
             setup_seconds: (!by_jacobi).then_some(solution.setup_seconds),
             floor_reached: solution.floor_reached,
-            history: (first..).zip(norms.iter().copied()).collect(),
+            history: with_history.then(|| (first..).zip(norms.iter().copied()).collect()),
             field_sha256: hash.unwrap_or_default(),
             cell_updates_per_second: rate(solution.cell_updates, solution.seconds),
             strategy: choice.as_ref().map(|choice| choice.taken),

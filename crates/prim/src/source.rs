@@ -76,11 +76,7 @@ pub(crate) fn in_pieces<T: bytemuck::Pod>(
 }
 
 /// [`Source::read`], with what was to be read in the error.
-pub(crate) fn read<T>(
-    source: &dyn Source<T>,
-    first: usize,
-    to: &mut [T],
-) -> Result<(), ReadError> {
+pub(crate) fn read<T>(source: &dyn Source<T>, first: usize, to: &mut [T]) -> Result<(), ReadError> {
     source.read(first, to).map_err(|error| ReadError {
         range: first..first + to.len(),
         reason: error.to_string(),

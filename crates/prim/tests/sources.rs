@@ -68,10 +68,7 @@ fn check<T: Element>(values: &[T]) {
                 // Parts that cut leaves.
                 let cut = |k: usize| values.len() * k / pes;
                 let range = cut(pe.my_pe())..cut(pe.my_pe() + 1);
-                let (mine, others) = (
-                    Slow::new(&values[range.clone()]),
-                    Slow::new(&other[range]),
-                );
+                let (mine, others) = (Slow::new(&values[range.clone()]), Slow::new(&other[range]));
                 let sources: [&dyn Source<T>; 2] = [&mine, &others];
                 Reducer::new()
                     .on(pe)

@@ -19,7 +19,7 @@ bin. Counts are the same on CPUs and GPUs, for any number of PEs. The file may b
 memory, and than the GPU's. GPUs count u8, u16, i32, f32 and f64.
 
 Examples:
-  crosswarp histogram image.npy --integer --plot levels.svg
+  crosswarp histogram image.npy --integer --svg levels.svg
   crosswarp histogram samples.npy --bins 100 --range -5:5 --out-of-range clamp
   crosswarp histogram samples.npy --edges decades.npy --csv counts.csv
   zcat counts.npy.gz | crosswarp histogram - --integer
@@ -72,11 +72,17 @@ pub struct HistogramArgs {
     #[arg(long, value_name = "TOTALS.csv", value_parser = super::pictures::csv, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub csv: Option<PathBuf>,
     /// Draw the bins as bars
-    #[arg(long, value_name = "BARS.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, alias = "plot", value_name = "BARS.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub svg: Option<PathBuf>,
     /// The same as a picture
     #[arg(long, value_name = "BARS.png", value_parser = super::pictures::png, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
+    /// Heading of the drawing [default: the file and what is in it]
+    #[arg(long, value_name = "TEXT", help_heading = "Outputs")]
+    pub title: Option<String>,
+    /// Unit of the samples, shown at their axis
+    #[arg(long, value_name = "TEXT", help_heading = "Outputs")]
+    pub unit: Option<String>,
 }
 
 /// What becomes of samples outside the range.

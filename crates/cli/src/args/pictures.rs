@@ -47,8 +47,7 @@ pub fn field(name: &str) -> Result<PathBuf, String> {
     if tiff {
         return Ok(name.into());
     }
-    npy(name)
-        .map_err(|_| "fields are NPY or GeoTIFF; the name ends in .npy or .tif".to_owned())
+    npy(name).map_err(|_| "fields are NPY or GeoTIFF; the name ends in .npy or .tif".to_owned())
 }
 
 /// A name for a table.
@@ -75,9 +74,9 @@ fn named(name: &str, ending: &str, kind: &str) -> Result<PathBuf, String> {
     ];
     let other = Path::new(name).extension().and_then(|given| given.to_str());
     match other.map(str::to_ascii_lowercase) {
-        Some(other) if other != ending && ENDINGS.contains(&other.as_str()) => Err(format!(
-            "this file is {kind}; its name ends in .{ending}"
-        )),
+        Some(other) if other != ending && ENDINGS.contains(&other.as_str()) => {
+            Err(format!("this file is {kind}; its name ends in .{ending}"))
+        }
         _ => Ok(output(name)),
     }
 }

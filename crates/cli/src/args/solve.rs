@@ -7,7 +7,7 @@ use crosswarp::solve::{Norm, Strategy};
 
 use super::backend::BackendArgs;
 use crate::defaults::{self, by_problem};
-use crate::drawing::colour_map::ColourMap;
+use crate::drawing::look::Look;
 use crate::input::boundary::{SideBoundary, Values};
 use crate::input::choice::{name_of, one_of};
 use crate::input::numerics::{FieldType, NORMS};
@@ -247,15 +247,8 @@ pub struct SolveArgs {
     /// Write a picture of the field, of a box one of a plane (--slice)
     #[arg(long, value_name = "PICTURE.png", value_parser = super::pictures::png, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
-    /// Colours of the picture
-    #[arg(
-        long,
-        value_enum,
-        requires = "png",
-        default_value_t,
-        help_heading = "Outputs"
-    )]
-    pub colours: ColourMap,
+    #[command(flatten)]
+    pub look: Look,
     /// Write a log plot of the norms, or of the relative residuals
     #[arg(long, value_name = "PLOT.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub plot: Option<PathBuf>,

@@ -27,12 +27,7 @@ const EXCHANGED: usize = 64 << 10;
 ///
 /// # Errors
 /// Those of the heap and of the collectives, and the solver's.
-pub fn cpu(
-    pe: &Pe,
-    side: usize,
-    world: &str,
-    mut show: impl FnMut(Row),
-) -> Result<(), BenchError> {
+pub fn cpu(pe: &Pe, side: usize, world: &str, mut show: impl FnMut(Row)) -> Result<(), BenchError> {
     let mut rows = Rows {
         pe,
         world,
@@ -158,10 +153,7 @@ impl Rows<'_> {
         let len = MANY.max(EXCHANGED / 8 * pe.n_pes());
         let (dest, source) = (pe.alloc_zeroed::<f64>(len)?, pe.alloc_zeroed::<f64>(len)?);
         self.together("barrier", 0, (SAMPLES, 1000), |pe| Ok(pe.barrier()?))?;
-        for (what, len, calls) in [
-            ("sum of 1 f64", 1, 1000),
-            ("sum of 65,536 f64", MANY, 30),
-        ] {
+        for (what, len, calls) in [("sum of 1 f64", 1, 1000), ("sum of 65,536 f64", MANY, 30)] {
             let (dest, source) = (dest.range(..len), source.range(..len));
             self.together(what, 8 * len, (SAMPLES, calls), |pe| {
                 Ok(pe.world().reduce(dest, source, Sum)?)

@@ -64,11 +64,7 @@ pub(super) struct Solved {
 }
 
 /// Solves one problem several times, on processors without a `gpu`. Collective.
-pub(super) fn timed(
-    pe: &Pe,
-    gpu: Option<Gpu>,
-    what: JacobiProblem,
-) -> Result<Solved, BenchError> {
+pub(super) fn timed(pe: &Pe, gpu: Option<Gpu>, what: JacobiProblem) -> Result<Solved, BenchError> {
     let (mut sweeps, mut updates) = (0, 0.0);
     let mut choice = Choice::default();
     // The first one warms up: kernels are compiled and loaded.

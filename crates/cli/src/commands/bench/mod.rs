@@ -14,8 +14,8 @@ use crosswarp::solve::Gpu;
 use self::rows::Rows;
 use super::error::CommandError;
 use crate::args::bench::{
-    BenchCpuArgs, BenchHistogramArgs, BenchJacobiArgs, BenchPrimArgs, BenchReduceArgs, BenchShmemArgs,
-    BenchTransposeArgs,
+    BenchCpuArgs, BenchHistogramArgs, BenchJacobiArgs, BenchPrimArgs, BenchReduceArgs,
+    BenchShmemArgs, BenchTransposeArgs,
 };
 use crate::console;
 use crate::processor::physical_cores;

@@ -117,9 +117,16 @@ mod tests {
         }
         assert_eq!((i32::at_or_above(2.5), i32::at_or_above(-2.5)), (3, -2));
         assert_eq!(f32::around(1.0), (0.5, 1.5));
-        for value in [0, 1 << 24, (1 << 24) + 1, -(1 << 24) - 1, i128::from(u64::MAX)] {
+        for value in [
+            0,
+            1 << 24,
+            (1 << 24) + 1,
+            -(1 << 24) - 1,
+            i128::from(u64::MAX),
+        ] {
             let bound = f32::at_or_above_integer(value);
-            assert!(bound as i128 >= value && (bound.next_down() as i128) < value, "{value}");
+            let below = bound.next_down().floor() as i128;
+            assert!(bound as i128 >= value && below < value, "{value}");
         }
         assert_eq!(u8::at_or_above_integer(1 << 70), i64::MAX);
         assert_eq!(u64::at_or_above_integer(1 << 64), 1 << 64);

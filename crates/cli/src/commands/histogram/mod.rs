@@ -31,7 +31,7 @@ const DTYPES: &str = "an integer type, bool, f32 or f64";
 
 /// Counts, prints and writes what was asked for.
 pub fn histogram(args: &HistogramArgs) -> Result<i32, CommandError> {
-    let outputs = [&args.output, &args.csv, &args.plot, &args.png];
+    let outputs = [&args.output, &args.csv, &args.svg, &args.png];
     check_distinct(outputs.into_iter().flatten().map(PathBuf::as_path))?;
     let files = Files {
         samples: NpyMap::open(&args.file)?,
@@ -292,7 +292,11 @@ fn extremes<T: BoundedSample>(
         }
         let found = Simd::detect().compile(Extremes(&buffer[..len]));
         least = if found.0 < least { found.0 } else { least };
-        greatest = if found.1 > greatest { found.1 } else { greatest };
+        greatest = if found.1 > greatest {
+            found.1
+        } else {
+            greatest
+        };
     }
     let words = pe
         .alloc::<u64>(2 * (1 + pe.n_pes()))

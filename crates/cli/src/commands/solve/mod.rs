@@ -77,6 +77,9 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         method,
     } = problem::from_args(args)?;
     OutputFiles::check(args)?;
+    if let Some(fault) = args.look.fault() {
+        return Err(CommandError::Usage(fault));
+    }
     let values_dtype = match &problem {
         Problem::Fill { values, .. } => Some(field::file_dtype(values).map_err(LoadError::from)?),
         _ => None,
@@ -405,8 +408,10 @@ impl Job<'_> {
         let remaining_error = report::remaining_error(norms).filter(|_| by_jacobi);
         if let Some(file) = plot {
             let title = match remaining_error {
-                Some(error) => format!("{title}, {} from the solution", general(error, 2)),
-                None => title,
+                Some(error) if self.args.look.title.is_none() => {
+                    format!("{title}, {} from the solution", general(error, 2))
+                }
+                _ => title,
             };
             self.plot(file, &title, norms)?;
         }
@@ -538,11 +543,10 @@ impl Job<'_> {
             format!(", {} = {at}", ["column", "row", "plane"][axis])
         });
         FieldHead {
-            title: format!(
-                "{what}, {}, {}{slice}",
-                grid.size_text(),
-                self.steps_made(sweeps)
-            ),
+            title: self.args.look.title.clone().unwrap_or_else(|| {
+                let (size, steps) = (grid.size_text(), self.steps_made(sweeps));
+                format!("{what}, {size}, {steps}{slice}")
+            }),
             dtype,
             size: grid.size(),
             cut,
@@ -558,7 +562,12 @@ impl Job<'_> {
                 }
                 Grid::Line(_) => Spacing::same(1.0),
             },
-            colours: self.args.colours,
+            spacing_given: match self.problem {
+                Problem::Plane(plane) => plane.spacing.is_some(),
+                Problem::Space(space) => space.spacing.is_some(),
+                _ => false,
+            },
+            look: self.args.look.clone(),
             // What an end does travels one point a sweep; a few more show where it has not come yet.
             reach: sweeps + sweeps / 8 + 4,
             given,

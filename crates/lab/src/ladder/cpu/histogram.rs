@@ -107,10 +107,7 @@ pub fn run(run: &mut LadderRun) {
         "Finds the bins of many samples at once, and counts with more than one copy per thread.",
         &|x, counts| {
             // On no team it has no error; the check would show it.
-            for (count, of_bin) in counts
-                .iter_mut()
-                .zip(own.count(x).unwrap_or_default())
-            {
+            for (count, of_bin) in counts.iter_mut().zip(own.count(x).unwrap_or_default()) {
                 *count = of_bin as u32;
             }
         },

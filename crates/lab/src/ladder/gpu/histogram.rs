@@ -47,7 +47,8 @@ const VARIANTS: [Variant; 3] = [
 
 const DSM: &str = "cluster_dsm";
 const CHOSEN: &str = "A histogram per cluster over distributed shared memory; this is the smallest cluster that holds the bins, as the textbook chooses it.";
-const LARGER: &str = "The same in larger clusters: fewer bins a block, more samples over the cluster's network.";
+const LARGER: &str =
+    "The same in larger clusters: fewer bins a block, more samples over the cluster's network.";
 
 pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
     let module = Module::compile(&run.device, &HISTOGRAM)?;

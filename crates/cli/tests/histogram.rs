@@ -263,7 +263,7 @@ fn wrong_input_is_one_line() {
             "scale them to integers",
         ),
         (
-            format!("{} -o x.npy --csv x.npy", at("a.npy")),
+            format!("{} -o x --csv x", at("a.npy")),
             2,
             "cannot be the same file",
         ),

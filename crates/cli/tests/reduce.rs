@@ -232,7 +232,7 @@ fn errors_are_one_line() {
             format!("reduce sum {}", folder.path().display()),
             1,
             format!(
-                "{}: neither a regular file nor a pipe",
+                "{}: not a regular file, nor a pipe by the name -",
                 folder.path().display()
             ),
         ),

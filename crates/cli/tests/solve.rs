@@ -298,7 +298,7 @@ fn usage_errors_are_one_line_and_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let side = folder.path().join("side.npy");
     write_npy(&side, &[5], [0f64; 5]);
-    let same = folder.path().join("x.npy").display().to_string();
+    let same = folder.path().join("x").display().to_string();
     for (line, expected) in [
         (
             "solve laplace4d",

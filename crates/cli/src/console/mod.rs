@@ -9,10 +9,19 @@ pub mod progress;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Standard output, as the path of an output file.
 pub const OUTPUT: &str = "/dev/fd/1";
+
+/// The name of an output file for people.
+pub fn name(path: &Path) -> impl fmt::Display + '_ {
+    match path == Path::new(OUTPUT) {
+        true => Path::new("standard output").display(),
+        false => path.display(),
+    }
+}
 
 /// Whether standard output belongs to an output file.
 static GIVEN_AWAY: AtomicBool = AtomicBool::new(false);

@@ -202,7 +202,9 @@ impl PlanePicture {
         );
         // A solution is smooth: lines of equal value show its shape. Given cells may be anything.
         let contours = if self.given.is_none() && !colours.shaded() && grow.0 == grow.1 {
-            bar_ticks.clone()
+            // Not at the ends, which sides often have.
+            let inside = |level: &&f64| range.0 < **level && **level < range.1;
+            bar_ticks.iter().filter(inside).copied().collect()
         } else {
             Vec::new()
         };
@@ -324,7 +326,7 @@ impl Paint {
                 let slope = slope * scale;
                 // Where the field is flat, or only touches the value (a constant side does), there
                 // is no line to draw.
-                if slope <= 1e-5 * (self.range.1 - self.range.0) {
+                if slope <= 1e-4 * (self.range.1 - self.range.0) {
                     continue;
                 }
                 let (low, high) = raster.bounds(place(px), place(py));

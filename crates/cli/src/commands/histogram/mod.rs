@@ -21,6 +21,7 @@ use super::error::CommandError;
 use crate::args::histogram::HistogramArgs;
 use crate::console;
 use crate::defaults::HISTOGRAM_BINS;
+use crate::format::general;
 use crate::input::npy::{Dtype, Elements, NpyMap};
 use crate::output::json::Run;
 use crate::output::paths::check_distinct;
@@ -262,7 +263,8 @@ fn bins_of<T: BoundedSample>(
             let (low, high) = T::around(least);
             Bins::even(low, high, bins_wanted).map_err(|_| {
                 CommandError::Usage(format!(
-                    "all samples are {least}, and {bins_wanted} bins do not fit around that: give a range with --range LOW:HIGH"
+                    "all samples are {}, and {bins_wanted} bins do not fit around that: give a range with --range LOW:HIGH",
+                    general(T::bound_to_f64(least), 6)
                 ))
             })?
         }

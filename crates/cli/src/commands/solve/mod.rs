@@ -502,7 +502,7 @@ impl Job<'_> {
                 files: paths(self.args)
                     .into_iter()
                     .flatten()
-                    .map(|path| console::escaped(&path.display().to_string(), &[]))
+                    .map(|path| console::escaped(&console::name(path).to_string(), &[]))
                     .collect(),
             };
             console::line(report.summary(&details))?;

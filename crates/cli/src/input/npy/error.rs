@@ -21,8 +21,8 @@ pub enum NpyProblem {
     /// It cannot be opened or mapped.
     #[error("cannot read: {0}")]
     Open(io::Error),
-    /// A folder, a device or a terminal.
-    #[error("neither a regular file nor a pipe")]
+    /// A folder, a named pipe, a device or a terminal.
+    #[error("not a regular file, nor a pipe by the name -")]
     NotAFile,
     /// A pipe, and several processes that would each take a part of it.
     #[error("a pipe has one reader, and there are several processes; save it as a file")]

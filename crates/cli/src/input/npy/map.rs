@@ -52,9 +52,11 @@ impl NpyMap {
         let file = if is_stdin {
             stdin().map_err(io)?
         } else {
-            // The kind is looked up before opening: opening a device may do something.
+            // The kind is looked up before opening: opening a named pipe would wait for its writer. One without a name
+            // (`/dev/stdin`) has no path that leads to it.
             let kind = std::fs::metadata(path).map_err(io)?.file_type();
-            if !kind.is_file() && !kind.is_fifo() {
+            let is_open_pipe = kind.is_fifo() && path.canonicalize().is_err();
+            if !kind.is_file() && !is_open_pipe {
                 return Err(failed(NpyProblem::NotAFile));
             }
             File::open(path).map_err(io)?

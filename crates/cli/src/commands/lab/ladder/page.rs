@@ -42,10 +42,10 @@ const PAGE_STYLE: &str = "
   @media (max-width: 720px) {
     main { padding: 24px 12px 48px } h1 { font-size: 26px } .wide { display: none } .narrow { display: block }
     table, tbody { display: block } tr.heads { display: none }
-    tr { display: grid; grid-template-columns: 1fr 1fr; gap: 2px 16px; padding: 10px 12px; border-bottom: 1px solid var(--line) }
+    tr { display: grid; gap: 2px; padding: 10px 12px; border-bottom: 1px solid var(--line) }
     tr.own { background: var(--own-tint) } td { border: 0; padding: 0; white-space: normal; display: flex; justify-content: space-between; gap: 8px }
     td::before { content: attr(data-name); color: var(--soft) } td[data-name=\"\"]::before { content: none }
-    td.number { display: none } td.name, td.why { grid-column: 1 / -1; min-width: 0 } td.name { font-size: 16px }
+    td.number { display: none } td.name, td.why { min-width: 0 } td.name { font-size: 16px }
     td small { display: inline } td small::before { content: ' ' }
   }
   .key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px }
@@ -305,7 +305,13 @@ fn narrow_bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
         let name = format!("{} {}", first + place + 1, rung.name);
         chart.text(class_of_name, "start", left, top + 16.0, &name);
         let figures = figures(ladder, rung);
-        chart.text("small clear", "end", left + room, top + 16.0, &figures);
+        chart.text(
+            "small clear",
+            "end",
+            left + room - 6.0,
+            top + 16.0,
+            &figures,
+        );
         let width = (room * rung.rate(ladder.rate) / most).max(1.5);
         chart.cell(
             class(rung.kind),

@@ -4,7 +4,7 @@
     bench/reading.py [--gib 4] [--threads 1,2,4,8,16] [--turns 5] [--folder /dev/shm] NAME=crosswarp [NAME=crosswarp ...]
 
 Each turn runs every command once at every number of PEs, one after the other, so that what else the machine does hits
-all alike; the figures are medians. Lines of JSON, then a table. Needs a C compiler for the read rate (bench/read_rate.c);
+all alike; the figures are medians. The read rate is taken before and after. Lines of JSON, then a table. Needs a C compiler for the read rate (bench/read_rate.c);
 without one, --read-rate PROGRAM.
 """
 
@@ -59,8 +59,9 @@ def main():
         found = {}
         for turn in range(given.turns + 1):
             for n in threads:
-                rate = subprocess.run([program, str(n)], check=True, capture_output=True, text=True).stdout
-                found.setdefault(("memory", "read rate", n), []).append(float(rate))
+                if turn in (0, given.turns):
+                    rate = subprocess.run([program, str(n)], check=True, capture_output=True, text=True).stdout
+                    found.setdefault(("memory", "read rate", n), []).append(float(rate))
                 for name, command in commands.items():
                     for work, words in works.items():
                         line = [command, *words, str(file), "--pes", str(n), "--json"]

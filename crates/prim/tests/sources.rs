@@ -11,6 +11,8 @@ use half::bf16;
 struct Slow<'a, T> {
     elements: &'a [T],
     broken: usize,
+    /// Lends them, too.
+    lends: bool,
 }
 
 impl<'a, T> Slow<'a, T> {
@@ -18,6 +20,7 @@ impl<'a, T> Slow<'a, T> {
         Self {
             elements,
             broken: usize::MAX,
+            lends: elements.len() % 2 == 1,
         }
     }
 }
@@ -32,6 +35,9 @@ impl<T: Copy + Sync> Source<T> for Slow<'_, T> {
         }
         to.copy_from_slice(&self.elements[first..first + to.len()]);
         Ok(())
+    }
+    fn lent(&self, range: std::ops::Range<usize>) -> Option<&[T]> {
+        self.lends.then(|| &self.elements[range])
     }
 }
 
@@ -119,6 +125,7 @@ fn what_cannot_be_read_is_an_error_on_every_pe() {
     let broken = Slow {
         elements: &values,
         broken: 60_000,
+        lends: false,
     };
     let error = Reducer::new().reduce_from(Op::Sum, &[&broken]).unwrap_err();
     assert_eq!(
@@ -129,6 +136,7 @@ fn what_cannot_be_read_is_an_error_on_every_pe() {
         let part = Slow {
             elements: &values,
             broken: [usize::MAX, 10][pe.my_pe()],
+            lends: false,
         };
         Reducer::new().on(pe).reduce_from(Op::Max, &[&part])
     })
@@ -141,6 +149,7 @@ fn what_cannot_be_read_is_an_error_on_every_pe() {
         let part = Slow {
             elements: &values,
             broken: [usize::MAX, 10][pe.my_pe()],
+            lends: false,
         };
         Histogram::new(&bins).on(pe).count_from(&part)
     })

@@ -284,25 +284,38 @@ impl<T: Sample> Tally<'_, T> {
                 since = 0;
             }
             since += part.len();
-            for samples in part.chunks(BLOCK) {
-                let found = &mut found[..samples.len()];
-                self.find_bins(rule, samples, found);
-                let (whole, rest) = found.as_chunks::<SETS>();
-                for bins in whole {
-                    for (set, &bin) in bins.iter().enumerate() {
-                        // SAFETY: `find_bins` leaves no number above `self.bins`, and there is one bin more.
-                        unsafe {
-                            counters.get_unchecked_mut(bin as usize)[set] += 1;
-                        }
-                    }
-                }
-                for &bin in rest {
-                    counters[bin as usize][0] += 1;
-                }
-            }
+            self.count_part(rule, part, &mut counters, &mut found);
         })?;
         flush(&mut counters);
         Ok(totals)
+    }
+
+    /// Counts samples in `counters`, of which there is one more than bins. Not a closure: that what it is called with
+    /// does not overlap is known here.
+    fn count_part<R: BinRule<T::Key>, const SETS: usize>(
+        &self,
+        rule: &R,
+        samples: &[T],
+        counters: &mut [[u32; SETS]],
+        found: &mut [u32; BLOCK],
+    ) {
+        assert!(counters.len() > self.bins);
+        for samples in samples.chunks(BLOCK) {
+            let found = &mut found[..samples.len()];
+            self.find_bins(rule, samples, found);
+            let (whole, rest) = found.as_chunks::<SETS>();
+            for bins in whole {
+                for (set, &bin) in bins.iter().enumerate() {
+                    // SAFETY: `find_bins` leaves no number above `self.bins`, and there is one counter more.
+                    unsafe {
+                        counters.get_unchecked_mut(bin as usize)[set] += 1;
+                    }
+                }
+            }
+            for &bin in rest {
+                counters[bin as usize][0] += 1;
+            }
+        }
     }
 
     fn weigh<R: BinRule<T::Key>>(

@@ -217,6 +217,18 @@ impl<T: Pod> Source<T> for Elements<'_> {
         }
         Ok(())
     }
+
+    fn lent(&self, range: Range<usize>) -> Option<&[T]> {
+        let mut at = self.range.start + range.start;
+        for file in self.files {
+            if at + range.len() <= file.len() {
+                return file.elements::<T>().ok()?.get(at..at + range.len());
+            }
+            // Not if they lie in two files.
+            at = at.checked_sub(file.len())?;
+        }
+        None
+    }
 }
 
 /// Reads the header, the data and nothing behind them.
@@ -379,6 +391,17 @@ mod tests {
                     elements.read(first, &mut found).unwrap();
                     let expected: Vec<u8> = (start + first..end).map(|k| k as u8).collect();
                     assert_eq!(found, expected);
+                    let lent = Source::<u8>::lent(&elements, first..end - start);
+                    assert!(
+                        lent.is_none_or(|lent| lent == expected),
+                        "{start} {end} {first}"
+                    );
+                    let in_one = [(0, 3), (3, 4), (4, 6)]
+                        .iter()
+                        .any(|&(from, to)| from <= start + first && end <= to);
+                    if start + first < end {
+                        assert_eq!(lent.is_some(), in_one);
+                    }
                 }
             }
         }

@@ -297,7 +297,9 @@ mod tests {
         let mut field = relaxed.field.clone();
         field[50] += 1e-6;
         assert!(!relaxed.check(&field, &[]).is_right());
-        assert_eq!(exact_histogram(1000, 7).iter().sum::<u32>(), 1000);
+        let samples: Vec<i32> = (0..1000).map(|index| sample(index, 7)).collect();
+        assert!(samples.iter().any(|x| *x < 0) && samples.iter().any(|x| *x >= 7));
+        assert_eq!(exact_histogram(&samples, 7).iter().sum::<u32>(), 1000);
     }
 
     #[test]

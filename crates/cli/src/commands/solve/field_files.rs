@@ -130,7 +130,7 @@ pub struct FieldHead {
 enum Picture {
     Plane(Box<PlanePicture>),
     Slice(Box<SlicePicture>),
-    Line(LinePicture),
+    Line(Box<LinePicture>),
 }
 
 /// Takes a field in row-major order and makes its files and its hash.
@@ -200,7 +200,12 @@ impl FieldOutputs {
                     let picture = SlicePicture::new(file, (title, look), all, lengths, cut);
                     Picture::Slice(Box::new(picture))
                 }
-                (None, 1) => Picture::Line(LinePicture::new(file, (title, look), all[0], reach)),
+                (None, 1) => Picture::Line(Box::new(LinePicture::new(
+                    file,
+                    (title, look),
+                    all[0],
+                    reach,
+                ))),
                 (None, _) => {
                     let axis = |cells, along: usize| Axis {
                         cells,

@@ -132,6 +132,17 @@ fn arrays_come_and_go_through_pipes() {
         said("\"$crosswarp\" histogram x.npy --bins 7 -o - | \"$crosswarp\" reduce sum - --json");
     assert!(out.contains("\"value\":70000"), "{out}");
     assert!(err.contains("70,000 samples f64"), "{err}");
+    // A solve looks at its values twice; `dot` takes the same array twice.
+    let values = common::example("jacksboro/jacksboro_dem.npy");
+    let known = common::example("jacksboro/jacksboro_known.npy");
+    let line = format!(
+        "cat {} | \"$crosswarp\" solve fill --values - --known {} -o filled.npy --quiet",
+        values.display(),
+        known.display()
+    );
+    said(&line);
+    let (out, _) = said("cat x.npy | \"$crosswarp\" reduce dot - - --json");
+    assert!(out.contains("\"count\":70000"), "{out}");
     let none = shell("\"$crosswarp\" reduce sum - < /dev/null", folder.path());
     let err = String::from_utf8_lossy(&none.stderr);
     assert_eq!(none.status.code(), Some(1));

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 use crosswarp::prim::Source;
@@ -27,7 +28,7 @@ pub struct NpyMap {
     path: PathBuf,
     /// Nothing of what came through a pipe.
     file: Option<File>,
-    map: Mmap,
+    map: Arc<Mmap>,
     header: Header,
 }
 
@@ -69,7 +70,16 @@ impl NpyMap {
             if under_launcher() {
                 return Err(failed(NpyProblem::PipeOfMany));
             }
-            let (header, map) = from_pipe(file).map_err(failed)?;
+            // What came through standard input is there for whoever asks again.
+            static CAME: OnceLock<Arc<Mmap>> = OnceLock::new();
+            let map = match CAME.get().filter(|_| is_stdin) {
+                Some(map) => Arc::clone(map),
+                None => Arc::new(from_pipe(file).map_err(failed)?),
+            };
+            if is_stdin {
+                CAME.get_or_init(|| Arc::clone(&map));
+            }
+            let header = Header::parse(&map).map_err(failed)?;
             return Ok(Self {
                 path: path.to_owned(),
                 file: None,
@@ -86,7 +96,7 @@ impl NpyMap {
         Ok(Self {
             path: path.to_owned(),
             file: Some(file),
-            map,
+            map: Arc::new(map),
             header,
         })
     }
@@ -231,8 +241,8 @@ impl<T: Pod> Source<T> for Elements<'_> {
     }
 }
 
-/// Reads the header, the data and nothing behind them.
-fn from_pipe(mut pipe: File) -> Result<(Header, Mmap), NpyProblem> {
+/// Reads the header and the data, behind which there must be nothing.
+fn from_pipe(mut pipe: File) -> Result<Mmap, NpyProblem> {
     let mut head = Vec::new();
     let mut more = |head: &mut Vec<u8>, length: usize| {
         let missing = length.saturating_sub(head.len()) as u64;
@@ -262,7 +272,7 @@ fn from_pipe(mut pipe: File) -> Result<(Header, Mmap), NpyProblem> {
         .read_to_end(&mut behind)
         .map_err(NpyProblem::Open)?;
     check_length(&header, found + behind.len())?;
-    Ok((header, memory.make_read_only().map_err(NpyProblem::Open)?))
+    memory.make_read_only().map_err(NpyProblem::Open)
 }
 
 /// Bytes of a file with this header.
@@ -415,7 +425,7 @@ mod tests {
             let result = from_pipe(std::os::fd::OwnedFd::from(reader).into());
             // A reader that has gone is no failure here.
             let _ = sender.join().unwrap();
-            result.map(|(_, map)| map.to_vec())
+            result.map(|map| map.to_vec())
         };
         let good = file(&[2, 1], bytemuck::cast_slice(&[1.5f32, -2.0]));
         assert_eq!(piped(good.clone()).unwrap(), good);

@@ -796,6 +796,17 @@ fn problem_files_solve_and_flags_win() {
 }
 
 #[test]
+fn a_field_whose_digits_stand_still_is_said_to_be_unfinished() {
+    let line = "solve laplace2d --nx 64 --ny 64 --boundary top=300000 --method jacobi --pes 1";
+    let (code, out, _) = outcome(line);
+    assert_eq!(code, 0);
+    assert!(
+        out.contains("error 0 <=") && out.contains("\nNo digit of f32 changes any more"),
+        "{out}"
+    );
+}
+
+#[test]
 fn norms_of_all_steps_are_told_when_asked_for() {
     let (_, out, _) = outcome("solve laplace1d --points 4096 --json");
     let object: serde_json::Value = serde_json::from_str(&out).unwrap();

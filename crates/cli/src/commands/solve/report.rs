@@ -140,6 +140,9 @@ impl SolveReport {
         } else {
             format!("Did not converge in {sweeps} sweeps: error {error} > tolerance {tolerance}")
         };
+        if norm == 0.0 && self.dtype == "f32" {
+            text.push_str("\nNo digit of f32 changes any more, which is not yet the solution; --dtype f64 goes on");
+        }
         if let Some(estimate) = self.remaining_error_estimate {
             text.push_str(&format!(
                 "\nThe solution is about {} ({}) away, or more",

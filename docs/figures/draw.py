@@ -199,8 +199,8 @@ def main():
     bars("transposition", "8192 x 8192 f32, H200, 2026-11-21", rates(gpu, "transpose"), "GB/s")
     point = "sum=4.294967296e9,1.073741824e9,921e-6"
     for arguments, name in (
-        (["occupancy", "--device", "h100", "--threads", "256", "--registers", "64", "--curve", "registers"], "occupancy"),
-        (["roofline", "--device", "h200", "--point", point], "roofline"),
+        (["occupancy", "--gpu", "h100", "--threads", "256", "--registers", "64", "--curve", "registers"], "occupancy"),
+        (["roofline", "--gpu", "h200", "--point", point], "roofline"),
         (["banks", "--index", "lane * 2"], "banks"),
     ):
         subprocess.run([command, *arguments, "--svg", OUT / f"{name}.svg"], check=True, stdout=subprocess.DEVNULL)

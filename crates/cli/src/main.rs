@@ -71,6 +71,7 @@ fn dispatch(command: Command) -> Result<i32, CommandError> {
         Command::Info(args) => info::info(&args),
         Command::Kernels(args) => kernels::kernels(&args),
         Command::Bench { what } => match what {
+            BenchCommand::Cpu(args) => bench::cpu(&args),
             BenchCommand::Transpose(args) => bench::transpose(&args),
             BenchCommand::Shmem(args) => bench::shmem(&args),
             BenchCommand::Histogram(args) => bench::histogram(&args),

@@ -39,7 +39,7 @@ fn sizes_and_numbers_have_limits() {
             no_inner_cell,
         ),
         (
-            "roofline --device h200 --point a=1,1e308",
+            "roofline --gpu h200 --point a=1,1e308",
             2,
             "a number from 1e-30 to 1e30 is needed",
         ),
@@ -49,7 +49,7 @@ fn sizes_and_numbers_have_limits() {
             "a number from 1e-30 to 1e30 is needed",
         ),
         (
-            "roofline --device h200 --kernel k.cu --load 4294967295",
+            "roofline --gpu h200 --file k.cu --load 4294967295",
             2,
             "4294967295 is not in 1..=233472",
         ),
@@ -174,7 +174,7 @@ fn control_characters_are_not_echoed() {
         &["occupancy", "a\u{1b}[31m\nb.cubin"],
         &["reduce", "sum", "a\u{1b}[31m\nb.npy"],
         &["banks", "--index", "\u{1b}]0;title\u{7}"],
-        &["roofline", "--device", "h200\u{1b}"],
+        &["roofline", "--gpu", "h200\u{1b}"],
     ] {
         let (code, message) = refusal(args);
         assert!(code == 1 || code == 2, "{args:?}: {message}");
@@ -183,7 +183,7 @@ fn control_characters_are_not_echoed() {
         assert!(message.contains("\\u{1b}"), "{args:?}: {message:?}");
     }
     let output = crosswarp()
-        .args(["roofline", "--device", "h200", "--point", "\u{1b}[31m=1,1"])
+        .args(["roofline", "--gpu", "h200", "--point", "\u{1b}[31m=1,1"])
         .output()
         .unwrap();
     assert!(!output.stdout.contains(&0x1b));

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{json, outcome, write_npy};
+use half::f16;
 
 fn samples() -> Vec<i32> {
     (0..20_000u32)
@@ -218,7 +219,7 @@ fn wrong_input_is_one_line() {
     let at = |name: &str| folder.path().join(name).display().to_string();
     let place = |name: &str| folder.path().join(name);
     write_npy(&place("a.npy"), &[4], [1u8, 2, 2, 9]);
-    write_npy(&place("i64.npy"), &[1], [1i64]);
+    write_npy(&place("f16.npy"), &[1], [f16::ONE]);
     write_npy(&place("nan.npy"), &[1], [f64::NAN]);
     write_npy(&place("w.npy"), &[3], [1u8, 2, 3]);
     write_npy(&place("fw.npy"), &[4], [1f32, 2.0, 3.0, 4.0]);
@@ -244,7 +245,11 @@ fn wrong_input_is_one_line() {
             2,
             "edge 2 (2) is not at or above edge 1 (3)",
         ),
-        (at("i64.npy"), 1, "i64"),
+        (
+            at("f16.npy"),
+            1,
+            "dtype f16, but an integer type, bool, f32 or f64",
+        ),
         (at("nan.npy"), 2, "no finite range"),
         (format!("{} --integer", at("nan.npy")), 2, "no finite range"),
         (
@@ -258,7 +263,7 @@ fn wrong_input_is_one_line() {
             "scale them to integers",
         ),
         (
-            format!("{} -o x.npy --csv x.npy", at("a.npy")),
+            format!("{} -o x --csv x", at("a.npy")),
             2,
             "cannot be the same file",
         ),
@@ -270,4 +275,49 @@ fn wrong_input_is_one_line() {
             "{line}: {err}"
         );
     }
+}
+
+/// Every integer type and bool, by the same numbers.
+#[test]
+fn every_integer_type_has_the_same_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let counts = |name: &str, extra: &str| {
+        let path = folder.path().join(name);
+        let object = json(&format!(
+            "histogram {} --integer --pes 2 {extra} --json",
+            path.display()
+        ));
+        (object["edges"][0].clone(), object["totals"].clone())
+    };
+    macro_rules! check {
+        ($($type:ident)*) => {$(
+            let values = [3u8, 1, 3, 2, 3, 5].map(|x| x as $type);
+            write_npy(&folder.path().join("x.npy"), &[6], values);
+            let expected = (serde_json::json!(1.0), serde_json::json!([1, 1, 3, 0, 1]));
+            assert_eq!(counts("x.npy", ""), expected, stringify!($type));
+        )*};
+    }
+    check!(i8 i16 i32 i64 u8 u16 u32 u64);
+    let path = folder.path().join("b.npy");
+    write_npy(&path, &[4], [true, false, true, true]);
+    assert_eq!(
+        counts("b.npy", ""),
+        (serde_json::json!(0.0), serde_json::json!([1, 3]))
+    );
+    // The ends of 64 bits, and a range that 32 bits have not.
+    write_npy(
+        &folder.path().join("wide.npy"),
+        &[4],
+        [i64::MIN, -1, 0, i64::MAX],
+    );
+    let path = folder.path().join("wide.npy");
+    let object = json(&format!("histogram {} --bins 2 --json", path.display()));
+    assert_eq!(object["totals"], serde_json::json!([2, 2]));
+    assert_eq!(object["dropped"], 0);
+    let (code, _, err) = outcome(&format!(
+        "histogram {} --bins 2 --range -9223372036854775809:5",
+        path.display()
+    ));
+    assert_eq!(code, 2);
+    assert!(err.contains("is no bound for these samples"), "{err}");
 }

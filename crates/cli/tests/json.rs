@@ -36,7 +36,7 @@ fn every_object_has_the_schema() {
         ("banks tile --json", 1),
         ("divergence --json", 1),
         ("occupancy --arch 9.0 --json", 1),
-        ("roofline --device h200 --json", 1),
+        ("roofline --gpu h200 --json", 1),
         (&format!("bench compare {rows} {rows} --json"), 1),
     ] {
         let found = objects(line);

@@ -17,7 +17,7 @@ fn stdout(command: &mut assert_cmd::Command) -> String {
 
 #[test]
 fn the_published_occupancy_comes_out() {
-    let args = "occupancy --device v100 --threads 256 --registers 62 --grid 4096";
+    let args = "occupancy --gpu v100 --threads 256 --registers 62 --grid 4096";
     insta::assert_snapshot!(stdout(crosswarp().args(args.split(' '))));
     let json: serde_json::Value =
         serde_json::from_str(&stdout(crosswarp().args(args.split(' ')).arg("--json"))).unwrap();
@@ -73,7 +73,7 @@ fn the_textbooks_bank_conflicts_come_out() {
 fn divergence_and_roofline() {
     insta::assert_snapshot!(stdout(crosswarp().arg("divergence")));
     let args =
-        "roofline --device h200 --latency 600 --point saxpy=12e9,2e9,3e-3 --point gemm=2e8,1.37e11";
+        "roofline --gpu h200 --latency 600 --point saxpy=12e9,2e9,3e-3 --point gemm=2e8,1.37e11";
     insta::assert_snapshot!(stdout(crosswarp().args(args.split(' '))));
 }
 
@@ -99,7 +99,7 @@ fn pictures_are_well_formed_and_have_their_marks() {
     );
     let curve = draw("occupancy --arch 8.0 --curve shared");
     assert_eq!((count(&curve, "curve"), count(&curve, "mark")), (1, 1));
-    let roof = draw("roofline --device a100 --point a=1e9,1e9,1e-3 --point b=1,1");
+    let roof = draw("roofline --gpu a100 --point a=1e9,1e9,1e-3 --point b=1,1");
     assert_eq!(
         (
             count(&roof, "roof"),
@@ -130,7 +130,7 @@ fn pictures_also_come_in_pixels() {
     assert_eq!(ink("banks tile-padded")([0xcf, 0x22, 0x2e]), 0);
     let curve = ink("occupancy --arch 8.0 --curve shared");
     assert!(curve([0x09, 0x69, 0xda]) > 1000 && curve([0xbc, 0x4c, 0x00]) > 50);
-    let roof = ink("roofline --device a100 --point a=1e9,1e9,1e-3 --point b=1e9,1e8");
+    let roof = ink("roofline --gpu a100 --point a=1e9,1e9,1e-3 --point b=1e9,1e8");
     assert!(roof([0x09, 0x69, 0xda]) > 50 && roof([0xbc, 0x4c, 0x00]) > 50);
 }
 
@@ -187,17 +187,17 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
             2,
             "compute capability 6.0 are not known",
         ),
-        ("occupancy --device g80", 2, "known are v100"),
-        ("occupancy --device v100 --threads 1025", 2, "1..=1024"),
-        ("occupancy --device v100 --registers 256", 2, "1..=255"),
-        ("occupancy --device v100 --grid 0", 2, "1.."),
+        ("occupancy --gpu g80", 2, "known are v100"),
+        ("occupancy --gpu v100 --threads 1025", 2, "1..=1024"),
+        ("occupancy --gpu v100 --registers 256", 2, "1..=255"),
+        ("occupancy --gpu v100 --grid 0", 2, "1.."),
         (
             "occupancy --arch 8.0 --cluster 2",
             2,
             "came with compute capability 9.0",
         ),
         (
-            "occupancy --device h100 --shared 232449",
+            "occupancy --gpu h100 --shared 232449",
             2,
             "a block on sm_90 has at most 232448",
         ),
@@ -213,7 +213,7 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
         ("banks --tile 24 --swizzle", 2, "wanted is a power of two"),
         ("banks --pad 1", 2, "--tile"),
         (
-            "roofline --device h100 --latency 480 --kernel k.cu --threads 1025",
+            "roofline --gpu h100 --latency 480 --file k.cu --threads 1025",
             2,
             "1025 is not in 1..=1024",
         ),
@@ -226,12 +226,12 @@ fn mistakes_are_one_line_that_says_what_would_be_right() {
             "--bandwidth and --rate go together",
         ),
         (
-            "roofline --device h200 --point a=1",
+            "roofline --gpu h200 --point a=1",
             2,
             "NAME=BYTES,OPERATIONS",
         ),
         (
-            "roofline --device h100 --kernel absent.cu",
+            "roofline --gpu h100 --file absent.cu",
             2,
             "--latency of device memory",
         ),

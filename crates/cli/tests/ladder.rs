@@ -151,16 +151,16 @@ fn a_browser_shows_the_page_without_complaint() {
         .filter(|line| line.contains("CONSOLE"))
         .collect();
     assert_eq!(complaints, Vec::<&str>::new());
-    // A bar and a dot for each rung, one roof in each picture.
+    // A bar and a dot for each rung, one roof in each picture; each picture for wide pages and for narrow ones.
     let count = |mark: &str| dom.matches(mark).count();
-    assert_eq!(count("<rect class=\"textbook\""), 4, "{dom}");
-    assert_eq!(count("<circle class=\"textbook\""), 4);
+    assert_eq!(count("<rect class=\"textbook\""), 2 * 4, "{dom}");
+    assert_eq!(count("<circle class=\"textbook\""), 2 * 4);
     assert_eq!(
         (count("<rect class=\"own\""), count("<circle class=\"own\"")),
-        (1, 1)
+        (2, 2)
     );
-    assert_eq!((count("class=\"goal\""), count("class=\"roof\"")), (1, 1));
-    assert_eq!(count("<tr class="), 5);
+    assert_eq!((count("class=\"goal\""), count("class=\"roof\"")), (2, 2));
+    assert_eq!(count("<tr class="), 1 + 5);
     let [dark, light] = ["0", "1"].map(|scheme| brightness(&browser, &page, folder.path(), scheme));
     assert!(light > 200.0 && dark < 90.0, "light {light}, dark {dark}");
 }

@@ -96,3 +96,84 @@ fn a_write_that_fails_keeps_the_old_files() {
     }
     assert_eq!(names(folder.path()), ["field.npy", "state"]);
 }
+
+/// `-` is standard input and output; what the command says then goes to standard error.
+#[test]
+fn arrays_come_and_go_through_pipes() {
+    let folder = tempfile::tempdir().unwrap();
+    let values: Vec<f64> = (0..70_000).map(f64::from).collect();
+    common::write_npy(&folder.path().join("x.npy"), &[7, 10_000], values);
+    let said = |line: &str| {
+        let output = shell(line, folder.path());
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        assert!(output.status.success(), "{line}: {output:?}");
+        (text(output.stdout), text(output.stderr))
+    };
+    let sum = "sum = 2449965000  (0x41e240eff9000000)\n70,000 elements f64";
+    for line in [
+        "\"$crosswarp\" reduce sum - < x.npy",
+        "cat x.npy | \"$crosswarp\" reduce sum -",
+        "cat x.npy | \"$crosswarp\" reduce sum /dev/stdin --pes 3",
+        "cat x.npy | \"$crosswarp\" transpose - -o - | \"$crosswarp\" reduce sum -",
+    ] {
+        let (out, _) = said(line);
+        assert!(out.starts_with(sum), "{line}: {out}");
+    }
+    let (out, err) = said(
+        "cat x.npy | \"$crosswarp\" transpose - -o - > t.npy; \"$crosswarp\" transpose x.npy -o same.npy; \
+         cmp t.npy same.npy",
+    );
+    assert!(
+        err.contains("Wrote standard output: (10000, 7) f64"),
+        "{err}"
+    );
+    assert!(out.contains("Wrote same.npy"), "{out}");
+    let (out, err) =
+        said("\"$crosswarp\" histogram x.npy --bins 7 -o - | \"$crosswarp\" reduce sum - --json");
+    assert!(out.contains("\"value\":70000"), "{out}");
+    assert!(err.contains("70,000 samples f64"), "{err}");
+    // A solve looks at its values twice; `dot` takes the same array twice.
+    let values = common::example("jacksboro/jacksboro_dem.npy");
+    let known = common::example("jacksboro/jacksboro_known.npy");
+    let line = format!(
+        "cat {} | \"$crosswarp\" solve fill --values - --known {} -o filled.npy --quiet",
+        values.display(),
+        known.display()
+    );
+    said(&line);
+    let (out, _) = said("cat x.npy | \"$crosswarp\" reduce dot - - --json");
+    assert!(out.contains("\"count\":70000"), "{out}");
+    let none = shell("\"$crosswarp\" reduce sum - < /dev/null", folder.path());
+    let err = String::from_utf8_lossy(&none.stderr);
+    assert_eq!(none.status.code(), Some(1));
+    assert!(
+        err.contains("standard input: not a regular file, nor a pipe"),
+        "{err}"
+    );
+    // Two outputs cannot have it, and a pipe is no input of several processes.
+    let two = shell("\"$crosswarp\" histogram x.npy -o - --csv -", folder.path());
+    assert_eq!(two.status.code(), Some(2));
+    let many = shell(
+        "cat x.npy | \"$crosswarp\" run -n 2 -- \"$crosswarp\" reduce sum x.npy",
+        folder.path(),
+    );
+    assert!(many.status.success(), "{many:?}");
+}
+
+#[test]
+fn names_say_what_is_in_a_file() {
+    for line in [
+        "histogram x.npy -o x.csv",
+        "histogram x.npy --csv x.npy",
+        "transpose x.npy -o x.png",
+        "solve laplace1d --history x.svg",
+        "solve laplace1d -o x.png",
+        "solve laplace1d --vti x.npy",
+        "ladder reduce --html x.pdf",
+    ] {
+        let output = crosswarp().args(line.split(' ')).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {err}");
+        assert!(err.contains("ends in ."), "{line}: {err}");
+    }
+}

@@ -232,7 +232,7 @@ fn errors_are_one_line() {
             format!("reduce sum {}", folder.path().display()),
             1,
             format!(
-                "{}: not a regular file, so it cannot be mapped",
+                "{}: not a regular file, nor a pipe by the name -",
                 folder.path().display()
             ),
         ),

@@ -298,7 +298,7 @@ fn usage_errors_are_one_line_and_code_2() {
     let folder = tempfile::tempdir().unwrap();
     let side = folder.path().join("side.npy");
     write_npy(&side, &[5], [0f64; 5]);
-    let same = folder.path().join("x.npy").display().to_string();
+    let same = folder.path().join("x").display().to_string();
     for (line, expected) in [
         (
             "solve laplace4d",
@@ -793,6 +793,24 @@ fn problem_files_solve_and_flags_win() {
         assert_eq!(object["problem"], problem);
         assert_eq!(object["sweeps"], 40, "{name}");
     }
+}
+
+#[test]
+fn a_field_whose_digits_stand_still_is_said_to_be_unfinished() {
+    let line = "solve laplace2d --nx 64 --ny 64 --boundary top=300000 --method jacobi --pes 1";
+    let (code, out, _) = outcome(line);
+    assert_eq!(code, 0);
+    assert!(
+        out.contains("error 0 <=") && out.contains("\nNo digit of f32 changes any more"),
+        "{out}"
+    );
+}
+
+#[test]
+fn norms_of_all_steps_are_told_when_asked_for() {
+    let (_, out, _) = outcome("solve laplace1d --points 4096 --json");
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(object["history"].is_null() && object["norm"].is_f64());
 }
 
 #[test]

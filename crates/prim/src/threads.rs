@@ -46,8 +46,13 @@ pub(crate) struct Workers<'a> {
 impl Workers<'_> {
     /// One thread with the machine's widest vectors.
     pub fn new() -> Self {
+        Self::of(Simd::detect())
+    }
+
+    /// One thread with these vectors.
+    pub fn of(simd: Simd) -> Self {
         Self {
-            simd: Simd::detect(),
+            simd,
             threads: 1,
             stop: None,
         }

@@ -6,7 +6,9 @@
 use crosswarp_cuda::{Buffer, Device, Graph, Nvrtc, Stream, skip};
 use crosswarp_prim::Simd;
 use crosswarp_prim::cuda::DeviceHistogram;
-use crosswarp_prim::histogram::{Bins, Histogram, HistogramError, OutOfRange, Sample};
+use crosswarp_prim::histogram::{
+    Bins, DeviceSample, Histogram, HistogramError, OutOfRange, Sample,
+};
 use proptest::prelude::*;
 
 /// A pseudo-random word, the same for the same `k`.
@@ -262,7 +264,7 @@ fn gpu(test: &str) -> Option<Stream> {
 }
 
 /// Counts `samples` and some of their parts, not aligned to 16 bytes, and compares with the CPU.
-fn check_gpu<T: Sample>(stream: &Stream, bins: &Bins<T>, samples: &[T], what: &str) {
+fn check_gpu<T: DeviceSample>(stream: &Stream, bins: &Bins<T>, samples: &[T], what: &str) {
     let histogram = DeviceHistogram::new(stream, bins).unwrap();
     let workspace = histogram.workspace().unwrap();
     let there = Buffer::from_slice(stream, samples).unwrap();
@@ -431,7 +433,7 @@ fn gpu_counts_of_other_types() {
 }
 
 /// Samples at both ends of the range, next to them and at the ends of the type, counted and weighed.
-fn check_gpu_ends<T: Sample>(stream: &Stream, bins: &Bins<T>, few: &[T], what: &str) {
+fn check_gpu_ends<T: DeviceSample>(stream: &Stream, bins: &Bins<T>, few: &[T], what: &str) {
     let samples: Vec<T> = few.iter().copied().cycle().take(5000).collect();
     for policy in [OutOfRange::Drop, OutOfRange::Clamp] {
         let bins = bins.clone().out_of_range(policy);

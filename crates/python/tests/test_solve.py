@@ -91,6 +91,7 @@ def test_fill_keeps_what_is_known_and_is_harmonic_elsewhere():
 def command(tmp_path, *arguments):
     """What `crosswarp solve` says, and its field."""
     run = ["crosswarp", "solve", *map(str, arguments), "-o", tmp_path / "field.npy", "--json"]
+    run += ["--history", tmp_path / "norms.csv"]
     ended = subprocess.run(run, check=True, capture_output=True, text=True)
     return json.loads(ended.stdout.splitlines()[-1]), np.load(tmp_path / "field.npy")
 

@@ -8,6 +8,8 @@ use super::compare::CompareArgs;
 /// What `bench` measures.
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
+    /// Processors: one-sided communication, collectives, sums, solves; no GPU needed
+    Cpu(BenchCpuArgs),
     /// One-sided communication and collectives inside kernels: latency, bandwidth (needs a GPU)
     Shmem(BenchShmemArgs),
     /// Transpositions beside a copy, or over several GPUs (needs a GPU)
@@ -22,6 +24,26 @@ pub enum BenchCommand {
     Prim(BenchPrimArgs),
     /// Two runs of a bench side by side
     Compare(CompareArgs),
+}
+
+/// Arguments of `bench cpu`.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Between threads; between processes under `crosswarp run`. Some 20 seconds.
+
+Examples:
+  crosswarp bench cpu
+  crosswarp run -n 2 -- crosswarp bench cpu --json")]
+pub struct BenchCpuArgs {
+    /// PEs [default: one for each core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub pes: Option<u32>,
+    /// Side of the square plane that is solved
+    #[arg(long, value_name = "N", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(64..=1 << 17))]
+    pub side: u32,
+    /// Print one JSON object a row and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `bench transpose`.

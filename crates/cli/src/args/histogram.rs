@@ -16,19 +16,20 @@ NumPy: 0, 1, 2 and 3 in 3 bins are 1, 1 and 2. With --integer every value has it
 HIGH has none. Without --range the range is from the least to the greatest sample; if all are
 equal, from 0.5 below to 0.5 above them (integers: from the sample to 1 above it). NaNs are in no
 bin. Counts are the same on CPUs and GPUs, for any number of PEs. The file may be larger than
-the GPU's memory.
+memory, and than the GPU's. GPUs count u8, u16, i32, f32 and f64.
 
 Examples:
-  crosswarp histogram image.npy --integer --plot levels.svg
+  crosswarp histogram image.npy --integer --svg levels.svg
   crosswarp histogram samples.npy --bins 100 --range -5:5 --out-of-range clamp
   crosswarp histogram samples.npy --edges decades.npy --csv counts.csv
+  zcat counts.npy.gz | crosswarp histogram - --integer
   crosswarp histogram energies.npy --bins 4096 --weights multiplicities.npy -o totals.npy --json";
 
 /// Arguments of `histogram`.
 #[derive(Args, Debug)]
 #[command(after_help = HISTOGRAM_AFTER)]
 pub struct HistogramArgs {
-    /// NPY file of samples: u8, u16, i32, f32, f64
+    /// NPY file of samples, - for standard input: integers of any width, bool, f32, f64
     #[arg(value_name = "FILE.npy", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
@@ -64,18 +65,24 @@ pub struct HistogramArgs {
     /// Print one JSON object and nothing else
     #[arg(long, help_heading = "Outputs")]
     pub json: bool,
-    /// Write the totals as NPY (u64)
-    #[arg(short, long, value_name = "TOTALS.npy", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    /// Write the totals as NPY (u64); - is standard output, here and below
+    #[arg(short, long, value_name = "TOTALS.npy", value_parser = super::pictures::npy, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,
     /// Write edges and totals as CSV
-    #[arg(long, value_name = "TOTALS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    #[arg(long, value_name = "TOTALS.csv", value_parser = super::pictures::csv, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub csv: Option<PathBuf>,
     /// Draw the bins as bars
-    #[arg(long, value_name = "BARS.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
-    pub plot: Option<PathBuf>,
+    #[arg(long, alias = "plot", value_name = "BARS.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    pub svg: Option<PathBuf>,
     /// The same as a picture
     #[arg(long, value_name = "BARS.png", value_parser = super::pictures::png, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
+    /// Heading of the drawing [default: the file and what is in it]
+    #[arg(long, value_name = "TEXT", help_heading = "Outputs")]
+    pub title: Option<String>,
+    /// Unit of the samples, shown at their axis
+    #[arg(long, value_name = "TEXT", help_heading = "Outputs")]
+    pub unit: Option<String>,
 }
 
 /// What becomes of samples outside the range.

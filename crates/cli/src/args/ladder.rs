@@ -14,6 +14,7 @@ Examples:
   crosswarp ladder reduce
   crosswarp ladder reduce --html report.html
   crosswarp ladder reduce --counters --html report.html
+  crosswarp ladder histogram --bins 100000
   crosswarp ladder histogram --source
   crosswarp ladder transpose --size 16384 --json > transpose.json
   crosswarp ladder sgemm --cpu";
@@ -28,6 +29,9 @@ pub struct LadderArgs {
     /// Elements, samples, points, or rows and columns [default: depends on the problem]
     #[arg(long, value_name = "N")]
     pub size: Option<usize>,
+    /// Bins of histograms [default: 256; on GPUs also 65,536]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    pub bins: Option<u32>,
     /// Number of the GPU [default: 0]
     #[arg(long, value_name = "N", conflicts_with = "cpu")]
     pub device: Option<usize>,
@@ -47,7 +51,7 @@ pub struct LadderArgs {
     #[arg(long, hide = true)]
     pub marked: bool,
     /// Write a page with charts that needs nothing else
-    #[arg(long, value_name = "REPORT.html", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "REPORT.html", value_parser = super::pictures::html, value_hint = ValueHint::FilePath)]
     pub html: Option<PathBuf>,
     /// Print one JSON object a rung and nothing else
     #[arg(long)]

@@ -18,10 +18,10 @@ which is compiled for the architecture (of a whole program, nvcc -cubin makes a 
 kernels without --kernel there is a line each. Numbers on the command line win over the file's.
 
 Examples:
-  crosswarp occupancy --device v100 --threads 256 --registers 62 --grid 4096
+  crosswarp occupancy --gpu v100 --threads 256 --registers 62 --grid 4096
   crosswarp occupancy kernels.cu --arch sm_90 --kernel sum --curve registers --svg sum.svg
-  crosswarp occupancy --device h100 --threads 1024 --registers 40 --min-blocks 2
-  crosswarp occupancy --device h100 --threads 512 --cluster 16 --gpcs 16,16,16,16,16,16,18,18";
+  crosswarp occupancy --gpu h100 --threads 1024 --registers 40 --min-blocks 2
+  crosswarp occupancy --gpu h100 --threads 512 --cluster 16 --gpcs 16,16,16,16,16,16,18,18";
 
 /// Arguments of `occupancy`.
 #[derive(Args, Debug)]
@@ -37,7 +37,7 @@ pub struct OccupancyArgs {
     #[arg(long, value_name = "ARCH", conflicts_with = "device")]
     pub arch: Option<Arch>,
     /// A GPU by name, for compute capability and SMs
-    #[arg(long, value_name = "GPU", value_parser = data_sheet)]
+    #[arg(long = "gpu", alias = "device", value_name = "GPU", value_parser = data_sheet)]
     pub device: Option<&'static DataSheet>,
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024),
         help = format!("Threads of a block [default: the kernel's launch bounds, else {}]", defaults::BLOCK.threads))]

@@ -22,7 +22,8 @@ Examples:
   crosswarp reduce norm2 part1.npy part2.npy --json
   crosswarp reduce sum ill-conditioned.npy --exact
   crosswarp reduce dot a.npy b.npy
-  crosswarp reduce mean weights.npy --dtype bf16";
+  crosswarp reduce mean weights.npy --dtype bf16
+  zcat samples.npy.gz | crosswarp reduce sum -";
 
 /// Arguments of `reduce`.
 #[derive(Args, Debug)]
@@ -31,7 +32,7 @@ pub struct ReduceArgs {
     /// The operation
     #[arg(value_parser = one_of(OPERATIONS))]
     pub op: Op,
-    /// NPY files: f16, f32, f64, i8 to i64, u8 to u64
+    /// NPY files, - for standard input: f16, f32, f64, i8 to i64, u8 to u64
     #[arg(required = true, value_name = "FILE.npy", value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     /// With sum: add all elements exactly and round once

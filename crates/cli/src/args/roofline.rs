@@ -19,16 +19,16 @@ memory, its floating-point operations and, if measured, its seconds.
 
 Examples:
   crosswarp roofline
-  crosswarp roofline --device h200 --latency 600
-  crosswarp roofline --device a100 --point saxpy=12e9,2e9,6.5e-3 --svg roof.svg
-  crosswarp roofline --device h100 --latency 480 --kernel sum.cu --threads 256 --load 16";
+  crosswarp roofline --gpu h200 --latency 600
+  crosswarp roofline --gpu a100 --point saxpy=12e9,2e9,6.5e-3 --svg roof.svg
+  crosswarp roofline --gpu h100 --latency 480 --file sum.cu --threads 256 --load 16";
 
 /// Arguments of `roofline`.
 #[derive(Args, Debug)]
 #[command(after_help = ROOFLINE_AFTER)]
 pub struct RooflineArgs {
     /// A GPU by name: the ceilings of its data sheet [default: this machine's, measured]
-    #[arg(long, value_name = "GPU", value_parser = data_sheet)]
+    #[arg(long = "gpu", alias = "device", value_name = "GPU", value_parser = data_sheet)]
     pub device: Option<&'static DataSheet>,
     /// Memory bandwidth, GB/s, instead of the GPU's
     #[arg(long, value_name = "GB/S", value_parser = positive)]
@@ -44,11 +44,11 @@ pub struct RooflineArgs {
     pub latency: Option<f64>,
     /// A cubin or CUDA source: the bytes that its resident threads keep in flight
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub kernel: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The kernel's name, where the file has several
-    #[arg(long, value_name = "NAME", requires = "kernel")]
-    pub name: Option<String>,
-    #[arg(long, value_name = "N", requires = "kernel", value_parser = clap::value_parser!(u32).range(1..=1024),
+    #[arg(long, alias = "name", value_name = "NAME", requires = "file")]
+    pub kernel: Option<String>,
+    #[arg(long, value_name = "N", requires = "file", value_parser = clap::value_parser!(u32).range(1..=1024),
         help = format!(
             "Threads of a block of the kernel [default: its launch bounds, else {}]",
             defaults::BLOCK.threads
@@ -59,7 +59,7 @@ pub struct RooflineArgs {
         long,
         value_name = "BYTES",
         default_value_t = 4,
-        requires = "kernel",
+        requires = "file",
         value_parser = clap::value_parser!(u32).range(1..=MOST_IN_FLIGHT)
     )]
     pub load: u32,

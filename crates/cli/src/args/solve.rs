@@ -7,7 +7,7 @@ use crosswarp::solve::{Norm, Strategy};
 
 use super::backend::BackendArgs;
 use crate::defaults::{self, by_problem};
-use crate::drawing::colour_map::ColourMap;
+use crate::drawing::look::Look;
 use crate::input::boundary::{SideBoundary, Values};
 use crate::input::choice::{name_of, one_of};
 use crate::input::numerics::{FieldType, NORMS};
@@ -243,29 +243,22 @@ pub struct SolveArgs {
     /// cycle]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Outputs")]
     pub report_every: Option<u64>,
-    /// Write the field as NPY, or GeoTIFF (.tif) that lies where the values do
-    #[arg(short, long, value_name = "FIELD", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    /// Write the field as NPY, or GeoTIFF (.tif) that lies where the values do; - is standard output, here and below
+    #[arg(short, long, value_name = "FIELD", value_parser = super::pictures::field, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub output: Option<PathBuf>,
     /// Write a picture of the field, of a box one of a plane (--slice)
     #[arg(long, value_name = "PICTURE.png", value_parser = super::pictures::png, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub png: Option<PathBuf>,
-    /// Colours of the picture
-    #[arg(
-        long,
-        value_enum,
-        requires = "png",
-        default_value_t,
-        help_heading = "Outputs"
-    )]
-    pub colours: ColourMap,
+    #[command(flatten)]
+    pub look: Look,
     /// Write a log plot of the norms, or of the relative residuals
     #[arg(long, value_name = "PLOT.svg", value_parser = super::pictures::svg, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub plot: Option<PathBuf>,
-    /// Write every sweep's norm, or every cycle's relative residual, as CSV
-    #[arg(long, value_name = "NORMS.csv", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    /// Write every sweep's norm, or every cycle's relative residual, as CSV, and have them in --json, too
+    #[arg(long, value_name = "NORMS.csv", value_parser = super::pictures::csv, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub history: Option<PathBuf>,
     /// Write the field as VTK image data, for ParaView; row 0 is at the top, plane 0 in front
-    #[arg(long, value_name = "FIELD.vti", value_hint = ValueHint::FilePath, help_heading = "Outputs")]
+    #[arg(long, value_name = "FIELD.vti", value_parser = super::pictures::vti, value_hint = ValueHint::FilePath, help_heading = "Outputs")]
     pub vti: Option<PathBuf>,
 
     /// Also write the field (-o, --png, --vti) after every N sweeps or cycles, as NAME-000100.npy and so on

@@ -22,11 +22,11 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = TRANSPOSE_AFTER)]
 pub struct TransposeArgs {
-    /// NPY file of 2 or 3 axes
+    /// NPY file of 2 or 3 axes, - for standard input
     #[arg(value_name = "FILE.npy", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
-    /// NPY file to write
-    #[arg(short, long, value_name = "OUT.npy", value_hint = ValueHint::FilePath)]
+    /// NPY file to write, - for standard output
+    #[arg(short, long, value_name = "OUT.npy", value_parser = super::pictures::npy, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
     #[command(flatten)]
     pub backend: BackendArgs,

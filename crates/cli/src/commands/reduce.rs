@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crosswarp::cuda::Stream;
 use crosswarp::prim::cuda::DeviceReducer;
-use crosswarp::prim::{Element, Op, Reducer, Value};
+use crosswarp::prim::{Element, Op, Reducer, Source, Value};
 use crosswarp::shmem::Pe;
 use half::{bf16, f16};
 
@@ -16,7 +16,7 @@ use super::error::CommandError;
 use crate::args::reduce::{ReduceArgs, Reinterpret};
 use crate::console;
 use crate::format::{grouped, pes, si};
-use crate::input::npy::{Dtype, NpyMap};
+use crate::input::npy::{Dtype, Elements, NpyMap};
 use crate::output::json::{self, Run};
 use crate::world::backend::Backend;
 use crate::world::pes::{in_world_of, kind_name, share};
@@ -121,24 +121,29 @@ fn of_type<T: Element>(
     op: Op,
     arrays: &[&[NpyMap]],
 ) -> Result<Option<Reduced>, CommandError> {
-    let mut count = 0;
-    let mut parts = Vec::new();
-    for files in arrays {
-        let slices = files
-            .iter()
-            .map(NpyMap::elements::<T>)
-            .collect::<Result<Vec<_>, _>>()?;
-        count = slices.iter().map(|slice| slice.len()).sum();
-        parts.push(cut(&slices, share(count, pe)));
-    }
-    let parts: Vec<&[T]> = parts.iter().map(|part| &**part).collect();
+    // Arrays are of one length.
+    let count = arrays[0].iter().map(NpyMap::len).sum();
     let (value, seconds) = match backend.device(pe) {
         None => {
+            let parts: Vec<_> = arrays
+                .iter()
+                .map(|files| Elements::new(files, share(count, pe)))
+                .collect();
+            let parts: Vec<&dyn Source<T>> = parts.iter().map(|part| part as _).collect();
             let start = Instant::now();
-            let value = Reducer::new().on(pe).reduce(op, &parts)?;
+            let value = Reducer::new().on(pe).reduce_from(op, &parts)?;
             (value, start.elapsed())
         }
         Some(device) => {
+            let mut parts = Vec::new();
+            for files in arrays {
+                let slices = files
+                    .iter()
+                    .map(NpyMap::elements::<T>)
+                    .collect::<Result<Vec<_>, _>>()?;
+                parts.push(cut(&slices, share(count, pe)));
+            }
+            let parts: Vec<&[T]> = parts.iter().map(|part| &**part).collect();
             let gpu = DeviceReducer::new(&device);
             let mut workspace = gpu.workspace(&Stream::new(&device)?)?;
             gpu.prepare(op, T::DTYPE)?;

@@ -9,14 +9,39 @@ pub mod progress;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Writes one line to standard output.
+/// Standard output, as the path of an output file.
+pub const OUTPUT: &str = "/dev/fd/1";
+
+/// The name of an output file for people.
+pub fn name(path: &Path) -> impl fmt::Display + '_ {
+    match path == Path::new(OUTPUT) {
+        true => Path::new("standard output").display(),
+        false => path.display(),
+    }
+}
+
+/// Whether standard output belongs to an output file.
+static GIVEN_AWAY: AtomicBool = AtomicBool::new(false);
+
+/// What else is said goes to standard error from now on: an output file is written to standard output.
+pub fn give_output_away() {
+    GIVEN_AWAY.store(true, Ordering::Relaxed);
+}
+
+/// Writes one line to standard output, or to standard error if an output file has that.
 ///
 /// # Errors
 /// The system's, [`io::ErrorKind::BrokenPipe`] if the reader has gone.
 pub fn line(text: impl fmt::Display) -> io::Result<()> {
+    let text = escaped(&text.to_string(), &['\n', '\t']);
+    if GIVEN_AWAY.load(Ordering::Relaxed) {
+        return writeln!(io::stderr(), "{text}");
+    }
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", escaped(&text.to_string(), &['\n', '\t']))?;
+    writeln!(out, "{text}")?;
     out.flush()
 }
 

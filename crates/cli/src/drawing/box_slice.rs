@@ -1,7 +1,7 @@
 //! A plane of a box as a picture.
 
-use super::colour_map::ColourMap;
-use super::plane_field::{Axes, PlanePicture};
+use super::look::Look;
+use super::plane_field::{Axes, Axis, Page, PlanePicture};
 use crate::input::slice::Cut;
 use crate::output::staged::{OutputError, StagedFile};
 
@@ -21,9 +21,9 @@ impl SlicePicture {
     /// Starts the picture of a plane of a box of `size`.
     pub fn new(
         file: StagedFile,
-        title: String,
-        colours: ColourMap,
+        (title, look): (String, Look),
         size: [usize; 3],
+        spacing: Option<[f64; 3]>,
         cut: Cut,
     ) -> Self {
         const NAMES: [&str; 3] = ["column", "row", "plane"];
@@ -32,12 +32,19 @@ impl SlicePicture {
             1 => (0, 2),
             _ => (0, 1),
         };
-        let axes = Axes {
-            across: NAMES[across],
-            down: NAMES[down],
+        let axis = |axis: usize| Axis {
+            cells: NAMES[axis],
+            spacing: spacing.map(|spacing| spacing[axis]),
         };
-        let picture =
-            PlanePicture::new(file, title, colours, (size[across], size[down]), axes, None);
+        let page = Page {
+            title,
+            look,
+            axes: Axes {
+                across: axis(across),
+                down: axis(down),
+            },
+        };
+        let picture = PlanePicture::new(file, page, (size[across], size[down]), None);
         Self {
             picture,
             cut,
@@ -89,17 +96,25 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str| StagedFile::create(&folder.path().join(name)).unwrap();
         let title = || "a title".to_owned();
-        let colours = ColourMap::Viridis;
-        let mut slice = SlicePicture::new(file("slice.png"), title(), colours, [4, 3, 5], cut);
+        let look = Look::default;
+        let mut slice = SlicePicture::new(
+            file("slice.png"),
+            (title(), look()),
+            [4, 3, 5],
+            Some([0.5, 2.0, 3.0]),
+            cut,
+        );
         let cells: Vec<f64> = (0..60).map(f64::from).collect();
         cells.chunks(7).for_each(|piece| slice.put(piece));
         slice.finish().unwrap();
         let mut expected = PlanePicture::new(
             file("plane.png"),
-            title(),
-            colours,
+            Page {
+                title: title(),
+                look: look(),
+                axes,
+            },
             (columns, rows),
-            axes,
             None,
         );
         expected.put(plane);
@@ -116,7 +131,18 @@ mod tests {
             rows.map(|(column, row)| of(column, row))
                 .collect::<Vec<f64>>()
         };
-        let axes = |across, down| Axes { across, down };
+        let axis = |cells| Axis {
+            cells,
+            spacing: Some(match cells {
+                "column" => 0.5,
+                "row" => 2.0,
+                _ => 3.0,
+            }),
+        };
+        let axes = |across, down| Axes {
+            across: axis(across),
+            down: axis(down),
+        };
         let plane = cells((4, 3), &|x, y| at(x, y, 2));
         both(
             Cut { axis: 2, at: 2 },

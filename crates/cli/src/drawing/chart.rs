@@ -77,6 +77,16 @@ pub struct Plot {
 }
 
 impl Plot {
+    /// The right edge.
+    pub fn right(&self) -> f64 {
+        self.right
+    }
+
+    /// The lower edge.
+    pub fn bottom(&self) -> f64 {
+        self.bottom
+    }
+
     /// Where a pair of values lies on the page.
     pub fn at(&self, axes: &Axes, x: f64, y: f64) -> (f64, f64) {
         (
@@ -89,14 +99,24 @@ impl Plot {
 impl Chart {
     /// An empty picture with a heading.
     pub fn new(title: &str, width: f64, height: f64) -> Self {
-        let mut chart = Self {
+        let mut chart = Self::untitled(title, width, height);
+        chart.text("title", "start", 24.0, 34.0, title);
+        chart
+    }
+
+    /// An empty picture whose heading stands elsewhere.
+    pub fn untitled(title: &str, width: f64, height: f64) -> Self {
+        Self {
             title: title.to_owned(),
             width,
             height,
             elements: Vec::new(),
-        };
-        chart.text("title", "start", 24.0, 34.0, title);
-        chart
+        }
+    }
+
+    /// The heading.
+    pub fn title(&self) -> &str {
+        &self.title
     }
 
     /// Frame, grid, marks and labels of a plot that fills the picture.

@@ -3,13 +3,14 @@
 use super::rgb::{Rgb, mix};
 
 /// The colour map of a picture.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum ColourMap {
-    #[default]
     /// Dark blue over green to yellow, even to the eye and safe for the colour-blind.
     Viridis,
     /// Elevation tints with hill shading.
     Terrain,
+    /// Blue below 0, white at 0, red above.
+    Diverging,
 }
 
 /// Samples of the viridis map (van der Walt and Smith, 2015) at equal steps.
@@ -37,12 +38,52 @@ const TERRAIN: [Rgb; 8] = [
     [245, 243, 240],
 ];
 
+/// RdBu of ColorBrewer (Brewer and Harrower, 2003), from its blue to its red.
+const DIVERGING: [Rgb; 9] = [
+    [33, 102, 172],
+    [67, 147, 195],
+    [146, 197, 222],
+    [209, 229, 240],
+    [247, 247, 247],
+    [253, 219, 199],
+    [244, 165, 130],
+    [214, 96, 77],
+    [178, 24, 43],
+];
+
 impl ColourMap {
+    /// What suits values of this range: two-sided ones are shown as such.
+    pub fn suiting((low, high): (f64, f64)) -> Self {
+        if low < 0.0 && high > 0.0 && (-low).min(high) >= 0.25 * (-low).max(high) {
+            Self::Diverging
+        } else {
+            Self::Viridis
+        }
+    }
+
+    /// Where `value` of a range lies along the map.
+    pub fn share(self, value: f64, (low, high): (f64, f64)) -> f64 {
+        match self {
+            // Both halves have the same scale, so that equal distances from 0 are equally strong.
+            Self::Diverging => 0.5 + 0.5 * value / low.abs().max(high.abs()),
+            Self::Viridis | Self::Terrain => (value - low) / (high - low),
+        }
+    }
+
+    /// Of contour lines: seen on all colours of the map.
+    pub fn contour(self) -> Rgb {
+        match self {
+            Self::Diverging => [40, 46, 56],
+            Self::Viridis | Self::Terrain => [255; 3],
+        }
+    }
+
     /// The colour at `t` in 0..=1.
     pub fn at(self, t: f64) -> Rgb {
         let anchors: &[Rgb] = match self {
             Self::Viridis => &VIRIDIS,
             Self::Terrain => &TERRAIN,
+            Self::Diverging => &DIVERGING,
         };
         let place = t.clamp(0.0, 1.0) * (anchors.len() - 1) as f64;
         let below = (place as usize).min(anchors.len() - 2);
@@ -65,6 +106,10 @@ mod tests {
         assert_eq!(ColourMap::Viridis.at(1.0), VIRIDIS[8]);
         assert_eq!(ColourMap::Viridis.at(-3.0), VIRIDIS[0]);
         assert_eq!(ColourMap::Terrain.at(f64::INFINITY), TERRAIN[7]);
+        assert_eq!(ColourMap::Diverging.share(0.0, (-1.0, 4.0)), 0.5);
+        assert_eq!(ColourMap::Diverging.share(-4.0, (-4.0, 1.0)), 0.0);
+        assert_eq!(ColourMap::suiting((-1.0, 1.0)), ColourMap::Diverging);
+        assert_eq!(ColourMap::suiting((-0.1, 1.0)), ColourMap::Viridis);
         // A perceptual map grows lighter all the way.
         let light = |rgb: Rgb| {
             0.2126 * f64::from(rgb[0]) + 0.7152 * f64::from(rgb[1]) + 0.0722 * f64::from(rgb[2])

@@ -12,6 +12,8 @@ const MOST_BARS: usize = 512;
 pub struct Bars<'a> {
     /// The heading.
     pub title: &'a str,
+    /// Of the samples.
+    pub unit: Option<&'a str>,
     /// What the bars' heights are.
     pub quantity: &'a str,
     /// One more than `totals`.
@@ -58,6 +60,10 @@ pub fn chart(bars: &Bars) -> Chart {
         (false, true) => " per decade",
         (false, false) => " per unit",
     };
+    let value = match bars.unit {
+        Some(unit) => format!("value ({unit})"),
+        None => "value".to_owned(),
+    };
     let axes = Axes {
         x: if decades {
             Scale::log([low, high])
@@ -65,7 +71,7 @@ pub fn chart(bars: &Bars) -> Chart {
             Scale::linear(place(0), place(bars.totals.len()))
         },
         y: Scale::linear(0.0, 1.05 * tallest),
-        x_label: if by_value { "value" } else { "bin" },
+        x_label: if by_value { &value } else { "bin" },
         y_label: &format!("{}{per}", bars.quantity),
         powers: false,
     };
@@ -113,6 +119,7 @@ mod tests {
         ] {
             let drawing = Bars {
                 title: "a < b & \"c\"",
+                unit: None,
                 quantity: "count",
                 edges,
                 totals,
@@ -135,6 +142,7 @@ mod tests {
     fn areas_are_in_proportion() {
         let text = chart(&Bars {
             title: "",
+            unit: None,
             quantity: "count",
             edges: &[0.0, 1.0, 3.0],
             totals: &[10, 5],
@@ -161,6 +169,7 @@ mod tests {
     fn decades_of_equal_counts_are_bars_of_one_size() {
         let text = chart(&Bars {
             title: "",
+            unit: None,
             quantity: "count",
             edges: &[0.001, 0.01, 0.1, 1.0, 10.0],
             totals: &[200; 4],

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::axes::Scale;
 use super::canvas::{Anchor, Canvas, Font, LINE};
+use super::look::Look;
 use super::raster::finite_range;
 use super::rgb::mix;
 use super::theme::{BLUE, PAPER};
@@ -28,6 +29,7 @@ const HALF_LINE: f64 = 1.1;
 pub struct LinePicture {
     file: StagedFile,
     title: String,
+    look: Look,
     position: usize,
     parts: Vec<Part>,
 }
@@ -43,7 +45,12 @@ struct Part {
 impl LinePicture {
     /// Starts the picture of `points` values, of which those `reach` or more points from both
     /// ends have not changed.
-    pub fn new(file: StagedFile, title: String, points: usize, reach: usize) -> Self {
+    pub fn new(
+        file: StagedFile,
+        (title, look): (String, Look),
+        points: usize,
+        reach: usize,
+    ) -> Self {
         let reach = reach.max(2);
         let parts = if reach < points / 4 {
             let width = (WIDTH - GAP) / 2;
@@ -57,6 +64,7 @@ impl LinePicture {
         Self {
             file,
             title,
+            look,
             position: 0,
             parts,
         }
@@ -81,19 +89,26 @@ impl LinePicture {
     pub fn finish(self) -> Result<(), OutputError> {
         let bins = self.parts.iter().flat_map(|part| &part.bins);
         let ends: Vec<f32> = bins.flat_map(|bin| [bin.0, bin.1]).collect();
-        let (low, high) = finite_range(&ends);
+        let (low, high) = self.look.range(finite_range(&ends));
         let room = 0.06 * (high - low);
-        let scale = Scale::linear(low - room, high + room);
+        // No room beyond an end that was asked for.
+        let bottom = self.look.vmin.unwrap_or(low - room);
+        let top = self.look.vmax.unwrap_or(high + room);
+        let scale = Scale::linear(bottom, top);
         let mut canvas = Canvas::new(LEFT + WIDTH + RIGHT, TOP + HEIGHT + BOTTOM);
         canvas.text((LEFT, TOP / 2 + 2), Anchor::Left, Font::Title, &self.title);
 
-        let marks = ticks(low - room, high + room, 6);
+        let marks = ticks(bottom, top, 6);
         for (mark, label) in marks.iter().zip(labels(&marks)) {
             let y = pixel(&scale, *mark).round() as usize;
             canvas.fill((LEFT - 1 - TICK, y), (TICK, 1), LINE);
             canvas.text((LEFT - TICK - 6, y), Anchor::Right, Font::Small, &label);
         }
-        canvas.text_upwards((20, TOP + HEIGHT / 2), Font::Small, "value");
+        canvas.text_upwards(
+            (20, TOP + HEIGHT / 2),
+            Font::Small,
+            &self.look.with_unit("value"),
+        );
         let middle = LEFT + WIDTH / 2;
         canvas.text(
             (middle, TOP + HEIGHT + TICK + 36),
@@ -202,7 +217,8 @@ mod tests {
     fn curve_pixels(points: usize, reach: usize) -> usize {
         let file = tempfile::NamedTempFile::new().unwrap();
         let staged = StagedFile::create(file.path()).unwrap();
-        let mut picture = LinePicture::new(staged, "curve".into(), points, reach);
+        let mut picture =
+            LinePicture::new(staged, ("curve".into(), Look::default()), points, reach);
         let values: Vec<f64> = (0..points)
             .map(|k| (k as f64 / points as f64 * 6.0).sin())
             .collect();
@@ -232,7 +248,7 @@ mod tests {
         }
         let file = tempfile::NamedTempFile::new().unwrap();
         let staged = StagedFile::create(file.path()).unwrap();
-        let mut picture = LinePicture::new(staged, String::new(), 100, 3);
+        let mut picture = LinePicture::new(staged, (String::new(), Look::default()), 100, 3);
         picture.put(&(0..100).map(f64::from).collect::<Vec<_>>());
         assert_eq!(picture.parts[0].bins, [(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)]);
         assert_eq!(

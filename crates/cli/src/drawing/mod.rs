@@ -12,6 +12,7 @@ pub mod colour_map;
 pub mod files;
 pub mod histogram;
 pub mod line_field;
+pub mod look;
 pub mod norms;
 pub mod plane_field;
 mod png;

@@ -56,10 +56,11 @@ pub struct Stroke {
     pub dash: Option<(f64, f64)>,
 }
 
-const STROKES: [Stroke; 6] = [
+const STROKES: [Stroke; 7] = [
     stroke("rule", "rule", 1.0),
     stroke("fine", "idle", 1.0),
     stroke("frame", "frame", 1.0),
+    stroke("leader", "frame", 0.8),
     stroke("curve", "blue", 2.2),
     stroke("roof", "ink", 2.2),
     Stroke {

@@ -77,7 +77,7 @@ pub fn geo_tags(path: &Path) -> Result<GeoTags, FieldError> {
 
 /// A plane of numbers from a file, which is looked at but perhaps not decoded.
 pub enum Field {
-    /// Mapped.
+    /// Read row by row.
     Npy(NpyMap),
     /// Decoded.
     Image(ImagePlane<f32>),
@@ -284,11 +284,16 @@ fn widen<T: Copy + Into<f64>>(cells: &[T], at: usize, row: &mut [f64]) {
 /// Elements of a file from number `at` on; `None` if they are not of a type that a field may have.
 fn row_of(map: &NpyMap, at: usize, row: &mut [f64]) -> Option<Result<(), FieldError>> {
     macro_rules! widened {
-        ($type:ty) => {
-            map.elements::<$type>()
-                .map(|cells| widen(cells, at, row))
+        ($type:ty) => {{
+            let mut cells = vec![<$type as bytemuck::Zeroable>::zeroed(); row.len()];
+            map.read(at, &mut cells)
+                .map(|()| widen(&cells, 0, row))
+                .or_else(|_| {
+                    // Nobody hears of an error here; the mapping ends the process where a file was cut.
+                    map.elements::<$type>().map(|cells| widen(cells, at, row))
+                })
                 .map_err(FieldError::from)
-        };
+        }};
     }
     Some(match map.dtype() {
         Dtype::U8 => widened!(u8),
@@ -322,10 +327,11 @@ pub fn mask(path: &Path, (nx, ny): (usize, usize)) -> Result<RowSource<u8>, Fiel
                 return Err(map.wrong_shape(format!("({ny}, {nx})")).into());
             }
             Ok(Arc::new(move |y, row| {
-                let cells = &map.bytes()[y * nx..][..nx];
-                row.iter_mut()
-                    .zip(cells)
-                    .for_each(|(cell, &byte)| *cell = u8::from(byte != 0));
+                if map.read(y * nx, row).is_err() {
+                    // As in `row_of`.
+                    row.copy_from_slice(&map.bytes()[y * nx..][..nx]);
+                }
+                row.iter_mut().for_each(|cell| *cell = u8::from(*cell != 0));
             }))
         }
     }

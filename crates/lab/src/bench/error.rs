@@ -1,9 +1,9 @@
 //! Why a bench ended early.
 
 use crosswarp_cuda::{CudaError, DeviceWorldError, SyncError};
-use crosswarp_prim::histogram::BinsError;
-use crosswarp_prim::{DeviceTransposeError, ReduceError};
-use crosswarp_shmem::CollectiveError;
+use crosswarp_prim::histogram::{BinsError, HistogramError};
+use crosswarp_prim::{DeviceTransposeError, ReduceError, TransposeError};
+use crosswarp_shmem::{AllocError, CollectiveError, DeliveryError, WaitError};
 use crosswarp_solve::SolveError;
 
 /// A measurement that failed.
@@ -21,6 +21,21 @@ pub enum BenchError {
     /// The PEs did not meet.
     #[error(transparent)]
     Collective(#[from] CollectiveError),
+    /// No room in the symmetric heap.
+    #[error(transparent)]
+    Alloc(#[from] AllocError),
+    /// A put did not arrive.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
+    /// A signal or a lock.
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+    /// A histogram.
+    #[error(transparent)]
+    Histogram(#[from] HistogramError),
+    /// A transposition on a processor.
+    #[error(transparent)]
+    HostTranspose(#[from] TransposeError),
     /// A sum.
     #[error(transparent)]
     Reduce(#[from] ReduceError),

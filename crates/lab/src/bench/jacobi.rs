@@ -7,7 +7,7 @@ use crosswarp_solve::{
 };
 
 use super::error::BenchError;
-use crate::measure::{Row, fixed_runs};
+use crate::measure::{Row, Timing, fixed_runs};
 
 /// Sweeps of a solve on a plane, and how often it is made.
 const SWEEPS: usize = 1000;
@@ -29,6 +29,42 @@ pub enum JacobiProblem {
 /// # Errors
 /// The solver's.
 pub fn jacobi(pe: &Pe, gpu: Gpu, what: JacobiProblem, world: &str) -> Result<Row, BenchError> {
+    let solved = timed(pe, Some(gpu), what)?;
+    let not_taken: Vec<String> = solved
+        .choice
+        .declined
+        .iter()
+        .map(|declined| format!("{}: {}", declined.strategy, declined.reason))
+        .collect();
+    let row = Row::new(solved.name, solved.time).about("strategy", solved.choice.taken);
+    let row = match not_taken.is_empty() {
+        true => row,
+        false => row.about("not_taken", not_taken),
+    };
+    Ok(row
+        .with("scope", gpu.strategy.name())
+        .with("pes", pe.n_pes())
+        .with("world", world)
+        .with("sweeps", solved.sweeps)
+        .with("gupdates", solved.updates / solved.time.median / 1e9)
+        .bytes(solved.bytes as u64))
+}
+
+/// What was measured of a problem.
+pub(super) struct Solved {
+    pub name: String,
+    /// Of a sweep, of a line the whole solve.
+    pub time: Timing,
+    pub sweeps: usize,
+    /// Cells updated meanwhile.
+    pub updates: f64,
+    /// Of the field.
+    pub bytes: usize,
+    pub choice: Choice,
+}
+
+/// Solves one problem several times, on processors without a `gpu`. Collective.
+pub(super) fn timed(pe: &Pe, gpu: Option<Gpu>, what: JacobiProblem) -> Result<Solved, BenchError> {
     let (mut sweeps, mut updates) = (0, 0.0);
     let mut choice = Choice::default();
     // The first one warms up: kernels are compiled and loaded.
@@ -43,35 +79,26 @@ pub fn jacobi(pe: &Pe, gpu: Gpu, what: JacobiProblem, world: &str) -> Result<Row
         updates = solution.cell_updates as f64 / per;
         Ok(solution.seconds / per)
     })?;
-    let (what, bytes) = match what {
+    let (name, bytes) = match what {
         JacobiProblem::Line => (format!("line_{POINTS}"), 4 * POINTS),
         JacobiProblem::Plane(side) => (format!("plane_{side}"), 4 * side * side),
         JacobiProblem::Weak(side) => (format!("weak_{side}"), 4 * side * side * pe.n_pes()),
     };
-    let not_taken: Vec<String> = choice
-        .declined
-        .iter()
-        .map(|declined| format!("{}: {}", declined.strategy, declined.reason))
-        .collect();
-    let row = Row::new(what, time).about("strategy", choice.taken);
-    let row = match not_taken.is_empty() {
-        true => row,
-        false => row.about("not_taken", not_taken),
-    };
-    Ok(row
-        .with("scope", gpu.strategy.name())
-        .with("pes", pe.n_pes())
-        .with("world", world)
-        .with("sweeps", sweeps)
-        .with("gupdates", updates / time.median / 1e9)
-        .bytes(bytes as u64))
+    Ok(Solved {
+        name,
+        time,
+        sweeps,
+        updates,
+        bytes,
+        choice,
+    })
 }
 
 const POINTS: usize = 4_194_304;
 
-fn solve(pe: &Pe, gpu: Gpu, what: JacobiProblem) -> Result<Solution<f32>, SolveError> {
+fn solve(pe: &Pe, gpu: Option<Gpu>, what: JacobiProblem) -> Result<Solution<f32>, SolveError> {
     let options = |tolerance: f64, max_sweeps: usize| Options {
-        gpu: Some(gpu),
+        gpu,
         ..Options::new(tolerance, max_sweeps)
     };
     let plane = |nx: usize, ny: usize| {

@@ -1,5 +1,6 @@
-//! What `crosswarp bench` measures of GPUs beside peers: the rows, each measured by [`measure`](crate::measure).
+//! What `crosswarp bench` measures of processors, and of GPUs beside peers: the rows, each measured by [`measure`](crate::measure).
 
+mod cpu;
 mod error;
 mod histogram;
 mod jacobi;
@@ -7,6 +8,7 @@ mod reduce;
 mod shmem;
 mod transpose;
 
+pub use cpu::cpu;
 pub use error::BenchError;
 pub use histogram::histogram;
 pub use jacobi::{JacobiProblem, jacobi};

@@ -88,16 +88,27 @@ pub fn sum_work(n: usize, bytes: usize) -> Work {
     }
 }
 
-/// Sample `index` of a histogram of `bins` bins.
-pub fn sample(index: usize, bins: u32) -> u32 {
-    hash(index) % bins
+/// Sample `index` of a histogram of `bins` bins, fewer than 2^30: one in 64 is outside.
+pub fn sample(index: usize, bins: u32) -> i32 {
+    let (hash, bin) = (hash(index), (hash(index) % bins) as i32);
+    // Apart from the numbers that `hash(index)` is made of.
+    match self::hash(index + (1 << 40)) % 128 {
+        0 => -1 - bin,
+        1 => bins as i32 + (hash % 1000) as i32,
+        _ => bin,
+    }
 }
 
-/// The histogram of the first `n` samples.
-pub fn exact_histogram(n: usize, bins: u32) -> Vec<u32> {
+/// The bin of a sample: those outside are in the first or last.
+pub fn bin_of(sample: i32, bins: u32) -> u32 {
+    sample.clamp(0, bins as i32 - 1) as u32
+}
+
+/// The histogram of samples.
+pub fn exact_histogram(samples: &[i32], bins: u32) -> Vec<u32> {
     let mut counts = vec![0; bins as usize];
-    for index in 0..n {
-        counts[sample(index, bins) as usize] += 1;
+    for &sample in samples {
+        counts[bin_of(sample, bins) as usize] += 1;
     }
     counts
 }
@@ -286,7 +297,9 @@ mod tests {
         let mut field = relaxed.field.clone();
         field[50] += 1e-6;
         assert!(!relaxed.check(&field, &[]).is_right());
-        assert_eq!(exact_histogram(1000, 7).iter().sum::<u32>(), 1000);
+        let samples: Vec<i32> = (0..1000).map(|index| sample(index, 7)).collect();
+        assert!(samples.iter().any(|x| *x < 0) && samples.iter().any(|x| *x >= 7));
+        assert_eq!(exact_histogram(&samples, 7).iter().sum::<u32>(), 1000);
     }
 
     #[test]

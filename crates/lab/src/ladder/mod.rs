@@ -47,10 +47,16 @@ pub fn on_gpu(
 
 /// Runs `subject`'s rungs on `device` once each, for a profiler, whose list of launches
 /// [`Ladder::add_counters`] takes. Nothing is measured or checked.
-pub fn run_marked(subject: Subject, device: &Device, size: usize) -> Result<(), LadderError> {
+pub fn run_marked(
+    subject: Subject,
+    device: &Device,
+    size: usize,
+    bins: Option<u32>,
+) -> Result<(), LadderError> {
     subject.check(size)?;
     let options = Options {
         size,
+        bins,
         plan: Plan {
             samples: 1,
             ..Plan::quick()
@@ -90,7 +96,11 @@ mod tests {
             (Subject::Sgemm, 128),
         ] {
             let mut seen = 0;
-            let options = Options { size, plan };
+            let options = Options {
+                size,
+                bins: None,
+                plan,
+            };
             let ladder = on_cpu(subject, 3, &options, &mut |_| seen += 1).unwrap();
             assert_eq!(ladder.rungs.len(), seen);
             assert!(seen >= 4, "{subject:?}: {seen} rungs");

@@ -7,6 +7,8 @@ use crate::measure::Plan;
 pub struct Options {
     /// Elements, samples, points, or rows and columns.
     pub size: usize,
+    /// Bins of histograms; `None` for the usual numbers.
+    pub bins: Option<u32>,
     /// How long each rung is measured.
     pub plan: Plan,
 }

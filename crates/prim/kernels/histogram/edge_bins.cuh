@@ -55,6 +55,32 @@ static_assert(CROSSWARP_OFFSET(edges_parameters<i32>, cells) == 32 + 4 * sizeof(
               "edges_parameters::cells");
 static_assert(CROSSWARP_OFFSET(edges_parameters<i32>, pad) == 36 + 4 * sizeof(i32),
               "edges_parameters::pad");
+static_assert(sizeof(edges_parameters<i64>) == 40 + 4 * sizeof(i64),
+              "size of edges_parameters");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, edge) == 0 + 0 * sizeof(i64),
+              "edges_parameters::edge");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, cell) == 8 + 0 * sizeof(i64),
+              "edges_parameters::cell");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, from) == 16 + 0 * sizeof(i64),
+              "edges_parameters::from");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, to) == 16 + 1 * sizeof(i64),
+              "edges_parameters::to");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, low) == 16 + 2 * sizeof(i64),
+              "edges_parameters::low");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, scale) == 16 + 3 * sizeof(i64),
+              "edges_parameters::scale");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, count) == 16 + 4 * sizeof(i64),
+              "edges_parameters::count");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, bins) == 20 + 4 * sizeof(i64),
+              "edges_parameters::bins");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, base) == 24 + 4 * sizeof(i64),
+              "edges_parameters::base");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, factor) == 28 + 4 * sizeof(i64),
+              "edges_parameters::factor");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, cells) == 32 + 4 * sizeof(i64),
+              "edges_parameters::cells");
+static_assert(CROSSWARP_OFFSET(edges_parameters<i64>, pad) == 36 + 4 * sizeof(i64),
+              "edges_parameters::pad");
 static_assert(sizeof(edges_parameters<float>) == 40 + 4 * sizeof(float),
               "size of edges_parameters");
 static_assert(CROSSWARP_OFFSET(edges_parameters<float>, edge) == 0 + 0 * sizeof(float),

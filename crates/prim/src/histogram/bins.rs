@@ -162,14 +162,14 @@ impl<T: Sample> Bins<T> {
     }
 }
 
-impl<T: Sample<Bound = i64>> Bins<T> {
+impl<T: Sample<Bound: Into<i128>>> Bins<T> {
     /// A bin for every integer from `low` up to, not including, `high`. Each bin holds one value, the last
     /// one, too: no sample that is `high` is in it.
     ///
     /// # Errors
     /// As for [`even`](Self::even).
-    pub fn integers(low: i64, high: i64) -> Result<Self, BinsError> {
-        let bins = high.checked_sub(low).unwrap_or(i64::MAX).max(1);
+    pub fn integers(low: T::Bound, high: T::Bound) -> Result<Self, BinsError> {
+        let bins = high.into().saturating_sub(low.into()).max(1);
         let count = count(usize::try_from(bins).unwrap_or(usize::MAX))?;
         check_range::<T>(low, high)?;
         Self::of(Bounds::Values(low, high), count)

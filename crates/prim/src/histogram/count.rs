@@ -1,16 +1,21 @@
 //! Counting on the CPU.
 #![allow(unsafe_code)] // Reason: counters are indexed without checks, by bins limited just before.
 
+use std::ops::Range;
+
 use crosswarp_shmem::{Pe, op};
 
 use super::bins::Bins;
 use super::error::HistogramError;
 use super::rule::{BinRule, Visit};
 use super::sample::Sample;
-use crate::Simd;
 use crate::simd::{Isa, Work};
+use crate::source::{ReadError, in_pieces};
 use crate::threads::{Cost, Workers};
+use crate::{Simd, Source};
 
+/// A counter of 32 bits can not overflow within so many samples.
+const MOST_OF_A_COUNTER: usize = 1 << 31;
 /// Samples whose bins are found before they are counted: the loop that finds them has no dependences
 /// and fills whole vectors.
 const BLOCK: usize = 1024;
@@ -83,8 +88,19 @@ impl<'a, T: Sample> Histogram<'a, T> {
     /// # Errors
     /// Over a team, what [`team_sum`](Self::team_sum) reports; none without.
     pub fn count(&self, samples: &[T]) -> Result<Vec<u64>, HistogramError> {
-        let totals = self.tally(samples, None);
-        self.team_sum(totals)
+        let totals = self.tally(Samples::Slice(samples), None);
+        self.team_total(totals)
+    }
+
+    /// Samples in each bin, of an array that is read piece by piece. Each thread reads into a buffer of its own of
+    /// 256 KiB.
+    ///
+    /// # Errors
+    /// Those of [`count`](Self::count); [`HistogramError::Read`] if the source cannot be read; on other PEs this shows
+    /// as a mismatch.
+    pub fn count_from(&self, samples: &dyn Source<T>) -> Result<Vec<u64>, HistogramError> {
+        let totals = self.tally(Samples::Source(samples), None);
+        self.team_total(totals)
     }
 
     /// Sum of the weights of the samples in each bin, modulo 2^64.
@@ -93,18 +109,46 @@ impl<'a, T: Sample> Histogram<'a, T> {
     /// [`HistogramError::Weights`] unless there is a weight for each sample; on other PEs this shows as
     /// a mismatch. Those of [`count`](Self::count).
     pub fn sum_weights(&self, samples: &[T], weights: &[u32]) -> Result<Vec<u64>, HistogramError> {
-        if samples.len() != weights.len() {
-            if let Some(pe) = self.pe {
-                // So that nobody waits for this PE; its own error says more than the mismatch.
-                let _ = pe.agree(0, 0);
-            }
-            return Err(HistogramError::Weights {
-                samples: samples.len(),
-                weights: weights.len(),
-            });
+        self.check_weights(samples.len(), weights.len())?;
+        let totals = self.tally(Samples::Slice(samples), Some(Samples::Slice(weights)));
+        self.team_total(totals)
+    }
+
+    /// [`sum_weights`](Self::sum_weights) of arrays that are read piece by piece.
+    ///
+    /// # Errors
+    /// Those of [`sum_weights`](Self::sum_weights) and of [`count_from`](Self::count_from).
+    pub fn sum_weights_from(
+        &self,
+        samples: &dyn Source<T>,
+        weights: &dyn Source<u32>,
+    ) -> Result<Vec<u64>, HistogramError> {
+        self.check_weights(samples.len(), weights.len())?;
+        let totals = self.tally(Samples::Source(samples), Some(Samples::Source(weights)));
+        self.team_total(totals)
+    }
+
+    fn check_weights(&self, samples: usize, weights: usize) -> Result<(), HistogramError> {
+        if samples == weights {
+            return Ok(());
         }
-        let totals = self.tally(samples, Some(weights));
-        self.team_sum(totals)
+        self.withdraw();
+        Err(HistogramError::Weights { samples, weights })
+    }
+
+    /// [`team_sum`](Self::team_sum) where a PE may have failed to count.
+    fn team_total(&self, totals: Result<Vec<u64>, ReadError>) -> Result<Vec<u64>, HistogramError> {
+        if totals.is_err() {
+            self.withdraw();
+        }
+        self.team_sum(totals?)
+    }
+
+    /// So that nobody waits for this PE, whose own error says more than the mismatch on the others.
+    fn withdraw(&self) {
+        if let Some(pe) = self.pe {
+            let _ = pe.agree(0, 0);
+        }
     }
 
     /// Adds the totals of the team's PEs, one a bin, element by element; without a team, returns them.
@@ -134,7 +178,11 @@ impl<'a, T: Sample> Histogram<'a, T> {
         Ok(totals)
     }
 
-    fn tally(&self, samples: &[T], weights: Option<&[u32]>) -> Vec<u64> {
+    fn tally(
+        &self,
+        samples: Samples<'_, T>,
+        weights: Option<Samples<'_, u32>>,
+    ) -> Result<Vec<u64>, ReadError> {
         let bins = self.bins.count();
         // A thread's counters have to be cleared and added up, too.
         let most = samples.len() / SAMPLES_PER_THREAD.max(bins);
@@ -146,18 +194,43 @@ impl<'a, T: Sample> Histogram<'a, T> {
             self.bins.rule().visit(Tally {
                 simd: workers.simd,
                 bins,
-                samples: &samples[range.clone()],
-                weights: weights.map(|weights| &weights[range]),
+                range,
+                samples,
+                weights,
             })
         });
-        let mut parts = parts.into_iter();
-        let mut totals = parts.next().unwrap_or_default();
+        let mut totals = vec![0u64; bins];
         for part in parts {
-            totals.iter_mut().zip(part).for_each(|(total, part)| {
+            totals.iter_mut().zip(part?).for_each(|(total, part)| {
                 *total = total.wrapping_add(part);
             });
         }
-        totals
+        Ok(totals)
+    }
+}
+
+/// Where samples or weights are.
+#[derive(Clone, Copy)]
+enum Samples<'a, T> {
+    Slice(&'a [T]),
+    Source(&'a dyn Source<T>),
+}
+
+impl<T: bytemuck::Pod> Samples<'_, T> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Slice(samples) => samples.len(),
+            Self::Source(source) => source.len(),
+        }
+    }
+
+    /// Calls `work` with those of `range`, in order, in pieces of at most 2^31.
+    fn each(&self, range: Range<usize>, mut work: impl FnMut(&[T])) -> Result<(), ReadError> {
+        match self {
+            Self::Slice(samples) => samples[range].chunks(MOST_OF_A_COUNTER).for_each(work),
+            Self::Source(source) => in_pieces(&[*source], range, 1, |pieces, _| work(pieces[0]))?,
+        }
+        Ok(())
     }
 }
 
@@ -165,13 +238,14 @@ impl<'a, T: Sample> Histogram<'a, T> {
 struct Tally<'a, T> {
     simd: Simd,
     bins: usize,
-    samples: &'a [T],
-    weights: Option<&'a [u32]>,
+    range: Range<usize>,
+    samples: Samples<'a, T>,
+    weights: Option<Samples<'a, u32>>,
 }
 
 impl<T: Sample> Visit<T::Key> for Tally<'_, T> {
-    type Output = Vec<u64>;
-    fn visit<R: BinRule<T::Key>>(self, rule: &R) -> Vec<u64> {
+    type Output = Result<Vec<u64>, ReadError>;
+    fn visit<R: BinRule<T::Key>>(self, rule: &R) -> Self::Output {
         if let Some(weights) = self.weights {
             return self.weigh(rule, weights);
         }
@@ -187,52 +261,98 @@ impl<T: Sample> Visit<T::Key> for Tally<'_, T> {
 }
 
 impl<T: Sample> Tally<'_, T> {
-    fn count<R: BinRule<T::Key>, const SETS: usize>(&self, rule: &R) -> Vec<u64> {
+    fn count<R: BinRule<T::Key>, const SETS: usize>(
+        &self,
+        rule: &R,
+    ) -> Result<Vec<u64>, ReadError> {
         let mut totals = vec![0u64; self.bins];
         // The counters of a bin lie side by side, so a set is a constant offset of the same place. The last bin
         // takes what is dropped.
         let mut counters = vec![[0u32; SETS]; self.bins + 1];
         let mut found = [0u32; BLOCK];
-        // A counter of 32 bits can not overflow within such a part.
-        for part in self.samples.chunks(1 << 31) {
-            for samples in part.chunks(BLOCK) {
-                let found = &mut found[..samples.len()];
-                self.find_bins(rule, samples, found);
-                let (whole, rest) = found.as_chunks::<SETS>();
-                for bins in whole {
-                    for (set, &bin) in bins.iter().enumerate() {
-                        // SAFETY: `find_bins` leaves no number above `self.bins`, and there is one bin more.
-                        unsafe {
-                            counters.get_unchecked_mut(bin as usize)[set] += 1;
-                        }
-                    }
-                }
-                for &bin in rest {
-                    counters[bin as usize][0] += 1;
-                }
-            }
-            for (total, counters) in totals.iter_mut().zip(&counters) {
+        let mut flush = |counters: &mut [[u32; SETS]]| {
+            for (total, counters) in totals.iter_mut().zip(&*counters) {
                 *total += counters.iter().map(|&count| u64::from(count)).sum::<u64>();
             }
             counters.fill([0; SETS]);
-        }
-        totals
+        };
+        // Samples counted since counters were 0.
+        let mut since = 0;
+        self.samples.each(self.range.clone(), |part| {
+            if since + part.len() > MOST_OF_A_COUNTER {
+                flush(&mut counters);
+                since = 0;
+            }
+            since += part.len();
+            self.count_part(rule, part, &mut counters, &mut found);
+        })?;
+        flush(&mut counters);
+        Ok(totals)
     }
 
-    fn weigh<R: BinRule<T::Key>>(&self, rule: &R, weights: &[u32]) -> Vec<u64> {
+    /// Counts samples in `counters`, of which there is one more than bins. Not a closure: that what it is called with
+    /// does not overlap is known here.
+    fn count_part<R: BinRule<T::Key>, const SETS: usize>(
+        &self,
+        rule: &R,
+        samples: &[T],
+        counters: &mut [[u32; SETS]],
+        found: &mut [u32; BLOCK],
+    ) {
+        assert!(counters.len() > self.bins);
+        for samples in samples.chunks(BLOCK) {
+            let found = &mut found[..samples.len()];
+            self.find_bins(rule, samples, found);
+            let (whole, rest) = found.as_chunks::<SETS>();
+            for bins in whole {
+                for (set, &bin) in bins.iter().enumerate() {
+                    // SAFETY: `find_bins` leaves no number above `self.bins`, and there is one counter more.
+                    unsafe {
+                        counters.get_unchecked_mut(bin as usize)[set] += 1;
+                    }
+                }
+            }
+            for &bin in rest {
+                counters[bin as usize][0] += 1;
+            }
+        }
+    }
+
+    fn weigh<R: BinRule<T::Key>>(
+        &self,
+        rule: &R,
+        weights: Samples<'_, u32>,
+    ) -> Result<Vec<u64>, ReadError> {
         // The last total takes what is dropped.
         let mut totals = vec![0u64; self.bins + 1];
         let mut found = [0u32; BLOCK];
-        for (samples, weights) in self.samples.chunks(BLOCK).zip(weights.chunks(BLOCK)) {
-            let found = &mut found[..samples.len()];
-            self.find_bins(rule, samples, found);
-            for (&bin, &weight) in found.iter().zip(weights) {
-                let total = &mut totals[bin as usize];
-                *total = total.wrapping_add(weight.into());
+        let mut add = |samples: &[T], weights: &[u32]| {
+            for (samples, weights) in samples.chunks(BLOCK).zip(weights.chunks(BLOCK)) {
+                let found = &mut found[..samples.len()];
+                self.find_bins(rule, samples, found);
+                for (&bin, &weight) in found.iter().zip(weights) {
+                    let total = &mut totals[bin as usize];
+                    *total = total.wrapping_add(weight.into());
+                }
             }
-        }
+        };
+        // Pieces of weights follow those of samples.
+        let mut start = self.range.start;
+        let mut failure = Ok(());
+        self.samples.each(self.range.clone(), |samples| {
+            let mut done = 0;
+            let range = start..start + samples.len();
+            start = range.end;
+            if failure.is_ok() {
+                failure = weights.each(range, |weights| {
+                    add(&samples[done..done + weights.len()], weights);
+                    done += weights.len();
+                });
+            }
+        })?;
+        failure?;
         totals.pop();
-        totals
+        Ok(totals)
     }
 
     /// Writes the bin of each sample, or `self.bins` for one that is dropped.

@@ -44,7 +44,7 @@ namespace crosswarp::histogram {
     generic {
         /// Edges and cells, their tables in device memory.
         pub EdgesParameters<K> = "edges_parameters",
-        of [i32 = "i32", f32 = "float", f64 = "double"], size 40 + 4: {
+        of [i32 = "i32", i64 = "i64", f32 = "float", f64 = "double"], size 40 + 4: {
             0 + 0 pub edge: u64 = "const K*",
             8 + 0 pub cell: u64 = "const u32*",
             /// Samples outside are dropped.
@@ -100,6 +100,38 @@ impl Celled for i32 {
     }
     fn scaled(self, _: Self, _: Self) -> u32 {
         0
+    }
+    fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8] {
+        bytemuck::bytes_of(parameters)
+    }
+}
+
+impl Celled for i64 {
+    #[inline(always)]
+    fn ordered(self) -> u32 {
+        (self >> 32) as u32 ^ 1 << 31
+    }
+    /// By a shift, which is the `scale`.
+    fn linear(edges: &[Self], cells: u32) -> Option<CellMap<Self>> {
+        let (&low, &high) = (edges.first()?, edges.last()?);
+        let bits = u64::BITS - high.wrapping_sub(low).cast_unsigned().leading_zeros();
+        Some(CellMap {
+            low,
+            scale: bits.saturating_sub(cells.ilog2()).into(),
+            base: 0,
+            factor: 0,
+            cells,
+        })
+    }
+    #[inline(always)]
+    fn scaled(self, low: Self, scale: Self) -> u32 {
+        if self < low {
+            return 0;
+        }
+        let distance = self.wrapping_sub(low).cast_unsigned();
+        // A shift by 64 bits leaves nothing.
+        let cell = distance.checked_shr(scale as u32).unwrap_or(0);
+        cell.min(u32::MAX.into()) as u32
     }
     fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8] {
         bytemuck::bytes_of(parameters)
@@ -303,6 +335,7 @@ mod tests {
             floats in prop::collection::vec(prop::num::f32::NORMAL | prop::num::f32::SUBNORMAL | prop::num::f32::ZERO, 2..300),
             near in prop::collection::vec(-1000i32..1000, 2..300),
             any in prop::collection::vec(any::<i32>(), 2..300),
+            wide in prop::collection::vec(any::<i64>(), 2..300),
             keys in prop::collection::vec(any::<f64>(), 50),
         ) {
             let doubles: Vec<f64> = floats.iter().map(|&x| x.into()).collect();
@@ -322,6 +355,12 @@ mod tests {
             few.extend(floats.iter().flat_map(|x| [x.next_up(), x.next_down()]));
             check(floats, f32::NEG_INFINITY, f32::INFINITY, &few);
             let integers: Vec<i32> = keys.iter().map(|&x| x as i32).chain(near.clone()).collect();
+            let mut wider = wide.clone();
+            wider.extend(near.iter().map(|&k| i64::from(k)));
+            wider.extend([i64::MIN, i64::MAX]);
+            check(wide, i64::MIN, i64::MAX, &wider);
+            check(near.iter().map(|&k| i64::from(k)).collect(), -10, 1000, &wider);
+            check(wider.clone(), i64::MIN, i64::MAX, &wider);
             check(near, i32::MIN, i32::MAX, &integers);
             check(any, i32::MIN, i32::MAX, &integers);
         }

@@ -2,6 +2,8 @@
 
 use crosswarp_shmem::{AllocError, CollectiveError};
 
+use crate::source::ReadError;
+
 /// Bins that make no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BinsError {
@@ -38,6 +40,19 @@ pub enum BinsError {
         /// The bound.
         bound: i64,
     },
+    /// An integer bound beyond what samples of a wide type can reach.
+    #[error(
+        "{bound} is no bound for these samples: from {least} to {} are possible",
+        greatest + 1
+    )]
+    WideBound {
+        /// The bound.
+        bound: i128,
+        /// The least sample there can be.
+        least: i128,
+        /// The greatest.
+        greatest: i128,
+    },
     /// Too few edges for a bin.
     #[error("a bin is between two edges, and there {}", if *edges == 0 { "are none" } else { "is only one" })]
     Edges {
@@ -67,6 +82,9 @@ pub enum HistogramError {
         /// Number of weights.
         weights: usize,
     },
+    /// Samples or weights of a [`Source`](crate::Source) could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// No room for the totals in the symmetric heap.
     #[error(transparent)]
     Alloc(#[from] AllocError),

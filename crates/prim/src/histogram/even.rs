@@ -81,6 +81,64 @@ namespace crosswarp::histogram {
     }
 }
 
+/// Even bins of integers of 64 bits, on CPUs. A key that is the upper end is in the last bin if `closed`.
+#[derive(Clone, Copy, Debug)]
+pub struct EvenWide {
+    low: i64,
+    /// 1 to 2^64.
+    width: u128,
+    bins: u32,
+    /// Bins a unit, about.
+    scale: f64,
+    closed: bool,
+    clamp: bool,
+}
+
+impl EvenWide {
+    /// Bins of `low..high`, which is not empty: `low` is a key, `high` may be the one behind the last.
+    pub fn new(low: i128, high: i128, bins: u32, closed: bool, clamp: bool) -> Self {
+        let width = (high - low).cast_unsigned();
+        Self {
+            low: low as i64,
+            width,
+            bins,
+            scale: f64::from(bins) / width as f64,
+            closed,
+            clamp,
+        }
+    }
+}
+
+impl BinRule<i64> for EvenWide {
+    const NAME: &'static str = "wide";
+    /// Nothing: kernels have no such samples.
+    fn argument(&self, _: u64, _: u64) -> Vec<u8> {
+        Vec::new()
+    }
+    #[inline(always)]
+    fn bin(&self, key: i64) -> u32 {
+        if key < self.low {
+            return if self.clamp { 0 } else { DROPPED };
+        }
+        let distance = key.wrapping_sub(self.low).cast_unsigned();
+        if u128::from(distance) >= self.width {
+            let last = self.clamp || self.closed && u128::from(distance) == self.width;
+            return if last { self.bins - 1 } else { DROPPED };
+        }
+        // The estimate is off by less than 2^28 · 2^−50; the products, below 2^93, say by how much.
+        let estimate = (distance as f64 * self.scale) as u32;
+        let exact = u128::from(distance) * u128::from(self.bins);
+        let start = u128::from(estimate) * self.width;
+        if start > exact {
+            estimate - 1
+        } else if start + self.width <= exact {
+            estimate + 1
+        } else {
+            estimate
+        }
+    }
+}
+
 impl EvenInteger {
     /// Bins of `low..high`, which is not empty. A key that is `high` is in the last bin if `closed`, for
     /// which `high` has to be below 2^31; keys outside are in the first or last bin if `clamp`.
@@ -328,6 +386,37 @@ mod tests {
                 let inside = i64::from(key).clamp(low, high);
                 let clamped = by_definition(low, high, bins, true, inside);
                 prop_assert_eq!(Some(bin(clamping, key)), clamped, "{:?} {}", even, key);
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn wide_integers_are_binned_by_the_definition(
+            a: i64, b: i64, shift in 0u32..63, bins in 1u32..1 << 28, small in 0u32..28, key: i64,
+            near in -3i128..4, closed: bool, clamp: bool,
+        ) {
+            let (a, b) = (a >> shift, b >> shift);
+            let (low, high) = (i128::from(a.min(b)), i128::from(a.max(b)) + 1);
+            let bins = (bins >> (small % 28)).max(1);
+            let even = EvenWide::new(low, high, bins, closed, clamp);
+            let k = i128::from(key.unsigned_abs() % u64::from(bins + 1));
+            let edge = low + (k * (high - low)).div_euclid(i128::from(bins)) + near;
+            let keys = [edge, key.into(), low, high - 1, high, high + 1, low - 1, i64::MIN.into(), i64::MAX.into()];
+            for key in keys.into_iter().filter_map(|key| i64::try_from(key).ok()) {
+                let at = i128::from(key);
+                let inside = if clamp { at.clamp(low, high) } else { at };
+                let expected = if inside == high && (closed || clamp) {
+                    Some(bins - 1)
+                } else if (low..high).contains(&inside) {
+                    // Below 2^64 · 2^28.
+                    Some(((inside - low) * i128::from(bins) / (high - low)) as u32)
+                } else {
+                    None
+                };
+                let found = even.bin(key);
+                prop_assert_eq!((found < bins).then_some(found), expected, "{:?} {}", even, key);
             }
         }
     }

@@ -5,10 +5,11 @@ use core::fmt::Debug;
 use bytemuck::Pod;
 
 use super::edges::{Celled, Edges};
-use super::even::{EvenFloat, EvenInteger};
+use super::even::{EvenFloat, EvenInteger, EvenWide};
 use super::rule::Visit;
 
-/// What samples are compared as: small integers widen to `i32`.
+/// What samples are compared as: integers of up to 16 bits widen to `i32`, wider ones to `i64`; `u64` is counted from
+/// −2^63.
 pub trait Key: Pod + PartialOrd + Debug + Celled + Send + Sync {
     #[doc(hidden)]
     type Even: Copy + Debug + Send + Sync;
@@ -26,6 +27,13 @@ impl Key for i32 {
             EvenInteger::ClosedShift(rule) => visit.visit(rule),
             EvenInteger::ClosedMultiply(rule) => visit.visit(rule),
         }
+    }
+}
+
+impl Key for i64 {
+    type Even = EvenWide;
+    fn visit_even<V: Visit<Self>>(even: &EvenWide, visit: V) -> V::Output {
+        visit.visit(even)
     }
 }
 

@@ -10,9 +10,9 @@
 //!
 //! | bins | samples | bin of x |
 //! |---|---|---|
-//! | [`even`](Bins::even) | `u8`, `u16`, `i32` | ⌊(x − low) · bins / (high − low)⌋, exactly; bins − 1 for x = high |
+//! | [`even`](Bins::even) | integers | ⌊(x − low) · bins / (high − low)⌋, exactly; bins − 1 for x = high |
 //! | | `f32`, `f64` | the integer part of (x − low) · scale, at most bins − 1, for low ≤ x ≤ high |
-//! | [`integers`](Bins::integers) | `u8`, `u16`, `i32` | x − low, for low ≤ x < high: a bin is one value |
+//! | [`integers`](Bins::integers) | integers | x − low, for low ≤ x < high: a bin is one value |
 //! | [`edges`](Bins::edges) | all | the last k with edge k ≤ x, at most bins − 1 |
 //!
 //! Here scale = bins / (high − low), and each operation is rounded once, to nearest even, in the type of the samples:
@@ -20,6 +20,8 @@
 //! three operations can lie on either side of it, the same one everywhere; with explicit edges it can not. There NumPy
 //! may differ: it compares with the rounded edges of its `linspace`, also for integers, whose even edges here are exact
 //! fractions. To get its bins there, too, pass its edges to [`edges`](Bins::edges).
+//!
+//! Samples are integers of 8 to 64 bits, or `f32` and `f64`; GPUs count `u8`, `u16`, `i32`, `f32` and `f64`.
 //!
 //! Samples outside are dropped, or count in the first or last bin ([`OutOfRange`]). A NaN is in no bin
 //! and is dropped in any case.
@@ -42,6 +44,6 @@ mod sample;
 pub use bins::{Bins, OutOfRange};
 pub use count::Histogram;
 pub use error::{BinsError, HistogramError};
-pub use sample::Sample;
+pub use sample::{DeviceSample, Sample};
 
 pub(crate) use rule::{BinRule, Tables, Visit};

@@ -3,10 +3,10 @@
 use half::{bf16, f16};
 
 use crate::reduce::exchange::Exchange;
-use crate::reduce::extremum::Ranked;
+use crate::reduce::extremum::{Ranked, first_extremum};
 use crate::reduce::part::Part;
 use crate::reduce::{floats, integers};
-use crate::{ReduceError, Scalar};
+use crate::{Op, ReduceError, Scalar, Simd};
 
 /// An element type of reductions: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`, `u8` … `u64`.
 ///
@@ -30,6 +30,9 @@ pub trait Element: Scalar + Ranked {
     fn norm2(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Mean, ReduceError>;
     #[doc(hidden)]
     fn dot(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<Self::Sum, ReduceError>;
+    /// What [`RemotePart::partial`](crate::reduce::part::RemotePart::partial) says, of elements in host memory.
+    #[doc(hidden)]
+    fn partial(simd: Simd, op: Op, inputs: &[&[Self]]) -> Vec<u64>;
 }
 
 macro_rules! element {
@@ -56,6 +59,13 @@ macro_rules! element {
             fn dot(exchange: &Exchange<'_>, part: &Part<'_, Self>) -> Result<$sum, ReduceError> {
                 $body::dot(exchange, part).map(|sum| sum as $sum)
             }
+            fn partial(simd: Simd, op: Op, inputs: &[&[Self]]) -> Vec<u64> {
+                match op {
+                    Op::Min | Op::Argmin => extremum_words::<Self, false>(simd, inputs[0]),
+                    Op::Max | Op::Argmax => extremum_words::<Self, true>(simd, inputs[0]),
+                    _ => $body::partial(simd, op, inputs),
+                }
+            }
         }
     )*};
 }
@@ -75,4 +85,13 @@ element! { integers:
     u16 => u64, f64;
     u32 => u64, f64;
     u64 => u64, f64;
+}
+
+/// Whether there is an extremum, its index, its bits.
+fn extremum_words<T: Element, const MAX: bool>(simd: Simd, values: &[T]) -> Vec<u64> {
+    let found = first_extremum::<T, MAX>(simd, values);
+    found.map_or_else(
+        || vec![0; 3],
+        |place| vec![1, place as u64, values[place].bits()],
+    )
 }

@@ -2,6 +2,7 @@
 
 use crosswarp_shmem::{AllocError, CollectiveError};
 
+use crate::source::ReadError;
 use crate::{DType, Op};
 
 /// A reduction that has no result. Over a team every PE gets an error, the same one unless a GPU failed,
@@ -77,6 +78,9 @@ pub enum ReduceError {
     /// A GPU, its driver or the compiler of its kernels failed.
     #[error(transparent)]
     Cuda(#[from] crosswarp_cuda::Error),
+    /// Elements of a [`Source`](crate::Source) could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
     /// Another PE has no result of its part to add; it got the error that says why.
     #[error("PE {pe} could not reduce its part")]
     PeerFailed {

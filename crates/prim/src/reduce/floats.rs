@@ -9,8 +9,8 @@ use crate::sum::leaf_total::LeafTotal;
 use crate::sum::vector_leaf::{
     InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results, partial_leaf_result,
 };
-use crate::threads::Cost;
-use crate::{Float, Op, ReduceError, Scalar};
+use crate::threads::{Cost, Workers};
+use crate::{Float, Op, ReduceError, Scalar, Simd};
 
 /// Leaf results taken at once, so that adding them does not stall the loop over the elements:
 /// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
@@ -37,9 +37,9 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
                 .iter()
                 .map(|input| &input[leaves.whole.clone()])
                 .collect();
-            Ok(total_of_slices::<T, O>(exchange, &whole))
+            Ok(total_of_slices::<T, O>(exchange.workers, &whole))
         }
-        Part::Device(part) => part
+        Part::Remote(part) => part
             .partial(op, leaves.whole)
             .map(|words| LeafTotal::from_words(&words)),
     };
@@ -56,29 +56,63 @@ fn total<T: InVectors + Scalar, O: LeafOp>(
 
 /// The exact total of the leaf results of whole leaves.
 fn total_of_slices<T: InVectors, O: LeafOp>(
-    exchange: &Exchange<'_>,
+    workers: Workers<'_>,
     whole: &[&[T]],
 ) -> LeafTotal<T::Wide> {
-    let simd = exchange.workers.simd;
+    let simd = workers.simd;
     let far = is_far::<T>(whole[0].len());
-    let sums = exchange
-        .workers
-        .split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
-            let mut sum = LeafTotal::new();
-            let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
-            for start in part.clone().step_by(BATCH * LEAF) {
-                let end = (start + BATCH * LEAF).min(part.end);
-                let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
-                let results = &mut results[..(end - start) / LEAF];
-                leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
-                for (k, &value) in results.iter().enumerate() {
-                    let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
-                    sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
-                }
+    let sums = workers.split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
+        let mut sum = LeafTotal::new();
+        let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+        for start in part.clone().step_by(BATCH * LEAF) {
+            let end = (start + BATCH * LEAF).min(part.end);
+            let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
+            let results = &mut results[..(end - start) / LEAF];
+            leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
+            for (k, &value) in results.iter().enumerate() {
+                let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
+                sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
             }
-            sum
-        });
+        }
+        sum
+    });
     merge(&sums)
+}
+
+/// The exact total of elements.
+fn exact_total<T: InVectors>(workers: Workers<'_>, values: &[T]) -> LeafTotal<T::Wide> {
+    let sums = workers.split::<T, _>(Cost::Slow, values.len(), |part| {
+        let mut sum = LeafTotal::new();
+        sum.extend(values[part].iter().map(|value| value.widen()));
+        sum
+    });
+    merge(&sums)
+}
+
+/// The products of whole leaves.
+fn leaf_products<T: InVectors>(workers: Workers<'_>, whole: &[T]) -> Vec<T::Wide> {
+    let far = is_far::<T>(whole.len());
+    let products = workers.split::<T, _>(Cost::Streaming, whole.len(), |part| {
+        let mut products = vec![T::Wide::ONE; part.len() / LEAF];
+        leaf_results::<T, Product>(workers.simd, &[&whole[part]], far, &mut products);
+        products
+    });
+    products.concat()
+}
+
+/// [`Element::partial`](crate::Element::partial) of all but extrema.
+pub fn partial<T: InVectors + Scalar>(simd: Simd, op: Op, inputs: &[&[T]]) -> Vec<u64> {
+    let workers = Workers::of(simd);
+    match op {
+        Op::ExactSum => exact_total(workers, inputs[0]).to_words(),
+        Op::Norm2 => total_of_slices::<T, SumOfSquares>(workers, inputs).to_words(),
+        Op::Dot => total_of_slices::<T, SumOfProducts>(workers, inputs).to_words(),
+        Op::Prod => leaf_products(workers, inputs[0])
+            .into_iter()
+            .map(<T::Wide as Float>::to_bits64)
+            .collect(),
+        _ => total_of_slices::<T, Sum>(workers, inputs).to_words(),
+    }
 }
 
 /// Merges the totals of all threads.
@@ -150,18 +184,8 @@ pub fn exact_sum<T: InVectors + Scalar>(
     part: &Part<'_, T>,
 ) -> Result<T::Wide, ReduceError> {
     let mine = match part {
-        Part::Host(inputs) => {
-            let values = inputs[0];
-            let sums = exchange
-                .workers
-                .split::<T, _>(Cost::Slow, values.len(), |part| {
-                    let mut sum = LeafTotal::new();
-                    sum.extend(values[part].iter().map(|value| value.widen()));
-                    sum
-                });
-            Ok(merge(&sums))
-        }
-        Part::Device(part) => part
+        Part::Host(inputs) => Ok(exact_total(exchange.workers, inputs[0])),
+        Part::Remote(part) => part
             .partial(Op::ExactSum, 0..part.len(0))
             .map(|words| LeafTotal::from_words(&words)),
     };
@@ -180,17 +204,9 @@ where
     let products = match part {
         Part::Host(inputs) => {
             let whole = &inputs[0][leaves.whole.clone()];
-            let far = is_far::<T>(whole.len());
-            let products = exchange
-                .workers
-                .split::<T, _>(Cost::Streaming, whole.len(), |part| {
-                    let mut products = vec![T::Wide::ONE; part.len() / LEAF];
-                    leaf_results::<T, Product>(simd, &[&whole[part]], far, &mut products);
-                    products
-                });
-            Ok(products.concat())
+            Ok(leaf_products(exchange.workers, whole))
         }
-        Part::Device(part) => part.partial(Op::Prod, leaves.whole).map(|words| {
+        Part::Remote(part) => part.partial(Op::Prod, leaves.whole).map(|words| {
             words
                 .into_iter()
                 .map(<T::Wide as Float>::from_bits64)

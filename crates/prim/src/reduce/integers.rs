@@ -10,7 +10,7 @@ use crate::reduce::integer_total::{
 use crate::reduce::part::Part;
 use crate::simd::Work;
 use crate::threads::Cost;
-use crate::{Op, ReduceError};
+use crate::{Op, ReduceError, Simd};
 
 /// The exact total over all PEs of what `work` makes of each thread's part of the values, or what a
 /// GPU calls `op`.
@@ -32,7 +32,7 @@ fn total<'v, T: Integer, W: Work<Output = IntegerTotal>>(
             parts.iter().for_each(|part| sum.merge(part));
             Ok(sum.words.to_vec())
         }
-        Part::Device(part) => part.partial(op, 0..part.len(0)),
+        Part::Remote(part) => part.partial(op, 0..part.len(0)),
     };
     let mut all = IntegerTotal::default();
     for words in exchange.gather(3, mine)? {
@@ -57,13 +57,23 @@ fn combine<T: Integer>(
             let parts = exchange.workers.split::<T, _>(Cost::Streaming, len, work);
             Ok(vec![parts.into_iter().fold(identity, combine)])
         }
-        Part::Device(part) => part.partial(op, 0..part.len(0)),
+        Part::Remote(part) => part.partial(op, 0..part.len(0)),
     };
     let all = exchange.gather(1, mine)?;
     Ok(all
         .into_iter()
         .map(|words| words[0])
         .fold(identity, combine))
+}
+
+/// [`Element::partial`](crate::Element::partial) of all but extrema.
+pub fn partial<T: Integer>(simd: Simd, op: Op, inputs: &[&[T]]) -> Vec<u64> {
+    match op {
+        Op::Norm2 => simd.run(IntegerSquares(inputs[0])).words.to_vec(),
+        Op::Prod => vec![simd.run(IntegerProduct(inputs[0]))],
+        Op::Dot => vec![simd.run(IntegerDot(inputs[0], inputs[1]))],
+        _ => simd.run(IntegerSum(inputs[0])).words.to_vec(),
+    }
 }
 
 pub fn sum<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<u64, ReduceError> {

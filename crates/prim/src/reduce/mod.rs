@@ -6,6 +6,7 @@ mod error;
 mod exchange;
 mod extremum;
 mod floats;
+mod from_source;
 mod integer_total;
 mod integers;
 mod op;

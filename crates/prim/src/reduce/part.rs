@@ -9,12 +9,12 @@ use crate::{Op, ReduceError};
 pub enum Part<'a, T> {
     /// In host memory, worked on by the CPU.
     Host(Vec<&'a [T]>),
-    /// Worked on by a GPU.
-    Device(&'a dyn DevicePart<T>),
+    /// Elsewhere: worked on by a GPU, or read piece by piece.
+    Remote(&'a dyn RemotePart<T>),
 }
 
-/// A part that a GPU works on, wherever it is.
-pub trait DevicePart<T> {
+/// A part that is not in host memory as a whole, or that a GPU works on.
+pub trait RemotePart<T> {
     /// Number of inputs.
     fn inputs(&self) -> usize;
 
@@ -39,7 +39,7 @@ where
     pub(crate) fn inputs(&self) -> usize {
         match self {
             Self::Host(inputs) => inputs.len(),
-            Self::Device(part) => part.inputs(),
+            Self::Remote(part) => part.inputs(),
         }
     }
 
@@ -47,8 +47,8 @@ where
     pub(crate) fn len(&self, k: usize) -> usize {
         match self {
             Self::Host(inputs) => inputs.get(k).map_or(0, |input| input.len()),
-            Self::Device(part) if k < part.inputs() => part.len(k),
-            Self::Device(_) => 0,
+            Self::Remote(part) if k < part.inputs() => part.len(k),
+            Self::Remote(_) => 0,
         }
     }
 
@@ -56,8 +56,8 @@ where
     pub(crate) fn fetch(&self, k: usize, range: Range<usize>) -> Result<Cow<'a, [T]>, ReduceError> {
         match self {
             Self::Host(inputs) => Ok(Cow::Borrowed(&inputs[k][range])),
-            Self::Device(_) if range.is_empty() => Ok(Cow::Borrowed(&[])),
-            Self::Device(part) => part.fetch(k, range).map(Cow::Owned),
+            Self::Remote(_) if range.is_empty() => Ok(Cow::Borrowed(&[])),
+            Self::Remote(part) => part.fetch(k, range).map(Cow::Owned),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Partial results: what a part of an array has been reduced to, as the words in which PEs exchange it
-//! ([`DevicePart::partial`](crate::reduce::part::DevicePart::partial)).
+//! ([`RemotePart::partial`](crate::reduce::part::RemotePart::partial)).
 
 use crate::reduce::integer_total::IntegerTotal;
 use crate::sum::leaf_total::LeafTotal;

@@ -7,10 +7,11 @@ use crosswarp_shmem::Pe;
 use crate::reduce::element::Element;
 use crate::reduce::exchange::Exchange;
 use crate::reduce::extremum::first_extremum;
+use crate::reduce::from_source::FromSource;
 use crate::reduce::part::Part;
 use crate::reduce::partial::take_first;
 use crate::threads::{Cost, Workers};
-use crate::{Op, ReduceError, Simd, Value};
+use crate::{Op, ReduceError, Simd, Source, Value};
 
 /// Reductions of arrays of any [`Element`] type.
 ///
@@ -264,6 +265,24 @@ impl<'a> Reducer<'a> {
         self.reduce_part(op, &Part::Host(inputs.to_vec()))
     }
 
+    /// Any reduction of arrays that are read piece by piece, with the same bits as [`reduce`](Self::reduce). Each thread
+    /// reads into a buffer of its own, 256 KiB for each input.
+    ///
+    /// # Errors
+    /// Those of [`reduce`](Self::reduce); [`ReduceError::Read`] if a source cannot be read, on other PEs
+    /// [`ReduceError::PeerFailed`].
+    pub fn reduce_from<T: Element>(
+        &self,
+        op: Op,
+        inputs: &[&dyn Source<T>],
+    ) -> Result<Value, ReduceError> {
+        let part = FromSource {
+            workers: self.workers,
+            inputs,
+        };
+        self.reduce_part(op, &Part::Remote(&part))
+    }
+
     /// Any reduction of a part, wherever it is.
     pub(crate) fn reduce_part<T: Element>(
         &self,
@@ -329,7 +348,7 @@ fn extremum<T: Element, const MAX: bool>(
                 .map_or([0; 3], |place| [1, place as u64, values[place].bits()])
                 .to_vec())
         }
-        Part::Device(part) => part.partial(op, 0..part.len(0)),
+        Part::Remote(part) => part.partial(op, 0..part.len(0)),
     };
     let mine = mine.map(|words| vec![words[0], exchange.start() + words[1], words[2]]);
     let mut first = [0; 3];

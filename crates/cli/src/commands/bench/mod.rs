@@ -1,4 +1,4 @@
-//! `crosswarp bench`: what this machine's GPUs do, and two such runs side by side.
+//! `crosswarp bench`: what this machine's processor and GPUs do, and two such runs side by side.
 
 pub mod compare;
 mod rows;
@@ -14,11 +14,23 @@ use crosswarp::solve::Gpu;
 use self::rows::Rows;
 use super::error::CommandError;
 use crate::args::bench::{
-    BenchHistogramArgs, BenchJacobiArgs, BenchPrimArgs, BenchReduceArgs, BenchShmemArgs,
-    BenchTransposeArgs,
+    BenchCpuArgs, BenchHistogramArgs, BenchJacobiArgs, BenchPrimArgs, BenchReduceArgs,
+    BenchShmemArgs, BenchTransposeArgs,
 };
 use crate::console;
+use crate::processor::physical_cores;
 use crate::world::pes::{in_world_of, kind_name};
+
+/// Measures processors.
+pub fn cpu(args: &BenchCpuArgs) -> Result<i32, CommandError> {
+    let pes = args.pes.map_or_else(physical_cores, |pes| pes as usize);
+    in_world_of(args.pes, pes, |pe| {
+        let mut rows = (pe.my_pe() == 0).then(|| Rows::of_host(args.json, 34));
+        show_all(rows.as_mut(), |show| {
+            bench::cpu(pe, args.side as usize, kind_name(pe), show)
+        })
+    })
+}
 
 /// Measures the device verbs.
 pub fn shmem(args: &BenchShmemArgs) -> Result<i32, CommandError> {

@@ -30,6 +30,15 @@ impl Rows {
         }
     }
 
+    /// The same of the processor.
+    pub fn of_host(json: bool, width: usize) -> Self {
+        Self {
+            machine: json.then(Machine::of_host),
+            width,
+            headed: false,
+        }
+    }
+
     /// Shows one row. All rows of a table have the same parameters.
     pub fn show(&mut self, row: &Row) -> Result<(), CommandError> {
         if let Some(machine) = &self.machine {

@@ -62,20 +62,23 @@ impl HistogramReport {
                 &self.totals,
             )?;
         }
-        if args.plot.is_some() || args.png.is_some() {
-            let title = format!(
-                "{}: {} {}",
-                args.file.display(),
-                grouped(self.samples as u64),
-                self.dtype
-            );
+        if args.svg.is_some() || args.png.is_some() {
+            let title = args.title.clone().unwrap_or_else(|| {
+                let file = match args.file.to_str() {
+                    Some("-") => "standard input".into(),
+                    _ => args.file.display().to_string(),
+                };
+                let samples = grouped(self.samples as u64);
+                format!("{file}: {samples} {}", self.dtype)
+            });
             let chart = histogram::chart(&Bars {
                 title: &title,
+                unit: args.unit.as_deref(),
                 quantity: self.what(),
                 edges: &self.edges,
                 totals: &self.totals,
             });
-            if let Some(path) = &args.plot {
+            if let Some(path) = &args.svg {
                 chart.write_svg(StagedFile::create(path)?)?;
             }
             if let Some(path) = &args.png {

@@ -15,7 +15,7 @@ use crate::commands::error::CommandError;
 use crate::console;
 use crate::defaults;
 use crate::drawing::axes::{Axes, Scale};
-use crate::drawing::chart::Chart;
+use crate::drawing::chart::{Chart, Plot};
 use crate::drawing::files::PictureFiles;
 use crate::format::general;
 use crate::input::kernel_file::{KernelFile, plain_name};
@@ -30,7 +30,7 @@ pub fn roofline(args: &RooflineArgs) -> Result<i32, CommandError> {
     let in_flight = BytesInFlight::new(args, &roof)?;
     pictures.draw(|| {
         let points: Vec<PlottedKernel> = args.point.iter().map(PlottedKernel::from).collect();
-        picture(&roof, &points)
+        picture(&roof, &points, WIDTH)
     })?;
     if args.json {
         console::line(json::line(&as_json(args, &roof, in_flight.as_ref())))?;
@@ -97,7 +97,7 @@ impl Roof {
     fn measured(args: &RooflineArgs) -> Result<Self, CommandError> {
         if args.bandwidth.is_some() || args.rate.is_some() {
             return Err(CommandError::Usage(
-                "--bandwidth and --rate go together, unless --device has the other".to_owned(),
+                "--bandwidth and --rate go together, unless --gpu has the other".to_owned(),
             ));
         }
         Ok(match Device::get(0) {
@@ -145,9 +145,9 @@ impl BytesInFlight {
     fn new(args: &RooflineArgs, roof: &Roof) -> Result<Option<Self>, CommandError> {
         let given = args.latency.map(|nanoseconds| 1e-9 * nanoseconds);
         let Some(latency) = given.or(roof.latency) else {
-            if args.kernel.is_some() {
+            if args.file.is_some() {
                 return Err(CommandError::Usage(
-                    "--kernel shows the bytes that a kernel keeps in flight; how many are needed depends on \
+                    "--file shows the bytes that a kernel keeps in flight; how many are needed depends on \
                      the --latency of device memory (some 500 to 800 ns)"
                         .to_owned(),
                 ));
@@ -155,11 +155,11 @@ impl BytesInFlight {
             return Ok(None);
         };
         let multiprocessors = roof.multiprocessors;
-        let kernel = match (&args.kernel, multiprocessors) {
+        let kernel = match (&args.file, multiprocessors) {
             (Some(path), Some(multiprocessors)) => {
                 let device = ModelledGpu::choose(args.device, None);
                 let file = KernelFile::read(path, Some(device.arch), device.arch)?;
-                let needs = file.kernel(args.name.as_deref())?;
+                let needs = file.kernel(args.kernel.as_deref())?;
                 let block = BlockNeeds {
                     threads: args
                         .threads
@@ -178,7 +178,7 @@ impl BytesInFlight {
             }
             (Some(_), None) => {
                 return Err(CommandError::Usage(
-                    "--kernel needs a GPU: --device, or one in this machine".to_owned(),
+                    "--file needs a GPU: --gpu, or one in this machine".to_owned(),
                 ));
             }
             (None, _) => None,
@@ -271,6 +271,7 @@ fn as_json(args: &RooflineArgs, roof: &Roof, in_flight: Option<&BytesInFlight>) 
         .collect();
     let mut object = json!({
         "roof": roof.name,
+        "bytes_per_second": roof.ceilings.bandwidth,
         "gbs": roof.ceilings.bandwidth / 1e9,
         "gflops": roof.ceilings.rate / 1e9,
         "ridge": roof.ceilings.ridge(),
@@ -320,8 +321,16 @@ impl From<&Point> for PlottedKernel {
     }
 }
 
+/// Width of a picture alone in its file.
+pub const WIDTH: f64 = 860.0;
+const HEIGHT: f64 = 460.0;
+/// Between the middles of labels that stand one below the other.
+const LABEL_GAP: f64 = 14.0;
+/// Marks less far apart than this share a column of labels.
+const ONE_COLUMN: f64 = 40.0;
+
 /// The roofs, and the marks below them; one without a measured rate is a line up to the roof.
-pub fn picture(roof: &Roof, marks: &[PlottedKernel]) -> Chart {
+pub fn picture(roof: &Roof, marks: &[PlottedKernel], width: f64) -> Chart {
     let ridge = roof.ceilings.ridge();
     let intensities = marks.iter().map(|mark| mark.intensity);
     let x = Scale::log(intensities.chain([ridge / 20.0, ridge * 8.0]));
@@ -342,26 +351,25 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel]) -> Chart {
         y_label: "GFLOP/s",
         powers: false,
     };
-    let mut chart = Chart::new(&format!("Roofline: {}", roof.name), 860.0, 460.0);
+    let title = format!("Roofline: {}", roof.name);
+    let mut chart = if width < WIDTH {
+        Chart::untitled(&title, width, HEIGHT)
+    } else {
+        Chart::new(&title, width, HEIGHT)
+    };
     let plot = chart.plot(&axes);
     let at = |intensity: f64, rate: f64| plot.at(&axes, intensity, rate / 1e9);
     let corner = at(ridge, roof.ceilings.rate);
     let left = at(low, lowest);
     chart.polyline("roof", &[left, corner, at(high, roof.ceilings.rate)]);
+    let mut beside = Vec::new();
     for mark in marks {
         let top = at(mark.intensity, roof.ceilings.attainable(mark.intensity));
         match mark.rate {
             Some(rate) => {
                 let (x, y) = at(mark.intensity, rate);
                 chart.dot(mark.class, x, y, 5.0, &mark.hint);
-                let (anchor, beside) = if axes.x.place(mark.intensity) > 0.85 {
-                    ("end", x - 9.0)
-                } else {
-                    ("start", x + 9.0)
-                };
-                if !mark.label.is_empty() {
-                    chart.text("small", anchor, beside, y + 4.0, &mark.label);
-                }
+                beside.push((x, y, mark.label.as_str()));
             }
             None => {
                 let bottom = (top.0, at(mark.intensity, 0.0).1);
@@ -370,6 +378,7 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel]) -> Chart {
             }
         }
     }
+    write_labels(&mut chart, &plot, beside);
     let bandwidth = format!("{} GB/s", general(roof.ceilings.bandwidth / 1e9, 4));
     let middle = (
         f64::midpoint(left.0, corner.0),
@@ -392,4 +401,71 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel]) -> Chart {
     let at_corner = (corner.0 + 8.0, corner.1 + beside);
     chart.text("strong clear", "start", at_corner.0, at_corner.1, &rate);
     chart
+}
+
+/// Writes the labels of marks beside them, those of near ones below one another, with a line to each that had to move.
+fn write_labels(chart: &mut Chart, plot: &Plot, mut labels: Vec<(f64, f64, &str)>) {
+    labels.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for column in labels.chunk_by_mut(|a, b| b.0 - a.0 < ONE_COLUMN) {
+        column.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let places = spread(
+            column.iter().map(|label| label.1),
+            (plot.top + 8.0, plot.bottom() - 8.0),
+        );
+        let far = column.iter().map(|label| label.0).fold(0.0, f64::max);
+        let near = column.iter().map(|label| label.0).fold(far, f64::min);
+        let widest = column.iter().map(|label| label.2.chars().count()).max();
+        let room = 30.0 + 7.0 * widest.unwrap_or(0) as f64;
+        let (anchor, beside, end) = if far + room > plot.right() {
+            ("end", near - 24.0, near - 21.0)
+        } else {
+            ("start", far + 24.0, far + 21.0)
+        };
+        for (&(x, y, label), place) in column.iter().zip(places) {
+            let side = (end - x).signum();
+            chart.line("leader", (x + 6.0 * side, y), (end, place));
+            chart.text("small clear", anchor, beside, place + 4.0, label);
+        }
+    }
+}
+
+/// Places for labels wanted at `wanted`, which ascend: as near as possible, and far enough apart within `range`.
+fn spread(wanted: impl Iterator<Item = f64>, (top, bottom): (f64, f64)) -> Vec<f64> {
+    let mut places: Vec<f64> = wanted.collect();
+    let gap = LABEL_GAP.min((bottom - top) / places.len().max(1) as f64);
+    let mut least = top;
+    for place in &mut places {
+        *place = place.max(least);
+        least = *place + gap;
+    }
+    let mut most = bottom;
+    for place in places.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - gap;
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_keep_their_distance_and_stay_inside() {
+        for wanted in [
+            vec![10.0],
+            vec![10.0; 5],
+            vec![0.0, 1.0, 2.0, 300.0, 301.0, 400.0],
+            (0..40).map(f64::from).collect(),
+        ] {
+            let places = spread(wanted.iter().copied(), (0.0, 330.0));
+            let gap = LABEL_GAP.min(330.0 / wanted.len() as f64);
+            assert!(places.windows(2).all(|two| two[1] - two[0] >= gap - 1e-9));
+            assert!(places.iter().all(|place| (0.0..=330.0).contains(place)));
+        }
+        assert_eq!(
+            spread([50.0, 100.0].into_iter(), (0.0, 330.0)),
+            [50.0, 100.0]
+        );
+    }
 }

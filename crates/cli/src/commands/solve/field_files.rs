@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 
 use crate::args::solve::SolveArgs;
 use crate::drawing::box_slice::SlicePicture;
-use crate::drawing::colour_map::ColourMap;
 use crate::drawing::line_field::LinePicture;
-use crate::drawing::plane_field::{Axes, PlanePicture};
+use crate::drawing::look::Look;
+use crate::drawing::plane_field::{Axes, Axis, Page, PlanePicture};
 use crate::input::npy::{Dtype, Shape};
 use crate::input::slice::Cut;
 use crate::input::spacing::Spacing;
@@ -117,8 +117,10 @@ pub struct FieldHead {
     pub cut: Option<Cut>,
     /// Distance of neighbouring points.
     pub spacing: Spacing,
-    /// ColourMap of the picture.
-    pub colours: ColourMap,
+    /// Whether somebody gave it, so that axes show lengths.
+    pub spacing_given: bool,
+    /// What was asked for of the picture.
+    pub look: Look,
     /// For a line: how many points at each end can have changed; the picture shows those.
     pub reach: usize,
     /// For a filled field: which cells were given.
@@ -128,7 +130,7 @@ pub struct FieldHead {
 enum Picture {
     Plane(Box<PlanePicture>),
     Slice(Box<SlicePicture>),
-    Line(LinePicture),
+    Line(Box<LinePicture>),
 }
 
 /// Takes a field in row-major order and makes its files and its hash.
@@ -171,9 +173,11 @@ impl FieldOutputs {
             size,
             cut,
             spacing,
-            colours,
+            spacing_given,
+            look,
             given,
         } = head;
+        let lengths = spacing_given.then_some([spacing.x, spacing.y, spacing.z]);
         let shape = Shape(size.iter().rev().copied().collect());
         let along = |axis: usize| size.get(axis).copied().unwrap_or(1);
         let plane = (along(0), along(1));
@@ -193,13 +197,26 @@ impl FieldOutputs {
                 .transpose()?,
             picture: png.map(|file| match (cut, size.len()) {
                 (Some(cut), _) => {
-                    let picture = SlicePicture::new(file, title, colours, all, cut);
+                    let picture = SlicePicture::new(file, (title, look), all, lengths, cut);
                     Picture::Slice(Box::new(picture))
                 }
-                (None, 1) => Picture::Line(LinePicture::new(file, title, all[0], reach)),
+                (None, 1) => Picture::Line(Box::new(LinePicture::new(
+                    file,
+                    (title, look),
+                    all[0],
+                    reach,
+                ))),
                 (None, _) => {
-                    let axes = Axes::default();
-                    let picture = PlanePicture::new(file, title, colours, plane, axes, given);
+                    let axis = |cells, along: usize| Axis {
+                        cells,
+                        spacing: lengths.map(|lengths| lengths[along]),
+                    };
+                    let axes = Axes {
+                        across: axis("column", 0),
+                        down: axis("row", 1),
+                    };
+                    let page = Page { title, look, axes };
+                    let picture = PlanePicture::new(file, page, plane, given);
                     Picture::Plane(Box::new(picture))
                 }
             }),
@@ -273,7 +290,8 @@ mod tests {
             size: vec![2, 1],
             cut: None,
             spacing: Spacing::same(1.0),
-            colours: ColourMap::Viridis,
+            spacing_given: false,
+            look: Look::default(),
             reach: 2,
             given: None,
         };

@@ -77,6 +77,9 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         method,
     } = problem::from_args(args)?;
     OutputFiles::check(args)?;
+    if let Some(fault) = args.look.fault() {
+        return Err(CommandError::Usage(fault));
+    }
     let values_dtype = match &problem {
         Problem::Fill { values, .. } => Some(field::file_dtype(values).map_err(LoadError::from)?),
         _ => None,
@@ -416,8 +419,10 @@ impl Job<'_> {
         let remaining_error = report::remaining_error(norms).filter(|_| by_jacobi);
         if let Some(file) = plot {
             let title = match remaining_error {
-                Some(error) => format!("{title}, {} from the solution", general(error, 2)),
-                None => title,
+                Some(error) if self.args.look.title.is_none() => {
+                    format!("{title}, {} from the solution", general(error, 2))
+                }
+                _ => title,
             };
             self.plot(file, &title, norms)?;
         }
@@ -427,6 +432,7 @@ impl Job<'_> {
             Method::Multigrid { .. } => ("cycle,relative_residual", 1),
             Method::OneLevel { .. } => ("sweep,relative_residual", 1),
         };
+        let with_history = history.is_some();
         if let Some(file) = history {
             csv::write_norms(file, heading, first, norms)?;
         }
@@ -457,7 +463,7 @@ impl Job<'_> {
             levels: solution.levels,
             setup_seconds: (!by_jacobi).then_some(solution.setup_seconds),
             floor_reached: solution.floor_reached,
-            history: (first..).zip(norms.iter().copied()).collect(),
+            history: with_history.then(|| (first..).zip(norms.iter().copied()).collect()),
             field_sha256: hash.unwrap_or_default(),
             cell_updates_per_second: rate(solution.cell_updates, solution.seconds),
             strategy: choice.as_ref().map(|choice| choice.taken),
@@ -511,7 +517,7 @@ impl Job<'_> {
                 files: paths(self.args)
                     .into_iter()
                     .flatten()
-                    .map(|path| console::escaped(&path.display().to_string(), &[]))
+                    .map(|path| console::escaped(&console::name(path).to_string(), &[]))
                     .collect(),
             };
             console::line(report.summary(&details))?;
@@ -555,11 +561,10 @@ impl Job<'_> {
             format!(", {} = {at}", ["column", "row", "plane"][axis])
         });
         FieldHead {
-            title: format!(
-                "{what}, {}, {}{slice}",
-                grid.size_text(),
-                self.steps_made(sweeps)
-            ),
+            title: self.args.look.title.clone().unwrap_or_else(|| {
+                let (size, steps) = (grid.size_text(), self.steps_made(sweeps));
+                format!("{what}, {size}, {steps}{slice}")
+            }),
             dtype,
             size: grid.size(),
             cut,
@@ -575,7 +580,12 @@ impl Job<'_> {
                 }
                 Grid::Line(_) => Spacing::same(1.0),
             },
-            colours: self.args.colours,
+            spacing_given: match self.problem {
+                Problem::Plane(plane) => plane.spacing.is_some(),
+                Problem::Space(space) => space.spacing.is_some(),
+                _ => false,
+            },
+            look: self.args.look.clone(),
             // What an end does travels one point a sweep; a few more show where it has not come yet.
             reach: sweeps + sweeps / 8 + 4,
             given,

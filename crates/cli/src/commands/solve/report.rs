@@ -41,8 +41,8 @@ pub struct SolveReport {
     pub setup_seconds: Option<f64>,
     /// Whether the residual is as small as rounding allows, and larger than the limit.
     pub floor_reached: bool,
-    /// Every sweep's number and norm, or cycle's and relative residual.
-    pub history: Vec<(u64, f64)>,
+    /// Every sweep's number and norm, or cycle's and relative residual; null unless they were asked for.
+    pub history: Option<Vec<(u64, f64)>>,
     /// SHA-256 of the whole field, row-major, little-endian.
     pub field_sha256: String,
     /// Cells updated, those computed twice at the seams not counted, by second; of mg, cells times cycles.
@@ -140,6 +140,9 @@ impl SolveReport {
         } else {
             format!("Did not converge in {sweeps} sweeps: error {error} > tolerance {tolerance}")
         };
+        if norm == 0.0 && self.dtype == "f32" {
+            text.push_str("\nNo digit of f32 changes any more, which is not yet the solution; --dtype f64 goes on");
+        }
         if let Some(estimate) = self.remaining_error_estimate {
             text.push_str(&format!(
                 "\nThe solution is about {} ({}) away, or more",

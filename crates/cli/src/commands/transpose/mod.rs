@@ -141,7 +141,7 @@ impl Report {
     fn summary(&self, args: &TransposeArgs) -> String {
         format!(
             "Wrote {}: {} {}\non {}, {} ({}), {:.3} ms, {}",
-            args.output.display(),
+            console::name(&args.output),
             self.matrices.transposed(),
             self.matrices.dtype,
             self.backend.describe(),

@@ -21,9 +21,12 @@ pub enum NpyProblem {
     /// It cannot be opened or mapped.
     #[error("cannot read: {0}")]
     Open(io::Error),
-    /// A folder, a pipe or a device.
-    #[error("not a regular file, so it cannot be mapped")]
+    /// A folder, a named pipe, a device or a terminal.
+    #[error("not a regular file, nor a pipe by the name -")]
     NotAFile,
+    /// A pipe, and several processes that would each take a part of it.
+    #[error("a pipe has one reader, and there are several processes; save it as a file")]
+    PipeOfMany,
     /// The first bytes are not NPY's.
     #[error("not an NPY file (the first bytes are not \\x93NUMPY)")]
     NotNpy,

@@ -39,6 +39,21 @@ pub struct Header {
 }
 
 impl Header {
+    /// Bytes with which [`Header::length`] can tell.
+    pub const PREFIX: usize = 12;
+
+    /// How many bytes a header that begins like this has, as far as [`Header::parse`] looks at them.
+    pub fn length(prefix: &[u8]) -> usize {
+        let length = match *prefix {
+            [_, _, _, _, _, _, 1, 0, a, b, ..] => 10 + usize::from(u16::from_le_bytes([a, b])),
+            [_, _, _, _, _, _, 2 | 3, 0, a, b, c, d, ..] => {
+                (u32::from_le_bytes([a, b, c, d]) as usize).saturating_add(12)
+            }
+            _ => 0,
+        };
+        length.min(12 + LONGEST_HEADER)
+    }
+
     /// Reads the header at the start of `file`, the whole file's bytes.
     pub fn parse(file: &[u8]) -> Result<Self, NpyProblem> {
         if !file.starts_with(MAGIC) {

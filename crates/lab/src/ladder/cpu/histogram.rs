@@ -1,28 +1,30 @@
 //! Histograms on the processor.
 
-use crosswarp_prim::histogram::{Bins, Histogram};
+use crosswarp_prim::histogram::{Bins, Histogram, OutOfRange};
 
-use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
+use super::super::inputs::{bin_of, exact_histogram, grouped, histogram_work, sample};
 use super::super::rung::{Check, RungKind};
 use super::ladder_run::{LadderRun, RungSpec, on_threads};
 
+/// Bins if no number is given.
 const BINS: u32 = 256;
 
-fn scalar(x: &[u32], counts: &mut [u32]) {
-    for &bin in x {
-        counts[bin as usize] += 1;
+fn scalar(x: &[i32], counts: &mut [u32]) {
+    let bins = counts.len() as u32;
+    for &sample in x {
+        counts[bin_of(sample, bins) as usize] += 1;
     }
 }
 
 /// Four histograms, so that equal neighbours do not wait for one another's store.
-fn four_copies(x: &[u32], counts: &mut [u32]) {
+fn four_copies(x: &[i32], counts: &mut [u32]) {
     let bins = counts.len();
     let mut copies = vec![0u32; 4 * bins];
     let quads = x.chunks_exact(4);
     scalar(quads.remainder(), counts);
     for quad in quads {
-        for (copy, &bin) in quad.iter().enumerate() {
-            copies[copy * bins + bin as usize] += 1;
+        for (copy, &sample) in quad.iter().enumerate() {
+            copies[copy * bins + bin_of(sample, bins as u32) as usize] += 1;
         }
     }
     for copy in copies.chunks_exact(bins) {
@@ -32,10 +34,10 @@ fn four_copies(x: &[u32], counts: &mut [u32]) {
     }
 }
 
-fn threads(x: &[u32], counts: &mut [u32], threads: usize) {
+fn threads(x: &[i32], counts: &mut [u32], threads: usize) {
     let parts = x.chunks(x.len().div_ceil(threads)).collect();
     let bins = counts.len();
-    let of_part = |part: &[u32]| {
+    let of_part = |part: &[i32]| {
         let mut own = vec![0; bins];
         four_copies(part, &mut own);
         own
@@ -49,25 +51,26 @@ fn threads(x: &[u32], counts: &mut [u32], threads: usize) {
 
 pub fn run(run: &mut LadderRun) {
     let n = run.size();
+    let number = run.options.bins.unwrap_or(BINS);
     run.group = format!(
         "histogram of {} samples in {} bins",
         grouped(n),
-        grouped(BINS as usize)
+        grouped(number as usize)
     );
-    let x: Vec<u32> = (0..n).map(|index| sample(index, BINS)).collect();
-    let expected = exact_histogram(n, BINS);
+    let x: Vec<i32> = (0..n).map(|index| sample(index, number)).collect();
+    let expected = exact_histogram(&x, number);
     let count = run.threads;
     use RungKind::{Crosswarp, Textbook};
-    let mut rung = |name, kind, why, histogram: &dyn Fn(&[u32], &mut [u32])| {
+    let mut rung = |name, kind, why, histogram: &dyn Fn(&[i32], &mut [u32])| {
         let spec = RungSpec {
             name,
             kind,
             why,
-            work: histogram_work(n, BINS),
+            work: histogram_work(n, number),
         };
         run.rung(
             spec,
-            &mut vec![u32::MAX; BINS as usize],
+            &mut vec![u32::MAX; number as usize],
             |counts| {
                 counts.fill(0);
                 histogram(std::hint::black_box(&x), counts);
@@ -93,20 +96,18 @@ pub fn run(run: &mut LadderRun) {
         "A histogram per thread, added up at the end.",
         &|x, counts| threads(x, counts, count),
     );
-    let Ok(bins) = Bins::<i32>::integers(0, BINS.into()) else {
+    let Ok(bins) = Bins::<i32>::integers(0, number.into()) else {
         return;
     };
+    let bins = bins.out_of_range(OutOfRange::Clamp);
     let own = Histogram::new(&bins).threads(count);
     rung(
         "crosswarp",
         Crosswarp,
-        "Checks that samples are in range, and counts with more than one copy per thread.",
+        "Finds the bins of many samples at once, and counts with more than one copy per thread.",
         &|x, counts| {
             // On no team it has no error; the check would show it.
-            for (count, of_bin) in counts
-                .iter_mut()
-                .zip(own.count(bytemuck::cast_slice(x)).unwrap_or_default())
-            {
+            for (count, of_bin) in counts.iter_mut().zip(own.count(x).unwrap_or_default()) {
                 *count = of_bin as u32;
             }
         },

@@ -1,12 +1,12 @@
 //! Histograms on the GPU.
 #![allow(unsafe_code)] // Launches kernels.
 
-use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
+use crosswarp_cuda::{Buffer, BufferRef, Function, Launch, Module, Stream};
 use crosswarp_prim::cuda::DeviceHistogram;
-use crosswarp_prim::histogram::Bins;
+use crosswarp_prim::histogram::{Bins, OutOfRange};
 
 use super::super::error::LadderError;
-use super::super::inputs::{exact_histogram, grouped, histogram_work, sample};
+use super::super::inputs::{bin_of, exact_histogram, grouped, histogram_work, sample};
 use super::super::kernels::HISTOGRAM;
 use super::super::peers::cub;
 use super::super::rung::{Check, RungKind};
@@ -14,7 +14,8 @@ use super::ladder_run::{Call, LadderRun, RungSpec, resident};
 use crate::measure::RotatingBuffers;
 
 const THREADS: u32 = 512;
-const CLUSTER: u32 = 8;
+/// Blocks of a cluster. More than 8 are not portable: where a GPU has no place for them there is a note.
+const CLUSTERS: [u32; 5] = [1, 2, 4, 8, 16];
 
 /// Few bins, and more than a block's shared memory holds.
 const BINS: [u32; 2] = [256, 65_536];
@@ -26,7 +27,7 @@ struct Variant {
     shared_by: Option<u32>,
 }
 
-const VARIANTS: [Variant; 4] = [
+const VARIANTS: [Variant; 3] = [
     Variant {
         kernel: "global_atomics",
         why: "Every sample is an atomic in the level-2 cache; equal samples queue up there.",
@@ -42,36 +43,37 @@ const VARIANTS: [Variant; 4] = [
         why: "The same with 16-byte loads, two of them in flight.",
         shared_by: Some(1),
     },
-    Variant {
-        kernel: "cluster_dsm",
-        why: "A histogram per cluster of 8 blocks, over distributed shared memory: eight times the bins.",
-        shared_by: Some(CLUSTER),
-    },
 ];
+
+const DSM: &str = "cluster_dsm";
+const CHOSEN: &str = "A histogram per cluster over distributed shared memory; this is the smallest cluster that holds the bins, as the textbook chooses it.";
+const LARGER: &str =
+    "The same in larger clusters: fewer bins a block, more samples over the cluster's network.";
 
 pub fn run(run: &mut LadderRun) -> Result<(), LadderError> {
     let module = Module::compile(&run.device, &HISTOGRAM)?;
-    for bins in BINS {
+    let asked = run.options.bins.as_ref().map(std::slice::from_ref);
+    for &bins in asked.unwrap_or(&BINS) {
         let n = run.size();
         run.group = format!(
             "histogram of {} samples in {} bins",
             grouped(n),
             grouped(bins as usize)
         );
-        // Below 2^31, so the bits are those of the u32 that the textbook's kernels read.
-        let samples: Vec<i32> = (0..n).map(|index| sample(index, bins) as i32).collect();
+        let samples: Vec<i32> = (0..n).map(|index| sample(index, bins)).collect();
         let mut bench = Bench {
             x: &run.inputs(&samples)?,
             counts: &Buffer::new(&run.device, bins as usize)?,
-            expected: exact_histogram(n, bins),
+            expected: exact_histogram(&samples, bins),
             run: &mut *run,
             bins,
         };
         for variant in &VARIANTS {
             bench.variant(&module, variant)?;
         }
+        bench.clusters(&module)?;
         bench.own()?;
-        bench.peer()?;
+        bench.peer(&samples)?;
     }
     Ok(())
 }
@@ -86,9 +88,7 @@ struct Bench<'c, 'o> {
 
 impl Bench<'_, '_> {
     fn variant(&mut self, module: &Module, variant: &Variant) -> Result<(), LadderError> {
-        let Some(kernel) = LadderRun::kernel(module, variant.kernel)? else {
-            let note = format!("{}: not on this GPU", variant.kernel);
-            self.run.notes.push(note);
+        let Some(kernel) = self.kernel(module, variant.kernel)? else {
             return Ok(());
         };
         let shared = variant
@@ -104,32 +104,86 @@ impl Bench<'_, '_> {
             return Ok(());
         }
         let launch = Launch::new(&kernel).block(THREADS).shared(shared);
-        let launch = match variant.shared_by {
-            Some(blocks) if blocks > 1 => {
-                let launch = launch.cluster(blocks);
-                let grid = launch.max_resident()?;
-                launch.grid(u32::try_from(grid).unwrap_or(u32::MAX))
-            }
-            _ => launch.grid(resident(&kernel, THREADS, shared)?),
+        let launch = launch.grid(resident(&kernel, THREADS, shared)?);
+        let name = variant.kernel.replace('_', " ");
+        self.launched(&name, variant.why, &kernel, launch, shared)
+    }
+
+    /// A kernel of the textbook, or a note if this GPU has none.
+    fn kernel(&mut self, module: &Module, name: &str) -> Result<Option<Function>, LadderError> {
+        let kernel = LadderRun::kernel(module, name)?;
+        if kernel.is_none() {
+            self.run.notes.push(format!("{name}: not on this GPU"));
+        }
+        Ok(kernel)
+    }
+
+    /// The sizes of clusters side by side, from the smallest that holds the bins.
+    fn clusters(&mut self, module: &Module) -> Result<(), LadderError> {
+        let Some(kernel) = self.kernel(module, DSM)? else {
+            return Ok(());
         };
+        let most = self.run.device.properties().shared_per_block_optin;
+        let room = most - kernel.attributes().static_shared;
+        let mut why = CHOSEN;
+        for blocks in CLUSTERS {
+            let shared = 4 * self.bins.div_ceil(blocks);
+            if shared > room {
+                continue;
+            }
+            let launch = Launch::new(&kernel)
+                .block(THREADS)
+                .shared(shared)
+                .cluster(blocks);
+            let grid = match launch.max_resident() {
+                Ok(grid) if grid > 0 => u32::try_from(grid).unwrap_or(u32::MAX),
+                _ => {
+                    let note = format!("cluster dsm, {blocks} blocks: no place on this GPU");
+                    self.run.notes.push(note);
+                    continue;
+                }
+            };
+            let name = match blocks {
+                1 => "cluster dsm, 1 block".to_owned(),
+                _ => format!("cluster dsm, {blocks} blocks"),
+            };
+            self.launched(&name, why, &kernel, launch.grid(grid), shared)?;
+            why = LARGER;
+        }
+        if why == CHOSEN {
+            let (bins, blocks) = (self.bins, CLUSTERS[CLUSTERS.len() - 1]);
+            let note = format!("cluster dsm: {blocks} blocks do not hold {bins} bins");
+            self.run.notes.push(note);
+        }
+        Ok(())
+    }
+
+    /// Measures `launch` of a textbook's kernel.
+    fn launched(
+        &mut self,
+        name: &str,
+        why: &'static str,
+        kernel: &Function,
+        launch: Launch<'_>,
+        shared: u32,
+    ) -> Result<(), LadderError> {
         let launch = launch.prepare()?;
         // At most 2^30 samples, see `Subject::check`.
         let (n, bins) = (self.run.size() as u32, self.bins);
         let (x, counts) = (self.x, BufferRef::from(self.counts));
         let mut call = |stream: &Stream, number: usize| {
             stream.zero(counts)?;
-            // SAFETY: x has n numbers below `bins`, `counts` has `bins`, and the block (or its cluster)
-            // has shared memory for as many; both live as long as `call`, which the measurement does
-            // not outlast.
+            // SAFETY: x has n numbers, `counts` has `bins`, and the block (or its cluster) has shared memory
+            // for as many; both live as long as `call`, which the measurement does not outlast.
             unsafe { launch.launch(stream, (x.get(number), n, counts, bins)) }?;
             Ok(())
         };
         let spec = RungSpec {
-            name: &variant.kernel.replace('_', " "),
+            name,
             kind: RungKind::Textbook,
-            why: variant.why,
+            why,
             work: histogram_work(n as usize, bins),
-            occupancy: self.run.occupancy(&kernel, THREADS, shared),
+            occupancy: self.run.occupancy(kernel, THREADS, shared),
         };
         // SAFETY: all buffers and kernels of `call` are borrowed or owned here.
         unsafe { self.measure(spec, &mut call) }
@@ -142,7 +196,9 @@ impl Bench<'_, '_> {
         };
         let stream = self.run.stream.clone();
         let bins = Bins::<i32>::integers(0, self.bins.into());
-        let bins = bins.map_err(|error| failed(error.to_string()))?;
+        let bins = bins
+            .map_err(|error| failed(error.to_string()))?
+            .out_of_range(OutOfRange::Clamp);
         let histogram = DeviceHistogram::new(&stream, &bins)?;
         let workspace = histogram.workspace()?;
         let totals = &Buffer::<u64>::new(&self.run.device, self.expected.len())?;
@@ -170,7 +226,8 @@ impl Bench<'_, '_> {
         }
     }
 
-    fn peer(&mut self) -> Result<(), LadderError> {
+    /// CUB drops samples that are outside, so it gets them moved into the first or last bin.
+    fn peer(&mut self, samples: &[i32]) -> Result<(), LadderError> {
         let n = self.run.size() as u32;
         let histogram = match cub::Histogram::find(&self.run.device, n, self.bins) {
             Ok(histogram) => histogram,
@@ -182,7 +239,11 @@ impl Bench<'_, '_> {
                 return Ok(());
             }
         };
-        let (x, counts) = (self.x, BufferRef::from(self.counts));
+        let inside: Vec<i32> = samples
+            .iter()
+            .map(|&sample| bin_of(sample, self.bins) as i32)
+            .collect();
+        let (x, counts) = (self.run.inputs(&inside)?, BufferRef::from(self.counts));
         let mut call = |stream: &Stream, number: usize| {
             // SAFETY: x has the n samples and `counts` the bins that `histogram` was made for; both
             // live as long as `call`.
@@ -191,7 +252,7 @@ impl Bench<'_, '_> {
         let spec = RungSpec {
             name: "CUB",
             kind: RungKind::Peer,
-            why: "NVIDIA's library: private histograms in shared memory up to 256 bins.",
+            why: "NVIDIA's library: private histograms in shared memory up to 256 bins. Its samples are in range already.",
             work: histogram_work(n as usize, self.bins),
             occupancy: None,
         };

@@ -12,7 +12,7 @@ use super::arguments::{
     BinGrouping, CELL_BITS, Decision, HotTable, MOST_GROUPS, MOST_RANGES, Ranges, THREADS,
 };
 use super::kernels::kernels_of;
-use crate::histogram::{BinRule, Bins, Sample, Tables, Visit};
+use crate::histogram::{BinRule, Bins, DeviceSample, Tables, Visit};
 
 /// Bytes of the table of hot bins.
 const HOT_TABLE: u32 = size_of::<HotTable>() as u32;
@@ -62,7 +62,7 @@ const SAMPLES_PER_BLOCK: usize = 16384;
 /// }
 /// ```
 #[derive(Debug)]
-pub struct DeviceHistogram<T: Sample> {
+pub struct DeviceHistogram<T: DeviceSample> {
     bins: Bins<T>,
     device: Device,
     plan: Plan,
@@ -183,7 +183,7 @@ impl<K: Pod> Visit<K> for Describe {
     }
 }
 
-impl<T: Sample> DeviceHistogram<T> {
+impl<T: DeviceSample> DeviceHistogram<T> {
     /// Compiles what `bins` need for the stream's GPU (from the cache the second time).
     ///
     /// # Errors
@@ -523,7 +523,7 @@ impl<T: Sample> DeviceHistogram<T> {
     }
 }
 
-impl<T: Sample> Drop for DeviceHistogram<T> {
+impl<T: DeviceSample> Drop for DeviceHistogram<T> {
     fn drop(&mut self) {
         // Its module goes with it, and kernels may still be running.
         let _ = self.device.synchronize();

@@ -7,7 +7,7 @@ use crosswarp_cuda::BufferRef;
 
 use crate::reduce::cuda::launcher::Launcher;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
-use crate::reduce::part::DevicePart;
+use crate::reduce::part::RemotePart;
 use crate::reduce::partial;
 use crate::staged_upload::{PIECE_BYTES, in_pieces};
 use crate::sum::leaf::LEAF;
@@ -20,7 +20,7 @@ pub(crate) struct InDeviceMemory<'a, T: Element> {
     pub inputs: &'a [BufferRef<'a, T>],
 }
 
-impl<T: Element> DevicePart<T> for InDeviceMemory<'_, T> {
+impl<T: Element> RemotePart<T> for InDeviceMemory<'_, T> {
     fn inputs(&self) -> usize {
         self.inputs.len()
     }
@@ -52,7 +52,7 @@ pub(crate) struct StreamedFromHost<'a, T: Element> {
     pub inputs: &'a [&'a [T]],
 }
 
-impl<T: Element> DevicePart<T> for StreamedFromHost<'_, T> {
+impl<T: Element> RemotePart<T> for StreamedFromHost<'_, T> {
     fn inputs(&self) -> usize {
         self.inputs.len()
     }

@@ -231,7 +231,7 @@ impl DeviceReducer {
             workspace: RefCell::new(workspace),
             inputs,
         };
-        Reducer::new().on(pe).reduce_part(op, &Part::Device(&part))
+        Reducer::new().on(pe).reduce_part(op, &Part::Remote(&part))
     }
 
     /// As [`reduce_on`](Self::reduce_on), of arrays in host memory, which may be larger than the GPU's:
@@ -251,7 +251,7 @@ impl DeviceReducer {
             workspace: RefCell::new(workspace),
             inputs,
         };
-        Reducer::new().on(pe).reduce_part(op, &Part::Device(&part))
+        Reducer::new().on(pe).reduce_part(op, &Part::Remote(&part))
     }
 
     /// Reduces each segment of `inputs` as an array of its own, with the bits that has, by work given to the

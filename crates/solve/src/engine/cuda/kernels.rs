@@ -1,6 +1,6 @@
 //! The sources of the kernels, and finding one.
 
-use crosswarp_cuda::{Device, Function, Module, Shape, Source};
+use crosswarp_cuda::{Cache, Device, Function, Module, Options, Shape, Source};
 
 use crate::element::Real;
 use crate::engine::cuda::temporal::strips::PassShape;
@@ -238,6 +238,25 @@ pub(crate) fn find<F: Real>(device: &Device, name: &str) -> Result<(Function, u3
 /// A kernel that is the same for all fields.
 pub(crate) fn find_plain(device: &Device, name: &str) -> Result<Function, GpuError> {
     Ok(find_named(device, name)?.0)
+}
+
+/// Compiles the sources of these kernels side by side and leaves the code in the user's cache, from which finding the
+/// kernels takes it. Does nothing where there is no cache; what fails is told when the kernel is looked for.
+pub(crate) fn compile_together(device: &Device, names: &[&str]) {
+    let cache = Cache::of_user();
+    if cache.folder().is_none() {
+        return;
+    }
+    let has = |source: &&Source<'_>| {
+        let mut shapes = source.shapes.iter();
+        shapes.any(|shape| names.contains(&shape.kernel))
+    };
+    std::thread::scope(|scope| {
+        for source in KERNELS.iter().filter(has) {
+            let (cache, arch) = (&cache, device.arch());
+            scope.spawn(move || _ = cache.compile(source, arch, &Options::new()));
+        }
+    });
 }
 
 fn find_named(device: &Device, name: &str) -> Result<(Function, u32), GpuError> {

@@ -48,8 +48,15 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CommandError> {
     }
     let html = args.html.as_deref().map(StagedFile::create).transpose()?;
     let subject = args.subject;
+    if args.bins.is_some() && subject != Subject::Histogram {
+        return Err(CommandError::Usage(format!(
+            "--bins is of histogram; {} has none",
+            subject.name()
+        )));
+    }
     let device = if args.cpu { None } else { find(args)? };
     let options = Options {
+        bins: args.bins,
         size: subject.check(
             args.size
                 .unwrap_or_else(|| subject.default_size(device.is_some())),
@@ -87,7 +94,7 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CommandError> {
     }
     if args.counters {
         let launches = match &device {
-            Some(device) => counters(subject, device, options.size).map_err(|e| e.to_string()),
+            Some(device) => counters(subject, device, &options).map_err(|e| e.to_string()),
             None => Err("that is of GPUs".to_owned()),
         };
         match launches {
@@ -118,17 +125,16 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CommandError> {
 fn counters(
     subject: Subject,
     device: &Device,
-    size: usize,
+    options: &Options,
 ) -> Result<Vec<ProfiledLaunch>, ProfilingError> {
-    let words = [
-        "ladder",
-        subject.name(),
-        "--marked",
-        "--size",
-        &size.to_string(),
-        "--device",
-        &device.ordinal().to_string(),
+    let mut words = vec![
+        "ladder".to_owned(),
+        subject.name().to_owned(),
+        "--marked".to_owned(),
+        format!("--size={}", options.size),
+        format!("--device={}", device.ordinal()),
     ];
+    words.extend(options.bins.map(|bins| format!("--bins={bins}")));
     let program = std::env::current_exe().map_err(|source| ProfilingError::Start {
         program: "crosswarp".into(),
         source,
@@ -138,14 +144,15 @@ fn counters(
         metrics: Some(DURATION),
         ..Selection::default()
     };
-    collect(&selection, &program, &words.map(OsString::from))
+    let words: Vec<_> = words.into_iter().map(OsString::from).collect();
+    collect(&selection, &program, &words)
 }
 
 fn marked(args: &LadderArgs) -> Result<i32, CommandError> {
     let subject = args.subject;
     let device = Device::get(args.device.unwrap_or(0)).map_err(crosswarp::cuda::Error::from)?;
     let size = args.size.unwrap_or_else(|| subject.default_size(true));
-    run_marked(subject, &device, size)?;
+    run_marked(subject, &device, size, args.bins)?;
     Ok(0)
 }
 

@@ -7,7 +7,7 @@ use crosswarp::lab::ladder::{Check, Ladder, Rate, Rung, RungKind};
 use crosswarp::lab::measure::Timing;
 
 use super::text::{percent, rate, roof_line};
-use crate::commands::lab::roofline::{PlottedKernel, Roof, picture};
+use crate::commands::lab::roofline::{PlottedKernel, Roof, WIDTH, picture};
 use crate::drawing::chart::Chart;
 use crate::drawing::svg::escape;
 use crate::drawing::theme;
@@ -38,6 +38,16 @@ const PAGE_STYLE: &str = "
   details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 16px; margin: 0 0 12px }
   summary { cursor: pointer; font-weight: 600 } pre { overflow-x: auto; font: 13px/1.45 ui-monospace, 'SF Mono', Menlo, Consolas, monospace }
   ul { padding-left: 20px; color: var(--soft) } .key { display: flex; flex-wrap: wrap; gap: 18px; font-size: 14px; color: var(--soft); margin: 0 0 12px }
+  figcaption { font-weight: 600; font-size: 14px; padding: 6px 8px 0 } .narrow { display: none } td small { display: block; color: var(--soft); font-size: 12px }
+  @media (max-width: 720px) {
+    main { padding: 24px 12px 48px } h1 { font-size: 26px } .wide { display: none } .narrow { display: block }
+    table, tbody { display: block } tr.heads { display: none }
+    tr { display: grid; gap: 2px; padding: 10px 12px; border-bottom: 1px solid var(--line) }
+    tr.own { background: var(--own-tint) } td { border: 0; padding: 0; white-space: normal; display: flex; justify-content: space-between; gap: 8px }
+    td::before { content: attr(data-name); color: var(--soft) } td[data-name=\"\"]::before { content: none }
+    td.number { display: none } td.name, td.why { min-width: 0 } td.name { font-size: 16px }
+    td small { display: inline } td small::before { content: ' ' }
+  }
   .key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px }
 ";
 
@@ -58,17 +68,17 @@ pub fn page(ladder: &Ladder, kernels: &[Source]) -> String {
     key(&mut out, ladder);
     let mut first = 0;
     for group in ladder.groups() {
-        let chart = bars(ladder, group, first);
-        let _ = writeln!(out, "<figure class=\"bars\">\n{}</figure>", chart.inline());
+        let (wide, narrow) = (
+            bars(ladder, group, first),
+            narrow_bars(ladder, group, first),
+        );
+        figure(&mut out, "bars", &wide, &narrow);
         first += group.len();
     }
     if ladder.rungs.iter().any(|rung| rung.work.operations > 0.0) {
         out.push_str("<h2>Where that is below the roof</h2>\n");
-        let _ = writeln!(
-            out,
-            "<figure class=\"roofline\">\n{}</figure>",
-            roofline(ladder).inline()
-        );
+        let (wide, narrow) = (roofline(ladder, WIDTH), roofline(ladder, NARROW));
+        figure(&mut out, "roofline", &wide, &narrow);
     }
     out.push_str("<h2>Rung by rung</h2>\n");
     table(&mut out, ladder);
@@ -88,6 +98,17 @@ pub fn page(ladder: &Ladder, kernels: &[Source]) -> String {
     }
     out.push_str("</main>\n</body>\n</html>\n");
     out
+}
+
+/// A chart for wide pages and one for narrow ones, whose heading is the page's text; the page shows one of them.
+fn figure(out: &mut String, class: &str, wide: &Chart, narrow: &Chart) {
+    let _ = writeln!(
+        out,
+        "<figure class=\"{class}\">\n<div class=\"wide\">\n{}</div>\n<div class=\"narrow\"><figcaption>{}</figcaption>\n{}</div>\n</figure>",
+        wide.inline(),
+        escape(narrow.title()),
+        narrow.inline(),
+    );
 }
 
 fn groups(ladder: &Ladder) -> String {
@@ -184,23 +205,24 @@ fn key(out: &mut String, ladder: &Ladder) {
     out.push_str("</div>\n");
 }
 
+/// Width of a chart on a phone, so that its texts have 11 pixels there.
+const NARROW: f64 = 360.0;
+const NARROW_ROW: f64 = 44.0;
+
 const ROW: f64 = 27.0;
 const NAMES: f64 = 210.0;
 const FIGURES: f64 = 190.0;
-const WIDTH: f64 = 1000.0;
+const BARS_WIDTH: f64 = 1000.0;
 const HEAD: f64 = 62.0;
 
 /// A bar per rung, as long as its rate, and a line at the roof.
 fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
     let height = HEAD + ROW * group.len() as f64 + 44.0;
-    let mut chart = Chart::new(&group[0].group, WIDTH, height);
-    let roof = match ladder.rate {
-        Rate::Gigabytes => ladder.ceilings.bandwidth / 1e9,
-        Rate::Gigaflops => ladder.ceilings.rate / 1e9,
-    };
+    let mut chart = Chart::new(&group[0].group, BARS_WIDTH, height);
+    let roof = roof_of(ladder);
     let rates = group.iter().map(|rung| rung.rate(ladder.rate));
     let most = rates.fold(roof, f64::max);
-    let room = WIDTH - NAMES - FIGURES;
+    let room = BARS_WIDTH - NAMES - FIGURES;
     let x = |value: f64| NAMES + room * value / most;
     let bottom = HEAD + ROW * group.len() as f64;
     chart.line("goal", (x(roof), HEAD - 4.0), (x(roof), bottom + 6.0));
@@ -217,12 +239,7 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
         };
         chart.text("faint small", "end", 38.0, middle, &number);
         chart.text(strong, "start", 48.0, middle, &rung.name);
-        let hint = format!(
-            "{}: {} us. {}",
-            rung.name,
-            microseconds(rung.time.median),
-            rung.why
-        );
+        let hint = hint(rung);
         let width = (x(value) - NAMES).max(1.5);
         chart.cell(
             class(rung.kind),
@@ -230,12 +247,7 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
             (width, ROW - 8.0),
             &hint,
         );
-        let figures = format!(
-            "{} {} · {}",
-            rate(value),
-            ladder.rate.unit(),
-            percent(ladder.of_roof(rung))
-        );
+        let figures = figures(ladder, rung);
         // Readable where the roof's line goes through it.
         let beside = NAMES + width + 8.0;
         chart.text("small clear", "start", beside, middle, &figures);
@@ -243,7 +255,75 @@ fn bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
     chart
 }
 
-fn roofline(ladder: &Ladder) -> Chart {
+/// The roof in the units of the ladder's rates.
+fn roof_of(ladder: &Ladder) -> f64 {
+    match ladder.rate {
+        Rate::Gigabytes => ladder.ceilings.bandwidth / 1e9,
+        Rate::Gigaflops => ladder.ceilings.rate / 1e9,
+    }
+}
+
+fn hint(rung: &Rung) -> String {
+    let time = &rung.time;
+    format!(
+        "{}: {} us ({} to {}). {}",
+        rung.name,
+        microseconds(time.median),
+        microseconds(time.min),
+        microseconds(time.max),
+        rung.why
+    )
+}
+
+fn figures(ladder: &Ladder, rung: &Rung) -> String {
+    format!(
+        "{} {} · {}",
+        rate(rung.rate(ladder.rate)),
+        ladder.rate.unit(),
+        percent(ladder.of_roof(rung))
+    )
+}
+
+/// The same for a narrow page: names stand above their bars.
+fn narrow_bars(ladder: &Ladder, group: &[Rung], first: usize) -> Chart {
+    let bottom = 8.0 + NARROW_ROW * group.len() as f64;
+    let mut chart = Chart::untitled(&group[0].group, NARROW, bottom + 36.0);
+    let roof = roof_of(ladder);
+    let rates = group.iter().map(|rung| rung.rate(ladder.rate));
+    let most = rates.fold(roof, f64::max);
+    let (left, room) = (8.0, NARROW - 16.0);
+    let x = left + room * roof / most;
+    chart.line("goal", (x, 8.0), (x, bottom + 6.0));
+    let label = format!("roof: {} {}", rate(roof), ladder.rate.unit());
+    chart.text("small faint", "end", NARROW - 8.0, bottom + 24.0, &label);
+    for (place, rung) in group.iter().enumerate() {
+        let top = 8.0 + NARROW_ROW * place as f64;
+        let class_of_name = match rung.kind {
+            RungKind::Crosswarp => "strong clear",
+            _ => "name clear",
+        };
+        let name = format!("{} {}", first + place + 1, rung.name);
+        chart.text(class_of_name, "start", left, top + 16.0, &name);
+        let figures = figures(ladder, rung);
+        chart.text(
+            "small clear",
+            "end",
+            left + room - 6.0,
+            top + 16.0,
+            &figures,
+        );
+        let width = (room * rung.rate(ladder.rate) / most).max(1.5);
+        chart.cell(
+            class(rung.kind),
+            (left, top + 22.0),
+            (width, 14.0),
+            &hint(rung),
+        );
+    }
+    chart
+}
+
+fn roofline(ladder: &Ladder, width: f64) -> Chart {
     let roof = Roof {
         name: ladder.machine.to_string(),
         ceilings: ladder.ceilings,
@@ -254,36 +334,22 @@ fn roofline(ladder: &Ladder) -> Chart {
         .zip(&ladder.rungs)
         .filter(|(_, rung)| rung.work.operations > 0.0)
         .collect();
-    // Rungs of a group share their intensity: of those too near to one another the first has its number,
-    // Crosswarp's own before all, then the faster.
-    let order = |rung: &Rung| (rung.kind != RungKind::Crosswarp, rung.time.median);
-    rungs.sort_by(|(_, a), (_, b)| {
-        let ((a_own, a_time), (b_own, b_time)) = (order(a), order(b));
-        a_own.cmp(&b_own).then(a_time.total_cmp(&b_time))
-    });
-    let mut numbered: Vec<(f64, f64)> = Vec::new();
-    let mut marks = Vec::new();
-    for (number, rung) in rungs {
-        let speed = rung.work.operations / rung.time.median;
-        let (intensity, height) = (rung.work.intensity(), speed.log10());
-        let near = |&(x, y): &(f64, f64)| x == intensity && (y - height).abs() <= 0.2;
-        let label = if numbered.iter().any(near) {
-            String::new()
-        } else {
-            numbered.push((intensity, height));
-            number.to_string()
-        };
-        marks.push(PlottedKernel {
-            label,
-            hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
-            intensity,
-            rate: Some(speed),
-            class: class(rung.kind),
-        });
-    }
-    // What comes last is drawn over the others.
-    marks.reverse();
-    picture(&roof, &marks)
+    // What comes last is drawn over the others: Crosswarp's own.
+    rungs.sort_by_key(|(_, rung)| rung.kind == RungKind::Crosswarp);
+    let marks: Vec<_> = rungs
+        .into_iter()
+        .map(|(number, rung)| {
+            let speed = rung.work.operations / rung.time.median;
+            PlottedKernel {
+                label: number.to_string(),
+                hint: format!("{number}: {}, {} GFLOP/s", rung.name, rate(speed / 1e9)),
+                intensity: rung.work.intensity(),
+                rate: Some(speed),
+                class: class(rung.kind),
+            }
+        })
+        .collect();
+    picture(&roof, &marks, width)
 }
 
 fn table(out: &mut String, ladder: &Ladder) {
@@ -296,23 +362,23 @@ fn table(out: &mut String, ladder: &Ladder) {
                 .any(|rung| (column.cell)(rung).is_some())
         })
         .collect();
-    let cells = |tag: &str, text: &dyn Fn(&Column) -> String| -> String {
-        let cell = |column: &&Column| format!("<{tag}>{}</{tag}>", text(column));
-        columns.iter().map(cell).collect()
+    let cells = |cell: &dyn Fn(&Column) -> String| -> String {
+        columns.iter().map(|column| cell(column)).collect()
     };
     let mut number = 0;
     for group in ladder.groups() {
-        let heads = cells("th", &|column| column.name.to_owned());
+        let heads = cells(&|column| format!("<th>{}</th>", column.name));
         let _ = write!(
             out,
-            "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr><th>#</th><th class=\"name\">rung</th>{heads}\
-             <th>{}</th><th>of roof</th><th title=\"over the rung before\">speed-up</th><th>result</th><th class=\"name\">why</th></tr>\n",
+            "<p class=\"lead\">{}</p>\n<div class=\"table\"><table>\n<tr class=\"heads\"><th>#</th><th class=\"name\">rung</th>{heads}\
+             <th>{}</th><th>of roof</th><th>× the rung above</th><th>result</th><th class=\"name\">why</th></tr>\n",
             escape(&group[0].group),
             ladder.rate.unit(),
         );
         for rung in group {
-            let own = cells("td", &|column| {
-                (column.cell)(rung).unwrap_or_else(|| "–".to_owned())
+            let own = cells(&|column| {
+                let text = (column.cell)(rung).unwrap_or_else(|| "–".to_owned());
+                format!("<td data-name=\"{}\">{text}</td>", column.name)
             });
             let speedup = ladder
                 .speedup(number)
@@ -321,10 +387,12 @@ fn table(out: &mut String, ladder: &Ladder) {
             let good = matches!(rung.check, Check::Exact | Check::Within(_));
             let _ = writeln!(
                 out,
-                "<tr class=\"{}\"><td>{number}</td><td class=\"name\">{}</td>{own}<td>{}</td>\
-                 <td>{}</td><td>{speedup}</td><td class=\"{}\">{}</td><td class=\"why\">{}</td></tr>",
+                "<tr class=\"{}\"><td class=\"number\">{number}</td><td class=\"name\" data-name=\"\">{}</td>{own}\
+                 <td data-name=\"{}\">{}</td><td data-name=\"of roof\">{}</td><td data-name=\"× the rung above\">{speedup}</td>\
+                 <td data-name=\"result\" class=\"{}\">{}</td><td class=\"why\" data-name=\"\">{}</td></tr>",
                 class(rung.kind),
                 escape(&rung.name),
+                ladder.rate.unit(),
                 rate(rung.rate(ladder.rate)),
                 percent(ladder.of_roof(rung)),
                 if good { "good" } else { "bad" },
@@ -375,14 +443,14 @@ const COLUMNS: [Column; 4] = [
     },
 ];
 
-/// The median, with the spread when pointed at.
+/// The median, and below it the spread.
 fn with_spread(time: &Timing) -> String {
     format!(
-        "<span title=\"{} to {} of {} samples\">{}</span>",
+        "<span title=\"median of {} samples\">{}<small>{} – {}</small></span>",
+        time.samples,
+        microseconds(time.median),
         microseconds(time.min),
         microseconds(time.max),
-        time.samples,
-        microseconds(time.median)
     )
 }
 
@@ -399,6 +467,7 @@ fn method(out: &mut String, ladder: &Ladder) {
         let _ = writeln!(out, "<li>{}</li>", escape(text));
     };
     item(how);
+    item("Below each median stand the least and the greatest sample.");
     item(
         "Rates count what the problem needs, not what a variant happens to move; every result was checked in this run.",
     );

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use crosswarp::lab::ladder::{KernelOccupancy, Ladder};
+use crosswarp::lab::measure::Timing;
 
 use crate::format::{general, microseconds};
 
@@ -13,7 +14,7 @@ pub fn table(ladder: &Ladder) -> String {
     for group in ladder.groups() {
         let _ = write!(out, "\n\n{}\n\n", group[0].group);
         let mut rows = vec![HEADINGS.map(str::to_owned)];
-        rows[0][4] = ladder.rate.unit().to_owned();
+        rows[0][5] = ladder.rate.unit().to_owned();
         for rung in group {
             let speedup = ladder
                 .speedup(number)
@@ -23,6 +24,7 @@ pub fn table(ladder: &Ladder) -> String {
                 number.to_string(),
                 rung.name.clone(),
                 microseconds(rung.time.median),
+                spread(&rung.time),
                 rung.hot
                     .map_or(String::new(), |hot| microseconds(hot.median)),
                 rate(rung.rate(ladder.rate)),
@@ -40,15 +42,22 @@ pub fn table(ladder: &Ladder) -> String {
     out
 }
 
-const HEADINGS: [&str; 9] = [
+/// How far the least and the greatest sample are from the median.
+fn spread(time: &Timing) -> String {
+    let off = |sample: f64| 100.0 * (sample / time.median - 1.0);
+    format!("{:+.0} {:+.0} %", off(time.min), off(time.max))
+}
+
+const HEADINGS: [&str; 10] = [
     "#",
     "rung",
     "cold us",
+    "spread",
     "hot us",
     "",
     "of roof",
     "occupancy",
-    "speed-up",
+    "x above",
     "result",
 ];
 
@@ -73,7 +82,7 @@ fn aligned(rows: &[[String; HEADINGS.len()]]) -> String {
         {
             let width = widths[column];
             let _ = match column {
-                1 | 8 => write!(line, "  {text:<width$}"),
+                1 | 9 => write!(line, "  {text:<width$}"),
                 _ => write!(line, "  {text:>width$}"),
             };
         }

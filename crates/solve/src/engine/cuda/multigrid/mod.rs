@@ -99,6 +99,14 @@ impl GpuCycles {
         }
         let device = &gpu.device;
         let stream = Stream::new(device)?;
+        let kind = match finest.coefficients {
+            Some(_) => "varying",
+            None => "plain",
+        };
+        // One kernel of each source.
+        let finest_0 = format!("finest_{kind}_0");
+        let of_each = [&finest_0, "coarse_1", "level_square", "level_cycle_small"];
+        kernels::compile_together(device, &of_each);
         let levels = coarse_levels(gpu, hierarchy, &stream)?;
         let stored = Stored::of(&finest.shape);
         let right_side = right_side
@@ -170,11 +178,6 @@ impl GpuCycles {
             calm_start,
             calm_end,
             ..extent(&finest.shape, Some(next))
-        };
-        let kind = if coefficients.is_some() {
-            "varying"
-        } else {
-            "plain"
         };
         let name = |steps: &str| format!("finest_{kind}_{steps}");
         let between = Some((START_CORRECTED, Some(2), true));

@@ -412,6 +412,9 @@ fn sources_compile() {
         &archs,
         &Options::new(),
     );
+    // For several hosts.
+    let routed = Options::new().define("CROSSWARP_ROUTED", 1);
+    compiles("sources_compile", &[ON_STREAM, MEETS], &archs, &routed);
 }
 
 #[test]

@@ -128,6 +128,8 @@ def dem(tmp_path):
         ({"threads": 3}, ["--pes", "2"]),
         ({"method": "mg", "rim": "interpolated"}, ["--method", "mg", "--rim", "interpolated"]),
         ({"method": "mgcg"}, ["--method", "mgcg"]),
+        ({"method": "cg"}, ["--method", "cg"]),
+        ({"method": "chebyshev", "max_sweeps": 900}, ["--method", "chebyshev", "--max-sweeps", "900"]),
         ({"smooth": (1, 3), "max_cycles": 50}, ["--smooth", "1,3", "--max-cycles", "50"]),
         ({"relative_tolerance": 1e-3}, ["--stop", "residual=1e-3"]),
         ({"method": "jacobi"}, ["--method", "jacobi", "--backend", "cpu"]),

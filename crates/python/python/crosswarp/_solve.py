@@ -52,9 +52,9 @@ class Result:
     tolerance: float
     """The change, or the relative residual, at which the solve was to stop."""
     sweeps: int | None
-    """Sweeps done; of multigrid `None`."""
+    """Sweeps, or steps of "cg" and "chebyshev", done; of multigrid `None`."""
     cycles: int | None
-    """Cycles done; of Jacobi `None`."""
+    """Cycles done; of other methods than multigrid `None`."""
     change: float | None
     """The change of the last sweep; of multigrid `None`. It is not the error, which can be larger by the number of
     sweeps."""
@@ -167,6 +167,7 @@ def solve(
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
     relaxations before and after a level's correction. "mgcg": conjugate gradients with such a cycle in each step.
+    "cg", conjugate gradients alone, and "chebyshev", Chebyshev's iteration: planes, until the same, or `max_sweeps`.
     "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
     points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done; only fixed and periodic
     sides, one `spacing`, no `coefficient` and no `reaction`. "auto": Jacobi for a line, and where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
@@ -383,8 +384,8 @@ class Hierarchy:
     def _how(
         self, method: str, relative_tolerance: float | None, max_cycles: int | None, threads: int | None
     ) -> dict[str, Any]:
-        if method == "jacobi":
-            raise InputError("a hierarchy makes cycles: it does not go with method='jacobi'")
+        if method in ("jacobi", "cg", "chebyshev"):
+            raise InputError(f"a hierarchy makes cycles: it does not go with method={method!r}")
         return _how(
             False, method, relative_tolerance, max_cycles, self._smooth, None, None, None, None, threads, None
         )

@@ -17,6 +17,22 @@ pub fn general(value: f64, digits: usize) -> String {
     without_zeros(&format!("{value:.decimals$}")).to_owned()
 }
 
+/// A number's text with commas between the thousands of its whole part; one with an exponent as it is.
+pub fn with_separators(text: &str) -> String {
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(rest) => ("-", rest),
+        None => ("", text),
+    };
+    let (whole, rest) = match digits.find('.') {
+        Some(point) => digits.split_at(point),
+        None => (digits, ""),
+    };
+    match whole.parse::<u64>() {
+        Ok(number) => format!("{sign}{}{rest}", grouped(number)),
+        Err(_) => text.to_owned(),
+    }
+}
+
 /// `value` with `digits` significant digits and an exponent of two digits or more: what C's `%e` prints.
 pub fn exponential(value: f64, digits: usize) -> String {
     let text = format!("{value:.*e}", digits - 1);
@@ -93,6 +109,20 @@ pub fn si(value: f64, unit: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn separators_are_put_into_whole_parts() {
+        for (text, expected) in [
+            ("0", "0"),
+            ("1000", "1,000"),
+            ("-1234567.125", "-1,234,567.125"),
+            ("0.00012", "0.00012"),
+            ("1e+06", "1e+06"),
+            ("nan", "nan"),
+        ] {
+            assert_eq!(with_separators(text), expected);
+        }
+    }
 
     #[test]
     fn exponential_is_what_printf_e_prints() {

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Range;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Bytes of a piece: it stays in the second-level cache of any processor between being read and being worked on, and
 /// is large beside the cost of a system call.
@@ -10,7 +10,9 @@ pub(crate) const PIECE_BYTES: usize = 256 << 10;
 /// Pieces taken in turns by reading and from memory, until it is known what is quicker.
 const TRIED: usize = 8;
 /// Pieces after which that is asked again: other threads may have begun, or ended.
-const ASKED_AGAIN: usize = 256;
+const ASKED_AGAIN: usize = 64;
+/// Pieces that are lent at a time: there is no buffer to stay in a cache, and less to add up.
+const LENT_PIECES: usize = 16;
 
 /// An array that need not lie in memory as a whole, as one in a file.
 ///
@@ -77,13 +79,14 @@ pub(crate) fn in_pieces<T: bytemuck::Pod>(
 ) -> Result<(), ReadError> {
     let piece = (PIECE_BYTES / size_of::<T>()).next_multiple_of(unit);
     let mut buffers = vec![vec![T::zeroed(); piece.min(range.len())]; sources.len()];
-    // The least time of a piece that was read, and of one that was lent.
-    let mut least = [Duration::MAX; 2];
-    for (number, start) in range.clone().step_by(piece).enumerate() {
-        let len = piece.min(range.end - start);
+    // The least time of an element that was read, and of one that was lent.
+    let mut least = [f64::INFINITY; 2];
+    let (mut start, mut number) = (range.start, 0);
+    while start < range.end {
         let turn = number % ASKED_AGAIN;
+        number += 1;
         if turn == 0 {
-            least = [Duration::MAX; 2];
+            least = [f64::INFINITY; 2];
         }
         let is_lent = if turn < TRIED {
             turn % 2 == 1
@@ -92,7 +95,8 @@ pub(crate) fn in_pieces<T: bytemuck::Pod>(
         };
         let before = Instant::now();
         let lent: Option<Vec<&[T]>> = if is_lent {
-            let all = sources.iter().map(|source| source.lent(start..start + len));
+            let end = range.end.min(start + LENT_PIECES * piece);
+            let all = sources.iter().map(|source| source.lent(start..end));
             all.collect()
         } else {
             None
@@ -100,6 +104,7 @@ pub(crate) fn in_pieces<T: bytemuck::Pod>(
         let (way, pieces) = match lent {
             Some(pieces) => (1, pieces),
             None => {
+                let len = piece.min(range.end - start);
                 for (buffer, source) in buffers.iter_mut().zip(sources) {
                     read(*source, start, &mut buffer[..len])?;
                 }
@@ -107,7 +112,9 @@ pub(crate) fn in_pieces<T: bytemuck::Pod>(
             }
         };
         work(&pieces, start);
-        least[way] = least[way].min(before.elapsed());
+        let len = pieces[0].len();
+        least[way] = least[way].min(before.elapsed().as_secs_f64() / len as f64);
+        start += len;
     }
     Ok(())
 }

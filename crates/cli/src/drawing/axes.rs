@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::ticks::{labels, ticks};
-use crate::format::general;
+use crate::format::{general, with_separators};
 
 /// Most marks of a logarithmic scale.
 const MOST_DECADES: usize = 12;
@@ -101,7 +101,7 @@ impl Scale {
                 decades
                     .step_by(step)
                     .map(|exponent| 10f64.powi(exponent))
-                    .map(|value| (value, general(value, 6)))
+                    .map(|value| (value, with_separators(&general(value, 6))))
                     .collect()
             }
         }

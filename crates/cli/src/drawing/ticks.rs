@@ -1,6 +1,6 @@
 //! Round numbers along an axis.
 
-use crate::format::general;
+use crate::format::{general, with_separators};
 
 /// Round values in `low..=high`, about `wanted` of them, 1, 2 or 5 times a power of ten apart.
 ///
@@ -28,7 +28,7 @@ pub fn ticks(low: f64, high: f64, wanted: usize) -> Vec<f64> {
 
 /// The ticks' texts, with no more digits than tell them apart.
 pub fn labels(ticks: &[f64]) -> Vec<String> {
-    (6..=15)
+    let texts = (6..=15)
         .map(|digits| {
             ticks
                 .iter()
@@ -36,7 +36,8 @@ pub fn labels(ticks: &[f64]) -> Vec<String> {
                 .collect::<Vec<_>>()
         })
         .find(|texts| texts.windows(2).all(|pair| pair[0] != pair[1]))
-        .unwrap_or_else(|| ticks.iter().map(|&t| general(t, 17)).collect())
+        .unwrap_or_else(|| ticks.iter().map(|&t| general(t, 17)).collect());
+    texts.iter().map(|text| with_separators(text)).collect()
 }
 
 #[cfg(test)]
@@ -55,7 +56,7 @@ mod tests {
         );
         assert_eq!(
             labels(&ticks(236.0, 1076.0, 5)),
-            ["400", "600", "800", "1000"]
+            ["400", "600", "800", "1,000"]
         );
         assert_eq!(
             labels(&ticks(-1.0, 1.0, 4)),
@@ -65,7 +66,7 @@ mod tests {
             labels(&ticks(0.0, 4194303.0, 4)),
             ["0", "1e+06", "2e+06", "3e+06", "4e+06"]
         );
-        assert_eq!(labels(&ticks(1000.0001, 1000.0005, 4))[0], "1000.0001");
+        assert_eq!(labels(&ticks(1000.0001, 1000.0005, 4))[0], "1,000.0001");
     }
 
     #[test]

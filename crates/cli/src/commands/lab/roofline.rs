@@ -17,7 +17,7 @@ use crate::defaults;
 use crate::drawing::axes::{Axes, Scale};
 use crate::drawing::chart::{Chart, Plot};
 use crate::drawing::files::PictureFiles;
-use crate::format::general;
+use crate::format::{general, with_separators};
 use crate::input::kernel_file::{KernelFile, plain_name};
 use crate::output::json;
 use crate::processor::physical_cores;
@@ -379,7 +379,7 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel], width: f64) -> Chart {
         }
     }
     write_labels(&mut chart, &plot, beside);
-    let bandwidth = format!("{} GB/s", general(roof.ceilings.bandwidth / 1e9, 4));
+    let bandwidth = with_separators(&general(roof.ceilings.bandwidth / 1e9, 4)) + " GB/s";
     let middle = (
         f64::midpoint(left.0, corner.0),
         f64::midpoint(left.1, corner.1),
@@ -391,7 +391,7 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel], width: f64) -> Chart {
         middle.1 - 4.0,
         &bandwidth,
     );
-    let rate = format!("{:.0} GFLOP/s", roof.ceilings.rate / 1e9);
+    let rate = with_separators(&format!("{:.0}", roof.ceilings.rate / 1e9)) + " GFLOP/s";
     // Above the roof, unless the frame is there.
     let beside = if corner.1 < plot.top + 26.0 {
         18.0

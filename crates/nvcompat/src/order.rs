@@ -16,5 +16,9 @@ pub(crate) unsafe fn quiet() {
 
 /// A stream's puts are complete when what follows them in the stream begins; those of the library's own are waited for.
 pub(crate) unsafe fn quiet_on(on: On) {
-    let _ = on.give(|gpu, _| gpu.wait());
+    let _ = on.give(|gpu, stream| match stream.is_capturing() {
+        // No other stream may be asked meanwhile, and what a graph will do is not under way yet.
+        Ok(true) => Ok(()),
+        _ => gpu.wait(),
+    });
 }

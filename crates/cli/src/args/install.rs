@@ -9,7 +9,7 @@ Lays out bin, include, lib, lib/pkgconfig, man pages and completions below the p
 is the one that came with this command; where there is none, cargo builds it, from the sources the
 command was built from.
 
-With --nvshmem, the headers and the library for programs written for NVSHMEM take the place of all of
+With --nvshmem, headers and a library for programs written for NVSHMEM take the place of all of
 these, in a prefix that build systems are given as NVSHMEM_HOME.
 
 Examples:

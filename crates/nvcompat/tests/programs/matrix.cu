@@ -388,13 +388,34 @@ static void run() { make_teams(); EACH_rma(RUN) }
 #define RUN_(NAME, T, OP, F_) reduce<T>(#NAME, #OP, reduce_##OP##_##NAME##F_, nvshmemx_##NAME##_##OP##_reduce_on_stream, THREADS, PART_IS(6));
 #define RUN_OP(NAME, T, OP) RUN__(NAME, T, OP, F)
 #define RUN__(NAME, T, OP, F_) RUN_(NAME, T, OP, F_)
-#define DEFINE_ARITH(NAME, T) DEFINE_OP(NAME, T, min) DEFINE_OP(NAME, T, max) DEFINE_OP(NAME, T, sum) DEFINE_OP(NAME, T, prod)
+#define DEFINE_EXTREMES(NAME, T) DEFINE_OP(NAME, T, min) DEFINE_OP(NAME, T, max)
+#define DEFINE_SUMS(NAME, T) DEFINE_OP(NAME, T, sum) DEFINE_OP(NAME, T, prod)
 #define DEFINE_BITS(NAME, T) DEFINE_OP(NAME, T, and) DEFINE_OP(NAME, T, or) DEFINE_OP(NAME, T, xor)
-#define RUN_ARITH(NAME, T) RUN_OP(NAME, T, min) RUN_OP(NAME, T, max) RUN_OP(NAME, T, sum) RUN_OP(NAME, T, prod)
+#define RUN_EXTREMES(NAME, T) RUN_OP(NAME, T, min) RUN_OP(NAME, T, max)
+#define RUN_SUMS(NAME, T) RUN_OP(NAME, T, sum) RUN_OP(NAME, T, prod)
 #define RUN_BITS(NAME, T) RUN_OP(NAME, T, and) RUN_OP(NAME, T, or) RUN_OP(NAME, T, xor)
-EACH_arith(DEFINE_ARITH)
+// SLICE compiles a third of them.
+#if !defined(SLICE) || SLICE == 0
+EACH_arith(DEFINE_EXTREMES)
+#endif
+#if !defined(SLICE) || SLICE == 1
+EACH_arith(DEFINE_SUMS)
+#endif
+#if !defined(SLICE) || SLICE == 2
 EACH_bitwise(DEFINE_BITS)
-static void run() { make_teams(); EACH_arith(RUN_ARITH) EACH_bitwise(RUN_BITS) }
+#endif
+static void run() {
+    make_teams();
+#if !defined(SLICE) || SLICE == 0
+    EACH_arith(RUN_EXTREMES)
+#endif
+#if !defined(SLICE) || SLICE == 1
+    EACH_arith(RUN_SUMS)
+#endif
+#if !defined(SLICE) || SLICE == 2
+    EACH_bitwise(RUN_BITS)
+#endif
+}
 #endif
 #endif
 

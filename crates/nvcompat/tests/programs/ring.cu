@@ -37,7 +37,8 @@ int main() {
     CUDA(cudaDeviceSynchronize());
     CHECK_EQ(host(shifted, 1)[0], (me + n - 1) % n);
 
-    // The same in stream order.
+    // The same in stream order, when all have looked.
+    nvshmem_barrier_all();
     cudaStream_t stream;
     CUDA(cudaStreamCreate(&stream));
     nvshmemx_int_p_on_stream(shifted, 100 + me, (me + 1) % n, stream);

@@ -84,6 +84,13 @@ class View(NamedTuple):
 
 def find(x: object) -> View | None:
     """The array, if it is one on a GPU."""
+    view = _view(x)
+    if view is not None:
+        _native.check_fork()
+    return view
+
+
+def _view(x: object) -> View | None:
     if isinstance(x, (np.ndarray, np.generic, int, float, list, tuple, str)) or x is None:
         return None
     torch = sys.modules.get("torch")

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use crosswarp::cuda::{BufferRef, Stream};
 use crosswarp::prim::cuda::{DeviceHistogram, HistogramWorkspace};
-use crosswarp::prim::histogram::{Bins, Sample};
+use crosswarp::prim::histogram::{Bins, DeviceSample};
 use crosswarp::prim::{DType, Scalar};
 use pyo3::prelude::*;
 
@@ -30,7 +30,7 @@ static HISTOGRAMS: Mutex<Histograms> = Mutex::new(Histograms(VecDeque::new()));
 type Key = (usize, DType, bool, Vec<u64>);
 
 /// One histogram, and memory for it in each stream that has used it.
-struct Prepared<T: Sample> {
+struct Prepared<T: DeviceSample> {
     histogram: DeviceHistogram<T>,
     workspaces: Mutex<Vec<(u64, Arc<HistogramWorkspace>)>>,
 }
@@ -78,7 +78,7 @@ fn device_histogram(
     })
 }
 
-fn of_integers<T: Sample<Bound = i64> + Scalar>(
+fn of_integers<T: DeviceSample<Bound = i64> + Scalar>(
     py: Python<'_>,
     gpu: &'static Gpu,
     place: Place,
@@ -97,7 +97,7 @@ fn of_integers<T: Sample<Bound = i64> + Scalar>(
     of_bins(py, gpu, place, &bins, (values, edges), task)
 }
 
-fn of_bins<T: Sample + Scalar>(
+fn of_bins<T: DeviceSample + Scalar>(
     py: Python<'_>,
     gpu: &'static Gpu,
     place: Place,
@@ -138,7 +138,7 @@ fn of_bins<T: Sample + Scalar>(
     Ok(py.detach(work)?)
 }
 
-fn compiled<T: Sample + Scalar>(
+fn compiled<T: DeviceSample + Scalar>(
     py: Python<'_>,
     gpu: &'static Gpu,
     bins: &Bins<T>,
@@ -185,7 +185,7 @@ impl Histograms {
     }
 }
 
-impl<T: Sample> Prepared<T> {
+impl<T: DeviceSample> Prepared<T> {
     fn workspace(&self, stream: &Stream) -> Result<Arc<HistogramWorkspace>, Failure> {
         let id = stream.id()?;
         let mut all = lock(&self.workspaces);

@@ -74,8 +74,15 @@ fn device_count() -> Result<usize, Failure> {
     })
 }
 
+/// Refuses in a process that was forked from one that used a GPU, before a library of arrays is asked there.
+#[pyfunction]
+fn check_fork() -> Result<(), Failure> {
+    guarded(queue::check_fork)
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(device_count, module)?)?;
+    module.add_function(wrap_pyfunction!(check_fork, module)?)?;
     queue::register(module)?;
     dlpack::register(module)?;
     reduce::register(module)?;

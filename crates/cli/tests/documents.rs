@@ -8,7 +8,7 @@
 //! - `text`: output. With `checked` its lines are those of the commands before it, in order; `…` stands for any text in
 //!   a line, and, alone in one, for any lines.
 //! - `rust`, `c`, `cpp`, `toml`, `python`: with `file=PATH` its lines stand in that file, one after the other,
-//!   indentation aside. The Python suite runs `python` ones.
+//!   indentation aside. The Python suite runs `python` ones, and those with a `needs-…` word where that is there.
 
 mod common;
 
@@ -226,7 +226,8 @@ fn every_block_says_what_it_is() {
             }
             for mark in block.marks() {
                 used.push(mark.to_owned());
-                if block.language() != "sh" || !MARKS.iter().any(|(name, _)| *name == mark) {
+                let runs = ["sh", "python"].contains(&block.language());
+                if !runs || !MARKS.iter().any(|(name, _)| *name == mark) {
                     wrong.push(format!(
                         "{}: there is no mark '{mark}' of {}",
                         shown(&page, &block),

@@ -68,7 +68,7 @@ step() {
         said=FAILED failed=1
         tail -n 20 "$work/log" >&2
     fi
-    took=$(echo "$(date +%s.%N) - $start" | bc)
+    took=$(awk "BEGIN { print $(date +%s.%N) - $start }")
     printf '%-10s %8.2f s  %-7s %s\n' "$name" "$took" "$said" "$1" | tee -a "$times"
 }
 

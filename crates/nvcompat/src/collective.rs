@@ -117,24 +117,18 @@ pub(crate) unsafe fn broadcast<T>(
     let Some(root) = number(root) else {
         return Status::InvalidValue as c_int;
     };
-    moves(
-        on,
-        team,
-        (dest, source),
-        |_, bytes| (bytes, bytes),
-        n,
-        |gpu, stream, team, dest, source| {
-            if root >= team.n_pes() {
-                crate::say::say(format_args!(
-                    "rank {root} does not exist in a team of {}",
-                    team.n_pes()
-                ));
-                return Ok(());
-            }
-            gpu.world
-                .broadcast_on_stream(stream, team, &dest, &source, root)
-        },
-    )
+    give(on, team, |gpu, stream, team| {
+        if root >= team.n_pes() {
+            let n = team.n_pes();
+            return Err(format!("rank {root} does not exist in a team of {n}"));
+        }
+        let bytes = n.saturating_mul(size_of::<T>());
+        let dest = gpu.object::<u8>(dest.addr() as u64, bytes)?;
+        let source = gpu.object::<u8>(source.addr() as u64, bytes)?;
+        gpu.world
+            .broadcast_on_stream(stream, team, &dest, &source, root)
+            .map_err(|error| error.to_string())
+    })
 }
 
 pub(crate) unsafe fn fcollect<T>(

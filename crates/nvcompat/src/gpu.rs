@@ -79,21 +79,25 @@ impl Gpu {
         teams: &[(usize, Shape)],
         smallest: impl Fn(i64) -> Result<i64, CollectiveError>,
     ) -> Result<Self, Reason> {
-        let device = Device::count().map_err(|error| {
-            let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
-            (Status::GpuNotSelected, reason)
-        });
+        let _guard = ContextGuard::keep();
+        let found = || -> Result<_, Reason> {
+            Device::count().map_err(|error| {
+                let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
+                (Status::GpuNotSelected, reason)
+            })?;
+            let limit = environment::heap_limit().map_err(|error| (Status::InvalidValue, error))?;
+            // Where the program has chosen none, the CUDA runtime would take the first.
+            let device = Device::get(ContextGuard::device().unwrap_or(0)).map_err(internal)?;
+            Ok((device, limit))
+        };
+        let found = found();
         // One PE's failure is one of all, or the others would wait.
-        let ready = smallest(device.is_ok().into()).map_err(internal)?;
-        device?;
+        let ready = smallest(found.is_ok().into()).map_err(internal)?;
+        let (device, limit) = found?;
         if ready == 0 {
             return Err((Status::GpuNotSelected, "another PE has found no GPU".into()));
         }
         DeviceWorld::needs_one_host(pe, "a program written for NVSHMEM").map_err(internal)?;
-        let limit = environment::heap_limit().map_err(|error| (Status::InvalidValue, error))?;
-        let _guard = ContextGuard::keep();
-        // Where the program has chosen none, the CUDA runtime would take the first.
-        let device = Device::get(ContextGuard::device().unwrap_or(0)).map_err(internal)?;
         let mut device_world =
             DeviceWorld::new(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
         if let Some((one, other)) = device_world.two_on_a_gpu() {
@@ -215,22 +219,24 @@ impl Gpu {
         &self,
         bytes: usize,
         align: usize,
-        zeroed: bool,
     ) -> Result<u64, crosswarp_cuda::HeapError> {
         let heap = self.world.heap();
         let object = heap.alloc_aligned::<u8>(bytes, align)?;
         let address = self.at(object.offset(), self.me);
-        if zeroed {
-            // SAFETY: this PE's part, which nobody uses before the rendezvous of the caller.
-            unsafe { driver::cu!(cuMemsetD8Async(address, 0, bytes, self.stream.handle())) }
-                .map_err(|error| say(format_args!("{error}")))
-                .ok();
-            if let Err(error) = self.stream.synchronize() {
-                say(format_args!("{error}"));
-            }
-        }
         self.objects().insert(address, object);
         Ok(address)
+    }
+
+    /// Clears `bytes` bytes of this PE's part from `address` on.
+    pub(crate) fn clear(&self, address: u64, bytes: usize) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        let device = self.world.device();
+        device.bind().map_err(|error| error.to_string())?;
+        // SAFETY: this PE's part, which nobody uses before the rendezvous of the caller.
+        unsafe { driver::cu!(cuMemsetD8Async(address, 0, bytes, self.stream.handle())) }
+            .map_err(|error| error.to_string())?;
+        let ended = self.stream.synchronize();
+        ended.map_err(|error| error.to_string())
     }
 
     /// Gives it back. Collective.

@@ -11,15 +11,26 @@ fn take(name: &'static str, bytes: usize, align: usize, zeroed: bool) -> *mut c_
     let taken = world_for(name).and_then(|world| {
         let gpu = world.gpu()?;
         // With a name, sizes, and what there is: a program that does not look will soon fail elsewhere.
-        let taken = gpu.allocate(bytes, align, zeroed).map_err(|error| {
+        let taken = gpu.allocate(bytes, align).map_err(|error| {
             say(format_args!("{name}({bytes}): {error}"));
             Status::OutOfMemory
         })?;
-        // No PE returns before all have the memory, cleared if that was asked for.
-        world.pe.barrier().map_err(|error| {
+        let cleared = match zeroed {
+            true => gpu.clear(taken, bytes),
+            false => Ok(()),
+        };
+        if let Err(error) = &cleared {
+            say(format_args!("{name}({bytes}): {error}"));
+        }
+        // No PE returns before all have the memory, cleared if that was asked for. It is there on all PEs or on none.
+        let all = world.smallest(cleared.is_ok().into()).map_err(|error| {
             say(format_args!("{name}: {error}"));
             Status::Internal
         })?;
+        if all == 0 {
+            let _ = gpu.release(taken);
+            return Err(Status::Internal);
+        }
         Ok(taken)
     });
     match taken {
@@ -62,7 +73,9 @@ pub(crate) unsafe fn free(object: *mut c_void) {
         return;
     }
     let Ok(gpu) = world.gpu() else { return };
-    if let Err(error) = gpu.release(object.addr() as u64) {
+    // What this PE has under way may be for this memory, which others get next.
+    let freed = gpu.wait().and_then(|()| gpu.release(object.addr() as u64));
+    if let Err(error) = freed {
         say(format_args!("nvshmem_free: {error}"));
     }
 }

@@ -8,6 +8,7 @@ use crate::teams::{Entry, FIRST, Host, MOST_TEAMS, Shape, WORLD, rank};
 use crate::types::{Status, TeamConfig, status};
 use crosswarp_shmem::Team;
 use std::ffi::{c_int, c_long};
+use std::sync::Arc;
 
 const INVALID: c_int = -1;
 
@@ -97,7 +98,7 @@ fn split(
             None => host = Some(Host::Alone),
             Some(made) => {
                 if let Some(team) = made.map_err(|error| fail(error.to_string()))? {
-                    host = Some(Host::Of(team));
+                    host = Some(Host::Of(Arc::new(team)));
                 }
             }
         }
@@ -121,17 +122,17 @@ fn split(
     })
 }
 
-/// Runs `work` with the host's team of a handle; `None` if it is of this PE alone.
+/// Runs `work` with the host's team of a handle, without the lock of the teams; `None` if it is of this PE alone.
 fn with_parent<R>(
     world: &World,
     handle: c_int,
     work: impl FnOnce(&Team<'static>) -> R,
 ) -> Option<R> {
-    let teams = world.teams();
-    match &teams.get(handle)?.team {
-        Host::Of(team) => Some(work(team)),
-        Host::Alone => None,
-    }
+    let team = match &world.teams().get(handle)?.team {
+        Host::Of(team) => Arc::clone(team),
+        Host::Alone => return None,
+    };
+    Some(work(&team))
 }
 
 pub(crate) unsafe fn split_strided(
@@ -223,10 +224,14 @@ pub(crate) unsafe fn destroy(team: c_int) {
         }
         return;
     };
-    if let Host::Of(host) = entry.team
-        && let Err(error) = host.destroy()
-    {
-        say(format_args!("{NAME}: {error}"));
+    if let Host::Of(host) = entry.team {
+        let destroyed = match Arc::into_inner(host) {
+            Some(host) => host.destroy().map_err(|error| error.to_string()),
+            None => Err(format!("another thread still waits in team {team}")),
+        };
+        if let Err(error) = destroyed {
+            say(format_args!("{NAME}: {error}"));
+        }
     }
     if let Some(gpu) = world.opened_gpu()
         && let Err(error) = gpu.set_team(index, None)
@@ -237,7 +242,6 @@ pub(crate) unsafe fn destroy(team: c_int) {
 
 /// Meets the team on the host.
 pub(crate) fn meet(world: &World, team: c_int) -> Result<(), String> {
-    // Of all PEs without the lock of the teams: other threads may ask about teams meanwhile.
     if team == WORLD as c_int {
         return world.pe.barrier().map_err(|error| error.to_string());
     }

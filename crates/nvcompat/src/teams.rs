@@ -3,6 +3,7 @@
 use crate::driver::number;
 use crosswarp_shmem::{Pe, Team};
 use std::ffi::c_int;
+use std::sync::Arc;
 
 /// How many teams there can be at a time, predefined ones included: one bit each in a word that PEs compare.
 pub(crate) const MOST_TEAMS: usize = 64;
@@ -25,7 +26,8 @@ pub(crate) struct Entry {
 
 /// A team of the host's.
 pub(crate) enum Host {
-    Of(Team<'static>),
+    /// Shared with threads that wait in it without the lock of the teams.
+    Of(Arc<Team<'static>>),
     /// This PE alone.
     Alone,
 }
@@ -39,12 +41,12 @@ impl Teams {
         let shape_of = |team: &Team<'_>| (team.world_pe(0), 1, team.n_pes());
         all[WORLD] = Some(Entry {
             shape: shape_of(&pe.world()),
-            team: Host::Of(pe.world()),
+            team: Host::Of(Arc::new(pe.world())),
         });
         for handle in [SHARED, NODE] {
             all[handle] = Some(Entry {
                 shape: shape_of(&pe.shared_team()),
-                team: Host::Of(pe.shared_team()),
+                team: Host::Of(Arc::new(pe.shared_team())),
             });
         }
         // One host: nobody else has this PE's number there.

@@ -54,11 +54,15 @@ pub(crate) fn install_new(mut install: impl FnMut(Address) -> Result<(), String>
         return;
     }
     for unit in units().iter_mut().filter(|unit| !unit.installed) {
-        unit.installed = true;
-        if let Err(error) = install(unit.address) {
-            say(format_args!(
-                "kernels can't be told which PE they are: {error}"
-            ));
+        match install(unit.address) {
+            Ok(()) => unit.installed = true,
+            Err(error) => {
+                say(format_args!(
+                    "kernels can't be told which PE they are: {error}"
+                ));
+                // The next call tries again.
+                NEW.store(true, Ordering::Release);
+            }
         }
     }
 }

@@ -184,6 +184,19 @@ fn resumed_steps_on_one_level_do_too() {
     }
 }
 
+/// At the floor the residual that is kept up to date is off, and the steps begin again, once or more often.
+#[test]
+fn resumed_steps_that_begin_again_do_too() {
+    let small = noisy_problem::<f64>(40, 37, Features::default(), 4);
+    let options = Options {
+        method: Method::PlainGradients,
+        ..Options::new(1e-15, 2000)
+    };
+    let steps = run(&small, &options, 1).history.len();
+    let stops: Vec<usize> = (steps - 12..steps).collect();
+    check(&small, &options, &stops, "gradients at the floor");
+}
+
 #[test]
 fn resumed_cycles_in_a_box_do_too() {
     let folder = tempfile::tempdir().unwrap();

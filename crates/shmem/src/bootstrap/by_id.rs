@@ -199,7 +199,8 @@ mod tests {
     #[test]
     fn who_has_not_come_is_named() {
         let id = id();
-        let limit = Duration::from_millis(300);
+        // Long enough for a thread to start on a busy machine.
+        let limit = Duration::from_secs(5);
         let one = spawn(move || ById::open(1, 4, id, LONG).map(|_| ()));
         let error = ById::open(0, 4, id, limit).err().unwrap().to_string();
         assert!(

@@ -21,16 +21,18 @@ impl Solver<'_, Alone> {
     ) -> Result<(), SolveError> {
         let new = || self.equations().field().map_err(SolveError::Memory);
         let [mut r, mut p, mut q] = [new()?, new()?, new()?];
-        let mut begun = false;
+        let (mut begun, mut resumed) = (false, false);
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Gradients, [&mut r, &mut p]);
             if !self.resume(u, path, kind, |_| Ok(others.into()), ended, options)? {
                 return Ok(());
             }
-            begun = true;
+            resumed = true;
+            // 0: the direction is to be made anew.
+            begun = ended.inner != 0.0;
         }
         ended.setup_seconds = self.so_far();
-        if !begun {
+        if !resumed {
             let [norm, _] = self.measure(u, right_side)?;
             ended.norms.push(norm);
             ended.converged = norm == 0.0;
@@ -76,14 +78,11 @@ impl Solver<'_, Alone> {
                 // Without a direction to go there is nothing better to be had.
                 ended.floor_reached |= alpha == 0.0 && !ended.converged;
             }
-            ended.inner = inner;
+            ended.inner = if begun { inner } else { 0.0 };
             let mut holder = Holding {
                 solver: self,
                 u,
-                kept: match begun {
-                    true => vec![&mut r, &mut p],
-                    false => Vec::new(),
-                },
+                kept: vec![&mut r, &mut p],
             };
             if ended.took(norm, &mut holder, options, observer)? {
                 return Ok(());

@@ -79,21 +79,21 @@ impl Gpu {
         teams: &[(usize, Shape)],
         smallest: impl Fn(i64) -> Result<i64, CollectiveError>,
     ) -> Result<Self, Reason> {
-        let _guard = ContextGuard::keep();
         let found = || -> Result<_, Reason> {
             Device::count().map_err(|error| {
                 let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
                 (Status::GpuNotSelected, reason)
             })?;
+            let guard = ContextGuard::keep();
             let limit = environment::heap_limit().map_err(|error| (Status::InvalidValue, error))?;
             // Where the program has chosen none, the CUDA runtime would take the first.
             let device = Device::get(ContextGuard::device().unwrap_or(0)).map_err(internal)?;
-            Ok((device, limit))
+            Ok((guard, device, limit))
         };
         let found = found();
         // One PE's failure is one of all, or the others would wait.
         let ready = smallest(found.is_ok().into()).map_err(internal)?;
-        let (device, limit) = found?;
+        let (_guard, device, limit) = found?;
         if ready == 0 {
             return Err((Status::GpuNotSelected, "another PE has found no GPU".into()));
         }

@@ -53,9 +53,13 @@ impl How {
         }
     }
 
-    /// The GPU, if one is asked for that can do it: conjugate gradients are made on the processor.
+    /// The GPU, if one is asked for that can do it: conjugate gradients and Chebyshev's steps are made on the processor.
     fn device(&self) -> Result<Option<Device>, Failure> {
-        if self.gpu.is_none() || matches!(self.method(), Method::ConjugateGradients(_)) {
+        let here = matches!(
+            self.method(),
+            Method::ConjugateGradients(_) | Method::PlainGradients | Method::Chebyshev
+        );
+        if self.gpu.is_none() || here {
             return Ok(None);
         }
         Ok(self.gpu.map(Device::get).transpose()?)

@@ -121,6 +121,8 @@ def find_all(function: str, *arrays: object) -> list[View] | None:
     for view in views:
         if view is None or type(view.library) is not type(first.library) or view.device != first.device:
             raise InputError(f"{function} takes arrays that are all on one GPU and of one library")
+        if view.place != first.place:
+            raise InputError(f"{function} takes arrays of one stream: wait for the other's first")
     return found
 
 

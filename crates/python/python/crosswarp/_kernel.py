@@ -135,6 +135,8 @@ class Kernel:
         sizes = (_size("grid", grid), _size("block", block), None if cluster is None else _size("cluster", cluster))
         if not 0 <= shared < 2**32:
             raise InputError(f"shared is {shared}: bytes of a block are needed")
+        if any(getattr(argument, f"is_{lazy}", bool)() for argument in arguments for lazy in ("conj", "neg")):
+            raise InputError("a tensor that is conjugated or negated when it is read: resolve it first")
         views = [find(argument) for argument in arguments]
         place = _place(views, device)
         loaded, name, parameters = self._on(place[0])

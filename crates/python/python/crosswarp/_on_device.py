@@ -135,6 +135,8 @@ def transpose(view: View, out: Any) -> Any:
         given = find(out)
         if given is None or type(given.library) is not type(view.library) or given.device != view.device:
             raise InputError("out must be an array on the same GPU and of the same library")
+        if given.place != view.place:
+            raise InputError("out must be an array of the same stream")
         if given.dtype != view.dtype:
             raise DtypeError(f"out must be an array of {view.dtype}")
         if given.shape != shape or not given.contiguous:

@@ -244,7 +244,7 @@ def poisson(source: npt.ArrayLike, **options: Any) -> Result:
     values: Any = as_array(source, "poisson") if view is None else view
     if len(values.shape) not in (2, 3):
         raise InputError(f"poisson takes a source of two or three dimensions, not {len(values.shape)}")
-    options.setdefault("dtype", np.float32 if values.dtype == np.float32 else np.float64)
+    options.setdefault("dtype", np.float32 if str(values.dtype) == "float32" else np.float64)
     return solve(values.shape, source=source, **options)
 
 

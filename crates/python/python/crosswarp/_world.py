@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import _native
 from ._arrays import Array, as_array, is_bf16
-from ._errors import DtypeError, InputError
+from ._errors import DtypeError, InputError, WorldError
 
 __all__ = ["init", "spmd", "Pe", "Team"]
 
@@ -252,12 +252,18 @@ def _meeting(comm: Any) -> Iterator[None]:
     host = socket.gethostname()
     hosts = comm.allgather(host)
     alone = len(set(hosts)) == 1
-    address = None
+    address, reason = None, None
     if rank == 0:
-        with socket.socket() as free:
-            free.bind(("", 0))
-            address = f"{'127.0.0.1' if alone else socket.gethostbyname(host)}:{free.getsockname()[1]}"
-    address = comm.bcast(address, 0)
+        try:
+            with socket.socket() as free:
+                free.bind(("", 0))
+                address = f"{'127.0.0.1' if alone else socket.gethostbyname(host)}:{free.getsockname()[1]}"
+        except OSError as error:
+            reason = f"rank 0 finds no address at which the others reach it ({host}: {error})"
+    # All ranks end with the reason, or none.
+    address, reason = comm.bcast((address, reason), 0)
+    if address is None:
+        raise WorldError(reason)
     said = {
         "CROSSWARP_BOOTSTRAP": address, "RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": hosts[:rank].count(host),
         "LOCAL_WORLD_SIZE": hosts.count(host),

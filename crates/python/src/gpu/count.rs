@@ -18,7 +18,7 @@ use crate::gpu::reduce::element_type;
 use crate::histogram::{float_bins, integer_bins};
 use crate::run::guarded;
 
-/// Bins for which compiled histograms are kept: loading one takes a millisecond.
+/// Bins for which compiled histograms are kept, and streams for which memory is: loading one takes a millisecond.
 const MOST: usize = 16;
 
 /// Histograms by GPU, type and bins, the last used at the end.
@@ -32,7 +32,7 @@ type Key = (usize, DType, bool, Vec<u64>);
 /// One histogram, and memory for it in each stream that has used it.
 struct Prepared<T: DeviceSample> {
     histogram: DeviceHistogram<T>,
-    workspaces: Mutex<Vec<(u64, Arc<HistogramWorkspace>)>>,
+    workspaces: Mutex<Vec<(u64, Arc<Mutex<HistogramWorkspace>>)>>,
 }
 
 /// Counts `len` samples between `edges` (on the host) into `output`, 8 bytes a bin. `values`: edges are two integers, and
@@ -129,7 +129,9 @@ fn of_bins<T: DeviceSample + Scalar>(
                 )
             };
             stream.zero(totals)?;
+            // Its launches hand values on to each other: no other thread's come between.
             let workspace = prepared.workspace(stream)?;
+            let workspace = lock(&workspace);
             Ok(prepared
                 .histogram
                 .add_counts(stream, samples, totals, &workspace)?)
@@ -186,13 +188,16 @@ impl Histograms {
 }
 
 impl<T: DeviceSample> Prepared<T> {
-    fn workspace(&self, stream: &Stream) -> Result<Arc<HistogramWorkspace>, Failure> {
+    fn workspace(&self, stream: &Stream) -> Result<Arc<Mutex<HistogramWorkspace>>, Failure> {
         let id = stream.id()?;
         let mut all = lock(&self.workspaces);
         if let Some((_, found)) = all.iter().find(|(of, _)| *of == id) {
             return Ok(found.clone());
         }
-        let made = Arc::new(self.histogram.workspace()?);
+        let made = Arc::new(Mutex::new(self.histogram.workspace()?));
+        if all.len() == MOST {
+            all.remove(0);
+        }
         all.push((id, made.clone()));
         Ok(made)
     }

@@ -200,7 +200,7 @@ mod tests {
     fn who_has_not_come_is_named() {
         let id = id();
         // Long enough for a thread to start on a busy machine.
-        let limit = Duration::from_secs(5);
+        let limit = Duration::from_secs(2);
         let one = spawn(move || ById::open(1, 4, id, LONG).map(|_| ()));
         let error = ById::open(0, 4, id, limit).err().unwrap().to_string();
         assert!(

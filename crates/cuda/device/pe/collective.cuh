@@ -573,33 +573,85 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
 }
 
 #ifdef CROSSWARP_ROUTED
+// Room for what every rank puts here in a rendezvous, for pieces of a longer array: the slots, or those for large
+// reductions where the team has them. There are two sets of either; one is written again after the next rendezvous,
+// which a PE enters when it has read it.
+template <class T> struct put_room {
+    const team& t;
+    const bool large;
+    static_assert(staged_sets == 2, "a set for each of two rendezvous");
+
+    __device__ put_room(const team& t, u64 n) : t(t), large(t.stage != 0 && n > small_units * sizeof(vec16) / sizeof(T)) {}
+    // Vectors of one rank in a set of the large ones.
+    __device__ u64 vectors() const { return t.stage_blocks * staged_vectors; }
+    // Elements of a piece.
+    __device__ u64 piece() const { return (large ? vectors() : small_units) * sizeof(vec16) / sizeof(T); }
+    __device__ T* of(u64 number, int rank) const {
+        vec16* at = large ? stage(t).slot(rank, 0, 0) + (number & 1) * vectors() : slots_of(t, number, rank);
+        return reinterpret_cast<T*>(at);
+    }
+};
+
+// dest[i] = the PEs' values for i < n combined in rank order: those of rank r in `slots`, this PE's own in `source`.
+template <class T, class Op, class Scope>
+__device__ inline void combine(T* dest, const T* source, u64 n, Op op, const team& t, const put_room<T>& slots, u64 number,
+                               const Scope& scope) {
+    for (u64 i = scope.rank(); i < n; i += scope.size()) {
+        auto value = [&](int r) { return load_fresh((r == t.me ? source : slots.of(number, r)) + i); };
+        T total = value(0);
+        for (int r = 1; r < t.size; ++r) total = op(total, value(r));
+        dest[i] = total;
+    }
+}
+
 // dest[i] = the PEs' source[i] combined in rank order, i < n, where PEs are on other hosts: piece by piece each puts its
 // values into the others' slots. `apart`: elements from the block of one rank to the next's, 0 if all combine the same.
 template <class T, class Op, class Scope>
 __device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart, Op op, const team& t, const Scope& scope,
                                       u64 mine) {
-    const u64 piece = small_units * sizeof(vec16) / sizeof(T);
+    const put_room<T> slots(t, n);
     u64 first = 0;
     do {
-        const u64 count = n - first < piece ? n - first : piece;
+        const u64 count = n - first < slots.piece() ? n - first : slots.piece();
         const u64 number = load_relaxed(&scratch_of(t)->generation) + 1;
         scope.sync();
-        for (int r = 0; r < t.size; ++r) {
-            put(reinterpret_cast<T*>(slots_of(t, number, t.me)), source + r * apart + first, count, t.pe(r), scope);
+        for (int i = 1; i < t.size; ++i) {
+            const int r = (t.me + i) % t.size;
+            put(slots.of(number, t.me), source + r * apart + first, count, t.pe(r), scope);
         }
-        // The slots are written again after the next rendezvous, which this PE enters when it has read them.
         if (!meet(t, scope, mine)) return false;
-        for (u64 i = scope.rank(); i < count; i += scope.size()) {
-            T total = load_fresh(reinterpret_cast<const T*>(slots_of(t, number, 0)) + i);
-            for (int r = 1; r < t.size; ++r) {
-                total = op(total, load_fresh(reinterpret_cast<const T*>(slots_of(t, number, r)) + i));
-            }
-            dest[first + i] = total;
-        }
+        combine(dest + first, source + t.me * apart + first, count, op, t, slots, number, scope);
         first += count;
     } while (first < n);
     scope.sync();
     return true;
+}
+
+// The same for all, where `put_room` is large: of each piece every rank combines a share, which it puts to all. So each
+// PE sends and gets twice the array, however many there are.
+template <class T, class Op, class Scope>
+__device__ inline bool reduce_shares_by_puts(T* dest, const T* source, u64 n, Op op, const team& t, const Scope& scope,
+                                             u64 mine) {
+    const put_room<T> slots(t, n);
+    for (u64 first = 0, share; first < n; first += share * t.size) {
+        const u64 left = n - first, even = (left + t.size - 1) / t.size;
+        share = even < slots.piece() ? even : slots.piece();
+        auto begins = [=](int r) { return first + (share * r < left ? share * r : left); };
+        const u64 number = load_relaxed(&scratch_of(t)->generation) + 1;
+        scope.sync();
+        for (int i = 1; i < t.size; ++i) {
+            const int r = (t.me + i) % t.size;
+            put(slots.of(number, t.me), source + begins(r), begins(r + 1) - begins(r), t.pe(r), scope);
+        }
+        // Race prevented where `dest` is `source`: a rank puts its share of the sums here when it has met this PE, which
+        // has read its own values of that share by then.
+        if (!meet(t, scope, mine)) return false;
+        const u64 own = begins(t.me), count = begins(t.me + 1) - own;
+        combine(dest + own, source + own, count, op, t, slots, number, scope);
+        scope.sync();
+        for (int i = 1; i < t.size; ++i) put(dest + own, dest + own, count, t.pe((t.me + i) % t.size), scope);
+    }
+    return meet(t, scope, mine);
 }
 #endif
 
@@ -649,7 +701,10 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
         }
     }
 #ifdef CROSSWARP_ROUTED
-    if (detail::routed(t)) return detail::reduce_by_puts(dest, source, n, 0, op, t, scope, mine);
+    if (detail::routed(t)) {
+        if (detail::put_room<T>(t, n).large) return detail::reduce_shares_by_puts(dest, source, n, op, t, scope, mine);
+        return detail::reduce_by_puts(dest, source, n, 0, op, t, scope, mine);
+    }
 #endif
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
     // writes destinations, so dest == source is safe.

@@ -187,7 +187,7 @@ __device__ inline void send_word(u64* at, u64 value, int pe) {
 
 // Arrival words all around: what the scope wrote before is visible to every PE after. `mine`: the collective that
 // this is a rendezvous of.
-template <class Scope> __device__ inline bool meet(const team& t, const Scope& scope, u64 mine) {
+template <class Scope> __device__ inline CROSSWARP_CALLED bool meet(const team& t, const Scope& scope, u64 mine) {
     if (t.size == 1) {
         // Nobody to meet; what the scope's threads stored is visible to all that hear of it.
         scope.sync();
@@ -576,82 +576,88 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
 // Room for what every rank puts here in a rendezvous, for pieces of a longer array: the slots, or those for large
 // reductions where the team has them. There are two sets of either; one is written again after the next rendezvous,
 // which a PE enters when it has read it.
-template <class T> struct put_room {
+struct put_room {
     const team& t;
     const bool large;
     static_assert(staged_sets == 2, "a set for each of two rendezvous");
 
-    __device__ put_room(const team& t, u64 n) : t(t), large(t.stage != 0 && n > small_units * sizeof(vec16) / sizeof(T)) {}
-    // Vectors of one rank in a set of the large ones.
-    __device__ u64 vectors() const { return t.stage_blocks * staged_vectors; }
-    // Elements of a piece.
-    __device__ u64 piece() const { return (large ? vectors() : small_units) * sizeof(vec16) / sizeof(T); }
-    __device__ T* of(u64 number, int rank) const {
-        vec16* at = large ? stage(t).slot(rank, 0, 0) + (number & 1) * vectors() : slots_of(t, number, rank);
-        return reinterpret_cast<T*>(at);
+    __device__ put_room(const team& t, u64 bytes) : t(t), large(t.stage != 0 && bytes > small_units * sizeof(vec16)) {}
+    // Vectors of one rank in a set.
+    __device__ u64 vectors() const { return large ? t.stage_blocks * staged_vectors : small_units; }
+    __device__ const vec16* of(u64 number, int rank) const {
+        return large ? stage(t).slot(rank, 0, 0) + (number & 1) * vectors() : slots_of(t, number, rank);
     }
 };
 
-// dest[i] = the PEs' values for i < n combined in rank order: those of rank r in `slots`, this PE's own in `source`.
-template <class T, class Op, class Scope>
-__device__ inline void combine(T* dest, const T* source, u64 n, Op op, const team& t, const put_room<T>& slots, u64 number,
-                               const Scope& scope) {
-    for (u64 i = scope.rank(); i < n; i += scope.size()) {
-        auto value = [&](int r) { return load_fresh((r == t.me ? source : slots.of(number, r)) + i); };
-        T total = value(0);
-        for (int r = 1; r < t.size; ++r) total = op(total, value(r));
-        dest[i] = total;
+// What the ranks put in a rendezvous: rank r gets the bytes of an array from `of(r)` on, `count` or as many as there are.
+struct put_parts {
+    u64 first, step, count, end;
+
+    __device__ u64 of(int rank) const { return first + step * rank < end ? first + step * rank : end; }
+    __device__ u64 bytes(int rank) const { return end - of(rank) < count ? end - of(rank) : count; }
+};
+
+// Puts to every other rank its part of `source`, into its room, and meets it.
+//
+// Not inlined, and in bytes, as all beside the operation: a reduction for each type and operation has it.
+template <class Scope>
+__device__ inline __noinline__ bool put_around(const put_room& room, u64 number, const u8* source, const put_parts& parts,
+                                               const Scope& scope, u64 mine) {
+    const team& t = room.t;
+    scope.sync();
+    for (int i = 1; i < t.size; ++i) {
+        const int r = (t.me + i) % t.size;
+        u8* to = reinterpret_cast<u8*>(const_cast<vec16*>(room.of(number, t.me)));
+        put(to, source + parts.of(r), parts.bytes(r), t.pe(r), scope);
     }
+    return meet(t, scope, mine);
+}
+
+// Puts `bytes` bytes at `here` to the same place of every other rank.
+template <class Scope>
+__device__ inline __noinline__ void put_to_all(u8* here, u64 bytes, const team& t, const Scope& scope) {
+    for (int i = 1; i < t.size; ++i) put(here, here, bytes, t.pe((t.me + i) % t.size), scope);
 }
 
 // dest[i] = the PEs' source[i] combined in rank order, i < n, where PEs are on other hosts: piece by piece each puts its
-// values into the others' slots. `apart`: elements from the block of one rank to the next's, 0 if all combine the same.
+// values into the others' room. `apart`: elements from the block of one rank to the next's, 0 if all combine the same.
+//
+// Where all combine the same and the room is large, every rank combines a share of each piece, which it puts to all. So
+// each PE sends and gets twice the array, however many there are.
 template <class T, class Op, class Scope>
 __device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart, Op op, const team& t, const Scope& scope,
                                       u64 mine) {
-    const put_room<T> slots(t, n);
+    const put_room room(t, n * sizeof(T));
+    const bool shared = room.large && apart == 0;
+    const u64 most = room.vectors() * (sizeof(vec16) / sizeof(T));
     u64 first = 0;
     do {
-        const u64 count = n - first < slots.piece() ? n - first : slots.piece();
+        u64 count = shared ? (n - first + t.size - 1) / t.size : n - first;
+        if (count > most) count = most;
+        const u64 end = shared ? n : first + count + apart * (t.size - 1);
+        const put_parts parts = {first * sizeof(T), (shared ? count : apart) * sizeof(T), count * sizeof(T),
+                                 end * sizeof(T)};
         const u64 number = load_relaxed(&scratch_of(t)->generation) + 1;
-        scope.sync();
-        for (int i = 1; i < t.size; ++i) {
-            const int r = (t.me + i) % t.size;
-            put(slots.of(number, t.me), source + r * apart + first, count, t.pe(r), scope);
-        }
-        if (!meet(t, scope, mine)) return false;
-        combine(dest + first, source + t.me * apart + first, count, op, t, slots, number, scope);
-        first += count;
-    } while (first < n);
-    scope.sync();
-    return true;
-}
-
-// The same for all, where `put_room` is large: of each piece every rank combines a share, which it puts to all. So each
-// PE sends and gets twice the array, however many there are.
-template <class T, class Op, class Scope>
-__device__ inline bool reduce_shares_by_puts(T* dest, const T* source, u64 n, Op op, const team& t, const Scope& scope,
-                                             u64 mine) {
-    const put_room<T> slots(t, n);
-    for (u64 first = 0, share; first < n; first += share * t.size) {
-        const u64 left = n - first, even = (left + t.size - 1) / t.size;
-        share = even < slots.piece() ? even : slots.piece();
-        auto begins = [=](int r) { return first + (share * r < left ? share * r : left); };
-        const u64 number = load_relaxed(&scratch_of(t)->generation) + 1;
-        scope.sync();
-        for (int i = 1; i < t.size; ++i) {
-            const int r = (t.me + i) % t.size;
-            put(slots.of(number, t.me), source + begins(r), begins(r + 1) - begins(r), t.pe(r), scope);
-        }
         // Race prevented where `dest` is `source`: a rank puts its share of the sums here when it has met this PE, which
         // has read its own values of that share by then.
-        if (!meet(t, scope, mine)) return false;
-        const u64 own = begins(t.me), count = begins(t.me + 1) - own;
-        combine(dest + own, source + own, count, op, t, slots, number, scope);
+        if (!put_around(room, number, reinterpret_cast<const u8*>(source), parts, scope, mine)) return false;
+        // This PE's part, and where it goes.
+        const u64 part = parts.of(t.me) / sizeof(T), own = parts.bytes(t.me) / sizeof(T);
+        T* to = dest + (shared ? part : first);
+        for (u64 i = scope.rank(); i < own; i += scope.size()) {
+            auto value = [&](int r) {
+                const T* from = r == t.me ? source + part : reinterpret_cast<const T*>(room.of(number, r));
+                return load_fresh(from + i);
+            };
+            T total = value(0);
+            for (int r = 1; r < t.size; ++r) total = op(total, value(r));
+            to[i] = total;
+        }
         scope.sync();
-        for (int i = 1; i < t.size; ++i) put(dest + own, dest + own, count, t.pe((t.me + i) % t.size), scope);
-    }
-    return meet(t, scope, mine);
+        if (shared) put_to_all(reinterpret_cast<u8*>(to), own * sizeof(T), t, scope);
+        first += shared ? count * t.size : count;
+    } while (first < n);
+    return !shared || meet(t, scope, mine);
 }
 #endif
 
@@ -701,10 +707,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
         }
     }
 #ifdef CROSSWARP_ROUTED
-    if (detail::routed(t)) {
-        if (detail::put_room<T>(t, n).large) return detail::reduce_shares_by_puts(dest, source, n, op, t, scope, mine);
-        return detail::reduce_by_puts(dest, source, n, 0, op, t, scope, mine);
-    }
+    if (detail::routed(t)) return detail::reduce_by_puts(dest, source, n, 0, op, t, scope, mine);
 #endif
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
     // writes destinations, so dest == source is safe.

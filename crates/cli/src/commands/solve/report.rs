@@ -170,7 +170,7 @@ impl SolveReport {
         };
         let residual = exponential(residual, 2);
         let limit = general(limit, 6);
-        if self.converged && self.history.is_empty() {
+        if self.converged && self.cycles.or(self.sweeps) == Some(0) {
             "Nothing to solve: the residual of the first guess is 0".to_owned()
         } else if self.converged {
             format!("Solved in {what}: relative residual {residual} <= {limit}")

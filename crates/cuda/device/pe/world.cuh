@@ -61,8 +61,12 @@ __device__ inline bool mapped(int pe) { return crosswarp_route.mapped == nullptr
         using namespace ::crosswarp::detail;   \
         return call;                           \
     }
+// Of functions that are called there, not inlined: that halves the time of compilation, and a trip to another host takes
+// longer than a call.
+#define CROSSWARP_CALLED __noinline__
 #else
 #define CROSSWARP_ROUTE(pe, call)
+#define CROSSWARP_CALLED
 #endif
 }  // namespace detail
 

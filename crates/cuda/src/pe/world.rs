@@ -567,7 +567,7 @@ impl Drop for DeviceWorld<'_> {
         // 4. A kernel that waits for something else can not be ended: what it may use stays, for freeing any of it
         //    would wait for the kernel.
         self.waits.leak();
-        if let Some(route) = &self.route {
+        if let Some(route) = &mut self.route {
             route.leak();
         }
         std::mem::forget((self.nccl.take(), self.kernels.take()));

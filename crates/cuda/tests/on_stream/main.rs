@@ -12,12 +12,14 @@ mod support;
 use bytemuck::Pod;
 use case::{Case, value};
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceNumber, DeviceWorld, DeviceWorldError, Graph, Launch, Module,
-    ON_STREAM, Options, Source, Stream,
+    Arch, Buffer, Device, DeviceNumber, DeviceWorld, DeviceWorldError, Graph, Launch, ON_STREAM,
+    Options, Source, Stream,
 };
 use crosswarp_shmem::op::{self, ReduceOp};
 use crosswarp_shmem::{Cmp, Pe, SignalOp};
-use support::{LIMIT, as_process, as_processes, compiles, on_all_gpus, on_one_gpu};
+use support::{
+    LIMIT, as_process, as_processes, compiles, on_all_gpus, on_gpus_of_hosts, on_hosts, on_one_gpu,
+};
 
 impl Case<'_> {
     /// Ring: puts and gets from and to private and symmetric memory, plain and strided, and signals.
@@ -279,11 +281,23 @@ fn suite(pe: &Pe, device: Device) {
     mixed_worlds(pe, device, &world, &stream);
 }
 
+/// The same where PEs are of several hosts.
+fn suite_over_hosts(pe: &Pe, device: Device) {
+    let stream = Stream::new(&device).unwrap();
+    let world = DeviceWorld::new(pe, device, Some(512 << 20), Some(LIMIT)).unwrap();
+    let case = Case::of_all(&world, &stream);
+    case.one_sided();
+    case.strided();
+    case.collectives();
+    case.large_sums();
+    case.graph();
+    teams(pe, &world, &stream);
+}
+
 /// A team of every second PE, from the host and in a user's kernel; the others go on meanwhile.
 fn teams(pe: &Pe, world: &DeviceWorld<'_>, stream: &Stream) {
     let (me, n) = (pe.my_pe(), pe.n_pes());
-    let module = Module::compile(&world.device(), &MEETS).unwrap();
-    world.install(&module).unwrap();
+    let module = world.load(&MEETS).unwrap();
     let function = module.function("meets").unwrap();
     let prepared = world
         .prepare_together(Launch::new(&function).block(128))
@@ -430,6 +444,21 @@ fn streams_begin_at_once() {
             two_worlds(pe, device, &world, &stream);
         }
     });
+}
+
+#[test]
+fn one_gpu_2_pes_of_2_hosts() {
+    on_hosts("one_gpu_2_pes_of_2_hosts", 2, "2", suite_over_hosts);
+}
+
+#[test]
+fn one_gpu_3_pes_of_2_hosts() {
+    on_hosts("one_gpu_3_pes_of_2_hosts", 3, "1+2", suite_over_hosts);
+}
+
+#[test]
+fn gpus_of_hosts() {
+    on_gpus_of_hosts("gpus_of_hosts", suite_over_hosts);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crosswarp_cuda::{Device, DeviceWorld, DeviceWorldError, Graph, Nccl, NcclErr
 use crosswarp_shmem::Pe;
 
 use crate::case::{Case, value};
-use crate::support::{LIMIT, as_process, as_processes, on_all_gpus, on_one_gpu};
+use crate::support::{LIMIT, as_process, as_processes, on_all_gpus, on_gpus_of_hosts, on_one_gpu};
 use crate::teams;
 
 /// The collectives with NCCL for the larger ones. Every result is exact, so the order of sums does not
@@ -121,6 +121,13 @@ fn gpus_as_threads() {
         false => refused,
     };
     on_all_gpus("nccl::gpus_as_threads", body);
+}
+
+#[test]
+fn gpus_of_hosts() {
+    if usable("nccl::gpus_of_hosts") {
+        on_gpus_of_hosts("nccl::gpus_of_hosts", suite);
+    }
 }
 
 #[test]

@@ -68,7 +68,7 @@ impl Courier {
     /// # Panics
     /// If there is none.
     pub fn word(&self, position: usize) -> u64 {
-        let at = self.own(position, size_of::<u64>()).cast::<AtomicU64>();
+        let at = self.at(position, size_of::<u64>()).cast::<AtomicU64>();
         assert!(at.is_aligned(), "a word at position {position}");
         // SAFETY: an aligned word of the heap, which stays mapped; other hosts' PEs change it with atomics.
         #[allow(unsafe_code)]
@@ -80,7 +80,7 @@ impl Courier {
     /// # Panics
     /// If the heap has no such bytes.
     pub fn read(&self, position: usize, to: &mut [u8]) {
-        let from = self.own(position, to.len());
+        let from = self.at(position, to.len());
         // SAFETY: so many bytes lie there; `to` is another buffer. Whoever writes them meanwhile does so without a word that
         // says that they are there, so what is read then is not used.
         #[allow(unsafe_code)]
@@ -89,7 +89,12 @@ impl Courier {
         }
     }
 
-    fn own(&self, position: usize, bytes: usize) -> NonNull<u8> {
+    /// Where this PE has the `bytes` bytes at `position`, as long as the courier lives. Other PEs may write there at any
+    /// time.
+    ///
+    /// # Panics
+    /// If the heap has no such bytes.
+    pub fn at(&self, position: usize, bytes: usize) -> NonNull<u8> {
         let place = self.world.place(self.me, position, bytes);
         place.unwrap_or_else(|| panic!("{bytes} bytes at position {position} of the heap"))
     }

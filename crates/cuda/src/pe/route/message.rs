@@ -37,6 +37,11 @@ impl Kind {
         Self::Value,
         Self::Fetch,
     ];
+
+    /// Whether it stores something in the heap.
+    pub(super) fn stores(self) -> bool {
+        matches!(self, Self::Put | Self::PutStrided)
+    }
 }
 
 /// The head of a message. What a kind has no use for is 0.
@@ -73,5 +78,3 @@ impl Head {
 
 /// Bytes of a [`Head`].
 pub(super) const HEAD: usize = size_of::<Head>();
-/// Most bytes of a body.
-pub(super) const BODY: usize = crate::layout::ROUTE_BODY;

@@ -7,19 +7,25 @@
 //!
 //! Words of a GPU's memory have one executor of atomic operations, the GPU: these go to an [inbox].
 //!
-//! Each message is done, with its copies ended, before the next one of its sender. So what is put before a fence is there
-//! before what is put after it, and a signal after its data.
-#![allow(unsafe_code)] // Words that kernels and the host change.
+//! Each message is done, with its copies ended, before the next one of its sender that stores something. So what is put or
+//! added before a fence is there before what is put after it, and a signal after its data.
+//!
+//! `tests` has the whole of it run without a GPU, which threads of the host play.
+#![allow(unsafe_code)] // Locks memory that it keeps.
 
+mod board;
 mod channel;
-mod copy;
+mod gpu;
 mod inbox;
 mod message;
+mod outgoing;
 mod proxy;
 mod ring;
+#[cfg(test)]
+mod tests;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use crosswarp_shmem::{Pe, Sym};
@@ -29,67 +35,53 @@ use crate::driver::device::Device;
 use crate::driver::error::CudaError;
 use crate::driver::memory::{Buffer, PinnedBuffer};
 use crate::driver::stream::{Priority, Stream};
-use crate::layout::{ROUTE_ENTRIES, ROUTE_WORDS, RouteState};
+use crate::layout::{INBOX_ENTRIES, InboxEntry, RouteState};
 use crate::pe::error::DeviceWorldError;
-use crate::pe::route::channel::{Places, ring_bytes};
-use crate::pe::route::copy::Copies;
-use crate::pe::route::inbox::{Inbox, InboxMemory};
+use crate::pe::route::board::Board;
+use crate::pe::route::channel::Places;
+use crate::pe::route::gpu::{CudaGpu, Locked};
+use crate::pe::route::inbox::InboxPlace;
 use crate::pe::route::proxy::Proxy;
-
-/// Words of `words`, below, that are not places of fetched values.
-const TAKEN: usize = 0;
-const COMPLETED: usize = 16;
-const FETCHED: usize = 32;
 
 /// The memory through which kernels and the thread speak.
 struct RouteMemory {
+    board: Arc<Board>,
     /// Not 0 for each PE of this host.
     mapped: Buffer<u8>,
-    ring: PinnedBuffer<u64>,
-    words: PinnedBuffer<u64>,
     /// `issued` and `taken_seen`.
     counters: Buffer<u64>,
-    inbox: InboxMemory,
-    stop: AtomicBool,
+    inbox: Buffer<u64>,
+    /// Head, tail and lock of the inbox, in places of their own.
+    inbox_words: Buffer<u64>,
+    /// Executes what is in the inbox; known once the modules are loaded.
+    execute: OnceLock<Function>,
+    /// Where the thread makes a message. Kept here, for freeing it may wait for kernels.
+    message: PinnedBuffer<u8>,
 }
 
 impl RouteMemory {
-    fn ring(&self) -> &[AtomicU64] {
-        // SAFETY: so many words, aligned, alive as long as `self`; kernels write them, and the host only reads.
-        unsafe {
-            std::slice::from_raw_parts(self.ring.address() as *const AtomicU64, self.ring.len())
+    fn new(
+        device: &Device,
+        stream: &Stream,
+        mapped: &[u8],
+        message_bytes: usize,
+    ) -> Result<Self, CudaError> {
+        Ok(Self {
+            board: Arc::new(Board::pinned(device)?),
+            mapped: Buffer::from_slice(stream, mapped)?,
+            counters: Buffer::zeroed(stream, 32)?,
+            inbox: Buffer::zeroed(stream, INBOX_ENTRIES * size_of::<InboxEntry>() / 8)?,
+            inbox_words: Buffer::zeroed(stream, 48)?,
+            execute: OnceLock::new(),
+            message: PinnedBuffer::zeroed(device, message_bytes)?,
+        })
+    }
+
+    fn inbox(&self) -> InboxPlace {
+        InboxPlace {
+            entries: self.inbox.address(),
+            head: self.inbox_words.address(),
         }
-    }
-
-    fn word(&self, index: usize) -> &AtomicU64 {
-        assert!(index < self.words.len());
-        // SAFETY: a word of the buffer, aligned, alive as long as `self`; kernels access it whole.
-        unsafe { AtomicU64::from_ptr((self.words.address() as *mut u64).add(index)) }
-    }
-
-    fn taken(&self) -> &AtomicU64 {
-        self.word(TAKEN)
-    }
-
-    fn completed(&self) -> &AtomicU64 {
-        self.word(COMPLETED)
-    }
-
-    /// Gives the kernel that waits for entry `number` its value; `false`: the place still has another one.
-    fn give_fetched(&self, number: u64, value: u64) -> bool {
-        let place = FETCHED + 2 * (number % ROUTE_ENTRIES as u64) as usize;
-        // Acquire: the last value has been read.
-        if self.word(place).load(Ordering::Acquire) != 0 {
-            return false;
-        }
-        self.word(place + 1).store(value, Ordering::Relaxed);
-        // Release: who sees the number sees the value.
-        self.word(place).store(number + 1, Ordering::Release);
-        true
-    }
-
-    fn stops(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
     }
 }
 
@@ -99,6 +91,8 @@ pub(crate) struct Route {
     thread: Option<JoinHandle<()>>,
     /// Not 0 for each PE of this host.
     mapped: Vec<u8>,
+    device: Device,
+    locked: Option<Locked>,
     // Of the thread, in the symmetric heap of the host.
     _rings: Sym<u8>,
     _words: Sym<u64>,
@@ -122,15 +116,7 @@ impl Route {
             return Ok(None);
         };
         let n = pe.n_pes();
-        let rings = pe.alloc::<u8>(ring_bytes(n))?;
-        // `arrived` and `done`.
-        let words = pe.alloc_zeroed::<u64>(2 * n)?;
-        let places = Places {
-            rings: rings.offset(),
-            arrived: words.offset(),
-            done: words.offset() + 8 * n,
-            left: left.offset(),
-        };
+        let (places, rings, words) = Places::make(pe, left)?;
         let host = pe.shared_team();
         let members: Vec<usize> = (0..host.n_pes())
             .map(|member| host.world_pe(member))
@@ -151,25 +137,20 @@ impl Route {
         }
         let made = || -> Result<_, CudaError> {
             let stream = Stream::with_priority(device, Priority::High)?;
-            let memory = RouteMemory {
-                mapped: Buffer::from_slice(&stream, &mapped)?,
-                ring: PinnedBuffer::zeroed(device, ROUTE_ENTRIES * ROUTE_WORDS)?,
-                words: PinnedBuffer::zeroed(device, FETCHED + 2 * ROUTE_ENTRIES)?,
-                counters: Buffer::zeroed(&stream, 32)?,
-                inbox: InboxMemory::new(device, &stream)?,
-                stop: AtomicBool::new(false),
-            };
+            let memory = Arc::new(RouteMemory::new(
+                device,
+                &stream,
+                &mapped,
+                places.message(),
+            )?);
             stream.synchronize()?;
-            let inbox = Inbox::new(Stream::with_priority(device, Priority::High)?);
-            let memory = Arc::new(memory);
-            let proxy = Proxy::new(
-                courier,
-                Arc::clone(&memory),
-                Copies::new(stream),
-                inbox,
-                heap,
-                places,
-            );
+            let gpu = CudaGpu::new(stream, Arc::clone(&memory))?;
+            // What comes is copied to the GPU from where it has come.
+            // SAFETY: the rings are freed after they have been unlocked, in `drop`, where a context is current.
+            let locked =
+                unsafe { Locked::new(courier.at(rings.offset(), rings.len()), rings.len()) };
+            let (board, inbox) = (Arc::clone(&memory.board), memory.inbox());
+            let proxy = Proxy::new(courier, board, gpu, inbox, heap, places);
             let (me, device) = (pe.my_pe(), *device);
             let work = move || {
                 let ended = device.bind().map_err(Into::into).and_then(|()| proxy.run());
@@ -188,13 +169,15 @@ impl Route {
                 name: error.kind().to_string(),
                 message: error.to_string(),
             })?;
-            Ok((memory, thread))
+            Ok((memory, thread, locked))
         };
-        let (memory, thread) = made()?;
+        let (memory, thread, locked) = made()?;
         Ok(Some(Self {
             memory,
             thread: Some(thread),
             mapped,
+            device: *device,
+            locked,
             _rings: rings,
             _words: words,
         }))
@@ -203,21 +186,21 @@ impl Route {
     /// What kernels need to know.
     pub(crate) fn state(&self) -> RouteState {
         let memory = &self.memory;
-        let word = |index: usize| memory.words.address() + 8 * index as u64;
+        let [ring, taken, completed, fetched, inbox_done, inbox_results] = memory.board.addresses();
         RouteState {
             mapped: memory.mapped.address(),
-            ring: memory.ring.address(),
+            ring,
             issued: memory.counters.address(),
-            taken: word(TAKEN),
+            taken,
             taken_seen: memory.counters.address() + 128,
-            completed: word(COMPLETED),
-            fetched: word(FETCHED),
-            inbox: memory.inbox.entries.address(),
-            inbox_head: memory.inbox.head(),
-            inbox_tail: memory.inbox.tail(),
-            inbox_lock: memory.inbox.lock(),
-            inbox_done: memory.inbox.done.address(),
-            inbox_results: memory.inbox.done.address() + 8,
+            completed,
+            fetched,
+            inbox: memory.inbox.address(),
+            inbox_head: memory.inbox_words.address(),
+            inbox_tail: memory.inbox_words.address() + 128,
+            inbox_lock: memory.inbox_words.address() + 256,
+            inbox_done,
+            inbox_results,
         }
     }
 
@@ -228,20 +211,26 @@ impl Route {
 
     /// The kernel that executes the inbox, if no other does.
     pub(crate) fn set_execute(&self, function: Function) {
-        let _ = self.memory.inbox.execute.set(function);
+        let _ = self.memory.execute.set(function);
     }
 
-    /// Leaves the memory to kernels that may still use it.
-    pub(crate) fn leak(&self) {
+    /// Leaves the memory to kernels that may still use it, and frees nothing that would wait for them.
+    pub(crate) fn leak(&mut self) {
         std::mem::forget(Arc::clone(&self.memory));
+        std::mem::forget(self.locked.take());
     }
 }
 
 impl Drop for Route {
     fn drop(&mut self) {
-        self.memory.stop.store(true, Ordering::Release);
+        self.memory.board.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        if self.locked.is_some() && self.device.bind().is_err() {
+            // Without a context there is nothing to unlock.
+            std::mem::forget(self.locked.take());
+        }
+        drop(self.locked.take());
     }
 }

@@ -2,20 +2,23 @@
 #![allow(unsafe_code)] // Copies to and from places that kernels and other PEs name.
 
 use std::collections::{HashMap, VecDeque};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bytemuck::bytes_of;
 use crosswarp_shmem::DeliveryError;
 use crosswarp_shmem::internal::Courier;
 
 use crate::driver::error::CudaError;
 use crate::layout::{InboxEntry, RouteOp};
-use crate::pe::route::RouteMemory;
+use crate::pe::route::board::Board;
 use crate::pe::route::channel::{Channel, Places};
-use crate::pe::route::copy::{Copies, Spread};
-use crate::pe::route::inbox::Inbox;
-use crate::pe::route::message::{BODY, Head, Kind};
+use crate::pe::route::gpu::{Gpu, Spread};
+use crate::pe::route::inbox::{Inbox, InboxPlace};
+use crate::pe::route::message::{HEAD, Head, Kind};
+use crate::pe::route::outgoing::Outgoing;
 use crate::pe::route::ring::{self, Entry, inbox_op};
 
 /// Looks without a change before the thread sleeps between them.
@@ -43,6 +46,14 @@ enum Until {
     Fetched,
 }
 
+/// What taking an entry comes to.
+enum Taken {
+    /// It has been read, and all that it puts from.
+    Whole(Until),
+    /// What it puts from is to be sent.
+    Puts(Outgoing),
+}
+
 /// Where what an entry fetches goes.
 struct Fetch {
     pe: usize,
@@ -59,10 +70,10 @@ struct UnderWay {
     answer: Option<u64>,
 }
 
-pub(super) struct Proxy {
+pub(super) struct Proxy<G: Gpu> {
     courier: Courier,
-    memory: Arc<RouteMemory>,
-    copies: Copies,
+    board: Arc<Board>,
+    gpu: G,
     /// Of the heap of this PE.
     heap: u64,
     heap_bytes: u64,
@@ -71,6 +82,10 @@ pub(super) struct Proxy {
     channels: Vec<Option<Channel>>,
     inbox: Inbox,
     under_way: Vec<VecDeque<UnderWay>>,
+    /// The entry that is being taken puts this, and has been sent up to the message of this number.
+    puts: Option<(Outgoing, u64)>,
+    /// What each PE gets.
+    answers: Vec<VecDeque<Outgoing>>,
     taken: u64,
     completed: u64,
     outstanding: VecDeque<(u64, Until)>,
@@ -78,15 +93,16 @@ pub(super) struct Proxy {
     fetches: HashMap<u64, Fetch>,
     /// Values whose place has not been emptied: the entry's number and the value.
     values: Vec<(u64, u64)>,
-    buffer: Vec<u8>,
+    /// Room for a message.
+    message: G::Message,
 }
 
-impl Proxy {
+impl<G: Gpu> Proxy<G> {
     pub(super) fn new(
         courier: Courier,
-        memory: Arc<RouteMemory>,
-        copies: Copies,
-        inbox: Inbox,
+        board: Arc<Board>,
+        gpu: G,
+        inbox: InboxPlace,
         (heap, heap_bytes): (u64, u64),
         places: Places,
     ) -> Self {
@@ -95,19 +111,21 @@ impl Proxy {
         Self {
             channels: channels.collect(),
             under_way: (0..n).map(|_| VecDeque::new()).collect(),
+            answers: (0..n).map(|_| VecDeque::new()).collect(),
+            message: gpu.message(places.message()),
             courier,
-            memory,
-            copies,
-            inbox,
+            board,
+            gpu,
+            inbox: Inbox::new(inbox),
             heap,
             heap_bytes,
             places,
+            puts: None,
             taken: 0,
             completed: 0,
             outstanding: VecDeque::new(),
             fetches: HashMap::new(),
             values: Vec::new(),
-            buffer: vec![0; BODY],
         }
     }
 
@@ -131,9 +149,10 @@ impl Proxy {
                     self.fetches.retain(|_, fetch| fetch.pe != pe);
                 }
             }
-            if self.memory.stops() {
+            if self.board.stops() {
                 let since = *stopping.get_or_insert_with(Instant::now);
-                let idle = self.channels.iter().flatten().all(Channel::is_idle);
+                let sent = self.answers.iter().all(VecDeque::is_empty);
+                let idle = sent && self.channels.iter().flatten().all(Channel::is_idle);
                 if idle || membership.failed().is_some() || since.elapsed() > LAST {
                     return Ok(());
                 }
@@ -142,13 +161,18 @@ impl Proxy {
     }
 
     fn turn(&mut self) -> Result<bool, ProxyError> {
-        let mut changed = self.take_entries()?;
-        changed |= self.receive()?;
-        changed |= self.inbox.look(&self.memory.inbox);
-        self.answer();
-        changed |= self.inbox.give(&self.memory.inbox, &self.copies)?;
+        let mut changed = false;
         for channel in self.channels.iter_mut().flatten() {
-            changed |= channel.advance(&self.courier, self.places)?;
+            changed |= channel.advance(&self.courier, &self.places)?;
+        }
+        changed |= self.take_entries()?;
+        changed |= self.receive()?;
+        changed |= self.inbox.look(&self.board);
+        self.answer();
+        changed |= self.send_answers()?;
+        changed |= self.inbox.give(&mut self.gpu)?;
+        for channel in self.channels.iter_mut().flatten() {
+            changed |= channel.advance(&self.courier, &self.places)?;
         }
         changed |= self.tell()?;
         self.complete();
@@ -160,84 +184,103 @@ impl Proxy {
         channel.expect("kernels route to PEs of other hosts alone")
     }
 
-    /// What kernels ask for.
+    /// Takes what kernels ask for, as far as there are places for it.
     fn take_entries(&mut self) -> Result<bool, ProxyError> {
         let mut changed = false;
-        while let Some(entry) = ring::read(self.memory.ring(), self.taken) {
-            if self.channel(entry.pe).is_full() {
-                break;
+        loop {
+            if let Some((mut puts, number)) = self.puts.take() {
+                let sent = self.send_parts(&mut puts)?;
+                changed |= sent.is_some();
+                let (pe, number) = (puts.pe, sent.unwrap_or(number));
+                if !puts.is_done() {
+                    self.puts = Some((puts, number));
+                    return Ok(changed);
+                }
+                self.has_taken(Until::Done { pe, number });
             }
-            let until = self.start(&entry, self.taken + 1)?;
-            self.outstanding.push_back((self.taken, until));
-            self.taken += 1;
-            // Release: what was put from has been read.
-            self.memory.taken().store(self.taken, Ordering::Release);
+            let Some(entry) = ring::read(self.board.ring(), self.taken) else {
+                return Ok(changed);
+            };
+            if self.channel(entry.pe).is_full() {
+                return Ok(changed);
+            }
             changed = true;
+            match self.take(&entry, self.taken + 1) {
+                Taken::Whole(until) => self.has_taken(until),
+                Taken::Puts(puts) => self.puts = Some((puts, 0)),
+            }
         }
-        Ok(changed)
     }
 
-    /// Sends what `entry`, whose token is given, asks for.
-    fn start(&mut self, entry: &Entry, token: u64) -> Result<Until, ProxyError> {
-        let pe = entry.pe;
-        let (n, width) = (entry.n as usize, entry.width as usize);
+    fn has_taken(&mut self, until: Until) {
+        self.outstanding.push_back((self.taken, until));
+        self.taken += 1;
+        // Release: what was put from has been read.
+        self.board.taken().store(self.taken, Ordering::Release);
+    }
+
+    /// Sends what there are places for; the number of the last message.
+    fn send_parts(&mut self, outgoing: &mut Outgoing) -> Result<Option<u64>, ProxyError> {
+        let (mut last, pe) = (None, outgoing.pe);
+        while !outgoing.is_done() {
+            if self.channel(pe).is_gone() {
+                // Nobody waits for it.
+                while !outgoing.is_done() {
+                    outgoing.next(self.places.body);
+                }
+                return Ok(last);
+            }
+            if !self.channel(pe).has_place() {
+                return Ok(last);
+            }
+            let (head, from, bytes) = outgoing.next(self.places.body);
+            let message = &mut self.message[..HEAD + bytes];
+            let (to, body) = message.split_at_mut(HEAD);
+            to.copy_from_slice(bytes_of(&head));
+            // SAFETY: a kernel puts from there, and waits until its entry is taken; or it was checked when it was asked for.
+            unsafe { self.gpu.read(body, from) }?;
+            let channel = self.channels[pe].as_mut().expect("of another host");
+            last = Some(channel.send(&self.courier, &self.places, message)?);
+        }
+        Ok(last)
+    }
+
+    /// Sends what `entry`, whose token is given, asks for, unless it is more than a word.
+    fn take(&mut self, entry: &Entry, token: u64) -> Taken {
+        let (pe, n, width) = (entry.pe, entry.n as usize, entry.width as usize);
         let head = Head {
             offset: entry.offset,
             width: entry.width,
             ..Head::new(Kind::Put)
         };
-        match entry.op {
+        let mut fetch = |to, left| {
+            let fetch = Fetch { pe, to, left };
+            self.fetches.insert(token, fetch);
+        };
+        let asks = match entry.op {
+            RouteOp::Put => {
+                let from = Spread::bytes(entry.local);
+                return Taken::Puts(Outgoing::new(pe, head, from, n));
+            }
+            RouteOp::PutStrided => {
+                let from = Spread {
+                    address: entry.local,
+                    width,
+                    stride: entry.operand as usize,
+                };
+                let head = Head {
+                    stride: entry.expected,
+                    ..Head {
+                        kind: Kind::PutStrided as u32,
+                        ..head
+                    }
+                };
+                return Taken::Puts(Outgoing::new(pe, head, from, n * width));
+            }
             RouteOp::Word => {
                 let bytes = entry.operand.to_le_bytes();
                 let number = self.channel(pe).push(head, &bytes[..width]);
-                return Ok(Until::Done { pe, number });
-            }
-            RouteOp::Put => {
-                let mut number = 0;
-                let mut part = std::mem::take(&mut self.buffer);
-                for start in (0..n).step_by(BODY) {
-                    part.resize(BODY.min(n - start), 0);
-                    // SAFETY: the kernel puts from there, and waits until the entry is taken.
-                    unsafe { self.copies.read(&mut part, entry.local + start as u64) }?;
-                    let head = Head {
-                        offset: entry.offset + start as u64,
-                        ..head
-                    };
-                    number = self.channel(pe).push(head, &part);
-                    self.channel_advance(pe)?;
-                }
-                self.buffer = part;
-                return Ok(Until::Done { pe, number });
-            }
-            RouteOp::PutStrided => {
-                let (here, there) = (entry.operand, entry.expected);
-                let at_once = BODY / width;
-                let mut number = 0;
-                let mut part = std::mem::take(&mut self.buffer);
-                for first in (0..n).step_by(at_once) {
-                    part.resize(at_once.min(n - first) * width, 0);
-                    let address = entry.local + first as u64 * here;
-                    // SAFETY: as above.
-                    unsafe {
-                        self.copies.collect(
-                            &mut part,
-                            Spread {
-                                address,
-                                width,
-                                stride: here as usize,
-                            },
-                        )
-                    }?;
-                    let head = Head {
-                        offset: entry.offset + first as u64 * there,
-                        width: entry.width,
-                        stride: there,
-                        ..Head::new(Kind::PutStrided)
-                    };
-                    number = self.channel(pe).push(head, &part);
-                }
-                self.buffer = part;
-                return Ok(Until::Done { pe, number });
+                return Taken::Whole(Until::Done { pe, number });
             }
             RouteOp::Atomic | RouteOp::AtomicFetch => {
                 let fetches = entry.op == RouteOp::AtomicFetch;
@@ -249,87 +292,67 @@ impl Proxy {
                     token: if fetches { token } else { 0 },
                     ..Head::new(Kind::Atomic)
                 };
-                let number = self.channel(pe).push(head, &[]);
                 if !fetches {
-                    return Ok(Until::Done { pe, number });
+                    let number = self.channel(pe).push(head, &[]);
+                    return Taken::Whole(Until::Done { pe, number });
                 }
-                self.fetches.insert(
-                    token,
-                    Fetch {
-                        pe,
-                        to: None,
-                        left: 8,
-                    },
-                );
+                fetch(None, 8);
+                head
             }
             RouteOp::Fetch => {
-                let head = Head {
+                fetch(None, 8);
+                Head {
                     token,
-                    offset: entry.offset,
-                    width: entry.width,
-                    ..Head::new(Kind::Fetch)
-                };
-                self.channel(pe).push(head, &[]);
-                self.fetches.insert(
-                    token,
-                    Fetch {
-                        pe,
-                        to: None,
-                        left: 8,
-                    },
-                );
+                    kind: Kind::Fetch as u32,
+                    ..head
+                }
             }
-            RouteOp::Get | RouteOp::GetStrided => {
-                let strided = entry.op == RouteOp::GetStrided;
-                let bytes = if strided { n * width } else { n } as u64;
-                let head = Head {
+            RouteOp::Get => {
+                fetch(Some(Spread::bytes(entry.local)), entry.n);
+                Head {
                     token,
-                    offset: entry.offset,
-                    bytes,
-                    width: entry.width,
-                    stride: entry.expected,
-                    ..Head::new(if strided { Kind::GetStrided } else { Kind::Get })
-                };
-                self.channel(pe).push(head, &[]);
-                let (width, stride) = if strided {
-                    (width, entry.operand as usize)
-                } else {
-                    (1, 1)
-                };
-                let to = Some(Spread {
+                    bytes: entry.n,
+                    kind: Kind::Get as u32,
+                    ..head
+                }
+            }
+            RouteOp::GetStrided => {
+                let to = Spread {
                     address: entry.local,
                     width,
-                    stride,
-                });
-                self.fetches.insert(
+                    stride: entry.operand as usize,
+                };
+                let bytes = (n * width) as u64;
+                fetch(Some(to), bytes);
+                Head {
                     token,
-                    Fetch {
-                        pe,
-                        to,
-                        left: bytes,
-                    },
-                );
+                    bytes,
+                    stride: entry.expected,
+                    kind: Kind::GetStrided as u32,
+                    ..head
+                }
             }
-        }
-        Ok(Until::Fetched)
-    }
-
-    fn channel_advance(&mut self, pe: usize) -> Result<(), ProxyError> {
-        let channel = self.channels[pe].as_mut().expect("of another host");
-        channel.advance(&self.courier, self.places)?;
-        Ok(())
+        };
+        self.channel(pe).push(asks, &[]);
+        Taken::Whole(Until::Fetched)
     }
 
     /// What other hosts' PEs ask for, and what they answer.
     fn receive(&mut self) -> Result<bool, ProxyError> {
         let mut changed = false;
-        let mut body = Vec::new();
         for pe in 0..self.channels.len() {
-            while let Some(head) = self.channels[pe]
-                .as_mut()
-                .and_then(|channel| channel.receive(&self.courier, self.places, &mut body))
-            {
-                self.serve(pe, &head, &body)?;
+            loop {
+                // Race prevented: what is put after an atomic operation, and after a fence, must not come before it. (Who
+                // sees a flag would not see what was added.)
+                let operates = !self.under_way[pe].is_empty();
+                let due = |head: &Head| !(operates && head.kind().is_some_and(Kind::stores));
+                let Some((head, body)) = self.channels[pe]
+                    .as_mut()
+                    .and_then(|channel| channel.receive(&self.courier, &self.places, due))
+                else {
+                    break;
+                };
+                self.serve(pe, &head, body)?;
                 changed = true;
             }
         }
@@ -368,29 +391,42 @@ impl Proxy {
         })
     }
 
-    fn serve(&mut self, pe: usize, head: &Head, body: &[u8]) -> Result<(), ProxyError> {
+    /// `body` is where the message's `head.body` bytes are until it is told to be done.
+    fn serve(&mut self, pe: usize, head: &Head, body: NonNull<u8>) -> Result<(), ProxyError> {
         let kind = head.kind().ok_or(ProxyError::Message {
             pe,
             what: "of no kind",
         })?;
+        let bytes = head.body as usize;
         match kind {
             Kind::Put => {
-                let to = self.place(pe, head.offset, body.len() as u64)?;
+                let to = Spread::bytes(self.place(pe, head.offset, bytes as u64)?);
                 // SAFETY: `place` checked.
-                unsafe { self.copies.write(to, body) }?;
+                unsafe { self.gpu.write(to, body, bytes) }?;
             }
             Kind::PutStrided => {
-                let to = self.spread(pe, head, body.len() as u64)?;
+                let to = self.spread(pe, head, bytes as u64)?;
                 // SAFETY: `spread` checked.
-                unsafe { self.copies.spread(to, body) }?;
+                unsafe { self.gpu.write(to, body, bytes) }?;
             }
-            Kind::Get | Kind::GetStrided => self.send_data(pe, head, kind == Kind::GetStrided)?,
+            Kind::Get | Kind::GetStrided => {
+                let from = match kind {
+                    Kind::GetStrided => self.spread(pe, head, head.bytes)?,
+                    _ => Spread::bytes(self.place(pe, head.offset, head.bytes)?),
+                };
+                let answer = Head {
+                    token: head.token,
+                    ..Head::new(Kind::Data)
+                };
+                let answer = Outgoing::new(pe, answer, from, head.bytes as usize);
+                self.answers[pe].push_back(answer);
+            }
             Kind::Fetch => {
                 let mut word = [0; 8];
                 let bytes = (head.width as usize).min(8);
-                let from = self.place(pe, head.offset, bytes as u64)?;
+                let from = Spread::bytes(self.place(pe, head.offset, bytes as u64)?);
                 // SAFETY: `place` checked.
-                unsafe { self.copies.read(&mut word[..bytes], from) }?;
+                unsafe { self.gpu.read(&mut word[..bytes], from) }?;
                 self.send_value(pe, head.token, u64::from_le_bytes(word));
             }
             Kind::Atomic => {
@@ -416,7 +452,7 @@ impl Proxy {
                     answer,
                 });
             }
-            Kind::Data => self.store_data(pe, head.token, body)?,
+            Kind::Data => self.store_data(pe, head.token, body, bytes)?,
             Kind::Value => {
                 if self.fetches.remove(&head.token).is_some() {
                     self.values.push((head.token - 1, head.operand));
@@ -435,64 +471,47 @@ impl Proxy {
         self.channel(pe).push(head, &[]);
     }
 
-    /// Sends what a get asks for.
-    fn send_data(&mut self, pe: usize, head: &Head, strided: bool) -> Result<(), ProxyError> {
-        let from = match strided {
-            true => self.spread(pe, head, head.bytes)?,
-            false => Spread {
-                address: self.place(pe, head.offset, head.bytes)?,
-                width: 1,
-                stride: 1,
-            },
-        };
-        let at_once = BODY / from.width * from.width;
-        let mut part = std::mem::take(&mut self.buffer);
-        for start in (0..head.bytes as usize).step_by(at_once.max(1)) {
-            part.resize(at_once.min(head.bytes as usize - start), 0);
-            let address = from.address + (start / from.width * from.stride) as u64;
-            // SAFETY: checked above.
-            unsafe {
-                match strided {
-                    true => self.copies.collect(&mut part, Spread { address, ..from }),
-                    false => self.copies.read(&mut part, address),
+    /// Sends what other PEs get, as far as there are places for it.
+    fn send_answers(&mut self) -> Result<bool, ProxyError> {
+        let mut changed = false;
+        for pe in 0..self.answers.len() {
+            while let Some(mut first) = self.answers[pe].pop_front() {
+                changed |= self.send_parts(&mut first)?.is_some();
+                if !first.is_done() {
+                    self.answers[pe].push_front(first);
+                    break;
                 }
-            }?;
-            let answer = Head {
-                token: head.token,
-                ..Head::new(Kind::Data)
-            };
-            self.channel(pe).push(answer, &part);
-            self.channel_advance(pe)?;
+            }
         }
-        self.buffer = part;
-        Ok(())
+        Ok(changed)
     }
 
     /// Stores the next part of what an entry gets.
-    fn store_data(&mut self, pe: usize, token: u64, body: &[u8]) -> Result<(), ProxyError> {
+    fn store_data(
+        &mut self,
+        pe: usize,
+        token: u64,
+        body: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<(), ProxyError> {
         let Some(fetch) = self.fetches.get_mut(&token) else {
             return Ok(());
         };
-        let Some(to) = &mut fetch.to else {
-            return Err(ProxyError::Message {
-                pe,
-                what: "an answer to another question",
-            });
+        let wrong = ProxyError::Message {
+            pe,
+            what: "an answer to another question",
+        };
+        let (Some(to), Some(left)) = (&mut fetch.to, fetch.left.checked_sub(bytes as u64)) else {
+            return Err(wrong);
         };
         let at = *to;
-        to.address += (body.len() / at.width * at.stride) as u64;
-        fetch.left = fetch.left.saturating_sub(body.len() as u64);
-        if fetch.left == 0 {
+        to.address += (bytes / at.width * at.stride) as u64;
+        fetch.left = left;
+        if left == 0 {
             self.fetches.remove(&token);
         }
         // SAFETY: the kernel gets to there, and waits until the entry is complete.
-        unsafe {
-            if at.stride == at.width {
-                self.copies.write(at.address, body)
-            } else {
-                self.copies.spread(at, body)
-            }
-        }?;
+        unsafe { self.gpu.write(at, body, bytes) }?;
         Ok(())
     }
 
@@ -505,14 +524,14 @@ impl Proxy {
                 let (operation, answer) = (first.operation, first.answer);
                 self.under_way[pe].pop_front();
                 if let Some(token) = answer {
-                    let value = self.inbox.result(&self.memory.inbox, operation);
+                    let value = self.inbox.result(&self.board, operation);
                     self.send_value(pe, token, value);
                 }
             }
         }
-        let memory = &self.memory;
+        let board = &self.board;
         self.values
-            .retain(|&(number, value)| !memory.give_fetched(number, value));
+            .retain(|&(number, value)| !give_fetched(board, number, value));
     }
 
     /// Tells other PEs what of theirs is done.
@@ -523,7 +542,7 @@ impl Proxy {
             let done = under_way
                 .front()
                 .map_or(channel.received(), |first| first.message - 1);
-            changed |= channel.tell(&self.courier, self.places, done)?;
+            changed |= channel.tell(&self.courier, &self.places, done)?;
         }
         Ok(changed)
     }
@@ -546,9 +565,22 @@ impl Proxy {
         }
         if self.completed != before {
             // Release: what was got is there.
-            self.memory
+            self.board
                 .completed()
                 .store(self.completed, Ordering::Release);
         }
     }
+}
+
+/// Gives the kernel that waits for entry `number` its value; `false`: the place still has another one.
+fn give_fetched(board: &Board, number: u64, value: u64) -> bool {
+    let [place, word] = board.fetched(number);
+    // Acquire: the last value has been read.
+    if place.load(Ordering::Acquire) != 0 {
+        return false;
+    }
+    word.store(value, Ordering::Relaxed);
+    // Release: who sees the number sees the value.
+    place.store(number + 1, Ordering::Release);
+    true
 }

@@ -55,6 +55,23 @@ fn a_root_that_is_killed_leaves_nothing() {
     ended(&bed, run, &[]);
 }
 
+/// A remote shell that has more to say than a run waits for, after its host's launcher.
+#[test]
+fn a_shell_that_goes_on_talking_does_not_keep_the_run() {
+    let Some(bed) = Bed::up(2) else { return };
+    let bed = bed.by_default();
+    let folder = tempfile::tempdir().unwrap();
+    let talks = folder.path().join("talks");
+    let script = format!("{} \"$@\"\nwhile echo on; do sleep 0.2; done\n", Bed::rsh());
+    std::fs::write(&talks, script).unwrap();
+    let rsh = format!("sh {}", talks.display());
+    let run = bed.start(&[1, 1], &["--rsh", &rsh], &["echo", "said"]);
+    let (code, out, err) = run.end();
+    assert_eq!(code, 0, "{err}");
+    assert_eq!(out.matches("said").count(), 2, "{out}");
+    bed.is_empty();
+}
+
 #[test]
 fn a_host_that_is_cut_off_ends_all() {
     let Some(bed) = Bed::up(2) else { return };

@@ -29,6 +29,8 @@ const START: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long a remote shell that says nothing may take to end once its host is done.
 const SHELL_ENDS: Duration = Duration::from_secs(2);
+/// How long all of them may go on talking then, beside the time that a slow reader of what they say takes.
+const TALK_ENDS: Duration = Duration::from_secs(10);
 /// How often remote shells that ought to end are looked at.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -417,17 +419,26 @@ impl Run<'_> {
             }
         }
         // A shell may have ended before all that it said has been read, and what it said last is not to be lost. But what it
-        // has left behind may keep its output open for ever.
+        // has left behind may keep its output open, or talk, for ever.
         let (mut deadline, mut lines) = (Instant::now() + SHELL_ENDS, 0);
+        let mut talk = TALK_ENDS;
         for remote in &mut self.remotes {
             let (started, output) = (remote.port.is_some(), &remote.output);
             let goes_on = |shell: &mut Child| {
                 !output.is_closed.load(Ordering::Acquire) || matches!(shell.try_wait(), Ok(None))
             };
-            while started && goes_on(&mut remote.shell) && Instant::now() < deadline {
+            while started
+                && goes_on(&mut remote.shell)
+                && Instant::now() < deadline
+                && !talk.is_zero()
+            {
                 std::thread::sleep(LOOK);
                 let now = output.lines.load(Ordering::Relaxed);
-                if now != lines || output.is_written.load(Ordering::Relaxed) {
+                let waits = output.is_written.load(Ordering::Relaxed);
+                if !waits {
+                    talk = talk.saturating_sub(LOOK);
+                }
+                if now != lines || waits {
                     (deadline, lines) = (Instant::now() + SHELL_ENDS, now);
                 }
             }

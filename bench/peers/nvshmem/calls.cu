@@ -103,8 +103,7 @@ PUT_SIGNAL_PINGPONG(block)
     KERNEL(name) {                                               \
         const size_t n = bytes / sizeof(int);                    \
         const size_t n_each = n / nvshmem_n_pes();               \
-        const float* reals = (const float*)source;               \
-        (void)n, (void)n_each, (void)reals;                      \
+        (void)n, (void)n_each;                                   \
         for (int i = 0; i < iterations; ++i) { call; }           \
     }
 #define ALL NVSHMEM_TEAM_WORLD
@@ -117,8 +116,8 @@ COLLECTIVE(sync_block, nvshmemx_sync_all_block())
 COLLECTIVE(sum_int_thread, nvshmem_int_sum_reduce(ALL, dest, source, n))
 COLLECTIVE(sum_int_warp, nvshmemx_int_sum_reduce_warp(ALL, dest, source, n))
 COLLECTIVE(sum_int_block, nvshmemx_int_sum_reduce_block(ALL, dest, source, n))
-COLLECTIVE(sum_float_warp, nvshmemx_float_sum_reduce_warp(ALL, (float*)dest, reals, n))
-COLLECTIVE(sum_float_block, nvshmemx_float_sum_reduce_block(ALL, (float*)dest, reals, n))
+COLLECTIVE(sum_float_warp, nvshmemx_float_sum_reduce_warp(ALL, (float*)dest, (const float*)source, n))
+COLLECTIVE(sum_float_block, nvshmemx_float_sum_reduce_block(ALL, (float*)dest, (const float*)source, n))
 COLLECTIVE(broadcast_warp, nvshmemx_int_broadcast_warp(ALL, dest, source, n, 0))
 COLLECTIVE(broadcast_block, nvshmemx_int_broadcast_block(ALL, dest, source, n, 0))
 COLLECTIVE(fcollect_warp, nvshmemx_int_fcollect_warp(ALL, dest, source, n_each))
@@ -132,8 +131,7 @@ COLLECTIVE(alltoall_block, nvshmemx_int_alltoall_block(ALL, dest, source, n_each
                      cudaStream_t stream) {                                                                     \
         const int me = nvshmem_my_pe();                                                                         \
         const size_t n = bytes / sizeof(int), n_each = n / nvshmem_n_pes();                                     \
-        const float* reals = (const float*)source;                                                              \
-        (void)me, (void)n, (void)n_each, (void)reals, (void)flag;                                               \
+        (void)me, (void)n, (void)n_each, (void)flag;                                                            \
         for (uint64_t value = base + 1; value <= base + iterations; ++value) { each; }                          \
     }
 ON_STREAM(stream_p, if (me == 0) nvshmemx_int_p_on_stream(dest, (int)(1000 + value - base), 1, stream))
@@ -152,7 +150,7 @@ ON_STREAM(stream_put_signal_pingpong, {
 ON_STREAM(stream_barrier, nvshmemx_barrier_all_on_stream(stream))
 ON_STREAM(stream_sync, nvshmemx_sync_all_on_stream(stream))
 ON_STREAM(stream_sum_int, nvshmemx_int_sum_reduce_on_stream(ALL, dest, source, n, stream))
-ON_STREAM(stream_sum_float, nvshmemx_float_sum_reduce_on_stream(ALL, (float*)dest, reals, n, stream))
+ON_STREAM(stream_sum_float, nvshmemx_float_sum_reduce_on_stream(ALL, (float*)dest, (const float*)source, n, stream))
 ON_STREAM(stream_broadcast, nvshmemx_int_broadcast_on_stream(ALL, dest, source, n, 0, stream))
 ON_STREAM(stream_fcollect, nvshmemx_int_fcollect_on_stream(ALL, dest, source, n_each, stream))
 ON_STREAM(stream_alltoall, nvshmemx_int_alltoall_on_stream(ALL, dest, source, n_each, stream))

@@ -101,11 +101,27 @@ typedef struct {
 } nvshmemx_init_attr_t;
 #define NVSHMEMX_INIT_ATTR_INITIALIZER { 1, 0, NVSHMEMX_UNIQUEID_INITIALIZER, 0, 0 }
 
+/* Names a team that its PEs make without a parent. */
+typedef uint64_t nvshmemx_team_uniqueid_t;
 typedef struct {
     int version;
     int num_contexts;
+    nvshmemx_team_uniqueid_t uniqueid;
 } nvshmem_team_config_t;
-#define NVSHMEM_TEAM_CONFIG_INITIALIZER { 1, 0 }
+#define NVSHMEM_TEAM_CONFIG_INITIALIZER { 1, 0, 0 }
+/* Which members of a configuration are looked at. */
+#define NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS 1L
+#define NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID 2L
+
+/* Queue pairs: handles mean nothing here, for PEs reach each other's memory directly. */
+typedef int nvshmemx_qp_handle_t;
+typedef enum {
+    NVSHMEMX_QP_HOST = 0,
+    NVSHMEMX_QP_DEFAULT = 1,
+    NVSHMEMX_QP_ANY = 2,
+    NVSHMEMX_QP_ALL = 3
+} nvshmemx_qp_handle_index_t;
+enum { NVSHMEMX_PE_ANY = -1, NVSHMEMX_PE_ALL = -2 };
 
 #ifdef __cplusplus
 #define NVSHMEM_CW_C extern "C"

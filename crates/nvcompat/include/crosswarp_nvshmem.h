@@ -25,6 +25,14 @@ typedef long ptrdiff_t;
 #endif
 #include "non_abi/nvshmem_version.h"
 
+/* Programs count on the original's header to bring these. They want C++17. */
+#if defined(__CUDACC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L && defined(__has_include)
+#if __has_include(<cuda/atomic>) && __has_include(<cuda/std/utility>)
+#include <cuda/atomic>
+#include <cuda/std/utility>
+#endif
+#endif
+
 /* half and bfloat16 are the toolkit's. */
 #if defined(__cplusplus) && defined(__has_include)
 #if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
@@ -200,8 +208,14 @@ static inline int nvshmemx_collective_launch(const void *func, dim3 gridDims, di
 #ifdef NVSHMEM_CW_WITH_KERNELS
 
 /* C++11 and 14 have what is used here of later ones, with a warning each. */
+#if defined(__clang__) && !defined(__NVCC__)
+#define NVSHMEM_CW_CLANG
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc++17-extensions"
+#else
 #pragma nv_diagnostic push
 #pragma nv_diag_suppress 2912, 3033, 3450
+#endif
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
@@ -255,7 +269,11 @@ __attribute__((used)) nvshmem_cw_registrar nvshmem_cw_registrar_of_this_unit;
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)
 #pragma GCC diagnostic pop
 #endif
+#ifdef NVSHMEM_CW_CLANG
+#pragma clang diagnostic pop
+#else
 #pragma nv_diagnostic pop
+#endif
 #endif
 
 #endif

@@ -18,7 +18,6 @@ cuda=$(dirname "$(dirname "$(readlink -f "$nvcc")")")
 build=$(mktemp -d)
 trap 'rm -rf "$build"' EXIT
 
-# By unique ids it starts without a launcher.
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(cd "$here/programs" && printf '%s\n' *.cu | sed 's/\.cu$//')
 programs=()
@@ -29,15 +28,23 @@ for name in "${names[@]}"; do
     esac
 done
 
-compile() { # NAME[:PART]
-    "$nvcc" -std=c++17 "-arch=${ARCH:-native}" "-DPART=${1#*:}" -I "$prefix/include" -I "$sets" -o "$build/$1" \
-        "$here/programs/${1%:*}.cu" -L "$prefix/lib" -L "$cuda/lib64" -L "$cuda/lib" -lnvshmem_host \
-        -Xlinker "-rpath=$prefix/lib" >"$build/$1.log" 2>&1 || { echo "does not compile: $1"; head -5 "$build/$1.log"; }
+nvcc_with() { # NAME FILE ARGUMENT...
+    "$nvcc" -std=c++17 "-arch=${ARCH:-native}" -I "$prefix/include" -I "$sets" -o "$build/$2" "$here/programs/$1.cu" \
+        -L "$prefix/lib" -L "$cuda/lib64" -L "$cuda/lib" -lnvshmem_host -Xlinker "-rpath=$prefix/lib" "${@:3}" \
+        >"$build/$2.log" 2>&1 || { echo "does not compile: $2"; head -5 "$build/$2.log"; }
 }
-export -f compile
+compile() { # NAME[:PART]
+    local part=${1#*:}
+    [ "$part" != "$1" ] || part=0
+    nvcc_with "${1%:*}" "$1" "-DPART=$part"
+    # A library that the program loads.
+    [ "$1" != late ] || nvcc_with late late.unit.so -DPART=1 -shared -Xcompiler -fPIC
+}
+export -f compile nvcc_with
 export nvcc prefix sets build here cuda
 printf '%s\n' "${programs[@]}" | xargs -P "$(nproc)" -I{} bash -c 'compile {}'
 
+# By unique ids it starts without a launcher.
 by_id() { # N PROGRAM
     local rank status=0 pids=()
     for ((rank = 0; rank < $1; rank++)); do

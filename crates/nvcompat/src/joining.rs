@@ -93,6 +93,9 @@ impl Invitations {
     }
 }
 
+/// The status, and why.
+type Refusal = (Status, String);
+
 /// `nvshmemx_team_get_uniqueid`: one PE asks, and the members get it by a way of their own.
 pub(crate) unsafe fn get_uniqueid(uniqueid: *mut u64) -> c_int {
     const NAME: &str = "nvshmemx_team_get_uniqueid";
@@ -123,12 +126,13 @@ pub(crate) unsafe fn init(
     pe_idx_in_team: c_int,
 ) -> c_int {
     const NAME: &str = "nvshmemx_team_init";
-    let refuse = |reason: String| {
+    let refuse = |(status, reason): Refusal| {
         say(format_args!("{NAME}: {reason}"));
-        Status::InvalidValue
+        status
     };
+    let wrong = |reason: String| refuse((Status::InvalidValue, reason));
     if team.is_null() {
-        return refuse("a null pointer for the team".into()) as c_int;
+        return wrong("a null pointer for the team".into()) as c_int;
     }
     // SAFETY: null, or the caller's structure.
     let config = unsafe { config.as_ref() };
@@ -136,13 +140,13 @@ pub(crate) unsafe fn init(
         let id = config.filter(|_| config_mask & WITH_ID != 0);
         let id = id.map(|config| config.uniqueid).filter(|&id| id != 0);
         let id =
-            id.ok_or_else(|| refuse("no unique id in the configuration and its mask".into()))?;
+            id.ok_or_else(|| wrong("no unique id in the configuration and its mask".into()))?;
         let n = world.pe.n_pes();
         let size = number(npes).filter(|size| (1..=n).contains(size));
         let place = number(pe_idx_in_team).zip(size);
         let (me, size) = place
             .filter(|(me, size)| me < size)
-            .ok_or_else(|| refuse(format!("PE {pe_idx_in_team} of {npes} in a world of {n}")))?;
+            .ok_or_else(|| wrong(format!("PE {pe_idx_in_team} of {npes} in a world of {n}")))?;
         join(&world, id, me, size).map_err(refuse)
     });
     // SAFETY: valid for writing, by the caller.
@@ -150,43 +154,46 @@ pub(crate) unsafe fn init(
     status(made.map(|_| ()))
 }
 
-fn join(world: &World, id: u64, me: usize, size: usize) -> Result<c_int, String> {
+fn join(world: &World, id: u64, me: usize, size: usize) -> Result<c_int, Refusal> {
+    let fail = |reason: String| (Status::Internal, reason);
     let mut invitations = world
         .invitations
         .lock()
         .unwrap_or_else(PoisonError::into_inner);
     let free = world.teams().free();
     let mine = [id, me as u64, size as u64, free];
-    let members = invitations.exchange(world.pe, mine)?;
+    let members = invitations.exchange(world.pe, mine).map_err(fail)?;
     let pes: Vec<usize> = members.iter().map(|&(pe, _)| pe).collect();
     // All members come to the same, by the same words.
     let shape = row(&pes).ok_or_else(|| {
-        format!(
+        let reason = format!(
             "the PEs {pes:?} of the world are no row of equal steps upwards, as teams have to be"
-        )
+        );
+        (Status::NotSupported, reason)
     })?;
     let (start, step, _) = shape;
     let host = match size {
         1 => Host::Alone,
         _ => {
             let team = world.pe.raw().active_set(start, step as isize, size);
-            Host::Kept(Arc::new(team.map_err(|error| error.to_string())?))
+            Host::Kept(Arc::new(team.map_err(|error| fail(error.to_string()))?))
         }
     };
     let common = members.iter().fold(free, |bits, &(_, free)| bits & free);
     if common == 0 {
-        return Err(format!("{MOST_TEAMS} teams are the most at a time"));
+        let reason = format!("{MOST_TEAMS} teams are the most at a time");
+        return Err((Status::OutOfMemory, reason));
     }
     let index = common.trailing_zeros() as usize;
     let met = host.team();
     world.teams().0[index] = Some(Entry { team: host, shape });
     if let Some(gpu) = world.opened_gpu() {
-        gpu.clear_team(index)?;
-        gpu.set_team(index, Some(shape))?;
+        gpu.clear_team(index).map_err(fail)?;
+        gpu.set_team(index, Some(shape)).map_err(fail)?;
     }
     // Nobody uses the new team before its memory is clear on all its PEs.
     if let Some(team) = met {
-        team.barrier().map_err(|error| error.to_string())?;
+        team.barrier().map_err(|error| fail(error.to_string()))?;
     }
     Ok(index as c_int)
 }

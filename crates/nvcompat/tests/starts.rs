@@ -203,11 +203,17 @@ fn a_world_comes_about_beside_openshmem() {
 }
 
 const TEAMS: &str = r#"
+int nvshmemx_qp_create(int, int **);
 int main(void) {
     nvshmem_init();
     int me = nvshmem_my_pe(), n = nvshmem_n_pes(), team, other, part;
     unsigned long one, two;
     CHECK(nvshmemx_team_get_uniqueid(&one) == 0 && nvshmemx_team_get_uniqueid(&two) == 0 && one && one != two);
+    /* Queue pairs have handles, and mean nothing. */
+    int *pairs = NULL;
+    CHECK(nvshmemx_qp_create(0, &pairs) != 0 && nvshmemx_qp_create(2, NULL) != 0 && pairs == NULL);
+    CHECK(nvshmemx_qp_create(2, &pairs) == 0 && pairs[0] != pairs[1]);
+    free(pairs);
     /* Of these, no id; one that is not looked at; numbers that do not exist. */
     struct config config = {1, 0, 0};
     CHECK(nvshmemx_team_init(&team, &config, 2, n, me) != 0 && team == -1);

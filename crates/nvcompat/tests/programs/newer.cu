@@ -123,14 +123,14 @@ int main() {
 
     // Everybody, the even ones (twice over), and each alone. Ids travel as a program's do.
     int *source = (int *)nvshmem_calloc(1, sizeof(int)), *dest = (int *)nvshmem_calloc(1, sizeof(int));
-    uint64_t *ids = (uint64_t *)nvshmem_calloc(3, 8);
+    uint64_t *ids = (uint64_t *)nvshmem_calloc(6, 8);
     const int next = me + 1;
     CUDA(cudaMemcpy(source, &next, sizeof(int), cudaMemcpyHostToDevice));
     nvshmemx_team_uniqueid_t mine[3];
     for (auto &id : mine) CHECK_EQ(nvshmemx_team_get_uniqueid(&id), 0);
     if (me == 0) CUDA(cudaMemcpy(ids, mine, sizeof(mine), cudaMemcpyHostToDevice));
-    CHECK_EQ(nvshmem_uint64_broadcast(NVSHMEM_TEAM_WORLD, ids, ids, 3, 0), 0);
-    const auto common = host(ids, 3);
+    CHECK_EQ(nvshmem_uint64_broadcast(NVSHMEM_TEAM_WORLD, ids + 3, ids, 3, 0), 0);
+    const auto common = host(ids + 3, 3);
     nvshmem_barrier_all();
     auto make = [&](uint64_t id, int size, int index) {
         nvshmem_team_config_t config = NVSHMEM_TEAM_CONFIG_INITIALIZER;

@@ -2,12 +2,6 @@
 //!
 //! Members do not know who the others are; each invites every PE of the world, and takes as members those that invite it
 //! under the same id.
-//!
-//! Access rules
-//! 1. `words[from * WORDS ..]` of every PE is written by PE `from` alone, under its lock of `invitations`.
-//! 2. An invitation is written before its signal (Release), and read after a look at that signal (Acquire).
-//! 3. PE `from` writes its next invitation when all members have said that they have read this one. Others do not read
-//!    what is not under their id; an id is used once.
 #![allow(unsafe_code)] // Reads and writes through C's pointers.
 
 use crate::driver::number;
@@ -16,82 +10,12 @@ use crate::setup::new_id;
 use crate::state::{World, world_for};
 use crate::teams::{Entry, Host, MOST_TEAMS, Shape};
 use crate::types::{Status, TeamConfig, status};
-use crosswarp_shmem::{AllocError, Cmp, Pe, SignalOp, Sym};
 use std::ffi::{c_int, c_long};
 use std::sync::{Arc, PoisonError};
 
 const INVALID: c_int = -1;
 /// `NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID`.
 const WITH_ID: c_long = 2;
-
-/// An invitation: the id, this PE's number in the team, the team's size, and the handles it has free.
-const WORDS: usize = 4;
-
-/// See the [module](self).
-pub(crate) struct Invitations {
-    words: Sym<u64>,
-    /// Counts the invitations that have come.
-    came: Sym<u64>,
-    /// Counts how often one of this PE's was read by a member, and how often that will have been.
-    read: Sym<u64>,
-    reads: u64,
-}
-
-impl Invitations {
-    pub(crate) fn new(pe: &Pe) -> Result<Self, AllocError> {
-        Ok(Self {
-            words: pe.alloc(WORDS * pe.n_pes())?,
-            came: pe.alloc(1)?,
-            read: pe.alloc(1)?,
-            reads: 0,
-        })
-    }
-
-    /// Invites all PEs, and waits for those that invite under the same id: by number in the team, PE of the world and free
-    /// handles.
-    fn exchange(&mut self, pe: &Pe, mine: [u64; WORDS]) -> Result<Vec<(usize, u64)>, String> {
-        let [id, _, size, _] = mine;
-        let own = pe.my_pe() * WORDS;
-        for to in 0..pe.n_pes() {
-            let at = self.words.range(own..own + WORDS);
-            pe.put_signal(at, &mine, self.came.at(0), 1, SignalOp::Add, to);
-        }
-        let mut members = vec![None; size as usize];
-        loop {
-            let seen = pe.signal_fetch(self.came.at(0));
-            let mut words = vec![0; WORDS * pe.n_pes()];
-            pe.read(&mut words, &self.words);
-            let invitations = words.chunks_exact(WORDS).enumerate();
-            for (from, words) in invitations.filter(|(_, words)| words[0] == id) {
-                if words[2] != size {
-                    let other = words[2];
-                    return Err(format!("PE {from} says {other} PEs, this one {size}"));
-                }
-                match members.get_mut(words[1] as usize) {
-                    Some(place @ None) => *place = Some((from, words[3])),
-                    Some(Some((known, _))) if *known == from => {}
-                    _ => {
-                        return Err(format!(
-                            "two PEs, {from} one of them, are number {}",
-                            words[1]
-                        ));
-                    }
-                }
-            }
-            if let Some(all) = members.iter().copied().collect::<Option<Vec<_>>>() {
-                for &(member, _) in &all {
-                    pe.signal(self.read.at(0), 1, SignalOp::Add, member);
-                }
-                self.reads += size;
-                pe.signal_wait_until(self.read.at(0), Cmp::Ge, self.reads)
-                    .map_err(|error| error.to_string())?;
-                return Ok(all);
-            }
-            pe.signal_wait_until(self.came.at(0), Cmp::Ne, seen)
-                .map_err(|error| error.to_string())?;
-        }
-    }
-}
 
 /// The status, and why.
 type Refusal = (Status, String);

@@ -19,6 +19,7 @@ mod environment;
 mod exports;
 mod gpu;
 pub mod installation;
+mod invitations;
 mod joining;
 #[doc(hidden)]
 pub mod kernels;

@@ -6,7 +6,7 @@
 
 use crate::driver::ContextGuard;
 use crate::gpu::Gpu;
-use crate::joining::Invitations;
+use crate::invitations::Invitations;
 use crate::say::{say, speaks};
 use crate::teams::Teams;
 use crate::types::Status;

@@ -222,6 +222,11 @@ int main(void) {
     CHECK(nvshmemx_team_init(&team, &config, 2, n + 1, me) != 0 && nvshmemx_team_init(&team, &config, 2, n, n) != 0);
     CHECK(nvshmemx_team_init(&team, &config, 2, n, me) == 0);
     CHECK(nvshmem_team_my_pe(team) == me && nvshmem_team_n_pes(team) == n);
+    /* The same id once more, and for others. */
+    CHECK(nvshmemx_team_init(&other, &config, 2, n, me) == 0 && other != team);
+    nvshmem_team_destroy(other);
+    if (me < n - 1) CHECK(nvshmemx_team_init(&other, &config, 2, n - 1, me) == 0 && nvshmem_team_n_pes(other) == n - 1);
+    if (me < n - 1) nvshmem_team_destroy(other);
     /* Some make teams that the others know nothing of, at the same time. */
     for (int round = 0; round < 20; ++round) {
         int odd = me % 2, size = (n + 1 - odd) / 2;

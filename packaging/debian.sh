@@ -10,9 +10,14 @@ chmod 755 "$stage"
 umask 022
 
 "$command" install --prefix "$stage/usr" >&2
-# The archive is for those who build from the sources.
-rm -f "$stage/usr/lib/libcrosswarp_shmem.a"
-strip --strip-unneeded "$stage/usr/bin/crosswarp" "$stage/usr/lib/libcrosswarp_shmem.so"
+# What programs written for NVSHMEM are built with has a prefix of its own: NVSHMEM_HOME=/usr/lib/crosswarp-nvshmem.
+nvshmem=$stage/usr/lib/crosswarp-nvshmem
+"$command" install --nvshmem --prefix "$nvshmem" >&2
+ln -sf ../../../bin/crosswarp "$nvshmem/bin/crosswarp"
+# Archives are for those who build from the sources.
+rm -f "$stage/usr/lib/libcrosswarp_shmem.a" "$nvshmem/lib/libnvshmem.a"
+set -- "$stage/usr/bin/crosswarp" "$stage/usr/lib/libcrosswarp_shmem.so" "$nvshmem/lib/libnvshmem_host.so.3"
+strip --strip-unneeded "$@"
 [ -z "$kernels" ] || install -D -m 644 "$kernels" "$stage/usr/share/crosswarp/kernels.bundle"
 mkdir -p "$stage/usr/share/zsh/vendor-completions"
 mv "$stage/usr/share/zsh/site-functions/_crosswarp" "$stage/usr/share/zsh/vendor-completions/"
@@ -24,7 +29,7 @@ cat "$here/LICENSE-MIT" "$here/LICENSE-APACHE" >"$stage/usr/share/doc/crosswarp/
 
 version=$("$command" --version | sed 's/^crosswarp \([^ ]*\).*/\1/')
 # The newest version of the C library that a symbol asks for.
-libc=$(objdump -T "$stage/usr/bin/crosswarp" "$stage/usr/lib/libcrosswarp_shmem.so" |
+libc=$(objdump -T "$@" |
     sed -n 's/.*GLIBC_\([0-9.]*\).*/\1/p' | sort -uV | tail -n 1)
 architecture=$(dpkg --print-architecture)
 mkdir "$stage/DEBIAN"
@@ -41,7 +46,9 @@ Installed-Size: $(du -sk --exclude=DEBIAN "$stage" | cut -f1)
 Description: the same verbs at every level of a parallel machine
  Reproducible reductions, histograms, transpositions and Laplace and Poisson
  solves on CPUs and GPUs, over processes and hosts; OpenSHMEM for C and C++
- (oshcc, oshrun); models of occupancy, bank conflicts and roofline.
+ (oshcc, oshrun); what programs written for NVSHMEM are compiled again
+ with (NVSHMEM_HOME=/usr/lib/crosswarp-nvshmem); models of occupancy, bank
+ conflicts and roofline.
 CONTROL
 package=$folder/crosswarp_${version}_$architecture.deb
 mkdir -p "$folder"

@@ -19,6 +19,24 @@ try oshcc -O2 "$examples/ring.c" -o ring
 try oshrun -np 4 ./ring
 try crosswarp install --prefix "$work/prefix"
 [ -x "$work/prefix/bin/oshcc" ]
+# Programs written for NVSHMEM: what needs neither a GPU nor the toolkit's headers.
+home=/usr/lib/crosswarp-nvshmem
+cat >pe.c <<'PROGRAM'
+#include <stdio.h>
+void nvshmem_init(void); void nvshmem_finalize(void); int nvshmem_my_pe(void); int nvshmem_n_pes(void);
+int main(void) {
+    nvshmem_init();
+    printf("PE %d of %d\n", nvshmem_my_pe(), nvshmem_n_pes());
+    nvshmem_finalize();
+    return 0;
+}
+PROGRAM
+try gcc pe.c -o pe -L$home/lib -lnvshmem_host -Wl,-rpath,$home/lib
+[ "$(try $home/bin/nvshmrun -np 2 ./pe | sort)" = "PE 0 of 2
+PE 1 of 2" ]
+try $home/bin/nvshmem-info >/dev/null
+try crosswarp install --nvshmem --prefix "$work/nvshmem"
+cmp "$home/lib/libnvshmem_host.so.3" "$work/nvshmem/lib/libnvshmem_host.so.3"
 gzip -t /usr/share/man/man1/crosswarp-solve.1.gz
 if [ -e /usr/share/crosswarp/kernels.bundle ]; then
     # Kernels without a compiler.

@@ -2,7 +2,7 @@
 
 The native module and the command are one crate each, and maturin builds one crate. So the command is built first, for
 the same target, and lies where maturin takes additional files from (`data` in pyproject.toml), with the C library that
-`crosswarp install` installs.
+`crosswarp install` installs, and that for programs written for NVSHMEM, which `crosswarp install --nvshmem` does.
 
 Set CROSSWARP_GLIBC, to 2.28 for example, to build for systems from that version of the C library on: with zig's
 linker, from the packages `ziglang` and `cargo-zigbuild`. Otherwise the wheel is for systems like this one.
@@ -69,6 +69,8 @@ def put_command():
     shutil.rmtree(DATA, ignore_errors=True)
     put(executable, SCRIPTS / "crosswarp")
     put(executable.parent / "deps" / "libcrosswarp_shmem_c.so", PREFIX / "lib" / "libcrosswarp_shmem.so")
+    nvshmem = PREFIX / "lib" / "crosswarp-nvshmem" / "lib" / "libnvshmem_host.so.3"
+    put(executable.parent / "deps" / "libcrosswarp_nvshmem.so", nvshmem)
     if kernels := os.environ.get("CROSSWARP_KERNELS"):
         put(kernels, PREFIX / "share" / "crosswarp" / "kernels.bundle")
 

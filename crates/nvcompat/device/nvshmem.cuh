@@ -14,6 +14,21 @@ using crosswarp::u32;
 using crosswarp::u64;
 using crosswarp::warp;
 
+// 128 consecutive threads of a block, fewer in its last one. They meet at one of the block's upper eight barriers, which
+// the hardware has sixteen of; libraries of kernels take theirs from below.
+struct warpgroup {
+    static __device__ int first() { return (int)(warp::linear_thread() & ~127u); }
+    __device__ int rank() const { return (int)(warp::linear_thread() & 127u); }
+    __device__ int size() const {
+        const int rest = (int)(blockDim.x * blockDim.y * blockDim.z) - first();
+        return rest < 128 ? rest : 128;
+    }
+    __device__ void sync() const {
+        // Whole warps are counted.
+        asm volatile("bar.sync %0, %1;" ::"r"(15 - first() / 128), "r"((size() + 31) & ~31) : "memory");
+    }
+};
+
 // Ends the kernel after a wait in vain.
 __device__ inline void came(bool came) {
     if (!came) __trap();
@@ -303,6 +318,39 @@ __device__ inline size_t wait_until_some_vector(T* words, size_t n, size_t* indi
 
 __device__ inline void fence() { crosswarp::fence(); }
 __device__ inline void quiet() { crosswarp::quiet(); }
+
+// ---- Queue pairs: there is none to choose, so what names one does as what names none.
+
+template <class T> __device__ inline void p(T* dest, T value, int pe, nvshmemx_qp_handle_t) { p(dest, value, pe); }
+template <class T> __device__ inline T g(const T* source, int pe, nvshmemx_qp_handle_t) { return g(source, pe); }
+template <class S, class T>
+__device__ inline void put(T* dest, const T* source, size_t n, int pe, nvshmemx_qp_handle_t) {
+    put<S>(dest, source, n, pe);
+}
+template <class S, class T>
+__device__ inline void get(T* dest, const T* source, size_t n, int pe, nvshmemx_qp_handle_t) {
+    get<S>(dest, source, n, pe);
+}
+__device__ inline void signal_op(uint64_t* signal, uint64_t value, int op, int pe, nvshmemx_qp_handle_t) {
+    signal_op(signal, value, op, pe);
+}
+template <class S, class T>
+__device__ inline void put_signal(T* dest, const T* source, size_t n, uint64_t* signal, uint64_t value, int op, int pe,
+                                  nvshmemx_qp_handle_t) {
+    put_signal<S>(dest, source, n, signal, value, op, pe);
+}
+template <class S> __device__ inline void qp_fence(int, const nvshmemx_qp_handle_t*, int) {
+    S scope;
+    scope.sync();
+    fence();
+    scope.sync();
+}
+template <class S> __device__ inline void qp_quiet(int, const nvshmemx_qp_handle_t*, int) {
+    S scope;
+    scope.sync();
+    quiet();
+    scope.sync();
+}
 
 // ---- Collectives: 0, or -1 for what is no team of this PE's. Not inlined: programs have many, and each is long.
 

@@ -16,6 +16,7 @@ pub enum Form {
     Host,
     Thread,
     Warp,
+    Warpgroup,
     Block,
     OnStream,
 }
@@ -26,6 +27,7 @@ impl Form {
             'h' => Self::Host,
             'd' => Self::Thread,
             'w' => Self::Warp,
+            'g' => Self::Warpgroup,
             'b' => Self::Block,
             's' => Self::OnStream,
             _ => panic!("no form '{letter}'"),
@@ -37,13 +39,17 @@ impl Form {
         match self {
             Self::Host | Self::Thread => ("", ""),
             Self::Warp => ("x", "_warp"),
+            Self::Warpgroup => ("x", "_warpgroup"),
             Self::Block => ("x", "_block"),
             Self::OnStream => ("x", "_on_stream"),
         }
     }
 
     pub fn in_kernels(self) -> bool {
-        matches!(self, Self::Thread | Self::Warp | Self::Block)
+        matches!(
+            self,
+            Self::Thread | Self::Warp | Self::Warpgroup | Self::Block
+        )
     }
 }
 
@@ -138,6 +144,7 @@ impl Function<'_> {
     pub fn body(&self) -> String {
         let scope = match self.form {
             Form::Warp => "crosswarp_nvshmem::warp",
+            Form::Warpgroup => "crosswarp_nvshmem::warpgroup",
             Form::Block => "crosswarp_nvshmem::block",
             _ => "crosswarp_nvshmem::thread",
         };
@@ -234,6 +241,9 @@ fn declare(ty: &str, name: &str) -> String {
 }
 
 fn rust_type(c: &str, t: &str) -> String {
+    if let Some(inner) = c.strip_suffix("**") {
+        return format!("*mut {}", rust_type(&format!("{inner}*"), t));
+    }
     let (base, pointer) = match c.strip_suffix('*') {
         Some(base) => (base.trim(), true),
         None => (c, false),
@@ -246,12 +256,12 @@ fn rust_type(c: &str, t: &str) -> String {
         "T" => t,
         "void" => "c_void",
         "char" => "c_char",
-        "int" | "nvshmem_team_t" => "c_int",
+        "int" | "nvshmem_team_t" | "nvshmemx_qp_handle_t" => "c_int",
         "unsigned int" => "c_uint",
         "long" => "c_long",
         "size_t" => "usize",
         "ptrdiff_t" => "isize",
-        "uint64_t" => "u64",
+        "uint64_t" | "nvshmemx_team_uniqueid_t" => "u64",
         "CUmodule" | "CUlibrary" => "*mut c_void",
         "nvshmemx_init_attr_t" => "InitAttributes",
         "nvshmemx_uniqueid_t" => "UniqueId",

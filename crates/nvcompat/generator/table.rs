@@ -4,9 +4,9 @@
 //! A row is `types | forms | prototype | in kernels | on the host`.
 //! - `types`: the set of types (see [`crate::types`]) the row is repeated for; `T` in the prototype is the C type, `{T}`
 //!   in the name its name. `one` is a single function.
-//! - `forms`: `h` on the host; `d` in kernels, by a thread; `w`, `b` in kernels, by a warp or a block; `s` on the host in
-//!   stream order, with a `cudaStream_t` as its last argument. In the name, `{x}` is `x` in the forms `w`, `b` and `s`,
-//!   and `{f}` is what the form appends.
+//! - `forms`: `h` on the host; `d` in kernels, by a thread; `w`, `g`, `b` in kernels, by a warp, a warpgroup or a block;
+//!   `s` on the host in stream order, with a `cudaStream_t` as its last argument. In the name, `{x}` is `x` in the forms
+//!   `w`, `g`, `b` and `s`, and `{f}` is what the form appends.
 //! - `in kernels`: a function of `device/nvshmem.cuh`; `S` is the scope.
 //! - `on the host`: a Rust function, called with the arguments; with where to run (`On`) before them in rows that have
 //!   the form `s`. `T` is the Rust type.
@@ -57,6 +57,8 @@ one | h | int nvshmem_team_get_config(nvshmem_team_t team, nvshmem_team_config_t
 one | h | int nvshmem_team_split_strided(nvshmem_team_t parent_team, int start, int stride, int size, const nvshmem_team_config_t *config, long config_mask, nvshmem_team_t *new_team) | | team::split_strided
 one | h | int nvshmem_team_split_2d(nvshmem_team_t parent_team, int xrange, const nvshmem_team_config_t *xaxis_config, long xaxis_mask, nvshmem_team_t *xaxis_team, const nvshmem_team_config_t *yaxis_config, long yaxis_mask, nvshmem_team_t *yaxis_team) | | team::split_2d
 one | h | void nvshmem_team_destroy(nvshmem_team_t team) | | team::destroy
+one | h | int nvshmemx_team_get_uniqueid(nvshmemx_team_uniqueid_t *uniqueid) | | joining::get_uniqueid
+one | h | int nvshmemx_team_init(nvshmem_team_t *team, nvshmem_team_config_t *config, long config_mask, int npes, int pe_idx_in_team) | | joining::init
 
 # Put and get
 rma | hds | void nvshmem{x}_{T}_p{f}(T *dest, const T value, int pe) | p | rma::p::<T>
@@ -89,6 +91,20 @@ one | hds | void nvshmemx_signal_op{f}(uint64_t *sig_addr, uint64_t signal, int 
 one | hd | uint64_t nvshmem_signal_fetch(uint64_t *sig_addr) | signal_fetch | signal::fetch
 one | d | uint64_t nvshmem_signal_wait_until(uint64_t *sig_addr, int cmp, uint64_t cmp_value) | signal_wait_until |
 one | s | void nvshmemx_signal_wait_until{f}(uint64_t *sig_addr, int cmp, uint64_t cmp_value) | | signal::wait_until
+
+# Queue pairs, of which there is none to choose
+one | h | int nvshmemx_qp_create(int num_qps, nvshmemx_qp_handle_t **out_qp_array) | | setup::qp_create
+rma | d | void nvshmemx_qp_{T}_p(T *dest, const T value, int pe, nvshmemx_qp_handle_t qp) | p |
+rma | d | T nvshmemx_qp_{T}_g(const T *source, int pe, nvshmemx_qp_handle_t qp) | g |
+rma | dwb | void nvshmemx_qp_{T}_put{f}(T *dest, const T *source, size_t nelems, int pe, nvshmemx_qp_handle_t qp) | put<S> |
+rma | dwb | void nvshmemx_qp_{T}_put_nbi{f}(T *dest, const T *source, size_t nelems, int pe, nvshmemx_qp_handle_t qp) | put<S> |
+rma | dwb | void nvshmemx_qp_{T}_get{f}(T *dest, const T *source, size_t nelems, int pe, nvshmemx_qp_handle_t qp) | get<S> |
+rma | dwb | void nvshmemx_qp_{T}_get_nbi{f}(T *dest, const T *source, size_t nelems, int pe, nvshmemx_qp_handle_t qp) | get<S> |
+rma | dwb | void nvshmemx_qp_{T}_put_signal{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, nvshmemx_qp_handle_t qp) | put_signal<S> |
+rma | dwb | void nvshmemx_qp_{T}_put_signal_nbi{f}(T *dest, const T *source, size_t nelems, uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, nvshmemx_qp_handle_t qp) | put_signal<S> |
+one | d | void nvshmemx_qp_signal_op(uint64_t *sig_addr, uint64_t signal, int sig_op, int pe, nvshmemx_qp_handle_t qp) | signal_op |
+one | dwb | void nvshmemx_qp_fence{f}(int pe, nvshmemx_qp_handle_t *qp_handle, int num_qps) | qp_fence<S> |
+one | dwb | void nvshmemx_qp_quiet{f}(int pe, nvshmemx_qp_handle_t *qp_handle, int num_qps) | qp_quiet<S> |
 
 # Atomics
 amo_all | hd | T nvshmem_{T}_atomic_fetch(const T *source, int pe) | atomic_fetch | amo::fetch::<T>
@@ -128,7 +144,7 @@ one | hd | void nvshmem_quiet(void) | quiet | order::quiet
 one | s | void nvshmemx_quiet{f}(void) | | order::quiet_on
 
 # Meeting
-one | hdwbs | int nvshmem{x}_barrier{f}(nvshmem_team_t team) | barrier<S> | collective::barrier
+one | hdwgbs | int nvshmem{x}_barrier{f}(nvshmem_team_t team) | barrier<S> | collective::barrier
 one | hdwbs | void nvshmem{x}_barrier_all{f}(void) | barrier_all<S> | collective::barrier_all
 one | hdwbs | int nvshmem{x}_team_sync{f}(nvshmem_team_t team) | team_sync<S> | collective::team_sync
 one | hdwbs | void nvshmem{x}_sync_all{f}(void) | sync_all<S> | collective::sync_all

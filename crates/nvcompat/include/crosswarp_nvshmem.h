@@ -25,6 +25,15 @@ typedef long ptrdiff_t;
 #endif
 #include "non_abi/nvshmem_version.h"
 
+/* Programs count on the original's header to bring these, which wants relocatable device code. They want C++17, and take
+ * two fifths of a unit's compilation, which units that are not for the original are spared. */
+#if defined(__CUDACC_RDC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L && defined(__has_include)
+#if __has_include(<cuda/atomic>) && __has_include(<cuda/std/utility>)
+#include <cuda/atomic>
+#include <cuda/std/utility>
+#endif
+#endif
+
 /* half and bfloat16 are the toolkit's. */
 #if defined(__cplusplus) && defined(__has_include)
 #if __has_include(<cuda_fp16.h>) && __has_include(<cuda_bf16.h>)
@@ -101,11 +110,27 @@ typedef struct {
 } nvshmemx_init_attr_t;
 #define NVSHMEMX_INIT_ATTR_INITIALIZER { 1, 0, NVSHMEMX_UNIQUEID_INITIALIZER, 0, 0 }
 
+/* Names a team that its PEs make without a parent. */
+typedef uint64_t nvshmemx_team_uniqueid_t;
 typedef struct {
     int version;
     int num_contexts;
+    nvshmemx_team_uniqueid_t uniqueid;
 } nvshmem_team_config_t;
-#define NVSHMEM_TEAM_CONFIG_INITIALIZER { 1, 0 }
+#define NVSHMEM_TEAM_CONFIG_INITIALIZER { 1, 0, 0 }
+/* Which members of a configuration are looked at. */
+#define NVSHMEM_TEAM_CONFIG_MASK_NUM_CONTEXTS 1L
+#define NVSHMEM_TEAM_CONFIG_MASK_UNIQUEID 2L
+
+/* Queue pairs: handles mean nothing here, for PEs reach each other's memory directly. */
+typedef int nvshmemx_qp_handle_t;
+typedef enum {
+    NVSHMEMX_QP_HOST = 0,
+    NVSHMEMX_QP_DEFAULT = 1,
+    NVSHMEMX_QP_ANY = 2,
+    NVSHMEMX_QP_ALL = 3
+} nvshmemx_qp_handle_index_t;
+enum { NVSHMEMX_PE_ANY = -1, NVSHMEMX_PE_ALL = -2 };
 
 #ifdef __cplusplus
 #define NVSHMEM_CW_C extern "C"
@@ -184,8 +209,14 @@ static inline int nvshmemx_collective_launch(const void *func, dim3 gridDims, di
 #ifdef NVSHMEM_CW_WITH_KERNELS
 
 /* C++11 and 14 have what is used here of later ones, with a warning each. */
+#if defined(__clang__) && !defined(__NVCC__)
+#define NVSHMEM_CW_CLANG
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wc++17-extensions"
+#else
 #pragma nv_diagnostic push
 #pragma nv_diag_suppress 2912, 3033, 3450
+#endif
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpragmas"
@@ -239,7 +270,11 @@ __attribute__((used)) nvshmem_cw_registrar nvshmem_cw_registrar_of_this_unit;
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)
 #pragma GCC diagnostic pop
 #endif
+#ifdef NVSHMEM_CW_CLANG
+#pragma clang diagnostic pop
+#else
 #pragma nv_diagnostic pop
+#endif
 #endif
 
 #endif

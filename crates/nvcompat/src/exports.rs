@@ -8,7 +8,9 @@
 
 use crate::on::On;
 use crate::types::{Bf16, F16, InitAttributes, Stream, TeamConfig, UniqueId};
-use crate::{amo, collective, memory, module, order, reduce, rma, setup, signal, team, wait};
+use crate::{
+    amo, collective, joining, memory, module, order, reduce, rma, setup, signal, team, wait,
+};
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 include!(concat!(env!("OUT_DIR"), "/exports.rs"));

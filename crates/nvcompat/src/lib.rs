@@ -19,12 +19,15 @@ mod environment;
 mod exports;
 mod gpu;
 pub mod installation;
+mod invitations;
+mod joining;
 #[doc(hidden)]
 pub mod kernels;
 mod memory;
 mod module;
 mod mpi;
 mod on;
+mod openshmem;
 mod order;
 mod reduce;
 mod rma;

@@ -3,6 +3,7 @@
 
 use crate::environment;
 use crate::mpi;
+use crate::openshmem;
 use crate::say::say;
 use crate::state::{Asked, World, change, world, world_for};
 use crate::types::{InitAttributes, Status, UniqueId, status};
@@ -107,6 +108,11 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
         attributes,
     ) {
         (0, _) => by_launcher(NAME),
+        (WITH_OPENSHMEM, _) => begin(NAME, Asked::OfOpenShmem, || {
+            // SAFETY: the program has begun it, and all its PEs come here.
+            let (rank, n, id) = unsafe { openshmem::agree(new_id()?) }?;
+            join_by_id(rank, n, id)
+        }),
         (_, None) => return refuse(Status::InvalidValue, "the attributes are null"),
         (WITH_ID, Some(attributes)) => {
             let (rank, n) = (attributes.rank, attributes.n_pes);
@@ -124,10 +130,6 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
             let (rank, n, id) = unsafe { mpi::agree(attributes.mpi_comm, new_id()?) }?;
             join_by_id(rank, n, id)
         }),
-        (WITH_OPENSHMEM, _) => {
-            let reason = "starting from an OpenSHMEM job is not supported; use nvshmem_init under the same launcher";
-            return refuse(Status::NotSupported, reason);
-        }
         _ => return refuse(Status::InvalidValue, "one way to start at a time"),
     };
     status(outcome)
@@ -140,7 +142,36 @@ fn join_by_id(rank: c_int, n: c_int, id: [u8; 16]) -> Result<Pe, String> {
     init_by_id(me, n_pes, id).map_err(|error| error.to_string())
 }
 
-fn new_id() -> Result<[u8; 16], String> {
+/// `nvshmemx_qp_create`: handles, each another, that mean nothing; the program frees the array.
+pub(crate) unsafe fn qp_create(num_qps: c_int, out_qp_array: *mut *mut c_int) -> c_int {
+    /// The first that is none of the header's constants.
+    const FIRST: c_int = 16;
+    const NAME: &str = "nvshmemx_qp_create";
+    let outcome = world_for(NAME).and_then(|_| {
+        let count = usize::try_from(num_qps).ok().filter(|&count| count > 0);
+        let (Some(count), false) = (count, out_qp_array.is_null()) else {
+            say(format_args!(
+                "{NAME}: {num_qps} queue pairs, to be written at {out_qp_array:?}"
+            ));
+            return Err(Status::InvalidValue);
+        };
+        // SAFETY: takes memory of the C library's, which the program gives back by its `free`.
+        let handles = unsafe { libc::calloc(count, size_of::<c_int>()) }.cast::<c_int>();
+        if handles.is_null() {
+            return Err(Status::OutOfMemory);
+        }
+        for i in 0..num_qps {
+            // SAFETY: there is room for so many.
+            unsafe { handles.add(i as usize).write(FIRST + i) };
+        }
+        // SAFETY: valid for writing, by the caller.
+        unsafe { out_qp_array.write(handles) };
+        Ok(())
+    });
+    status(outcome)
+}
+
+pub(crate) fn new_id() -> Result<[u8; 16], String> {
     let mut id = [0; 16];
     // SAFETY: writes at most as many bytes as there are.
     match unsafe { libc::getrandom(id.as_mut_ptr().cast(), id.len(), 0) } {

@@ -6,6 +6,7 @@
 
 use crate::driver::ContextGuard;
 use crate::gpu::Gpu;
+use crate::invitations::Invitations;
 use crate::say::{say, speaks};
 use crate::teams::Teams;
 use crate::types::Status;
@@ -20,6 +21,8 @@ pub(crate) struct World {
     pub(crate) teams: Mutex<Teams>,
     /// For agreements of all PEs, and of a team's.
     word: Sym<u64>,
+    /// Where PEs that make a team without a parent find one another.
+    pub(crate) invitations: Mutex<Invitations>,
     gpu: Mutex<Opened>,
 }
 
@@ -29,6 +32,7 @@ pub(crate) enum Asked {
     OfLauncher,
     WithId { rank: i32, n: i32, id: [u8; 16] },
     OfCommunicator,
+    OfOpenShmem,
 }
 
 enum Opened {
@@ -46,6 +50,7 @@ impl World {
         let pe: &'static Pe = Box::leak(Box::new(pe));
         Ok(Self {
             word: pe.alloc(2).map_err(|error| error.to_string())?,
+            invitations: Mutex::new(Invitations::new(pe).map_err(|error| error.to_string())?),
             teams: Mutex::new(Teams::new(pe)),
             pe,
             asked,

@@ -45,7 +45,10 @@ pub(crate) unsafe fn get_config(team: c_int, config: *mut TeamConfig) -> c_int {
     });
     if outcome.is_ok() {
         // SAFETY: valid for writing, by the caller.
-        unsafe { (*config).num_contexts = 0 };
+        unsafe {
+            (*config).num_contexts = 0;
+            (*config).uniqueid = 0;
+        }
     }
     status(outcome)
 }
@@ -128,10 +131,7 @@ fn with_parent<R>(
     handle: c_int,
     work: impl FnOnce(&Team<'static>) -> R,
 ) -> Option<R> {
-    let team = match &world.teams().get(handle)?.team {
-        Host::Of(team) => Arc::clone(team),
-        Host::Alone => return None,
-    };
+    let team = world.teams().get(handle)?.team.team()?;
     Some(work(&team))
 }
 
@@ -224,14 +224,17 @@ pub(crate) unsafe fn destroy(team: c_int) {
         }
         return;
     };
-    if let Host::Of(host) = entry.team {
-        let destroyed = match Arc::into_inner(host) {
+    let ended = match entry.team {
+        Host::Of(host) => match Arc::into_inner(host) {
             Some(host) => host.destroy().map_err(|error| error.to_string()),
             None => Err(format!("another thread still waits in team {team}")),
-        };
-        if let Err(error) = destroyed {
-            say(format_args!("{NAME}: {error}"));
-        }
+        },
+        // The others may still be in it.
+        Host::Kept(host) => host.barrier().map_err(|error| error.to_string()),
+        Host::Alone => Ok(()),
+    };
+    if let Err(error) = ended {
+        say(format_args!("{NAME}: {error}"));
     }
     if let Some(gpu) = world.opened_gpu()
         && let Err(error) = gpu.set_team(index, None)

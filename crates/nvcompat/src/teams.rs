@@ -28,8 +28,20 @@ pub(crate) struct Entry {
 pub(crate) enum Host {
     /// Shared with threads that wait in it without the lock of the teams.
     Of(Arc<Team<'static>>),
+    /// One that several handles may have, and that is not ended with any of them.
+    Kept(Arc<Team<'static>>),
     /// This PE alone.
     Alone,
+}
+
+impl Host {
+    /// The team, for those who wait in it; `None` if this PE is alone.
+    pub(crate) fn team(&self) -> Option<Arc<Team<'static>>> {
+        match self {
+            Self::Of(team) | Self::Kept(team) => Some(Arc::clone(team)),
+            Self::Alone => None,
+        }
+    }
 }
 
 /// The teams that this PE is in, by handle.

@@ -78,6 +78,7 @@ pub struct InitAttributes {
 pub struct TeamConfig {
     pub(crate) version: c_int,
     pub(crate) num_contexts: c_int,
+    pub(crate) uniqueid: u64,
 }
 
 #[cfg(test)]

@@ -225,6 +225,24 @@ fn programs_compile_and_run() {
                 .arg(source)
                 .args(linked_by_nvcc()),
         );
+        if name == "late" {
+            let mut unit = program.clone().into_os_string();
+            unit.push(".unit.so");
+            let arguments = [
+                "-std=c++17",
+                "-DPART=1",
+                "-shared",
+                "-Xcompiler",
+                "-fPIC",
+                "-o",
+            ];
+            succeed(
+                compiler(&nvcc, &arguments)
+                    .arg(unit)
+                    .arg(source)
+                    .args(linked_by_nvcc()),
+            );
+        }
         // That one has a launcher of its own to be.
         if gpus == 0 || name == "unique_id" {
             continue;

@@ -98,6 +98,14 @@ pub fn toolkit(nvcc: &Path) -> PathBuf {
     nvcc.parent().unwrap().join("../include")
 }
 
+/// Where the toolkit's libraries are.
+pub fn runtime_folder(nvcc: &Path) -> PathBuf {
+    let home = nvcc.parent().unwrap().join("..");
+    let folders = ["lib64", "lib"].map(|name| home.join(name));
+    let found = folders.into_iter().find(|folder| folder.is_dir());
+    found.unwrap_or_else(|| panic!("no libraries in {}", home.display()))
+}
+
 /// Runs a command that must succeed without a word.
 pub fn succeed(command: &mut Command) -> Output {
     let output = command

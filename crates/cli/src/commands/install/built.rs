@@ -19,6 +19,8 @@ pub struct Built {
     pub installed: &'static str,
     /// As cargo names it.
     pub of_cargo: &'static str,
+    /// Where it is installed, seen from the command's folder.
+    pub folders: &'static [&'static str],
 }
 
 /// The shared library, and the archive if there is one.
@@ -29,12 +31,13 @@ impl Built {
     pub fn beside(&self, own: &Path) -> Option<Files> {
         let folder = own.parent()?;
         // As installed, then as cargo names and places it.
-        let places = [
-            folder.join("../lib").join(self.installed),
+        let installed = self.folders.iter().map(|below| folder.join(below));
+        let built = [
             folder.join(self.installed),
             folder.join("deps").join(self.of_cargo),
         ];
-        let shared = places.into_iter().find(|path| path.is_file())?;
+        let mut places = installed.map(|lib| lib.join(self.installed)).chain(built);
+        let shared = places.find(|path| path.is_file())?;
         let archive = shared.with_extension("a");
         Some((shared, archive.is_file().then_some(archive)))
     }
@@ -117,6 +120,7 @@ not a message
             sources: "",
             installed: "",
             of_cargo: "",
+            folders: &[],
         };
         let expected: Files = ("/t/libx.so".into(), Some("/t/libx.a".into()));
         assert_eq!(built.files(messages), Some(expected));

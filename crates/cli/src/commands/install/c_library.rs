@@ -28,6 +28,7 @@ const LIBRARY: Built = Built {
     sources: installation::SOURCES,
     installed: "libcrosswarp_shmem.so",
     of_cargo: "libcrosswarp_shmem_c.so",
+    folders: &["../lib"],
 };
 
 /// The libraries that came with the command in the file `own`.

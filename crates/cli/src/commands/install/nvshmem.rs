@@ -17,6 +17,8 @@ const LIBRARY: Built = Built {
     sources: SOURCES,
     installed: "libnvshmem_host.so.3",
     of_cargo: "libcrosswarp_nvshmem.so",
+    // Packages have a prefix of its own for it, so that nobody finds it by NVSHMEM's name who does not look there.
+    folders: &["../lib", "../lib/crosswarp-nvshmem/lib"],
 };
 
 /// Lays out everything below `prefix`, with the library that came with the command in the file `own`, or that cargo
@@ -50,6 +52,25 @@ fn lay_out(libraries: &Libraries, prefix: &Path) -> Result<(), InstallError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_brings_it_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let lib = folder.path().join("lib/crosswarp-nvshmem/lib");
+        let (bin, library) = (folder.path().join("bin"), lib.join("libnvshmem_host.so.3"));
+        for folder in [&bin, &lib] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        let own = bin.join("crosswarp");
+        assert_eq!(LIBRARY.beside(&own), None);
+        std::fs::write(&library, "library").unwrap();
+        let (shared, archive) = LIBRARY.beside(&own).unwrap();
+        assert_eq!(
+            shared.canonicalize().unwrap(),
+            library.canonicalize().unwrap()
+        );
+        assert_eq!(archive, None);
+    }
 
     #[test]
     fn a_prefix_has_what_build_files_look_for() {

@@ -18,6 +18,10 @@ ln -sf ../../../bin/crosswarp "$nvshmem/bin/crosswarp"
 rm -f "$stage/usr/lib/libcrosswarp_shmem.a" "$nvshmem/lib/libnvshmem.a"
 set -- "$stage/usr/bin/crosswarp" "$stage/usr/lib/libcrosswarp_shmem.so" "$nvshmem/lib/libnvshmem_host.so.3"
 strip --strip-unneeded "$@"
+# Debian's Open MPI has commands of the same names, which are no alternatives of Debian's. So these have names of their own,
+# and those that nobody has are made when the package is installed.
+names="oshcc oshc++ oshcxx oshCC oshrun"
+for name in $names; do mv "$stage/usr/bin/$name" "$stage/usr/bin/$name.crosswarp"; done
 [ -z "$kernels" ] || install -D -m 644 "$kernels" "$stage/usr/share/crosswarp/kernels.bundle"
 mkdir -p "$stage/usr/share/zsh/vendor-completions"
 mv "$stage/usr/share/zsh/site-functions/_crosswarp" "$stage/usr/share/zsh/vendor-completions/"
@@ -50,6 +54,28 @@ Description: the same verbs at every level of a parallel machine
  with (NVSHMEM_HOME=/usr/lib/crosswarp-nvshmem); models of occupancy, bank
  conflicts and roofline.
 CONTROL
+cat >"$stage/DEBIAN/postinst" <<POSTINST
+#!/bin/sh
+set -e
+[ "\$1" = configure ] || exit 0
+for name in $names; do
+    if [ -e "/usr/bin/\$name" ] || [ -L "/usr/bin/\$name" ]; then
+        [ "\$(readlink "/usr/bin/\$name")" = "\$name.crosswarp" ] ||
+            echo "crosswarp: /usr/bin/\$name belongs to another package; Crosswarp's is \$name.crosswarp"
+    else
+        ln -s "\$name.crosswarp" "/usr/bin/\$name"
+    fi
+done
+POSTINST
+cat >"$stage/DEBIAN/prerm" <<PRERM
+#!/bin/sh
+set -e
+[ "\$1" = remove ] || exit 0
+for name in $names; do
+    [ "\$(readlink "/usr/bin/\$name")" != "\$name.crosswarp" ] || rm "/usr/bin/\$name"
+done
+PRERM
+chmod 755 "$stage/DEBIAN/postinst" "$stage/DEBIAN/prerm"
 package=$folder/crosswarp_${version}_$architecture.deb
 mkdir -p "$folder"
 dpkg-deb --root-owner-group --build "$stage" "$package" >&2

@@ -15,8 +15,12 @@ cd "$work"
 try() { env -i HOME="$work" PATH=/usr/bin:/bin "$@"; }
 try crosswarp solve laplace2d --nx 257 --ny 257 --quiet --png field.png
 [ -s field.png ]
-try oshcc -O2 "$examples/ring.c" -o ring
-try oshrun -np 4 ./ring
+try oshcc.crosswarp -O2 "$examples/ring.c" -o ring
+try oshrun.crosswarp -np 4 ./ring
+for name in oshcc oshrun; do
+    # The plain name, unless Debian's Open MPI has it.
+    [ "$(readlink /usr/bin/$name)" = $name.crosswarp ] || dpkg -S "/usr/bin/$name" >/dev/null
+done
 try crosswarp install --prefix "$work/prefix"
 [ -x "$work/prefix/bin/oshcc" ]
 # Programs written for NVSHMEM: what needs neither a GPU nor the toolkit's headers.

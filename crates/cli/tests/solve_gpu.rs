@@ -58,6 +58,39 @@ fn processes_give_the_bits_of_threads_and_of_the_cpu() {
 }
 
 #[test]
+fn a_solve_compiles_what_it_launches_and_no_more() {
+    if gpus("a_solve_compiles_what_it_launches_and_no_more").is_none() {
+        return;
+    }
+    for (problem, sources) in [
+        ("laplace1d --points 3001", 1),
+        ("laplace1d --points 3001 --strategy sweep", 1),
+        // The large kernel, and what is between passes.
+        ("laplace2d --method jacobi", 2),
+        ("laplace2d --method jacobi --strategy sweep", 2),
+        ("laplace2d --method jacobi --strategy device-put", 2),
+        // The first sweep of a grid that wraps around is made in memory.
+        ("laplace2d --preset nvidia", 3),
+        // Three kernels of the finest level, three of the others, the small levels, what is beside passes.
+        ("laplace2d --method mg", 8),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = folder.path().join("cache");
+        let output = common::crosswarp()
+            .args(["solve", "--backend", "cuda", "--pes", "1"])
+            .args(problem.split(' '))
+            .args(["--quiet", "--dtype", "f64"])
+            .env("CROSSWARP_CACHE", &cache)
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 3)), "{err}");
+        let compiled = cache.read_dir().unwrap().count();
+        assert_eq!(compiled, sources, "{problem}: {err}");
+    }
+}
+
+#[test]
 fn killing_a_pe_ends_the_others_and_says_which() {
     let Some(gpus) = gpus("killing_a_pe_ends_the_others_and_says_which") else {
         return;

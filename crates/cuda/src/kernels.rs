@@ -3,7 +3,7 @@
 use crate::compile::program::Options;
 use crate::compile::source::{Shape, Source};
 use crate::layout::ROUTED;
-use crate::pe::kernels::ON_STREAM;
+use crate::pe::sources::{ON_STREAM, OVER_HOSTS};
 
 /// The kernel of the `threads` example: each lane reports where it is.
 pub const THREADS: Source<'static> =
@@ -14,11 +14,19 @@ pub const THREADS: Source<'static> =
     }]);
 
 /// Every source of this crate that holds kernels.
-pub const KERNELS: &[Source<'static>] = &[THREADS, ON_STREAM];
+pub const KERNELS: &[Source<'static>] = &{
+    let mut all = [THREADS; 1 + ON_STREAM.len()];
+    let mut k = 0;
+    while k < ON_STREAM.len() {
+        all[1 + k] = ON_STREAM[k];
+        k += 1;
+    }
+    all
+};
 
 /// What is compiled for the verbs of this crate, in worlds of one host and of several.
 pub fn units() -> Vec<(Source<'static>, Options)> {
-    let routed = (ON_STREAM, Options::new().define(ROUTED, 1));
+    let over_hosts = (OVER_HOSTS, Options::new().define(ROUTED, 1));
     let plain = KERNELS.iter().map(|&source| (source, Options::new()));
-    plain.chain([routed]).collect()
+    plain.chain([over_hosts]).collect()
 }

@@ -12,7 +12,7 @@ fn every_unit_compiles() {
     let texts = units();
     let own = texts.iter().map(|(name, text)| Source::new(name, text));
     let units: Vec<_> = own
-        .chain([ON_STREAM])
+        .chain(ON_STREAM.iter().copied())
         .map(|source| (source, Options::new()))
         .collect();
     let cubins = compile_all(&Cache::of_user(), &units, &[Arch::new(9, 0)], &|_, _| ());

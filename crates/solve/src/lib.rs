@@ -50,6 +50,6 @@ pub use solver::{Gradients, Solver2d};
 /// For the other crates of the project.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::engine::cuda::kernels::KERNELS;
+    pub use crate::engine::cuda::sources::KERNELS;
     pub use crate::staged_file::{OutputError, StagedFile};
 }

@@ -6,12 +6,13 @@
 //! does not match its hash counts as absent and is replaced. Reading a file marks it as used; when the files
 //! outgrow the bound, those unused for longest go.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Once, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
@@ -52,6 +53,8 @@ pub struct Cache {
     /// What is looked up before.
     bundle: Option<&'static Bundle>,
 }
+
+type Compiled = Result<Vec<u8>, CompileError>;
 
 static TELL: OnceLock<fn(Option<&Path>)> = OnceLock::new();
 
@@ -109,18 +112,24 @@ impl Cache {
             return Ok(cubin);
         }
         let nvrtc = supporting(arch)?;
-        let key = hex(&key(source, arch, options, Some(nvrtc.version())));
-        if let Some(cubin) = self.get(&key) {
+        let key = key(source, arch, options, Some(nvrtc.version()));
+        if let Some(cubin) = self.get(&hex(&key)) {
             return Ok(cubin);
         }
-        static FIRST: Once = Once::new();
-        if let Some(tell) = TELL.get() {
-            FIRST.call_once(|| tell(self.folder()));
-        }
-        let cubin = compile_with(nvrtc, source, arch, options)?;
-        // What can not be kept is compiled again next time.
-        let _ = self.put(&key, &cubin);
-        Ok(cubin)
+        once_at_a_time((self.folder.clone(), key), || {
+            // Another thread may have left it since.
+            if let Some(cubin) = self.get(&hex(&key)) {
+                return Ok(cubin);
+            }
+            static FIRST: Once = Once::new();
+            if let Some(tell) = TELL.get() {
+                FIRST.call_once(|| tell(self.folder()));
+            }
+            let cubin = compile_with(nvrtc, source, arch, options)?;
+            // What can not be kept is compiled again next time.
+            let _ = self.put(&hex(&key), &cubin);
+            Ok(cubin)
+        })
     }
 
     fn get(&self, key: &str) -> Option<Vec<u8>> {
@@ -190,6 +199,27 @@ impl Cache {
             total -= size;
         }
     }
+}
+
+/// By the folder that is to keep it.
+type UnderWay = BTreeMap<(Option<PathBuf>, Key), Arc<OnceLock<Compiled>>>;
+
+/// What threads of this process are compiling. There is nothing a failed one could leave undone.
+fn under_way() -> MutexGuard<'static, UnderWay> {
+    static UNDER_WAY: Mutex<UnderWay> = Mutex::new(BTreeMap::new());
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What `compile` gives. Threads that ask for the same at the same time, as PEs do, get what one of them has compiled.
+fn once_at_a_time(place: (Option<PathBuf>, Key), compile: impl FnOnce() -> Compiled) -> Compiled {
+    let slot = under_way().entry(place.clone()).or_default().clone();
+    let compiled = slot.get_or_init(|| {
+        let compiled = compile();
+        // Who comes from now on finds the file.
+        under_way().remove(&place);
+        compiled
+    });
+    compiled.clone()
 }
 
 fn user_folder(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
@@ -363,6 +393,38 @@ mod tests {
                 assert!(cache.get(&name(1)).is_some_and(|bytes| bytes == payload));
             }
         });
+    }
+
+    #[test]
+    fn threads_that_want_the_same_share_a_compilation() {
+        let (one, other) = ((None, [1; HASH]), (None, [2; HASH]));
+        let (compiled, begun) = (AtomicU64::new(0), std::sync::Barrier::new(2));
+        let compile = |text: &'static str| {
+            compiled.fetch_add(1, Ordering::Relaxed);
+            Ok(text.as_bytes().to_vec())
+        };
+        std::thread::scope(|scope| {
+            let first = scope.spawn(|| {
+                once_at_a_time(one.clone(), || {
+                    begun.wait();
+                    // The other has found it under way: the map, this thread and the other one.
+                    while Arc::strong_count(&under_way()[&one]) < 3 {
+                        std::thread::yield_now();
+                    }
+                    compile("first")
+                })
+            });
+            begun.wait();
+            let same = once_at_a_time(one.clone(), || compile("second"));
+            assert_eq!(same, Ok(b"first".to_vec()));
+            assert_eq!(first.join().unwrap(), same);
+        });
+        let different = once_at_a_time(other, || compile("different"));
+        assert_eq!(different, Ok(b"different".to_vec()));
+        // Nothing is kept when the compilation is over.
+        let again = once_at_a_time(one.clone(), || compile("again"));
+        assert_eq!(again, Ok(b"again".to_vec()));
+        assert_eq!(compiled.load(Ordering::Relaxed), 3);
     }
 
     #[test]

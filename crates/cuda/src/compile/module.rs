@@ -10,6 +10,7 @@ use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
 use crate::arch::Arch;
 use crate::compile::cache::Cache;
 use crate::compile::cubin::{CubinError, kernel_resources};
+use crate::compile::kernel_table::{TableError, compile_all};
 use crate::compile::program::{CompileError, Options};
 use crate::compile::source::Source;
 use crate::driver::device::Device;
@@ -128,6 +129,27 @@ impl Module {
     ) -> Result<Self, ModuleError> {
         let cubin = Cache::of_user().compile(source, device.arch(), options)?;
         Self::load(device, &cubin)
+    }
+
+    /// The same for several sources: what is to be compiled is compiled side by side.
+    pub(crate) fn compile_all(
+        device: &Device,
+        sources: &[Source<'_>],
+        options: &Options,
+    ) -> Result<Vec<Self>, ModuleError> {
+        let units: Vec<_> = sources
+            .iter()
+            .map(|&source| (source, options.clone()))
+            .collect();
+        let cubins = compile_all(&Cache::of_user(), &units, &[device.arch()], &|_, _| ());
+        let cubins = cubins.map_err(|error| match error {
+            TableError::Compile { error, .. } => ModuleError::from(error),
+            TableError::Cubin { error, .. } => error.into(),
+        })?;
+        cubins
+            .iter()
+            .map(|cubin| Self::load(device, cubin))
+            .collect()
     }
 
     /// Loads a cubin.

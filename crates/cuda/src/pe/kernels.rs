@@ -4,34 +4,13 @@
 
 use crate::compile::module::{Function, Module};
 use crate::compile::program::Options;
-use crate::compile::source::{Shape, Source};
 use crate::driver::device::Device;
 use crate::driver::stream::Stream;
 use crate::launch::Launch;
 use crate::launch::args::KernelArgs;
 use crate::layout::{ELEMENT_TYPES, STREAM_THREADS};
 use crate::pe::error::DeviceWorldError;
-
-/// Threads of a block of the barriers.
-pub(super) const WARP: u32 = 32;
-
-/// The kernels of the stream-ordered verbs.
-pub const ON_STREAM: Source<'static> =
-    Source::new("on_stream.cu", include_str!("../../kernels/on_stream.cu")).with_shapes(&[
-        shape("signal", 1),
-        shape("signal_wait", 1),
-        shape("barrier", WARP),
-        shape("sync", WARP),
-        shape("nothing", WARP),
-    ]);
-
-const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
-    Shape {
-        kernel,
-        threads,
-        dynamic_shared: 0,
-    }
-}
+use crate::pe::sources::{ON_STREAM, OVER_HOSTS, WARP};
 
 /// The kernels of one collective for payloads of `T`.
 pub(super) struct Pair {
@@ -53,9 +32,19 @@ pub(super) struct Routed {
     pub(super) quiet: Function,
 }
 
+/// The kernel `name`, which one of `modules` has. Asked of what is known of them: the driver's "not found" would be an
+/// error to who watches its calls.
+fn function_of(modules: &[Module], name: &str) -> Result<Function, DeviceWorldError> {
+    let has = |module: &&Module| module.kernels().iter().any(|kernel| kernel == name);
+    let module = modules.iter().find(has);
+    Ok(module
+        .unwrap_or_else(|| panic!("no source has a kernel {name}"))
+        .function(name)?)
+}
+
 /// The verbs' kernels, loaded, and how they are launched.
 pub(crate) struct Kernels {
-    module: Module,
+    modules: Vec<Module>,
     pub(super) signal: Function,
     pub(super) signal_wait: Function,
     pub(super) barrier: Function,
@@ -76,18 +65,20 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
-    /// Compiles and loads all, on a GPU that `sharing` PEs share. Not while a kernel waits for another
-    /// PE: loading may wait for it.
+    /// Compiles and loads all, on a GPU that `sharing` PEs share; `over_hosts`: in a world of several hosts. Not while a
+    /// kernel waits for another PE: loading may wait for it.
     pub(crate) fn load(
         device: &Device,
         sharing: usize,
+        over_hosts: bool,
         options: &Options,
     ) -> Result<Self, DeviceWorldError> {
-        let module = Module::compile_with(device, &ON_STREAM, options)?;
+        let sources = if over_hosts { &[OVER_HOSTS] } else { ON_STREAM };
+        let modules = Module::compile_all(device, sources, options)?;
         let multiprocessors = device.properties().multiprocessors;
         let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
         let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
-            let function = module.function(name)?;
+            let function = function_of(&modules, name)?;
             let launch = Launch::new(&function).grid(blocks).block(threads);
             // All PEs' kernels of this GPU at once; their launch bounds see to it that kernels of
             // different names fit beside each other as well as those of one name.
@@ -119,8 +110,6 @@ impl Kernels {
                 grid: grid("reduce", ELEMENT_TYPES[place])?,
             })
         };
-        // Asked of what is known of the module: the driver's "not found" would be an error to who watches its calls.
-        let is_routed = module.kernels().iter().any(|name| name == "routed_copy");
         let routed = || -> Result<Routed, DeviceWorldError> {
             load("execute_inbox", 1, 1)?;
             Ok(Routed {
@@ -143,7 +132,7 @@ impl Kernels {
             barrier: load("barrier", WARP, 1)?,
             sync: load("sync", WARP, 1)?,
             nothing: load("nothing", WARP, 1)?,
-            routed: is_routed.then(routed).transpose()?,
+            routed: over_hosts.then(routed).transpose()?,
             broadcast: moves("broadcast")?,
             fcollect: moves("fcollect")?,
             alltoall: moves("alltoall")?,
@@ -155,13 +144,18 @@ impl Kernels {
                 reduce(4)?,
                 reduce(5)?,
             ],
-            module,
+            modules,
             blocks,
         })
     }
 
-    pub(crate) fn module(&self) -> &Module {
-        &self.module
+    pub(crate) fn modules(&self) -> &[Module] {
+        &self.modules
+    }
+
+    /// The kernel of that name.
+    pub(crate) fn function(&self, name: &str) -> Result<Function, DeviceWorldError> {
+        function_of(&self.modules, name)
     }
 
     /// Copies `units` units of the kernel at place `kernel`, strided.
@@ -190,7 +184,7 @@ impl Kernels {
     }
 
     /// # Safety
-    /// Arguments as `function`'s parameters in `on_stream.cu`, addressing memory of the world's heap.
+    /// Arguments as `function`'s parameters in `kernels/on_stream`, addressing memory of the world's heap.
     pub(super) unsafe fn launch(
         &self,
         function: &Function,

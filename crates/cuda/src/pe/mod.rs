@@ -8,6 +8,7 @@ pub(crate) mod kernels;
 pub(crate) mod nccl;
 pub(crate) mod on_stream;
 pub(crate) mod route;
+pub(crate) mod sources;
 pub(crate) mod spmd;
 pub(crate) mod team;
 pub(crate) mod view;

@@ -43,7 +43,7 @@ pub struct DeviceWorld<'w> {
     heap: DeviceHeap<'w>,
     waits: Waits,
     all: DeviceTeam,
-    /// Of the stream-ordered verbs; there when `new` returns.
+    /// Of the stream-ordered verbs; there when `new` returns, and in a world of several hosts.
     kernels: Option<Kernels>,
     /// For strided copies from and to the host; made when first used.
     pub(crate) staging: Mutex<Option<PinnedBuffer<u8>>>,
@@ -73,6 +73,23 @@ impl<'w> DeviceWorld<'w> {
     /// Compiles (once per machine) and loads the kernels of the stream-ordered verbs, so that none of
     /// them is loaded when another PE's kernel already waits for it.
     pub fn new(
+        pe: &'w Pe,
+        device: Device,
+        heap_limit: Option<usize>,
+        wait_limit: Option<Duration>,
+    ) -> Result<Self, DeviceWorldError> {
+        let mut world = Self::without_verbs(pe, device, heap_limit, wait_limit)?;
+        if world.kernels.is_none() {
+            world.load_kernels()?;
+        }
+        Ok(world)
+    }
+
+    /// The same for who launches kernels of its own and needs no stream-ordered verbs but puts, gets and quiet: compiling
+    /// theirs takes longer than that of most kernels. In a world of several hosts they are there, since these three need
+    /// them. Collective. The other verbs panic.
+    #[doc(hidden)]
+    pub fn without_verbs(
         pe: &'w Pe,
         device: Device,
         heap_limit: Option<usize>,
@@ -128,8 +145,12 @@ impl<'w> DeviceWorld<'w> {
             words,
             processes_may_share: false,
         };
-        // Its exchanges are also the rendezvous after which peers may write to this PE's scratch.
-        world.load_kernels()?;
+        // Either is also the rendezvous after which peers may write to this PE's scratch.
+        if world.route.is_some() {
+            world.load_kernels()?;
+        } else {
+            world.gather(0)?;
+        }
         Ok(world)
     }
 
@@ -137,10 +158,14 @@ impl<'w> DeviceWorld<'w> {
     /// the others find the cache filled.
     fn load_kernels(&mut self) -> Result<(), DeviceWorldError> {
         let load = |world: &Self| {
-            let kernels = Kernels::load(&world.device(), world.sharing.len(), &world.options())?;
-            world.install(kernels.module())?;
+            let (device, sharing) = (world.device(), world.sharing.len());
+            let over_hosts = !world.is_of_one_host();
+            let kernels = Kernels::load(&device, sharing, over_hosts, &world.options())?;
+            for module in kernels.modules() {
+                world.install(module)?;
+            }
             if let Some(route) = &world.route {
-                route.set_execute(kernels.module().function("execute_inbox")?);
+                route.set_execute(kernels.function("execute_inbox")?);
             }
             Ok::<_, DeviceWorldError>(kernels)
         };
@@ -157,7 +182,8 @@ impl<'w> DeviceWorld<'w> {
 
     /// The stream-ordered verbs' kernels.
     pub(crate) fn kernels(&self) -> &Kernels {
-        self.kernels.as_ref().expect("`new` loads them")
+        let kernels = self.kernels.as_ref();
+        kernels.expect("who calls verbs has not made the world without them")
     }
 
     /// Two PEs that share a GPU, if any do; the same answer on every PE.
@@ -287,6 +313,11 @@ impl<'w> DeviceWorld<'w> {
             }),
             None => Ok(()),
         }
+    }
+
+    /// Whether this world has PEs of one host alone.
+    pub(crate) fn is_of_one_host(&self) -> bool {
+        self.route.is_none()
     }
 
     /// Whether the memory of `pe` is mapped here. Panics if it does not exist, in a world of several hosts.

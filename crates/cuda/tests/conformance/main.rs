@@ -12,13 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, ON_STREAM, Options, Source,
-    Stream, SyncError, grid_state_bytes, kernel_resources,
+    Arch, Buffer, Device, DeviceWorld, Function, Launch, Module, Options, Source, Stream,
+    SyncError, grid_state_bytes, kernel_resources,
 };
 use crosswarp_shmem::Pe;
 use support::{
     LIMIT, as_process, as_processes, compiles, cubins, on_all_gpus, on_gpus_of_hosts, on_hosts,
-    on_one_gpu,
+    on_one_gpu, verbs_with,
 };
 
 const HEADERS: &[(&str, &str)] = &[
@@ -118,7 +118,8 @@ fn compile_first(hosts: Hosts) {
         code(device.arch(), hosts);
         // The first PE compiles it otherwise, while the others wait.
         if hosts == Hosts::Several {
-            cubins(&[ON_STREAM], &[device.arch()], &over_hosts(Options::new()));
+            let options = over_hosts(Options::new());
+            cubins(&verbs_with(&options), &[device.arch()], &options);
         }
     }
 }

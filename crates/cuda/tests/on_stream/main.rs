@@ -12,13 +12,14 @@ mod support;
 use bytemuck::Pod;
 use case::{Case, value};
 use crosswarp_cuda::{
-    Arch, Buffer, Device, DeviceNumber, DeviceWorld, DeviceWorldError, Graph, Launch, ON_STREAM,
-    Options, Source, Stream,
+    Arch, Buffer, Device, DeviceNumber, DeviceWorld, DeviceWorldError, Graph, Launch, Options,
+    Source, Stream,
 };
 use crosswarp_shmem::op::{self, ReduceOp};
 use crosswarp_shmem::{Cmp, Pe, SignalOp};
 use support::{
     LIMIT, as_process, as_processes, compiles, on_all_gpus, on_gpus_of_hosts, on_hosts, on_one_gpu,
+    verbs_with,
 };
 
 impl Case<'_> {
@@ -406,15 +407,11 @@ fn mixed_worlds(pe: &Pe, device: Device, world: &DeviceWorld<'_>, stream: &Strea
 #[test]
 fn sources_compile() {
     let archs = [Arch::new(9, 0)];
-    compiles(
-        "sources_compile",
-        &[ON_STREAM, MEETS],
-        &archs,
-        &Options::new(),
-    );
-    // For several hosts.
-    let routed = Options::new().define("CROSSWARP_ROUTED", 1);
-    compiles("sources_compile", &[ON_STREAM, MEETS], &archs, &routed);
+    // For one host, and for several.
+    for options in [Options::new(), Options::new().define("CROSSWARP_ROUTED", 1)] {
+        let sources = [verbs_with(&options), vec![MEETS]].concat();
+        compiles("sources_compile", &sources, &archs, &options);
+    }
 }
 
 #[test]

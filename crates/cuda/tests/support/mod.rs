@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crosswarp_cuda::internal::compile_all;
+use crosswarp_cuda::internal::{compile_all, units};
 use crosswarp_cuda::{Arch, Cache, Device, Nvrtc, Options, Source, skip};
 use crosswarp_shmem::{Launch, Pe, ThreadWorld};
 
@@ -136,4 +136,13 @@ pub fn cubins(sources: &[Source<'_>], archs: &[Arch], options: &Options) -> Vec<
         .collect();
     let cubins = compile_all(&Cache::of_user(), &units, archs, &|_, _| ());
     cubins.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The sources of the stream-ordered verbs that are compiled with `options`.
+#[allow(dead_code)] // Not every suite has it.
+pub fn verbs_with(options: &Options) -> Vec<Source<'static>> {
+    let verbs = units()
+        .into_iter()
+        .filter(|(source, with)| source.name.starts_with("on_stream/") && with == options);
+    verbs.map(|(source, _)| source).collect()
 }

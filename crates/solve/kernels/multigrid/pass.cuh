@@ -377,4 +377,11 @@ __device__ __forceinline__ void run_pass(const level_pass<typename Equation::num
     }
 }
 
+// A kernel of passes over levels of `F`; behind it the arguments of `run_pass`.
+#define CROSSWARP_LEVEL_PASS(name, F, ...)                                  \
+    extern "C" __global__ void __launch_bounds__(cw::level_pass_threads, 4) \
+        name(const __grid_constant__ cw::level_pass<F> g) {                 \
+        cw::run_pass<__VA_ARGS__>(g);                                       \
+    }
+
 }  // namespace crosswarp

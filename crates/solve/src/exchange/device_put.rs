@@ -14,6 +14,8 @@ use crate::gpu::arguments::{EdgeParameters, ExchangeParameters};
 use crate::gpu::error::GpuError;
 use crate::pes::agree::all_ready;
 
+/// The kernel, for each type of fields.
+pub(crate) const KERNEL: &str = "exchange_halos";
 /// Blocks of the exchange: few and small, because they have to find room beside the blocks of a pass, and enough for
 /// the rows of a pass to travel well before it ends.
 const BLOCKS: u32 = 2;
@@ -76,7 +78,7 @@ pub(crate) struct DevicePut<'w, F> {
 }
 
 impl<'w, F: Real> DevicePut<'w, F> {
-    /// Room for halos of up to `rows` rows of `columns` elements on `stream`; `kernel` is `exchange_halos`, and the
+    /// Room for halos of up to `rows` rows of `columns` elements on `stream`; `kernel` is [`KERNEL`], and the
     /// threads of its block, found on all PEs. Collective.
     ///
     /// Errors: on every PE alike, if GPUs cannot reach each other, or PEs that are processes share one.
@@ -89,7 +91,7 @@ impl<'w, F: Real> DevicePut<'w, F> {
         stream: &Stream,
     ) -> Result<DevicePut<'w, F>, GpuError> {
         DeviceWorld::needs_one_host(pe, "putting halos from kernels")?;
-        let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
+        let world = DeviceWorld::without_verbs(pe, device, None, pe.wait_timeout())?;
         all_ready(pe, world.install(kernel.module()).map_err(GpuError::from))?;
         let buffers = world.heap().alloc(4 * rows * columns)?;
         let signals = world.heap().alloc_zeroed(3)?;

@@ -60,7 +60,7 @@ impl<'w, F: Real> HostExchange<'w, F> {
         rows: usize,
         pitch: usize,
     ) -> Result<HostExchange<'w, F>, GpuError> {
-        let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
+        let world = DeviceWorld::without_verbs(pe, device, None, pe.wait_timeout())?;
         let staging = world.heap().alloc(4 * rows * pitch)?;
         Ok(HostExchange {
             staging,

@@ -1,5 +1,5 @@
 //! The verbs from the host in stream order: copies by the copy engines, and kernels of one collective
-//! each (`kernels/on_stream.cu`).
+//! each (`kernels/on_stream`).
 #![allow(unsafe_code)] // Calls into libcuda; launches kernels of this crate.
 
 use bytemuck::Pod;
@@ -14,8 +14,9 @@ use crate::driver::stream::Stream;
 use crate::layout::{Comparison, SMALL_BYTES, STREAM_THREADS};
 use crate::pe::collective::{Collective, DeviceNumber, code};
 use crate::pe::error::DeviceWorldError;
-use crate::pe::kernels::{Move, WARP};
+use crate::pe::kernels::Move;
 use crate::pe::on_stream::routed::Way;
+use crate::pe::sources::WARP;
 use crate::pe::team::DeviceTeam;
 use crate::pe::view::{DeviceMemory, DeviceSymRef};
 use crate::pe::world::DeviceWorld;

@@ -94,10 +94,15 @@ impl DeviceWorld<'_> {
     /// Holds the stream's later work back until what this PE has put is there, also at PEs of other hosts, to which a put is
     /// on its way when the stream goes on. In a world of one host a stream's order is enough, and this does nothing.
     pub fn quiet_on_stream(&self, stream: &Stream) -> Result<(), DeviceWorldError> {
-        let Some(routed) = &self.kernels().routed else {
+        if self.is_of_one_host() {
             return Ok(());
-        };
+        }
+        let kernels = self.kernels();
+        let routed = kernels
+            .routed
+            .as_ref()
+            .expect("a world of several hosts has them");
         // SAFETY: no parameters.
-        unsafe { self.kernels().launch(&routed.quiet, (1, 1), stream, ()) }
+        unsafe { kernels.launch(&routed.quiet, (1, 1), stream, ()) }
     }
 }

@@ -82,4 +82,10 @@ template <class F> __device__ inline void exchange_halos(const exchange<F>& e) {
     }
 }
 
+// The kernel for fields of `F`.
+#define CROSSWARP_EXCHANGE(name, F)                                                              \
+    extern "C" __global__ void __launch_bounds__(cw::exchange_threads) name(cw::exchange<F> e) { \
+        cw::exchange_halos(e);                                                                   \
+    }
+
 }  // namespace crosswarp

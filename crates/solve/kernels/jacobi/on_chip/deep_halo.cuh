@@ -400,4 +400,15 @@ template <class F, int K, int T, int Leaves, int Norms, int Flight, bool Source>
 
 };
 
+// A kernel for blocks of `block_warps` warps; behind the type the other arguments of the template.
+#define CROSSWARP_DEEP_HALO(name, block_warps, F, ...)                                          \
+    extern "C" __global__ void __launch_bounds__(cw::deep_halo<F, __VA_ARGS__>::warps * 32, 1)  \
+        name(const __grid_constant__ cw::deep_halo_run<F> run) {                                \
+        using unit = cw::deep_halo<F, __VA_ARGS__>;                                             \
+        extern __shared__ __align__(16) unsigned char shared[];                                 \
+        static_assert(unit::warps == block_warps, "what the host launches");                    \
+        static_assert(sizeof(unit::scratch) <= cw::deep_halo_shared, "what the host asks for"); \
+        unit::run(run, *reinterpret_cast<unit::scratch*>(shared));                              \
+    }
+
 }  // namespace crosswarp

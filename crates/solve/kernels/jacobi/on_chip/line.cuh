@@ -295,4 +295,14 @@ template <class F, int Warps> class line_until_stopped {
     }
 };
 
+// A kernel of whole solves. With `warps` warps there are as many leaves a block as fit into the registers, and a second
+// time into shared memory.
+#define CROSSWARP_RUN_LINE(name, F, warps)                                                \
+    extern "C" __global__ void __launch_bounds__(32 * warps, 1) name(cw::line_run<F> m) { \
+        using run = cw::line_until_stopped<F, warps>;                                     \
+        __shared__ run::scratch scratch;                                                  \
+        extern __shared__ uint4 saved[];                                                  \
+        run::run(m, scratch, saved);                                                      \
+    }
+
 }  // namespace crosswarp

@@ -479,4 +479,14 @@ template <class F, int K, bool Source> class plane_tile : unit_neighbours<F, 32 
     }
 };
 
+// A kernel of units of 32 `columns` columns, for blocks that have `bytes` of shared memory.
+#define CROSSWARP_PLANE_TILE(name, bytes, F, columns, source)                    \
+    extern "C" __global__ void __launch_bounds__(32 * cw::tile_warps, 1)         \
+        name(const __grid_constant__ cw::tile_run<F> run) {                      \
+        extern __shared__ __align__(16) unsigned char shared[];                  \
+        using unit = cw::plane_tile<F, columns, source>;                         \
+        static_assert(sizeof(unit::scratch) <= bytes, "what the host asks for"); \
+        unit::run(run, *reinterpret_cast<unit::scratch*>(shared));               \
+    }
+
 }  // namespace crosswarp

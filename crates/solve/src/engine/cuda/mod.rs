@@ -10,5 +10,6 @@ pub(crate) mod line;
 pub(crate) mod multigrid;
 mod on_chip;
 pub(crate) mod plane;
+pub(crate) mod sources;
 mod sums;
 mod temporal;

@@ -11,14 +11,14 @@ use crosswarp_cuda::Stream;
 use crosswarp_prim::Superaccumulator;
 use crosswarp_shmem::Pe;
 use field::{LineField, PAD, point0};
-use passes::{Halos, LinePasses, Sweeps};
+use passes::{Halos, LinePasses, PASS, Sweeps};
 
 use crate::element::Real;
 use crate::engine::cpu::line::CpuLine;
 use crate::engine::cuda::kernels;
 use crate::engine::cuda::on_chip::line::{self as on_chip, OnChipLine};
 use crate::engine::slab::{Advance, Run, RunUntilStopped, Slab};
-use crate::exchange::device_put::DevicePut;
+use crate::exchange::device_put::{DevicePut, KERNEL as EXCHANGE};
 use crate::exchange::host_exchange::HostExchange;
 use crate::field::partition::Partition;
 use crate::field::rows::LocalRows;
@@ -62,11 +62,16 @@ impl<'w, F: Real> GpuLine<'w, F> {
         let on_chip = || OnChipLine::new(pe, gpu, host.partition(), &stream);
         let put = || {
             // Found first: what fails on one PE alone must not be taken for an exchange that no PE can have.
-            let kernel = all_ready(pe, kernels::find::<F>(&gpu.device, "exchange_halos"))?;
+            let kernel = all_ready(pe, kernels::find::<F>(&gpu.device, EXCHANGE))?;
             let exchange = DevicePut::new(pe, gpu.device, kernel, PAD, 1, &stream)?;
             Ok::<_, GpuError>(Halos::Put(Box::new(exchange)))
         };
         let pass = || all_ready(pe, Sweeps::pass::<F>(gpu));
+        let pass_that_puts = || {
+            let together = [PASS, EXCHANGE].map(kernels::of_type::<F>);
+            kernels::compile_together(&gpu.device, together.iter().map(String::as_str));
+            pass()
+        };
         let in_memory = |sweeps: Sweeps, halos: Halos<'w, F>| {
             let field = LineField::new(host, &stream)?;
             LinePasses::new(gpu, field, sweeps, halos).map(Engine::Passes)
@@ -87,7 +92,7 @@ impl<'w, F: Real> GpuLine<'w, F> {
                 Some(kernel) => on_the_chip(kernel)?,
                 None if alone => in_memory(pass()?, through_hosts)?,
                 None => {
-                    let pass = pass()?;
+                    let pass = pass_that_puts()?;
                     let halos = choice.prefer(pe, Strategy::DevicePut, put())?;
                     in_memory(pass, halos.unwrap_or(through_hosts))?
                 }
@@ -97,7 +102,7 @@ impl<'w, F: Real> GpuLine<'w, F> {
                 in_memory(pass()?, Halos::Copied(Box::new(exchange)))?
             }
             Strategy::DevicePut if !alone => {
-                let pass = pass()?;
+                let pass = pass_that_puts()?;
                 in_memory(pass, put()?)?
             }
             Strategy::HostExchange | Strategy::DevicePut => in_memory(pass()?, through_hosts)?,

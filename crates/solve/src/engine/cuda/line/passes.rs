@@ -21,6 +21,9 @@ use crate::gpu::arguments::Segment;
 use crate::gpu::error::GpuError;
 use crate::gpu::strategy::Strategy;
 
+/// The kernel of passes, for each type of fields.
+pub(super) const PASS: &str = "pass_line";
+
 /// How sweeps are made.
 pub(super) enum Sweeps {
     /// One a launch.
@@ -44,7 +47,7 @@ impl Sweeps {
 
     /// Several in a pass.
     pub(super) fn pass<F: Real>(gpu: &Gpu) -> Result<Sweeps, GpuError> {
-        let (kernel, threads) = kernels::find::<F>(&gpu.device, "pass_line")?;
+        let (kernel, threads) = kernels::find::<F>(&gpu.device, PASS)?;
         Ok(Sweeps::Pass {
             kernel,
             threads,

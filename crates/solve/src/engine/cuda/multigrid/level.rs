@@ -6,13 +6,14 @@ use crosswarp_cuda::{ByValue, Device, Function, Launch, Stream};
 use super::exchange;
 use super::storage::{DeviceField, Stored};
 use crate::element::Real;
+use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cuda::kernels;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::gpu::level_arguments::{
-    LevelPass, MOST_STEPS, PASS_THREADS, START_CORRECTED, START_FIELD,
+    LevelPass, MOST_STEPS, PASS_THREADS, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
 };
 
 /// Waves of blocks at most.
@@ -24,41 +25,134 @@ pub(super) struct DeviceLevel<T: Real> {
     fields: [DeviceField<T>; 2],
     /// What is the same in every launch.
     arguments: LevelPass,
-    /// The kernels that there are, those for few passes and with most steps first.
-    passes: Vec<Kernel>,
+    passes: Vec<Loaded>,
     /// Rows of a block are a multiple of it: whole leaves where something is measured.
     fewest_rows: usize,
 }
 
 /// A kernel that makes passes.
-pub(super) struct Kernel {
-    function: Function,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PassKernel {
+    pub name: &'static str,
+    /// Relaxations of a launch.
     steps: usize,
     /// What it is made for, if not for all.
     only: Option<Known>,
+}
+
+/// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts.
+type Known = (i32, Option<usize>, bool);
+
+const fn pass(name: &'static str, steps: usize, only: Option<Known>) -> PassKernel {
+    PassKernel { name, steps, only }
+}
+
+const BETWEEN: Known = (START_CORRECTED, Some(2), true);
+const DOWN: Known = (START_ZERO, None, true);
+const UP: Known = (START_CORRECTED, None, false);
+
+/// Kernels of the finest level: those for one kind of pass first, then those with most relaxations.
+const FINEST: [PassKernel; 4] = [
+    pass("finest_plain_2_2", 4, Some(BETWEEN)),
+    pass("finest_plain_2", 2, None),
+    pass("finest_plain_1", 1, None),
+    pass("finest_plain_0", 0, None),
+];
+
+/// The same where couplings differ from place to place.
+const FINEST_VARYING: [PassKernel; 4] = [
+    pass("finest_varying_2_2", 4, Some(BETWEEN)),
+    pass("finest_varying_2", 2, None),
+    pass("finest_varying_1", 1, None),
+    pass("finest_varying_0", 0, None),
+];
+
+/// The same of other levels, where every pass has a relaxation.
+const COARSE: [PassKernel; 4] = [
+    pass("coarse_down_2", 2, Some(DOWN)),
+    pass("coarse_up_2", 2, Some(UP)),
+    pass("coarse_2", 2, None),
+    pass("coarse_1", 1, None),
+];
+
+/// The first of `kernels` that can begin a pass with `left` relaxations. What is measured before the first one of a
+/// launch could be measured after the last of the one before.
+fn place_of(
+    kernels: impl IntoIterator<Item = PassKernel>,
+    left: usize,
+    (start, measured, restrict): Known,
+) -> usize {
+    let fits = |kernel: PassKernel| match kernel.only {
+        None => kernel.steps <= left,
+        Some(only) => kernel.steps == left && only == (start, measured, restrict),
+    };
+    kernels
+        .into_iter()
+        .position(fits)
+        .expect("there is a pass of no steps, or of one")
+}
+
+/// The kernels of passes over the finest level that cycles launch; `varying`: where couplings differ from place to place.
+pub(super) fn finest_kernels(varying: bool, smoothing: &Smoothing) -> Vec<PassKernel> {
+    let of = if varying { FINEST_VARYING } else { FINEST };
+    let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
+    let passes = [
+        (0, (START_FIELD, Some(0), true)),
+        (pre, (START_FIELD, Some(0), true)),
+        (pre, (START_CORRECTED, None, true)),
+        (post + pre, (START_CORRECTED, Some(post), true)),
+    ];
+    launched(&of, &passes)
+}
+
+/// The same of other levels.
+pub(super) fn coarse_kernels(smoothing: &Smoothing) -> Vec<PassKernel> {
+    let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
+    let passes = [
+        (pre, DOWN),
+        (pre, (START_CORRECTION, None, true)),
+        (post, UP),
+    ];
+    launched(&COARSE, &passes)
+}
+
+/// Those of `kernels` that `passes` take: their relaxations, where they begin, what they measure, whether they restrict.
+fn launched(kernels: &[PassKernel], passes: &[(usize, Known)]) -> Vec<PassKernel> {
+    let mut taken = vec![false; kernels.len()];
+    for &(mut left, (mut start, measured, restrict)) in passes {
+        let mut measured = measured;
+        loop {
+            let place = place_of(kernels.iter().copied(), left, (start, measured, restrict));
+            taken[place] = true;
+            let steps = kernels[place].steps;
+            (left, start) = (left - steps, START_FIELD);
+            measured = measured.and_then(|at| at.checked_sub(steps));
+            if left == 0 {
+                break;
+            }
+        }
+    }
+    let taken = kernels.iter().zip(taken).filter(|(_, taken)| *taken);
+    taken.map(|(kernel, _)| *kernel).collect()
+}
+
+/// Such a kernel on a GPU.
+struct Loaded {
+    kernel: PassKernel,
+    function: Function,
     /// Blocks that run at once.
     resident: usize,
 }
 
-/// What the compiler was told of a kernel: where it begins, what it measures, whether it restricts.
-pub(super) type Known = (i32, Option<usize>, bool);
-
-impl Kernel {
-    /// The kernel `name`.
-    pub fn new(
-        device: &Device,
-        name: &str,
-        steps: usize,
-        only: Option<Known>,
-    ) -> Result<Kernel, GpuError> {
-        let function = kernels::find_plain(device, name)?;
+impl Loaded {
+    fn new(device: &Device, kernel: PassKernel) -> Result<Loaded, GpuError> {
+        let function = kernels::find_plain(device, kernel.name)?;
         let resident = Launch::new(&function)
             .block(PASS_THREADS as u32)
             .max_resident()?;
-        Ok(Kernel {
+        Ok(Loaded {
+            kernel,
             function,
-            steps,
-            only,
             resident: resident as usize,
         })
     }
@@ -78,14 +172,17 @@ pub(super) struct Plan<'a> {
 }
 
 impl<T: Real> DeviceLevel<T> {
-    /// A level of the extent in `arguments`, all zero.
+    /// A level of the extent in `arguments`, all zero, with what launches its passes.
     pub fn new(
+        device: &Device,
         stream: &Stream,
         shape: &Shape,
         arguments: LevelPass,
-        passes: Vec<Kernel>,
+        passes: &[PassKernel],
         fewest_rows: usize,
     ) -> Result<Self, GpuError> {
+        let passes = passes.iter().map(|&kernel| Loaded::new(device, kernel));
+        let passes = passes.collect::<Result<_, _>>()?;
         let stored = Stored::of(shape);
         let field = || DeviceField::new(stream, shape.x.len, &stored);
         Ok(DeviceLevel {
@@ -123,19 +220,14 @@ impl<T: Real> DeviceLevel<T> {
         let (mut done, mut start) = (0, plan.start);
         loop {
             let left = &plan.omegas[done..];
-            // What is measured before the first step of a launch could be measured after the last of the one before.
             let measured = plan.measured.and_then(|at| at.checked_sub(done));
-            let fits = |kernel: &&Kernel| match kernel.only {
-                None => kernel.steps <= left.len(),
-                Some(only) => {
-                    kernel.steps == left.len() && only == (start, measured, plan.restrict)
-                }
-            };
-            let kernel = self
-                .passes
-                .iter()
-                .find(fits)
-                .expect("there is a pass of no steps, or of one");
+            let kernels = self.passes.iter().map(|loaded| loaded.kernel);
+            let place = place_of(kernels, left.len(), (start, measured, plan.restrict));
+            let Loaded {
+                kernel,
+                function,
+                resident,
+            } = &self.passes[place];
             let steps = kernel.steps;
             let last = steps == left.len();
             let measured = measured.filter(|&at| at < steps || (last && at == steps));
@@ -145,7 +237,7 @@ impl<T: Real> DeviceLevel<T> {
             // As `pass.cuh` has it.
             let width = 2 * PASS_THREADS - 2 * (steps + 2).next_multiple_of(2);
             let strips = (self.arguments.nx as usize).div_ceil(width);
-            let height = self.rows_of_a_block(strips, steps, kernel.resident);
+            let height = self.rows_of_a_block(strips, steps, *resident);
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], steps + 2)?;
             }
@@ -170,7 +262,7 @@ impl<T: Real> DeviceLevel<T> {
                 strips as u32,
                 self.shape.own().len().div_ceil(height) as u32,
             );
-            let launch = Launch::new(&kernel.function)
+            let launch = Launch::new(function)
                 .grid(blocks)
                 .block(PASS_THREADS as u32);
             // SAFETY: the parameter is a `level_pass` of this type, made by `new` with arrays of its extent, which live
@@ -207,5 +299,55 @@ impl<T: Real> DeviceLevel<T> {
             blocks.div_ceil(resident) * (rows_in(waves) + beyond)
         };
         rows_in((1..=MOST_WAVES).min_by_key(cost).unwrap_or(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(kernels: &[PassKernel]) -> Vec<&str> {
+        kernels.iter().map(|kernel| kernel.name).collect()
+    }
+
+    #[test]
+    fn the_kernels_that_passes_take_are_those_that_are_compiled() {
+        let of = |pre, post| {
+            let smoothing = Smoothing::new(pre, post, [0.5, 2.0]);
+            let finest = finest_kernels(false, &smoothing);
+            (finest, coarse_kernels(&smoothing))
+        };
+        let (finest, coarse) = of(2, 2);
+        assert_eq!(
+            names(&finest),
+            ["finest_plain_2_2", "finest_plain_2", "finest_plain_0"]
+        );
+        assert_eq!(names(&coarse), ["coarse_down_2", "coarse_up_2", "coarse_2"]);
+        let (finest, coarse) = of(1, 2);
+        assert_eq!(
+            names(&finest),
+            ["finest_plain_2", "finest_plain_1", "finest_plain_0"]
+        );
+        assert_eq!(names(&coarse), ["coarse_up_2", "coarse_1"]);
+        for (pre, post) in [(1, 1), (2, 1), (2, 3), (3, 3)] {
+            let (finest, coarse) = of(pre, post);
+            assert_eq!(
+                names(&finest),
+                ["finest_plain_2", "finest_plain_1", "finest_plain_0"]
+            );
+            // One left over, and of two or three the first two.
+            let expected = match (pre, post) {
+                (1, 1) => &["coarse_1"][..],
+                (2, 1) => &["coarse_down_2", "coarse_2", "coarse_1"],
+                (2, 3) => &["coarse_down_2", "coarse_2", "coarse_1"],
+                _ => &["coarse_2", "coarse_1"],
+            };
+            assert_eq!(names(&coarse), expected, "{pre} and {post}");
+        }
+        let varying = finest_kernels(true, &Smoothing::new(2, 2, [0.5, 2.0]));
+        assert_eq!(
+            names(&varying),
+            ["finest_varying_2_2", "finest_varying_2", "finest_varying_0"]
+        );
     }
 }

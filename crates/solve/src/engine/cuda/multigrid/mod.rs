@@ -15,7 +15,7 @@ use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
-use self::level::{DeviceLevel, Kernel, Plan};
+use self::level::{DeviceLevel, PassKernel, Plan, coarse_kernels, finest_kernels};
 use self::small::Small;
 use self::storage::{DeviceField, DeviceRows, DeviceTable, Stored, pitch_of};
 use crate::engine::cpu::multigrid::cycle::power_of_two;
@@ -41,6 +41,12 @@ const ADDING_BLOCKS: usize = 264;
 const OF_CORRECTION: usize = (MOST_STEPS + 2) / 2 + 1;
 /// Rows of a block on coarse levels are a multiple of it.
 const COARSE_ROWS: usize = 2;
+
+/// The kernels beside passes.
+const RESTRICT_RIGHT_SIDE: &str = "level_restrict_right_side";
+const SQUARE: &str = "level_square";
+const ADD_LEAVES: &str = "level_add_leaves";
+const PUBLISH_SUM: &str = "level_publish_sum";
 
 /// A coarse level.
 struct Coarse {
@@ -99,15 +105,12 @@ impl GpuCycles {
         }
         let device = &gpu.device;
         let stream = Stream::new(device)?;
-        let kind = match finest.coefficients {
-            Some(_) => "varying",
-            None => "plain",
-        };
-        // One kernel of each source.
-        let finest_0 = format!("finest_{kind}_0");
-        let of_each = [&finest_0, "coarse_1", "level_square", "level_cycle_small"];
-        kernels::compile_together(device, &of_each);
-        let levels = coarse_levels(gpu, hierarchy, &stream)?;
+        let passes = finest_kernels(finest.coefficients.is_some(), &hierarchy.smoothing);
+        let coarse_passes = coarse_kernels(&hierarchy.coarse_smoothing);
+        let names = passes.iter().chain(&coarse_passes).map(|pass| pass.name);
+        let others = [RESTRICT_RIGHT_SIDE, SQUARE, ADD_LEAVES, PUBLISH_SUM];
+        kernels::compile_together(device, names.chain(others).chain([small::KERNEL]));
+        let levels = coarse_levels(gpu, hierarchy, &coarse_passes, &stream)?;
         let stored = Stored::of(&finest.shape);
         let right_side = right_side
             .map(|from| {
@@ -179,18 +182,8 @@ impl GpuCycles {
             calm_end,
             ..extent(&finest.shape, Some(next))
         };
-        let name = |steps: &str| format!("finest_{kind}_{steps}");
-        let between = Some((START_CORRECTED, Some(2), true));
-        let passes = [
-            ("2_2", 4, between),
-            ("2", 2, None),
-            ("1", 1, None),
-            ("0", 0, None),
-        ]
-        .map(|(steps, count, only)| Kernel::new(device, &name(steps), count, only))
-        .into_iter()
-        .collect::<Result<_, _>>()?;
-        let level = DeviceLevel::new(&stream, &finest.shape, arguments, passes, LEAF_ROWS)?;
+        let shape = &finest.shape;
+        let level = DeviceLevel::new(device, &stream, shape, arguments, &passes, LEAF_ROWS)?;
         level.upload(&stream, u)?;
         let dense = &hierarchy.dense;
         let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
@@ -211,10 +204,10 @@ impl GpuCycles {
                 finest.inverse()
             },
             exponent: 0,
-            restrict_right_side: find("level_restrict_right_side")?,
-            square: find("level_square")?,
-            add_leaves: find("level_add_leaves")?,
-            publish_sum: find("level_publish_sum")?,
+            restrict_right_side: find(RESTRICT_RIGHT_SIDE)?,
+            square: find(SQUARE)?,
+            add_leaves: find(ADD_LEAVES)?,
+            publish_sum: find(PUBLISH_SUM)?,
             small,
             total,
             stream,
@@ -532,6 +525,7 @@ fn transfer_table(
 fn coarse_levels(
     gpu: &Gpu,
     hierarchy: &Hierarchy<f32>,
+    passes: &[PassKernel],
     stream: &Stream,
 ) -> Result<Vec<Coarse>, GpuError> {
     let mut levels: Vec<Coarse> = Vec::new();
@@ -576,18 +570,8 @@ fn coarse_levels(
             calm_end,
             ..extent(shape, next)
         };
-        let (down, up) = ((START_ZERO, None, true), (START_CORRECTED, None, false));
-        let passes = [
-            ("coarse_down_2", 2, Some(down)),
-            ("coarse_up_2", 2, Some(up)),
-            ("coarse_2", 2, None),
-            ("coarse_1", 1, None),
-        ]
-        .map(|(name, steps, only)| Kernel::new(&gpu.device, name, steps, only))
-        .into_iter()
-        .collect::<Result<_, _>>()?;
         levels.push(Coarse {
-            level: DeviceLevel::new(stream, shape, arguments, passes, COARSE_ROWS)?,
+            level: DeviceLevel::new(&gpu.device, stream, shape, arguments, passes, COARSE_ROWS)?,
             right_side,
             _tables: made,
             _transfer: transfer,

@@ -13,6 +13,9 @@ use crate::gpu::level_arguments::{
     SMALL_THREADS,
 };
 
+/// The kernel.
+pub(super) const KERNEL: &str = "level_cycle_small";
+
 /// The levels that one block has.
 pub(super) struct Small {
     /// The first of them.
@@ -61,7 +64,7 @@ impl Small {
         omegas.post[..smoothing.post.len()].copy_from_slice(&smoothing.post);
         Ok(Small {
             from,
-            kernel: kernels::find_plain(&gpu.device, "level_cycle_small")?,
+            kernel: kernels::find_plain(&gpu.device, KERNEL)?,
             levels: Buffer::from_slice(stream, &small)?,
             shared_bytes: bytes(from) as u32,
             omegas,

@@ -98,7 +98,7 @@ impl<'w, F: Real> OnChipLine<'w, F> {
             None
         } else {
             DeviceWorld::needs_one_host(pe, "a line on the chips")?;
-            let world = DeviceWorld::new(pe, gpu.device, None, pe.wait_timeout())?;
+            let world = DeviceWorld::without_verbs(pe, gpu.device, None, pe.wait_timeout())?;
             all_ready(pe, world.install(kernel.module()).map_err(GpuError::from))?;
             Some(Box::new(world))
         };

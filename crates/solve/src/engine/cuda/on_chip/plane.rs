@@ -178,7 +178,7 @@ impl<'w, F: Real> OnChipPlane<'w, F> {
         source: bool,
     ) -> Result<OnChipPlane<'w, F>, GpuError> {
         DeviceWorld::needs_one_host(pe, "a field on the chips")?;
-        let world = DeviceWorld::new(pe, device, None, pe.wait_timeout())?;
+        let world = DeviceWorld::without_verbs(pe, device, None, pe.wait_timeout())?;
         let blocks = device.properties().multiprocessors as usize / world.pes_on_gpu();
         let blocks = least(pe, blocks as u64)?;
         let active = partition.active();

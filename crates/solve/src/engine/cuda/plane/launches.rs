@@ -48,6 +48,7 @@ impl<F: Real> PlanePasses<'_, F> {
         let made = band.after;
         let band = ByValue(band);
         match &self.sweeps {
+            Sweeps::OnChip => unreachable!("no sweep is made in memory"),
             Sweeps::One(kernel) => {
                 let leaves = self.field.own.len().div_ceil(LEAF_ROWS)
                     * self.field.layout.nx.div_ceil(LEAF_COLUMNS);

@@ -24,7 +24,7 @@ use crate::engine::cuda::kernels;
 use crate::engine::cuda::on_chip::placement::Wraps;
 use crate::engine::cuda::on_chip::plane::{OnChipPlane, fits};
 use crate::engine::slab::{Advance, Slab};
-use crate::exchange::device_put::DevicePut;
+use crate::exchange::device_put::{DevicePut, KERNEL as EXCHANGE};
 use crate::exchange::host_exchange::HostExchange;
 use crate::field::partition::Partition;
 use crate::field::rows::LocalRows;
@@ -82,24 +82,32 @@ impl<'w, F: Real> GpuPlane<'w, F> {
             }
             _ => None,
         };
+        let alone = host.partition().active() == 1;
+        let in_passes = on_chip.is_none() && gpu.strategy != Strategy::Sweep;
+        let puts = !alone && in_passes && gpu.strategy != Strategy::HostExchange;
+        if puts {
+            let together = [PassKernel::name(&field), EXCHANGE].map(kernels::of_type::<F>);
+            kernels::compile_together(&gpu.device, together.iter().map(String::as_str));
+        }
         let put = || {
             // Found first: what fails on one PE alone must not be taken for an exchange that no PE can have.
-            let kernel = all_ready(pe, kernels::find::<F>(&gpu.device, "exchange_halos"))?;
+            let kernel = all_ready(pe, kernels::find::<F>(&gpu.device, EXCHANGE))?;
             let columns = nx.next_multiple_of(LEAF_COLUMNS);
             DevicePut::new(pe, gpu.device, kernel, MAX_DEPTH + 1, columns, stream)?.beside_passes()
         };
-        let alone = host.partition().active() == 1;
         let exchange = match gpu.strategy {
-            Strategy::DevicePut if !alone => Some(put()?),
+            Strategy::DevicePut if puts => Some(put()?),
             // Where it can not be, all PEs are told so.
-            Strategy::Auto if !alone && on_chip.is_none() => {
-                choice.prefer(pe, Strategy::DevicePut, put())?
-            }
+            Strategy::Auto if puts => choice.prefer(pe, Strategy::DevicePut, put())?,
             _ => None,
         };
-        let sweeps = match gpu.strategy {
-            Strategy::Sweep => Sweeps::One(kernels::find::<F>(&gpu.device, "sweep_plane")?.0),
-            _ => Sweeps::Pass(Box::new(PassKernel::new(&field, gpu, exchange.as_ref())?)),
+        let sweeps = if in_passes {
+            Sweeps::Pass(Box::new(PassKernel::new(&field, gpu, exchange.as_ref())?))
+        } else if on_chip.is_none() || field.wrap_x || field.wrap_y {
+            // The first sweep of a grid that wraps around is never made on the chip.
+            Sweeps::One(kernels::find::<F>(&gpu.device, "sweep_plane")?.0)
+        } else {
+            Sweeps::OnChip
         };
         let host_exchange = if gpu.strategy == Strategy::HostExchange && !alone {
             let pitch = field.layout.pitch;

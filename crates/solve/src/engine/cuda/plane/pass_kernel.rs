@@ -16,6 +16,8 @@ use crate::gpu::error::GpuError;
 
 /// How sweeps are made in memory.
 pub(super) enum Sweeps {
+    /// Not at all: the chip makes all of them.
+    OnChip,
     /// One a launch.
     One(Function),
     /// Several in a pass.
@@ -26,7 +28,7 @@ impl Sweeps {
     /// Most sweeps of a launch.
     pub(super) fn depth(&self) -> usize {
         match self {
-            Sweeps::One(_) => 1,
+            Sweeps::OnChip | Sweeps::One(_) => 1,
             Sweeps::Pass(pass) => pass.depth(),
         }
     }
@@ -41,6 +43,16 @@ pub(super) struct PassKernel {
 }
 
 impl PassKernel {
+    /// What the kernel for `field` is called.
+    pub(super) fn name<F: Real>(field: &PlaneField<F>) -> &'static str {
+        match (field.fixed.is_some(), field.source.is_some()) {
+            (false, false) => "pass_plain",
+            (true, false) => "pass_fixed",
+            (false, true) => "pass_source",
+            (true, true) => "pass_both",
+        }
+    }
+
     /// For the band of `field`, with `exchange` beside it.
     pub(super) fn new<F: Real>(
         field: &PlaneField<F>,
@@ -48,13 +60,7 @@ impl PassKernel {
         exchange: Option<&DevicePut<'_, F>>,
     ) -> Result<PassKernel, GpuError> {
         let plain = field.fixed.is_none() && field.source.is_none();
-        let name = match (field.fixed.is_some(), field.source.is_some()) {
-            (false, false) => "pass_plain",
-            (true, false) => "pass_fixed",
-            (false, true) => "pass_source",
-            (true, true) => "pass_both",
-        };
-        let kernel = kernels::find::<F>(&gpu.device, name)?.0;
+        let kernel = kernels::find::<F>(&gpu.device, Self::name(field))?.0;
         let shape = PassShape::of::<F>(plain);
         // It is compiled for as many as have room.
         let warps = kernel.attributes().max_threads as usize / 32;

@@ -1,0 +1,110 @@
+//! The sources of the stream-ordered verbs' kernels.
+//!
+//! A world needs them all, and they take half a minute to compile. So those of a world of one host are many sources, which
+//! are compiled side by side.
+
+use crate::compile::source::{Shape, Source};
+
+/// Threads of a block of the barriers.
+pub(super) const WARP: u32 = 32;
+
+const HEADERS: &[(&str, &str)] = &[(
+    "on_stream/kernels.cuh",
+    include_str!("../../kernels/on_stream/kernels.cuh"),
+)];
+
+const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
+    Shape {
+        kernel,
+        threads,
+        dynamic_shared: 0,
+    }
+}
+
+/// What a collective does, in terms of `ON_BLOCK` and `ON_GRID`.
+macro_rules! call {
+    ("broadcast") => {
+        "cw::broadcast(dest, source, n, root, t, scope)"
+    };
+    ("reduce") => {
+        "cw::reduce(dest, source, n, any_op{root}, t, scope)"
+    };
+    ("fcollect") => {
+        "cw::fcollect(dest, source, n, t, scope)"
+    };
+    ("alltoall") => {
+        "cw::alltoall(dest, source, n, t, scope)"
+    };
+}
+
+/// The kernels that `ON_BLOCK` or `ON_GRID` makes of a collective, for each of the types.
+macro_rules! lines {
+    ($on:literal, $name:tt, $($type:literal)+) => {
+        concat!($($on, "(", $name, ", ", $type, ", ", call!($name), ")\n"),+)
+    };
+}
+
+/// A source for each of the collectives' lines, and one of all.
+macro_rules! sources {
+    ($($file:literal: $on:literal, $name:tt, $($type:literal)+;)+) => {
+        /// The kernels of the stream-ordered verbs, in a world of one host.
+        pub const ON_STREAM: &[Source<'static>] = &[
+            Source::new(
+                "on_stream/points.cu",
+                include_str!("../../kernels/on_stream/points.cu"),
+            )
+            .with_headers(HEADERS)
+            .with_shapes(POINTS),
+            $(Source::new(
+                concat!("on_stream/", $file, ".cu"),
+                concat!(
+                    "#include \"on_stream/kernels.cuh\"\n",
+                    lines!($on, $name, $($type)+)
+                ),
+            )
+            .with_headers(HEADERS)),+
+        ];
+
+        /// The kernels of the stream-ordered verbs, in a world of several hosts. All in one: what they call of the route
+        /// is compiled to other code where there are fewer of them.
+        pub(crate) const OVER_HOSTS: Source<'static> = Source::new(
+            "on_stream/over_hosts.cu",
+            concat!(
+                include_str!("../../kernels/on_stream/points.cu"),
+                $(lines!($on, $name, $($type)+),)+
+                include_str!("../../kernels/on_stream/routed.cu"),
+            ),
+        )
+        .with_headers(HEADERS)
+        .with_shapes(POINTS);
+    };
+}
+
+const POINTS: &[Shape<'_>] = &[
+    shape("signal", 1),
+    shape("signal_wait", 1),
+    shape("barrier", WARP),
+    shape("sync", WARP),
+    shape("nothing", WARP),
+];
+
+sources! {
+    "broadcast_block": "ON_BLOCK", "broadcast", "u8" "u32" "u64";
+    "broadcast_grid": "ON_GRID", "broadcast", "u8";
+    "fcollect_block": "ON_BLOCK", "fcollect", "u8" "u32" "u64";
+    "fcollect_grid": "ON_GRID", "fcollect", "u8";
+    "alltoall_block": "ON_BLOCK", "alltoall", "u8" "u32" "u64";
+    "alltoall_grid": "ON_GRID", "alltoall", "u8";
+    "reduce_block_i32": "ON_BLOCK", "reduce", "i32";
+    "reduce_grid_i32": "ON_GRID", "reduce", "i32";
+    "reduce_block_u32": "ON_BLOCK", "reduce", "u32";
+    "reduce_grid_u32": "ON_GRID", "reduce", "u32";
+    "reduce_block_i64": "ON_BLOCK", "reduce", "i64";
+    "reduce_grid_i64": "ON_GRID", "reduce", "i64";
+    "reduce_block_u64": "ON_BLOCK", "reduce", "u64";
+    "reduce_grid_u64": "ON_GRID", "reduce", "u64";
+    "reduce_block_float": "ON_BLOCK", "reduce", "float";
+    "reduce_grid_float": "ON_GRID", "reduce", "float";
+    "reduce_block_double": "ON_BLOCK", "reduce", "double";
+    "reduce_grid_double": "ON_GRID", "reduce", "double";
+}

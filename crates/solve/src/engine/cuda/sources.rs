@@ -1,0 +1,306 @@
+//! The sources of the kernels.
+//!
+//! A solve launches one of the large kernels, or a few, and compiling one takes about a second. So each is a source of
+//! its own: a line that names the macro of a header which makes it. Sources of several kernels are those that together
+//! take as long.
+
+use crosswarp_cuda::{Shape, Source};
+use crosswarp_prim::leaf::LEAF;
+
+use crate::engine::cuda::temporal::strips::PassShape;
+use crate::gpu::arguments::{
+    self, BETWEEN_PASSES_THREADS, DEEP_HALO_SHARED, DEEP_HALO_WARPS_ONE_F32,
+    DEEP_HALO_WARPS_ONE_F64, DEEP_HALO_WARPS_TWO_F32, EXCHANGE_THREADS, LINE_PASS_THREADS_F32,
+    LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
+};
+use crate::gpu::level_arguments::{self, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS};
+
+/// Header `name` of `kernels/`.
+macro_rules! header {
+    ($name:literal) => {
+        ($name, include_str!(concat!("../../../kernels/", $name)))
+    };
+}
+
+const HEADERS: &[(&str, &str)] = &[
+    ("jacobi/arguments.cuh", arguments::HEADER),
+    header!("jacobi/exchange/device_put.cuh"),
+    header!("jacobi/ghosts.cuh"),
+    header!("jacobi/line.cuh"),
+    header!("jacobi/mbarrier.cuh"),
+    header!("jacobi/on_chip/choose.cuh"),
+    header!("jacobi/on_chip/deep_halo.cuh"),
+    header!("jacobi/on_chip/line.cuh"),
+    header!("jacobi/on_chip/line_tile.cuh"),
+    header!("jacobi/on_chip/norm_warps.cuh"),
+    header!("jacobi/on_chip/packet_wait.cuh"),
+    header!("jacobi/on_chip/packets.cuh"),
+    header!("jacobi/on_chip/plane_tile.cuh"),
+    header!("jacobi/on_chip/stop_decision.cuh"),
+    header!("jacobi/on_chip/unit_neighbours.cuh"),
+    header!("jacobi/one_sweep/sweep.cuh"),
+    header!("jacobi/plane.cuh"),
+    header!("jacobi/temporal/async_copy.cuh"),
+    header!("jacobi/temporal/line_pass.cuh"),
+    header!("jacobi/temporal/pass.cuh"),
+    header!("jacobi/temporal/wavefront.cuh"),
+];
+
+const LEVEL_HEADERS: &[(&str, &str)] = &[
+    ("multigrid/arguments.cuh", level_arguments::HEADER),
+    header!("multigrid/five_point.cuh"),
+    header!("multigrid/neighbours.cuh"),
+    header!("multigrid/nine_point.cuh"),
+    header!("multigrid/pass.cuh"),
+    header!("multigrid/small_levels.cuh"),
+    header!("multigrid/transfer.cuh"),
+];
+
+/// The file `name` of `kernels/`, and the threads of its kernels' blocks.
+macro_rules! file {
+    ($headers:ident, $name:literal, $($kernel:literal: $threads:expr $(; $shared:expr)?),+) => {
+        Source::new($name, include_str!(concat!("../../../kernels/", $name)))
+            .with_headers($headers)
+            .with_shapes(&[$(Shape {
+                kernel: $kernel,
+                threads: $threads as u32,
+                dynamic_shared: 0 $(+ $shared)?,
+            }),+])
+    };
+}
+
+/// The one kernel that the macro `$make` makes of its name and `$of`: after the folder and the headers with what it is
+/// made of. Behind it the threads and the dynamic shared memory of a block.
+macro_rules! kernel {
+    (
+        $headers:ident, $folder:literal $($header:literal)+:
+        $make:literal $kernel:literal $of:expr, $threads:expr, $shared:expr
+    ) => {
+        Source::new(
+            concat!($folder, "/", $kernel, ".cu"),
+            concat!(
+                $("#include \"", $folder, "/", $header, "\"\n",)+
+                $make, "(", $kernel, ", ", $of, ")\n"
+            ),
+        )
+        .with_headers($headers)
+        .with_shapes(&[Shape {
+            kernel: $kernel,
+            threads: $threads as u32,
+            dynamic_shared: $shared as u32,
+        }])
+    };
+}
+
+macro_rules! exchange {
+    ($kernel:literal, $of:literal) => {
+        kernel!(
+            HEADERS, "jacobi" "exchange/device_put.cuh":
+            "CROSSWARP_EXCHANGE" $kernel $of, EXCHANGE_THREADS, 0
+        )
+    };
+}
+
+/// Passes over a plane, with what they take where blocks have 8 warps.
+macro_rules! pass {
+    ($kernel:literal, $type:ty, $plain:literal, $of:literal) => {
+        kernel!(
+            HEADERS, "jacobi" "temporal/pass.cuh":
+            "CROSSWARP_PASS" $kernel $of, 256, PassShape::of::<$type>($plain).shared(8)
+        )
+    };
+}
+
+macro_rules! line_pass {
+    ($kernel:literal, $of:literal, $threads:expr) => {
+        kernel!(HEADERS, "jacobi" "temporal/line_pass.cuh": "CROSSWARP_LINE_PASS" $kernel $of, $threads, 0)
+    };
+}
+
+/// Whole solves on a line, with 8 warps a block, that save a leaf each.
+macro_rules! run_line {
+    ($kernel:literal, $type:ty, $of:literal) => {
+        kernel!(
+            HEADERS, "jacobi" "on_chip/line.cuh":
+            "CROSSWARP_RUN_LINE" $kernel $of, 256, 8 * LEAF * size_of::<$type>()
+        )
+    };
+}
+
+macro_rules! plane_tile {
+    ($kernel:literal, $of:literal, $shared:expr) => {
+        kernel!(
+            HEADERS, "jacobi" "on_chip/plane_tile.cuh":
+            "CROSSWARP_PLANE_TILE" $kernel $of, 32 * TILE_WARPS, $shared
+        )
+    };
+}
+
+macro_rules! deep_halo {
+    ($kernel:literal, $of:literal, $warps:expr) => {
+        kernel!(
+            HEADERS, "jacobi" "on_chip/deep_halo.cuh":
+            "CROSSWARP_DEEP_HALO" $kernel $of, 32 * $warps, DEEP_HALO_SHARED
+        )
+    };
+}
+
+/// Passes over the finest level.
+macro_rules! finest {
+    ($kernel:literal, $of:literal) => {
+        kernel!(
+            LEVEL_HEADERS, "multigrid" "five_point.cuh" "pass.cuh":
+            "CROSSWARP_LEVEL_PASS" $kernel concat!("double, ", $of), PASS_THREADS, 0
+        )
+    };
+}
+
+/// Passes over other levels.
+macro_rules! coarse {
+    ($kernel:literal, $of:literal) => {
+        kernel!(
+            LEVEL_HEADERS, "multigrid" "nine_point.cuh" "pass.cuh":
+            "CROSSWARP_LEVEL_PASS" $kernel concat!("float, cw::nine_point, ", $of), PASS_THREADS, 0
+        )
+    };
+}
+
+/// Every source of this crate that holds kernels.
+#[rustfmt::skip] // A table.
+pub const KERNELS: &[Source<'static>] = &[
+    file!(
+        HEADERS, "jacobi/one_sweep/sweep.cu",
+        "sweep_plane_f32": SWEEP_THREADS, "sweep_plane_f64": SWEEP_THREADS,
+        "sweep_line_f32": SWEEP_THREADS, "sweep_line_f64": SWEEP_THREADS
+    ),
+    file!(
+        HEADERS, "jacobi/between_passes.cu",
+        "wrap_rows_f32": BETWEEN_PASSES_THREADS, "wrap_rows_f64": BETWEEN_PASSES_THREADS,
+        "wrap_columns_f32": BETWEEN_PASSES_THREADS, "wrap_columns_f64": BETWEEN_PASSES_THREADS,
+        "publish_sums": BETWEEN_PASSES_THREADS
+    ),
+    exchange!("exchange_halos_f32", "float"),
+    exchange!("exchange_halos_f64", "double"),
+    line_pass!("pass_line_f32", "float, cw::line_pass_threads_f32 / 32", LINE_PASS_THREADS_F32),
+    line_pass!("pass_line_f64", "double, cw::line_pass_threads_f64 / 32", LINE_PASS_THREADS_F64),
+    run_line!("run_line_f32", f32, "float, 16"),
+    run_line!("run_line_f64", f64, "double, 8"),
+    // Sweeps in flight, columns of a lane, warps of an SM, mask, source. Six sweeps in flight take all registers of an
+    // SM. 1000 sweeps of 16384² on an H200: 0.113 s; five sweeps in flight 0.122; eight columns a lane and half the
+    // warps 0.117 (fewer columns are computed twice, but latencies show).
+    pass!("pass_plain_f32", f32, true, "float, cw::pass_depth_plain_f32, cw::lane_columns, 16, false, false"),
+    pass!("pass_fixed_f32", f32, false, "float, cw::pass_depth, cw::lane_columns, 16, true, false"),
+    pass!("pass_source_f32", f32, false, "float, cw::pass_depth, cw::lane_columns, 16, false, true"),
+    pass!("pass_both_f32", f32, false, "float, cw::pass_depth, cw::lane_columns, 16, true, true"),
+    pass!("pass_plain_f64", f64, true, "double, cw::pass_depth, cw::lane_columns, 8, false, false"),
+    pass!("pass_fixed_f64", f64, false, "double, cw::pass_depth, cw::lane_columns, 8, true, false"),
+    pass!("pass_source_f64", f64, false, "double, cw::pass_depth, cw::lane_columns, 8, false, true"),
+    pass!("pass_both_f64", f64, false, "double, cw::pass_depth, cw::lane_columns, 8, true, true"),
+    // Bytes, columns of a lane, source.
+    plane_tile!(
+        "run_tiles_narrow_f32",
+        "cw::plane_tile_shared_f32, float, cw::narrow_unit_columns, false", PLANE_TILE_SHARED_F32
+    ),
+    plane_tile!(
+        "run_tiles_wide_f32",
+        "cw::plane_tile_shared_f32, float, cw::wide_unit_columns_f32, false", PLANE_TILE_SHARED_F32
+    ),
+    plane_tile!(
+        "run_tiles_narrow_source_f32",
+        "cw::plane_tile_shared_f32, float, cw::narrow_unit_columns, true", PLANE_TILE_SHARED_F32
+    ),
+    plane_tile!(
+        "run_tiles_wide_source_f32",
+        "cw::plane_tile_shared_f32, float, cw::wide_unit_columns_f32, true", PLANE_TILE_SHARED_F32
+    ),
+    plane_tile!(
+        "run_tiles_narrow_f64",
+        "cw::plane_tile_shared_f64, double, cw::narrow_unit_columns, false", PLANE_TILE_SHARED_F64
+    ),
+    plane_tile!(
+        "run_tiles_wide_f64",
+        "cw::plane_tile_shared_f64, double, cw::wide_unit_columns_f64, false", PLANE_TILE_SHARED_F64
+    ),
+    plane_tile!(
+        "run_tiles_narrow_source_f64",
+        "cw::plane_tile_shared_f64, double, cw::narrow_unit_columns, true", PLANE_TILE_SHARED_F64
+    ),
+    plane_tile!(
+        "run_tiles_wide_source_f64",
+        "cw::plane_tile_shared_f64, double, cw::wide_unit_columns_f64, true", PLANE_TILE_SHARED_F64
+    ),
+    // Warps, columns of a lane, depth, leaves of a block, warps that add up norms, rows of packets under way, source.
+    deep_halo!(
+        "run_deep_halo_one_f32",
+        "cw::deep_halo_warps_one_f32, float, 1, cw::deep_halo_depth_f32, 1, 4, 16, false", DEEP_HALO_WARPS_ONE_F32
+    ),
+    deep_halo!(
+        "run_deep_halo_one_source_f32",
+        "cw::deep_halo_warps_one_f32, float, 1, cw::deep_halo_depth_f32, 1, 4, 16, true", DEEP_HALO_WARPS_ONE_F32
+    ),
+    deep_halo!(
+        "run_deep_halo_two_f32",
+        "cw::deep_halo_warps_two_f32, float, 2, cw::deep_halo_depth_f32, 2, 2, 16, false", DEEP_HALO_WARPS_TWO_F32
+    ),
+    deep_halo!(
+        "run_deep_halo_two_source_f32",
+        "cw::deep_halo_warps_two_f32, float, 2, cw::deep_halo_depth_f32, 2, 2, 16, true", DEEP_HALO_WARPS_TWO_F32
+    ),
+    deep_halo!(
+        "run_deep_halo_one_f64",
+        "cw::deep_halo_warps_one_f64, double, 1, cw::deep_halo_depth_f64, 1, 4, 24, false", DEEP_HALO_WARPS_ONE_F64
+    ),
+    deep_halo!(
+        "run_deep_halo_one_source_f64",
+        "cw::deep_halo_warps_one_f64, double, 1, cw::deep_halo_depth_f64, 1, 4, 24, true", DEEP_HALO_WARPS_ONE_F64
+    ),
+    // `2_2`: all that is between two corrections, with two relaxations after and before.
+    finest!("finest_plain_0", "cw::five_point<false>, 0"),
+    finest!("finest_plain_1", "cw::five_point<false>, 1"),
+    finest!("finest_plain_2", "cw::five_point<false>, 2"),
+    finest!("finest_plain_2_2", "cw::five_point<false>, 4, cw::as_known<cw::start_corrected, 2, true>"),
+    // Where couplings differ from place to place.
+    finest!("finest_varying_0", "cw::five_point<true>, 0"),
+    finest!("finest_varying_1", "cw::five_point<true>, 1"),
+    finest!("finest_varying_2", "cw::five_point<true>, 2"),
+    finest!("finest_varying_2_2", "cw::five_point<true>, 4, cw::as_known<cw::start_corrected, 2, true>"),
+    coarse!("coarse_1", "1"),
+    coarse!("coarse_2", "2"),
+    // Two relaxations from zero, and down; the correction, and two.
+    coarse!("coarse_down_2", "2, cw::as_known<cw::start_zero, -1, true>"),
+    coarse!("coarse_up_2", "2, cw::as_known<cw::start_corrected, -1, false>"),
+    file!(
+        LEVEL_HEADERS, "multigrid/levels.cu",
+        "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
+        "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
+    ),
+    file!(LEVEL_HEADERS, "multigrid/small_levels.cu", "level_cycle_small": SMALL_THREADS; SMALL_SHARED),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// What may hold several kernels: together they are compiled as fast as one of the others.
+    const OF_SEVERAL: [&str; 3] = [
+        "jacobi/one_sweep/sweep.cu",
+        "jacobi/between_passes.cu",
+        "multigrid/levels.cu",
+    ];
+
+    #[test]
+    fn a_solve_compiles_no_large_kernel_that_it_does_not_launch() {
+        let mut kernels = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        for source in KERNELS {
+            assert!(names.insert(source.name), "{} is there twice", source.name);
+            for shape in source.shapes {
+                assert!(kernels.insert(shape.kernel), "two of {}", shape.kernel);
+            }
+            let several = OF_SEVERAL.contains(&source.name);
+            assert_eq!(source.shapes.len() > 1, several, "{}", source.name);
+        }
+    }
+}

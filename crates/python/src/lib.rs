@@ -31,7 +31,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Where NVRTC's wheel and the compiled kernels of this one are.
     let prefix: PathBuf = module.py().import("sys")?.getattr("prefix")?.extract()?;
     set_home(prefix);
-    run::register(module)?;
     reduce::register(module)?;
     histogram::register(module)?;
     transpose::register(module)?;

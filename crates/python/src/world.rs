@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crosswarp::prim::DType;
+use crosswarp::shmem::internal::address_of_host;
 use crosswarp::shmem::{
     AllocError, AtomicInt, CollectiveError, TeamError, WaitError, interruptible,
 };
@@ -875,6 +876,15 @@ fn init(py: Python<'_>) -> PyResult<Handle> {
     })
 }
 
+/// The address of this host that other hosts reach.
+#[pyfunction]
+fn address_of_this_host() -> Result<String, Failure> {
+    guarded(|| {
+        let address = address_of_host().map_err(|error| Failure::World(error.to_string()))?;
+        Ok(address.to_string())
+    })
+}
+
 /// The PEs of a world of threads, by address; each takes itself out before it ends.
 type Members = Arc<Mutex<Vec<usize>>>;
 
@@ -981,5 +991,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Part>()?;
     module.add_class::<Block>()?;
     module.add_function(wrap_pyfunction!(init, module)?)?;
+    module.add_function(wrap_pyfunction!(address_of_this_host, module)?)?;
     module.add_function(wrap_pyfunction!(spmd, module)?)
 }

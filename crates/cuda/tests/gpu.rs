@@ -618,6 +618,9 @@ fn streams_and_memory_of_others_are_borrowed() {
 
     assert_eq!(Device::of_address(theirs.address() + 4).unwrap(), device);
     assert!(Device::of_address(8).is_err());
+    // SAFETY: a stream that lives on.
+    let of_stream = unsafe { Device::of_stream(gpu.stream.handle()) };
+    assert_eq!(of_stream.unwrap(), device);
 
     std::thread::spawn(move || {
         let current = || {
@@ -627,8 +630,10 @@ fn streams_and_memory_of_others_are_borrowed() {
             context
         };
         assert!(current().is_null());
+        assert_eq!(Device::current().unwrap(), None);
         {
             let _entered = device.enter().unwrap();
+            assert_eq!(Device::current().unwrap(), Some(device));
             assert!(!current().is_null());
             let _again = device.enter().unwrap();
             Device::get(Device::count().unwrap() - 1)

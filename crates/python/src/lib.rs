@@ -1,21 +1,18 @@
 //! The native part of the Python package `crosswarp`. Shapes, axes and conversions are settled in Python
 //! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
 //!
-//! First `error`, `run` and `array`; then one file a group of functions, and of `reduce` the loops along axes: `sums`,
-//! `extrema`, `integers`. `gpu` has what works on arrays that lie on a GPU.
+//! First `error`, `run` and `array`; then one file, or folder, a group of functions. `gpu` has what works on arrays that
+//! lie on a GPU.
 
 mod array;
 mod error;
-mod extrema;
 mod gpu;
 mod hierarchy;
 mod histogram;
-mod integers;
 mod models;
 mod reduce;
 mod run;
 mod solve;
-mod sums;
 mod transpose;
 mod world;
 
@@ -31,7 +28,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // Where NVRTC's wheel and the compiled kernels of this one are.
     let prefix: PathBuf = module.py().import("sys")?.getattr("prefix")?.extract()?;
     set_home(prefix);
-    run::register(module)?;
     reduce::register(module)?;
     histogram::register(module)?;
     transpose::register(module)?;

@@ -178,18 +178,3 @@ pub fn guarded<R, E: From<Failure>>(work: impl FnOnce() -> Result<R, E>) -> Resu
         Err(Failure::Internal(text.unwrap_or("a panic").into()).into())
     })
 }
-
-/// Panics, so that a test can see what becomes of it: in the calling thread, or where long work is done.
-#[pyfunction]
-fn panic(py: Python<'_>, elsewhere: bool) -> PyResult<()> {
-    guarded(|| {
-        if elsewhere {
-            return long(py, |_| panic!("as asked for"));
-        }
-        panic!("as asked for")
-    })
-}
-
-pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(panic, module)?)
-}

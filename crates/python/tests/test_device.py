@@ -97,6 +97,73 @@ def test_arrays_of_the_processor_are_numpys():
     assert _device.find(np.zeros(3)) is None and _device.find([1, 2]) is None and _device.find(None) is None
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_read_only_arrays_of_protocols_are_known_as_such(monkeypatch, read_only):
+    for function, answer in [("check_fork", None), ("own_stream", 0), ("device_of", 0)]:
+        monkeypatch.setattr(_native, function, lambda *_, answer=answer: answer)
+    there = np.zeros(4, np.float32)
+    there.flags.writeable = not read_only
+
+    class ByDlpack(Packed):
+        def __dlpack__(self, *, stream, **how):
+            return there.__dlpack__(**how)
+
+    for array in (ByDlpack(), Interface(data=(4096, read_only))):
+        view = _device.find(array)
+        assert view is not None and view.read_only is read_only
+
+
+def test_an_empty_array_is_on_its_streams_gpu(monkeypatch):
+    monkeypatch.setattr(_native, "check_fork", lambda: None)
+    monkeypatch.setattr(_native, "device_of_stream", lambda stream: {None: 2, 1: 2, 4096: 3}[stream])
+    for stream, device in [(None, 2), (1, 2), (4096, 3)]:
+        for address in (0, 4096):
+            view = _device.find(Interface(shape=(3, 0), data=(address, False), stream=stream))
+            assert view is not None and view.device == view.place[0] == device
+
+
+class _Elsewhere:
+    """A module as CuPy is, whose arrays say nothing unless they are asked on a GPU."""
+
+    class ndarray:
+        @property
+        def device(self):
+            raise AssertionError("asked")
+
+
+@pytest.mark.parametrize("kind", ["cupy", "dlpack", "interface", "ours"])
+def test_a_fork_is_refused_before_a_library_is_asked(monkeypatch, kind):
+    def refuse():
+        raise cw.GpuError("forked")
+
+    def ask(*_):
+        raise AssertionError("asked")
+
+    monkeypatch.setattr(_native, "check_fork", refuse)
+    for function in ("own_stream", "device_of", "device_of_stream"):
+        monkeypatch.setattr(_native, function, ask)
+    monkeypatch.setitem(sys.modules, "cupy", _Elsewhere)
+    ours = object.__new__(cw.DeviceArray)
+    array = {"cupy": _Elsewhere.ndarray(), "dlpack": Packed(), "interface": Interface(), "ours": ours}[kind]
+    with pytest.raises(cw.GpuError, match="forked"):
+        _device.find(array)
+    # What lies elsewhere is taken in a fork, too.
+    assert _device.find(Packed(1)) is None and _device.find(np.zeros(3)) is None
+
+
+def test_types_that_go_together():
+    library = _device.Library()
+    assert library.promoted("float16", "int64") == "float64"
+    pytest.importorskip("ml_dtypes")
+    assert library.promoted("bfloat16", "bfloat16") == "bfloat16"
+    assert library.promoted("float32", "bfloat16") == library.promoted("bfloat16", "float32") == "float32"
+    for other in _device.NUMBERS:
+        try:
+            assert library.promoted("bfloat16", other) in _device.NUMBERS
+        except cw.DtypeError as error:
+            assert "convert one" in str(error)
+
+
 @without_gpu
 def test_arrays_of_two_places_do_not_go_together(monkeypatch):
     view = _device.View(_device._others, None, 4096, (4,), "float32", True, 0, (0, None, True))

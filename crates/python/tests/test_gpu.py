@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import threading
+import time
 
 import crosswarp as cw
 import numpy as np
@@ -398,6 +400,76 @@ def test_a_kernel_of_clusters_and_shared_memory():
     assert out.tolist() == [128.0] * 8
     with pytest.raises(cw.InputError, match="multiple"):
         cw.Kernel(text)(6, 128, (x, out), cluster=4, shared=512)
+
+
+WAIT = """
+extern "C" __global__ void wait(volatile int* word, int* seen) {
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %globaltimer;" : "=l"(start));
+    do asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now)); while (*word == 0 && now - start < 20000000000ull);
+    *seen = *word ? 1 : 2;
+}
+"""
+
+
+@pytest.mark.parametrize("what", ["kernel", "memory"])
+def test_letting_go_leaves_the_interpreter_to_others(what):
+    """The GPU's work ends when another thread of Python says so, which it can while a destructor waits for that work."""
+    torch = Torch().torch
+    word, seen = torch.zeros(1, dtype=torch.int32, pin_memory=True), torch.zeros(1, dtype=torch.int32, device="cuda")
+    kernel = cw.Kernel(WAIT)
+    things = {"kernel": kernel, "memory": cw.DeviceArray((1000,), "float32", 0)}
+    things = {what: things[what]}
+    launched = threading.Event()
+
+    def say():
+        launched.wait()
+        time.sleep(0.2)
+        word[0] = 1
+
+    thread = threading.Thread(target=say)
+    thread.start()
+    kernel(1, 1, (np.uint64(word.data_ptr()), seen))
+    if what == "kernel":
+        del kernel
+    launched.set()
+    del things[what]
+    thread.join()
+    torch.cuda.synchronize()
+    assert seen.item() == 1
+
+
+def test_histograms_that_are_kept_have_bounds():
+    torch = Torch().torch
+    x = torch.rand(1000, device="cuda")
+
+    def count(bins, shift):
+        edges = np.linspace(0, 1 + shift, bins + 1, dtype=np.float32)
+        assert cw.histogram(x, edges)[0].sum().item() == 1000
+
+    count(1 << 22, 0)
+    torch.cuda.synchronize()
+    before = torch.cuda.mem_get_info()[0]
+    for shift in range(1, 13):
+        count(1 << 22, shift)
+    # Threads let go what others still use.
+    threads = [threading.Thread(target=lambda k=k: [count(10, k + 10 * j) for j in range(20)]) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    torch.cuda.synchronize()
+    assert before - torch.cuda.mem_get_info()[0] <= 100 << 20
+
+
+def test_memory_that_is_read_only_is_not_written():
+    plain = Plain()
+    x, out = plain.put(np.ones((2, 3), np.float32)), plain.put(np.zeros((3, 2), np.float32))
+    said = type(out).__cuda_array_interface__
+    type(out).__cuda_array_interface__ = {**said, "data": (said["data"][0], True)}
+    with pytest.raises(cw.InputError, match="read-only"):
+        cw.transpose(x, out)
+    assert not out.kept.any().item()
 
 
 def test_jax_arrays_come_back_without_a_copy_of_the_host():

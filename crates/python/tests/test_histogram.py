@@ -122,6 +122,7 @@ def test_what_makes_no_sense_is_refused():
         lambda: cw.bincount([[1]]),
         lambda: cw.transpose([1]),
         lambda: cw.transpose(np.ones((2, 3)), out=np.ones((2, 3))),
+        lambda: cw.transpose(np.ones((2, 1)), out=np.frombuffer(bytes(16)).reshape(1, 2)),
     ]:
         with pytest.raises(ValueError) as error:
             wrong()

@@ -19,7 +19,8 @@ class Library(_device.Library):
     def view(self, x):
         place = (0, 0, False)
         address = x.__array_interface__["data"][0]
-        return _device.View(self, x, address, x.shape, x.dtype.name, x.flags.c_contiguous, 0, place)
+        read_only = not x.flags.writeable
+        return _device.View(self, x, address, x.shape, x.dtype.name, x.flags.c_contiguous, 0, place, read_only)
 
     def empty(self, shape, dtype, like):
         return self.view(np.zeros(shape, dtype).view(Stand))
@@ -249,6 +250,10 @@ def test_transpose(dtype):
         cw.transpose(x, put(np.zeros((5, 3), np.uint8)))
     with pytest.raises(cw.InputError, match="matrix"):
         cw.transpose(x[0])
+    fixed = put(np.zeros((5, 3), dtype))
+    fixed.flags.writeable = False
+    with pytest.raises(cw.InputError, match="read-only"):
+        cw.transpose(x, fixed)
 
 
 def test_hashes_and_bits():

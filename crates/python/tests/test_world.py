@@ -1,6 +1,7 @@
 """Worlds of threads and of processes."""
 
 import gc
+import ipaddress
 import os
 import shutil
 import signal
@@ -336,6 +337,37 @@ def test_processes_that_mpiexec_has_started(tmp_path):
     run = [mpiexec, "-n", "3", sys.executable, script]
     ended = subprocess.run(run, capture_output=True, text=True, timeout=300)
     assert sorted(ended.stdout.split("\n")[:-1]) == ["18 0", "18 1", "18 2"], ended.stderr
+
+
+@pytest.mark.parametrize("hosts", [["a", "a"], ["a", "b"]])
+def test_where_ranks_of_several_hosts_meet(monkeypatch, hosts):
+    from crosswarp import _world
+
+    class Comm:
+        def Get_rank(self):
+            return 0
+
+        def Get_size(self):
+            return 2
+
+        def allgather(self, mine):
+            return hosts
+
+        def bcast(self, said, root):
+            return said
+
+    # As Debian's /etc/hosts says.
+    monkeypatch.setattr(_world.socket, "gethostbyname", lambda name: "127.0.1.1")
+    monkeypatch.delenv("CROSSWARP_INTERFACE", raising=False)
+    try:
+        with _world._meeting(Comm()):
+            address, _, port = os.environ["CROSSWARP_BOOTSTRAP"].rpartition(":")
+    except cw.WorldError as error:
+        # No interface but the loopback's is up.
+        assert hosts == ["a", "b"] and "CROSSWARP_INTERFACE" in str(error)
+        return
+    assert ipaddress.ip_address(address.strip("[]")).is_loopback == (hosts == ["a", "a"])
+    assert int(port) > 0
 
 
 def test_torch_distributed_in_the_same_processes(tmp_path):

@@ -98,6 +98,7 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 /// Public for the other crates of this workspace only; not part of the interface.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::bootstrap::address_of_host;
     #[cfg(feature = "launch")]
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
     /// Finding and opening shared libraries.

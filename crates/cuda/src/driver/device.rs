@@ -279,6 +279,42 @@ impl Device {
         Self::get(ordinal.unsigned_abs() as usize)
     }
 
+    /// The GPU whose context is the calling thread's current one, if there is one.
+    pub fn current() -> Result<Option<Self>, DriverError> {
+        let mut context = ptr::null_mut();
+        table()?;
+        // SAFETY: writes one handle.
+        unsafe { cu!(cuCtxGetCurrent(&mut context)) }?;
+        if context.is_null() {
+            return Ok(None);
+        }
+        let mut handle = 0;
+        // SAFETY: writes one integer; a context is current.
+        unsafe { cu!(cuCtxGetDevice(&mut handle)) }?;
+        Self::of_handle(handle).map(Some)
+    }
+
+    /// The GPU of a stream that another library of this process has made.
+    ///
+    /// # Safety
+    /// `stream` is a stream, and none of the driver's default ones, which are of every GPU.
+    pub unsafe fn of_stream(stream: sys::CUstream) -> Result<Self, DriverError> {
+        table()?;
+        let mut handle = 0;
+        // SAFETY: writes one integer; a stream by the caller's promise.
+        unsafe { cu!(cuStreamGetDevice(stream, &mut handle)) }?;
+        Self::of_handle(handle)
+    }
+
+    fn of_handle(handle: sys::CUdevice) -> Result<Self, DriverError> {
+        let all = table()?;
+        let found = all.iter().find(|inner| inner.handle == handle);
+        found.map(Self).ok_or(DriverError::NoSuchDevice {
+            ordinal: handle.unsigned_abs() as usize,
+            count: all.len(),
+        })
+    }
+
     /// The driver's CUDA version as (major, minor).
     pub fn driver_version() -> Result<(u32, u32), DriverError> {
         let version = libcuda::version()?.unsigned_abs();

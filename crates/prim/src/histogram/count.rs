@@ -377,8 +377,7 @@ impl<T: Sample, R: BinRule<T::Key>> Work for FindBins<'_, T, R> {
     type Output = ();
     #[inline(always)]
     unsafe fn run<I: Isa>(self) {
-        for (found, &sample) in self.found.iter_mut().zip(self.samples) {
-            *found = self.rule.bin(sample.key()).min(self.bins);
-        }
+        let key = |sample: &T| sample.key();
+        self.rule.bins(self.samples, key, self.bins, self.found);
     }
 }

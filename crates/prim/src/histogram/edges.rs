@@ -1,4 +1,5 @@
 //! Bins of arbitrary edges: a table narrows the search.
+#![allow(unsafe_code)] // Reason: the tables are indexed without checks, so that many keys are looked up at once.
 
 use bytemuck::Pod;
 
@@ -22,6 +23,8 @@ pub struct Edges<K> {
     from: K,
     to: K,
     bins: u32,
+    /// Most edges of a cell.
+    most: u32,
 }
 
 crosswarp_cuda::shared_structures! {
@@ -84,7 +87,7 @@ pub trait Celled: Pod + PartialOrd + Sync {
     fn ordered(self) -> u32;
     /// The linear map of the finite edges, if keys are floats and there is one.
     fn linear(edges: &[Self], cells: u32) -> Option<CellMap<Self>>;
-    /// trunc((self − low) · scale), 0 for NaN and below.
+    /// trunc((self − low) · scale), 0 for NaN and below; at least 2^31 − 128 for what is there or above.
     fn scaled(self, low: Self, scale: Self) -> u32;
     /// The bytes of a kernel's argument.
     fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8];
@@ -139,7 +142,7 @@ impl Celled for i64 {
 }
 
 macro_rules! celled {
-    ($($float:ident, $high:expr);*) => {$(
+    ($($float:ident, $most:expr, $high:expr);*) => {$(
         impl Celled for $float {
             #[inline(always)]
             fn ordered(self) -> u32 {
@@ -161,7 +164,12 @@ macro_rules! celled {
             }
             #[inline(always)]
             fn scaled(self, low: Self, scale: Self) -> u32 {
-                ((self - low) * scale) as u32
+                let cell = (self - low) * scale;
+                // Beyond all cells a value of `i32` will do, to which vectors convert without more ado.
+                let cell = if cell > 0.0 { cell } else { 0.0 };
+                let cell = if cell < $most { cell } else { $most };
+                // SAFETY: from 0 to the largest float below 2^31.
+                (unsafe { cell.to_int_unchecked::<i32>() }) as u32
             }
             fn bytes_of(parameters: &EdgesParameters<Self>) -> &[u8] {
                 bytemuck::bytes_of(parameters)
@@ -169,7 +177,10 @@ macro_rules! celled {
         }
     )*};
 }
-celled!(f32, |bits: u32| bits; f64, |bits: u64| (bits >> 32) as u32);
+celled! {
+    f32, 2147483520.0, |bits: u32| bits;
+    f64, 2147483647.0, |bits: u64| (bits >> 32) as u32
+}
 
 impl<K: Celled> CellMap<K> {
     fn by_order(edges: &[K], cells: u32) -> Self {
@@ -230,6 +241,7 @@ impl<K: Celled> Edges<K> {
             }
         }
         let (map, counts) = best;
+        let most = counts.iter().copied().max().unwrap_or(0);
         let mut before = 0;
         let cell = counts.iter().map(|&count| {
             let entry = before | count.min(MANY) << EDGE_BITS;
@@ -243,7 +255,45 @@ impl<K: Celled> Edges<K> {
             from,
             to,
             bins,
+            most,
         }
+    }
+}
+
+/// Keys looked up at once.
+const TOGETHER: usize = 32;
+
+/// Edges of which no cell of a linear map has more than one, and one has: a key is looked up without a branch.
+#[derive(Clone, Copy)]
+struct Lone<'a, K> {
+    edge: &'a [K],
+    cell: &'a [u32],
+    low: K,
+    scale: K,
+    from: K,
+    to: K,
+    bins: u32,
+}
+
+impl<K: Celled> Lone<'_, K> {
+    /// [`BinRule::bin`], or `most` if that is less.
+    #[inline(always)]
+    fn bin(self, key: K, most: u32) -> u32 {
+        let (last_cell, last_edge) = (self.cell.len() as u32 - 1, self.edge.len() as u32 - 1);
+        let cell = key.scaled(self.low, self.scale).min(last_cell);
+        // SAFETY: both numbers are at most the last one; there are cells, and an edge.
+        let (entry, edge) = unsafe {
+            let entry = *self.cell.get_unchecked(cell as usize);
+            let first = (entry % MOST_EDGES as u32).min(last_edge);
+            (entry, *self.edge.get_unchecked(first as usize))
+        };
+        // Of a cell without an edge all edges before are below, and none of its own.
+        let own = (entry >> EDGE_BITS) & u32::from(edge <= key);
+        let below = entry % MOST_EDGES as u32 + own;
+        let bin = below.max(1).min(self.bins) - 1;
+        // NaN may be in any cell, and is dropped.
+        let inside = (self.from <= key) & (key <= self.to);
+        (if inside { bin } else { DROPPED }).min(most)
     }
 }
 
@@ -281,7 +331,6 @@ impl<K: Celled> BinRule<K> for Edges<K> {
     }
     #[inline(always)]
     fn bin(&self, key: K) -> u32 {
-        // NaN may be in any cell, and is dropped.
         let entry = self.cell[self.map.cell(key) as usize];
         let first = entry as usize % MOST_EDGES;
         let edges = match entry >> EDGE_BITS {
@@ -290,10 +339,40 @@ impl<K: Celled> BinRule<K> for Edges<K> {
         };
         // Fewer than 2^29 edges.
         let below = (first + edges.partition_point(|&edge| edge <= key)) as u32;
+        // NaN may be in any cell, and is dropped.
         if self.from <= key && key <= self.to {
             below.clamp(1, self.bins) - 1
         } else {
             DROPPED
+        }
+    }
+    #[inline(always)]
+    fn bins<T>(&self, samples: &[T], key: impl Fn(&T) -> K, most: u32, found: &mut [u32]) {
+        let mut done = 0;
+        if self.most == 1 && self.map.factor == 0 {
+            let lone = Lone {
+                edge: &self.edge,
+                cell: &self.cell,
+                low: self.map.low,
+                scale: self.map.scale,
+                from: self.from,
+                to: self.to,
+                bins: self.bins,
+            };
+            let (whole, _) = samples.as_chunks::<TOGETHER>();
+            let (wholly_found, _) = found.as_chunks_mut::<TOGETHER>();
+            for (samples, found) in whole.iter().zip(wholly_found) {
+                // Not into `found` at once: it might be where the tables are, for all that the compiler knows.
+                let mut bins = [0; TOGETHER];
+                for (bin, sample) in bins.iter_mut().zip(samples) {
+                    *bin = lone.bin(key(sample), most);
+                }
+                *found = bins;
+                done += TOGETHER;
+            }
+        }
+        for (found, sample) in found[done..].iter_mut().zip(&samples[done..]) {
+            *found = self.bin(key(sample)).min(most);
         }
     }
 }
@@ -326,6 +405,13 @@ mod tests {
         let edges = Edges::new(edge, lowest, highest, bins);
         for &key in keys.iter().chain(&own) {
             assert_eq!(edges.bin(key), by_definition(&edges, key), "{key:?}");
+        }
+        // Many at once.
+        let all: Vec<K> = keys.iter().chain(&own).copied().collect();
+        let mut found = vec![0; all.len()];
+        edges.bins(&all, |&key| key, bins, &mut found);
+        for (&key, found) in all.iter().zip(found) {
+            assert_eq!(found, by_definition(&edges, key).min(bins), "{key:?}");
         }
     }
 
@@ -367,6 +453,28 @@ mod tests {
     }
 
     #[test]
+    fn lone_edges_are_looked_up_together() {
+        macro_rules! check_all {
+            ($($float:ident)*) => {$(
+                for bins in [1, 3, 100, 5000] {
+                    let edge: Vec<$float> =
+                        (0..=bins).map(|k| k as $float * 0.1 - 7.0).collect();
+                    let (from, to) = (edge[0], edge[bins as usize]);
+                    let width = to - from;
+                    let mut keys: Vec<$float> =
+                        (0..999).map(|k| from + width * (k as $float / 900.0 - 0.05)).collect();
+                    keys.extend(edge.iter().flat_map(|x| [x.next_down(), x.next_up()]));
+                    keys.extend([$float::NAN, $float::MAX, $float::MIN, 0.0, -0.0]);
+                    keys.extend([$float::INFINITY, $float::NEG_INFINITY]);
+                    assert_eq!(Edges::new(edge.clone(), from, to, bins).most, 1, "{bins}");
+                    check(edge, from, to, &keys);
+                }
+            )*};
+        }
+        check_all!(f32 f64);
+    }
+
+    #[test]
     fn cells_follow_the_edges() {
         let even: Vec<f32> = (0..=1000).map(|k| k as f32).collect();
         let logarithmic: Vec<f64> = (0..=1000)
@@ -374,7 +482,7 @@ mod tests {
             .collect();
         let most = |cell: &[u32]| cell.iter().map(|entry| entry >> EDGE_BITS).max();
         let even = Edges::new(even, 0.0, 1000.0, 1000);
-        assert!(even.map.factor == 0 && most(&even.cell) == Some(1));
+        assert!(even.map.factor == 0 && most(&even.cell) == Some(1) && even.most == 1);
         let logarithmic = Edges::new(logarithmic, 0.0, 1e5, 1000);
         assert!(logarithmic.map.factor != 0 && most(&logarithmic.cell) <= Some(2));
     }

@@ -13,6 +13,13 @@ pub trait BinRule<K>: Clone + Sync + 'static {
     const NAME: &'static str;
     /// The bin of `key`, or a number that is not below the number of bins.
     fn bin(&self, key: K) -> u32;
+    /// [`bin`](Self::bin) of each sample's key, at most `most`. A rule may have a way for many that fills vectors.
+    #[inline(always)]
+    fn bins<T>(&self, samples: &[T], key: impl Fn(&T) -> K, most: u32, found: &mut [u32]) {
+        for (found, sample) in found.iter_mut().zip(samples) {
+            *found = self.bin(key(sample)).min(most);
+        }
+    }
     /// The tables that kernels need.
     fn tables(&self) -> Option<Tables<K>> {
         None

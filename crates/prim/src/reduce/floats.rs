@@ -7,7 +7,8 @@ use crate::reduce::part::Part;
 use crate::sum::leaf::LEAF;
 use crate::sum::leaf_total::LeafTotal;
 use crate::sum::vector_leaf::{
-    InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results, partial_leaf_result,
+    Distance, InVectors, LeafOp, Product, Sum, SumOfProducts, SumOfSquares, leaf_results,
+    partial_leaf_result,
 };
 use crate::threads::{Cost, Workers};
 use crate::{Float, Op, ReduceError, Scalar, Simd};
@@ -15,13 +16,6 @@ use crate::{Float, Op, ReduceError, Scalar, Simd};
 /// Leaf results taken at once, so that adding them does not stall the loop over the elements:
 /// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
 const BATCH: usize = 32;
-/// Bytes from which inputs are taken to come from beyond the inner caches. Prefetching the next
-/// leaf gains 10 to 25 % there, and costs up to 10 % below.
-const FAR_BYTES: usize = 4 << 20;
-
-fn is_far<T>(len: usize) -> bool {
-    len * size_of::<T>() >= FAR_BYTES
-}
 
 /// The exact total of the leaf results of all PEs. `op`: what a GPU calls `O`.
 fn total<T: InVectors + Scalar, O: LeafOp>(
@@ -60,7 +54,7 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
     whole: &[&[T]],
 ) -> LeafTotal<T::Wide> {
     let simd = workers.simd;
-    let far = is_far::<T>(whole[0].len());
+    let distance = Distance::of(size_of_val(whole[0]), O::INPUTS);
     let sums = workers.split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
         let mut sum = LeafTotal::new();
         let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
@@ -68,7 +62,7 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
             let end = (start + BATCH * LEAF).min(part.end);
             let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
             let results = &mut results[..(end - start) / LEAF];
-            leaf_results::<T, O>(simd, &inputs[..O::INPUTS], far, results);
+            leaf_results::<T, O>(simd, &inputs[..O::INPUTS], distance, results);
             for (k, &value) in results.iter().enumerate() {
                 let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
                 sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
@@ -91,10 +85,10 @@ fn exact_total<T: InVectors>(workers: Workers<'_>, values: &[T]) -> LeafTotal<T:
 
 /// The products of whole leaves.
 fn leaf_products<T: InVectors>(workers: Workers<'_>, whole: &[T]) -> Vec<T::Wide> {
-    let far = is_far::<T>(whole.len());
+    let distance = Distance::of(size_of_val(whole), 1);
     let products = workers.split::<T, _>(Cost::Streaming, whole.len(), |part| {
         let mut products = vec![T::Wide::ONE; part.len() / LEAF];
-        leaf_results::<T, Product>(workers.simd, &[&whole[part]], far, &mut products);
+        leaf_results::<T, Product>(workers.simd, &[&whole[part]], distance, &mut products);
         products
     });
     products.concat()

@@ -106,22 +106,39 @@ macro_rules! integers {
             }
             #[inline(always)]
             fn block_squares(block: &[Self]) -> (i128, i128) {
-                // Halves of 64-bit squares, so that they can be added in 64 bits.
-                let (mut low, mut high) = (0u64, 0u64);
+                let mut total = Halves::default();
                 for &x in block {
                     let magnitude = (x as i64).unsigned_abs();
-                    let square = magnitude * magnitude;
-                    low += square & 0xffff_ffff;
-                    high += square >> 32;
+                    total.add(magnitude * magnitude);
                 }
-                (i128::from(low) + (i128::from(high) << 32), 0)
+                (total.total(), 0)
             }
         }
     )*};
 }
 
+/// A sum of at most [`LEAF`] numbers, of their halves.
+#[derive(Clone, Copy, Default)]
+struct Halves {
+    low: u64,
+    high: u64,
+}
+
+impl Halves {
+    #[inline(always)]
+    fn add(&mut self, number: u64) {
+        self.low += u64::from(number as u32);
+        self.high += number >> 32;
+    }
+
+    #[inline(always)]
+    fn total(self) -> i128 {
+        i128::from(self.low) + (i128::from(self.high) << 32)
+    }
+}
+
 macro_rules! wide_integers {
-    ($($type:ident;)*) => {$(
+    ($($type:ident, $magnitude:expr;)*) => {$(
         impl Integer for $type {
             #[inline(always)]
             fn low64(self) -> u64 {
@@ -139,14 +156,29 @@ macro_rules! wide_integers {
             }
             #[inline(always)]
             fn block_squares(block: &[Self]) -> (i128, i128) {
-                let (mut low, mut high) = (0i128, 0i128);
+                // Magnitudes are low + high · 2^32, and their products are added by halves in 64 bits. In most blocks
+                // there is nothing in the high halves.
+                let halves = |x: Self| {
+                    let magnitude: u64 = $magnitude(x);
+                    (u64::from(magnitude as u32), magnitude >> 32)
+                };
+                let mut of_low = Halves::default();
+                let mut any_high = 0;
                 for &x in block {
-                    let magnitude = i128::from(x).unsigned_abs();
-                    let square = magnitude * magnitude;
-                    low += i128::from(square as u64);
-                    high += (square >> 64) as i128;
+                    let (low, high) = halves(x);
+                    of_low.add(low * low);
+                    any_high |= high;
                 }
-                (low, high)
+                if any_high == 0 {
+                    return (of_low.total(), 0);
+                }
+                let (mut of_both, mut of_high) = (Halves::default(), Halves::default());
+                for &x in block {
+                    let (low, high) = halves(x);
+                    of_both.add(low * high);
+                    of_high.add(high * high);
+                }
+                (of_low.total() + (of_both.total() << 33), of_high.total())
             }
         }
     )*};
@@ -156,7 +188,10 @@ integers! {
     i8 i32; i16 i32; i32 i64;
     u8 u32; u16 u32; u32 u64;
 }
-wide_integers!(i64; u64;);
+wide_integers! {
+    i64, i64::unsigned_abs;
+    u64, core::convert::identity;
+}
 
 /// Exact sum of all values.
 pub(crate) struct IntegerSum<'a, T>(pub &'a [T]);
@@ -265,6 +300,7 @@ mod tests {
                     check(&(0..len).map(|_| random() as $type).collect::<Vec<_>>());
                     check(&vec![$type::MAX; len]);
                     check(&vec![$type::MIN; len]);
+                    check(&(0..len).map(|_| (random() % 100) as $type).collect::<Vec<_>>());
                 )*};
             }
             check_all!(i8 i16 i32 i64 u8 u16 u32 u64);

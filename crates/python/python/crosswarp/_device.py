@@ -53,7 +53,11 @@ class Library:
 
     def promoted(self, left: str, right: str) -> str:
         """The common type."""
-        return np.result_type(np.dtype(left), np.dtype(right)).name
+        types = (_bfloat16() if name == "bfloat16" else np.dtype(name) for name in (left, right))
+        try:
+            return np.result_type(*types).name
+        except TypeError:
+            raise DtypeError(f"{left} and {right} have no common type: convert one of the arrays first") from None
 
     def first(self, view: View) -> Any:
         """The first element of a vector, as an array without dimensions."""
@@ -76,6 +80,7 @@ class View(NamedTuple):
     device: int
     place: tuple[int, int | None, bool]
     """GPU, stream's handle (`None`: ours), whether a call waits for its work."""
+    read_only: bool = False
 
     @property
     def size(self) -> int:
@@ -83,14 +88,7 @@ class View(NamedTuple):
 
 
 def find(x: object) -> View | None:
-    """The array, if it is one on a GPU."""
-    view = _view(x)
-    if view is not None:
-        _native.check_fork()
-    return view
-
-
-def _view(x: object) -> View | None:
+    """The array, if it is one on a GPU. A fork is refused before a library is asked for what it asks of the GPU."""
     if isinstance(x, (np.ndarray, np.generic, int, float, list, tuple, str)) or x is None:
         return None
     torch = sys.modules.get("torch")
@@ -98,17 +96,25 @@ def _view(x: object) -> View | None:
         return _torch(torch).find(x)
     cupy = sys.modules.get("cupy")
     if cupy is not None and isinstance(x, cupy.ndarray):
+        _native.check_fork()
         return _cupy(cupy).view(x)
     if isinstance(x, DeviceArray):
+        _native.check_fork()
         return _others.of_ours(x)
     if hasattr(x, "__dlpack_device__") and hasattr(x, "__dlpack__"):
         kind, device = (int(number) for number in x.__dlpack_device__())
         if kind in _ELSEWHERE:
             raise DtypeError(f"an array on a {_ELSEWHERE[kind]} device: arrays of the processor and of CUDA are taken")
-        return _others.by_dlpack(x, device) if kind in (_CUDA, _CUDA_MANAGED) else None
+        if kind not in (_CUDA, _CUDA_MANAGED):
+            return None
+        _native.check_fork()
+        return _others.by_dlpack(x, device)
     # An array that is not on a GPU raises AttributeError.
     interface = getattr(x, "__cuda_array_interface__", None)
-    return None if interface is None else _others.by_interface(x, interface)
+    if interface is None:
+        return None
+    _native.check_fork()
+    return _others.by_interface(x, interface)
 
 
 def find_all(function: str, *arrays: object) -> list[View] | None:
@@ -206,6 +212,7 @@ class _Torch(Library):
 
     def find(self, x: Any) -> View | None:
         if x.is_cuda:
+            _native.check_fork()
             return self.view(x)
         if x.device.type not in ("cpu", "meta"):
             raise DtypeError(f"a tensor on {x.device}: tensors of the processor and of CUDA are taken")
@@ -372,7 +379,8 @@ class _Others(Library):
         contiguous = is_contiguous(shape, taken.strides)
         # The capsule's content keeps the memory; it goes with the view.
         kept = _Kept(x, taken)
-        return View(self, kept, taken.address, shape, name, contiguous, device, (device, None, True))
+        place = (device, None, True)
+        return View(self, kept, taken.address, shape, name, contiguous, device, place, taken.read_only)
 
     def by_interface(self, x: Any, interface: dict[str, Any]) -> View:
         if interface.get("mask") is not None:
@@ -385,12 +393,15 @@ class _Others(Library):
         stream = interface.get("stream")
         if stream == 0:
             raise InputError("an array whose stream is 0, which the CUDA array interface does not allow")
-        address = int(interface["data"][0])
-        device = _native.device_of(address) if math.prod(shape) else 0
+        address, read_only = interface["data"]
+        address = int(address or 0)
+        # An empty array has no memory, and its address may be anything.
+        device = _native.device_of(address) if math.prod(shape) else _native.device_of_stream(stream)
         if not kind.isnative:
             raise DtypeError(f"an array of {kind!r} on a GPU: types of native byte order are taken")
+        contiguous = is_contiguous(shape, strides)
         place = (device, stream, True)
-        return View(self, _Kept(x, None), address, shape, kind.name, is_contiguous(shape, strides), device, place)
+        return View(self, _Kept(x, None), address, shape, kind.name, contiguous, device, place, bool(read_only))
 
     def empty(self, shape: Sequence[int], dtype: str, like: View) -> View:
         made = self.of_ours(DeviceArray(tuple(shape), dtype, like.device))

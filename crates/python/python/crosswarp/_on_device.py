@@ -141,6 +141,8 @@ def transpose(view: View, out: Any) -> Any:
             raise DtypeError(f"out must be an array of {view.dtype}")
         if given.shape != shape or not given.contiguous:
             raise InputError(f"out must be C-contiguous and of shape {shape}; it is of shape {given.shape}")
+        if given.read_only:
+            raise InputError("out is read-only")
         made = given
     if view.size:
         rows, columns = view.shape[-2:]

@@ -255,10 +255,13 @@ def _meeting(comm: Any) -> Iterator[None]:
     address, reason = None, None
     if rank == 0:
         try:
-            with socket.socket() as free:
-                free.bind(("", 0))
-                address = f"{'127.0.0.1' if alone else socket.gethostbyname(host)}:{free.getsockname()[1]}"
-        except OSError as error:
+            # A host's name may stand for a loopback address there.
+            at = "127.0.0.1" if alone else _native.address_of_this_host()
+            with socket.socket(socket.AF_INET6 if ":" in at else socket.AF_INET) as free:
+                free.bind((at, 0))
+                port = free.getsockname()[1]
+            address = f"[{at}]:{port}" if ":" in at else f"{at}:{port}"
+        except (OSError, WorldError) as error:
             reason = f"rank 0 finds no address at which the others reach it ({host}: {error})"
     # All ranks end with the reason, or none.
     address, reason = comm.bcast((address, reason), 0)

@@ -13,13 +13,16 @@ use pyo3::prelude::*;
 use crate::array::Array;
 use crate::error::Failure;
 use crate::gpu::elements;
-use crate::gpu::queue::{Gpu, Place, lock, prepare};
+use crate::gpu::queue::{Gpu, OnGpu, Place, lock, prepare};
 use crate::gpu::reduce::element_type;
 use crate::histogram::{float_bins, integer_bins};
 use crate::run::guarded;
 
 /// Bins for which compiled histograms are kept, and streams for which memory is: loading one takes a millisecond.
 const MOST: usize = 16;
+
+/// Bytes of the edges of all that are kept; each edge is there three times more, here and on the GPU.
+const MOST_EDGES: usize = 16 << 20;
 
 /// Histograms by GPU, type and bins, the last used at the end.
 struct Histograms(VecDeque<(Key, Arc<dyn Any + Send + Sync>)>);
@@ -145,25 +148,23 @@ fn compiled<T: DeviceSample + Scalar>(
     gpu: &'static Gpu,
     bins: &Bins<T>,
     key: Key,
-) -> PyResult<Arc<Prepared<T>>> {
+) -> PyResult<Arc<OnGpu<Prepared<T>>>> {
     let found = lock(&HISTOGRAMS).find(&key);
-    if let Some(found) = found.and_then(|found| found.downcast::<Prepared<T>>().ok()) {
+    if let Some(found) = found.and_then(|found| found.downcast::<OnGpu<Prepared<T>>>().ok()) {
         return Ok(found);
     }
     let bins = bins.clone();
     let made = prepare(py, move || {
         let stream = Stream::new(&gpu.device)?;
-        Ok(Arc::new(Prepared {
+        let prepared = Prepared {
             histogram: DeviceHistogram::new(&stream, &bins)?,
             workspaces: Mutex::default(),
-        }))
+        };
+        Ok(Arc::new(OnGpu::new(gpu.device, prepared)))
     })?;
+    // What has to go is let go without the cache's lock; by its last user, if another thread is at it.
     let old = lock(&HISTOGRAMS).insert(key, made.clone());
-    // It may wait for the GPU, in its context.
-    py.detach(|| {
-        let _entered = gpu.device.enter();
-        drop(old);
-    });
+    drop(old);
     Ok(made)
 }
 
@@ -176,14 +177,27 @@ impl Histograms {
         Some(result)
     }
 
-    /// Keeps it, and returns what has to go.
+    /// Keeps it, if it is not too large, and returns what has to go.
     fn insert(
         &mut self,
         key: Key,
         made: Arc<dyn Any + Send + Sync>,
-    ) -> Option<(Key, Arc<dyn Any + Send + Sync>)> {
+    ) -> Vec<(Key, Arc<dyn Any + Send + Sync>)> {
+        let bytes = |key: &Key| size_of_val(&key.3[..]);
+        if bytes(&key) > MOST_EDGES {
+            return Vec::new();
+        }
         self.0.push_back((key, made));
-        (self.0.len() > MOST).then(|| self.0.pop_front()).flatten()
+        let mut total: usize = self.0.iter().map(|(key, _)| bytes(key)).sum();
+        let mut old = Vec::new();
+        while self.0.len() > MOST || total > MOST_EDGES {
+            let Some(gone) = self.0.pop_front() else {
+                break;
+            };
+            total -= bytes(&gone.0);
+            old.push(gone);
+        }
+        old
     }
 }
 

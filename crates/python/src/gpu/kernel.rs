@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::Failure;
-use crate::gpu::queue::{Gpu, Place, gpu, prepare};
+use crate::gpu::queue::{Gpu, OnGpu, Place, gpu, prepare};
 use crate::run::guarded;
 
 /// Compiles for `arch`, or without it for GPU `ordinal`, and returns a cubin with the architecture's name. Files are
@@ -70,8 +70,8 @@ fn cubin_resources<'py>(py: Python<'py>, cubin: &[u8]) -> PyResult<Vec<Bound<'py
 #[pyclass(frozen, module = "crosswarp._native")]
 struct Loaded {
     gpu: &'static Gpu,
-    pid: u32,
-    module: Option<Module>,
+    /// Kernels of it may still run when it is let go.
+    module: OnGpu<Module>,
 }
 
 /// The bytes of a launch's arguments.
@@ -104,8 +104,7 @@ impl Loaded {
             let _entered = gpu.device.enter()?;
             Ok(Loaded {
                 gpu,
-                pid: std::process::id(),
-                module: Some(Module::load(&gpu.device, cubin)?),
+                module: OnGpu::new(gpu.device, Module::load(&gpu.device, cubin)?),
             })
         })
     }
@@ -149,7 +148,7 @@ impl Loaded {
                     }
                     // SAFETY: the number and the sizes of the arguments are checked. That they are of the parameters' types,
                     // and that the kernel stays within its arrays, is the user's promise, as `Kernel` says; arrays are kept by
-                    // rule 2, and the module until the GPU has done its work (`drop`).
+                    // rule 2, and the module until the GPU has done its work (`OnGpu`).
                     unsafe { launch.launch(stream, Bytes(&arguments)) }.map_err(as_input)
                 })
             };
@@ -168,24 +167,9 @@ fn as_input(error: crosswarp::cuda::LaunchError) -> Failure {
 
 impl Loaded {
     fn function(&self, name: &str) -> Result<crosswarp::cuda::Function, Failure> {
-        let module = self.module.as_ref();
-        let module = module.ok_or_else(|| Failure::Internal("a module that is gone".into()))?;
-        module
+        self.module
             .function(name)
             .map_err(|error| Failure::Input(error.to_string()))
-    }
-}
-
-impl Drop for Loaded {
-    fn drop(&mut self) {
-        let module = self.module.take();
-        if std::process::id() != self.pid {
-            std::mem::forget(module);
-        } else if let Ok(_entered) = self.gpu.device.enter() {
-            // Kernels of it may still run.
-            let _ = self.gpu.device.synchronize();
-            drop(module);
-        }
     }
 }
 

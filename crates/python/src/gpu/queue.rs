@@ -1,6 +1,8 @@
 //! Where work goes: a GPU and a stream, with what is kept for them.
 
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -144,6 +146,60 @@ pub fn prepare<R: Send + 'static>(
     on_its_own(py, Vec::new(), move |_| make())
 }
 
+/// Something that is let go in its GPU's context, when the work given to the GPU has ended, and without the interpreter's
+/// lock meanwhile: that work may wait for what other threads do. A fork of its process leaves it alone.
+pub struct OnGpu<T: Send> {
+    what: ManuallyDrop<T>,
+    device: Device,
+    pid: u32,
+}
+
+impl<T: Send> OnGpu<T> {
+    pub fn new(device: Device, what: T) -> OnGpu<T> {
+        OnGpu {
+            what: ManuallyDrop::new(what),
+            device,
+            pid: std::process::id(),
+        }
+    }
+}
+
+impl<T: Send> Deref for OnGpu<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.what
+    }
+}
+
+impl<T: Send> Drop for OnGpu<T> {
+    fn drop(&mut self) {
+        if std::process::id() != self.pid {
+            return;
+        }
+        let device = self.device;
+        let what = &mut self.what;
+        let let_go = || {
+            // Without its context it stays: what would free it does nothing then.
+            if let Ok(_entered) = device.enter() {
+                let _ = device.synchronize();
+                // SAFETY: once, in its destructor.
+                unsafe { ManuallyDrop::drop(what) };
+            }
+        };
+        // SAFETY: asks only. A thread that Python has never seen has no lock to give away, and attaching one while the
+        // interpreter ends would crash.
+        let unknown = unsafe { pyo3::ffi::PyGILState_GetThisThreadState() }.is_null();
+        let mut let_go = Some(let_go);
+        if !unknown {
+            Python::try_attach(|py| let_go.take().map(|let_go| py.detach(let_go)));
+        }
+        if let Some(mut let_go) = let_go {
+            let_go();
+        }
+    }
+}
+
 /// The handle of our stream of a GPU, for libraries that ask which stream their array is to be ready for.
 #[pyfunction]
 fn own_stream(ordinal: usize) -> Result<usize, Failure> {
@@ -159,12 +215,26 @@ fn device_of(address: usize) -> Result<usize, Failure> {
     })
 }
 
+/// The number of the GPU that an array without memory is on: its stream's, or the one whose context is current.
+#[pyfunction]
+fn device_of_stream(stream: Option<usize>) -> Result<usize, Failure> {
+    guarded(move || {
+        /// Handles up to this one are the driver's default streams.
+        const PER_THREAD: usize = 2;
+        check_fork()?;
+        let device = match stream.filter(|&handle| handle > PER_THREAD) {
+            // SAFETY: rule 1: a stream of the array's library.
+            Some(handle) => Some(unsafe { Device::of_stream(handle as _) }?),
+            None => Device::current()?,
+        };
+        Ok(device.map_or(0, |device| device.ordinal()))
+    })
+}
+
 /// Memory of a GPU, ours.
 #[pyclass(frozen, module = "crosswarp._native")]
 struct DeviceMemory {
-    buffer: Option<Buffer<u8>>,
-    device: Device,
-    pid: u32,
+    buffer: OnGpu<Buffer<u8>>,
 }
 
 #[pymethods]
@@ -174,36 +244,16 @@ impl DeviceMemory {
         guarded(move || {
             let device = gpu(ordinal)?.device;
             let _entered = device.enter()?;
-            let buffer = Some(Buffer::new(&device, bytes)?);
-            let pid = std::process::id();
+            let buffer = Buffer::new(&device, bytes)?;
             Ok(DeviceMemory {
-                buffer,
-                device,
-                pid,
+                buffer: OnGpu::new(device, buffer),
             })
         })
     }
 
     #[getter]
     fn address(&self) -> PyResult<usize> {
-        guarded(|| {
-            Ok(self
-                .buffer
-                .as_ref()
-                .map_or(0, |buffer| buffer.address() as usize))
-        })
-    }
-}
-
-impl Drop for DeviceMemory {
-    fn drop(&mut self) {
-        let buffer = self.buffer.take();
-        if std::process::id() != self.pid {
-            // It is the parent's.
-            std::mem::forget(buffer);
-        } else if let Ok(_entered) = self.device.enter() {
-            drop(buffer);
-        }
+        guarded(|| Ok(self.buffer.address() as usize))
     }
 }
 
@@ -240,5 +290,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DeviceMemory>()?;
     module.add_function(wrap_pyfunction!(own_stream, module)?)?;
     module.add_function(wrap_pyfunction!(device_of, module)?)?;
+    module.add_function(wrap_pyfunction!(device_of_stream, module)?)?;
     module.add_function(wrap_pyfunction!(device_copy, module)?)
 }

@@ -278,6 +278,14 @@ impl Found {
     }
 }
 
+/// The address of this host that other hosts reach, for launchers who have to name one: as for its agent.
+///
+/// # Errors
+/// [`BootstrapError`].
+pub fn address_of_host() -> Result<IpAddr, BootstrapError> {
+    address::of_this_host(None)
+}
+
 /// Brings the processes of a launcher together. If that fails here, the launcher is asked to end all.
 ///
 /// # Errors

@@ -629,7 +629,8 @@ __device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart
                                       u64 mine) {
     const put_room room(t, n * sizeof(T));
     const bool shared = room.large && apart == 0;
-    const u64 most = room.vectors() * (sizeof(vec16) / sizeof(T));
+    static_assert(sizeof(T) <= small_units * sizeof(vec16), "an element does not fit into a piece");
+    const u64 most = room.vectors() * sizeof(vec16) / sizeof(T);
     u64 first = 0;
     do {
         u64 count = shared ? (n - first + t.size - 1) / t.size : n - first;

@@ -111,13 +111,12 @@ fn join(world: &World, id: u64, me: usize, size: usize) -> Result<c_int, Refusal
     let index = common.trailing_zeros() as usize;
     let met = host.team();
     world.teams().0[index] = Some(Entry { team: host, shape });
-    if let Some(gpu) = world.opened_gpu() {
-        gpu.clear_team(index).map_err(fail)?;
-        gpu.set_team(index, Some(shape)).map_err(fail)?;
-    }
-    // Nobody uses the new team before its memory is clear on all its PEs.
-    if let Some(team) = met {
-        team.barrier().map_err(|error| fail(error.to_string()))?;
+    let placed = world.place_team(index, shape);
+    // Nobody uses the new team before its memory is clear on all its PEs. One whose GPU failed comes, too: the others wait.
+    let met = met.map_or(Ok(()), |team| team.barrier());
+    if let Err(reason) = placed.and(met.map_err(|error| error.to_string())) {
+        world.take_back(index);
+        return Err(fail(reason));
     }
     Ok(index as c_int)
 }

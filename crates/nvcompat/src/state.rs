@@ -8,7 +8,7 @@ use crate::driver::ContextGuard;
 use crate::gpu::Gpu;
 use crate::invitations::Invitations;
 use crate::say::{say, speaks};
-use crate::teams::Teams;
+use crate::teams::{Shape, Teams};
 use crate::types::Status;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -101,6 +101,25 @@ impl World {
 
     pub(crate) fn teams(&self) -> MutexGuard<'_, Teams> {
         self.teams.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the memory of team `index` ready, and tells kernels of it, if there is a GPU.
+    pub(crate) fn place_team(&self, index: usize, shape: Shape) -> Result<(), String> {
+        let Some(gpu) = self.opened_gpu() else {
+            return Ok(());
+        };
+        gpu.clear_team(index)?;
+        gpu.set_team(index, Some(shape))
+    }
+
+    /// Takes the handle of a team back that did not come about on this PE.
+    pub(crate) fn take_back(&self, index: usize) {
+        self.teams().0[index] = None;
+        if let Some(gpu) = self.opened_gpu()
+            && let Err(error) = gpu.set_team(index, None)
+        {
+            say(format_args!("team {index}: {error}"));
+        }
     }
 
     /// The words that all PEs of `team` give, combined bit by bit. Collective over it.

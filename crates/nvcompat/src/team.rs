@@ -106,19 +106,18 @@ fn split(
             }
         }
     }
+    let mut placed = Ok(());
     if let (Some(part), Some(team)) = (mine, host) {
         let shape = in_world(&part);
         world.teams().0[index] = Some(Entry { team, shape });
-        if let Some(gpu) = world.opened_gpu() {
-            gpu.clear_team(index)
-                .and_then(|()| gpu.set_team(index, Some(shape)))
-                .map_err(fail)?;
-        }
+        placed = world.place_team(index, shape);
     }
-    // Nobody uses the new team before its memory is clear on all its PEs.
-    let met = with_parent(world, parent, |team| team.barrier());
-    met.unwrap_or(Ok(()))
-        .map_err(|error| fail(error.to_string()))?;
+    // Nobody uses the new team before its memory is clear on all its PEs. One whose GPU failed comes, too: the others wait.
+    let met = with_parent(world, parent, |team| team.barrier()).unwrap_or(Ok(()));
+    if let Err(reason) = placed.and(met.map_err(|error| error.to_string())) {
+        world.take_back(index);
+        return Err(fail(reason));
+    }
     Ok(match mine {
         Some(_) => index as c_int,
         None => INVALID,

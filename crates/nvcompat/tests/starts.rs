@@ -242,6 +242,20 @@ int main(void) {
     /* Downwards there is none of more than one; all say so, and go on. */
     config.id = 2000;
     CHECK((nvshmemx_team_init(&other, &config, 2, n, n - 1 - me) == 0) == (n == 1));
+    /* One says another size: nobody waits for ever, and those who agree come to the same. */
+    for (int round = 0; n > 2 && round < 20; ++round) {
+        config.id = 2500 + round;
+        int differs = round % n, odd_one = me == differs;
+        int failed = nvshmemx_team_init(&other, &config, 2, odd_one ? n : n - 1, odd_one ? n - 1 : me - (me > differs)) != 0;
+        CHECK(failed == (other == -1) && (failed || !odd_one));
+        if (!failed) nvshmem_team_destroy(other);
+        /* Invitations stay where they are until all have looked. */
+        CHECK(nvshmem_team_split_strided(0, 0, 1, 1, NULL, 0, &part) == 0);
+        if (part != -1) nvshmem_team_destroy(part);
+        config.id = 2600 + round;
+        CHECK(nvshmemx_team_init(&other, &config, 2, n, me) == 0);
+        nvshmem_team_destroy(other);
+    }
     /* As many as there can be, and one more. */
     int made = 0;
     for (config.id = 3000; nvshmemx_team_init(&other, &config, 2, n, me) == 0; ++config.id) ++made;

@@ -604,7 +604,8 @@ template <class Scope>
 __device__ inline __noinline__ bool put_around(const put_room& room, u64 number, const u8* source, const put_parts& parts,
                                                const Scope& scope, u64 mine) {
     const team& t = room.t;
-    scope.sync();
+    // Race prevented: the first thread must not put before the others have stored `source`.
+    sync_anew(scope);
     for (int i = 1; i < t.size; ++i) {
         const int r = (t.me + i) % t.size;
         u8* to = reinterpret_cast<u8*>(const_cast<vec16*>(room.of(number, t.me)));
@@ -629,7 +630,8 @@ __device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart
                                       u64 mine) {
     const put_room room(t, n * sizeof(T));
     const bool shared = room.large && apart == 0;
-    const u64 most = room.vectors() * (sizeof(vec16) / sizeof(T));
+    static_assert(sizeof(T) <= small_units * sizeof(vec16), "an element does not fit into a piece");
+    const u64 most = room.vectors() * sizeof(vec16) / sizeof(T);
     u64 first = 0;
     do {
         u64 count = shared ? (n - first + t.size - 1) / t.size : n - first;
@@ -653,7 +655,8 @@ __device__ inline bool reduce_by_puts(T* dest, const T* source, u64 n, u64 apart
             for (int r = 1; r < t.size; ++r) total = op(total, value(r));
             to[i] = total;
         }
-        scope.sync();
+        // Race prevented: as above, for `to`.
+        sync_anew(scope);
         if (shared) put_to_all(reinterpret_cast<u8*>(to), own * sizeof(T), t, scope);
         first += shared ? count * t.size : count;
     } while (first < n);

@@ -102,6 +102,11 @@ __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& 
         copy_words<u64, Fresh>((u64*)t, (const u64*)f, bytes / 8, scope);
     } else if (((t | f | bytes) & 3) == 0) {
         copy_words<u32, Fresh>((u32*)t, (const u32*)f, bytes / 4, scope);
+#ifdef CROSSWARP_ROUTED
+    } else if (sizeof(U) == 1 && ((t | f | bytes) & 1) == 0) {
+        // Reductions over hosts put elements of any type as bytes.
+        copy_words<u16, Fresh>((u16*)t, (const u16*)f, bytes / 2, scope);
+#endif
     } else {
         copy_words<U, Fresh>((U*)t, (const U*)f, bytes / sizeof(U), scope);
     }

@@ -1,5 +1,5 @@
 //! What the thread needs of its PE's GPU: copies to and from what the GPU reaches, ended when they return, and somebody
-//! who executes the inbox. Tests have memory of the host play it (`tests/gpu.rs`).
+//! who executes the inbox. Tests have memory of the host play it (`route/tests.rs`).
 #![allow(unsafe_code)] // Calls into libcuda; launches a kernel of this crate.
 
 use std::ops::{Deref, DerefMut};

@@ -7,8 +7,9 @@
 //!
 //! Words of a GPU's memory have one executor of atomic operations, the GPU: these go to an [inbox].
 //!
-//! Each message is done, with its copies ended, before the next one of its sender that stores something. So what is put or
-//! added before a fence is there before what is put after it, and a signal after its data.
+//! Each message that stores or adds something is done, with its copies ended, before the next one of its sender that stores
+//! something. So what is put or added before a fence is there before what is put after it, and a signal after its data.
+//! What a message asks to get is read later, when there are places for it.
 //!
 //! `tests` has the whole of it run without a GPU, which threads of the host play.
 #![allow(unsafe_code)] // Locks memory that it keeps.
@@ -24,6 +25,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
@@ -41,7 +43,7 @@ use crate::pe::route::board::Board;
 use crate::pe::route::channel::Places;
 use crate::pe::route::gpu::{CudaGpu, Locked};
 use crate::pe::route::inbox::InboxPlace;
-use crate::pe::route::proxy::Proxy;
+use crate::pe::route::proxy::{Proxy, ProxyError};
 
 /// The memory through which kernels and the thread speak.
 struct RouteMemory {
@@ -153,14 +155,8 @@ impl Route {
             let proxy = Proxy::new(courier, board, gpu, inbox, heap, places);
             let (me, device) = (pe.my_pe(), *device);
             let work = move || {
-                let ended = device.bind().map_err(Into::into).and_then(|()| proxy.run());
-                if let Err(error) = ended {
-                    // Whoever waits for it gets to know that it ended, and here is why.
-                    tracing::error!(
-                        "PE {me}'s GPU can't reach PEs of other hosts any more: {error}"
-                    );
-                    on_failure();
-                }
+                let serve = || device.bind().map_err(Into::into).and_then(|()| proxy.run());
+                carry(me, serve, on_failure);
             };
             let thread = std::thread::Builder::new().name("crosswarp-route".into());
             let thread = thread.spawn(work).map_err(|error| CudaError {
@@ -219,6 +215,19 @@ impl Route {
         std::mem::forget(Arc::clone(&self.memory));
         std::mem::forget(self.locked.take());
     }
+}
+
+/// The thread of PE `me`: serves, and calls `on_failure` if that fails or panics.
+fn carry(me: usize, serve: impl FnOnce() -> Result<(), ProxyError>, on_failure: impl FnOnce()) {
+    // Nothing that a panic leaves half done is used again.
+    let reason = match catch_unwind(AssertUnwindSafe(serve)) {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "the thread that does so panicked, see above".into(),
+    };
+    // Whoever waits for it gets to know that it ended, and here is why.
+    tracing::error!("PE {me}'s GPU can't reach PEs of other hosts any more: {reason}");
+    on_failure();
 }
 
 impl Drop for Route {

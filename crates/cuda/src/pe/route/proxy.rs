@@ -66,7 +66,7 @@ struct Fetch {
 struct UnderWay {
     message: u64,
     operation: u64,
-    /// The token and the bytes of the word, if an answer is wanted.
+    /// The token, if an answer is wanted.
     answer: Option<u64>,
 }
 
@@ -375,6 +375,12 @@ impl<G: Gpu> Proxy<G> {
 
     fn spread(&self, pe: usize, head: &Head, bytes: u64) -> Result<Spread, ProxyError> {
         let width = head.width.max(1);
+        if width > self.places.body as u64 {
+            return Err(ProxyError::Message {
+                pe,
+                what: "elements larger than a message",
+            });
+        }
         let steps = (bytes / width).saturating_sub(1);
         let reach = steps
             .checked_mul(head.stride)

@@ -13,6 +13,7 @@ use crosswarp_shmem::{Pe, ThreadWorld};
 use crate::driver::error::CudaError;
 use crate::layout::{AtomicOp, INBOX_ENTRIES, InboxEntry, ROUTE_BODY, ROUTE_ENTRIES, RouteOp};
 use crate::pe::route::board::{Board, Words};
+use crate::pe::route::carry;
 use crate::pe::route::channel::Places;
 use crate::pe::route::gpu::{Gpu, Spread};
 use crate::pe::route::inbox::InboxPlace;
@@ -346,12 +347,36 @@ struct Beside {
     thread: Option<JoinHandle<Result<(), ProxyError>>>,
 }
 
+impl Beside {
+    fn start(pe: &Pe, kernels: &Arc<Kernels>, places: Places) -> Self {
+        let inbox = InboxPlace {
+            entries: kernels.inbox.as_ptr() as u64,
+            head: (&raw const kernels.inbox_head) as u64,
+        };
+        let proxy = Proxy::new(
+            pe.courier().expect("PEs of several hosts"),
+            Arc::clone(&kernels.board),
+            HostGpu(Arc::clone(kernels)),
+            inbox,
+            (kernels.address(0), size_of_val(&*kernels.heap) as u64),
+            places,
+        );
+        Self {
+            board: Arc::clone(&kernels.board),
+            thread: Some(std::thread::spawn(move || proxy.run())),
+        }
+    }
+}
+
 impl Drop for Beside {
     fn drop(&mut self) {
         self.board.stop.store(true, Ordering::Release);
-        let ended = self.thread.take().map(JoinHandle::join);
+        let Some(thread) = self.thread.take() else {
+            return;
+        };
+        let ended = thread.join();
         if !std::thread::panicking() {
-            ended.unwrap().unwrap().unwrap();
+            ended.unwrap().unwrap();
         }
     }
 }
@@ -370,23 +395,7 @@ fn play(
         let left = pe.alloc_zeroed::<u64>(n).unwrap();
         let (places, _rings, _words) = Places::make(pe, &left).unwrap();
         let kernels = Arc::new(Kernels::new(heap_words));
-        let (heap, words) = (kernels.address(0), &kernels);
-        let inbox = InboxPlace {
-            entries: words.inbox.as_ptr() as u64,
-            head: (&raw const words.inbox_head) as u64,
-        };
-        let proxy = Proxy::new(
-            pe.courier().expect("PEs of several hosts"),
-            Arc::clone(&kernels.board),
-            HostGpu(Arc::clone(&kernels)),
-            inbox,
-            (heap, 8 * heap_words as u64),
-            places,
-        );
-        let beside = Beside {
-            board: Arc::clone(&kernels.board),
-            thread: Some(std::thread::spawn(move || proxy.run())),
-        };
+        let beside = Beside::start(pe, &kernels, places);
         pe.barrier().unwrap();
         body(pe, &kernels);
         kernels.quiet();
@@ -620,6 +629,59 @@ fn large_puts_and_gets_pass_each_other() {
             499 * 500 / 2
         );
     });
+}
+
+/// Elements larger than a message, which no kernel asks for, are an error that names the sender, and no panic.
+#[test]
+fn elements_that_no_message_holds_are_refused() {
+    let world = ThreadWorld::new(2)
+        .heap_bytes(1 << 20)
+        .wait_timeout(WATCHDOG)
+        .fake_hosts("2");
+    let played = world.spmd(|pe| {
+        let left = pe.alloc_zeroed::<u64>(2).unwrap();
+        let (places, _rings, _words) = Places::make(pe, &left).unwrap();
+        let width = places.body as u64 + 8;
+        let kernels = Arc::new(Kernels::new(width as usize / 8));
+        let mut beside = Beside::start(pe, &kernels, places);
+        pe.barrier().unwrap();
+        if pe.my_pe() == 0 {
+            let ended = beside.thread.take().unwrap().join().unwrap();
+            let Err(ProxyError::Message { pe: 1, what }) = ended else {
+                panic!("{ended:?}")
+            };
+            assert_eq!(what, "elements larger than a message");
+            pe.barrier().unwrap();
+        } else {
+            kernels.issue(Entry {
+                local: kernels.address(0),
+                n: 1,
+                width,
+                ..entry(RouteOp::GetStrided, 0)
+            });
+            pe.barrier().unwrap();
+            // The thread need not wait for what never comes.
+            pe.put(left.at(0), &[1], 1);
+            drop(beside);
+        }
+        pe.barrier().unwrap();
+    });
+    played.unwrap();
+}
+
+#[test]
+fn a_thread_that_ends_early_says_so_however_it_ends() {
+    let fails = |serve: fn() -> Result<(), ProxyError>| {
+        let mut failed = false;
+        carry(0, serve, || failed = true);
+        failed
+    };
+    assert!(fails(|| Err(ProxyError::Message {
+        pe: 1,
+        what: "of no kind"
+    })));
+    assert!(fails(|| panic!("on purpose")));
+    assert!(!fails(|| Ok(())));
 }
 
 /// How fast large puts are: `cargo test --release -p crosswarp-cuda --lib -- --ignored --nocapture large_puts_are_timed`

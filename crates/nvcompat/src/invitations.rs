@@ -51,11 +51,10 @@ impl Invitations {
     ) -> Result<Vec<(usize, u64)>, String> {
         /// Ids are random; so are those that lie so far apart.
         const APART: u64 = 0x9e37_79b9_7f4a_7c15;
-        let [id, _, size, _] = mine;
+        let [id, place, size, free] = mine;
         let uses = self.uses.entry(id).or_insert(0);
         let id = id.wrapping_add(uses.wrapping_mul(APART)).max(1);
         *uses += 1;
-        let [_, place, _, free] = mine;
         for to in 0..pe.n_pes() {
             self.invite(pe, [id, place, size, free], to);
         }

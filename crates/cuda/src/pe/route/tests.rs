@@ -691,7 +691,7 @@ fn large_puts_are_timed() {
     const WORDS: usize = 16 << 20 >> 3;
     for heap_bytes in [1 << 20, 4 << 20, 16 << 20, 64 << 20] {
         play(("tcp:2", 2), (2 * WORDS, heap_bytes), |pe, kernels| {
-            let (left, n) = (pe.alloc_zeroed::<u64>(1).unwrap(), pe.n_pes());
+            let n = pe.n_pes();
             let mut times = Vec::new();
             for _ in 0..15 {
                 pe.barrier().unwrap();
@@ -708,7 +708,6 @@ fn large_puts_are_timed() {
                 let rate = 8.0 * WORDS as f64 / times[times.len() / 2] / 1e6;
                 println!("{n} PEs, heap of {heap_bytes} bytes: {rate:.0} MB/s");
             }
-            pe.free(left).unwrap();
         });
     }
 }

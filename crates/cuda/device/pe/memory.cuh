@@ -65,8 +65,9 @@ template <int flight, class Scope> struct shares {
 };
 
 #ifdef CROSSWARP_FEW_REGISTERS
-template <class Scope> constexpr int words_in_flight = 4;
-template <> constexpr int words_in_flight<block> = 2;
+// Loads from another PE take longest, and a block has many threads.
+template <class Scope, bool Fresh> constexpr int words_in_flight = 4;
+template <> constexpr int words_in_flight<block, false> = 2;
 
 // The words from `from` to before `end`, to where is `away` bytes further.
 template <int flight, int near, class W, bool Fresh>
@@ -90,7 +91,7 @@ __device__ inline void copy_strides(const W* from, const W* end, ptrdiff_t away,
 // distances that the compiler knows.
 template <class W, bool Fresh, class Scope>
 __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scope) {
-    constexpr int flight = words_in_flight<Scope>;
+    constexpr int flight = words_in_flight<Scope, Fresh>;
     const ptrdiff_t away = reinterpret_cast<u64>(to) - reinterpret_cast<u64>(from);
     const u32 rank = scope.rank(), size = scope.size();
     if (size == 1) return copy_strides<flight, 1, W, Fresh>(from, from + n, away, flight);

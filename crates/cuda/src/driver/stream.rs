@@ -178,7 +178,7 @@ impl Stream {
     #[doc(hidden)]
     pub unsafe fn write_word(&self, at: u64, value: u64, bytes: usize) -> Result<bool, CudaError> {
         let _not_now = self.capture_lock();
-        if !matches!(bytes, 4 | 8) || at % bytes as u64 != 0 || self.is_capturing()? {
+        if !matches!(bytes, 4 | 8) || !at.is_multiple_of(bytes as u64) || self.is_capturing()? {
             return Ok(false);
         }
         let _turn = self.turn();
@@ -187,7 +187,12 @@ impl Stream {
         // SAFETY: the address is the caller's promise, aligned as it must be; the stream is alive.
         unsafe {
             match bytes {
-                4 => cu!(cuStreamWriteValue32_v2(self.0.handle, at, value as u32, flags)),
+                4 => cu!(cuStreamWriteValue32_v2(
+                    self.0.handle,
+                    at,
+                    value as u32,
+                    flags
+                )),
                 _ => cu!(cuStreamWriteValue64_v2(self.0.handle, at, value, flags)),
             }
         }?;

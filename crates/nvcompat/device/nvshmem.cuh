@@ -115,18 +115,22 @@ __device__ inline void iget(T* dest, const T* source, ptrdiff_t dst, ptrdiff_t s
 
 // ---- Signals.
 
+// As NVSHMEM has it: a signal alone orders nothing, what is to be seen before it needs a fence. (A release would cost two
+// microseconds there and back.)
 __device__ inline void signal_op(uint64_t* signal, uint64_t value, int op, int pe) {
-    crosswarp::signal(reinterpret_cast<u64*>(signal), value,
-                      op == NVSHMEM_SIGNAL_ADD ? crosswarp::signal_op::add : crosswarp::signal_op::set, pe);
+    u64* at = reinterpret_cast<u64*>(signal);
+    if (op == NVSHMEM_SIGNAL_ADD) return crosswarp::atomic_add(at, value, pe);
+    crosswarp::atomic_set(at, value, pe);
 }
 template <class S, class T>
 __device__ inline void put_signal(T* dest, const T* source, size_t n, uint64_t* signal, uint64_t value, int op, int pe) {
     S scope;
-    scope.sync();
-    crosswarp::put(dest, source, n, pe, scope);
-    // The signal follows the data of all the scope's threads.
-    scope.sync();
-    if (scope.rank() == 0) signal_op(signal, value, op, pe);
+    // Its sync at the end puts the data of all the scope's threads before the signal.
+    put<S>(dest, source, n, pe);
+    if (scope.rank() == 0) {
+        crosswarp::signal(reinterpret_cast<u64*>(signal), value,
+                          op == NVSHMEM_SIGNAL_ADD ? crosswarp::signal_op::add : crosswarp::signal_op::set, pe);
+    }
     // Nobody may reuse the source, or count on the signal's order, before it is sent.
     scope.sync();
 }

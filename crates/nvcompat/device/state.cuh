@@ -1,3 +1,5 @@
+// Programs' kernels have whatever size they like.
+#define CROSSWARP_FEW_REGISTERS
 // The variable in which kernels find their world. Layout number 1: the library that writes another has another name for
 // the functions that units register with.
 struct alignas(8) nvshmem_cw_state {

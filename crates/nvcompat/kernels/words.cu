@@ -29,6 +29,13 @@ KERNEL(signal)(u64* at, u64 value, i32 add, i32 pe) {
     cw::signal(at, value, add ? cw::signal_op::add : cw::signal_op::set, pe);
 }
 
+// `bytes` from `source`, in this PE's part, to `dest` on `pe`, and the signal behind them. One block: its one release
+// orders what all its threads have put.
+extern "C" __global__ void __launch_bounds__(512)
+    put_signal(u8* dest, const u8* source, u64 bytes, u64* at, u64 value, i32 add, i32 pe) {
+    cw::put_signal(dest, source, bytes, at, value, add ? cw::signal_op::add : cw::signal_op::set, pe, cw::block());
+}
+
 template <class T> __device__ T seen(u64 at) {
     if constexpr (sizeof(T) == 2) {
         u16 bits;

@@ -57,9 +57,13 @@ pub(crate) struct Gpu {
     turn: Mutex<()>,
 }
 
+/// What one block puts sooner than a copy engine and a kernel behind it.
+const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
+
 struct Words {
     store: Function,
     signal: Function,
+    put_signal: Function,
     wait: Function,
     wait_all: Function,
     strided: Function,
@@ -164,6 +168,7 @@ impl Gpu {
         let words = Words {
             store: function("store")?,
             signal: function("signal")?,
+            put_signal: function("put_signal")?,
             wait: function("wait")?,
             wait_all: function("wait_all")?,
             strided: function("strided")?,
@@ -374,6 +379,10 @@ impl Gpu {
         value: u64,
         bytes: usize,
     ) -> Result<(), String> {
+        // SAFETY: the address was checked.
+        if unsafe { stream.write_word(at, value, bytes) }.map_err(|error| error.to_string())? {
+            return Ok(());
+        }
         let args = (at, value, bytes as i32);
         // SAFETY: `store(u64, u64, i32)`; the address was checked.
         unsafe { self.launch(&self.words.store, (1, 1), stream, args) }
@@ -387,10 +396,38 @@ impl Gpu {
         (value, adds): (u64, bool),
         pe: i32,
     ) -> Result<(), String> {
-        self.remote(address, 8, pe)?;
+        let at = self.remote(address, 8, pe)?;
+        // SAFETY: the address was checked.
+        if !adds && unsafe { stream.write_word(at, value, 8) }.map_err(|error| error.to_string())? {
+            return Ok(());
+        }
         let args = (address, value, i32::from(adds), pe);
         // SAFETY: `signal(u64*, u64, i32, i32)`; the address was checked.
         unsafe { self.launch(&self.words.signal, (1, 1), stream, args) }
+    }
+
+    /// Copies `bytes` from `source` to `dest` on `pe` and changes the signal at `address` there behind them, by one
+    /// kernel: a copy engine and a kernel that wait for one another take twice as long. False, and nothing is done, where
+    /// that is slower or can't be: many bytes, or a source outside this PE's part, which kernels may not reach.
+    pub(crate) fn put_signal(
+        &self,
+        stream: &Stream,
+        (dest, source, bytes): (u64, u64, usize),
+        address: u64,
+        (value, adds): (u64, bool),
+        pe: i32,
+    ) -> Result<bool, String> {
+        self.remote(dest, bytes, pe)?;
+        self.remote(address, 8, pe)?;
+        if bytes > BYTES_OF_ONE_BLOCK || self.remote(source, bytes, self.me as i32).is_err() {
+            return Ok(false);
+        }
+        let threads = bytes.div_ceil(16).next_multiple_of(32).clamp(32, 512) as u32;
+        let n = bytes as u64;
+        let args = (dest, source, n, address, value, i32::from(adds), pe);
+        // SAFETY: `put_signal(u8*, const u8*, u64, u64*, u64, i32, i32)`; the addresses were checked.
+        unsafe { self.launch(&self.words.put_signal, (1, threads), stream, args) }?;
+        Ok(true)
     }
 
     /// Waits until the word at `address`, whose bytes are `kind` (negative: signed), compares with `than`.

@@ -9,7 +9,7 @@ use crosswarp_cuda::Stream;
 use std::ffi::c_int;
 
 /// Bytes of `n` elements; what overflows is more than any memory.
-fn bytes_of<T>(n: usize) -> usize {
+pub(crate) fn bytes_of<T>(n: usize) -> usize {
     n.saturating_mul(size_of::<T>())
 }
 

@@ -49,8 +49,17 @@ pub(crate) unsafe fn put_signal<T>(
 ) {
     let _ = on.give(|gpu, stream| {
         let adds = adds(sig_op)?;
+        let signal = sig_addr.addr() as u64;
+        let copied = (
+            dest.addr() as u64,
+            source.addr() as u64,
+            rma::bytes_of::<T>(n),
+        );
+        if gpu.put_signal(stream, copied, signal, (value, adds), pe)? {
+            return Ok(());
+        }
         // SAFETY: by the caller.
         unsafe { rma::put_to(gpu, stream, dest, source, n, pe) }?;
-        gpu.signal(stream, sig_addr.addr() as u64, (value, adds), pe)
+        gpu.signal(stream, signal, (value, adds), pe)
     });
 }

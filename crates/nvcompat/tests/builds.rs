@@ -90,6 +90,60 @@ fn cmake_finds_the_package_and_its_targets() {
 }
 
 /// From 22 on clang takes the headers of CUDA 13, but includes one of cuRAND.
+/// Kernels of their own calls only, each alone in its file, so that what is called counts.
+const KERNELS: [(&str, &str, u32); 5] = [
+    ("put", "nvshmemx_float_put_nbi_block(x, y, n, 1)", 32),
+    (
+        "signal",
+        "nvshmemx_putmem_signal_block(x, y, n, s, 1, NVSHMEM_SIGNAL_SET, 1)",
+        32,
+    ),
+    (
+        "sum",
+        "nvshmemx_int_sum_reduce_block(NVSHMEM_TEAM_WORLD, (int *)x, (int *)y, n)",
+        128,
+    ),
+    (
+        "broadcast",
+        "nvshmemx_float_broadcast_warp(NVSHMEM_TEAM_WORLD, x, y, n, 0)",
+        128,
+    ),
+    (
+        "alltoall",
+        "nvshmemx_float_alltoall_block(NVSHMEM_TEAM_WORLD, x, y, n)",
+        128,
+    ),
+];
+
+/// A multiprocessor of compute capability 9.0 has 65,536 registers (CUDA programming guide, table of technical
+/// specifications): two blocks of 1024 threads have 32 each, one of 512 threads 128. The compiler counts what a kernel's
+/// calls take; a kernel with more can't be launched, or half as many blocks run.
+#[test]
+fn large_blocks_have_the_registers_that_calls_take() {
+    let Some(nvcc) = nvcc("large_blocks_have_the_registers_that_calls_take") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, call, most) in KERNELS {
+        let source = folder.path().join(format!("{name}.cu"));
+        let text = format!(
+            "#include <nvshmem.h>\n#include <nvshmemx.h>\n\
+             __global__ void kernel(float *x, float *y, size_t n, uint64_t *s) {{ {call}; }}\n"
+        );
+        std::fs::write(&source, text).unwrap();
+        let mut command = compiler(&nvcc, &["-std=c++17", "-cubin", "-Xptxas", "-v", "-o"]);
+        let output = succeed(command.arg(source.with_extension("cubin")).arg(&source));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let used = said
+            .lines()
+            .filter_map(|line| line.split_once("Used ")?.1.split_once(" registers"))
+            .filter_map(|(count, _)| count.parse::<u32>().ok())
+            .max();
+        let used = used.unwrap_or_else(|| panic!("no registers in:\n{said}"));
+        assert!(used <= most, "{name}: {used} registers, at most {most}");
+    }
+}
+
 #[test]
 fn clang_compiles_kernels() {
     const TEST: &str = "clang_compiles_kernels";

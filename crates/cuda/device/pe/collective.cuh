@@ -45,6 +45,14 @@ constexpr u64 staged_min_bytes = 16 << 20;
 
 namespace detail {
 
+// Units that a thread sends, or waits for, at a time. Fewer take fewer registers, see `copy_words`; functions of these
+// collectives that are called and not inlined took 250 with the larger numbers.
+#ifdef CROSSWARP_FEW_REGISTERS
+constexpr int units_sent = 2, units_awaited = 1;
+#else
+constexpr int units_sent = 4, units_awaited = 8;
+#endif
+
 template <class Scope> constexpr bool is_grid = false;
 template <> constexpr bool is_grid<grid_threads> = true;
 
@@ -289,7 +297,7 @@ __device__ inline rendezvous send_to_all(const team& t, const opening& begins, i
     vec16* mine = slots_of(t, m.number, t.me);
     const u64 word = m.word();
     // Several units' loads are under way before the first is stored.
-    constexpr int batch = 4;
+    constexpr int batch = units_sent;
     for (int u = scope.rank(); u < units; u += batch * scope.size()) {
         u64 unit[batch];
 #pragma unroll
@@ -354,7 +362,7 @@ template <int batch> struct senders_of {
 // cache.
 template <class Scope, class At, class Take>
 __device__ inline void take_units(const team& t, const rendezvous& m, int count, const Scope& scope, At at, Take take) {
-    constexpr int batch = 8;
+    constexpr int batch = units_awaited;
     const u64 expected = m.word();
     for (int first = scope.rank(); first < count; first += batch * scope.size()) {
         const vec16* place[batch];

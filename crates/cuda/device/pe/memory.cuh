@@ -64,6 +64,45 @@ template <int flight, class Scope> struct shares {
     }
 };
 
+#ifdef CROSSWARP_FEW_REGISTERS
+// Loads from another PE take longest, and a block has many threads.
+template <class Scope, bool Fresh> constexpr int words_in_flight = 4;
+template <> constexpr int words_in_flight<block, false> = 2;
+
+// The words from `from` to before `end`, to where is `away` bytes further.
+template <int flight, int near, class W, bool Fresh>
+__device__ inline void copy_strides(const W* from, const W* end, ptrdiff_t away, u32 far) {
+    auto to = [&](const W* at) { return reinterpret_cast<W*>(reinterpret_cast<u64>(at) + away); };
+#pragma unroll 1
+    for (; from + (flight - 1) * near < end; from += far) {
+        W word[flight];
+#pragma unroll
+        for (int j = 0; j < flight; ++j) word[j] = load<W, Fresh>(from + j * near);
+#pragma unroll
+        for (int j = 0; j < flight; ++j) to(from)[j * near] = word[j];
+    }
+    // Of the last round only some words exist; if the first does, the next round's lies beyond the end.
+#pragma unroll 1
+    for (; from < end; from += near) *to(from) = load<W, Fresh>(from);
+}
+
+// Copies `n` words for programs whose kernels have whatever size they like: in few registers, for those are the kernel's
+// (with more than 32, an SM has room for one block of 1024 threads only). Fewer words are in flight than below, at
+// distances that the compiler knows.
+template <class W, bool Fresh, class Scope>
+__device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scope) {
+    constexpr int flight = words_in_flight<Scope, Fresh>;
+    const ptrdiff_t away = reinterpret_cast<u64>(to) - reinterpret_cast<u64>(from);
+    const u32 rank = scope.rank(), size = scope.size();
+    if (size == 1) return copy_strides<flight, 1, W, Fresh>(from, from + n, away, flight);
+    if (size % 32 == 0) {
+        const u32 first = rank / 32 * (32 * flight) + rank % 32;
+        return copy_strides<flight, 32, W, Fresh>(from + first, from + n, away, flight * size);
+    }
+#pragma unroll 1
+    for (u64 i = rank; i < n; i += size) to[i] = load<W, Fresh>(from + i);
+}
+#else
 // Copies `n` words, eight words a thread in flight.
 template <class W, bool Fresh, class Scope>
 __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scope) {
@@ -83,6 +122,7 @@ __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scop
         if (i + j * mine.near < n) to[i + j * mine.near] = load<W, Fresh>(from + i + j * mine.near);
     }
 }
+#endif
 
 // Copies bytes with the widest accesses the alignment allows, never narrower than U, to which both
 // sides are aligned. Fresh: see other PEs' stores.
@@ -95,9 +135,9 @@ __device__ inline void copy(void* to, const void* from, u64 bytes, const Scope& 
         if (head > bytes) head = bytes;
         u64 words = (bytes - head) / 16, tail = (bytes - head) % 16;
         if (head) copy_words<U, Fresh>((U*)t, (const U*)f, head / sizeof(U), scope);
-        copy_words<vec16, Fresh>((vec16*)(t + head), (const vec16*)(f + head), words, scope);
         u64 done = head + 16 * words;
         if (tail) copy_words<U, Fresh>((U*)(t + done), (const U*)(f + done), tail / sizeof(U), scope);
+        copy_words<vec16, Fresh>((vec16*)(t + head), (const vec16*)(f + head), words, scope);
     } else if (((t | f | bytes) & 7) == 0) {
         copy_words<u64, Fresh>((u64*)t, (const u64*)f, bytes / 8, scope);
     } else if (((t | f | bytes) & 3) == 0) {

@@ -169,6 +169,36 @@ impl Stream {
         unsafe { cu!(cuStreamWaitEvent(self.0.handle, event.0.handle, 0)) }
     }
 
+    /// Stores the low `bytes` of `value` at `at`, in stream order and behind all that the stream's earlier work wrote, as
+    /// an entry of the stream: a kernel takes twice as long. False, and nothing is done, where there is no such entry: for
+    /// words of other than 4 or 8 bytes or at no multiple of them, and while the stream is captured.
+    ///
+    /// # Safety
+    /// `at` is memory of so many bytes that the stream's GPU reaches, until the store has been made.
+    #[doc(hidden)]
+    pub unsafe fn write_word(&self, at: u64, value: u64, bytes: usize) -> Result<bool, CudaError> {
+        let _not_now = self.capture_lock();
+        if !matches!(bytes, 4 | 8) || !at.is_multiple_of(bytes as u64) || self.is_capturing()? {
+            return Ok(false);
+        }
+        let _turn = self.turn();
+        // With a barrier before the store, for the system: CU_STREAM_WRITE_VALUE_DEFAULT.
+        let flags = sys::CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
+        // SAFETY: the address is the caller's promise, aligned as it must be; the stream is alive.
+        unsafe {
+            match bytes {
+                4 => cu!(cuStreamWriteValue32_v2(
+                    self.0.handle,
+                    at,
+                    value as u32,
+                    flags
+                )),
+                _ => cu!(cuStreamWriteValue64_v2(self.0.handle, at, value, flags)),
+            }
+        }?;
+        Ok(true)
+    }
+
     /// Held while work is given to the GPU: threads take turns.
     ///
     /// The driver spreads streams over a few hardware queues, and where two threads give work to two

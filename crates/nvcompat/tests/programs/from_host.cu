@@ -63,12 +63,32 @@ int main() {
     CUDA(cudaStreamSynchronize(stream));
     CHECK_EQ(host(b, count)[500], 1000000 * left + 500);
     nvshmem_barrier_all();
+    // From memory that is not symmetric; then words alone, behind it.
+    long *elsewhere;
+    CUDA(cudaMalloc(&elsewhere, 5 * sizeof(long)));
+    CUDA(cudaMemset(elsewhere, me + 1, 5 * sizeof(long)));
+    nvshmemx_long_put_signal_on_stream(b, elsewhere, 5, signal, 1, NVSHMEM_SIGNAL_ADD, right, stream);
+    nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_EQ, 4, stream);
+    nvshmemx_int_p_on_stream((int *)(b + 7), -3 - me, right, stream);
+    nvshmemx_long_p_on_stream(b + 8, -4 - me, right, stream);
+    nvshmemx_short_p_on_stream((short *)(b + 9), (short)(-5 - me), right, stream);
+    nvshmemx_signal_op_on_stream(signal, 9, NVSHMEM_SIGNAL_SET, right, stream);
+    nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_EQ, 9, stream);
+    CUDA(cudaStreamSynchronize(stream));
+    CHECK_EQ(host(b, count)[4], 0x0101010101010101 * (left + 1));
+    CHECK_EQ((int)host(b, count)[7], -3 - left);
+    CHECK_EQ(host(b, count)[8], -4 - left);
+    CHECK_EQ((short)host(b, count)[9], -5 - left);
+    CUDA(cudaFree(elsewhere));
+    nvshmem_barrier_all();
     cudaGraph_t graph;
     cudaGraphExec_t executable;
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
     nvshmemx_long_put_nbi_on_stream(b, a + 1, 7, right, stream);
     nvshmemx_quiet_on_stream(stream);
     nvshmemx_signal_op_on_stream(signal + 1, 1, NVSHMEM_SIGNAL_ADD, right, stream);
+    nvshmemx_signal_op_on_stream(signal, 17, NVSHMEM_SIGNAL_SET, right, stream);
+    nvshmemx_long_p_on_stream(b + 9, 18 + me, right, stream);
     nvshmemx_barrier_all_on_stream(stream);
     CUDA(cudaStreamEndCapture(stream, &graph));
     CUDA(cudaGraphInstantiate(&executable, graph, 0));
@@ -76,6 +96,8 @@ int main() {
     CUDA(cudaStreamSynchronize(stream));
     CHECK_EQ(host(b, 7)[6], 1000000 * left + 7);
     CHECK_EQ(host(signal + 1, 1)[0], 3);
+    CHECK_EQ(host(signal, 1)[0], 17);
+    CHECK_EQ(host(b, 10)[9], 18 + left);
     // The default stream, and the thread's own.
     nvshmemx_barrier_all_on_stream(0);
     nvshmemx_sync_all_on_stream(cudaStreamPerThread);

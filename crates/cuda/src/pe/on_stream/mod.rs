@@ -131,9 +131,15 @@ impl DeviceWorld<'_> {
         op: SignalOp,
         pe: usize,
     ) -> Result<(), DeviceWorldError> {
-        let at = self.word(signal.into());
-        // For its check of `pe`.
-        self.heap().address(0, pe);
+        let signal = signal.into();
+        let at = self.word(signal);
+        let to = signal.address(self.heap(), pe);
+        if op == SignalOp::Set && self.is_mapped(pe) {
+            // SAFETY: the word is mapped here, and freeing it waits for the GPU's work.
+            if unsafe { stream.write_word(to, value, size_of::<u64>()) }? {
+                return Ok(());
+            }
+        }
         let add = i32::from(op == SignalOp::Add);
         let kernels = self.kernels();
         // SAFETY: the parameters are (u64*, u64, i32, i32); the word is symmetric and `pe` exists.

@@ -71,8 +71,8 @@ def main():
                         if turn:
                             found.setdefault((name, work, n), []).append(rate)
     for (name, work, n), rates in found.items():
-        row = {"impl": name, "what": work, "pes": n, "gbs": round(statistics.median(rates), 2)}
-        row |= {"gbs_min": round(min(rates), 2), "gbs_max": round(max(rates), 2), "samples": len(rates)}
+        row = {"impl": name, "what": work, "pes": n, "bytes_per_second": round(1e9 * statistics.median(rates))}
+        row |= {"least": round(1e9 * min(rates)), "most": round(1e9 * max(rates)), "samples": len(rates)}
         print(json.dumps(row))
     print(f"\n{'GB/s':28}" + "".join(f"{n:>9}" for n in threads))
     for name, work in dict.fromkeys((name, work) for name, work, _ in found):

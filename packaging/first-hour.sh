@@ -29,6 +29,8 @@ times=$work/times
 failed=0
 # Mounts live in namespaces of their own and end with them.
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 if [ -z "$image" ]; then
     image=$work/image.tar
     mmdebstrap --quiet --variant=minbase --include=python3-venv,ca-certificates,gcc,libc6-dev bookworm "$image"
@@ -53,7 +55,7 @@ machine() {
 # What $1 takes on the machine, and whether it worked: a line of the table, its output in a log.
 step() {
     start=$(date +%s.%N)
-    if unshare --mount --pid --fork --mount-proc="$root/proc" sh -c '
+    if unshare --mount --pid --fork --kill-child --mount-proc="$root/proc" sh -c '
         root=$1 command=$2 rust=$3
         mount --rbind /dev "$root/dev"
         for folder in $rust; do

@@ -40,7 +40,7 @@ struct definition {
 };
 
 // Prints one result. `times`: microseconds per iteration, one per repetition. `moved`: bytes over the
-// busiest link per iteration for a bandwidth row (GB/s, 10^9 bytes), 0 for a latency row.
+// busiest link per iteration for a bandwidth row, 0 for a latency row.
 inline void print_row(const char* impl, const char* version, const definition& row,
                       std::vector<double> times, double moved) {
     std::sort(times.begin(), times.end());
@@ -52,8 +52,7 @@ inline void print_row(const char* impl, const char* version, const definition& r
            impl, version, row.what, row.pes, row.bytes, row.scope, row.blocks, row.threads,
            row.iterations, times.size(), median, times.front(), times.back());
     if (moved > 0) {
-        printf(",\"gbs\":%.1f,\"gbs_min\":%.1f,\"gbs_max\":%.1f", moved / median * 1e-3,
-               moved / times.back() * 1e-3, moved / times.front() * 1e-3);
+        printf(",\"bytes_per_second\":%.5g", moved / median * 1e6);
     }
     printf("}\n");
     fflush(stdout);

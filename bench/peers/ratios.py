@@ -38,9 +38,11 @@ def read(paths):
 
 
 def figure(row):
+    # Rows of schema 1 have it in GB/s, as gbs.
+    rate = row["bytes_per_second"] / 1e9 if "bytes_per_second" in row else row.get("gbs")
     # Solves are compared by their times, whatever they move.
-    large = "gbs" in row and row["bytes"] >= 1 << 16 and "sweeps" not in row
-    value = f"{row['gbs']:.1f} GB/s" if large else f"{row['us']:.2f} us"
+    large = rate is not None and row["bytes"] >= 1 << 16 and "sweeps" not in row
+    value = f"{rate:.1f} GB/s" if large else f"{row['us']:.2f} us"
     return f"{value} ({row['scope']})" if row.get("scope") else value
 
 

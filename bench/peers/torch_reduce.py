@@ -65,7 +65,7 @@ def row(name, x, elements, calls, stream, flush):
                 "us": round(us, 3),
                 "us_min": round(times[0], 3),
                 "us_max": round(times[-1], 3),
-                "gbs": round(bytes_ / us / 1e3, 1),
+                "bytes_per_second": float(f"{1e6 * bytes_ / us:.5g}"),
             }
         ),
         flush=True,

@@ -33,7 +33,7 @@ def sample(call):
 def report(impl, version, what, element, side, times):
     moved, median = 2 * element * side * side, times[SAMPLES // 2]
     row = {"impl": impl, "version": version, "what": what, "element": element, "rows": side, "columns": side}
-    row |= {"us": median, "us_min": times[0], "us_max": times[-1], "bytes": moved, "gbs": moved / median * 1e-3}
+    row |= {"us": median, "us_min": times[0], "us_max": times[-1], "bytes": moved, "bytes_per_second": moved / median * 1e6}
     print(json.dumps(row), flush=True)
 
 

@@ -407,9 +407,9 @@ struct bench {
         const double moved = double(t.share) * sizeof(float4) * (gpus - 1) * (sums ? 2 : 1);
         print_row("all_reduce", &time,
                   "\"way\":\"%s\",\"piece_kib\":%d,\"sets\":%d,\"behind\":%d,\"gpus\":%d,\"bytes\":%zu,\"blocks\":%d,"
-                  "\"threads\":%d,\"gbs\":%.1f",
+                  "\"threads\":%d,\"bytes_per_second\":%.5g",
                   s.name, s.piece_kib, s.sets, s.behind, gpus, t.share * sizeof(float4) * gpus, shape.blocks,
-                  shape.threads, moved / time.median * 1e-3);
+                  shape.threads, moved / time.median * 1e6);
     }
 };
 

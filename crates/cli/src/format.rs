@@ -75,15 +75,19 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{plural}", grouped(count))
 }
 
+/// `value`, which is not negative, in so many significant digits and with commas; a larger one as a whole number.
+pub fn figure(value: f64, digits: usize) -> String {
+    if value.is_finite() && value.round() >= 10f64.powi(digits as i32) {
+        // Casts saturate.
+        grouped(value.round() as u64)
+    } else {
+        with_separators(&general(value, digits))
+    }
+}
+
 /// Microseconds in five digits, large ones as whole numbers.
 pub fn microseconds(seconds: f64) -> String {
-    let us = 1e6 * seconds;
-    if us < 99_999.5 {
-        general(us, 5)
-    } else {
-        // Casts saturate.
-        grouped(us.round() as u64)
-    }
+    figure(1e6 * seconds, 5)
 }
 
 /// `1 PE`, `2 PEs`, …
@@ -158,6 +162,21 @@ mod tests {
             (f64::NAN, "nan"),
         ] {
             assert_eq!(general(value, 6), text);
+        }
+    }
+
+    #[test]
+    fn figures_have_separators_and_no_exponents_where_they_are_large() {
+        for (value, digits, text) in [
+            (0.0, 4, "0"),
+            (0.001234, 3, "0.00123"),
+            (55.0208, 4, "55.02"),
+            (4612.4, 4, "4,612"),
+            (9999.6, 4, "10,000"),
+            (205_130.4, 5, "205,130"),
+            (f64::INFINITY, 4, "inf"),
+        ] {
+            assert_eq!(figure(value, digits), text);
         }
     }
 

@@ -19,7 +19,7 @@ fn objects(line: &str) -> Vec<Object> {
 
 fn has_schema(line: &str, objects: &[Object]) {
     for object in objects {
-        assert_eq!(object.get("schema"), Some(&1.into()), "{line}: {object:?}");
+        assert_eq!(object.get("schema"), Some(&2.into()), "{line}: {object:?}");
     }
 }
 
@@ -43,6 +43,19 @@ fn every_object_has_the_schema() {
         assert_eq!(found.len(), count, "{line}");
         has_schema(line, &found);
     }
+    let compared = &objects(&format!("bench compare {rows} {rows} --json"))[0];
+    for name in ["before_seconds", "after_seconds"] {
+        assert!((compared[name].as_f64().unwrap() - 2e-6).abs() < 1e-15);
+    }
+    // 4000 bytes at 4 GB/s take a microsecond.
+    let line = "roofline --bandwidth 4 --rate 100 --point a=4000,8 --json";
+    let roof = &objects(line)[0];
+    assert_eq!(roof["bytes_per_second"], 4e9);
+    let point = &roof["points"][0];
+    assert!(
+        (point["least_seconds"].as_f64().unwrap() - 1e-6).abs() < 1e-15,
+        "{point}"
+    );
     let line = "ladder histogram --cpu --quick --size 1024 --json";
     let found = objects(line);
     has_schema(line, &found);
@@ -53,6 +66,7 @@ fn every_object_has_the_schema() {
         let rate = row["bytes"].as_f64().unwrap() / seconds;
         assert!((row["bytes_per_second"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9);
         assert!(row["about"]["commit"].is_string(), "{row:?}");
+        assert!(!row.contains_key("gbs"), "{row:?}");
     }
 }
 

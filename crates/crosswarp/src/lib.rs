@@ -24,6 +24,26 @@
 //! assert!(sums.iter().all(|sum| *sum == Ok(6)));
 //! # Ok::<_, crosswarp::WorldError>(())
 //! ```
+//!
+//! Each crate has errors of its own. A PE that uses several returns `Box<dyn Error + Send + Sync>`; `spmd` itself fails
+//! where there is no world, and has what each PE returned:
+//!
+//! ```
+//! # #[cfg(feature = "prim")] {
+//! use crosswarp::prim::Reducer;
+//! use std::error::Error;
+//!
+//! let sums = crosswarp::spmd(3, |pe| -> Result<f32, Box<dyn Error + Send + Sync>> {
+//!     let part = [pe.my_pe() as f32; 4];
+//!     pe.barrier()?;
+//!     Ok(Reducer::new().on(pe).sum(&part)?)
+//! })?;
+//! for sum in sums {
+//!     assert_eq!(sum.unwrap(), 12.0);
+//! }
+//! # }
+//! # Ok::<_, crosswarp::WorldError>(())
+//! ```
 
 #[cfg(feature = "cuda")]
 pub use crosswarp_cuda as cuda;

@@ -63,10 +63,10 @@ mod tests {
         let text = line(&Report { what: "x", run });
         assert_eq!(
             text,
-            r#"{"schema":1,"what":"x","pes":2,"world":"threads","seconds":0.5}"#
+            r#"{"schema":2,"what":"x","pes":2,"world":"threads","seconds":0.5}"#
         );
         let map = serde_json::json!({"a": 1});
-        assert_eq!(line(&map), r#"{"schema":1,"a":1}"#);
+        assert_eq!(line(&map), r#"{"schema":2,"a":1}"#);
     }
 
     #[test]

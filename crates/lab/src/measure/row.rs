@@ -7,7 +7,7 @@ use super::timing::Timing;
 
 /// The number of the fields' meanings in what `--json` prints, here and in every command: one more with every change
 /// that a reader has to know of.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// What was measured, with which parameters, and the time of one call.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,7 +82,7 @@ impl Row {
     }
 
     /// The row as one line of JSON: `schema`, `what`, the parameters, `seconds`, `us`, `us_min`, `us_max`, `samples`,
-    /// `calls`, with bytes also `bytes_per_second` and `gbs`, with operations `gflops`, the remarks as `about`, then
+    /// `calls`, with bytes also `bytes_per_second`, with operations `gflops`, the remarks as `about`, then
     /// the version and the machine.
     pub fn json(&self, machine: &Machine) -> String {
         let mut object = Map::new();
@@ -105,7 +105,6 @@ impl Row {
         }
         if let Some(rate) = self.gigabytes() {
             object.insert("bytes_per_second".into(), (1e9 * rate).into());
-            object.insert("gbs".into(), rate.into());
         }
         if let Some(rate) = self.gigaflops() {
             object.insert("gflops".into(), rate.into());

@@ -211,7 +211,7 @@ macro_rules! read_modify_write {
     ($($fetching:ident $nbi:ident $plain:ident $op:ident $remote:ident: $what:literal),*) => {
         /// As above: the operations with an operand, with and without the old value.
         impl Pe {$(
-            #[doc = concat!($what, " and returns what was there.")]
+            #[doc = concat!($what, ", and returns what was there.")]
             #[inline]
             pub fn $fetching<'a, T: AtomicInt>(
                 &self,
@@ -282,7 +282,7 @@ macro_rules! read_modify_write {
     };
 }
 read_modify_write!(
-    atomic_fetch_add atomic_fetch_add_nbi atomic_add add Add: "Adds, wrapping,",
+    atomic_fetch_add atomic_fetch_add_nbi atomic_add add Add: "Adds, wrapping",
     atomic_fetch_and atomic_fetch_and_nbi atomic_and and And: "Ands bitwise",
     atomic_fetch_or atomic_fetch_or_nbi atomic_or or Or: "Ors bitwise",
     atomic_fetch_xor atomic_fetch_xor_nbi atomic_xor xor Xor: "Exclusive-ors bitwise"

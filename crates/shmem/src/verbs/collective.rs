@@ -202,8 +202,9 @@ impl Team<'_> {
         &self,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
-        _op: O,
+        op: O,
     ) -> Result<(), CollectiveError> {
+        let _: O = op; // Its type says all.
         // Larger elements would not fit what the sums are kept in.
         const { assert!(size_of::<T>() <= PIECE_BYTES, "elements of more than 8 KiB") };
         let (dest, source) = (dest.into(), source.into());
@@ -231,8 +232,9 @@ impl Team<'_> {
         &self,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
-        _op: O,
+        op: O,
     ) -> Result<(), CollectiveError> {
+        let _: O = op; // Its type says all.
         self.scan::<T, O>(dest.into(), source.into(), false)
     }
 
@@ -245,8 +247,9 @@ impl Team<'_> {
         &self,
         dest: impl Into<SymRef<'d, T>>,
         source: impl Into<SymRef<'s, T>>,
-        _op: O,
+        op: O,
     ) -> Result<(), CollectiveError> {
+        let _: O = op; // Its type says all.
         self.scan::<T, O>(dest.into(), source.into(), true)
     }
 

@@ -33,7 +33,7 @@ pub enum ThreadLevel {
 /// The version of the OpenSHMEM specification that names and meanings follow.
 pub const SPECIFICATION: (u32, u32) = (1, 5);
 
-/// This PE in its world: who it is, its heap, and all the verbs.
+/// This PE in its world: who it is, its heap, and all the verbs, which the [first page](crate) has by purpose.
 ///
 /// Made by [`spmd`](crate::spmd) (one per thread) or [`init`](crate::init) (one per process); leaving
 /// the world is dropping it. All methods take `&self` and may be called from several threads of the

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::args::compare::CompareArgs;
 use crate::commands::error::CommandError;
 use crate::console;
+use crate::format::with_separators;
 use crate::input::files;
 use crate::output::json;
 
@@ -24,7 +25,7 @@ pub fn compare(args: &CompareArgs) -> Result<i32, CommandError> {
     let width = found.iter().map(|row| row.what.len()).max().unwrap_or(0);
     if !args.json {
         console::line(format_args!(
-            "{:<width$}{:>12}{:>12}{:>10}",
+            "{:<width$}{:>14}{:>14}{:>10}",
             "what", "before us", "after us", "speed-up"
         ))?;
     }
@@ -32,17 +33,17 @@ pub fn compare(args: &CompareArgs) -> Result<i32, CommandError> {
         if args.json {
             console::line(json::line(&json!({
                 "what": row.what,
-                "before_us": row.before,
-                "after_us": row.after,
+                "before_seconds": 1e-6 * row.before,
+                "after_seconds": 1e-6 * row.after,
                 "speedup": row.speedup(),
                 "change": change(row),
             })))?;
         } else {
             console::line(format_args!(
-                "{:<width$}{:>12.3}{:>12.3}{:>10.3}  {}",
+                "{:<width$}{:>14}{:>14}{:>10.3}  {}",
                 row.what,
-                row.before,
-                row.after,
+                with_separators(&format!("{:.3}", row.before)),
+                with_separators(&format!("{:.3}", row.after)),
                 row.speedup(),
                 change(row)
             ))?;

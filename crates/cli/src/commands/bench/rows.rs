@@ -8,6 +8,7 @@ use crosswarp::lab::measure::{Machine, Row};
 use crate::commands::error::CommandError;
 use crate::commands::source_commit::COMMIT;
 use crate::console;
+use crate::format::{grouped, with_separators};
 
 /// From this many bytes on, the table shows a rate.
 const PAYLOAD: u64 = 1 << 16;
@@ -64,7 +65,7 @@ fn heading(row: &Row, width: usize) -> String {
         let _ = write!(out, "{name:>0$}", column(name));
     }
     out + &format!(
-        "{:>13}{:>12}{:>12}{:>12}{:>11}",
+        "{:>15}{:>14}{:>14}{:>14}{:>11}",
         "bytes", "us", "min", "max", "GB/s"
     )
 }
@@ -84,12 +85,14 @@ fn line(row: &Row, width: usize) -> String {
     let bytes = row.bytes.unwrap_or_default();
     let rate = row.gigabytes().filter(|_| bytes >= PAYLOAD);
     let time = &row.time;
+    let us = |seconds: f64| with_separators(&format!("{:.3}", 1e6 * seconds));
     out + &format!(
-        "{bytes:>13}{:>12.3}{:>12.3}{:>12.3}{:>11}",
-        1e6 * time.median,
-        1e6 * time.min,
-        1e6 * time.max,
-        rate.map_or(String::new(), |rate| format!("{rate:.1}")),
+        "{:>15}{:>14}{:>14}{:>14}{:>11}",
+        grouped(bytes),
+        us(time.median),
+        us(time.min),
+        us(time.max),
+        rate.map_or(String::new(), |rate| with_separators(&format!("{rate:.1}"))),
     )
 }
 

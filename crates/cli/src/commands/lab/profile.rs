@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::args::profile::ProfileArgs;
 use crate::commands::error::CommandError;
 use crate::console;
-use crate::format::{counted, general};
+use crate::format::{counted, general, microseconds};
 use crate::output::json;
 use crate::programs::nsight_compute::{ProfilingError, Selection, collect};
 
@@ -68,7 +68,7 @@ fn text(launched: &ProfiledLaunch) -> String {
         counted(launched.threads.into(), "thread")
     );
     if let Some(duration) = launched.metric("Duration") {
-        let _ = write!(out, ", {} us", general(1e6 * duration, 5));
+        let _ = write!(out, ", {} us", microseconds(duration));
     }
     out.push_str("\n  speed of light:");
     for (metric, name) in SPEED_OF_LIGHT {
@@ -148,7 +148,7 @@ fn as_json(launched: &ProfiledLaunch) -> Value {
         "kernel": launched.kernel,
         "blocks": launched.grid,
         "threads": launched.threads,
-        "us": launched.metric("Duration").map(|seconds| 1e6 * seconds),
+        "seconds": launched.metric("Duration"),
         "registers": launched.metric("Registers Per Thread"),
         "speed_of_light": shares,
         "theoretical_occupancy": launched.metric("Theoretical Occupancy").map(|percent| percent / 100.0),

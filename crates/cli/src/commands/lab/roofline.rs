@@ -17,7 +17,7 @@ use crate::defaults;
 use crate::drawing::axes::{Axes, Scale};
 use crate::drawing::chart::{Chart, Plot};
 use crate::drawing::files::PictureFiles;
-use crate::format::{general, with_separators};
+use crate::format::{figure, general, microseconds, with_separators};
 use crate::input::kernel_file::{KernelFile, plain_name};
 use crate::output::json;
 use crate::processor::physical_cores;
@@ -39,9 +39,9 @@ pub fn roofline(args: &RooflineArgs) -> Result<i32, CommandError> {
     let mut out = format!(
         "{}: {} GB/s, {} GFLOP/s; ridge at {} operations a byte",
         roof.name,
-        general(roof.ceilings.bandwidth / 1e9, 4),
-        general(roof.ceilings.rate / 1e9, 6),
-        general(roof.ceilings.ridge(), 4)
+        figure(roof.ceilings.bandwidth / 1e9, 4),
+        figure(roof.ceilings.rate / 1e9, 4),
+        figure(roof.ceilings.ridge(), 4)
     );
     if let Some(in_flight) = &in_flight {
         out.push_str(&in_flight.text());
@@ -194,14 +194,14 @@ impl BytesInFlight {
     fn text(&self) -> String {
         let mut out = format!(
             "\nlatency {} ns: {} kB must be in flight for the whole bandwidth",
-            general(1e9 * self.latency, 4),
-            general(self.needed / 1e3, 4)
+            figure(1e9 * self.latency, 4),
+            figure(self.needed / 1e3, 4)
         );
         if let Some(sms) = self.multiprocessors {
             let _ = write!(
                 out,
                 ", {} kB on each of {sms} SMs",
-                general(self.needed / 1e3 / f64::from(sms), 4)
+                figure(self.needed / 1e3 / f64::from(sms), 4)
             );
         }
         if let Some(kernel) = &self.kernel {
@@ -210,8 +210,8 @@ impl BytesInFlight {
                 "\n{}: {} % occupancy keeps {} kB in flight, enough for {} GB/s",
                 kernel.name,
                 general(100.0 * kernel.occupancy.fraction(), 4),
-                general(kernel.bytes / 1e3, 4),
-                general(
+                figure(kernel.bytes / 1e3, 4),
+                figure(
                     (kernel.bytes / self.latency).min(self.needed / self.latency) / 1e9,
                     4
                 )
@@ -225,7 +225,7 @@ fn table(points: &[Point], ceilings: &Ceilings) -> String {
     let width = points.iter().map(|point| point.name.chars().count()).max();
     let width = width.unwrap_or(0).max(6);
     let mut out = format!(
-        "\n\n{:<width$}  flop/byte  bound    least us        us    GB/s   GFLOP/s  of roof",
+        "\n\n{:<width$}  flop/byte  bound      least us          us    GB/s   GFLOP/s  of roof",
         "kernel"
     );
     for point in points {
@@ -233,19 +233,19 @@ fn table(points: &[Point], ceilings: &Ceilings) -> String {
         let least = ceilings.least_time(&work);
         let _ = write!(
             out,
-            "\n{:<width$}  {:>9}  {:<7}  {:>8}",
+            "\n{:<width$}  {:>9}  {:<7}  {:>10}",
             point.name,
-            general(work.intensity(), 4),
+            figure(work.intensity(), 4),
             ceilings.bound(&work).name(),
-            general(1e6 * least, 5)
+            microseconds(least)
         );
         if let Some(seconds) = point.seconds {
             let _ = write!(
                 out,
-                "  {:>8}  {:>6}  {:>8}  {:>5.1} %",
-                general(1e6 * seconds, 5),
-                general(work.bytes / seconds / 1e9, 4),
-                general(work.operations / seconds / 1e9, 5),
+                "  {:>10}  {:>6}  {:>8}  {:>5.1} %",
+                microseconds(seconds),
+                figure(work.bytes / seconds / 1e9, 4),
+                figure(work.operations / seconds / 1e9, 5),
                 100.0 * least / seconds
             );
         }
@@ -264,7 +264,7 @@ fn as_json(args: &RooflineArgs, roof: &Roof, in_flight: Option<&BytesInFlight>) 
                 "name": point.name,
                 "intensity": work.intensity(),
                 "bound": roof.ceilings.bound(&work).name(),
-                "least_us": 1e6 * least,
+                "least_seconds": least,
                 "of_roof": point.seconds.map(|seconds| least / seconds),
             })
         })
@@ -272,7 +272,6 @@ fn as_json(args: &RooflineArgs, roof: &Roof, in_flight: Option<&BytesInFlight>) 
     let mut object = json!({
         "roof": roof.name,
         "bytes_per_second": roof.ceilings.bandwidth,
-        "gbs": roof.ceilings.bandwidth / 1e9,
         "gflops": roof.ceilings.rate / 1e9,
         "ridge": roof.ceilings.ridge(),
         "points": points,
@@ -379,7 +378,7 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel], width: f64) -> Chart {
         }
     }
     write_labels(&mut chart, &plot, beside);
-    let bandwidth = with_separators(&general(roof.ceilings.bandwidth / 1e9, 4)) + " GB/s";
+    let bandwidth = figure(roof.ceilings.bandwidth / 1e9, 4) + " GB/s";
     let middle = (
         f64::midpoint(left.0, corner.0),
         f64::midpoint(left.1, corner.1),

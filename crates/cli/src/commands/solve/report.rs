@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::format::{counted, exponential, general, grouped, pes, si};
+use crate::format::{counted, exponential, figure, general, grouped, pes, si};
 use crate::output::json::{self, Run};
 
 /// The result of a solve, serialised as the object that `--json` prints.
@@ -110,7 +110,7 @@ impl SolveReport {
         if let Some(rim) = details.rim {
             text.push_str(&format!(", {rim} rim"));
         }
-        text.push_str(&format!("; {} s", general(self.run.seconds, 4)));
+        text.push_str(&format!("; {} s", figure(self.run.seconds, 4)));
         if self.cycles.is_none() {
             let rate = si(self.cell_updates_per_second, " cell updates/s");
             text.push_str(&format!(", {rate}"));
@@ -129,16 +129,16 @@ impl SolveReport {
     }
 
     fn of_sweeps(&self, details: &SolveDetails) -> String {
-        let sweeps = grouped(self.sweeps.unwrap_or_default());
+        let sweeps = counted(self.sweeps.unwrap_or_default(), "sweep");
         let tolerance = general(details.tolerance, 6);
         let Some(norm) = self.norm else {
             return "No sweep was made".to_owned();
         };
         let error = general(norm, 6);
         let mut text = if self.converged {
-            format!("Converged after {sweeps} sweeps: error {error} <= tolerance {tolerance}")
+            format!("Converged after {sweeps}: error {error} <= tolerance {tolerance}")
         } else {
-            format!("Did not converge in {sweeps} sweeps: error {error} > tolerance {tolerance}")
+            format!("Did not converge in {sweeps}: error {error} > tolerance {tolerance}")
         };
         if norm == 0.0 && self.dtype == "f32" {
             text.push_str("\nNo digit of f32 changes any more, which is not yet the solution; --dtype f64 goes on");

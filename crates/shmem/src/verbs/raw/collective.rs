@@ -253,8 +253,9 @@ impl Team<'_> {
         dest: *mut T,
         source: *const T,
         n: usize,
-        _op: O,
+        op: O,
     ) -> Result<(), CollectiveError> {
+        let _: O = op; // Its type says all.
         const { assert!(size_of::<T>() > 0 && size_of::<T>() <= PIECE_BYTES) };
         let (id, size) = (u64::from(O::ID), size_of::<T>());
         let combine = combine::<T, O>;
@@ -277,8 +278,9 @@ impl Team<'_> {
         source: *const T,
         n: usize,
         exclusive: bool,
-        _op: O,
+        op: O,
     ) -> Result<(), CollectiveError> {
+        let _: O = op; // Its type says all.
         let (id, to, from) = (u64::from(O::ID), dest.cast(), source.cast());
         // SAFETY: by the caller; `combine` takes any alignment.
         unsafe { self.scan_raw(id, to, from, size_of::<T>(), n, exclusive, combine::<T, O>) }

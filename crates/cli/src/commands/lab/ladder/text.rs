@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crosswarp::lab::ladder::{KernelOccupancy, Ladder};
 use crosswarp::lab::measure::Timing;
 
-use crate::format::{general, microseconds};
+use crate::format::{figure, general, microseconds};
 
 /// The rungs as a terminal shows them.
 pub fn table(ladder: &Ladder) -> String {
@@ -104,19 +104,15 @@ fn occupancy(occupancy: &KernelOccupancy) -> String {
 pub fn roof_line(ladder: &Ladder) -> String {
     format!(
         "roof: {} GB/s, {} GFLOP/s ({})",
-        general(ladder.ceilings.bandwidth / 1e9, 4),
-        format_args!("{:.0}", ladder.ceilings.rate / 1e9),
+        figure(ladder.ceilings.bandwidth / 1e9, 4),
+        figure(ladder.ceilings.rate / 1e9, 4),
         ladder.ceilings_are
     )
 }
 
-/// A rate with four digits, or fewer if it is small.
+/// A rate with three digits, or all before the point.
 pub fn rate(value: f64) -> String {
-    if value >= 100.0 {
-        format!("{value:.0}")
-    } else {
-        general(value, 3)
-    }
+    figure(value, 3)
 }
 
 /// A share in per cent.

@@ -1,4 +1,5 @@
-// What the host does with single words of symmetric memory, in stream order: one kernel each. Addresses are those of this
+// What the host does with single words of symmetric memory, in stream order: one kernel each, where the stream itself
+// does not write the word. Addresses are those of this
 // PE's part, unless said otherwise.
 #include "pe.cuh"
 

@@ -408,7 +408,7 @@ impl Gpu {
 
     /// Copies `bytes` from `source` to `dest` on `pe` and changes the signal at `address` there behind them, by one
     /// kernel: a copy engine and a kernel that wait for one another take twice as long. False, and nothing is done, where
-    /// that is slower or can't be: many bytes, or a source outside this PE's part, which kernels may not reach.
+    /// that is slower or can't be: many bytes, or ones that lie differently, or a source outside this PE's part, which kernels may not reach.
     pub(crate) fn put_signal(
         &self,
         stream: &Stream,
@@ -419,7 +419,10 @@ impl Gpu {
     ) -> Result<bool, String> {
         self.remote(dest, bytes, pe)?;
         self.remote(address, 8, pe)?;
-        if bytes > BYTES_OF_ONE_BLOCK || self.remote(source, bytes, self.me as i32).is_err() {
+        // Words of 4 bytes at least, or few.
+        let fine = bytes > BYTES_OF_ONE_BLOCK / 16 && (dest ^ source) % 4 != 0;
+        if bytes > BYTES_OF_ONE_BLOCK || fine || self.remote(source, bytes, self.me as i32).is_err()
+        {
             return Ok(false);
         }
         let threads = bytes.div_ceil(16).next_multiple_of(32).clamp(32, 512) as u32;

@@ -171,7 +171,7 @@ impl Stream {
 
     /// Stores the low `bytes` of `value` at `at`, in stream order and behind all that the stream's earlier work wrote, as
     /// an entry of the stream: a kernel takes twice as long. False, and nothing is done, where there is no such entry: for
-    /// words of other than 4 or 8 bytes or at no multiple of them, and while the stream is captured.
+    /// words of other than 4 or 8 bytes or at no multiple of them, while the stream is captured, and on devices without.
     ///
     /// # Safety
     /// `at` is memory of so many bytes that the stream's GPU reaches, until the store has been made.
@@ -182,10 +182,11 @@ impl Stream {
             return Ok(false);
         }
         let _turn = self.turn();
-        // With a barrier before the store, for the system: CU_STREAM_WRITE_VALUE_DEFAULT.
+        // CU_STREAM_WRITE_VALUE_DEFAULT has a fence for the system before the store. After it: the stream's next entry
+        // begins when this one is done, as after a kernel.
         let flags = sys::CUstreamWriteValue_flags::CU_STREAM_WRITE_VALUE_DEFAULT as u32;
         // SAFETY: the address is the caller's promise, aligned as it must be; the stream is alive.
-        unsafe {
+        let written = unsafe {
             match bytes {
                 4 => cu!(cuStreamWriteValue32_v2(
                     self.0.handle,
@@ -195,8 +196,11 @@ impl Stream {
                 )),
                 _ => cu!(cuStreamWriteValue64_v2(self.0.handle, at, value, flags)),
             }
-        }?;
-        Ok(true)
+        };
+        match written {
+            Err(error) if error.code == sys::CUresult::CUDA_ERROR_NOT_SUPPORTED as i32 => Ok(false),
+            written => written.map(|()| true),
+        }
     }
 
     /// Held while work is given to the GPU: threads take turns.

@@ -68,19 +68,36 @@ int main() {
     CUDA(cudaMalloc(&elsewhere, 5 * sizeof(long)));
     CUDA(cudaMemset(elsewhere, me + 1, 5 * sizeof(long)));
     nvshmemx_long_put_signal_on_stream(b, elsewhere, 5, signal, 1, NVSHMEM_SIGNAL_ADD, right, stream);
-    nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_EQ, 4, stream);
+    nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_GE, 4, stream);
     nvshmemx_int_p_on_stream((int *)(b + 7), -3 - me, right, stream);
     nvshmemx_long_p_on_stream(b + 8, -4 - me, right, stream);
     nvshmemx_short_p_on_stream((short *)(b + 9), (short)(-5 - me), right, stream);
     nvshmemx_signal_op_on_stream(signal, 9, NVSHMEM_SIGNAL_SET, right, stream);
     nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_EQ, 9, stream);
     CUDA(cudaStreamSynchronize(stream));
-    CHECK_EQ(host(b, count)[4], 0x0101010101010101 * (left + 1));
+    CHECK(host(b, 5) == std::vector<long>(5, 0x0101010101010101 * (left + 1)));
     CHECK_EQ((int)host(b, count)[7], -3 - left);
     CHECK_EQ(host(b, count)[8], -4 - left);
     CHECK_EQ((short)host(b, count)[9], -5 - left);
     CUDA(cudaFree(elsewhere));
     nvshmem_barrier_all();
+    // A word, and behind it at once a kernel's signal, or a barrier; in the default streams, too.
+    nvshmemx_long_p_on_stream(b + 8, 21 + me, right, stream);
+    nvshmemx_signal_op_on_stream(signal, 1, NVSHMEM_SIGNAL_ADD, right, stream);
+    nvshmemx_signal_wait_until_on_stream(signal, NVSHMEM_CMP_EQ, 10, stream);
+    CUDA(cudaStreamSynchronize(stream));
+    CHECK_EQ(host(b, 9)[8], 21 + left);
+    nvshmem_barrier_all();
+    cudaStream_t streams[] = {stream, 0, cudaStreamPerThread};
+    for (int i = 0; i < 3; ++i) {
+        nvshmemx_long_p_on_stream(b + 8, 30 + 2 * i, right, streams[i]);
+        nvshmemx_signal_op_on_stream(signal, 40 + i, NVSHMEM_SIGNAL_SET, right, streams[i]);
+        nvshmemx_barrier_all_on_stream(streams[i]);
+        CUDA(cudaStreamSynchronize(streams[i]));
+        CHECK_EQ(host(b, 9)[8], 30 + 2 * i);
+        CHECK_EQ(host(signal, 1)[0], 40 + i);
+        nvshmem_barrier_all();
+    }
     cudaGraph_t graph;
     cudaGraphExec_t executable;
     CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));

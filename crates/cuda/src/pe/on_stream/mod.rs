@@ -39,7 +39,8 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// Each is given to the stream and runs after the stream's earlier work; the calls return at once. All can
 /// be captured into a [`Graph`](crate::Graph).
 ///
-/// `put_on_stream` and `get_on_stream` are the copy engines' and take no SM. The others are kernels.
+/// `put_on_stream` and `get_on_stream` are the copy engines' and take no SM, nor does a
+/// signal that is set on a PE of this host outside of captures. The others are kernels.
 ///
 /// # Who calls
 /// `put_on_stream` to `signal_wait_on_stream`: any PE by itself. The collectives: all PEs of the team,

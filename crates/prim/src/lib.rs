@@ -50,6 +50,7 @@ mod element_type;
 mod float;
 pub mod histogram;
 mod kernels;
+mod pool;
 mod reduce;
 mod simd;
 mod source;
@@ -72,6 +73,7 @@ pub use transpose::{Layout, TransposeError, Transposer, part_len, rows_of};
 #[doc(hidden)]
 pub mod internal {
     pub use crate::kernels::{KERNELS, units};
+    pub use crate::pool::{rest, share};
     pub use crate::transpose::cuda::TextbookTile;
 }
 

@@ -51,6 +51,8 @@ struct Job {
 struct Levels {
     /// One to each PE; a lock keeps jobs in the same order for all.
     jobs: Mutex<Vec<Sender<Arc<Job>>>>,
+    /// Whose threads they are; a fork has none of them.
+    process: u32,
 }
 
 #[pymethods]
@@ -174,10 +176,15 @@ impl Levels {
         wait(py, is_made, &AtomicBool::new(false))?;
         Ok(Levels {
             jobs: Mutex::new(senders),
+            process: std::process::id(),
         })
     }
 
     fn done(&self, py: Python<'_>, work: Work, kept: Kept) -> PyResult<Option<Report>> {
+        if self.process != std::process::id() {
+            let text = "this process was forked from the one that made these levels, whose threads have them: make a Hierarchy here";
+            return Err(Failure::World(text.into()).into());
+        }
         let (reply, replied) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let job = Arc::new(Job {

@@ -1,8 +1,10 @@
 //! Histograms and counts of small integers.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crosswarp::prim::histogram::{Bins, Histogram, Sample};
+use crosswarp::prim::internal::share;
 use crosswarp::prim::{DType, Float, Scalar, Superaccumulator, Value};
 use numpy::npyffi::NPY_TYPES;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
@@ -278,27 +280,26 @@ fn counts<T: Scalar + TryInto<usize> + Sync>(
         }
         counters
     };
-    let parts = std::thread::scope(|scope| {
-        let mut parts = values.chunks(values.len().div_ceil(threads).max(1));
-        let first = parts.next().unwrap_or_default();
-        let others: Vec<_> = parts.map(|part| scope.spawn(|| tally(part))).collect();
-        let mut all = vec![tally(first)];
-        for other in others {
-            all.push(
-                other
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            );
-        }
-        all
+    let part = values.len().div_ceil(threads).max(1);
+    let tallies = Mutex::new(Vec::new());
+    share(threads, values.len().div_ceil(part), &|number| {
+        let counters = tally(&values[number * part..values.len().min((number + 1) * part)]);
+        let mut tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.push(counters);
     });
+    let tallies = tallies.into_inner().unwrap_or_else(PoisonError::into_inner);
     if is_stopped(stop) {
         return Err(Failure::Stopped);
     }
     if stranger.load(Ordering::Relaxed) {
         return Err(Failure::Internal("a value without a bin".into()));
     }
-    let total = |bin: usize| parts.iter().map(|part| part[bin].iter().sum::<u64>()).sum();
+    let total = |bin: usize| {
+        tallies
+            .iter()
+            .map(|part| part[bin].iter().sum::<u64>())
+            .sum()
+    };
     let totals: Vec<u64> = (0..bins).map(total).collect();
     write(output, &totals);
     Ok(())

@@ -3,10 +3,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use crosswarp::prim::internal as pool;
 use pyo3::prelude::*;
 
 use crate::error::Failure;
@@ -136,8 +137,9 @@ pub fn share<S>(
     work: impl Fn(&mut S, usize) -> Result<(), Failure> + Sync,
 ) -> Result<(), Failure> {
     let next = AtomicUsize::new(0);
+    let failure = Mutex::new(Ok(()));
     let some = || {
-        let mut state = state();
+        let mut mine = None;
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
@@ -146,23 +148,17 @@ pub fn share<S>(
             if is_stopped(stop) {
                 return Err(Failure::Stopped);
             }
-            work(&mut state, number)?;
+            // Who comes late finds nothing to do, and needs none.
+            work(mine.get_or_insert_with(&state), number)?;
         }
     };
-    thread::scope(|scope| {
-        // Without a thread to be had, the others do its part.
-        let others: Vec<_> = (1..threads.min(count))
-            .filter_map(|_| thread::Builder::new().spawn_scoped(scope, some).ok())
-            .collect();
-        let mut result = some();
-        for other in others {
-            let other = other
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result = result.and(other);
+    let threads = threads.min(count);
+    pool::share(threads, threads, &|_| {
+        if let Err(error) = some() {
+            *failure.lock().unwrap_or_else(PoisonError::into_inner) = Err(error);
         }
-        result
-    })
+    });
+    failure.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A panic is an error of ours: it must not cross the border as it is.

@@ -97,10 +97,14 @@ def test_arrays_of_the_processor_are_numpys():
     assert _device.find(np.zeros(3)) is None and _device.find([1, 2]) is None and _device.find(None) is None
 
 
-@pytest.mark.parametrize("read_only", [False, True])
-def test_read_only_arrays_of_protocols_are_known_as_such(monkeypatch, read_only):
+@pytest.fixture
+def no_gpu_is_asked(monkeypatch):
     for function, answer in [("check_fork", None), ("own_stream", 0), ("device_of", 0)]:
         monkeypatch.setattr(_native, function, lambda *_, answer=answer: answer)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_read_only_arrays_of_protocols_are_known_as_such(no_gpu_is_asked, read_only):
     there = np.zeros(4, np.float32)
     there.flags.writeable = not read_only
 
@@ -111,6 +115,25 @@ def test_read_only_arrays_of_protocols_are_known_as_such(monkeypatch, read_only)
     for array in (ByDlpack(), Interface(data=(4096, read_only))):
         view = _device.find(array)
         assert view is not None and view.read_only is read_only
+
+
+def test_what_may_be_read_only_is_not_written(no_gpu_is_asked):
+    class Matrix(Packed):
+        def __init__(self, shape, version, kind=CUDA):
+            super().__init__(kind)
+            self.version, self.there = version, np.zeros(shape, np.float32)
+
+        def __dlpack__(self, **how):
+            return self.there.__dlpack__(max_version=self.version)
+
+    # Before version 1.0 DLPack does not tell: NumPy takes such memory for read-only, too.
+    assert not np.from_dlpack(Matrix((3, 2), None, kind=1)).flags.writeable
+    with pytest.raises(cw.InputError, match="out may be read-only"):
+        cw.transpose(Matrix((2, 3), (1, 0)), Matrix((3, 2), None))
+    locked = Matrix((3, 2), (1, 0))
+    locked.there.flags.writeable = False
+    with pytest.raises(cw.InputError, match="out may be read-only"):
+        cw.transpose(Matrix((2, 3), (1, 0)), locked)
 
 
 def test_an_empty_array_is_on_its_streams_gpu(monkeypatch):
@@ -205,7 +228,7 @@ def test_what_dlpack_says_is_read(versioned):
     taken = _native.Imported(capsule)
     assert taken.address == a.__array_interface__["data"][0]
     assert taken.shape == [3, 3] and taken.strides == [6, 2]
-    assert taken.device == (1, 0) and not taken.read_only
+    assert taken.device == (1, 0) and taken.read_only is not versioned
 
 
 def test_read_only_arrays_say_so():

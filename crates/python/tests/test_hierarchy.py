@@ -1,6 +1,7 @@
 """Levels that are made once, and boxes: against `solve`, NumPy and SciPy."""
 
 import gc
+import os
 
 import crosswarp as cw
 import numpy as np
@@ -157,3 +158,22 @@ def test_sides_of_a_box():
             cw.solve((8, 6, 7), **wrong)
     with pytest.raises(cw.InputError, match="has no front"):
         cw.solve((8, 6), front=1.0)
+
+
+# A Hierarchy has threads, of which Python 3.12 and later warn.
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_has_no_levels_of_its_parent():
+    levels = cw.Hierarchy((33, 33), threads=2)
+    expected = levels.solve(np.ones((33, 33))).sha256()
+    child = os.fork()
+    if child == 0:
+        answer = 1
+        try:
+            levels.solve(np.ones((33, 33)))
+        except cw.WorldError as error:
+            here = cw.Hierarchy((33, 33), threads=2).solve(np.ones((33, 33)))
+            answer = 0 if "forked" in str(error) and here.sha256() == expected else 1
+        finally:
+            os._exit(answer)
+    assert os.waitpid(child, 0)[1] == 0
+    assert levels.solve(np.ones((33, 33))).sha256() == expected

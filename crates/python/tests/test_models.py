@@ -28,6 +28,18 @@ def test_roofline():
     assert (found.seconds, found.intensity, found.attainable) == (2.0, 0.5, 0.5e9)
 
 
+def test_plots():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    curve, point = cw.occupancy(256, registers=62, arch="7.0").plot().get_lines()
+    assert list(point.get_xydata()[0]) == [256, 0.5]
+    # 1024 threads of 62 registers each do not fit into 64 K twice.
+    assert list(curve.get_xydata()[-1]) == [1024, 0.5]
+    bars = cw.bank_conflicts("lane * (i + 1)", iterations=4).plot().patches
+    assert [bar.get_height() for bar in bars] == [1, 2, 1, 4]
+    assert cw.roofline(8e9, 2e9, gpu="h200").plot().get_title()
+
+
 def test_what_makes_no_sense_is_refused():
     for wrong in [
         lambda: cw.occupancy(0),

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 import crosswarp as cw
 import numpy as np
@@ -102,14 +103,88 @@ def test_ctrl_c_ends_a_call(setup, call):
     assert ended.stdout.startswith("after")
 
 
-def test_after_a_fork_functions_work():
-    a = np.arange(100_000.0)
-    expected = cw.sum(a)
+# Each takes several threads.
+WORK = {
+    "sum": lambda a: cw.sum(a, threads=3),
+    "max": lambda a: cw.max(a, threads=3),
+    "exact sum": lambda a: cw.sum(a, exact=True, threads=3),
+    "columns": lambda a: cw.sha256(cw.norm(a.reshape(2000, 2000), axis=0, threads=3)),
+    "rows": lambda a: cw.sha256(cw.sum(a.reshape(2000, 2000), axis=1, threads=3)),
+    "transpose": lambda a: cw.sha256(cw.transpose(a.reshape(2000, 2000), threads=3)),
+    "histogram": lambda a: cw.sha256(cw.histogram(a, 100, threads=3)[0]),
+    "bincount": lambda a: cw.sha256(cw.bincount(a.astype(np.int64) % 1000, threads=3)),
+    "poisson": lambda a: cw.poisson(a[:10_000].reshape(100, 100), threads=3).sha256(),
+}
+
+
+def in_a_child(work):
+    """Whether `work` is true there."""
     child = os.fork()
     if child == 0:
-        os._exit(0 if cw.sum(a) == expected and cw.max(a) == 99_999 else 1)
-    _, status = os.waitpid(child, 0)
-    assert status == 0
+        answer = 1
+        try:
+            answer = 0 if work() else 1
+        finally:
+            os._exit(answer)
+    return os.waitpid(child, 0)[1] == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("name", WORK)
+def test_after_a_fork_functions_work(name):
+    """Before the fork, in the child, in the child's child, and in the parent afterwards."""
+    work, a = WORK[name], np.arange(4_000_000.0)
+    expected = work(a)
+    # Python 3.12 and later warn of a fork beside other threads: those of calls that have ended are none.
+    assert in_a_child(lambda: work(a) == expected and in_a_child(lambda: work(a) == expected))
+    assert work(a) == expected
+
+
+def test_a_fork_beside_calls_of_other_threads():
+    """What the pool of threads does meanwhile, or holds locked, is of no matter to the child."""
+    a, ended = np.arange(4_000_000.0), threading.Event()
+    expected = cw.sum(a)
+
+    def often():
+        while not ended.is_set():
+            assert cw.sum(a, threads=3) == expected
+
+    others = [threading.Thread(target=often) for _ in range(3)]
+    for other in others:
+        other.start()
+    try:
+        with warnings.catch_warnings():
+            # There are other threads: the test's.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            for _ in range(20):
+                assert in_a_child(lambda: cw.sum(a, threads=3) == expected)
+    finally:
+        ended.set()
+        for other in others:
+            other.join()
+
+
+AT_THE_END = """
+import sys, threading
+import numpy as np
+import crosswarp as cw
+a = np.ones(4_000_000)
+assert cw.sum(a, threads=4) == 4_000_000
+def forever():
+    while True:
+        cw.sum(a, threads=4)
+if sys.argv[1] == "working":
+    threading.Thread(target=forever, daemon=True).start()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("threads", ["waiting", "working"])
+def test_the_interpreter_ends_beside_kept_threads(threads):
+    for _ in range(5):
+        command = [sys.executable, "-c", AT_THE_END, threads]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", "")
 
 
 def test_a_python_handler_of_a_signal_runs_during_a_call():
@@ -161,6 +236,16 @@ def test_every_entry_point_is_guarded(source):
 def pages():
     docs = pathlib.Path(__file__).resolve().parents[3] / "docs"
     return [docs / "python.md", *sorted((docs / "python").glob("*.md"))]
+
+
+def test_the_pages_name_every_function_and_parameter():
+    text = "".join(page.read_text("utf-8") for page in pages())
+    for name in cw.__all__:
+        thing = getattr(cw, name)
+        if inspect.isfunction(thing) or thing in (cw.Hierarchy, cw.Kernel):
+            parameters = inspect.signature(thing).parameters.values()
+            for said in [name, *(given.name for given in parameters if given.kind != given.VAR_KEYWORD)]:
+                assert re.search(rf"\b{said}\b", text), f"{name}: no page has {said}"
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)

@@ -54,6 +54,7 @@
 #![cfg_attr(not(feature = "launch"), allow(dead_code))]
 
 mod bootstrap;
+mod held_signals;
 #[cfg(feature = "launch")]
 mod launch;
 mod library;
@@ -99,6 +100,7 @@ pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 #[doc(hidden)]
 pub mod internal {
     pub use crate::bootstrap::address_of_host;
+    pub use crate::held_signals::HeldSignals;
     #[cfg(feature = "launch")]
     pub use crate::launch::{GRACE, signal_mask::is_ignored};
     /// Finding and opening shared libraries.

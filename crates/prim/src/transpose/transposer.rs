@@ -2,18 +2,18 @@
 #![allow(unsafe_code)] // Reason: hands disjoint parts of one array to several threads.
 
 use std::ops::Range;
-use std::thread;
 
 use bytemuck::Pod;
 
 use super::cpu::{self, Part, drain_streams};
 use super::layout::{self, Layout, TransposeError};
 use crate::Simd;
+use crate::pool::share;
 
 /// Columns at which the work is cut for threads: their output rows then begin on cache lines of
 /// their own whatever the element.
 const CUT: usize = 128;
-/// Least bytes for a thread of its own, which takes about 40 µs to start.
+/// Least bytes for a thread of its own.
 const BYTES_PER_THREAD: usize = 4 << 20;
 /// Outputs from this size on go past the caches.
 const STREAM_BYTES: usize = 8 << 20;
@@ -165,20 +165,6 @@ impl Transposer {
             .min(bytes / BYTES_PER_THREAD)
             .clamp(1, units.max(1));
         let cut = |part: usize| (units as u128 * part as u128 / parts as u128) as usize;
-        let work = &work;
-        thread::scope(|scope| {
-            for part in 1..parts {
-                let range = cut(part)..cut(part + 1);
-                let again = range.clone();
-                // Without a thread to be had, its range is worked on here.
-                if thread::Builder::new()
-                    .spawn_scoped(scope, move || work(range))
-                    .is_err()
-                {
-                    work(again);
-                }
-            }
-            work(0..cut(1));
-        });
+        share(parts, parts, &|part| work(cut(part)..cut(part + 1)));
     }
 }

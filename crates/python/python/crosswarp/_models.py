@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import _native
 from ._errors import InputError
 
 __all__ = ["occupancy", "bank_conflicts", "roofline", "Occupancy", "BankConflicts", "Roofline"]
+
+
+def _axes(axes: Any, name: str) -> Any:
+    """Those given, or new ones."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise ImportError(f"{name}.plot draws with matplotlib, which is not installed") from None
+    return plt.figure().add_subplot() if axes is None else axes
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,18 @@ class Occupancy:
     """The one over the other."""
     limited_by: str
     """What stops more: "warps", "registers", "shared" or "blocks"."""
+    _kernel: tuple[int, int, int, str] = field(repr=False, compare=False)
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the occupancy of blocks of all sizes, this one marked, with matplotlib; returns the axes."""
+        axes = _axes(axes, "Occupancy")
+        threads, registers, shared, arch = self._kernel
+        sizes = range(32, 1025, 32)
+        axes.plot(sizes, [occupancy(size, registers, shared, arch=arch).fraction for size in sizes], ".-")
+        axes.plot([threads], [self.fraction], "o")
+        axes.set(xlabel="threads of a block", ylabel="occupancy", ylim=(0, 1.05))
+        axes.set_title(f"{registers} registers a thread, {shared:,} bytes a block, compute capability {arch}")
+        return axes
 
 
 def occupancy(threads: int, registers: int = 32, shared: int = 0, *, arch: str = "9.0") -> Occupancy:
@@ -40,7 +61,8 @@ def occupancy(threads: int, registers: int = 32, shared: int = 0, *, arch: str =
     for name, count in counts.items():
         if not 0 <= count < 1 << 32:
             raise InputError(f"{name} is {count}")
-    return Occupancy(**_native.occupancy(threads, registers, shared, arch))
+    found = _native.occupancy(threads, registers, shared, arch)
+    return Occupancy(**found, _kernel=(threads, registers, shared, arch))
 
 
 @dataclass(frozen=True)
@@ -53,6 +75,13 @@ class BankConflicts:
     """How often memory has to be asked for each access."""
     slowdown: float
     """Requests over those without conflicts."""
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draws the degree of each access, with matplotlib; returns the axes."""
+        axes = _axes(axes, "BankConflicts")
+        axes.bar(range(len(self.degrees)), self.degrees)
+        axes.set(xlabel="access", ylabel="degree of conflict", title=f"{self.slowdown:.3g} times the requests")
+        return axes
 
 
 def bank_conflicts(index: str, *, bytes: int = 4, iterations: int = 1) -> BankConflicts:
@@ -92,12 +121,7 @@ class Roofline:
 
     def plot(self, axes: Any = None) -> Any:
         """Draws the roof and the kernel below it, with matplotlib; returns the axes."""
-        try:
-            import matplotlib.pyplot as plt
-        except ImportError:
-            raise ImportError("Roofline.plot draws with matplotlib, which is not installed") from None
-        if axes is None:
-            axes = plt.figure().add_subplot()
+        axes = _axes(axes, "Roofline")
         ends = [self.ridge / 1e3, self.ridge, self.ridge * 1e2]
         axes.loglog(ends, [x * self.bandwidth if x < self.ridge else self.rate for x in ends])
         axes.plot([self.intensity], [self.attainable], "o")

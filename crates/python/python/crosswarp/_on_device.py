@@ -142,7 +142,7 @@ def transpose(view: View, out: Any) -> Any:
         if given.shape != shape or not given.contiguous:
             raise InputError(f"out must be C-contiguous and of shape {shape}; it is of shape {given.shape}")
         if given.read_only:
-            raise InputError("out is read-only")
+            raise InputError("out may be read-only: its library says so, or its DLPack, before version 1.0, cannot tell")
         made = given
     if view.size:
         rows, columns = view.shape[-2:]

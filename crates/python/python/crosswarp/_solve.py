@@ -170,8 +170,9 @@ def solve(
     "cg", conjugate gradients alone, and "chebyshev", Chebyshev's iteration: planes, until the same, or `max_sweeps`.
     "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
     points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done; only fixed and periodic
-    sides, one `spacing`, no `coefficient` and no `reaction`. "auto": Jacobi for a line, and where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
-    Jacobi, is far from the solution, is a `ConvergenceWarning`. `progress(steps, norm)` is called now and then, with
+    sides, one `spacing`, no `coefficient` and no `reaction`. "auto": Jacobi for a line, and where `tolerance`, `max_sweeps`,
+    `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by Jacobi, is far from the solution, is a
+    `ConvergenceWarning`. `progress(steps, norm)` is called now and then, with
     the sweeps or cycles done and the last one's norm; what it raises ends the solve.
 
     The field, the number of steps and the history have the same bits for any number of `threads`, and as

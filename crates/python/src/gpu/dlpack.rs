@@ -156,10 +156,12 @@ impl Imported {
         })
     }
 
+    /// Whether the memory must not be written. Before version 1 DLPack cannot say so, and libraries whose arrays never
+    /// change handed theirs out like any other: then it counts as read-only, as it does for NumPy.
     #[getter]
     fn read_only(&self) -> PyResult<bool> {
         guarded(|| match &self.owned {
-            Owned::Managed(_) => Ok(false),
+            Owned::Managed(_) => Ok(true),
             // SAFETY: alive as long as this object.
             Owned::Versioned(pointer) => Ok(unsafe { pointer.as_ref() }.flags & READ_ONLY != 0),
         })

@@ -22,7 +22,7 @@ use rows::{rows_of, short};
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Bytes that pay for a thread: see `Cost` of crosswarp-prim.
-const BYTES_PER_THREAD: usize = 4 << 20;
+const BYTES_PER_THREAD: usize = 1 << 20;
 
 /// Does something with the Rust type of an element type.
 macro_rules! of_type {

@@ -22,6 +22,7 @@ mod job;
 mod labels;
 pub(crate) mod signal_mask;
 
+use crate::held_signals::HeldSignals;
 use crate::transport::hosts::Hosts;
 use crate::transport::network::NetworkError;
 use crate::wait::waiter::Wait;
@@ -37,7 +38,6 @@ use labels::Labels;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::io::FdFlags;
 use rustix::process::{Signal, set_parent_process_death_signal};
-use signal_mask::Held;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -367,7 +367,9 @@ impl Launch {
                 Ok(())
             });
         }
-        let held = Held::all();
+        // A signal that comes between fork and exec meets no handler of this process in the child: it waits until `as_new`
+        // has removed them.
+        let held = HeldSignals::all();
         let child = command.spawn();
         drop(held);
         let mut child = child?;

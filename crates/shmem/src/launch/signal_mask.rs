@@ -4,41 +4,6 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// Every signal held back from this thread, until dropped.
-///
-/// A child inherits it, so that a signal which comes between fork and exec meets no handler of this
-/// process in the child: it waits until [`as_new`] has removed them.
-pub(super) struct Held {
-    before: libc::sigset_t,
-    /// The mask is this thread's.
-    _not_send: std::marker::PhantomData<*const ()>,
-}
-
-impl Held {
-    pub(super) fn all() -> Self {
-        let mut all = MaybeUninit::uninit();
-        let mut before = MaybeUninit::uninit();
-        // SAFETY: `sigfillset` writes the whole set and `pthread_sigmask` the old one; it fails for an
-        // unknown first argument only.
-        let before = unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
-            before.assume_init()
-        };
-        Self {
-            before,
-            _not_send: std::marker::PhantomData,
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        // SAFETY: a set that `pthread_sigmask` has written.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut()) };
-    }
-}
-
 /// Lets `signals` come to the calling thread.
 pub(super) fn unblock(signals: &[i32]) {
     let mut set = MaybeUninit::uninit();

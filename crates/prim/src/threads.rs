@@ -110,6 +110,10 @@ impl Workers<'_> {
         let cut = |part: usize| (leaves * part / parts * LEAF).min(len);
         let results: Vec<Mutex<Vec<R>>> = (0..parts).map(|_| Mutex::default()).collect();
         share(threads, parts, &|part| {
+            // Not the first, so that there is a result.
+            if part > 0 && self.is_stopped() {
+                return;
+            }
             let found = work(cut(part)..cut(part + 1));
             // Nobody else has this place's lock.
             *results[part].lock().unwrap_or_else(PoisonError::into_inner) = found;

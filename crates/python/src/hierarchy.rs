@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -53,6 +53,16 @@ struct Levels {
     jobs: Mutex<Vec<Sender<Arc<Job>>>>,
     /// Whose threads they are; a fork has none of them.
     process: u32,
+}
+
+impl Drop for Levels {
+    fn drop(&mut self) {
+        // In a forked child nobody is there, and a channel's lock may be one that a thread had: nothing is let go of.
+        if self.process != std::process::id() {
+            let jobs = self.jobs.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(jobs));
+        }
+    }
 }
 
 #[pymethods]

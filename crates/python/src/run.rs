@@ -109,11 +109,17 @@ pub fn on_its_own<R: Send + 'static>(
         let result = guarded(|| work(&its_stop));
         let _ = done.send((result, kept));
     });
-    worker.map_err(|error| Failure::Internal(format!("no thread could be started: {error}")))?;
+    let worker = worker
+        .map_err(|error| Failure::Internal(format!("no thread could be started: {error}")))?;
     loop {
         let receiver = &mut is_done;
         match py.detach(move || receiver.recv_timeout(LOOK)) {
-            Ok((result, _)) => return Ok(result?),
+            Ok((result, kept)) => {
+                // It has nothing left to do. A fork that follows is not one beside other threads.
+                let _ = py.detach(|| worker.join());
+                drop(kept);
+                return Ok(result?);
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(Failure::Internal("a thread died".into()).into());
             }

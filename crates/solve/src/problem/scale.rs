@@ -45,6 +45,14 @@ impl Scale {
             exponent => times_power(value, -exponent),
         }
     }
+    /// Makes of all `values` what is held for them.
+    pub(crate) fn all_down(self, values: &mut [f64]) {
+        if self != Scale::NONE {
+            values
+                .iter_mut()
+                .for_each(|value| *value = self.down(*value));
+        }
+    }
     /// What `held` stands for.
     #[inline]
     pub(crate) fn up(self, held: f64) -> f64 {
@@ -95,10 +103,22 @@ pub(crate) fn scale_up<F: Real>(values: &mut [F], scale: Scale) -> bool {
 }
 
 /// The largest magnitude of `values`; what is not finite counts as larger than all that is. By bits, which compilers make
-/// vectors of.
+/// vectors of; signed ones, which more vector units compare.
+#[inline(always)]
 pub(crate) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
-    let magnitudes = values.map(|value| value.abs().to_bits());
-    f64::from_bits(magnitudes.fold(0, u64::max))
+    let magnitudes = values.map(|value| value.abs().to_bits() as i64);
+    f64::from_bits(magnitudes.fold(0, i64::max) as u64)
+}
+
+/// Whether all of `values` are finite. By bits, too.
+pub(crate) fn are_finite(values: &[f64]) -> bool {
+    // One more in an exponent of ones only becomes the sign.
+    const ONE: u64 = 1 << 52;
+    let exponent = |value: &f64| value.to_bits() & f64::INFINITY.to_bits();
+    let signs = values
+        .iter()
+        .fold(0, |signs, value| signs | (exponent(value) + ONE));
+    signs >> 63 == 0
 }
 
 /// The larger of `largest` and all magnitudes of `values`; NaN counts for nothing.
@@ -125,6 +145,16 @@ mod tests {
         assert_eq!(of(&[5e-324, -1e-310]), 1e-310);
         assert!(of(&[1.0, f64::NEG_INFINITY, 3.0]).is_infinite());
         assert!(of(&[f64::INFINITY, -f64::NAN, 3.0]).is_nan());
+    }
+
+    #[test]
+    fn one_value_that_is_not_finite_is_seen() {
+        let mut values = [0.0, -0.0, f64::MAX, f64::MIN, 5e-324, -1.0, 1e-310];
+        assert!(are_finite(&[]) && are_finite(&values));
+        for wrong in [f64::NAN, -f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            values[3] = wrong;
+            assert!(!are_finite(&values), "{wrong}");
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
 use crosswarp_shmem::Pe;
 
 use crate::element::Real;
+use crate::element::simd::Isa;
 use crate::engine::cpu::multigrid::coefficients::Coefficients;
 use crate::engine::cpu::multigrid::finest::{End, Finest};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
@@ -126,24 +127,34 @@ pub(super) fn load<F: Real>(
     let mut kappa = Kappa::new(problem, layout);
     let (mut bad, mut largest) = (None, 0.0f64);
     let [h_x, h_y] = problem.spacings();
+    let isa = Isa::widest();
     for at in shape.stored().filter(|&at| shape.y.has(at)) {
         let inside = at.rem_euclid(shape.y.len as isize) as usize;
         let y = inside + first_y;
         let mine = own.contains(&at);
         row.fill(F::ZERO);
         problem.initial_row(y, &mut row);
-        let given = &row[columns.clone()];
-        if mine {
-            let size = largest_magnitude(given.iter().map(|value| value.to_f64()));
-            if size.is_finite() {
-                largest = largest.max(size);
-            } else if bad.is_none() {
-                let wrong = given.iter().position(|value| !value.to_f64().is_finite());
-                bad = wrong.map(|x| ProblemError::Value { x: x + first_x, y });
+        // Where nothing is given but sides, all between them is zero, as it is in a new field.
+        let given = match problem.initial.is_some() || y == 0 || y + 1 == problem.ny {
+            true => [0..len, len..len],
+            false => [0..1, len - 1..len],
+        };
+        for given in given {
+            let out = &mut u.row_mut(at)[given.clone()];
+            for (out, &value) in out.iter_mut().zip(&row[columns.clone()][given.clone()]) {
+                *out = value.to_f64();
             }
-        }
-        for (out, &value) in u.row_mut(at).iter_mut().zip(given) {
-            *out = scale.down(value.to_f64());
+            if mine {
+                let size = largest_magnitude(out.iter().copied());
+                if size.is_finite() {
+                    largest = largest.max(size);
+                } else if bad.is_none() {
+                    let wrong = out.iter().position(|value| !value.is_finite());
+                    let x = |x| given.start + x + first_x;
+                    bad = wrong.map(|at| ProblemError::Value { x: x(at), y });
+                }
+            }
+            scale.all_down(out);
         }
         let Some(right_side) = &mut right_side else {
             continue;
@@ -165,7 +176,7 @@ pub(super) fn load<F: Real>(
                 }
             }
             if mine {
-                let size = largest_magnitude(finest.where_equations(at, b));
+                let size = finest.largest_where_equations(isa, at, b);
                 if size.is_finite() {
                     largest = largest.max(size);
                 } else if bad.is_none() {
@@ -174,9 +185,8 @@ pub(super) fn load<F: Real>(
                     bad = x.map(|x| ProblemError::Source { x: x + first_x, y });
                 }
             }
-            for out in b.iter_mut() {
-                *out = -scale.down(*out);
-            }
+            scale.all_down(b);
+            b.iter_mut().for_each(|out| *out = -*out);
         }
         kappa.read(at);
         let mut flow =

@@ -13,6 +13,7 @@ pub(crate) mod space;
 mod space_load;
 mod steps;
 
+use std::any::{Any, TypeId};
 use std::io;
 use std::path::Path;
 use std::time::Instant;
@@ -43,7 +44,7 @@ use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
-use crate::problem::scale::Scale;
+use crate::problem::scale::{Scale, are_finite};
 use crate::stop::norms;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
@@ -217,7 +218,7 @@ impl<L: Levels> Solver<'_, L> {
     }
 
     /// The own rows of the grid, as they are given to the caller, and whether all have room in the type. Collective.
-    fn band<F: Real>(&mut self, u: &mut Field<f64>) -> Result<(Band<F>, bool), PeError> {
+    fn band<F: Real>(&mut self, u: &mut Field<f64>) -> Result<(Band<F>, bool), SolveError> {
         let surplus = self.surplus(u)?;
         let layout = &self.layout;
         self.rows.halo(&layout.shape, u, 1)?;
@@ -247,7 +248,30 @@ impl<L: Levels> Solver<'_, L> {
             give(&mut out[first_x..][..len], row);
             give(&mut out[first_x + len..], &row[..first_x]);
         });
-        Ok((band, fits))
+        Ok((band.map_err(SolveError::Memory)?, fits))
+    }
+
+    /// As [`band`](Self::band), in place where the caller's rows are those of the level. Collective.
+    fn final_band<F: Real>(&mut self, mut u: Field<f64>) -> Result<(Band<F>, bool), SolveError> {
+        if self.layout.first != [0, 0] || TypeId::of::<F>() != TypeId::of::<f64>() {
+            return self.band(&mut u);
+        }
+        let surplus = self.surplus(&u)?;
+        let (partition, scale) = (self.layout.partition, self.given.scale);
+        let me = self.reduction.pe().my_pe();
+        let mut fits = true;
+        for y in partition.rows(me) {
+            let row = u.row_mut(y as isize);
+            if surplus != 0.0 || scale != Scale::NONE {
+                for value in &mut *row {
+                    *value = scale.up(*value - surplus);
+                }
+            }
+            fits &= are_finite(row);
+        }
+        let u: Box<dyn Any> = Box::new(u);
+        let values = u.downcast().expect("F is f64");
+        Ok((Band::of(partition, me, *values), fits))
     }
 
     /// The rows of `fields` that a checkpoint holds: this PE's, or as they are read where every PE computes all.
@@ -630,7 +654,7 @@ impl<L: Levels> Holder for Holding<'_, '_, L> {
         ))
     }
 
-    fn field(&mut self) -> Result<Band<f64>, GpuError> {
+    fn field(&mut self) -> Result<Band<f64>, SolveError> {
         self.fetch()?;
         Ok(self.solver.band(self.u)?.0)
     }

@@ -301,7 +301,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             ..Choice::default()
         });
         let levels = solver.levels.count();
-        let (field, fits) = solver.band(&mut u)?;
+        let (field, fits) = solver.final_band(u)?;
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
         }

@@ -281,7 +281,7 @@ impl<F: Real> Solver<'_, F> {
     }
 
     /// The own planes as they are given to the caller, and whether all have room in the type. Collective.
-    fn band<T: Real>(&mut self) -> Result<(Band<T>, bool), PeError> {
+    fn band<T: Real>(&mut self) -> Result<(Band<T>, bool), SolveError> {
         let surplus = self.surplus()?;
         let level = &self.hierarchy.levels[0];
         let stride = level.operator.stride();
@@ -297,7 +297,7 @@ impl<F: Real> Solver<'_, F> {
                 }
             }
         });
-        Ok((band, fits))
+        Ok((band.map_err(SolveError::Memory)?, fits))
     }
 
     /// A hash of what determines the steps. Collective.
@@ -463,7 +463,7 @@ impl<F: Real> Holder for Solver<'_, F> {
         Ok((rows, &self.reduction, &self.identity))
     }
 
-    fn field(&mut self) -> Result<Band<f64>, GpuError> {
+    fn field(&mut self) -> Result<Band<f64>, SolveError> {
         Ok(self.band()?.0)
     }
 }

@@ -41,7 +41,7 @@ pub(super) trait Holder {
     /// The fields that the next step needs, those of conjugate gradients included, and what a checkpoint takes else.
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError>;
     /// The field as it would be returned. Collective.
-    fn field(&mut self) -> Result<Band<f64>, GpuError>;
+    fn field(&mut self) -> Result<Band<f64>, SolveError>;
 }
 
 impl Ended {

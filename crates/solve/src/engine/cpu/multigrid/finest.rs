@@ -12,8 +12,9 @@ use super::rows::{Around, Relaxed, Residual, Wanted, five_point, five_varying_po
 use super::shape::Shape;
 use super::wavefront::Relaxation;
 use crate::element::Real;
-use crate::element::simd::prefetch;
+use crate::element::simd::{Isa, Work, on_unit, prefetch};
 use crate::field::storage::Field;
+use crate::problem::scale::largest_magnitude;
 
 /// What holds at the first and the last cell of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,22 +156,20 @@ impl Finest {
         !self.row_is_fixed(y) && !self.is_fixed(self.mask(y), x)
     }
 
-    /// Those of the values of row `y` whose cells have an equation, others as 0.
-    pub fn where_equations<'v>(
-        &'v self,
-        y: isize,
-        values: &'v [f64],
-    ) -> impl Iterator<Item = f64> + 'v {
+    /// The largest magnitude of those `values` of row `y` whose cells have an equation; see [`largest_magnitude`].
+    pub fn largest_where_equations(&self, isa: Isa, y: isize, values: &[f64]) -> f64 {
         let columns = match self.row_is_fixed(y) {
             true => 0..0,
             false => self.columns(),
         };
-        let mask = self.mask(y).map(|row| &row[columns.clone()]);
-        let values = values[columns].iter().enumerate();
-        values.map(move |(x, &value)| match mask {
-            Some(mask) if mask[x] != 0 => 0.0,
-            _ => value,
-        })
+        let mut largest = 0.0;
+        let work = Largest {
+            fixed: self.mask(y).map(|row| &row[columns.clone()]),
+            values: &values[columns],
+            out: &mut largest,
+        };
+        on_unit(isa, work);
+        largest
     }
 
     /// How much of the length of a cell along `axis` (0: x) lies in the grid.
@@ -198,10 +197,12 @@ impl Finest {
     /// Own cells that have an equation.
     pub fn free(&self, rows: std::ops::Range<isize>) -> u64 {
         rows.filter(|&y| !self.row_is_fixed(y))
-            .map(|y| {
-                let mask = self.mask(y);
-                let free = |&x: &usize| !self.is_fixed(mask, x);
-                self.columns().filter(free).count() as u64
+            .map(|y| match self.mask(y) {
+                None => self.columns().len() as u64,
+                mask => {
+                    let free = |&x: &usize| !self.is_fixed(mask, x);
+                    self.columns().filter(free).count() as u64
+                }
             })
             .sum()
     }
@@ -266,6 +267,27 @@ impl Finest {
     /// A field for the stored rows.
     pub fn field(&self) -> io::Result<Field<f64>> {
         Field::new(self.shape.stored(), self.shape.x.len)
+    }
+}
+
+/// The largest magnitude of a row's values, but for those of fixed cells.
+struct Largest<'a> {
+    fixed: Option<&'a [u8]>,
+    values: &'a [f64],
+    out: &'a mut f64,
+}
+
+impl Work for Largest<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let values = self.values.iter();
+        *self.out = match self.fixed {
+            None => largest_magnitude(values.copied()),
+            Some(fixed) => {
+                let free = |(&value, &fixed)| hold(fixed, 0.0, value);
+                largest_magnitude(values.zip(fixed).map(free))
+            }
+        };
     }
 }
 

@@ -72,6 +72,33 @@ fn two_waves_come_out_to_the_error_of_seven_points() {
 }
 
 #[test]
+fn methods_without_cycles_are_checkpointed_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let line =
+        "solve laplace3d --nx 20 --ny 17 --nz 30 --dtype f64 --source x-y*z --json --history";
+    let norms = folder.path().join("norms.csv");
+    let answer = |object: &Value| {
+        ["method", "sweeps", "cycles", "history", "field_sha256"].map(|name| object[name].clone())
+    };
+    for method in ["cg", "chebyshev"] {
+        let line = format!("{line} {}", norms.display());
+        let whole = json(&format!("{line} --method {method}"));
+        assert_eq!(whole["method"], method);
+        assert!(whole["sweeps"].as_u64().unwrap() > 20 && whole["cycles"].is_null());
+        assert!(whole["converged"].as_bool().unwrap());
+        let (code, ..) = outcome(&format!(
+            "{line} --method {method} --max-sweeps 11 --pes 2 --checkpoint {}",
+            state.display()
+        ));
+        assert_eq!(code, 3);
+        // The checkpoint says which method it is of.
+        let resumed = json(&format!("{line} --pes 3 --resume {}", state.display()));
+        assert_eq!(answer(&resumed), answer(&whole));
+    }
+}
+
+#[test]
 fn sides_by_line_by_file_and_by_npy() {
     // u = 1 + 2x - y + 3z solves it, and the derivative at the back is 3.
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +241,7 @@ fn what_a_box_cannot_have_is_one_line() {
         (
             "--backend cuda",
             2,
-            "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda".to_owned(),
+            "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --backend cuda".to_owned(),
         ),
         (
             "--boundary top=robin:1,2,x",

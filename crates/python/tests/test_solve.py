@@ -207,6 +207,18 @@ def test_a_box_with_everything():
     assert np.abs(found.field - u).max() < 1e-9
 
 
+@pytest.mark.parametrize("method", ["cg", "chebyshev"])
+def test_a_box_without_cycles(method):
+    source = np.random.default_rng(5).standard_normal((17, 20, 23))
+    by_cycles = cw.poisson(source, relative_tolerance=1e-11)
+    found = cw.poisson(source, method=method, relative_tolerance=1e-11, max_sweeps=500)
+    assert found.method == method and found.converged and found.cycles is None and found.levels is None
+    assert found.sweeps == len(found.history) > len(by_cycles.history)
+    assert np.abs(found.field - by_cycles.field).max() < 1e-9 * np.abs(found.field).max()
+    with pytest.raises(cw.InputError, match="a box is solved by"):
+        cw.poisson(source, method="mgcg")
+
+
 def test_a_problem_without_fixed_values_has_mean_zero():
     y, x = np.mgrid[0:64, 0:64] * (2 * np.pi / 64)
     exact = np.sin(x) * np.cos(2 * y)

@@ -213,7 +213,8 @@ pub fn solve_2d<F: Real>(
     Ok(Solution::new(outcome, choice, inner, Field::Plane(slab)))
 }
 
-/// Solves a problem in three dimensions by multigrid cycles. Collective; all PEs give the same problem and options.
+/// Solves a problem in three dimensions by any method that looks at the residual, but conjugate gradients with cycles.
+/// Collective; all PEs give the same problem and options.
 ///
 /// [`Method::Automatic`](crate::Method::Automatic) and [`Method::Multigrid`](crate::Method::Multigrid) are the same here.
 /// The grid is dealt by planes: [`Solution::rows`] are planes, and [`Solution::row`] gives the nx·ny values of one, in the
@@ -247,13 +248,14 @@ pub fn solve_3d<F: Real>(
         return Err(OptionsError::SpaceOnGpu.into());
     }
     match &options.method {
-        Method::Automatic(cycles) | Method::Multigrid(cycles) => Ok(Solution::of_cycles(
-            multigrid::space::run(pe, problem, options, cycles, observer)?,
-        )),
-        other => Err(OptionsError::NotInSpace {
-            method: other.name(),
+        Method::Jacobi | Method::ConjugateGradients(_) => Err(OptionsError::NotInSpace {
+            method: options.method.name(),
         }
         .into()),
+        _ => {
+            let outcome = multigrid::space::run(pe, problem, options, observer)?;
+            Ok(Solution::of_cycles(outcome))
+        }
     }
 }
 

@@ -162,12 +162,12 @@ def solve(
 
     A box has a `front`, plane 0, and a `back`, too; values of its sides have the shape (planes, rows) on the left and
     right, (planes, columns) at the top and bottom, else (rows, columns), derivatives are one number, `spacing` may be
-    three (of columns, rows and planes), and the method is "mg".
+    three (of columns, rows and planes), and the method is "mg", "cg" or "chebyshev".
 
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
     relaxations before and after a level's correction. "mgcg": conjugate gradients with such a cycle in each step.
-    "cg", conjugate gradients alone, and "chebyshev", Chebyshev's iteration: planes, until the same, or `max_sweeps`.
+    "cg", conjugate gradients alone, and "chebyshev", Chebyshev's iteration: planes and boxes, until the same, or `max_sweeps`.
     "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
     points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done; only fixed and periodic
     sides, one `spacing`, no `coefficient` and no `reaction`. "auto": Jacobi for a line, and where `tolerance`, `max_sweeps`, `norm` or `sweeps_per_pass` is given, else multigrid. What is not there yet, or, by
@@ -215,8 +215,8 @@ def solve(
         said = _native.line(_end("left", given["left"]), _end("right", given["right"]), how, field)
         return _result(said, field, how, True)
     if len(sizes) == 3:
-        if how["method"] not in ("auto", "mg"):
-            raise InputError("a box is solved by multigrid cycles: take method='mg'")
+        if how["method"] in ("jacobi", "mgcg"):
+            raise InputError(f"a box is solved by 'mg', 'cg' or 'chebyshev': it does not go with {how['method']!r}")
         nz, ny, nx = (int(size) for size in sizes)
         in_box = _box((nz, ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
         field = _empty((nz, ny, nx), kind)

@@ -104,11 +104,11 @@ pub enum Method {
     ConjugateGradients(Cycles),
     /// Chebyshev's iteration: relaxations whose weights follow from bounds of the eigenvalues that are known beforehand. Its
     /// steps grow with the number of points along an axis, and each costs about what a Jacobi sweep does. The tolerance is
-    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. On CPUs, in two dimensions, where a side is fixed,
-    /// fixed cells are in every row or in every column, or nothing is fixed at all.
+    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. On CPUs, in two and three dimensions, where a
+    /// side is fixed, fixed cells are in every line along an axis, or nothing is fixed at all.
     Chebyshev,
-    /// Conjugate gradients without any preconditioner: about as many steps as `Chebyshev`, for any problem on a plane, each
-    /// with two sums over all PEs. On CPUs; else as that.
+    /// Conjugate gradients without any preconditioner: about as many steps as `Chebyshev`, for any problem, each with two
+    /// sums over all PEs. On CPUs; else as that.
     PlainGradients,
 }
 
@@ -213,7 +213,9 @@ pub enum OptionsError {
     )]
     NotOfLevels,
     /// A method that there is not in three dimensions.
-    #[error("{method} are for lines and planes only: take multigrid in three dimensions")]
+    #[error(
+        "{method} are for lines and planes only: take multigrid, conjugate gradients or Chebyshev's iteration in three dimensions"
+    )]
     NotInSpace {
         /// The method.
         method: &'static str,

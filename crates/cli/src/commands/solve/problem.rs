@@ -497,6 +497,8 @@ mod tests {
             ("laplace2d --method mg --backend cuda", "mg"),
             ("laplace2d --method mg --device 0", "mg"),
             ("laplace2d --method cg", "cg"),
+            ("laplace3d --method cg", "cg"),
+            ("laplace3d --method chebyshev --max-sweeps 7", "chebyshev"),
             (
                 "laplace2d --method chebyshev --stop residual=1 --max-sweeps 7 --reaction 1",
                 "chebyshev",
@@ -539,8 +541,8 @@ mod tests {
                 "laplace1d is solved by Jacobi sweeps: it does not go with --method cg",
             ),
             (
-                "laplace3d --method cg",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --method cg",
+                "laplace3d --method jacobi",
+                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --method jacobi",
             ),
             (
                 "laplace2d --norm l2 --smooth 2,2",
@@ -560,19 +562,19 @@ mod tests {
             ),
             (
                 "laplace3d --backend cuda",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda",
+                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --backend cuda",
             ),
             (
                 "laplace3d --method mg --device 0",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --device",
+                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --device",
             ),
             (
                 "laplace3d --method mgcg",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --method mgcg",
+                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --method mgcg",
             ),
             (
                 "laplace3d --tolerance 1e-4",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --tolerance",
+                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --tolerance",
             ),
             (
                 "laplace1d --max-cycles 3",

@@ -10,6 +10,8 @@ mod load;
 mod plain_gradients;
 pub(crate) mod plane;
 pub(crate) mod space;
+mod space_alone;
+mod space_bound;
 mod space_load;
 mod steps;
 

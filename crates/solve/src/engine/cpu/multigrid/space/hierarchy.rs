@@ -2,11 +2,12 @@
 
 use std::io;
 
+use super::finest_level::add_field;
 use super::line::Line;
 use super::operator::Operator;
 use super::points::{Points, STEPS};
 use super::points_transfer::PointWeights;
-use super::transfer::{Prolongation, RING, Restriction, Transfer, Transfers, add_squares};
+use super::transfer::{Prolongation, RING, Restriction, Transfer, Transfers};
 use crate::element::simd::{Isa, Work, on_unit};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::finest::End;
@@ -40,7 +41,12 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    fn new(operator: Operator, weights: Option<Transfer>, steps: usize) -> io::Result<Level> {
+    /// For passes of up to `steps` relaxations.
+    pub(super) fn new(
+        operator: Operator,
+        weights: Option<Transfer>,
+        steps: usize,
+    ) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
         let field = || Field::new(own.start - depth..own.end + depth, columns);
@@ -246,26 +252,8 @@ impl Hierarchy {
     /// Σ (du)² over the own planes, d being the diagonal, of an operator of lines everywhere what it is inside.
     pub fn add_field(&self, sum: &mut LeafSums) {
         let level = &self.levels[0];
-        let operator = &level.operator;
-        let mut plane = vec![0.0; operator.shape.x.len];
-        for z in operator.shape.own() {
-            plane.copy_from_slice(level.u.row(z));
-            match &operator.points {
-                Some(points) => {
-                    for (value, &inverse) in plane.iter_mut().zip(points.inverse.row(z)) {
-                        *value = if inverse == 0.0 {
-                            0.0
-                        } else {
-                            *value / inverse
-                        };
-                    }
-                }
-                None => {
-                    let diagonal = operator.diagonal_inside();
-                    plane.iter_mut().for_each(|value| *value *= diagonal);
-                }
-            }
-            add_squares(sum, operator, &plane);
+        for z in level.operator.shape.own() {
+            add_field(sum, &level.operator, z, level.u.row(z));
         }
     }
 

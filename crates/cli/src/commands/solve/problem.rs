@@ -61,6 +61,8 @@ pub struct Asked {
     pub dtype: Option<FieldType>,
     /// How.
     pub method: Method,
+    /// Whether an incompatible source is made compatible.
+    pub project_source: bool,
 }
 
 /// The problem that the command line names, and how it is to be solved; flags win over a file.
@@ -146,6 +148,7 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
     Ok(Asked {
         problem,
         dtype: by_line.dtype.or(by_file.dtype),
+        project_source: by_line.project_source || by_file.project_source,
         method,
     })
 }
@@ -200,6 +203,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--cycle", args.cycle.is_some(), CYCLES),
         ("--coefficient", args.coefficient.is_some(), RESIDUALS),
         ("--reaction", args.reaction.is_some(), RESIDUALS),
+        ("--project-source", args.project_source, RESIDUALS),
         (
             "--spacing",
             args.spacing
@@ -222,6 +226,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         max_cycles: args.max_cycles,
         smooth: args.smooth,
         cycle: args.cycle,
+        project_source: args.project_source,
         tied,
     })
 }
@@ -253,6 +258,7 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
                 ("--source", args.source.is_some()),
                 ("--coefficient", args.coefficient.is_some()),
                 ("--reaction", args.reaction.is_some()),
+                ("--project-source", args.project_source),
             ],
             Group::Space => &[
                 ("--nz", args.nz.is_some()),
@@ -498,6 +504,7 @@ mod tests {
             ("laplace2d --method mg --device 0", "mg"),
             ("laplace2d --method cg", "cg"),
             ("laplace3d --method cg", "cg"),
+            ("laplace3d --method mgcg", "mgcg"),
             ("laplace3d --method chebyshev --max-sweeps 7", "chebyshev"),
             (
                 "laplace2d --method chebyshev --stop residual=1 --max-sweeps 7 --reaction 1",
@@ -542,7 +549,7 @@ mod tests {
             ),
             (
                 "laplace3d --method jacobi",
-                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --method jacobi",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --method jacobi",
             ),
             (
                 "laplace2d --norm l2 --smooth 2,2",
@@ -562,19 +569,15 @@ mod tests {
             ),
             (
                 "laplace3d --backend cuda",
-                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --backend cuda",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --backend cuda",
             ),
             (
                 "laplace3d --method mg --device 0",
-                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --device",
-            ),
-            (
-                "laplace3d --method mgcg",
-                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --method mgcg",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --device",
             ),
             (
                 "laplace3d --tolerance 1e-4",
-                "laplace3d is solved by mg, cg or chebyshev on CPUs: it does not go with --tolerance",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --tolerance",
             ),
             (
                 "laplace1d --max-cycles 3",

@@ -78,18 +78,16 @@ pub(super) fn iterate(
     }
     // Steps carry what was rounded in earlier ones along: by its square root as much as the weights of waves in phase,
     // whose number is the square root of the ratio of the eigenvalues.
-    let carried = (LARGEST / least).sqrt().sqrt();
+    ended.carried = Some((LARGEST / least).sqrt().sqrt());
     loop {
         let ([norm, field], interrupted) = steps.step(weights.next(), raised(options))?;
         if ended.norms.is_empty() {
-            ended.norms.push(norm);
-            ended.converged = norm == 0.0;
-            if ended.converged {
+            if ended.begin(norm, steps, options)? {
                 return Ok(());
             }
             continue;
         }
-        ended.stop(norm, carried * field, options, interrupted);
+        ended.stop(norm, field, options, interrupted);
         if ended.took(norm, steps, options, observer)? {
             return Ok(());
         }
@@ -143,6 +141,10 @@ impl Holder for OnPlane<'_, '_> {
 
     fn field(&mut self) -> Result<Band<f64>, GpuError> {
         Ok(self.solver.band(self.u)?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
     }
 }
 

@@ -50,9 +50,7 @@ pub(super) fn iterate(
     let mut begun = ended.inner != 0.0;
     if ended.norms.is_empty() {
         let [norm, _] = steps.measure()?;
-        ended.norms.push(norm);
-        ended.converged = norm == 0.0;
-        if ended.converged {
+        if ended.begin(norm, steps, options)? {
             return Ok(());
         }
     }
@@ -140,6 +138,10 @@ impl Holder for OnPlane<'_, '_> {
 
     fn field(&mut self) -> Result<Band<f64>, GpuError> {
         Ok(self.solver.band(self.u)?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
     }
 }
 

@@ -1,5 +1,6 @@
 //! Methods that look at the residual, in three dimensions.
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
@@ -8,11 +9,12 @@ use crc32fast::Hasher;
 use crosswarp_prim::Superaccumulator;
 use crosswarp_shmem::Pe;
 
-use super::Outcome;
+use super::gradients::Gradients;
 use super::held::{HeldRows, Line as HeldLine};
 use super::space_alone::Alone;
 use super::space_load::{self, first_bad};
 use super::steps::{Ended, Holder, raised};
+use super::{Outcome, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
@@ -54,6 +56,8 @@ pub(super) struct Solver<'a, F, L> {
     pub rows: LevelRows<'a>,
     pub reduction: Reduction<'a>,
     words: Vec<u64>,
+    /// The first PE whose planes made the last sum that is not finite.
+    pub not_finite_on: Option<usize>,
     partition: Partition,
     singular: bool,
     scale: Scale,
@@ -141,10 +145,40 @@ impl Levels for Hierarchy {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         let cycles = options.method.cycles().ok_or(OptionsError::NotOfLevels)?;
-        if let Some(path) = &options.resume
-            && !solver.resume(path, CheckpointKind::Cycles, Vec::new(), ended, options)?
-        {
-            return Ok(());
+        let mut gradients = None;
+        if let Some(path) = &options.resume {
+            let kind = CheckpointKind::Cycles;
+            let more = solver.resume(
+                path,
+                kind,
+                |level, fields| match fields {
+                    1 => Ok(Vec::new()),
+                    _ => {
+                        let made = gradients.insert(Gradients::with(|| level.field(DEPTH))?);
+                        Ok(made.kept_mut().into())
+                    }
+                },
+                ended,
+                options,
+            )?;
+            // Cycles go on from any field.
+            if matches!(options.method, Method::Multigrid(_)) {
+                ended.gradients_from = None;
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
+        if by_gradients || ended.gradients_from.is_some() {
+            if ended.norms.is_empty() {
+                let [norm, _] = solver.measure()?;
+                if ended.begin(norm, solver, options)? {
+                    return Ok(());
+                }
+            }
+            ended.gradients_from.get_or_insert(ended.steps());
+            return solver.conjugate_gradients(gradients, ended, options, observer);
         }
         solver.cycles(cycles.first, ended, options, observer)
     }
@@ -269,6 +303,7 @@ fn run_by<F: Real, L: Levels>(
         rows,
         reduction,
         words: Vec::new(),
+        not_finite_on: None,
         partition,
         singular,
         scale,
@@ -293,26 +328,31 @@ fn run_by<F: Real, L: Levels>(
     let seconds = (set_up + start.elapsed()).as_secs_f64();
     let levels = solver.levels.count();
     let field = match solved {
-        Ok(()) => Some(solver.band()?),
+        Ok(()) => {
+            let floor = ended.relative_floor(solver.field_norm()?);
+            Some((solver.band()?, floor))
+        }
         Err(_) => None,
     };
     solver.rows.free()?;
     solver.reduction.free()?;
     // The same on every PE.
     solved?;
-    let (field, fits) = field.expect("it was solved");
+    let ((field, fits), floor) = field.expect("it was solved");
     if least(pe, u64::from(fits))? == 0 {
         return Err(SolveError::OutOfRange { dtype: F::NAME });
     }
     Ok(Outcome {
         converged: ended.converged,
         floor_reached: ended.floor_reached,
+        floor,
+        projected: ended.projected,
         interrupted: ended.interrupted,
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
         choice: None,
-        gradients_from: None,
+        gradients_from: ended.gradients_from,
         seconds,
         setup_seconds,
         levels,
@@ -335,6 +375,7 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
         let mut totals: [Superaccumulator<f64>; N] = sums.map(LeafSums::total);
+        let own = totals;
         // Where every PE computes all, each has the whole sum.
         let to_add = if self.levels.top().operator.shape.spread {
             &mut totals[..]
@@ -343,7 +384,30 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         };
         let interrupted =
             norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
-        Ok((totals.map(|total| total.round()), interrupted))
+        let totals = totals.map(|total| total.round());
+        if !totals.iter().all(|total: &f64| total.is_finite()) {
+            self.not_finite_on = norms::not_finite_on(&self.reduction, &own)?;
+        }
+        Ok((totals, interrupted))
+    }
+
+    /// The norms of what the sums are of, a residual and a field times its diagonal, as [`Ended::stop`] takes them.
+    pub fn norms(
+        &mut self,
+        sums: [LeafSums; 2],
+        interrupted: bool,
+    ) -> Result<([f64; 2], bool), PeError> {
+        let (totals, interrupted) = self.total(sums, interrupted)?;
+        let [norm, field] = totals.map(f64::sqrt);
+        Ok(([norm, field / DIAGONAL], interrupted))
+    }
+
+    /// The norm of the field, as [`Ended::stop`] takes it. Collective.
+    fn field_norm(&mut self) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        self.levels.top().add_field(&mut sum);
+        let ([sum], _) = self.total([sum], false)?;
+        Ok(sum.sqrt() / DIAGONAL)
     }
 
     /// Σ of(x, y, z, value) over the field or the right side. Collective.
@@ -470,24 +534,20 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         if self.singular {
             let sum = self.sum_of(true, |_, _, _, b| b)?;
             let size = self.sum_of(true, |_, _, _, b| b.abs())?;
-            const NEGLIGIBLE: f64 = 1e-6;
-            if sum.abs() > NEGLIGIBLE * size {
-                let relative = sum / size;
-                return Err(ProblemError::Incompatible { relative }.into());
-            }
+            ended.projected = incompatible(sum, size, options)?;
             let mean = sum / self.volume();
             self.shift_right_side(|volume| -mean * volume);
         }
         L::solve(self, ended, options, observer)
     }
 
-    /// Reads the field, the `others` that the method goes on with, and where a solve stood from a checkpoint. Whether
-    /// anything is left to do. Collective.
-    pub fn resume(
+    /// Reads the field and what else the method goes on with from a checkpoint, and where the solve stood: `others` makes
+    /// room for the other fields that the checkpoint says it has. Whether anything is left to do. Collective.
+    pub fn resume<'f>(
         &mut self,
         path: &Path,
         kind: CheckpointKind,
-        others: Vec<&mut Field<f64>>,
+        others: impl FnOnce(&Level, u64) -> io::Result<Vec<&'f mut Field<f64>>>,
         ended: &mut Ended,
         options: &Options<'_>,
     ) -> Result<bool, SolveError> {
@@ -499,12 +559,16 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
             false => 0..partition.total(),
         };
         let size = self.problem.size;
-        let place = |_: &StepsState| Ok(held(level, others, size, own, partition));
+        let place = |state: &StepsState| {
+            let others = others(level, state.fields)?;
+            Ok(held(level, others, size, own, partition))
+        };
         let resumed = checkpoint::resume_steps(&self.reduction, path, &self.identity, kind, place)?;
         let (norms, state) = resumed?;
         ended.norms = norms;
         ended.resumed_at = ended.steps();
         ended.inner = state.inner;
+        ended.gradients_from = state.gradients_from.map(|from| from as usize);
         let level = self.levels.top_mut();
         for z in level.operator.shape.own() {
             level.operator.beyond(level.u.row_mut(z));
@@ -531,6 +595,14 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
 pub(super) type Kept<'h> = (HeldRows<'h>, &'h Reduction<'h>, &'h Identity);
 
 impl<F: Real> Solver<'_, F, Hierarchy> {
+    /// The norms of b − Au and of the field. Collective.
+    pub fn measure(&mut self) -> Result<[f64; 2], PeError> {
+        let mut sums = self.sums();
+        let Hierarchy { levels, work, .. } = &mut self.levels;
+        work.measure(&mut levels[0], &mut self.rows, &mut sums)?;
+        Ok(self.norms(sums, false)?.0)
+    }
+
     fn cycles(
         &mut self,
         first: First,
@@ -543,27 +615,25 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             self.levels
                 .begin(&mut self.rows, first == First::Full, &mut sum)?;
             let ([sum], _) = self.total([sum], false)?;
-            ended.norms.push(sum.sqrt());
-            if sum == 0.0 {
-                ended.converged = true;
+            if ended.begin(sum.sqrt(), self, options)? {
                 return Ok(());
             }
         } else {
             self.levels.resume(&mut self.rows)?;
         }
         loop {
+            if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
+                ended.gradients_from = Some(ended.steps());
+                return self.conjugate_gradients(None, ended, options, observer);
+            }
             let [mut sum] = self.sums();
             self.levels.go_on(&mut self.rows, &mut sum)?;
             let ([sum], interrupted) = self.total([sum], raised(options))?;
             let norm = sum.sqrt();
-            let mut field = 0.0;
-            // Only what hardly shrinks can be what rounding leaves.
-            if ended.is_slow(ended.last(), norm, options) {
-                let [mut sum] = self.sums();
-                self.levels.add_field(&mut sum);
-                let ([sum], _) = self.total([sum], false)?;
-                field = sum.sqrt() / DIAGONAL;
-            }
+            let field = match ended.may_be_rounding(ended.last(), norm, options) {
+                true => self.field_norm()?,
+                false => 0.0,
+            };
             ended.stop(norm, field, options, interrupted);
             if ended.took(norm, self, options, observer)? {
                 return Ok(());
@@ -607,5 +677,9 @@ impl<F: Real> Holder for Solver<'_, F, Hierarchy> {
 
     fn field(&mut self) -> Result<Band<f64>, GpuError> {
         Ok(self.band()?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.not_finite_on
     }
 }

@@ -7,10 +7,9 @@ use super::space_bound::least_eigenvalue;
 use super::steps::{Ended, Holder};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::shape::Shape;
-use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, FinestLevel};
+use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, Workspace, alone};
 use crate::engine::cpu::multigrid::space::hierarchy::Level;
 use crate::engine::cpu::multigrid::space::line::Line;
-use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::field::band::Band;
 use crate::field::checkpoint::CheckpointKind;
 use crate::field::storage::Field;
@@ -22,7 +21,8 @@ use crate::pes::error::PeError;
 
 /// The finest level, and what the method has to know of it.
 pub(super) struct Alone {
-    top: FinestLevel,
+    top: Level,
+    work: Workspace,
     /// No eigenvalue of D⁻¹A is less, but for 0 of a singular problem; 0 where no method needs to know.
     least: f64,
 }
@@ -30,10 +30,10 @@ pub(super) struct Alone {
 impl Levels for Alone {
     const DEPTH: usize = DEPTH;
     fn top(&self) -> &Level {
-        &self.top.level
+        &self.top
     }
     fn top_mut(&mut self) -> &mut Level {
-        &mut self.top.level
+        &mut self.top
     }
     fn count(&self) -> usize {
         0
@@ -54,15 +54,19 @@ impl Levels for Alone {
             reduction,
             ..
         } = made;
-        let top = FinestLevel::new(lines, shape, points).map_err(SolveError::Memory)?;
+        let top = alone(lines, shape, points).map_err(SolveError::Memory)?;
         let least = match method {
             Method::Chebyshev => {
-                let operator = &top.level.operator;
+                let operator = &top.operator;
                 least_eigenvalue(problem, operator, ends, singular, scale, reduction)?
             }
             _ => 0.0,
         };
-        Ok(Alone { top, least })
+        Ok(Alone {
+            work: Workspace::new(&top),
+            top,
+            least,
+        })
     }
     fn solve<F: Real>(
         solver: &mut Solver<'_, F, Self>,
@@ -84,17 +88,12 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let mut d = self.levels.top.field().map_err(SolveError::Memory)?;
-        if let Some(path) = &options.resume
-            && !self.resume(
-                path,
-                CheckpointKind::Chebyshev,
-                vec![&mut d],
-                ended,
-                options,
-            )?
-        {
-            return Ok(());
+        let mut d = self.levels.top.field(DEPTH).map_err(SolveError::Memory)?;
+        if let Some(path) = &options.resume {
+            let (kind, others) = (CheckpointKind::Chebyshev, vec![&mut d]);
+            if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
+                return Ok(());
+            }
         }
         self.levels.top.update(&mut self.rows)?;
         let least = self.levels.least;
@@ -112,11 +111,11 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let new = || self.levels.top.field().map_err(SolveError::Memory);
+        let new = || self.levels.top.field(DEPTH).map_err(SolveError::Memory);
         let [mut r, mut p, q] = [new()?, new()?, new()?];
         if let Some(path) = &options.resume {
-            let others = vec![&mut r, &mut p];
-            if !self.resume(path, CheckpointKind::Gradients, others, ended, options)? {
+            let (kind, others) = (CheckpointKind::Gradients, vec![&mut r, &mut p]);
+            if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
                 return Ok(());
             }
         }
@@ -126,17 +125,6 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             others: [q],
         };
         plain_gradients::iterate(&mut steps, ended, options, observer)
-    }
-
-    /// The norms of what the sums are of: a residual and a field times its diagonal.
-    fn norms(
-        &mut self,
-        sums: [LeafSums; 2],
-        interrupted: bool,
-    ) -> Result<([f64; 2], bool), PeError> {
-        let (totals, interrupted) = self.total(sums, interrupted)?;
-        let [norm, field] = totals.map(f64::sqrt);
-        Ok(([norm, field / DIAGONAL], interrupted))
     }
 }
 
@@ -155,14 +143,18 @@ impl<F: Real, const K: usize, const N: usize> Holder for InBox<'_, '_, F, K, N> 
     fn field(&mut self) -> Result<Band<f64>, GpuError> {
         Ok(self.solver.band()?.0)
     }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
+    }
 }
 
 impl<F: Real> ChebyshevSteps for InBox<'_, '_, F, 1, 0> {
     fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError> {
         let (solver, [d]) = (&mut *self.solver, &mut self.kept);
         let mut sums = solver.sums();
-        let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
-        top.chebyshev_step(rows, d, weights, &mut sums)?;
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.chebyshev_step(top, &mut solver.rows, d, weights, &mut sums)?;
         solver.norms(sums, interrupted)
     }
 }
@@ -171,18 +163,17 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
     fn measure(&mut self) -> Result<[f64; 2], PeError> {
         let solver = &mut *self.solver;
         let mut sums = solver.sums();
-        let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
-        top.measure(rows, &mut sums)?;
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.measure(top, &mut solver.rows, &mut sums)?;
         Ok(solver.norms(sums, false)?.0)
     }
 
     fn begin(&mut self) -> Result<f64, PeError> {
         let (solver, [r, p]) = (&mut *self.solver, &mut self.kept);
         let [mut sum] = solver.sums();
-        let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
-        top.residual(rows, r)?;
-        top.level
-            .operator
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.residual(top, &mut solver.rows, r)?;
+        top.operator
             .shape
             .own()
             .for_each(|z| p.row_mut(z).copy_from_slice(r.row(z)));
@@ -193,8 +184,8 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
     fn curvature(&mut self) -> Result<f64, PeError> {
         let (solver, [_, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
         let [mut sum] = solver.sums();
-        let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
-        top.negative_product(rows, p, q, &mut sum)?;
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.negative_product(top, &mut solver.rows, p, q, &mut sum)?;
         let ([sum], _) = solver.total([sum], false)?;
         Ok(-sum)
     }
@@ -202,7 +193,8 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
     fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError> {
         let (solver, [r, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
         let mut sums = solver.sums();
-        solver.levels.top.descend(r, p, q, alpha, &mut sums);
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.descend(top, r, p, q, alpha, &mut sums);
         let ([squares, of_field], interrupted) = solver.total(sums, interrupted)?;
         let descended = Descended {
             norm: squares.sqrt(),
@@ -215,7 +207,7 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
 
     fn turn(&mut self, beta: f64) {
         let [r, p] = &mut self.kept;
-        for z in self.solver.levels.top.level.operator.shape.own() {
+        for z in self.solver.levels.top.operator.shape.own() {
             for (p, &r) in p.row_mut(z).iter_mut().zip(r.row(z)) {
                 *p = r + beta * *p;
             }

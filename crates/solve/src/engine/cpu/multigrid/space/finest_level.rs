@@ -1,5 +1,5 @@
-//! What can be done on the finest level of a box without any other: residuals, their norms, and steps of methods that
-//! need no other; as `finest_level.rs` of planes.
+//! What can be done on the finest level of a box without any other: residuals, their norms, products, and steps; as
+//! `finest_level.rs` of planes.
 
 use std::io;
 
@@ -20,51 +20,43 @@ use crate::pes::error::PeError;
 /// Planes around its own that a PE needs of a field.
 pub(crate) const DEPTH: usize = 1;
 
-/// The level, and a plane to work in.
-pub(crate) struct FinestLevel {
-    pub level: Level,
+/// The finest level, made alone: of the operator of `lines`, or where there are `points` of theirs.
+pub(crate) fn alone(lines: [Line; 3], shape: Shape, points: Option<Points>) -> io::Result<Level> {
+    let mut operator = Operator::new(lines, shape);
+    operator.points = points;
+    Level::new(operator, None, 0)
+}
+
+/// What works on a level: the vector unit, and a plane to work in.
+pub(crate) struct Workspace {
     isa: Isa,
     /// With an element more on both sides.
     plane: Vec<f64>,
 }
 
-impl FinestLevel {
-    /// Of the operator of `lines`, or where there are `points` of theirs.
-    pub fn new(lines: [Line; 3], shape: Shape, points: Option<Points>) -> io::Result<FinestLevel> {
-        let mut operator = Operator::new(lines, shape);
-        operator.points = points;
-        Ok(FinestLevel {
+impl Workspace {
+    /// For `level`.
+    pub fn new(level: &Level) -> Workspace {
+        Workspace {
             isa: Isa::widest(),
-            plane: vec![0.0; operator.shape.x.len + 2],
-            level: Level::new(operator, None, 0)?,
-        })
+            plane: vec![0.0; level.operator.shape.x.len + 2],
+        }
     }
 
-    /// A field beside that of the level.
-    pub fn field(&self) -> io::Result<Field<f64>> {
-        let (own, depth) = (self.level.operator.shape.own(), DEPTH as isize);
-        let columns = self.level.operator.shape.x.len;
-        Field::new(own.start - depth..own.end + depth, columns)
-    }
-
-    /// Makes the planes around the own ones of the field what they are where they are computed. Collective.
-    pub fn update(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
-        update(&self.level.operator, rows, &mut self.level.u)
-    }
-
-    /// The squares of the residual, and with `field` those of the field times the diagonal. Collective.
+    /// The squares of the residual, and those of the field times the diagonal. Collective.
     pub fn measure(
         &mut self,
+        level: &mut Level,
         rows: &mut LevelRows<'_>,
         [of_residual, of_field]: &mut [LeafSums; 2],
     ) -> Result<(), PeError> {
-        self.update(rows)?;
+        level.update(rows)?;
         let Level {
             operator,
             u,
             right_side,
             ..
-        } = &self.level;
+        } = level;
         residuals(
             self.isa,
             operator,
@@ -82,16 +74,17 @@ impl FinestLevel {
     /// b − Au in the own planes of `out`. Collective.
     pub fn residual(
         &mut self,
+        level: &mut Level,
         rows: &mut LevelRows<'_>,
         out: &mut Field<f64>,
     ) -> Result<(), PeError> {
-        self.update(rows)?;
+        level.update(rows)?;
         let Level {
             operator,
             u,
             right_side,
             ..
-        } = &self.level;
+        } = level;
         residuals(
             self.isa,
             operator,
@@ -108,12 +101,13 @@ impl FinestLevel {
     /// −Ap in the own planes of `out`, and −⟨p, Ap⟩ to `sum`. Collective.
     pub fn negative_product(
         &mut self,
+        level: &Level,
         rows: &mut LevelRows<'_>,
         p: &mut Field<f64>,
         out: &mut Field<f64>,
         sum: &mut LeafSums,
     ) -> Result<(), PeError> {
-        let operator = &self.level.operator;
+        let operator = &level.operator;
         update(operator, rows, p)?;
         residuals(
             self.isa,
@@ -129,32 +123,25 @@ impl FinestLevel {
         Ok(())
     }
 
-    /// ⟨a, b⟩, to `sum`.
-    pub fn product(&self, a: &Field<f64>, b: &Field<f64>, sum: &mut LeafSums) {
-        let operator = &self.level.operator;
-        for z in operator.shape.own() {
-            add_products(sum, operator, a.row(z), b.row(z));
-        }
-    }
-
     /// A step of Chebyshev's iteration: u += d, r = b − Au, d = `keep` d + `gain` D⁻¹r, in one pass through memory.
     ///
-    /// The field has been [updated](Self::update) before the first step. `sums` are as of [`measure`](Self::measure).
+    /// The field has been [updated](Level::update) before the first step. `sums` are as of [`measure`](Self::measure).
     /// Collective.
     pub fn chebyshev_step(
         &mut self,
+        level: &mut Level,
         rows: &mut LevelRows<'_>,
         d: &mut Field<f64>,
         [keep, gain]: [f64; 2],
         sums: &mut [LeafSums; 2],
     ) -> Result<(), PeError> {
-        rows.halo(&self.level.operator.shape, d, DEPTH)?;
+        rows.halo(&level.operator.shape, d, DEPTH)?;
         let Level {
             operator,
             u,
             right_side,
             ..
-        } = &mut self.level;
+        } = level;
         let work = ChebyshevStep {
             operator,
             right_side,
@@ -172,13 +159,14 @@ impl FinestLevel {
     /// A step of conjugate gradients: u += `alpha` p, r += `alpha` q. `sums` are as of [`measure`](Self::measure).
     pub fn descend(
         &mut self,
+        level: &mut Level,
         r: &mut Field<f64>,
         p: &Field<f64>,
         q: &Field<f64>,
         alpha: f64,
         sums: &mut [LeafSums; 2],
     ) {
-        let Level { operator, u, .. } = &mut self.level;
+        let Level { operator, u, .. } = level;
         let work = Descent {
             operator,
             u,
@@ -189,6 +177,29 @@ impl FinestLevel {
             sums,
         };
         on_unit(self.isa, work);
+    }
+}
+
+impl Level {
+    /// A field beside that of the level, with so many planes around the own ones.
+    pub fn field(&self, depth: usize) -> io::Result<Field<f64>> {
+        let (own, depth) = (self.operator.shape.own(), depth as isize);
+        Field::new(
+            own.start - depth..own.end + depth,
+            self.operator.shape.x.len,
+        )
+    }
+
+    /// Makes the planes around the own ones of the field what they are where they are computed. Collective.
+    pub fn update(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        update(&self.operator, rows, &mut self.u)
+    }
+
+    /// ⟨a, b⟩, to `sum`.
+    pub fn product(&self, a: &Field<f64>, b: &Field<f64>, sum: &mut LeafSums) {
+        for z in self.operator.shape.own() {
+            add_products(sum, &self.operator, a.row(z), b.row(z));
+        }
     }
 }
 

@@ -87,18 +87,16 @@ fn runs<F: Real>(problem: &Problem3d<F>, ends: [[End; 2]; 3]) -> [f64; 3] {
         let [first, last] = ends[axis];
         (at == 0 && first == End::Fixed) || (at + 1 == size[axis] && last == End::Fixed)
     };
-    let mut least = [f64::INFINITY; 3];
     let Some(deliver) = &problem.fixed else {
         // All lines that are not on a side are alike.
-        for axis in 0..3 {
-            let mut run = Run::default();
-            for at in 0..size[axis] {
-                run.take(on_side(axis, at), ends[axis], &mut least[axis]);
-            }
-            run.end(ends[axis], &mut least[axis]);
-        }
-        return least;
+        return [0, 1, 2].map(|axis: usize| {
+            let (mut run, mut least) = (Run::default(), f64::INFINITY);
+            (0..size[axis]).for_each(|at| run.take(on_side(axis, at), ends[axis], &mut least));
+            run.end(ends[axis], &mut least);
+            least
+        });
     };
+    let mut least = [f64::INFINITY; 3];
     let mut down = vec![Run::default(); nx * ny];
     let mut row = vec![0u8; nx];
     for z in 0..nz {

@@ -72,7 +72,13 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
         "laplace1d" => {
             refuse(
                 args,
-                &[Group::Grid, Group::Plane, Group::Space, Group::Fill],
+                &[
+                    Group::Grid,
+                    Group::Projected,
+                    Group::Plane,
+                    Group::Space,
+                    Group::Fill,
+                ],
             )?;
             let (left, right) = (
                 args.left.unwrap_or(defaults::LEFT),
@@ -99,7 +105,13 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
             Problem::Space(Box::new(space(args)?))
         }
         "fill" => {
-            let others = [Group::Line, Group::Grid, Group::Plane, Group::Space];
+            let others = [
+                Group::Line,
+                Group::Grid,
+                Group::Projected,
+                Group::Plane,
+                Group::Space,
+            ];
             refuse(args, &others)?;
             let values = args
                 .values
@@ -119,6 +131,10 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
             }
             refuse(args, &others)?;
             let (problem, given) = file::read(Path::new(path))?;
+            // Something is known of a fill.
+            if matches!(problem, Problem::Fill { .. }) {
+                refuse(args, &[Group::Projected])?;
+            }
             // What is drawn of a box is not said in its file.
             if !matches!(problem, Problem::Space(_)) {
                 refuse(args, &[Group::Space])?;
@@ -237,6 +253,8 @@ enum Group {
     Line,
     /// Of planes and boxes.
     Grid,
+    /// Of the same, and of their files.
+    Projected,
     Plane,
     Space,
     Fill,
@@ -258,8 +276,8 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
                 ("--source", args.source.is_some()),
                 ("--coefficient", args.coefficient.is_some()),
                 ("--reaction", args.reaction.is_some()),
-                ("--project-source", args.project_source),
             ],
+            Group::Projected => &[("--project-source", args.project_source)],
             Group::Space => &[
                 ("--nz", args.nz.is_some()),
                 ("--slice", args.slice.is_some()),

@@ -279,16 +279,74 @@ fn a_fill_has_a_natural_rim_and_voids_need_no_mask() {
 }
 
 #[test]
+fn an_incompatible_source_is_projected_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    let sides =
+        "left = 'neumann:1'\nright = 'neumann:0'\ntop = 'neumann:0'\nbottom = 'neumann:0'\n";
+    for (head, rest) in [
+        ("kind = 'laplace2d'\nnx = 20\nny = 24\n", ""),
+        (
+            "kind = 'laplace3d'\nnx = 20\nny = 24\nnz = 12\n",
+            "front = 'neumann:0'\nback = 'neumann:0'\n",
+        ),
+    ] {
+        let file = |key: &str| {
+            let text = format!("{head}{key}\n[boundary]\n{sides}{rest}");
+            std::fs::write(&path, text).unwrap();
+            format!("solve {}", path.display())
+        };
+        let (code, _, err) = outcome(&file(""));
+        assert_eq!(code, 2);
+        assert!(
+            err.contains("must cancel, and 1e0 of them is left"),
+            "{err}"
+        );
+        // All that there is flows in on the left.
+        let by_file = json(&format!("{} --json", file("project_source = true")));
+        assert_eq!(
+            (&by_file["projected"], &by_file["converged"]),
+            (&1.0.into(), &true.into())
+        );
+        let line = format!("{} --project-source", file("project_source = false"));
+        let by_line = json(&format!("{line} --json"));
+        assert_eq!(answer(&by_line), answer(&by_file));
+        let (code, out, _) = outcome(&line);
+        assert_eq!(code, 0);
+        assert!(
+            out.contains("\nNo field solves what was asked for: 1.0e+00 of "),
+            "{out}"
+        );
+    }
+    let refused = outcome("solve laplace2d --project-source --method jacobi");
+    let expected =
+        "crosswarp: --project-source belongs to multigrid: it does not go with --method jacobi\n";
+    assert_eq!(refused, (2, String::new(), expected.to_owned()));
+}
+
+#[test]
 fn what_rounding_does_not_allow_is_said() {
     let line = "solve laplace2d --nx 60 --ny 50 --dtype f64";
     let (code, out, _) = outcome(&format!("{line} --stop residual=1e-30"));
     assert_eq!(code, 3);
     assert!(
         out.contains("Solved as far as rounding allows in ")
-            && out.contains(" > 1e-30, and no smaller one is possible\n"),
+            && out.contains(" > 1e-30, and no smaller limit than "),
         "{out}"
     );
     let object = json(&format!("{line} --stop residual=1e-30 --json"));
+    let (floor, limit) = (&object["floor"], &object["effective_limit"]);
+    let (floor, limit) = (floor.as_f64().unwrap(), limit.as_f64().unwrap());
+    assert!(
+        floor > 1e-16 && floor < 1e-12 && limit == 2.0 * floor,
+        "{object}"
+    );
+    assert!(
+        object["relative_residual"].as_f64().unwrap() <= limit,
+        "{object}"
+    );
+    let object_at_ease = json(&format!("{line} --json"));
+    assert_eq!(object_at_ease["effective_limit"], 1e-8);
     assert_eq!(
         (&object["floor_reached"], &object["converged"]),
         (&true.into(), &false.into())

@@ -73,6 +73,9 @@ fn json_has_exactly_the_documented_fields() {
         "levels",
         "setup_seconds",
         "floor_reached",
+        "floor",
+        "effective_limit",
+        "projected",
         "history",
         "field_sha256",
         "seconds",
@@ -91,6 +94,9 @@ fn json_has_exactly_the_documented_fields() {
         "relative_residual",
         "convergence_factor",
         "levels",
+        "floor",
+        "effective_limit",
+        "projected",
     ] {
         assert!(object[of_multigrid].is_null(), "{of_multigrid}");
     }

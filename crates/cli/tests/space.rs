@@ -72,6 +72,42 @@ fn two_waves_come_out_to_the_error_of_seven_points() {
 }
 
 #[test]
+fn other_methods_are_checkpointed_and_resumed() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    let line = "solve laplace3d --nx 20 --ny 17 --nz 30 --dtype f64 --source x-y*z --json";
+    let answer = |object: &Value| {
+        ["method", "sweeps", "cycles", "history", "field_sha256"].map(|name| object[name].clone())
+    };
+    for method in ["cg", "chebyshev", "mgcg"] {
+        let (steps, most) = match method {
+            "mgcg" => ("cycles", "--max-cycles 3"),
+            _ => ("sweeps", "--max-sweeps 11"),
+        };
+        let whole = json(&format!("{line} --method {method}"));
+        assert_eq!(whole["method"], method);
+        assert!(whole[steps].as_u64().unwrap() > 4);
+        assert!(whole["converged"].as_bool().unwrap());
+        let (code, ..) = outcome(&format!(
+            "{line} --method {method} {most} --pes 2 --checkpoint {}",
+            state.display()
+        ));
+        assert_eq!(code, 3);
+        // The checkpoint says which method it is of, but for cycles.
+        let said = if method == "mgcg" {
+            "--method mgcg"
+        } else {
+            ""
+        };
+        let resumed = json(&format!(
+            "{line} {said} --pes 3 --resume {}",
+            state.display()
+        ));
+        assert_eq!(answer(&resumed), answer(&whole));
+    }
+}
+
+#[test]
 fn sides_by_line_by_file_and_by_npy() {
     // u = 1 + 2x - y + 3z solves it, and the derivative at the back is 3.
     let folder = tempfile::tempdir().unwrap();
@@ -214,7 +250,7 @@ fn what_a_box_cannot_have_is_one_line() {
         (
             "--backend cuda",
             2,
-            "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda".to_owned(),
+            "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --backend cuda".to_owned(),
         ),
         (
             "--boundary top=robin:1,2,x",

@@ -37,6 +37,8 @@ pub struct How {
     smooth: (usize, usize),
     sweeps_per_pass: Option<usize>,
     l2: bool,
+    /// Whether an incompatible source is made compatible.
+    project_source: bool,
     pub threads: usize,
     progress: Option<Py<PyAny>>,
     /// The number of the GPU that makes sweeps and cycles on planes and lines, and not the processor.
@@ -91,6 +93,8 @@ pub struct Report {
     steps: usize,
     converged: bool,
     floor_reached: bool,
+    floor: Option<f64>,
+    projected: Option<f64>,
     levels: Option<usize>,
     gradients: bool,
     history: Vec<f64>,
@@ -453,6 +457,7 @@ pub fn options<'a>(how: &How, stop: &'a AtomicBool) -> Options<'a> {
         sweeps_per_pass: how.sweeps_per_pass,
         interrupt: Some(stop),
         method: how.method(),
+        project_source: how.project_source,
         ..Options::new(how.tolerance, how.most)
     }
 }
@@ -490,6 +495,8 @@ pub fn report<F: Real + Scalar>(
     Ok(Report {
         steps: solution.sweeps,
         floor_reached: solution.floor_reached,
+        floor: solution.floor,
+        projected: solution.projected,
         levels: solution.levels,
         gradients: solution.gradients_from.is_some(),
         converged: solution.converged,
@@ -567,6 +574,8 @@ impl Report {
         let said = PyDict::new(py);
         said.set_item("steps", report.steps)?;
         said.set_item("floor_reached", report.floor_reached)?;
+        said.set_item("floor", report.floor)?;
+        said.set_item("projected", report.projected)?;
         said.set_item("levels", report.levels)?;
         said.set_item("gradients", report.gradients)?;
         said.set_item("converged", report.converged)?;

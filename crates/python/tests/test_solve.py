@@ -207,6 +207,21 @@ def test_a_box_with_everything():
     assert np.abs(found.field - u).max() < 1e-9
 
 
+@pytest.mark.parametrize("method", ["mgcg", "cg", "chebyshev"])
+def test_a_box_by_other_methods(method):
+    source = np.random.default_rng(5).standard_normal((17, 20, 23))
+    by_cycles = cw.poisson(source, relative_tolerance=1e-11)
+    found = cw.poisson(source, method=method, relative_tolerance=1e-11)
+    assert found.method == method and found.converged
+    if method == "mgcg":
+        assert found.cycles == len(found.history) and found.levels > 1
+    else:
+        assert found.sweeps == len(found.history) > len(by_cycles.history) and found.levels is None
+    assert np.abs(found.field - by_cycles.field).max() < 1e-9 * np.abs(found.field).max()
+    with pytest.raises(cw.InputError, match="a box is not solved by"):
+        cw.poisson(source, method="jacobi")
+
+
 def test_a_problem_without_fixed_values_has_mean_zero():
     y, x = np.mgrid[0:64, 0:64] * (2 * np.pi / 64)
     exact = np.sin(x) * np.cos(2 * y)
@@ -217,6 +232,20 @@ def test_a_problem_without_fixed_values_has_mean_zero():
     assert abs(inner.mean()) < 1e-12 and np.abs(inner - exact).max() < 1e-2
     with pytest.raises(cw.InputError, match="cancel"):
         cw.solve((20, 20), sides={"left": ("neumann", 1.0), "right": "neumann", "top": "neumann", "bottom": "neumann"})
+
+
+@pytest.mark.parametrize("shape", [(21, 30), (13, 21, 30)])
+def test_an_incompatible_source_is_projected_on_request(shape):
+    axes = np.meshgrid(*(np.pi * np.arange(n) / (n - 1) for n in shape), indexing="ij")
+    waves = np.cos(axes[0]) * np.cos(2 * axes[-1])
+    with pytest.raises(cw.InputError, match="cancel"):
+        cw.poisson(waves + 0.25, sides="neumann")
+    asked = cw.poisson(waves, sides="neumann", relative_tolerance=1e-11)
+    found = cw.poisson(waves + 0.25, sides="neumann", relative_tolerance=1e-11, project_source=True)
+    assert asked.projected is None and found.converged and found.projected < -0.1
+    assert np.abs(found.field - asked.field).max() < 1e-9 * np.abs(asked.field).max()
+    with pytest.raises(cw.InputError, match="project_source belongs to multigrid"):
+        cw.poisson(waves, method="jacobi", sides="periodic", project_source=True)
 
 
 @pytest.mark.parametrize("method", ["mg", "mgcg"])

@@ -62,6 +62,12 @@ pub struct Solution<F> {
     pub gradients_from: Option<usize>,
     /// Whether cycles ended because rounding allows no smaller residual.
     pub floor_reached: bool,
+    /// Of methods that look at the residual: what rounding of the field alone leaves of it, relative to the first. No limit
+    /// below twice that can be kept: cycles end there.
+    pub floor: Option<f64>,
+    /// What was taken away from the source ([`Options::project_source`]): sources and derivatives as they were left,
+    /// relative to the sum of their sizes.
+    pub projected: Option<f64>,
     /// How GPUs were used, if they were.
     pub choice: Option<Choice>,
     field: Field<F>,
@@ -213,9 +219,9 @@ pub fn solve_2d<F: Real>(
     Ok(Solution::new(outcome, choice, inner, Field::Plane(slab)))
 }
 
-/// Solves a problem in three dimensions by multigrid cycles. Collective; all PEs give the same problem and options.
+/// Solves a problem in three dimensions by any method that looks at the residual. Collective; all PEs give the
+/// same problem and options.
 ///
-/// [`Method::Automatic`](crate::Method::Automatic) and [`Method::Multigrid`](crate::Method::Multigrid) are the same here.
 /// The grid is dealt by planes: [`Solution::rows`] are planes, and [`Solution::row`] gives the nx·ny values of one, in the
 /// order of [`Solution::gather`].
 ///
@@ -247,13 +253,11 @@ pub fn solve_3d<F: Real>(
         return Err(OptionsError::SpaceOnGpu.into());
     }
     match &options.method {
-        Method::Automatic(cycles) | Method::Multigrid(cycles) => Ok(Solution::of_cycles(
-            multigrid::space::run(pe, problem, options, cycles, observer)?,
-        )),
-        other => Err(OptionsError::NotInSpace {
-            method: other.name(),
+        Method::Jacobi => Err(OptionsError::NotInSpace.into()),
+        _ => {
+            let outcome = multigrid::space::run(pe, problem, options, observer)?;
+            Ok(Solution::of_cycles(outcome))
         }
-        .into()),
     }
 }
 
@@ -339,6 +343,8 @@ impl<F: Real> Solution<F> {
             levels: None,
             gradients_from: None,
             floor_reached: false,
+            floor: None,
+            projected: None,
             field,
         }
     }
@@ -360,6 +366,8 @@ impl<F: Real> Solution<F> {
             levels: (outcome.levels > 0).then_some(outcome.levels),
             gradients_from: outcome.gradients_from,
             floor_reached: outcome.floor_reached,
+            floor: outcome.floor,
+            projected: outcome.projected,
             field: Field::Band(outcome.field),
         }
     }

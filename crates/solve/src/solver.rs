@@ -206,8 +206,12 @@ impl<'p, F: Real> Solver2d<'p, F> {
             let norm = self.dot(&r, &r)?.sqrt();
             history.push(norm / first);
             if !norm.is_finite() {
-                let sweep = history.len();
-                return Err(SolveError::NotFinite { sweep, norm });
+                return Err(SolveError::NotFinite {
+                    steps: "cycle",
+                    step: history.len(),
+                    norm,
+                    pe: self.plane.not_finite_on(),
+                });
             }
             if norm <= limits.tolerance * first {
                 break;

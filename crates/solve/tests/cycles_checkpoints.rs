@@ -383,3 +383,56 @@ fn the_field_between_steps_is_that_of_a_solve_that_ends_there() {
         }
     }
 }
+
+/// Puts a NaN into a checkpoint, as its word `word`, with the checksum that goes with it.
+fn spoil(path: &Path, word: usize) {
+    let mut bytes = fs::read(path).unwrap();
+    let at = 8 * word;
+    bytes[at..at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
+    let end = bytes.len() - 4;
+    let checksum = crc32fast::hash(&bytes[..end]);
+    bytes[end..].copy_from_slice(&checksum.to_le_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_norm_that_is_not_finite_says_at_which_step_and_on_which_pe() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    // Of 12 bands the second PE of three has rows 64 to 127; nothing is carried that far by the passes of a step.
+    let problem = Problem2d {
+        source: Some(by_cell(|x, y| (noise(x, y, 3) % 100) as f64)),
+        ..Problem2d::<f64>::laplace(140, 192)
+    };
+    let sweeps = Options {
+        method: Method::Chebyshev,
+        ..Options::new(1e-8, 500)
+    };
+    // A header, norms (of methods that look at the residual one more), and the rows of all fields.
+    for (options, first, fields) in [
+        (Options::new(0.0, 500), 8 + 4, 1),
+        (sweeps, 12 + 5, 2),
+        (by(Method::Multigrid, 1e-10), 12 + 5, 1),
+    ] {
+        run(&problem, &saving(&options, &path, 4), 1);
+        spoil(&path, first + 96 * fields * 140 + 70);
+        let options = resuming(&options, &path);
+        for pes in [1, 3] {
+            let errors = spmd(pes, |pe| solve_2d(pe, &problem, &options, |_| {}).err());
+            for error in errors.unwrap() {
+                let error = error.expect("no norm").to_string();
+                // A cycle carries it everywhere.
+                let start = match options.method {
+                    Method::Multigrid(_) => {
+                        "after cycle 5 the norm is NaN in the rows of PE 0,".into()
+                    }
+                    _ => format!(
+                        "after sweep 5 the norm is NaN in the rows of PE {},",
+                        pes / 2
+                    ),
+                };
+                assert!(error.starts_with(&start), "{error}");
+            }
+        }
+    }
+}

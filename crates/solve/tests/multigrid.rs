@@ -370,6 +370,77 @@ fn nothing_fixed_gives_a_mean_of_zero_or_an_error() {
 }
 
 #[test]
+fn an_incompatible_source_is_projected_on_request() {
+    let (nx, ny) = (61, 75);
+    let wave = |x: usize, y: usize| {
+        (PI * x as f64 / 60.0).cos() * (2.0 * PI * y as f64 / 74.0).cos() * (1 + x % 3) as f64
+    };
+    let flat = |n| Boundary::Neumann(vec![0.0; n]);
+    // Flows across the sides, too: 0.01 for each of 60 lengths on the left.
+    let problem = |mean: f64| Problem2d {
+        source: Some(by_cell::<f64>(move |x, y| wave(x, y) + mean)),
+        left: Boundary::Neumann(vec![0.01; ny]),
+        right: flat(ny),
+        top: flat(nx),
+        bottom: flat(nx),
+        ..Problem2d::laplace(nx, ny)
+    };
+    let all = |problem: &Problem2d<f64>, method: Method, pes| {
+        let options = Options {
+            method,
+            project_source: true,
+            ..Options::new(1e-10, 3000)
+        };
+        let solved = spmd(pes, |pe| {
+            let solution = solve_2d(pe, problem, &options, |_| {}).unwrap();
+            assert!(solution.converged);
+            (solution.gather_all(pe).unwrap(), solution.projected)
+        });
+        solved.unwrap().remove(0)
+    };
+    let mg = Method::Multigrid(Cycles::default());
+    let (field, projected) = all(&problem(0.0), mg.clone(), 1);
+    let projected = projected.expect("it does not cancel");
+    assert!(projected.abs() > 1e-4, "{projected}");
+    // The same whatever was added, by any method and any number of PEs.
+    for (mean, method, pes) in [
+        (0.25, mg.clone(), 3),
+        (0.0, Method::Chebyshev, 2),
+        (-3.0, Method::PlainGradients, 1),
+    ] {
+        let (other, _) = all(&problem(mean), method.clone(), pes);
+        let largest = field.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        for (a, b) in field.iter().zip(&other) {
+            assert!((a - b).abs() < 1e-7 * largest, "{mean} {method:?}: {a} {b}");
+        }
+    }
+    // The equations hold but for one constant.
+    let left = |x: usize, y: usize| {
+        let at = |x: usize, y: usize| field[y * nx + x];
+        at(x - 1, y) + at(x + 1, y) + at(x, y - 1) + at(x, y + 1) - 4.0 * at(x, y) - wave(x, y)
+    };
+    let constant = left(5, 5);
+    assert!(constant.abs() > 1e-5);
+    for (x, y) in [(1, 1), (30, 30), (59, 73), (17, 60)] {
+        assert!((left(x, y) - constant).abs() < 1e-8, "{x} {y}");
+    }
+    // What cancels stays as it is, and what is fixed somewhere, too.
+    let even = Problem2d {
+        source: Some(by_cell::<f64>(|x, _| (PI * x as f64 / 60.0).cos())),
+        left: flat(ny),
+        ..problem(0.0)
+    };
+    assert_eq!(all(&even, mg.clone(), 2).1, None);
+    let fixed = Problem2d {
+        right: Boundary::Fixed(vec![1.0; ny]),
+        ..problem(0.0)
+    };
+    let (with, projected) = all(&fixed, mg, 1);
+    assert_eq!(projected, None);
+    assert!(with == solve(&fixed, 1e-10, 1).field);
+}
+
+#[test]
 fn a_derivative_on_a_side_is_the_slope_there() {
     // u = x: the derivative outwards is −1 on the left and 1 on the right.
     let (nx, ny, h) = (65, 33, 1.0 / 64.0);
@@ -468,6 +539,42 @@ fn what_rounding_allows_is_told_from_what_was_asked_for() {
     let by_cg = solve_cg(&problem, 1e-14, 1);
     assert!(by_cg.floor_reached && !by_cg.converged && by_cg.history.len() < 20);
     assert!(solved.history.len() < 20 && solved.history.last().unwrap() < &1e-10);
+}
+
+#[test]
+fn a_limit_below_twice_the_floor_ends_there() {
+    let (problem, exact) = two_waves::<f64>(64);
+    let norm = |of: &[f64]| of.iter().map(|value| value * value).sum::<f64>().sqrt();
+    // h²f is the first residual; what rounding of 4u leaves is 4 · 2⁻⁵³ ‖u‖.
+    let h = 1.0 / 64.0f64;
+    let first = h * h * PI * PI * (29.0f64 / 1.25).sqrt() * norm(&exact);
+    let floor = 4.0 * 2f64.powi(-53) * norm(&exact) / first;
+    let solved = |tolerance: f64| {
+        let options = options(tolerance);
+        let solved = spmd(3, |pe| {
+            let solution = solve_2d(pe, &problem, &options, |_| {}).unwrap();
+            (
+                solution.floor.unwrap(),
+                solution.floor_reached,
+                solution.history.clone(),
+            )
+        });
+        solved.unwrap().remove(2)
+    };
+    let (found, reached, long) = solved(1e-8);
+    assert!((found / floor - 1.0).abs() < 0.01, "{found} {floor}");
+    assert!(!reached);
+    for tolerance in [1e-14, 1e-30, 0.0] {
+        let (found, reached, history) = solved(tolerance);
+        let last = history.len() - 1;
+        // The first that is at most twice the floor, though it may have shrunk well.
+        assert!(reached && history[last] <= 2.0 * found, "{history:?}");
+        assert!(history[last - 1] > 2.0 * found, "{history:?}");
+        assert_eq!(history[..long.len()], long);
+    }
+    // A limit that can be kept is.
+    let (_, reached, history) = solved(4.0 * floor);
+    assert!(!reached && history.last().unwrap() <= &(4.0 * floor));
 }
 
 #[test]

@@ -264,16 +264,14 @@ fn what_can_not_be_is_refused() {
         "{error}"
     );
     assert!(by(&Method::PlainGradients, &one_cell, 1e-8, 2).converged);
-    for method in METHODS {
-        let options = with(method);
-        let box_ = Problem3d::<f64>::laplace([9; 3]);
-        let all = spmd(1, |pe| {
-            solve_3d(pe, &box_, &options, |_| {}).map(drop).unwrap_err()
-        });
-        let error = all.unwrap().remove(0);
-        assert!(
-            matches!(error, SolveError::Options(OptionsError::NotInSpace { .. })),
-            "{error}"
-        );
-    }
+    let box_ = Problem3d::<f64>::laplace([9; 3]);
+    let sweeps = with(Method::Jacobi);
+    let all = spmd(1, |pe| {
+        solve_3d(pe, &box_, &sweeps, |_| {}).map(drop).unwrap_err()
+    });
+    let error = all.unwrap().remove(0);
+    assert!(
+        matches!(error, SolveError::Options(OptionsError::NotInSpace)),
+        "{error}"
+    );
 }

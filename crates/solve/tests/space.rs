@@ -272,6 +272,28 @@ fn nothing_fixed_gives_a_mean_of_zero_or_an_error() {
         refusal(&uneven),
         ProblemError::Incompatible { .. }
     ));
+    // On request the mean, 1 of about 1.6, is taken away.
+    for method in [
+        Method::Multigrid(Cycles::default()),
+        Method::PlainGradients,
+        Method::Chebyshev,
+    ] {
+        let options = Options {
+            method,
+            project_source: true,
+            ..Options::new(1e-10, 500)
+        };
+        let all = spmd(2, |pe| {
+            let solution = solve_3d(pe, &uneven, &options, |_| {}).unwrap();
+            (solution.gather_all(pe).unwrap(), solution.projected)
+        });
+        let (field, projected) = all.unwrap().remove(0);
+        let projected = projected.expect("it does not cancel");
+        assert!(projected.abs() > 0.5, "{projected}");
+        let worst = field.iter().zip(&solved.field);
+        let worst = worst.fold(0.0f64, |worst, (a, b)| worst.max((a - b).abs()));
+        assert!(worst < 1e-6, "{worst}");
+    }
 }
 
 #[test]
@@ -304,6 +326,16 @@ fn what_rounding_allows_is_told_from_what_was_asked_for() {
         "{:?}",
         solved.history
     );
+    // Where they ended, and not before, it was at most twice what rounding leaves.
+    let floor = spmd(2, |pe| {
+        let solution = solve_3d(pe, &problem, &options(1e-17), |_| {});
+        solution.unwrap().floor.unwrap()
+    });
+    let floor = floor.unwrap().remove(0);
+    let [.., before, last] = solved.history[..] else {
+        panic!("{:?}", solved.history)
+    };
+    assert!(last <= 2.0 * floor && before > 2.0 * floor, "{floor}");
     let nothing = Problem3d::laplace([9, 9, 9]);
     let solved = solve(&nothing, 1e-8, 1);
     assert!(solved.converged && solved.history.is_empty());

@@ -19,7 +19,8 @@ const SOLVE_AFTER: &str = "\
 Problems:
   laplace1d  points between two fixed ends, zero inside
   laplace2d  a plane with a boundary on each side, zero inside
-  laplace3d  a box with a boundary on each of its six sides, zero inside; mg on CPUs only
+  laplace3d  a box with a boundary on each of its six sides, zero inside; on CPUs, by all but
+             jacobi
   fill       unknown cells of a field solved from the known ones
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
 
@@ -28,8 +29,9 @@ Methods:
              relative to that of the first guess, is at most --stop residual=X: this is the solution
   jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
              --stop change=X; how far the solution still is, is estimated
-  cg         conjugate gradients without cycles, and chebyshev, Chebyshev's iteration: planes on
-             CPUs, until the residual is as small as for mg, in sweeps that grow with the grid
+  cg         conjugate gradients without cycles, and chebyshev, Chebyshev's iteration: planes and
+             boxes on CPUs, until the residual is as small as for mg, in sweeps that grow with the
+             grid
   auto       jacobi for laplace1d, presets, and where an option of Jacobi sweeps is given
              (--tolerance, --max-sweeps, --norm, --sweeps-per-pass, --strategy, --device,
              --backend cuda, --resume of a checkpoint of sweeps); else mg
@@ -148,6 +150,9 @@ pub struct SolveArgs {
         help_heading = "laplace2d"
     )]
     pub reaction: Option<Values>,
+    /// Where sources and derivatives must cancel: take what is left of them away from the source
+    #[arg(long, conflicts_with = "preset", help_heading = "laplace2d")]
+    pub project_source: bool,
     /// Distance of points; if that of rows is another, mg only [default: the longest side is 1]
     #[arg(
         long,

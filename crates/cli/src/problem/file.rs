@@ -105,6 +105,7 @@ macro_rules! problem_table {
                     max_cycles: self.max_cycles.map(NonZeroU64::get),
                     smooth,
                     cycle,
+                    project_source: false,
                     tied: Tied::of(&[
                         ("tolerance", tolerance.is_some(), SWEEPS),
                         ("stop.change", change.is_some(), SWEEPS),
@@ -146,6 +147,7 @@ problem_table!(PlaneFile {
     source: Option<Values>,
     coefficient: Option<Values>,
     reaction: Option<Values>,
+    project_source: Option<bool>,
     fixed: Option<FixedTable>,
 });
 
@@ -159,6 +161,7 @@ problem_table!(SpaceFile {
     source: Option<Values>,
     coefficient: Option<Values>,
     reaction: Option<Values>,
+    project_source: Option<bool>,
     fixed: Option<FixedTable>,
 });
 
@@ -257,7 +260,10 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
             let file: PlaneFile = whole(text)?;
             let mut given = file.given();
             if let Ok(given) = &mut given {
+                let project = file.project_source == Some(true);
+                given.project_source = project;
                 given.tied.extend(Tied::of(&[
+                    ("project_source", project, RESIDUALS),
                     ("coefficient", file.coefficient.is_some(), RESIDUALS),
                     ("reaction", file.reaction.is_some(), RESIDUALS),
                     (
@@ -271,7 +277,10 @@ fn parse(text: &str, folder: &Path) -> Result<Parsed, toml::de::Error> {
         }
         Kind::Laplace3d => {
             let file: SpaceFile = whole(text)?;
-            let given = file.given();
+            let mut given = file.given();
+            if let Ok(given) = &mut given {
+                given.project_source = file.project_source == Some(true);
+            }
             (Problem::Space(Box::new(space(file, folder))), given)
         }
         Kind::Fill => {

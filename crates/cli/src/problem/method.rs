@@ -77,6 +77,8 @@ pub struct Given {
     pub smooth: Option<Smoothing>,
     /// What the first cycle is.
     pub cycle: Option<CycleName>,
+    /// Whether an incompatible source is made compatible.
+    pub project_source: bool,
     /// What only one method has, of all that is said in this place.
     pub tied: Vec<Tied>,
 }
@@ -118,7 +120,7 @@ pub enum Contradiction {
     #[error("laplace1d is solved by Jacobi sweeps: it does not go with {0}")]
     Line(&'static str),
     /// A problem that nothing else solves.
-    #[error("laplace3d is solved by multigrid cycles on CPUs: it does not go with {0}")]
+    #[error("laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with {0}")]
     Space(&'static str),
 }
 
@@ -280,17 +282,11 @@ impl Method {
                 Err(because) => Refusal::File(Contradiction::Line(because)),
             });
         }
-        if matches!(problem, Problem::Space(_)) {
-            let gradients = |given: &Given| given.method == Some(MethodName::Mgcg);
-            if kind != Kind::Multigrid
-                || gradients(line)
-                || gradients(file) && line.method.is_none()
-            {
-                return Err(match because {
-                    Ok(because) => Refusal::Line(Contradiction::Space(because)),
-                    Err(because) => Refusal::File(Contradiction::Space(because)),
-                });
-            }
+        if kind == Kind::Jacobi && matches!(problem, Problem::Space(_)) {
+            return Err(match because {
+                Ok(because) => Refusal::Line(Contradiction::Space(because)),
+                Err(because) => Refusal::File(Contradiction::Space(because)),
+            });
         }
         let stopping = problem.defaults();
         Ok(match kind {

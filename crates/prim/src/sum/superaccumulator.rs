@@ -148,6 +148,15 @@ impl<F: Float> Superaccumulator<F> {
         self.round_to(None, 0)
     }
 
+    /// Whether no value that was added is NaN or infinite. The rounded sum can still be beyond the range of its type.
+    #[must_use]
+    pub fn is_finite(&self) -> bool {
+        let trackers = &self.words.as_ref()[Self::LIMBS..];
+        [NANS, INFINITIES, NEG_INFINITIES]
+            .iter()
+            .all(|&kind| trackers[kind] == 0)
+    }
+
     /// The sum, rounded once to the nearest `f64`: like [`round`](Self::round), but with the digits
     /// an `f32` result would lose. Used where the sum goes through a square root or a division.
     #[must_use]

@@ -69,6 +69,12 @@ class Result:
     """Levels of multigrid; of Jacobi `None`."""
     floor_reached: bool
     """Whether the residual is above `tolerance`, and as small as rounding allows."""
+    floor: float | None
+    """What rounding of the field alone leaves of the relative residual: no `tolerance` below twice that can be kept. Of
+    Jacobi, and where nothing was to be solved, `None`."""
+    projected: float | None
+    """With `project_source`, what was taken away from the source: what was left of sources and derivatives, relative to
+    the sum of their sizes. `None` where they cancelled."""
     seconds: float
     """Time of the sweeps, or of the cycles with what they need."""
 
@@ -135,6 +141,7 @@ def solve(
     source: npt.ArrayLike | None = None,
     coefficient: npt.ArrayLike | None = None,
     reaction: npt.ArrayLike | None = None,
+    project_source: bool = False,
     spacing: float | tuple[float, ...] = 1.0,
     dtype: npt.DTypeLike = np.float64,
     method: str = "auto",
@@ -155,19 +162,20 @@ def solve(
     for opposite sides together; ("neumann", g), the derivative outwards, one or one for each point ("neumann" alone: 0);
     or ("robin", a, b, g), a·u plus b times the derivative outwards is g, each one or one for each point, b not 0 and a/b
     not negative. Sides not said are 0. At a corner left and right win. `sides`: one for all four, or a mapping from
-    their names. Without any fixed value sources and derivatives must cancel, and the field has mean 0. `initial`: the
+    their names. Without any fixed value sources and derivatives must cancel, and the field has mean 0; with
+    `project_source` what is left of them is taken away from the source, the same everywhere. `initial`: the
     field to begin with. `fixed`: true where a cell keeps its initial value. `source`: f in (∂²/∂x² + ∂²/∂y²) u = f, or
     with `coefficient` κ, positive, and `reaction` c, not negative, in ∇·(κ∇u) − cu = f; κ between two points is the mean
     of theirs. `spacing`: the distance of two points, or of columns and of rows. `dtype`: float64 or float32.
 
     A box has a `front`, plane 0, and a `back`, too; values of its sides have the shape (planes, rows) on the left and
     right, (planes, columns) at the top and bottom, else (rows, columns), derivatives are one number, `spacing` may be
-    three (of columns, rows and planes), and the method is "mg".
+    three (of columns, rows and planes), and the method is not "jacobi".
 
     `method`: "mg", multigrid cycles, until the residual, relative to that of the initial field, is at most
     `relative_tolerance` (1e-8), or as small as rounding allows, or `max_cycles` (100) are done; `smooth` (2, 2) are the
     relaxations before and after a level's correction. "mgcg": conjugate gradients with such a cycle in each step.
-    "cg", conjugate gradients alone, and "chebyshev", Chebyshev's iteration: planes, until the same, or `max_sweeps`.
+    "cg", conjugate gradients alone, and "chebyshev", Chebyshev's iteration: planes and boxes, until the same, or `max_sweeps`.
     "jacobi": sweeps, until the change of one (its `norm`: "rms", or "l2", which does not divide by the number of
     points) is at most `tolerance` (1e-7, for a line 1e-4), or `max_sweeps` (a million) are done; only fixed and periodic
     sides, one `spacing`, no `coefficient` and no `reaction`. "auto": Jacobi for a line, and where `tolerance`, `max_sweeps`,
@@ -202,7 +210,7 @@ def solve(
     line = len(sizes) == 1
     how = _how(
         line, method, relative_tolerance, max_cycles, smooth, tolerance, max_sweeps, norm, sweeps_per_pass, threads,
-        progress, gpu=None if like is None or len(sizes) == 3 else like.device,
+        progress, gpu=None if like is None or len(sizes) == 3 else like.device, project_source=project_source,
     )  # fmt: skip
     varying = {"coefficient": coefficient, "reaction": reaction}
     if line:
@@ -216,8 +224,8 @@ def solve(
         said = _native.line(_end("left", given["left"]), _end("right", given["right"]), how, field)
         return _result(said, field, how, True)
     if len(sizes) == 3:
-        if how["method"] not in ("auto", "mg"):
-            raise InputError("a box is solved by multigrid cycles: take method='mg'")
+        if how["method"] == "jacobi":
+            raise InputError("a box is not solved by Jacobi sweeps: 'mg', 'mgcg', 'cg' and 'chebyshev' are possible")
         nz, ny, nx = (int(size) for size in sizes)
         in_box = _box((nz, ny, nx), given, initial, fixed, source, coefficient, reaction, spacing, kind)
         field = _empty((nz, ny, nx), kind)
@@ -370,12 +378,14 @@ class Hierarchy:
         method: str = "auto",
         relative_tolerance: float | None = None,
         max_cycles: int | None = None,
+        project_source: bool = False,
     ) -> Result:
         """Solves with this source and first guess, or where they are not given those that the levels were made with.
 
         The rest is as in `solve`, whose bits the field has. `initial` has the values of fixed cells, too.
         """
         how = self._how(method, relative_tolerance, max_cycles, None)
+        how["project_source"] = project_source
         f = _plane("source", source, self.shape, self._kind)
         first = _plane("initial", initial, self.shape, self._kind)
         field = _empty(self.shape, self._kind)
@@ -517,6 +527,7 @@ def _how(
     progress: Progress | None,
     natural: bool = False,
     gpu: int | None = None,
+    project_source: bool = False,
 ) -> dict[str, Any]:
     """How to solve, by the rules of `crosswarp solve --method`."""
     if method not in ("auto", "jacobi", "mg", "mgcg", "cg", "chebyshev"):
@@ -527,11 +538,11 @@ def _how(
     }  # fmt: skip
     cycling = {
         "relative_tolerance": relative_tolerance, "max_cycles": max_cycles, "smooth": smooth,
-        "rim='natural'": natural or None,
+        "rim='natural'": natural or None, "project_source": project_source or None,
     }  # fmt: skip
     if one_level := method in ("cg", "chebyshev"):
         # They count sweeps, and look at the residual.
-        for several in ("max_sweeps", "relative_tolerance", "rim='natural'"):
+        for several in ("max_sweeps", "relative_tolerance", "rim='natural'", "project_source"):
             sweeping.pop(several, None)
             cycling.pop(several, None)
     of_sweeps = [name for name, value in sweeping.items() if value is not None]
@@ -575,6 +586,7 @@ def _how(
         "sweeps_per_pass": sweeps_per_pass,
         # Cycles have one norm.
         "l2": norm == "l2" or method != "jacobi",
+        "project_source": project_source,
         "threads": threads_of(threads),
         "progress": progress,
         "gpu": gpu,
@@ -682,6 +694,8 @@ def _result(
         convergence_factor=None if by_jacobi else _convergence_factor(history),
         levels=said["levels"],
         floor_reached=said["floor_reached"],
+        floor=said["floor"],
+        projected=said["projected"],
         seconds=said["seconds"],
     )
     text = _warning(found, stated)
@@ -713,7 +727,7 @@ def _warning(found: Result, stated: bool) -> str | None:
             return None
         return (
             f"the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}, and rounding allows "
-            "no smaller one"
+            f"no smaller limit than {2 * (found.floor or 0.0):.1e}"
         )
     return (
         f"after {found._steps()} the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}: "

@@ -24,12 +24,16 @@ pub enum SolveError {
     #[error("no memory for this PE's rows: {0}")]
     Memory(#[source] io::Error),
     /// A norm that is NaN or infinite, from which a solve does not come back.
-    #[error("{}", not_finite(*.sweep, *.norm))]
+    #[error("{}", not_finite(.steps, *.step, *.norm, *.pe))]
     NotFinite {
-        /// The sweep, the first being 1.
-        sweep: usize,
+        /// What the method makes: "sweep" or "cycle".
+        steps: &'static str,
+        /// The number of the one that made it, the first being 1; 0: before that.
+        step: usize,
         /// Its norm.
         norm: f64,
+        /// The first PE whose rows made it; none where only all together did, or GPUs have decided among themselves.
+        pe: Option<usize>,
     },
     /// The solution of a problem with large values has larger ones still.
     #[error(
@@ -47,13 +51,18 @@ pub enum SolveError {
     Pe(#[from] PeError),
 }
 
-fn not_finite(sweep: usize, norm: f64) -> String {
+fn not_finite(steps: &str, step: usize, norm: f64, pe: Option<usize>) -> String {
     let why = if norm.is_nan() {
         "the field holds values that are NaN or infinite"
     } else {
         "values have grown so large that the squares of their differences overflow"
     };
-    format!("after sweep {sweep} the norm is {norm}, and would stay so: {why}")
+    let when = match step {
+        0 => format!("before the first {steps}"),
+        step => format!("after {steps} {step}"),
+    };
+    let whose = pe.map_or_else(String::new, |pe| format!(" in the rows of PE {pe}"));
+    format!("{when} the norm is {norm}{whose}, and would stay so: {why}")
 }
 
 impl From<GpuError> for SolveError {

@@ -15,6 +15,7 @@ use crate::field::checkpoint::{self, CheckpointError, Identity};
 use crate::field::view::{FieldView, Scaled};
 use crate::method::error::SolveError;
 use crate::method::options::Options;
+use crate::pes::agree::first_of;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::Norm;
@@ -167,16 +168,25 @@ where
                 Advance::UntilStopped(_) => &mut [],
                 Advance::Passes(_) => &mut sums[..],
             };
+            let not_finite = of_own_rows.iter().position(|sum| !sum.is_finite());
             interrupted = norms::sum_over_pes(&reduction, of_own_rows, flag, &mut words)?;
             match criterion.decide(&sums, &mut history) {
                 Decision::GoOn => {}
                 Decision::Stop => converged = true,
                 Decision::NotFinite => {
-                    let (norm, sweep) = (history[history.len() - 1], history.len());
+                    let (norm, step) = (history[history.len() - 1], history.len());
+                    // GPUs that decide among themselves do not say whose rows it was.
+                    let mine = not_finite == Some(step - 1 - done) || reduction.n_pes() == 1;
+                    let pe = first_of(&reduction, mine)?;
                     // The same on every PE.
                     through_hosts.free()?;
                     reduction.free()?;
-                    return Err(SolveError::NotFinite { sweep, norm });
+                    return Err(SolveError::NotFinite {
+                        steps: options.method.step(),
+                        step,
+                        norm,
+                        pe,
+                    });
                 }
             }
             if let Advance::Passes(engine) = &mut advance {

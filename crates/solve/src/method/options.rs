@@ -30,6 +30,11 @@ pub struct Options<'a> {
     pub gpu: Option<Gpu>,
     /// What makes the field better step by step.
     pub method: Method,
+    /// Where nothing ties the field to a value and sources and derivatives do not cancel, so that no field solves the
+    /// problem: take what is left of them away from the source, the same from each point
+    /// ([`Solution::projected`](crate::Solution::projected)), instead of
+    /// [`ProblemError::Incompatible`](crate::ProblemError::Incompatible). Of methods that look at the residual.
+    pub project_source: bool,
     /// When any PE's flag becomes true, all stop after the same pass (a checkpoint is written first, if configured).
     pub interrupt: Option<&'a AtomicBool>,
 }
@@ -46,6 +51,7 @@ impl Options<'_> {
             resume: None,
             gpu: None,
             method: Method::Jacobi,
+            project_source: false,
             interrupt: None,
         }
     }
@@ -104,11 +110,11 @@ pub enum Method {
     ConjugateGradients(Cycles),
     /// Chebyshev's iteration: relaxations whose weights follow from bounds of the eigenvalues that are known beforehand. Its
     /// steps grow with the number of points along an axis, and each costs about what a Jacobi sweep does. The tolerance is
-    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. On CPUs, in two dimensions, where a side is fixed,
-    /// fixed cells are in every row or in every column, or nothing is fixed at all.
+    /// for the residual as of `Multigrid`, and `max_sweeps` is for steps. On CPUs, in two and three dimensions, where a
+    /// side is fixed, fixed cells are in every line along an axis, or nothing is fixed at all.
     Chebyshev,
-    /// Conjugate gradients without any preconditioner: about as many steps as `Chebyshev`, for any problem on a plane, each
-    /// with two sums over all PEs. On CPUs; else as that.
+    /// Conjugate gradients without any preconditioner: about as many steps as `Chebyshev`, for any problem, each with two
+    /// sums over all PEs. On CPUs; else as that.
     PlainGradients,
 }
 
@@ -120,6 +126,14 @@ impl Method {
             Method::Automatic(cycles)
             | Method::Multigrid(cycles)
             | Method::ConjugateGradients(cycles) => Some(cycles),
+        }
+    }
+
+    /// What a step is called.
+    pub(crate) fn step(&self) -> &'static str {
+        match self.cycles() {
+            Some(_) => "cycle",
+            None => "sweep",
         }
     }
 
@@ -212,12 +226,11 @@ pub enum OptionsError {
         "a Solver2d makes cycles or conjugate gradients with them: other methods are those of solve_2d"
     )]
     NotOfLevels,
-    /// A method that there is not in three dimensions.
-    #[error("{method} are for lines and planes only: take multigrid in three dimensions")]
-    NotInSpace {
-        /// The method.
-        method: &'static str,
-    },
+    /// Sweeps in three dimensions.
+    #[error(
+        "Jacobi sweeps are for lines and planes only: other methods are for three dimensions, too"
+    )]
+    NotInSpace,
     /// A checkpoint interval of zero.
     #[error("a checkpoint every 0 sweeps: the interval must be at least 1")]
     NeverCheckpoint,

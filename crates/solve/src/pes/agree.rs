@@ -14,6 +14,17 @@ pub(crate) fn least(pe: &Pe, mine: u64) -> Result<u64, PeError> {
     Ok(least)
 }
 
+/// The first PE that says `me`. Collective.
+pub(crate) fn first_of(reduction: &Reduction<'_>, me: bool) -> Result<Option<usize>, PeError> {
+    let mine = if me {
+        reduction.pe().my_pe() as u64
+    } else {
+        u64::MAX
+    };
+    let first = reduction.min(mine)?;
+    Ok((first != u64::MAX).then_some(first as usize))
+}
+
 /// `mine`, if it is `Ok` on every PE. Collective.
 ///
 /// Errors: this PE's own, else [`PeError::SetUpFailed`] with the first PE that has one.

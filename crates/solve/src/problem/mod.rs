@@ -540,7 +540,7 @@ pub enum ProblemError {
     },
     /// Nothing that bounds the eigenvalues from below.
     #[error(
-        "Chebyshev's iteration needs a fixed cell in every row or in every column that is to be solved: take conjugate gradients or multigrid"
+        "Chebyshev's iteration needs a fixed cell in every line along some axis that is to be solved: take conjugate gradients or multigrid"
     )]
     NoBound,
     /// A mask that leaves nothing to solve.

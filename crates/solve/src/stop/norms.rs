@@ -4,6 +4,7 @@ use bytemuck::Zeroable;
 use crosswarp_prim::{Float, Superaccumulator};
 
 use crate::element::Real;
+use crate::pes::agree::first_of;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -36,4 +37,12 @@ pub(crate) fn sum_over_pes<F: Real>(
         *sum = Superaccumulator::from_words(words);
     }
     Ok(interrupted)
+}
+
+/// The first PE whose own `sums` are not finite; none where only all together are not. Collective.
+pub(crate) fn not_finite_on<F: Real>(
+    reduction: &Reduction<'_>,
+    sums: &[Superaccumulator<F>],
+) -> Result<Option<usize>, PeError> {
+    first_of(reduction, !sums.iter().all(Superaccumulator::is_finite))
 }

@@ -75,6 +75,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
         problem,
         dtype,
         method,
+        project_source,
     } = problem::from_args(args)?;
     OutputFiles::check(args)?;
     if let Some(fault) = args.look.fault() {
@@ -148,6 +149,7 @@ pub fn solve(args: &SolveArgs) -> Result<i32, CommandError> {
             })),
         }),
         resume: args.resume.clone(),
+        project_source,
         field_every: args.frames.map(saturating).and_then(NonZeroUsize::new),
         interrupt: Some(interrupt.flag()),
         gpu: None,
@@ -463,6 +465,12 @@ impl Job<'_> {
             levels: solution.levels,
             setup_seconds: (!by_jacobi).then_some(solution.setup_seconds),
             floor_reached: solution.floor_reached,
+            floor: solution.floor,
+            effective_limit: (!by_jacobi).then(|| {
+                let least = 2.0 * solution.floor.unwrap_or_default();
+                self.options.tolerance.max(least)
+            }),
+            projected: solution.projected,
             history: with_history.then(|| (first..).zip(norms.iter().copied()).collect()),
             field_sha256: hash.unwrap_or_default(),
             cell_updates_per_second: rate(solution.cell_updates, solution.seconds),

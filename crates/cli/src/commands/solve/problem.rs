@@ -61,6 +61,8 @@ pub struct Asked {
     pub dtype: Option<FieldType>,
     /// How.
     pub method: Method,
+    /// Whether an incompatible source is made compatible.
+    pub project_source: bool,
 }
 
 /// The problem that the command line names, and how it is to be solved; flags win over a file.
@@ -70,7 +72,13 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
         "laplace1d" => {
             refuse(
                 args,
-                &[Group::Grid, Group::Plane, Group::Space, Group::Fill],
+                &[
+                    Group::Grid,
+                    Group::Projected,
+                    Group::Plane,
+                    Group::Space,
+                    Group::Fill,
+                ],
             )?;
             let (left, right) = (
                 args.left.unwrap_or(defaults::LEFT),
@@ -97,7 +105,13 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
             Problem::Space(Box::new(space(args)?))
         }
         "fill" => {
-            let others = [Group::Line, Group::Grid, Group::Plane, Group::Space];
+            let others = [
+                Group::Line,
+                Group::Grid,
+                Group::Projected,
+                Group::Plane,
+                Group::Space,
+            ];
             refuse(args, &others)?;
             let values = args
                 .values
@@ -117,6 +131,10 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
             }
             refuse(args, &others)?;
             let (problem, given) = file::read(Path::new(path))?;
+            // Something is known of a fill.
+            if matches!(problem, Problem::Fill { .. }) {
+                refuse(args, &[Group::Projected])?;
+            }
             // What is drawn of a box is not said in its file.
             if !matches!(problem, Problem::Space(_)) {
                 refuse(args, &[Group::Space])?;
@@ -146,6 +164,7 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
     Ok(Asked {
         problem,
         dtype: by_line.dtype.or(by_file.dtype),
+        project_source: by_line.project_source || by_file.project_source,
         method,
     })
 }
@@ -200,6 +219,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         ("--cycle", args.cycle.is_some(), CYCLES),
         ("--coefficient", args.coefficient.is_some(), RESIDUALS),
         ("--reaction", args.reaction.is_some(), RESIDUALS),
+        ("--project-source", args.project_source, RESIDUALS),
         (
             "--spacing",
             args.spacing
@@ -222,6 +242,7 @@ fn given(args: &SolveArgs) -> Result<Given, Contradiction> {
         max_cycles: args.max_cycles,
         smooth: args.smooth,
         cycle: args.cycle,
+        project_source: args.project_source,
         tied,
     })
 }
@@ -232,6 +253,8 @@ enum Group {
     Line,
     /// Of planes and boxes.
     Grid,
+    /// Of the same, and of their files.
+    Projected,
     Plane,
     Space,
     Fill,
@@ -254,6 +277,7 @@ fn refuse(args: &SolveArgs, groups: &[Group]) -> Result<(), ProblemError> {
                 ("--coefficient", args.coefficient.is_some()),
                 ("--reaction", args.reaction.is_some()),
             ],
+            Group::Projected => &[("--project-source", args.project_source)],
             Group::Space => &[
                 ("--nz", args.nz.is_some()),
                 ("--slice", args.slice.is_some()),
@@ -497,6 +521,9 @@ mod tests {
             ("laplace2d --method mg --backend cuda", "mg"),
             ("laplace2d --method mg --device 0", "mg"),
             ("laplace2d --method cg", "cg"),
+            ("laplace3d --method cg", "cg"),
+            ("laplace3d --method mgcg", "mgcg"),
+            ("laplace3d --method chebyshev --max-sweeps 7", "chebyshev"),
             (
                 "laplace2d --method chebyshev --stop residual=1 --max-sweeps 7 --reaction 1",
                 "chebyshev",
@@ -539,8 +566,8 @@ mod tests {
                 "laplace1d is solved by Jacobi sweeps: it does not go with --method cg",
             ),
             (
-                "laplace3d --method cg",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --method cg",
+                "laplace3d --method jacobi",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --method jacobi",
             ),
             (
                 "laplace2d --norm l2 --smooth 2,2",
@@ -560,19 +587,15 @@ mod tests {
             ),
             (
                 "laplace3d --backend cuda",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --backend cuda",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --backend cuda",
             ),
             (
                 "laplace3d --method mg --device 0",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --device",
-            ),
-            (
-                "laplace3d --method mgcg",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --method mgcg",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --device",
             ),
             (
                 "laplace3d --tolerance 1e-4",
-                "laplace3d is solved by multigrid cycles on CPUs: it does not go with --tolerance",
+                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --tolerance",
             ),
             (
                 "laplace1d --max-cycles 3",

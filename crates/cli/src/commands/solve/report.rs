@@ -41,6 +41,12 @@ pub struct SolveReport {
     pub setup_seconds: Option<f64>,
     /// Whether the residual is as small as rounding allows, and larger than the limit.
     pub floor_reached: bool,
+    /// What rounding alone leaves of the relative residual; null for jacobi, and where nothing was to be solved.
+    pub floor: Option<f64>,
+    /// The limit that can be kept: the one that was asked for, or twice the floor if that is larger; null for jacobi.
+    pub effective_limit: Option<f64>,
+    /// What was taken away from a source that no field solves, relative to the sum of all sizes; null where nothing was.
+    pub projected: Option<f64>,
     /// Every sweep's number and norm, or cycle's and relative residual; null unless they were asked for.
     pub history: Option<Vec<(u64, f64)>>,
     /// SHA-256 of the whole field, row-major, little-endian.
@@ -94,6 +100,12 @@ impl SolveReport {
             Some(residual) => self.of_residual(residual, details.tolerance),
             None => self.of_sweeps(details),
         };
+        if let Some(projected) = self.projected {
+            let part = exponential(projected, 2);
+            text.push_str(&format!(
+                "\nNo field solves what was asked for: {part} of all sources and derivatives was taken away from the source"
+            ));
+        }
         text.push_str(&format!(
             "\n{} {}{} on {} ({}), {}, {}",
             details.size,
@@ -175,9 +187,10 @@ impl SolveReport {
         } else if self.converged {
             format!("Solved in {what}: relative residual {residual} <= {limit}")
         } else if self.floor_reached {
+            let effective = exponential(self.effective_limit.unwrap_or_default(), 2);
             format!(
-                "Solved as far as rounding allows in {what}: \
-                 relative residual {residual} > {limit}, and no smaller one is possible"
+                "Solved as far as rounding allows in {what}: relative residual {residual} > {limit}, \
+                 and no smaller limit than {effective} is possible"
             )
         } else {
             format!("Did not converge in {what}: relative residual {residual} > {limit}")

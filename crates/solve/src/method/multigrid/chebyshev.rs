@@ -4,12 +4,18 @@
 //! `least_eigenvalue.rs`.
 
 use super::alone::Alone;
-use super::{Ended, Holding, Solver, raised};
-use crate::field::checkpoint::CheckpointKind;
+use super::held::HeldRows;
+use super::steps::{Ended, Holder, raised};
+use super::{LeafSums, Solver};
+use crate::field::band::Band;
+use crate::field::checkpoint::{CheckpointKind, Identity};
 use crate::field::storage::Field;
+use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 
 /// The largest eigenvalue that there can be.
 const LARGEST: f64 = 2.0;
@@ -47,9 +53,49 @@ impl Weights {
     }
 }
 
+/// Who has the fields u and d, and makes steps of them.
+pub(super) trait ChebyshevSteps: Holder {
+    /// u += d, r = b − Au, d = `keep` d + `gain` D⁻¹r. The norms of r and, as [`Ended::stop`] takes it, of u, and whether
+    /// any PE is interrupted. Collective.
+    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError>;
+}
+
+/// Steps until the residual is small. Each makes the one that the last has left in d, measures, and works the next one
+/// out: what a step is measured by is the field that it leaves. `least`: no eigenvalue is less.
+pub(super) fn iterate(
+    steps: &mut impl ChebyshevSteps,
+    least: f64,
+    ended: &mut Ended,
+    options: &Options<'_>,
+    observer: &mut impl FnMut(&Progress<'_>),
+) -> Result<(), SolveError> {
+    let mut weights = Weights::new(least);
+    // Those of a checkpoint, and the one that is left in d.
+    if !ended.norms.is_empty() {
+        (0..=ended.steps()).for_each(|_| {
+            weights.next();
+        });
+    }
+    // Steps carry what was rounded in earlier ones along: by its square root as much as the weights of waves in phase,
+    // whose number is the square root of the ratio of the eigenvalues.
+    ended.carried = Some((LARGEST / least).sqrt().sqrt());
+    loop {
+        let ([norm, field], interrupted) = steps.step(weights.next(), raised(options))?;
+        if ended.norms.is_empty() {
+            if ended.begin(norm, steps, options)? {
+                return Ok(());
+            }
+            continue;
+        }
+        ended.stop(norm, field, options, interrupted);
+        if ended.took(norm, steps, options, observer)? {
+            return Ok(());
+        }
+    }
+}
+
 impl Solver<'_, Alone> {
-    /// Steps until the residual is small. A pass makes the step that the last one has left in `d`, measures, and works the
-    /// next step out: what a step is measured by is the field that it leaves.
+    /// Steps on a plane.
     pub(super) fn chebyshev(
         &mut self,
         u: &mut Field<f64>,
@@ -59,46 +105,58 @@ impl Solver<'_, Alone> {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         let mut d = self.equations().field().map_err(SolveError::Memory)?;
-        let mut weights = Weights::new(self.levels.least);
         if let Some(path) = &options.resume {
             let kind = CheckpointKind::Chebyshev;
-            let more = self.resume(u, path, kind, |_| Ok(vec![&mut d]), ended, options)?;
-            (0..=ended.steps()).for_each(|_| {
-                weights.next();
-            });
-            if !more {
+            if !self.resume(u, path, kind, |_| Ok(vec![&mut d]), ended, options)? {
                 return Ok(());
             }
         }
         ended.setup_seconds = self.so_far();
-        // Steps carry what was rounded in earlier ones along: by its square root as much as the weights of waves in phase,
-        // whose number is the square root of the ratio of the eigenvalues.
-        let carried = (LARGEST / self.levels.least).sqrt().sqrt();
         self.levels.top.update(&mut self.rows, u)?;
-        loop {
-            let mut sums = self.sums();
-            let (top, rows) = (&mut self.levels.top, &mut self.rows);
-            top.chebyshev_step(rows, [u, &mut d], right_side, weights.next(), &mut sums)?;
-            let (totals, interrupted) = self.total(sums, raised(options))?;
-            let [norm, field] = totals.map(f64::sqrt);
-            if ended.norms.is_empty() {
-                ended.norms.push(norm);
-                ended.converged = norm == 0.0;
-                if ended.converged {
-                    return Ok(());
-                }
-                continue;
-            }
-            ended.stop(norm, carried * field, options, interrupted);
-            let mut holder = Holding {
-                solver: self,
-                u,
-                kept: vec![&mut d],
-            };
-            if ended.took(norm, &mut holder, options, observer)? {
-                return Ok(());
-            }
-        }
+        let least = self.levels.least;
+        let mut steps = OnPlane {
+            solver: self,
+            u,
+            right_side,
+            d,
+        };
+        iterate(&mut steps, least, ended, options, observer)
+    }
+}
+
+/// A plane.
+struct OnPlane<'s, 'a> {
+    solver: &'s mut Solver<'a, Alone>,
+    u: &'s mut Field<f64>,
+    right_side: Option<&'s Field<f64>>,
+    d: Field<f64>,
+}
+
+impl Holder for OnPlane<'_, '_> {
+    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        let solver = &*self.solver;
+        let rows = solver.held(vec![&mut *self.u, &mut self.d], false);
+        Ok((rows, &solver.reduction, &solver.given.identity))
+    }
+
+    fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        Ok(self.solver.band(self.u)?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
+    }
+}
+
+impl ChebyshevSteps for OnPlane<'_, '_> {
+    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+        let solver = &mut *self.solver;
+        let mut sums: [LeafSums; 2] = solver.sums();
+        let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
+        let fields = [&mut *self.u, &mut self.d];
+        top.chebyshev_step(rows, fields, self.right_side, weights, &mut sums)?;
+        let (totals, interrupted) = solver.total(sums, interrupted)?;
+        Ok((totals.map(f64::sqrt), interrupted))
     }
 }
 

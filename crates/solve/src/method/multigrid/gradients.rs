@@ -2,33 +2,44 @@
 
 use std::io;
 
-use super::steps::{Ended, raised};
+use super::held::HeldRows;
+use super::steps::{Ended, Holder, raised};
 use super::{Holding, Solver};
 use crate::engine::cpu::multigrid::finest::Finest;
 use crate::engine::cpu::multigrid::hierarchy::Hierarchy;
 use crate::engine::cpu::multigrid::shape::HALO;
+use crate::field::band::Band;
+use crate::field::checkpoint::Identity;
 use crate::field::storage::Field;
+use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 
 /// The fields of conjugate gradients.
 pub(super) struct Gradients {
-    r: Field<f64>,
-    z: Field<f64>,
-    p: Field<f64>,
+    pub r: Field<f64>,
+    pub z: Field<f64>,
+    pub p: Field<f64>,
     /// −α A p of the step before.
-    q: Field<f64>,
+    pub q: Field<f64>,
 }
 
 impl Gradients {
-    pub fn new(finest: &Finest) -> io::Result<Gradients> {
+    /// Each made by `field`.
+    pub fn with(field: impl Fn() -> io::Result<Field<f64>>) -> io::Result<Gradients> {
         Ok(Gradients {
-            r: finest.field()?,
-            z: finest.field()?,
-            p: finest.field()?,
-            q: finest.field()?,
+            r: field()?,
+            z: field()?,
+            p: field()?,
+            q: field()?,
         })
+    }
+
+    pub fn new(finest: &Finest) -> io::Result<Gradients> {
+        Gradients::with(|| finest.field())
     }
 
     /// Those that the next step needs.
@@ -37,10 +48,96 @@ impl Gradients {
     }
 }
 
+/// Which two fields are multiplied.
+#[derive(Clone, Copy)]
+pub(super) enum Pair {
+    /// z and q.
+    Zq,
+    /// z and r.
+    Zr,
+    /// p and r.
+    Pr,
+}
+
+impl Pair {
+    pub fn of(self, fields: &Gradients) -> [&Field<f64>; 2] {
+        let Gradients { r, z, p, q } = fields;
+        match self {
+            Pair::Zq => [z, q],
+            Pair::Zr => [z, r],
+            Pair::Pr => [p, r],
+        }
+    }
+}
+
+/// Who has the field u and those of [`Gradients`], and works on them. All is collective but [`turn`](Self::turn).
+pub(super) trait PreconditionedSteps: Holder {
+    /// r = b − Au.
+    fn begin(&mut self) -> Result<(), PeError>;
+    /// z = a cycle from zero for r, whose norm is `norm`.
+    fn precondition(&mut self, norm: f64) -> Result<(), PeError>;
+    /// ⟨a, b⟩, in the inner product in which the operator is symmetric.
+    fn product(&mut self, of: Pair) -> Result<f64, PeError>;
+    /// p = z + `beta` p; without it p = z.
+    fn turn(&mut self, beta: Option<f64>);
+    /// q = −Ap. ⟨p, Ap⟩.
+    fn apply(&mut self) -> Result<f64, PeError>;
+    /// q = −`alpha` q, r = r − q, u += `alpha` p. The norms of r and, as [`Ended::stop`] takes it, of u, and whether any
+    /// PE is interrupted.
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), PeError>;
+    /// The norms of b − Au and of u.
+    fn measure(&mut self) -> Result<[f64; 2], GpuError>;
+    /// Whether the next step goes on with r, p and q.
+    fn keep(&mut self, keep: bool);
+}
+
+/// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
+/// symmetric. β is that of the flexible method, for a cycle in `f32` is not quite the same operator each time. `begun`:
+/// whether the fields are those of a step before.
+pub(super) fn iterate(
+    steps: &mut impl PreconditionedSteps,
+    mut begun: bool,
+    ended: &mut Ended,
+    options: &Options<'_>,
+    observer: &mut impl FnMut(&Progress<'_>),
+) -> Result<(), SolveError> {
+    loop {
+        if !begun {
+            steps.begin()?;
+        }
+        steps.precondition(ended.last())?;
+        // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
+        let beta = match begun {
+            true => Some(-steps.product(Pair::Zq)? / ended.inner),
+            false => None,
+        };
+        steps.turn(beta);
+        ended.inner = steps.product(Pair::Zr)?;
+        let curvature = steps.apply()?;
+        let alpha = if curvature > 0.0 {
+            steps.product(Pair::Pr)? / curvature
+        } else {
+            0.0
+        };
+        let ([mut norm, field], interrupted) = steps.descend(alpha, raised(options))?;
+        ended.stop(norm, field, options, interrupted);
+        // Begun again when the residual that was kept up to date turns out to be off.
+        begun = !(ended.converged || ended.floor_reached || alpha == 0.0);
+        if !begun {
+            [norm, _] = steps.measure()?;
+            ended.stop(norm, field, options, interrupted);
+            // Without a direction to go there is nothing better to be had.
+            ended.floor_reached |= alpha == 0.0 && !ended.converged;
+        }
+        steps.keep(begun);
+        if ended.took(norm, steps, options, observer)? {
+            return Ok(());
+        }
+    }
+}
+
 impl Solver<'_, Hierarchy<f32>> {
-    /// Conjugate gradients with a V-cycle from zero as the preconditioner, in the inner product in which the operator is
-    /// symmetric. β is that of the flexible method, for a cycle in `f32` is not quite the same operator each time.
-    /// `resumed`: the fields to go on with.
+    /// Steps on a plane. `resumed`: the fields to go on with.
     pub(super) fn conjugate_gradients(
         &mut self,
         u: &mut Field<f64>,
@@ -50,79 +147,118 @@ impl Solver<'_, Hierarchy<f32>> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let mut begun = resumed.is_some();
-        let mut gradients = match resumed {
+        let begun = resumed.is_some();
+        let fields = match resumed {
             Some(gradients) => gradients,
             None => Gradients::new(self.equations()).map_err(SolveError::Memory)?,
         };
-        loop {
-            let Gradients { r, z, p, q } = &mut gradients;
-            if !begun {
-                self.residual(u, right_side, r)?;
-            }
-            let exponent = self.exponent(ended.last());
-            self.rows.halo(&self.layout.shape, r, HALO)?;
-            self.levels.precondition(&mut self.rows, z, r, exponent)?;
-            // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
-            let rows = self.layout.shape.own();
-            if begun {
-                let beta = -self.product(z, q)? / ended.inner;
-                for y in rows.clone() {
+        let mut steps = OnPlane {
+            solver: self,
+            u,
+            right_side,
+            fields,
+            keep: begun,
+        };
+        iterate(&mut steps, begun, ended, options, observer)
+    }
+}
+
+/// A plane.
+struct OnPlane<'s, 'a> {
+    solver: &'s mut Solver<'a, Hierarchy<f32>>,
+    u: &'s mut Field<f64>,
+    right_side: Option<&'s Field<f64>>,
+    fields: Gradients,
+    keep: bool,
+}
+
+impl Holder for OnPlane<'_, '_> {
+    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        let solver = &*self.solver;
+        let mut fields = vec![&mut *self.u];
+        if self.keep {
+            fields.extend(self.fields.kept_mut());
+        }
+        let rows = solver.held(fields, false);
+        Ok((rows, &solver.reduction, &solver.given.identity))
+    }
+
+    fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        Holding::of(self.solver, self.u).field()
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
+    }
+}
+
+impl PreconditionedSteps for OnPlane<'_, '_> {
+    fn begin(&mut self) -> Result<(), PeError> {
+        let Gradients { r, .. } = &mut self.fields;
+        self.solver.residual(self.u, self.right_side, r)
+    }
+
+    fn precondition(&mut self, norm: f64) -> Result<(), PeError> {
+        let Gradients { r, z, .. } = &mut self.fields;
+        let solver = &mut *self.solver;
+        let exponent = solver.exponent(norm);
+        solver.rows.halo(&solver.layout.shape, r, HALO)?;
+        solver.levels.precondition(&mut solver.rows, z, r, exponent)
+    }
+
+    fn product(&mut self, of: Pair) -> Result<f64, PeError> {
+        let [a, b] = of.of(&self.fields);
+        self.solver.product(a, b)
+    }
+
+    fn turn(&mut self, beta: Option<f64>) {
+        let Gradients { z, p, .. } = &mut self.fields;
+        for y in self.solver.layout.shape.own() {
+            match beta {
+                Some(beta) => {
                     for (p, &z) in p.row_mut(y).iter_mut().zip(z.row(y)) {
                         *p = z + beta * *p;
                     }
                 }
-            } else {
-                for y in rows.clone() {
-                    p.row_mut(y).copy_from_slice(z.row(y));
-                }
-            }
-            ended.inner = self.product(z, r)?;
-            self.residual(p, None, q)?;
-            // The residual of nothing on the right is −Ap.
-            let curvature = -self.product(p, q)?;
-            let alpha = if curvature > 0.0 {
-                self.product(p, r)? / curvature
-            } else {
-                0.0
-            };
-            let [mut of_residual, mut of_field] = self.sums();
-            let nx = self.layout.shape.x.len;
-            for y in rows {
-                for (q, value) in q.row_mut(y).iter_mut().zip(r.row_mut(y)) {
-                    *q *= alpha;
-                    *value += *q;
-                    *q = -*q;
-                }
-                for (u, &p) in u.row_mut(y).iter_mut().zip(p.row(y)) {
-                    *u += alpha * p;
-                }
-                let (r, u) = (r.row(y), u.row(y));
-                of_residual.add_row(y, nx, |x| r[x] * r[x]);
-                of_field.add_row(y, nx, |x| u[x] * u[x]);
-            }
-            let (totals, interrupted) = self.total([of_residual, of_field], raised(options))?;
-            let [mut norm, field] = totals.map(f64::sqrt);
-            ended.stop(norm, field, options, interrupted);
-            // Begun again when the residual that was kept up to date turns out to be off.
-            begun = !(ended.converged || ended.floor_reached || alpha == 0.0);
-            if !begun {
-                [norm, _] = self.measure(u, right_side)?;
-                ended.stop(norm, field, options, interrupted);
-                // Without a direction to go there is nothing better to be had.
-                ended.floor_reached |= alpha == 0.0 && !ended.converged;
-            }
-            let mut holder = Holding {
-                solver: self,
-                u,
-                kept: match begun {
-                    true => gradients.kept_mut().into(),
-                    false => Vec::new(),
-                },
-            };
-            if ended.took(norm, &mut holder, options, observer)? {
-                return Ok(());
+                None => p.row_mut(y).copy_from_slice(z.row(y)),
             }
         }
+    }
+
+    fn apply(&mut self) -> Result<f64, PeError> {
+        // The residual of nothing on the right is −Ap.
+        let Gradients { p, q, .. } = &mut self.fields;
+        self.solver.residual(p, None, q)?;
+        Ok(-self.solver.product(p, q)?)
+    }
+
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+        let Gradients { r, p, q, .. } = &mut self.fields;
+        let [mut of_residual, mut of_field] = self.solver.sums();
+        let nx = self.solver.layout.shape.x.len;
+        for y in self.solver.layout.shape.own() {
+            for (q, value) in q.row_mut(y).iter_mut().zip(r.row_mut(y)) {
+                *q *= alpha;
+                *value += *q;
+                *q = -*q;
+            }
+            for (u, &p) in self.u.row_mut(y).iter_mut().zip(p.row(y)) {
+                *u += alpha * p;
+            }
+            let (r, u) = (r.row(y), self.u.row(y));
+            of_residual.add_row(y, nx, |x| r[x] * r[x]);
+            of_field.add_row(y, nx, |x| u[x] * u[x]);
+        }
+        let sums = [of_residual, of_field];
+        let (totals, interrupted) = self.solver.total(sums, interrupted)?;
+        Ok((totals.map(f64::sqrt), interrupted))
+    }
+
+    fn measure(&mut self) -> Result<[f64; 2], GpuError> {
+        self.solver.measure(self.u, self.right_side)
+    }
+
+    fn keep(&mut self, keep: bool) {
+        self.keep = keep;
     }
 }

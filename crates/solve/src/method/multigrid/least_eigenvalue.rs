@@ -51,7 +51,7 @@ pub(super) fn least_eigenvalue<F: Real>(
 
 /// 4 sin²(angle), or a little less: its series ends here from above and from below in turn, and no library's sine decides
 /// on the bits of a solve.
-fn of_angle(angle: f64) -> f64 {
+pub(super) fn of_angle(angle: f64) -> f64 {
     let square = angle * angle;
     4.0 * (square * (1.0 - square / 3.0))
 }
@@ -91,7 +91,7 @@ fn runs<F: Real>(problem: &Problem2d<F>, layout: &Layout) -> [f64; 2] {
 
 /// The cells since the last fixed one of a line.
 #[derive(Clone, Copy, Default)]
-struct Run {
+pub(super) struct Run {
     cells: usize,
     /// Those before the first fixed one, once that has come.
     leading: Option<usize>,
@@ -99,7 +99,7 @@ struct Run {
 
 impl Run {
     /// Takes the next cell. `least`: of the eigenvalues so far.
-    fn take(&mut self, fixed: bool, ends: [End; 2], least: &mut f64) {
+    pub fn take(&mut self, fixed: bool, ends: [End; 2], least: &mut f64) {
         if !fixed {
             self.cells += 1;
             return;
@@ -114,7 +114,8 @@ impl Run {
         self.cells = 0;
     }
 
-    fn end(self, ends: [End; 2], least: &mut f64) {
+    /// Ends the line.
+    pub fn end(self, ends: [End; 2], least: &mut f64) {
         match (self.leading, ends[1]) {
             (None, _) if self.cells > 0 => *least = 0.0,
             (None, _) => {}

@@ -10,6 +10,9 @@ mod load;
 mod plain_gradients;
 pub(crate) mod plane;
 pub(crate) mod space;
+mod space_alone;
+mod space_bound;
+mod space_gradients;
 mod space_load;
 mod steps;
 
@@ -65,6 +68,10 @@ pub(crate) struct Outcome<F> {
     pub gradients_from: Option<usize>,
     pub choice: Option<Choice>,
     pub field: Band<F>,
+    /// What rounding leaves of the residual, relative to the first.
+    pub floor: Option<f64>,
+    /// What was taken away from an incompatible source.
+    pub projected: Option<f64>,
     /// Cells that have an equation.
     pub free: u64,
     /// Cycles of an earlier run.
@@ -79,6 +86,8 @@ pub(crate) struct Solver<'a, L> {
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
     words: Vec<u64>,
+    /// The first PE whose rows made the last sum that is not finite.
+    not_finite_on: Option<usize>,
     /// Makes the cycles, if there is one: the field is there then.
     gpu: Option<GpuCycles>,
     /// When levels were begun to be made.
@@ -153,6 +162,7 @@ impl<L: Levels> Solver<'_, L> {
         mut totals: [Superaccumulator<f64>; N],
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
+        let own = totals;
         // Where every PE computes all, each has the whole sum.
         let to_add = if self.layout.shape.spread {
             &mut totals[..]
@@ -161,7 +171,11 @@ impl<L: Levels> Solver<'_, L> {
         };
         let interrupted =
             norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
-        Ok((totals.map(|total| total.round()), interrupted))
+        let totals = totals.map(|total| total.round());
+        if !totals.iter().all(|total: &f64| total.is_finite()) {
+            self.not_finite_on = norms::not_finite_on(&self.reduction, &own)?;
+        }
+        Ok((totals, interrupted))
     }
 
     /// The equations.
@@ -184,18 +198,17 @@ impl<L: Levels> Solver<'_, L> {
         Ok(self.total([sum], false)?.0[0])
     }
 
-    /// Makes the right side of a singular problem sum to zero.
-    fn make_compatible(&mut self, right_side: &mut Field<f64>) -> Result<(), SolveError> {
+    /// Makes the right side of a singular problem sum to zero. What that took more than rounding, relative to the sum of its
+    /// sizes.
+    fn make_compatible(
+        &mut self,
+        right_side: &mut Field<f64>,
+        options: &Options<'_>,
+    ) -> Result<Option<f64>, SolveError> {
         let sum = self.sum(|finest, y, x| finest.weight(x, y) * right_side.row(y)[x])?;
         let size = self.sum(|finest, y, x| finest.weight(x, y) * right_side.row(y)[x].abs())?;
         let cells = self.sum(|finest, y, x| finest.part_of(x, y))?;
-        const NEGLIGIBLE: f64 = 1e-6;
-        if sum.abs() > NEGLIGIBLE * size {
-            return Err(ProblemError::Incompatible {
-                relative: sum / size,
-            }
-            .into());
-        }
+        let left = incompatible(sum, size, options)?;
         let mean = sum / cells;
         let finest = self.equations();
         for y in self.layout.shape.stored() {
@@ -205,7 +218,7 @@ impl<L: Levels> Solver<'_, L> {
                 }
             }
         }
-        Ok(())
+        Ok(left)
     }
 
     /// What is taken away from the field in the end: of a singular problem the mean. Collective.
@@ -310,18 +323,27 @@ impl<L: Levels> Solver<'_, L> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<Ended, SolveError> {
+        let mut ended = Ended::default();
         if self.singular
             && let Some(right_side) = right_side
         {
-            self.make_compatible(right_side)?;
+            ended.projected = self.make_compatible(right_side, options)?;
         }
         // A solve before may have failed in the middle of its cycles.
         self.gpu = None;
-        let mut ended = Ended::default();
         L::solve(self, u, right_side.as_ref(), &mut ended, options, observer)?;
         ended.seconds = self.start.elapsed().as_secs_f64();
         self.leave_gpu(u)?;
         Ok(ended)
+    }
+
+    /// The norm of the field. Collective.
+    fn norm(&mut self, u: &Field<f64>) -> Result<f64, PeError> {
+        let sum = self.sum(|_, y, x| {
+            let value = u.row(y)[x];
+            value * value
+        })?;
+        Ok(sum.sqrt())
     }
 
     /// Takes the field back from the GPU, if it is there, and goes on without it.
@@ -499,11 +521,9 @@ impl Solver<'_, Hierarchy<f32>> {
             ended.setup_seconds = self.so_far();
             if ended.norms.is_empty() {
                 let [residual, _] = self.measure(u, right_side)?;
-                ended.norms.push(residual);
-            }
-            ended.converged = ended.norms[0] == 0.0;
-            if ended.converged {
-                return Ok(());
+                if ended.begin(residual, &Holding::of(self, u), options)? {
+                    return Ok(());
+                }
             }
             ended.gradients_from.get_or_insert(ended.steps());
             return self.conjugate_gradients(u, right_side, gradients, ended, options, observer);
@@ -566,9 +586,7 @@ impl Solver<'_, Hierarchy<f32>> {
                 // The problem has been scaled: its residuals are within the range of `f32` as they are.
                 let sum = self.begin(u, right_side, first == First::Full, 0)?;
                 let ([sum], _) = self.total_of([sum], false)?;
-                ended.norms.push(sum.sqrt());
-                if sum == 0.0 {
-                    ended.converged = true;
+                if ended.begin(sum.sqrt(), &Holding::of(self, u), options)? {
                     return Ok(());
                 }
             }
@@ -594,17 +612,12 @@ impl Solver<'_, Hierarchy<f32>> {
             let sum = self.go_on(u, right_side, exponent)?;
             let ([sum], interrupted) = self.total_of([sum], raised(options))?;
             let norm = sum.sqrt();
-            // Only what hardly shrinks can be what rounding leaves.
-            let field = match ended.is_slow(ended.last(), norm, options) {
+            let field = match ended.may_be_rounding(ended.last(), norm, options) {
                 true => self.measure(u, right_side)?[1],
                 false => 0.0,
             };
             ended.stop(norm, field, options, interrupted);
-            let mut holder = Holding {
-                solver: self,
-                u,
-                kept: Vec::new(),
-            };
+            let mut holder = Holding::of(self, u);
             if ended.took(norm, &mut holder, options, observer)? {
                 return Ok(());
             }
@@ -618,20 +631,36 @@ impl Solver<'_, Hierarchy<f32>> {
     }
 }
 
+/// What is left of sources and derivatives that must cancel, relative to the sum of their sizes, if it is more than
+/// rounding and may be taken away. `sum`: of them, `size`: of their sizes.
+fn incompatible(sum: f64, size: f64, options: &Options<'_>) -> Result<Option<f64>, ProblemError> {
+    const NEGLIGIBLE: f64 = 1e-6;
+    if sum.abs() <= NEGLIGIBLE * size {
+        return Ok(None);
+    }
+    let relative = sum / size;
+    match options.project_source {
+        true => Ok(Some(relative)),
+        false => Err(ProblemError::Incompatible { relative }),
+    }
+}
+
 /// The exponent of a positive number.
 fn exponent_of(value: f64) -> i32 {
     ((value.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
 
-/// The fields of a solve on a plane.
+/// The field of a solve on a plane, and who has the rest.
 struct Holding<'s, 'a, L> {
     solver: &'s mut Solver<'a, L>,
     u: &'s mut Field<f64>,
-    /// Others, where the next step goes on with them.
-    kept: Vec<&'s mut Field<f64>>,
 }
 
-impl<L> Holding<'_, '_, L> {
+impl<'s, 'a, L> Holding<'s, 'a, L> {
+    fn of(solver: &'s mut Solver<'a, L>, u: &'s mut Field<f64>) -> Holding<'s, 'a, L> {
+        Holding { solver, u }
+    }
+
     /// Brings the field from the GPU.
     fn fetch(&mut self) -> Result<(), GpuError> {
         match &self.solver.gpu {
@@ -644,11 +673,9 @@ impl<L> Holding<'_, '_, L> {
 impl<L: Levels> Holder for Holding<'_, '_, L> {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
         self.fetch()?;
-        let mut fields = vec![&mut *self.u];
-        fields.extend(self.kept.iter_mut().map(|field| &mut **field));
         let solver = &*self.solver;
         Ok((
-            solver.held(fields, false),
+            solver.held(vec![&mut *self.u], false),
             &solver.reduction,
             &solver.given.identity,
         ))
@@ -657,5 +684,9 @@ impl<L: Levels> Holder for Holding<'_, '_, L> {
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
         self.fetch()?;
         Ok(self.solver.band(self.u)?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
     }
 }

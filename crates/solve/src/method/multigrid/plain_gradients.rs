@@ -1,16 +1,95 @@
 //! Conjugate gradients without a preconditioner (M. R. Hestenes, E. Stiefel, *J. Res. Natl. Bur. Stand.* 49, 1952,
 //! 409-436), in the inner product in which the operator is symmetric.
 
+use super::Solver;
 use super::alone::Alone;
-use super::{Ended, Holding, Solver, raised};
-use crate::field::checkpoint::CheckpointKind;
+use super::held::HeldRows;
+use super::steps::{Ended, Holder, raised};
+use crate::field::band::Band;
+use crate::field::checkpoint::{CheckpointKind, Identity};
 use crate::field::storage::Field;
+use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
+
+/// Who has the fields u, r, p and q, and works on them. All is collective but [`turn`](Self::turn).
+pub(super) trait GradientSteps: Holder {
+    /// The norms of b − Au and, as [`Ended::stop`] takes it, of u.
+    fn measure(&mut self) -> Result<[f64; 2], PeError>;
+    /// r = b − Au and p = r. ⟨r, r⟩.
+    fn begin(&mut self) -> Result<f64, PeError>;
+    /// q = −Ap. ⟨p, Ap⟩.
+    fn curvature(&mut self) -> Result<f64, PeError>;
+    /// u += `alpha` p and r += `alpha` q. What has come of it, and whether any PE is interrupted.
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError>;
+    /// p = r + `beta` p.
+    fn turn(&mut self, beta: f64);
+}
+
+/// The fields after a step.
+pub(super) struct Descended {
+    /// The norm of r.
+    pub norm: f64,
+    /// ⟨r, r⟩.
+    pub inner: f64,
+    /// The norm of u, as [`Ended::stop`] takes it.
+    pub field: f64,
+}
+
+/// Steps until the residual is small. The residual is kept up to date, and computed anew where it says that it is.
+pub(super) fn iterate(
+    steps: &mut impl GradientSteps,
+    ended: &mut Ended,
+    options: &Options<'_>,
+    observer: &mut impl FnMut(&Progress<'_>),
+) -> Result<(), SolveError> {
+    // 0, of a checkpoint too: the direction is to be made anew.
+    let mut begun = ended.inner != 0.0;
+    if ended.norms.is_empty() {
+        let [norm, _] = steps.measure()?;
+        if ended.begin(norm, steps, options)? {
+            return Ok(());
+        }
+    }
+    loop {
+        if !begun {
+            ended.inner = steps.begin()?;
+        }
+        let curvature = steps.curvature()?;
+        let alpha = if curvature > 0.0 {
+            ended.inner / curvature
+        } else {
+            0.0
+        };
+        let (descended, interrupted) = steps.descend(alpha, raised(options))?;
+        let Descended {
+            mut norm,
+            inner,
+            field,
+        } = descended;
+        ended.stop(norm, field, options, interrupted);
+        begun = !(ended.converged || ended.floor_reached || alpha == 0.0);
+        if begun {
+            steps.turn(inner / ended.inner);
+        } else {
+            // Begun again if the residual that was kept up to date turns out to be off.
+            [norm, _] = steps.measure()?;
+            ended.stop(norm, field, options, interrupted);
+            // Without a direction to go there is nothing better to be had.
+            ended.floor_reached |= alpha == 0.0 && !ended.converged;
+        }
+        ended.inner = if begun { inner } else { 0.0 };
+        if ended.took(norm, steps, options, observer)? {
+            return Ok(());
+        }
+    }
+}
 
 impl Solver<'_, Alone> {
-    /// Steps until the residual is small. The residual is kept up to date, and computed anew where it says that it is.
+    /// Steps on a plane.
     pub(super) fn plain_gradients(
         &mut self,
         u: &mut Field<f64>,
@@ -20,72 +99,97 @@ impl Solver<'_, Alone> {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         let new = || self.equations().field().map_err(SolveError::Memory);
-        let [mut r, mut p, mut q] = [new()?, new()?, new()?];
-        let (mut begun, mut resumed) = (false, false);
+        let [mut r, mut p, q] = [new()?, new()?, new()?];
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Gradients, [&mut r, &mut p]);
             if !self.resume(u, path, kind, |_| Ok(others.into()), ended, options)? {
                 return Ok(());
             }
-            resumed = true;
-            // 0: the direction is to be made anew.
-            begun = ended.inner != 0.0;
         }
         ended.setup_seconds = self.so_far();
-        if !resumed {
-            let [norm, _] = self.measure(u, right_side)?;
-            ended.norms.push(norm);
-            ended.converged = norm == 0.0;
-            if ended.converged {
-                return Ok(());
-            }
+        let mut steps = OnPlane {
+            solver: self,
+            u,
+            right_side,
+            r,
+            p,
+            q,
+        };
+        iterate(&mut steps, ended, options, observer)
+    }
+}
+
+/// A plane.
+struct OnPlane<'s, 'a> {
+    solver: &'s mut Solver<'a, Alone>,
+    u: &'s mut Field<f64>,
+    right_side: Option<&'s Field<f64>>,
+    r: Field<f64>,
+    p: Field<f64>,
+    q: Field<f64>,
+}
+
+impl Holder for OnPlane<'_, '_> {
+    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
+        let solver = &*self.solver;
+        let rows = solver.held(vec![&mut *self.u, &mut self.r, &mut self.p], false);
+        Ok((rows, &solver.reduction, &solver.given.identity))
+    }
+
+    fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        Ok(self.solver.band(self.u)?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
+    }
+}
+
+impl GradientSteps for OnPlane<'_, '_> {
+    fn measure(&mut self) -> Result<[f64; 2], PeError> {
+        let solver = &mut *self.solver;
+        let mut sums = solver.sums();
+        let top = &mut solver.levels.top;
+        top.measure(&mut solver.rows, self.u, self.right_side, &mut sums)?;
+        Ok(solver.total(sums, false)?.0.map(f64::sqrt))
+    }
+
+    fn begin(&mut self) -> Result<f64, PeError> {
+        let solver = &mut *self.solver;
+        solver.residual(self.u, self.right_side, &mut self.r)?;
+        for y in solver.layout.shape.own() {
+            self.p.row_mut(y).copy_from_slice(self.r.row(y));
         }
-        loop {
-            if !begun {
-                self.residual(u, right_side, &mut r)?;
-                for y in self.layout.shape.own() {
-                    p.row_mut(y).copy_from_slice(r.row(y));
-                }
-                ended.inner = self.product(&r, &r)?;
-            }
-            let [mut sum] = self.sums();
-            let (top, rows) = (&mut self.levels.top, &mut self.rows);
-            top.negative_product(rows, &mut p, &mut q, &mut sum)?;
-            let ([sum], _) = self.total([sum], false)?;
-            let curvature = -sum;
-            let alpha = if curvature > 0.0 {
-                ended.inner / curvature
-            } else {
-                0.0
-            };
-            let mut sums = self.sums();
-            self.levels.top.descend(u, &mut r, &p, &q, alpha, &mut sums);
-            let ([squares, inner, of_field], interrupted) = self.total(sums, raised(options))?;
-            let (mut norm, field) = (squares.sqrt(), of_field.sqrt());
-            ended.stop(norm, field, options, interrupted);
-            begun = !(ended.converged || ended.floor_reached || alpha == 0.0);
-            if begun {
-                let beta = inner / ended.inner;
-                for y in self.layout.shape.own() {
-                    for (p, &r) in p.row_mut(y).iter_mut().zip(r.row(y)) {
-                        *p = r + beta * *p;
-                    }
-                }
-            } else {
-                // Begun again if the residual that was kept up to date turns out to be off.
-                [norm, _] = self.measure(u, right_side)?;
-                ended.stop(norm, field, options, interrupted);
-                // Without a direction to go there is nothing better to be had.
-                ended.floor_reached |= alpha == 0.0 && !ended.converged;
-            }
-            ended.inner = if begun { inner } else { 0.0 };
-            let mut holder = Holding {
-                solver: self,
-                u,
-                kept: vec![&mut r, &mut p],
-            };
-            if ended.took(norm, &mut holder, options, observer)? {
-                return Ok(());
+        solver.product(&self.r, &self.r)
+    }
+
+    fn curvature(&mut self) -> Result<f64, PeError> {
+        let solver = &mut *self.solver;
+        let [mut sum] = solver.sums();
+        let (top, rows) = (&mut solver.levels.top, &mut solver.rows);
+        top.negative_product(rows, &mut self.p, &mut self.q, &mut sum)?;
+        let ([sum], _) = solver.total([sum], false)?;
+        Ok(-sum)
+    }
+
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError> {
+        let solver = &mut *self.solver;
+        let mut sums = solver.sums();
+        let top = &mut solver.levels.top;
+        top.descend(self.u, &mut self.r, &self.p, &self.q, alpha, &mut sums);
+        let ([squares, inner, of_field], interrupted) = solver.total(sums, interrupted)?;
+        let descended = Descended {
+            norm: squares.sqrt(),
+            inner,
+            field: of_field.sqrt(),
+        };
+        Ok((descended, interrupted))
+    }
+
+    fn turn(&mut self, beta: f64) {
+        for y in self.solver.layout.shape.own() {
+            for (p, &r) in self.p.row_mut(y).iter_mut().zip(self.r.row(y)) {
+                *p = r + beta * *p;
             }
         }
     }

@@ -234,6 +234,7 @@ impl<'p, L: Levels> Plane<'p, L> {
                 rows,
                 reduction,
                 words: Vec::new(),
+                not_finite_on: None,
                 gpu: None,
                 start,
                 singular,
@@ -301,6 +302,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             ..Choice::default()
         });
         let levels = solver.levels.count();
+        let floor = ended.relative_floor(solver.norm(&u)?);
         let (field, fits) = solver.final_band(u)?;
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
@@ -308,6 +310,8 @@ impl<'p, L: Levels> Plane<'p, L> {
         Ok(Outcome {
             converged: ended.converged,
             floor_reached: ended.floor_reached,
+            floor,
+            projected: ended.projected,
             interrupted: ended.interrupted,
             history: ended.history(),
             resumed_at: ended.resumed_at,
@@ -349,6 +353,11 @@ impl<'p, L: Levels> Plane<'p, L> {
         self.read_field(u, out, &residual, |weight, value| scale.up(-value * weight));
         self.spare = Some([held, residual]);
         Ok(done?)
+    }
+
+    /// The first PE whose part of a [`dot`](Self::dot) made it not finite.
+    pub fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
     }
 
     /// Σ ab, with bits that do not depend on the PEs. Collective.

@@ -1,5 +1,6 @@
-//! Multigrid cycles in three dimensions.
+//! Methods that look at the residual, in three dimensions.
 
+use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
@@ -8,26 +9,31 @@ use crc32fast::Hasher;
 use crosswarp_prim::Superaccumulator;
 use crosswarp_shmem::Pe;
 
-use super::Outcome;
+use super::gradients::Gradients;
 use super::held::{HeldRows, Line as HeldLine};
+use super::space_alone::Alone;
 use super::space_load::{self, first_bad};
 use super::steps::{Ended, Holder, raised};
+use super::{Outcome, incompatible};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
+use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::hierarchy::{
     DEPTH, Hierarchy, Level, coarser_shapes, finest_shape, is_singular,
 };
 use crate::engine::cpu::multigrid::space::line::Line;
+use crate::engine::cpu::multigrid::space::points::Points;
 use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::{self, CheckpointKind, Identity, StepsState, mix};
 use crate::field::partition::Partition;
+use crate::field::storage::Field;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Cycles, First, Options};
+use crate::method::options::{First, Method, Options, OptionsError};
 use crate::pes::agree::least;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
@@ -39,24 +45,162 @@ use crate::stop::norms;
 /// The interval of eigenvalues of D⁻¹A that the relaxations damp.
 const INTERVAL: [f64; 2] = [0.4, 2.0];
 
-struct Solver<'a, F> {
+/// By what the norm of the field times its diagonal is divided: what rounding leaves is judged as on a plane, whose diagonal
+/// is 4.
+pub(super) const DIAGONAL: f64 = 4.0;
+
+/// `L`: what the method has of the grid.
+pub(super) struct Solver<'a, F, L> {
     problem: &'a Problem3d<F>,
-    hierarchy: Hierarchy,
-    rows: LevelRows<'a>,
-    reduction: Reduction<'a>,
+    pub levels: L,
+    pub rows: LevelRows<'a>,
+    pub reduction: Reduction<'a>,
     words: Vec<u64>,
+    /// The first PE whose planes made the last sum that is not finite.
+    pub not_finite_on: Option<usize>,
     partition: Partition,
     singular: bool,
     scale: Scale,
-    identity: Identity,
+    pub identity: Identity,
 }
 
-/// Solves by cycles. Collective; see [`solve_3d`](crate::solve_3d).
+/// What a method has of the grid: the finest level, alone or with others.
+pub(super) trait Levels: Sized {
+    /// Planes around its own that a PE needs of a field, at most.
+    const DEPTH: usize;
+    /// The finest one.
+    fn top(&self) -> &Level;
+    /// The same, to change its fields.
+    fn top_mut(&mut self) -> &mut Level;
+    /// How many there are.
+    fn count(&self) -> usize;
+    /// The shapes of those below the finest.
+    fn shapes(lines: &[Line; 3], finest: &Shape) -> Vec<Shape>;
+    /// Makes them. Collective.
+    fn new<F: Real>(made: Made<'_, '_, F>) -> Result<Self, SolveError>;
+    /// Makes the method's steps. Collective.
+    fn solve<F: Real>(
+        solver: &mut Solver<'_, F, Self>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError>;
+}
+
+/// What levels are made of.
+pub(super) struct Made<'m, 'a, F> {
+    pub problem: &'m Problem3d<F>,
+    pub lines: [Line; 3],
+    pub ends: [[End; 2]; 3],
+    pub shape: Shape,
+    /// Of a problem that is not one of lines.
+    pub points: Option<Points>,
+    /// How the operator is held.
+    pub scale: Scale,
+    pub singular: bool,
+    pub method: &'m Method,
+    pub rows: &'m mut LevelRows<'a>,
+    pub reduction: &'m Reduction<'a>,
+}
+
+impl Levels for Hierarchy {
+    const DEPTH: usize = DEPTH;
+    fn top(&self) -> &Level {
+        &self.levels[0]
+    }
+    fn top_mut(&mut self) -> &mut Level {
+        &mut self.levels[0]
+    }
+    fn count(&self) -> usize {
+        self.levels.len()
+    }
+    fn shapes(lines: &[Line; 3], finest: &Shape) -> Vec<Shape> {
+        coarser_shapes(lines, finest)
+    }
+    fn new<F: Real>(made: Made<'_, '_, F>) -> Result<Hierarchy, SolveError> {
+        let Made {
+            lines,
+            shape,
+            points,
+            singular,
+            method,
+            rows,
+            ..
+        } = made;
+        let cycles = method.cycles().ok_or(OptionsError::NotOfLevels)?;
+        let smoothing = Smoothing::new(cycles.pre, cycles.post, INTERVAL);
+        let hierarchy = match points {
+            None => Hierarchy::new(lines, shape, singular, smoothing).map_err(SetUpError::from),
+            Some(points) => Hierarchy::of_points(lines, points, singular, smoothing, rows),
+        };
+        hierarchy.map_err(|error| match error {
+            SetUpError::Memory(error) => SolveError::Memory(error),
+            SetUpError::Pe(error) => error.into(),
+        })
+    }
+    fn solve<F: Real>(
+        solver: &mut Solver<'_, F, Self>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        let cycles = options.method.cycles().ok_or(OptionsError::NotOfLevels)?;
+        let mut gradients = None;
+        if let Some(path) = &options.resume {
+            let kind = CheckpointKind::Cycles;
+            let more = solver.resume(
+                path,
+                kind,
+                |level, fields| match fields {
+                    1 => Ok(Vec::new()),
+                    _ => {
+                        let made = gradients.insert(Gradients::with(|| level.field(DEPTH))?);
+                        Ok(made.kept_mut().into())
+                    }
+                },
+                ended,
+                options,
+            )?;
+            // Cycles go on from any field.
+            if matches!(options.method, Method::Multigrid(_)) {
+                ended.gradients_from = None;
+            }
+            if !more {
+                return Ok(());
+            }
+        }
+        let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
+        if by_gradients || ended.gradients_from.is_some() {
+            if ended.norms.is_empty() {
+                let [norm, _] = solver.measure()?;
+                if ended.begin(norm, solver, options)? {
+                    return Ok(());
+                }
+            }
+            ended.gradients_from.get_or_insert(ended.steps());
+            return solver.conjugate_gradients(gradients, ended, options, observer);
+        }
+        solver.cycles(cycles.first, ended, options, observer)
+    }
+}
+
+/// Solves by any method but Jacobi's. Collective; see [`solve_3d`](crate::solve_3d).
 pub(crate) fn run<F: Real>(
     pe: &Pe,
     problem: &Problem3d<F>,
     options: &Options<'_>,
-    cycles: &Cycles,
+    observer: impl FnMut(&Progress<'_>),
+) -> Result<Outcome<F>, SolveError> {
+    match options.method.cycles() {
+        Some(_) => run_by::<F, Hierarchy>(pe, problem, options, observer),
+        None => run_by::<F, Alone>(pe, problem, options, observer),
+    }
+}
+
+fn run_by<F: Real, L: Levels>(
+    pe: &Pe,
+    problem: &Problem3d<F>,
+    options: &Options<'_>,
     mut observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
     let ends = problem.sides.map(|sides| {
@@ -79,8 +223,7 @@ pub(crate) fn run<F: Real>(
         .collect();
     let shape = finest_shape(&lines, cuts, pe.my_pe());
     let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
-    let smoothing = Smoothing::new(cycles.pre, cycles.post, INTERVAL);
-    let mut general = None;
+    let mut points = None;
     let (mut tied, mut operator) = (false, Scale::NONE);
     if problem.is_general() {
         let sizes = space_load::sizes(problem, &shape);
@@ -91,12 +234,11 @@ pub(crate) fn run<F: Real>(
         // The largest one's bits are the complement of the smallest complement.
         operator = Scale::of(f64::from_bits(!reduction.min(!sizes.largest.to_bits())?));
         tied = reduction.min(u64::from(!sizes.tied))? == 0;
-        let points = space_load::points(problem, &lines, &shape, operator);
-        general = Some(points.map_err(SolveError::Memory)?);
+        let made = space_load::points(problem, &lines, &shape, operator);
+        points = Some(made.map_err(SolveError::Memory)?);
     }
     let start = Instant::now();
-    let coarser = coarser_shapes(&lines, &shape);
-    let mut rows = LevelRows::new::<f64>(pe, &shape, &coarser, 1, DEPTH)?;
+    let mut rows = LevelRows::new::<f64>(pe, &shape, &L::shapes(&lines, &shape), 1, L::DEPTH)?;
     let free_of = |free: u64| -> Result<u64, PeError> {
         let mut free = [free];
         if shape.spread {
@@ -106,28 +248,41 @@ pub(crate) fn run<F: Real>(
     };
     let mut free = 0;
     let mut singular = is_singular(&ends);
-    let hierarchy = match general {
-        None => Hierarchy::new(lines, shape.clone(), singular, smoothing).map_err(SetUpError::from),
-        Some(points) => {
-            free = free_of(points.count_free(shape.own()))?;
-            if free == 0 {
-                rows.free()?;
-                reduction.free()?;
-                return Err(ProblemError::NothingFree.into());
-            }
-            singular &= !tied && free == (nx * ny * nz) as u64;
-            Hierarchy::of_points(lines, points, singular, smoothing, &mut rows)
+    if let Some(points) = &points {
+        free = free_of(points.count_free(shape.own()))?;
+        if free == 0 {
+            rows.free()?;
+            reduction.free()?;
+            return Err(ProblemError::NothingFree.into());
         }
-    };
-    let mut hierarchy = match hierarchy {
-        Ok(hierarchy) => hierarchy,
-        Err(SetUpError::Memory(error)) => return Err(SolveError::Memory(error)),
-        Err(SetUpError::Pe(error)) => return Err(error.into()),
+        singular &= !tied && free == (nx * ny * nz) as u64;
+    }
+    let levels = L::new(Made {
+        problem,
+        lines,
+        ends,
+        shape: shape.clone(),
+        points,
+        scale: operator,
+        singular,
+        method: &options.method,
+        rows: &mut rows,
+        reduction: &reduction,
+    });
+    let mut levels = match levels {
+        Ok(levels) => levels,
+        // The same on every PE.
+        Err(error @ SolveError::Problem(_)) => {
+            rows.free()?;
+            reduction.free()?;
+            return Err(error);
+        }
+        Err(error) => return Err(error),
     };
     let set_up = start.elapsed();
-    let mut read = space_load::load(problem, &mut hierarchy.levels[0], Scale::NONE, operator);
+    let mut read = space_load::load(problem, levels.top_mut(), Scale::NONE, operator);
     if free == 0 {
-        free = free_of(hierarchy.levels[0].operator.count_free(shape.own()))?;
+        free = free_of(levels.top().operator.count_free(shape.own()))?;
     }
     if let Some(error) = first_bad(&reduction, read.bad, problem.size)? {
         rows.free()?;
@@ -138,16 +293,17 @@ pub(crate) fn run<F: Real>(
     let largest = !reduction.min(!read.largest.to_bits())?;
     let scale = Scale::of(f64::from_bits(largest));
     if scale != Scale::NONE {
-        read = space_load::load(problem, &mut hierarchy.levels[0], scale, operator);
+        read = space_load::load(problem, levels.top_mut(), scale, operator);
     }
     let _ = read;
     let start = Instant::now();
     let mut solver = Solver {
         problem,
-        hierarchy,
+        levels,
         rows,
         reduction,
         words: Vec::new(),
+        not_finite_on: None,
         partition,
         singular,
         scale,
@@ -165,33 +321,38 @@ pub(crate) fn run<F: Real>(
     }
     let mut ended = Ended::default();
     let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
-    let solved = solver.solve(cycles.first, &mut ended, options, &mut observer);
+    let solved = solver.solve(&mut ended, options, &mut observer);
     if let Err(SolveError::Pe(error)) = solved {
         return Err(error.into());
     }
     let seconds = (set_up + start.elapsed()).as_secs_f64();
-    let levels = solver.hierarchy.levels.len();
+    let levels = solver.levels.count();
     let field = match solved {
-        Ok(()) => Some(solver.band()?),
+        Ok(()) => {
+            let floor = ended.relative_floor(solver.field_norm()?);
+            Some((solver.band()?, floor))
+        }
         Err(_) => None,
     };
     solver.rows.free()?;
     solver.reduction.free()?;
     // The same on every PE.
     solved?;
-    let (field, fits) = field.expect("it was solved");
+    let ((field, fits), floor) = field.expect("it was solved");
     if least(pe, u64::from(fits))? == 0 {
         return Err(SolveError::OutOfRange { dtype: F::NAME });
     }
     Ok(Outcome {
         converged: ended.converged,
         floor_reached: ended.floor_reached,
+        floor,
+        projected: ended.projected,
         interrupted: ended.interrupted,
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
         choice: None,
-        gradients_from: None,
+        gradients_from: ended.gradients_from,
         seconds,
         setup_seconds,
         levels,
@@ -200,24 +361,53 @@ pub(crate) fn run<F: Real>(
     })
 }
 
-impl<F: Real> Solver<'_, F> {
-    /// A sum over the points of this PE's planes.
-    fn sums(&self) -> LeafSums {
-        LeafSums::new(0..self.problem.size[1] as isize, self.problem.size[0], 0)
+impl<F: Real, L: Levels> Solver<'_, F, L> {
+    /// Sums over the points of this PE's planes.
+    pub fn sums<const N: usize>(&self) -> [LeafSums; N] {
+        let [nx, ny, _] = self.problem.size;
+        std::array::from_fn(|_| LeafSums::new(0..ny as isize, nx, 0))
     }
 
-    /// The sum over all PEs, rounded once, and whether any PE is interrupted. Collective.
-    fn total(&mut self, sum: LeafSums, interrupted: bool) -> Result<(f64, bool), PeError> {
-        let mut total: [Superaccumulator<f64>; 1] = [sum.total()];
+    /// The sums over all PEs, rounded once, and whether any PE is interrupted. Collective.
+    pub fn total<const N: usize>(
+        &mut self,
+        sums: [LeafSums; N],
+        interrupted: bool,
+    ) -> Result<([f64; N], bool), PeError> {
+        let mut totals: [Superaccumulator<f64>; N] = sums.map(LeafSums::total);
+        let own = totals;
         // Where every PE computes all, each has the whole sum.
-        let to_add = if self.hierarchy.levels[0].operator.shape.spread {
-            &mut total[..]
+        let to_add = if self.levels.top().operator.shape.spread {
+            &mut totals[..]
         } else {
             &mut []
         };
         let interrupted =
             norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
-        Ok((total[0].round(), interrupted))
+        let totals = totals.map(|total| total.round());
+        if !totals.iter().all(|total: &f64| total.is_finite()) {
+            self.not_finite_on = norms::not_finite_on(&self.reduction, &own)?;
+        }
+        Ok((totals, interrupted))
+    }
+
+    /// The norms of what the sums are of, a residual and a field times its diagonal, as [`Ended::stop`] takes them.
+    pub fn norms(
+        &mut self,
+        sums: [LeafSums; 2],
+        interrupted: bool,
+    ) -> Result<([f64; 2], bool), PeError> {
+        let (totals, interrupted) = self.total(sums, interrupted)?;
+        let [norm, field] = totals.map(f64::sqrt);
+        Ok(([norm, field / DIAGONAL], interrupted))
+    }
+
+    /// The norm of the field, as [`Ended::stop`] takes it. Collective.
+    fn field_norm(&mut self) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        self.levels.top().add_field(&mut sum);
+        let ([sum], _) = self.total([sum], false)?;
+        Ok(sum.sqrt() / DIAGONAL)
     }
 
     /// Σ of(x, y, z, value) over the field or the right side. Collective.
@@ -226,8 +416,8 @@ impl<F: Real> Solver<'_, F> {
         right_side: bool,
         of: impl Fn(usize, usize, isize, f64) -> f64,
     ) -> Result<f64, PeError> {
-        let mut sum = self.sums();
-        let level = &self.hierarchy.levels[0];
+        let [mut sum] = self.sums();
+        let level = self.levels.top();
         let field = if right_side {
             &level.right_side
         } else {
@@ -241,12 +431,12 @@ impl<F: Real> Solver<'_, F> {
                 sum.add_row(y as isize, nx, |x| of(x, y, z, row[x]));
             }
         }
-        Ok(self.total(sum, false)?.0)
+        Ok(self.total([sum], false)?.0[0])
     }
 
     /// Changes every point of the stored planes of the right side by `by`(its volume).
     fn shift_right_side(&mut self, by: impl Fn(f64) -> f64) {
-        let level = &mut self.hierarchy.levels[0];
+        let level = self.levels.top_mut();
         let operator = &level.operator;
         let field = &mut level.right_side;
         let [nx, ny, _] = self.problem.size;
@@ -262,7 +452,7 @@ impl<F: Real> Solver<'_, F> {
 
     fn volume(&mut self) -> f64 {
         let sum = |line: &Line| line.mass.iter().sum::<f64>();
-        let [x, y, z] = self.hierarchy.levels[0].operator.lines.each_ref().map(sum);
+        let [x, y, z] = self.levels.top().operator.lines.each_ref().map(sum);
         x * y * z
     }
 
@@ -272,7 +462,7 @@ impl<F: Real> Solver<'_, F> {
             return Ok(0.0);
         }
         let masses: Vec<Vec<f64>> = {
-            let lines = &self.hierarchy.levels[0].operator.lines;
+            let lines = &self.levels.top().operator.lines;
             lines.iter().map(|line| line.mass.clone()).collect()
         };
         let [mx, my, mz] = [&masses[0], &masses[1], &masses[2]];
@@ -281,9 +471,9 @@ impl<F: Real> Solver<'_, F> {
     }
 
     /// The own planes as they are given to the caller, and whether all have room in the type. Collective.
-    fn band<T: Real>(&mut self) -> Result<(Band<T>, bool), SolveError> {
+    pub fn band<T: Real>(&mut self) -> Result<(Band<T>, bool), SolveError> {
         let surplus = self.surplus()?;
-        let level = &self.hierarchy.levels[0];
+        let level = self.levels.top();
         let stride = level.operator.stride();
         let [nx, ny, _] = self.problem.size;
         let mut fits = true;
@@ -302,7 +492,7 @@ impl<F: Real> Solver<'_, F> {
 
     /// A hash of what determines the steps. Collective.
     fn hash(&self) -> Result<u64, PeError> {
-        let level = &self.hierarchy.levels[0];
+        let level = self.levels.top();
         let [nx, ny, _] = self.problem.size;
         let stride = level.operator.stride();
         let mut hash = [0u64];
@@ -337,7 +527,6 @@ impl<F: Real> Solver<'_, F> {
 
     fn solve(
         &mut self,
-        first: First,
         ended: &mut Ended,
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
@@ -345,27 +534,24 @@ impl<F: Real> Solver<'_, F> {
         if self.singular {
             let sum = self.sum_of(true, |_, _, _, b| b)?;
             let size = self.sum_of(true, |_, _, _, b| b.abs())?;
-            const NEGLIGIBLE: f64 = 1e-6;
-            if sum.abs() > NEGLIGIBLE * size {
-                let relative = sum / size;
-                return Err(ProblemError::Incompatible { relative }.into());
-            }
+            ended.projected = incompatible(sum, size, options)?;
             let mean = sum / self.volume();
             self.shift_right_side(|volume| -mean * volume);
         }
-        if let Some(path) = &options.resume {
-            self.resume(path, ended)?;
-            ended.converged = ended.last() <= options.tolerance * ended.norms[0];
-            if ended.converged || ended.steps() >= options.max_sweeps {
-                return Ok(());
-            }
-        }
-        self.cycles(first, ended, options, observer)
+        L::solve(self, ended, options, observer)
     }
 
-    /// Reads the field and where a solve stood from a checkpoint. Collective.
-    fn resume(&mut self, path: &Path, ended: &mut Ended) -> Result<(), SolveError> {
-        let level = &mut self.hierarchy.levels[0];
+    /// Reads the field and what else the method goes on with from a checkpoint, and where the solve stood: `others` makes
+    /// room for the other fields that the checkpoint says it has. Whether anything is left to do. Collective.
+    pub fn resume<'f>(
+        &mut self,
+        path: &Path,
+        kind: CheckpointKind,
+        others: impl FnOnce(&Level, u64) -> io::Result<Vec<&'f mut Field<f64>>>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+    ) -> Result<bool, SolveError> {
+        let level = self.levels.top_mut();
         let partition = self.partition;
         // As where every PE computes all.
         let own = match level.operator.shape.spread {
@@ -373,21 +559,48 @@ impl<F: Real> Solver<'_, F> {
             false => 0..partition.total(),
         };
         let size = self.problem.size;
-        let place = |_: &StepsState| Ok(held(level, size, own, partition));
-        let resumed = checkpoint::resume_steps(
-            &self.reduction,
-            path,
-            &self.identity,
-            CheckpointKind::Cycles,
-            place,
-        )?;
-        (ended.norms, _) = resumed?;
+        let place = |state: &StepsState| {
+            let others = others(level, state.fields)?;
+            Ok(held(level, others, size, own, partition))
+        };
+        let resumed = checkpoint::resume_steps(&self.reduction, path, &self.identity, kind, place)?;
+        let (norms, state) = resumed?;
+        ended.norms = norms;
         ended.resumed_at = ended.steps();
-        let level = &mut self.hierarchy.levels[0];
+        ended.inner = state.inner;
+        ended.gradients_from = state.gradients_from.map(|from| from as usize);
+        let level = self.levels.top_mut();
         for z in level.operator.shape.own() {
             level.operator.beyond(level.u.row_mut(z));
         }
-        Ok(())
+        ended.converged = ended.last() <= options.tolerance * ended.norms[0];
+        Ok(!ended.converged && ended.steps() < options.max_sweeps)
+    }
+
+    /// The planes of the field and of `others`, as a checkpoint takes them.
+    pub fn held<'h>(&'h mut self, others: Vec<&'h mut Field<f64>>) -> Kept<'h> {
+        let own = self.partition.rows(self.reduction.pe().my_pe());
+        let rows = held(
+            self.levels.top_mut(),
+            others,
+            self.problem.size,
+            own,
+            self.partition,
+        );
+        (rows, &self.reduction, &self.identity)
+    }
+}
+
+/// What a checkpoint takes.
+pub(super) type Kept<'h> = (HeldRows<'h>, &'h Reduction<'h>, &'h Identity);
+
+impl<F: Real> Solver<'_, F, Hierarchy> {
+    /// The norms of b − Au and of the field. Collective.
+    pub fn measure(&mut self) -> Result<[f64; 2], PeError> {
+        let mut sums = self.sums();
+        let Hierarchy { levels, work, .. } = &mut self.levels;
+        work.measure(&mut levels[0], &mut self.rows, &mut sums)?;
+        Ok(self.norms(sums, false)?.0)
     }
 
     fn cycles(
@@ -398,31 +611,29 @@ impl<F: Real> Solver<'_, F> {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         if ended.norms.is_empty() {
-            let mut sum = self.sums();
-            self.hierarchy
+            let [mut sum] = self.sums();
+            self.levels
                 .begin(&mut self.rows, first == First::Full, &mut sum)?;
-            let first = self.total(sum, false)?.0.sqrt();
-            ended.norms.push(first);
-            if first == 0.0 {
-                ended.converged = true;
+            let ([sum], _) = self.total([sum], false)?;
+            if ended.begin(sum.sqrt(), self, options)? {
                 return Ok(());
             }
         } else {
-            self.hierarchy.resume(&mut self.rows)?;
+            self.levels.resume(&mut self.rows)?;
         }
         loop {
-            let mut sum = self.sums();
-            self.hierarchy.go_on(&mut self.rows, &mut sum)?;
-            let (sum, interrupted) = self.total(sum, raised(options))?;
-            let norm = sum.sqrt();
-            let mut field = 0.0;
-            // Only what hardly shrinks can be what rounding leaves.
-            if ended.is_slow(ended.last(), norm, options) {
-                let mut sum = self.sums();
-                self.hierarchy.add_field(&mut sum);
-                // What is multiplied by the couplings, whose sum along all axes is the diagonal.
-                field = self.total(sum, false)?.0.sqrt() / 4.0;
+            if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
+                ended.gradients_from = Some(ended.steps());
+                return self.conjugate_gradients(None, ended, options, observer);
             }
+            let [mut sum] = self.sums();
+            self.levels.go_on(&mut self.rows, &mut sum)?;
+            let ([sum], interrupted) = self.total([sum], raised(options))?;
+            let norm = sum.sqrt();
+            let field = match ended.may_be_rounding(ended.last(), norm, options) {
+                true => self.field_norm()?,
+                false => 0.0,
+            };
             ended.stop(norm, field, options, interrupted);
             if ended.took(norm, self, options, observer)? {
                 return Ok(());
@@ -431,13 +642,17 @@ impl<F: Real> Solver<'_, F> {
     }
 }
 
-/// The planes `own` of the finest level.
-fn held(
-    level: &mut Level,
+/// The planes `own` of the finest level's field and of `others`.
+fn held<'h>(
+    level: &'h mut Level,
+    others: Vec<&'h mut Field<f64>>,
     [nx, ny, nz]: [usize; 3],
     own: Range<usize>,
     partition: Partition,
-) -> HeldRows<'_> {
+) -> HeldRows<'h> {
+    let stride = level.operator.stride();
+    let mut fields = vec![&mut level.u];
+    fields.extend(others);
     HeldRows {
         partition,
         own,
@@ -449,21 +664,22 @@ fn held(
             first: 0,
             stored: nx,
             begin: 1,
-            stride: level.operator.stride(),
+            stride,
         },
-        fields: vec![&mut level.u],
+        fields,
     }
 }
 
-impl<F: Real> Holder for Solver<'_, F> {
-    fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError> {
-        let own = self.partition.rows(self.reduction.pe().my_pe());
-        let level = &mut self.hierarchy.levels[0];
-        let rows = held(level, self.problem.size, own, self.partition);
-        Ok((rows, &self.reduction, &self.identity))
+impl<F: Real> Holder for Solver<'_, F, Hierarchy> {
+    fn state(&mut self) -> Result<Kept<'_>, GpuError> {
+        Ok(self.held(Vec::new()))
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
         Ok(self.band()?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.not_finite_on
     }
 }

@@ -31,6 +31,10 @@ pub(crate) struct Ended {
     pub inner: f64,
     /// The number of cycles after which conjugate gradients were taken.
     pub gradients_from: Option<usize>,
+    /// By how much more rounding leaves than that of one step, where steps carry it along.
+    pub carried: Option<f64>,
+    /// What was taken away from an incompatible source: its sum, relative to the sum of its sizes.
+    pub projected: Option<f64>,
     pub checkpoint_failure: Option<CheckpointError>,
     pub seconds: f64,
     pub setup_seconds: f64,
@@ -42,15 +46,48 @@ pub(super) trait Holder {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError>;
     /// The field as it would be returned. Collective.
     fn field(&mut self) -> Result<Band<f64>, SolveError>;
+    /// The first PE whose rows made the last norm that is not finite.
+    fn not_finite_on(&self) -> Option<usize>;
 }
 
 impl Ended {
     /// What a residual of norm `norm`, of a field of norm `field`, means.
     pub fn stop(&mut self, norm: f64, field: f64, options: &Options<'_>, interrupted: bool) {
         self.converged = norm <= options.tolerance * self.norms[0];
-        // Rounding of 4u alone leaves that much.
-        self.floor_reached = !self.converged && norm <= 4.0 * f64::EPSILON * field;
+        self.floor_reached = !self.converged && norm <= 2.0 * self.floor(field);
         self.interrupted = interrupted;
+    }
+
+    /// What rounding of 4u alone leaves of the residual, of a field of norm `field`. No smaller limit than twice that can be
+    /// kept.
+    fn floor(&self, field: f64) -> f64 {
+        2.0 * f64::EPSILON * self.carried.unwrap_or(1.0) * field
+    }
+
+    /// The same, relative to the first residual.
+    pub fn relative_floor(&self, field: f64) -> Option<f64> {
+        let first = self.norms.first().filter(|&&norm| norm > 0.0)?;
+        Some(self.floor(field) / first)
+    }
+
+    /// Takes the norm before the first step, and says whether there is nothing to solve.
+    pub(super) fn begin(
+        &mut self,
+        norm: f64,
+        holder: &impl Holder,
+        options: &Options<'_>,
+    ) -> Result<bool, SolveError> {
+        if !norm.is_finite() {
+            return Err(SolveError::NotFinite {
+                steps: options.method.step(),
+                step: 0,
+                norm,
+                pe: holder.not_finite_on(),
+            });
+        }
+        self.norms.push(norm);
+        self.converged = norm == 0.0;
+        Ok(self.converged)
     }
 
     /// The norm after the last step, which is the one before the next.
@@ -63,7 +100,16 @@ impl Ended {
         norm > SLOW * before && norm > options.tolerance * self.norms[0]
     }
 
-    /// The same of the last step.
+    /// Whether a step from `before` to `norm` can have come down to what rounding leaves: to look for that costs a pass over
+    /// the field, so it is not done of residuals that shrink well and are of a size that is asked for often.
+    pub fn may_be_rounding(&self, before: f64, norm: f64, options: &Options<'_>) -> bool {
+        const SMALL: f64 = 1e-8;
+        let first = self.norms[0];
+        self.is_slow(before, norm, options)
+            || (norm > options.tolerance * first && norm < SMALL * first)
+    }
+
+    /// Whether the last step was slow.
     pub fn was_slow(&self, options: &Options<'_>) -> bool {
         let last = self.norms.windows(2).last();
         last.is_some_and(|pair| self.is_slow(pair[0], pair[1], options))
@@ -109,8 +155,10 @@ impl Ended {
         });
         if !relative.is_finite() {
             return Err(SolveError::NotFinite {
-                sweep: steps,
+                steps: options.method.step(),
+                step: steps,
                 norm: relative,
+                pe: holder.not_finite_on(),
             });
         }
         self.interrupted &= !good;

@@ -2,11 +2,12 @@
 
 use std::io;
 
+use super::finest_level::{Workspace, add_field};
 use super::line::Line;
 use super::operator::Operator;
 use super::points::{Points, STEPS};
 use super::points_transfer::PointWeights;
-use super::transfer::{Prolongation, RING, Restriction, Transfer, Transfers, add_squares};
+use super::transfer::{Prolongation, RING, Restriction, Transfer, Transfers};
 use crate::element::simd::{Isa, Work, on_unit};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::finest::End;
@@ -40,7 +41,12 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    fn new(operator: Operator, weights: Option<Transfer>, steps: usize) -> io::Result<Level> {
+    /// For passes of up to `steps` relaxations.
+    pub(super) fn new(
+        operator: Operator,
+        weights: Option<Transfer>,
+        steps: usize,
+    ) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
         let field = || Field::new(own.start - depth..own.end + depth, columns);
@@ -52,6 +58,13 @@ impl Level {
             weights,
         })
     }
+
+    /// Σ (du)² over the own planes, d being the diagonal, of an operator of lines everywhere what it is inside.
+    pub fn add_field(&self, sum: &mut LeafSums) {
+        for z in self.operator.shape.own() {
+            add_field(sum, &self.operator, z, self.u.row(z));
+        }
+    }
 }
 
 /// The levels, the finest one first.
@@ -62,6 +75,8 @@ pub(crate) struct Hierarchy {
     dense: Dense,
     ring: Field<f64>,
     rows: [Vec<f64>; 2],
+    /// For the finest level by itself.
+    pub work: Workspace,
 }
 
 /// A pass over a level.
@@ -170,6 +185,7 @@ impl Hierarchy {
         Ok(Hierarchy {
             ring: Field::new(0..RING, levels[0].operator.shape.x.len)?,
             rows: [vec![0.0; widest], vec![0.0; widest]],
+            work: Workspace::new(&levels[0]),
             levels,
             isa: Isa::widest(),
             smoothing,
@@ -243,30 +259,53 @@ impl Hierarchy {
         self.pass::<true, true>(rows, 0, plan, Some(sum))
     }
 
-    /// Σ (du)² over the own planes, d being the diagonal, of an operator of lines everywhere what it is inside.
-    pub fn add_field(&self, sum: &mut LeafSums) {
-        let level = &self.levels[0];
-        let operator = &level.operator;
-        let mut plane = vec![0.0; operator.shape.x.len];
+    /// One cycle from zero for the right side `r`, to the own planes of `z`; both have [`DEPTH`] planes around those.
+    /// Collective.
+    pub fn precondition(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        z: &mut Field<f64>,
+        r: &mut Field<f64>,
+    ) -> Result<(), PeError> {
+        let mut swap = |levels: &mut [Level]| {
+            std::mem::swap(&mut levels[0].u, z);
+            std::mem::swap(&mut levels[0].right_side, r);
+        };
+        swap(&mut self.levels);
+        let done = self.cycle_from_zero(rows);
+        swap(&mut self.levels);
+        done
+    }
+
+    fn cycle_from_zero(&mut self, rows: &mut LevelRows<'_>) -> Result<(), PeError> {
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let margin = self.smoothing.margin_down();
+        let Level {
+            operator,
+            right_side,
+            ..
+        } = &mut self.levels[0];
         for z in operator.shape.own() {
-            plane.copy_from_slice(level.u.row(z));
-            match &operator.points {
-                Some(points) => {
-                    for (value, &inverse) in plane.iter_mut().zip(points.inverse.row(z)) {
-                        *value = if inverse == 0.0 {
-                            0.0
-                        } else {
-                            *value / inverse
-                        };
-                    }
-                }
-                None => {
-                    let diagonal = operator.diagonal_inside();
-                    plane.iter_mut().for_each(|value| *value *= diagonal);
-                }
-            }
-            add_squares(sum, operator, &plane);
+            operator.beyond(right_side.row_mut(z));
         }
+        rows.halo(&operator.shape, right_side, margin + pre.len())?;
+        let down = Plan {
+            start: Start::Zero,
+            fresh: true,
+            omegas: &pre,
+            measured: 0,
+            margin,
+        };
+        self.pass::<false, true>(rows, 0, down, None)?;
+        self.cycle_below(rows, 1, Start::Zero)?;
+        let up = Plan {
+            start: Start::Corrected,
+            fresh: false,
+            omegas: &post,
+            measured: 0,
+            margin: 0,
+        };
+        self.pass::<false, false>(rows, 0, up, None)
     }
 
     /// A pass over level `at`. Who restricts from it starts from planes that are brought up to date.

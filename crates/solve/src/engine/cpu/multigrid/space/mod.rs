@@ -7,9 +7,10 @@
 //!
 //! A row of a field here is a plane of the grid: rows of points one after the other, with a point more at both ends.
 
+pub(crate) mod finest_level;
 pub(crate) mod hierarchy;
 pub(crate) mod line;
-mod operator;
+pub(crate) mod operator;
 pub(crate) mod points;
 mod points_transfer;
 mod transfer;

@@ -95,9 +95,35 @@ impl Operator {
         planes * count(&self.lines[0]) * count(&self.lines[1])
     }
 
+    /// 1 / the diagonal in row `y` of plane `z`, by column; of points without an equation any number or 0.
+    #[inline(always)]
+    pub fn inverse(&self, y: usize, z: isize) -> &[f64] {
+        let [nx, ny] = [0, 1].map(|axis: usize| self.lines[axis].axis.len);
+        match &self.points {
+            Some(points) => &points.inverse.row(z)[points.at(0, y)..][..nx],
+            None => &self.inverses[self.inverse_of[self.inside(z) * ny + y]][..nx],
+        }
+    }
+
     /// The volume of a point.
     pub fn mass(&self, x: usize, y: usize, z: isize) -> f64 {
         self.lines[0].mass[x] * (self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)])
+    }
+
+    /// The largest diagonal by volume, of points of `planes` that have an equation.
+    pub fn largest_diagonal(&self, planes: std::ops::Range<isize>) -> f64 {
+        let (nx, ny) = (self.lines[0].axis.len, self.lines[1].axis.len);
+        let mut largest = 0.0f64;
+        for z in planes {
+            for y in 0..ny {
+                let inverse = self.inverse(y, z);
+                let points = (0..nx).filter(|&x| inverse[x] > 0.0);
+                largest = points.fold(largest, |largest, x| {
+                    largest.max(1.0 / (inverse[x] * self.mass(x, y, z)))
+                });
+            }
+        }
+        largest
     }
 
     /// The diagonal of the finest level's operator, inside.

@@ -1,0 +1,216 @@
+//! The finest level of a box alone, for methods that need no other.
+
+use super::chebyshev::{self, ChebyshevSteps};
+use super::plain_gradients::{self, Descended, GradientSteps};
+use super::space::{DIAGONAL, Kept, Levels, Made, Solver};
+use super::space_bound::least_eigenvalue;
+use super::steps::{Ended, Holder};
+use crate::element::Real;
+use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, Workspace, alone};
+use crate::engine::cpu::multigrid::space::hierarchy::Level;
+use crate::engine::cpu::multigrid::space::line::Line;
+use crate::field::band::Band;
+use crate::field::checkpoint::CheckpointKind;
+use crate::field::storage::Field;
+use crate::gpu::error::GpuError;
+use crate::method::error::SolveError;
+use crate::method::jacobi::Progress;
+use crate::method::options::{Method, Options};
+use crate::pes::error::PeError;
+
+/// The finest level, and what the method has to know of it.
+pub(super) struct Alone {
+    top: Level,
+    work: Workspace,
+    /// No eigenvalue of D⁻¹A is less, but for 0 of a singular problem; 0 where no method needs to know.
+    least: f64,
+}
+
+impl Levels for Alone {
+    const DEPTH: usize = DEPTH;
+    fn top(&self) -> &Level {
+        &self.top
+    }
+    fn top_mut(&mut self) -> &mut Level {
+        &mut self.top
+    }
+    fn count(&self) -> usize {
+        0
+    }
+    fn shapes(_: &[Line; 3], _: &Shape) -> Vec<Shape> {
+        Vec::new()
+    }
+    fn new<F: Real>(made: Made<'_, '_, F>) -> Result<Alone, SolveError> {
+        let Made {
+            problem,
+            lines,
+            ends,
+            shape,
+            scale,
+            points,
+            singular,
+            method,
+            reduction,
+            ..
+        } = made;
+        let top = alone(lines, shape, points).map_err(SolveError::Memory)?;
+        let least = match method {
+            Method::Chebyshev => {
+                let operator = &top.operator;
+                least_eigenvalue(problem, operator, ends, singular, scale, reduction)?
+            }
+            _ => 0.0,
+        };
+        Ok(Alone {
+            work: Workspace::new(&top),
+            top,
+            least,
+        })
+    }
+    fn solve<F: Real>(
+        solver: &mut Solver<'_, F, Self>,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        match options.method {
+            Method::Chebyshev => solver.chebyshev(ended, options, observer),
+            _ => solver.plain_gradients(ended, options, observer),
+        }
+    }
+}
+
+impl<'a, F: Real> Solver<'a, F, Alone> {
+    fn chebyshev(
+        &mut self,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        let mut d = self.levels.top.field(DEPTH).map_err(SolveError::Memory)?;
+        if let Some(path) = &options.resume {
+            let (kind, others) = (CheckpointKind::Chebyshev, vec![&mut d]);
+            if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
+                return Ok(());
+            }
+        }
+        self.levels.top.update(&mut self.rows)?;
+        let least = self.levels.least;
+        let mut steps = InBox {
+            solver: self,
+            kept: [d],
+            others: [],
+        };
+        chebyshev::iterate(&mut steps, least, ended, options, observer)
+    }
+
+    fn plain_gradients(
+        &mut self,
+        ended: &mut Ended,
+        options: &Options<'_>,
+        observer: &mut impl FnMut(&Progress<'_>),
+    ) -> Result<(), SolveError> {
+        let new = || self.levels.top.field(DEPTH).map_err(SolveError::Memory);
+        let [mut r, mut p, q] = [new()?, new()?, new()?];
+        if let Some(path) = &options.resume {
+            let (kind, others) = (CheckpointKind::Gradients, vec![&mut r, &mut p]);
+            if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
+                return Ok(());
+            }
+        }
+        let mut steps = InBox {
+            solver: self,
+            kept: [r, p],
+            others: [q],
+        };
+        plain_gradients::iterate(&mut steps, ended, options, observer)
+    }
+}
+
+/// A box, with the fields that a method has beside u: `K` that the next step goes on with, and `N` others.
+struct InBox<'s, 'a, F, const K: usize, const N: usize> {
+    solver: &'s mut Solver<'a, F, Alone>,
+    kept: [Field<f64>; K],
+    others: [Field<f64>; N],
+}
+
+impl<F: Real, const K: usize, const N: usize> Holder for InBox<'_, '_, F, K, N> {
+    fn state(&mut self) -> Result<Kept<'_>, GpuError> {
+        Ok(self.solver.held(self.kept.iter_mut().collect()))
+    }
+
+    fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        Ok(self.solver.band()?.0)
+    }
+
+    fn not_finite_on(&self) -> Option<usize> {
+        self.solver.not_finite_on
+    }
+}
+
+impl<F: Real> ChebyshevSteps for InBox<'_, '_, F, 1, 0> {
+    fn step(&mut self, weights: [f64; 2], interrupted: bool) -> Result<([f64; 2], bool), PeError> {
+        let (solver, [d]) = (&mut *self.solver, &mut self.kept);
+        let mut sums = solver.sums();
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.chebyshev_step(top, &mut solver.rows, d, weights, &mut sums)?;
+        solver.norms(sums, interrupted)
+    }
+}
+
+impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
+    fn measure(&mut self) -> Result<[f64; 2], PeError> {
+        let solver = &mut *self.solver;
+        let mut sums = solver.sums();
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.measure(top, &mut solver.rows, &mut sums)?;
+        Ok(solver.norms(sums, false)?.0)
+    }
+
+    fn begin(&mut self) -> Result<f64, PeError> {
+        let (solver, [r, p]) = (&mut *self.solver, &mut self.kept);
+        let [mut sum] = solver.sums();
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.residual(top, &mut solver.rows, r)?;
+        top.operator
+            .shape
+            .own()
+            .for_each(|z| p.row_mut(z).copy_from_slice(r.row(z)));
+        top.product(r, r, &mut sum);
+        Ok(solver.total([sum], false)?.0[0])
+    }
+
+    fn curvature(&mut self) -> Result<f64, PeError> {
+        let (solver, [_, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
+        let [mut sum] = solver.sums();
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.negative_product(top, &mut solver.rows, p, q, &mut sum)?;
+        let ([sum], _) = solver.total([sum], false)?;
+        Ok(-sum)
+    }
+
+    fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError> {
+        let (solver, [r, p], [q]) = (&mut *self.solver, &mut self.kept, &mut self.others);
+        let mut sums = solver.sums();
+        let Alone { top, work, .. } = &mut solver.levels;
+        work.descend(top, r, p, q, alpha, &mut sums);
+        let ([squares, of_field], interrupted) = solver.total(sums, interrupted)?;
+        let descended = Descended {
+            norm: squares.sqrt(),
+            // The operator is symmetric as it is.
+            inner: squares,
+            field: of_field.sqrt() / DIAGONAL,
+        };
+        Ok((descended, interrupted))
+    }
+
+    fn turn(&mut self, beta: f64) {
+        let [r, p] = &mut self.kept;
+        for z in self.solver.levels.top.operator.shape.own() {
+            for (p, &r) in p.row_mut(z).iter_mut().zip(r.row(z)) {
+                *p = r + beta * *p;
+            }
+        }
+    }
+}

@@ -255,7 +255,7 @@ pub fn solve_3d<F: Real>(
     match &options.method {
         Method::Jacobi => Err(OptionsError::NotInSpace.into()),
         _ => {
-            let outcome = multigrid::space::run(pe, problem, options, observer)?;
+            let outcome = multigrid::space_run::run(pe, problem, options, observer)?;
             Ok(Solution::of_cycles(outcome))
         }
     }

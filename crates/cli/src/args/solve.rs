@@ -45,8 +45,8 @@ and back):
   top=profile.npy    one value a point; of laplace3d of shape (nz, ny) on the left and right,
                      (nz, nx) at the top and bottom, (ny, nx) in front and at the back
   top=neumann:0      the derivative outwards: a constant, a formula or an NPY file (laplace3d: a
-                     constant); mg only
-  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; mg only
+                     constant); not by jacobi
+  top=robin:1,0.5,x  1 u + 0.5 du/dn = x, du/dn outwards; each as for neumann; not by jacobi
   top=periodic       wraps around (then the opposite side too)
 
 Formulas, in f64, of operators, functions, numbers (1e-4), pi, e and TAU; tightest first:
@@ -134,7 +134,7 @@ pub struct SolveArgs {
         help_heading = "laplace2d"
     )]
     pub source: Option<Values>,
-    /// kappa, positive; mg only [default: 1]
+    /// kappa, positive; not by jacobi [default: 1]
     #[arg(
         long,
         value_name = "VALUES",
@@ -142,7 +142,7 @@ pub struct SolveArgs {
         help_heading = "laplace2d"
     )]
     pub coefficient: Option<Values>,
-    /// c, not negative; mg only [default: 0]
+    /// c, not negative; not by jacobi [default: 0]
     #[arg(
         long,
         value_name = "VALUES",
@@ -153,7 +153,7 @@ pub struct SolveArgs {
     /// Where sources and derivatives must cancel: take what is left of them away from the source
     #[arg(long, conflicts_with = "preset", help_heading = "laplace2d")]
     pub project_source: bool,
-    /// Distance of points; if that of rows is another, mg only [default: the longest side is 1]
+    /// Distance of points; if that of rows is another, not by jacobi [default: the longest side is 1]
     #[arg(
         long,
         value_name = "H | HX,HY[,HZ]",

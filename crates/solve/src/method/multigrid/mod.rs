@@ -9,11 +9,12 @@ mod least_eigenvalue;
 mod load;
 mod plain_gradients;
 pub(crate) mod plane;
-pub(crate) mod space;
+mod space;
 mod space_alone;
 mod space_bound;
 mod space_gradients;
 mod space_load;
+pub(crate) mod space_run;
 mod steps;
 
 use std::any::{Any, TypeId};

@@ -11,7 +11,6 @@ use crosswarp_shmem::Pe;
 
 use super::gradients::Gradients;
 use super::held::{HeldRows, Line as HeldLine};
-use super::space_alone::Alone;
 use super::space_load::{self, first_bad};
 use super::steps::{Ended, Holder, raised};
 use super::{Outcome, incompatible};
@@ -20,8 +19,9 @@ use crate::engine::cpu::multigrid::finest::End;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::hierarchy::{
-    DEPTH, Hierarchy, Level, coarser_shapes, finest_shape, is_singular,
+    Hierarchy, coarser_shapes, finest_shape, is_singular,
 };
+use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::Points;
 use crate::engine::cpu::multigrid::sums::LeafSums;
@@ -184,20 +184,8 @@ impl Levels for Hierarchy {
     }
 }
 
-/// Solves by any method but Jacobi's. Collective; see [`solve_3d`](crate::solve_3d).
-pub(crate) fn run<F: Real>(
-    pe: &Pe,
-    problem: &Problem3d<F>,
-    options: &Options<'_>,
-    observer: impl FnMut(&Progress<'_>),
-) -> Result<Outcome<F>, SolveError> {
-    match options.method.cycles() {
-        Some(_) => run_by::<F, Hierarchy>(pe, problem, options, observer),
-        None => run_by::<F, Alone>(pe, problem, options, observer),
-    }
-}
-
-fn run_by<F: Real, L: Levels>(
+/// Solves with what the method has of the grid. Collective.
+pub(super) fn run_by<F: Real, L: Levels>(
     pe: &Pe,
     problem: &Problem3d<F>,
     options: &Options<'_>,

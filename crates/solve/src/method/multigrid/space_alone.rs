@@ -8,7 +8,7 @@ use super::steps::{Ended, Holder};
 use crate::element::Real;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::space::finest_level::{DEPTH, Workspace, alone};
-use crate::engine::cpu::multigrid::space::hierarchy::Level;
+use crate::engine::cpu::multigrid::space::level::Level;
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::field::band::Band;
 use crate::field::checkpoint::CheckpointKind;

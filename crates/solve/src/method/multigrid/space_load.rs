@@ -4,7 +4,7 @@ use std::io;
 
 use crate::element::Real;
 use crate::engine::cpu::multigrid::shape::Shape;
-use crate::engine::cpu::multigrid::space::hierarchy::{DEPTH, Level};
+use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points};
 use crate::pes::error::PeError;

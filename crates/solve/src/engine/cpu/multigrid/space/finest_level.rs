@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::hierarchy::Level;
+use super::level::Level;
 use super::line::Line;
 use super::operator::Operator;
 use super::points::Points;
@@ -181,6 +181,13 @@ impl Workspace {
 }
 
 impl Level {
+    /// Σ (du)² over the own planes, d being the diagonal, of an operator of lines everywhere what it is inside.
+    pub fn add_field(&self, sum: &mut LeafSums) {
+        for z in self.operator.shape.own() {
+            add_field(sum, &self.operator, z, self.u.row(z));
+        }
+    }
+
     /// A field beside that of the level, with so many planes around the own ones.
     pub fn field(&self, depth: usize) -> io::Result<Field<f64>> {
         let (own, depth) = (self.operator.shape.own(), depth as isize);

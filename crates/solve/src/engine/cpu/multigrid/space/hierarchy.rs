@@ -2,7 +2,8 @@
 
 use std::io;
 
-use super::finest_level::{Workspace, add_field};
+use super::finest_level::Workspace;
+use super::level::{DEPTH, Level};
 use super::line::Line;
 use super::operator::Operator;
 use super::points::{Points, STEPS};
@@ -15,57 +16,17 @@ use crate::engine::cpu::multigrid::galerkin::computed_rows;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
-use crate::engine::cpu::multigrid::wavefront::{Kept, Pass, Start};
+use crate::engine::cpu::multigrid::wavefront::{Pass, Start};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
 
 /// Points of the coarsest level, at most, along each axis.
 const COARSEST: usize = 5;
-/// Planes around its own that a PE stores on every level.
-pub(crate) const DEPTH: usize = 12;
 /// Planes of a correction that the finer level needs beyond its own.
 const OF_CORRECTION: usize = 5;
 /// Planes of the residual beyond the own ones that a restriction needs, and one more: see [`Pass`].
 const TO_RESTRICT: usize = 2;
-
-/// A level.
-pub(crate) struct Level {
-    pub operator: Operator,
-    /// The field, or on coarse levels the correction.
-    pub u: Field<f64>,
-    pub right_side: Field<f64>,
-    /// To the next level; none on the last.
-    weights: Option<Transfer>,
-    kept: Kept<f64>,
-}
-
-impl Level {
-    /// For passes of up to `steps` relaxations.
-    pub(super) fn new(
-        operator: Operator,
-        weights: Option<Transfer>,
-        steps: usize,
-    ) -> io::Result<Level> {
-        let (own, depth) = (operator.shape.own(), DEPTH as isize);
-        let columns = operator.shape.x.len;
-        let field = || Field::new(own.start - depth..own.end + depth, columns);
-        Ok(Level {
-            u: field()?,
-            right_side: field()?,
-            kept: Kept::new(columns, steps)?,
-            operator,
-            weights,
-        })
-    }
-
-    /// Σ (du)² over the own planes, d being the diagonal, of an operator of lines everywhere what it is inside.
-    pub fn add_field(&self, sum: &mut LeafSums) {
-        for z in self.operator.shape.own() {
-            add_field(sum, &self.operator, z, self.u.row(z));
-        }
-    }
-}
 
 /// The levels, the finest one first.
 pub(crate) struct Hierarchy {

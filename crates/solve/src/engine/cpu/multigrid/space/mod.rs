@@ -9,6 +9,7 @@
 
 pub(crate) mod finest_level;
 pub(crate) mod hierarchy;
+pub(crate) mod level;
 pub(crate) mod line;
 pub(crate) mod operator;
 pub(crate) mod points;

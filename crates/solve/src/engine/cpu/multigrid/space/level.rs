@@ -1,0 +1,42 @@
+//! A level: its operator, its fields, and the way to the next.
+
+use std::io;
+
+use super::operator::Operator;
+use super::transfer::Transfer;
+use crate::engine::cpu::multigrid::wavefront::Kept;
+use crate::field::storage::Field;
+
+/// Planes around its own that a PE stores on every level.
+pub(crate) const DEPTH: usize = 12;
+
+/// A level.
+pub(crate) struct Level {
+    pub operator: Operator,
+    /// The field, or on coarse levels the correction.
+    pub u: Field<f64>,
+    pub right_side: Field<f64>,
+    /// To the next level; none on the last.
+    pub(super) weights: Option<Transfer>,
+    pub(super) kept: Kept<f64>,
+}
+
+impl Level {
+    /// For passes of up to `steps` relaxations.
+    pub(super) fn new(
+        operator: Operator,
+        weights: Option<Transfer>,
+        steps: usize,
+    ) -> io::Result<Level> {
+        let (own, depth) = (operator.shape.own(), DEPTH as isize);
+        let columns = operator.shape.x.len;
+        let field = || Field::new(own.start - depth..own.end + depth, columns);
+        Ok(Level {
+            u: field()?,
+            right_side: field()?,
+            kept: Kept::new(columns, steps)?,
+            operator,
+            weights,
+        })
+    }
+}

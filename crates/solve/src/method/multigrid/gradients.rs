@@ -247,7 +247,7 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
             }
             let (r, u) = (r.row(y), self.u.row(y));
             of_residual.add_row(y, nx, |x| r[x] * r[x]);
-            of_field.add_row(y, nx, |x| u[x] * u[x]);
+            self.solver.equations().add_field(&mut of_field, y, u);
         }
         let sums = [of_residual, of_field];
         let (totals, interrupted) = self.solver.total(sums, interrupted)?;

@@ -313,13 +313,14 @@ impl<L: Levels> Solver<'_, L> {
         Ok(ended)
     }
 
-    /// The norm of the field. Collective.
-    fn norm(&mut self, u: &Field<f64>) -> Result<f64, PeError> {
-        let sum = self.sum(|_, y, x| {
-            let value = u.row(y)[x];
-            value * value
-        })?;
-        Ok(sum.sqrt())
+    /// The norm of the field, as [`Ended::stop`] takes it. Collective.
+    fn field_norm(&mut self, u: &Field<f64>) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        let finest = self.equations();
+        for y in self.layout.shape.own() {
+            finest.add_field(&mut sum, y, u.row(y));
+        }
+        Ok(self.total([sum], false)?.0[0].sqrt())
     }
 
     /// Takes the field back from the GPU, if it is there, and goes on without it.
@@ -405,7 +406,7 @@ impl<L: Levels> Solver<'_, L> {
         Ok(hash[0].wrapping_add(mix(0, checksum.finalize())))
     }
 
-    /// The norms of the residual and of the field.
+    /// The norms of the residual and, as [`Ended::stop`] takes it, of the field.
     fn measure(
         &mut self,
         u: &mut Field<f64>,
@@ -588,7 +589,8 @@ impl Solver<'_, Hierarchy<f32>> {
             let sum = self.go_on(u, right_side, exponent)?;
             let ([sum], interrupted) = self.total_of([sum], raised(options))?;
             let norm = sum.sqrt();
-            let field = match ended.may_be_rounding(ended.last(), norm, options) {
+            // A cycle that shrinks the residual well says that the next one may keep a limit below twice the floor.
+            let field = match ended.is_slow(ended.last(), norm, options) {
                 true => self.measure(u, right_side)?[1],
                 false => 0.0,
             };

@@ -302,7 +302,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             ..Choice::default()
         });
         let levels = solver.levels.count();
-        let floor = ended.relative_floor(solver.norm(&u)?);
+        let floor = ended.relative_floor(solver.field_norm(&u)?);
         let (field, fits) = solver.band(&mut u)?;
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });

@@ -630,7 +630,8 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             self.levels.go_on(&mut self.rows, &mut sum)?;
             let ([sum], interrupted) = self.total([sum], raised(options))?;
             let norm = sum.sqrt();
-            let field = match ended.may_be_rounding(ended.last(), norm, options) {
+            // A cycle that shrinks the residual well says that the next one may keep a limit below twice the floor.
+            let field = match ended.is_slow(ended.last(), norm, options) {
                 true => self.field_norm()?,
                 false => 0.0,
             };

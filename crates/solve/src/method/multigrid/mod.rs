@@ -47,7 +47,7 @@ use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
 use crate::problem::scale::Scale;
-use crate::stop::norms;
+use crate::stop::norms::Totals;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
@@ -84,9 +84,7 @@ pub(crate) struct Solver<'a, L> {
     levels: L,
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
-    words: Vec<u64>,
-    /// The first PE whose rows made the last sum that is not finite.
-    not_finite_on: Option<usize>,
+    totals: Totals,
     /// Makes the cycles, if there is one: the field is there then.
     gpu: Option<GpuCycles>,
     /// When levels were begun to be made.
@@ -158,23 +156,11 @@ impl<L: Levels> Solver<'_, L> {
 
     fn total_of<const N: usize>(
         &mut self,
-        mut totals: [Superaccumulator<f64>; N],
+        sums: [Superaccumulator<f64>; N],
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
-        let own = totals;
-        // Where every PE computes all, each has the whole sum.
-        let to_add = if self.layout.shape.spread {
-            &mut totals[..]
-        } else {
-            &mut []
-        };
-        let interrupted =
-            norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
-        let totals = totals.map(|total| total.round());
-        if !totals.iter().all(|total: &f64| total.is_finite()) {
-            self.not_finite_on = norms::not_finite_on(&self.reduction, &own)?;
-        }
-        Ok((totals, interrupted))
+        let spread = self.layout.shape.spread;
+        self.totals.of(&self.reduction, sums, spread, interrupted)
     }
 
     /// The equations.
@@ -665,6 +651,6 @@ impl<L: Levels> Holder for Holding<'_, '_, L> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }

@@ -46,7 +46,7 @@ pub(super) trait Holder {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError>;
     /// The field as it would be returned. Collective.
     fn field(&mut self) -> Result<Band<f64>, GpuError>;
-    /// The first PE whose rows made the last norm that is not finite.
+    /// The first PE whose rows made the last norm that is not finite, where that is not all PEs.
     fn not_finite_on(&self) -> Option<usize>;
 }
 

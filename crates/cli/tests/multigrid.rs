@@ -325,13 +325,27 @@ fn an_incompatible_source_is_projected_on_request() {
 }
 
 #[test]
+fn a_constant_coefficient_does_not_change_the_floor() {
+    let line = "solve laplace2d --nx 129 --ny 129 --dtype f64 --source -2*sin(3*x)*y --stop residual=1e-10 --json";
+    let floor = |object: &Value| object["floor"].as_f64().unwrap();
+    let plain = json(line);
+    for coefficient in ["1e-6", "1e4"] {
+        let object = json(&format!("{line} --coefficient {coefficient}"));
+        assert_eq!(object["converged"], true, "{object}");
+        assert_eq!(object["cycles"], plain["cycles"]);
+        let ratio = floor(&object) / floor(&plain);
+        assert!((ratio - 1.0).abs() < 1e-6, "{coefficient}: {ratio}");
+    }
+}
+
+#[test]
 fn what_rounding_does_not_allow_is_said() {
     let line = "solve laplace2d --nx 60 --ny 50 --dtype f64";
     let (code, out, _) = outcome(&format!("{line} --stop residual=1e-30"));
     assert_eq!(code, 3);
     assert!(
         out.contains("Solved as far as rounding allows in ")
-            && out.contains(" > 1e-30, and no smaller limit than "),
+            && out.contains(" > 1e-30, and rounding can leave up to "),
         "{out}"
     );
     let object = json(&format!("{line} --stop residual=1e-30 --json"));

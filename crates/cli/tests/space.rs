@@ -108,6 +108,26 @@ fn other_methods_are_checkpointed_and_resumed() {
 }
 
 #[test]
+fn a_resumed_solve_with_nothing_left_to_do_reports_the_same_floor() {
+    let folder = tempfile::tempdir().unwrap();
+    let state = folder.path().join("state");
+    for kind in ["laplace2d", "laplace3d --nz 30"] {
+        for method in ["cg", "chebyshev"] {
+            let line = format!(
+                "solve {kind} --nx 20 --ny 17 --dtype f64 --source x-y --method {method} --max-sweeps 11 --json"
+            );
+            let (code, out, _) = outcome(&format!("{line} --checkpoint {}", state.display()));
+            assert_eq!(code, 3);
+            let stopped: Value = serde_json::from_str(&out).unwrap();
+            let (code, out, _) = outcome(&format!("{line} --resume {}", state.display()));
+            assert_eq!(code, 3);
+            let resumed: Value = serde_json::from_str(&out).unwrap();
+            assert_eq!(resumed["floor"], stopped["floor"], "{kind}, {method}");
+        }
+    }
+}
+
+#[test]
 fn sides_by_line_by_file_and_by_npy() {
     // u = 1 + 2x - y + 3z solves it, and the derivative at the back is 3.
     let folder = tempfile::tempdir().unwrap();

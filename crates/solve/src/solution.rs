@@ -62,8 +62,8 @@ pub struct Solution<F> {
     pub gradients_from: Option<usize>,
     /// Whether cycles ended because rounding allows no smaller residual.
     pub floor_reached: bool,
-    /// Of methods that look at the residual: what rounding of the field alone leaves of it, relative to the first. No limit
-    /// below twice that can be kept: cycles end there.
+    /// Of methods that look at the residual: what rounding of the field alone leaves of it, relative to the first. A limit
+    /// of twice that can be kept, a smaller one perhaps: a cycle below that which hardly shrinks the residual is the last.
     pub floor: Option<f64>,
     /// What was taken away from the source ([`Options::project_source`]): sources and derivatives as they were left,
     /// relative to the sum of their sizes.

@@ -202,6 +202,23 @@ fn the_bits_do_not_depend_on_the_pes() {
 }
 
 #[test]
+fn a_negative_zero_counts_as_zero() {
+    // The first PE has no other term in u, the last one large ones only.
+    let problem = Problem2d {
+        source: Some(by_cell::<f64>(|_, _| 1.0)),
+        reaction: Some(by_cell(|_, y| if y < 48 { -0.0 } else { 1000.0 })),
+        ..Problem2d::laplace(70, 96)
+    };
+    let alone = by(&Method::Chebyshev, &problem, 1e-8, 1);
+    assert!(alone.converged);
+    for pes in [2, 3] {
+        let shared = by(&Method::Chebyshev, &problem, 1e-8, pes);
+        assert_eq!(alone.history, shared.history, "{pes} PEs");
+        assert_eq!(alone.field, shared.field, "{pes} PEs");
+    }
+}
+
+#[test]
 fn what_rounding_allows_is_told_from_what_was_asked_for() {
     let problem = Problem2d {
         source: rough_source::<f64>(),

@@ -206,6 +206,25 @@ fn the_bits_do_not_depend_on_the_pes() {
 }
 
 #[test]
+fn a_negative_zero_counts_as_zero() {
+    // The first PE has no other term in u, the last one large ones only.
+    let problem = Problem3d {
+        source: Some(by_point(|_, _, _| 1.0)),
+        reaction: Some(by_point(|_, _, z| if z < 20 { -0.0 } else { 1000.0 })),
+        ..Problem3d::laplace([20, 20, 40])
+    };
+    let options = by(&Method::Chebyshev, 1e-8);
+    let alone = solve_with(&problem, &options, 1);
+    assert!(alone.converged);
+    for pes in [2, 3] {
+        assert!(
+            alone.bits() == solve_with(&problem, &options, pes).bits(),
+            "{pes} PEs"
+        );
+    }
+}
+
+#[test]
 fn what_rounding_allows_is_told_from_what_was_asked_for() {
     let problem = Problem3d {
         source: rough(),

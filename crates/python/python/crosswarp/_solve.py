@@ -70,8 +70,8 @@ class Result:
     floor_reached: bool
     """Whether the residual is above `tolerance`, and as small as rounding allows."""
     floor: float | None
-    """What rounding of the field alone leaves of the relative residual: no `tolerance` below twice that can be kept. Of
-    Jacobi, and where nothing was to be solved, `None`."""
+    """What rounding of the field alone leaves of the relative residual: a `tolerance` of twice that can be kept, a smaller
+    one perhaps. Of Jacobi, and where nothing was to be solved, `None`."""
     projected: float | None
     """With `project_source`, what was taken away from the source: what was left of sources and derivatives, relative to
     the sum of their sizes. `None` where they cancelled."""
@@ -725,10 +725,10 @@ def _warning(found: Result, stated: bool) -> str | None:
         if not stated:
             # Nobody has asked for more than rounding allows.
             return None
-        return (
-            f"the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}, and rounding allows "
-            f"no smaller limit than {2 * (found.floor or 0.0):.1e}"
-        )
+        sure = 2 * (found.floor or 0.0)
+        small = (found.relative_residual or 0.0) <= sure
+        why = f"rounding can leave up to {sure:.1e}" if small else "steps do not make it smaller"
+        return f"the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}, and {why}"
     return (
         f"after {found._steps()} the relative residual is {found.relative_residual:.2e}, above {found.tolerance:g}: "
         "the field is not the solution yet"

@@ -26,14 +26,20 @@ __device__ inline void restrict_right_side(const level_pass<float>& g) {
                     {value(x - 1, down), value(x, down), value(x + 1, down)});
 }
 
-// Squares of a field summed over the rows of each leaf, by columns. A thread a column of a leaf.
+// Squares of a field summed over the rows of each leaf, by columns, each value times a quarter of its diagonal where there
+// are couplings: see `Finest::add_field`. A thread a column of a leaf.
 __device__ inline void square(const level_pass<double>& g) {
     const int x = blockIdx.x * blockDim.x + threadIdx.x, band = g.first_band + blockIdx.y;
     if (x >= g.nx) return;
     const int start = max(band * leaf_rows - g.first, g.row_start), end = min((band + 1) * leaf_rows - g.first, g.row_end);
+    const row_table<double, 1> inverse{g.inverse_index, g.inverse_rows, g.nx};
     double sum = -0.0;
     for (int y = start; y < end; ++y) {
-        const double value = g.before[y * g.pitch + x];
+        double value = g.before[y * g.pitch + x];
+        if (g.operator_rows) {
+            const double of_cell = inverse.row(y)[x + 1];
+            value = of_cell == 0 ? 0. : value / (4 * of_cell);
+        }
         sum += value * value;
     }
     g.sums[band * g.sum_pitch + x] = sum;

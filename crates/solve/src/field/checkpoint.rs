@@ -195,7 +195,7 @@ pub(crate) struct Identity {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct StepsState {
     /// Fields, of `f64`: that of the problem (alone: of cycles); with it the step of Chebyshev's iteration; the residual and
-    /// the direction of conjugate gradients; with cycles, −α times A times the direction, too.
+    /// the direction of conjugate gradients; with cycles, α times A times the direction, too.
     pub fields: u64,
     /// The number of cycles after which conjugate gradients were taken.
     pub gradients_from: Option<u64>,

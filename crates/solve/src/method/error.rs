@@ -32,7 +32,8 @@ pub enum SolveError {
         step: usize,
         /// Its norm.
         norm: f64,
-        /// The first PE whose rows made it; none where only all together did, or GPUs have decided among themselves.
+        /// The first PE whose rows made it; none where that is not known: every PE has some, as after a cycle, which carries
+        /// them everywhere, or only all together made it, or GPUs have decided among themselves.
         pe: Option<usize>,
     },
     /// The solution of a problem with large values has larger ones still.

@@ -39,10 +39,43 @@ pub(crate) fn sum_over_pes<F: Real>(
     Ok(interrupted)
 }
 
-/// The first PE whose own `sums` are not finite; none where only all together are not. Collective.
+/// The first PE whose own `sums` are not finite; none where that is not one's alone: all have such sums, as where every PE
+/// computes all, or only all together are not finite. Collective.
 pub(crate) fn not_finite_on<F: Real>(
     reduction: &Reduction<'_>,
     sums: &[Superaccumulator<F>],
 ) -> Result<Option<usize>, PeError> {
-    first_of(reduction, !sums.iter().all(Superaccumulator::is_finite))
+    let finite = sums.iter().all(Superaccumulator::is_finite);
+    let first = first_of(reduction, !finite)?;
+    let is_told = reduction.n_pes() == 1 || first_of(reduction, finite)?.is_some();
+    Ok(first.filter(|_| is_told))
+}
+
+/// What becomes of sums over all PEs.
+#[derive(Default)]
+pub(crate) struct Totals {
+    words: Vec<u64>,
+    /// Where the last sum that is not finite came up: see [`not_finite_on`].
+    pub not_finite_on: Option<usize>,
+}
+
+impl Totals {
+    /// The sums over all PEs, rounded once, and whether any PE is interrupted. Where sums are not `spread` every PE
+    /// computes all, and each has the whole sum. Collective.
+    pub fn of<const N: usize>(
+        &mut self,
+        reduction: &Reduction<'_>,
+        mut sums: [Superaccumulator<f64>; N],
+        spread: bool,
+        interrupted: bool,
+    ) -> Result<([f64; N], bool), PeError> {
+        let own = sums;
+        let to_add = if spread { &mut sums[..] } else { &mut [] };
+        let interrupted = sum_over_pes(reduction, to_add, interrupted, &mut self.words)?;
+        let totals = sums.map(|total| total.round());
+        if !totals.iter().all(|total: &f64| total.is_finite()) {
+            self.not_finite_on = not_finite_on(reduction, &own)?;
+        }
+        Ok((totals, interrupted))
+    }
 }

@@ -43,7 +43,7 @@ pub struct SolveReport {
     pub floor_reached: bool,
     /// What rounding alone leaves of the relative residual; null for jacobi, and where nothing was to be solved.
     pub floor: Option<f64>,
-    /// The limit that can be kept: the one that was asked for, or twice the floor if that is larger; null for jacobi.
+    /// The limit that is sure to be kept: the one that was asked for, or twice the floor if that is larger; null for jacobi.
     pub effective_limit: Option<f64>,
     /// What was taken away from a source that no field solves, relative to the sum of all sizes; null where nothing was.
     pub projected: Option<f64>,
@@ -180,6 +180,7 @@ impl SolveReport {
             }
             _ => counted(self.sweeps.unwrap_or_default(), "sweep"),
         };
+        let above = residual;
         let residual = exponential(residual, 2);
         let limit = general(limit, 6);
         if self.converged && self.cycles.or(self.sweeps) == Some(0) {
@@ -187,10 +188,15 @@ impl SolveReport {
         } else if self.converged {
             format!("Solved in {what}: relative residual {residual} <= {limit}")
         } else if self.floor_reached {
-            let effective = exponential(self.effective_limit.unwrap_or_default(), 2);
+            let why = match self.effective_limit {
+                Some(effective) if above <= effective => {
+                    format!("rounding can leave up to {}", exponential(effective, 2))
+                }
+                // It is not of the size of the floor, but there is no direction in which it shrinks.
+                _ => "steps do not make it smaller".to_owned(),
+            };
             format!(
-                "Solved as far as rounding allows in {what}: relative residual {residual} > {limit}, \
-                 and no smaller limit than {effective} is possible"
+                "Solved as far as rounding allows in {what}: relative residual {residual} > {limit}, and {why}"
             )
         } else {
             format!("Did not converge in {what}: relative residual {residual} > {limit}")

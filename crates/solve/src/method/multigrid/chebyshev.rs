@@ -14,6 +14,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -53,6 +54,13 @@ impl Weights {
     }
 }
 
+/// By how much more rounding leaves than that of one step ([`Ended::carried`]). Steps carry what was rounded in earlier ones
+/// along: by its square root as much as the weights of waves in phase, whose number is the square root of the ratio of the
+/// eigenvalues.
+pub(super) fn carried(least: f64) -> f64 {
+    (LARGEST / least).sqrt().sqrt()
+}
+
 /// Who has the fields u and d, and makes steps of them.
 pub(super) trait ChebyshevSteps: Holder {
     /// u += d, r = b − Au, d = `keep` d + `gain` D⁻¹r. The norms of r and, as [`Ended::stop`] takes it, of u, and whether
@@ -76,9 +84,6 @@ pub(super) fn iterate(
             weights.next();
         });
     }
-    // Steps carry what was rounded in earlier ones along: by its square root as much as the weights of waves in phase,
-    // whose number is the square root of the ratio of the eigenvalues.
-    ended.carried = Some((LARGEST / least).sqrt().sqrt());
     loop {
         let ([norm, field], interrupted) = steps.step(weights.next(), raised(options))?;
         if ended.norms.is_empty() {
@@ -104,7 +109,10 @@ impl Solver<'_, Alone> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let mut d = self.equations().field().map_err(SolveError::Memory)?;
+        let least = self.levels.least;
+        ended.carried = Some(carried(least));
+        let made = self.equations().field().map_err(SolveError::Memory);
+        let mut d = all_ready(self.reduction.pe(), made)?;
         if let Some(path) = &options.resume {
             let kind = CheckpointKind::Chebyshev;
             if !self.resume(u, path, kind, |_| Ok(vec![&mut d]), ended, options)? {
@@ -113,7 +121,6 @@ impl Solver<'_, Alone> {
         }
         ended.setup_seconds = self.so_far();
         self.levels.top.update(&mut self.rows, u)?;
-        let least = self.levels.least;
         let mut steps = OnPlane {
             solver: self,
             u,
@@ -144,7 +151,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }
 

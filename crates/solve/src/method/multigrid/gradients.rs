@@ -1,6 +1,7 @@
 //! Conjugate gradients with a cycle in each step.
 
 use std::io;
+use std::ops::Range;
 
 use super::held::HeldRows;
 use super::steps::{Ended, Holder, raised};
@@ -15,6 +16,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -23,7 +25,7 @@ pub(super) struct Gradients {
     pub r: Field<f64>,
     pub z: Field<f64>,
     pub p: Field<f64>,
-    /// −α A p of the step before.
+    /// α A p of the step before.
     pub q: Field<f64>,
 }
 
@@ -57,6 +59,20 @@ pub(super) enum Pair {
     Zr,
     /// p and r.
     Pr,
+}
+
+/// p = z + `beta` p in `rows`; without it p = z.
+pub(super) fn turn(rows: Range<isize>, p: &mut Field<f64>, z: &Field<f64>, beta: Option<f64>) {
+    for at in rows {
+        match beta {
+            Some(beta) => {
+                for (p, &z) in p.row_mut(at).iter_mut().zip(z.row(at)) {
+                    *p = z + beta * *p;
+                }
+            }
+            None => p.row_mut(at).copy_from_slice(z.row(at)),
+        }
+    }
 }
 
 impl Pair {
@@ -106,7 +122,7 @@ pub(super) fn iterate(
             steps.begin()?;
         }
         steps.precondition(ended.last())?;
-        // β = −α ⟨z, q⟩ / ⟨z, r⟩ of the step before; kept in `q` times α.
+        // β = −α ⟨z, Ap⟩ / ⟨z, r⟩, all but z of the step before; α A p is kept in q.
         let beta = match begun {
             true => Some(-steps.product(Pair::Zq)? / ended.inner),
             false => None,
@@ -150,7 +166,10 @@ impl Solver<'_, Hierarchy<f32>> {
         let begun = resumed.is_some();
         let fields = match resumed {
             Some(gradients) => gradients,
-            None => Gradients::new(self.equations()).map_err(SolveError::Memory)?,
+            None => {
+                let made = Gradients::new(self.equations()).map_err(SolveError::Memory);
+                all_ready(self.reduction.pe(), made)?
+            }
         };
         let mut steps = OnPlane {
             solver: self,
@@ -188,7 +207,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }
 
@@ -213,16 +232,7 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
 
     fn turn(&mut self, beta: Option<f64>) {
         let Gradients { z, p, .. } = &mut self.fields;
-        for y in self.solver.layout.shape.own() {
-            match beta {
-                Some(beta) => {
-                    for (p, &z) in p.row_mut(y).iter_mut().zip(z.row(y)) {
-                        *p = z + beta * *p;
-                    }
-                }
-                None => p.row_mut(y).copy_from_slice(z.row(y)),
-            }
-        }
+        turn(self.solver.layout.shape.own(), p, z, beta);
     }
 
     fn apply(&mut self) -> Result<f64, PeError> {
@@ -247,7 +257,7 @@ impl PreconditionedSteps for OnPlane<'_, '_> {
             }
             let (r, u) = (r.row(y), self.u.row(y));
             of_residual.add_row(y, nx, |x| r[x] * r[x]);
-            of_field.add_row(y, nx, |x| u[x] * u[x]);
+            self.solver.equations().add_field(&mut of_field, y, u);
         }
         let sums = [of_residual, of_field];
         let (totals, interrupted) = self.solver.total(sums, interrupted)?;

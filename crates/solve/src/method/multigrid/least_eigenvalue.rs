@@ -23,7 +23,8 @@ pub(super) fn least_eigenvalue<F: Real>(
     reduction: &Reduction<'_>,
 ) -> Result<f64, SolveError> {
     let extremes = finest.extremes();
-    let least = |value: f64| reduction.min(value.to_bits()).map(f64::from_bits);
+    // None is negative, so their bits are ordered as they are, but for the sign of −0.
+    let least = |value: f64| reduction.min(value.abs().to_bits()).map(f64::from_bits);
     let [across, down] = [least(extremes.across)?, least(extremes.down)?];
     let excess = least(extremes.excess)?;
     // The largest one's bits are the complement of the smallest complement.

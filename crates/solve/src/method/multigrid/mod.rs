@@ -49,7 +49,7 @@ use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
 use crate::problem::scale::{Scale, are_finite};
-use crate::stop::norms;
+use crate::stop::norms::Totals;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
 const FINEST_INTERVAL: [f64; 2] = [0.5, 2.0];
@@ -86,9 +86,7 @@ pub(crate) struct Solver<'a, L> {
     levels: L,
     rows: LevelRows<'a>,
     reduction: Reduction<'a>,
-    words: Vec<u64>,
-    /// The first PE whose rows made the last sum that is not finite.
-    not_finite_on: Option<usize>,
+    totals: Totals,
     /// Makes the cycles, if there is one: the field is there then.
     gpu: Option<GpuCycles>,
     /// When levels were begun to be made.
@@ -160,23 +158,11 @@ impl<L: Levels> Solver<'_, L> {
 
     fn total_of<const N: usize>(
         &mut self,
-        mut totals: [Superaccumulator<f64>; N],
+        sums: [Superaccumulator<f64>; N],
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
-        let own = totals;
-        // Where every PE computes all, each has the whole sum.
-        let to_add = if self.layout.shape.spread {
-            &mut totals[..]
-        } else {
-            &mut []
-        };
-        let interrupted =
-            norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
-        let totals = totals.map(|total| total.round());
-        if !totals.iter().all(|total: &f64| total.is_finite()) {
-            self.not_finite_on = norms::not_finite_on(&self.reduction, &own)?;
-        }
-        Ok((totals, interrupted))
+        let spread = self.layout.shape.spread;
+        self.totals.of(&self.reduction, sums, spread, interrupted)
     }
 
     /// The equations.
@@ -338,13 +324,14 @@ impl<L: Levels> Solver<'_, L> {
         Ok(ended)
     }
 
-    /// The norm of the field. Collective.
-    fn norm(&mut self, u: &Field<f64>) -> Result<f64, PeError> {
-        let sum = self.sum(|_, y, x| {
-            let value = u.row(y)[x];
-            value * value
-        })?;
-        Ok(sum.sqrt())
+    /// The norm of the field, as [`Ended::stop`] takes it. Collective.
+    fn field_norm(&mut self, u: &Field<f64>) -> Result<f64, PeError> {
+        let [mut sum] = self.sums();
+        let finest = self.equations();
+        for y in self.layout.shape.own() {
+            finest.add_field(&mut sum, y, u.row(y));
+        }
+        Ok(self.total([sum], false)?.0[0].sqrt())
     }
 
     /// Takes the field back from the GPU, if it is there, and goes on without it.
@@ -430,7 +417,7 @@ impl<L: Levels> Solver<'_, L> {
         Ok(hash[0].wrapping_add(mix(0, checksum.finalize())))
     }
 
-    /// The norms of the residual and of the field.
+    /// The norms of the residual and, as [`Ended::stop`] takes it, of the field.
     fn measure(
         &mut self,
         u: &mut Field<f64>,
@@ -613,7 +600,8 @@ impl Solver<'_, Hierarchy<f32>> {
             let sum = self.go_on(u, right_side, exponent)?;
             let ([sum], interrupted) = self.total_of([sum], raised(options))?;
             let norm = sum.sqrt();
-            let field = match ended.may_be_rounding(ended.last(), norm, options) {
+            // A cycle that shrinks the residual well says that the next one may keep a limit below twice the floor.
+            let field = match ended.is_slow(ended.last(), norm, options) {
                 true => self.measure(u, right_side)?[1],
                 false => 0.0,
             };
@@ -688,6 +676,6 @@ impl<L: Levels> Holder for Holding<'_, '_, L> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }

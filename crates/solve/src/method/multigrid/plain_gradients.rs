@@ -1,8 +1,11 @@
 //! Conjugate gradients without a preconditioner (M. R. Hestenes, E. Stiefel, *J. Res. Natl. Bur. Stand.* 49, 1952,
 //! 409-436), in the inner product in which the operator is symmetric.
 
+use std::io;
+
 use super::Solver;
 use super::alone::Alone;
+use super::gradients::turn;
 use super::held::HeldRows;
 use super::steps::{Ended, Holder, raised};
 use crate::field::band::Band;
@@ -12,6 +15,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -27,6 +31,11 @@ pub(super) trait GradientSteps: Holder {
     fn descend(&mut self, alpha: f64, interrupted: bool) -> Result<(Descended, bool), PeError>;
     /// p = r + `beta` p.
     fn turn(&mut self, beta: f64);
+}
+
+/// r, p and q.
+pub(super) fn three(field: impl Fn() -> io::Result<Field<f64>>) -> io::Result<[Field<f64>; 3]> {
+    Ok([field()?, field()?, field()?])
 }
 
 /// The fields after a step.
@@ -98,8 +107,8 @@ impl Solver<'_, Alone> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let new = || self.equations().field().map_err(SolveError::Memory);
-        let [mut r, mut p, q] = [new()?, new()?, new()?];
+        let made = three(|| self.equations().field()).map_err(SolveError::Memory);
+        let [mut r, mut p, q] = all_ready(self.reduction.pe(), made)?;
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Gradients, [&mut r, &mut p]);
             if !self.resume(u, path, kind, |_| Ok(others.into()), ended, options)? {
@@ -141,7 +150,7 @@ impl Holder for OnPlane<'_, '_> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }
 
@@ -157,9 +166,7 @@ impl GradientSteps for OnPlane<'_, '_> {
     fn begin(&mut self) -> Result<f64, PeError> {
         let solver = &mut *self.solver;
         solver.residual(self.u, self.right_side, &mut self.r)?;
-        for y in solver.layout.shape.own() {
-            self.p.row_mut(y).copy_from_slice(self.r.row(y));
-        }
+        turn(solver.layout.shape.own(), &mut self.p, &self.r, None);
         solver.product(&self.r, &self.r)
     }
 
@@ -187,10 +194,7 @@ impl GradientSteps for OnPlane<'_, '_> {
     }
 
     fn turn(&mut self, beta: f64) {
-        for y in self.solver.layout.shape.own() {
-            for (p, &r) in self.p.row_mut(y).iter_mut().zip(self.r.row(y)) {
-                *p = r + beta * *p;
-            }
-        }
+        let rows = self.solver.layout.shape.own();
+        turn(rows, &mut self.p, &self.r, Some(beta));
     }
 }

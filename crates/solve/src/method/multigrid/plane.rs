@@ -27,7 +27,7 @@ use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::Scale;
 use crate::problem::{Problem2d, ProblemError};
-use crate::stop::norms;
+use crate::stop::norms::{self, Totals};
 
 /// Solves by any method but Jacobi's. Collective; see [`solve_2d`](crate::solve_2d).
 pub(crate) fn run<F: Real>(
@@ -54,8 +54,9 @@ fn once<F: Real, L: Levels>(
     observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
     let outcome = plane.solve(problem, options, observer);
-    if let Err(SolveError::Pe(error)) = outcome {
-        return Err(error.into());
+    // One PE's own, or of PEs that are not all there: nothing is collective any more.
+    if matches!(outcome, Err(SolveError::Pe(_) | SolveError::Memory(_))) {
+        return outcome;
     }
     plane.free()?;
     outcome
@@ -233,8 +234,7 @@ impl<'p, L: Levels> Plane<'p, L> {
                 levels,
                 rows,
                 reduction,
-                words: Vec::new(),
-                not_finite_on: None,
+                totals: Totals::default(),
                 gpu: None,
                 start,
                 singular,
@@ -302,7 +302,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             ..Choice::default()
         });
         let levels = solver.levels.count();
-        let floor = ended.relative_floor(solver.norm(&u)?);
+        let floor = ended.relative_floor(solver.field_norm(&u)?);
         let (field, fits) = solver.final_band(u)?;
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
@@ -357,7 +357,7 @@ impl<'p, L: Levels> Plane<'p, L> {
 
     /// The first PE whose part of a [`dot`](Self::dot) made it not finite.
     pub fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 
     /// Σ ab, with bits that do not depend on the PEs. Collective.

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::Instant;
 
 use crc32fast::Hasher;
-use crosswarp_prim::Superaccumulator;
 use crosswarp_shmem::Pe;
 
 use super::gradients::Gradients;
@@ -40,7 +39,7 @@ use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
 use crate::problem::scale::Scale;
 use crate::problem::space::{Problem3d, Side};
-use crate::stop::norms;
+use crate::stop::norms::{self, Totals};
 
 /// The interval of eigenvalues of D⁻¹A that the relaxations damp.
 const INTERVAL: [f64; 2] = [0.4, 2.0];
@@ -55,9 +54,7 @@ pub(super) struct Solver<'a, F, L> {
     pub levels: L,
     pub rows: LevelRows<'a>,
     pub reduction: Reduction<'a>,
-    words: Vec<u64>,
-    /// The first PE whose planes made the last sum that is not finite.
-    pub not_finite_on: Option<usize>,
+    pub totals: Totals,
     partition: Partition,
     singular: bool,
     scale: Scale,
@@ -290,8 +287,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         levels,
         rows,
         reduction,
-        words: Vec::new(),
-        not_finite_on: None,
+        totals: Totals::default(),
         partition,
         singular,
         scale,
@@ -310,8 +306,9 @@ pub(super) fn run_by<F: Real, L: Levels>(
     let mut ended = Ended::default();
     let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
     let solved = solver.solve(&mut ended, options, &mut observer);
-    if let Err(SolveError::Pe(error)) = solved {
-        return Err(error.into());
+    // One PE's own, or of PEs that are not all there: nothing is collective any more.
+    if let Err(error @ (SolveError::Pe(_) | SolveError::Memory(_))) = solved {
+        return Err(error);
     }
     let seconds = (set_up + start.elapsed()).as_secs_f64();
     let levels = solver.levels.count();
@@ -362,21 +359,9 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         sums: [LeafSums; N],
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
-        let mut totals: [Superaccumulator<f64>; N] = sums.map(LeafSums::total);
-        let own = totals;
-        // Where every PE computes all, each has the whole sum.
-        let to_add = if self.levels.top().operator.shape.spread {
-            &mut totals[..]
-        } else {
-            &mut []
-        };
-        let interrupted =
-            norms::sum_over_pes(&self.reduction, to_add, interrupted, &mut self.words)?;
-        let totals = totals.map(|total| total.round());
-        if !totals.iter().all(|total: &f64| total.is_finite()) {
-            self.not_finite_on = norms::not_finite_on(&self.reduction, &own)?;
-        }
-        Ok((totals, interrupted))
+        let spread = self.levels.top().operator.shape.spread;
+        let sums = sums.map(LeafSums::total);
+        self.totals.of(&self.reduction, sums, spread, interrupted)
     }
 
     /// The norms of what the sums are of, a residual and a field times its diagonal, as [`Ended::stop`] takes them.
@@ -618,7 +603,8 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             self.levels.go_on(&mut self.rows, &mut sum)?;
             let ([sum], interrupted) = self.total([sum], raised(options))?;
             let norm = sum.sqrt();
-            let field = match ended.may_be_rounding(ended.last(), norm, options) {
+            // A cycle that shrinks the residual well says that the next one may keep a limit below twice the floor.
+            let field = match ended.is_slow(ended.last(), norm, options) {
                 true => self.field_norm()?,
                 false => 0.0,
             };
@@ -668,6 +654,6 @@ impl<F: Real> Holder for Solver<'_, F, Hierarchy> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.not_finite_on
+        self.totals.not_finite_on
     }
 }

@@ -1,7 +1,8 @@
 //! The finest level of a box alone, for methods that need no other.
 
 use super::chebyshev::{self, ChebyshevSteps};
-use super::plain_gradients::{self, Descended, GradientSteps};
+use super::gradients::turn;
+use super::plain_gradients::{self, Descended, GradientSteps, three};
 use super::space::{DIAGONAL, Kept, Levels, Made, Solver};
 use super::space_bound::least_eigenvalue;
 use super::steps::{Ended, Holder};
@@ -17,6 +18,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Method, Options};
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 
 /// The finest level, and what the method has to know of it.
@@ -88,7 +90,10 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let mut d = self.levels.top.field(DEPTH).map_err(SolveError::Memory)?;
+        let least = self.levels.least;
+        ended.carried = Some(chebyshev::carried(least));
+        let made = self.levels.top.field(DEPTH).map_err(SolveError::Memory);
+        let mut d = all_ready(self.reduction.pe(), made)?;
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Chebyshev, vec![&mut d]);
             if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
@@ -96,7 +101,6 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
             }
         }
         self.levels.top.update(&mut self.rows)?;
-        let least = self.levels.least;
         let mut steps = InBox {
             solver: self,
             kept: [d],
@@ -111,8 +115,9 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         options: &Options<'_>,
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
-        let new = || self.levels.top.field(DEPTH).map_err(SolveError::Memory);
-        let [mut r, mut p, q] = [new()?, new()?, new()?];
+        let new = || self.levels.top.field(DEPTH);
+        let made = three(new).map_err(SolveError::Memory);
+        let [mut r, mut p, q] = all_ready(self.reduction.pe(), made)?;
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Gradients, vec![&mut r, &mut p]);
             if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
@@ -145,7 +150,7 @@ impl<F: Real, const K: usize, const N: usize> Holder for InBox<'_, '_, F, K, N> 
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }
 
@@ -173,10 +178,7 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
         let [mut sum] = solver.sums();
         let Alone { top, work, .. } = &mut solver.levels;
         work.residual(top, &mut solver.rows, r)?;
-        top.operator
-            .shape
-            .own()
-            .for_each(|z| p.row_mut(z).copy_from_slice(r.row(z)));
+        turn(top.operator.shape.own(), p, r, None);
         top.product(r, r, &mut sum);
         Ok(solver.total([sum], false)?.0[0])
     }
@@ -207,10 +209,11 @@ impl<F: Real> GradientSteps for InBox<'_, '_, F, 2, 1> {
 
     fn turn(&mut self, beta: f64) {
         let [r, p] = &mut self.kept;
-        for z in self.solver.levels.top.operator.shape.own() {
-            for (p, &r) in p.row_mut(z).iter_mut().zip(r.row(z)) {
-                *p = r + beta * *p;
-            }
-        }
+        turn(
+            self.solver.levels.top.operator.shape.own(),
+            p,
+            r,
+            Some(beta),
+        );
     }
 }

@@ -43,8 +43,8 @@ pub(super) fn least_eigenvalue<F: Real>(
                     .fold(least, |least, value| least.min(value.to_f64()));
             }
         }
-        // Neither is negative, so their bits are ordered as they are.
-        reduction.min(least.to_bits()).map(f64::from_bits)
+        // Neither is negative, so their bits are ordered as they are, but for the sign of −0.
+        reduction.min(least.abs().to_bits()).map(f64::from_bits)
     };
     let coefficient = scale.down(least(&problem.coefficient, 1.0)?);
     let reaction = scale.down(least(&problem.reaction, 0.0)?);

@@ -11,6 +11,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
+use crate::pes::agree::all_ready;
 use crate::pes::error::PeError;
 
 impl<F: Real> Solver<'_, F, Hierarchy> {
@@ -27,7 +28,8 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             Some(fields) => fields,
             None => {
                 let level = &self.levels.levels[0];
-                Gradients::with(|| level.field(DEPTH)).map_err(SolveError::Memory)?
+                let made = Gradients::with(|| level.field(DEPTH)).map_err(SolveError::Memory);
+                all_ready(self.reduction.pe(), made)?
             }
         };
         let mut steps = InBox {
@@ -60,7 +62,7 @@ impl<F: Real> Holder for InBox<'_, '_, F> {
     }
 
     fn not_finite_on(&self) -> Option<usize> {
-        self.solver.not_finite_on
+        self.solver.totals.not_finite_on
     }
 }
 
@@ -85,16 +87,8 @@ impl<F: Real> PreconditionedSteps for InBox<'_, '_, F> {
 
     fn turn(&mut self, beta: Option<f64>) {
         let Gradients { z, p, .. } = &mut self.fields;
-        for plane in self.solver.levels.levels[0].operator.shape.own() {
-            match beta {
-                Some(beta) => {
-                    for (p, &z) in p.row_mut(plane).iter_mut().zip(z.row(plane)) {
-                        *p = z + beta * *p;
-                    }
-                }
-                None => p.row_mut(plane).copy_from_slice(z.row(plane)),
-            }
-        }
+        let planes = self.solver.levels.levels[0].operator.shape.own();
+        gradients::turn(planes, p, z, beta);
     }
 
     fn apply(&mut self) -> Result<f64, PeError> {

@@ -46,20 +46,21 @@ pub(super) trait Holder {
     fn state(&mut self) -> Result<(HeldRows<'_>, &Reduction<'_>, &Identity), GpuError>;
     /// The field as it would be returned. Collective.
     fn field(&mut self) -> Result<Band<f64>, SolveError>;
-    /// The first PE whose rows made the last norm that is not finite.
+    /// The first PE whose rows made the last norm that is not finite, where that is not all PEs.
     fn not_finite_on(&self) -> Option<usize>;
 }
 
 impl Ended {
-    /// What a residual of norm `norm`, of a field of norm `field`, means.
+    /// What a residual of norm `norm` means. `field`: the norm of the field times a quarter of the diagonal, or 0 where
+    /// rounding is not to be looked for.
     pub fn stop(&mut self, norm: f64, field: f64, options: &Options<'_>, interrupted: bool) {
         self.converged = norm <= options.tolerance * self.norms[0];
         self.floor_reached = !self.converged && norm <= 2.0 * self.floor(field);
         self.interrupted = interrupted;
     }
 
-    /// What rounding of 4u alone leaves of the residual, of a field of norm `field`. No smaller limit than twice that can be
-    /// kept.
+    /// What rounding of 4u, or of a diagonal times u, alone leaves of the residual, `field` being the norm of u times a
+    /// quarter of the diagonal. A limit of twice that can be kept; a smaller one perhaps.
     fn floor(&self, field: f64) -> f64 {
         2.0 * f64::EPSILON * self.carried.unwrap_or(1.0) * field
     }
@@ -98,15 +99,6 @@ impl Ended {
     /// Whether a step from `before` to `norm` leaves much, and more than is wanted.
     pub fn is_slow(&self, before: f64, norm: f64, options: &Options<'_>) -> bool {
         norm > SLOW * before && norm > options.tolerance * self.norms[0]
-    }
-
-    /// Whether a step from `before` to `norm` can have come down to what rounding leaves: to look for that costs a pass over
-    /// the field, so it is not done of residuals that shrink well and are of a size that is asked for often.
-    pub fn may_be_rounding(&self, before: f64, norm: f64, options: &Options<'_>) -> bool {
-        const SMALL: f64 = 1e-8;
-        let first = self.norms[0];
-        self.is_slow(before, norm, options)
-            || (norm > options.tolerance * first && norm < SMALL * first)
     }
 
     /// Whether the last step was slow.

@@ -10,6 +10,7 @@ use super::coefficients::Coefficients;
 use super::operator_rows::{EAST, EXCESS, OperatorRow, OperatorRows, SOUTH};
 use super::rows::{Around, Relaxed, Residual, Wanted, five_point, five_varying_points, hold};
 use super::shape::Shape;
+use super::sums::LeafSums;
 use super::wavefront::Relaxation;
 use crate::element::Real;
 use crate::element::simd::{Isa, Work, on_unit, prefetch};
@@ -192,6 +193,26 @@ impl Finest {
 
     fn mask(&self, y: isize) -> Option<&[u8]> {
         self.fixed.as_ref().map(|fixed| fixed.row(y))
+    }
+
+    /// Adds the squares of row `y` of a field, each value times a quarter of its diagonal where that is not the same
+    /// everywhere: what rounding leaves of a residual is of that size.
+    #[inline(always)]
+    pub fn add_field(&self, sum: &mut LeafSums, y: isize, row: &[f64]) {
+        let nx = row.len();
+        match &self.coefficients {
+            None => sum.add_row(y, nx, |x| row[x] * row[x]),
+            Some(coefficients) => {
+                let inverse = &coefficients.row(y).inverse[1..=nx];
+                sum.add_row(y, nx, |x| {
+                    let value = match inverse[x] {
+                        0.0 => 0.0,
+                        inverse => row[x] / (4.0 * inverse),
+                    };
+                    value * value
+                });
+            }
+        }
     }
 
     /// Own cells that have an equation.

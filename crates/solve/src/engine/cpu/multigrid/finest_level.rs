@@ -29,7 +29,7 @@ impl FinestLevel {
         })
     }
 
-    /// Adds the squares of the residual and of the field to `sums`. Collective.
+    /// Adds the squares of the residual and those of [`Finest::add_field`] to `sums`. Collective.
     pub fn measure(
         &mut self,
         rows: &mut LevelRows<'_>,
@@ -37,8 +37,7 @@ impl FinestLevel {
         right_side: Option<&Field<f64>>,
         sums: &mut [LeafSums; 2],
     ) -> Result<(), PeError> {
-        let nx = self.equations.shape.x.len;
-        self.without_relaxing(rows, u, right_side, |_| Measure { nx, sums })
+        self.without_relaxing(rows, u, right_side, |finest| Measure { finest, sums })
     }
 
     /// b − Au in the own rows of `out`. Collective.
@@ -96,7 +95,8 @@ impl FinestLevel {
 
     /// A step of Chebyshev's iteration: u += d, r = b − Au, d = `keep` d + `gain` D⁻¹ r, in one pass through memory.
     ///
-    /// `u` has been [updated](Self::update) before the first step. `sums` get the squares of r and of u. Collective.
+    /// `u` has been [updated](Self::update) before the first step. `sums` get the squares of r and those of
+    /// [`Finest::add_field`]. Collective.
     pub fn chebyshev_step(
         &mut self,
         rows: &mut LevelRows<'_>,
@@ -125,7 +125,7 @@ impl FinestLevel {
 
 impl FinestLevel {
     /// A step of conjugate gradients: u += `alpha` p, r += `alpha` q. `sums` get the squares of r, its product with itself
-    /// in the inner product in which A is symmetric, and the squares of u.
+    /// in the inner product in which A is symmetric, and the squares of [`Finest::add_field`].
     pub fn descend(
         &mut self,
         u: &mut Field<f64>,
@@ -206,7 +206,7 @@ impl Work for ChebyshevStep<'_> {
             let (here, residual) = (&around.here[1..=nx], &self.residual[1..=nx]);
             let [of_residual, of_field] = &mut *self.sums;
             of_residual.add_row(y, nx, |x| residual[x] * residual[x]);
-            of_field.add_row(y, nx, |x| here[x] * here[x]);
+            self.equations.add_field(of_field, y, here);
             let d = self.d.row_mut(y);
             match &self.equations.coefficients {
                 None => {
@@ -257,7 +257,7 @@ impl Work for Descent<'_> {
             let weighted = &self.weighted[1..=nx];
             of_residual.add_row(y, nx, |x| r[x] * r[x]);
             inner.add_row(y, nx, |x| r[x] * weighted[x]);
-            of_field.add_row(y, nx, |x| u[x] * u[x]);
+            self.equations.add_field(of_field, y, u);
         }
     }
 }

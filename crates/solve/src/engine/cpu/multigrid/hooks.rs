@@ -176,9 +176,9 @@ impl<T: Real> Hooks<T> for FromCoarser<'_, T> {
     }
 }
 
-/// Sums the squares of the residual and of the field.
+/// Sums the squares of the residual and those of [`Finest::add_field`].
 pub(super) struct Measure<'a> {
-    pub nx: usize,
+    pub finest: &'a Finest,
     pub sums: &'a mut [LeafSums; 2],
 }
 
@@ -188,9 +188,10 @@ impl Hooks<f64> for Measure<'_> {
     #[inline(always)]
     fn residual(&mut self, y: isize, residual: &mut [f64], u: &[f64]) {
         let [of_residual, of_field] = &mut *self.sums;
-        let (residual, u) = (&residual[1..=self.nx], &u[1..=self.nx]);
-        of_residual.add_row(y, self.nx, |x| residual[x] * residual[x]);
-        of_field.add_row(y, self.nx, |x| u[x] * u[x]);
+        let nx = self.finest.shape.x.len;
+        let (residual, u) = (&residual[1..=nx], &u[1..=nx]);
+        of_residual.add_row(y, nx, |x| residual[x] * residual[x]);
+        self.finest.add_field(of_field, y, u);
     }
 }
 

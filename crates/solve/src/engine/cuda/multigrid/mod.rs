@@ -297,7 +297,7 @@ impl GpuCycles {
         self.sum()
     }
 
-    /// The sums of squares of the residual and of the field.
+    /// The sums of squares of the residual and of `Finest::add_field`.
     pub(crate) fn measure(
         &mut self,
         rows: &mut LevelRows<'_>,

@@ -289,7 +289,7 @@ impl Hierarchy {
         let (level, mut next) = (&mut before[at], after.first_mut());
         let operator = &level.operator;
         let shape = &operator.shape;
-        if at == 0 && RESTRICT {
+        if at == 0 && RESTRICT && start != Start::Zero {
             let depth = margin + omegas.len();
             rows.halo(shape, &mut level.u, depth)?;
         }

@@ -332,7 +332,6 @@ fn a_constant_coefficient_does_not_change_the_floor() {
     for coefficient in ["1e-6", "1e4"] {
         let object = json(&format!("{line} --coefficient {coefficient}"));
         assert_eq!(object["converged"], true, "{object}");
-        assert_eq!(object["cycles"], plain["cycles"]);
         let ratio = floor(&object) / floor(&plain);
         assert!((ratio - 1.0).abs() < 1e-6, "{coefficient}: {ratio}");
     }

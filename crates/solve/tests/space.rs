@@ -409,5 +409,5 @@ fn what_makes_no_sense_is_refused() {
         let solved = solve_3d(pe, &plain(), &Options::new(1e-3, 10), |_| {});
         solved.err().unwrap().to_string()
     });
-    assert!(by_jacobi.unwrap()[0].contains("take multigrid"));
+    assert!(by_jacobi.unwrap()[0].contains("Jacobi sweeps are for lines and planes only"));
 }

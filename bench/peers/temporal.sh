@@ -5,8 +5,8 @@
 #     bench/peers/temporal.sh OUTPUT [SIDE]     OUTPUT: a file, written anew; SIDE: of the square plane, 16384 if not said
 #
 # Needs git, nvcc ($CUDA_HOME, or on the PATH) and a GPU, and takes 7 GB of it at 16384. Neither computes norms. AN5D
-# keeps the rim as it is, EBISU's rim sees itself beyond. A result that a CPU does not confirm is not measured. Ends with 0 if both have been measured,
-# 1 if one was not, 2 if nothing could be run.
+# keeps the rim as it is, EBISU's rim sees itself beyond. A result that a CPU does not confirm is not measured. Ends with 0
+# if both have been measured, 1 if one was not, 2 if nothing could be run.
 set -u -o pipefail
 
 if [ $# -lt 1 ] || [ $# -gt 2 ]; then

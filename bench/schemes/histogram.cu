@@ -12,8 +12,8 @@ using rule = fixed_shift;
 
 // --- The library's kernels, launched as src/histogram/cuda/device_histogram.rs does.
 
-HISTOGRAM_KERNELS(i32, fixed_shift, schemes)
-HISTOGRAM_PACKED_KERNELS(i32, fixed_shift, schemes)
+HISTOGRAM_SHARED(i32, fixed_shift, schemes)
+HISTOGRAM_PACKED(i32, fixed_shift, schemes)
 
 // --- What they were chosen over.
 

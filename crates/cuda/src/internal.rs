@@ -1,7 +1,8 @@
 //! Structures that Rust and CUDA C++ share, written once: for the sibling crates' launch arguments, too, and so hidden
 //! from the documentation.
 
-pub use crate::compile::kernel_table::compile_all;
+pub use crate::compile::kernel_table::{compile_all, kernel_table_with};
+pub use crate::compile::module::compile_together;
 pub use crate::kernels::units;
 pub use crate::pe::by_address::{TEAM_BYTES, WORLD_BYTES};
 

@@ -2,10 +2,13 @@
 
 use crosswarp_cuda::{Options, Source};
 
-use crate::transpose::cuda::{TRANSPOSE, TRANSPOSE_WORLD};
+use crate::transpose::cuda::{MATRICES, SQUARES, TEXTBOOK, WORLD};
 
-const GROUPS: [&[Source<'static>]; 3] = [
-    &[TRANSPOSE, TRANSPOSE_WORLD],
+const GROUPS: [&[Source<'static>]; 6] = [
+    &MATRICES,
+    &SQUARES,
+    &[TEXTBOOK],
+    &WORLD,
     &crate::histogram::cuda::SOURCES,
     crate::reduce::cuda::KERNELS,
 ];
@@ -20,7 +23,7 @@ pub const KERNELS: &[Source<'static>] = &{
         }
         count
     };
-    let mut all = [TRANSPOSE; COUNT];
+    let mut all = [TEXTBOOK; COUNT];
     let (mut next, mut group) = (0, 0);
     while group < GROUPS.len() {
         let mut k = 0;

@@ -4,7 +4,7 @@
 
 use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, Device, DeviceWorld, Graph, Nvrtc, Stream, skip};
-use crosswarp_prim::internal::TextbookTile;
+use crosswarp_prim::internal::{TextbookTile, TextbookTransposer};
 use crosswarp_prim::{
     DeviceTransposeError, DeviceTransposer, Layout, TransposeError, Transposer, WorldTransposer,
     part_len, rows_of,
@@ -170,11 +170,51 @@ fn textbook_tiles_do_the_same() {
     let input = Buffer::from_slice(&stream, &input).unwrap();
     for tile in [TextbookTile::Padded, TextbookTile::Unpadded] {
         let output = Buffer::zeroed(&stream, expected.len()).unwrap();
-        transposer
-            .transpose_by(tile, &stream, &input, &from, &output, &from.transposed())
+        let textbook = TextbookTransposer::new(transposer.device(), tile).unwrap();
+        textbook
+            .transpose(&stream, &input, &from, &output, &from.transposed())
             .unwrap();
         assert!(output.to_vec(&stream).unwrap() == expected, "{tile:?}");
     }
+}
+
+#[test]
+fn a_transposer_of_one_size_does_the_same_and_refuses_others() {
+    let Some((all, stream)) = gpu("a_transposer_of_one_size_does_the_same_and_refuses_others")
+    else {
+        return;
+    };
+    let one = DeviceTransposer::of_size(all.device(), 4).unwrap();
+    let from = Layout::new(130, 70);
+    let input = Buffer::from_slice(&stream, &numbered::<u32>(9100)).unwrap();
+    let outputs = [&all, &one].map(|transposer| {
+        let output = Buffer::zeroed(&stream, 9100).unwrap();
+        transposer
+            .transpose(&stream, &input, &from, &output, &from.transposed())
+            .unwrap();
+        output.to_vec(&stream).unwrap()
+    });
+    assert!(outputs[0] == outputs[1]);
+    let wide = Buffer::<u64>::zeroed(&stream, 9).unwrap();
+    let error = one
+        .transpose_in_place(&stream, &wide, &Layout::new(3, 3))
+        .unwrap_err();
+    assert!(
+        matches!(
+            error,
+            DeviceTransposeError::Size {
+                element: 8,
+                made_for: 4
+            }
+        ),
+        "{error}"
+    );
+    assert!(matches!(
+        DeviceTransposer::of_size(all.device(), 3),
+        Err(DeviceTransposeError::Transpose(
+            TransposeError::ElementSize { bytes: 3 }
+        ))
+    ));
 }
 
 #[test]

@@ -4,9 +4,8 @@ use std::fmt::Write;
 
 use std::path::Path;
 
-use crosswarp::cuda::{
-    Arch, Cache, KernelRow, Occupancy, Options, Source, compile_bundle, kernel_table,
-};
+use crosswarp::cuda::internal::kernel_table_with;
+use crosswarp::cuda::{Arch, Cache, KernelRow, Occupancy, Options, Source, compile_bundle};
 use crosswarp::{cuda, lab, prim, solve};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -37,15 +36,16 @@ pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
         return embed(path, &asked(&EMBEDDED));
     }
     for (index, arch) in asked(&[Arch::new(9, 0)]).into_iter().enumerate() {
-        let mut rows = Vec::new();
-        for kernels in [
+        let sources = [
             cuda::KERNELS,
             prim::internal::KERNELS,
             solve::internal::KERNELS,
             lab::KERNELS,
-        ] {
-            rows.extend(kernel_table(arch, kernels)?);
-        }
+        ]
+        .concat();
+        let bar = progress_bar();
+        let rows = kernel_table_with(arch, &sources, &|done, all| show(&bar, done, all))?;
+        bar.finish_and_clear();
         if args.json {
             for row in &rows {
                 console::line(as_json(arch, row))?;
@@ -62,14 +62,8 @@ pub fn kernels(args: &KernelsArgs) -> Result<i32, CommandError> {
 fn embed(path: &Path, archs: &[Arch]) -> Result<i32, CommandError> {
     let mut staged = StagedFile::create(path)?;
     let units = units();
-    let style = ProgressStyle::with_template("{bar:30.cyan/blue} {pos} of {len} sources compiled");
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
-        .with_style(style.expect("a template of ours"));
-    let progress = |done: usize, all: usize| {
-        bar.set_length(all as u64);
-        bar.set_position(done as u64);
-    };
-    let bytes = compile_bundle(&units, archs, &progress)?;
+    let bar = progress_bar();
+    let bytes = compile_bundle(&units, archs, &|done, all| show(&bar, done, all))?;
     bar.finish_and_clear();
     staged.put(&bytes)?;
     staged.commit()?;
@@ -82,6 +76,18 @@ fn embed(path: &Path, archs: &[Arch]) -> Result<i32, CommandError> {
         bytes.len() as f64 / 1e6
     ))?;
     Ok(0)
+}
+
+/// Of the sources that are compiled, at a terminal.
+fn progress_bar() -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30.cyan/blue} {pos} of {len} sources compiled");
+    ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        .with_style(style.expect("a template of ours"))
+}
+
+fn show(bar: &ProgressBar, done: usize, all: usize) {
+    bar.set_length(all as u64);
+    bar.set_position(done as u64);
 }
 
 /// Everything that commands and verbs compile.

@@ -66,11 +66,23 @@ pub enum TableError {
 /// }
 /// ```
 pub fn kernel_table(arch: Arch, sources: &[Source<'_>]) -> Result<Vec<KernelRow>, TableError> {
+    kernel_table_with(arch, sources, &|_, _| ())
+}
+
+/// The same; `progress` is told how many of how many sources are compiled.
+///
+/// # Errors
+/// As there.
+pub fn kernel_table_with(
+    arch: Arch,
+    sources: &[Source<'_>],
+    progress: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Vec<KernelRow>, TableError> {
     let units: Vec<_> = sources
         .iter()
         .map(|&source| (source, Options::new()))
         .collect();
-    let cubins = compile_all(&Cache::of_user(), &units, &[arch], &|_, _| ())?;
+    let cubins = compile_all(&Cache::of_user(), &units, &[arch], progress)?;
     let mut rows = Vec::new();
     for (source, cubin) in sources.iter().zip(cubins) {
         let kernels = kernel_resources(&cubin).map_err(|error| TableError::Cubin {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cudarc::driver::sys::{self, CUfunction_attribute as Attribute};
 
 use crate::arch::Arch;
+use crate::compile::bundle::Bundle;
 use crate::compile::cache::Cache;
 use crate::compile::cubin::{CubinError, kernel_resources};
 use crate::compile::kernel_table::{TableError, compile_all};
@@ -246,6 +247,22 @@ impl Module {
             other => Ok(other.map(|()| global)?),
         }
     }
+}
+
+/// Compiles `sources` side by side and leaves the code in the user's cache, from which [`Module::compile`] takes it. Does
+/// nothing where there is no cache, or where the program came with the code; what fails is told when a module is asked
+/// for.
+pub fn compile_together(device: &Device, sources: &[Source<'_>]) {
+    let cache = Cache::of_user();
+    let bundled = Bundle::of_program().is_some_and(|bundle| bundle.serves(device.arch()));
+    if cache.folder().is_none() || bundled {
+        return;
+    }
+    let units: Vec<_> = sources
+        .iter()
+        .map(|&source| (source, Options::new()))
+        .collect();
+    let _ = compile_all(&cache, &units, &[device.arch()], &|_, _| ());
 }
 
 fn not_found(error: &CudaError) -> bool {

@@ -2,7 +2,7 @@
 
 use bytemuck::Pod;
 use crosswarp_cuda::{Buffer, CudaError, Device, DeviceWorld, DeviceWorldError, Event, Stream};
-use crosswarp_prim::internal::TextbookTile;
+use crosswarp_prim::internal::{TextbookTile, TextbookTransposer};
 use crosswarp_prim::{DeviceTransposer, Layout, WorldTransposer, part_len, rows_of};
 use crosswarp_shmem::Pe;
 
@@ -104,8 +104,9 @@ fn square<T: Pod>(
             (TextbookTile::Padded, "transpose_padded"),
             (TextbookTile::Unpadded, "transpose_unpadded"),
         ] {
+            let textbook = TextbookTransposer::new(stream.device(), tile)?;
             let time = on_stream(&plan, stream, None, |stream, _| {
-                transposer.transpose_by(tile, stream, &words, &from, &turned, &to)
+                textbook.transpose(stream, &words, &from, &turned, &to)
             })?;
             out(row_of(what, shape, moved, time));
         }

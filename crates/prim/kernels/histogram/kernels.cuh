@@ -259,16 +259,19 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
 }  // namespace histogram
 }  // namespace crosswarp
 
-// The kernels for samples of type T and one rule, as written out by src/histogram/cuda/kernels.rs.
+// The kernels for samples of type T and one rule, as written out by src/histogram/cuda/kernels.rs: a source for each way
+// of counting, so that only what is used is compiled.
 #define HISTOGRAM_KERNEL(name) extern "C" __global__ void __launch_bounds__(cw::histogram::threads) name
 
-#define HISTOGRAM_KERNELS(T, Rule, name)                                                                 \
+#define HISTOGRAM_SHARED(T, Rule, name)                                                                  \
     HISTOGRAM_KERNEL(histogram_shared_##name)(const T* samples, u64 n, Rule rule, u64* counts) {         \
         count_shared(samples, n, rule, counts);                                                          \
-    }                                                                                                    \
+    }
+#define HISTOGRAM_GLOBAL(T, Rule, name)                                                                  \
     HISTOGRAM_KERNEL(histogram_global_##name)(const T* samples, u64 n, Rule rule, u64* counts) {         \
         count_global(samples, n, rule, counts);                                                          \
-    }                                                                                                    \
+    }
+#define HISTOGRAM_WEIGH(T, Rule, name)                                                                   \
     HISTOGRAM_KERNEL(histogram_weigh_shared_##name)                                                      \
     (const T* samples, const u32* weights, u64 n, Rule rule, u64* counts) {                              \
         weigh_shared(samples, weights, n, rule, counts);                                                 \
@@ -278,9 +281,9 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
         weigh_global(samples, weights, n, rule, counts);                                                 \
     }
 
-// Those for more bins than `shared` can hold, launched one after the other: `plan` (one block; not for few
+// For more bins than `shared` can hold, launched one after the other: `plan` (one block; not for few
 // samples, then `how` is null), `packed`, `rows` (32 × 8 threads).
-#define HISTOGRAM_PACKED_KERNELS(T, Rule, name)                                                          \
+#define HISTOGRAM_PACKED(T, Rule, name)                                                                  \
     HISTOGRAM_KERNEL(histogram_plan_##name)                                                              \
     (const T* samples, u64 n, Rule rule, ranges wide, ranges narrow, grouping by, u32 blocks,            \
      plan* how) {                                                                                        \

@@ -21,7 +21,8 @@ const MOST_WORKSPACES: usize = 64;
 pub struct Gpu {
     pub device: Device,
     pub reducer: DeviceReducer,
-    pub transposer: Mutex<Option<Arc<DeviceTransposer>>>,
+    /// For elements of 1, 2, 4 and 8 bytes.
+    pub transposers: [Mutex<Option<Arc<DeviceTransposer>>>; 4],
     /// For arrays of libraries that name none.
     stream: Stream,
     /// By the streams' numbers, the last used at the end. A handle may be given to another stream, a number never is.
@@ -69,7 +70,7 @@ pub fn gpu(ordinal: usize) -> Result<&'static Gpu, Failure> {
     let gpu = Box::leak(Box::new(Gpu {
         device,
         reducer: DeviceReducer::new(&device),
-        transposer: Mutex::default(),
+        transposers: Default::default(),
         stream: Stream::new(&device)?,
         workspaces: Mutex::default(),
     }));

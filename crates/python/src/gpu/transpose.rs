@@ -20,6 +20,7 @@ impl From<DeviceTransposeError> for Failure {
             }
             DeviceTransposeError::Cuda(error) => error.into(),
             DeviceTransposeError::Launch(error) => error.into(),
+            DeviceTransposeError::Load(error) => (*error).into(),
             _ => Failure::Input(text),
         }
     }
@@ -37,7 +38,7 @@ fn device_transpose(
 ) -> PyResult<()> {
     guarded(move || {
         let gpu = place.gpu()?;
-        let transposer = compiled(py, gpu)?;
+        let transposer = compiled(py, gpu, size)?;
         let work = || {
             place.with(gpu, |stream| match size {
                 1 => of_words::<u8>(&transposer, stream, input, output, shape),
@@ -50,14 +51,25 @@ fn device_transpose(
     })
 }
 
-fn compiled(py: Python<'_>, gpu: &'static Gpu) -> PyResult<Arc<DeviceTransposer>> {
-    if let Some(found) = lock(&gpu.transposer).clone() {
+/// The one for elements of `size` bytes: 1, 2, 4 or, of other numbers, 8.
+fn compiled(py: Python<'_>, gpu: &'static Gpu, size: usize) -> PyResult<Arc<DeviceTransposer>> {
+    let place = match size {
+        1 => 0,
+        2 => 1,
+        4 => 2,
+        _ => 3,
+    };
+    let kept = &gpu.transposers[place];
+    if let Some(found) = lock(kept).clone() {
         return Ok(found);
     }
     let made = prepare(py, move || {
-        Ok(Arc::new(DeviceTransposer::new(&gpu.device)?))
+        Ok(Arc::new(DeviceTransposer::of_size(
+            &gpu.device,
+            1 << place,
+        )?))
     })?;
-    Ok(lock(&gpu.transposer).get_or_insert(made).clone())
+    Ok(lock(kept).get_or_insert(made).clone())
 }
 
 fn of_words<T: Pod>(

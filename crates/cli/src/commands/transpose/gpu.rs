@@ -55,7 +55,7 @@ pub fn stream_through<T: Pod>(
     panels: &[Panel],
     writer: &mut NpyWriter,
 ) -> Result<(), CommandError> {
-    let transposer = DeviceTransposer::new(device)?;
+    let transposer = DeviceTransposer::of_size(device, size_of::<T>())?;
     let stream = Stream::new(device).map_err(DeviceTransposeError::from)?;
     let len = panels.iter().map(Panel::len).max().unwrap_or(0);
     debug_assert!(len * size_of::<T>() <= PANEL_BYTES);

@@ -300,7 +300,7 @@ impl<'a, 'w, T: Pod> Gpu<'a, 'w, T> {
             .map_err(|error| device_error(DeviceWorldError::from(error)))?;
         Ok(Self {
             world,
-            transposer: WorldTransposer::new(world).map_err(device_error)?,
+            transposer: WorldTransposer::of_size(world, size_of::<T>())?,
             stream: Stream::new(&device).map_err(device_error)?,
             input: Buffer::new(&device, in_len).map_err(device_error)?,
             output,

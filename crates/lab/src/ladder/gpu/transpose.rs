@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // Launches kernels.
 
 use crosswarp_cuda::{Buffer, BufferRef, Launch, Module, Stream};
-use crosswarp_prim::{DeviceTransposer, Layout};
+use crosswarp_prim::{DeviceTransposeError, DeviceTransposer, Layout};
 
 use super::super::error::LadderError;
 use super::super::inputs::{check_transpose, element, transpose_work};
@@ -93,17 +93,19 @@ impl Bench<'_, '_> {
     }
 
     fn own(&mut self) -> Result<(), LadderError> {
-        let transposer = DeviceTransposer::new(&self.run.device)?;
+        let failed = |error: DeviceTransposeError| LadderError::Rung {
+            rung: "crosswarp",
+            reason: error.to_string(),
+        };
+        let transposer =
+            DeviceTransposer::of_size(&self.run.device, size_of::<f32>()).map_err(failed)?;
         let n = self.run.size();
         let layout = Layout::new(n, n);
         let (from, to) = (self.from, self.to);
         let mut call = |stream: &Stream, number: usize| {
             transposer
                 .transpose(stream, from.get(number), &layout, to, &layout)
-                .map_err(|error| LadderError::Rung {
-                    rung: "crosswarp",
-                    reason: error.to_string(),
-                })
+                .map_err(failed)
         };
         let spec = RungSpec {
             name: "crosswarp",

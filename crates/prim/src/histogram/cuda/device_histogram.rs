@@ -3,9 +3,10 @@
 
 use std::ffi::c_void;
 
+use crosswarp_cuda::internal::compile_together;
 use crosswarp_cuda::{
     Buffer, BufferRef, ByValue, CudaError, Device, Error, Function, KernelArg, Launch, Module, Pod,
-    Stream,
+    Source, Stream,
 };
 
 use super::arguments::{
@@ -209,14 +210,14 @@ impl<T: DeviceSample> DeviceHistogram<T> {
             (edge.len() * size_of::<T::Key>() + cell.len() * 4) as u64
         });
         let kernels = kernels_of(T::DTYPE, name);
-        let module = Module::compile(&device, &kernels.source)?;
-        let function =
-            |what: &str| module.function(&format!("histogram_{what}_{}", kernels.suffix));
-        let count = u32::try_from(bins.count()).expect("bins have numbers of 32 bits");
-        let most_shared = |kernel: &Function| {
-            let properties = device.properties();
-            (properties.shared_per_block_optin).saturating_sub(kernel.attributes().static_shared)
+        let function = |source: &Source<'_>, what: &str| -> Result<Function, Error> {
+            let module = Module::compile(&device, source)?;
+            Ok(module.function(&format!("histogram_{what}_{}", kernels.suffix))?)
         };
+        let count = u32::try_from(bins.count()).expect("bins have numbers of 32 bits");
+        let optin = device.properties().shared_per_block_optin;
+        let most_shared =
+            |kernel: &Function| optin.saturating_sub(kernel.attributes().static_shared);
         let resident = |kernel: &Function, shared: u32| -> Result<u32, Error> {
             let blocks = Launch::new(kernel)
                 .block(THREADS)
@@ -225,11 +226,26 @@ impl<T: DeviceSample> DeviceHistogram<T> {
             Ok(u32::try_from(blocks).unwrap_or(u32::MAX).max(1))
         };
 
-        let in_shared = function("shared")?;
         let bytes = u64::from(count) * 4;
         let fits = |kernel: &Function| bytes <= u64::from(most_shared(kernel));
+        // What the kernels' own shared memory leaves no room for shows when they are there; what shows before is not
+        // compiled.
+        let few = bytes <= u64::from(optin);
+        let packed = kernels.packed.filter(|_| {
+            let wide = Ranges::of(count, 8, optin.saturating_sub(HOT_TABLE));
+            (1..=MOST_RANGES).contains(&wide.count)
+        });
+        let counting = match (few, packed) {
+            (true, _) => kernels.shared,
+            (false, Some(packed)) => packed,
+            (false, None) => kernels.global,
+        };
+        compile_together(&device, &[counting, kernels.weigh]);
         let mut plan = None;
-        if fits(&in_shared) {
+        let in_shared = few
+            .then(|| function(&kernels.shared, "shared"))
+            .transpose()?;
+        if let Some(in_shared) = in_shared.filter(fits) {
             // Rules with tables have them there, too, if there is room.
             let with_tables = bytes.next_multiple_of(16) + table_bytes;
             let shared = if with_tables <= u64::from(most_shared(&in_shared)) {
@@ -242,19 +258,20 @@ impl<T: DeviceSample> DeviceHistogram<T> {
                 kernel: in_shared,
                 shared,
             });
-        } else if kernels.has_packed {
-            let kernel = function("packed")?;
+        } else if let Some(packed) = packed {
+            let kernel = function(&packed, "packed")?;
             let shared = most_shared(&kernel) / 16 * 16;
             let room = shared.saturating_sub(HOT_TABLE);
             let wide = Ranges::of(count, 8, room);
             let narrow = Ranges::of(count, 4, room);
             let resident = resident(&kernel, shared)?;
             if (1..=MOST_RANGES.min(resident / 4)).contains(&wide.count) {
-                let choose = Some(function("plan")?).filter(|choose| most_shared(choose) >= CELLS);
+                let choose =
+                    Some(function(&packed, "plan")?).filter(|choose| most_shared(choose) >= CELLS);
                 let narrow_pays = wide.count > 1 && choose.is_some();
                 plan = Some(Plan::Packed {
                     choose,
-                    rows: function("rows")?,
+                    rows: function(&packed, "rows")?,
                     kernel,
                     shared,
                     resident,
@@ -267,7 +284,7 @@ impl<T: DeviceSample> DeviceHistogram<T> {
         let plan = match plan {
             Some(plan) => plan,
             None => {
-                let kernel = function("global")?;
+                let kernel = function(&kernels.global, "global")?;
                 Plan::Simple {
                     resident: resident(&kernel, HOT_TABLE)?,
                     kernel,
@@ -275,11 +292,11 @@ impl<T: DeviceSample> DeviceHistogram<T> {
                 }
             }
         };
-        let weigh = function("weigh_shared")?;
+        let weigh = function(&kernels.weigh, "weigh_shared")?;
         let (weigh, weigh_shared) = if fits(&weigh) {
             (weigh, bytes as u32)
         } else {
-            (function("weigh_global")?, 0)
+            (function(&kernels.weigh, "weigh_global")?, 0)
         };
         Ok(Self {
             bins: bins.clone(),

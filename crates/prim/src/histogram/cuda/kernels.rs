@@ -1,4 +1,4 @@
-//! The sources of the histograms' kernels: one for each type of samples and rule, so that only what is
+//! The sources of the histograms' kernels: one for each type of samples, rule and way of counting, so that only what is
 //! used is compiled.
 
 use crosswarp_cuda::Source;
@@ -41,29 +41,58 @@ pub(super) struct Kernels {
     rule: &'static str,
     /// What their names end with.
     pub suffix: &'static str,
-    /// Whether there are `plan`, `packed` and `rows`. (The narrow types have too few values to need them, but
-    /// for `u16`, one value a bin or several.)
-    pub has_packed: bool,
-    pub source: Source<'static>,
+    /// `shared`.
+    pub shared: Source<'static>,
+    /// `global`.
+    pub global: Source<'static>,
+    /// `weigh_shared` and `weigh_global`.
+    pub weigh: Source<'static>,
+    /// `plan`, `packed` and `rows`. (The narrow types have too few values to need them, but for `u16`, one value a bin
+    /// or several.)
+    pub packed: Option<Source<'static>>,
+}
+
+/// The source `$file` with the kernels that `$make` makes.
+macro_rules! source {
+    ($make:literal, $file:literal, $suffix:literal, $type:literal, $class:literal) => {
+        Source::new(
+            concat!("histogram/", $file, "_", $suffix, ".cu"),
+            concat!(
+                "#include \"histogram/kernels.cuh\"\n",
+                "using namespace cw::histogram;\nusing cw::u32;\nusing cw::u64;\n",
+                $make,
+                "(",
+                $type,
+                ", ",
+                $class,
+                ", ",
+                $suffix,
+                ")\n",
+            ),
+        )
+        .with_headers(HEADERS)
+    };
 }
 
 macro_rules! kernels {
-    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal $(, $packed:literal)?) => {
+    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal) => {
+        kernels!(@packed None, $dtype, $rule, $suffix, $type, $class)
+    };
+    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal, packed) => {
+        kernels!(
+            @packed Some(source!("HISTOGRAM_PACKED", "packed", $suffix, $type, $class)),
+            $dtype, $rule, $suffix, $type, $class
+        )
+    };
+    (@packed $packed:expr, $dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal) => {
         Kernels {
             dtype: DType::$dtype,
             rule: $rule,
             suffix: $suffix,
-            has_packed: false $(|| !$packed.is_empty())?,
-            source: Source::new(
-                concat!("histogram/", $suffix, ".cu"),
-                concat!(
-                    "#include \"histogram/kernels.cuh\"\n",
-                    "using namespace cw::histogram;\nusing cw::u32;\nusing cw::u64;\n",
-                    "HISTOGRAM_KERNELS(", $type, ", ", $class, ", ", $suffix, ")\n",
-                    $($packed, "(", $type, ", ", $class, ", ", $suffix, ")\n",)?
-                ),
-            )
-            .with_headers(HEADERS),
+            shared: source!("HISTOGRAM_SHARED", "shared", $suffix, $type, $class),
+            global: source!("HISTOGRAM_GLOBAL", "global", $suffix, $type, $class),
+            weigh: source!("HISTOGRAM_WEIGH", "weigh", $suffix, $type, $class),
+            packed: $packed,
         }
     };
 }
@@ -87,21 +116,14 @@ const ALL: [Kernels; 22] = [
     ),
     kernels!(U8, "spread", "u8_spread", "cw::u8", "even_spread"),
     kernels!(U8, "edges", "u8_edges", "cw::u8", "edges<cw::i32>"),
-    kernels!(
-        U16,
-        "shift",
-        "u16_shift",
-        "cw::u16",
-        "even_shift",
-        "HISTOGRAM_PACKED_KERNELS"
-    ),
+    kernels!(U16, "shift", "u16_shift", "cw::u16", "even_shift", packed),
     kernels!(
         U16,
         "multiply",
         "u16_multiply",
         "cw::u16",
         "even_multiply",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(
         U16,
@@ -109,7 +131,7 @@ const ALL: [Kernels; 22] = [
         "u16_closed_shift",
         "cw::u16",
         "closed_shift",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(
         U16,
@@ -117,25 +139,18 @@ const ALL: [Kernels; 22] = [
         "u16_closed_multiply",
         "cw::u16",
         "closed_multiply",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(U16, "spread", "u16_spread", "cw::u16", "even_spread"),
     kernels!(U16, "edges", "u16_edges", "cw::u16", "edges<cw::i32>"),
-    kernels!(
-        I32,
-        "shift",
-        "i32_shift",
-        "cw::i32",
-        "even_shift",
-        "HISTOGRAM_PACKED_KERNELS"
-    ),
+    kernels!(I32, "shift", "i32_shift", "cw::i32", "even_shift", packed),
     kernels!(
         I32,
         "multiply",
         "i32_multiply",
         "cw::i32",
         "even_multiply",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(
         I32,
@@ -143,7 +158,7 @@ const ALL: [Kernels; 22] = [
         "i32_closed_shift",
         "cw::i32",
         "closed_shift",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(
         I32,
@@ -151,7 +166,7 @@ const ALL: [Kernels; 22] = [
         "i32_closed_multiply",
         "cw::i32",
         "closed_multiply",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(I32, "spread", "i32_spread", "cw::i32", "even_spread"),
     kernels!(
@@ -160,7 +175,7 @@ const ALL: [Kernels; 22] = [
         "i32_edges",
         "cw::i32",
         "edges<cw::i32>",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
     kernels!(
         F32,
@@ -168,32 +183,18 @@ const ALL: [Kernels; 22] = [
         "f32_even",
         "float",
         "even_float<float>",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
-    kernels!(
-        F32,
-        "edges",
-        "f32_edges",
-        "float",
-        "edges<float>",
-        "HISTOGRAM_PACKED_KERNELS"
-    ),
+    kernels!(F32, "edges", "f32_edges", "float", "edges<float>", packed),
     kernels!(
         F64,
         "even",
         "f64_even",
         "double",
         "even_float<double>",
-        "HISTOGRAM_PACKED_KERNELS"
+        packed
     ),
-    kernels!(
-        F64,
-        "edges",
-        "f64_edges",
-        "double",
-        "edges<double>",
-        "HISTOGRAM_PACKED_KERNELS"
-    ),
+    kernels!(F64, "edges", "f64_edges", "double", "edges<double>", packed),
 ];
 
 /// The kernels for samples of type `dtype` and the rule of that name.
@@ -206,12 +207,28 @@ pub(super) fn kernels_of(dtype: DType, rule: &str) -> &'static Kernels {
 }
 
 /// Every source of the histograms' kernels.
-pub(crate) const SOURCES: [Source<'static>; ALL.len()] = {
-    let mut sources = [ALL[0].source; ALL.len()];
-    let mut k = 0;
+pub(crate) const SOURCES: [Source<'static>; count()] = {
+    let mut sources = [ALL[0].shared; count()];
+    let (mut k, mut next) = (0, 0);
     while k < ALL.len() {
-        sources[k] = ALL[k].source;
+        sources[next] = ALL[k].shared;
+        sources[next + 1] = ALL[k].global;
+        sources[next + 2] = ALL[k].weigh;
+        next += 3;
+        if let Some(packed) = ALL[k].packed {
+            sources[next] = packed;
+            next += 1;
+        }
         k += 1;
     }
     sources
 };
+
+const fn count() -> usize {
+    let (mut k, mut count) = (0, 0);
+    while k < ALL.len() {
+        count += 3 + ALL[k].packed.is_some() as usize;
+        k += 1;
+    }
+    count
+}

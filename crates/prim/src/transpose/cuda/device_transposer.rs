@@ -2,6 +2,7 @@
 #![allow(unsafe_code)] // Reason: launches kernels.
 
 use bytemuck::Pod;
+use crosswarp_cuda::internal::compile_together;
 use crosswarp_cuda::{
     BufferRef, ByValue, CudaError, Device, Error, Function, Launch, LaunchError, Module, Shape,
     Source, Stream,
@@ -12,68 +13,16 @@ use crate::transpose::cuda::tile_shapes::{self, TILES, Tile, Tiles};
 use crate::transpose::layout;
 use crate::{Layout, TransposeError};
 
-const fn shape(kernel: &'static str, threads: u32, dynamic_shared: u32) -> Shape<'static> {
+pub(super) const fn shape(
+    kernel: &'static str,
+    threads: u32,
+    dynamic_shared: u32,
+) -> Shape<'static> {
     Shape {
         kernel,
         threads,
         dynamic_shared,
     }
-}
-
-const fn shapes() -> [Shape<'static>; 22] {
-    const NAMES: [[&str; 4]; 5] = [
-        [
-            "transpose_1",
-            "transpose_any_1",
-            "transpose_square_1",
-            "transpose_any_square_1",
-        ],
-        [
-            "transpose_2",
-            "transpose_any_2",
-            "transpose_square_2",
-            "transpose_any_square_2",
-        ],
-        [
-            "transpose_4",
-            "transpose_any_4",
-            "transpose_square_4",
-            "transpose_any_square_4",
-        ],
-        [
-            "transpose_8",
-            "transpose_any_8",
-            "transpose_square_8",
-            "transpose_any_square_8",
-        ],
-        [
-            "transpose_16",
-            "transpose_any_16",
-            "transpose_square_16",
-            "transpose_any_square_16",
-        ],
-    ];
-    let mut shapes = [shape("transpose_padded", 256, 0); 22];
-    shapes[1] = shape("transpose_unpadded", 256, 0);
-    let mut size = 0;
-    while size < 5 {
-        let (tiles, names) = (&TILES[size], &NAMES[size]);
-        let Tiles {
-            element,
-            whole,
-            any,
-            square,
-            any_square,
-        } = tiles;
-        let at = 2 + 4 * size;
-        shapes[at] = shape(names[0], whole.threads, whole.bytes(*element));
-        shapes[at + 1] = shape(names[1], any.threads, any.shifted_bytes(*element));
-        shapes[at + 2] = shape(names[2], 2 * square.threads, 2 * square.bytes(*element));
-        let bytes = 2 * any_square.any_bytes(*element);
-        shapes[at + 3] = shape(names[3], 2 * any_square.threads, bytes);
-        size += 1;
-    }
-    shapes
 }
 
 pub(crate) const TILE_HEADER: (&str, &str) = (
@@ -82,18 +31,82 @@ pub(crate) const TILE_HEADER: (&str, &str) = (
 );
 pub(crate) const ARGUMENTS_HEADER: (&str, &str) = ("transpose/arguments.cuh", arguments::HEADER);
 pub(crate) const SHAPES_HEADER: (&str, &str) = ("transpose/tile_shapes.cuh", tile_shapes::HEADER);
-const SHIFTED_HEADER: (&str, &str) = (
-    "transpose/shifted_tile.cuh",
-    include_str!("../../../kernels/transpose/shifted_tile.cuh"),
+const HEADERS: &[(&str, &str)] = &[
+    ARGUMENTS_HEADER,
+    TILE_HEADER,
+    SHAPES_HEADER,
+    (
+        "transpose/shifted_tile.cuh",
+        include_str!("../../../kernels/transpose/shifted_tile.cuh"),
+    ),
+    (
+        "transpose/matrices.cuh",
+        include_str!("../../../kernels/transpose/matrices.cuh"),
+    ),
+    (
+        "transpose/squares.cuh",
+        include_str!("../../../kernels/transpose/squares.cuh"),
+    ),
+];
+
+/// A source for each size of elements, so that only what is used is compiled. `$header` makes two kernels by `$make`: of
+/// whole tiles, whose shape `$whole` tells, and of any.
+macro_rules! sources {
+    (
+        $header:literal, $make:literal: $whole:ident $whole_kind:literal, $any:ident $any_kind:literal;
+        $($place:literal: $element:literal),+
+    ) => {
+        [$(
+            Source::new(
+                concat!("transpose/", $header, "_", $element, ".cu"),
+                concat!(
+                    "#include \"transpose/", $header, ".cuh\"\n",
+                    "TRANSPOSE_TILES_", $element, "(", $make, ")\n"
+                ),
+            )
+            .with_headers(HEADERS)
+            .with_shapes(&[
+                $whole(concat!("transpose", $whole_kind, "_", $element), &TILES[$place]),
+                $any(concat!("transpose", $any_kind, "_", $element), &TILES[$place]),
+            ]),
+        )+]
+    };
+}
+
+const fn whole(kernel: &'static str, tiles: &Tiles) -> Shape<'static> {
+    shape(
+        kernel,
+        tiles.whole.threads,
+        tiles.whole.bytes(tiles.element),
+    )
+}
+const fn any(kernel: &'static str, tiles: &Tiles) -> Shape<'static> {
+    shape(
+        kernel,
+        tiles.any.threads,
+        tiles.any.shifted_bytes(tiles.element),
+    )
+}
+const fn square(kernel: &'static str, tiles: &Tiles) -> Shape<'static> {
+    let bytes = 2 * tiles.square.bytes(tiles.element);
+    shape(kernel, 2 * tiles.square.threads, bytes)
+}
+const fn any_square(kernel: &'static str, tiles: &Tiles) -> Shape<'static> {
+    let bytes = 2 * tiles.any_square.any_bytes(tiles.element);
+    shape(kernel, 2 * tiles.any_square.threads, bytes)
+}
+
+/// The kernels of matrices, by size of elements.
+pub(crate) const MATRICES: [Source<'static>; 5] = sources!(
+    "matrices", "TRANSPOSE": whole "", any "_any";
+    0: 1, 1: 2, 2: 4, 3: 8, 4: 16
 );
 
-/// The kernels.
-pub(crate) const TRANSPOSE: Source<'static> = Source::new(
-    "transpose/transpose.cu",
-    include_str!("../../../kernels/transpose/transpose.cu"),
-)
-.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER, SHAPES_HEADER, SHIFTED_HEADER])
-.with_shapes(&shapes());
+/// Those of squares in place.
+pub(crate) const SQUARES: [Source<'static>; 5] = sources!(
+    "squares", "TRANSPOSE_SQUARES": square "_square", any_square "_any_square";
+    0: 1, 1: 2, 2: 4, 3: 8, 4: 16
+);
 
 /// A transposition on a GPU that did not come about.
 #[derive(Debug, thiserror::Error)]
@@ -101,24 +114,34 @@ pub enum DeviceTransposeError {
     /// The matrices are not fit for it.
     #[error(transparent)]
     Transpose(#[from] TransposeError),
+    /// The transposer has no kernels for elements of this size.
+    #[error(
+        "this transposer is for elements of {made_for} bytes, not of {element}; `new` makes one for all sizes"
+    )]
+    Size {
+        /// Bytes of an element.
+        element: usize,
+        /// Bytes of those that it was made for.
+        made_for: usize,
+    },
     /// A kernel could not be launched.
     #[error(transparent)]
     Launch(#[from] LaunchError),
     /// The driver failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
+    /// Its kernels could not be compiled or loaded.
+    #[error(transparent)]
+    Load(Box<Error>),
     /// The PEs' world failed.
     #[error(transparent)]
     World(#[from] crosswarp_cuda::DeviceWorldError),
 }
 
-/// A tile of 32 × 32 words as in textbooks, for measuring beside the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TextbookTile {
-    /// Rows of 33 words in shared memory: no bank conflicts.
-    Padded,
-    /// Rows of 32 words: 32 lanes meet in one bank.
-    Unpadded,
+impl From<Error> for DeviceTransposeError {
+    fn from(error: Error) -> Self {
+        Self::Load(Box::new(error))
+    }
 }
 
 /// Transpositions of matrices in a GPU's memory whose elements have 1, 2, 4, 8 or 16 bytes.
@@ -149,9 +172,9 @@ pub enum TextbookTile {
 #[derive(Debug)]
 pub struct DeviceTransposer {
     device: Device,
-    sizes: Vec<Kernels>,
-    padded: Function,
-    unpadded: Function,
+    /// By size of elements: of all, or of one.
+    sizes: [Option<Kernels>; 5],
+    made_for: Option<usize>,
 }
 
 /// The kernels of one element size.
@@ -161,6 +184,21 @@ struct Kernels {
     any: Function,
     square: Function,
     any_square: Function,
+}
+
+impl Kernels {
+    fn load(device: &Device, place: usize) -> Result<Self, Error> {
+        let element = TILES[place].element;
+        let [matrices, squares] =
+            [&MATRICES, &SQUARES].map(|of| Module::compile(device, &of[place]));
+        let (matrices, squares) = (matrices?, squares?);
+        Ok(Self {
+            whole: matrices.function(&format!("transpose_{element}"))?,
+            any: matrices.function(&format!("transpose_any_{element}"))?,
+            square: squares.function(&format!("transpose_square_{element}"))?,
+            any_square: squares.function(&format!("transpose_any_square_{element}"))?,
+        })
+    }
 }
 
 /// The place of an element size among 1, 2, 4, 8, 16, which it is one of.
@@ -176,31 +214,53 @@ pub(crate) fn grid(blocks: Option<usize>) -> Result<u32, TransposeError> {
 }
 
 impl DeviceTransposer {
-    /// Compiles (once per machine) and loads the kernels.
+    /// Compiles (once per machine, side by side) and loads the kernels.
     ///
     /// # Errors
     /// Those of [`Module::compile`].
     pub fn new(device: &Device) -> Result<Self, Error> {
-        let module = Module::compile(device, &TRANSPOSE)?;
-        let sizes = TILES
-            .iter()
-            .map(|tiles| {
-                let function =
-                    |kind: &str| module.function(&format!("transpose{kind}_{}", tiles.element));
-                Ok(Kernels {
-                    whole: function("")?,
-                    any: function("_any")?,
-                    square: function("_square")?,
-                    any_square: function("_any_square")?,
-                })
-            })
-            .collect::<Result<_, Error>>()?;
+        let mut sources = MATRICES.to_vec();
+        sources.extend(SQUARES);
+        compile_together(device, &sources);
+        let mut sizes = [const { None }; 5];
+        for (place, kernels) in sizes.iter_mut().enumerate() {
+            *kernels = Some(Kernels::load(device, place)?);
+        }
         Ok(Self {
             device: *device,
             sizes,
-            padded: module.function("transpose_padded")?,
-            unpadded: module.function("transpose_unpadded")?,
+            made_for: None,
         })
+    }
+
+    /// The same for elements of `element` bytes alone (1, 2, 4, 8 or 16): the first time on a machine this takes a
+    /// fraction of the time.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); and [`TransposeError::ElementSize`] of other sizes.
+    pub fn of_size(device: &Device, element: usize) -> Result<Self, DeviceTransposeError> {
+        layout::check_element(element)?;
+        let place = place_of(element);
+        compile_together(device, &[MATRICES[place], SQUARES[place]]);
+        let mut sizes = [const { None }; 5];
+        sizes[place] = Some(Kernels::load(device, place)?);
+        Ok(Self {
+            device: *device,
+            sizes,
+            made_for: Some(element),
+        })
+    }
+
+    /// The tiles and kernels for elements of `element` bytes, which is a size that there is.
+    fn kernels(&self, element: usize) -> Result<(&'static Tiles, &Kernels), DeviceTransposeError> {
+        let place = place_of(element);
+        match &self.sizes[place] {
+            Some(kernels) => Ok((&TILES[place], kernels)),
+            None => Err(DeviceTransposeError::Size {
+                element,
+                made_for: self.made_for.unwrap_or_default(),
+            }),
+        }
     }
 
     /// The GPU.
@@ -227,7 +287,7 @@ impl DeviceTransposer {
             return Ok(());
         };
         let element = size_of::<T>();
-        let (tiles, kernels) = (&TILES[place_of(element)], &self.sizes[place_of(element)]);
+        let (tiles, kernels) = self.kernels(element)?;
         let Matrices {
             input,
             output,
@@ -299,7 +359,7 @@ impl DeviceTransposer {
         if side == 0 || layout.batch == 0 {
             return Ok(());
         }
-        let (tiles, kernels) = (&TILES[place_of(element)], &self.sizes[place_of(element)]);
+        let (tiles, kernels) = self.kernels(element)?;
         let mut squares = Squares {
             data: array.address(),
             bytes: (layout.span()? * element) as u64,
@@ -347,34 +407,6 @@ impl DeviceTransposer {
         Ok(())
     }
 
-    /// As [`transpose`](Self::transpose), by a textbook's tile: for comparison. Elements of 4 bytes.
-    ///
-    /// # Errors
-    /// As [`transpose`](Self::transpose).
-    #[doc(hidden)]
-    pub fn transpose_by<'a, 'b>(
-        &self,
-        tile: TextbookTile,
-        stream: &Stream,
-        input: impl Into<BufferRef<'a, u32>>,
-        from: &Layout,
-        output: impl Into<BufferRef<'b, u32>>,
-        to: &Layout,
-    ) -> Result<(), DeviceTransposeError> {
-        let Some(matrices) = matrices(input.into(), from, output.into(), to)? else {
-            return Ok(());
-        };
-        let tiles = from.rows.div_ceil(32) * from.columns.div_ceil(32);
-        let function = match tile {
-            TextbookTile::Padded => &self.padded,
-            TextbookTile::Unpadded => &self.unpadded,
-        };
-        let blocks = grid(tiles.checked_mul(from.batch))?;
-        let launch = Launch::new(function).grid(blocks).block(256);
-        // SAFETY: as in `transpose`.
-        Ok(unsafe { launch.launch(stream, (ByValue(matrices),)) }?)
-    }
-
     /// Whether a block can have this much shared memory.
     fn fits(&self, bytes: u32) -> bool {
         bytes <= self.device.properties().shared_per_block_optin
@@ -397,7 +429,7 @@ fn batch_bytes(layout: &Layout, element: usize) -> u64 {
 }
 
 /// The kernels' parameter, without whole tiles; `None` if there are no elements.
-fn matrices<T: Pod>(
+pub(super) fn matrices<T: Pod>(
     input: BufferRef<'_, T>,
     from: &Layout,
     output: BufferRef<'_, T>,

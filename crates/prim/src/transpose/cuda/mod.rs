@@ -2,10 +2,13 @@
 
 mod arguments;
 mod device_transposer;
+mod textbook;
 mod tile_shapes;
 mod world_transposer;
 
-pub(crate) use device_transposer::TRANSPOSE;
-pub use device_transposer::{DeviceTransposeError, DeviceTransposer, TextbookTile};
-pub(crate) use world_transposer::TRANSPOSE_WORLD;
+pub use device_transposer::{DeviceTransposeError, DeviceTransposer};
+pub(crate) use device_transposer::{MATRICES, SQUARES};
+pub(crate) use textbook::TEXTBOOK;
+pub use textbook::{TextbookTile, TextbookTransposer};
+pub(crate) use world_transposer::WORLD;
 pub use world_transposer::WorldTransposer;

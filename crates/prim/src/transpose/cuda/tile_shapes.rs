@@ -53,7 +53,7 @@ pub(crate) struct Tiles {
     pub any_square: Tile,
 }
 
-/// The tables, here and as macros there, which call a macro with each row.
+/// The tables, here and as macros there, each row of which calls a macro.
 macro_rules! tiles {
     (
         one_gpu {
@@ -82,17 +82,21 @@ macro_rules! tiles {
 // Made from src/transpose/cuda/tile_shapes.rs, which is to be changed instead.
 #pragma once
 
+#define SHAPE(ROWS, COLUMNS, THREADS) ROWS, COLUMNS, THREADS
+
 // Of one GPU: whole tiles, any, and the same of squares in place.
-#define TRANSPOSE_TILES(X)",
+",
             $(
-                " \\\n    X(", $element, ", SHAPE", stringify!($whole), ", SHAPE", stringify!($any),
-                ", SHAPE", stringify!($square), ", SHAPE", stringify!($any_square), ")",
+                "#define TRANSPOSE_TILES_", $element, "(X) X(", $element, ", SHAPE", stringify!($whole), ", SHAPE",
+                stringify!($any), ", SHAPE", stringify!($square), ", SHAPE", stringify!($any_square), ")\n",
             )+
-            "\n#define SHAPE(ROWS, COLUMNS, THREADS) ROWS, COLUMNS, THREADS\n
+            "
 // Of several PEs.
-#define TRANSPOSE_WORLD_TILES(X)",
-            $(" \\\n    X(", $world_element, ", SHAPE", stringify!($world), ")",)+
-            "\n",
+",
+            $(
+                "#define TRANSPOSE_WORLD_TILES_", $world_element, "(X) X(", $world_element, ", SHAPE",
+                stringify!($world), ")\n",
+            )+
         );
     };
 }

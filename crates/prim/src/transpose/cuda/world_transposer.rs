@@ -1,55 +1,55 @@
 //! Transposing a matrix whose rows lie on the GPUs of several PEs.
 #![allow(unsafe_code)] // Reason: launches kernels.
 
+use std::ops::Range;
+
 use bytemuck::{Pod, Zeroable};
+use crosswarp_cuda::internal::compile_together;
 use crosswarp_cuda::{
     Buffer, BufferRef, ByValue, DeviceSym, DeviceWorld, DeviceWorldError, Function, Launch,
-    LaunchError, Module, PreparedLaunch, Shape, Source, Stream,
+    LaunchError, Module, PreparedLaunch, Source, Stream,
 };
 
 use super::arguments::Part;
 use super::device_transposer::{
-    ARGUMENTS_HEADER, DeviceTransposeError, SHAPES_HEADER, TILE_HEADER, grid, place_of,
+    ARGUMENTS_HEADER, DeviceTransposeError, SHAPES_HEADER, TILE_HEADER, grid, place_of, shape,
 };
 use super::tile_shapes::WORLD_TILES;
 use crate::rows_of;
 use crate::transpose::layout::check_element;
 use crate::transpose::team::{agree, gather};
 
-const NAMES: [&str; 5] = [
-    "transpose_put_1",
-    "transpose_put_2",
-    "transpose_put_4",
-    "transpose_put_8",
-    "transpose_put_16",
-];
-
-const fn shapes() -> [Shape<'static>; 5] {
-    let none = Shape {
-        kernel: "",
-        threads: 0,
-        dynamic_shared: 0,
+/// A source for each size of elements, so that only what is used is compiled.
+macro_rules! sources {
+    ($($place:literal: $element:literal),+) => {
+        [$(
+            Source::new(
+                concat!("transpose/world_", $element, ".cu"),
+                concat!(
+                    "#include \"transpose/world.cuh\"\n",
+                    "TRANSPOSE_WORLD_TILES_", $element, "(TRANSPOSE_PUT)\n"
+                ),
+            )
+            .with_headers(&[
+                ARGUMENTS_HEADER,
+                TILE_HEADER,
+                SHAPES_HEADER,
+                (
+                    "transpose/world.cuh",
+                    include_str!("../../../kernels/transpose/world.cuh"),
+                ),
+            ])
+            .with_shapes(&[shape(
+                concat!("transpose_put_", $element),
+                WORLD_TILES[$place].threads,
+                WORLD_TILES[$place].any_bytes($element),
+            )]),
+        )+]
     };
-    let mut shapes = [none; 5];
-    let mut size = 0;
-    while size < 5 {
-        shapes[size] = Shape {
-            kernel: NAMES[size],
-            threads: WORLD_TILES[size].threads,
-            dynamic_shared: WORLD_TILES[size].any_bytes(1 << size),
-        };
-        size += 1;
-    }
-    shapes
 }
 
-/// The kernels.
-pub(crate) const TRANSPOSE_WORLD: Source<'static> = Source::new(
-    "transpose/world.cu",
-    include_str!("../../../kernels/transpose/world.cu"),
-)
-.with_headers(&[ARGUMENTS_HEADER, TILE_HEADER, SHAPES_HEADER])
-.with_shapes(&shapes());
+/// The kernels, by size of elements.
+pub(crate) const WORLD: [Source<'static>; 5] = sources!(0: 1, 1: 2, 2: 4, 3: 8, 4: 16);
 
 /// Transpositions of matrices whose rows lie on the GPUs of a [`DeviceWorld`].
 ///
@@ -80,17 +80,43 @@ pub(crate) const TRANSPOSE_WORLD: Source<'static> = Source::new(
 /// ```
 pub struct WorldTransposer<'a, 'w> {
     world: &'a DeviceWorld<'w>,
-    functions: Vec<Function>,
+    /// By size of elements: of all, or of one.
+    functions: [Option<Function>; 5],
+    made_for: Option<usize>,
 }
 
 impl<'a, 'w> WorldTransposer<'a, 'w> {
-    /// Compiles (once per machine) and loads the kernels. Collective.
+    /// Compiles (once per machine, side by side) and loads the kernels. Collective.
     ///
     /// # Errors
     /// On every PE if any PE fails.
     pub fn new(world: &'a DeviceWorld<'w>) -> Result<Self, DeviceWorldError> {
+        Self::with(world, 0..5, None)
+    }
+
+    /// The same for elements of `element` bytes alone (1, 2, 4, 8 or 16): the first time on a machine this takes a
+    /// fraction of the time. Collective, by the same size on every PE.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); and [`TransposeError::ElementSize`] of other sizes.
+    ///
+    /// [`TransposeError::ElementSize`]: crate::TransposeError::ElementSize
+    pub fn of_size(
+        world: &'a DeviceWorld<'w>,
+        element: usize,
+    ) -> Result<Self, DeviceTransposeError> {
+        check_element(element)?;
+        let place = place_of(element);
+        Ok(Self::with(world, place..place + 1, Some(element))?)
+    }
+
+    fn with(
+        world: &'a DeviceWorld<'w>,
+        places: Range<usize>,
+        made_for: Option<usize>,
+    ) -> Result<Self, DeviceWorldError> {
         DeviceWorld::needs_one_host(world.pe(), "transposing")?;
-        let loaded = load(world);
+        let loaded = load(world, places);
         // A PE that fails must not leave the others waiting.
         let memory = world.pe().alloc::<u64>(world.pe().n_pes() + 1)?;
         let n = world.pe().n_pes();
@@ -105,7 +131,11 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
         let functions = loaded?;
         match all.iter().position(|&well| well == 0) {
             Some(pe) => Err(DeviceWorldError::PeerNotReady { pe }),
-            None => Ok(Self { world, functions }),
+            None => Ok(Self {
+                world,
+                functions,
+                made_for,
+            }),
         }
     }
 
@@ -185,10 +215,13 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
     ) -> Result<Option<PreparedLaunch<'_>>, DeviceTransposeError> {
         check_element(element)?;
         let (me, n) = (self.world.pe().my_pe(), self.world.pe().n_pes());
-        let (tile, function) = (
-            WORLD_TILES[place_of(element)],
-            &self.functions[place_of(element)],
-        );
+        let tile = WORLD_TILES[place_of(element)];
+        let Some(function) = &self.functions[place_of(element)] else {
+            return Err(DeviceTransposeError::Size {
+                element,
+                made_for: self.made_for.unwrap_or_default(),
+            });
+        };
         let widest = columns.div_ceil(n);
         let down = rows_of(rows, n, me).len().div_ceil(tile.rows);
         let tiles = down.checked_mul(widest.div_ceil(tile.columns));
@@ -221,27 +254,32 @@ impl Drop for WorldTransposer<'_, '_> {
     }
 }
 
-/// Loads the kernels and has each run once, on nothing: its first launch loads its code, which waits for
+/// Loads the kernels of these sizes and has each run once, on nothing: its first launch loads its code, which waits for
 /// kernels that run, and those may be peers' that wait for this PE.
-fn load(world: &DeviceWorld<'_>) -> Result<Vec<Function>, DeviceWorldError> {
+fn load(
+    world: &DeviceWorld<'_>,
+    places: Range<usize>,
+) -> Result<[Option<Function>; 5], DeviceWorldError> {
     let device = world.device();
-    let module = Module::compile(&device, &TRANSPOSE_WORLD)?;
-    world.install(&module)?;
+    compile_together(&device, &WORLD[places.clone()]);
     let stream = Stream::new(&device)?;
     let nothing = Buffer::<u8>::new(&device, 1)?;
-    let mut functions = Vec::new();
-    for (size, name) in NAMES.iter().enumerate() {
-        let function = module.function(name)?;
+    let mut functions = [const { None }; 5];
+    for place in places {
+        let module = Module::compile(&device, &WORLD[place])?;
+        world.install(&module)?;
+        let shape = &WORLD[place].shapes[0];
+        let function = module.function(shape.kernel)?;
         let part = Part {
             input: nothing.address(),
             ..Part::zeroed()
         };
         let launch = Launch::new(&function)
-            .block(WORLD_TILES[size].threads)
-            .shared(WORLD_TILES[size].any_bytes(1 << size));
+            .block(shape.threads)
+            .shared(shape.dynamic_shared);
         // SAFETY: the parameter is a `part`; without columns the kernel ends at once.
         unsafe { launch.launch(&stream, (ByValue(part),)) }?;
-        functions.push(function);
+        functions[place] = Some(function);
     }
     stream.synchronize()?;
     Ok(functions)

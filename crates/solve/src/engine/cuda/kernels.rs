@@ -1,7 +1,6 @@
 //! Finding a kernel.
 
-use crosswarp_cuda::internal::compile_all;
-use crosswarp_cuda::{Bundle, Cache, Device, Function, Module, Options, Source};
+use crosswarp_cuda::{Device, Function, Module, Source};
 
 use crate::element::Real;
 use crate::engine::cuda::sources::KERNELS;
@@ -22,20 +21,10 @@ pub(crate) fn of_type<F: Real>(name: &str) -> String {
     format!("{name}_{}", F::NAME)
 }
 
-/// Compiles the sources of these kernels side by side and leaves the code in the user's cache, from which finding the
-/// kernels takes it. Does nothing where there is no cache, or where the program came with the code; what fails is told
-/// when the kernel is looked for.
+/// Compiles the sources of these kernels side by side, so that finding the kernels takes no time.
 pub(crate) fn compile_together<'n>(device: &Device, names: impl IntoIterator<Item = &'n str>) {
-    let cache = Cache::of_user();
-    let bundled = Bundle::of_program().is_some_and(|bundle| bundle.serves(device.arch()));
-    if cache.folder().is_none() || bundled {
-        return;
-    }
-    let units: Vec<_> = sources_of(names)
-        .into_iter()
-        .map(|source| (*source, Options::new()))
-        .collect();
-    let _ = compile_all(&cache, &units, &[device.arch()], &|_, _| ());
+    let sources: Vec<_> = sources_of(names).into_iter().copied().collect();
+    crosswarp_cuda::internal::compile_together(device, &sources);
 }
 
 /// The sources that hold these kernels, each once.

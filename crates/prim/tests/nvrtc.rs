@@ -1,0 +1,40 @@
+//! The sources hold the kernels that they are for. Without NVRTC the test says that it was skipped.
+
+use std::collections::BTreeSet;
+
+use crosswarp_cuda::{Arch, Nvrtc, kernel_table, skip};
+use crosswarp_prim::internal::KERNELS;
+
+#[test]
+fn every_transposition_has_a_kernel_of_its_own_and_room_for_its_blocks() {
+    if let Err(reason) = Nvrtc::get() {
+        let test = "every_transposition_has_a_kernel_of_its_own_and_room_for_its_blocks";
+        return skip::skip_gpu(test, 1, reason);
+    }
+    let sources: Vec<_> = KERNELS
+        .iter()
+        .copied()
+        .filter(|source| source.name.starts_with("transpose/"))
+        .collect();
+    let rows = kernel_table(Arch::new(9, 0), &sources).unwrap_or_else(|error| panic!("{error}"));
+    let mut all = BTreeSet::new();
+    for source in &sources {
+        let of_source = rows.iter().filter(|row| row.source == source.name);
+        let compiled: BTreeSet<_> = of_source.map(|row| &row.resources.name[..]).collect();
+        let listed: BTreeSet<_> = source.shapes.iter().map(|shape| shape.kernel).collect();
+        assert_eq!(compiled, listed, "{}", source.name);
+        for kernel in compiled {
+            assert!(all.insert(kernel.to_owned()), "two of {kernel}");
+        }
+    }
+    for element in [1, 2, 4, 8, 16] {
+        for kind in ["", "_any", "_square", "_any_square", "_put"] {
+            assert!(all.contains(&format!("transpose{kind}_{element}")));
+        }
+    }
+    // What the shapes say is what blocks may have.
+    for row in &rows {
+        let most = row.resources.max_threads.unwrap_or(1024);
+        assert!(row.threads <= most, "{row:?}");
+    }
+}

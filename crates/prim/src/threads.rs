@@ -76,21 +76,22 @@ impl Workers<'_> {
         self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
-    /// Splits 0..`len` (elements of `T`) into a few ranges per thread, cut at multiples of a leaf, and
-    /// works on all of them. Results are in the order of the ranges. Those of workers that can be stopped are more
+    /// Splits 0..`len` (elements that take `bytes` each, in all inputs together) into a few ranges per thread, cut at
+    /// multiples of a leaf, and works on all of them. Results are in the order of the ranges. Those of workers that can be stopped are more
     /// and shorter ranges; when they are stopped, some are missing at the end of a range, but never all.
-    pub fn split<T, R: Send>(
+    pub fn split<R: Send>(
         &self,
         cost: Cost,
+        bytes: usize,
         len: usize,
         work: impl Fn(Range<usize>) -> R + Sync,
     ) -> Vec<R> {
         let threads = self
             .threads
-            .min(len * size_of::<T>() / cost.bytes_per_thread())
+            .min(len * bytes / cost.bytes_per_thread())
             .max(1);
         let piece = self.stop.map_or(usize::MAX, |_| {
-            (cost.bytes_per_look() / size_of::<T>()).next_multiple_of(LEAF)
+            (cost.bytes_per_look() / bytes).next_multiple_of(LEAF)
         });
         let work = |range: Range<usize>| {
             if range.len() <= piece {

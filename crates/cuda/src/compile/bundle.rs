@@ -16,7 +16,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_shmem::internal::library::{Owner, check, home};
-use lzma_rust2::{XzOptions, XzReader, XzWriter};
+use lzma_rust2::{LzmaOptions, XzOptions, XzReader, XzWriter};
 use sha2::{Digest, Sha256};
 
 use crate::arch::Arch;
@@ -258,6 +258,8 @@ fn compress(bytes: &[u8]) -> Vec<u8> {
     // What a byte is likely to be follows from its place in an instruction: 4 % less.
     let lzma = &mut options.lzma_options;
     (lzma.lc, lzma.lp, lzma.pb) = (0, 4, 4);
+    // Half a percent less; reading takes as long.
+    lzma.nice_len = LzmaOptions::NICE_LEN_MAX;
     let write = || {
         let mut writer = XzWriter::new(Vec::new(), options)?;
         writer.write_all(bytes)?;

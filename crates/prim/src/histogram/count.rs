@@ -190,7 +190,7 @@ impl<'a, T: Sample> Histogram<'a, T> {
             threads: self.workers.threads.min(most),
             ..self.workers
         };
-        let parts = workers.split::<T, _>(Cost::Slow, samples.len(), |range| {
+        let parts = workers.split(Cost::Slow, size_of::<T>(), samples.len(), |range| {
             self.bins.rule().visit(Tally {
                 simd: workers.simd,
                 bins,

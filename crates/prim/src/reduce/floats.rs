@@ -55,7 +55,8 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
 ) -> LeafTotal<T::Wide> {
     let simd = workers.simd;
     let distance = Distance::of(size_of_val(whole[0]), O::INPUTS);
-    let sums = workers.split::<T, _>(Cost::Streaming, whole[0].len(), |part| {
+    let bytes = size_of::<T>() * O::INPUTS;
+    let sums = workers.split(Cost::Streaming, bytes, whole[0].len(), |part| {
         let mut sum = LeafTotal::new();
         let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
         for start in part.clone().step_by(BATCH * LEAF) {
@@ -75,7 +76,7 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
 
 /// The exact total of elements.
 fn exact_total<T: InVectors>(workers: Workers<'_>, values: &[T]) -> LeafTotal<T::Wide> {
-    let sums = workers.split::<T, _>(Cost::Slow, values.len(), |part| {
+    let sums = workers.split(Cost::Slow, size_of::<T>(), values.len(), |part| {
         let mut sum = LeafTotal::new();
         sum.extend(values[part].iter().map(|value| value.widen()));
         sum
@@ -86,7 +87,7 @@ fn exact_total<T: InVectors>(workers: Workers<'_>, values: &[T]) -> LeafTotal<T:
 /// The products of whole leaves.
 fn leaf_products<T: InVectors>(workers: Workers<'_>, whole: &[T]) -> Vec<T::Wide> {
     let distance = Distance::of(size_of_val(whole), 1);
-    let products = workers.split::<T, _>(Cost::Streaming, whole.len(), |part| {
+    let products = workers.split(Cost::Streaming, size_of::<T>(), whole.len(), |part| {
         let mut products = vec![T::Wide::ONE; part.len() / LEAF];
         leaf_results::<T, Product>(workers.simd, &[&whole[part]], distance, &mut products);
         products

@@ -36,7 +36,7 @@ impl<T: Element> RemotePart<T> for FromSource<'_, T> {
         let of_nothing = || T::partial(simd, op, &[nothing; 2][..op.inputs()]);
         let parts = self
             .workers
-            .split::<T, _>(Cost::Streaming, range.len(), |part| {
+            .split(Cost::Streaming, size_of::<T>(), range.len(), |part| {
                 let mut total = of_nothing();
                 let mine = range.start + part.start..range.start + part.end;
                 in_pieces(self.inputs, mine, LEAF, |pieces, first| {

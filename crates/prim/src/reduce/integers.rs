@@ -23,11 +23,10 @@ fn total<'v, T: Integer, W: Work<Output = IntegerTotal>>(
     let mine = match part {
         Part::Host(inputs) => {
             let (values, simd) = (inputs[0], exchange.workers.simd);
-            let parts = exchange
-                .workers
-                .split::<T, _>(Cost::Streaming, values.len(), |part| {
-                    simd.run(work(&values[part]))
-                });
+            let (bytes, len) = (size_of::<T>(), values.len());
+            let parts = exchange.workers.split(Cost::Streaming, bytes, len, |part| {
+                simd.run(work(&values[part]))
+            });
             let mut sum = IntegerTotal::default();
             parts.iter().for_each(|part| sum.merge(part));
             Ok(sum.words.to_vec())
@@ -52,9 +51,9 @@ fn combine<T: Integer>(
 ) -> Result<u64, ReduceError> {
     let mine = match part {
         Part::Host(inputs) => {
-            let len = inputs[0].len();
+            let (bytes, len) = (size_of::<T>() * inputs.len(), inputs[0].len());
             let work = |part| work(inputs, part);
-            let parts = exchange.workers.split::<T, _>(Cost::Streaming, len, work);
+            let parts = exchange.workers.split(Cost::Streaming, bytes, len, work);
             Ok(vec![parts.into_iter().fold(identity, combine)])
         }
         Part::Remote(part) => part.partial(op, 0..part.len(0)),

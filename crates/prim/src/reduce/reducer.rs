@@ -335,7 +335,7 @@ fn extremum<T: Element, const MAX: bool>(
     let mine = match part {
         Part::Host(inputs) => {
             let (values, workers) = (inputs[0], exchange.workers);
-            let found = workers.split::<T, _>(Cost::Streaming, values.len(), |part| {
+            let found = workers.split(Cost::Streaming, size_of::<T>(), values.len(), |part| {
                 let place = first_extremum::<T, MAX>(workers.simd, &values[part.clone()])?;
                 Some(part.start + place)
             });

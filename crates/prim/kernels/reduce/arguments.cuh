@@ -121,12 +121,18 @@ struct alignas(8) column_arguments {
     void* parts;
     // As of segments.
     u64 result_bytes;
+    // Columns that a block takes, a power of two from 2 to the threads of a block.
+    u64 at_once;
+    // Warps that add up the parts of a column: 1, or all of a block.
+    u64 warps;
 };
-static_assert(sizeof(column_arguments) == 96, "size of column_arguments");
+static_assert(sizeof(column_arguments) == 112, "size of column_arguments");
 static_assert(CROSSWARP_OFFSET(column_arguments, all) == 0, "column_arguments::all");
 static_assert(CROSSWARP_OFFSET(column_arguments, columns) == 64, "column_arguments::columns");
 static_assert(CROSSWARP_OFFSET(column_arguments, results) == 72, "column_arguments::results");
 static_assert(CROSSWARP_OFFSET(column_arguments, parts) == 80, "column_arguments::parts");
 static_assert(CROSSWARP_OFFSET(column_arguments, result_bytes) == 88, "column_arguments::result_bytes");
+static_assert(CROSSWARP_OFFSET(column_arguments, at_once) == 96, "column_arguments::at_once");
+static_assert(CROSSWARP_OFFSET(column_arguments, warps) == 104, "column_arguments::warps");
 
 }  // namespace crosswarp

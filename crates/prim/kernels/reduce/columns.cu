@@ -19,35 +19,40 @@ struct sum_of_column {
     using part = T;
     static constexpr bool two = TERM::inputs == 2;
 
-    // Leaf lanes w, w + 8, …, combined: of the halving what lies within them.
-    static __device__ T walk(const storage* x, const storage* y, u64 step, int w, int count, u64) {
-        T sum[16];
+    // Leaf lanes w, w + ways, …, combined: of the halving what lies within them. With 8 ways these are 16 lanes; with
+    // fewer there are no rows beyond 16 for each; with more, a thread has fewer lanes and several of their rows in flight.
+    static __device__ T walk(const storage* x, const storage* y, u64 step, int w, int ways, int count, u64) {
+        T sum[rows_in_flight];
 #pragma unroll
-        for (int k = 0; k < 16; ++k) sum[k] = leaf_sum::identity<T>();
-        walk_column<two>(x, y, step, w, count, [&](int k, storage p, storage q, int) {
-            const T value = E::widen(p);
-            sum[k] = sum[k] + TERM::of(value, two ? E::widen(q) : value);
+        for (int k = 0; k < rows_in_flight; ++k) sum[k] = leaf_sum::identity<T>();
+        walk_column<two>(x, y, step, w, ways, count, [&](int left, const storage* p, const storage* q, int) {
+            T term[rows_in_flight];
+#pragma unroll
+            for (int k = 0; k < rows_in_flight; ++k) {
+                // What is added in place of a row that is not there changes nothing.
+                term[k] = leaf_sum::identity<T>();
+                if (k < left) {
+                    const T value = E::widen(p[k]);
+                    term[k] = TERM::of(value, two ? E::widen(q[k]) : value);
+                }
+            }
+            switch (ways) {
+                case 16: add<8>(sum, term); break;
+                case 32: add<4>(sum, term); break;
+                case 64: add<2>(sum, term); break;
+                case 128: add<1>(sum, term); break;
+                default: add<16>(sum, term);
+            }
         });
 #pragma unroll
-        for (int half = 8; half > 0; half /= 2) {
+        for (int half = rows_in_flight / 2; half > 0; half /= 2) {
 #pragma unroll
             for (int k = 0; k < half; ++k) sum[k] = sum[k] + sum[k + half];
         }
         return sum[0];
     }
 
-    // The rest of the halving: distances of 4, 2 and 1.
-    static __device__ T join(const T (&of_warp)[column_warps][columns_at_once]) {
-        T sum[column_warps];
-#pragma unroll
-        for (int w = 0; w < column_warps; ++w) sum[w] = of_warp[w][warp::lane()];
-#pragma unroll
-        for (int half = column_warps / 2; half > 0; half /= 2) {
-#pragma unroll
-            for (int w = 0; w < half; ++w) sum[w] = sum[w] + sum[w + half];
-        }
-        return sum[0];
-    }
+    static __device__ T join(T a, T b) { return a + b; }
 
     static __device__ void finish(const column_arguments& a, u64 s, const storage* x, const storage* y, bool there,
                                   T found) {
@@ -66,11 +71,14 @@ struct sum_of_column {
         }
     }
 
-    static __device__ u64 total(const column_arguments& a, u64 s, const storage* x, const storage* y) {
+    using state = warp_accumulator<F>;
+
+    static __device__ state take(const column_arguments& a, u64 s, const storage* x, const storage* y, u64 first,
+                                 u64 step) {
         constexpr u32 all = 0xffffffffu;
         const u64 leaves = parts_of(a);
-        warp_accumulator<F> total;
-        for (u64 first = 0; first < leaves; first += 32) {
+        state total;
+        for (; first < leaves; first += step) {
             const int count = int(min(u64(32), leaves - first));
             T value = leaf_sum::identity<T>();
             if (warp::lane() < count) value = part_of<T>(a, first + warp::lane(), s);
@@ -90,12 +98,26 @@ struct sum_of_column {
                 redo_leaf<E, TERM>(total, x + at, y + at, rows, one, a.columns);
             }
         }
+        return total;
+    }
+
+    static __device__ void merge(state& total, const state& other) { total.merge(other); }
+
+    static __device__ u64 result(const column_arguments& a, state& total) {
         // As of segments: up to 2^19 leaves leave limbs below 2^52.
         if (a.all.n >> 30) total.carry();
         return sum_result<F>(total, a.all.n, a.all.finish);
+    }
+
+  private:
+    // Adds the terms of a thread's rows to those of its leaf lanes, of which it has `lanes`, each in the order of its rows.
+    template <int lanes> static __device__ void add(T (&sum)[rows_in_flight], const T (&term)[rows_in_flight]) {
+#pragma unroll
+        for (int k = 0; k < rows_in_flight; ++k) sum[k % lanes] = sum[k % lanes] + term[k];
     }
 };
 
 }  // namespace crosswarp
 
-COLUMN_KERNELS(cw::sum_of_column, 4)
+// A thread has two registers for each f64: with more than two blocks on a multiprocessor they do not fit.
+COLUMN_KERNELS(cw::sum_of_column, sizeof(cw::sum_of_column::T) == 8 ? 2 : 4)

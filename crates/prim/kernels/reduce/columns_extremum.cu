@@ -14,31 +14,34 @@ struct extremum_of_column {
     using part = two_words;
     using Search = extremum_search<E>;
 
-    static __device__ part walk(const storage* x, const storage* y, u64 step, int w, int count, u64 first) {
+    static __device__ part walk(const storage* x, const storage* y, u64 step, int w, int ways, int count, u64 first) {
         Search search;
-        walk_column<false>(x, y, step, w, count, [&](int, storage p, storage, int row) {
-            search.offer(Search::Keys::key(p), first + row);
+        walk_column<false>(x, y, step, w, ways, count, [&](int left, const storage* p, const storage*, int row) {
+#pragma unroll
+            for (int k = 0; k < rows_in_flight; ++k) {
+                if (k < left) search.offer(Search::Keys::key(p[k]), first + row + ways * k);
+            }
         });
         return search.found();
     }
-    static __device__ part join(const part (&of_warp)[column_warps][columns_at_once]) {
-        part found = of_warp[0][warp::lane()];
-#pragma unroll
-        for (int w = 1; w < column_warps; ++w) found = first_op()(found, of_warp[w][warp::lane()]);
-        return found;
-    }
+    static __device__ part join(const part& a, const part& b) { return first_op()(a, b); }
     static __device__ void finish(const column_arguments& a, u64 s, const storage*, const storage*, bool there,
                                   const part& found) {
-        if (there) put_result(a, s, result(a, found));
+        if (there) put_result(a, s, bits(a, found));
     }
-    static __device__ u64 total(const column_arguments& a, u64 s, const storage*, const storage*) {
-        part found = Search::none();
-        for (u64 k = warp::lane(); k < parts_of(a); k += 32) found = first_op()(found, part_of<part>(a, k, s));
-        return result(a, warp().reduce(found, first_op()));
+    using state = part;
+    static __device__ state take(const column_arguments& a, u64 s, const storage*, const storage*, u64 first, u64 step) {
+        state found = Search::none();
+        for (u64 k = first + warp::lane(); k < parts_of(a); k += step) found = first_op()(found, part_of<part>(a, k, s));
+        return found;
+    }
+    static __device__ void merge(state& found, const state& other) { found = first_op()(found, other); }
+    static __device__ u64 result(const column_arguments& a, const state& found) {
+        return bits(a, warp().reduce(found, first_op()));
     }
 
   private:
-    static __device__ u64 result(const column_arguments& a, const part& found) {
+    static __device__ u64 bits(const column_arguments& a, const part& found) {
         return a.all.finish == finish_value ? Search::Keys::bits(typename Search::Keys::K(found.a)) : found.b;
     }
 };

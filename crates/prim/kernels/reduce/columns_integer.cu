@@ -15,16 +15,19 @@ struct integers_of_column {
     using part = total192;
     static constexpr bool two = TERM::inputs == 2;
 
-    static __device__ part walk(const storage* x, const storage* y, u64 step, int w, int count, u64) {
+    static __device__ part walk(const storage* x, const storage* y, u64 step, int w, int ways, int count, u64) {
         integer_sum<E, TERM> mine;
-        walk_column<two>(x, y, step, w, count, [&](int, storage p, storage q, int) { mine.add(p, q); });
+        walk_column<two>(x, y, step, w, ways, count, [&](int left, const storage* p, const storage* q, int) {
+#pragma unroll
+            for (int k = 0; k < rows_in_flight; ++k) {
+                if (k < left) mine.add(p[k], q[k]);
+            }
+        });
         return mine.total();
     }
-    static __device__ part join(const part (&of_warp)[column_warps][columns_at_once]) {
-        part all = of_warp[0][warp::lane()];
-#pragma unroll
-        for (int w = 1; w < column_warps; ++w) add(all, of_warp[w][warp::lane()]);
-        return all;
+    static __device__ part join(part a, const part& b) {
+        add(a, b);
+        return a;
     }
     static __device__ void finish(const column_arguments& a, u64 s, const storage*, const storage*, bool there,
                                   const part& found) {
@@ -34,21 +37,24 @@ struct integers_of_column {
         }
         for (u32 left = __ballot_sync(0xffffffffu, there); left; left &= left - 1) {
             const int from = __ffs(left) - 1;
-            const u64 bits = result(a, warp::lane() == from ? found : part());
+            const u64 bits = of_lanes(a, warp::lane() == from ? found : part());
             const u64 mine = __shfl_sync(0xffffffffu, bits, 0);
             if (warp::lane() == from) put_result(a, s, mine);
         }
     }
-    static __device__ u64 total(const column_arguments& a, u64 s, const storage*, const storage*) {
-        part mine;
-        for (u64 k = warp::lane(); k < parts_of(a); k += 32) add(mine, part_of<part>(a, k, s));
-        return result(a, mine);
+    using state = part;
+    static __device__ state take(const column_arguments& a, u64 s, const storage*, const storage*, u64 first, u64 step) {
+        state mine;
+        for (u64 k = first + warp::lane(); k < parts_of(a); k += step) add(mine, part_of<part>(a, k, s));
+        return mine;
     }
+    static __device__ void merge(state& mine, const state& other) { add(mine, other); }
+    static __device__ u64 result(const column_arguments& a, const state& mine) { return of_lanes(a, mine); }
 
   private:
     static __device__ void add(part& to, const part& other) { to.add(other.word[0], other.word[1], other.word[2]); }
     // Of what all lanes have together.
-    static __device__ u64 result(const column_arguments& a, const part& mine) {
+    static __device__ u64 of_lanes(const column_arguments& a, const part& mine) {
         warp_accumulator<format192> total;
         add_wide(total, mine);
         u64 word[3];

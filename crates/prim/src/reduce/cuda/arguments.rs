@@ -111,7 +111,7 @@ namespace crosswarp {
     }
 
     /// What reductions of columns are launched with.
-    pub(crate) ColumnArguments = "column_arguments", align 8, size 96, with "": {
+    pub(crate) ColumnArguments = "column_arguments", align 8, size 112, with "": {
         /// `n`: rows of a matrix, at least one.
         0 pub all: Arguments = "reduce_arguments",
         /// Columns of a matrix.
@@ -122,6 +122,10 @@ namespace crosswarp {
         80 pub parts: u64 = "void*",
         /// As of segments.
         88 pub result_bytes: u64 = "u64",
+        /// Columns that a block takes, a power of two from 2 to the threads of a block.
+        96 pub at_once: u64 = "u64",
+        /// Warps that add up the parts of a column: 1, or all of a block.
+        104 pub warps: u64 = "u64",
     }
 }
 

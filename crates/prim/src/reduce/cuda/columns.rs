@@ -10,8 +10,21 @@ use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
 use crate::{Element, Op, ReduceError};
 
-/// Columns that a block of `column_parts` takes.
-const AT_ONCE: usize = 32;
+/// Rows that a thread has under way (`rows_in_flight` in the kernels).
+const IN_FLIGHT: usize = 16;
+/// Columns of long matrices that a block of `column_parts` takes: its warps read whole lines of 128 bytes.
+const WIDE: usize = 32;
+/// From how many parts on a block adds up a column's parts, and not a warp.
+const MANY_PARTS: usize = 128;
+
+/// Columns that a block of `column_parts` takes, of `columns` in all: a power of two from 2 on.
+fn at_once(rows: usize, columns: usize) -> usize {
+    // Of few rows, as many as leave each thread no more rows than it has under way.
+    let threads = THREADS as usize;
+    let by_rows = (threads * IN_FLIGHT / rows.next_power_of_two()).clamp(WIDE, threads);
+    // Of few columns, as many as there are.
+    columns.next_power_of_two().clamp(2, by_rows)
+}
 
 /// The kernels of one operation on one type.
 pub(crate) struct ColumnProgram {
@@ -72,6 +85,9 @@ impl ColumnProgram {
             let bytes = parts * results.len() * part_bytes::<T>(op);
             workspace.reserve_queue(bytes.div_ceil(size_of::<u64>()))?;
         }
+        let at_once = at_once(rows, results.len());
+        let warps_of_block = THREADS as usize / 32;
+        let warps = if parts < MANY_PARTS { 1 } else { warps_of_block };
         let arguments = ColumnArguments {
             all: Arguments {
                 x: inputs[0].address(),
@@ -87,6 +103,8 @@ impl ColumnProgram {
             results: results.len() as u64,
             parts: workspace.queue.address(),
             result_bytes: size_of::<R>() as u64,
+            at_once: at_once as u64,
+            warps: warps as u64,
         };
         let launch = |function, blocks: usize| {
             // More blocks than there can be are refused.
@@ -94,13 +112,13 @@ impl ColumnProgram {
             let launch = Launch::new(function).grid(blocks).block(THREADS);
             launch.overlapping().prepare()
         };
-        let blocks = results.len().div_ceil(AT_ONCE).saturating_mul(parts);
+        let blocks = results.len().div_ceil(at_once).saturating_mul(parts);
         let made = launch(&self.parts, blocks)?;
         let totals = match parts {
             1 => None,
             _ => Some(launch(
                 &self.totals,
-                results.len().div_ceil(THREADS as usize / 32),
+                results.len().div_ceil(warps_of_block / warps),
             )?),
         };
         // SAFETY: the kernels' one parameter is this structure. They read the elements of matrices of this shape, which the
@@ -114,5 +132,32 @@ impl ColumnProgram {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_have_rows_and_columns_to_work_on() {
+        for (rows, columns, expected) in [
+            (10, 10_000_000, 256),
+            (16, 300, 256),
+            (17, 300, 128),
+            (64, 300, 64),
+            (65, 300, 32),
+            (10_000, 10_000, 32),
+            (10_000_000, 10, 16),
+            (10_000_000, 1, 2),
+            (1, 1, 2),
+            (10, 3, 4),
+        ] {
+            let at_once = at_once(rows, columns);
+            assert_eq!(at_once, expected, "{rows} x {columns}");
+            // With fewer than 8 threads for a column each has its rows in flight at once: a leaf's lanes have one row each.
+            let ways = THREADS as usize / at_once;
+            assert!(ways <= 128 && (ways >= 8 || rows <= ways * IN_FLIGHT));
+        }
     }
 }

@@ -586,8 +586,15 @@ fn columns_have_the_bits_of_arrays_of_their_own() {
             for shape in [[1, 1, 1], [1, 7, 33], [3, 129, 5], [2, 2048, 40], [1, 2049, 64], [1, 70_001, 3], [1, 9000, 100]] {
                 check_columns::<$type>(&gpu, Kind::Ordinary, shape);
             }
+            // From one thread for a column to 128, and a block for the parts of one.
+            for shape in [[1, 10, 600], [2, 16, 300], [1, 17, 300], [3, 40, 90], [1, 300, 70], [1, 3000, 10], [1, 5000, 7],
+                [1, 5000, 4], [1, 5000, 2], [1, 5000, 1], [1, 270_000, 2]] {
+                check_columns::<$type>(&gpu, Kind::Ordinary, shape);
+            }
             for kind in [Kind::Huge, Kind::Small, Kind::Bits, Kind::Cancelling] {
+                check_columns::<$type>(&gpu, kind, [2, 10, 37]);
                 check_columns::<$type>(&gpu, kind, [2, 100, 37]);
+                check_columns::<$type>(&gpu, kind, [1, 5000, 3]);
                 check_columns::<$type>(&gpu, kind, [1, 5000, 37]);
             }
         )*};

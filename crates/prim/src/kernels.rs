@@ -2,10 +2,11 @@
 
 use crosswarp_cuda::{Options, Source};
 
-use crate::transpose::cuda::{MATRICES, SQUARES, TEXTBOOK, WORLD};
+use crate::transpose::cuda::{MATRICES, NARROW, SQUARES, TEXTBOOK, WORLD};
 
-const GROUPS: [&[Source<'static>]; 6] = [
+const GROUPS: [&[Source<'static>]; 7] = [
     &MATRICES,
+    &NARROW,
     &SQUARES,
     &[TEXTBOOK],
     &WORLD,

@@ -28,7 +28,15 @@ fn every_transposition_has_a_kernel_of_its_own_and_room_for_its_blocks() {
         }
     }
     for element in [1, 2, 4, 8, 16] {
-        for kind in ["", "_any", "_square", "_any_square", "_put"] {
+        for kind in [
+            "",
+            "_any",
+            "_square",
+            "_any_square",
+            "_flat",
+            "_tall",
+            "_put",
+        ] {
             assert!(all.contains(&format!("transpose{kind}_{element}")));
         }
     }

@@ -125,6 +125,10 @@ fn every_size_and_shape_as_on_the_cpu() {
         (257, 255),
         (640, 16),
         (33, 1000),
+        (10, 2000),
+        (2000, 7),
+        (32, 513),
+        (300, 31),
     ] {
         for pads in [
             [0, 0, 0, 0],
@@ -139,6 +143,7 @@ fn every_size_and_shape_as_on_the_cpu() {
         every_size!(out_of_place(&gpu, [rows, columns, 2], [1, 2, 3, 1]));
     }
     every_size!(out_of_place(&gpu, [7, 5, 1000], [0, 0, 0, 0]));
+    every_size!(out_of_place(&gpu, [40, 3, 1000], [0, 0, 0, 0]));
     every_size!(out_of_place(&gpu, [0, 5, 2], [0, 0, 0, 0]));
 }
 

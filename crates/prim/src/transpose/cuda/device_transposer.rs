@@ -47,10 +47,33 @@ const HEADERS: &[(&str, &str)] = &[
         "transpose/squares.cuh",
         include_str!("../../../kernels/transpose/squares.cuh"),
     ),
+    (
+        "transpose/narrow.cuh",
+        include_str!("../../../kernels/transpose/narrow.cuh"),
+    ),
 ];
 
-/// A source for each size of elements, so that only what is used is compiled. `$header` makes two kernels by `$make`: of
-/// whole tiles, whose shape `$whole` tells, and of any.
+/// Of narrow matrices: most elements of the narrow side, and most bytes; threads of a block, and places of the long side
+/// that it takes (`narrow_threads` in the kernels).
+const NARROW_SIDE: usize = 32;
+const NARROW_BYTES: usize = 128;
+const NARROW_THREADS: u32 = 256;
+/// From how many times the narrow side on.
+const NARROW_RATIO: usize = 4;
+
+/// Shared memory of a block of narrow matrices: rows an odd number of elements apart.
+const fn narrow_shared(side: usize, element: usize) -> u32 {
+    NARROW_THREADS * ((side | 1) * element) as u32
+}
+
+/// Whether matrices of this shape are narrow ones.
+fn is_narrow(rows: usize, columns: usize, element: usize) -> bool {
+    let (side, long) = (rows.min(columns), rows.max(columns));
+    side <= NARROW_SIDE && side * element <= NARROW_BYTES && long / NARROW_RATIO >= side
+}
+
+/// A source for each size of elements, so that only what is used is compiled. `$header` makes two kernels by `$make`, most
+/// often of whole tiles, whose shape `$whole` tells, and of any.
 macro_rules! sources {
     (
         $header:literal, $make:literal: $whole:ident $whole_kind:literal, $any:ident $any_kind:literal;
@@ -99,6 +122,22 @@ const fn any_square(kernel: &'static str, tiles: &Tiles) -> Shape<'static> {
 /// The kernels of matrices, by size of elements.
 pub(crate) const MATRICES: [Source<'static>; 5] = sources!(
     "matrices", "TRANSPOSE": whole "", any "_any";
+    0: 1, 1: 2, 2: 4, 3: 8, 4: 16
+);
+
+const fn narrow(kernel: &'static str, tiles: &Tiles) -> Shape<'static> {
+    let most = NARROW_BYTES / tiles.element;
+    let side = if most < NARROW_SIDE {
+        most
+    } else {
+        NARROW_SIDE
+    };
+    shape(kernel, NARROW_THREADS, narrow_shared(side, tiles.element))
+}
+
+/// Those of few rows and of few columns.
+pub(crate) const NARROW: [Source<'static>; 5] = sources!(
+    "narrow", "TRANSPOSE_NARROW": narrow "_flat", narrow "_tall";
     0: 1, 1: 2, 2: 4, 3: 8, 4: 16
 );
 
@@ -184,19 +223,23 @@ struct Kernels {
     any: Function,
     square: Function,
     any_square: Function,
+    flat: Function,
+    tall: Function,
 }
 
 impl Kernels {
     fn load(device: &Device, place: usize) -> Result<Self, Error> {
         let element = TILES[place].element;
-        let [matrices, squares] =
-            [&MATRICES, &SQUARES].map(|of| Module::compile(device, &of[place]));
-        let (matrices, squares) = (matrices?, squares?);
+        let [matrices, squares, narrow] =
+            [&MATRICES, &SQUARES, &NARROW].map(|of| Module::compile(device, &of[place]));
+        let (matrices, squares, narrow) = (matrices?, squares?, narrow?);
         Ok(Self {
             whole: matrices.function(&format!("transpose_{element}"))?,
             any: matrices.function(&format!("transpose_any_{element}"))?,
             square: squares.function(&format!("transpose_square_{element}"))?,
             any_square: squares.function(&format!("transpose_any_square_{element}"))?,
+            flat: narrow.function(&format!("transpose_flat_{element}"))?,
+            tall: narrow.function(&format!("transpose_tall_{element}"))?,
         })
     }
 }
@@ -221,6 +264,7 @@ impl DeviceTransposer {
     pub fn new(device: &Device) -> Result<Self, Error> {
         let mut sources = MATRICES.to_vec();
         sources.extend(SQUARES);
+        sources.extend(NARROW);
         compile_together(device, &sources);
         let mut sizes = [const { None }; 5];
         for (place, kernels) in sizes.iter_mut().enumerate() {
@@ -241,7 +285,7 @@ impl DeviceTransposer {
     pub fn of_size(device: &Device, element: usize) -> Result<Self, DeviceTransposeError> {
         layout::check_element(element)?;
         let place = place_of(element);
-        compile_together(device, &[MATRICES[place], SQUARES[place]]);
+        compile_together(device, &[MATRICES[place], SQUARES[place], NARROW[place]]);
         let mut sizes = [const { None }; 5];
         sizes[place] = Some(Kernels::load(device, place)?);
         Ok(Self {
@@ -298,6 +342,20 @@ impl DeviceTransposer {
             ..
         } = matrices;
         let places = input | output | in_stride | out_stride | in_batch | out_batch;
+        let (rows, columns) = (from.rows, from.columns);
+        // Each element is moved as one there.
+        if is_narrow(rows, columns, element) && places.is_multiple_of(element as u64) {
+            let flat = rows <= columns;
+            let function = if flat { &kernels.flat } else { &kernels.tall };
+            let tiles = rows.max(columns).div_ceil(NARROW_THREADS as usize);
+            let launch = Launch::new(function)
+                .grid(grid(tiles.checked_mul(from.batch))?)
+                .block(NARROW_THREADS)
+                .shared(narrow_shared(rows.min(columns), element));
+            // SAFETY: as below.
+            unsafe { launch.launch(stream, (ByValue(matrices),)) }?;
+            return Ok(());
+        }
         let (whole, any) = (tiles.whole, tiles.any);
         // Both kinds of tiles end where the whole ones do; all sides are powers of two.
         let down = whole.rows.max(any.rows);

@@ -44,9 +44,22 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     put_command()
-    arguments = ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"] if GLIBC else []
+    arguments = []
+    if GLIBC:
+        arguments = ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"]
+        arguments += ["--", "-C", f"link-arg={unwinder()}"]
     settings = {**(config_settings or {}), "build-args": " ".join(arguments)}
     return maturin.build_wheel(wheel_directory, settings, metadata_directory)
+
+
+def unwinder():
+    """The system's library that unwinds stacks, for the module to use. Zig's linker would put one of its own into the module,
+    and Python before 3.14 ends threads by unwinding them with the system's, which crashes in code that has another."""
+    asked = subprocess.run(["cc", "-print-file-name=libgcc_s.so.1"], check=True, stdout=subprocess.PIPE, text=True)
+    found = Path(asked.stdout.strip())
+    if not found.is_absolute():
+        raise RuntimeError("cc has no libgcc_s.so.1: install the runtime library of GCC")
+    return found.resolve()
 
 
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):

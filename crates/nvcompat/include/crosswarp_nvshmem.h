@@ -31,6 +31,7 @@ typedef long ptrdiff_t;
 #if __has_include(<cuda/atomic>) && __has_include(<cuda/std/utility>)
 #include <cuda/atomic>
 #include <cuda/std/utility>
+#define NVSHMEM_CW_LIBCUDACXX
 #endif
 #endif
 
@@ -140,6 +141,12 @@ enum { NVSHMEMX_PE_ANY = -1, NVSHMEMX_PE_ALL = -2 };
 
 #if (defined(__CUDACC__) || defined(__CUDACC_RTC__)) && !defined(NVSHMEM_HOSTLIB_ONLY)
 #define NVSHMEM_CW_WITH_KERNELS
+#endif
+
+/* ==== Tiles. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#include "crosswarp_nvshmem_tile.h"
+#define NVSHMEM_CW_WITH_TILES
 #endif
 
 /* ==== The host. */
@@ -265,6 +272,53 @@ struct nvshmem_cw_registrar {
 __attribute__((used)) nvshmem_cw_registrar nvshmem_cw_registrar_of_this_unit;
 }  // namespace
 
+#endif
+
+/* ==== Tiles in kernels. */
+#ifdef NVSHMEM_CW_WITH_TILES
+namespace nvshmemx {
+#if defined(__CUDA_ARCH__) || defined(__CUDACC_RTC__)
+#define NVSHMEM_CW_TILE_DOES(...) { __VA_ARGS__ }
+#else
+#define NVSHMEM_CW_TILE_DOES(...) ;
+#endif
+/* Of a scope, whose threads all call. `flags` mean nothing. Where start_coord and boundary are shapes, an element is there
+ * if its place from start_coord on is before boundary in every dimension. Non-zero for a PE or team that does not exist,
+ * and for a destination that is smaller. */
+#define NVSHMEM_CW_TILE_FUNCTIONS(FORM, SCOPE)                                                                          \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_algo_t algo>                                  \
+    __device__ int tile_put##FORM(src_tensor_t src, dst_tensor_t dst, tuple_t start_coord, tuple_t boundary, int pe,    \
+                                  uint64_t flags)                                                                       \
+    NVSHMEM_CW_TILE_DOES(static_assert(                                                                                 \
+        algo == tile_algo_t::PEER_PUSH_NBI || algo == tile_algo_t::REMOTE_PUSH_NBI, "a put pushes");                    \
+        return crosswarp_nvshmem::tile_put<crosswarp_nvshmem::SCOPE>(src, dst, start_coord, boundary, pe);)             \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_algo_t algo>                                  \
+    __device__ int tile_get##FORM(src_tensor_t src, dst_tensor_t dst, tuple_t start_coord, tuple_t boundary, int pe,    \
+                                  uint64_t flags)                                                                       \
+    NVSHMEM_CW_TILE_DOES(static_assert(                                                                                 \
+        algo == tile_algo_t::PEER_PULL_NBI || algo == tile_algo_t::REMOTE_PULL_NBI, "a get pulls");                     \
+        return crosswarp_nvshmem::tile_get<crosswarp_nvshmem::SCOPE>(src, dst, start_coord, boundary, pe);)             \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_coll_algo_t algo>                             \
+    __device__ int tile_allgather##FORM(nvshmem_team_t team, src_tensor_t src, dst_tensor_t dst, tuple_t start_coord,   \
+                                        tuple_t boundary, uint64_t flags)                                               \
+    NVSHMEM_CW_TILE_DOES(                                                                                               \
+        static_assert(algo == tile_coll_algo_t::NVLS_ONE_SHOT_PUSH_NBI, "a gathering pushes");                          \
+        return crosswarp_nvshmem::tile_allgather<crosswarp_nvshmem::SCOPE>(team, src, dst, start_coord, boundary);)     \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_coll_algo_t algo>                             \
+    __device__ int tile_broadcast##FORM(nvshmem_team_t team, src_tensor_t src, dst_tensor_t dst, tuple_t start_coord,   \
+                                        tuple_t boundary, uint64_t flags)                                               \
+    NVSHMEM_CW_TILE_DOES(                                                                                               \
+        static_assert(algo == tile_coll_algo_t::NVLS_ONE_SHOT_PUSH_NBI, "a broadcast pushes");                          \
+        return crosswarp_nvshmem::tile_broadcast<crosswarp_nvshmem::SCOPE>(team, src, dst, start_coord, boundary);)     \
+    template <tile_coll_algo_t algo> __device__ int tile_collective_wait##FORM(nvshmem_team_t team, uint64_t flags)     \
+    NVSHMEM_CW_TILE_DOES(return crosswarp_nvshmem::barrier<crosswarp_nvshmem::SCOPE>(team);)
+NVSHMEM_CW_TILE_FUNCTIONS(, thread)
+NVSHMEM_CW_TILE_FUNCTIONS(_warp, warp)
+NVSHMEM_CW_TILE_FUNCTIONS(_warpgroup, warpgroup)
+NVSHMEM_CW_TILE_FUNCTIONS(_block, block)
+#undef NVSHMEM_CW_TILE_FUNCTIONS
+#undef NVSHMEM_CW_TILE_DOES
+}  // namespace nvshmemx
 #endif
 
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)

@@ -48,6 +48,8 @@ one | hd | void *nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr) | mc_ptr 
 one | h | int nvshmemx_buffer_register(void *addr, size_t length) | | memory::buffer_register
 one | h | int nvshmemx_buffer_unregister(void *addr) | | memory::buffer_unregister
 one | h | void nvshmemx_buffer_unregister_all(void) | | memory::buffer_unregister_all
+one | h | void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags) | | memory::buffer_register_symmetric
+one | h | int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size) | | memory::buffer_unregister_symmetric
 
 # Teams
 one | hd | int nvshmem_team_my_pe(nvshmem_team_t team) | team_my_pe | team::my_pe

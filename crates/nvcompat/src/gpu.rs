@@ -103,7 +103,7 @@ impl Gpu {
         }
         DeviceWorld::needs_one_host(pe, "a program written for NVSHMEM").map_err(internal)?;
         let mut device_world =
-            DeviceWorld::new(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
+            DeviceWorld::with_room(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
         if let Some((one, other)) = device_world.two_on_a_gpu() {
             device_world.let_processes_share_gpus();
             if pe.my_pe() == one {
@@ -252,6 +252,20 @@ impl Gpu {
             .heap()
             .free(object)
             .map_err(|error| error.to_string())
+    }
+
+    /// Makes memory of the program's symmetric; where it is in this PE's part. Collective.
+    pub(crate) fn register(&self, address: u64, bytes: usize) -> Result<u64, String> {
+        let _guard = ContextGuard::keep();
+        let registered = self.world.heap().register(address, bytes);
+        registered.map_err(|error| error.to_string())
+    }
+
+    /// Takes it out of symmetric memory. Collective.
+    pub(crate) fn unregister(&self, address: u64, bytes: usize) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        let done = self.world.heap().unregister(address, bytes);
+        done.map_err(|error| error.to_string())
     }
 
     /// Tells kernels what team `index` is; `None`: none of this PE's.

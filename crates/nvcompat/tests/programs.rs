@@ -59,6 +59,12 @@ int main(void) {
     for (int i = 0; i < 40; ++i) nvshmem_team_destroy(again[i]);
     for (int i = 0; i < 40; ++i) CHECK(nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &again[i]) == 0);
     CHECK(nvshmem_team_split_strided(0, 0, 1, n + 1, NULL, 0, &even) != 0 && even == -1);
+    /* As many as there can be, less one: of the two of a split in two directions there is neither then. */
+    int last;
+    while (nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &even) == 0) last = even;
+    nvshmem_team_destroy(last);
+    CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) != 0 && x == -1 && y == -1);
+    CHECK(nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &even) == 0 && even == last);
     nvshmem_finalize();
     CHECK(nvshmemx_init_status() == 1);
     nvshmem_finalize();

@@ -444,18 +444,33 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
     if constexpr (detail::fits_units<T>) {
         if (detail::is_small<T>(n) && !detail::routed(t)) {
             const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
-            int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
-            bool sends = t.me == root && units > 0;
+            const int units = n > 0 ? detail::units<T>(n) : 1;
+            const bool sends = t.me == root;
             const detail::rendezvous m = detail::send_to_all(t, begins, sends ? units : 1, scope, [=](int u) {
-                return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
+                if (!sends) return (u64)0;
+                const u64 data = detail::pack(source, (u64)u * detail::per_unit<T>, n);
+                // Where it is already, it need not come back from a slot.
+                if (dest != source) detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
+                return data;
             });
             detail::count_rendezvous(t, m, scope);
+            // One unit of each other PE, and all of the root's first.
+            const int first = sends ? 0 : units, low = root < t.me ? root : t.me, high = root < t.me ? t.me : root;
             detail::take_units(
-                t, m, t.size + units, scope,
-                [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
+                t, m, first + t.size - (sends ? 1 : 2), scope,
+                [=](int i, int& from, int& u) {
+                    from = i - first, u = 0;
+                    if (from < 0) {
+                        from = root, u = i;
+                    } else {
+                        // Past this PE and the root.
+                        if (from >= low) ++from;
+                        if (!sends && from >= high) ++from;
+                    }
+                },
                 [=](int i, u64 data) {
-                    if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
+                    if (i < first) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
                 });
             return detail::end_rendezvous(t, scope);
         }

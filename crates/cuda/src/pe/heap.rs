@@ -200,14 +200,22 @@ pub struct DeviceHeap<'w> {
 
 struct State {
     allocator: HeapAllocator,
-    /// Of the room behind the heap.
-    room: HeapAllocator,
+    /// Of the room behind the heap, if there is any.
+    room: Option<HeapAllocator>,
     /// Registered memory by its offset: its place in the room, and its bytes. The same on every PE.
     registered: HashMap<usize, (Block, usize)>,
     /// How much of each heap has physical memory; the same on every PE.
     mapped: usize,
     /// What was mapped: offset in the range, bytes.
     mappings: Vec<(usize, usize)>,
+}
+
+impl State {
+    fn free_room(&mut self, block: Block) {
+        if let Some(room) = &mut self.room {
+            room.free(block);
+        }
+    }
 }
 
 impl<'w> DeviceHeap<'w> {
@@ -280,7 +288,7 @@ impl<'w> DeviceHeap<'w> {
             granularity: granularity_of_all,
             state: Mutex::new(State {
                 allocator: HeapAllocator::new(limit),
-                room: HeapAllocator::new(stride - limit),
+                room: (stride > limit).then(|| HeapAllocator::new(stride - limit)),
                 registered: HashMap::new(),
                 mapped: 0,
                 mappings: Vec::new(),
@@ -552,16 +560,20 @@ impl<'w> DeviceHeap<'w> {
             error => error,
         })?;
         let mut state = self.state();
-        let place = state.room.allocate(bytes, self.granularity);
-        let Some((place, block)) = place else {
-            let (free, heap) = (state.room.free_bytes(), self.stride - self.limit);
-            return Err(HeapError::OutOfHeap { bytes, free, heap });
+        let none = HeapError::OutOfHeap {
+            bytes,
+            free: state.room.as_ref().map_or(0, HeapAllocator::free_bytes),
+            heap: self.stride - self.limit,
         };
+        let room = state.room.as_mut();
+        let (place, block) = room
+            .and_then(|room| room.allocate(bytes, self.granularity))
+            .ok_or(none)?;
         let offset = self.limit + place;
         match self.map_of_all(offset, bytes, fd, &chunk) {
             Ok(mut mappings) => state.mappings.append(&mut mappings),
             Err(error) => {
-                state.room.free(block);
+                state.free_room(block);
                 return Err(error);
             }
         }
@@ -593,11 +605,9 @@ impl<'w> DeviceHeap<'w> {
         for (at, bytes) in of_this {
             unmapped = unmapped.and(self.range.unmap(at, bytes));
         }
-        match unmapped {
-            Ok(()) => state.room.free(block),
-            // Its addresses are not used again.
-            Err(error) => return Err(error.into()),
-        }
+        // Where that failed the addresses are not used again.
+        unmapped?;
+        state.free_room(block);
         Ok(())
     }
 

@@ -161,6 +161,9 @@ typedef struct CUlib_st *CUlibrary;
  * of the variable's layout: a library that writes another does not have these functions, and the loader says so. */
 NVSHMEM_CW_C void nvshmem_cw_register_1(void *(*address)(void));
 NVSHMEM_CW_C void nvshmem_cw_unregister_1(void *(*address)(void));
+/* Runs body(argument) on n_pes threads, each of which is a PE of one world: there nvshmem_init joins it, and all functions
+ * of the host are that PE's. Kernels of the program's own units are on a GPU for each PE. 0, or a status, with a line. */
+NVSHMEM_CW_C int nvshmem_cw_spmd(int n_pes, void (*body)(void *), void *argument);
 /* Brings the library up to where kernels can be launched; 0 if it is. */
 NVSHMEM_CW_C int nvshmem_cw_prepare_1(void);
 /* The smallest value of all PEs. */

@@ -104,6 +104,7 @@ fn the_library_exports_the_table() {
             &"nvshmem_cw_prepare_1",
             &"nvshmem_cw_register_1",
             &"nvshmem_cw_smallest_1",
+            &"nvshmem_cw_spmd",
             &"nvshmem_cw_unregister_1",
             &"nvshmemid_hostlib_init_attr"
         ]

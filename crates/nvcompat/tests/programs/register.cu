@@ -6,7 +6,7 @@
 static int me, n;
 
 // The driver's functions, by the runtime: programs are not linked with the driver.
-template <class F> static F driver(const char *name, F) {
+template <class F> static F driver(const char *name) {
     void *found = nullptr;
     cudaDriverEntryPointQueryResult how;
     CUDA(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &how));
@@ -15,7 +15,7 @@ template <class F> static F driver(const char *name, F) {
 }
 #define DRIVER(function, ...)                                                                  \
     do {                                                                                       \
-        const CUresult result_ = driver(#function, &function)(__VA_ARGS__);                    \
+        const CUresult result_ = driver<decltype(&function)>(#function)(__VA_ARGS__);         \
         if (result_ != CUDA_SUCCESS) {                                                         \
             fprintf(stderr, "%s:%d: " #function " failed: %d\n", __FILE__, __LINE__, result_); \
             exit(3);                                                                           \

@@ -148,7 +148,13 @@ impl Function<'_> {
             Form::Block => "crosswarp_nvshmem::block",
             _ => "crosswarp_nvshmem::thread",
         };
-        let unit = self.ty.and_then(|ty| ty.unit);
+        let (function, shared) = match self.row.in_kernels.split_once(" as ") {
+            Some((function, "numbers")) => (function, self.ty.and_then(Type::as_numbers)),
+            Some((function, "bits")) => (function, self.ty.and_then(Type::as_bits)),
+            Some((_, other)) => panic!("types are shared as numbers or bits, not as {other}"),
+            None => (self.row.in_kernels.as_str(), None),
+        };
+        let unit = shared.or(self.ty.and_then(|ty| ty.unit));
         let arguments: Vec<String> = self
             .row
             .parameters
@@ -165,7 +171,7 @@ impl Function<'_> {
         } else {
             "return "
         };
-        let function = with_word(&self.row.in_kernels, "S", scope);
+        let function = with_word(function, "S", scope);
         format!(
             "{returns}crosswarp_nvshmem::{function}({});",
             arguments.join(", ")

@@ -7,7 +7,9 @@
 //! - `forms`: `h` on the host; `d` in kernels, by a thread; `w`, `g`, `b` in kernels, by a warp, a warpgroup or a block;
 //!   `s` on the host in stream order, with a `cudaStream_t` as its last argument. In the name, `{x}` is `x` in the forms
 //!   `w`, `g`, `b` and `s`, and `{f}` is what the form appends.
-//! - `in kernels`: a function of `device/nvshmem.cuh`; `S` is the scope.
+//! - `in kernels`: a function of `device/nvshmem.cuh`; `S` is the scope. `as numbers` has it called with one type of each
+//!   size and kind (`int` for `int32_t`), `as bits` with an unsigned one of each size: types that are the same to it share
+//!   its code, which is long.
 //! - `on the host`: a Rust function, called with the arguments; with where to run (`On`) before them in rows that have
 //!   the form `s`. `T` is the Rust type.
 
@@ -48,6 +50,8 @@ one | hd | void *nvshmemx_mc_ptr(nvshmem_team_t team, const void *ptr) | mc_ptr 
 one | h | int nvshmemx_buffer_register(void *addr, size_t length) | | memory::buffer_register
 one | h | int nvshmemx_buffer_unregister(void *addr) | | memory::buffer_unregister
 one | h | void nvshmemx_buffer_unregister_all(void) | | memory::buffer_unregister_all
+one | h | void *nvshmemx_buffer_register_symmetric(void *user_buffer, size_t size, int flags) | | memory::buffer_register_symmetric
+one | h | int nvshmemx_buffer_unregister_symmetric(void *ptr, size_t size) | | memory::buffer_unregister_symmetric
 
 # Teams
 one | hd | int nvshmem_team_my_pe(nvshmem_team_t team) | team_my_pe | team::my_pe
@@ -150,25 +154,25 @@ one | hdwbs | int nvshmem{x}_team_sync{f}(nvshmem_team_t team) | team_sync<S> | 
 one | hdwbs | void nvshmem{x}_sync_all{f}(void) | sync_all<S> | collective::sync_all
 
 # Collectives
-rma | hdwbs | int nvshmem{x}_{T}_broadcast{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root) | broadcast<S> | collective::broadcast::<T>
-mem | hdwbs | int nvshmem{x}_broadcast{T}{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root) | broadcast<S> | collective::broadcast::<T>
-rma | hdwbs | int nvshmem{x}_{T}_fcollect{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | fcollect<S> | collective::fcollect::<T>
-mem | hdwbs | int nvshmem{x}_fcollect{T}{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | fcollect<S> | collective::fcollect::<T>
-rma | hdwbs | int nvshmem{x}_{T}_alltoall{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | alltoall<S> | collective::alltoall::<T>
-mem | hdwbs | int nvshmem{x}_alltoall{T}{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | alltoall<S> | collective::alltoall::<T>
-bitwise | hdwbs | int nvshmem{x}_{T}_and_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::and_op> | reduce::and::<T>
-bitwise | hdwbs | int nvshmem{x}_{T}_or_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::or_op> | reduce::or::<T>
-bitwise | hdwbs | int nvshmem{x}_{T}_xor_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::xor_op> | reduce::xor::<T>
-arith | hdwbs | int nvshmem{x}_{T}_min_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::min_op> | reduce::min::<T>
-arith | hdwbs | int nvshmem{x}_{T}_max_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::max_op> | reduce::max::<T>
-arith | hdwbs | int nvshmem{x}_{T}_sum_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::sum_op> | reduce::sum::<T>
-arith | hdwbs | int nvshmem{x}_{T}_prod_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::prod_op> | reduce::prod::<T>
-bitwise | hdwbs | int nvshmem{x}_{T}_and_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::and_op> | reduce::scatter_and::<T>
-bitwise | hdwbs | int nvshmem{x}_{T}_or_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::or_op> | reduce::scatter_or::<T>
-bitwise | hdwbs | int nvshmem{x}_{T}_xor_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::xor_op> | reduce::scatter_xor::<T>
-arith | hdwbs | int nvshmem{x}_{T}_min_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::min_op> | reduce::scatter_min::<T>
-arith | hdwbs | int nvshmem{x}_{T}_max_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::max_op> | reduce::scatter_max::<T>
-arith | hdwbs | int nvshmem{x}_{T}_sum_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::sum_op> | reduce::scatter_sum::<T>
-arith | hdwbs | int nvshmem{x}_{T}_prod_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::prod_op> | reduce::scatter_prod::<T>
+rma | hdwbs | int nvshmem{x}_{T}_broadcast{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root) | broadcast<S> as bits | collective::broadcast::<T>
+mem | hdwbs | int nvshmem{x}_broadcast{T}{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems, int PE_root) | broadcast<S> as bits | collective::broadcast::<T>
+rma | hdwbs | int nvshmem{x}_{T}_fcollect{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | fcollect<S> as bits | collective::fcollect::<T>
+mem | hdwbs | int nvshmem{x}_fcollect{T}{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | fcollect<S> as bits | collective::fcollect::<T>
+rma | hdwbs | int nvshmem{x}_{T}_alltoall{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | alltoall<S> as bits | collective::alltoall::<T>
+mem | hdwbs | int nvshmem{x}_alltoall{T}{f}(nvshmem_team_t team, T *dest, const T *source, size_t nelems) | alltoall<S> as bits | collective::alltoall::<T>
+bitwise | hdwbs | int nvshmem{x}_{T}_and_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::and_op> as bits | reduce::and::<T>
+bitwise | hdwbs | int nvshmem{x}_{T}_or_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::or_op> as bits | reduce::or::<T>
+bitwise | hdwbs | int nvshmem{x}_{T}_xor_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::xor_op> as bits | reduce::xor::<T>
+arith | hdwbs | int nvshmem{x}_{T}_min_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::min_op> as numbers | reduce::min::<T>
+arith | hdwbs | int nvshmem{x}_{T}_max_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::max_op> as numbers | reduce::max::<T>
+arith | hdwbs | int nvshmem{x}_{T}_sum_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::sum_op> as numbers | reduce::sum::<T>
+arith | hdwbs | int nvshmem{x}_{T}_prod_reduce{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reduce<S, crosswarp::prod_op> as numbers | reduce::prod::<T>
+bitwise | hdwbs | int nvshmem{x}_{T}_and_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::and_op> as bits | reduce::scatter_and::<T>
+bitwise | hdwbs | int nvshmem{x}_{T}_or_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::or_op> as bits | reduce::scatter_or::<T>
+bitwise | hdwbs | int nvshmem{x}_{T}_xor_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::xor_op> as bits | reduce::scatter_xor::<T>
+arith | hdwbs | int nvshmem{x}_{T}_min_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::min_op> as numbers | reduce::scatter_min::<T>
+arith | hdwbs | int nvshmem{x}_{T}_max_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::max_op> as numbers | reduce::scatter_max::<T>
+arith | hdwbs | int nvshmem{x}_{T}_sum_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::sum_op> as numbers | reduce::scatter_sum::<T>
+arith | hdwbs | int nvshmem{x}_{T}_prod_reducescatter{f}(nvshmem_team_t team, T *dest, const T *source, size_t nreduce) | reducescatter<S, crosswarp::prod_op> as numbers | reduce::scatter_prod::<T>
 one | b | int nvshmemx_double2_maxloc_reduce{f}(nvshmem_team_t team, double2 *dest, const double2 *source, size_t nreduce) | reduce<S, crosswarp_nvshmem::maxloc_op> |
 ";

@@ -31,6 +31,33 @@ const fn sized(name: &'static str, unit: &'static str, rust: &'static str) -> Ty
     }
 }
 
+impl Type {
+    /// The C type that numbers of this size and kind are combined as.
+    pub fn as_numbers(&self) -> Option<&'static str> {
+        Some(match self.rust {
+            "i8" => "signed char",
+            "i16" => "short",
+            "i32" => "int",
+            "i64" => "long long",
+            "f32" => "float",
+            "f64" => "double",
+            "F16" | "Bf16" => return None,
+            _ => return self.as_bits(),
+        })
+    }
+
+    /// The unsigned C type of this size; `None` for 128 bits, which have none.
+    pub fn as_bits(&self) -> Option<&'static str> {
+        Some(match self.rust {
+            "i8" | "u8" => "unsigned char",
+            "i16" | "u16" | "F16" | "Bf16" => "unsigned short",
+            "i32" | "u32" | "f32" => "unsigned int",
+            "i64" | "u64" | "f64" => "unsigned long long",
+            _ => return None,
+        })
+    }
+}
+
 /// Every type. 64-bit Linux: `long` and pointers have 64 bits, `char` is signed (on x86-64).
 pub const TYPES: &[Type] = &[
     ty("bfloat16", "__nv_bfloat16", "Bf16"),

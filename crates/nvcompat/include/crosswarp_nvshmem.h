@@ -31,6 +31,7 @@ typedef long ptrdiff_t;
 #if __has_include(<cuda/atomic>) && __has_include(<cuda/std/utility>)
 #include <cuda/atomic>
 #include <cuda/std/utility>
+#define NVSHMEM_CW_LIBCUDACXX
 #endif
 #endif
 
@@ -142,6 +143,12 @@ enum { NVSHMEMX_PE_ANY = -1, NVSHMEMX_PE_ALL = -2 };
 #define NVSHMEM_CW_WITH_KERNELS
 #endif
 
+/* ==== Tiles. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#include "crosswarp_nvshmem_tile.h"
+#define NVSHMEM_CW_WITH_TILES
+#endif
+
 /* ==== The host. */
 #ifndef __CUDACC_RTC__
 
@@ -154,6 +161,9 @@ typedef struct CUlib_st *CUlibrary;
  * of the variable's layout: a library that writes another does not have these functions, and the loader says so. */
 NVSHMEM_CW_C void nvshmem_cw_register_1(void *(*address)(void));
 NVSHMEM_CW_C void nvshmem_cw_unregister_1(void *(*address)(void));
+/* Runs body(argument) on n_pes threads, each of which is a PE of one world: there nvshmem_init joins it, and all functions
+ * of the host are that PE's. Kernels of the program's own units are on a GPU for each PE. 0, or a status, with a line. */
+NVSHMEM_CW_C int nvshmem_cw_spmd(int n_pes, void (*body)(void *), void *argument);
 /* Brings the library up to where kernels can be launched; 0 if it is. */
 NVSHMEM_CW_C int nvshmem_cw_prepare_1(void);
 /* The smallest value of all PEs. */
@@ -265,6 +275,53 @@ struct nvshmem_cw_registrar {
 __attribute__((used)) nvshmem_cw_registrar nvshmem_cw_registrar_of_this_unit;
 }  // namespace
 
+#endif
+
+/* ==== Tiles in kernels. */
+#ifdef NVSHMEM_CW_WITH_TILES
+namespace nvshmemx {
+#if defined(__CUDA_ARCH__) || defined(__CUDACC_RTC__)
+#define NVSHMEM_CW_TILE_DOES(...) { __VA_ARGS__ }
+#else
+#define NVSHMEM_CW_TILE_DOES(...) ;
+#endif
+/* Of a scope, whose threads all call. `flags` mean nothing. Where start_coord and boundary are shapes, an element is there
+ * if its place from start_coord on is before boundary in every dimension. Non-zero for a PE or team that does not exist,
+ * and for a destination that is smaller. */
+#define NVSHMEM_CW_TILE_FUNCTIONS(FORM, SCOPE)                                                                          \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_algo_t algo>                                  \
+    __device__ int tile_put##FORM(src_tensor_t src, dst_tensor_t dst, tuple_t start_coord, tuple_t boundary, int pe,    \
+                                  uint64_t flags)                                                                       \
+    NVSHMEM_CW_TILE_DOES(static_assert(                                                                                 \
+        algo == tile_algo_t::PEER_PUSH_NBI || algo == tile_algo_t::REMOTE_PUSH_NBI, "a put pushes");                    \
+        return crosswarp_nvshmem::tile_put<crosswarp_nvshmem::SCOPE>(src, dst, start_coord, boundary, pe);)             \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_algo_t algo>                                  \
+    __device__ int tile_get##FORM(src_tensor_t src, dst_tensor_t dst, tuple_t start_coord, tuple_t boundary, int pe,    \
+                                  uint64_t flags)                                                                       \
+    NVSHMEM_CW_TILE_DOES(static_assert(                                                                                 \
+        algo == tile_algo_t::PEER_PULL_NBI || algo == tile_algo_t::REMOTE_PULL_NBI, "a get pulls");                     \
+        return crosswarp_nvshmem::tile_get<crosswarp_nvshmem::SCOPE>(src, dst, start_coord, boundary, pe);)             \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_coll_algo_t algo>                             \
+    __device__ int tile_allgather##FORM(nvshmem_team_t team, src_tensor_t src, dst_tensor_t dst, tuple_t start_coord,   \
+                                        tuple_t boundary, uint64_t flags)                                               \
+    NVSHMEM_CW_TILE_DOES(                                                                                               \
+        static_assert(algo == tile_coll_algo_t::NVLS_ONE_SHOT_PUSH_NBI, "a gathering pushes");                          \
+        return crosswarp_nvshmem::tile_allgather<crosswarp_nvshmem::SCOPE>(team, src, dst, start_coord, boundary);)     \
+    template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_coll_algo_t algo>                             \
+    __device__ int tile_broadcast##FORM(nvshmem_team_t team, src_tensor_t src, dst_tensor_t dst, tuple_t start_coord,   \
+                                        tuple_t boundary, uint64_t flags)                                               \
+    NVSHMEM_CW_TILE_DOES(                                                                                               \
+        static_assert(algo == tile_coll_algo_t::NVLS_ONE_SHOT_PUSH_NBI, "a broadcast pushes");                          \
+        return crosswarp_nvshmem::tile_broadcast<crosswarp_nvshmem::SCOPE>(team, src, dst, start_coord, boundary);)     \
+    template <tile_coll_algo_t algo> __device__ int tile_collective_wait##FORM(nvshmem_team_t team, uint64_t flags)     \
+    NVSHMEM_CW_TILE_DOES(return crosswarp_nvshmem::barrier<crosswarp_nvshmem::SCOPE>(team);)
+NVSHMEM_CW_TILE_FUNCTIONS(, thread)
+NVSHMEM_CW_TILE_FUNCTIONS(_warp, warp)
+NVSHMEM_CW_TILE_FUNCTIONS(_warpgroup, warpgroup)
+NVSHMEM_CW_TILE_FUNCTIONS(_block, block)
+#undef NVSHMEM_CW_TILE_FUNCTIONS
+#undef NVSHMEM_CW_TILE_DOES
+}  // namespace nvshmemx
 #endif
 
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)

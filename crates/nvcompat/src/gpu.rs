@@ -6,14 +6,14 @@ use crate::environment;
 use crate::say::say;
 use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::Status;
-use crate::units;
+use crate::units::{self, Told};
 use crosswarp_cuda::KernelArgs;
 use crosswarp_cuda::internal::{TEAM_BYTES, WORLD_BYTES};
 use crosswarp_cuda::{
     Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Module, Options, Source,
     Stream,
 };
-use crosswarp_shmem::{CollectiveError, Pe};
+use crosswarp_shmem::{CollectiveError, Pe, WorldKind};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Display;
@@ -55,7 +55,14 @@ pub(crate) struct Gpu {
     team_bytes: usize,
     /// Held while `out` is used.
     turn: Mutex<()>,
+    /// Whether this PE is a thread in a world of which two share a GPU.
+    threads_share: bool,
+    told: Mutex<Told>,
 }
+
+/// Why threads whose kernels are units of the program need a GPU each.
+const SHARED_VARIABLE: &str = "the program's own kernels find out which PE they are in a variable that is one for all of a \
+    process on a GPU (kernels of modules that each PE loads have one each)";
 
 /// What one block puts sooner than a copy engine and a kernel behind it.
 const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
@@ -103,8 +110,22 @@ impl Gpu {
         }
         DeviceWorld::needs_one_host(pe, "a program written for NVSHMEM").map_err(internal)?;
         let mut device_world =
-            DeviceWorld::new(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
-        if let Some((one, other)) = device_world.two_on_a_gpu() {
+            DeviceWorld::with_room(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
+        let shared = device_world.two_on_a_gpu();
+        let threads_share = shared.is_some() && pe.kind() == WorldKind::Threads;
+        let told_apart = !(threads_share && units::any());
+        let all = smallest(told_apart.into()).map_err(internal)?;
+        if let Some((one, other)) = shared
+            && (all == 0 || !told_apart)
+        {
+            let reason = format!(
+                "PEs {one} and {other} are threads that share a GPU, and {SHARED_VARIABLE}; start as many as there are GPUs"
+            );
+            return Err((Status::NotSupported, reason));
+        }
+        if let Some((one, other)) = shared
+            && !threads_share
+        {
             device_world.let_processes_share_gpus();
             if pe.my_pe() == one {
                 say(format_args!(
@@ -142,12 +163,13 @@ impl Gpu {
             places: places.offset(),
             team_bytes,
             turn: Mutex::new(()),
+            threads_share,
+            told: Mutex::default(),
             world: device_world,
         };
         for &(index, shape) in teams {
             gpu.set_team(index, Some(shape)).map_err(internal)?;
         }
-        units::forget_installed();
         gpu.install_new_units();
         // Kernels of others may use this PE's part of teams when it is there.
         pe.barrier().map_err(internal)?;
@@ -254,6 +276,20 @@ impl Gpu {
             .map_err(|error| error.to_string())
     }
 
+    /// Makes memory of the program's symmetric; where it is in this PE's part. Collective.
+    pub(crate) fn register(&self, address: u64, bytes: usize) -> Result<u64, String> {
+        let _guard = ContextGuard::keep();
+        let registered = self.world.heap().register(address, bytes);
+        registered.map_err(|error| error.to_string())
+    }
+
+    /// Takes it out of symmetric memory. Collective.
+    pub(crate) fn unregister(&self, address: u64, bytes: usize) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        let done = self.world.heap().unregister(address, bytes);
+        done.map_err(|error| error.to_string())
+    }
+
     /// Tells kernels what team `index` is; `None`: none of this PE's.
     pub(crate) fn set_team(
         &self,
@@ -313,7 +349,19 @@ impl Gpu {
 
     /// Tells the kernels of units that were registered since who they are.
     pub(crate) fn install_new_units(&self) {
-        units::install_new(|address| {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if !told.misses_some() {
+            return;
+        }
+        if self.threads_share {
+            if units::any() {
+                say(format_args!(
+                    "PEs are threads that share a GPU, and {SHARED_VARIABLE}"
+                ));
+            }
+            return told.pass_over();
+        }
+        told.tell(|address| {
             let _guard = ContextGuard::keep();
             self.world
                 .device()

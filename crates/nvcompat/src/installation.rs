@@ -49,7 +49,9 @@ const PATHS: &[&str] = &[
     "device/nvshmem_coll_defines.cuh",
     "device/nvshmemx_coll_defines.cuh",
     "device/nvshmem_device_macros.h",
+    "device/tile/nvshmemx_tile_api.hpp",
     "device_host/nvshmem_common.cuh",
+    "device_host/nvshmem_tensor.h",
     "device_host/nvshmem_types.h",
     "bootstrap_device_host/nvshmem_uniqueid.h",
     "non_abi/nvshmem_build_options.h",
@@ -72,6 +74,10 @@ pub fn files() -> Vec<InstalledFile> {
             include_str!(concat!(env!("OUT_DIR"), "/crosswarp_nvshmem.h")).to_owned(),
         ),
         plain("include/crosswarp_nvshmem_device.cuh", device_header()),
+        plain(
+            "include/crosswarp_nvshmem_tile.h",
+            include_str!("../include/crosswarp_nvshmem_tile.h").to_owned(),
+        ),
         plain(
             "include/non_abi/nvshmem_version.h",
             include_str!("../include/non_abi/nvshmem_version.h").to_owned(),
@@ -143,6 +149,7 @@ fn device_header() -> String {
     out += include_str!("../device/state.cuh");
     include("pe.cuh", &mut included, &mut out);
     out += include_str!("../device/nvshmem.cuh");
+    out += include_str!("../device/tile.cuh");
     out
 }
 

@@ -37,6 +37,7 @@ mod signal;
 mod state;
 mod team;
 mod teams;
+mod threads;
 mod types;
 mod units;
 mod wait;

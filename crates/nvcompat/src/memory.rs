@@ -3,7 +3,7 @@
 
 use crate::say::say;
 use crate::state::{world, world_for};
-use crate::types::Status;
+use crate::types::{Status, status};
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -106,3 +106,39 @@ pub(crate) unsafe fn buffer_unregister(_addr: *mut c_void) -> c_int {
 
 /// `nvshmemx_buffer_unregister_all`.
 pub(crate) unsafe fn buffer_unregister_all() {}
+
+/// `nvshmemx_buffer_register_symmetric`: where it is in this PE's part. Collective; the flags mean nothing.
+pub(crate) unsafe fn buffer_register_symmetric(
+    user_buffer: *mut c_void,
+    size: usize,
+    _flags: c_int,
+) -> *mut c_void {
+    const NAME: &str = "nvshmemx_buffer_register_symmetric";
+    let taken = world_for(NAME).and_then(|world| {
+        world
+            .gpu()?
+            .register(user_buffer.addr() as u64, size)
+            .map_err(|error| {
+                say(format_args!("{NAME}: {error}"));
+                Status::InvalidValue
+            })
+    });
+    taken.map_or(ptr::null_mut(), |address| {
+        ptr::with_exposed_provenance_mut(address as usize)
+    })
+}
+
+/// `nvshmemx_buffer_unregister_symmetric`. Collective.
+pub(crate) unsafe fn buffer_unregister_symmetric(object: *mut c_void, size: usize) -> c_int {
+    const NAME: &str = "nvshmemx_buffer_unregister_symmetric";
+    status(world_for(NAME).and_then(|world| {
+        let gpu = world.gpu()?;
+        // What this PE has under way may be for this memory.
+        let waited = gpu.wait();
+        let ended = gpu.unregister(object.addr() as u64, size);
+        waited.and(ended).map_err(|error| {
+            say(format_args!("{NAME}: {error}"));
+            Status::InvalidValue
+        })
+    }))
+}

@@ -5,15 +5,11 @@ use crate::environment;
 use crate::mpi;
 use crate::openshmem;
 use crate::say::say;
-use crate::state::{Asked, World, change, world, world_for};
+use crate::state::{Asked, Thread, World, change, world, world_for};
 use crate::types::{InitAttributes, Status, UniqueId, status};
 use crosswarp_shmem::{Pe, init_by_id};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// How often the library was initialised more than finalised.
-static OPEN: AtomicU32 = AtomicU32::new(0);
 
 /// `NVSHMEM_MAJOR_VERSION`, `NVSHMEM_MINOR_VERSION`.
 const SPECIFICATION: (c_int, c_int) = (1, 3);
@@ -34,25 +30,38 @@ fn begin(
     join: impl FnOnce() -> Result<Pe, String>,
 ) -> Result<(), Status> {
     let begun = change(|place| {
-        if let Some(world) = place {
-            if world.asked != asked {
-                return Err((
-                    Status::InvalidValue,
-                    "there is a world already, which was asked for in another way; finalize it first".to_owned(),
-                ));
-            }
-            return Ok(());
+        let wrong = |reason: &str| (Status::InvalidValue, reason.to_owned());
+        if place.thread.is_some() && asked != Asked::OfLauncher {
+            let reason = "this thread is a PE, and joins its world by nvshmem_init";
+            return Err(wrong(reason));
         }
-        let failed = |reason| (Status::Internal, reason);
-        let world = World::new(join().map_err(failed)?, asked).map_err(failed)?;
-        *place = Some(Arc::new(world));
-        Ok(())
+        match &place.world {
+            Some(world) if world.asked != asked => {
+                let reason = "there is a world already, which was asked for in another way; finalize it first";
+                return Err(wrong(reason));
+            }
+            Some(_) => {}
+            None => {
+                let failed = |reason| (Status::Internal, reason);
+                let pe = match &mut place.thread {
+                    None => join().map_err(failed)?,
+                    Some(thread) => match std::mem::replace(thread, Thread::HasJoined) {
+                        Thread::Joins(pe) => *pe,
+                        Thread::HasJoined => {
+                            return Err(wrong("a PE that is a thread joins its world once"));
+                        }
+                    },
+                };
+                place.world = Some(Arc::new(World::new(pe, asked).map_err(failed)?));
+            }
+        }
+        place.open += 1;
+        let first = place.world.as_ref().filter(|_| place.open == 1);
+        Ok(first.is_some_and(|world| world.pe.my_pe() == 0))
     });
     match begun {
-        Ok(()) => {
-            if OPEN.fetch_add(1, Ordering::AcqRel) == 0
-                && world().is_some_and(|world| world.pe.my_pe() == 0)
-            {
+        Ok(greets) => {
+            if greets {
                 environment::greet();
             }
             Ok(())
@@ -246,7 +255,11 @@ pub(crate) unsafe fn set_attr_mpi_comm_args(
 pub(crate) unsafe fn finalize() {
     const NAME: &str = "nvshmem_finalize";
     let Ok(world) = world_for(NAME) else { return };
-    if OPEN.fetch_sub(1, Ordering::AcqRel) > 1 {
+    let last = change(|place| {
+        place.open = place.open.saturating_sub(1);
+        place.open == 0
+    });
+    if !last {
         return;
     }
     if let Some(gpu) = world.opened_gpu() {
@@ -260,7 +273,7 @@ pub(crate) unsafe fn finalize() {
     }
     world.close_gpu();
     world.pe.leave();
-    change(|place| *place = None);
+    change(|place| place.world = None);
 }
 
 /// `nvshmemx_init_status`.

@@ -1,16 +1,18 @@
-//! This process's world: there from `nvshmem_init` to `nvshmem_finalize`, with a GPU from when it is first needed.
+//! A PE's world: there from `nvshmem_init` to `nvshmem_finalize`, with a GPU from when it is first needed. The PE is this
+//! process, or this thread if the program has made a world of threads (`threads`).
 //!
-//! 1. `WORLD` is changed by beginning and end alone, which hold its lock for as long; everybody else takes a reference.
+//! 1. A `Place` is changed by beginning and end alone, that of the process under its lock; everybody else takes a reference.
 //! 2. The GPU is opened by whoever needs it first, under the lock of `gpu`. All PEs come to this (it is collective).
 //! 3. Teams are changed under their lock by the calls that make and destroy them, which are collective.
 
 use crate::driver::ContextGuard;
 use crate::gpu::Gpu;
 use crate::invitations::Invitations;
-use crate::say::{say, speaks};
+use crate::say::{say, speaks, thread_speaks};
 use crate::teams::{Shape, Teams};
 use crate::types::Status;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// One world.
@@ -42,7 +44,30 @@ enum Opened {
     Failed(Status),
 }
 
-static WORLD: RwLock<Option<Arc<World>>> = RwLock::new(None);
+/// Where a PE has its world.
+pub(crate) struct Place {
+    pub(crate) world: Option<Arc<World>>,
+    /// How often the library was initialised more than finalised.
+    pub(crate) open: u32,
+    /// Of a thread that is a PE.
+    pub(crate) thread: Option<Thread>,
+}
+
+/// A thread that is a PE, before it has joined its world, which it does once.
+pub(crate) enum Thread {
+    Joins(Box<Pe>),
+    HasJoined,
+}
+
+static PROCESS: RwLock<Place> = RwLock::new(Place {
+    world: None,
+    open: 0,
+    thread: None,
+});
+
+thread_local! {
+    static THREAD: RefCell<Option<Place>> = const { RefCell::new(None) };
+}
 
 impl World {
     pub(crate) fn new(pe: Pe, asked: Asked) -> Result<Self, String> {
@@ -146,7 +171,12 @@ impl World {
 
 /// The world, if there is one.
 pub(crate) fn world() -> Option<Arc<World>> {
-    WORLD.read().unwrap_or_else(PoisonError::into_inner).clone()
+    // At the end of the process the thread has nothing of its own any more.
+    let own = THREAD.try_with(|own| own.borrow().as_ref().map(|place| place.world.clone()));
+    own.ok().flatten().unwrap_or_else(|| {
+        let place = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
+        place.world.clone()
+    })
 }
 
 /// The world, for the function `name`; without one, a line says what is missing.
@@ -159,10 +189,35 @@ pub(crate) fn world_for(name: &str) -> Result<Arc<World>, Status> {
     })
 }
 
-/// Changes which world there is.
-pub(crate) fn change<R>(change: impl FnOnce(&mut Option<Arc<World>>) -> R) -> R {
-    let mut place = WORLD.write().unwrap_or_else(PoisonError::into_inner);
+/// Changes which world there is. `change` must not ask for it otherwise.
+pub(crate) fn change<R>(change: impl FnOnce(&mut Place) -> R) -> R {
+    if is_thread() {
+        return THREAD.with_borrow_mut(|own| change(own.as_mut().expect("it is one")));
+    }
+    let mut place = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
     let result = change(&mut place);
-    speaks(place.as_ref().map(|world| world.pe.my_pe()));
+    speaks(place.world.as_ref().map(|world| world.pe.my_pe()));
     result
+}
+
+/// Whether this thread is a PE.
+pub(crate) fn is_thread() -> bool {
+    THREAD
+        .try_with(|own| own.borrow().is_some())
+        .unwrap_or(false)
+}
+
+/// Runs `work` with this thread as `pe`; its world, if it has not been finalized.
+pub(crate) fn with_thread(pe: Pe, work: impl FnOnce()) -> Option<Arc<World>> {
+    thread_speaks(Some(pe.my_pe()));
+    let place = Place {
+        world: None,
+        open: 0,
+        thread: Some(Thread::Joins(Box::new(pe))),
+    };
+    THREAD.set(Some(place));
+    work();
+    let place = THREAD.take();
+    thread_speaks(None);
+    place.and_then(|place| place.world)
 }

@@ -99,10 +99,12 @@ fn split(
         });
         match made {
             None => host = Some(Host::Alone),
-            Some(made) => {
-                if let Some(team) = made.map_err(|error| fail(error.to_string()))? {
-                    host = Some(Host::Of(Arc::new(team)));
-                }
+            Some(Ok(None)) => {}
+            Some(Ok(Some(team))) => host = Some(Host::Of(Arc::new(team))),
+            Some(Err(error)) => {
+                // On all PEs alike; of a part before this one the team is there.
+                end(name, host);
+                return Err(fail(error.to_string()));
             }
         }
     }
@@ -112,10 +114,17 @@ fn split(
         world.teams().0[index] = Some(Entry { team, shape });
         placed = world.place_team(index, shape);
     }
-    // Nobody uses the new team before its memory is clear on all its PEs. One whose GPU failed comes, too: the others wait.
-    let met = with_parent(world, parent, |team| team.barrier()).unwrap_or(Ok(()));
-    if let Err(reason) = placed.and(met.map_err(|error| error.to_string())) {
-        world.take_back(index);
+    // Nobody uses the new team before its memory is clear on all its PEs, and what fails on one fails on all.
+    let well = u64::from(placed.is_ok());
+    let all = with_parent(world, parent, |team| world.common_bits(team, well)).unwrap_or(Ok(well));
+    let reason = match (placed, all) {
+        (Ok(()), Ok(1)) => None,
+        (Ok(()), Ok(_)) => Some("another PE could not make its part".to_owned()),
+        (Err(reason), _) => Some(reason),
+        (_, Err(error)) => Some(error.to_string()),
+    };
+    if let Some(reason) = reason {
+        take_apart(name, world, index);
         return Err(fail(reason));
     }
     Ok(match mine {
@@ -199,7 +208,12 @@ pub(crate) unsafe fn split_2d(
         let columns: Vec<Shape> = (0..row).map(|x| (x, row, (n - x).div_ceil(row))).collect();
         let mut taken = 0;
         let x = split(NAME, &world, parent, &rows, &mut taken)?;
-        let y = split(NAME, &world, parent, &columns, &mut taken)?;
+        let y = split(NAME, &world, parent, &columns, &mut taken).inspect_err(|_| {
+            // Both or none, and on all PEs alike: each is in a row.
+            if let Some(index) = number(x) {
+                take_apart(NAME, &world, index);
+            }
+        })?;
         Ok((x, y))
     });
     let (x, y) = made.unwrap_or((INVALID, INVALID));
@@ -215,30 +229,38 @@ pub(crate) unsafe fn destroy(team: c_int) {
     const NAME: &str = "nvshmem_team_destroy";
     let Ok(world) = world_for(NAME) else { return };
     let index = number(team).filter(|index| (FIRST..MOST_TEAMS).contains(index));
-    let entry = index.and_then(|index| world.teams().0[index].take().map(|entry| (index, entry)));
-    let Some((index, entry)) = entry else {
+    match index.filter(|&index| world.teams().0[index].is_some()) {
+        Some(index) => take_apart(NAME, &world, index),
         // A PE that is not in a team has this for a handle.
-        if team != INVALID {
-            say(format_args!("{NAME}: {team} is no team that was split off"));
-        }
-        return;
-    };
-    let ended = match entry.team {
-        Host::Of(host) => match Arc::into_inner(host) {
-            Some(host) => host.destroy().map_err(|error| error.to_string()),
-            None => Err(format!("another thread still waits in team {team}")),
-        },
-        // The others may still be in it.
-        Host::Kept(host) => host.barrier().map_err(|error| error.to_string()),
-        Host::Alone => Ok(()),
-    };
-    if let Err(error) = ended {
-        say(format_args!("{NAME}: {error}"));
+        None if team == INVALID => {}
+        None => say(format_args!("{NAME}: {team} is no team that was split off")),
     }
+}
+
+/// Ends the team with this handle, if this PE is in one. Collective over it.
+fn take_apart(name: &str, world: &World, index: usize) {
+    let entry = world.teams().0[index].take();
+    end(name, entry.map(|entry| entry.team));
     if let Some(gpu) = world.opened_gpu()
         && let Err(error) = gpu.set_team(index, None)
     {
-        say(format_args!("{NAME}: {error}"));
+        say(format_args!("{name}: {error}"));
+    }
+}
+
+/// Ends a team of the host's. Collective over it.
+fn end(name: &str, team: Option<Host>) {
+    let ended = match team {
+        Some(Host::Of(host)) => match Arc::into_inner(host) {
+            Some(host) => host.destroy().map_err(|error| error.to_string()),
+            None => Err("another thread still waits in the team".to_owned()),
+        },
+        // The others may still be in it.
+        Some(Host::Kept(host)) => host.barrier().map_err(|error| error.to_string()),
+        Some(Host::Alone) | None => Ok(()),
+    };
+    if let Err(error) = ended {
+        say(format_args!("{name}: {error}"));
     }
 }
 

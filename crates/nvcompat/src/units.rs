@@ -3,7 +3,7 @@
 
 use crate::say::say;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Gives the address of a unit's variable on the current device; null if there is none.
@@ -11,12 +11,13 @@ pub(crate) type Address = extern "C" fn() -> *mut c_void;
 
 struct Unit {
     address: Address,
-    installed: bool,
+    /// No other unit ever has it.
+    number: u64,
 }
 
 static UNITS: Mutex<Vec<Unit>> = Mutex::new(Vec::new());
-/// Whether there may be units that were not told who they are.
-static NEW: AtomicBool = AtomicBool::new(false);
+/// How many units there have been so far.
+static REGISTERED: AtomicU64 = AtomicU64::new(0);
 
 fn units() -> MutexGuard<'static, Vec<Unit>> {
     UNITS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -25,13 +26,12 @@ fn units() -> MutexGuard<'static, Vec<Unit>> {
 /// A unit that has been loaded, before `main` or later.
 #[unsafe(no_mangle)]
 extern "C" fn nvshmem_cw_register_1(address: Address) {
-    units().push(Unit {
-        address,
-        installed: false,
-    });
+    let mut units = units();
+    let number = REGISTERED.load(Ordering::Relaxed);
+    units.push(Unit { address, number });
     // Release: who sees it sees the unit. It is told at the program's next call; with relocatable device code it has no
     // address before all units of its library are there.
-    NEW.store(true, Ordering::Release);
+    REGISTERED.store(number + 1, Ordering::Release);
 }
 
 /// A unit that is unloaded.
@@ -40,29 +40,51 @@ extern "C" fn nvshmem_cw_unregister_1(address: Address) {
     units().retain(|unit| !std::ptr::fn_addr_eq(unit.address, address));
 }
 
-/// Every unit has to be told of a new world.
-pub(crate) fn forget_installed() {
-    for unit in units().iter_mut() {
-        unit.installed = false;
-    }
-    NEW.store(true, Ordering::Release);
+/// Whether there are any.
+pub(crate) fn any() -> bool {
+    !units().is_empty()
 }
 
-/// Tells units that do not know it yet, by `install`.
-pub(crate) fn install_new(mut install: impl FnMut(Address) -> Result<(), String>) {
-    if !NEW.swap(false, Ordering::AcqRel) {
-        return;
+/// The units that know which PE they are of.
+#[derive(Default)]
+pub(crate) struct Told {
+    /// How many there had been when all knew.
+    all_of: u64,
+    numbers: Vec<u64>,
+}
+
+impl Told {
+    /// Whether units have come since [`tell`](Self::tell) last told all, or [`pass_over`](Self::pass_over).
+    pub(crate) fn misses_some(&self) -> bool {
+        self.all_of != REGISTERED.load(Ordering::Acquire)
     }
-    for unit in units().iter_mut().filter(|unit| !unit.installed) {
-        match install(unit.address) {
-            Ok(()) => unit.installed = true,
-            Err(error) => {
-                say(format_args!(
-                    "kernels can't be told which PE they are: {error}"
-                ));
-                // The next call tries again.
-                NEW.store(true, Ordering::Release);
+
+    /// Leaves those that have come as they are.
+    pub(crate) fn pass_over(&mut self) {
+        self.all_of = REGISTERED.load(Ordering::Acquire);
+    }
+
+    /// Tells units that do not know it yet, by `install`.
+    pub(crate) fn tell(&mut self, mut install: impl FnMut(Address) -> Result<(), String>) {
+        let all_of = REGISTERED.load(Ordering::Acquire);
+        let mut all = true;
+        for unit in units().iter() {
+            if self.numbers.contains(&unit.number) {
+                continue;
             }
+            match install(unit.address) {
+                Ok(()) => self.numbers.push(unit.number),
+                Err(error) => {
+                    say(format_args!(
+                        "kernels can't be told which PE they are: {error}"
+                    ));
+                    // The next call tries again.
+                    all = false;
+                }
+            }
+        }
+        if all {
+            self.all_of = all_of;
         }
     }
 }

@@ -104,6 +104,7 @@ fn the_library_exports_the_table() {
             &"nvshmem_cw_prepare_1",
             &"nvshmem_cw_register_1",
             &"nvshmem_cw_smallest_1",
+            &"nvshmem_cw_spmd",
             &"nvshmem_cw_unregister_1",
             &"nvshmemid_hostlib_init_attr"
         ]
@@ -232,5 +233,48 @@ fn units_compile_in_both_modes() {
                 "{standard} {mode}"
             );
         }
+    }
+}
+
+/// Tiles are templates, and there from C++17 on: every form of every function, in both modes, without a warning.
+#[test]
+fn tiles_compile_in_both_modes() {
+    let Some(nvcc) = nvcc("tiles_compile_in_both_modes") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut text = String::from(
+        "#include <nvshmemx.h>\n#include <device/tile/nvshmemx_tile_api.hpp>\nusing namespace nvshmemx;\n\
+         template <class T> using tile = Tensor<T, Layout<shape<ConstInt<8>, int>, stride<long, ConstInt<1>>>>;\n\
+         template <class T> __global__ void all(tile<T> s, tile<T> d, shape<int, int> at, int *status) {\n    \
+         using S = tile<T>;\n    using B = shape<int, int>;\n    \
+         constexpr auto push = tile_coll_algo_t::NVLS_ONE_SHOT_PUSH_NBI;\n",
+    );
+    for form in ["", "_warp", "_warpgroup", "_block"] {
+        for (call, of, arguments) in [
+            ("put", "tile_algo_t::PEER_PUSH_NBI", "s, d, at, at, 1"),
+            ("put", "tile_algo_t::REMOTE_PUSH_NBI", "s, d, at, at, 1"),
+            ("get", "tile_algo_t::PEER_PULL_NBI", "s, d, at, at, 1"),
+            ("get", "tile_algo_t::REMOTE_PULL_NBI", "s, d, at, at, 1"),
+            ("allgather", "push", "NVSHMEM_TEAM_WORLD, s, d, at, at"),
+            ("broadcast", "push", "NVSHMEM_TEAM_WORLD, s, d, at, at"),
+        ] {
+            let _ = writeln!(
+                text,
+                "    *status |= tile_{call}{form}<S, S, B, {of}>({arguments}, 0);"
+            );
+        }
+        let _ = writeln!(
+            text,
+            "    *status |= tile_collective_wait{form}<push>(NVSHMEM_TEAM_WORLD, 0);"
+        );
+    }
+    text += "}\ntemplate __global__ void all(tile<__half>, tile<__half>, shape<int, int>, int *);\n\
+        int main() {\n    auto layout = make_layout(make_shape(ConstInt<8>(), 4), make_stride(8L, ConstInt<1>()));\n    \
+        return Tensor((float *)nullptr, layout).data != nullptr;\n}\n";
+    let source = folder.path().join("tiles.cu");
+    std::fs::write(&source, text).unwrap();
+    for mode in ["-rdc=false", "-rdc=true"] {
+        silently(compiler(&nvcc, &["-std=c++17", mode, "-c", "-o", "/dev/null"]).arg(&source));
     }
 }

@@ -1,7 +1,9 @@
-//! The kernels behind the host's functions compile. Without NVRTC the test says that it was skipped.
+//! The kernels behind the host's functions compile, and the header does where NVRTC reads it. Without NVRTC the tests say that
+//! they were skipped.
 
 use crosswarp_cuda::internal::compile_all;
-use crosswarp_cuda::{Arch, Cache, Nvrtc, ON_STREAM, Options, Source, skip};
+use crosswarp_cuda::{Arch, Cache, Nvrtc, ON_STREAM, Options, Source, compile, skip};
+use crosswarp_nvshmem::installation::files;
 use crosswarp_nvshmem::kernels::units;
 
 #[test]
@@ -18,4 +20,44 @@ fn every_unit_compiles() {
     let cubins = compile_all(&Cache::of_user(), &units, &[Arch::new(9, 0)], &|_, _| ());
     let cubins = cubins.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(cubins.len(), units.len());
+}
+
+/// The installed file with what it includes of other installed ones, as NVRTC would read it with the folder's path.
+fn whole(path: &str, read: &mut Vec<String>) -> String {
+    let file = files().into_iter().find(|file| file.path == path);
+    let text = String::from_utf8(file.unwrap_or_else(|| panic!("no {path}")).content).unwrap();
+    read.push(path.to_owned());
+    let lines = text.lines().map(|line| {
+        let inner = line.strip_prefix("#include \"");
+        let inner = inner.and_then(|line| line.strip_suffix('"'));
+        match inner.map(|inner| format!("include/{inner}")) {
+            Some(inner) if read.contains(&inner) => String::new(),
+            Some(inner) => whole(&inner, read),
+            None => format!("{line}\n"),
+        }
+    });
+    lines.collect()
+}
+
+const KERNEL: &str = r#"
+using namespace nvshmemx;
+extern "C" __global__ void kernel(float *x, unsigned long *signal, int n) {
+    nvshmem_float_p(x, 1.f, 0);
+    nvshmemx_float_sum_reduce_block(NVSHMEM_TEAM_WORLD, x, x, n);
+    nvshmem_signal_wait_until(signal, NVSHMEM_CMP_EQ, 1);
+    auto shape = make_shape(ConstInt<4>(), n);
+    auto layout = make_layout(shape, make_stride(n, ConstInt<1>()));
+    Tensor from(x, layout), to(x + 4 * n, layout);
+    tile_put_block<decltype(from), decltype(to), decltype(shape), tile_algo_t::PEER_PUSH_NBI>(from, to, shape, shape, 0, 0);
+}
+"#;
+
+#[test]
+fn nvrtc_compiles_the_header() {
+    if let Err(reason) = Nvrtc::get() {
+        return skip::skip_gpu("nvrtc_compiles_the_header", 1, reason);
+    }
+    let text = whole("include/crosswarp_nvshmem.h", &mut Vec::new()) + KERNEL;
+    let source = Source::new("program.cu", &text);
+    compile(&source, Arch::new(9, 0), &Options::new()).unwrap_or_else(|error| panic!("{error}"));
 }

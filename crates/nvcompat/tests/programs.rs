@@ -59,6 +59,12 @@ int main(void) {
     for (int i = 0; i < 40; ++i) nvshmem_team_destroy(again[i]);
     for (int i = 0; i < 40; ++i) CHECK(nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &again[i]) == 0);
     CHECK(nvshmem_team_split_strided(0, 0, 1, n + 1, NULL, 0, &even) != 0 && even == -1);
+    /* As many as there can be, less one: of the two of a split in two directions there is neither then. */
+    int last;
+    while (nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &even) == 0) last = even;
+    nvshmem_team_destroy(last);
+    CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) != 0 && x == -1 && y == -1);
+    CHECK(nvshmem_team_split_strided(0, 0, 1, n, NULL, 0, &even) == 0 && even == last);
     nvshmem_finalize();
     CHECK(nvshmemx_init_status() == 1);
     nvshmem_finalize();
@@ -81,6 +87,90 @@ fn beginning_teams_and_end_touch_no_gpu() {
             .unwrap();
         assert_eq!(outcome.code(), 0, "{n} PEs: {outcome:?}");
     }
+}
+
+const AS_THREADS: &str = r#"
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+struct id { int version; char bytes[124]; };
+struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
+int nvshmem_cw_spmd(int, void (*)(void *), void *);
+void nvshmem_init(void); void nvshmem_finalize(void); int nvshmem_init_thread(int, int *);
+int nvshmem_my_pe(void); int nvshmem_n_pes(void); int nvshmem_team_my_pe(int); int nvshmem_team_n_pes(int);
+int nvshmemx_init_status(void); int nvshmemx_get_uniqueid(struct id *);
+int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
+int nvshmemx_init_attr(unsigned, struct attributes *);
+int nvshmem_team_split_2d(int, int, const void *, long, int *, const void *, long, int *);
+void nvshmem_team_destroy(int);
+static atomic_int seen, failures;
+#define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); ++failures; }
+static void pe(void *argument) {
+    int n = *(int *)argument, provided = -1, x, y;
+    struct attributes attributes;
+    struct id id;
+    CHECK(nvshmemx_init_status() == 0);
+    /* By an id it would be another world. */
+    CHECK(nvshmemx_get_uniqueid(&id) == 0 && nvshmemx_set_attr_uniqueid_args(0, 1, &id, &attributes) == 0);
+    CHECK(nvshmemx_init_attr(8, &attributes) != 0);
+    nvshmem_init();
+    int me = nvshmem_my_pe();
+    CHECK(nvshmem_n_pes() == n && me >= 0 && me < n);
+    seen |= 1 << me;
+    CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) == 0);
+    CHECK(nvshmem_team_my_pe(x) == me % 2 && nvshmem_team_my_pe(y) == me / 2);
+    nvshmem_team_destroy(x);
+    nvshmem_team_destroy(y);
+    CHECK(nvshmem_cw_spmd(2, pe, argument) != 0);
+    /* Again, and as often ended. */
+    CHECK(nvshmem_init_thread(3, &provided) == 0 && provided == 3);
+    nvshmem_finalize();
+    CHECK(nvshmemx_init_status() == 1 && nvshmem_my_pe() == me);
+    nvshmem_finalize();
+    CHECK(nvshmemx_init_status() == 0 && nvshmem_init_thread(3, &provided) != 0);
+}
+/* Who leaves without a word is missed by name, not waited for. */
+static void leaves(void *argument) {
+    int x, y;
+    nvshmem_init();
+    if (nvshmem_my_pe() == 1) return;
+    CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) != 0);
+}
+int main(void) {
+    int n = 5;
+    CHECK(nvshmem_cw_spmd(0, pe, &n) != 0 && nvshmem_cw_spmd(3, NULL, &n) != 0);
+    CHECK(nvshmem_cw_spmd(n, pe, &n) == 0 && seen == 31);
+    n = 2, seen = 0;
+    CHECK(nvshmem_cw_spmd(n, pe, &n) == 0 && seen == 3);
+    CHECK(nvshmem_cw_spmd(n, leaves, &n) == 0);
+    CHECK(nvshmemx_init_status() == 0);
+    nvshmem_init();
+    CHECK(nvshmem_my_pe() == 0 && nvshmem_n_pes() == 1 && nvshmem_cw_spmd(n, pe, &n) != 0);
+    nvshmem_finalize();
+    return failures != 0;
+}
+"#;
+
+#[test]
+fn pes_are_threads_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "as_threads", AS_THREADS);
+    let output = succeed(Command::new(program).env("CUDA_VISIBLE_DEVICES", ""));
+    let said = String::from_utf8_lossy(&output.stderr);
+    // Of five PEs and of two.
+    for (text, times) in [
+        ("joins its world by nvshmem_init", 7),
+        ("is a PE already", 8),
+        ("joins its world once", 7),
+        ("both are needed", 2),
+    ] {
+        assert_eq!(said.matches(text).count(), times, "{text}: {said}");
+    }
+    for pe in 0..5 {
+        let line = format!("crosswarp: PE {pe}: nvshmem_init_thread: ");
+        assert!(said.contains(&line), "{said}");
+    }
+    assert!(said.contains("PE 0: nvshmem_team_split_2d: "), "{said}");
 }
 
 const BY_ID: &str = r#"

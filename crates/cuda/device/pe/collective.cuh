@@ -46,11 +46,12 @@ constexpr u64 staged_min_bytes = 16 << 20;
 namespace detail {
 
 // Units that a thread sends, or waits for, at a time. Fewer take fewer registers, see `copy_words`; functions of these
-// collectives that are called and not inlined took 250 with the larger numbers.
+// collectives that are called and not inlined took 250 with the larger numbers. That of a broadcast, which combines nothing,
+// takes 56 with two awaited, so that blocks of 1024 threads can call it.
 #ifdef CROSSWARP_FEW_REGISTERS
-constexpr int units_sent = 2, units_awaited = 1;
+constexpr int units_sent = 2, units_awaited = 1, root_units_awaited = 2;
 #else
-constexpr int units_sent = 4, units_awaited = 8;
+constexpr int units_sent = 4, units_awaited = 8, root_units_awaited = 8;
 #endif
 
 template <class Scope> constexpr bool is_grid = false;
@@ -360,9 +361,8 @@ template <int batch> struct senders_of {
 // sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread calls both for its
 // own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level
 // cache.
-template <class Scope, class At, class Take>
+template <int batch = units_awaited, class Scope, class At, class Take>
 __device__ inline void take_units(const team& t, const rendezvous& m, int count, const Scope& scope, At at, Take take) {
-    constexpr int batch = units_awaited;
     const u64 expected = m.word();
     for (int first = scope.rank(); first < count; first += batch * scope.size()) {
         const vec16* place[batch];
@@ -444,18 +444,33 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
     if constexpr (detail::fits_units<T>) {
         if (detail::is_small<T>(n) && !detail::routed(t)) {
             const detail::opening begins = detail::begin_rendezvous(t, scope, mine);
-            int units = detail::units<T>(n);
             // Everyone sends at least one unit: that is how the root learns that its slots were read.
-            bool sends = t.me == root && units > 0;
+            const int units = n > 0 ? detail::units<T>(n) : 1;
+            const bool sends = t.me == root;
             const detail::rendezvous m = detail::send_to_all(t, begins, sends ? units : 1, scope, [=](int u) {
-                return sends ? detail::pack(source, (u64)u * detail::per_unit<T>, n) : 0;
+                if (!sends) return (u64)0;
+                const u64 data = detail::pack(source, (u64)u * detail::per_unit<T>, n);
+                // Where it is already, it need not come back from a slot.
+                if (dest != source) detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
+                return data;
             });
             detail::count_rendezvous(t, m, scope);
-            detail::take_units(
-                t, m, t.size + units, scope,
-                [=](int i, int& from, int& u) { from = i < units ? root : i - units, u = i < units ? i : 0; },
+            // One unit of each other PE, and all of the root's first.
+            const int first = sends ? 0 : units, low = root < t.me ? root : t.me, high = root < t.me ? t.me : root;
+            detail::take_units<detail::root_units_awaited>(
+                t, m, first + t.size - (sends ? 1 : 2), scope,
+                [=](int i, int& from, int& u) {
+                    from = i - first, u = 0;
+                    if (from < 0) {
+                        from = root, u = i;
+                    } else {
+                        // Past this PE and the root.
+                        if (from >= low) ++from;
+                        if (!sends && from >= high) ++from;
+                    }
+                },
                 [=](int i, u64 data) {
-                    if (i < units) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
+                    if (i < first) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
                 });
             return detail::end_rendezvous(t, scope);
         }

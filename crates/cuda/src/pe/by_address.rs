@@ -1,7 +1,13 @@
 //! Device worlds for the crates whose programs know addresses, and not this crate's objects: hidden from the
 //! documentation.
 
+use std::time::Duration;
+
+use crosswarp_shmem::Pe;
+
+use crate::driver::device::Device;
 use crate::layout::{TeamState, WorldState};
+use crate::pe::error::DeviceWorldError;
 use crate::pe::heap::DeviceHeap;
 use crate::pe::team::DeviceTeam;
 use crate::pe::world::DeviceWorld;
@@ -12,6 +18,22 @@ pub const WORLD_BYTES: usize = size_of::<WorldState>();
 /// Bytes of a team as kernels know it.
 #[doc(hidden)]
 pub const TEAM_BYTES: usize = size_of::<TeamState>();
+
+impl<'w> DeviceWorld<'w> {
+    /// [`DeviceWorld::new`] with addresses for as much memory of the program's as GPUs have; see
+    /// [`DeviceHeap::register`].
+    #[doc(hidden)]
+    pub fn with_room(
+        pe: &'w Pe,
+        device: Device,
+        heap_limit: Option<usize>,
+        wait_limit: Option<Duration>,
+    ) -> Result<Self, DeviceWorldError> {
+        let room = device.properties().memory;
+        let heap = DeviceHeap::with_room(pe, device, heap_limit, room)?;
+        Self::with_verbs(heap, wait_limit)
+    }
+}
 
 impl DeviceWorld<'_> {
     /// What kernels find in the variable of their module.

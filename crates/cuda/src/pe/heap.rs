@@ -3,13 +3,15 @@
 //! Each PE reserves one range of addresses, `n_pes` strides long, and maps every PE's physical memory
 //! into it: PE `i`'s heap begins at `base + i × stride`. An object has the same offset on all PEs, so in
 //! a kernel its address on any PE is one multiply and one add away. Physical memory is taken in chunks
-//! when an allocation first needs it, on all PEs together, and shared by file descriptor.
+//! when an allocation first needs it, on all PEs together, and shared by file descriptor. Behind its heap each PE has
+//! room for memory that the program has made itself ([`DeviceHeap::register`]), if a world is made with it.
 #![allow(unsafe_code)] // Clears memory it has just allocated; a kernel argument.
 
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -94,6 +96,26 @@ pub enum HeapError {
         /// Bytes of physical memory per PE.
         bytes: usize,
     },
+    /// Memory of the program's that can not become symmetric.
+    #[error("{bytes} bytes at {address:#x} can not become symmetric: {reason}")]
+    NotShareable {
+        /// Where it is.
+        address: u64,
+        /// Its size.
+        bytes: usize,
+        /// Why not.
+        reason: String,
+    },
+    /// There is no registered memory at this address, or not on every PE.
+    #[error(
+        "{bytes} bytes at {address:#x} are not what was registered there, on this PE or another"
+    )]
+    NotRegistered {
+        /// The address.
+        address: u64,
+        /// The size that was said.
+        bytes: usize,
+    },
     /// The driver failed.
     #[error(transparent)]
     Cuda(#[from] CudaError),
@@ -170,22 +192,46 @@ pub struct DeviceHeap<'w> {
     device: Device,
     range: Range,
     stride: usize,
+    /// Bytes of a heap; the rest of `stride` is for registered memory.
+    limit: usize,
     granularity: usize,
     state: Mutex<State>,
 }
 
 struct State {
     allocator: HeapAllocator,
+    /// Of the room behind the heap, if there is any.
+    room: Option<HeapAllocator>,
+    /// Registered memory by its offset: its place in the room, and its bytes. The same on every PE.
+    registered: HashMap<usize, (Block, usize)>,
     /// How much of each heap has physical memory; the same on every PE.
     mapped: usize,
     /// What was mapped: offset in the range, bytes.
     mappings: Vec<(usize, usize)>,
 }
 
+impl State {
+    fn free_room(&mut self, block: Block) {
+        if let Some(room) = &mut self.room {
+            room.free(block);
+        }
+    }
+}
+
 impl<'w> DeviceHeap<'w> {
     /// Makes the heap: at most `limit` bytes per PE (default: the memory of the smallest GPU of the
     /// world). Addresses are reserved, memory is not. Collective.
     pub fn new(pe: &'w Pe, device: Device, limit: Option<usize>) -> Result<Self, HeapError> {
+        Self::with_room(pe, device, limit, 0)
+    }
+
+    /// The same with addresses for `room` bytes of memory to be [registered](Self::register) on each PE.
+    pub(crate) fn with_room(
+        pe: &'w Pe,
+        device: Device,
+        limit: Option<usize>,
+        room: usize,
+    ) -> Result<Self, HeapError> {
         let properties = device.properties();
         let supported = match (properties.virtual_memory, properties.posix_handles) {
             (true, true) => Ok(()),
@@ -207,18 +253,22 @@ impl<'w> DeviceHeap<'w> {
             limit.checked_next_multiple_of(unit).unwrap_or(limit) as u64
         });
         let unit = granularity.as_ref().map_or(1, |&unit| unit as u64);
-        let stride = smallest(pe, mine)?;
+        let limit = smallest(pe, mine)?;
+        let room = smallest(pe, room as u64)? as usize;
         let granularity_of_all = largest(pe, unit)? as usize;
         granularity?;
-        if stride == 0 {
+        if limit == 0 {
             return Err(HeapError::PeerOutOfMemory { bytes: 0 });
         }
         // The same numbers on every PE, so the same error.
-        let stride = (stride as usize).checked_next_multiple_of(granularity_of_all);
+        let whole = |bytes: usize| bytes.checked_next_multiple_of(granularity_of_all);
+        let limit = whole(limit as usize);
         let too_many = |heap| HeapError::TooManyBytes {
             pes: pe.n_pes(),
             heap,
         };
+        let limit = limit.ok_or(too_many(usize::MAX))?;
+        let stride = whole(room).and_then(|room| room.checked_add(limit));
         let stride = stride.ok_or(too_many(usize::MAX))?;
         let bytes = stride
             .checked_mul(pe.n_pes())
@@ -234,9 +284,12 @@ impl<'w> DeviceHeap<'w> {
             device,
             range: range?,
             stride,
+            limit,
             granularity: granularity_of_all,
             state: Mutex::new(State {
-                allocator: HeapAllocator::new(stride),
+                allocator: HeapAllocator::new(limit),
+                room: (stride > limit).then(|| HeapAllocator::new(stride - limit)),
+                registered: HashMap::new(),
                 mapped: 0,
                 mappings: Vec::new(),
             }),
@@ -253,9 +306,15 @@ impl<'w> DeviceHeap<'w> {
         self.device
     }
 
-    /// Bytes between the heaps of consecutive PEs in this PE's addresses; also the heap's limit.
+    /// Bytes between the heaps of consecutive PEs in this PE's addresses: the heap's limit, and what room there is for
+    /// registered memory.
     pub fn stride(&self) -> usize {
         self.stride
+    }
+
+    /// Most bytes of heap per PE.
+    pub(crate) fn limit(&self) -> usize {
+        self.limit
     }
 
     /// Which heap of this process this is.
@@ -329,7 +388,7 @@ impl<'w> DeviceHeap<'w> {
             return Err(HeapError::OutOfHeap {
                 bytes,
                 free,
-                heap: self.stride,
+                heap: self.limit,
             });
         };
         if let Err(error) = self.back(&mut state, offset + bytes) {
@@ -413,11 +472,26 @@ impl<'w> DeviceHeap<'w> {
         let bytes = missing
             .max(CHUNK)
             .next_multiple_of(self.granularity)
-            .min(self.stride - state.mapped);
+            .min(self.limit - state.mapped);
         let chunk =
             Chunk::create(&self.device, bytes).and_then(|chunk| Ok((chunk.export()?, chunk)));
         all_well(self.pe, chunk.is_ok(), bytes)?;
         let (fd, chunk) = chunk?;
+        let mut mappings = self.map_of_all(state.mapped, bytes, fd, &chunk)?;
+        state.mappings.append(&mut mappings);
+        state.mapped += bytes;
+        Ok(())
+    }
+
+    /// Maps the memory of every PE of this host at `offset` of its part: this PE's is `chunk`, which `fd` stands for.
+    /// Collective; what was mapped.
+    fn map_of_all(
+        &self,
+        offset: usize,
+        bytes: usize,
+        fd: OwnedFd,
+        chunk: &Chunk,
+    ) -> Result<Vec<(usize, usize)>, HeapError> {
         // PEs of other hosts keep theirs to themselves; see `route`.
         let host = self.pe.shared_team();
         let fds = self.pe.share_fd_on_host(fd.as_fd());
@@ -427,9 +501,9 @@ impl<'w> DeviceHeap<'w> {
         let mut mappings = Vec::new();
         for (member, fd) in fds?.iter().enumerate() {
             let pe = host.world_pe(member);
-            let at = pe * self.stride + state.mapped;
+            let at = pe * self.stride + offset;
             let outcome = if pe == self.pe.my_pe() {
-                self.range.map(at, &chunk, &self.device)
+                self.range.map(at, chunk, &self.device)
             } else {
                 Chunk::import(&self.device, fd.as_fd(), bytes)
                     .and_then(|theirs| self.range.map(at, &theirs, &self.device))
@@ -449,15 +523,91 @@ impl<'w> DeviceHeap<'w> {
         let all = all_well(self.pe, mapped.is_ok(), bytes);
         if mapped.is_err() || all.is_err() {
             let mut unmapped = Ok(());
-            for (at, bytes) in mappings {
+            for &(at, bytes) in &mappings {
                 unmapped = unmapped.and(self.range.unmap(at, bytes));
             }
             mapped?;
             all?;
-            return unmapped.map_err(HeapError::from);
+            unmapped?;
         }
-        state.mappings.append(&mut mappings);
-        state.mapped += bytes;
+        Ok(mappings)
+    }
+
+    /// Makes the `bytes` at `address`, device memory that the program has made by the driver's virtual memory management,
+    /// part of every PE's symmetric memory: where they are, from then on, in this PE's part. The memory stays the
+    /// program's; its own address stays, too. Collective: all PEs bring as many bytes.
+    ///
+    /// Errors: on every PE alike, with the reason on that which has one.
+    #[doc(hidden)]
+    pub fn register(&self, address: u64, bytes: usize) -> Result<u64, HeapError> {
+        self.pe.agree(0, bytes as u64)?;
+        let not = |reason: String| HeapError::NotShareable {
+            address,
+            bytes,
+            reason,
+        };
+        // The same number on every PE, so the same error.
+        if bytes == 0 || !bytes.is_multiple_of(self.granularity) {
+            let unit = self.granularity;
+            return Err(not(format!("the size is no multiple of {unit} bytes")));
+        }
+        let chunk = Chunk::of_mapping(&self.device, address, bytes)
+            .and_then(|chunk| Ok((chunk.export()?, chunk)));
+        let all = all_well(self.pe, chunk.is_ok(), bytes);
+        let (fd, chunk) = chunk.map_err(|error| not(error.to_string()))?;
+        all.map_err(|error| match error {
+            HeapError::PeerOutOfMemory { .. } => not("that of another PE can not".into()),
+            error => error,
+        })?;
+        let mut state = self.state();
+        let none = HeapError::OutOfHeap {
+            bytes,
+            free: state.room.as_ref().map_or(0, HeapAllocator::free_bytes),
+            heap: self.stride - self.limit,
+        };
+        let room = state.room.as_mut();
+        let (place, block) = room
+            .and_then(|room| room.allocate(bytes, self.granularity))
+            .ok_or(none)?;
+        let offset = self.limit + place;
+        match self.map_of_all(offset, bytes, fd, &chunk) {
+            Ok(mut mappings) => state.mappings.append(&mut mappings),
+            Err(error) => {
+                state.free_room(block);
+                return Err(error);
+            }
+        }
+        state.registered.insert(offset, (block, bytes));
+        Ok(self.address(offset, self.pe.my_pe()))
+    }
+
+    /// Takes registered memory out of the symmetric memory of every PE. No work of any GPU may use it. Collective.
+    ///
+    /// Errors: [`HeapError::NotRegistered`] on every PE if one says another address or size; it then stays.
+    #[doc(hidden)]
+    pub fn unregister(&self, address: u64, bytes: usize) -> Result<(), HeapError> {
+        let mut state = self.state();
+        let offset = address.wrapping_sub(self.address(0, self.pe.my_pe())) as usize;
+        let known = state.registered.get(&offset).copied();
+        let known = known.filter(|&(_, size)| size == bytes);
+        // One PE's mistake is an error on all.
+        let mine = known.map_or(u64::MAX, |_| offset as u64);
+        let one = largest(self.pe, mine)? == smallest(self.pe, mine)?;
+        let Some((block, _)) = known.filter(|_| one) else {
+            return Err(HeapError::NotRegistered { address, bytes });
+        };
+        let (of_this, others): (Vec<_>, Vec<_>) = std::mem::take(&mut state.mappings)
+            .into_iter()
+            .partition(|&(at, _)| at % self.stride == offset);
+        state.mappings = others;
+        state.registered.remove(&offset);
+        let mut unmapped = Ok(());
+        for (at, bytes) in of_this {
+            unmapped = unmapped.and(self.range.unmap(at, bytes));
+        }
+        // Where that failed the addresses are not used again.
+        unmapped?;
+        state.free_room(block);
         Ok(())
     }
 

@@ -134,7 +134,7 @@ impl DeviceTeam {
         let (team, _scratch) = Self::make(heap, 0, 1, size, multiprocessors)?;
         let mut team = team.expect("every PE is in the team of all");
         let bytes = stage_bytes(size, blocks);
-        if size > 1 && bytes <= heap.stride() / STAGE_SHARE {
+        if size > 1 && bytes <= heap.limit() / STAGE_SHARE {
             // As `scratch`, not given back.
             let stage: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
             team.state.stage = stage.offset() as u64;

@@ -132,6 +132,32 @@ impl Drop for Range {
     }
 }
 
+/// Memory of the program's that other PEs can not map.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotShareable {
+    /// It was not made by mapping.
+    #[error("it is not mapped by cuMemMap ({0})")]
+    NotMapped(CudaError),
+    /// It is not the beginning of one allocation, or more than that.
+    #[error(
+        "it has to be one allocation of cuMemCreate from its beginning, and is in {size} bytes at {base:#x}"
+    )]
+    Part {
+        /// Where the allocation begins.
+        base: u64,
+        /// Its size.
+        size: usize,
+    },
+    /// It can not be handed to other processes.
+    #[error(
+        "it was made without CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, so other PEs can not map it"
+    )]
+    NoFile,
+    /// The driver failed.
+    #[error(transparent)]
+    Cuda(#[from] CudaError),
+}
+
 /// Physical device memory, of this process or imported; released on drop (mappings keep it alive).
 #[derive(Debug)]
 pub(crate) struct Chunk {
@@ -147,6 +173,40 @@ impl Chunk {
         // SAFETY: writes one handle; the properties are fully initialised.
         unsafe { cu!(cuMemCreate(&mut handle, bytes, &properties(device), 0)) }?;
         Ok(Self { handle, bytes })
+    }
+
+    /// The memory that the program has mapped at `address`, `bytes` of it.
+    pub(crate) fn of_mapping(
+        device: &Device,
+        address: u64,
+        bytes: usize,
+    ) -> Result<Self, NotShareable> {
+        device.bind()?;
+        let (mut base, mut size) = (0, 0);
+        // SAFETY: writes an address and a size; an address that is none of the driver's is an error.
+        unsafe { cu!(cuMemGetAddressRange_v2(&mut base, &mut size, address)) }?;
+        if base != address || size < bytes {
+            return Err(NotShareable::Part { base, size });
+        }
+        let mut handle = 0;
+        let at = address as usize as *mut std::ffi::c_void;
+        // SAFETY: writes a handle, which is ours to release; an address that was not mapped is an error.
+        unsafe { cu!(cuMemRetainAllocationHandle(&mut handle, at)) }
+            .map_err(NotShareable::NotMapped)?;
+        let chunk = Self { handle, bytes };
+        let mut properties = std::mem::MaybeUninit::<sys::CUmemAllocationProp>::zeroed();
+        // SAFETY: writes the structure, of which one field is read, a number: others may hold what the bindings' types
+        // have no value for.
+        let kinds = unsafe {
+            let properties = properties.as_mut_ptr();
+            cu!(cuMemGetAllocationPropertiesFromHandle(properties, handle))?;
+            (&raw const (*properties).requestedHandleTypes).read()
+        };
+        let file = CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        match kinds.0 & file.0 {
+            0 => Err(NotShareable::NoFile),
+            _ => Ok(chunk),
+        }
     }
 
     /// A file descriptor that stands for the memory.

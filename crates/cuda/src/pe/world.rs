@@ -78,7 +78,16 @@ impl<'w> DeviceWorld<'w> {
         heap_limit: Option<usize>,
         wait_limit: Option<Duration>,
     ) -> Result<Self, DeviceWorldError> {
-        let mut world = Self::without_verbs(pe, device, heap_limit, wait_limit)?;
+        let heap = DeviceHeap::new(pe, device, heap_limit)?;
+        Self::with_verbs(heap, wait_limit)
+    }
+
+    /// A world with this heap.
+    pub(crate) fn with_verbs(
+        heap: DeviceHeap<'w>,
+        wait_limit: Option<Duration>,
+    ) -> Result<Self, DeviceWorldError> {
+        let mut world = Self::of_heap(heap, wait_limit)?;
         if world.kernels.is_none() {
             world.load_kernels()?;
         }
@@ -95,7 +104,14 @@ impl<'w> DeviceWorld<'w> {
         heap_limit: Option<usize>,
         wait_limit: Option<Duration>,
     ) -> Result<Self, DeviceWorldError> {
-        let heap = DeviceHeap::new(pe, device, heap_limit)?;
+        Self::of_heap(DeviceHeap::new(pe, device, heap_limit)?, wait_limit)
+    }
+
+    fn of_heap(
+        heap: DeviceHeap<'w>,
+        wait_limit: Option<Duration>,
+    ) -> Result<Self, DeviceWorldError> {
+        let (pe, device) = (heap.pe(), heap.device());
         let n = pe.n_pes();
         let (word, words) = (pe.alloc(1)?, pe.alloc(n)?);
         let gather = |value| gather(pe, &word, &words, value);

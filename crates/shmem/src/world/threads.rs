@@ -145,6 +145,15 @@ impl ThreadWorld {
     /// # Errors
     /// See [`WorldError`].
     pub fn spmd<R: Send>(&self, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
+        self.spmd_owned(|pe| f(&pe))
+    }
+
+    /// The same for who keeps the PE.
+    ///
+    /// # Errors
+    /// See [`WorldError`].
+    #[doc(hidden)]
+    pub fn spmd_owned<R: Send>(&self, f: impl Fn(Pe) -> R + Sync) -> Result<Vec<R>, WorldError> {
         let (hosts, network) = Hosts::fake(&self.config, self.n_pes)?;
         let worlds = self.map(&hosts)?;
         let (f, end) = (&f, |pe| {
@@ -169,7 +178,7 @@ impl ThreadWorld {
                 let pe = Pe::join(world, me, port);
                 let thread = std::thread::Builder::new()
                     .name(format!("PE {me}"))
-                    .spawn_scoped(scope, move || f(&pe));
+                    .spawn_scoped(scope, move || f(pe));
                 match thread {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {

@@ -1,0 +1,222 @@
+// Tiles of arrays of several dimensions, between PEs: what `nvshmemx::tile_…` does (crosswarp_nvshmem_tile.h).
+//
+// A tile is copied by rows: the elements along a dimension in which both sides have them next to one another, or single
+// elements where there is none. Rows are cut into the widest words (16 bytes, 4, or an element's) that all of them are
+// aligned to, and a scope's threads take words side by side.
+#if __cplusplus >= 201703L
+
+namespace crosswarp_nvshmem {
+
+// Rows of two tiles, in bytes: the first one of each, how many there are along each dimension, and the steps between them.
+template <int R> struct tile_rows {
+    u64 to, from;
+    u32 count[R];
+    long long to_step[R], from_step[R];
+};
+
+// Copies `n` words of each row from byte `at` of it on, all dimensions from `First` on. `all`: words in all rows, of which
+// there are less than 2^31.
+template <class W, bool Fresh, int First, int R, class S>
+__device__ inline void copy_row_words(const tile_rows<R>& rows, u32 at, u32 n, u32 all, const S& scope) {
+    constexpr int flight = 4;
+    const u32 size = scope.size();
+    for (u32 i = scope.rank(); i < all; i += flight * size) {
+        W word[flight];
+        u64 to[flight];
+#pragma unroll
+        for (int j = 0; j < flight; ++j) {
+            const u32 k = i + j * size;
+            if (k >= all) continue;
+            u32 row = k / n;
+            const u64 inside = at + (u64)(k - row * n) * sizeof(W);
+            u64 from = rows.from + inside;
+            to[j] = rows.to + inside;
+#pragma unroll
+            for (int d = First; d < R; ++d) {
+                // In the last dimension what is left is the place.
+                const u32 rest = d + 1 < R ? row / rows.count[d] : 0;
+                const long long place = row - rest * rows.count[d];
+                to[j] += place * rows.to_step[d];
+                from += place * rows.from_step[d];
+                row = rest;
+            }
+            word[j] = crosswarp::detail::load<W, Fresh>(reinterpret_cast<const W*>(from));
+        }
+#pragma unroll
+        for (int j = 0; j < flight; ++j) {
+            if (i + j * size < all) *reinterpret_cast<W*>(to[j]) = word[j];
+        }
+    }
+}
+
+// Copies rows of `bytes`, a multiple of U's, to which everything is aligned.
+template <class U, bool Fresh, int First, int R, class S>
+__device__ inline int copy_rows(const tile_rows<R>& rows, u64 bytes, const S& scope) {
+    u64 n = 1, aligned = rows.to | rows.from;
+#pragma unroll
+    for (int d = First; d < R; ++d) {
+        if (n >> 31 == 0) n *= rows.count[d];
+        if (rows.count[d] > 1) aligned |= (u64)rows.to_step[d] | (u64)rows.from_step[d];
+    }
+    if (n >> 31 != 0 || bytes >> 32 != 0 || n * (bytes / sizeof(U)) >> 31 != 0) return NVSHMEMX_ERROR_INVALID_VALUE;
+    auto copy = [&](auto word) {
+        using W = decltype(word);
+        const u32 wide = (u32)(bytes / sizeof(W)), done = wide * sizeof(W), rest = ((u32)bytes - done) / sizeof(U);
+        if (wide != 0) copy_row_words<W, Fresh, First>(rows, 0, wide, (u32)n * wide, scope);
+        if (rest != 0) copy_row_words<U, Fresh, First>(rows, done, rest, (u32)n * rest, scope);
+    };
+    if (aligned % 16 == 0) {
+        copy(crosswarp::detail::vec16());
+    } else if (sizeof(U) < 4 && aligned % 4 == 0) {
+        copy(u32());
+    } else {
+        copy(U());
+    }
+    return 0;
+}
+
+// Calls `with(place)` for each dimension from `D` on; `place.value` is its number.
+template <int D> struct dimension {
+    static constexpr int value = D;
+};
+template <int R, int D = 0, class With> __device__ inline void for_each_dimension(With with) {
+    if constexpr (D < R) {
+        with(dimension<D>());
+        for_each_dimension<R, D + 1>(with);
+    }
+}
+
+// Elements of a tile of this shape along each dimension that are before `boundary`, whose first one is at `start`.
+template <class Shape, class Tuple>
+__device__ inline void tile_extents(const Shape& shape, const Tuple& start, const Tuple& boundary, long long* extent) {
+    constexpr int R = nvshmemx::nvshmem_cw::rank_of<Shape>, bounds = nvshmemx::nvshmem_cw::rank_of<Tuple>;
+    static_assert(bounds == 0 || bounds == R, "start_coord and boundary have the dimensions of the tile, or none");
+    for_each_dimension<R>([&](auto place) {
+        constexpr int d = decltype(place)::value;
+        using nvshmemx::nvshmem_cw::at;
+        extent[d] = at<d>(shape.of);
+        if constexpr (bounds != 0) {
+            const long long left = at<d>(boundary.of) - at<d>(start.of);
+            if (left < extent[d]) extent[d] = left;
+        }
+        if (extent[d] < 0) extent[d] = 0;
+    });
+}
+
+// Copies what is there of the tile at `from` to `to`, which lie as `source` and `dest` do.
+template <bool Fresh, class T, class Source, class Dest, class Tuple, class S>
+__device__ inline int copy_tile(T* to, const Dest& dest, const T* from, const Source& source, const Tuple& start,
+                                const Tuple& boundary, const S& scope) {
+    constexpr int R = nvshmemx::nvshmem_cw::rank_of<decltype(source.shape)>;
+    static_assert(R > 0 && R == nvshmemx::nvshmem_cw::rank_of<decltype(dest.shape)>, "two tiles of the same dimensions");
+    long long extent[R];
+    tile_extents(source.shape, start, boundary, extent);
+    tile_rows<R> rows = {reinterpret_cast<u64>(to), reinterpret_cast<u64>(from), {}, {}, {}};
+    bool fits = true, empty = false;
+    for_each_dimension<R>([&](auto place) {
+        constexpr int d = decltype(place)::value;
+        using nvshmemx::nvshmem_cw::at;
+        fits = fits && extent[d] <= at<d>(dest.shape.of) && extent[d] >> 31 == 0;
+        empty = empty || extent[d] == 0;
+        rows.count[d] = (u32)extent[d];
+        rows.to_step[d] = at<d>(dest.stride.of) * (long long)sizeof(T);
+        rows.from_step[d] = at<d>(source.stride.of) * (long long)sizeof(T);
+    });
+    if (!fits) return NVSHMEMX_ERROR_INVALID_VALUE;
+    if (empty) return 0;
+    // The longest dimension without gaps on either side comes first and becomes the rows.
+    bool gaps = true;
+#pragma unroll
+    for (int d = 0; d < R; ++d) {
+        const bool close = rows.to_step[d] == (long long)sizeof(T) && rows.from_step[d] == (long long)sizeof(T);
+        if (!close || (!gaps && rows.count[d] <= rows.count[0])) continue;
+        gaps = false;
+        const u32 count = rows.count[0];
+        const long long to_step = rows.to_step[0], from_step = rows.from_step[0];
+        rows.count[0] = rows.count[d], rows.count[d] = count;
+        rows.to_step[0] = rows.to_step[d], rows.to_step[d] = to_step;
+        rows.from_step[0] = rows.from_step[d], rows.from_step[d] = from_step;
+    }
+    using U = crosswarp::unit_of<T>;
+    if (gaps) return copy_rows<U, Fresh, 0>(rows, sizeof(T), scope);
+    return copy_rows<U, Fresh, 1>(rows, (u64)rows.count[0] * sizeof(T), scope);
+}
+
+__device__ inline bool is_pe(int pe) { return pe >= 0 && pe < n_pes(); }
+
+template <class S, class Source, class Dest, class Tuple>
+__device__ inline int tile_put(const Source& src, const Dest& dst, const Tuple& start, const Tuple& boundary, int pe) {
+    if (!is_pe(pe)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    S scope;
+    scope.sync();
+    const int status =
+        copy_tile<false>(crosswarp::ptr(dst.data, pe), dst.layout, src.data, src.layout, start, boundary, scope);
+    scope.sync();
+    return status;
+}
+template <class S, class Source, class Dest, class Tuple>
+__device__ inline int tile_get(const Source& src, const Dest& dst, const Tuple& start, const Tuple& boundary, int pe) {
+    if (!is_pe(pe)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    S scope;
+    scope.sync();
+    const int status =
+        copy_tile<true>(dst.data, dst.layout, crosswarp::ptr(src.data, pe), src.layout, start, boundary, scope);
+    scope.sync();
+    return status;
+}
+
+// To the same place on every PE of the team, beginning behind this one, so that the links fill evenly.
+template <class Source, class Dest, class T, class Tuple, class S>
+__device__ inline int tile_to_all(const crosswarp::team& t, const Source& src, T* to, const Dest& dst, const Tuple& start,
+                                  const Tuple& boundary, const S& scope) {
+    int status = 0;
+    for (int i = 1; i <= t.size; ++i) {
+        T* there = crosswarp::ptr(to, t.pe((t.me + i) % t.size));
+        status = copy_tile<false>(there, dst.layout, src.data, src.layout, start, boundary, scope);
+    }
+    return status;
+}
+
+// The destination is as many times as long as there are PEs in one dimension, in which their tiles lie in rank order. They
+// have all arrived after `tile_collective_wait`, which meets the team.
+template <class S, class Source, class Dest, class Tuple>
+__device__ inline int tile_allgather(nvshmem_team_t team, const Source& src, const Dest& dst, const Tuple& start,
+                                     const Tuple& boundary) {
+    if (!is_team(team)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    const crosswarp::team& t = team_of(team);
+    constexpr int R = nvshmemx::nvshmem_cw::rank_of<decltype(src.layout.shape)>;
+    static_assert(R == nvshmemx::nvshmem_cw::rank_of<decltype(dst.layout.shape)>, "two tiles of the same dimensions");
+    auto* to = dst.data;
+    int longer = 0;
+    bool fits = true;
+    for_each_dimension<R>([&](auto place) {
+        constexpr int d = decltype(place)::value;
+        using nvshmemx::nvshmem_cw::at;
+        const long long mine = at<d>(src.layout.shape.of), all = at<d>(dst.layout.shape.of);
+        if (mine == all) return;
+        ++longer;
+        fits = fits && all == mine * t.size;
+        to += t.me * mine * at<d>(dst.layout.stride.of);
+    });
+    if (!fits || longer != (t.size > 1)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    S scope;
+    scope.sync();
+    const int status = tile_to_all(t, src, to, dst, start, boundary, scope);
+    scope.sync();
+    return status;
+}
+// From the PE that calls to all of the team, which meet in `tile_collective_wait`.
+template <class S, class Source, class Dest, class Tuple>
+__device__ inline int tile_broadcast(nvshmem_team_t team, const Source& src, const Dest& dst, const Tuple& start,
+                                     const Tuple& boundary) {
+    if (!is_team(team)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    S scope;
+    scope.sync();
+    const int status = tile_to_all(team_of(team), src, dst.data, dst, start, boundary, scope);
+    scope.sync();
+    return status;
+}
+
+}  // namespace crosswarp_nvshmem
+
+#endif

@@ -1,17 +1,22 @@
 //! Speed of multigrid: seconds from a loaded problem to its solution, hierarchy included.
 //!
 //! `cargo bench -p crosswarp-solve --bench multigrid [-- PES]` prints one JSON object a row: the median, least and
-//! greatest of nine solves, the median of the processor time that all PEs together spend, loading included, and how far the field is from the exact
-//! solution, where that is known, relative in the L2 norm; PES defaults to 1. `PES planes` leaves boxes out.
+//! greatest of nine solves, the median of the processor time that all PEs together spend, loading included, and how far
+//! the field is from the exact solution, where that is known, relative in the L2 norm; PES defaults to 1. `PES planes`
+//! leaves boxes out.
+
+#[path = "../tests/jacksboro/mod.rs"]
+mod jacksboro;
 
 use std::f64::consts::PI;
 use std::sync::Arc;
 
 use crosswarp_shmem::{Pe, spmd};
 use crosswarp_solve::{
-    Cycles, Method, Options, PlaneSource, Problem2d, Problem3d, RowSource, Solution, solve_2d,
-    solve_3d,
+    Cycles, Method, Options, PlaneSource, Problem2d, Problem3d, RowSource, Solution, Solver2d,
+    solve_2d, solve_3d,
 };
+use jacksboro::Tile;
 use rustix::time::{ClockId, clock_gettime};
 
 /// ∇²u = f with u = sin πx sin πy + ½ sin 3πx sin πy, zero on the sides, on nx × ny points.
@@ -68,6 +73,24 @@ fn speckled(nx: usize, ny: usize) -> Problem2d<f64> {
     }
 }
 
+/// The voids of `examples/jacksboro`, each cell `times` times along both axes, solved from 0 on.
+fn tile(times: usize) -> Problem2d<f64> {
+    let Tile { nx, values, known } = jacksboro::tile();
+    let ny = known.len() / nx;
+    let at = move |x: usize, y: usize| y / times * nx + x / times;
+    let values: RowSource<f64> = Arc::new(move |y, row| {
+        for (x, value) in row.iter_mut().enumerate() {
+            *value = values[at(x, y)];
+        }
+    });
+    let known: RowSource<u8> = Arc::new(move |y, row| {
+        for (x, byte) in row.iter_mut().enumerate() {
+            *byte = known[at(x, y)].into();
+        }
+    });
+    Problem2d::fill_natural(nx * times, ny * times, values, known).expect("a fill")
+}
+
 fn main() {
     let pes = std::env::args()
         .filter_map(|argument| argument.parse().ok())
@@ -80,6 +103,8 @@ fn main() {
         ("two waves", two_waves(2000, 2000)),
         ("two waves", two_waves(577, 600)),
         ("5 % known", speckled(2049, 2049)),
+        ("tile", tile(1)),
+        ("tile", tile(4)),
     ];
     for (what, problem) in cases {
         let size = [problem.nx, problem.ny, 1];
@@ -87,6 +112,7 @@ fn main() {
             solve_2d(pe, &problem, options, |_| {}).expect("solves")
         });
     }
+    again(&two_waves(2049, 2049), pes);
     if std::env::args().any(|argument| argument == "planes") {
         return;
     }
@@ -98,7 +124,48 @@ fn main() {
     }
 }
 
-/// Solves to two tolerances, nine times each, and prints a row.
+/// As [`row`], the levels having been made beforehand, as what others plan or set up is.
+fn again(problem: &Problem2d<f64>, pes: usize) {
+    for tolerance in [1e-3, 1e-8] {
+        let options = of(tolerance);
+        let ends = spmd(pes, |pe| {
+            let mut solver = Solver2d::new(pe, problem, &Cycles::default()).expect("levels");
+            let mut solve = || {
+                let before = processor_seconds();
+                let solution = solver.solve(None, None, &options, |_| {}).expect("solves");
+                let spent = processor_seconds() - before;
+                let off = off(&solution, problem.nx);
+                (solution.seconds, solution.sweeps, off, spent)
+            };
+            // The first one's seconds are those of the levels, too.
+            solve();
+            let all: [_; SOLVES] = std::array::from_fn(|_| solve());
+            solver.free().expect("a world");
+            all
+        });
+        let ends = ends.expect("a world");
+        let solves: Vec<Vec<Solve>> = (0..SOLVES)
+            .map(|at| ends.iter().map(|end| end[at]).collect())
+            .collect();
+        let size = [problem.nx, problem.ny, 1];
+        print("two waves, levels made once", size, tolerance, &solves);
+    }
+}
+
+/// Seconds, cycles, squares of what is off and of all, seconds of the processor: of a PE.
+type Solve = (f64, usize, [f64; 2], f64);
+
+/// Of each kind.
+const SOLVES: usize = 9;
+
+fn of(tolerance: f64) -> Options<'static> {
+    Options {
+        method: Method::Multigrid(Cycles::default()),
+        ..Options::new(tolerance, 100)
+    }
+}
+
+/// Solves to two tolerances, and prints a row for each.
 fn row(
     what: &str,
     [nx, ny, nz]: [usize; 3],
@@ -106,13 +173,8 @@ fn row(
     solve: impl Fn(&Pe, &Options<'_>) -> Solution<f64> + Sync,
 ) {
     for tolerance in [1e-3, 1e-8] {
-        let options = Options {
-            method: Method::Multigrid(Cycles::default()),
-            ..Options::new(tolerance, 100)
-        };
-        let (mut seconds, mut processor) = (Vec::new(), Vec::new());
-        let (mut cycles, mut error) = (0, String::from("null"));
-        for _ in 0..9 {
+        let options = of(tolerance);
+        let one = |_| {
             let ends = spmd(pes, |pe| {
                 let before = processor_seconds();
                 let solution = solve(pe, &options);
@@ -123,24 +185,33 @@ fn row(
                 };
                 (solution.seconds, solution.sweeps, off, spent)
             });
-            let ends = ends.expect("a world");
-            let (time, number, ..) = ends[0];
-            seconds.push(time);
-            cycles = number;
-            let [off, all] = [0, 1].map(|k| ends.iter().map(|end| end.2[k]).sum::<f64>());
-            if all > 0.0 {
-                error = format!("{:.4e}", (off / all).sqrt());
-            }
-            processor.push(ends[0].3);
-        }
-        processor.sort_by(f64::total_cmp);
-        let spent = 1e3 * processor[4];
-        seconds.sort_by(f64::total_cmp);
-        let [least, median, most] = [0, 4, 8].map(|at| 1e3 * seconds[at]);
-        println!(
-            r#"{{"impl": "crosswarp", "what": "{what}", "nx": {nx}, "ny": {ny}, "nz": {nz}, "pes": {pes}, "tolerance": {tolerance:e}, "cycles": {cycles}, "error": {error}, "ms": {median:.2}, "ms_min": {least:.2}, "ms_max": {most:.2}, "cpu_ms": {spent:.2}}}"#
-        );
+            ends.expect("a world")
+        };
+        let solves: Vec<Vec<Solve>> = (0..SOLVES).map(one).collect();
+        print(what, [nx, ny, nz], tolerance, &solves);
     }
+}
+
+/// Prints the row of `solves`, each of all PEs.
+fn print(what: &str, [nx, ny, nz]: [usize; 3], tolerance: f64, solves: &[Vec<Solve>]) {
+    let sorted = |of: fn(&Solve) -> f64| {
+        let mut all: Vec<f64> = solves.iter().map(|ends| 1e3 * of(&ends[0])).collect();
+        all.sort_by(f64::total_cmp);
+        all
+    };
+    let (milliseconds, spent) = (sorted(|solve| solve.0), sorted(|solve| solve.3));
+    let [least, median, most] = [0, SOLVES / 2, SOLVES - 1].map(|at| milliseconds[at]);
+    let spent = spent[SOLVES / 2];
+    let last = &solves[SOLVES - 1];
+    let (pes, cycles) = (last.len(), last[0].1);
+    let [off, all] = [0, 1].map(|k| last.iter().map(|end| end.2[k]).sum::<f64>());
+    let error = match all > 0.0 {
+        true => format!("{:.4e}", (off / all).sqrt()),
+        false => String::from("null"),
+    };
+    println!(
+        r#"{{"impl": "crosswarp", "what": "{what}", "nx": {nx}, "ny": {ny}, "nz": {nz}, "pes": {pes}, "tolerance": {tolerance:e}, "cycles": {cycles}, "error": {error}, "ms": {median:.2}, "ms_min": {least:.2}, "ms_max": {most:.2}, "cpu_ms": {spent:.2}}}"#
+    );
 }
 
 /// Processor time of the whole process.

@@ -8,12 +8,13 @@
 //! as good as a direct solution.
 
 mod cycles;
+mod jacksboro;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crosswarp_solve::{Problem2d, Real, RowSource};
-use cycles::{by_cell, mask, noise, options, solve, solve_with};
+use cycles::{Solved, by_cell, mask, noise, solve, solve_cg};
+use jacksboro::Tile;
 
 /// Everything that a fill with a natural rim is.
 struct Filled {
@@ -87,7 +88,10 @@ impl Filled {
 
     /// The cycles to 1e-8, and the largest difference from the solution.
     fn solved<F: Real>(&self, reference: &(Vec<f64>, f64)) -> (usize, f64) {
-        let solved = solve_with(&self.problem::<F>(), &options(1e-8), 1);
+        self.compared(solve(&self.problem::<F>(), 1e-8, 1), reference)
+    }
+
+    fn compared<F: Real>(&self, solved: Solved<F>, reference: &(Vec<f64>, f64)) -> (usize, f64) {
         assert!(solved.converged, "{:?}", solved.history);
         let pairs = solved.field.iter().zip(&reference.0);
         let differences = pairs.map(|(one, other)| (one.to_f64() - other).abs());
@@ -96,37 +100,10 @@ impl Filled {
     }
 }
 
-/// The numbers of an NPY file of version 1, and their columns.
-fn read_npy(name: &str) -> (Vec<f64>, usize) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/jacksboro");
-    let bytes = std::fs::read(folder.join(name)).unwrap();
-    assert_eq!(&bytes[..7], b"\x93NUMPY\x01");
-    let end = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-    let head = std::str::from_utf8(&bytes[10..end]).unwrap();
-    let (_, shape) = head.split_once("'shape': (").unwrap();
-    let (shape, _) = shape.split_once(')').unwrap();
-    let columns = shape.split(", ").nth(1).unwrap().parse().unwrap();
-    let data = &bytes[end..];
-    let values = if head.contains("'<f4'") {
-        let numbers = data.chunks_exact(4);
-        let number = |bytes: &[u8]| f32::from_le_bytes(bytes.try_into().unwrap());
-        numbers.map(|bytes| f64::from(number(bytes))).collect()
-    } else {
-        assert!(head.contains("'|b1'") || head.contains("'|u1'"), "{head}");
-        data.iter().map(|&byte| f64::from(byte)).collect()
-    };
-    (values, columns)
-}
-
 #[test]
 fn jacksboro_comes_out_to_a_hundredth_of_a_millimetre() {
-    let (values, nx) = read_npy("jacksboro_dem.npy");
-    let (known, _) = read_npy("jacksboro_known.npy");
-    let fill = Filled {
-        nx,
-        known: known.iter().map(|&known| known != 0.0).collect(),
-        values,
-    };
+    let Tile { nx, values, known } = jacksboro::tile();
+    let fill = Filled { nx, known, values };
     let reference = fill.reference();
     assert!(reference.1 < 1e-7, "{}", reference.1);
     let (cycles, error) = fill.solved::<f64>(&reference);
@@ -205,6 +182,12 @@ fn masks_of_every_kind_come_out_as_a_direct_solution() {
         assert!(
             cycles <= most && error <= 1e-4,
             "{name}: {cycles} cycles, {error} m"
+        );
+        let by_cg = solve_cg(&fill.problem::<f64>(), 1e-8, 1);
+        let (steps, error) = fill.compared(by_cg, &reference);
+        assert!(
+            steps <= 9 && error <= 1e-4,
+            "{name}: {steps} steps, {error} m"
         );
     }
 }

@@ -70,6 +70,32 @@ fn full_multigrid_and_a_cycle_come_to_the_error_of_five_points() {
     assert!(solved.converged && solved.history.len() <= 11);
 }
 
+/// Sizes whose coarse points lie unevenly take as many cycles as a power of two and one.
+#[test]
+fn every_size_takes_about_as_many_cycles() {
+    let of = |nx: usize, ny: usize| {
+        let (x, y) = (PI / (nx - 1) as f64, PI / (ny - 1) as f64);
+        let wave = move |i: usize, j: usize| {
+            let across = 2.0 * (x * i as f64).sin() + 5.0 * (3.0 * x * i as f64).sin();
+            -across * (y * j as f64).sin()
+        };
+        let problem = Problem2d {
+            source: Some(by_cell::<f64>(wave)),
+            ..Problem2d::laplace(nx, ny)
+        };
+        let solved = solve(&problem, 1e-8, 1);
+        assert!(solved.converged);
+        solved.history.len()
+    };
+    let usual = of(2049, 2049);
+    assert!(usual <= 8, "{usual} cycles");
+    // Points, of which two of an axis are on sides: 2000, 2048 and 2049 unknowns, and 577 x 600.
+    for (nx, ny) in [(2002, 2002), (2050, 2050), (2051, 2051), (579, 602)] {
+        let cycles = of(nx, ny);
+        assert!(cycles.abs_diff(usual) <= 2, "{nx} x {ny}: {cycles} cycles");
+    }
+}
+
 fn rough_source<F: Real>() -> Option<RowSource<F>> {
     Some(by_cell::<F>(|x, y| (noise(x, y, 1) % 11) as f64 - 5.0))
 }
@@ -331,22 +357,28 @@ fn nothing_fixed_gives_a_mean_of_zero_or_an_error() {
         bottom: Boundary::Neumann(vec![0.0; nx]),
         ..Problem2d::laplace(nx, ny)
     };
-    let ring = |x: usize, y: usize| {
-        (2.0 * PI * x as f64 / 499.0).cos() * (2.0 * PI * y as f64 / 465.0).sin()
-    };
-    let periodic = Problem2d {
-        source: Some(by_cell::<f64>(ring)),
-        left: Boundary::Periodic,
-        right: Boundary::Periodic,
-        top: Boundary::Periodic,
-        bottom: Boundary::Periodic,
-        ..Problem2d::laplace(nx, ny)
-    };
-    // Rings of an odd number of cells, whose coarse points lie unevenly, take more.
-    for (problem, most) in [(&neumann, 9), (&periodic, 14)] {
+    // Rings of odd numbers of cells, whose coarse points lie unevenly: with the ghosts 501 x 467, and without.
+    let rings = [(nx, ny), (nx + 2, ny + 2)].map(|(nx, ny)| {
+        let angle = move |at: usize, cells: usize| 2.0 * PI * at as f64 / (cells - 2) as f64;
+        Problem2d {
+            source: Some(by_cell::<f64>(move |x, y| {
+                angle(x, nx).cos() * angle(y, ny).sin()
+            })),
+            left: Boundary::Periodic,
+            right: Boundary::Periodic,
+            top: Boundary::Periodic,
+            bottom: Boundary::Periodic,
+            ..Problem2d::laplace(nx, ny)
+        }
+    });
+    for problem in [&neumann, &rings[0], &rings[1]] {
+        let (nx, ny) = (problem.nx, problem.ny);
         let solved = solve(problem, 1e-8, 2);
         let cycles = solved.history.len();
-        assert!(solved.converged && cycles <= most, "{cycles} cycles");
+        assert!(
+            solved.converged && cycles <= 9,
+            "{nx} x {ny}: {cycles} cycles"
+        );
         let by_cg = solve_cg(problem, 1e-8, 2);
         let steps = by_cg.history.len();
         assert!(by_cg.converged && steps <= 9, "{steps} steps");

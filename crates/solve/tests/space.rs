@@ -1,54 +1,17 @@
 //! Multigrid in three dimensions: what it converges to, how fast, and with which bits.
 
+mod boxes;
 mod cycles;
 
 use std::f64::consts::PI;
 use std::sync::Arc;
 
+use boxes::{by_point, rough, solve, solve_with};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Cycles, First, Method, Options, PlaneSource, Problem3d, ProblemError, Side, SolveError,
-    solve_3d,
+    Cycles, First, Method, Options, Problem3d, ProblemError, Side, SolveError, solve_3d,
 };
-use cycles::{noise, options};
-
-struct Solved {
-    field: Vec<f64>,
-    history: Vec<f64>,
-    converged: bool,
-    floor_reached: bool,
-}
-
-fn solve_with(problem: &Problem3d<f64>, options: &Options<'_>, pes: usize) -> Solved {
-    let all = spmd(pes, |pe| {
-        let solution = solve_3d(pe, problem, options, |_| {}).unwrap();
-        Solved {
-            field: solution.gather_all(pe).unwrap(),
-            history: solution.history.clone(),
-            converged: solution.converged,
-            floor_reached: solution.floor_reached,
-        }
-    });
-    all.unwrap().swap_remove(0)
-}
-
-fn solve(problem: &Problem3d<f64>, tolerance: f64, pes: usize) -> Solved {
-    solve_with(problem, &options(tolerance), pes)
-}
-
-fn by_point(of: impl Fn(usize, usize, usize) -> f64 + Send + Sync + 'static) -> PlaneSource<f64> {
-    Arc::new(move |z, y, row: &mut [f64]| {
-        row.iter_mut()
-            .enumerate()
-            .for_each(|(x, value)| *value = of(x, y, z));
-    })
-}
-
-fn rough() -> Option<PlaneSource<f64>> {
-    Some(by_point(|x, y, z| {
-        (noise(x, y + 1000 * z, 1) % 11) as f64 - 5.0
-    }))
-}
+use cycles::options;
 
 /// sin πx sin πy sin πz + ½ sin 3πx sin πy sin πz on the unit cube with `n` intervals, and what the equations of seven
 /// points have instead: each wave is one of their eigenvectors.

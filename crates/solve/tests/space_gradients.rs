@@ -1,61 +1,21 @@
 //! Conjugate gradients with cycles in boxes: where cycles alone are slow, with which bits, and from checkpoints.
 
+mod boxes;
 mod cycles;
 
 use std::path::Path;
-use std::sync::Arc;
 
-use crosswarp_shmem::spmd;
+use boxes::{by_point, solve_with};
 use crosswarp_solve::{
-    CheckpointKind, Checkpointing, Cycles, Method, Options, PlaneSource, Problem3d, Side,
-    checkpoint_kind, solve_3d,
+    CheckpointKind, Checkpointing, Cycles, Method, Options, Problem3d, Side, checkpoint_kind,
 };
 use cycles::noise;
-
-#[derive(Debug, PartialEq)]
-struct Solved {
-    field: Vec<u64>,
-    history: Vec<u64>,
-    gradients_from: Option<usize>,
-    converged: bool,
-}
-
-impl Solved {
-    fn steps(&self) -> usize {
-        self.history.len()
-    }
-
-    fn values(&self) -> impl Iterator<Item = f64> {
-        self.field.iter().map(|&bits| f64::from_bits(bits))
-    }
-}
-
-fn solve(problem: &Problem3d<f64>, options: &Options<'_>, pes: usize) -> Solved {
-    let bits = |of: &[f64]| of.iter().map(|value| value.to_bits()).collect();
-    let all = spmd(pes, |pe| {
-        let solution = solve_3d(pe, problem, options, |_| {}).unwrap();
-        Solved {
-            field: bits(&solution.gather_all(pe).unwrap()),
-            history: bits(&solution.history),
-            gradients_from: solution.gradients_from,
-            converged: solution.converged,
-        }
-    });
-    all.unwrap().swap_remove(0)
-}
 
 fn by(method: impl Fn(Cycles) -> Method, tolerance: f64, most: usize) -> Options<'static> {
     Options {
         method: method(Cycles::default()),
         ..Options::new(tolerance, most)
     }
-}
-
-fn by_point(of: impl Fn(usize, usize, usize) -> f64 + Send + Sync + 'static) -> PlaneSource<f64> {
-    Arc::new(move |z, y, row: &mut [f64]| {
-        let values = row.iter_mut().enumerate();
-        values.for_each(|(x, value)| *value = of(x, y, z));
-    })
 }
 
 /// A coefficient that jumps from point to point, by up to ten to the power of `digits`.
@@ -81,17 +41,17 @@ fn they_come_to_what_cycles_do_in_fewer_steps() {
         ..jumping(0, [21, 30, 26])
     };
     for (problem, fewer) in [(smooth, 0), (jumping(2, [21, 30, 26]), 1)] {
-        let cycles = solve(&problem, &by(Method::Multigrid, 1e-11, 200), 1);
-        let gradients = solve(&problem, &by(Method::ConjugateGradients, 1e-11, 200), 1);
+        let cycles = solve_with(&problem, &by(Method::Multigrid, 1e-11, 200), 1);
+        let gradients = solve_with(&problem, &by(Method::ConjugateGradients, 1e-11, 200), 1);
         assert!(cycles.converged && gradients.converged);
         assert_eq!(
             (cycles.gradients_from, gradients.gradients_from),
             (None, Some(0))
         );
-        let steps = (cycles.steps(), gradients.steps());
+        let steps = (cycles.history.len(), gradients.history.len());
         assert!(steps.1 + fewer <= steps.0 + 1, "{steps:?}");
-        let largest = cycles.values().fold(0.0f64, |a, b| a.max(b.abs()));
-        for (a, b) in cycles.values().zip(gradients.values()) {
+        let largest = cycles.field.iter().fold(0.0f64, |a, b| a.max(b.abs()));
+        for (a, b) in cycles.field.iter().zip(&gradients.field) {
             assert!((a - b).abs() < 1e-8 * largest, "{a} {b}");
         }
     }
@@ -100,9 +60,9 @@ fn they_come_to_what_cycles_do_in_fewer_steps() {
 #[test]
 fn where_cycles_are_slow_gradients_take_over() {
     let problem = jumping(6, [25, 33, 28]);
-    let cycles = solve(&problem, &by(Method::Multigrid, 1e-8, 40), 1);
-    let automatic = solve(&problem, &by(Method::Automatic, 1e-8, 100), 1);
-    assert!(!cycles.converged, "{} cycles", cycles.steps());
+    let cycles = solve_with(&problem, &by(Method::Multigrid, 1e-8, 40), 1);
+    let automatic = solve_with(&problem, &by(Method::Automatic, 1e-8, 100), 1);
+    assert!(!cycles.converged, "{} cycles", cycles.history.len());
     let from = automatic.gradients_from.expect("they are slow");
     assert!(automatic.converged && from > 0, "{automatic:?}");
     // Until then cycles as they are by themselves.
@@ -120,9 +80,10 @@ fn the_bits_do_not_depend_on_the_pes() {
     ] {
         for method in [Method::Automatic, Method::ConjugateGradients] {
             let options = by(method, 1e-8, 60);
-            let alone = solve(&problem, &options, 1);
+            let alone = solve_with(&problem, &options, 1).bits();
             for pes in [2, 3, 5, 8] {
-                assert!(alone == solve(&problem, &options, pes), "{pes} PEs");
+                let shared = solve_with(&problem, &options, pes).bits();
+                assert!(alone == shared, "{pes} PEs");
             }
         }
     }
@@ -143,22 +104,22 @@ fn resumed_steps_end_with_the_same_bits_on_any_pes() {
     let problem = jumping(6, [19, 22, 61]);
     let gradients = by(Method::ConjugateGradients, 1e-8, 100);
     let automatic = by(Method::Automatic, 1e-8, 100);
-    let straight = solve(&problem, &automatic, 2);
+    let straight = solve_with(&problem, &automatic, 2);
     let from = straight.gradients_from.unwrap();
     for (options, stops) in [
         (gradients, vec![1, 4]),
         (automatic, vec![from, from + 1, from + 3]),
     ] {
-        let straight = solve(&problem, &options, 2);
+        let straight = solve_with(&problem, &options, 2).bits();
         for stop in stops {
             for (before, after) in [(1, 3), (3, 1)] {
-                solve(&problem, &saving(&options, &path, stop), before);
+                solve_with(&problem, &saving(&options, &path, stop), before);
                 assert_eq!(checkpoint_kind(&path).unwrap(), CheckpointKind::Cycles);
                 let resuming = Options {
                     resume: Some(path.clone()),
                     ..options.clone()
                 };
-                let resumed = solve(&problem, &resuming, after);
+                let resumed = solve_with(&problem, &resuming, after).bits();
                 assert!(resumed == straight, "stopped after {stop}");
             }
         }

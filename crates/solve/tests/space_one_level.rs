@@ -1,75 +1,27 @@
 //! Chebyshev's iteration and conjugate gradients without cycles in boxes: what they converge to, how fast, with which bits,
 //! and from checkpoints.
 
+mod boxes;
 mod cycles;
 
 use std::f64::consts::PI;
 use std::path::Path;
-use std::sync::Arc;
 
+use boxes::{by_point, mask, rough, solve_with};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    CheckpointKind, Checkpointing, Method, Options, PlaneSource, Problem3d, ProblemError, Side,
-    SolveError, checkpoint_kind, solve_3d,
+    CheckpointKind, Checkpointing, Method, Options, Problem3d, ProblemError, Side, SolveError,
+    checkpoint_kind, solve_3d,
 };
 use cycles::{noise, options};
 
 const METHODS: [Method; 2] = [Method::Chebyshev, Method::PlainGradients];
-
-struct Solved {
-    field: Vec<f64>,
-    history: Vec<f64>,
-    converged: bool,
-    floor_reached: bool,
-}
-
-impl Solved {
-    fn bits(&self) -> (Vec<u64>, Vec<u64>) {
-        let bits = |of: &[f64]| of.iter().map(|value| value.to_bits()).collect();
-        (bits(&self.field), bits(&self.history))
-    }
-}
-
-fn solve_with(problem: &Problem3d<f64>, options: &Options<'_>, pes: usize) -> Solved {
-    let all = spmd(pes, |pe| {
-        let solution = solve_3d(pe, problem, options, |_| {}).unwrap();
-        Solved {
-            field: solution.gather_all(pe).unwrap(),
-            history: solution.history.clone(),
-            converged: solution.converged,
-            floor_reached: solution.floor_reached,
-        }
-    });
-    all.unwrap().swap_remove(0)
-}
 
 fn by(method: &Method, tolerance: f64) -> Options<'static> {
     Options {
         method: method.clone(),
         ..Options::new(tolerance, 5000)
     }
-}
-
-fn by_point(of: impl Fn(usize, usize, usize) -> f64 + Send + Sync + 'static) -> PlaneSource<f64> {
-    Arc::new(move |z, y, row: &mut [f64]| {
-        let values = row.iter_mut().enumerate();
-        values.for_each(|(x, value)| *value = of(x, y, z));
-    })
-}
-
-fn mask(
-    of: impl Fn(usize, usize, usize) -> bool + Send + Sync + 'static,
-) -> Option<PlaneSource<u8>> {
-    Some(Arc::new(move |z, y, row: &mut [u8]| {
-        let bytes = row.iter_mut().enumerate();
-        bytes.for_each(|(x, byte)| *byte = u8::from(of(x, y, z)));
-    }))
-}
-
-fn rough() -> Option<PlaneSource<f64>> {
-    Some(by_point(|x, y, z| {
-        (noise(x, y + 1000 * z, 1) % 11) as f64 - 5.0
-    }))
 }
 
 const FLAT: [Side<f64>; 2] = [Side::Neumann(0.0); 2];

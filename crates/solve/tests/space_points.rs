@@ -1,58 +1,12 @@
 //! Boxes with coefficients, masks and mixed sides: the equations hold, in how many cycles, with which bits.
 
+mod boxes;
 mod cycles;
 
-use std::sync::Arc;
-
+use boxes::{by_point, mask, rough, solve};
 use crosswarp_shmem::spmd;
-use crosswarp_solve::{Options, PlaneSource, Problem3d, Side, SolveError, solve_3d};
+use crosswarp_solve::{PlaneSource, Problem3d, Side, SolveError, solve_3d};
 use cycles::{noise, options};
-
-struct Solved {
-    field: Vec<f64>,
-    history: Vec<f64>,
-    converged: bool,
-}
-
-fn solve_with(problem: &Problem3d<f64>, options: &Options<'_>, pes: usize) -> Solved {
-    let all = spmd(pes, |pe| {
-        let solution = solve_3d(pe, problem, options, |_| {}).unwrap();
-        Solved {
-            field: solution.gather_all(pe).unwrap(),
-            history: solution.history.clone(),
-            converged: solution.converged,
-        }
-    });
-    all.unwrap().swap_remove(0)
-}
-
-fn solve(problem: &Problem3d<f64>, tolerance: f64, pes: usize) -> Solved {
-    solve_with(problem, &options(tolerance), pes)
-}
-
-fn by_point(of: impl Fn(usize, usize, usize) -> f64 + Send + Sync + 'static) -> PlaneSource<f64> {
-    Arc::new(move |z, y, row: &mut [f64]| {
-        row.iter_mut()
-            .enumerate()
-            .for_each(|(x, value)| *value = of(x, y, z));
-    })
-}
-
-fn mask(
-    of: impl Fn(usize, usize, usize) -> bool + Send + Sync + 'static,
-) -> Option<PlaneSource<u8>> {
-    Some(Arc::new(move |z, y, row: &mut [u8]| {
-        row.iter_mut()
-            .enumerate()
-            .for_each(|(x, byte)| *byte = u8::from(of(x, y, z)));
-    }))
-}
-
-fn rough() -> Option<PlaneSource<f64>> {
-    Some(by_point(|x, y, z| {
-        (noise(x, y + 1000 * z, 1) % 11) as f64 - 5.0
-    }))
-}
 
 fn values(source: &Option<PlaneSource<f64>>, size: [usize; 3], else_: f64) -> Vec<f64> {
     let [nx, ny, nz] = size;

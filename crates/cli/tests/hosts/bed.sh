@@ -32,6 +32,8 @@ up)
         mkdir -p "/etc/netns/$BED-$i"
         for ((j = 1; j <= $1; j++)); do echo "$NET.$j $BED-$j"; done |
             cat - <(echo 127.0.0.1 localhost) >"/etc/netns/$BED-$i/hosts"
+        # Other names are not known, which who asks hears at once.
+        echo nameserver 127.0.0.1 >"/etc/netns/$BED-$i/resolv.conf"
     done
     ;;
 down)

@@ -12,22 +12,26 @@ use std::process::Command;
 enum By {
     /// Somebody who sets the variables that `torchrun` sets.
     Variables,
+    /// PyTorch's, one on each host.
+    Torchrun,
     /// MPICH's, which speaks PMI-1.
     Hydra,
     /// Open MPI's, which has PMIx.
     OpenMpi,
 }
 
-const ALL: [By; 3] = [By::Variables, By::Hydra, By::OpenMpi];
+const ALL: [By; 4] = [By::Variables, By::Torchrun, By::Hydra, By::OpenMpi];
 
 impl By {
     fn is_there(self) -> bool {
         let name = match self {
             Self::Variables => return true,
+            Self::Torchrun => "torchrun",
             Self::Hydra => "mpiexec.hydra",
             Self::OpenMpi => "mpirun.openmpi",
         };
-        let there = Command::new(name).arg("--version").output().is_ok();
+        // `torchrun` has no `--version`.
+        let there = Command::new(name).arg("--help").output().is_ok();
         let required = std::env::var_os("CROSSWARP_REQUIRE_HOSTS").is_some();
         assert!(there || !required, "{name} is not there");
         if !there {
@@ -57,11 +61,12 @@ impl By {
             .zip(pes)
             .map(|(host, pes)| format!("{}:{pes}", address(host)))
             .collect();
+        let secret = folder.join("secret");
+        std::fs::write(&secret, "00112233445566778899aabbccddeeff\n").unwrap();
+        std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let meets = format!("{}:29600", address(1));
         match self {
             Self::Variables => {
-                let secret = folder.join("secret");
-                std::fs::write(&secret, "00112233445566778899aabbccddeeff\n").unwrap();
-                std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
                 let mut runs = Vec::new();
                 for (host, &local) in (1..).zip(pes) {
                     for pe in 0..local {
@@ -71,13 +76,32 @@ impl By {
                             ("WORLD_SIZE", n.to_string()),
                             ("LOCAL_RANK", pe.to_string()),
                             ("LOCAL_WORLD_SIZE", local.to_string()),
-                            ("CROSSWARP_BOOTSTRAP", format!("{}:29600", address(1))),
+                            ("CROSSWARP_BOOTSTRAP", meets.clone()),
                         ];
                         command.envs(words).env("CROSSWARP_SECRET_FILE", &secret);
                         runs.push(Run::of(command.args(&program)));
                     }
                 }
                 runs
+            }
+            Self::Torchrun => {
+                let start = |(host, local): (usize, &usize)| {
+                    let mut command = on(host);
+                    command.env("CROSSWARP_BOOTSTRAP", &meets);
+                    command.env("CROSSWARP_SECRET_FILE", &secret);
+                    command.args(["torchrun", "--no_python", "--monitor_interval", "0.1"]);
+                    // What PEs say on standard output comes back, too. (Debian's, which a newer Python runs than it was
+                    // made for, takes no other value, nor the default.)
+                    command.args(["--redirects", "1", "--tee", "1", "--log_dir"]);
+                    command.arg(folder).args(["--rdzv_backend", "static"]);
+                    // Its own exchange is at another port of the first host.
+                    command.args(["--master_addr", &address(1), "--master_port", "29500"]);
+                    command.args(["--nnodes", &pes.len().to_string()]);
+                    command.args(["--node_rank", &(host - 1).to_string()]);
+                    command.args(["--nproc_per_node", &local.to_string()]);
+                    Run::of(command.args(&program))
+                };
+                (1..).zip(pes).map(start).collect()
             }
             Self::Hydra => {
                 let mut command = on(1);
@@ -131,6 +155,12 @@ fn passes(by: By, pes: &[usize], role: &str) {
 fn variables_start_worlds_over_hosts() {
     passes(By::Variables, &[2, 1], "sums");
     passes(By::Variables, &[1, 1, 1], "order");
+}
+
+#[test]
+fn torchrun_starts_worlds_over_hosts() {
+    passes(By::Torchrun, &[2, 1], "sums");
+    passes(By::Torchrun, &[1, 1, 1], "order");
 }
 
 #[test]

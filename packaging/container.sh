@@ -20,13 +20,14 @@ cp "$here/../examples/ring.c" "$work/"
 released=debian:stable-slim
 name=$released
 
-# Whether there is now a root of this machine's release in base.tar, to be imported as crosswarp-base.
+# Whether there is now a root of this machine's release in base.tar, to be imported.
 made() {
-    name=crosswarp-base
     [ -e "$work/base.tar" ] || {
         command -v mmdebstrap >/dev/null &&
-            mmdebstrap --quiet --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$work/base.tar"
-    }
+            mmdebstrap --quiet --variant=minbase "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$work/part.tar" &&
+            mv "$work/part.tar" "$work/base.tar"
+    } || return
+    name=localhost/crosswarp-base
 }
 import_by_buildah() {
     scratch=$(buildah from scratch)
@@ -49,9 +50,13 @@ for tool in podman docker; do
     exit
 done
 if [ "$(id -u)" = 0 ] && command -v buildah >/dev/null; then
-    buildah pull --quiet "$name" >/dev/null 2>&1 || { made && import_by_buildah; }
+    buildah pull --quiet "$name" >/dev/null 2>&1 || { made && import_by_buildah; } || {
+        echo "$name can't be pulled, and without mmdebstrap none is made" >&2
+        exit 77
+    }
     buildah bud --isolation chroot --quiet --build-arg "BASE=$name" -t crosswarp -f "$here/Containerfile" "$folder"
-    [ "$(buildah inspect --type image --format '{{.OCIv1.Config.Entrypoint}}' crosswarp)" = '[crosswarp]' ]
+    entrypoint=$(buildah inspect --type image --format '{{.OCIv1.Config.Entrypoint}}' crosswarp)
+    [ "$entrypoint" = '[crosswarp]' ] || { echo "the container starts $entrypoint, not crosswarp" >&2; exit 1; }
     container=$(buildah from crosswarp)
     buildah run --isolation chroot -v "$work:/work:ro" "$container" -- sh -c "$tries"
     echo "the container works, by buildah"

@@ -12,6 +12,7 @@ no NVRTC.
 """
 
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -47,7 +48,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     arguments = []
     if GLIBC:
         arguments = ["--zig", "--compatibility", f"manylinux_{GLIBC.replace('.', '_')}"]
-        arguments += ["--", "-C", f"link-arg={unwinder()}"]
+        arguments += ["--", "-C", shlex.quote(f"link-arg={unwinder()}")]
     settings = {**(config_settings or {}), "build-args": " ".join(arguments)}
     return maturin.build_wheel(wheel_directory, settings, metadata_directory)
 

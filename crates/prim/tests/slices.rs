@@ -45,6 +45,28 @@ fn check<T: Narrow>(values: &[T]) {
         assert_eq!(min, reference::extremum(values, false), "minimum of {what}");
         let max = pair(reducer.max(values), reducer.argmax(values));
         assert_eq!(max, reference::extremum(values, true), "maximum of {what}");
+        for op in [Op::Sum, Op::Mean, Op::Norm2, Op::Dot] {
+            let both = [values, &reversed];
+            let inputs = &both[..op.inputs()];
+            // As one of few rows, and of rows that memory has to be waited for.
+            for bytes in [0, 100 << 20] {
+                if let Some(row) = T::row(Simd::detect(), op, inputs, bytes) {
+                    // As text, for a NaN is not equal to itself.
+                    let all = reducer.reduce(op, inputs).unwrap();
+                    assert_eq!(
+                        format!("{row:?}"),
+                        format!("{all:?}"),
+                        "{op} of a row, {what}"
+                    );
+                }
+            }
+            let floats = T::DTYPE.is_float() && !values.is_empty();
+            assert_eq!(
+                T::row(Simd::detect(), op, inputs, 0).is_some(),
+                floats,
+                "{op} of {what}"
+            );
+        }
         match reducer.mean(values) {
             Ok(mean) => assert_eq!(mean.bits(), reference::mean(values), "mean of {what}"),
             Err(error) => {

@@ -6,7 +6,7 @@ use crate::reduce::exchange::Exchange;
 use crate::reduce::extremum::{Ranked, first_extremum};
 use crate::reduce::part::Part;
 use crate::reduce::{floats, integers};
-use crate::{Op, ReduceError, Scalar, Simd};
+use crate::{Op, ReduceError, Scalar, Simd, Value};
 
 /// An element type of reductions: `f16`, `bf16`, `f32`, `f64`, `i8` … `i64`, `u8` … `u64`.
 ///
@@ -33,6 +33,10 @@ pub trait Element: Scalar + Ranked {
     /// What [`RemotePart::partial`](crate::reduce::part::RemotePart::partial) says, of elements in host memory.
     #[doc(hidden)]
     fn partial(simd: Simd, op: Op, inputs: &[&[Self]]) -> Vec<u64>;
+    /// The result of one array on this thread, without what threads and PEs need: for many rows, one after the other, whose
+    /// bytes are `bytes` in all. Nothing if there is no such way, or no element.
+    #[doc(hidden)]
+    fn row(simd: Simd, op: Op, inputs: &[&[Self]], bytes: usize) -> Option<Value>;
 }
 
 macro_rules! element {
@@ -65,6 +69,9 @@ macro_rules! element {
                     Op::Max | Op::Argmax => extremum_words::<Self, true>(simd, inputs[0]),
                     _ => $body::partial(simd, op, inputs),
                 }
+            }
+            fn row(simd: Simd, op: Op, inputs: &[&[Self]], bytes: usize) -> Option<Value> {
+                $body::row(simd, op, inputs, bytes).map(Value::from)
             }
         }
     )*};

@@ -1,6 +1,7 @@
 //! Reductions of floats: leaf by leaf into the superaccumulator.
 
 use std::num::NonZeroU64;
+use std::ops::Range;
 
 use crate::reduce::exchange::Exchange;
 use crate::reduce::part::Part;
@@ -58,20 +59,66 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
     let bytes = size_of::<T>() * O::INPUTS;
     let sums = workers.split(Cost::Streaming, bytes, whole[0].len(), |part| {
         let mut sum = LeafTotal::new();
-        let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
-        for start in part.clone().step_by(BATCH * LEAF) {
-            let end = (start + BATCH * LEAF).min(part.end);
-            let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
-            let results = &mut results[..(end - start) / LEAF];
-            leaf_results::<T, O>(simd, &inputs[..O::INPUTS], distance, results);
-            for (k, &value) in results.iter().enumerate() {
-                let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
-                sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
-            }
-        }
+        add_leaves::<T, O>(&mut sum, simd, whole, part, distance);
         sum
     });
     merge(&sums)
+}
+
+/// Adds the leaf results of elements `part`, whole leaves.
+fn add_leaves<T: InVectors, O: LeafOp>(
+    sum: &mut LeafTotal<T::Wide>,
+    simd: Simd,
+    whole: &[&[T]],
+    part: Range<usize>,
+    distance: Distance,
+) {
+    let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+    for start in part.clone().step_by(BATCH * LEAF) {
+        let end = (start + BATCH * LEAF).min(part.end);
+        let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
+        let results = &mut results[..(end - start) / LEAF];
+        leaf_results::<T, O>(simd, &inputs[..O::INPUTS], distance, results);
+        for (k, &value) in results.iter().enumerate() {
+            let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
+            sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
+        }
+    }
+}
+
+/// [`Element::row`](crate::Element::row).
+pub fn row<T: InVectors + Scalar>(
+    simd: Simd,
+    op: Op,
+    inputs: &[&[T]],
+    bytes: usize,
+) -> Option<T::Wide> {
+    let count = NonZeroU64::new(inputs[0].len() as u64)?;
+    match op {
+        Op::Sum => Some(total_of_row::<T, Sum>(simd, inputs, bytes).round()),
+        Op::Mean => Some(total_of_row::<T, Sum>(simd, inputs, bytes).mean(count)),
+        Op::Norm2 => Some(total_of_row::<T, SumOfSquares>(simd, inputs, bytes).root()),
+        Op::Dot => Some(total_of_row::<T, SumOfProducts>(simd, inputs, bytes).round()),
+        _ => None,
+    }
+}
+
+/// The exact total of the leaf results of an array.
+fn total_of_row<T: InVectors, O: LeafOp>(
+    simd: Simd,
+    inputs: &[&[T]],
+    bytes: usize,
+) -> LeafTotal<T::Wide> {
+    let whole = inputs[0].len() / LEAF * LEAF;
+    let mut sum = LeafTotal::new();
+    let distance = Distance::of(bytes, O::INPUTS);
+    add_leaves::<T, O>(&mut sum, simd, inputs, 0..whole, distance);
+    if whole < inputs[0].len() {
+        let last = [0, O::INPUTS - 1].map(|k| &inputs[k][whole..]);
+        let last = &last[..O::INPUTS];
+        sum.add_leaf::<T, O>(partial_leaf_result::<T, O>(simd, last), last);
+    }
+    sum
 }
 
 /// The exact total of elements.

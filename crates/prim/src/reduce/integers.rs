@@ -65,6 +65,11 @@ fn combine<T: Integer>(
         .fold(identity, combine))
 }
 
+/// [`Element::row`](crate::Element::row): there is no way of their own.
+pub fn row<T: Integer>(_: Simd, _: Op, _: &[&[T]], _: usize) -> Option<u64> {
+    None
+}
+
 /// [`Element::partial`](crate::Element::partial) of all but extrema.
 pub fn partial<T: Integer>(simd: Simd, op: Op, inputs: &[&[T]]) -> Vec<u64> {
     match op {

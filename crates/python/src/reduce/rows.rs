@@ -68,6 +68,7 @@ pub(super) fn rows_of<T: Element>(
         ),
     };
     let reducer = reducer(inside, stop);
+    let (simd, bytes) = (Simd::detect(), size_of_val(arrays[0]));
     let at_once = (LINE * 1024 / row_bytes.max(1)).clamp(1, 4096);
     share(
         beside,
@@ -84,7 +85,12 @@ pub(super) fn rows_of<T: Element>(
                 for (input, array) in inputs.iter_mut().zip(arrays) {
                     *input = &array[row * len..(row + 1) * len];
                 }
-                let value = reducer.reduce(op, &inputs[..arrays.len()])?;
+                let inputs = &inputs[..arrays.len()];
+                let alone = (inside == 1).then(|| T::row(simd, op, inputs, bytes));
+                let value = match alone.flatten() {
+                    Some(value) => value,
+                    None => reducer.reduce(op, inputs)?,
+                };
                 output.write(row, as_python_has_it(op, kind, value));
             }
             Ok(())

@@ -190,7 +190,8 @@ impl From<Error> for DeviceTransposeError {
 ///
 /// Matrices move tile by tile, in accesses of 16 bytes. Where rows do not begin at multiples of 16 bytes, in
 /// input or output, bytes are shifted in registers, and the accesses are still of 16 bytes but for the ends of
-/// rows; in place, single elements are put right in shared memory if they have 4 bytes or more.
+/// rows; in place, single elements are put right in shared memory if they have 4 bytes or more. Narrow matrices (a side
+/// of up to 32 elements and 128 bytes) move element by element, by neighbouring threads.
 ///
 /// ```
 /// use crosswarp_cuda::{Buffer, Device, Stream};

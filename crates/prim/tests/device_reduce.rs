@@ -602,6 +602,30 @@ fn columns_have_the_bits_of_arrays_of_their_own() {
     check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
 }
 
+/// Each number of threads for a column, and totals by a block, of values that are computed again. Small, for it also runs
+/// under compute-sanitizer.
+#[test]
+fn few_rows_and_few_columns() {
+    let Some(gpu) = gpu("few_rows_and_few_columns") else {
+        return;
+    };
+    for kind in [Kind::Ordinary, Kind::Huge, Kind::Bits] {
+        for shape in [
+            [1, 10, 300],
+            [1, 30, 70],
+            [1, 50, 70],
+            [1, 2100, 9],
+            [1, 2100, 5],
+            [1, 2100, 3],
+            [1, 264_000, 1],
+        ] {
+            check_columns::<f32>(&gpu, kind, shape);
+        }
+        check_columns::<f64>(&gpu, kind, [1, 264_000, 1]);
+        check_columns::<i16>(&gpu, kind, [1, 264_000, 1]);
+    }
+}
+
 /// Offsets that go down are no segments; then the results mean nothing, but neither memory nor later calls suffer.
 #[test]
 fn offsets_that_go_down_do_no_harm() {

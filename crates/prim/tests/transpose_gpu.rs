@@ -147,6 +147,18 @@ fn every_size_and_shape_as_on_the_cpu() {
     every_size!(out_of_place(&gpu, [0, 5, 2], [0, 0, 0, 0]));
 }
 
+/// Small, for it also runs under compute-sanitizer.
+#[test]
+fn narrow_matrices_as_on_the_cpu() {
+    let Some(gpu) = gpu("narrow_matrices_as_on_the_cpu") else {
+        return;
+    };
+    for (rows, columns) in [(8, 300), (300, 7), (1, 257), (2, 9)] {
+        every_size!(out_of_place(&gpu, [rows, columns, 2], [0, 0, 0, 0]));
+        every_size!(out_of_place(&gpu, [rows, columns, 2], [3, 2, 5, 1]));
+    }
+}
+
 #[test]
 fn squares_in_place_as_on_the_cpu() {
     let Some(gpu) = gpu("squares_in_place_as_on_the_cpu") else {

@@ -146,6 +146,16 @@ impl Cache {
         Some(bytes.split_off(MAGIC.len() + HASH))
     }
 
+    /// Whether what is compiled can be kept: the folder is there or can be made, it is ours, and we may write to it.
+    pub(crate) fn keeps(&self) -> bool {
+        self.folder.as_deref().is_some_and(|folder| {
+            let mut made = fs::DirBuilder::new();
+            made.recursive(true).mode(0o700).create(folder).is_ok()
+                && is_private(folder)
+                && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+        })
+    }
+
     fn put(&self, key: &str, payload: &[u8]) -> io::Result<()> {
         let Some(folder) = self.folder.as_deref() else {
             return Ok(());
@@ -293,6 +303,16 @@ mod tests {
             left.iter().all(|name| is_entry(name.to_str().unwrap())),
             "{left:?}"
         );
+    }
+
+    #[test]
+    fn a_cache_without_a_folder_of_its_own_keeps_nothing() {
+        let (folder, cache) = fresh();
+        assert!(cache.keeps());
+        fs::write(folder.path().join("file"), "").unwrap();
+        assert!(!Cache::at(folder.path().join("file/a")).keeps());
+        fs::set_permissions(cache.folder().unwrap(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!cache.keeps());
     }
 
     #[test]

@@ -250,12 +250,12 @@ impl Module {
 }
 
 /// Compiles `sources` side by side and leaves the code in the user's cache, from which [`Module::compile`] takes it. Does
-/// nothing where there is no cache, or where the program came with the code; what fails is told when a module is asked
-/// for.
+/// nothing where there is no cache that keeps it, or where the program came with the code; what fails is told when a module
+/// is asked for.
 pub fn compile_together(device: &Device, sources: &[Source<'_>]) {
     let cache = Cache::of_user();
     let bundled = Bundle::of_program().is_some_and(|bundle| bundle.serves(device.arch()));
-    if cache.folder().is_none() || bundled {
+    if bundled || !cache.keeps() {
         return;
     }
     let units: Vec<_> = sources

@@ -34,9 +34,11 @@ impl<T: Element> RemotePart<T> for FromSource<'_, T> {
         let simd = self.workers.simd;
         let nothing: &[T] = &[];
         let of_nothing = || T::partial(simd, op, &[nothing; 2][..op.inputs()]);
-        let parts = self
-            .workers
-            .split(Cost::Streaming, size_of::<T>(), range.len(), |part| {
+        let parts = self.workers.split(
+            Cost::Streaming,
+            size_of::<T>() * op.inputs(),
+            range.len(),
+            |part| {
                 let mut total = of_nothing();
                 let mine = range.start + part.start..range.start + part.end;
                 in_pieces(self.inputs, mine, LEAF, |pieces, first| {
@@ -45,7 +47,8 @@ impl<T: Element> RemotePart<T> for FromSource<'_, T> {
                     partial::combine::<T>(op, &mut total, &words, offset);
                 })?;
                 Ok::<_, ReadError>(total)
-            });
+            },
+        );
         let mut total = of_nothing();
         for words in parts {
             partial::combine::<T>(op, &mut total, &words?, 0);

@@ -210,9 +210,9 @@ impl<T: DeviceSample> DeviceHistogram<T> {
             (edge.len() * size_of::<T::Key>() + cell.len() * 4) as u64
         });
         let kernels = kernels_of(T::DTYPE, name);
-        let function = |source: &Source<'_>, what: &str| -> Result<Function, Error> {
-            let module = Module::compile(&device, source)?;
-            Ok(module.function(&format!("histogram_{what}_{}", kernels.suffix))?)
+        let load = |source: &Source<'_>| Module::compile(&device, source);
+        let function = |module: &Module, what: &str| {
+            module.function(&format!("histogram_{what}_{}", kernels.suffix))
         };
         let count = u32::try_from(bins.count()).expect("bins have numbers of 32 bits");
         let optin = device.properties().shared_per_block_optin;
@@ -242,10 +242,12 @@ impl<T: DeviceSample> DeviceHistogram<T> {
         };
         compile_together(&device, &[counting, kernels.weigh]);
         let mut plan = None;
-        let in_shared = few
-            .then(|| function(&kernels.shared, "shared"))
-            .transpose()?;
-        if let Some(in_shared) = in_shared.filter(fits) {
+        let in_shared = if few {
+            Some(function(&load(&kernels.shared)?, "shared")?).filter(fits)
+        } else {
+            None
+        };
+        if let Some(in_shared) = in_shared {
             // Rules with tables have them there, too, if there is room.
             let with_tables = bytes.next_multiple_of(16) + table_bytes;
             let shared = if with_tables <= u64::from(most_shared(&in_shared)) {
@@ -259,7 +261,8 @@ impl<T: DeviceSample> DeviceHistogram<T> {
                 shared,
             });
         } else if let Some(packed) = packed {
-            let kernel = function(&packed, "packed")?;
+            let module = load(&packed)?;
+            let kernel = function(&module, "packed")?;
             let shared = most_shared(&kernel) / 16 * 16;
             let room = shared.saturating_sub(HOT_TABLE);
             let wide = Ranges::of(count, 8, room);
@@ -267,11 +270,11 @@ impl<T: DeviceSample> DeviceHistogram<T> {
             let resident = resident(&kernel, shared)?;
             if (1..=MOST_RANGES.min(resident / 4)).contains(&wide.count) {
                 let choose =
-                    Some(function(&packed, "plan")?).filter(|choose| most_shared(choose) >= CELLS);
+                    Some(function(&module, "plan")?).filter(|choose| most_shared(choose) >= CELLS);
                 let narrow_pays = wide.count > 1 && choose.is_some();
                 plan = Some(Plan::Packed {
                     choose,
-                    rows: function(&packed, "rows")?,
+                    rows: function(&module, "rows")?,
                     kernel,
                     shared,
                     resident,
@@ -284,7 +287,7 @@ impl<T: DeviceSample> DeviceHistogram<T> {
         let plan = match plan {
             Some(plan) => plan,
             None => {
-                let kernel = function(&kernels.global, "global")?;
+                let kernel = function(&load(&kernels.global)?, "global")?;
                 Plan::Simple {
                     resident: resident(&kernel, HOT_TABLE)?,
                     kernel,
@@ -292,11 +295,12 @@ impl<T: DeviceSample> DeviceHistogram<T> {
                 }
             }
         };
-        let weigh = function(&kernels.weigh, "weigh_shared")?;
+        let module = load(&kernels.weigh)?;
+        let weigh = function(&module, "weigh_shared")?;
         let (weigh, weigh_shared) = if fits(&weigh) {
             (weigh, bytes as u32)
         } else {
-            (function(&kernels.weigh, "weigh_global")?, 0)
+            (function(&module, "weigh_global")?, 0)
         };
         Ok(Self {
             bins: bins.clone(),

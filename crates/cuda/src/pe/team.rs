@@ -10,8 +10,14 @@ use crate::layout::{
 };
 use crate::pe::heap::{DeviceHeap, DeviceSym, HeapError};
 
-/// The part of the heap that the slots for large reductions may take.
+/// The part of the heap that the slots for large reductions may take, ...
 const STAGE_SHARE: usize = 4;
+/// ... and those of another team than that of all: there may be many.
+const TEAM_STAGE_SHARE: usize = 16;
+/// Blocks that those of another team are for, in a world of several hosts. A piece of a reduction is as large as what
+/// travels at a time, 256 KiB.
+const TEAM_STAGE_BLOCKS: usize = 8;
+const _: () = assert!(TEAM_STAGE_BLOCKS * STAGED_VECTORS * VECTOR_BYTES == 256 << 10);
 
 /// Where the state of the grids begins that the stream-ordered verbs launch for the team, behind the scratch.
 fn grid_at(size: usize) -> usize {
@@ -137,10 +143,41 @@ impl DeviceTeam {
         if size > 1 && bytes <= heap.limit() / STAGE_SHARE {
             // As `scratch`, not given back.
             let stage: DeviceSym<u8> = heap.alloc_zeroed(bytes)?;
-            team.state.stage = stage.offset() as u64;
-            team.state.stage_blocks = blocks as u64;
+            team.set_stage(stage.offset(), blocks);
         }
         Ok(team)
+    }
+
+    fn set_stage(&mut self, offset: usize, blocks: usize) {
+        self.state.stage = offset as u64;
+        self.state.stage_blocks = blocks as u64;
+    }
+
+    /// As [`make`](Self::make), for a team that has PEs of several hosts: with slots for large reductions behind the rest,
+    /// unless they would take too much of the heap.
+    pub(crate) fn make_over_hosts(
+        heap: &DeviceHeap<'_>,
+        start: usize,
+        stride: usize,
+        size: usize,
+        multiprocessors: usize,
+    ) -> Result<(Option<Self>, DeviceSym<u8>), HeapError> {
+        let (at, blocks) = (
+            Self::bytes(size, multiprocessors).next_multiple_of(128),
+            TEAM_STAGE_BLOCKS,
+        );
+        let stage = stage_bytes(size, blocks);
+        if stage <= heap.stride() / TEAM_STAGE_SHARE
+            && let Ok(scratch) = heap.alloc_zeroed(at + stage)
+        {
+            let mut team = Self::of_parts(heap, start, stride, size, scratch.offset());
+            if let Some(team) = &mut team {
+                team.set_stage(scratch.offset() + at, blocks);
+            }
+            return Ok((team, scratch));
+        }
+        // Without, they go in smaller pieces.
+        Self::make(heap, start, stride, size, multiprocessors)
     }
 
     /// Makes the team, and the memory for it on every PE. Collective over the world; fails on all PEs or none.

@@ -534,7 +534,8 @@ impl DeviceWorld<'_> {
     ///
     /// Collective over the world: all PEs call with the same numbers, while no kernel waits for
     /// another PE (it takes device memory). The team's scratch, 8 KiB × `size` and some on every PE, is taken until
-    /// [`destroy_team`](Self::destroy_team).
+    /// [`destroy_team`](Self::destroy_team). A team with PEs of several hosts takes 512 KiB × `size` more for large
+    /// reductions, if there is room and that is at most a sixteenth of the heap.
     ///
     /// Errors: no room. Panics if the team is empty, `stride` is 0, or it has PEs that do not exist.
     pub fn team(
@@ -553,8 +554,18 @@ impl DeviceWorld<'_> {
         );
         self.pe()
             .agree(start as u64, (stride as u64) << 32 | size as u64)?;
-        let (team, scratch) =
-            DeviceTeam::make(self.heap(), start, stride, size, self.multiprocessors())?;
+        let mut members = (0..size).map(|rank| start + rank * stride);
+        let member = members.clone().any(|pe| pe == self.pe().my_pe());
+        let mut over_hosts = member && members.any(|pe| !self.is_mapped(pe));
+        if !self.is_of_one_host() {
+            // PEs that are not in it do not see it: they hear.
+            over_hosts = self.gather(over_hosts.into())?.contains(&1);
+        }
+        let make = match over_hosts {
+            true => DeviceTeam::make_over_hosts,
+            false => DeviceTeam::make,
+        };
+        let (team, scratch) = make(self.heap(), start, stride, size, self.multiprocessors())?;
         self.teams().push((scratch, size));
         Ok(team)
     }

@@ -10,6 +10,7 @@ pub const CASES: &[Case] = &[
     ("puts without another call", puts_without_another_call),
     ("puts between fences", puts_between_fences),
     ("puts of many sizes", puts_of_many_sizes),
+    ("puts of many pieces", puts_of_many_pieces),
     ("few elements apart", few_elements_apart),
     ("puts of several threads", puts_of_several_threads),
 ];
@@ -90,6 +91,38 @@ fn puts_between_fences(pe: &Pe) {
     pe.barrier().unwrap();
     pe.free(long).unwrap();
     pe.free(words).unwrap();
+}
+
+/// Large puts arrive whole, wake who waits for what is in them, come after what a fence has put before them, and leave
+/// what is beside them alone.
+fn puts_of_many_pieces(pe: &Pe) {
+    const SIZES: [usize; 4] = [100_003, 50_000, 16_385, 40_001];
+    let (me, n) = (pe.my_pe(), pe.n_pes());
+    let (to, from) = ((me + 1) % n, (me + n - 1) % n);
+    let object = pe.alloc_zeroed::<u64>(SIZES[0] + 2).unwrap();
+    let ordered = pe.alloc_zeroed::<u64>(1).unwrap();
+    let mut expected = vec![0; SIZES[0] + 2];
+    for (round, size) in (1..).zip(SIZES) {
+        let value = |from: usize, i: usize| round << 48 | (from as u64) << 32 | i as u64;
+        let data: Vec<u64> = (0..size).map(|i| value(me, i)).collect();
+        pe.p(&ordered, round, to);
+        pe.fence().unwrap();
+        pe.put(object.range(1..=size), &data, to);
+        let last = value(from, size - 1);
+        assert_eq!(pe.wait_until(object.at(size), Cmp::Eq, last), Ok(last));
+        assert_eq!(pe.g(&ordered, me), round);
+        pe.barrier().unwrap();
+        for (i, expected) in expected[1..=size].iter_mut().enumerate() {
+            *expected = value(from, i);
+        }
+        let mut seen = vec![0; expected.len()];
+        pe.read(&mut seen, &object);
+        let wrong = (0..seen.len()).find(|&i| seen[i] != expected[i]);
+        assert_eq!(wrong, None, "round {round}: the first wrong element");
+        pe.barrier().unwrap();
+    }
+    pe.free(ordered).unwrap();
+    pe.free(object).unwrap();
 }
 
 /// Sizes around those up to which puts travel together, more of them than do at once.

@@ -1,9 +1,19 @@
-//! The sources hold the kernels that they are for. Without NVRTC the test says that it was skipped.
+//! The sources hold the kernels that they are for. Without NVRTC a test that compiles says that it was skipped.
 
 use std::collections::BTreeSet;
 
 use crosswarp_cuda::{Arch, Nvrtc, kernel_table, skip};
 use crosswarp_prim::internal::KERNELS;
+
+#[test]
+fn every_source_is_listed_once() {
+    let names: BTreeSet<_> = KERNELS.iter().map(|source| source.name).collect();
+    assert_eq!(names.len(), KERNELS.len());
+    // What all packed counters share, and what they do not.
+    for name in ["rows", "plan_u16_shift", "packed_f64_edges"] {
+        assert!(names.contains(&*format!("histogram/{name}.cu")), "{name}");
+    }
+}
 
 #[test]
 fn every_transposition_has_a_kernel_of_its_own_and_room_for_its_blocks() {

@@ -55,7 +55,7 @@ Examples:
   crosswarp solve laplace2d --png potential.png --plot convergence.svg
   crosswarp solve fill --values dem.npy --known known.npy -o filled.npy --png filled.png
   crosswarp reduce sum samples.npy
-  crosswarp occupancy kernel.cu --device h100
+  crosswarp occupancy kernel.cu --gpu h100
   crosswarp ladder reduce --html report.html
   crosswarp run -n 4 -- crosswarp solve laplace1d";
 

@@ -25,8 +25,9 @@ Problems:
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
 
 Methods:
-  mg         cycles of multigrid on CPUs, or with --backend cuda on one GPU, until the residual,
-             relative to that of the first guess, is at most --stop residual=X: this is the solution
+  mg         cycles of multigrid on CPUs, or with --backend cuda on one GPU or --pes N, until the
+             residual, relative to that of the first guess, is at most --stop residual=X: this is
+             the solution
   jacobi     Jacobi sweeps on CPUs and GPUs, until the norm of a sweep's change is at most
              --stop change=X; how far the solution still is, is estimated
   cg         conjugate gradients without cycles, and chebyshev, Chebyshev's iteration: planes and

@@ -70,7 +70,7 @@ pub enum Element {
 /// The inner rectangle of a plot.
 #[derive(Debug, Clone, Copy)]
 pub struct Plot {
-    left: f64,
+    pub left: f64,
     right: f64,
     pub top: f64,
     bottom: f64,

@@ -70,20 +70,28 @@ impl Raster {
         finite_range(&[self.least, self.greatest])
     }
 
-    /// Value and slope at a place between the boxes' middles, which have whole coordinates.
+    /// Value and slope at a place between the boxes' middles, which have whole coordinates. Beyond the outermost ones the
+    /// value is theirs, so it does not change in that direction.
     pub fn linear(&self, x: f64, y: f64) -> (f64, f64) {
         let cell = |place: f64, length: usize| {
-            let place = place.clamp(0.0, (length - 1) as f64);
-            let below = (place as usize).min(length.saturating_sub(2));
-            (below, (below + 1).min(length - 1), place - below as f64)
+            let within = place.clamp(0.0, (length - 1) as f64);
+            let below = (within as usize).min(length.saturating_sub(2));
+            let changes = f64::from(u8::from(within == place));
+            (
+                below,
+                (below + 1).min(length - 1),
+                within - below as f64,
+                changes,
+            )
         };
-        let (left, right, fx) = cell(x, self.width);
-        let (up, down, fy) = cell(y, self.height);
+        let (left, right, fx, along_x) = cell(x, self.width);
+        let (up, down, fy, along_y) = cell(y, self.height);
         let at = |column: usize, row: usize| f64::from(self.means[row * self.width + column]);
         let (a, b, c, d) = (at(left, up), at(right, up), at(left, down), at(right, down));
         let (top, bottom) = (a + fx * (b - a), c + fx * (d - c));
         let dx = (b - a) + fy * ((d - c) - (b - a));
-        (top + fy * (bottom - top), dx.hypot(bottom - top))
+        let slope = (along_x * dx).hypot(along_y * (bottom - top));
+        (top + fy * (bottom - top), slope)
     }
 
     /// Least and greatest mean of the four boxes around a place and of their neighbours.
@@ -166,8 +174,10 @@ mod tests {
             assert!((value - (2.0 * x + 10.0 * y)).abs() < 1e-12);
             assert!((slope - 2f64.hypot(10.0)).abs() < 1e-12);
         }
-        // Beyond the outermost middles the value stays.
-        assert_eq!(raster.linear(-0.4, 0.0).0, 0.0);
+        // Beyond the outermost middles the value stays, in a corner in both directions.
+        assert_eq!(raster.linear(-0.4, 0.0), (0.0, 10.0));
+        assert_eq!(raster.linear(1.0, 2.3), (22.0, 2.0));
+        assert_eq!(raster.linear(2.4, -0.1), (4.0, 0.0));
     }
 
     #[test]

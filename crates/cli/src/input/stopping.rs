@@ -13,7 +13,7 @@ pub enum MethodName {
     Auto,
     /// Jacobi sweeps, until a sweep changes little
     Jacobi,
-    /// Multigrid cycles on CPUs or one GPU, until the residual is small
+    /// Multigrid cycles on CPUs or GPUs, until the residual is small
     Mg,
     /// Conjugate gradients with such a cycle in each step: fewer steps where cycles alone are slow
     Mgcg,

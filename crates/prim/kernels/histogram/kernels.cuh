@@ -282,19 +282,21 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
     }
 
 // For more bins than `shared` can hold, launched one after the other: `plan` (one block; not for few
-// samples, then `how` is null), `packed`, `rows` (32 × 8 threads).
-#define HISTOGRAM_PACKED(T, Rule, name)                                                                  \
+// samples, then `how` is null), `packed`, `rows` (32 × 8 threads), which is the same for every type and rule.
+#define HISTOGRAM_PLAN(T, Rule, name)                                                                    \
     HISTOGRAM_KERNEL(histogram_plan_##name)                                                              \
     (const T* samples, u64 n, Rule rule, ranges wide, ranges narrow, grouping by, u32 blocks,            \
      plan* how) {                                                                                        \
         choose_plan(samples, n, rule, wide, narrow, by, blocks, how);                                    \
-    }                                                                                                    \
+    }
+#define HISTOGRAM_PACKED(T, Rule, name)                                                                  \
     HISTOGRAM_KERNEL(histogram_packed_##name)                                                            \
     (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, grouping by,           \
      const plan* how, uint4* rows) {                                                                     \
         count_packed(samples, n, rule, counts, wide, narrow, by, how, rows);                             \
-    }                                                                                                    \
-    extern "C" __global__ void __launch_bounds__(256) histogram_rows_##name(                             \
+    }
+#define HISTOGRAM_ROWS                                                                                   \
+    extern "C" __global__ void __launch_bounds__(256) histogram_rows(                                    \
         const u32* rows, const plan* how, u32 blocks, ranges wide, ranges narrow, grouping by, u32 bins, \
         u64* counts) {                                                                                   \
         sum_rows(rows, how, blocks, wide, narrow, by, bins, counts);                                     \

@@ -13,6 +13,38 @@ namespace crosswarp {
 
 constexpr int narrow_threads = 256;
 
+// Moves an element between memory and shared memory.
+template <class T, bool load> __device__ inline void move(char* memory, T& tile) {
+    if (load) {
+        tile = *reinterpret_cast<const T*>(memory);
+    } else {
+        *reinterpret_cast<T*>(memory) = tile;
+    }
+}
+
+// Along the long rows, `narrow` of them and `stride` bytes apart, each thread at its place of every one.
+template <class T, bool load>
+__device__ inline void along(T* tile, char* memory, u64 stride, int narrow, int pitch, int count) {
+    const int me = threadIdx.x;
+    if (me >= count) return;
+    memory += u64(me) * sizeof(T);
+#pragma unroll 8
+    for (int k = 0; k < narrow; ++k) move<T, load>(memory + k * stride, tile[me * pitch + k]);
+}
+
+// Through the `count` short rows, one after the other.
+template <class T, bool load>
+__device__ inline void through(T* tile, char* memory, u64 stride, int narrow, int pitch, int count) {
+    const int rows = narrow_threads / narrow, rest = narrow_threads - rows * narrow;
+    int row = int(threadIdx.x) / narrow, place = int(threadIdx.x) - row * narrow;
+#pragma unroll 4
+    for (int k = 0; k < narrow; ++k) {
+        if (row < count) move<T, load>(memory + row * stride + u64(place) * sizeof(T), tile[row * pitch + place]);
+        row += rows, place += rest;
+        if (place >= narrow) place -= narrow, ++row;
+    }
+}
+
 // Transposes one tile: `flat` if the input's rows are the long ones.
 template <int E, bool flat> __device__ inline void narrow_tile(const matrices& m) {
     using T = typename element_of<E>::type;
@@ -22,33 +54,22 @@ template <int E, bool flat> __device__ inline void narrow_tile(const matrices& m
     const int narrow = int(flat ? m.rows : m.columns), pitch = narrow | 1;
     const u64 tiles = (all + narrow_threads - 1) / narrow_threads;
     const u64 matrix = blockIdx.x / tiles, first = (blockIdx.x - matrix * tiles) * narrow_threads;
-    const int count = int(min(u64(narrow_threads), all - first)), me = threadIdx.x;
+    const int count = int(min(u64(narrow_threads), all - first));
     const u64 long_stride = flat ? m.in_stride : m.out_stride, short_stride = flat ? m.out_stride : m.in_stride;
     const char* in = m.input + matrix * m.in_batch + (flat ? first * E : first * m.in_stride);
     char* out = m.output + matrix * m.out_batch + (flat ? first * m.out_stride : first * E);
-    // Along the long rows, each thread at its place of every one.
-    auto along = [&](auto move) {
-        if (me >= count) return;
-#pragma unroll 8
-        for (int k = 0; k < narrow; ++k) move(k * long_stride + u64(me) * E, tile[me * pitch + k]);
-    };
-    // Through the short rows, one after the other.
-    auto through = [&](auto move) {
-        const int rows = narrow_threads / narrow, rest = narrow_threads - rows * narrow;
-        int row = me / narrow, place = me - row * narrow;
-#pragma unroll 4
-        for (int k = 0; k < narrow; ++k) {
-            if (row < count) move(row * short_stride + u64(place) * E, tile[row * pitch + place]);
-            row += rows, place += rest;
-            if (place >= narrow) place -= narrow, ++row;
-        }
-    };
-    auto load = [&](u64 at, T& to) { to = *reinterpret_cast<const T*>(in + at); };
-    auto store = [&](u64 at, const T& from) { *reinterpret_cast<T*>(out + at) = from; };
-    if (flat) along(load); else through(load);
+    if (flat) {
+        along<T, true>(tile, const_cast<char*>(in), long_stride, narrow, pitch, count);
+    } else {
+        through<T, true>(tile, const_cast<char*>(in), short_stride, narrow, pitch, count);
+    }
     // What is stored was loaded by others.
     __syncthreads();
-    if (flat) through(store); else along(store);
+    if (flat) {
+        through<T, false>(tile, out, short_stride, narrow, pitch, count);
+    } else {
+        along<T, false>(tile, out, long_stride, narrow, pitch, count);
+    }
 }
 
 }  // namespace crosswarp

@@ -383,13 +383,13 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel], width: f64) -> Chart {
         f64::midpoint(left.0, corner.0),
         f64::midpoint(left.1, corner.1),
     );
-    chart.text(
-        "strong clear",
-        "end",
-        middle.0 - 10.0,
-        middle.1 - 4.0,
-        &bandwidth,
-    );
+    // Left of the roof, unless the scale is there.
+    let (anchor, x, y) = if middle.0 - 10.0 - strong_width(&bandwidth) < plot.left {
+        ("start", middle.0 + 12.0, middle.1 + 12.0)
+    } else {
+        ("end", middle.0 - 10.0, middle.1 - 4.0)
+    };
+    chart.text("strong clear", anchor, x, y, &bandwidth);
     let rate = with_separators(&format!("{:.0}", roof.ceilings.rate / 1e9)) + " GFLOP/s";
     // Above the roof, unless the frame is there.
     let beside = if corner.1 < plot.top + 26.0 {
@@ -397,9 +397,15 @@ pub fn picture(roof: &Roof, marks: &[PlottedKernel], width: f64) -> Chart {
     } else {
         -9.0
     };
-    let at_corner = (corner.0 + 8.0, corner.1 + beside);
-    chart.text("strong clear", "start", at_corner.0, at_corner.1, &rate);
+    // It ends inside the frame.
+    let x = (corner.0 + 8.0).min(plot.right() - 6.0 - strong_width(&rate));
+    chart.text("strong clear", "start", x, corner.1 + beside, &rate);
     chart
+}
+
+/// About how wide a text of class `strong` is.
+fn strong_width(text: &str) -> f64 {
+    8.0 * text.chars().count() as f64
 }
 
 /// Writes the labels of marks beside them, those of near ones below one another, with a line to each that had to move.

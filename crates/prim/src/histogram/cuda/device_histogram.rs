@@ -12,7 +12,7 @@ use crosswarp_cuda::{
 use super::arguments::{
     BinGrouping, CELL_BITS, Decision, HotTable, MOST_GROUPS, MOST_RANGES, Ranges, THREADS,
 };
-use super::kernels::kernels_of;
+use super::kernels::{ROWS, kernels_of};
 use crate::histogram::{BinRule, Bins, DeviceSample, Tables, Visit};
 
 /// Bytes of the table of hot bins.
@@ -235,12 +235,13 @@ impl<T: DeviceSample> DeviceHistogram<T> {
             let wide = Ranges::of(count, 8, optin.saturating_sub(HOT_TABLE));
             (1..=MOST_RANGES).contains(&wide.count)
         });
-        let counting = match (few, packed) {
-            (true, _) => kernels.shared,
-            (false, Some(packed)) => packed,
-            (false, None) => kernels.global,
+        let mut needed = match (few, packed) {
+            (true, _) => vec![kernels.shared],
+            (false, Some(packed)) => vec![packed.packed, packed.plan, ROWS],
+            (false, None) => vec![kernels.global],
         };
-        compile_together(&device, &[counting, kernels.weigh]);
+        needed.push(kernels.weigh);
+        compile_together(&device, &needed);
         let mut plan = None;
         let in_shared = if few {
             Some(function(&load(&kernels.shared)?, "shared")?).filter(fits)
@@ -261,20 +262,19 @@ impl<T: DeviceSample> DeviceHistogram<T> {
                 shared,
             });
         } else if let Some(packed) = packed {
-            let module = load(&packed)?;
-            let kernel = function(&module, "packed")?;
+            let kernel = function(&load(&packed.packed)?, "packed")?;
             let shared = most_shared(&kernel) / 16 * 16;
             let room = shared.saturating_sub(HOT_TABLE);
             let wide = Ranges::of(count, 8, room);
             let narrow = Ranges::of(count, 4, room);
             let resident = resident(&kernel, shared)?;
             if (1..=MOST_RANGES.min(resident / 4)).contains(&wide.count) {
-                let choose =
-                    Some(function(&module, "plan")?).filter(|choose| most_shared(choose) >= CELLS);
+                let choose = Some(function(&load(&packed.plan)?, "plan")?)
+                    .filter(|choose| most_shared(choose) >= CELLS);
                 let narrow_pays = wide.count > 1 && choose.is_some();
                 plan = Some(Plan::Packed {
                     choose,
-                    rows: function(&module, "rows")?,
+                    rows: load(&ROWS)?.function("histogram_rows")?,
                     kernel,
                     shared,
                     resident,

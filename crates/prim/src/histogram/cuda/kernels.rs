@@ -47,30 +47,54 @@ pub(super) struct Kernels {
     pub global: Source<'static>,
     /// `weigh_shared` and `weigh_global`.
     pub weigh: Source<'static>,
-    /// `plan`, `packed` and `rows`. (The narrow types have too few values to need them, but for `u16`, one value a bin
-    /// or several.)
-    pub packed: Option<Source<'static>>,
+    /// What counts in words of several counters, with [`ROWS`]. (The narrow types have too few values to need it, but
+    /// for `u16`, one value a bin or several.)
+    pub packed: Option<Packed>,
 }
 
-/// The source `$file` with the kernels that `$make` makes.
+/// The kernels for more bins than `shared` can hold. `packed` takes the compiler longest of all, so it has a source of its
+/// own.
+#[derive(Clone, Copy)]
+pub(super) struct Packed {
+    /// `plan`.
+    pub plan: Source<'static>,
+    /// `packed`.
+    pub packed: Source<'static>,
+}
+
+/// The source of that name with the kernels that the macro of `kernels.cuh` makes.
 macro_rules! source {
-    ($make:literal, $file:literal, $suffix:literal, $type:literal, $class:literal) => {
+    ($name:expr, $($made:literal),+) => {
         Source::new(
-            concat!("histogram/", $file, "_", $suffix, ".cu"),
+            $name,
             concat!(
                 "#include \"histogram/kernels.cuh\"\n",
                 "using namespace cw::histogram;\nusing cw::u32;\nusing cw::u64;\n",
-                $make,
-                "(",
-                $type,
-                ", ",
-                $class,
-                ", ",
-                $suffix,
-                ")\n",
+                $($made,)+
+                "\n",
             ),
         )
         .with_headers(HEADERS)
+    };
+}
+
+/// `histogram_rows`, which adds up what `packed` has left, of any type and rule.
+pub(super) const ROWS: Source<'static> = source!("histogram/rows.cu", "HISTOGRAM_ROWS");
+
+/// The source `$file` for one type and one rule.
+macro_rules! of_rule {
+    ($make:literal, $file:literal, $suffix:literal, $type:literal, $class:literal) => {
+        source!(
+            concat!("histogram/", $file, "_", $suffix, ".cu"),
+            $make,
+            "(",
+            $type,
+            ", ",
+            $class,
+            ", ",
+            $suffix,
+            ")"
+        )
     };
 }
 
@@ -80,7 +104,10 @@ macro_rules! kernels {
     };
     ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal, packed) => {
         kernels!(
-            @packed Some(source!("HISTOGRAM_PACKED", "packed", $suffix, $type, $class)),
+            @packed Some(Packed {
+                plan: of_rule!("HISTOGRAM_PLAN", "plan", $suffix, $type, $class),
+                packed: of_rule!("HISTOGRAM_PACKED", "packed", $suffix, $type, $class),
+            }),
             $dtype, $rule, $suffix, $type, $class
         )
     };
@@ -89,9 +116,9 @@ macro_rules! kernels {
             dtype: DType::$dtype,
             rule: $rule,
             suffix: $suffix,
-            shared: source!("HISTOGRAM_SHARED", "shared", $suffix, $type, $class),
-            global: source!("HISTOGRAM_GLOBAL", "global", $suffix, $type, $class),
-            weigh: source!("HISTOGRAM_WEIGH", "weigh", $suffix, $type, $class),
+            shared: of_rule!("HISTOGRAM_SHARED", "shared", $suffix, $type, $class),
+            global: of_rule!("HISTOGRAM_GLOBAL", "global", $suffix, $type, $class),
+            weigh: of_rule!("HISTOGRAM_WEIGH", "weigh", $suffix, $type, $class),
             packed: $packed,
         }
     };
@@ -208,16 +235,17 @@ pub(super) fn kernels_of(dtype: DType, rule: &str) -> &'static Kernels {
 
 /// Every source of the histograms' kernels.
 pub(crate) const SOURCES: [Source<'static>; count()] = {
-    let mut sources = [ALL[0].shared; count()];
-    let (mut k, mut next) = (0, 0);
+    let mut sources = [ROWS; count()];
+    let (mut k, mut next) = (0, 1);
     while k < ALL.len() {
         sources[next] = ALL[k].shared;
         sources[next + 1] = ALL[k].global;
         sources[next + 2] = ALL[k].weigh;
         next += 3;
         if let Some(packed) = ALL[k].packed {
-            sources[next] = packed;
-            next += 1;
+            sources[next] = packed.plan;
+            sources[next + 1] = packed.packed;
+            next += 2;
         }
         k += 1;
     }
@@ -225,9 +253,9 @@ pub(crate) const SOURCES: [Source<'static>; count()] = {
 };
 
 const fn count() -> usize {
-    let (mut k, mut count) = (0, 0);
+    let (mut k, mut count) = (0, 1);
     while k < ALL.len() {
-        count += 3 + ALL[k].packed.is_some() as usize;
+        count += 3 + 2 * ALL[k].packed.is_some() as usize;
         k += 1;
     }
     count

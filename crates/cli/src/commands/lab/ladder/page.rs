@@ -31,9 +31,10 @@ const PAGE_STYLE: &str = "
   .tile span { color: var(--soft); font-size: 14px }
   figure { margin: 0 0 16px; padding: 8px } figure svg { display: block; width: 100%; height: auto }
   .table { overflow-x: auto } table { border-collapse: collapse; width: 100%; font-size: 14px; font-variant-numeric: tabular-nums }
-  th, td { padding: 7px 10px; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap }
-  th { color: var(--soft); font-weight: 600 } tr:last-child td { border-bottom: 0 }
-  td.name, th.name { text-align: left; font-weight: 600 } td.why { text-align: left; white-space: normal; min-width: 220px; color: var(--soft) }
+  th, td { padding: 7px 8px; text-align: right; border-bottom: 1px solid var(--line); vertical-align: top; white-space: nowrap }
+  th { color: var(--soft); font-weight: 600; white-space: normal } tr:last-child td { border-bottom: 0 }
+  td.name, th.name { text-align: left; font-weight: 600 } td.name, td.good, td.bad, td.why { white-space: normal } td.name { min-width: 120px }
+  td.why { text-align: left; min-width: 140px; color: var(--soft) }
   tr.own td { background: var(--own-tint) } td.bad { color: var(--alarm); font-weight: 600 }
   details { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: 10px 16px; margin: 0 0 12px }
   summary { cursor: pointer; font-weight: 600 } pre { overflow-x: auto; font: 13px/1.45 ui-monospace, 'SF Mono', Menlo, Consolas, monospace }
@@ -41,7 +42,9 @@ const PAGE_STYLE: &str = "
   figcaption { font-weight: 600; font-size: 14px; padding: 6px 8px 0 } .narrow { display: none } td small { display: block; color: var(--soft); font-size: 12px }
   @media (max-width: 720px) {
     main { padding: 24px 12px 48px } h1 { font-size: 26px } .wide { display: none } .narrow { display: block }
-    table, tbody { display: block } tr.heads { display: none }
+  }
+  @media (max-width: 1023px) {
+    .table { max-width: 640px } table, tbody { display: block } tr.heads { display: none }
     tr { display: grid; gap: 2px; padding: 10px 12px; border-bottom: 1px solid var(--line) }
     tr.own { background: var(--own-tint) } td { border: 0; padding: 0; white-space: normal; display: flex; justify-content: space-between; gap: 8px }
     td::before { content: attr(data-name); color: var(--soft) } td[data-name=\"\"]::before { content: none }

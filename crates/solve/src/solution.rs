@@ -184,9 +184,7 @@ pub fn solve_2d<F: Real>(
         reduction.free()?;
         return Err(error.into());
     }
-    // The largest one's bits are the complement of the smallest complement.
-    let largest = !reduction.min(!loaded.largest.to_bits())?;
-    let scale = Scale::of(f64::from_bits(largest));
+    let scale = Scale::of(reduction.largest(loaded.largest)?);
     if scale != Scale::NONE {
         slab.load(problem, scale);
     }

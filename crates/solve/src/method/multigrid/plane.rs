@@ -192,10 +192,8 @@ impl<'p, L: Levels> Plane<'p, L> {
                 reduction.free()?;
                 return Err(error.into());
             }
-            // The largest one's bits are the complement of the smallest complement.
-            let largest = f64::from_bits(!reduction.min(!sizes.largest.to_bits())?);
             tied = reduction.min(u64::from(!sizes.tied))? == 0;
-            let scale = Scale::of(largest);
+            let scale = Scale::of(reduction.largest(sizes.largest)?);
             finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
             operator = Some(scale);
         }
@@ -275,9 +273,7 @@ impl<'p, L: Levels> Plane<'p, L> {
         if let Some(error) = first_bad(reduction, loaded.bad.take(), problem.nx)? {
             return Err(error.into());
         }
-        // The largest one's bits are the complement of the smallest complement.
-        let largest = !reduction.min(!loaded.largest.to_bits())?;
-        let scale = Scale::of(f64::from_bits(largest));
+        let scale = Scale::of(reduction.largest(loaded.largest)?);
         if scale != Scale::NONE {
             loaded = read(solver, scale, loaded.right_side.take())?;
         }

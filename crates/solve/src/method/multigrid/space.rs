@@ -222,8 +222,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
             reduction.free()?;
             return Err(error.into());
         }
-        // The largest one's bits are the complement of the smallest complement.
-        operator = Scale::of(f64::from_bits(!reduction.min(!sizes.largest.to_bits())?));
+        operator = Scale::of(reduction.largest(sizes.largest)?);
         tied = reduction.min(u64::from(!sizes.tied))? == 0;
         let made = space_load::points(problem, &lines, &shape, operator);
         points = Some(all_ready_by(&reduction, made.map_err(SolveError::Memory))?);
@@ -280,9 +279,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         reduction.free()?;
         return Err(error.into());
     }
-    // As above.
-    let largest = !reduction.min(!read.largest.to_bits())?;
-    let scale = Scale::of(f64::from_bits(largest));
+    let scale = Scale::of(reduction.largest(read.largest)?);
     if scale != Scale::NONE {
         read = space_load::load(problem, levels.top_mut(), scale, operator);
     }

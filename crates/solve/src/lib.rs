@@ -24,6 +24,8 @@ mod exchange;
 mod field;
 mod gpu;
 mod method;
+#[cfg(test)]
+mod no_memory;
 mod pes;
 mod problem;
 mod solution;

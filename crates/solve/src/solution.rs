@@ -20,7 +20,7 @@ use crate::method::error::SolveError;
 use crate::method::jacobi::{self, Outcome, Progress, Settings};
 use crate::method::multigrid;
 use crate::method::options::{Method, Options, OptionsError};
-use crate::pes::agree::{first_bad, least};
+use crate::pes::agree::{all_ready_by, first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::{Scale, largest_of};
@@ -108,9 +108,9 @@ pub fn solve_1d<F: Real>(
         right: scale.element_down(problem.right),
         ..*problem
     };
-    let mut slab =
-        CpuLine::new(&held, pe.my_pe(), pe.n_pes(), Isa::widest()).map_err(SolveError::Memory)?;
     let reduction = Reduction::new(pe, jacobi::reduced_words::<F>())?;
+    let slab = CpuLine::new(&held, pe.my_pe(), pe.n_pes(), Isa::widest());
+    let mut slab = all_ready_by(&reduction, slab.map_err(SolveError::Memory))?;
     let settings = Settings {
         norm: problem.norm,
         points: problem.points,
@@ -172,10 +172,10 @@ pub fn solve_2d<F: Real>(
     }
     problem.check_for_jacobi()?;
     let isa = options.gpu.is_none().then(Isa::widest);
-    let mut slab =
-        CpuPlane::new(problem, pe.my_pe(), pe.n_pes(), isa).map_err(SolveError::Memory)?;
-    let loaded = slab.load(problem, Scale::NONE);
     let reduction = Reduction::new(pe, jacobi::reduced_words::<F>())?;
+    let slab = CpuPlane::new(problem, pe.my_pe(), pe.n_pes(), isa);
+    let mut slab = all_ready_by(&reduction, slab.map_err(SolveError::Memory))?;
+    let loaded = slab.load(problem, Scale::NONE);
     let bad = first_bad(&reduction, loaded.bad, problem.nx)?;
     let mut free = [loaded.free];
     reduction.sum(&mut free)?;
@@ -184,9 +184,7 @@ pub fn solve_2d<F: Real>(
         reduction.free()?;
         return Err(error.into());
     }
-    // The largest one's bits are the complement of the smallest complement.
-    let largest = !reduction.min(!loaded.largest.to_bits())?;
-    let scale = Scale::of(f64::from_bits(largest));
+    let scale = Scale::of(reduction.largest(loaded.largest)?);
     if scale != Scale::NONE {
         slab.load(problem, scale);
     }

@@ -28,7 +28,7 @@ impl<F: Real> Band<F> {
         mut fill: impl FnMut(usize, &mut [F]),
     ) -> io::Result<Band<F>> {
         let own = partition.rows(pe);
-        let mut values = Field::new(own.start as isize..own.end as isize, nx)?;
+        let mut values = Field::lazy(own.start as isize..own.end as isize, nx)?;
         for y in own {
             fill(y, values.row_mut(y as isize));
         }

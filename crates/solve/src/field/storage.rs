@@ -31,8 +31,23 @@ pub struct Field<T> {
 impl<T: Pod> Field<T> {
     /// Allocates the rows `rows`, each of `nx` columns.
     ///
+    /// The pages are made here, by the PE that will use them, and not in the middle of the first pass.
+    ///
     /// Errors: the system's, when the memory can not be mapped.
     pub fn new(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
+        let mut field = Field::lazy(rows, nx)?;
+        let bytes = (field.rows.len() + 1) * field.stride * size_of::<T>();
+        for byte in (0..bytes).step_by(4096) {
+            field.map[byte] = 0;
+        }
+        Ok(field)
+    }
+
+    /// As [`new`](Self::new), without making the pages: the first write to one makes it, and finds it in the cache, and
+    /// until then reading it reads one page of zeros.
+    pub fn lazy(rows: Range<isize>, nx: usize) -> io::Result<Field<T>> {
+        #[cfg(test)]
+        failing::next()?;
         let padded = (nx + 2 * PAD).next_multiple_of(16);
         // An odd number of 64-byte lines between rows, so that equal columns of many rows spread over the cache sets.
         let line = 64 / size_of::<T>();
@@ -49,15 +64,11 @@ impl<T: Pod> Field<T> {
                 .checked_next_multiple_of(HUGE_PAGE)
                 .ok_or(io::ErrorKind::OutOfMemory)?,
         };
-        let mut map = MmapMut::map_anon(mapped)?;
+        let map = MmapMut::map_anon(mapped)?;
         #[cfg(target_os = "linux")]
         {
             // Only advice: a kernel without huge pages refuses it and nothing is lost but speed.
             let _ = map.advise(memmap2::Advice::HugePage);
-        }
-        // The pages are made here, by the PE that will use them, and not in the middle of the first pass.
-        for byte in (0..bytes).step_by(4096) {
-            map[byte] = 0;
         }
         Ok(Field {
             map,
@@ -152,5 +163,29 @@ impl<T: Pod> Field<T> {
             self.rows
         );
         (y - self.rows.start) as usize * self.stride + PAD
+    }
+}
+
+/// Lets a thread run out of memory, for tests.
+#[cfg(test)]
+pub mod failing {
+    use std::cell::Cell;
+    use std::io;
+
+    thread_local!(static LEFT: Cell<Option<usize>> = const { Cell::new(None) });
+
+    /// This thread has memory for `fields` more; `None`: for any number.
+    pub fn after(fields: Option<usize>) {
+        LEFT.set(fields);
+    }
+
+    pub(super) fn next() -> io::Result<()> {
+        match LEFT.get() {
+            Some(0) => Err(io::ErrorKind::OutOfMemory.into()),
+            left => {
+                LEFT.set(left.map(|left| left - 1));
+                Ok(())
+            }
+        }
     }
 }

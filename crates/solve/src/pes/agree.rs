@@ -29,17 +29,22 @@ pub(crate) fn first_of(reduction: &Reduction<'_>, me: bool) -> Result<Option<usi
 ///
 /// Errors: this PE's own, else [`PeError::SetUpFailed`] with the first PE that has one.
 pub(crate) fn all_ready<T, E: From<PeError>>(pe: &Pe, mine: Result<T, E>) -> Result<T, E> {
-    let me = if mine.is_ok() {
-        u64::MAX
-    } else {
-        pe.my_pe() as u64
-    };
-    let first = least(pe, me)?;
+    let reduction = Reduction::new(pe, 1)?;
+    let all = all_ready_by(&reduction, mine);
+    reduction.free()?;
+    all
+}
+
+/// As [`all_ready`], where there is a reduction already.
+pub(crate) fn all_ready_by<T, E: From<PeError>>(
+    reduction: &Reduction<'_>,
+    mine: Result<T, E>,
+) -> Result<T, E> {
+    let failed = first_of(reduction, mine.is_err())?;
     let mine = mine?;
-    if first == u64::MAX {
-        Ok(mine)
-    } else {
-        Err(PeError::SetUpFailed { pe: first as usize }.into())
+    match failed {
+        None => Ok(mine),
+        Some(pe) => Err(PeError::SetUpFailed { pe }.into()),
     }
 }
 

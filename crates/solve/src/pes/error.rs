@@ -5,8 +5,8 @@ use crosswarp_shmem::{AllocError, CollectiveError, WaitError};
 /// The PEs of a solve can not go on together.
 #[derive(Debug, thiserror::Error)]
 pub enum PeError {
-    /// Another PE could not set up its GPU.
-    #[error("PE {pe} could not set up its GPU, so no PE solves")]
+    /// Another PE has no memory for its rows, or could not set up its GPU: its own error says what.
+    #[error("PE {pe} could not set up its part, so no PE solves")]
     SetUpFailed {
         /// The first such PE.
         pe: usize,

@@ -56,4 +56,10 @@ impl<'a> Reduction<'a> {
         }
         Ok(words[0])
     }
+
+    /// Collective: the largest `value`, none of which is negative or NaN, of all PEs, on every PE.
+    pub(crate) fn largest(&self, value: f64) -> Result<f64, PeError> {
+        // Such values are in the order of their bits, and the largest bits the complement of the smallest complement.
+        Ok(f64::from_bits(!self.min(!value.to_bits())?))
+    }
 }

@@ -111,6 +111,7 @@ pub(crate) fn largest_magnitude(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Whether all of `values` are finite. By bits, too.
+#[inline(always)]
 pub(crate) fn are_finite(values: &[f64]) -> bool {
     // One more in an exponent of ones only becomes the sign.
     const ONE: u64 = 1 << 52;

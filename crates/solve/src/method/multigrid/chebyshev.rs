@@ -14,7 +14,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
-use crate::pes::agree::all_ready;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -112,7 +112,7 @@ impl Solver<'_, Alone> {
         let least = self.levels.least;
         ended.carried = Some(carried(least));
         let made = self.equations().field().map_err(SolveError::Memory);
-        let mut d = all_ready(self.reduction.pe(), made)?;
+        let mut d = all_ready_by(&self.reduction, made)?;
         if let Some(path) = &options.resume {
             let kind = CheckpointKind::Chebyshev;
             if !self.resume(u, path, kind, |_| Ok(vec![&mut d]), ended, options)? {

@@ -16,7 +16,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
-use crate::pes::agree::all_ready;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -168,7 +168,7 @@ impl Solver<'_, Hierarchy<f32>> {
             Some(gradients) => gradients,
             None => {
                 let made = Gradients::new(self.equations()).map_err(SolveError::Memory);
-                all_ready(self.reduction.pe(), made)?
+                all_ready_by(&self.reduction, made)?
             }
         };
         let mut steps = OnPlane {

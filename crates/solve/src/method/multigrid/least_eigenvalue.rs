@@ -27,8 +27,7 @@ pub(super) fn least_eigenvalue<F: Real>(
     let least = |value: f64| reduction.min(value.abs().to_bits()).map(f64::from_bits);
     let [across, down] = [least(extremes.across)?, least(extremes.down)?];
     let excess = least(extremes.excess)?;
-    // The largest one's bits are the complement of the smallest complement.
-    let diagonal = f64::from_bits(!reduction.min(!extremes.diagonal.to_bits())?);
+    let diagonal = reduction.largest(extremes.diagonal)?;
     let axes = [layout.shape.x.len, layout.shape.y.len];
     let bound = if singular {
         // The smallest but 0 is of a wave along one of the axes.

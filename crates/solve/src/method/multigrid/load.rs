@@ -86,7 +86,7 @@ pub(super) fn mask<F: Real>(
     };
     let shape = &layout.shape;
     let [first_x, first_y] = layout.first;
-    let mut fixed = Field::new(shape.stored(), shape.x.len)?;
+    let mut fixed = Field::lazy(shape.stored(), shape.x.len)?;
     let mut row = vec![0u8; problem.nx];
     for at in shape.stored().filter(|&at| shape.y.has(at)) {
         row.fill(0);
@@ -102,13 +102,14 @@ pub(super) fn mask<F: Real>(
 }
 
 /// Reads the rows that this PE stores, times 2^−e as `scale` says. `operator`: its exponent, where it is not the same
-/// everywhere.
+/// everywhere. `kept`: a right side of before, whose memory may be used again.
 pub(super) fn load<F: Real>(
     problem: &Problem2d<F>,
     layout: &Layout,
     finest: &Finest,
     scale: Scale,
     operator: Option<Scale>,
+    kept: Option<Field<f64>>,
 ) -> io::Result<Loaded> {
     let shape = &layout.shape;
     let [first_x, first_y] = layout.first;
@@ -118,10 +119,10 @@ pub(super) fn load<F: Real>(
     let mut u = finest.field()?;
     let flows = |side: &&Boundary<F>| matches!(side, Boundary::Neumann(_) | Boundary::Robin(_));
     let has_right_side = problem.source.is_some() || problem.sides().iter().any(flows);
-    let mut right_side = if has_right_side {
-        Some(finest.field()?)
-    } else {
-        None
+    let mut right_side = match (has_right_side, kept) {
+        (false, _) => None,
+        (true, Some(kept)) => Some(kept),
+        (true, None) => Some(finest.field()?),
     };
     let mut row = vec![F::ZERO; nx];
     let mut kappa = Kappa::new(problem, layout);
@@ -140,8 +141,13 @@ pub(super) fn load<F: Real>(
             false => [0..1, len - 1..len],
         };
         for given in given {
+            let values = &row[columns.clone()][given.clone()];
+            // A new field has zeros, and a write would make a page of them.
+            if values.iter().all(|value| value.to_f64().to_bits() == 0) {
+                continue;
+            }
             let out = &mut u.row_mut(at)[given.clone()];
-            for (out, &value) in out.iter_mut().zip(&row[columns.clone()][given.clone()]) {
+            for (out, &value) in out.iter_mut().zip(values) {
                 *out = value.to_f64();
             }
             if mine {
@@ -187,6 +193,8 @@ pub(super) fn load<F: Real>(
             }
             scale.all_down(b);
             b.iter_mut().for_each(|out| *out = -*out);
+        } else {
+            b.fill(0.0);
         }
         kappa.read(at);
         let mut flow =

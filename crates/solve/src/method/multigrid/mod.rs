@@ -44,11 +44,11 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Cycles, First, Method, Options, OptionsError};
-use crate::pes::agree::all_ready;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
-use crate::problem::scale::{Scale, are_finite};
+use crate::problem::scale::Scale;
 use crate::stop::norms::Totals;
 
 /// The intervals of eigenvalues of D⁻¹A that the relaxations damp, on the finest level and on the others.
@@ -248,30 +248,33 @@ impl<L: Levels> Solver<'_, L> {
             give(&mut out[first_x..][..len], row);
             give(&mut out[first_x + len..], &row[..first_x]);
         });
-        Ok((band.map_err(SolveError::Memory)?, fits))
+        let band = all_ready_by(&self.reduction, band.map_err(SolveError::Memory))?;
+        Ok((band, fits))
     }
 
-    /// As [`band`](Self::band), in place where the caller's rows are those of the level. Collective.
-    fn final_band<F: Real>(&mut self, mut u: Field<f64>) -> Result<(Band<F>, bool), SolveError> {
+    /// As [`band`](Self::band), in place where the caller's rows are those of the level, and the
+    /// [norm](Self::field_norm) of the field as it was. Collective.
+    fn final_band<F: Real>(
+        &mut self,
+        mut u: Field<f64>,
+    ) -> Result<(Band<F>, bool, f64), SolveError> {
         if self.layout.first != [0, 0] || TypeId::of::<F>() != TypeId::of::<f64>() {
-            return self.band(&mut u);
+            let norm = self.field_norm(&u)?;
+            let (band, fits) = self.band(&mut u)?;
+            return Ok((band, fits, norm));
         }
         let surplus = self.surplus(&u)?;
+        let [mut sum] = self.sums();
         let (partition, scale) = (self.layout.partition, self.given.scale);
         let me = self.reduction.pe().my_pe();
-        let mut fits = true;
-        for y in partition.rows(me) {
-            let row = u.row_mut(y as isize);
-            if surplus != 0.0 || scale != Scale::NONE {
-                for value in &mut *row {
-                    *value = scale.up(*value - surplus);
-                }
-            }
-            fits &= are_finite(row);
-        }
+        let rows = partition.rows(me);
+        let given = rows.start as isize..rows.end as isize;
+        let top = self.levels.top();
+        let fits = top.give_back(&mut u, &mut sum, given, surplus, scale);
+        let norm = self.total([sum], false)?.0[0].sqrt();
         let u: Box<dyn Any> = Box::new(u);
         let values = u.downcast().expect("F is f64");
-        Ok((Band::of(partition, me, *values), fits))
+        Ok((Band::of(partition, me, *values), fits, norm))
     }
 
     /// The rows of `fields` that a checkpoint holds: this PE's, or as they are read where every PE computes all.
@@ -519,7 +522,7 @@ impl Solver<'_, Hierarchy<f32>> {
         if let Some(gpu) = &options.gpu {
             let first = self.layout.first[1];
             let made = GpuCycles::new(gpu, &self.levels, u, right_side, first);
-            self.gpu = Some(all_ready(self.reduction.pe(), made)?);
+            self.gpu = Some(all_ready_by(&self.reduction, made)?);
         }
         ended.setup_seconds = self.so_far();
         self.cycles(u, right_side, *first, ended, options, observer)

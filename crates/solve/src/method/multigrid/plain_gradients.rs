@@ -15,7 +15,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
-use crate::pes::agree::all_ready;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 
@@ -108,7 +108,7 @@ impl Solver<'_, Alone> {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         let made = three(|| self.equations().field()).map_err(SolveError::Memory);
-        let [mut r, mut p, q] = all_ready(self.reduction.pe(), made)?;
+        let [mut r, mut p, q] = all_ready_by(&self.reduction, made)?;
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Gradients, [&mut r, &mut p]);
             if !self.resume(u, path, kind, |_| Ok(others.into()), ended, options)? {

@@ -22,7 +22,7 @@ use crate::gpu::choice::Choice;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Cycles, Method, Options, OptionsError};
-use crate::pes::agree::{first_bad, least};
+use crate::pes::agree::{all_ready_by, first_bad, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::scale::Scale;
@@ -74,6 +74,8 @@ pub(crate) struct Plane<'p, L> {
     set_up: Duration,
     /// Fields of [`apply`](Self::apply) and [`precondition`](Self::precondition), once they are needed.
     spare: Option<[Field<f64>; 2]>,
+    /// That of the last solve, for the next one: making its pages takes longer than filling them.
+    right_side: Option<Field<f64>>,
 }
 
 impl<'p> Plane<'p, Hierarchy<f32>> {
@@ -87,9 +89,13 @@ impl<'p> Plane<'p, Hierarchy<f32>> {
         let smoothing = [FINEST_INTERVAL, COARSE_INTERVAL].map(smoothing);
         Plane::with(pe, problem, coarser_shapes, |finest, made, rows| {
             let Made {
-                shapes, singular, ..
+                shapes,
+                singular,
+                reduction,
+                ..
             } = made;
-            Hierarchy::new(finest, shapes, singular, smoothing, rows).map_err(|error| match error {
+            let made = Hierarchy::new(finest, shapes, singular, smoothing, rows, reduction);
+            made.map_err(|error| match error {
                 SetUpError::Memory(error) => SolveError::Memory(error),
                 SetUpError::Pe(error) => error.into(),
             })
@@ -146,7 +152,8 @@ impl<'p> Plane<'p, Alone> {
                     )?,
                     _ => 0.0,
                 };
-                let top = FinestLevel::new(finest, 0).map_err(SolveError::Memory)?;
+                let top = FinestLevel::new(finest, 0).map_err(SolveError::Memory);
+                let top = all_ready_by(made.reduction, top)?;
                 Ok(Alone { top, least })
             },
         )
@@ -170,13 +177,14 @@ impl<'p, L: Levels> Plane<'p, L> {
         levels: impl FnOnce(Finest, Made<'_>, &mut LevelRows<'p>) -> Result<L, SolveError>,
     ) -> Result<Self, SolveError> {
         let layout = Layout::of(problem, pe);
+        let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
+        let fixed = mask(problem, &layout).map_err(SolveError::Memory);
         let mut finest = Finest {
             shape: layout.shape.clone(),
             ends: layout.ends,
-            fixed: mask(problem, &layout).map_err(SolveError::Memory)?,
+            fixed: all_ready_by(&reduction, fixed)?,
             coefficients: None,
         };
-        let reduction = Reduction::new(pe, norms::words::<f64>(4))?;
         let (mut operator, mut tied) = (None, false);
         if problem.is_general() {
             let sizes = sizes(problem, &layout);
@@ -184,10 +192,8 @@ impl<'p, L: Levels> Plane<'p, L> {
                 reduction.free()?;
                 return Err(error.into());
             }
-            // The largest one's bits are the complement of the smallest complement.
-            let largest = f64::from_bits(!reduction.min(!sizes.largest.to_bits())?);
             tied = reduction.min(u64::from(!sizes.tied))? == 0;
-            let scale = Scale::of(largest);
+            let scale = Scale::of(reduction.largest(sizes.largest)?);
             finest.coefficients = Some(coefficients(problem, &layout, &finest, scale));
             operator = Some(scale);
         }
@@ -244,6 +250,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             free,
             set_up: start.elapsed(),
             spare: None,
+            right_side: None,
         })
     }
 
@@ -256,20 +263,19 @@ impl<'p, L: Levels> Plane<'p, L> {
         mut observer: impl FnMut(&Progress<'_>),
     ) -> Result<Outcome<F>, SolveError> {
         let (pe, solver) = (self.pe, &mut self.solver);
-        let read = |solver: &Solver<'_, L>, scale| {
+        let read = |solver: &Solver<'_, L>, scale, kept| {
             let (layout, finest) = (&solver.layout, solver.equations());
-            load(problem, layout, finest, scale, self.operator).map_err(SolveError::Memory)
+            let loaded = load(problem, layout, finest, scale, self.operator, kept);
+            all_ready_by(&solver.reduction, loaded.map_err(SolveError::Memory))
         };
-        let mut loaded = read(solver, Scale::NONE)?;
+        let mut loaded = read(solver, Scale::NONE, self.right_side.take())?;
         let reduction = &solver.reduction;
         if let Some(error) = first_bad(reduction, loaded.bad.take(), problem.nx)? {
             return Err(error.into());
         }
-        // The largest one's bits are the complement of the smallest complement.
-        let largest = !reduction.min(!loaded.largest.to_bits())?;
-        let scale = Scale::of(f64::from_bits(largest));
+        let scale = Scale::of(reduction.largest(loaded.largest)?);
         if scale != Scale::NONE {
-            loaded = read(solver, scale)?;
+            loaded = read(solver, scale, loaded.right_side.take())?;
         }
         let Loaded {
             mut u,
@@ -302,8 +308,9 @@ impl<'p, L: Levels> Plane<'p, L> {
             ..Choice::default()
         });
         let levels = solver.levels.count();
-        let floor = ended.relative_floor(solver.field_norm(&u)?);
-        let (field, fits) = solver.final_band(u)?;
+        self.right_side = right_side;
+        let (field, fits, norm) = solver.final_band(u)?;
+        let floor = ended.relative_floor(norm);
         if least(pe, u64::from(fits))? == 0 {
             return Err(SolveError::OutOfRange { dtype: F::NAME });
         }
@@ -372,13 +379,11 @@ impl<'p, L: Levels> Plane<'p, L> {
     }
 
     fn take_spare(&mut self) -> Result<[Field<f64>; 2], SolveError> {
-        let new = || self.solver.equations().field();
+        let equations = self.solver.equations();
+        let two = || Ok([equations.field()?, equations.field()?]);
         match self.spare.take() {
             Some(spare) => Ok(spare),
-            None => Ok([
-                new().map_err(SolveError::Memory)?,
-                new().map_err(SolveError::Memory)?,
-            ]),
+            None => all_ready_by(&self.solver.reduction, two().map_err(SolveError::Memory)),
         }
     }
 

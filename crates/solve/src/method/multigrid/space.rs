@@ -33,7 +33,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{First, Method, Options, OptionsError};
-use crate::pes::agree::least;
+use crate::pes::agree::{all_ready_by, least};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
@@ -122,13 +122,19 @@ impl Levels for Hierarchy {
             singular,
             method,
             rows,
+            reduction,
             ..
         } = made;
         let cycles = method.cycles().ok_or(OptionsError::NotOfLevels)?;
         let smoothing = Smoothing::new(cycles.pre, cycles.post, INTERVAL);
         let hierarchy = match points {
-            None => Hierarchy::new(lines, shape, singular, smoothing).map_err(SetUpError::from),
-            Some(points) => Hierarchy::of_points(lines, points, singular, smoothing, rows),
+            None => {
+                let made = Hierarchy::new(lines, shape, singular, smoothing);
+                all_ready_by(reduction, made.map_err(SetUpError::from))
+            }
+            Some(points) => {
+                Hierarchy::of_points(lines, points, singular, smoothing, rows, reduction)
+            }
         };
         hierarchy.map_err(|error| match error {
             SetUpError::Memory(error) => SolveError::Memory(error),
@@ -216,11 +222,10 @@ pub(super) fn run_by<F: Real, L: Levels>(
             reduction.free()?;
             return Err(error.into());
         }
-        // The largest one's bits are the complement of the smallest complement.
-        operator = Scale::of(f64::from_bits(!reduction.min(!sizes.largest.to_bits())?));
+        operator = Scale::of(reduction.largest(sizes.largest)?);
         tied = reduction.min(u64::from(!sizes.tied))? == 0;
         let made = space_load::points(problem, &lines, &shape, operator);
-        points = Some(made.map_err(SolveError::Memory)?);
+        points = Some(all_ready_by(&reduction, made.map_err(SolveError::Memory))?);
     }
     let start = Instant::now();
     let mut rows = LevelRows::new::<f64>(pe, &shape, &L::shapes(&lines, &shape), 1, L::DEPTH)?;
@@ -274,9 +279,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         reduction.free()?;
         return Err(error.into());
     }
-    // As above.
-    let largest = !reduction.min(!read.largest.to_bits())?;
-    let scale = Scale::of(f64::from_bits(largest));
+    let scale = Scale::of(reduction.largest(read.largest)?);
     if scale != Scale::NONE {
         read = space_load::load(problem, levels.top_mut(), scale, operator);
     }
@@ -460,7 +463,8 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
                 }
             }
         });
-        Ok((band.map_err(SolveError::Memory)?, fits))
+        let band = all_ready_by(&self.reduction, band.map_err(SolveError::Memory))?;
+        Ok((band, fits))
     }
 
     /// A hash of what determines the steps. Collective.

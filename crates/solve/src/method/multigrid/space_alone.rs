@@ -18,7 +18,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::{Method, Options};
-use crate::pes::agree::all_ready;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
 
 /// The finest level, and what the method has to know of it.
@@ -56,7 +56,8 @@ impl Levels for Alone {
             reduction,
             ..
         } = made;
-        let top = alone(lines, shape, points).map_err(SolveError::Memory)?;
+        let made = alone(lines, shape, points).map_err(SolveError::Memory);
+        let top = all_ready_by(reduction, made)?;
         let least = match method {
             Method::Chebyshev => {
                 let operator = &top.operator;
@@ -93,7 +94,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
         let least = self.levels.least;
         ended.carried = Some(chebyshev::carried(least));
         let made = self.levels.top.field(DEPTH).map_err(SolveError::Memory);
-        let mut d = all_ready(self.reduction.pe(), made)?;
+        let mut d = all_ready_by(&self.reduction, made)?;
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Chebyshev, vec![&mut d]);
             if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {
@@ -117,7 +118,7 @@ impl<'a, F: Real> Solver<'a, F, Alone> {
     ) -> Result<(), SolveError> {
         let new = || self.levels.top.field(DEPTH);
         let made = three(new).map_err(SolveError::Memory);
-        let [mut r, mut p, q] = all_ready(self.reduction.pe(), made)?;
+        let [mut r, mut p, q] = all_ready_by(&self.reduction, made)?;
         if let Some(path) = &options.resume {
             let (kind, others) = (CheckpointKind::Gradients, vec![&mut r, &mut p]);
             if !self.resume(path, kind, |_, _| Ok(others), ended, options)? {

@@ -63,9 +63,8 @@ pub(super) fn least_eigenvalue<F: Real>(
         let of = |axis: usize| by_length(of_axes[axis], problem.spacing[axis]);
         of(0) + of(1) + of(2)
     };
-    // The largest one's bits are the complement of the smallest complement.
     let diagonal = operator.largest_diagonal(own);
-    let diagonal = f64::from_bits(!reduction.min(!diagonal.to_bits())?);
+    let diagonal = reduction.largest(diagonal)?;
     let bound = (coefficient * of_lines + reaction) / diagonal;
     // Each PE has read the same.
     if bound > 0.0 {

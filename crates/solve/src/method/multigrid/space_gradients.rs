@@ -11,7 +11,7 @@ use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
 use crate::method::options::Options;
-use crate::pes::agree::all_ready;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
 
 impl<F: Real> Solver<'_, F, Hierarchy> {
@@ -29,7 +29,7 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
             None => {
                 let level = &self.levels.levels[0];
                 let made = Gradients::with(|| level.field(DEPTH)).map_err(SolveError::Memory);
-                all_ready(self.reduction.pe(), made)?
+                all_ready_by(&self.reduction, made)?
             }
         };
         let mut steps = InBox {

@@ -43,7 +43,7 @@ pub(crate) struct Coarse<T> {
 impl<T: Real> Coarse<T> {
     /// All zero.
     pub fn new(shape: &Shape, steps: usize) -> io::Result<Coarse<T>> {
-        let field = || Field::new(shape.stored(), shape.x.len);
+        let field = || Field::lazy(shape.stored(), shape.x.len);
         Ok(Coarse {
             operator: Operator {
                 shape: shape.clone(),
@@ -122,25 +122,21 @@ impl<T: Real> Operator<T> {
             known.insert(key, y);
             self.packed.clear();
             self.packed.resize(self.shape.x.len + 2, T::ZERO);
+            let part = |y: isize, part: usize| self.parts.part(y, part);
+            let (east, excess) = (part(y, EAST), part(y, EXCESS));
+            let (south, north) = (part(y, SOUTH), part(y - 1, SOUTH));
+            let (south_east, north_west) = (part(y, SOUTH_EAST), part(y - 1, SOUTH_EAST));
+            let (south_west, north_east) = (part(y, SOUTH_WEST), part(y - 1, SOUTH_WEST));
             for at in 1..=self.shape.x.len {
-                let part = |y: isize, part: usize, at: usize| self.parts.part(y, part)[at].to_f64();
-                let couplings = [
-                    part(y, EAST, at),
-                    part(y, EAST, at - 1),
-                    part(y, SOUTH, at),
-                    part(y - 1, SOUTH, at),
-                    part(y, SOUTH_EAST, at),
-                    part(y - 1, SOUTH_EAST, at - 1),
-                    part(y, SOUTH_WEST, at),
-                    part(y - 1, SOUTH_WEST, at + 1),
-                ];
-                let sum = |of: [f64; 8]| {
-                    let pairs: [f64; 4] = std::array::from_fn(|k| of[2 * k] + of[2 * k + 1]);
-                    (pairs[0] + pairs[1]) + (pairs[2] + pairs[3])
+                let sum = |of: fn(f64) -> f64| {
+                    let pair = |one: T, other: T| of(one.to_f64()) + of(other.to_f64());
+                    (pair(east[at], east[at - 1]) + pair(south[at], north[at]))
+                        + (pair(south_east[at], north_west[at - 1])
+                            + pair(south_west[at], north_east[at + 1]))
                 };
-                let diagonal = sum(couplings) + part(y, EXCESS, at);
+                let diagonal = sum(|coupling| coupling) + excess[at].to_f64();
                 // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
-                let bound = 0.5 * (diagonal + sum(couplings.map(f64::abs)));
+                let bound = 0.5 * (diagonal + sum(f64::abs));
                 let diagonal = diagonal.max(bound);
                 if diagonal > 0.0 {
                     self.packed[at] = T::from_f64(1.0 / diagonal);

@@ -130,16 +130,22 @@ impl Finest {
     pub fn beyond(&self, row: &mut [f64]) {
         let n = self.shape.x.len;
         let [left, right] = self.ends[0];
-        row[0] = match left {
+        let before = match left {
             End::Fixed => 0.0,
             End::Mirror => row[2.min(n)],
             End::Wrap => row[n],
         };
-        row[n + 1] = match right {
+        let after = match right {
             End::Fixed => 0.0,
             End::Mirror => row[(n - 1).max(1)],
             End::Wrap => row[1],
         };
+        for (out, value) in [(0, before), (n + 1, after)] {
+            // A write would make the page of a row of zeros.
+            if row[out].to_bits() != value.to_bits() {
+                row[out] = value;
+            }
+        }
     }
 
     /// 1 / the diagonal, the cell's own copies beyond an axis of one cell that wraps around left out.
@@ -287,7 +293,7 @@ impl Finest {
 
     /// A field for the stored rows.
     pub fn field(&self) -> io::Result<Field<f64>> {
-        Field::new(self.shape.stored(), self.shape.x.len)
+        Field::lazy(self.shape.stored(), self.shape.x.len)
     }
 }
 

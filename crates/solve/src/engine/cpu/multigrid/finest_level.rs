@@ -1,6 +1,7 @@
 //! What can be done on the finest level without any other: residuals, their norms, and steps of Chebyshev's iteration.
 
 use std::io;
+use std::ops::Range;
 
 use super::finest::{Finest, WithRightSide};
 use super::hooks::{Keep, KeepProduct, Measure};
@@ -11,6 +12,7 @@ use crate::element::simd::{Isa, Work, on_unit};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
+use crate::problem::scale::{Scale, are_finite};
 
 /// The equations, and the buffers of passes over them.
 pub(crate) struct FinestLevel {
@@ -149,6 +151,32 @@ impl FinestLevel {
     }
 }
 
+impl FinestLevel {
+    /// Adds the squares of [`Finest::add_field`] to `sum`, then makes the rows `given` of `u` what they stand for: without
+    /// `surplus`, as `scale` says. Whether all of these have room in the type.
+    pub fn give_back(
+        &self,
+        u: &mut Field<f64>,
+        sum: &mut LeafSums,
+        given: Range<isize>,
+        surplus: f64,
+        scale: Scale,
+    ) -> bool {
+        let mut fits = true;
+        let work = GivingBack {
+            equations: &self.equations,
+            u,
+            sum,
+            given,
+            surplus,
+            scale,
+            fits: &mut fits,
+        };
+        on_unit(self.isa, work);
+        fits
+    }
+}
+
 fn update(equations: &Finest, rows: &mut LevelRows<'_>, u: &mut Field<f64>) -> Result<(), PeError> {
     let shape = &equations.shape;
     rows.halo(shape, u, 1)?;
@@ -156,6 +184,37 @@ fn update(equations: &Finest, rows: &mut LevelRows<'_>, u: &mut Field<f64>) -> R
         equations.beyond(u.with_padding_mut(y, 1));
     }
     Ok(())
+}
+
+struct GivingBack<'a> {
+    equations: &'a Finest,
+    u: &'a mut Field<f64>,
+    sum: &'a mut LeafSums,
+    given: Range<isize>,
+    surplus: f64,
+    scale: Scale,
+    fits: &'a mut bool,
+}
+
+impl Work for GivingBack<'_> {
+    #[inline(always)]
+    fn run(self) {
+        let same = self.surplus == 0.0 && self.scale == Scale::NONE;
+        for y in self.equations.shape.own() {
+            let row = self.u.row_mut(y);
+            self.equations.add_field(self.sum, y, row);
+            // Where every PE computes all rows, each gives back some.
+            if !self.given.contains(&y) {
+                continue;
+            }
+            if !same {
+                for value in &mut *row {
+                    *value = self.scale.up(*value - self.surplus);
+                }
+            }
+            *self.fits &= are_finite(row);
+        }
+    }
 }
 
 struct ChebyshevStep<'a> {

@@ -11,7 +11,9 @@ use super::shape::Shape;
 use crate::element::Real;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 
 /// Points of the coarsest level, at most, along each axis.
 const COARSEST: usize = 8;
@@ -105,16 +107,27 @@ impl<T: Real> Hierarchy<T> {
         singular: bool,
         [smoothing, coarse_smoothing]: [Smoothing; 2],
         rows: &mut LevelRows<'_>,
+        reduction: &Reduction<'_>,
     ) -> Result<Hierarchy<T>, SetUpError> {
         let steps = smoothing.pre.len() + smoothing.post.len();
         let coarse_steps = coarse_smoothing.pre.len().max(coarse_smoothing.post.len());
-        let mut levels: Vec<Coarse<T>> = Vec::new();
+        let nx = finest.shape.x.len;
+        let room = || -> io::Result<_> {
+            let level = |shape| Coarse::new(shape, coarse_steps);
+            let levels: Vec<Coarse<T>> = shapes.iter().map(level).collect::<Result<_, _>>()?;
+            let spare = Spare {
+                residuals: Field::new(0..4, nx)?,
+                correction: Field::new(0..1, nx)?,
+            };
+            Ok((FinestLevel::new(finest, steps)?, levels, spare))
+        };
+        // Before what PEs do together, which none may miss for want of memory.
+        let (top, mut levels, spare) = all_ready_by(reduction, room().map_err(SetUpError::from))?;
         let mut transfer = None;
-        let top = FinestLevel::new(finest, steps)?;
         let (finest, isa) = (&top.equations, top.isa);
-        for shape in shapes {
-            let mut level = Coarse::new(shape, coarse_steps)?;
-            let from = levels.last_mut();
+        for (at, shape) in shapes.iter().enumerate() {
+            let (before, rest) = levels.split_at_mut(at);
+            let (from, level) = (before.last_mut(), &mut rest[0]);
             let spread = from
                 .as_ref()
                 .map_or(finest.shape.spread, |from| from.operator.shape.spread);
@@ -125,16 +138,11 @@ impl<T: Real> Hierarchy<T> {
                 Some(from) => from.transfer = Some(coarsen(isa, &from.operator, shape, take)),
             }
             level.operator.complete(rows, spread && !shape.spread)?;
-            levels.push(level);
         }
         let last = levels.last().expect("there is a coarse level");
         let dense = Dense::new(&last.operator, singular);
-        let nx = finest.shape.x.len;
         Ok(Hierarchy {
-            spare: Spare {
-                residuals: Field::new(0..4, nx)?,
-                correction: Field::new(0..1, nx)?,
-            },
+            spare,
             transfer: transfer.expect("there is a coarse level"),
             top,
             smoothing,

@@ -19,7 +19,9 @@ use crate::engine::cpu::multigrid::sums::LeafSums;
 use crate::engine::cpu::multigrid::wavefront::{Pass, Start};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
+use crate::pes::agree::all_ready_by;
 use crate::pes::error::PeError;
+use crate::pes::reduction::Reduction;
 
 /// Points of the coarsest level, at most, along each axis.
 const COARSEST: usize = 5;
@@ -101,25 +103,37 @@ impl Hierarchy {
         singular: bool,
         smoothing: Smoothing,
         rows: &mut LevelRows<'_>,
+        reduction: &Reduction<'_>,
     ) -> Result<Hierarchy, SetUpError> {
         let steps = smoothing.pre.len() + smoothing.post.len();
         let mut levels = Vec::new();
         let (mut lines, mut points) = (lines, points);
-        let dense = loop {
+        loop {
             let shape = points.shape.clone();
             let small = lines.iter().all(|line| line.axis.len <= COARSEST);
             let mut operator = Operator::new(lines.clone(), shape.clone());
             if small && !levels.is_empty() {
                 let dense = points.dense(singular);
                 operator.points = Some(points);
-                levels.push(Level::new(operator, None, steps)?);
-                break dense;
+                let last = Level::new(operator, None, steps).and_then(|level| {
+                    levels.push(level);
+                    Hierarchy::of(levels, smoothing, dense)
+                });
+                return all_ready_by(reduction, last.map_err(SetUpError::from));
             }
             let coarse = lines.each_ref().map(|line| line.coarser().0);
             let mut next = shape.coarser();
             next.x = plane_of(&coarse);
-            let mut weights = PointWeights::new(&points, &lines, &coarse, &next)?;
-            let mut product = Points::new(&coarse, &next, STEPS.len(), DEPTH)?;
+            let room = || -> io::Result<_> {
+                Ok((
+                    Level::new(operator, None, steps)?,
+                    PointWeights::new(&points, &lines, &coarse, &next)?,
+                    Points::new(&coarse, &next, STEPS.len(), DEPTH)?,
+                ))
+            };
+            // Before what PEs do together, which none may miss for want of memory.
+            let (mut level, mut weights, mut product) =
+                all_ready_by(reduction, room().map_err(SetUpError::from))?;
             weights.product(&points, computed_rows(&shape, &next), &mut product);
             weights.complete();
             let fields = product.parts.iter_mut().chain([&mut product.excess]);
@@ -130,15 +144,11 @@ impl Hierarchy {
                 rows.halo_of(&next, field, DEPTH)?;
             }
             product.complete();
-            operator.points = Some(points);
-            levels.push(Level::new(
-                operator,
-                Some(Transfer::Points(weights)),
-                steps,
-            )?);
+            level.operator.points = Some(points);
+            level.weights = Some(Transfer::Points(weights));
+            levels.push(level);
             (lines, points) = (coarse, product);
-        };
-        Ok(Hierarchy::of(levels, smoothing, dense)?)
+        }
     }
 
     fn of(levels: Vec<Level>, smoothing: Smoothing, dense: Dense) -> io::Result<Hierarchy> {

@@ -30,7 +30,7 @@ impl Level {
     ) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
-        let field = || Field::new(own.start - depth..own.end + depth, columns);
+        let field = || Field::lazy(own.start - depth..own.end + depth, columns);
         Ok(Level {
             u: field()?,
             right_side: field()?,

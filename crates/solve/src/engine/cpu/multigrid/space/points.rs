@@ -54,7 +54,7 @@ impl Points {
     /// All zero, for the planes `depth` around the own ones.
     pub fn new(lines: &[Line; 3], shape: &Shape, parts: usize, depth: usize) -> io::Result<Points> {
         let (own, depth) = (shape.own(), depth as isize);
-        let field = || Field::new(own.start - depth..own.end + depth, shape.x.len);
+        let field = || Field::lazy(own.start - depth..own.end + depth, shape.x.len);
         Ok(Points {
             shape: shape.clone(),
             nx: lines[0].axis.len,

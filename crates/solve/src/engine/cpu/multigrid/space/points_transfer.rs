@@ -117,7 +117,7 @@ impl PointWeights {
             (Some(&first), Some(&last)) => first..last + 1,
             _ => 0..0,
         };
-        let field = || Field::new(made.clone(), shape.x.len);
+        let field = || Field::lazy(made.clone(), shape.x.len);
         let mut weights = PointWeights {
             fine,
             coarse,

@@ -24,9 +24,6 @@ use crate::pe::world::DeviceWorld;
 pub(crate) mod routed;
 mod strided;
 
-/// Bytes of a payload for a block of a collective: two vectors of 16 bytes for each of its threads.
-const BYTES_PER_BLOCK: usize = 8 << 10;
-
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
 /// [`Move::block`] and size.
 fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
@@ -353,18 +350,9 @@ impl DeviceWorld<'_> {
             // SAFETY: the parameters are (team, u64).
             return unsafe { kernels.launch(&kernels.nothing, (1, WARP), stream, (team, word)) };
         }
-        let copies = match collective {
-            Collective::Fcollect | Collective::Alltoall => team.n_pes(),
-            Collective::Broadcast { .. } | Collective::Reduce { .. } => 1,
-        };
-        // No more blocks than have something to do: they meet four times in a collective, which takes longer the more
-        // they are.
-        let filled = (n * size).saturating_mul(copies).div_ceil(BYTES_PER_BLOCK);
         let blocks = match n * size <= SMALL_BYTES {
             true => 1,
-            false => kernels
-                .blocks
-                .min(u32::try_from(filled).unwrap_or(u32::MAX)),
+            false => kernels.blocks,
         };
         let me = self.pe().my_pe();
         let [dest, source] = places.map(|offset| self.heap().address(offset, me));

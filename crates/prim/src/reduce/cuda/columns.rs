@@ -87,7 +87,11 @@ impl ColumnProgram {
         }
         let at_once = at_once(rows, results.len());
         let warps_of_block = THREADS as usize / 32;
-        let warps = if parts < MANY_PARTS { 1 } else { warps_of_block };
+        let warps = if parts < MANY_PARTS {
+            1
+        } else {
+            warps_of_block
+        };
         let arguments = ColumnArguments {
             all: Arguments {
                 x: inputs[0].address(),

@@ -90,12 +90,13 @@ template <int R, int D = 0, class With> __device__ inline void for_each_dimensio
 template <class Shape, class Tuple>
 __device__ inline void tile_extents(const Shape& shape, const Tuple& start, const Tuple& boundary, long long* extent) {
     constexpr int R = nvshmemx::nvshmem_cw::rank_of<Shape>, bounds = nvshmemx::nvshmem_cw::rank_of<Tuple>;
-    static_assert(bounds == 0 || bounds == R, "start_coord and boundary have the dimensions of the tile, or none");
+    static_assert(bounds == 0 || bounds == R,
+                  "start_coord and boundary are nvshmemx::shape or stride of the tile's dimensions, or an empty structure");
     for_each_dimension<R>([&](auto place) {
         constexpr int d = decltype(place)::value;
         using nvshmemx::nvshmem_cw::at;
         extent[d] = at<d>(shape.of);
-        if constexpr (bounds != 0) {
+        if constexpr (bounds > 0) {
             const long long left = at<d>(boundary.of) - at<d>(start.of);
             if (left < extent[d]) extent[d] = left;
         }

@@ -49,6 +49,14 @@ __device__ inline void copy_row_words(const tile_rows<R>& rows, u32 at, u32 n, u
     }
 }
 
+// The same for rows of `bytes`, what is left of each in U's.
+template <class W, class U, bool Fresh, int First, int R, class S>
+__device__ inline void copy_rows_in(const tile_rows<R>& rows, u32 n, u32 bytes, const S& scope) {
+    const u32 wide = bytes / sizeof(W), done = wide * sizeof(W), rest = (bytes - done) / sizeof(U);
+    if (wide != 0) copy_row_words<W, Fresh, First>(rows, 0, wide, n * wide, scope);
+    if (rest != 0) copy_row_words<U, Fresh, First>(rows, done, rest, n * rest, scope);
+}
+
 // Copies rows of `bytes`, a multiple of U's, to which everything is aligned.
 template <class U, bool Fresh, int First, int R, class S>
 __device__ inline int copy_rows(const tile_rows<R>& rows, u64 bytes, const S& scope) {
@@ -59,49 +67,49 @@ __device__ inline int copy_rows(const tile_rows<R>& rows, u64 bytes, const S& sc
         if (rows.count[d] > 1) aligned |= (u64)rows.to_step[d] | (u64)rows.from_step[d];
     }
     if (n >> 31 != 0 || bytes >> 32 != 0 || n * (bytes / sizeof(U)) >> 31 != 0) return NVSHMEMX_ERROR_INVALID_VALUE;
-    auto copy = [&](auto word) {
-        using W = decltype(word);
-        const u32 wide = (u32)(bytes / sizeof(W)), done = wide * sizeof(W), rest = ((u32)bytes - done) / sizeof(U);
-        if (wide != 0) copy_row_words<W, Fresh, First>(rows, 0, wide, (u32)n * wide, scope);
-        if (rest != 0) copy_row_words<U, Fresh, First>(rows, done, rest, (u32)n * rest, scope);
-    };
     if (aligned % 16 == 0) {
-        copy(crosswarp::detail::vec16());
+        copy_rows_in<crosswarp::detail::vec16, U, Fresh, First>(rows, (u32)n, (u32)bytes, scope);
     } else if (sizeof(U) < 4 && aligned % 4 == 0) {
-        copy(u32());
+        copy_rows_in<u32, U, Fresh, First>(rows, (u32)n, (u32)bytes, scope);
     } else {
-        copy(U());
+        copy_rows_in<U, U, Fresh, First>(rows, (u32)n, (u32)bytes, scope);
     }
     return 0;
 }
 
-// Calls `with(place)` for each dimension from `D` on; `place.value` is its number.
-template <int D> struct dimension {
-    static constexpr int value = D;
-};
-template <int R, int D = 0, class With> __device__ inline void for_each_dimension(With with) {
-    if constexpr (D < R) {
-        with(dimension<D>());
-        for_each_dimension<R, D + 1>(with);
-    }
-}
-
-// Elements of a tile of this shape along each dimension that are before `boundary`, whose first one is at `start`.
-template <class Shape, class Tuple>
+// From dimension `D` on: elements of a tile of this shape that are before `boundary`, whose first one is at `start`. (No
+// lambda goes through dimensions: NVRTC takes generic ones for functions of the host.)
+template <int D, class Shape, class Tuple>
 __device__ inline void tile_extents(const Shape& shape, const Tuple& start, const Tuple& boundary, long long* extent) {
     constexpr int R = nvshmemx::nvshmem_cw::rank_of<Shape>, bounds = nvshmemx::nvshmem_cw::rank_of<Tuple>;
     static_assert(bounds == 0 || bounds == R,
                   "start_coord and boundary are nvshmemx::shape or stride of the tile's dimensions, or an empty structure");
-    for_each_dimension<R>([&](auto place) {
-        constexpr int d = decltype(place)::value;
+    if constexpr (D < R) {
         using nvshmemx::nvshmem_cw::at;
-        extent[d] = at<d>(shape.of);
+        extent[D] = at<D>(shape.of);
         if constexpr (bounds > 0) {
-            const long long left = at<d>(boundary.of) - at<d>(start.of);
-            if (left < extent[d]) extent[d] = left;
+            const long long left = at<D>(boundary.of) - at<D>(start.of);
+            if (left < extent[D]) extent[D] = left;
         }
-        if (extent[d] < 0) extent[d] = 0;
-    });
+        if (extent[D] < 0) extent[D] = 0;
+        tile_extents<D + 1>(shape, start, boundary, extent);
+    }
+}
+
+// From dimension `D` on: single elements of two tiles as rows. Whether the destination has room for them.
+template <int D, int R, class Source, class Dest>
+__device__ inline bool lay_out(const Dest& dest, const Source& source, long long bytes, const long long* extent,
+                               tile_rows<R>& rows) {
+    if constexpr (D < R) {
+        using nvshmemx::nvshmem_cw::at;
+        rows.count[D] = (u32)extent[D];
+        rows.to_step[D] = at<D>(dest.stride.of) * bytes;
+        rows.from_step[D] = at<D>(source.stride.of) * bytes;
+        const bool fits = extent[D] <= at<D>(dest.shape.of) && extent[D] >> 31 == 0;
+        return lay_out<D + 1>(dest, source, bytes, extent, rows) && fits;
+    } else {
+        return true;
+    }
 }
 
 // Copies what is there of the tile at `from` to `to`, which lie as `source` and `dest` do.
@@ -111,22 +119,14 @@ __device__ inline int copy_tile(T* to, const Dest& dest, const T* from, const So
     constexpr int R = nvshmemx::nvshmem_cw::rank_of<decltype(source.shape)>;
     static_assert(R > 0 && R == nvshmemx::nvshmem_cw::rank_of<decltype(dest.shape)>, "two tiles of the same dimensions");
     long long extent[R];
-    tile_extents(source.shape, start, boundary, extent);
+    tile_extents<0>(source.shape, start, boundary, extent);
     tile_rows<R> rows = {reinterpret_cast<u64>(to), reinterpret_cast<u64>(from), {}, {}, {}};
-    bool fits = true, empty = false;
-    for_each_dimension<R>([&](auto place) {
-        constexpr int d = decltype(place)::value;
-        using nvshmemx::nvshmem_cw::at;
-        fits = fits && extent[d] <= at<d>(dest.shape.of) && extent[d] >> 31 == 0;
-        empty = empty || extent[d] == 0;
-        rows.count[d] = (u32)extent[d];
-        rows.to_step[d] = at<d>(dest.stride.of) * (long long)sizeof(T);
-        rows.from_step[d] = at<d>(source.stride.of) * (long long)sizeof(T);
-    });
-    if (!fits) return NVSHMEMX_ERROR_INVALID_VALUE;
+    if (!lay_out<0>(dest, source, sizeof(T), extent, rows)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    bool empty = false, gaps = true;
+#pragma unroll
+    for (int d = 0; d < R; ++d) empty = empty || rows.count[d] == 0;
     if (empty) return 0;
     // The longest dimension without gaps on either side comes first and becomes the rows.
-    bool gaps = true;
 #pragma unroll
     for (int d = 0; d < R; ++d) {
         const bool close = rows.to_step[d] == (long long)sizeof(T) && rows.from_step[d] == (long long)sizeof(T);
@@ -178,6 +178,22 @@ __device__ inline int tile_to_all(const crosswarp::team& t, const Source& src, T
     return status;
 }
 
+// From dimension `D` on: how many elements behind the first this PE's tile goes to, and in how many dimensions the
+// destination is longer; -1 if that is not so many times as there are PEs.
+template <int D, int R, class Source, class Dest>
+__device__ inline int longer_in(const Source& source, const Dest& dest, const crosswarp::team& t, long long& place) {
+    if constexpr (D < R) {
+        using nvshmemx::nvshmem_cw::at;
+        const int others = longer_in<D + 1, R>(source, dest, t, place);
+        const long long mine = at<D>(source.shape.of), all = at<D>(dest.shape.of);
+        if (mine == all || others < 0) return others;
+        place += t.me * mine * at<D>(dest.stride.of);
+        return all == mine * t.size ? others + 1 : -1;
+    } else {
+        return 0;
+    }
+}
+
 // The destination is as many times as long as there are PEs in one dimension, in which their tiles lie in rank order. They
 // have all arrived after `tile_collective_wait`, which meets the team.
 template <class S, class Source, class Dest, class Tuple>
@@ -187,19 +203,9 @@ __device__ inline int tile_allgather(nvshmem_team_t team, const Source& src, con
     const crosswarp::team& t = team_of(team);
     constexpr int R = nvshmemx::nvshmem_cw::rank_of<decltype(src.layout.shape)>;
     static_assert(R == nvshmemx::nvshmem_cw::rank_of<decltype(dst.layout.shape)>, "two tiles of the same dimensions");
-    auto* to = dst.data;
-    int longer = 0;
-    bool fits = true;
-    for_each_dimension<R>([&](auto place) {
-        constexpr int d = decltype(place)::value;
-        using nvshmemx::nvshmem_cw::at;
-        const long long mine = at<d>(src.layout.shape.of), all = at<d>(dst.layout.shape.of);
-        if (mine == all) return;
-        ++longer;
-        fits = fits && all == mine * t.size;
-        to += t.me * mine * at<d>(dst.layout.stride.of);
-    });
-    if (!fits || longer != (t.size > 1)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    long long place = 0;
+    if (longer_in<0, R>(src.layout, dst.layout, t, place) != (t.size > 1)) return NVSHMEMX_ERROR_INVALID_VALUE;
+    auto* to = dst.data + place;
     S scope;
     scope.sync();
     const int status = tile_to_all(t, src, to, dst, start, boundary, scope);

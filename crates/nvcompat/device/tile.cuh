@@ -82,11 +82,12 @@ __device__ inline int copy_rows(const tile_rows<R>& rows, u64 bytes, const S& sc
 template <int D, class Shape, class Tuple>
 __device__ inline void tile_extents(const Shape& shape, const Tuple& start, const Tuple& boundary, long long* extent) {
     constexpr int R = nvshmemx::nvshmem_cw::rank_of<Shape>, bounds = nvshmemx::nvshmem_cw::rank_of<Tuple>;
-    static_assert(bounds == 0 || bounds == R, "start_coord and boundary have the dimensions of the tile, or none");
+    static_assert(bounds == 0 || bounds == R,
+                  "start_coord and boundary are nvshmemx::shape or stride of the tile's dimensions, or an empty structure");
     if constexpr (D < R) {
         using nvshmemx::nvshmem_cw::at;
         extent[D] = at<D>(shape.of);
-        if constexpr (bounds != 0) {
+        if constexpr (bounds > 0) {
             const long long left = at<D>(boundary.of) - at<D>(start.of);
             if (left < extent[D]) extent[D] = left;
         }

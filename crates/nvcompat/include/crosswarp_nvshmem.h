@@ -162,7 +162,9 @@ typedef struct CUlib_st *CUlibrary;
 NVSHMEM_CW_C void nvshmem_cw_register_1(void *(*address)(void));
 NVSHMEM_CW_C void nvshmem_cw_unregister_1(void *(*address)(void));
 /* Runs body(argument) on n_pes threads, each of which is a PE of one world: there nvshmem_init joins it, and all functions
- * of the host are that PE's. Kernels of the program's own units are on a GPU for each PE. 0, or a status, with a line. */
+ * of the host are that PE's. A process has one world at a time. Kernels of the program's own units are on a GPU for each
+ * PE; PEs that share one wait for others in streams of their own that do not wait for the default stream. Stacks are as
+ * large as main's. 0, or a status, with a line. */
 NVSHMEM_CW_C int nvshmem_cw_spmd(int n_pes, void (*body)(void *), void *argument);
 /* Brings the library up to where kernels can be launched; 0 if it is. */
 NVSHMEM_CW_C int nvshmem_cw_prepare_1(void);
@@ -286,8 +288,9 @@ namespace nvshmemx {
 #define NVSHMEM_CW_TILE_DOES(...) ;
 #endif
 /* Of a scope, whose threads all call. `flags` mean nothing. Where start_coord and boundary are shapes, an element is there
- * if its place from start_coord on is before boundary in every dimension. Non-zero for a PE or team that does not exist,
- * and for a destination that is smaller. */
+ * if its place from start_coord on is before boundary in every dimension; of an empty structure's type, all are. Non-zero,
+ * and nothing is moved, for a PE or team that does not exist, for a destination that is smaller, for tiles of 2^31 elements
+ * (words, where an element is of several), and for rows of 4 GiB. */
 #define NVSHMEM_CW_TILE_FUNCTIONS(FORM, SCOPE)                                                                          \
     template <class src_tensor_t, class dst_tensor_t, class tuple_t, tile_algo_t algo>                                  \
     __device__ int tile_put##FORM(src_tensor_t src, dst_tensor_t dst, tuple_t start_coord, tuple_t boundary, int pe,    \

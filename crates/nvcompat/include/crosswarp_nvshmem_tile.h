@@ -1,6 +1,6 @@
 /* Tiles: parts of arrays of several dimensions. Included by crosswarp_nvshmem.h, from C++17 on, which has what kernels do
  * with them. */
-#ifndef NVSHMEM_CW_TILE
+#if defined(__cplusplus) && __cplusplus >= 201703L && !defined(NVSHMEM_CW_TILE)
 #define NVSHMEM_CW_TILE
 
 namespace nvshmemx {
@@ -55,8 +55,9 @@ template <class... Ts> __host__ __device__ constexpr stride<Ts...> make_stride(T
 
 namespace nvshmem_cw {
 
-/* Dimensions; none of what is neither a shape nor a stride: a program's own empty structure stands for no bounds. */
-template <class> constexpr int rank_of = 0;
+/* Dimensions of a shape or stride. A program's own empty structure stands for no bounds and has none; −1 for what might
+ * have been meant as bounds and is not understood. */
+template <class T> constexpr int rank_of = __is_empty(T) ? 0 : -1;
 template <class... Ts> constexpr int rank_of<shape<Ts...>> = (int)sizeof...(Ts);
 template <class... Ts> constexpr int rank_of<stride<Ts...>> = (int)sizeof...(Ts);
 

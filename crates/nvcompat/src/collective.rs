@@ -24,6 +24,7 @@ pub(crate) fn give(
         let (index, shape) = shape.ok_or_else(|| format!("{team} is no team of this PE"))?;
         let team = gpu.team(index, shape);
         let team = team.ok_or_else(|| format!("this PE is not in team {index}"))?;
+        gpu.may_wait_in(stream)?;
         match index {
             0 => work(gpu, stream, gpu.world.everyone()),
             _ => work(gpu, stream, &team),

@@ -91,13 +91,62 @@ pub(crate) unsafe fn copy(
     unsafe { cu!(cuMemcpyAsync(to, from, bytes, stream)) }
 }
 
-/// Copies host memory to a device; done when the call returns.
+/// Copies host memory to a device; done when the call returns. Behind the work of `stream` alone: in the default stream
+/// it would wait for kernels of the program, and these may wait for other PEs.
 ///
 /// # Safety
-/// `to` is that many bytes of the current context's device memory.
-pub(crate) unsafe fn write(to: u64, from: &[u8]) -> Result<(), DriverFailure> {
-    // SAFETY: by the caller.
-    unsafe { cu!(cuMemcpyHtoD_v2(to, from.as_ptr().cast(), from.len())) }
+/// `to` is that many bytes of the current context's device memory, and `stream` one of its streams.
+pub(crate) unsafe fn write(
+    to: u64,
+    from: &[u8],
+    stream: sys::CUstream,
+) -> Result<(), DriverFailure> {
+    // SAFETY: by the caller; the copy has ended before `from` does.
+    unsafe {
+        let given = cu!(cuMemcpyHtoDAsync_v2(
+            to,
+            from.as_ptr().cast(),
+            from.len(),
+            stream
+        ));
+        given.and(cu!(cuStreamSynchronize(stream)))
+    }
+}
+
+/// Copies device memory to the host, in the same way.
+///
+/// # Safety
+/// `from` is that many bytes of the current context's device memory, and `stream` one of its streams.
+pub(crate) unsafe fn read(
+    to: &mut [u8],
+    from: u64,
+    stream: sys::CUstream,
+) -> Result<(), DriverFailure> {
+    // SAFETY: by the caller; the copy has ended before `to` does.
+    unsafe {
+        let given = cu!(cuMemcpyDtoHAsync_v2(
+            to.as_mut_ptr().cast(),
+            from,
+            to.len(),
+            stream
+        ));
+        given.and(cu!(cuStreamSynchronize(stream)))
+    }
+}
+
+/// Whether `stream` neither is one of the default streams nor waits for them.
+///
+/// # Safety
+/// It is a stream of the current context, or a handle of a default one.
+pub(crate) unsafe fn stands_alone(stream: sys::CUstream) -> Result<bool, DriverFailure> {
+    // The handles of the default streams: null, and two numbers.
+    if stream.addr() <= 2 {
+        return Ok(false);
+    }
+    let mut flags = 0;
+    // SAFETY: writes one number; the stream is the caller's.
+    unsafe { cu!(cuStreamGetFlags(stream, &mut flags)) }?;
+    Ok(flags & sys::CUstream_flags::CU_STREAM_NON_BLOCKING as u32 != 0)
 }
 
 /// Address and size of a variable of a module.

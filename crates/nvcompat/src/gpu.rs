@@ -3,6 +3,7 @@
 
 use crate::driver::{self, ContextGuard};
 use crate::environment;
+use crate::reduce::ELEMENTS;
 use crate::say::say;
 use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::Status;
@@ -40,7 +41,7 @@ pub(crate) fn reduction(element: &str) -> (String, String) {
 pub(crate) struct Gpu {
     // In this order: what works on the heap, then the heap.
     words: Words,
-    reductions: Mutex<HashMap<&'static str, [Function; 2]>>,
+    reductions: Mutex<Reductions>,
     /// What one word came back in.
     out: Buffer<u64>,
     /// The library's own stream, for what is called without one.
@@ -55,17 +56,44 @@ pub(crate) struct Gpu {
     team_bytes: usize,
     /// Held while `out` is used.
     turn: Mutex<()>,
-    /// Whether this PE is a thread in a world of which two share a GPU.
-    threads_share: bool,
+    /// This PE is a thread in a world of which two share a GPU: what its kernels are told.
+    threads_share: Option<Shown>,
     told: Mutex<Told>,
 }
 
 /// Why threads whose kernels are units of the program need a GPU each.
+/// See [`Shown`].
+static SHOWN: Mutex<Vec<(usize, [u8; STATE_BYTES])>> = Mutex::new(Vec::new());
+
+fn shown() -> MutexGuard<'static, Vec<(usize, [u8; STATE_BYTES])>> {
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What kernels of a PE are told, where other PEs of the process may come with the same variable: known to these while it
+/// lives.
+struct Shown([u8; STATE_BYTES]);
+
+impl Shown {
+    fn new(me: usize, state: [u8; STATE_BYTES]) -> Self {
+        shown().push((me, state));
+        Self(state)
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        shown().retain(|(_, state)| *state != self.0);
+    }
+}
+
 const SHARED_VARIABLE: &str = "the program's own kernels find out which PE they are in a variable that is one for all of a \
     process on a GPU (kernels of modules that each PE loads have one each)";
 
 /// What one block puts sooner than a copy engine and a kernel behind it.
 const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
+
+/// Of an element type, by its name: the reduction and the scattered one.
+type Reductions = HashMap<&'static str, [Function; 2]>;
 
 struct Words {
     store: Function,
@@ -78,6 +106,7 @@ struct Words {
 }
 
 type Reason = (Status, String);
+type Failure = Box<dyn std::error::Error>;
 
 fn internal(error: impl Display) -> Reason {
     (Status::Internal, error.to_string())
@@ -112,8 +141,8 @@ impl Gpu {
         let mut device_world =
             DeviceWorld::with_room(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
         let shared = device_world.two_on_a_gpu();
-        let threads_share = shared.is_some() && pe.kind() == WorldKind::Threads;
-        let told_apart = !(threads_share && units::any());
+        let threads = shared.is_some() && pe.kind() == WorldKind::Threads;
+        let told_apart = !(threads && units::any());
         let all = smallest(told_apart.into()).map_err(internal)?;
         if let Some((one, other)) = shared
             && (all == 0 || !told_apart)
@@ -124,7 +153,7 @@ impl Gpu {
             return Err((Status::NotSupported, reason));
         }
         if let Some((one, other)) = shared
-            && !threads_share
+            && !threads
         {
             device_world.let_processes_share_gpus();
             if pe.my_pe() == one {
@@ -143,18 +172,24 @@ impl Gpu {
             .alloc_zeroed::<u8>(team_bytes * MOST_TEAMS)
             .map_err(internal)?;
         let stream = Stream::new(&device).map_err(internal)?;
-        let loaded = Self::load_words(&device_world, &stream);
+        let loaded = Self::load_words(&device_world, &stream).and_then(|words| {
+            let all = match threads {
+                true => Self::load_reductions(&device_world, pe.my_pe())?,
+                false => HashMap::new(),
+            };
+            Ok((words, all))
+        });
         let ready = smallest(loaded.is_ok().into()).map_err(internal)?;
-        let (words, out) = loaded.map_err(internal)?;
+        let ((words, out), reductions) = loaded.map_err(internal)?;
         if ready == 0 {
             return Err((
                 Status::Internal,
                 "another PE could not load its kernels".into(),
             ));
         }
-        let gpu = Self {
+        let mut gpu = Self {
             words,
-            reductions: Mutex::default(),
+            reductions: Mutex::new(reductions),
             out,
             stream,
             me: pe.my_pe(),
@@ -163,10 +198,13 @@ impl Gpu {
             places: places.offset(),
             team_bytes,
             turn: Mutex::new(()),
-            threads_share,
+            threads_share: None,
             told: Mutex::default(),
             world: device_world,
         };
+        if threads {
+            gpu.threads_share = Some(Shown::new(gpu.me, gpu.state()));
+        }
         for &(index, shape) in teams {
             gpu.set_team(index, Some(shape)).map_err(internal)?;
         }
@@ -204,10 +242,10 @@ impl Gpu {
         self.world.heap().address(offset, pe)
     }
 
-    /// The heap offset of an address in this PE's part.
-    pub(crate) fn offset(&self, address: u64) -> Option<usize> {
+    /// The heap offset of the `bytes` at an address in this PE's part, if they are memory.
+    fn offset(&self, address: u64, bytes: usize) -> Option<usize> {
         let offset = address.checked_sub(self.at(0, self.me))? as usize;
-        (offset < self.world.heap().stride()).then_some(offset)
+        self.world.heap().has(offset, bytes).then_some(offset)
     }
 
     /// The address on `pe` of the `bytes` at an address in this PE's part.
@@ -216,11 +254,8 @@ impl Gpu {
         let pe = driver::number(pe)
             .filter(|&pe| pe < n)
             .ok_or_else(|| format!("PE {pe} does not exist in a world of {n}"))?;
-        let offset = self.offset(address);
-        let stride = self.world.heap().stride();
-        let fits = |&offset: &usize| bytes <= stride - offset;
-        let offset = offset
-            .filter(fits)
+        let offset = self
+            .offset(address, bytes)
             .ok_or_else(|| format!("{bytes} bytes at {address:#x} are not symmetric memory"))?;
         Ok(self.at(offset, pe))
     }
@@ -232,8 +267,8 @@ impl Gpu {
         len: usize,
     ) -> Result<DeviceSym<T>, String> {
         let bytes = len.saturating_mul(size_of::<T>());
-        self.remote(address, bytes, self.me as i32)?;
-        let offset = self.offset(address).unwrap_or(0);
+        let at = self.remote(address, bytes, self.me as i32)?;
+        let offset = (at - self.at(0, self.me)) as usize;
         Ok(self.world.heap().at(offset, len))
     }
 
@@ -306,7 +341,8 @@ impl Gpu {
             .map_err(|error| error.to_string())?;
         let at = self.at(self.table + index * TEAM_BYTES, self.me);
         // SAFETY: the table has room for every index.
-        unsafe { driver::write(at, &bytes) }.map_err(|error| error.to_string())
+        unsafe { driver::write(at, &bytes, self.stream.handle()) }
+            .map_err(|error| error.to_string())
     }
 
     /// Clears the memory of team `index` on this PE, for a new one.
@@ -353,7 +389,7 @@ impl Gpu {
         if !told.misses_some() {
             return;
         }
-        if self.threads_share {
+        if self.threads_share.is_some() {
             if units::any() {
                 say(format_args!(
                     "PEs are threads that share a GPU, and {SHARED_VARIABLE}"
@@ -372,8 +408,53 @@ impl Gpu {
                 return Err("a unit's variable has no address on this device".into());
             }
             // SAFETY: the variable has this many bytes: its layout is in the name of the function that registers it.
-            unsafe { driver::write(at, &self.state()) }.map_err(|error| error.to_string())
+            unsafe { driver::write(at, &self.state(), self.stream.handle()) }
+                .map_err(|error| error.to_string())
         });
+    }
+
+    /// Tells the kernels of the module whose variable is at `at` who they are. The device is current.
+    ///
+    /// # Safety
+    /// The variable has [`STATE_BYTES`] bytes on this device.
+    pub(crate) unsafe fn tell_module(&self, at: u64) -> Result<(), String> {
+        let stream = self.stream.handle();
+        // Held to the end: two PEs that bring the same variable at the same time are told from one another, too. What is
+        // waited for under it are copies alone: a thread that is a PE is in one call at a time, so its own stream has
+        // nothing that waits for others.
+        let others = self.threads_share.as_ref().map(|_| shown());
+        if let Some(others) = &others {
+            let mut there = [0; STATE_BYTES];
+            // SAFETY: the caller's promise.
+            unsafe { driver::read(&mut there, at, stream) }.map_err(|error| error.to_string())?;
+            let known = others.iter().find(|(_, state)| *state == there);
+            if let Some(other) = known.map(|(pe, _)| *pe).filter(|&pe| pe != self.me) {
+                return Err(format!(
+                    "PE {other}, which shares the GPU, has told this module's kernels that they are its own; each PE loads \
+                     the module for itself"
+                ));
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { driver::write(at, &self.state(), stream) }.map_err(|error| error.to_string())
+    }
+
+    /// Refuses to wait for other PEs in a stream that work of a PE on the same GPU can hold up: these may be who it waits
+    /// for.
+    pub(crate) fn may_wait_in(&self, stream: &Stream) -> Result<(), String> {
+        if self.threads_share.is_none() {
+            return Ok(());
+        }
+        // SAFETY: it lives, of the context that is current.
+        match unsafe { driver::stands_alone(stream.handle()) } {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(
+                "PEs are threads that share a GPU and its default streams, behind which this would wait for itself; take a \
+                 stream of this PE's own, made by cudaStreamCreateWithFlags with cudaStreamNonBlocking"
+                    .into(),
+            ),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// Runs `give` with the stream of the program, or with the library's own, which is then waited for.
@@ -488,6 +569,7 @@ impl Gpu {
         address: u64,
         (kind, how, than): (i32, i32, u64),
     ) -> Result<(), String> {
+        self.may_wait_in(stream)?;
         self.remote(address, kind.unsigned_abs() as usize, self.me as i32)?;
         let args = (address, kind, how, than);
         // SAFETY: `wait(u64, i32, i32, u64)`; the address was checked.
@@ -501,6 +583,7 @@ impl Gpu {
         (address, n, status): (u64, usize, u64),
         (kind, how, than, same): (i32, i32, u64, bool),
     ) -> Result<(), String> {
+        self.may_wait_in(stream)?;
         let bytes = (kind.unsigned_abs() as usize).saturating_mul(n);
         self.remote(address, bytes, self.me as i32)?;
         let args = (address, n as u64, status, kind, how, than, i32::from(same));
@@ -568,7 +651,7 @@ impl Gpu {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(element) {
-            let module = self.load_reduction(element);
+            let module = Self::load_reduction(&self.world, element);
             known.insert(element, module.map_err(|error| error.to_string())?);
         }
         let function = &known[element][usize::from(scatters)];
@@ -583,15 +666,32 @@ impl Gpu {
         }
     }
 
-    fn load_reduction(&self, element: &str) -> Result<[Function; 2], Box<dyn std::error::Error>> {
+    fn load_reduction(
+        world: &DeviceWorld<'static>,
+        element: &str,
+    ) -> Result<[Function; 2], Failure> {
         let (name, text) = reduction(element);
         let source = Source::new(&name, &text);
-        let device = self.world.device();
-        let module = Module::compile_with(&device, &source, &Options::new())?;
-        self.world.install(&module)?;
+        let module = Module::compile_with(&world.device(), &source, &Options::new())?;
+        world.install(&module)?;
         Ok([
             module.function("reduce")?,
             module.function("reducescatter")?,
         ])
+    }
+
+    /// All reductions, with their code on the GPU. Loading waits for all kernels of a GPU: where PEs share it, nothing may
+    /// be left to load when one's kernel waits for another PE.
+    fn load_reductions(world: &DeviceWorld<'static>, me: usize) -> Result<Reductions, Failure> {
+        // Each PE begins with another, so that they do not compile the same.
+        let of = |i: usize| ELEMENTS[(me + i) % ELEMENTS.len()];
+        let load = |i| -> Result<_, Failure> {
+            let functions = Self::load_reduction(world, of(i))?;
+            for function in &functions {
+                Launch::new(function).load()?;
+            }
+            Ok((of(i), functions))
+        };
+        (0..ELEMENTS.len()).map(load).collect()
     }
 }

@@ -61,7 +61,7 @@ fn install(
         ));
     }
     // SAFETY: the variable has this many bytes.
-    unsafe { driver::write(at, &gpu.state()) }.map_err(|error| error.to_string())
+    unsafe { gpu.tell_module(at) }
 }
 
 pub(crate) unsafe fn cumodule_init(module: *mut c_void) -> c_int {

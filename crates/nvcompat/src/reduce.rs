@@ -25,6 +25,8 @@ pub(crate) enum Op {
 pub(crate) trait Element: Sized {
     /// Its name in `kernels/reduce.cu`.
     const NAME: &'static str;
+    /// What it is combined as bit by bit: unsigned, as in kernels, since PEs compare types.
+    type Bits: Element;
     /// By the kernels of crosswarp-cuda, if these have the type.
     fn reduce(
         gpu: &Gpu,
@@ -36,9 +38,10 @@ pub(crate) trait Element: Sized {
 }
 
 macro_rules! own {
-    ($($element:ty = $name:literal),*) => {$(
+    ($($element:ty = $name:literal, $bits:ty);*) => {$(
         impl Element for $element {
             const NAME: &'static str = $name;
+            type Bits = $bits;
             fn reduce(
                 gpu: &Gpu,
                 stream: &Stream,
@@ -52,18 +55,19 @@ macro_rules! own {
     )*};
 }
 own!(
-    i8 = "schar",
-    u8 = "uchar",
-    i16 = "short",
-    u16 = "u16",
-    F16 = "half",
-    Bf16 = "bfloat16"
+    i8 = "schar", u8;
+    u8 = "uchar", u8;
+    i16 = "short", u16;
+    u16 = "u16", u16;
+    F16 = "half", F16;
+    Bf16 = "bfloat16", Bf16
 );
 
 macro_rules! shared {
-    ($($element:ty = $name:literal: $($op:ident)*;)*) => {$(
+    ($($element:ty = $name:literal, $bits:ty: $($op:ident)*;)*) => {$(
         impl Element for $element {
             const NAME: &'static str = $name;
+            type Bits = $bits;
             fn reduce(
                 gpu: &Gpu,
                 stream: &Stream,
@@ -86,12 +90,12 @@ macro_rules! shared {
     )*};
 }
 shared! {
-    i32 = "i32": Sum Prod Min Max And Or Xor;
-    u32 = "u32": Sum Prod Min Max And Or Xor;
-    i64 = "i64": Sum Prod Min Max And Or Xor;
-    u64 = "u64": Sum Prod Min Max And Or Xor;
-    f32 = "float": Sum Prod Min Max;
-    f64 = "double": Sum Prod Min Max;
+    i32 = "i32", u32: Sum Prod Min Max;
+    u32 = "u32", u32: Sum Prod Min Max And Or Xor;
+    i64 = "i64", u64: Sum Prod Min Max;
+    u64 = "u64", u64: Sum Prod Min Max And Or Xor;
+    f32 = "float", f32: Sum Prod Min Max;
+    f64 = "double", f64: Sum Prod Min Max;
 }
 
 fn reduce<T: Element>(
@@ -130,9 +134,9 @@ fn check<T>(gpu: &Gpu, dest: (u64, usize), source: (u64, usize)) -> Result<(), S
 }
 
 macro_rules! operations {
-    ($($name:ident $scattered:ident = $op:ident),*) => {$(
+    ($($name:ident $scattered:ident = $op:ident of $as:ty),*) => {$(
         pub(crate) unsafe fn $name<T: Element>(on: On, team: c_int, dest: *mut T, source: *const T, n: usize) -> c_int {
-            reduce(on, team, (dest, source, n), Op::$op)
+            reduce::<$as>(on, team, (dest.cast(), source.cast(), n), Op::$op)
         }
         pub(crate) unsafe fn $scattered<T: Element>(
             on: On,
@@ -141,18 +145,18 @@ macro_rules! operations {
             source: *const T,
             n: usize,
         ) -> c_int {
-            scatter(on, team, (dest, source, n), Op::$op)
+            scatter::<$as>(on, team, (dest.cast(), source.cast(), n), Op::$op)
         }
     )*};
 }
 operations!(
-    sum scatter_sum = Sum,
-    prod scatter_prod = Prod,
-    min scatter_min = Min,
-    max scatter_max = Max,
-    and scatter_and = And,
-    or scatter_or = Or,
-    xor scatter_xor = Xor
+    sum scatter_sum = Sum of T,
+    prod scatter_prod = Prod of T,
+    min scatter_min = Min of T,
+    max scatter_max = Max of T,
+    and scatter_and = And of T::Bits,
+    or scatter_or = Or of T::Bits,
+    xor scatter_xor = Xor of T::Bits
 );
 
 /// The names of the types, as the kernels have them.

@@ -31,6 +31,10 @@ fn begin(
 ) -> Result<(), Status> {
     let begun = change(|place| {
         let wrong = |reason: &str| (Status::InvalidValue, reason.to_owned());
+        if place.threads_run {
+            let reason = "the process has a world of threads, and only these threads are PEs";
+            return Err(wrong(reason));
+        }
         if place.thread.is_some() && asked != Asked::OfLauncher {
             let reason = "this thread is a PE, and joins its world by nvshmem_init";
             return Err(wrong(reason));
@@ -52,7 +56,9 @@ fn begin(
                         }
                     },
                 };
-                place.world = Some(Arc::new(World::new(pe, asked).map_err(failed)?));
+                place.world = Some(Arc::new(
+                    World::new(pe, asked, place.thread.is_some()).map_err(failed)?,
+                ));
             }
         }
         place.open += 1;

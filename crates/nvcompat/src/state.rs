@@ -4,6 +4,7 @@
 //! 1. A `Place` is changed by beginning and end alone, that of the process under its lock; everybody else takes a reference.
 //! 2. The GPU is opened by whoever needs it first, under the lock of `gpu`. All PEs come to this (it is collective).
 //! 3. Teams are changed under their lock by the calls that make and destroy them, which are collective.
+#![allow(unsafe_code)] // Owns what its own fields refer to.
 
 use crate::driver::ContextGuard;
 use crate::gpu::Gpu;
@@ -13,10 +14,12 @@ use crate::teams::{Shape, Teams};
 use crate::types::Status;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
 use std::cell::RefCell;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// One world.
 pub(crate) struct World {
+    /// Of `owned`, which outlives all that uses it.
     pub(crate) pe: &'static Pe,
     /// How the program asked for it: a second time it must ask for the same.
     pub(crate) asked: Asked,
@@ -26,6 +29,31 @@ pub(crate) struct World {
     /// Where PEs that make a team without a parent find one another.
     pub(crate) invitations: Mutex<Invitations>,
     gpu: Mutex<Opened>,
+    /// The last field: it is dropped when nothing refers to it any more.
+    _owned: Owned,
+}
+
+/// A PE's handle. That of a process lives as long as the process: its memory may be in use by others to their end. That of
+/// a thread holds the memory of the whole world, as the others' do, and ends with its world.
+struct Owned {
+    pe: NonNull<Pe>,
+    of_thread: bool,
+}
+
+// SAFETY: it is a `Box<Pe>`, which may be sent, and gives nothing out but by the reference in `World`.
+unsafe impl Send for Owned {}
+// SAFETY: as above.
+unsafe impl Sync for Owned {}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        if self.of_thread {
+            // SAFETY: from a box, and given back once. `World`'s other fields, which refer to it, are gone. Nobody else has
+            // the reference longer than one to the world or its GPU, and of a thread's world only that thread has these, in
+            // calls of which none is under way when the last one is dropped.
+            drop(unsafe { Box::from_raw(self.pe.as_ptr()) });
+        }
+    }
 }
 
 /// How a world was asked for.
@@ -51,6 +79,8 @@ pub(crate) struct Place {
     pub(crate) open: u32,
     /// Of a thread that is a PE.
     pub(crate) thread: Option<Thread>,
+    /// Of the process: a world of threads has it.
+    pub(crate) threads_run: bool,
 }
 
 /// A thread that is a PE, before it has joined its world, which it does once.
@@ -63,6 +93,7 @@ static PROCESS: RwLock<Place> = RwLock::new(Place {
     world: None,
     open: 0,
     thread: None,
+    threads_run: false,
 });
 
 thread_local! {
@@ -70,9 +101,13 @@ thread_local! {
 }
 
 impl World {
-    pub(crate) fn new(pe: Pe, asked: Asked) -> Result<Self, String> {
-        // It lives as long as the process: its memory may be in use by others to their end.
-        let pe: &'static Pe = Box::leak(Box::new(pe));
+    /// `of_thread`: the PE is the calling thread, and the world is taken by it alone.
+    pub(crate) fn new(pe: Pe, asked: Asked, of_thread: bool) -> Result<Self, String> {
+        // Before all that refers to it, so that it is dropped after them if one fails.
+        let pe = NonNull::from(Box::leak(Box::new(pe)));
+        let owned = Owned { pe, of_thread };
+        // SAFETY: it lives as long as `owned`.
+        let pe: &'static Pe = unsafe { pe.as_ref() };
         Ok(Self {
             word: pe.alloc(2).map_err(|error| error.to_string())?,
             invitations: Mutex::new(Invitations::new(pe).map_err(|error| error.to_string())?),
@@ -80,6 +115,7 @@ impl World {
             pe,
             asked,
             gpu: Mutex::new(Opened::NotYet),
+            _owned: owned,
         })
     }
 
@@ -207,6 +243,31 @@ pub(crate) fn is_thread() -> bool {
         .unwrap_or(false)
 }
 
+/// The process has a world of threads, and no other, while this lives: what tells kernels which PE they are in is one for
+/// all of the process.
+pub(crate) struct ThreadsRun(());
+
+impl ThreadsRun {
+    pub(crate) fn begin() -> Result<Self, &'static str> {
+        let mut place = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+        if is_thread() || place.world.is_some() {
+            return Err("this thread or process is a PE already");
+        }
+        if place.threads_run {
+            return Err("the process has a world of threads; the next begins when it has ended");
+        }
+        place.threads_run = true;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for ThreadsRun {
+    fn drop(&mut self) {
+        let mut place = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
+        place.threads_run = false;
+    }
+}
+
 /// Runs `work` with this thread as `pe`; its world, if it has not been finalized.
 pub(crate) fn with_thread(pe: Pe, work: impl FnOnce()) -> Option<Arc<World>> {
     thread_speaks(Some(pe.my_pe()));
@@ -214,6 +275,7 @@ pub(crate) fn with_thread(pe: Pe, work: impl FnOnce()) -> Option<Arc<World>> {
         world: None,
         open: 0,
         thread: Some(Thread::Joins(Box::new(pe))),
+        threads_run: false,
     };
     THREAD.set(Some(place));
     work();

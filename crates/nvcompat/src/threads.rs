@@ -6,7 +6,7 @@
 #![allow(unsafe_code)] // Exports a function of the header's; calls the program's.
 
 use crate::say::say;
-use crate::state::{is_thread, with_thread, world};
+use crate::state::{ThreadsRun, with_thread};
 use crate::types::Status;
 use crosswarp_shmem::ThreadWorld;
 use std::ffi::{c_int, c_void};
@@ -15,6 +15,22 @@ use std::ffi::{c_int, c_void};
 struct Argument(*mut c_void);
 // SAFETY: it is not looked at here; that threads share what it leads to is the program's wish.
 unsafe impl Sync for Argument {}
+
+/// Bytes of a PE's stack: those of `main`, which the program was written in.
+fn stack_bytes() -> usize {
+    /// Where the system sets no limit, or does not say.
+    const USUAL: usize = 8 << 20;
+    let mut limit = libc::rlimit {
+        rlim_cur: libc::RLIM_INFINITY,
+        rlim_max: libc::RLIM_INFINITY,
+    };
+    // SAFETY: writes one structure.
+    let _ = unsafe { libc::getrlimit(libc::RLIMIT_STACK, &mut limit) };
+    match usize::try_from(limit.rlim_cur) {
+        Ok(bytes) if limit.rlim_cur != libc::RLIM_INFINITY => bytes,
+        _ => USUAL,
+    }
+}
 
 /// `nvshmem_cw_spmd`: runs `body` on `n_pes` threads, each of which is a PE of one world.
 #[unsafe(no_mangle)]
@@ -33,12 +49,13 @@ extern "C" fn nvshmem_cw_spmd(
         let reason = format!("{n_pes} PEs, or no function, but both are needed");
         return fail(Status::InvalidValue, reason);
     };
-    if is_thread() || world().is_some() {
-        let reason = "this thread or process is a PE already".to_owned();
-        return fail(Status::InvalidValue, reason);
-    }
+    let _run = match ThreadsRun::begin() {
+        Ok(run) => run,
+        Err(reason) => return fail(Status::InvalidValue, reason.to_owned()),
+    };
     let argument = &Argument(argument);
-    let ended = ThreadWorld::new(n).spmd_owned(|pe| {
+    let threads = ThreadWorld::new(n).stack_bytes(stack_bytes());
+    let ended = threads.spmd_owned(|pe| {
         let left = with_thread(pe, || body(argument.0));
         // Others may wait for it: their waits end with an error, by name.
         if let Some(world) = left {

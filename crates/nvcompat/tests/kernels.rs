@@ -61,3 +61,46 @@ fn nvrtc_compiles_the_header() {
     let source = Source::new("program.cu", &text);
     compile(&source, Arch::new(9, 0), &Options::new()).unwrap_or_else(|error| panic!("{error}"));
 }
+
+#[test]
+fn bounds_of_a_tile_that_are_not_understood_are_refused() {
+    if let Err(reason) = Nvrtc::get() {
+        return skip::skip_gpu(
+            "bounds_of_a_tile_that_are_not_understood_are_refused",
+            1,
+            reason,
+        );
+    }
+    let header = whole("include/crosswarp_nvshmem.h", &mut Vec::new());
+    let compiled = |bounds: &str| {
+        let text = format!(
+            "{header}{bounds}\nusing namespace nvshmemx;\n\
+             using tile = Tensor<float, Layout<shape<int, int>, stride<int, int>>>;\n\
+             extern \"C\" __global__ void kernel(tile from, tile to, bounds at) {{\n    \
+             tile_put<tile, tile, bounds, tile_algo_t::PEER_PUSH_NBI>(from, to, at, at, 0, 0);\n}}\n"
+        );
+        compile(
+            &Source::new("program.cu", &text),
+            Arch::new(9, 0),
+            &Options::new(),
+        )
+        .map(|_| ())
+        .map_err(|error| error.to_string())
+    };
+    assert_eq!(compiled("struct bounds {};"), Ok(()));
+    assert_eq!(
+        compiled("using bounds = nvshmemx::shape<long, int>;"),
+        Ok(())
+    );
+    for other in [
+        "struct bounds { int x, y; };",
+        "using bounds = int;",
+        "using bounds = nvshmemx::shape<int>;",
+    ] {
+        let error = compiled(other).unwrap_err();
+        assert!(
+            error.contains("start_coord and boundary are"),
+            "{other}: {error}"
+        );
+    }
+}

@@ -90,9 +90,14 @@ fn beginning_teams_and_end_touch_no_gpu() {
 }
 
 const AS_THREADS: &str = r#"
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 struct id { int version; char bytes[124]; };
 struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
 int nvshmem_cw_spmd(int, void (*)(void *), void *);
@@ -105,6 +110,24 @@ int nvshmem_team_split_2d(int, int, const void *, long, int *, const void *, lon
 void nvshmem_team_destroy(int);
 static atomic_int seen, failures;
 #define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); ++failures; }
+/* A thread beside the PEs makes no second world. */
+static void pe(void *argument);
+static void *beside(void *argument) {
+    int provided = -1;
+    CHECK(nvshmem_cw_spmd(2, pe, argument) != 0);
+    CHECK(nvshmem_init_thread(3, &provided) != 0 && provided == -1);
+    CHECK(nvshmemx_init_status() == 0);
+    return NULL;
+}
+/* As much stack as main has, or most of it. */
+static void deep(void) {
+    struct rlimit limit;
+    CHECK(getrlimit(RLIMIT_STACK, &limit) == 0);
+    size_t bytes = limit.rlim_cur == RLIM_INFINITY ? 8u << 20 : limit.rlim_cur;
+    bytes -= bytes / 4;
+    volatile char *field = alloca(bytes);
+    for (size_t i = 0; i < bytes; i += 1024) field[bytes - 1 - i] = 1;
+}
 static void pe(void *argument) {
     int n = *(int *)argument, provided = -1, x, y;
     struct attributes attributes;
@@ -117,6 +140,11 @@ static void pe(void *argument) {
     int me = nvshmem_my_pe();
     CHECK(nvshmem_n_pes() == n && me >= 0 && me < n);
     seen |= 1 << me;
+    deep();
+    if (me == 0) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, beside, argument) == 0 && pthread_join(thread, NULL) == 0);
+    }
     CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) == 0);
     CHECK(nvshmem_team_my_pe(x) == me % 2 && nvshmem_team_my_pe(y) == me / 2);
     nvshmem_team_destroy(x);
@@ -136,14 +164,36 @@ static void leaves(void *argument) {
     if (nvshmem_my_pe() == 1) return;
     CHECK(nvshmem_team_split_2d(0, 2, NULL, 0, &x, NULL, 0, &y) != 0);
 }
-int main(void) {
+static void joins(void *argument) {
+    nvshmem_init();
+    CHECK(nvshmem_n_pes() == *(int *)argument);
+    /* Some leave it to the world's end. */
+    if (nvshmem_my_pe() % 2 == 0) nvshmem_finalize();
+}
+static long addresses(void) {
+    long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%ld", &pages) == 1);
+    fclose(file);
+    return pages;
+}
+int main(int argc, char **argv) {
     int n = 5;
+    if (argc > 1) {
+        n = 4;
+        CHECK(nvshmem_cw_spmd(n, joins, &n) == 0);
+        return failures != 0;
+    }
     CHECK(nvshmem_cw_spmd(0, pe, &n) != 0 && nvshmem_cw_spmd(3, NULL, &n) != 0);
     CHECK(nvshmem_cw_spmd(n, pe, &n) == 0 && seen == 31);
     n = 2, seen = 0;
     CHECK(nvshmem_cw_spmd(n, pe, &n) == 0 && seen == 3);
     CHECK(nvshmem_cw_spmd(n, leaves, &n) == 0);
     CHECK(nvshmemx_init_status() == 0);
+    /* A world's memory goes with it: all heaps of one are as large as the machine's memory. */
+    long before = addresses();
+    for (int i = 0; i < 8; ++i) CHECK(nvshmem_cw_spmd(n, joins, &n) == 0);
+    CHECK(addresses() - before < 4 * sysconf(_SC_PHYS_PAGES));
     nvshmem_init();
     CHECK(nvshmem_my_pe() == 0 && nvshmem_n_pes() == 1 && nvshmem_cw_spmd(n, pe, &n) != 0);
     nvshmem_finalize();
@@ -155,7 +205,14 @@ int main(void) {
 fn pes_are_threads_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), "as_threads", AS_THREADS);
-    let output = succeed(Command::new(program).env("CUDA_VISIBLE_DEVICES", ""));
+    let command = || {
+        let mut command = Command::new(&program);
+        command.env("CUDA_VISIBLE_DEVICES", "");
+        command
+    };
+    // PEs that pass messages: those who carry them end, too.
+    succeed(command().arg("joins").env("CROSSWARP_FAKE_HOSTS", "2"));
+    let output = succeed(&mut command());
     let said = String::from_utf8_lossy(&output.stderr);
     // Of five PEs and of two.
     for (text, times) in [
@@ -163,6 +220,8 @@ fn pes_are_threads_of_one_process() {
         ("is a PE already", 8),
         ("joins its world once", 7),
         ("both are needed", 2),
+        ("has a world of threads; the next begins", 2),
+        ("only these threads are PEs", 2),
     ] {
         assert_eq!(said.matches(text).count(), times, "{text}: {said}");
     }

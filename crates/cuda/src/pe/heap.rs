@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -78,12 +78,37 @@ pub enum HeapError {
         element: usize,
     },
     /// The heaps of all PEs together are more than can be addressed.
-    #[error("{pes} heaps of {heap} bytes are more than can be addressed; ask for a smaller limit")]
+    #[error(
+        "{pes} heaps of {heap} bytes, with room for registered memory behind them, are more than can be addressed; ask \
+         for a smaller limit"
+    )]
     TooManyBytes {
         /// PEs.
         pes: usize,
-        /// Bytes of each heap.
+        /// Bytes of each heap and of the room behind it.
         heap: usize,
+    },
+    /// The addresses for registered memory have no free block of this size.
+    #[error(
+        "no room for {bytes} more bytes of registered memory: the {room} bytes of addresses for it have {free} free"
+    )]
+    NoRoom {
+        /// Bytes of the memory.
+        bytes: usize,
+        /// Bytes free in total, possibly in pieces.
+        free: usize,
+        /// All there are.
+        room: usize,
+    },
+    /// Registered memory that another PE still has mapped.
+    #[error(
+        "{bytes} bytes at {address:#x} are no longer symmetric, but another PE's driver has not unmapped them"
+    )]
+    PeerKeepsMapping {
+        /// Where they were.
+        address: u64,
+        /// Their size.
+        bytes: usize,
     },
     /// The object is of another heap.
     #[error("the symmetric object is of another device world than the one asked to free it")]
@@ -195,6 +220,11 @@ pub struct DeviceHeap<'w> {
     /// Bytes of a heap; the rest of `stride` is for registered memory.
     limit: usize,
     granularity: usize,
+    /// How much of each heap has physical memory; the same on every PE. Changed under the lock of `state`.
+    mapped: AtomicUsize,
+    /// Registered memory by its offset: its place in the room, and its bytes. The same on every PE. No PE waits for another
+    /// while it holds this lock, unlike that of `state`.
+    registered: Mutex<HashMap<usize, (Block, usize)>>,
     state: Mutex<State>,
 }
 
@@ -202,10 +232,6 @@ struct State {
     allocator: HeapAllocator,
     /// Of the room behind the heap, if there is any.
     room: Option<HeapAllocator>,
-    /// Registered memory by its offset: its place in the room, and its bytes. The same on every PE.
-    registered: HashMap<usize, (Block, usize)>,
-    /// How much of each heap has physical memory; the same on every PE.
-    mapped: usize,
     /// What was mapped: offset in the range, bytes.
     mappings: Vec<(usize, usize)>,
 }
@@ -225,7 +251,8 @@ impl<'w> DeviceHeap<'w> {
         Self::with_room(pe, device, limit, 0)
     }
 
-    /// The same with addresses for `room` bytes of memory to be [registered](Self::register) on each PE.
+    /// The same with addresses for `room` bytes of memory to be [registered](Self::register) on each PE, also if that is
+    /// one piece.
     pub(crate) fn with_room(
         pe: &'w Pe,
         device: Device,
@@ -254,6 +281,13 @@ impl<'w> DeviceHeap<'w> {
         });
         let unit = granularity.as_ref().map_or(1, |&unit| unit as u64);
         let limit = smallest(pe, mine)?;
+        // A block of that size must fit, which takes up to an eighth more than itself and its alignment.
+        let room = match room {
+            0 => 0,
+            _ => room
+                .saturating_add(room / 8)
+                .saturating_add(2 * unit as usize),
+        };
         let room = smallest(pe, room as u64)? as usize;
         let granularity_of_all = largest(pe, unit)? as usize;
         granularity?;
@@ -286,11 +320,11 @@ impl<'w> DeviceHeap<'w> {
             stride,
             limit,
             granularity: granularity_of_all,
+            mapped: AtomicUsize::new(0),
+            registered: Mutex::default(),
             state: Mutex::new(State {
                 allocator: HeapAllocator::new(limit),
                 room: (stride > limit).then(|| HeapAllocator::new(stride - limit)),
-                registered: HashMap::new(),
-                mapped: 0,
                 mappings: Vec::new(),
             }),
         })
@@ -465,21 +499,23 @@ impl<'w> DeviceHeap<'w> {
 
     /// Puts physical memory behind offsets up to `end` on every PE, if it is not there yet.
     fn back(&self, state: &mut State, end: usize) -> Result<(), HeapError> {
-        if end <= state.mapped {
+        let before = self.mapped.load(Ordering::Relaxed);
+        if end <= before {
             return Ok(());
         }
-        let missing = end - state.mapped;
+        let missing = end - before;
         let bytes = missing
             .max(CHUNK)
             .next_multiple_of(self.granularity)
-            .min(self.limit - state.mapped);
+            .min(self.limit - before);
         let chunk =
             Chunk::create(&self.device, bytes).and_then(|chunk| Ok((chunk.export()?, chunk)));
         all_well(self.pe, chunk.is_ok(), bytes)?;
         let (fd, chunk) = chunk?;
-        let mut mappings = self.map_of_all(state.mapped, bytes, fd, &chunk)?;
+        let mut mappings = self.map_of_all(before, bytes, fd, &chunk)?;
         state.mappings.append(&mut mappings);
-        state.mapped += bytes;
+        // Relaxed: who asks whether memory is there has its address from an allocation, which comes later.
+        self.mapped.store(before + bytes, Ordering::Relaxed);
         Ok(())
     }
 
@@ -560,10 +596,10 @@ impl<'w> DeviceHeap<'w> {
             error => error,
         })?;
         let mut state = self.state();
-        let none = HeapError::OutOfHeap {
+        let none = HeapError::NoRoom {
             bytes,
             free: state.room.as_ref().map_or(0, HeapAllocator::free_bytes),
-            heap: self.stride - self.limit,
+            room: self.stride - self.limit,
         };
         let room = state.room.as_mut();
         let (place, block) = room
@@ -577,18 +613,19 @@ impl<'w> DeviceHeap<'w> {
                 return Err(error);
             }
         }
-        state.registered.insert(offset, (block, bytes));
+        self.registered().insert(offset, (block, bytes));
         Ok(self.address(offset, self.pe.my_pe()))
     }
 
     /// Takes registered memory out of the symmetric memory of every PE. No work of any GPU may use it. Collective.
     ///
-    /// Errors: [`HeapError::NotRegistered`] on every PE if one says another address or size; it then stays.
+    /// Errors: [`HeapError::NotRegistered`] on every PE if one says another address or size; it then stays. If one PE's
+    /// driver fails, every PE has an error, and its addresses are never used again.
     #[doc(hidden)]
     pub fn unregister(&self, address: u64, bytes: usize) -> Result<(), HeapError> {
         let mut state = self.state();
         let offset = address.wrapping_sub(self.address(0, self.pe.my_pe())) as usize;
-        let known = state.registered.get(&offset).copied();
+        let known = self.registered().get(&offset).copied();
         let known = known.filter(|&(_, size)| size == bytes);
         // One PE's mistake is an error on all.
         let mine = known.map_or(u64::MAX, |_| offset as u64);
@@ -600,15 +637,40 @@ impl<'w> DeviceHeap<'w> {
             .into_iter()
             .partition(|&(at, _)| at % self.stride == offset);
         state.mappings = others;
-        state.registered.remove(&offset);
+        self.registered().remove(&offset);
         let mut unmapped = Ok(());
         for (at, bytes) in of_this {
             unmapped = unmapped.and(self.range.unmap(at, bytes));
         }
-        // Where that failed the addresses are not used again.
+        // Where that failed the addresses are not used again, by any PE: all take the same ones for what comes next.
+        let all = all_well(self.pe, unmapped.is_ok(), bytes);
         unmapped?;
+        all.map_err(|error| match error {
+            HeapError::PeerOutOfMemory { .. } => HeapError::PeerKeepsMapping { address, bytes },
+            error => error,
+        })?;
         state.free_room(block);
         Ok(())
+    }
+
+    /// Whether the `bytes` from `offset` on are memory: of the heap's part that is mapped, or registered.
+    #[doc(hidden)]
+    pub fn has(&self, offset: usize, bytes: usize) -> bool {
+        let within = |at: usize, size: usize| {
+            let into = offset.checked_sub(at);
+            into.is_some_and(|into| into <= size && bytes <= size - into)
+        };
+        within(0, self.mapped.load(Ordering::Relaxed))
+            || (offset >= self.limit && {
+                let registered = self.registered();
+                registered.iter().any(|(&at, &(_, size))| within(at, size))
+            })
+    }
+
+    fn registered(&self) -> MutexGuard<'_, HashMap<usize, (Block, usize)>> {
+        self.registered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

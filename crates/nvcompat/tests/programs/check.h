@@ -1,5 +1,6 @@
 // What the programs share: a world, a device, and a verdict.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,7 +18,8 @@
         }                                                                                          \
     } while (0)
 
-static int failures = 0;
+// PEs may be threads.
+static std::atomic<int> failures{0};
 #define CHECK(what)                                                                                \
     do {                                                                                           \
         if (!(what) && failures++ < 20)                                                            \

@@ -137,8 +137,15 @@ int main() {
         CHECK(nvshmemx_buffer_unregister_symmetric(first, unit) != 0);
         CHECK(nvshmemx_buffer_unregister_symmetric(first + 1, 2 * unit) != 0);
         CHECK(nvshmemx_buffer_unregister_symmetric(heap, unit) != 0);
+        if (n > 1) {
+            // Not the same on all PEs: refused on each, though each says what is there.
+            void *other = me == 0 ? second : first;
+            CHECK(nvshmemx_buffer_unregister_symmetric(other, me == 0 ? two.bytes : one.bytes) != 0);
+            use(second, (const int *)two.address(), heap);
+        }
         use(first, (const int *)one.address(), heap);
         CHECK_EQ(nvshmemx_buffer_unregister_symmetric(first, one.bytes), 0);
+        CHECK(nvshmem_ptr(first, me) == nullptr && nvshmem_ptr(second, me) == second);
         CHECK(nvshmemx_buffer_unregister_symmetric(first, one.bytes) != 0);
         use(second, (const int *)two.address(), heap);
         // Once more, with memory of the heap taken meanwhile.

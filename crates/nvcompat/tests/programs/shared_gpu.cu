@@ -1,9 +1,11 @@
 // Two PEs on each GPU, as threads: their kernels are of modules that each loads for itself, so that each has a variable of
-// its own to find its world in. The kernel is written as a compiler of another language would have it.
+// its own to find its world in, and streams of its own, for the default ones are all PEs' of a GPU. The kernel is written as
+// a compiler of another language would have it.
 #define NVSHMEM_HOSTLIB_ONLY
 #include "check.h"
 #include <cuda.h>
 #include <atomic>
+#include <cuda_fp16.h>
 
 // Stores 100 and its PE's number on the next PE.
 static const char *const kernel = R"(
@@ -34,6 +36,7 @@ static const char *const kernel = R"(
 )";
 
 static std::atomic<int> ended;
+static CUmodule modules[1024];
 
 template <class F> static F driver(const char *name) {
     void *found = nullptr;
@@ -49,17 +52,27 @@ static void one_of_two(void *argument) {
     nvshmem_init();
     const int me = nvshmem_my_pe(), pes = nvshmem_n_pes();
     CUDA(cudaSetDevice(me % gpus));
-    int *at = (int *)nvshmem_calloc(4, sizeof(int));
-    CHECK(at != nullptr);
-    CUmodule module;
+    // 4 numbers, then one for each PE.
+    int *at = (int *)nvshmem_calloc(4 + pes, sizeof(int));
+    __half *halves = (__half *)nvshmem_malloc(2 * sizeof(__half));
+    uint64_t *signals = (uint64_t *)nvshmem_calloc(2, sizeof(uint64_t));
+    CHECK(at != nullptr && halves != nullptr && signals != nullptr);
+    cudaStream_t stream, waits_for_default;
+    CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    CUDA(cudaStreamCreate(&waits_for_default));
+    CUmodule &module = modules[me];
     CUfunction function;
     DRIVER(cuModuleLoadData, &module, kernel);
+    CHECK_EQ(nvshmemx_cumodule_init(module), 0);
+    nvshmem_barrier_all();
+    // A module is one PE's, and stays it; this one's may be told again.
+    if (me >= gpus) CHECK(nvshmemx_cumodule_init(modules[me - gpus]) != 0);
     CHECK_EQ(nvshmemx_cumodule_init(module), 0);
     DRIVER(cuModuleGetFunction, &function, module, "to_the_next");
     nvshmem_barrier_all();
     void *arguments[] = {&at};
-    DRIVER(cuLaunchKernel, function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, (CUstream)0, arguments, (void **)0);
-    CUDA(cudaDeviceSynchronize());
+    DRIVER(cuLaunchKernel, function, 1u, 1u, 1u, 1u, 1u, 1u, 0u, stream, arguments, (void **)0);
+    CUDA(cudaStreamSynchronize(stream));
     nvshmem_barrier_all();
     const int before = (me + pes - 1) % pes;
     CHECK_EQ(host(at, 1)[0], 100 + before);
@@ -68,12 +81,40 @@ static void one_of_two(void *argument) {
     CHECK_EQ(nvshmem_int_atomic_fetch_add(at + 2, 1, me), 0);
     nvshmem_barrier_all();
     CHECK_EQ(host(at + 1, 1)[0], 100 + (before + pes - 1) % pes);
-    nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, at + 3, at, 1, 0);
-    CUDA(cudaDeviceSynchronize());
+    // Where others' work may be in front, nothing waits; if it did, this would not end.
+    for (cudaStream_t shared : {(cudaStream_t)0, cudaStreamLegacy, cudaStreamPerThread, waits_for_default}) {
+        CHECK(nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, at + 3, at, 1, shared) != 0);
+        CHECK(nvshmemx_half_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, halves + 1, halves, 1, shared) != 0);
+        CHECK(nvshmemx_barrier_on_stream(NVSHMEM_TEAM_WORLD, shared) != 0);
+        nvshmemx_signal_wait_until_on_stream(signals + 1, NVSHMEM_CMP_EQ, 1, shared);
+        nvshmemx_int_wait_until_on_stream(at + 3, NVSHMEM_CMP_EQ, 1, shared);
+        CUDA(cudaStreamSynchronize(shared));
+    }
+    // Its own streams are for all of it, also the types whose kernels others load when they need them.
+    const __half mine = __float2half(1.5f * me);
+    CUDA(cudaMemcpyAsync(halves, &mine, sizeof mine, cudaMemcpyDefault, stream));
+    CUDA(cudaStreamSynchronize(stream));
+    nvshmem_barrier_all();
+    CHECK_EQ(nvshmemx_int_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, at + 3, at, 1, stream), 0);
+    CHECK_EQ(nvshmemx_half_sum_reduce_on_stream(NVSHMEM_TEAM_WORLD, halves + 1, halves, 1, stream), 0);
+    CHECK_EQ(nvshmemx_int_fcollect_on_stream(NVSHMEM_TEAM_WORLD, at + 4, at, 1, stream), 0);
+    CHECK_EQ(nvshmemx_int_sum_reducescatter_on_stream(NVSHMEM_TEAM_WORLD, at + 2, at + 4, 1, stream), 0);
+    nvshmemx_signal_op_on_stream(signals, 7, NVSHMEM_SIGNAL_SET, (me + 1) % pes, stream);
+    nvshmemx_signal_wait_until_on_stream(signals, NVSHMEM_CMP_EQ, 7, stream);
+    CHECK_EQ(nvshmemx_barrier_on_stream(NVSHMEM_TEAM_WORLD, stream), 0);
+    CUDA(cudaStreamSynchronize(stream));
     CHECK_EQ(host(at + 3, 1)[0], 100 * pes + pes * (pes - 1) / 2);
+    CHECK_EQ(__half2float(host(halves + 1, 1)[0]), 0.75f * pes * (pes - 1));
+    CHECK_EQ(host(at + 2, 1)[0], pes * (100 + (me + pes - 1) % pes));
+    // From the host.
+    nvshmem_barrier_all();
+    CHECK_EQ(nvshmem_int_max_reduce(NVSHMEM_TEAM_WORLD, at + 3, at, 1), 0);
+    CHECK_EQ(host(at + 3, 1)[0], 99 + pes);
     nvshmem_barrier_all();
     CHECK_EQ(nvshmemx_cumodule_finalize(module), 0);
-    nvshmem_free(at);
+    for (void *object : {(void *)signals, (void *)halves, (void *)at}) nvshmem_free(object);
+    CUDA(cudaStreamDestroy(stream));
+    CUDA(cudaStreamDestroy(waits_for_default));
     nvshmem_finalize();
     ++ended;
 }

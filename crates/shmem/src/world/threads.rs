@@ -110,6 +110,8 @@ pub fn spmd<R: Send>(n: usize, f: impl Fn(&Pe) -> R + Sync) -> Result<Vec<R>, Wo
 pub struct ThreadWorld {
     n_pes: usize,
     config: Config,
+    /// Of each thread; `None`: what the standard library takes.
+    stack_bytes: Option<usize>,
 }
 
 impl ThreadWorld {
@@ -118,6 +120,7 @@ impl ThreadWorld {
         Self {
             n_pes,
             config: Config::default(),
+            stack_bytes: None,
         }
     }
 
@@ -130,6 +133,13 @@ impl ThreadWorld {
     /// After how long a wait gives up. Without it: what `CROSSWARP_WAIT_TIMEOUT` says, else never.
     pub fn wait_timeout(mut self, limit: Duration) -> Self {
         self.config.wait_timeout = Some(limit);
+        self
+    }
+
+    /// Bytes of each thread's stack, for programs that count on those of their `main`.
+    #[doc(hidden)]
+    pub fn stack_bytes(mut self, bytes: usize) -> Self {
+        self.stack_bytes = Some(bytes);
         self
     }
 
@@ -176,9 +186,11 @@ impl ThreadWorld {
                 let port = network.as_ref().map(|network| network.port(me));
                 let port = port.transpose().inspect_err(|_| end(me))?;
                 let pe = Pe::join(world, me, port);
-                let thread = std::thread::Builder::new()
-                    .name(format!("PE {me}"))
-                    .spawn_scoped(scope, move || f(pe));
+                let mut builder = std::thread::Builder::new().name(format!("PE {me}"));
+                if let Some(bytes) = self.stack_bytes {
+                    builder = builder.stack_size(bytes);
+                }
+                let thread = builder.spawn_scoped(scope, move || f(pe));
                 match thread {
                     Ok(thread) => threads.push(thread),
                     Err(source) => {

@@ -81,7 +81,16 @@ __device__ inline void copy_strides(const W* from, const W* end, ptrdiff_t away,
 #pragma unroll
         for (int j = 0; j < flight; ++j) to(from)[j * near] = word[j];
     }
-    // Of the last round only some words exist; if the first does, the next round's lies beyond the end.
+    // Of the last round only some words exist; if the first does, the next round's lies beyond the end. Two in flight,
+    // where there are two: a second way to another PE and back would take as long as the first.
+    if constexpr (flight > 2) {
+#pragma unroll 1
+        for (; from + near < end; from += 2 * near) {
+            const W word = load<W, Fresh>(from), next = load<W, Fresh>(from + near);
+            *to(from) = word;
+            *to(from + near) = next;
+        }
+    }
 #pragma unroll 1
     for (; from < end; from += near) *to(from) = load<W, Fresh>(from);
 }
@@ -95,7 +104,8 @@ __device__ inline void copy_words(W* to, const W* from, u64 n, const Scope& scop
     const ptrdiff_t away = reinterpret_cast<u64>(to) - reinterpret_cast<u64>(from);
     const u32 rank = scope.rank(), size = scope.size();
     if (size == 1) return copy_strides<flight, 1, W, Fresh>(from, from + n, away, flight);
-    if (size % 32 == 0) {
+    // No more words than threads: one for each, all in flight at once.
+    if (size % 32 == 0 && n > size) {
         const u32 first = rank / 32 * (32 * flight) + rank % 32;
         return copy_strides<flight, 32, W, Fresh>(from + first, from + n, away, flight * size);
     }

@@ -36,7 +36,7 @@ import_by_buildah() {
     buildah rm "$scratch" >/dev/null
 }
 tries='crosswarp solve laplace2d --nx 257 --ny 257 && crosswarp run -n 4 -- crosswarp solve laplace1d --quiet &&
-    oshcc -O2 /work/ring.c -o /tmp/ring && oshrun -np 4 /tmp/ring'
+    oshcc -O2 /given/ring.c -o /tmp/ring && oshrun -np 4 /tmp/ring'
 
 for tool in podman docker; do
     "$tool" info >/dev/null 2>&1 || continue
@@ -45,7 +45,7 @@ for tool in podman docker; do
     "$tool" run --rm "$name" true >/dev/null 2>&1 || { name=$released; continue; }
     "$tool" build --build-arg "BASE=$name" -t crosswarp -f "$here/Containerfile" "$folder"
     "$tool" run --rm crosswarp solve laplace1d
-    "$tool" run --rm -v "$work:/work:ro" --entrypoint sh crosswarp -c "$tries"
+    "$tool" run --rm -v "$work:/given:ro" --entrypoint sh crosswarp -c "$tries"
     echo "the container works, by $tool"
     exit
 done
@@ -58,7 +58,7 @@ if [ "$(id -u)" = 0 ] && command -v buildah >/dev/null; then
     entrypoint=$(buildah inspect --type image --format '{{.OCIv1.Config.Entrypoint}}' crosswarp)
     [ "$entrypoint" = '[crosswarp]' ] || { echo "the container starts $entrypoint, not crosswarp" >&2; exit 1; }
     container=$(buildah from crosswarp)
-    buildah run --isolation chroot -v "$work:/work:ro" "$container" -- sh -c "$tries"
+    buildah run --isolation chroot -v "$work:/given:ro" "$container" -- sh -c "$tries"
     echo "the container works, by buildah"
     exit
 fi

@@ -3,10 +3,9 @@
 
 use crate::driver::{self, ContextGuard};
 use crate::environment;
-use crate::reduce::ELEMENTS;
 use crate::say::say;
 use crate::teams::{MOST_TEAMS, Shape};
-use crate::types::Status;
+use crate::types::{ELEMENTS, Status};
 use crate::units::{self, Told};
 use crosswarp_cuda::KernelArgs;
 use crosswarp_cuda::internal::{TEAM_BYTES, WORLD_BYTES};

@@ -1,7 +1,7 @@
 //! The kernels that this library has compiled at run time, for who compiles them beforehand.
 
 use crate::gpu::{WORDS, reduction};
-use crate::reduce::ELEMENTS;
+use crate::types::ELEMENTS;
 
 /// Name and text of each unit. They need crosswarp-cuda's device headers and no options.
 pub fn units() -> Vec<(String, String)> {

@@ -159,18 +159,27 @@ operations!(
     xor scatter_xor = Xor of T::Bits
 );
 
-/// The names of the types, as the kernels have them.
-pub(crate) const ELEMENTS: &[&str] = &[
-    <i8 as Element>::NAME,
-    <u8 as Element>::NAME,
-    <i16 as Element>::NAME,
-    <u16 as Element>::NAME,
-    <F16 as Element>::NAME,
-    <Bf16 as Element>::NAME,
-    <i32 as Element>::NAME,
-    <u32 as Element>::NAME,
-    <i64 as Element>::NAME,
-    <u64 as Element>::NAME,
-    <f32 as Element>::NAME,
-    <f64 as Element>::NAME,
-];
+#[cfg(test)]
+mod tests {
+    use super::Element;
+    use crate::types::{Bf16, ELEMENTS, F16};
+
+    #[test]
+    fn the_list_of_elements_has_all_names() {
+        let names = [
+            i8::NAME,
+            u8::NAME,
+            i16::NAME,
+            u16::NAME,
+            F16::NAME,
+            Bf16::NAME,
+            i32::NAME,
+            u32::NAME,
+            i64::NAME,
+            u64::NAME,
+            f32::NAME,
+            f64::NAME,
+        ];
+        assert_eq!(ELEMENTS, names);
+    }
+}

@@ -81,6 +81,12 @@ pub struct TeamConfig {
     pub(crate) uniqueid: u64,
 }
 
+/// The names of what reductions combine, as `kernels/reduce.cu` has them.
+pub(crate) const ELEMENTS: &[&str] = &[
+    "schar", "uchar", "short", "u16", "half", "bfloat16", "i32", "u32", "i64", "u64", "float",
+    "double",
+];
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -167,7 +167,7 @@ impl DeviceTeam {
             TEAM_STAGE_BLOCKS,
         );
         let stage = stage_bytes(size, blocks);
-        if stage <= heap.stride() / TEAM_STAGE_SHARE
+        if stage <= heap.limit() / TEAM_STAGE_SHARE
             && let Ok(scratch) = heap.alloc_zeroed(at + stage)
         {
             let mut team = Self::of_parts(heap, start, stride, size, scratch.offset());

@@ -149,9 +149,7 @@ impl Cache {
     /// Whether what is compiled can be kept: the folder is there or can be made, it is ours, and we may write to it.
     pub(crate) fn keeps(&self) -> bool {
         self.folder.as_deref().is_some_and(|folder| {
-            let mut made = fs::DirBuilder::new();
-            made.recursive(true).mode(0o700).create(folder).is_ok()
-                && is_private(folder)
+            make_private(folder).is_ok()
                 && rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
         })
     }
@@ -160,13 +158,7 @@ impl Cache {
         let Some(folder) = self.folder.as_deref() else {
             return Ok(());
         };
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(folder)?;
-        if !is_private(folder) {
-            return Err(io::ErrorKind::PermissionDenied.into());
-        }
+        make_private(folder)?;
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let unfinished = folder.join(format!(".{key}.{}.{count}.tmp", std::process::id()));
@@ -246,6 +238,18 @@ fn is_private(folder: &Path) -> bool {
     let me = rustix::process::geteuid().as_raw();
     fs::metadata(folder)
         .is_ok_and(|about| about.is_dir() && about.uid() == me && about.mode() & 0o022 == 0)
+}
+
+/// Makes the folder, unless it is there; an error if it is not ours alone.
+fn make_private(folder: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)?;
+    if !is_private(folder) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
 }
 
 fn is_entry(name: &str) -> bool {

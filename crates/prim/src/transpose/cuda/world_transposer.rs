@@ -105,7 +105,10 @@ impl<'a, 'w> WorldTransposer<'a, 'w> {
         world: &'a DeviceWorld<'w>,
         element: usize,
     ) -> Result<Self, DeviceTransposeError> {
+        // One PE's mistake is an error on all: the others do not wait for it below.
+        let same = world.pe().agree(0, element as u64);
         check_element(element)?;
+        same.map_err(DeviceWorldError::from)?;
         let place = place_of(element);
         Ok(Self::with(world, place..place + 1, Some(element))?)
     }

@@ -535,3 +535,46 @@ def test_programs_of_the_pages(program):
 def test_views_are_of_the_library():
     view = _device.find(Torch().put(np.zeros((2, 3), np.float32)))
     assert (view.shape, view.dtype, view.contiguous, view.device) == ((2, 3), "float32", True, 0)
+
+
+def test_what_the_short_way_leaves_to_the_long_one():
+    """Tensors that are not served by the native part alone have the same results."""
+    library = Torch()
+    torch = library.torch
+    a = values((6, 7), np.float32)
+    x = library.put(a)
+    cw.sum(x)
+
+    class Sub(torch.Tensor):
+        pass
+
+    strided = library.put(np.repeat(a, 2, axis=1))[:, ::2]
+    wanting = x.clone().requires_grad_()
+    for other in (x.as_subclass(Sub), strided, wanting, torch.nn.Parameter(x.clone())):
+        for axis in (None, 0, 1, -1):
+            same(library.get(cw.sum(other, axis=axis)), cw.sum(a, axis=axis))
+    assert not cw.sum(wanting).requires_grad
+    # A negated view has the bits of what it shows.
+    negated = torch._neg_view(x)
+    assert negated.is_contiguous() and negated.is_neg()
+    same(library.get(cw.sum(negated, axis=0)), cw.sum(-a, axis=0))
+    same(library.get(cw.transpose(negated)), cw.transpose(-a))
+    for axis in (2, -3):
+        with pytest.raises(cw.InputError, match="axis"):
+            cw.sum(x, axis=axis)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.uint8, np.uint16, np.int32, np.int64, np.bool_])
+def test_even_bins_that_are_kept(dtype):
+    library = Torch()
+    a = values(5000, dtype)
+    x = library.put(a)
+    for bins, span in ((10, (0, 9)), (10, (0.0, 9.0)), (7, (0, 9)), (10, (np.float64(0), np.float64(9)))):
+        for samples in (x, x, x[:0], x):
+            counts, edges = cw.histogram(samples, bins, span)
+            expected, at = cw.histogram(a[: len(samples)], bins, span)
+            same(library.get(counts), expected)
+            same(library.get(edges), at)
+            # Results are the caller's own.
+            counts += 1
+            edges += 1

@@ -52,8 +52,10 @@ struct alignas(8) reduce_arguments {
     u64 finish;
     // Bytes of its first part that each warp brings to the second-level cache early.
     u64 ahead;
+    // Bytes of a result that is no `finish_words`: 1, 2, 4 or 8, the low ones of its bits.
+    u64 result_bytes;
 };
-static_assert(sizeof(reduce_arguments) == 64, "size of reduce_arguments");
+static_assert(sizeof(reduce_arguments) == 72, "size of reduce_arguments");
 static_assert(CROSSWARP_OFFSET(reduce_arguments, x) == 0, "reduce_arguments::x");
 static_assert(CROSSWARP_OFFSET(reduce_arguments, y) == 8, "reduce_arguments::y");
 static_assert(CROSSWARP_OFFSET(reduce_arguments, n) == 16, "reduce_arguments::n");
@@ -62,6 +64,7 @@ static_assert(CROSSWARP_OFFSET(reduce_arguments, state) == 32, "reduce_arguments
 static_assert(CROSSWARP_OFFSET(reduce_arguments, out) == 40, "reduce_arguments::out");
 static_assert(CROSSWARP_OFFSET(reduce_arguments, finish) == 48, "reduce_arguments::finish");
 static_assert(CROSSWARP_OFFSET(reduce_arguments, ahead) == 56, "reduce_arguments::ahead");
+static_assert(CROSSWARP_OFFSET(reduce_arguments, result_bytes) == 64, "reduce_arguments::result_bytes");
 
 // A segment that several warps share, in the queue.
 struct alignas(8) long_segment {
@@ -95,19 +98,16 @@ struct alignas(8) segment_arguments {
     long_segment* queue;
     // For so many.
     u64 room;
-    // Bytes of a result: 1, 2, 4 or 8, the low ones of its word.
-    u64 result_bytes;
 };
 static_assert(sizeof(segment_arguments) == 128, "size of segment_arguments");
 static_assert(CROSSWARP_OFFSET(segment_arguments, all) == 0, "segment_arguments::all");
-static_assert(CROSSWARP_OFFSET(segment_arguments, offsets) == 64, "segment_arguments::offsets");
-static_assert(CROSSWARP_OFFSET(segment_arguments, columns) == 72, "segment_arguments::columns");
-static_assert(CROSSWARP_OFFSET(segment_arguments, segments) == 80, "segment_arguments::segments");
-static_assert(CROSSWARP_OFFSET(segment_arguments, together) == 88, "segment_arguments::together");
-static_assert(CROSSWARP_OFFSET(segment_arguments, long_leaves) == 96, "segment_arguments::long_leaves");
-static_assert(CROSSWARP_OFFSET(segment_arguments, queue) == 104, "segment_arguments::queue");
-static_assert(CROSSWARP_OFFSET(segment_arguments, room) == 112, "segment_arguments::room");
-static_assert(CROSSWARP_OFFSET(segment_arguments, result_bytes) == 120, "segment_arguments::result_bytes");
+static_assert(CROSSWARP_OFFSET(segment_arguments, offsets) == 72, "segment_arguments::offsets");
+static_assert(CROSSWARP_OFFSET(segment_arguments, columns) == 80, "segment_arguments::columns");
+static_assert(CROSSWARP_OFFSET(segment_arguments, segments) == 88, "segment_arguments::segments");
+static_assert(CROSSWARP_OFFSET(segment_arguments, together) == 96, "segment_arguments::together");
+static_assert(CROSSWARP_OFFSET(segment_arguments, long_leaves) == 104, "segment_arguments::long_leaves");
+static_assert(CROSSWARP_OFFSET(segment_arguments, queue) == 112, "segment_arguments::queue");
+static_assert(CROSSWARP_OFFSET(segment_arguments, room) == 120, "segment_arguments::room");
 
 // What reductions of columns are launched with.
 struct alignas(8) column_arguments {
@@ -119,8 +119,6 @@ struct alignas(8) column_arguments {
     u64 results;
     // What becomes of parts of columns, if a column has several.
     void* parts;
-    // As of segments.
-    u64 result_bytes;
     // Columns that a block takes, a power of two from 2 to the threads of a block.
     u64 at_once;
     // Warps that add up the parts of a column: 1, or all of a block.
@@ -128,10 +126,9 @@ struct alignas(8) column_arguments {
 };
 static_assert(sizeof(column_arguments) == 112, "size of column_arguments");
 static_assert(CROSSWARP_OFFSET(column_arguments, all) == 0, "column_arguments::all");
-static_assert(CROSSWARP_OFFSET(column_arguments, columns) == 64, "column_arguments::columns");
-static_assert(CROSSWARP_OFFSET(column_arguments, results) == 72, "column_arguments::results");
-static_assert(CROSSWARP_OFFSET(column_arguments, parts) == 80, "column_arguments::parts");
-static_assert(CROSSWARP_OFFSET(column_arguments, result_bytes) == 88, "column_arguments::result_bytes");
+static_assert(CROSSWARP_OFFSET(column_arguments, columns) == 72, "column_arguments::columns");
+static_assert(CROSSWARP_OFFSET(column_arguments, results) == 80, "column_arguments::results");
+static_assert(CROSSWARP_OFFSET(column_arguments, parts) == 88, "column_arguments::parts");
 static_assert(CROSSWARP_OFFSET(column_arguments, at_once) == 96, "column_arguments::at_once");
 static_assert(CROSSWARP_OFFSET(column_arguments, warps) == 104, "column_arguments::warps");
 

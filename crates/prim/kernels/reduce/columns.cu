@@ -58,7 +58,7 @@ struct sum_of_column {
                                   T found) {
         constexpr u32 all = 0xffffffffu;
         const bool doubtful = there && is_doubtful<TERM>(found);
-        if (there && !doubtful) put_result(a, s, leaf_result<F>(found, a.all.n, a.all.finish));
+        if (there && !doubtful) put_result(a.all, s, leaf_result<F>(found, a.all.n, a.all.finish));
         for (u32 left = __ballot_sync(all, doubtful); left; left &= left - 1) {
             const int from = __ffs(left) - 1;
             const auto* p = reinterpret_cast<const storage*>(__shfl_sync(all, reinterpret_cast<u64>(x), from));
@@ -67,7 +67,7 @@ struct sum_of_column {
             redo_leaf<E, TERM>(total, p, q, u32(a.all.n), __shfl_sync(all, found, from), a.columns);
             const u64 bits = sum_result<F>(total, a.all.n, a.all.finish);
             const u64 its = __shfl_sync(all, bits, 0);
-            if (warp::lane() == from) put_result(a, s, its);
+            if (warp::lane() == from) put_result(a.all, s, its);
         }
     }
 

@@ -38,15 +38,6 @@ __device__ inline u64 column_at(const column_arguments& a, u64 s) {
     return matrix * a.columns * a.all.n + (s - matrix * a.columns);
 }
 
-// Writes a result: the low bytes of `bits`.
-__device__ inline void put_result(const column_arguments& a, u64 s, u64 bits) {
-    void* out = reinterpret_cast<char*>(a.all.out) + s * a.result_bytes;
-    if (a.result_bytes == 8) *static_cast<u64*>(out) = bits;
-    if (a.result_bytes == 4) *static_cast<u32*>(out) = u32(bits);
-    if (a.result_bytes == 2) *static_cast<u16*>(out) = u16(bits);
-    if (a.result_bytes == 1) *static_cast<u8*>(out) = u8(bits);
-}
-
 // Gives rows w, w + ways, …, of `count` rows to `use(left, x, y, row)`, `rows_in_flight` at a time: how many there are, if
 // less, their elements, and the number of the first.
 template <bool two, class S, class Use>
@@ -127,7 +118,7 @@ template <class Body> __device__ void column_totals(const column_arguments& a) {
         for (int other = 1; other < warps; ++other) Body::merge(mine, of_thread[me + 32 * other]);
     }
     const u64 bits = Body::result(a, mine);
-    if (warp::lane() == 0) put_result(a, s, bits);
+    if (warp::lane() == 0) put_result(a.all, s, bits);
 }
 
 // Part `part` of the column of result `s`.

@@ -27,7 +27,7 @@ struct extremum_of_column {
     static __device__ part join(const part& a, const part& b) { return first_op()(a, b); }
     static __device__ void finish(const column_arguments& a, u64 s, const storage*, const storage*, bool there,
                                   const part& found) {
-        if (there) put_result(a, s, bits(a, found));
+        if (there) put_result(a.all, s, bits(a, found));
     }
     using state = part;
     static __device__ state take(const column_arguments& a, u64 s, const storage*, const storage*, u64 first, u64 step) {

@@ -32,14 +32,14 @@ struct integers_of_column {
     static __device__ void finish(const column_arguments& a, u64 s, const storage*, const storage*, bool there,
                                   const part& found) {
         if (a.all.finish == finish_value) {
-            if (there) put_result(a, s, found.word[0]);
+            if (there) put_result(a.all, s, found.word[0]);
             return;
         }
         for (u32 left = __ballot_sync(0xffffffffu, there); left; left &= left - 1) {
             const int from = __ffs(left) - 1;
             const u64 bits = of_lanes(a, warp::lane() == from ? found : part());
             const u64 mine = __shfl_sync(0xffffffffu, bits, 0);
-            if (warp::lane() == from) put_result(a, s, mine);
+            if (warp::lane() == from) put_result(a.all, s, mine);
         }
     }
     using state = part;

@@ -117,7 +117,7 @@ __device__ inline void finish_extremum(two_words found, const void* at, u64 n, c
     using K = typename Keys::K;
     const auto* x = static_cast<const typename E::storage*>(at);
     if (a.finish == finish_value || a.finish == finish_index) {
-        *a.out = extremum_result<E>(found, x, n, a.finish);
+        put_result(a, 0, extremum_result<E>(found, x, n, a.finish));
     } else {
         const u64 index = exact_index<E>(found, x, n);
         a.out[0] = n != 0;

@@ -38,7 +38,7 @@ template <bool aligned> __device__ void sum(const reduce_arguments& a) {
             sum = warp_sum_narrow(lane < warps ? of_warp[lane][0] : 0);
         }
         if (direct) {
-            if (lane == 0) *a.out = u64(sum);
+            if (lane == 0) put_result(a, 0, u64(sum));
             return;
         }
         add_narrow(total, sum);

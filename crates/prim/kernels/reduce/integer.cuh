@@ -209,7 +209,7 @@ __device__ inline void finish_integer(const warp_accumulator<format192>& total, 
     u64 word[3];
     const u64 bits = integer_result(total, n, a.finish, word);
     if (a.finish == finish_words && lane < 3) a.out[lane] = lane == 0 ? word[0] : lane == 1 ? word[1] : word[2];
-    if (a.finish != finish_words && lane == 0) *a.out = bits;
+    if (a.finish != finish_words && lane == 0) put_result(a, 0, bits);
 }
 
 }  // namespace crosswarp

@@ -22,7 +22,7 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
         },
         [&](S x, S, u64) { mine.a *= u64(i64(x)); });
     auto multiply = [](two_words p, two_words q) { return two_words{p.a * q.a, 0}; };
-    if (combine_grid(mine, a.state, {1, 0}, multiply)) *a.out = mine.a;
+    if (combine_grid(mine, a.state, {1, 0}, multiply)) put_result(a, 0, mine.a);
 }
 
 }  // namespace crosswarp

@@ -59,7 +59,7 @@ template <bool aligned> __device__ void product(const reduce_arguments& a) {
     }
     if (threadIdx.x == 0) {
         auto value = count ? F::from_bits(load_volatile(level)) : leaf_product::identity<typename F::type>();
-        *a.out = value != value ? F::nan : u64(F::to_bits(value));
+        put_result(a, 0, value != value ? F::nan : u64(F::to_bits(value)));
     }
 }
 

@@ -5,6 +5,15 @@
 
 namespace crosswarp {
 
+// Writes result `s`: the low bytes of `bits`.
+__device__ inline void put_result(const reduce_arguments& a, u64 s, u64 bits) {
+    void* out = reinterpret_cast<char*>(a.out) + s * a.result_bytes;
+    if (a.result_bytes == 8) *static_cast<u64*>(out) = bits;
+    if (a.result_bytes == 4) *static_cast<u32*>(out) = u32(bits);
+    if (a.result_bytes == 2) *static_cast<u16*>(out) = u16(bits);
+    if (a.result_bytes == 1) *static_cast<u8*>(out) = u8(bits);
+}
+
 // The result where no elements have none.
 constexpr u64 no_value = ~0ull;
 
@@ -92,7 +101,7 @@ template <class F> __device__ inline void finish(const warp_accumulator<F>& sum,
         return;
     }
     const u64 bits = sum_result(sum, n, a.finish);
-    if (lane == 0) *a.out = bits;
+    if (lane == 0) put_result(a, 0, bits);
 }
 
 }  // namespace crosswarp

@@ -39,21 +39,12 @@ __device__ inline void segment_bounds(const segment_arguments& a, u64 s, u64& be
     length = end - begin;
 }
 
-// Writes the result of a segment: the low bytes of `bits`.
-__device__ inline void put_result(const segment_arguments& a, u64 s, u64 bits) {
-    void* out = reinterpret_cast<char*>(a.all.out) + s * a.result_bytes;
-    if (a.result_bytes == 8) *static_cast<u64*>(out) = bits;
-    if (a.result_bytes == 4) *static_cast<u32*>(out) = u32(bits);
-    if (a.result_bytes == 2) *static_cast<u16*>(out) = u16(bits);
-    if (a.result_bytes == 1) *static_cast<u8*>(out) = u8(bits);
-}
-
 // The result of the n elements at x, made and written by a whole warp.
 template <class Body>
 __device__ inline void finish_segment(const segment_arguments& a, Body& body, const typename Body::storage* x, u64 n,
                                       u64 s) {
     const u64 bits = body.finish(x, n);
-    if (warp::lane() == 0) put_result(a, s, bits);
+    if (warp::lane() == 0) put_result(a.all, s, bits);
 }
 
 __device__ inline u64 leaves_of(u64 length) { return (length + leaf_elements - 1) / leaf_elements; }
@@ -96,7 +87,7 @@ template <class Body> __device__ void short_segments(const segment_arguments& a)
         if (mine && length <= Body::tiny && Body::is_tiny(a.all, length)) {
             u64 bits;
             if (Body::tiny_result(a.all, x + begin, y + begin, int(length), bits)) {
-                put_result(a, s, bits);
+                put_result(a.all, s, bits);
                 mine = false;
             }
         }

@@ -134,7 +134,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
     if (few) {
         // Lanes of another leaf have the sum of no elements.
         if (alone && n && !__any_sync(0xffffffffu, is_doubtful<TERM>(only))) {
-            if (alone == 2) *a.out = F::to_bits(only);
+            if (alone == 2) put_result(a, 0, F::to_bits(only));
             return;
         }
         if (lane % L::lanes == 0) of_warp.leaf[me * L::leaves + lane / L::lanes] = only;
@@ -145,7 +145,7 @@ template <bool aligned> __device__ inline void sum(const reduce_arguments& a) {
         if (lane >= leaves) only = leaf_sum::identity<typename F::type>();
         u64 bits;
         if (a.finish == finish_value && sum_of_similar(only, bits)) {
-            if (lane == 0) *a.out = bits;
+            if (lane == 0) put_result(a, 0, bits);
             return;
         }
         if (__any_sync(0xffffffffu, lane < leaves && is_doubtful<TERM>(only))) {

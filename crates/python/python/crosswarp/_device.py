@@ -30,6 +30,22 @@ NUMBERS: dict[str, int] = {name: _native.DTYPES.index(rust) for name, rust in _R
 """The native part's number of each element type, by NumPy's name."""
 SIZES: dict[str, int] = {name: int(rust.strip("bfiu")) // 8 for name, rust in _RUST.items()}
 """Bytes of an element."""
+# The operations by the names of their functions.
+_OPERATIONS = [{"exact-sum": "sum", "norm2": "norm"}.get(op, op) for op in _native.OPS]
+INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
+
+
+def result_type(name: str, dtype: str) -> str:
+    """NumPy's name of the type of results."""
+    if name in ("min", "max"):
+        return dtype
+    if name in ("argmin", "argmax"):
+        return "int64"
+    if dtype not in INTEGERS:
+        return "float64" if dtype == "float64" else "float32"
+    if name in ("mean", "norm"):
+        return "float64"
+    return "uint64" if dtype.startswith("u") else "int64"
 
 
 class Library:
@@ -58,10 +74,6 @@ class Library:
             return np.result_type(*types).name
         except TypeError:
             raise DtypeError(f"{left} and {right} have no common type: convert one of the arrays first") from None
-
-    def first(self, view: View) -> Any:
-        """The first element of a vector, as an array without dimensions."""
-        return view.array[0]
 
     def given_back(self, view: View) -> Any:
         """The library's own array of what `empty` has made."""
@@ -209,6 +221,14 @@ class _Torch(Library):
         # What torch's own compiler asks; the public way makes an object of the stream first.
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self.stream: Callable[[int], int] = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
+        # What the native part needs to reduce tensors by itself.
+        known = [(self.types[name], NUMBERS[name], self._results(name)) for name in self.types]
+        _native.know_torch(torch.Tensor, torch.strided, self.stream, torch.empty_strided, known)
+
+    def _results(self, dtype: str) -> list[tuple[Any, int] | None]:
+        """Of each operation on this type: the type of results and their bytes, if torch has it."""
+        kinds = [result_type(op, dtype) for op in _OPERATIONS]
+        return [(self.types[kind], SIZES[kind]) if kind in self.types else None for kind in kinds]
 
     def find(self, x: Any) -> View | None:
         if x.is_cuda:
@@ -424,9 +444,6 @@ class _Others(Library):
         if found is None or not found.contiguous:
             raise InputError("axes of an array on a GPU that do not come last: reorder them with its library first")
         return found
-
-    def first(self, view: View) -> Any:
-        return _given_back(view.array.given, view.array.ours[0])
 
     def given_back(self, view: View) -> Any:
         if not isinstance(view.array, _Made):

@@ -45,6 +45,10 @@ def histogram(
     >>> counts, edges
     (array([1, 1, 2]), array([0., 1., 2., 3.]))
     """
+    if type(bins) is int and type(range) is tuple and len(range) == 2 and weights is None and not density:
+        found: tuple[Any, Any] | None = _native.histogram_of_tensor(a, bins, *range)
+        if found is not None:
+            return found
     view = _device.find(a)
     if view is not None:
         return _histogram_on_device(view, bins, range, density, weights)
@@ -150,7 +154,12 @@ def _histogram_on_device(
             kind, compared = prepared_edges
             counts = _on_device.count(_on_device.as_type(samples, kind), prepared(compared))
             if not density:
-                return counts, _device.from_host(edges, view)
+                found_edges = _device.from_host(edges, view)
+                if type(bins) is int and type(span) is tuple and kind == view.dtype:
+                    # The next time it is shorter.
+                    kept = getattr(found_edges, "dtype", None)
+                    _native.keep_even_bins(view.array, bins, *span, prepared(edges), kept, prepared(compared))
+                return counts, found_edges
             host = _device.to_host(_found(counts))
             return _device.from_host(_densities(host, edges), view), _device.from_host(edges, view)
     # What has no kernel, on the host.

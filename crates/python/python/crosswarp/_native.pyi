@@ -137,6 +137,24 @@ def device_reduce(
     out: int,
     out_bytes: int,
 ) -> None: ...
+def know_torch(
+    tensor: type,
+    strided: Any,
+    stream: Callable[[int], int],
+    empty_strided: Callable[..., Any],
+    types: list[tuple[Any, int, list[tuple[Any, int] | None]]],
+) -> None: ...
+def histogram_of_tensor(x: object, bins: int, low: object, high: object) -> tuple[Any, Any] | None: ...
+def keep_even_bins(
+    x: object,
+    bins: int,
+    low: object,
+    high: object,
+    edges: npt.NDArray[Any],
+    edges_type: object,
+    compared: npt.NDArray[Any],
+) -> None: ...
+def transposed_tensor(x: object) -> Any: ...
 def device_extremes(place: Place, dtype: int, address: int, len: int) -> tuple[int, int]: ...
 def device_histogram(
     place: Place,

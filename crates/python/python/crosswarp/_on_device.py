@@ -10,24 +10,10 @@ import numpy.typing as npt
 
 from . import _native
 from ._arrays import Array, Axis, axes_of
-from ._device import NUMBERS, SIZES, View, converted, find, finished, from_host, known, prepared
+from ._device import INTEGERS, NUMBERS, SIZES, View, converted, find, finished, from_host, known, prepared, result_type
 from ._errors import DtypeError, InputError
 
 EXACT = _native.OPS.index("exact-sum")
-_INTEGERS = "int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool".split()
-
-
-def result_type(name: str, dtype: str) -> str:
-    """NumPy's name of the type of results."""
-    if name in ("min", "max"):
-        return dtype
-    if name in ("argmin", "argmax"):
-        return "int64"
-    if dtype not in _INTEGERS:
-        return "float64" if dtype == "float64" else "float32"
-    if name in ("mean", "norm"):
-        return "float64"
-    return "uint64" if dtype.startswith("u") else "int64"
 
 
 def reduce(
@@ -39,12 +25,13 @@ def reduce(
     kind = result_type(name, view.dtype)
     if axis is None or ndim == 1 and axis in (0, -1):
         views = [prepared(view) for view in views]
-        out = view.library.empty((8 // SIZES[kind],), kind, view)
+        out = view.library.empty((1,) * ndim if keepdims else (), kind, view)
         addresses = (views[0].address, views[-1].address)
         size = view.size
-        _native.device_reduce(view.place, op, NUMBERS[view.dtype], addresses, size, (0, 0, 0), out.address, 8)
-        result = view.library.first(out)
-        return _cast(result.reshape((1,) * ndim) if keepdims else result, kind, dtype)
+        _native.device_reduce(
+            view.place, op, NUMBERS[view.dtype], addresses, size, (0, 0, 0), out.address, SIZES[kind]
+        )
+        return _cast(finished(out), kind, dtype)
     axes = axes_of(axis, ndim)
     if name in ("argmin", "argmax") and len(axes) != 1:
         raise InputError(f"{name} takes one axis, not {axis}")
@@ -53,7 +40,7 @@ def reduce(
     out_shape = tuple(1 if k in axes else shape[k] for k in range(ndim) if keepdims or k in kept)
     if columns == 0 or math.prod(shape[k] for k in kept) == 0:
         return _cast(_of_nothing(name, out_shape, kind, view), kind, dtype)
-    alone = name == "prod" or (op == EXACT and view.dtype not in _INTEGERS)
+    alone = name == "prod" or (op == EXACT and view.dtype not in INTEGERS)
     placed = [_placed(view, kept, axes, alone) for view in views]
     view, matrices = placed[0]
     out = view.library.empty(out_shape, kind, view)

@@ -55,40 +55,36 @@ fn device_histogram(
     guarded(move || {
         let gpu = place.gpu()?;
         let edges = Array::prepared(edges)?;
-        let task = (samples, len, output);
-        match element_type(dtype)? {
-            DType::U8 => of_integers::<u8>(py, gpu, place, edges, values, task),
-            DType::U16 => of_integers::<u16>(py, gpu, place, edges, values, task),
-            DType::I32 => of_integers::<i32>(py, gpu, place, edges, values, task),
-            DType::F32 => of_bins(
-                py,
-                gpu,
-                place,
-                &float_bins::<f32>(edges)?,
-                (false, edges),
-                task,
-            ),
-            DType::F64 => of_bins(
-                py,
-                gpu,
-                place,
-                &float_bins::<f64>(edges)?,
-                (false, edges),
-                task,
-            ),
-            other => Err(Failure::Internal(format!("samples of {other}")).into()),
-        }
+        let count = counter(py, gpu, element_type(dtype)?, edges, values)?;
+        let work = || place.with(gpu, |stream| count.count(stream, samples, len, output));
+        Ok(py.detach(work)?)
     })
+}
+
+/// The histogram of samples of this type.
+pub fn counter(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    dtype: DType,
+    edges: Array,
+    values: bool,
+) -> PyResult<Arc<dyn Count>> {
+    match dtype {
+        DType::U8 => of_integers::<u8>(py, gpu, edges, values),
+        DType::U16 => of_integers::<u16>(py, gpu, edges, values),
+        DType::I32 => of_integers::<i32>(py, gpu, edges, values),
+        DType::F32 => of_bins(py, gpu, &float_bins::<f32>(edges)?, (false, edges)),
+        DType::F64 => of_bins(py, gpu, &float_bins::<f64>(edges)?, (false, edges)),
+        other => Err(Failure::Internal(format!("samples of {other}")).into()),
+    }
 }
 
 fn of_integers<T: DeviceSample<Bound = i64> + Scalar>(
     py: Python<'_>,
     gpu: &'static Gpu,
-    place: Place,
     edges: Array,
     values: bool,
-    task: (usize, usize, usize),
-) -> PyResult<()> {
+) -> PyResult<Arc<dyn Count>> {
     let bins = match values {
         true => {
             let ends = edges.slice::<i64>();
@@ -97,17 +93,15 @@ fn of_integers<T: DeviceSample<Bound = i64> + Scalar>(
         }
         false => integer_bins::<T>(edges)?,
     };
-    of_bins(py, gpu, place, &bins, (values, edges), task)
+    of_bins(py, gpu, &bins, (values, edges))
 }
 
 fn of_bins<T: DeviceSample + Scalar>(
     py: Python<'_>,
     gpu: &'static Gpu,
-    place: Place,
     bins: &Bins<T>,
     (values, edges): (bool, Array),
-    (samples, len, output): (usize, usize, usize),
-) -> PyResult<()> {
+) -> PyResult<Arc<dyn Count>> {
     let bits = match edges.kind.dtype.size() {
         4 => edges
             .words::<u32>()
@@ -116,31 +110,46 @@ fn of_bins<T: DeviceSample + Scalar>(
             .collect(),
         _ => edges.words::<u64>().to_vec(),
     };
-    let prepared = compiled(
-        py,
-        gpu,
-        bins,
-        (gpu.device.ordinal(), T::DTYPE, values, bits),
-    )?;
-    let work = || {
-        place.with(gpu, |stream| {
-            // SAFETY: rules 1 and 2: an 8-byte counter a bin.
-            let (samples, totals): (BufferRef<'_, T>, _) = unsafe {
-                (
-                    elements(samples, len)?,
-                    elements::<u64>(output, bins.count())?,
-                )
-            };
-            stream.zero(totals)?;
-            // Its launches hand values on to each other: no other thread's come between.
-            let workspace = prepared.workspace(stream)?;
-            let workspace = lock(&workspace);
-            Ok(prepared
-                .histogram
-                .add_counts(stream, samples, totals, &workspace)?)
-        })
-    };
-    Ok(py.detach(work)?)
+    let key = (gpu.device.ordinal(), T::DTYPE, values, bits);
+    Ok(compiled(py, gpu, bins, key)?)
+}
+
+/// A histogram of whatever type.
+pub trait Count: Send + Sync {
+    /// Counts `len` samples into as many counters of 8 bytes as there are bins.
+    fn count(
+        &self,
+        stream: &Stream,
+        samples: usize,
+        len: usize,
+        output: usize,
+    ) -> Result<(), Failure>;
+}
+
+impl<T: DeviceSample + Scalar> Count for OnGpu<Prepared<T>> {
+    fn count(
+        &self,
+        stream: &Stream,
+        samples: usize,
+        len: usize,
+        output: usize,
+    ) -> Result<(), Failure> {
+        // SAFETY: rules 1 and 2: an 8-byte counter a bin.
+        let (samples, totals): (BufferRef<'_, T>, _) = unsafe {
+            (
+                elements(samples, len)?,
+                elements::<u64>(output, self.histogram.bins().count())?,
+            )
+        };
+        stream.zero(totals)?;
+        // Its launches hand values on to each other: no other thread's come between.
+        let workspace = self.workspace(stream)?;
+        let workspace = lock(&workspace);
+        let added = self
+            .histogram
+            .add_counts(stream, samples, totals, &workspace);
+        Ok(added?)
+    }
 }
 
 fn compiled<T: DeviceSample + Scalar>(

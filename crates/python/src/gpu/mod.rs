@@ -12,9 +12,11 @@
 
 mod count;
 mod dlpack;
+mod even_bins;
 mod kernel;
 mod queue;
 mod reduce;
+pub mod tensor;
 mod transpose;
 
 use crosswarp::cuda::{BufferRef, Error, Pod};
@@ -86,7 +88,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     queue::register(module)?;
     dlpack::register(module)?;
     reduce::register(module)?;
+    tensor::register(module)?;
     count::register(module)?;
+    even_bins::register(module)?;
     transpose::register(module)?;
     kernel::register(module)
 }

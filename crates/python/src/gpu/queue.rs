@@ -104,10 +104,20 @@ impl Gpu {
 }
 
 /// GPU, the stream's handle if there is one, and whether the call waits for its work.
-#[derive(Clone, Copy, FromPyObject)]
+#[derive(Clone, Copy, PartialEq, Eq, FromPyObject)]
 pub struct Place(usize, Option<usize>, bool);
 
 impl Place {
+    /// A stream of a GPU, whose work a call does not wait for.
+    pub fn of_stream(ordinal: usize, handle: usize) -> Place {
+        Place(ordinal, Some(handle), false)
+    }
+
+    /// The GPU's number.
+    pub fn ordinal(&self) -> usize {
+        self.0
+    }
+
     pub fn gpu(&self) -> Result<&'static Gpu, Failure> {
         gpu(self.0)
     }

@@ -16,17 +16,17 @@ use crate::run::guarded;
 
 /// What is reduced: addresses of one input or two, and how.
 #[derive(Clone, Copy)]
-struct Task {
-    op: Op,
-    inputs: [usize; 2],
+pub struct Task {
+    pub op: Op,
+    pub inputs: [usize; 2],
     /// Elements of each input.
-    len: usize,
+    pub len: usize,
     /// How many matrices, rows, columns: a result for each column; or no rows: all are one.
-    shape: [usize; 3],
+    pub shape: [usize; 3],
     /// Where results go,
-    out: usize,
-    /// and bytes of each; a single result has 8.
-    out_bytes: usize,
+    pub out: usize,
+    /// and bytes of each.
+    pub out_bytes: usize,
 }
 
 /// How.
@@ -54,8 +54,7 @@ impl Way {
     }
 }
 
-/// Reduces `len` elements into 8 bytes at `out`, of which the result's type has the first; or, with `shape` (how many
-/// matrices, rows, columns), each column into `out_bytes`.
+/// Reduces `len` elements into `out_bytes` at `out`; or, with `shape` (how many matrices, rows, columns), each column.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // Numbers of one call from Python.
 fn device_reduce(
@@ -70,27 +69,31 @@ fn device_reduce(
     out_bytes: usize,
 ) -> PyResult<()> {
     guarded(move || {
-        let (op, dtype) = (operation(op)?, element_type(dtype)?);
-        let gpu = place.gpu()?;
-        let way = Way::of(op, dtype, shape)?;
-        compiled(py, gpu, op, dtype, way)?;
         let task = Task {
-            op,
+            op: operation(op)?,
             inputs,
             len,
             shape,
             out,
             out_bytes,
         };
-        let work = || {
-            place.with(gpu, |stream| {
-                let workspace = gpu.workspace(stream)?;
-                let mut workspace = lock(&workspace);
-                of_type!(dtype, T => reduce::<T>(gpu, &mut workspace, &task, way))
-            })
-        };
-        Ok(py.detach(work)?)
+        enqueue(py, place, element_type(dtype)?, &task)
     })
+}
+
+/// Gives a reduction to the stream.
+pub fn enqueue(py: Python<'_>, place: Place, dtype: DType, task: &Task) -> PyResult<()> {
+    let gpu = place.gpu()?;
+    let way = Way::of(task.op, dtype, task.shape)?;
+    compiled(py, gpu, task.op, dtype, way)?;
+    let work = || {
+        place.with(gpu, |stream| {
+            let workspace = gpu.workspace(stream)?;
+            let mut workspace = lock(&workspace);
+            of_type!(dtype, T => reduce::<T>(gpu, &mut workspace, task, way))
+        })
+    };
+    Ok(py.detach(work)?)
 }
 
 /// Compiles and loads what an operation needs, once.
@@ -125,13 +128,6 @@ fn reduce<T: Element>(
         ]
     };
     let inputs = &inputs[..op.inputs()];
-    if way == Way::All {
-        // SAFETY: rules 1 and 2: the output has 8 bytes.
-        let out = unsafe { elements(task.out, 1) }?;
-        gpu.reducer
-            .enqueue(op, &mut workspace.reduce, inputs, None, out)?;
-        return Ok(());
-    }
     match task.out_bytes {
         1 => some::<T, u8>(gpu, workspace, task, inputs, way),
         2 => some::<T, u16>(gpu, workspace, task, inputs, way),
@@ -149,10 +145,19 @@ fn some<T: Element, R: Pod>(
 ) -> Result<(), Failure> {
     let Task { op, shape, .. } = *task;
     let [batch, rows, columns] = shape;
-    // SAFETY: rules 1 and 2: the output has an element a column.
-    let out = unsafe { elements::<R>(task.out, batch * columns) }?;
+    let results = match way {
+        Way::All => 1,
+        _ => batch * columns,
+    };
+    // SAFETY: rules 1 and 2: the output has an element a column, or one.
+    let out = unsafe { elements::<R>(task.out, results) }?;
     let reduce = &mut workspace.reduce;
     match way {
+        Way::All => {
+            gpu.reducer
+                .enqueue_as::<T, R>(op, reduce, inputs, None, out)?;
+            return Ok(());
+        }
         Way::Rows => {
             let segments = Segments::Rows(rows);
             gpu.reducer
@@ -164,21 +169,17 @@ fn some<T: Element, R: Pod>(
                 .enqueue_columns::<T, R>(op, reduce, inputs, shape, out)?;
             return Ok(());
         }
-        Way::All | Way::OneByOne => {}
+        Way::OneByOne => {}
     }
     // One after the other: products, and exact sums.
-    let stream = workspace.reduce.stream().clone();
-    let word = workspace.words.range(..1);
-    // SAFETY: the word's first bytes, in this GPU's order.
-    let low = unsafe { elements::<R>(word.address() as usize, 1) }?;
     for row in 0..batch {
         let part: Vec<_> = inputs
             .iter()
             .map(|input| input.range(row * rows..(row + 1) * rows))
             .collect();
+        let result = out.range(row..row + 1);
         gpu.reducer
-            .enqueue(op, &mut workspace.reduce, &part, None, word)?;
-        stream.copy(out.range(row..row + 1), low)?;
+            .enqueue_as::<T, R>(op, reduce, &part, None, result)?;
     }
     Ok(())
 }

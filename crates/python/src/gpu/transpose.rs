@@ -36,19 +36,28 @@ fn device_transpose(
     output: usize,
     shape: [usize; 3],
 ) -> PyResult<()> {
-    guarded(move || {
-        let gpu = place.gpu()?;
-        let transposer = compiled(py, gpu, size)?;
-        let work = || {
-            place.with(gpu, |stream| match size {
-                1 => of_words::<u8>(&transposer, stream, input, output, shape),
-                2 => of_words::<u16>(&transposer, stream, input, output, shape),
-                4 => of_words::<u32>(&transposer, stream, input, output, shape),
-                _ => of_words::<u64>(&transposer, stream, input, output, shape),
-            })
-        };
-        Ok(py.detach(work)?)
-    })
+    guarded(move || enqueue(py, place, size, [input, output], shape))
+}
+
+/// Gives a transposition of the first address's matrices into the second's to the stream.
+pub fn enqueue(
+    py: Python<'_>,
+    place: Place,
+    size: usize,
+    [input, output]: [usize; 2],
+    shape: [usize; 3],
+) -> PyResult<()> {
+    let gpu = place.gpu()?;
+    let transposer = compiled(py, gpu, size)?;
+    let work = || {
+        place.with(gpu, |stream| match size {
+            1 => of_words::<u8>(&transposer, stream, input, output, shape),
+            2 => of_words::<u16>(&transposer, stream, input, output, shape),
+            4 => of_words::<u32>(&transposer, stream, input, output, shape),
+            _ => of_words::<u64>(&transposer, stream, input, output, shape),
+        })
+    };
+    Ok(py.detach(work)?)
 }
 
 /// The one for elements of `size` bytes: 1, 2, 4 or, of other numbers, 8.

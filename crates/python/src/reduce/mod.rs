@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Kind, empty, scalar, type_of};
 use crate::error::Failure;
+use crate::gpu::tensor;
 use crate::run::{Stop, guarded, threads, work};
 use columns::columns_of;
 use rows::{rows_of, short};
@@ -135,8 +136,8 @@ pub fn operation(number: usize) -> Result<Op, Failure> {
     op.ok_or_else(|| Failure::Internal(format!("no operation {number}")))
 }
 
-/// The reduction of a whole array or along an axis, or, of anything that is no C-contiguous array of a known type,
-/// `None`.
+/// The reduction of a whole array or tensor or along an axis, or, of anything that is no C-contiguous array of a known
+/// type, `None`.
 ///
 /// The short way for the common case: everything else is prepared by the Python side.
 #[pyfunction]
@@ -149,7 +150,7 @@ fn whole(
 ) -> PyResult<Option<Py<PyAny>>> {
     guarded(move || {
         let Ok(untyped) = array.cast::<PyUntypedArray>() else {
-            return Ok(None);
+            return tensor::reduce(py, operation(op)?, array, axis);
         };
         let Some(array) = Array::of(untyped) else {
             return Ok(None);
@@ -224,6 +225,7 @@ fn whole_dot(
             (Some(x), Some(y)) if x.kind == y.kind && x.len == y.len => {
                 inputs(py, Op::Dot, &[x, y], asked).map(Some)
             }
+            (None, None) => tensor::dot(py, x, y),
             _ => Ok(None),
         }
     })

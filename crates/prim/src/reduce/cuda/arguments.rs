@@ -60,7 +60,7 @@ namespace crosswarp {
     }
 
     /// What every reduction is launched with.
-    pub(crate) Arguments = "reduce_arguments", align 8, size 64, with "": {
+    pub(crate) Arguments = "reduce_arguments", align 8, size 72, with "": {
         /// First input.
         0 pub x: u64 = "const void*",
         /// Second input, if the reduction has two.
@@ -77,6 +77,8 @@ namespace crosswarp {
         48 pub finish: u64 = "u64",
         /// Bytes of its first part that each warp brings to the second-level cache early.
         56 pub ahead: u64 = "u64",
+        /// Bytes of a result that is no `finish_words`: 1, 2, 4 or 8, the low ones of its bits.
+        64 pub result_bytes: u64 = "u64",
     }
 
     /// A segment that several warps share, in the queue.
@@ -94,20 +96,18 @@ namespace crosswarp {
         /// `n`: elements of the array; `state`: zero, and zero again after the launches.
         0 pub all: Arguments = "reduce_arguments",
         /// Segment s is elements offsets[s] to offsets[s + 1]; or null:
-        64 pub offsets: u64 = "const u64*",
+        72 pub offsets: u64 = "const u64*",
         /// it is elements columns * s to columns * (s + 1).
-        72 pub columns: u64 = "u64",
-        80 pub segments: u64 = "u64",
+        80 pub columns: u64 = "u64",
+        88 pub segments: u64 = "u64",
         /// Segments that a warp takes at a time: 1 or 32.
-        88 pub together: u64 = "u64",
+        96 pub together: u64 = "u64",
         /// Segments of more leaves are long.
-        96 pub long_leaves: u64 = "u64",
+        104 pub long_leaves: u64 = "u64",
         /// The long ones, as `short_segments` finds them; or null: all are long, and alike.
-        104 pub queue: u64 = "long_segment*",
+        112 pub queue: u64 = "long_segment*",
         /// For so many.
-        112 pub room: u64 = "u64",
-        /// Bytes of a result: 1, 2, 4 or 8, the low ones of its word.
-        120 pub result_bytes: u64 = "u64",
+        120 pub room: u64 = "u64",
     }
 
     /// What reductions of columns are launched with.
@@ -115,13 +115,11 @@ namespace crosswarp {
         /// `n`: rows of a matrix, at least one.
         0 pub all: Arguments = "reduce_arguments",
         /// Columns of a matrix.
-        64 pub columns: u64 = "u64",
+        72 pub columns: u64 = "u64",
         /// Columns of all matrices.
-        72 pub results: u64 = "u64",
+        80 pub results: u64 = "u64",
         /// What becomes of parts of columns, if a column has several.
-        80 pub parts: u64 = "void*",
-        /// As of segments.
-        88 pub result_bytes: u64 = "u64",
+        88 pub parts: u64 = "void*",
         /// Columns that a block takes, a power of two from 2 to the threads of a block.
         96 pub at_once: u64 = "u64",
         /// Warps that add up the parts of a column: 1, or all of a block.

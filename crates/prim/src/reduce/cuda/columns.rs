@@ -102,11 +102,11 @@ impl ColumnProgram {
                 out: results.address(),
                 finish: Finish::of(op) as u64,
                 ahead: 0,
+                result_bytes: size_of::<R>() as u64,
             },
             columns: columns as u64,
             results: results.len() as u64,
             parts: workspace.queue.address(),
-            result_bytes: size_of::<R>() as u64,
             at_once: at_once as u64,
             warps: warps as u64,
         };

@@ -8,7 +8,7 @@ use crosswarp_shmem::Pe;
 
 use crate::reduce::cuda::arguments::Finish;
 use crate::reduce::cuda::device_inputs::{InDeviceMemory, StreamedFromHost};
-use crate::reduce::cuda::launcher::{Launcher, check};
+use crate::reduce::cuda::launcher::{Launcher, Output, check};
 use crate::reduce::cuda::segments::Segments;
 use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::reduce::part::Part;
@@ -99,7 +99,7 @@ impl DeviceReducer {
                 false => Err(ReduceError::Empty { op }),
             };
         }
-        let out = workspace.result.address();
+        let out = Output::words(workspace.result.address());
         self.launcher
             .launch(op, Finish::of(op), workspace, inputs, 0, out)?;
         workspace.stream.synchronize()?;
@@ -129,8 +129,27 @@ impl DeviceReducer {
         count: Option<BufferRef<'_, u64>>,
         result: BufferRef<'_, u64>,
     ) -> Result<(), ReduceError> {
+        self.enqueue_as(op, workspace, inputs, count, result)
+    }
+
+    /// As [`enqueue`](Self::enqueue), with a result of as many bytes as an `R` has, 1, 2, 4 or 8: the low ones of what would
+    /// be written there.
+    ///
+    /// # Errors
+    /// The same.
+    ///
+    /// # Panics
+    /// The same, and of other sizes.
+    pub fn enqueue_as<T: Element, R: Pod>(
+        &self,
+        op: Op,
+        workspace: &mut ReduceWorkspace,
+        inputs: &[BufferRef<'_, T>],
+        count: Option<BufferRef<'_, u64>>,
+        result: BufferRef<'_, R>,
+    ) -> Result<(), ReduceError> {
         let n = check(op, inputs)?;
-        assert_eq!(result.len(), 1, "a result is one element");
+        let out = Output::of(result);
         let count = count.map_or(0, |count| {
             assert_eq!(count.len(), 1, "a count is one element");
             count.address()
@@ -138,14 +157,8 @@ impl DeviceReducer {
         if n == 0 && !op.allows_empty() {
             return Err(ReduceError::Empty { op });
         }
-        self.launcher.launch(
-            op,
-            Finish::of(op),
-            workspace,
-            inputs,
-            count,
-            result.address(),
-        )
+        self.launcher
+            .launch(op, Finish::of(op), workspace, inputs, count, out)
     }
 
     /// The value with the bits that [`enqueue`](Self::enqueue) wrote for `op` on elements of `T`.
@@ -205,9 +218,8 @@ impl DeviceReducer {
         if !dtype.is_float() {
             return Err(ReduceError::NoExpression { dtype });
         }
-        assert_eq!(result.len(), 1, "a result is one element");
         let program = self.launcher.expression(expression, dtype)?;
-        let out = result.address();
+        let out = Output::of(result);
         self.launcher
             .launch_program(&program, Finish::Value, workspace, &[input], 0, out)
     }

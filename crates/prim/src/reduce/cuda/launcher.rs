@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device};
+use crosswarp_cuda::{Buffer, BufferRef, ByValue, Device, Pod};
 
 use crate::reduce::cuda::arguments::{Arguments, Finish};
 use crate::reduce::cuda::columns::ColumnProgram;
@@ -15,6 +15,37 @@ use crate::reduce::cuda::workspace::ReduceWorkspace;
 use crate::sum::leaf::LEAF;
 use crate::sum::leaf_total::LeafTotal;
 use crate::{DType, Element, Op, ReduceError};
+
+/// Where a kernel writes, and how many bytes of a result.
+#[derive(Clone, Copy)]
+pub(crate) struct Output {
+    pub address: u64,
+    pub bytes: u64,
+}
+
+impl Output {
+    /// An element that gets the low bytes of a result.
+    ///
+    /// # Panics
+    /// If it is not one element of 1, 2, 4 or 8 bytes.
+    pub fn of<R: Pod>(result: BufferRef<'_, R>) -> Self {
+        assert_eq!(result.len(), 1, "a result is one element");
+        assert!(
+            matches!(size_of::<R>(), 1 | 2 | 4 | 8),
+            "results of 1 to 8 bytes"
+        );
+        Self {
+            address: result.address(),
+            bytes: size_of::<R>() as u64,
+        }
+    }
+
+    /// Words at an address.
+    pub fn words(address: u64) -> Self {
+        let bytes = size_of::<u64>() as u64;
+        Self { address, bytes }
+    }
+}
 
 /// What has been loaded so far.
 type Programs<K, P> = Mutex<HashMap<K, Arc<P>>>;
@@ -93,7 +124,8 @@ impl Launcher {
     ) -> Result<Vec<u64>, ReduceError> {
         if op == Op::Prod && T::DTYPE.is_float() {
             let products = Buffer::<u64>::new(&self.device, inputs[0].len().div_ceil(LEAF))?;
-            self.launch(op, Finish::Words, workspace, inputs, 0, products.address())?;
+            let out = Output::words(products.address());
+            self.launch(op, Finish::Words, workspace, inputs, 0, out)?;
             return Ok(products.to_vec(&workspace.stream)?);
         }
         let words = match (T::DTYPE.is_float(), op) {
@@ -103,14 +135,14 @@ impl Launcher {
             (false, Op::Prod | Op::Dot) => 1,
             (false, _) => 3,
         };
-        let out = workspace.result.address();
+        let out = Output::words(workspace.result.address());
         self.launch(op, Finish::Words, workspace, inputs, 0, out)?;
         workspace.stream.synchronize()?;
         Ok(workspace.result[..words].to_vec())
     }
 
-    /// Launches the kernel on inputs that have been checked. `count`: an address, or 0; `out`: the
-    /// address of what `finish` writes.
+    /// Launches the kernel on inputs that have been checked. `count`: an address, or 0; `out`: of what
+    /// `finish` writes.
     pub fn launch<T: Element>(
         &self,
         op: Op,
@@ -118,7 +150,7 @@ impl Launcher {
         workspace: &mut ReduceWorkspace,
         inputs: &[BufferRef<'_, T>],
         count: u64,
-        out: u64,
+        out: Output,
     ) -> Result<(), ReduceError> {
         let program = self.program(op, T::DTYPE)?;
         self.launch_program(&program, finish, workspace, inputs, count, out)
@@ -132,7 +164,7 @@ impl Launcher {
         workspace: &mut ReduceWorkspace,
         inputs: &[BufferRef<'_, T>],
         count: u64,
-        out: u64,
+        out: Output,
     ) -> Result<(), ReduceError> {
         workspace.keep(Arc::clone(program) as _);
         let n = inputs[0].len() as u64;
@@ -151,15 +183,16 @@ impl Launcher {
             n,
             count,
             state: workspace.state.address(),
-            out,
+            out: out.address,
             finish: finish as u64,
             ahead: program.ahead(n),
+            result_bytes: out.bytes,
         };
         let aligned = (arguments.x | arguments.y).is_multiple_of(16);
         let launch = program.launch(n, aligned).prepare()?;
         // SAFETY: the kernel's one parameter is this structure. It reads `n` elements of the inputs and
         // one count, uses the state, which has the words it needs, and the products, for which there is
-        // room, and writes what `finish` says: one word everywhere but for `Words`, for which `out` has
+        // room, and writes what `finish` says: the result's bytes, but for `Words` words for which `out` has
         // room. Buffers that go before the kernel has run
         // wait for it when they are freed; the workspace keeps the program loaded until its own
         // memory has been freed, which waits likewise. The state is used by one launch at a time, since

@@ -121,6 +121,7 @@ impl SegmentProgram {
                 out: results.address(),
                 finish: Finish::of(op) as u64,
                 ahead: 0,
+                result_bytes: size_of::<R>() as u64,
             },
             offsets,
             columns: columns as u64,
@@ -133,7 +134,6 @@ impl SegmentProgram {
                 0
             },
             room: room as u64,
-            result_bytes: size_of::<R>() as u64,
         };
         let launch = |function, blocks: u32| {
             let launch = Launch::new(function).grid(blocks).block(THREADS);

@@ -221,9 +221,11 @@ class _Torch(Library):
         # What torch's own compiler asks; the public way makes an object of the stream first.
         raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         self.stream: Callable[[int], int] = raw or (lambda device: torch.cuda.current_stream(device).cuda_stream)
-        # What the native part needs to reduce tensors by itself.
-        known = [(self.types[name], NUMBERS[name], self._results(name)) for name in self.types]
-        _native.know_torch(torch.Tensor, torch.strided, self.stream, torch.empty_strided, known)
+        functions = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+        if functions is not None:
+            # With them, and this, the native part serves the common cases by itself.
+            known = [(kind, NUMBERS[name], dlpack_code(name), self._results(name)) for name, kind in self.types.items()]
+            _native.know_torch(torch.Tensor, functions, known)
 
     def _results(self, dtype: str) -> list[tuple[Any, int] | None]:
         """Of each operation on this type: the type of results and their bytes, if torch has it."""
@@ -368,12 +370,9 @@ class DeviceArray:
         # Whatever the stream, the work that made it is done.
         if dl_device not in (None, self.__dlpack_device__()) or copy:
             raise BufferError("the array is handed out where it is, without a copy")
-        code = {"f": _FLOAT, "b": _BOOL, "i": _INT, "u": _UINT}[_RUST[self.dtype][0]]
-        code = _BFLOAT if self.dtype == "bfloat16" else _BOOL if self.dtype == "bool" else code
         versioned = max_version is not None and max_version[0] >= 1
-        kind = (code, 8 * SIZES[self.dtype])
         return _native.dlpack_capsule(
-            self, self._address, list(self.shape), kind, self.__dlpack_device__(), versioned
+            self, self._address, list(self.shape), dlpack_code(self.dtype), self.__dlpack_device__(), versioned
         )
 
     def __repr__(self) -> str:
@@ -484,6 +483,12 @@ def _torch(torch: Any) -> _Torch:
 @functools.cache
 def _cupy(cupy: Any) -> _Cupy:
     return _Cupy(cupy)
+
+
+def dlpack_code(name: str) -> tuple[int, int]:
+    """DLPack's code of a type, and its bits."""
+    code = {"f": _FLOAT, "b": _BFLOAT, "i": _INT, "u": _UINT}[_RUST[name][0]]
+    return _BOOL if name == "bool" else code, 8 * SIZES[name]
 
 
 def dlpack_type(code: int, bits: int, lanes: int) -> str:

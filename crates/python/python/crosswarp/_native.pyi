@@ -139,10 +139,8 @@ def device_reduce(
 ) -> None: ...
 def know_torch(
     tensor: type,
-    strided: Any,
-    stream: Callable[[int], int],
-    empty_strided: Callable[..., Any],
-    types: list[tuple[Any, int, list[tuple[Any, int] | None]]],
+    functions: object,
+    types: list[tuple[Any, int, tuple[int, int], list[tuple[Any, int] | None]]],
 ) -> None: ...
 def histogram_of_tensor(x: object, bins: int, low: object, high: object) -> tuple[Any, Any] | None: ...
 def keep_even_bins(

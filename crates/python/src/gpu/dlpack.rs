@@ -13,28 +13,28 @@ use crate::run::guarded;
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct DlDevice {
-    kind: i32,
-    id: i32,
+pub struct DlDevice {
+    pub kind: i32,
+    pub id: i32,
 }
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct DlType {
-    code: u8,
-    bits: u8,
-    lanes: u16,
+pub struct DlType {
+    pub code: u8,
+    pub bits: u8,
+    pub lanes: u16,
 }
 
 #[repr(C)]
-struct DlTensor {
-    data: *mut c_void,
-    device: DlDevice,
-    ndim: i32,
-    dtype: DlType,
-    shape: *mut i64,
-    strides: *mut i64,
-    byte_offset: u64,
+pub struct DlTensor {
+    pub data: *mut c_void,
+    pub device: DlDevice,
+    pub ndim: i32,
+    pub dtype: DlType,
+    pub shape: *mut i64,
+    pub strides: *mut i64,
+    pub byte_offset: u64,
 }
 
 #[repr(C)]
@@ -60,7 +60,7 @@ const USED: &CStr = c"used_dltensor";
 const NAME_VERSIONED: &CStr = c"dltensor_versioned";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 /// The version whose structures these are.
-const MAJOR: u32 = 1;
+pub const MAJOR: u32 = 1;
 
 enum Owned {
     Managed(NonNull<Managed>),

@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::gpu::count::{Count, counter};
 use crate::gpu::elements;
 use crate::gpu::queue::{OnGpu, lock};
-use crate::gpu::tensor::{Tensor, Torch, known};
+use crate::gpu::tensor::{Tensor, known};
 use crate::run::guarded;
 
 /// How many are kept.
@@ -46,7 +46,7 @@ fn key(tensor: &Tensor<'_>, bins: &Bound<'_, PyAny>, ends: [&Bound<'_, PyAny>; 2
         };
         *bits = end.to_bits();
     }
-    Some((bins, bits, tensor.number, tensor.place.ordinal()))
+    Some((bins, bits, tensor.number, tensor.seen.device))
 }
 
 /// Counts and edges, or `None` of anything else than a tensor and bins that are kept.
@@ -69,16 +69,16 @@ fn histogram_of_tensor(
         let Some((_, kept)) = found else {
             return Ok(None);
         };
-        let len = Torch::len(x)?;
-        let (counts, output) = torch.empty(py, x, &[key.0], torch.indices()?)?;
-        let (edges, copy) = torch.empty(py, x, &[key.0 + 1], &kept.edges_type)?;
-        let gpu = tensor.place.gpu()?;
+        let (len, device) = (tensor.seen.len(), tensor.seen.device);
+        let (counts, output) = torch.empty(py, x, device, &[key.0], torch.indices()?)?;
+        let (edges, copy) = torch.empty(py, x, device, &[key.0 + 1], &kept.edges_type)?;
+        let (gpu, from) = (tensor.gpu, tensor.seen.address);
         let work = || {
             tensor.place.with(gpu, |stream| {
                 // SAFETY: rules 1 and 2: as many edges of the same type.
                 let copy = unsafe { elements::<u8>(copy, kept.edges.len()) }?;
                 stream.copy(copy, &*kept.edges)?;
-                kept.count.count(stream, tensor.address, len, output)
+                kept.count.count(stream, from, len, output)
             })
         };
         py.detach(work)?;
@@ -109,7 +109,7 @@ fn keep_even_bins(
         else {
             return Ok(());
         };
-        let gpu = tensor.place.gpu()?;
+        let gpu = tensor.gpu;
         let count = counter(
             py,
             gpu,

@@ -13,6 +13,7 @@
 mod count;
 mod dlpack;
 mod even_bins;
+mod exchange;
 mod kernel;
 mod queue;
 mod reduce;

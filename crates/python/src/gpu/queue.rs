@@ -113,11 +113,6 @@ impl Place {
         Place(ordinal, Some(handle), false)
     }
 
-    /// The GPU's number.
-    pub fn ordinal(&self) -> usize {
-        self.0
-    }
-
     pub fn gpu(&self) -> Result<&'static Gpu, Failure> {
         gpu(self.0)
     }

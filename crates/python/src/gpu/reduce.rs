@@ -77,13 +77,18 @@ fn device_reduce(
             out,
             out_bytes,
         };
-        enqueue(py, place, element_type(dtype)?, &task)
+        enqueue(py, place.gpu()?, place, element_type(dtype)?, &task)
     })
 }
 
 /// Gives a reduction to the stream.
-pub fn enqueue(py: Python<'_>, place: Place, dtype: DType, task: &Task) -> PyResult<()> {
-    let gpu = place.gpu()?;
+pub fn enqueue(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    place: Place,
+    dtype: DType,
+    task: &Task,
+) -> PyResult<()> {
     let way = Way::of(task.op, dtype, task.shape)?;
     compiled(py, gpu, task.op, dtype, way)?;
     let work = || {

@@ -1,16 +1,20 @@
-//! Reductions and transposes of torch's tensors the short way: what a call needs of torch is asked from here, without a step in Python.
+//! Reductions and transposes of torch's tensors the short way: what a call needs of torch is asked from here, without a
+//! step in Python.
 //!
-//! It serves the common case, a C-contiguous tensor of a known type, and gives everything else to the Python side. What
-//! torch is asked for are attributes and methods of its documented interface, and the current stream, as that side asks.
+//! It serves the common case, a C-contiguous tensor of a known type, of a torch that shows the functions of `exchange`;
+//! everything else is for the Python side.
+
+use std::sync::Mutex;
 
 use crosswarp::prim::{DType, Op};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 
 use crate::error::Failure;
-use crate::gpu::queue::{Place, check_fork};
+use crate::gpu::exchange::{Exchange, Seen};
+use crate::gpu::queue::{Gpu, Place, gpu, lock};
 use crate::gpu::reduce::{Task, element_type, enqueue};
 use crate::gpu::transpose;
 use crate::run::guarded;
@@ -18,51 +22,53 @@ use crate::run::guarded;
 /// What is known of torch.
 pub struct Torch {
     tensor: Py<PyType>,
-    /// The layout of dense tensors.
-    strided: Py<PyAny>,
-    /// The handle of a GPU's current stream.
-    stream: Py<PyAny>,
-    empty_strided: Py<PyAny>,
+    exchange: Exchange,
     types: Vec<Type>,
+    /// What makes tensors of a GPU and a type: its method for new ones, of a tensor of these.
+    makers: Mutex<Vec<(usize, Py<PyAny>, Py<PyAny>)>>,
 }
 
 /// An element type.
 pub struct Type {
     torch: Py<PyAny>,
     pub dtype: DType,
-    /// By operation: the type of its results and their bytes, if torch has it.
+    /// DLPack's code and bits.
+    code: (u8, u8),
+    /// By operation: torch's type of results, and their bytes, if torch has it.
     results: Vec<Option<(Py<PyAny>, usize)>>,
 }
 
 static TORCH: PyOnceLock<Torch> = PyOnceLock::new();
 
-/// Torch's type, our number, and for each operation torch's type of results and its bytes.
-type Known = (Py<PyAny>, usize, Vec<Option<(Py<PyAny>, usize)>>);
+/// Torch's type, our number, DLPack's code and bits, and for each operation torch's type of results and its bytes.
+type Known = (Py<PyAny>, usize, (u8, u8), Vec<Option<(Py<PyAny>, usize)>>);
 
-/// Says what torch's things are, once it has been imported.
+/// Says what torch's things are, once it has been imported: its type of tensors, the capsule of that type's functions, and
+/// element types.
 #[pyfunction]
 fn know_torch(
     py: Python<'_>,
     tensor: Py<PyType>,
-    strided: Py<PyAny>,
-    stream: Py<PyAny>,
-    empty_strided: Py<PyAny>,
+    functions: &Bound<'_, PyCapsule>,
     types: Vec<Known>,
 ) -> PyResult<()> {
     guarded(move || {
-        let types = types.into_iter().map(|(torch, number, results)| {
+        let Some(exchange) = Exchange::of(functions) else {
+            return Ok(());
+        };
+        let types = types.into_iter().map(|(torch, number, code, results)| {
             Ok(Type {
                 torch,
                 dtype: element_type(number)?,
+                code,
                 results,
             })
         });
         let torch = Torch {
             tensor,
-            strided,
-            stream,
-            empty_strided,
+            exchange,
             types: types.collect::<Result<_, Failure>>()?,
+            makers: Mutex::default(),
         };
         // The first one stays: there is one torch in a process.
         let _ = TORCH.set(py, torch);
@@ -72,17 +78,18 @@ fn know_torch(
 
 /// A dense, C-contiguous tensor on a GPU.
 pub struct Tensor<'a> {
+    pub seen: Seen<'a>,
     pub kind: &'a Type,
     /// The type's number among those that torch has.
     pub number: usize,
-    pub address: usize,
+    pub gpu: &'static Gpu,
     pub place: Place,
 }
 
 /// What is known of torch, and the tensor, if it is one that is served here.
 pub fn known<'a>(
     py: Python<'a>,
-    x: &Bound<'_, PyAny>,
+    x: &'a Bound<'_, PyAny>,
 ) -> PyResult<Option<(&'a Torch, Tensor<'a>)>> {
     let Some(torch) = TORCH.get(py) else {
         return Ok(None);
@@ -91,68 +98,86 @@ pub fn known<'a>(
 }
 
 impl Torch {
-    fn find<'a>(&'a self, py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Option<Tensor<'a>>> {
+    fn find<'a>(&'a self, py: Python<'_>, x: &'a Bound<'_, PyAny>) -> PyResult<Option<Tensor<'a>>> {
         // A subclass may be anything.
-        if !x.get_type().is(&self.tensor) || !x.getattr(intern!(py, "is_cuda"))?.is_truthy()? {
+        if !x.get_type().is(&self.tensor) {
             return Ok(None);
         }
-        check_fork()?;
-        let is = |method| PyResult::Ok(x.call_method0(method)?.is_truthy()?);
-        if !x.getattr(intern!(py, "layout"))?.is(&self.strided)
-            || is(intern!(py, "is_neg"))?
-            || !is(intern!(py, "is_contiguous"))?
-        {
-            return Ok(None);
-        }
-        let dtype = x.getattr(intern!(py, "dtype"))?;
-        let number = self.types.iter().position(|kind| dtype.is(&kind.torch));
-        let Some(number) = number else {
+        // SAFETY: rule 1: nobody changes an array that a call works on.
+        let Some(seen) = (unsafe { self.exchange.look(x) }) else {
             return Ok(None);
         };
-        let device = x.call_method0(intern!(py, "get_device"))?;
-        let stream = self.stream.bind(py).call1((&device,))?.extract()?;
+        let number = self.types.iter().position(|kind| kind.code == seen.dtype);
+        let (Some(number), true) = (number, seen.is_contiguous()) else {
+            return Ok(None);
+        };
+        // The signs of such a view are not those in memory.
+        if x.call_method0(intern!(py, "is_neg"))?.is_truthy()? {
+            return Ok(None);
+        }
+        // Refused after a fork, before torch is asked for what it asks of the GPU.
+        let gpu = gpu(seen.device)?;
+        let place = Place::of_stream(seen.device, self.exchange.stream(py, seen.device)?);
         Ok(Some(Tensor {
+            seen,
             kind: &self.types[number],
             number,
-            address: x.call_method0(intern!(py, "data_ptr"))?.extract()?,
-            place: Place::of_stream(device.extract()?, stream),
+            gpu,
+            place,
         }))
-    }
-
-    /// Elements of a tensor.
-    pub fn len(x: &Bound<'_, PyAny>) -> PyResult<usize> {
-        x.call_method0(intern!(x.py(), "numel"))?.extract()
     }
 
     /// The type of indices and counts.
     pub fn indices(&self) -> Result<&Py<PyAny>, Failure> {
-        let found = self
-            .types
-            .first()
-            .and_then(|kind| kind.results[Op::Argmax as usize].as_ref());
+        let of_any = self.types.first();
+        let found = of_any.and_then(|kind| kind.results[Op::Argmax as usize].as_ref());
         let (found, _) = found.ok_or_else(|| Failure::Internal("torch without int64".into()))?;
         Ok(found)
     }
 
-    /// A new tensor of this shape beside `x`.
+    /// A new tensor of this shape and type beside `x`, which is on GPU `device`; and where it lies.
     pub fn empty<'py>(
         &self,
         py: Python<'py>,
         x: &Bound<'py, PyAny>,
+        device: usize,
         shape: &[usize],
         dtype: &Py<PyAny>,
     ) -> PyResult<(Bound<'py, PyAny>, usize)> {
+        let maker = self.maker(py, x, device, dtype)?;
         let mut strides = vec![1; shape.len()];
         for k in (1..shape.len()).rev() {
             strides[k - 1] = strides[k] * shape[k].max(1);
         }
+        let made = maker.call1((PyTuple::new(py, shape)?, PyTuple::new(py, strides)?))?;
+        // SAFETY: nobody else has it.
+        let seen = unsafe { self.exchange.look(&made) };
+        let address = seen.map(|seen| seen.address);
+        let address =
+            address.ok_or_else(|| Failure::Internal("a new tensor that is not on a GPU".into()))?;
+        Ok((made, address))
+    }
+
+    /// The method `new_empty_strided` of a tensor of this GPU and type: it takes no other arguments than sizes, and is the
+    /// quickest way that torch has.
+    fn maker<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+        device: usize,
+        dtype: &Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let is_it = |(on, of, _): &&(usize, Py<PyAny>, Py<PyAny>)| *on == device && of.is(dtype);
+        if let Some((_, _, maker)) = lock(&self.makers).iter().find(is_it) {
+            return Ok(maker.bind(py).clone());
+        }
         let how = PyDict::new(py);
         how.set_item(intern!(py, "dtype"), dtype)?;
-        how.set_item(intern!(py, "device"), x.getattr(intern!(py, "device"))?)?;
-        let sizes = (PyTuple::new(py, shape)?, PyTuple::new(py, strides)?);
-        let made = self.empty_strided.bind(py).call(sizes, Some(&how))?;
-        let address = made.call_method0(intern!(py, "data_ptr"))?.extract()?;
-        Ok((made, address))
+        let one = x.call_method(intern!(py, "new_empty"), (PyTuple::empty(py),), Some(&how))?;
+        let maker = one.getattr(intern!(py, "new_empty_strided"))?;
+        let kept = (device, dtype.clone_ref(py), maker.clone().unbind());
+        lock(&self.makers).push(kept);
+        Ok(maker)
     }
 }
 
@@ -166,8 +191,13 @@ pub fn reduce(
     let Some((torch, tensor)) = known(py, x)? else {
         return Ok(None);
     };
-    let shape: Vec<usize> = x.getattr(intern!(py, "shape"))?.extract()?;
-    let len = shape.iter().product();
+    let len = tensor.seen.len();
+    let shape: Vec<usize> = tensor
+        .seen
+        .shape
+        .iter()
+        .map(|&size| size as usize)
+        .collect();
     let ndim = shape.len() as isize;
     let whole = axis.is_none_or(|axis| ndim == 1 && (axis == 0 || axis == -1));
     let (kept, matrices) = if whole {
@@ -188,16 +218,16 @@ pub fn reduce(
     let Some((kind, out_bytes)) = &tensor.kind.results[op as usize] else {
         return Ok(None);
     };
-    let (made, out) = torch.empty(py, x, &kept, kind)?;
+    let (made, out) = torch.empty(py, x, tensor.seen.device, &kept, kind)?;
     let task = Task {
         op,
-        inputs: [tensor.address; 2],
+        inputs: [tensor.seen.address; 2],
         len,
         shape: matrices,
         out,
         out_bytes: *out_bytes,
     };
-    enqueue(py, tensor.place, tensor.kind.dtype, &task)?;
+    enqueue(py, tensor.gpu, tensor.place, tensor.kind.dtype, &task)?;
     Ok(Some(made.unbind()))
 }
 
@@ -210,23 +240,23 @@ pub fn dot(
     let (Some((torch, left)), Some((_, right))) = (known(py, x)?, known(py, y)?) else {
         return Ok(None);
     };
-    let n = Torch::len(x)?;
-    if left.place != right.place || left.number != right.number || n != Torch::len(y)? || n == 0 {
+    let n = left.seen.len();
+    if left.place != right.place || left.number != right.number || n != right.seen.len() || n == 0 {
         return Ok(None);
     }
     let Some((kind, out_bytes)) = &left.kind.results[Op::Dot as usize] else {
         return Ok(None);
     };
-    let (made, out) = torch.empty(py, x, &[], kind)?;
+    let (made, out) = torch.empty(py, x, left.seen.device, &[], kind)?;
     let task = Task {
         op: Op::Dot,
-        inputs: [left.address, right.address],
+        inputs: [left.seen.address, right.seen.address],
         len: n,
         shape: [0; 3],
         out,
         out_bytes: *out_bytes,
     };
-    enqueue(py, left.place, left.kind.dtype, &task)?;
+    enqueue(py, left.gpu, left.place, left.kind.dtype, &task)?;
     Ok(Some(made.unbind()))
 }
 
@@ -237,7 +267,8 @@ fn transposed_tensor(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Option<Py
         let Some((torch, tensor)) = known(py, x)? else {
             return Ok(None);
         };
-        let mut shape: Vec<usize> = x.getattr(intern!(py, "shape"))?.extract()?;
+        let seen = &tensor.seen;
+        let mut shape: Vec<usize> = seen.shape.iter().map(|&size| size as usize).collect();
         let &[ref outer @ .., rows, columns] = &shape[..] else {
             return Ok(None);
         };
@@ -247,9 +278,10 @@ fn transposed_tensor(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Option<Py
         }
         let last = shape.len() - 1;
         shape.swap(last - 1, last);
-        let (made, output) = torch.empty(py, x, &shape, &tensor.kind.torch)?;
+        let (made, output) = torch.empty(py, x, seen.device, &shape, &tensor.kind.torch)?;
         let size = tensor.kind.dtype.size();
-        transpose::enqueue(py, tensor.place, size, [tensor.address, output], matrices)?;
+        let (gpu, place) = (tensor.gpu, tensor.place);
+        transpose::enqueue(py, gpu, place, size, [seen.address, output], matrices)?;
         Ok(Some(made.unbind()))
     })
 }

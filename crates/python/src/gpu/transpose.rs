@@ -36,18 +36,18 @@ fn device_transpose(
     output: usize,
     shape: [usize; 3],
 ) -> PyResult<()> {
-    guarded(move || enqueue(py, place, size, [input, output], shape))
+    guarded(move || enqueue(py, place.gpu()?, place, size, [input, output], shape))
 }
 
 /// Gives a transposition of the first address's matrices into the second's to the stream.
 pub fn enqueue(
     py: Python<'_>,
+    gpu: &'static Gpu,
     place: Place,
     size: usize,
     [input, output]: [usize; 2],
     shape: [usize; 3],
 ) -> PyResult<()> {
-    let gpu = place.gpu()?;
     let transposer = compiled(py, gpu, size)?;
     let work = || {
         place.with(gpu, |stream| match size {

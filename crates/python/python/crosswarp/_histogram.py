@@ -211,6 +211,8 @@ def bincount(
     """
     if weights is None and threads is None and type(minlength) is int and minlength >= 0:
         found: Array | None = _native.bincount_of_few(x, minlength)
+        if found is None:
+            found = _native.bincount_of_tensor(x, minlength)
         if found is not None:
             return found
     view = _device.find(x)

@@ -14,12 +14,16 @@ use crate::array::Array;
 use crate::error::Failure;
 use crate::gpu::elements;
 use crate::gpu::queue::{Gpu, OnGpu, Place, lock, prepare};
-use crate::gpu::reduce::element_type;
+use crate::gpu::reduce::{element_type, extremes};
+use crate::gpu::tensor::known;
 use crate::histogram::{float_bins, integer_bins};
 use crate::run::guarded;
 
 /// Bins for which compiled histograms are kept, and streams for which memory is: loading one takes a millisecond.
 const MOST: usize = 16;
+
+/// Counts that fit into memory beside other things, as on the Python side.
+const MOST_BINS: usize = 1 << 28;
 
 /// Bytes of the edges of all that are kept; each edge is there three times more, here and on the GPU.
 const MOST_EDGES: usize = 16 << 20;
@@ -73,8 +77,8 @@ pub fn counter(
         DType::U8 => of_integers::<u8>(py, gpu, edges, values),
         DType::U16 => of_integers::<u16>(py, gpu, edges, values),
         DType::I32 => of_integers::<i32>(py, gpu, edges, values),
-        DType::F32 => of_bins(py, gpu, &float_bins::<f32>(edges)?, (false, edges)),
-        DType::F64 => of_bins(py, gpu, &float_bins::<f64>(edges)?, (false, edges)),
+        DType::F32 => of_bins(py, gpu, &float_bins::<f32>(edges)?, edges),
+        DType::F64 => of_bins(py, gpu, &float_bins::<f64>(edges)?, edges),
         other => Err(Failure::Internal(format!("samples of {other}")).into()),
     }
 }
@@ -85,22 +89,35 @@ fn of_integers<T: DeviceSample<Bound = i64> + Scalar>(
     edges: Array,
     values: bool,
 ) -> PyResult<Arc<dyn Count>> {
-    let bins = match values {
-        true => {
-            let ends = edges.slice::<i64>();
-            let bins = Bins::<T>::integers(ends[0], ends[ends.len() - 1]);
-            bins.map_err(|error| Failure::Input(error.to_string()))?
-        }
-        false => integer_bins::<T>(edges)?,
-    };
-    of_bins(py, gpu, &bins, (values, edges))
+    if values {
+        let ends = edges.slice::<i64>();
+        return of_values::<T>(py, gpu, [ends[0], ends[ends.len() - 1]]);
+    }
+    of_bins(py, gpu, &integer_bins::<T>(edges)?, edges)
+}
+
+/// A bin for each value from the first up to the second.
+fn of_values<T: DeviceSample<Bound = i64> + Scalar>(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    ends: [i64; 2],
+) -> PyResult<Arc<dyn Count>> {
+    let bins = Bins::<T>::integers(ends[0], ends[1]);
+    let bins = bins.map_err(|error| Failure::Input(error.to_string()))?;
+    let bits = ends.map(|end| end as u64).to_vec();
+    Ok(compiled(
+        py,
+        gpu,
+        &bins,
+        (gpu.device.ordinal(), T::DTYPE, true, bits),
+    )?)
 }
 
 fn of_bins<T: DeviceSample + Scalar>(
     py: Python<'_>,
     gpu: &'static Gpu,
     bins: &Bins<T>,
-    (values, edges): (bool, Array),
+    edges: Array,
 ) -> PyResult<Arc<dyn Count>> {
     let bits = match edges.kind.dtype.size() {
         4 => edges
@@ -110,7 +127,7 @@ fn of_bins<T: DeviceSample + Scalar>(
             .collect(),
         _ => edges.words::<u64>().to_vec(),
     };
-    let key = (gpu.device.ordinal(), T::DTYPE, values, bits);
+    let key = (gpu.device.ordinal(), T::DTYPE, false, bits);
     Ok(compiled(py, gpu, bins, key)?)
 }
 
@@ -226,6 +243,52 @@ impl<T: DeviceSample> Prepared<T> {
     }
 }
 
+/// How often each number from 0 on is in a vector, a torch's tensor of integers, with `least` counts at least; `None` of
+/// anything else, of no elements, and where the counts are too many or a number is negative.
+#[pyfunction]
+fn bincount_of_tensor(
+    py: Python<'_>,
+    x: &Bound<'_, PyAny>,
+    least: usize,
+) -> PyResult<Option<Py<PyAny>>> {
+    guarded(move || {
+        let Some((torch, tensor)) = known(py, x)? else {
+            return Ok(None);
+        };
+        let (seen, dtype) = (&tensor.seen, tensor.kind.dtype);
+        let (gpu, place, len) = (tensor.gpu, tensor.place, seen.len());
+        if seen.shape.len() != 1 || len == 0 || dtype.is_float() {
+            return Ok(None);
+        }
+        let (low, high) = extremes(py, gpu, place, dtype, (seen.address, len))?;
+        // Bits of a signed type have their sign at the top of the type's own width.
+        let sign = 1u64 << (8 * dtype.size() - 1);
+        let signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+        if signed && (low & sign != 0) || high >= MOST_BINS as u64 {
+            return Ok(None);
+        }
+        let bins = least.max(high as usize + 1);
+        if bins > MOST_BINS {
+            return Ok(None);
+        }
+        let (counts, output) = torch.empty(py, x, seen.device, &[bins], torch.indices()?)?;
+        let ends = [0, bins as i64];
+        let (count, samples, _cast) = match dtype {
+            DType::U8 => (of_values::<u8>(py, gpu, ends)?, seen.address, None),
+            DType::U16 => (of_values::<u16>(py, gpu, ends)?, seen.address, None),
+            DType::I32 => (of_values::<i32>(py, gpu, ends)?, seen.address, None),
+            _ => {
+                let (cast, address) = torch.as_int32(py, x)?;
+                (of_values::<i32>(py, gpu, ends)?, address, Some(cast))
+            }
+        };
+        let work = || place.with(gpu, |stream| count.count(stream, samples, len, output));
+        py.detach(work)?;
+        Ok(Some(counts.unbind()))
+    })
+}
+
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(device_histogram, module)?)
+    module.add_function(wrap_pyfunction!(device_histogram, module)?)?;
+    module.add_function(wrap_pyfunction!(bincount_of_tensor, module)?)
 }

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crosswarp::cuda::{Buffer, Device, Stream};
+use crosswarp::cuda::{Buffer, Device, PinnedBuffer, Stream};
 use crosswarp::prim::DeviceTransposer;
 use crosswarp::prim::cuda::{DeviceReducer, ReduceWorkspace};
 use pyo3::prelude::*;
@@ -32,8 +32,8 @@ pub struct Gpu {
 /// What reductions in one stream need.
 pub struct Workspace {
     pub reduce: ReduceWorkspace,
-    /// Results on their way.
-    pub words: Buffer<u64>,
+    /// Results that a call waits for: the GPU writes them to the host itself.
+    pub words: PinnedBuffer<u64>,
 }
 
 /// A lock's value; a panic has left nothing half done, since each is changed in one step.
@@ -93,7 +93,7 @@ impl Gpu {
         }
         let made = Arc::new(Mutex::new(Workspace {
             reduce: self.reducer.workspace(stream)?,
-            words: Buffer::new(&self.device, 2)?,
+            words: PinnedBuffer::zeroed(&self.device, 2)?,
         }));
         if all.len() == MOST_WORKSPACES {
             all.remove(0);

@@ -199,28 +199,46 @@ fn device_extremes(
     len: usize,
 ) -> PyResult<(u64, u64)> {
     guarded(move || {
-        let dtype = element_type(dtype)?;
-        let gpu = place.gpu()?;
-        compiled(py, gpu, Op::Min, dtype, Way::All)?;
-        compiled(py, gpu, Op::Max, dtype, Way::All)?;
-        let work = || {
-            place.with(gpu, |stream| {
-                let workspace = gpu.workspace(stream)?;
-                let workspace = &mut *lock(&workspace);
-                for (k, op) in [Op::Min, Op::Max].into_iter().enumerate() {
-                    let word = workspace.words.range(k..=k);
-                    of_type!(dtype, T => {
-                        // SAFETY: rules 1 and 2.
-                        let input = unsafe { elements::<T>(address, len) }?;
-                        gpu.reducer.enqueue(op, &mut workspace.reduce, &[input], None, word)?;
-                    });
-                }
-                let bits = workspace.words.to_vec(stream)?;
-                Ok((bits[0], bits[1]))
-            })
-        };
-        Ok(py.detach(work)?)
+        extremes(
+            py,
+            place.gpu()?,
+            place,
+            element_type(dtype)?,
+            (address, len),
+        )
     })
+}
+
+/// The same, of elements at an address.
+pub fn extremes(
+    py: Python<'_>,
+    gpu: &'static Gpu,
+    place: Place,
+    dtype: DType,
+    (address, len): (usize, usize),
+) -> PyResult<(u64, u64)> {
+    compiled(py, gpu, Op::Min, dtype, Way::All)?;
+    compiled(py, gpu, Op::Max, dtype, Way::All)?;
+    let work = || {
+        place.with(gpu, |stream| {
+            let workspace = gpu.workspace(stream)?;
+            let workspace = &mut *lock(&workspace);
+            for (k, op) in [Op::Min, Op::Max].into_iter().enumerate() {
+                let word = workspace.words.address() + (k * size_of::<u64>()) as u64;
+                // SAFETY: one of the two words, which every GPU reaches. They are read when the work has ended, and the
+                // workspace is borrowed until then.
+                let word = unsafe { BufferRef::<u64>::from_raw(word, 1) };
+                of_type!(dtype, T => {
+                    // SAFETY: rules 1 and 2.
+                    let input = unsafe { elements::<T>(address, len) }?;
+                    gpu.reducer.enqueue(op, &mut workspace.reduce, &[input], None, word)?;
+                });
+            }
+            stream.synchronize()?;
+            Ok((workspace.words[0], workspace.words[1]))
+        })
+    };
+    Ok(py.detach(work)?)
 }
 
 /// The element type of this number.

@@ -135,6 +135,27 @@ impl Torch {
         Ok(found)
     }
 
+    /// A tensor's elements as int32; and where they lie.
+    pub fn as_int32<'py>(
+        &self,
+        py: Python<'py>,
+        x: &Bound<'py, PyAny>,
+    ) -> PyResult<(Bound<'py, PyAny>, usize)> {
+        let kind = self.types.iter().find(|kind| kind.dtype == DType::I32);
+        let kind = kind.ok_or_else(|| Failure::Internal("torch without int32".into()))?;
+        let made = x.call_method1(intern!(py, "to"), (&kind.torch,))?;
+        let address = self.address(&made)?;
+        Ok((made, address))
+    }
+
+    /// Where a tensor lies that nobody else has.
+    fn address(&self, made: &Bound<'_, PyAny>) -> PyResult<usize> {
+        // SAFETY: nobody else has it.
+        let seen = unsafe { self.exchange.look(made) };
+        let address = seen.map(|seen| seen.address);
+        Ok(address.ok_or_else(|| Failure::Internal("a new tensor that is not on a GPU".into()))?)
+    }
+
     /// A new tensor of this shape and type beside `x`, which is on GPU `device`; and where it lies.
     pub fn empty<'py>(
         &self,
@@ -150,11 +171,7 @@ impl Torch {
             strides[k - 1] = strides[k] * shape[k].max(1);
         }
         let made = maker.call1((PyTuple::new(py, shape)?, PyTuple::new(py, strides)?))?;
-        // SAFETY: nobody else has it.
-        let seen = unsafe { self.exchange.look(&made) };
-        let address = seen.map(|seen| seen.address);
-        let address =
-            address.ok_or_else(|| Failure::Internal("a new tensor that is not on a GPU".into()))?;
+        let address = self.address(&made)?;
         Ok((made, address))
     }
 

@@ -24,8 +24,15 @@ pub struct Torch {
     tensor: Py<PyType>,
     exchange: Exchange,
     types: Vec<Type>,
-    /// What makes tensors of a GPU and a type: its method for new ones, of a tensor of these.
-    makers: Mutex<Vec<(usize, Py<PyAny>, Py<PyAny>)>>,
+    makers: Mutex<Vec<Maker>>,
+}
+
+/// What makes tensors of a GPU and a type.
+struct Maker {
+    device: usize,
+    torch: Py<PyAny>,
+    /// A method for new ones, of a tensor of these.
+    new: Py<PyAny>,
 }
 
 /// An element type.
@@ -184,17 +191,20 @@ impl Torch {
         device: usize,
         dtype: &Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let is_it = |(on, of, _): &&(usize, Py<PyAny>, Py<PyAny>)| *on == device && of.is(dtype);
-        if let Some((_, _, maker)) = lock(&self.makers).iter().find(is_it) {
-            return Ok(maker.bind(py).clone());
+        let is_it = |maker: &&Maker| maker.device == device && maker.torch.is(dtype);
+        if let Some(maker) = lock(&self.makers).iter().find(is_it) {
+            return Ok(maker.new.bind(py).clone());
         }
         let how = PyDict::new(py);
         how.set_item(intern!(py, "dtype"), dtype)?;
         let one = x.call_method(intern!(py, "new_empty"), (PyTuple::empty(py),), Some(&how))?;
-        let maker = one.getattr(intern!(py, "new_empty_strided"))?;
-        let kept = (device, dtype.clone_ref(py), maker.clone().unbind());
-        lock(&self.makers).push(kept);
-        Ok(maker)
+        let new = one.getattr(intern!(py, "new_empty_strided"))?;
+        lock(&self.makers).push(Maker {
+            device,
+            torch: dtype.clone_ref(py),
+            new: new.clone().unbind(),
+        });
+        Ok(new)
     }
 }
 

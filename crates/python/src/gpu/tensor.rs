@@ -56,11 +56,13 @@ type Known = (Py<PyAny>, usize, (u8, u8), Vec<Option<(Py<PyAny>, usize)>>);
 fn know_torch(
     py: Python<'_>,
     tensor: Py<PyType>,
-    functions: &Bound<'_, PyCapsule>,
+    functions: &Bound<'_, PyAny>,
     types: Vec<Known>,
 ) -> PyResult<()> {
     guarded(move || {
-        let Some(exchange) = Exchange::of(functions) else {
+        let functions = functions.cast::<PyCapsule>().ok();
+        let Some(exchange) = functions.and_then(Exchange::of) else {
+            // Something else, or of another version: torch is asked the long way.
             return Ok(());
         };
         let types = types.into_iter().map(|(torch, number, code, results)| {

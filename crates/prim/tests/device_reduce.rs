@@ -58,6 +58,8 @@ enum Kind {
     Huge,
     /// Squares of `f32` underflow, those of some values or of all.
     Small,
+    /// Ordinary ones, but for a few that are infinite or NaN.
+    Rare,
 }
 
 const KINDS: [Kind; 7] = [
@@ -87,13 +89,17 @@ fn make<T: Element>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
         let Some((fraction, one)) = format else {
             return match kind {
                 Kind::Tiny => bits & 1,
-                Kind::Ordinary => bits & 0x7f,
+                Kind::Ordinary | Kind::Rare => bits & 0x7f,
                 _ => bits,
             };
         };
         let mantissa = bits & ((1 << fraction) - 1);
         match kind {
-            Kind::Ordinary => (bits & sign) | one | mantissa,
+            Kind::Rare if random().is_multiple_of(100_000) => {
+                let exponents = (sign - 1) >> fraction;
+                (bits & sign) | exponents << fraction | u64::from(bits & 0x300 == 0)
+            }
+            Kind::Ordinary | Kind::Rare => (bits & sign) | one | mantissa,
             Kind::Bits => bits,
             Kind::Tiny if bits & 0x70 == 0 => (bits & sign) | (mantissa & 0xf),
             Kind::Tiny => sign,
@@ -644,6 +650,19 @@ fn columns_of_every_width_from_anywhere() {
         )*};
     }
     check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+    // Blocks that go from columns to columns, on any GPU, with and without a slow way.
+    for kind in [Kind::Ordinary, Kind::Rare, Kind::Bits] {
+        check_columns::<f32>(&gpu, kind, [1, 3, 600_002]);
+        check_columns::<f64>(&gpu, kind, [2, 2, 150_001]);
+        check_columns::<f16>(&gpu, kind, [1, 2, 600_001]);
+        check_columns::<f16>(&gpu, kind, [1, 2, 1_200_004]);
+        check_columns::<i32>(&gpu, kind, [3, 2, 200_001]);
+    }
+    // Few parts of long columns take a slow way.
+    check_columns::<f32>(&gpu, Kind::Rare, [1, 700_000, 2]);
+    check_columns::<f64>(&gpu, Kind::Rare, [1, 700_000, 2]);
+    check_columns::<f32>(&gpu, Kind::Rare, [1, 40_000, 40]);
+    check_columns::<f64>(&gpu, Kind::Rare, [1, 40_000, 40]);
     // Each number of rows for which a thread may have all rows, or some of them.
     for rows in 1..=260 {
         check_columns::<f32>(&gpu, Kind::Ordinary, [1, rows, 36]);

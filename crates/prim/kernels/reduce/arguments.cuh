@@ -133,7 +133,8 @@ struct alignas(8) column_arguments {
     u32 side;
     // Threads that add up the parts of a column: a power of two up to those of a warp, or all of a block.
     u32 lanes;
-    u32 zero;
+    // Of few rows: columns of which a thread has all, which it loads at once. Else 0.
+    u32 few;
 };
 static_assert(sizeof(column_arguments) == 128, "size of column_arguments");
 static_assert(CROSSWARP_OFFSET(column_arguments, all) == 0, "column_arguments::all");
@@ -147,6 +148,6 @@ static_assert(CROSSWARP_OFFSET(column_arguments, ways) == 108, "column_arguments
 static_assert(CROSSWARP_OFFSET(column_arguments, tiles) == 112, "column_arguments::tiles");
 static_assert(CROSSWARP_OFFSET(column_arguments, side) == 116, "column_arguments::side");
 static_assert(CROSSWARP_OFFSET(column_arguments, lanes) == 120, "column_arguments::lanes");
-static_assert(CROSSWARP_OFFSET(column_arguments, zero) == 124, "column_arguments::zero");
+static_assert(CROSSWARP_OFFSET(column_arguments, few) == 124, "column_arguments::few");
 
 }  // namespace crosswarp

@@ -23,13 +23,19 @@ struct sum_of_two {
     double high = -0.0, low = 0;
     bool lost = false;
 
-    __device__ void add(double a, double b) {
-        double error, second, rest;
-        high = two_sum(high, a, error);
-        low = two_sum(low, b, rest);
-        low = two_sum(low, error, second);
+    __device__ void add(double value) {
+        double error, rest;
+        high = two_sum(high, value, error);
+        low = two_sum(low, error, rest);
         // NaN, too, if it overflows.
-        lost = lost || rest != 0 || second != 0;
+        lost = lost || rest != 0;
+    }
+    __device__ void merge(const sum_of_two& other) {
+        double rest;
+        lost = lost || other.lost;
+        add(other.high);
+        low = two_sum(low, other.low, rest);
+        lost = lost || rest != 0;
     }
 };
 
@@ -41,14 +47,16 @@ struct sum_of_column {
     using part = T;
     static constexpr bool two = TERM::inputs == 2;
     static constexpr bool never_slow = false;
+    static constexpr size_t slow_bytes = sizeof(warp_accumulator<F>);
+    static constexpr int turns = 2, few = few_columns<storage, two ? 4 : sizeof(storage) == 8 ? 16 : 8>;
     static constexpr int flight = two || sizeof(storage) == 8 ? 16 : 32;
     // The term is −0.0, or a square of +0.0: which changes nothing, for rows that are there have no other.
     static constexpr storage missing_x = storage(1) << (8 * sizeof(storage) - 1);
     static constexpr storage missing_y = storage(1) << (8 * sizeof(storage) - 4);
     static constexpr int sums = 16;
-    // On a multiprocessor. A thread has two registers for each f64, and a second input's elements, or terms that are not
-    // elements: with more they do not fit.
-    static constexpr int blocks = sizeof(T) == 8 ? 2 : two || cw::TERM::squares ? 3 : 4;
+    // On a multiprocessor: with more, what a thread has does not fit, and it waits for its own memory. (With 4 of f32, 1e4 ×
+    // 1e4 took 159 µs instead of 145.)
+    static constexpr int blocks = sizeof(T) == 8 ? 2 : 3;
 
     // Of 8 `vector` ways a thread has 16 / `vector` leaf lanes of `vector` columns, and adds each in the order of its
     // rows. With other numbers of ways, each row of the column is in a leaf lane of its own: then the first addition to a
@@ -60,19 +68,36 @@ struct sum_of_column {
         for (int k = 0; k < sums; ++k) sum[k] = leaf_sum::identity<T>();
     }
 
-    __device__ void take(const storage (&p)[flight], const storage (&q)[flight], u32) {
+    template <int from>
+    __device__ void take(const storage (&p)[flight / turns], const storage (&q)[flight / turns], u32) {
 #pragma unroll
-        for (int e = 0; e < flight; ++e) {
+        for (int e = 0; e < flight / turns; ++e) {
+            T& its = sum[(from + e) % sums];
             const T value = E::widen(p[e]);
-            sum[e % sums] = sum[e % sums] + TERM::of(value, two ? E::widen(q[e]) : value);
+            its = its + TERM::of(value, two ? E::widen(q[e]) : value);
         }
     }
 
     __device__ void halve(u32 vector) {
-        halve_once<8>();
-        halve_once<4>();
-        if (widest_load<storage> == 2 || vector <= 2) halve_once<2>();
-        if (vector == 1) halve_once<1>();
+        halve_once<8>(sum);
+        halve_once<4>(sum);
+        if (widest_load<storage> == 2 || vector <= 2) halve_once<2>(sum);
+        if (vector == 1) halve_once<1>(sum);
+    }
+
+    static __device__ part of_few(const storage (&p)[few * few_rows], const storage (&q)[few * few_rows], int c) {
+        T value[few_rows];
+#pragma unroll
+        for (int row = 0; row < few_rows; ++row) {
+            const T x = E::widen(p[row * few + c]);
+            value[row] = TERM::of(x, two ? E::widen(q[row * few + c]) : x);
+        }
+        static_assert(few_rows == 16, "the last steps of halving");
+        halve_once<8>(value);
+        halve_once<4>(value);
+        halve_once<2>(value);
+        halve_once<1>(value);
+        return value[0];
     }
 
     __device__ T slot(int c, u32, u64, u32) const { return sum[c]; }
@@ -84,19 +109,23 @@ struct sum_of_column {
         return true;
     }
 
+    // The sum of parts that are not doubtful. Those that are lie from `first` to `end`, among others.
     struct total : sum_of_two {
-        __device__ void take(T value) {
-            lost = lost || is_doubtful<TERM>(value);
-            add(value, 0);
+        u32 first = ~0u, end = 0;
+
+        __device__ void take(T value, u32 piece) {
+            const bool doubtful = is_doubtful<TERM>(value);
+            if (doubtful) first = min(first, piece), end = max(end, piece + 1);
+            add(doubtful ? -0.0 : double(value));
         }
         __device__ void merge(const total& other) {
-            lost = lost || other.lost;
-            add(other.high, other.low);
+            first = min(first, other.first), end = max(end, other.end);
+            sum_of_two::merge(other);
         }
     };
 
     static __device__ bool quick(const column_arguments& a, total sum, u64& bits) {
-        if (sum.lost) return false;
+        if (sum.lost || sum.first < sum.end) return false;
         // The nearest to the whole. The sign of a sum that is 0 stays.
         double rest = 0;
         if (sum.low != 0) sum.high = two_sum(sum.high, sum.low, rest);
@@ -104,59 +133,114 @@ struct sum_of_column {
         if (a.all.finish == finish_norm) {
             result = sqrt(result);
         } else {
-            if (a.all.finish == finish_mean) {
-                if (rest != 0) return false;
-                result = result / double(a.all.n);
-            }
-            // In the middle between two f32 it matters what was rounded before.
+            bool exact = rest == 0;
+            if (a.all.finish == finish_mean && !divide(result, rest, double(a.all.n), exact)) return false;
+            // In the middle between two f32 it matters what was rounded before, as do digits that numbers that are not
+            // normal have not.
             const u64 cut = __double_as_longlong(result) & 0x1fffffff;
-            const bool exact = a.all.finish == finish_mean ? result == 0 : rest == 0;
-            if (sizeof(T) == 4 && !exact && cut == 0x10000000) return false;
-            // As are more digits of numbers that are not normal.
-            const double size = result < 0 ? -result : result;
-            if (sizeof(T) == 4 && !exact && size < 0x1p-126) return false;
+            if (sizeof(T) == 4 && !exact && (cut == 0x10000000 || fabs(result) < 0x1p-126)) return false;
         }
         bits = F::to_bits(T(result));
         return true;
     }
 
-    static __device__ u64 slow(const column_arguments& a, u64 s, T found) {
-        const u64 at = column_at(a, s);
-        return slow(a, static_cast<const storage*>(a.all.x) + at, static_cast<const storage*>(a.all.y) + at, s, found);
+    static __device__ u64 slow(const column_arguments& a, u64 s, T found, unsigned char*) {
+        total known;
+        known.high = found;
+        known.lost = true;
+        return slow(a, s, known, nullptr);
     }
-    static __device__ u64 slow(const column_arguments& a, u64 s, const total&) { return slow(a, s, T()); }
+    // The result of a column of one part, which is `known.high`, or of several. What is not in `known`, if it is not lost,
+    // is added exactly.
+    static __device__ __noinline__ u64 slow(const column_arguments& a, u64 s, total known, unsigned char* together) {
+        constexpr u32 all = 0xffffffffu;
+        const u64 at = column_at(a, s);
+        const storage *x = static_cast<const storage*>(a.all.x) + at, *y = static_cast<const storage*>(a.all.y) + at;
+        const u32 parts = u32(parts_of(a)), me = threadIdx.x;
+        const u32 warps = together ? column_warps : 1, my_warp = together ? me / 32 : 0;
+        warp_accumulator<F> sum;
+        if (known.lost) {
+            known.first = 0, known.end = parts;
+        } else if (my_warp == 0) {
+            add(sum, known.high);
+            // The sign of a sum that is 0 is that of `high`.
+            if (known.low != 0) add(sum, known.low);
+        }
+#pragma unroll 1
+        for (u32 first = known.first; first < known.end; first += 32 * warps) {
+            const u32 piece = first + my_warp + warps * warp::lane();
+            T value = T(known.high);
+            if (parts > 1 && piece < known.end) value = part_of<T>(a, piece, s);
+            u32 left = __ballot_sync(all, piece < known.end && (known.lost || is_doubtful<TERM>(value)));
+            // With a NaN no other changes anything.
+#pragma unroll 1
+            for (; left && !(sum.seen & seen_nan); left &= left - 1) {
+                const int from = __ffs(left) - 1;
+                const T one = __shfl_sync(all, value, from);
+                if (!is_doubtful<TERM>(one)) {
+                    sum.add_finite(one);
+                    continue;
+                }
+                const u64 row = u64(first + my_warp + warps * from) * part_rows, skipped = row * a.columns;
+                const u32 rows = u32(min(u64(part_rows), a.all.n - row));
+                if (add_special(sum, x + skipped, y + skipped, rows, a.columns)) continue;
+                redo_leaf<E, TERM>(sum, x + skipped, y + skipped, rows, one, a.columns);
+            }
+        }
+        // As of segments: up to 2^19 leaves leave limbs below 2^52.
+        if (a.all.n >> 30) sum.carry();
+        if (together) {
+            auto* of_thread = reinterpret_cast<warp_accumulator<F>*>(together);
+            // Before: all have read the total that lay there.
+            __syncthreads();
+            of_thread[me] = sum;
+            // What the first warp reads was written by the others.
+            __syncthreads();
+#pragma unroll 1
+            for (u32 k = me + 32; me < 32 && k < reduce_threads; k += 32) sum.merge(of_thread[k]);
+        }
+        return __shfl_sync(all, sum_result<F>(sum, a.all.n, a.all.finish), 0);
+    }
 
   private:
-    template <int half> __device__ void halve_once() {
+    template <int half> static __device__ void halve_once(T (&sum)[sums]) {
 #pragma unroll
         for (int k = 0; k < half; ++k) sum[k] = sum[k] + sum[k + half];
     }
 
-    // The result of a column of one part, which is `found`, or of several.
-    static __device__ __noinline__ u64 slow(const column_arguments& a, const storage* x, const storage* y, u64 s, T found) {
-        constexpr u32 all = 0xffffffffu;
-        const u64 leaves = parts_of(a);
-        warp_accumulator<F> total;
-#pragma unroll 1
-        for (u64 first = 0; first < leaves; first += 32) {
-            const int count = int(min(u64(32), leaves - first));
-            T value = found;
-            if (leaves > 1 && warp::lane() < count) value = part_of<T>(a, first + warp::lane(), s);
-#pragma unroll 1
-            for (int k = 0; k < count; ++k) {
-                const T one = __shfl_sync(all, value, k);
-                if (!is_doubtful<TERM>(one)) {
-                    total.add_finite(one);
-                    continue;
-                }
-                const u64 row = (first + k) * part_rows, from = row * a.columns;
-                const u32 rows = u32(min(u64(part_rows), a.all.n - row));
-                redo_leaf<E, TERM>(total, x + from, y + from, rows, one, a.columns);
-            }
+    // If some terms of a leaf are infinite or NaN, what they make of a sum, and true: no other changes it then. Of f64,
+    // where adding all terms exactly takes long.
+    static __device__ bool add_special(warp_accumulator<F>& sum, const storage* x, const storage* y, u32 rows, u64 step) {
+        if (sizeof(T) == 4) return false;
+        u32 seen = 0;
+#pragma unroll 4
+        for (u32 k = warp::lane(); k < rows; k += 32) {
+            const T p = E::widen(__ldg(x + k * step));
+            seen |= chunks_of<F>(TERM::of(p, two ? E::widen(__ldg(y + k * step)) : p)).seen;
         }
-        // As of segments: up to 2^19 leaves leave limbs below 2^52.
-        if (a.all.n >> 30) total.carry();
-        return sum_result<F>(total, a.all.n, a.all.finish);
+        for (u32 bit = seen_nan; bit <= seen_neg_infinity; bit *= 2) {
+            if (__any_sync(0xffffffffu, seen & bit)) sum.seen |= bit | seen_not_neg_zero;
+        }
+        return sum.seen & (seen_nan | seen_infinity | seen_neg_infinity);
+    }
+
+    static __device__ void add(warp_accumulator<format32>& sum, double value) { sum.add_wide(value); }
+    static __device__ void add(warp_accumulator<format64>& sum, double value) { sum.add_finite(value); }
+
+    // Divides high + rest, high the nearest to it, by n: the nearest f64, or false. `exact`: of sum, then of quotient.
+    static __device__ bool divide(double& high, double rest, double n, bool& exact) {
+        const double nearest = high / n;
+        if (exact) {
+            high = nearest;
+            exact = nearest == 0;
+            return true;
+        }
+        const double size = fabs(high);
+        // The remainder is an f64 where nothing is too small or too large: what is missing is known to some 50 bits, so
+        // it does not matter where it is cut, unless that is near the middle between two f64.
+        const double missing = (__fma_rn(-nearest, n, high) + rest) / n, error = missing * 0x1p-40;
+        high = nearest + (missing - error);
+        return size > 0x1p-900 && size < 0x1p900 && high == nearest + (missing + error);
     }
 };
 

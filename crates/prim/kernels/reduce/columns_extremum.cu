@@ -23,6 +23,8 @@ struct extremum_of_column {
     using K = Keys::K;
     static constexpr bool two = false;
     static constexpr bool never_slow = true;
+    static constexpr size_t slow_bytes = 0;
+    static constexpr int turns = 1, few = few_columns<storage, 8>;
     static constexpr int flight = sizeof(storage) == 8 ? 16 : 32;
     static constexpr storage missing_x = last_element<E>(), missing_y = 0;
     static constexpr int slots = widest_load<storage>;
@@ -37,7 +39,7 @@ struct extremum_of_column {
 #pragma unroll
         for (int c = 0; c < slots; ++c) best[c] = Keys::key(missing_x), where[c] = c < there ? c : nowhere;
     }
-    __device__ void take(const storage (&p)[flight], const storage (&)[flight], u32 first) {
+    template <int> __device__ void take(const storage (&p)[flight], const storage (&)[flight], u32 first) {
 #pragma unroll
         for (int e = 0; e < flight; ++e) {
             const K key = Keys::key(p[e]);
@@ -60,18 +62,28 @@ struct extremum_of_column {
     __device__ part slot(int c, u32 vector, u64 row, u32 ways) const {
         return {u64(best[c]), where[c] == nowhere ? ~0ull : row + u64(where[c] >> (__ffs(vector) - 1)) * ways};
     }
+    static __device__ part of_few(const storage (&p)[few * few_rows], const storage (&)[few * few_rows], int c) {
+        K best = Keys::key(p[c]);
+        u32 where = 0;
+#pragma unroll
+        for (int row = 1; row < few_rows; ++row) {
+            const K key = Keys::key(p[row * few + c]);
+            if (key < best) best = key, where = row;
+        }
+        return {u64(best), where};
+    }
     static __device__ part join(const part& a, const part& b) { return first_op()(a, b); }
 
     struct total : two_words {
         __device__ total() : two_words(extremum_search<E>::none()) {}
-        __device__ void take(const part& other) { static_cast<two_words&>(*this) = first_op()(*this, other); }
+        __device__ void take(const part& other, u32 = 0) { static_cast<two_words&>(*this) = first_op()(*this, other); }
         __device__ void merge(const total& other) { take(other); }
     };
     static __device__ bool quick(const column_arguments& a, const part& found, u64& bits) {
         bits = a.all.finish == finish_value ? Keys::bits(K(found.a)) : found.b;
         return true;
     }
-    static __device__ u64 slow(const column_arguments&, u64, const part&) { return 0; }
+    static __device__ u64 slow(const column_arguments&, u64, const part&, unsigned char*) { return 0; }
 };
 
 }  // namespace crosswarp

@@ -15,11 +15,14 @@ struct integers_of_column {
     using part = total192;
     static constexpr bool two = TERM::inputs == 2;
     static constexpr bool never_slow = false;
+    static constexpr size_t slow_bytes = 0;
+    // Bytes under way are few enough to have them without a pause.
+    static constexpr int turns = sizeof(storage) == 1 ? 2 : 1, few = few_columns<storage, two ? 4 : 8>;
     static constexpr int flight = two || sizeof(storage) == 8 ? 16 : 32;
     static constexpr storage missing_x = 0, missing_y = 0;
     static constexpr int slots = widest_load<storage>;
     // On a multiprocessor: with more, what a thread has does not fit.
-    static constexpr int blocks = sizeof(storage) == 8 ? (two ? 2 : 3) : cw::TERM::squares ? 3 : 4;
+    static constexpr int blocks = sizeof(storage) == 8 ? (two ? 2 : 3) : sizeof(storage) > 1 || two || cw::TERM::squares ? 3 : 4;
 
     // Of every `slots`-th element of the thread.
     integer_sum<E, TERM> sum[slots];
@@ -27,9 +30,10 @@ struct integers_of_column {
 
     explicit __device__ integers_of_column(u32) {}
 
-    __device__ void take(const storage (&p)[flight], const storage (&q)[flight], u32) {
+    template <int>
+    __device__ void take(const storage (&p)[flight / turns], const storage (&q)[flight / turns], u32) {
 #pragma unroll
-        for (int e = 0; e < flight; ++e) sum[e % slots].add(p[e], q[e]);
+        for (int e = 0; e < flight / turns; ++e) sum[e % slots].add(p[e], q[e]);
     }
     __device__ void halve(u32 vector) {
 #pragma unroll
@@ -42,13 +46,19 @@ struct integers_of_column {
         }
     }
     __device__ part slot(int c, u32, u64, u32) const { return found[c]; }
+    static __device__ part of_few(const storage (&p)[few * few_rows], const storage (&q)[few * few_rows], int c) {
+        integer_sum<E, TERM> sum;
+#pragma unroll
+        for (int row = 0; row < few_rows; ++row) sum.add(p[row * few + c], q[row * few + c]);
+        return sum.total();
+    }
     static __device__ part join(part a, const part& b) {
         a.add(b.word[0], b.word[1], b.word[2]);
         return a;
     }
 
     struct total : total192 {
-        __device__ void take(const part& other) { add(other.word[0], other.word[1], other.word[2]); }
+        __device__ void take(const part& other, u32 = 0) { add(other.word[0], other.word[1], other.word[2]); }
         __device__ void merge(const total& other) { take(other); }
     };
     static __device__ bool quick(const column_arguments& a, const part& sum, u64& bits) {
@@ -61,8 +71,8 @@ struct integers_of_column {
         bits = __double_as_longlong(a.all.finish == finish_mean ? value / double(a.all.n) : sqrt(value));
         return sum.word[1] == sign && sum.word[2] == sign && size >> 53 == 0;
     }
-    // Of one number, which all lanes have.
-    static __device__ __noinline__ u64 slow(const column_arguments& a, u64, part sum) {
+    // Of one number, which all lanes have, and all warps that are called.
+    static __device__ __noinline__ u64 slow(const column_arguments& a, u64, part sum, unsigned char*) {
         warp_accumulator<format192> total;
         add_wide(total, warp::lane() == 0 ? sum : part());
         u64 word[3];

@@ -134,7 +134,8 @@ namespace crosswarp {
         116 pub side: u32 = "u32",
         /// Threads that add up the parts of a column: a power of two up to those of a warp, or all of a block.
         120 pub lanes: u32 = "u32",
-        124 pub zero: u32 = "u32",
+        /// Of few rows: columns of which a thread has all, which it loads at once. Else 0.
+        124 pub few: u32 = "u32",
     }
 }
 

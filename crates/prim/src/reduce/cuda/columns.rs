@@ -23,6 +23,8 @@ const NARROW: usize = THREADS as usize / 8;
 const TALL: usize = LANES;
 /// Blocks that are enough for any GPU.
 const BLOCKS: usize = 256;
+/// Rows up to which a thread has all of its columns (`few_rows` in the kernels).
+const FEW_ROWS: usize = 16;
 /// Parts of a column that a thread adds up at once (`parts_in_flight` in the kernels).
 const PARTS_IN_FLIGHT: usize = 4;
 /// From how many parts on a block adds up a column's parts, and not a warp.
@@ -30,7 +32,7 @@ const MANY_PARTS: usize = 256;
 /// Blocks of a grid along its second axis, at most.
 const ACROSS: usize = 1 << 15;
 
-/// How `column_parts` goes through matrices: fields of [`ColumnArguments`], and its blocks.
+/// How `do_parts` and `do_few` of the kernel go through matrices: fields of [`ColumnArguments`], and its blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Tiles {
     at_once: usize,
@@ -39,19 +41,21 @@ struct Tiles {
     ways: usize,
     tiles: usize,
     side: usize,
+    few: usize,
     threads: usize,
     grid: [usize; 3],
 }
 
 impl Tiles {
     /// Of matrices of this shape, of elements of `size` bytes. `places`: the inputs' addresses, combined by or. `sums`:
-    /// whether each row has a leaf lane; `two`: whether there are two inputs.
+    /// whether each row has a leaf lane; `two`: whether there are two inputs; `resident`: blocks that a GPU has at a time.
     fn new(
         [batch, rows, columns]: [usize; 3],
         size: usize,
         places: usize,
         sums: bool,
         two: bool,
+        resident: usize,
     ) -> Self {
         // Elements in front of which there are `bytes` bytes can be loaded together.
         let vector =
@@ -74,11 +78,42 @@ impl Tiles {
                 ways: 8 * vector,
                 tiles,
                 side,
+                few: 0,
                 threads: (side * 8 * columns).next_multiple_of(32),
                 grid: [tiles.div_ceil(side), 1, 1],
             };
         }
         let vector = vector(places | (columns * size));
+        if rows <= FEW_ROWS {
+            // All that may be loaded at once (`few_columns` in the kernels), or one.
+            let bytes = match (two, sums && size == 8) {
+                (true, _) => 4,
+                (false, true) => 16,
+                (false, false) => 8,
+            };
+            let most = (bytes / size).clamp(1, 4);
+            let few = if vector >= most { most } else { 1 };
+            let at_once = THREADS as usize * few;
+            // More blocks than there can be at a time: they do not all end at once.
+            let blocks = (batch * columns).div_ceil(at_once).min(8 * resident);
+            return Self {
+                at_once,
+                vector: few,
+                last_vector: few,
+                ways: 1,
+                tiles: 0,
+                side: 0,
+                few,
+                threads: THREADS as usize,
+                grid: [blocks, 1, 1],
+            };
+        }
+        // One at a time, 1e4 × 1e4 f64 took 268 µs, two at a time 275.
+        let vector = if sums && size == 8 && rows > TALL {
+            1
+        } else {
+            vector
+        };
         let in_flight = if two || size == 8 { 16 } else { 32 };
         let ways = if rows <= TALL {
             (rows * vector).div_ceil(in_flight).next_power_of_two()
@@ -96,6 +131,7 @@ impl Tiles {
             ways,
             tiles: 0,
             side: 0,
+            few: 0,
             threads: THREADS as usize,
             grid: [
                 (batch * columns).div_ceil(at_once),
@@ -109,6 +145,8 @@ impl Tiles {
 /// The kernel of one operation on one type.
 pub(crate) struct ColumnProgram {
     kernel: Function,
+    /// Blocks of it that the GPU has at a time.
+    resident: usize,
 }
 
 /// Bytes of what is known of a part of a column (`BODY::part` in the kernels).
@@ -131,7 +169,14 @@ impl ColumnProgram {
         let kernel = module
             .function("reduce_columns")
             .map_err(crosswarp_cuda::Error::from)?;
-        Ok(Self { kernel })
+        let blocks = kernel
+            .blocks_per_multiprocessor(THREADS, 0)
+            .map_err(crosswarp_cuda::Error::from)?;
+        let multiprocessors = device.properties().multiprocessors.max(1);
+        Ok(Self {
+            resident: (blocks.max(1) * multiprocessors) as usize,
+            kernel,
+        })
     }
 
     /// [`DeviceReducer::enqueue_columns`](crate::cuda::DeviceReducer::enqueue_columns) of inputs of `n` elements.
@@ -169,20 +214,16 @@ impl ColumnProgram {
             inputs.iter().fold(0, |all, input| all | input.address()) as usize,
             T::DTYPE.is_float() && part_bytes::<T>(op) <= size_of::<u64>(),
             inputs.len() == 2,
+            self.resident,
         );
-        // Without a quick way to a mean, a warp makes each, and 32 are better made by as many.
-        let few = if op == Op::Mean && size_of::<T>() == 8 {
-            32
-        } else {
-            1
-        };
         let lanes = if parts >= MANY_PARTS {
             THREADS as usize
         } else {
+            // A warp makes what has no quick way, so it had better not have many columns.
             parts
                 .div_ceil(PARTS_IN_FLIGHT)
                 .next_power_of_two()
-                .clamp(few, 32)
+                .clamp(8, 32)
         };
         let arguments = |lanes: usize| ColumnArguments {
             all: Arguments {
@@ -206,7 +247,7 @@ impl ColumnProgram {
             tiles: tiles.tiles as u32,
             side: tiles.side as u32,
             lanes: lanes as u32,
-            zero: 0,
+            few: tiles.few as u32,
         };
         let launch = |grid: [usize; 3], threads: usize| {
             // More blocks than there can be are refused.
@@ -246,29 +287,40 @@ mod tests {
     #[test]
     fn threads_have_rows_and_columns_to_work_on() {
         for (shape, size, places, expected) in [
-            // (columns of a tile, elements of a load, ways, parts side by side)
-            ([1, 10, 10_000_000], 4, 0, (512, 4, 2, 0)),
-            ([1, 10, 10_000_000], 4, 8, (512, 2, 1, 0)),
-            ([1, 8, 300], 4, 0, (1024, 4, 1, 0)),
-            ([1, 16, 301], 4, 0, (256, 1, 1, 0)),
-            ([1, 128, 300], 4, 0, (64, 4, 16, 0)),
-            ([1, 129, 300], 4, 0, (32, 4, 32, 0)),
-            ([1, 10_000, 10_000], 8, 0, (32, 2, 16, 0)),
-            ([1, 10_000, 10_001], 4, 0, (32, 1, 8, 0)),
-            ([1, 10_000_000, 10], 4, 0, (10, 4, 32, 3)),
-            ([1, 10_000_000, 32], 4, 4, (32, 1, 8, 1)),
-            ([1, 10_000_000, 1], 2, 0, (1, 4, 32, 20)),
-            ([1, 10_000, 1], 2, 0, (1, 4, 32, 1)),
-            ([3, 1001, 3], 4, 0, (3, 1, 8, 1)),
-            ([1, 1, 1], 4, 0, (256, 1, 1, 0)),
+            // (columns of a tile, elements of a load, ways, parts side by side, columns of a thread of few rows)
+            ([1, 10, 10_000_000], 4, 0, (512, 2, 1, 0, 2)),
+            ([1, 10, 10_000_000], 4, 4, (256, 1, 1, 0, 1)),
+            ([1, 10, 10_000_000], 2, 0, (1024, 4, 1, 0, 4)),
+            ([1, 10, 10_000_000], 2, 4, (256, 1, 1, 0, 1)),
+            ([1, 16, 301], 4, 0, (256, 1, 1, 0, 1)),
+            ([3, 17, 300], 4, 0, (256, 4, 4, 0, 0)),
+            ([1, 20, 302], 4, 8, (256, 2, 2, 0, 0)),
+            ([1, 128, 300], 4, 0, (64, 4, 16, 0, 0)),
+            ([1, 129, 300], 4, 0, (32, 4, 32, 0, 0)),
+            ([1, 128, 300], 8, 0, (32, 2, 16, 0, 0)),
+            ([1, 10_000, 10_000], 8, 0, (32, 1, 8, 0, 0)),
+            ([1, 10_000, 10_001], 4, 0, (32, 1, 8, 0, 0)),
+            ([1, 10_000_000, 10], 4, 0, (10, 4, 32, 3, 0)),
+            ([1, 10_000_000, 32], 4, 4, (32, 1, 8, 1, 0)),
+            ([1, 10_000_000, 1], 2, 0, (1, 4, 32, 20, 0)),
+            ([1, 10_000, 1], 2, 0, (1, 4, 32, 1, 0)),
+            ([3, 1001, 3], 4, 0, (3, 1, 8, 1, 0)),
+            ([1, 1, 1], 8, 0, (256, 1, 1, 0, 1)),
         ] {
-            let tiles = Tiles::new(shape, size, places, true, false);
-            let found = (tiles.at_once, tiles.vector, tiles.ways, tiles.side);
+            let tiles = Tiles::new(shape, size, places, true, false, 528);
+            let found = (
+                tiles.at_once,
+                tiles.vector,
+                tiles.ways,
+                tiles.side,
+                tiles.few,
+            );
             assert_eq!(found, expected, "{shape:?}");
             let [_, rows, columns] = shape;
             // Leaf lanes are kept in order: a thread has all rows of some, or each lane has one row.
             let in_flight = if size == 8 { 16 } else { 32 };
-            let once = rows <= LANES && rows <= tiles.ways * in_flight / tiles.vector;
+            let once =
+                tiles.few > 0 || rows <= LANES && rows <= tiles.ways * in_flight / tiles.vector;
             assert!(once || tiles.ways == 8 * tiles.vector);
             let elements = tiles.ways * tiles.at_once * tiles.side.max(1);
             assert!(elements <= THREADS as usize * tiles.vector);
@@ -278,7 +330,7 @@ mod tests {
 
     #[test]
     fn more_parts_than_blocks_along_an_axis_take_another() {
-        let tiles = Tiles::new([1, 200_000_000, 40], 1, 0, false, false);
+        let tiles = Tiles::new([1, 200_000_000, 40], 1, 0, false, false, 528);
         let [x, y, z] = tiles.grid;
         assert_eq!((x, y), (1, ACROSS));
         assert!(y * z >= 200_000_000usize.div_ceil(LEAF) && z < 4);

@@ -58,6 +58,8 @@ enum Kind {
     Huge,
     /// Squares of `f32` underflow, those of some values or of all.
     Small,
+    /// Ordinary ones, but for a few that are infinite or NaN.
+    Rare,
 }
 
 const KINDS: [Kind; 7] = [
@@ -87,13 +89,17 @@ fn make<T: Element>(kind: Kind, len: usize, seed: u64) -> Vec<T> {
         let Some((fraction, one)) = format else {
             return match kind {
                 Kind::Tiny => bits & 1,
-                Kind::Ordinary => bits & 0x7f,
+                Kind::Ordinary | Kind::Rare => bits & 0x7f,
                 _ => bits,
             };
         };
         let mantissa = bits & ((1 << fraction) - 1);
         match kind {
-            Kind::Ordinary => (bits & sign) | one | mantissa,
+            Kind::Rare if random().is_multiple_of(100_000) => {
+                let exponents = (sign - 1) >> fraction;
+                (bits & sign) | exponents << fraction | u64::from(bits & 0x300 == 0)
+            }
+            Kind::Ordinary | Kind::Rare => (bits & sign) | one | mantissa,
             Kind::Bits => bits,
             Kind::Tiny if bits & 0x70 == 0 => (bits & sign) | (mantissa & 0xf),
             Kind::Tiny => sign,
@@ -532,15 +538,26 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
 }
 
 /// Every operation of the columns of matrices of this shape.
-fn check_columns<T: Element>(gpu: &Gpu, kind: Kind, [batch, rows, columns]: [usize; 3]) {
-    let arrays = [3, 4].map(|seed| make::<T>(kind, batch * rows * columns, seed));
-    let buffers = arrays
+fn check_columns<T: Element>(gpu: &Gpu, kind: Kind, shape: [usize; 3]) {
+    check_columns_from::<T>(gpu, kind, shape, 0);
+}
+
+/// The same of matrices that begin with element `offset` of a buffer.
+fn check_columns_from<T: Element>(
+    gpu: &Gpu,
+    kind: Kind,
+    [batch, rows, columns]: [usize; 3],
+    offset: usize,
+) {
+    let whole = [3, 4].map(|seed| make::<T>(kind, offset + batch * rows * columns, seed));
+    let buffers = whole
         .each_ref()
         .map(|array| Buffer::from_slice(&gpu.stream, array).unwrap());
+    let arrays = whole.each_ref().map(|array| &array[offset..]);
     let results = Buffer::<u64>::zeroed(&gpu.stream, batch * columns).unwrap();
     let mut workspace = gpu.reducer.workspace(&gpu.stream).unwrap();
     for &op in Op::ALL {
-        let views = buffers.each_ref().map(Into::into);
+        let views = buffers.each_ref().map(|buffer| buffer.range(offset..));
         let mut enqueue = || {
             let (inputs, results) = (&views[..op.inputs()], (&results).into());
             let (workspace, shape) = (&mut workspace, [batch, rows, columns]);
@@ -569,7 +586,7 @@ fn check_columns<T: Element>(gpu: &Gpu, kind: Kind, [batch, rows, columns]: [usi
             assert_eq!(
                 (found.dtype(), found.bits()),
                 (expected.dtype(), expected.bits()),
-                "{op} of column {s} of {batch} × {rows} × {columns}, {} {kind:?}",
+                "{op} of column {s} of {batch} × {rows} × {columns} from {offset}, {} {kind:?}",
                 T::DTYPE
             );
         }
@@ -588,7 +605,7 @@ fn columns_have_the_bits_of_arrays_of_their_own() {
             }
             // From one thread for a column to 128, and a block for the parts of one.
             for shape in [[1, 10, 600], [2, 16, 300], [1, 17, 300], [3, 40, 90], [1, 300, 70], [1, 3000, 10], [1, 5000, 7],
-                [1, 5000, 4], [1, 5000, 2], [1, 5000, 1], [1, 270_000, 2]] {
+                [1, 5000, 4], [1, 5000, 2], [1, 5000, 1], [1, 530_000, 2]] {
                 check_columns::<$type>(&gpu, Kind::Ordinary, shape);
             }
             for kind in [Kind::Huge, Kind::Small, Kind::Bits, Kind::Cancelling] {
@@ -600,6 +617,58 @@ fn columns_have_the_bits_of_arrays_of_their_own() {
         )*};
     }
     check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+}
+
+/// Narrow and wide matrices, and elements that are loaded one, two or four at a time: by where matrices begin, how long
+/// rows are, and where the last one ends.
+#[test]
+fn columns_of_every_width_from_anywhere() {
+    let Some(gpu) = gpu("columns_of_every_width_from_anywhere") else {
+        return;
+    };
+    macro_rules! check {
+        ($($type:ident)*) => {$(
+            for columns in 1..=40 {
+                for (batch, rows) in [(1, 2049), (3, 131), (2, 18)] {
+                    check_columns::<$type>(&gpu, Kind::Ordinary, [batch, rows, columns]);
+                }
+            }
+            for columns in [1, 6, 7, 12, 34, 36, 40] {
+                for offset in 1..4 {
+                    let rows = 2051 + columns;
+                    check_columns_from::<$type>(&gpu, Kind::Ordinary, [1, rows, columns], offset);
+                    check_columns_from::<$type>(&gpu, Kind::Ordinary, [2, 140, columns], offset);
+                    check_columns_from::<$type>(&gpu, Kind::Ordinary, [2, 9, columns], offset);
+                }
+            }
+            // Several narrow parts for a block; parts added up by one, some, and all threads of a warp.
+            for kind in [Kind::Ordinary, Kind::Bits, Kind::Huge] {
+                check_columns::<$type>(&gpu, kind, [300, 500, 3]);
+                check_columns::<$type>(&gpu, kind, [1, 9000, 35]);
+                check_columns::<$type>(&gpu, kind, [1, 60_000, 2]);
+            }
+        )*};
+    }
+    check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+    // Blocks that go from columns to columns, on any GPU, with and without a slow way.
+    for kind in [Kind::Ordinary, Kind::Rare, Kind::Bits] {
+        check_columns::<f32>(&gpu, kind, [1, 3, 600_002]);
+        check_columns::<f64>(&gpu, kind, [2, 2, 150_001]);
+        check_columns::<f16>(&gpu, kind, [1, 2, 600_001]);
+        check_columns::<f16>(&gpu, kind, [1, 2, 1_200_004]);
+        check_columns::<i32>(&gpu, kind, [3, 2, 200_001]);
+    }
+    // Few parts of long columns take a slow way.
+    check_columns::<f32>(&gpu, Kind::Rare, [1, 700_000, 2]);
+    check_columns::<f64>(&gpu, Kind::Rare, [1, 700_000, 2]);
+    check_columns::<f32>(&gpu, Kind::Rare, [1, 40_000, 40]);
+    check_columns::<f64>(&gpu, Kind::Rare, [1, 40_000, 40]);
+    // Each number of rows for which a thread may have all rows, or some of them.
+    for rows in 1..=260 {
+        check_columns::<f32>(&gpu, Kind::Ordinary, [1, rows, 36]);
+        check_columns::<f64>(&gpu, Kind::Ordinary, [1, rows, 35]);
+        check_columns::<f16>(&gpu, Kind::Ordinary, [2, rows, 34]);
+    }
 }
 
 /// Each number of threads for a column, and totals by a block, of values that are computed again. Small, for it also runs
@@ -617,12 +686,13 @@ fn few_rows_and_few_columns() {
             [1, 2100, 9],
             [1, 2100, 5],
             [1, 2100, 3],
-            [1, 264_000, 1],
+            [1, 2100, 34],
+            [1, 530_000, 1],
         ] {
             check_columns::<f32>(&gpu, kind, shape);
         }
-        check_columns::<f64>(&gpu, kind, [1, 264_000, 1]);
-        check_columns::<i16>(&gpu, kind, [1, 264_000, 1]);
+        check_columns::<f64>(&gpu, kind, [1, 530_000, 1]);
+        check_columns::<i16>(&gpu, kind, [1, 530_000, 1]);
     }
 }
 

@@ -119,17 +119,35 @@ struct alignas(8) column_arguments {
     u64 results;
     // What becomes of parts of columns, if a column has several.
     void* parts;
-    // Columns that a block takes, a power of two from 2 to the threads of a block.
-    u64 at_once;
-    // Warps that add up the parts of a column: 1, or all of a block.
-    u64 warps;
+    // Columns of a tile: of narrow matrices, all.
+    u32 at_once;
+    // Elements of a row that a thread loads at once: a power of two.
+    u32 vector;
+    // The same in the last block.
+    u32 last_vector;
+    // Rows of a tile, a power of two: of narrow matrices, 8 for each element of a vector.
+    u32 ways;
+    // Of narrow matrices: parts of all of them,
+    u32 tiles;
+    // and parts that a block takes; of others 0.
+    u32 side;
+    // Threads that add up the parts of a column: a power of two up to those of a warp, or all of a block.
+    u32 lanes;
+    // Of few rows: columns of which a thread has all, which it loads at once. Else 0.
+    u32 few;
 };
-static_assert(sizeof(column_arguments) == 112, "size of column_arguments");
+static_assert(sizeof(column_arguments) == 128, "size of column_arguments");
 static_assert(CROSSWARP_OFFSET(column_arguments, all) == 0, "column_arguments::all");
 static_assert(CROSSWARP_OFFSET(column_arguments, columns) == 72, "column_arguments::columns");
 static_assert(CROSSWARP_OFFSET(column_arguments, results) == 80, "column_arguments::results");
 static_assert(CROSSWARP_OFFSET(column_arguments, parts) == 88, "column_arguments::parts");
 static_assert(CROSSWARP_OFFSET(column_arguments, at_once) == 96, "column_arguments::at_once");
-static_assert(CROSSWARP_OFFSET(column_arguments, warps) == 104, "column_arguments::warps");
+static_assert(CROSSWARP_OFFSET(column_arguments, vector) == 100, "column_arguments::vector");
+static_assert(CROSSWARP_OFFSET(column_arguments, last_vector) == 104, "column_arguments::last_vector");
+static_assert(CROSSWARP_OFFSET(column_arguments, ways) == 108, "column_arguments::ways");
+static_assert(CROSSWARP_OFFSET(column_arguments, tiles) == 112, "column_arguments::tiles");
+static_assert(CROSSWARP_OFFSET(column_arguments, side) == 116, "column_arguments::side");
+static_assert(CROSSWARP_OFFSET(column_arguments, lanes) == 120, "column_arguments::lanes");
+static_assert(CROSSWARP_OFFSET(column_arguments, few) == 124, "column_arguments::few");
 
 }  // namespace crosswarp

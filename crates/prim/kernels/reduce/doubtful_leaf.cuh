@@ -29,16 +29,24 @@ __device__ inline void redo_leaf(warp_accumulator<format32>& total, const S* x, 
                                  u64 step = 1) {
     double sum[4] = {-0.0, -0.0, -0.0, -0.0};
     bool small = false;
+    // Two rows at a time, all of whose elements are under way together: they may lie far apart.
+    constexpr int flight = 8;
 #pragma unroll 1
-    for (u32 row = 0; row < count; row += leaf_lanes) {
+    for (u32 row = 0; row < count; row += 32 * flight) {
+        S p[flight], q[flight];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            const u32 k = row + 32 * i + warp::lane();
-            if (k >= count) continue;
-            const float p = E::widen(__ldg(x + k * step)), q = Term::inputs == 2 ? E::widen(__ldg(y + k * step)) : p;
-            const double size = p < 0 ? -double(p) : double(p);
+        for (int i = 0; i < flight; ++i) {
+            const u32 k = min(row + 32 * i + warp::lane(), count - 1);
+            p[i] = __ldg(x + k * step);
+            q[i] = Term::inputs == 2 ? __ldg(y + k * step) : p[i];
+        }
+#pragma unroll
+        for (int i = 0; i < flight; ++i) {
+            if (row + 32 * i + warp::lane() >= count) continue;
+            const float value_x = E::widen(p[i]), value_y = E::widen(q[i]);
+            const double size = value_x < 0 ? -double(value_x) : double(value_x);
             small |= size > 0 && size < squares_are_normal;
-            sum[i] = sum[i] + Term::wide(p, q);
+            sum[i % 4] = sum[i % 4] + Term::wide(value_x, value_y);
         }
     }
     const double again = halve_quarters(sum[0], sum[1], sum[2], sum[3]);

@@ -55,6 +55,10 @@ __device__ inline u64 element_count(const reduce_arguments& a) {
 // The result of a sum of no elements: +0, no mean.
 __device__ inline u64 empty_result(u64 kind) { return kind == finish_mean ? no_value : 0; }
 
+// The nearest square root. Of an f32 it is also what the root in f64 rounds to: that has more than twice its digits.
+__device__ inline float square_root(float x) { return __fsqrt_rn(x); }
+__device__ inline double square_root(double x) { return sqrt(x); }
+
 // The result of a sum that is the value of one leaf, of n elements: what `finish` would make of it.
 template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n, u64 kind) {
     using T = typename F::type;
@@ -62,7 +66,7 @@ template <class F> __device__ inline u64 leaf_result(typename F::type sum, u64 n
     if (kind == finish_mean) {
         sum = sum / T(n);
     } else if (kind == finish_norm) {
-        sum = T(sqrt(double(sum)));
+        sum = square_root(sum);
     }
     return sum != sum ? F::nan : u64(F::to_bits(sum));
 }

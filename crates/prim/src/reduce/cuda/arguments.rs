@@ -111,7 +111,7 @@ namespace crosswarp {
     }
 
     /// What reductions of columns are launched with.
-    pub(crate) ColumnArguments = "column_arguments", align 8, size 112, with "": {
+    pub(crate) ColumnArguments = "column_arguments", align 8, size 128, with "": {
         /// `n`: rows of a matrix, at least one.
         0 pub all: Arguments = "reduce_arguments",
         /// Columns of a matrix.
@@ -120,10 +120,22 @@ namespace crosswarp {
         80 pub results: u64 = "u64",
         /// What becomes of parts of columns, if a column has several.
         88 pub parts: u64 = "void*",
-        /// Columns that a block takes, a power of two from 2 to the threads of a block.
-        96 pub at_once: u64 = "u64",
-        /// Warps that add up the parts of a column: 1, or all of a block.
-        104 pub warps: u64 = "u64",
+        /// Columns of a tile: of narrow matrices, all.
+        96 pub at_once: u32 = "u32",
+        /// Elements of a row that a thread loads at once: a power of two.
+        100 pub vector: u32 = "u32",
+        /// The same in the last block.
+        104 pub last_vector: u32 = "u32",
+        /// Rows of a tile, a power of two: of narrow matrices, 8 for each element of a vector.
+        108 pub ways: u32 = "u32",
+        /// Of narrow matrices: parts of all of them,
+        112 pub tiles: u32 = "u32",
+        /// and parts that a block takes; of others 0.
+        116 pub side: u32 = "u32",
+        /// Threads that add up the parts of a column: a power of two up to those of a warp, or all of a block.
+        120 pub lanes: u32 = "u32",
+        /// Of few rows: columns of which a thread has all, which it loads at once. Else 0.
+        124 pub few: u32 = "u32",
     }
 }
 

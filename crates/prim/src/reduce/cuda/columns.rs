@@ -7,29 +7,146 @@ use crosswarp_cuda::{BufferRef, ByValue, Device, Function, Launch, Module, Optio
 
 use crate::reduce::cuda::arguments::{Arguments, ColumnArguments, Finish, THREADS};
 use crate::reduce::cuda::workspace::ReduceWorkspace;
-use crate::sum::leaf::LEAF;
+use crate::sum::leaf::{LANES, LEAF};
 use crate::{Element, Op, ReduceError};
 
-/// Rows that a thread has under way (`rows_in_flight` in the kernels).
-const IN_FLIGHT: usize = 16;
-/// Columns of long matrices that a block of `column_parts` takes: its warps read whole lines of 128 bytes.
-const WIDE: usize = 32;
+/// Elements that a thread loads at once, at most (`widest_load` in the kernels).
+const fn widest_load(size: usize) -> usize {
+    if size == 8 { 2 } else { 4 }
+}
+/// Bytes of elements of each column that a tile of wide matrices has at least beside each other, and columns.
+const LINE: usize = 64;
+const LINE_COLUMNS: usize = 32;
+/// Columns of narrow matrices, at most: 8 threads for each.
+const NARROW: usize = THREADS as usize / 8;
+/// Rows from which on a matrix is narrow: with fewer, a leaf's lanes have one row each.
+const TALL: usize = LANES;
+/// Blocks that are enough for any GPU.
+const BLOCKS: usize = 256;
+/// Rows up to which a thread has all of its columns (`few_rows` in the kernels).
+const FEW_ROWS: usize = 16;
+/// Parts of a column that a thread adds up at once (`parts_in_flight` in the kernels).
+const PARTS_IN_FLIGHT: usize = 4;
 /// From how many parts on a block adds up a column's parts, and not a warp.
-const MANY_PARTS: usize = 128;
+const MANY_PARTS: usize = 256;
+/// Blocks of a grid along its second axis, at most.
+const ACROSS: usize = 1 << 15;
 
-/// Columns that a block of `column_parts` takes, of `columns` in all: a power of two from 2 on.
-fn at_once(rows: usize, columns: usize) -> usize {
-    // Of few rows, as many as leave each thread no more rows than it has under way.
-    let threads = THREADS as usize;
-    let by_rows = (threads * IN_FLIGHT / rows.next_power_of_two()).clamp(WIDE, threads);
-    // Of few columns, as many as there are.
-    columns.next_power_of_two().clamp(2, by_rows)
+/// How `do_parts` and `do_few` of the kernel go through matrices: fields of [`ColumnArguments`], and its blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Tiles {
+    at_once: usize,
+    vector: usize,
+    last_vector: usize,
+    ways: usize,
+    tiles: usize,
+    side: usize,
+    few: usize,
+    threads: usize,
+    grid: [usize; 3],
 }
 
-/// The kernels of one operation on one type.
+impl Tiles {
+    /// Of matrices of this shape, of elements of `size` bytes. `places`: the inputs' addresses, combined by or. `sums`:
+    /// whether each row has a leaf lane; `two`: whether there are two inputs; `resident`: blocks that a GPU has at a time.
+    fn new(
+        [batch, rows, columns]: [usize; 3],
+        size: usize,
+        places: usize,
+        sums: bool,
+        two: bool,
+        resident: usize,
+    ) -> Self {
+        // Elements in front of which there are `bytes` bytes can be loaded together.
+        let vector =
+            |bytes: usize| (1 << (bytes / size).trailing_zeros().min(2)).min(widest_load(size));
+        let parts = rows.div_ceil(LEAF);
+        if rows > TALL && columns <= NARROW {
+            let matrix = rows * columns * size;
+            let last_vector = vector(places | matrix);
+            let tiles = batch * parts;
+            let side = (THREADS as usize / (8 * columns)).min(tiles.div_ceil(BLOCKS));
+            let vector = if batch == 1 {
+                vector(places)
+            } else {
+                last_vector
+            };
+            return Self {
+                at_once: columns,
+                vector,
+                last_vector,
+                ways: 8 * vector,
+                tiles,
+                side,
+                few: 0,
+                threads: (side * 8 * columns).next_multiple_of(32),
+                grid: [tiles.div_ceil(side), 1, 1],
+            };
+        }
+        let vector = vector(places | (columns * size));
+        if rows <= FEW_ROWS {
+            // All that may be loaded at once (`few_columns` in the kernels), or one.
+            let bytes = match (two, sums && size == 8) {
+                (true, _) => 4,
+                (false, true) => 16,
+                (false, false) => 8,
+            };
+            let most = (bytes / size).clamp(1, 4);
+            let few = if vector >= most { most } else { 1 };
+            let at_once = THREADS as usize * few;
+            // More blocks than there can be at a time: they do not all end at once.
+            let blocks = (batch * columns).div_ceil(at_once).min(8 * resident);
+            return Self {
+                at_once,
+                vector: few,
+                last_vector: few,
+                ways: 1,
+                tiles: 0,
+                side: 0,
+                few,
+                threads: THREADS as usize,
+                grid: [blocks, 1, 1],
+            };
+        }
+        // One at a time, 1e4 × 1e4 f64 took 268 µs, two at a time 275.
+        let vector = if sums && size == 8 && rows > TALL {
+            1
+        } else {
+            vector
+        };
+        let in_flight = if two || size == 8 { 16 } else { 32 };
+        let ways = if rows <= TALL {
+            (rows * vector).div_ceil(in_flight).next_power_of_two()
+        } else if sums {
+            8 * vector
+        } else {
+            THREADS as usize * vector / LINE_COLUMNS.max(LINE / size)
+        };
+        let at_once = THREADS as usize * vector / ways;
+        let across = parts.min(ACROSS);
+        Self {
+            at_once,
+            vector,
+            last_vector: vector,
+            ways,
+            tiles: 0,
+            side: 0,
+            few: 0,
+            threads: THREADS as usize,
+            grid: [
+                (batch * columns).div_ceil(at_once),
+                across,
+                parts.div_ceil(across),
+            ],
+        }
+    }
+}
+
+/// The kernel of one operation on one type.
 pub(crate) struct ColumnProgram {
-    parts: Function,
-    totals: Function,
+    kernel: Function,
+    /// Blocks of it that the GPU has at a time.
+    resident: usize,
 }
 
 /// Bytes of what is known of a part of a column (`BODY::part` in the kernels).
@@ -49,10 +166,16 @@ impl ColumnProgram {
     ) -> Result<Self, ReduceError> {
         let module =
             Module::compile_with(device, source, options).map_err(crosswarp_cuda::Error::from)?;
-        let function = |name| module.function(name).map_err(crosswarp_cuda::Error::from);
+        let kernel = module
+            .function("reduce_columns")
+            .map_err(crosswarp_cuda::Error::from)?;
+        let blocks = kernel
+            .blocks_per_multiprocessor(THREADS, 0)
+            .map_err(crosswarp_cuda::Error::from)?;
+        let multiprocessors = device.properties().multiprocessors.max(1);
         Ok(Self {
-            parts: function("column_parts")?,
-            totals: function("column_totals")?,
+            resident: (blocks.max(1) * multiprocessors) as usize,
+            kernel,
         })
     }
 
@@ -85,14 +208,24 @@ impl ColumnProgram {
             let bytes = parts * results.len() * part_bytes::<T>(op);
             workspace.reserve_queue(bytes.div_ceil(size_of::<u64>()))?;
         }
-        let at_once = at_once(rows, results.len());
-        let warps_of_block = THREADS as usize / 32;
-        let warps = if parts < MANY_PARTS {
-            1
+        let tiles = Tiles::new(
+            [batch, rows, columns],
+            size_of::<T>(),
+            inputs.iter().fold(0, |all, input| all | input.address()) as usize,
+            T::DTYPE.is_float() && part_bytes::<T>(op) <= size_of::<u64>(),
+            inputs.len() == 2,
+            self.resident,
+        );
+        let lanes = if parts >= MANY_PARTS {
+            THREADS as usize
         } else {
-            warps_of_block
+            // A warp makes what has no quick way, so it had better not have many columns.
+            parts
+                .div_ceil(PARTS_IN_FLIGHT)
+                .next_power_of_two()
+                .clamp(8, 32)
         };
-        let arguments = ColumnArguments {
+        let arguments = |lanes: usize| ColumnArguments {
             all: Arguments {
                 x: inputs[0].address(),
                 y: inputs[inputs.len() - 1].address(),
@@ -107,32 +240,40 @@ impl ColumnProgram {
             columns: columns as u64,
             results: results.len() as u64,
             parts: workspace.queue.address(),
-            at_once: at_once as u64,
-            warps: warps as u64,
+            at_once: tiles.at_once as u32,
+            vector: tiles.vector as u32,
+            last_vector: tiles.last_vector as u32,
+            ways: tiles.ways as u32,
+            tiles: tiles.tiles as u32,
+            side: tiles.side as u32,
+            lanes: lanes as u32,
+            few: tiles.few as u32,
         };
-        let launch = |function, blocks: usize| {
+        let launch = |grid: [usize; 3], threads: usize| {
             // More blocks than there can be are refused.
-            let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-            let launch = Launch::new(function).grid(blocks).block(THREADS);
+            let [x, y, z] = grid.map(|blocks| u32::try_from(blocks).unwrap_or(u32::MAX));
+            let launch = Launch::new(&self.kernel)
+                .grid((x, y, z))
+                .block(threads as u32);
             launch.overlapping().prepare()
         };
-        let blocks = results.len().div_ceil(at_once).saturating_mul(parts);
-        let made = launch(&self.parts, blocks)?;
+        let of_parts = launch(tiles.grid, tiles.threads)?;
+        let threads = THREADS as usize;
         let totals = match parts {
             1 => None,
             _ => Some(launch(
-                &self.totals,
-                results.len().div_ceil(warps_of_block / warps),
+                [results.len().div_ceil(threads / lanes), 1, 1],
+                threads,
             )?),
         };
-        // SAFETY: the kernels' one parameter is this structure. They read the elements of matrices of this shape, which the
-        // inputs have, and write one result for each column; of columns of several parts the first writes, and the second
-        // reads, as many parts as there is room for. The rest is as in `Launcher::launch`; the parts are used by one
+        // SAFETY: the kernel's one parameter is this structure. It reads the elements of matrices of this shape, which the
+        // inputs have, and writes one result for each column; of columns of several parts the first launch writes, and the
+        // second reads, as many parts as there is room for. The rest is as in `Launcher::launch`; the parts are used by one
         // reduction at a time, since the workspace is borrowed exclusively and has one stream.
         unsafe {
-            made.launch(&workspace.stream, (ByValue(arguments),))?;
+            of_parts.launch(&workspace.stream, (ByValue(arguments(0)),))?;
             if let Some(totals) = totals {
-                totals.launch(&workspace.stream, (ByValue(arguments),))?;
+                totals.launch(&workspace.stream, (ByValue(arguments(lanes)),))?;
             }
         }
         Ok(())
@@ -145,23 +286,53 @@ mod tests {
 
     #[test]
     fn threads_have_rows_and_columns_to_work_on() {
-        for (rows, columns, expected) in [
-            (10, 10_000_000, 256),
-            (16, 300, 256),
-            (17, 300, 128),
-            (64, 300, 64),
-            (65, 300, 32),
-            (10_000, 10_000, 32),
-            (10_000_000, 10, 16),
-            (10_000_000, 1, 2),
-            (1, 1, 2),
-            (10, 3, 4),
+        for (shape, size, places, expected) in [
+            // (columns of a tile, elements of a load, ways, parts side by side, columns of a thread of few rows)
+            ([1, 10, 10_000_000], 4, 0, (512, 2, 1, 0, 2)),
+            ([1, 10, 10_000_000], 4, 4, (256, 1, 1, 0, 1)),
+            ([1, 10, 10_000_000], 2, 0, (1024, 4, 1, 0, 4)),
+            ([1, 10, 10_000_000], 2, 4, (256, 1, 1, 0, 1)),
+            ([1, 16, 301], 4, 0, (256, 1, 1, 0, 1)),
+            ([3, 17, 300], 4, 0, (256, 4, 4, 0, 0)),
+            ([1, 20, 302], 4, 8, (256, 2, 2, 0, 0)),
+            ([1, 128, 300], 4, 0, (64, 4, 16, 0, 0)),
+            ([1, 129, 300], 4, 0, (32, 4, 32, 0, 0)),
+            ([1, 128, 300], 8, 0, (32, 2, 16, 0, 0)),
+            ([1, 10_000, 10_000], 8, 0, (32, 1, 8, 0, 0)),
+            ([1, 10_000, 10_001], 4, 0, (32, 1, 8, 0, 0)),
+            ([1, 10_000_000, 10], 4, 0, (10, 4, 32, 3, 0)),
+            ([1, 10_000_000, 32], 4, 4, (32, 1, 8, 1, 0)),
+            ([1, 10_000_000, 1], 2, 0, (1, 4, 32, 20, 0)),
+            ([1, 10_000, 1], 2, 0, (1, 4, 32, 1, 0)),
+            ([3, 1001, 3], 4, 0, (3, 1, 8, 1, 0)),
+            ([1, 1, 1], 8, 0, (256, 1, 1, 0, 1)),
         ] {
-            let at_once = at_once(rows, columns);
-            assert_eq!(at_once, expected, "{rows} x {columns}");
-            // With fewer than 8 threads for a column each has its rows in flight at once: a leaf's lanes have one row each.
-            let ways = THREADS as usize / at_once;
-            assert!(ways <= 128 && (ways >= 8 || rows <= ways * IN_FLIGHT));
+            let tiles = Tiles::new(shape, size, places, true, false, 528);
+            let found = (
+                tiles.at_once,
+                tiles.vector,
+                tiles.ways,
+                tiles.side,
+                tiles.few,
+            );
+            assert_eq!(found, expected, "{shape:?}");
+            let [_, rows, columns] = shape;
+            // Leaf lanes are kept in order: a thread has all rows of some, or each lane has one row.
+            let in_flight = if size == 8 { 16 } else { 32 };
+            let once =
+                tiles.few > 0 || rows <= LANES && rows <= tiles.ways * in_flight / tiles.vector;
+            assert!(once || tiles.ways == 8 * tiles.vector);
+            let elements = tiles.ways * tiles.at_once * tiles.side.max(1);
+            assert!(elements <= THREADS as usize * tiles.vector);
+            assert!(tiles.side > 0 || columns % tiles.vector == 0);
         }
+    }
+
+    #[test]
+    fn more_parts_than_blocks_along_an_axis_take_another() {
+        let tiles = Tiles::new([1, 200_000_000, 40], 1, 0, false, false, 528);
+        let [x, y, z] = tiles.grid;
+        assert_eq!((x, y), (1, ACROSS));
+        assert!(y * z >= 200_000_000usize.div_ceil(LEAF) && z < 4);
     }
 }

@@ -84,18 +84,13 @@ const SEGMENTS_EXTREMUM: Source<'static> = segments(
 );
 
 const fn columns(name: &'static str, text: &'static str) -> Source<'static> {
-    Source::new(name, text).with_headers(HEADERS).with_shapes(&[
-        Shape {
-            kernel: "column_parts",
+    Source::new(name, text)
+        .with_headers(HEADERS)
+        .with_shapes(&[Shape {
+            kernel: "reduce_columns",
             threads: THREADS,
             dynamic_shared: 0,
-        },
-        Shape {
-            kernel: "column_totals",
-            threads: THREADS,
-            dynamic_shared: 0,
-        },
-    ])
+        }])
 }
 
 const COLUMNS: Source<'static> = columns("reduce/columns.cu", text!("reduce/columns.cu"));

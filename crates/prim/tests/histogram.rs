@@ -399,6 +399,8 @@ fn gpu_counts_of_other_types() {
                 Bins::integers(0, 65_536).unwrap(),
                 Bins::even(10, 60_000, 59_000).unwrap(),
                 Bins::even(10, 60_000, 100_000).unwrap(),
+                // More bins than one range holds, of values that no sample has.
+                Bins::even(-100_000, 500_000, 300_000).unwrap(),
                 Bins::edges(&[0, 500, 10_000, 65_536]).unwrap(),
             ] {
                 check_gpu(&stream, &bins.out_of_range(policy), &words, &what("u16"));

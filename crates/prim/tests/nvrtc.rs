@@ -10,9 +10,41 @@ fn every_source_is_listed_once() {
     let names: BTreeSet<_> = KERNELS.iter().map(|source| source.name).collect();
     assert_eq!(names.len(), KERNELS.len());
     // What all packed counters share, and what they do not.
-    for name in ["rows", "plan_u16_shift", "packed_f64_edges"] {
+    for name in [
+        "rows",
+        "plan_u16_shift",
+        "packed_u16_shift",
+        "packed_fixed_u16_shift",
+        "packed_f64_edges",
+    ] {
         assert!(names.contains(&*format!("histogram/{name}.cu")), "{name}");
     }
+    assert!(!names.contains("histogram/packed_fixed_i32_closed_shift.cu"));
+}
+
+#[test]
+fn packed_counters_of_rules_that_move_no_keys_have_a_kernel_of_their_own() {
+    if let Err(reason) = Nvrtc::get() {
+        let test = "packed_counters_of_rules_that_move_no_keys_have_a_kernel_of_their_own";
+        return skip::skip_gpu(test, 1, reason);
+    }
+    let sources: Vec<_> = KERNELS
+        .iter()
+        .copied()
+        .filter(|source| {
+            matches!(
+                source.name,
+                "histogram/packed_i32_shift.cu" | "histogram/packed_fixed_i32_shift.cu"
+            )
+        })
+        .collect();
+    let rows = kernel_table(Arch::new(9, 0), &sources).unwrap_or_else(|error| panic!("{error}"));
+    let names: BTreeSet<_> = rows.iter().map(|row| &row.resources.name[..]).collect();
+    let expected = [
+        "histogram_packed_fixed_i32_shift",
+        "histogram_packed_i32_shift",
+    ];
+    assert_eq!(names, expected.into_iter().collect());
 }
 
 #[test]

@@ -158,18 +158,10 @@ __device__ void count_tiles(const T* samples, u64 n, const Rule& rule, const Sin
     }
 }
 
-// The same by a rule that is called where it is long, and without moving keys where that makes no difference, which
-// saves two instructions a sample.
+// The same by a rule that is called where it is long.
 template <class Rule, class T, class Sink>
 __device__ void count_by(const T* samples, u64 n, const Rule& rule, const Sink& sink, hot_table& hot, u32 worker,
                          u32 workers) {
-    if constexpr (Rule::moves) {
-        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
-            const typename Rule::fixed& fixed = rule;
-            count_tiles(samples, n, fixed, sink, hot, worker, workers);
-            return;
-        }
-    }
     if constexpr (Rule::has_tables) {
         const called_rule<Rule> apart{rule};
         count_tiles(samples, n, apart, sink, hot, worker, workers);

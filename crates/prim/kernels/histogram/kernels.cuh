@@ -98,6 +98,10 @@ __device__ void count_in_ranges(const T* samples, u64 n, const Rule& rule, u64* 
     for (u32 i = threadIdx.x; i < vectors; i += threads) rows[u64(blockIdx.x) * vectors + i] = words[i];
 }
 
+// Whether there are counters of 4 bits. Samples of 2 bytes have too few values to need them: see `narrow_pays` in
+// src/histogram/cuda/device_histogram.rs.
+template <class T> constexpr bool may_be_narrow = sizeof(T) > 2;
+
 // Counts as `how` says, or, if it is null, with packed counters of 8 bits.
 template <class Rule, class T>
 __device__ void count_packed(const T* samples, u64 n, const Rule& rule, u64* counts, ranges wide,
@@ -114,11 +118,15 @@ __device__ void count_packed(const T* samples, u64 n, const Rule& rule, u64* cou
     const u32 bits = how ? how->bits : 8;
     if (bits == 8) {
         count_in_ranges<8>(samples, n, rule, counts, wide.count, wide.span, rows);
-    } else if (bits == 4) {
-        count_in_ranges<4>(samples, n, rule, counts, narrow.count, narrow.span, rows);
-    } else {
-        count_in_groups(samples, n, rule, counts, by, *how, rows);
+        return;
     }
+    if constexpr (may_be_narrow<T>) {
+        if (bits == 4) {
+            count_in_ranges<4>(samples, n, rule, counts, narrow.count, narrow.span, rows);
+            return;
+        }
+    }
+    count_in_groups(samples, n, rule, counts, by, *how, rows);
 }
 
 // Adds up counters of BITS bits that lie in the rows of `workers` workers, `stride` words apart, and adds them to the
@@ -221,6 +229,13 @@ template <class Rule, class T>
 __device__ void count_global(const T* samples, u64 n, const Rule& rule, u64* counts) {
     hot_table& hot = *reinterpret_cast<hot_table*>(dynamic_shared);
     const global_sink sink{counts, bins_of(rule)};
+    if constexpr (Rule::moves) {
+        if (rule.from == -0x7fffffff - 1 && rule.to == 0x7fffffff) {
+            const typename Rule::fixed& fixed = rule;
+            count_by(samples, n, fixed, sink, hot, blockIdx.x, gridDim.x);
+            return;
+        }
+    }
     count_by(samples, n, rule, sink, hot, blockIdx.x, gridDim.x);
 }
 
@@ -289,6 +304,8 @@ __device__ void weigh_global(const T* samples, const u32* weights, u64 n, const 
      plan* how) {                                                                                        \
         choose_plan(samples, n, rule, wide, narrow, by, blocks, how);                                    \
     }
+// `packed_fixed` is `packed` by a rule that could move keys and does not.
+#define HISTOGRAM_PACKED_FIXED(T, Rule, name) HISTOGRAM_PACKED(T, Rule, fixed_##name)
 #define HISTOGRAM_PACKED(T, Rule, name)                                                                  \
     HISTOGRAM_KERNEL(histogram_packed_##name)                                                            \
     (const T* samples, u64 n, Rule rule, u64* counts, ranges wide, ranges narrow, grouping by,           \

@@ -208,6 +208,11 @@ impl EvenInteger {
     }
 }
 
+/// Whether some key is moved into `from..=to`.
+fn moves(from: i32, to: i32) -> bool {
+    (from, to) != (i32::MIN, i32::MAX)
+}
+
 /// How far `key`, moved into `from..=to`, is above `low`; keys below wrap to beyond every distance
 /// inside.
 #[inline(always)]
@@ -227,6 +232,9 @@ impl BinRule<i32> for EvenShift {
     fn argument(&self, _: u64, _: u64) -> Vec<u8> {
         bytemuck::bytes_of(self).to_vec()
     }
+    fn moves_keys(&self) -> bool {
+        moves(self.from, self.to)
+    }
     #[inline(always)]
     fn bin(&self, key: i32) -> u32 {
         distance(key, self.low, self.from, self.to) >> self.shift
@@ -237,6 +245,9 @@ impl BinRule<i32> for EvenMultiply {
     const NAME: &'static str = "multiply";
     fn argument(&self, _: u64, _: u64) -> Vec<u8> {
         bytemuck::bytes_of(self).to_vec()
+    }
+    fn moves_keys(&self) -> bool {
+        moves(self.from, self.to)
     }
     #[inline(always)]
     fn bin(&self, key: i32) -> u32 {
@@ -388,6 +399,24 @@ mod tests {
                 prop_assert_eq!(Some(bin(clamping, key)), clamped, "{:?} {}", even, key);
             }
         }
+    }
+
+    #[test]
+    fn only_clamping_rules_move_keys() {
+        for (bins, clamp) in [(4, false), (4, true), (3, false), (3, true)] {
+            let moves = match EvenInteger::new(0, 16, bins, false, clamp) {
+                EvenInteger::Shift(rule) => rule.moves_keys(),
+                EvenInteger::Multiply(rule) => rule.moves_keys(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(moves, clamp, "{bins} bins");
+        }
+        let all = (i64::from(i32::MIN), i64::from(i32::MAX) + 1);
+        // No key is outside of all.
+        let EvenInteger::Shift(rule) = EvenInteger::new(all.0, all.1, 1 << 10, false, true) else {
+            panic!("a power of two")
+        };
+        assert!(!rule.moves_keys());
     }
 
     proptest! {

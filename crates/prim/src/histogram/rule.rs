@@ -20,6 +20,10 @@ pub trait BinRule<K>: Clone + Sync + 'static {
             *found = self.bin(key(sample)).min(most);
         }
     }
+    /// Whether the rule moves keys before it bins them. What is compiled for rules that do not leaves that out.
+    fn moves_keys(&self) -> bool {
+        false
+    }
     /// The tables that kernels need.
     fn tables(&self) -> Option<Tables<K>> {
         None

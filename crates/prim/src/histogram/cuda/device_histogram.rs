@@ -163,11 +163,12 @@ impl RuleArgument {
     }
 }
 
-/// The rule's name, its tables, and its bytes given where they lie.
+/// The rule's name, whether it moves keys, its tables, and its bytes given where they lie.
 struct Describe;
 
 struct Described<K> {
     name: &'static str,
+    moves_keys: bool,
     tables: Option<Tables<K>>,
     argument: Box<dyn FnOnce(u64, u64) -> Vec<u8>>,
 }
@@ -178,6 +179,7 @@ impl<K: Pod> Visit<K> for Describe {
         let with_tables = rule.clone();
         Described {
             name: R::NAME,
+            moves_keys: rule.moves_keys(),
             tables: rule.tables(),
             argument: Box::new(move |edges, cells| with_tables.argument(edges, cells)),
         }
@@ -193,6 +195,7 @@ impl<T: DeviceSample> DeviceHistogram<T> {
         let device = *stream.device();
         let Described {
             name,
+            moves_keys,
             tables,
             argument,
         } = bins.rule().visit(Describe);
@@ -237,7 +240,7 @@ impl<T: DeviceSample> DeviceHistogram<T> {
         });
         let mut needed = match (few, packed) {
             (true, _) => vec![kernels.shared],
-            (false, Some(packed)) => vec![packed.packed, packed.plan, ROWS],
+            (false, Some(packed)) => vec![packed.counting(moves_keys).0, packed.plan, ROWS],
             (false, None) => vec![kernels.global],
         };
         needed.push(kernels.weigh);
@@ -262,7 +265,8 @@ impl<T: DeviceSample> DeviceHistogram<T> {
                 shared,
             });
         } else if let Some(packed) = packed {
-            let kernel = function(&load(&packed.packed)?, "packed")?;
+            let (source, what) = packed.counting(moves_keys);
+            let kernel = function(&load(&source)?, what)?;
             let shared = most_shared(&kernel) / 16 * 16;
             let room = shared.saturating_sub(HOT_TABLE);
             let wide = Ranges::of(count, 8, room);
@@ -271,7 +275,9 @@ impl<T: DeviceSample> DeviceHistogram<T> {
             if (1..=MOST_RANGES.min(resident / 4)).contains(&wide.count) {
                 let choose = Some(function(&load(&packed.plan)?, "plan")?)
                     .filter(|choose| most_shared(choose) >= CELLS);
-                let narrow_pays = wide.count > 1 && choose.is_some();
+                // Samples of 2 bytes have too few values to fill more ranges than one: theirs hold bins for numbers
+                // that no sample is. Their kernels have no counters of 4 bits (`may_be_narrow` in `kernels.cuh`).
+                let narrow_pays = wide.count > 1 && choose.is_some() && size_of::<T>() > 2;
                 plan = Some(Plan::Packed {
                     choose,
                     rows: load(&ROWS)?.function("histogram_rows")?,

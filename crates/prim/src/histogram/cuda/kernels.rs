@@ -60,6 +60,18 @@ pub(super) struct Packed {
     pub plan: Source<'static>,
     /// `packed`.
     pub packed: Source<'static>,
+    /// `packed_fixed`, the same for rules that could move keys but do not, which saves two instructions a sample.
+    fixed: Option<Source<'static>>,
+}
+
+impl Packed {
+    /// The source of what counts by a rule that moves keys, or that does not, and what its kernel is called.
+    pub fn counting(&self, moves_keys: bool) -> (Source<'static>, &'static str) {
+        match self.fixed {
+            Some(fixed) if !moves_keys => (fixed, "packed_fixed"),
+            _ => (self.packed, "packed"),
+        }
+    }
 }
 
 /// The source of that name with the kernels that the macro of `kernels.cuh` makes.
@@ -103,10 +115,20 @@ macro_rules! kernels {
         kernels!(@packed None, $dtype, $rule, $suffix, $type, $class)
     };
     ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal, packed) => {
+        kernels!(@fixed None, $dtype, $rule, $suffix, $type, $class)
+    };
+    ($dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal, packed or $fixed:literal) => {
+        kernels!(
+            @fixed Some(of_rule!("HISTOGRAM_PACKED_FIXED", "packed_fixed", $suffix, $type, $fixed)),
+            $dtype, $rule, $suffix, $type, $class
+        )
+    };
+    (@fixed $without:expr, $dtype:ident, $rule:literal, $suffix:literal, $type:literal, $class:literal) => {
         kernels!(
             @packed Some(Packed {
                 plan: of_rule!("HISTOGRAM_PLAN", "plan", $suffix, $type, $class),
                 packed: of_rule!("HISTOGRAM_PACKED", "packed", $suffix, $type, $class),
+                fixed: $without,
             }),
             $dtype, $rule, $suffix, $type, $class
         )
@@ -143,14 +165,14 @@ const ALL: [Kernels; 22] = [
     ),
     kernels!(U8, "spread", "u8_spread", "cw::u8", "even_spread"),
     kernels!(U8, "edges", "u8_edges", "cw::u8", "edges<cw::i32>"),
-    kernels!(U16, "shift", "u16_shift", "cw::u16", "even_shift", packed),
+    kernels!(U16, "shift", "u16_shift", "cw::u16", "even_shift", packed or "fixed_shift"),
     kernels!(
         U16,
         "multiply",
         "u16_multiply",
         "cw::u16",
         "even_multiply",
-        packed
+        packed or "fixed_multiply"
     ),
     kernels!(
         U16,
@@ -170,14 +192,14 @@ const ALL: [Kernels; 22] = [
     ),
     kernels!(U16, "spread", "u16_spread", "cw::u16", "even_spread"),
     kernels!(U16, "edges", "u16_edges", "cw::u16", "edges<cw::i32>"),
-    kernels!(I32, "shift", "i32_shift", "cw::i32", "even_shift", packed),
+    kernels!(I32, "shift", "i32_shift", "cw::i32", "even_shift", packed or "fixed_shift"),
     kernels!(
         I32,
         "multiply",
         "i32_multiply",
         "cw::i32",
         "even_multiply",
-        packed
+        packed or "fixed_multiply"
     ),
     kernels!(
         I32,
@@ -246,6 +268,10 @@ pub(crate) const SOURCES: [Source<'static>; count()] = {
             sources[next] = packed.plan;
             sources[next + 1] = packed.packed;
             next += 2;
+            if let Some(fixed) = packed.fixed {
+                sources[next] = fixed;
+                next += 1;
+            }
         }
         k += 1;
     }
@@ -255,7 +281,10 @@ pub(crate) const SOURCES: [Source<'static>; count()] = {
 const fn count() -> usize {
     let (mut k, mut count) = (0, 1);
     while k < ALL.len() {
-        count += 3 + 2 * ALL[k].packed.is_some() as usize;
+        count += 3;
+        if let Some(packed) = ALL[k].packed {
+            count += 2 + packed.fixed.is_some() as usize;
+        }
         k += 1;
     }
     count

@@ -27,8 +27,9 @@ use crate::compile::source::Source;
 const MAGIC: [u8; 8] = *b"cwkern1\n";
 /// The most bytes of a block, and of an index: a larger number is damage.
 const BOUND: u64 = 64 << 20;
-/// A block ends with the cubin that makes it this long: it takes some 25 ms to read. (8 MiB save 5 % of the file.)
-const BLOCK: usize = 4 << 20;
+/// A block ends with the cubin that makes it this long: it takes some 50 ms to read. (4 MiB would take 25, and 5 % more of
+/// the file.)
+const BLOCK: usize = 8 << 20;
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 16;
 /// XZ's own default: 8 MiB to look back on.

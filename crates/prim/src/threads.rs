@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::Simd;
-use crate::pool::{LOOK_AGAIN, looking, may_look, share};
+use crate::pool::{LOOK_AGAIN, kept, may_look, share};
 use crate::sum::leaf::LEAF;
 
 /// How much work pays for waking a thread, and how it is cut.
@@ -63,15 +63,17 @@ const READY: usize = 192 << 10;
 /// Leaves of a part of [`Cost::Streaming`] at least, where there are enough for all threads.
 const LEAVES_PER_PART: usize = 4;
 
-/// Work, without a pause between, after which threads are woken for work that pays only for such as look for some: half a
+/// Work, without a pause between, after which threads are started for work that pays only for such as look for some: half a
 /// millisecond. Starting ten threads takes as long, so if this was the last of it, it took twice as long.
-const RUN: usize = 32 << 20;
+const START: usize = 32 << 20;
+/// The same for waking threads that there are: 30 µs.
+const WAKE: usize = 2 << 20;
 
 /// Microseconds of work are not shared for so many times the time that was lost when a thread came, and was kept from
-/// working then, because others need the processors more: a hundredth of the time is lost at most.
-const ALONE: u32 = 100;
+/// working then, because others need the processors more: a tenth of the time is lost at most.
+const ALONE: u32 = 10;
 /// What a thread waits for others at most, at the end of such work, if nothing keeps them from it.
-const WAIT: Duration = Duration::from_micros(20);
+const WAIT: Duration = Duration::from_micros(50);
 
 /// Calls of this thread that follow one another, of work that pays for threads that look for some.
 #[derive(Clone, Copy)]
@@ -108,12 +110,13 @@ impl Run {
         if self.alone.is_some() {
             return cold;
         }
-        if self.bytes >= RUN {
+        let [looking, kept] = kept();
+        if self.bytes >= if kept + 1 < ready { START } else { WAKE } {
             // Once in a run of such a length.
             self.bytes = 0;
             return ready;
         }
-        cold.max(ready.min(1 + looking()))
+        cold.max(ready.min(1 + looking))
     }
 
     fn end(mut self, waited: Duration) {
@@ -212,9 +215,9 @@ impl Workers<'_> {
             return (all(work(0..len)).collect(), Duration::ZERO);
         }
         let leaves = len.div_ceil(LEAF);
-        // Not less than a few leaves each: a part has a total of its own.
-        let parts = (threads * cost.parts_per_thread()).min(leaves / LEAVES_PER_PART);
-        let parts = parts.max(threads);
+        // As many for each thread, and not less than a few leaves each: a part has a total of its own.
+        let each = leaves / (threads * LEAVES_PER_PART);
+        let parts = threads * each.clamp(1, cost.parts_per_thread());
         let cut = |part: usize| (leaves * part / parts * LEAF).min(len);
         let results: Vec<_> = (0..parts).map(|_| Mutex::new((None, Vec::new()))).collect();
         let waited = share(threads, parts, &|part| {

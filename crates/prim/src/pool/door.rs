@@ -262,11 +262,11 @@ mod models {
         }
     }
 
-    #[test]
-    fn loom_a_job_is_left_alone_when_the_door_is_closed() {
-        loom::model(|| {
+    /// Helpers that look once, while a door is opened as many times.
+    fn helpers_and_openings(helpers: usize, openings: usize) {
+        loom::model(move || {
             let pool = pool();
-            let helpers: Vec<_> = (0..2)
+            let helpers: Vec<_> = (0..helpers)
                 .map(|_| {
                     let pool = pool.clone();
                     thread::spawn(move || {
@@ -276,10 +276,9 @@ mod models {
                     })
                 })
                 .collect();
-            // Twice, so that a helper that looked at the first job may come to the second.
-            for value in [1, 2] {
+            for _ in 0..openings {
                 let work = work();
-                work.owner_writes(value);
+                work.owner_writes(1);
                 let door = pool.doors.take().unwrap();
                 door.open((&raw const work).cast(), 1);
                 pool.close(door);
@@ -290,6 +289,16 @@ mod models {
                 helper.join().unwrap();
             }
         });
+    }
+
+    #[test]
+    fn loom_a_job_is_left_alone_when_the_door_is_closed() {
+        helpers_and_openings(2, 1);
+    }
+
+    #[test]
+    fn loom_who_saw_one_job_may_come_to_the_next() {
+        helpers_and_openings(1, 2);
     }
 
     #[test]

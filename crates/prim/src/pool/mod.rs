@@ -17,7 +17,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
@@ -37,9 +37,10 @@ const LOOK: Duration = Duration::from_micros(10);
 pub const LOOK_AGAIN: Duration = Duration::from_micros(50);
 /// How long the owner of a job looks whether all are out before it sleeps: what is left are the last of equal parts.
 const LOOK_FOR_END: Duration = Duration::from_micros(20);
-/// A look takes tens of nanoseconds; after so many, whoever else waits for the processor has it.
-const LOOKS: u32 = 32;
-/// If it is away for so long then, the machine has better things to do than to look.
+/// Looks, which take tens of nanoseconds each, between two at the clock. The processor is not given away in between: who
+/// else spins, as the threads of OpenBLAS do for milliseconds after a call of NumPy's, would have it most of the time.
+const LOOKS: u32 = 16;
+/// If so much time has passed between two looks at the clock, another one had the processor, and needs it more.
 const AWAY: Duration = Duration::from_micros(10);
 
 /// Does `work` with each of `0..parts`, on this thread and on up to `threads - 1` kept ones, and returns when all are done.
@@ -56,9 +57,11 @@ pub fn share(threads: usize, parts: usize, work: &(dyn Fn(usize) + Sync)) -> Dur
     }
 }
 
-/// How many threads look for a job now: they come at once.
-pub fn looking() -> usize {
-    Pool::found().map_or(0, Pool::looking)
+/// How many threads look for a job now, and so come at once, and how many there are.
+pub fn kept() -> [usize; 2] {
+    Pool::found().map_or([0; 2], |pool| {
+        [pool.looking(), pool.threads.load(Ordering::Relaxed)]
+    })
 }
 
 /// Whether threads look for jobs when this process has so many in all. Where they are more than processors, one that looks
@@ -92,7 +95,6 @@ fn look<R>(time: Duration, mut found: impl FnMut() -> Option<R>) -> Option<R> {
                 return found;
             }
         }
-        thread::yield_now();
         let now = Instant::now();
         if now - begun > time || now - before > AWAY {
             return None;
@@ -102,30 +104,78 @@ fn look<R>(time: Duration, mut found: impl FnMut() -> Option<R>) -> Option<R> {
 }
 
 /// Work that some threads share. It lives on the stack of the thread that has it to do.
+///
+/// Each thread has a seat, to which a group of neighbouring parts belongs, and in the next job, if it can, the same: so
+/// that arrays that are worked on again and again are found in the caches of the processors that had them. Who is done
+/// with its own group goes on with the next one's.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     parts: usize,
-    /// The first part that nobody has begun.
-    next: AtomicUsize,
+    seats: usize,
+    /// A bit for each seat that is taken. Who has work sits at the first.
+    taken: AtomicU64,
+    /// Of each seat's group the first part that nobody has begun, counted from the group's first.
+    next: [Line<AtomicUsize>; MOST_SEATS],
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-impl Job<'_> {
+const MOST_SEATS: usize = 64;
+
+/// A cache line of its own.
+#[repr(align(64))]
+struct Line<T>(T);
+
+impl<'a> Job<'a> {
+    fn new(seats: usize, parts: usize, work: &'a (dyn Fn(usize) + Sync)) -> Self {
+        Self {
+            work,
+            parts,
+            seats: seats.min(MOST_SEATS),
+            taken: AtomicU64::new(1),
+            next: [const { Line(AtomicUsize::new(0)) }; MOST_SEATS],
+            panic: Mutex::new(None),
+        }
+    }
+
+    /// The seat of this number, if nobody has it, else a free one; the first if there is none.
+    fn sit_down(&self, number: usize) -> usize {
+        let all = u64::MAX >> (64 - self.seats);
+        let mut wanted = number;
+        loop {
+            // Relaxed: which seat it is changes nothing but the order of the parts.
+            if wanted < self.seats
+                && self.taken.fetch_or(1 << wanted, Ordering::Relaxed) >> wanted & 1 == 0
+            {
+                return wanted;
+            }
+            let free = all & !self.taken.load(Ordering::Relaxed);
+            if free == 0 {
+                return 0;
+            }
+            wanted = free.trailing_zeros() as usize;
+        }
+    }
+
     /// Does parts until there are no more.
-    fn help(&self) {
+    fn help(&self, seat: usize) {
         let done = catch_unwind(AssertUnwindSafe(|| {
-            loop {
+            let first = |group: usize| self.parts * group / self.seats;
+            for group in (seat..self.seats).chain(0..seat) {
+                let (next, parts) = (&self.next[group].0, first(group + 1) - first(group));
                 // Relaxed: one order of this counter is enough for each part to be taken once. What was written before
                 // is seen by who has come by the door, and what parts leave by who has closed it.
-                let part = self.next.fetch_add(1, Ordering::Relaxed);
-                if part >= self.parts {
-                    return;
+                while next.load(Ordering::Relaxed) < parts {
+                    let part = next.fetch_add(1, Ordering::Relaxed);
+                    if part < parts {
+                        (self.work)(first(group) + part);
+                    }
                 }
-                (self.work)(part);
             }
         }));
         if let Err(panic) = done {
-            self.next.store(self.parts, Ordering::Relaxed);
+            for next in &self.next[..self.seats] {
+                next.0.store(self.parts, Ordering::Relaxed);
+            }
             lock(&self.panic).get_or_insert(panic);
         }
     }
@@ -200,14 +250,9 @@ impl Pool {
         parts: usize,
         work: &(dyn Fn(usize) + Sync),
     ) -> Duration {
-        let job = Job {
-            work,
-            parts,
-            next: AtomicUsize::new(0),
-            panic: Mutex::new(None),
-        };
+        let job = Job::new(helpers + 1, parts, work);
         let published = self.publish(&job, helpers);
-        job.help();
+        job.help(0);
         let begun = Instant::now();
         drop(published);
         let waited = begun.elapsed();
@@ -267,11 +312,13 @@ impl Pool {
 
     /// Starts a thread; whether there was one to be had.
     fn start(&'static self, state: &mut State) -> bool {
+        // Its seat: who has work sits at 0. After others have left some may have the same, and one of them takes another.
+        let number = 1 + self.threads.load(Ordering::Relaxed);
         // Signals are for the threads of the program, which may block them to wait for them.
         let held = HeldSignals::but_faults();
         let thread = thread::Builder::new()
             .name("crosswarp".into())
-            .spawn(|| self.serve());
+            .spawn(move || self.serve(number));
         drop(held);
         let Ok(thread) = thread else {
             return false;
@@ -283,7 +330,7 @@ impl Pool {
     }
 
     /// What a thread does.
-    fn serve(&self) {
+    fn serve(&self, number: usize) {
         let mut time = LOOK;
         loop {
             // This one, those beside it, and one that has work.
@@ -297,7 +344,7 @@ impl Pool {
                 || self.doors.come_in(),
             );
             if let Some(found) = found {
-                self.help(found);
+                self.help(number, found);
                 time = LOOK_AGAIN;
                 continue;
             }
@@ -308,7 +355,7 @@ impl Pool {
             if let Some(found) = self.doors.come_in() {
                 self.doors.wakes();
                 drop(state);
-                self.help(found);
+                self.help(number, found);
                 continue;
             }
             if state.leave > 0 {
@@ -337,9 +384,10 @@ impl Pool {
         state.handles.remove(&thread::current().id())
     }
 
-    fn help(&self, (door, job): (&Door, *const ())) {
-        // SAFETY: a job, as `publish` says, and this thread is inside until the next line: rule 3 of `Door`.
-        unsafe { &*job.cast::<Job<'static>>() }.help();
+    fn help(&self, number: usize, (door, job): (&Door, *const ())) {
+        // SAFETY: a job, as `publish` says, and this thread is inside until it goes out: rule 3 of `Door`.
+        let job = unsafe { &*job.cast::<Job<'static>>() };
+        job.help(job.sit_down(number));
         if door.go_out() {
             // The owner holds the lock from its look until it sleeps.
             drop(lock(&self.state));

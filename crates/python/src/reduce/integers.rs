@@ -12,7 +12,7 @@ const FOLDED: usize = 64;
 /// Columns that are few.
 const NARROW: usize = 64;
 /// Rows that are added at a time: what is kept is read and written once for so many. Of ten rows of 10^5 `i64` on Zen 4
-/// that makes 0.64 ms INTBEST.
+/// 0.64 ms become 0.29.
 const ROWS: usize = 4;
 /// Below it all integers are an `f64`.
 const EXACT: u128 = 1 << 53;

@@ -342,18 +342,6 @@ fn wide_leaf<F: Float, const TERMS: u8>(
     stride: usize,
     width: usize,
 ) {
-    /// With the number of rows as a constant: what is made for any number has its lanes in memory.
-    macro_rules! few {
-        ($($count:literal)*) => {
-            match rows {
-                $($count => {
-                    return few_rows::<F, TERMS, $count>(&mut lanes[..width], [x, y], stride);
-                })*
-                _ => {}
-            }
-        };
-    }
-    few!(1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
     let used = used(rows);
     let bits = used.ilog2();
     let mut kept = 0;
@@ -384,53 +372,101 @@ fn wide_leaf<F: Float, const TERMS: u8>(
     }
 }
 
-/// The same of few rows, `R`, a lane each, which meet in registers: of 10 rows of 10^5 on Zen 4 `f32` 62 µs and `f64` 120
-/// where [`wide_leaf`]'s way takes 270 and 520.
+/// Most rows that are [`Few`].
+pub const FEW: usize = 16;
+
+/// [`Columns`] of at most [`FEW`] rows, a lane each, which meet in registers: of 10 rows of 10^5 on Zen 4 `f32` 65 µs and
+/// `f64` 145 where the way of more rows takes 270 and 520.
+///
+/// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
+pub struct Few<'a, F: Float> {
+    pub op: Op,
+    pub inputs: [&'a [F]; 2],
+    pub rows: usize,
+    pub stride: usize,
+    pub out: &'a mut [F],
+    pub unsure: &'a mut Vec<usize>,
+}
+
+impl<F: Float> Loop for Few<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        match self.op {
+            Op::Norm2 => self.with::<SQUARES>(),
+            Op::Dot => self.with::<PRODUCTS>(),
+            _ => self.with::<ELEMENTS>(),
+        }
+    }
+}
+
+impl<F: Float> Few<'_, F> {
+    #[inline(always)]
+    fn with<const TERMS: u8>(self) {
+        let Few {
+            inputs,
+            rows,
+            stride,
+            ..
+        } = self;
+        match rows {
+            ..=4 => few_rows::<F, TERMS, 4>(self.out, inputs, rows, stride),
+            5..=8 => few_rows::<F, TERMS, 8>(self.out, inputs, rows, stride),
+            _ => few_rows::<F, TERMS, FEW>(self.out, inputs, rows, stride),
+        }
+        finish(self.op, self.out, self.rows, self.unsure);
+    }
+}
+
+/// The number of lanes, at least that of rows, is a constant: what is made for any number has its lanes in memory.
 #[inline(always)]
-fn few_rows<F: Float, const TERMS: u8, const R: usize>(
+fn few_rows<F: Float, const TERMS: u8, const N: usize>(
     values: &mut [F],
     inputs: [&[F]; 2],
+    rows: usize,
     stride: usize,
 ) {
-    // A register of 32 bytes of each.
+    // A cache line of each.
     let done = if size_of::<F>() == 4 {
-        few_rows_by::<F, TERMS, R, 8>(0, values, inputs, stride)
+        few_rows_by::<F, TERMS, N, 16>(0, values, inputs, rows, stride)
     } else {
-        few_rows_by::<F, TERMS, R, 4>(0, values, inputs, stride)
+        few_rows_by::<F, TERMS, N, 8>(0, values, inputs, rows, stride)
     };
-    few_rows_by::<F, TERMS, R, 1>(done, values, inputs, stride);
+    few_rows_by::<F, TERMS, N, 1>(done, values, inputs, rows, stride);
 }
 
 #[inline(always)]
-fn few_rows_by<F: Float, const TERMS: u8, const R: usize, const C: usize>(
+fn few_rows_by<F: Float, const TERMS: u8, const N: usize, const C: usize>(
     mut at: usize,
     values: &mut [F],
     inputs: [&[F]; 2],
+    rows: usize,
     stride: usize,
 ) -> usize {
     let width = values.len();
-    let [x, y] = inputs.map(|input| {
-        let mut rows = [&input[..0]; R];
-        for (k, row) in rows.iter_mut().enumerate() {
-            *row = &input[k * stride..][..width];
-        }
-        rows
-    });
+    // Rows that are not there give −0.0, which changes nothing, or as a square +0.0, which changes no other square.
+    let missing = [[F::NEG_ZERO; C], [F::ONE; C]];
+    let row = |input: usize, k: usize| match k < rows {
+        true => &inputs[input][k * stride..][..width],
+        false => &missing[input][..],
+    };
+    let x: [&[F]; N] = std::array::from_fn(|k| row(0, k));
+    let y: [&[F]; N] = std::array::from_fn(|k| row(1, k));
     while at + C <= width {
-        let mut lanes = [[F::NEG_ZERO; C]; R];
-        for k in 0..R {
-            let (x, y) = (&x[k][at..at + C], &y[k][at..at + C]);
+        let mut lanes = [[F::NEG_ZERO; C]; N];
+        for k in 0..N {
+            let from = if k < rows { at } else { 0 };
+            let (x, y) = (&x[k][from..from + C], &y[k][from..from + C]);
             for j in 0..C {
                 lanes[k][j] = term::<F, TERMS>(x[j], y[j]);
             }
         }
-        let mut half = R.next_power_of_two() / 2;
+        let mut half = N / 2;
         while half > 0 {
             for k in 0..half {
-                if k + half < R {
-                    for j in 0..C {
-                        lanes[k][j] = lanes[k][j] + lanes[k + half][j];
-                    }
+                for j in 0..C {
+                    lanes[k][j] = lanes[k][j] + lanes[k + half][j];
                 }
             }
             half /= 2;

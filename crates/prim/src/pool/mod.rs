@@ -65,10 +65,13 @@ pub fn kept() -> [usize; 2] {
 }
 
 /// Whether threads look for jobs when this process has so many in all. Where they are more than processors, one that looks
-/// keeps one that works from working.
+/// keeps one that works from working. Of two processors another library's thread that spins has one, and who looks shares
+/// it, where a sleeper that is woken gets it: a dot product of 10^6 `f64` after one of NumPy's, 647 µs for 390.
 pub fn may_look(threads: usize) -> bool {
     static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    threads <= *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+    let processors =
+        *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+    processors > 2 && threads <= processors
 }
 
 /// Ends the threads that have nothing to do, and returns when they are gone. Before a fork: the system then counts one

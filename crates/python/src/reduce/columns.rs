@@ -238,27 +238,15 @@ impl Tiles<'_> {
             let (scratch, out, unsure) = state;
             out.resize(to.len(), F::ZERO);
             let inputs = [0, arrays.len() - 1].map(|k| &arrays[k][start..]);
-            let (simd, terms) = (Simd::detect(), inputs.map(cast_slice::<T, F>));
-            if rows <= sums::FEW {
-                simd.compile(sums::Few {
-                    op,
-                    inputs: terms,
-                    rows,
-                    stride,
-                    out,
-                    unsure,
-                });
-            } else {
-                simd.compile(sums::Columns {
-                    op,
-                    inputs: terms,
-                    rows,
-                    stride,
-                    out,
-                    scratch,
-                    unsure,
-                });
-            }
+            Simd::detect().compile(sums::Columns {
+                op,
+                inputs: inputs.map(cast_slice::<T, F>),
+                rows,
+                stride,
+                out,
+                scratch,
+                unsure,
+            });
             self.output.write_all(to.start, out);
             for column in unsure.drain(..) {
                 // Gathered, it goes the long way.

@@ -267,10 +267,12 @@ impl<'a> Reducer<'a> {
         let len = inputs.first().map_or(0, |input| input.len());
         let bytes = len * size_of::<T>();
         let fits = inputs.len() == op.inputs() && inputs.iter().all(|input| input.len() == len);
-        if bytes * op.inputs() < SMALL && fits && self.pe.is_none() && !self.workers.is_stopped() {
-            if let Some(value) = T::row(self.workers.simd, op, inputs, bytes) {
-                return Ok(value);
-            }
+        let here = fits && self.pe.is_none() && !self.workers.is_stopped();
+        if here
+            && bytes * op.inputs() < SMALL
+            && let Some(value) = T::row(self.workers.simd, op, inputs, bytes)
+        {
+            return Ok(value);
         }
         self.reduce_part(op, &Part::Host(inputs.to_vec()))
     }

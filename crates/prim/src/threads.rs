@@ -1,11 +1,13 @@
 //! The host's threads and vectors that a primitive works with.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::Simd;
-use crate::pool::share;
+use crate::pool::{LOOK_AGAIN, kept, may_look, share};
 use crate::sum::leaf::LEAF;
 
 /// How much work pays for waking a thread, and how it is cut.
@@ -28,6 +30,14 @@ impl Cost {
         }
     }
 
+    /// The same for a thread that looks for work, and comes at once.
+    fn bytes_per_looking_thread(self) -> usize {
+        match self {
+            Self::Streaming => READY,
+            Self::Slow => self.bytes_per_thread(),
+        }
+    }
+
     /// Parts that each thread would do if all came at once; one that comes late leaves some to the others.
     fn parts_per_thread(self) -> usize {
         match self {
@@ -43,6 +53,78 @@ impl Cost {
             Self::Streaming => 16 << 20,
             Self::Slow => 1 << 20,
         }
+    }
+}
+
+/// What pays for a thread that looks for work, at the speed of memory: 3 µs of one, three times of what it takes to come
+/// and to leave what it found.
+const READY: usize = 192 << 10;
+
+/// Leaves of a part of [`Cost::Streaming`] at least, where there are enough for all threads.
+const LEAVES_PER_PART: usize = 4;
+
+/// Work, without a pause between, after which threads are started for work that pays only for such as look for some: half a
+/// millisecond. Starting ten threads takes as long, so if this was the last of it, it took twice as long.
+const START: usize = 32 << 20;
+/// The same for waking threads that there are: 30 µs.
+const WAKE: usize = 2 << 20;
+
+/// Microseconds of work are not shared for so many times the time that was lost when a thread came, and was kept from
+/// working then, because others need the processors more: a tenth of the time is lost at most.
+const ALONE: u32 = 10;
+/// What a thread waits for others at most, at the end of such work, if nothing keeps them from it.
+const WAIT: Duration = Duration::from_micros(50);
+
+/// Calls of this thread that follow one another, of work that pays for threads that look for some.
+#[derive(Clone, Copy)]
+struct Run {
+    bytes: usize,
+    /// When the last one ended.
+    ended: Instant,
+    /// Until when this thread works alone.
+    alone: Option<Instant>,
+}
+
+thread_local! {
+    static RUN_OF_CALLS: Cell<Option<Run>> = const { Cell::new(None) };
+}
+
+impl Run {
+    /// The run with a call that begins now.
+    fn with(bytes: usize) -> Self {
+        let now = Instant::now();
+        let before = RUN_OF_CALLS.get();
+        let alone = before.and_then(|run| run.alone);
+        let alone = alone.filter(|&alone| now < alone);
+        // In a longer pause threads that looked have gone to sleep.
+        let goes_on = before.filter(|run| now - run.ended < LOOK_AGAIN && alone.is_none());
+        Self {
+            bytes: bytes.saturating_add(goes_on.map_or(0, |run| run.bytes)),
+            ended: now,
+            alone,
+        }
+    }
+
+    /// Threads for a call, if `cold` are worth being woken and `ready` worth to come when they look for work.
+    fn threads(&mut self, cold: usize, ready: usize) -> usize {
+        if self.alone.is_some() {
+            return cold;
+        }
+        let [looking, kept] = kept();
+        if self.bytes >= if kept + 1 < ready { START } else { WAKE } {
+            // Once in a run of such a length.
+            self.bytes = 0;
+            return ready;
+        }
+        cold.max(ready.min(1 + looking))
+    }
+
+    fn end(mut self, waited: Duration) {
+        self.ended = Instant::now();
+        if waited > WAIT {
+            self.alone = Some(self.ended + waited * ALONE);
+        }
+        RUN_OF_CALLS.set(Some(self));
     }
 }
 
@@ -86,31 +168,59 @@ impl Workers<'_> {
         len: usize,
         work: impl Fn(Range<usize>) -> R + Sync,
     ) -> Vec<R> {
-        let threads = self
-            .threads
-            .min(len * bytes / cost.bytes_per_thread())
-            .max(1);
+        let bytes_in_all = len * bytes;
+        let threads = |each: usize| self.threads.min(bytes_in_all / each).max(1);
+        let cold = threads(cost.bytes_per_thread());
+        let ready = threads(cost.bytes_per_looking_thread());
+        if ready == cold || !may_look(2) {
+            return self.split_in(cold, cost, bytes, len, work).0;
+        }
+        let mut run = Run::with(bytes_in_all);
+        let threads = run.threads(cold, ready);
+        let (found, waited) = self.split_in(threads, cost, bytes, len, work);
+        // Parts of more work may take longer than others.
+        run.end(if threads > cold {
+            waited
+        } else {
+            Duration::ZERO
+        });
+        found
+    }
+
+    /// Results, and how long this thread waited for others at the end.
+    fn split_in<R: Send>(
+        &self,
+        threads: usize,
+        cost: Cost,
+        bytes: usize,
+        len: usize,
+        work: impl Fn(Range<usize>) -> R + Sync,
+    ) -> (Vec<R>, Duration) {
         let piece = self.stop.map_or(usize::MAX, |_| {
             (cost.bytes_per_look() / bytes).next_multiple_of(LEAF)
         });
         let work = |range: Range<usize>| {
             if range.len() <= piece {
-                return vec![work(range)];
+                return (Some(work(range)), Vec::new());
             }
             let starts = range.clone().step_by(piece).enumerate();
-            starts
+            let found = starts
                 .take_while(|(number, _)| *number == 0 || !self.is_stopped())
-                .map(|(_, start)| work(start..range.end.min(start + piece)))
-                .collect()
+                .map(|(_, start)| work(start..range.end.min(start + piece)));
+            (None, found.collect())
         };
+        // The most common case has no list.
+        let all = |(one, more): (Option<R>, Vec<R>)| one.into_iter().chain(more);
         if threads == 1 {
-            return work(0..len);
+            return (all(work(0..len)).collect(), Duration::ZERO);
         }
-        let parts = threads * cost.parts_per_thread();
         let leaves = len.div_ceil(LEAF);
+        // As many for each thread, and not less than a few leaves each: a part has a total of its own.
+        let each = leaves / (threads * LEAVES_PER_PART);
+        let parts = threads * each.clamp(1, cost.parts_per_thread());
         let cut = |part: usize| (leaves * part / parts * LEAF).min(len);
-        let results: Vec<Mutex<Vec<R>>> = (0..parts).map(|_| Mutex::default()).collect();
-        share(threads, parts, &|part| {
+        let results: Vec<_> = (0..parts).map(|_| Mutex::new((None, Vec::new()))).collect();
+        let waited = share(threads, parts, &|part| {
             // Not the first, so that there is a result.
             if part > 0 && self.is_stopped() {
                 return;
@@ -120,8 +230,8 @@ impl Workers<'_> {
             *results[part].lock().unwrap_or_else(PoisonError::into_inner) = found;
         });
         let results = results.into_iter();
-        results
-            .flat_map(|found| found.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect()
+        let found = results
+            .flat_map(|found| all(found.into_inner().unwrap_or_else(PoisonError::into_inner)));
+        (found.collect(), waited)
     }
 }

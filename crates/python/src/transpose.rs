@@ -2,9 +2,10 @@
 
 use bytemuck::Pod;
 use crosswarp::prim::{Layout, Transposer};
+use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use crate::array::Array;
+use crate::array::{Array, empty, type_of};
 use crate::error::Failure;
 use crate::run::{guarded, is_stopped, threads, work};
 
@@ -25,17 +26,51 @@ fn transpose(
 ) -> PyResult<()> {
     guarded(move || {
         let (array, output) = (Array::prepared(array)?, Array::output(output)?);
-        let size = array.kind.dtype.size();
-        work(py, array.bytes(), |stop| {
-            let stop = || is_stopped(stop);
-            let shape = [batch, rows, columns];
-            match size {
-                1 => of_words::<u8>(array, output, shape, asked, stop),
-                2 => of_words::<u16>(array, output, shape, asked, stop),
-                4 => of_words::<u32>(array, output, shape, asked, stop),
-                _ => of_words::<u64>(array, output, shape, asked, stop),
-            }
-        })
+        into(py, array, output, [batch, rows, columns], asked)
+    })
+}
+
+/// The transpose of a matrix, in an array of its own, or, of anything that is no C-contiguous matrix of a known type with
+/// elements, `None`.
+///
+/// The short way for the common case: everything else is prepared by the Python side.
+#[pyfunction]
+fn transposed(
+    py: Python<'_>,
+    array: &Bound<'_, PyAny>,
+    asked: usize,
+) -> PyResult<Option<Py<PyAny>>> {
+    guarded(move || {
+        let Ok(untyped) = array.cast_exact::<PyUntypedArray>() else {
+            return Ok(None);
+        };
+        let (Some(array), &[rows, columns]) = (Array::of(untyped), untyped.shape()) else {
+            return Ok(None);
+        };
+        if array.len == 0 {
+            return Ok(None);
+        }
+        let (result, output) = empty(py, &[columns, rows], type_of(untyped))?;
+        into(py, array, output, [1, rows, columns], asked)?;
+        Ok(Some(result))
+    })
+}
+
+fn into(
+    py: Python<'_>,
+    array: Array,
+    output: Array,
+    shape: [usize; 3],
+    asked: usize,
+) -> PyResult<()> {
+    work(py, array.bytes(), |stop| {
+        let stop = || is_stopped(stop);
+        match array.kind.dtype.size() {
+            1 => of_words::<u8>(array, output, shape, asked, stop),
+            2 => of_words::<u16>(array, output, shape, asked, stop),
+            4 => of_words::<u32>(array, output, shape, asked, stop),
+            _ => of_words::<u64>(array, output, shape, asked, stop),
+        }
     })
 }
 
@@ -73,5 +108,6 @@ fn of_words<T: Pod>(
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(transpose, module)?)
+    module.add_function(wrap_pyfunction!(transpose, module)?)?;
+    module.add_function(wrap_pyfunction!(transposed, module)?)
 }

@@ -33,8 +33,8 @@ pub trait Element: Scalar + Ranked {
     /// What [`RemotePart::partial`](crate::reduce::part::RemotePart::partial) says, of elements in host memory.
     #[doc(hidden)]
     fn partial(simd: Simd, op: Op, inputs: &[&[Self]]) -> Vec<u64>;
-    /// The result of one array on this thread, without what threads and PEs need: for many rows, one after the other, whose
-    /// bytes are `bytes` in all. Nothing if there is no such way, or no element.
+    /// The result of one array on this thread, without what threads and PEs need: for a small one, or for many rows, one
+    /// after the other, whose bytes are `bytes` in all. Nothing if there is no such way, or no element.
     #[doc(hidden)]
     fn row(simd: Simd, op: Op, inputs: &[&[Self]], bytes: usize) -> Option<Value>;
 }
@@ -71,7 +71,14 @@ macro_rules! element {
                 }
             }
             fn row(simd: Simd, op: Op, inputs: &[&[Self]], bytes: usize) -> Option<Value> {
-                $body::row(simd, op, inputs, bytes).map(Value::from)
+                let values = inputs[0];
+                match op {
+                    Op::Min => extremum::<Self, false>(simd, values).map(|(value, _)| value.into()),
+                    Op::Max => extremum::<Self, true>(simd, values).map(|(value, _)| value.into()),
+                    Op::Argmin => extremum::<Self, false>(simd, values).map(|(_, place)| place.into()),
+                    Op::Argmax => extremum::<Self, true>(simd, values).map(|(_, place)| place.into()),
+                    _ => $body::row(simd, op, inputs, bytes, |value| Value::from(value as $sum)),
+                }
             }
         }
     )*};
@@ -92,6 +99,12 @@ element! { integers:
     u16 => u64, f64;
     u32 => u64, f64;
     u64 => u64, f64;
+}
+
+/// The extremum and its index.
+fn extremum<T: Element, const MAX: bool>(simd: Simd, values: &[T]) -> Option<(T, u64)> {
+    let place = first_extremum::<T, MAX>(simd, values)?;
+    Some((values[place].canonical(), place as u64))
 }
 
 /// Whether there is an extremum, its index, its bits.

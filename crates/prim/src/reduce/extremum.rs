@@ -26,8 +26,34 @@ pub trait Ranked: Copy + Send + Sync + 'static {
     /// The integer that orders values, a NaN beyond one of the infinities: quicker than [`rank`](Self::rank).
     fn order(self) -> Self::Rank;
 
+    /// Whether the value has this order.
+    fn has_order(self, order: Self::Rank) -> bool;
+
     /// Whether values whose least and greatest [`order`](Self::order) are these have a NaN among them.
     fn has_nan(least: Self::Rank, greatest: Self::Rank) -> bool;
+
+    /// The greatest (`MAX`, else the least) [`order`](Self::order) of values, of which there are some; nothing if there is
+    /// a NaN among them.
+    #[inline(always)]
+    fn best_order<const MAX: bool>(values: &[Self]) -> Option<Self::Rank> {
+        best_by_order::<Self, MAX>(values)
+    }
+
+    /// The index of the first of values that has this order; one has.
+    #[inline(always)]
+    fn place_of(values: &[Self], order: Self::Rank) -> usize {
+        place_of(values, order)
+    }
+
+    /// Whether this value comes before the other one, quicker than by rank; it does not say if one is a NaN or both
+    /// are zero.
+    fn beats<const MAX: bool>(self, other: Self) -> bool;
+
+    /// Whether this is one of the values of which [`beats`](Self::beats) does not say: a NaN,
+    fn is_a_nan(self) -> bool;
+
+    /// or a zero beside another one.
+    fn is_a_zero(self) -> bool;
 
     /// This value, any NaN replaced by the canonical one.
     #[must_use]
@@ -52,7 +78,24 @@ macro_rules! ranked_integers {
                 self
             }
             #[inline(always)]
+            fn has_order(self, order: Self) -> bool {
+                self == order
+            }
+            #[inline(always)]
             fn has_nan(_: Self, _: Self) -> bool {
+                false
+            }
+            #[inline(always)]
+            fn beats<const MAX: bool>(self, other: Self) -> bool {
+                if MAX { self > other } else { self < other }
+            }
+            #[inline(always)]
+            fn is_a_nan(self) -> bool {
+                false
+            }
+            // There is only one.
+            #[inline(always)]
+            fn is_a_zero(self) -> bool {
                 false
             }
             fn canonical(self) -> Self {
@@ -63,8 +106,113 @@ macro_rules! ranked_integers {
 }
 ranked_integers!(i8 i16 i32 i64 u8 u16 u32 u64);
 
+/// [`Ranked::best_order`] of any type.
+#[inline(always)]
+fn best_by_order<T: Ranked, const MAX: bool>(values: &[T]) -> Option<T::Rank> {
+    let (mut least, mut greatest) = (values[0].order(), values[0].order());
+    for value in values {
+        let order = value.order();
+        least = if order < least { order } else { least };
+        greatest = if order > greatest { order } else { greatest };
+    }
+    let best = if MAX { greatest } else { least };
+    (!T::has_nan(least, greatest)).then_some(best)
+}
+
+/// [`Ranked::beats`] by the comparisons of `f32` and `f64`, for which there are instructions, and, of `f64`,
+/// [`Ranked::best_order`]: for orders of 64 bits AVX2 has none: of 10^5 `f64` on Zen 4 24 µs by orders, 11 by comparisons.
+macro_rules! by_comparison {
+    ($type:ident $integer:ident best) => {
+        by_comparison! { $type $integer }
+        #[inline(always)]
+        fn best_order<const MAX: bool>(values: &[Self]) -> Option<$integer> {
+            // Four registers of 32 bytes, and one for NaNs: the compiler makes of these loops what is written here.
+            const LANES: usize = 128 / size_of::<$type>();
+            const NANS: usize = LANES / 4;
+            let Some(last) = values.last_chunk::<LANES>() else {
+                return best_by_order::<Self, MAX>(values);
+            };
+            let mut best = *last;
+            let mut nans = [0 as $integer; NANS];
+            // The last ones, some of them twice, stand for the rest that is no whole row.
+            for row in values.chunks_exact(LANES).chain([&last[..]]) {
+                for j in 0..LANES {
+                    let better = if MAX {
+                        row[j] > best[j]
+                    } else {
+                        row[j] < best[j]
+                    };
+                    best[j] = if better { row[j] } else { best[j] };
+                }
+                for j in 0..NANS {
+                    let mut any = false;
+                    for k in 0..LANES / NANS {
+                        any |= row[j + k * NANS].is_nan();
+                    }
+                    nans[j] |= -(any as $integer);
+                }
+            }
+            if nans.iter().fold(0, |any, nan| any | nan) != 0 {
+                return None;
+            }
+            let mut half = LANES / 2;
+            while half > 0 {
+                for j in 0..half {
+                    let other = best[j + half];
+                    let better = if MAX {
+                        other > best[j]
+                    } else {
+                        other < best[j]
+                    };
+                    best[j] = if better { other } else { best[j] };
+                }
+                half /= 2;
+            }
+            let best = best[0];
+            if best != 0.0 {
+                return Some(best.order());
+            }
+            // To a comparison zeros are equal.
+            let wanted: $type = if MAX { 0.0 } else { -0.0 };
+            let bits = values.iter().map(|value| value.to_bits());
+            let is_there = bits.fold(false, |found, bits| found | (bits == wanted.to_bits()));
+            Some(if is_there { wanted } else { -wanted }.order())
+        }
+    };
+    ($type:ident $integer:ident) => {
+        #[inline(always)]
+        fn beats<const MAX: bool>(self, other: Self) -> bool {
+            if MAX { self > other } else { self < other }
+        }
+        #[inline(always)]
+        fn is_a_nan(self) -> bool {
+            self.is_nan()
+        }
+        #[inline(always)]
+        fn is_a_zero(self) -> bool {
+            self == 0.0
+        }
+    };
+    ($type:ident) => {
+        #[inline(always)]
+        fn beats<const MAX: bool>(self, other: Self) -> bool {
+            let (mine, other) = (self.order(), other.order());
+            if MAX { mine > other } else { mine < other }
+        }
+        #[inline(always)]
+        fn is_a_nan(self) -> bool {
+            self.is_nan()
+        }
+        // They have orders of their own.
+        #[inline(always)]
+        fn is_a_zero(self) -> bool {
+            false
+        }
+    };
+}
+
 macro_rules! ranked_floats {
-    ($($type:ident, $integer:ident, $infinity:expr, $nan:expr;)*) => {$(
+    ($($type:ident, $integer:ident, $infinity:expr, $nan:expr $(, $($native:ident)+)?;)*) => {$(
         impl Ranked for $type {
             type Rank = $integer;
             #[inline(always)]
@@ -91,10 +239,17 @@ macro_rules! ranked_floats {
                 bits ^ ((bits >> ($integer::BITS - 1)) & $integer::MAX)
             }
             #[inline(always)]
+            fn has_order(self, order: $integer) -> bool {
+                // The order of an order are the bits.
+                let bits = order ^ ((order >> ($integer::BITS - 1)) & $integer::MAX);
+                self.to_bits() as $integer == bits
+            }
+            #[inline(always)]
             fn has_nan(least: $integer, greatest: $integer) -> bool {
                 let infinity = $infinity.to_bits() as $integer;
                 least < !infinity || greatest > infinity
             }
+            by_comparison! { $type $($($native)+)? }
             fn canonical(self) -> Self {
                 if self.is_nan() { $nan } else { self }
             }
@@ -104,8 +259,8 @@ macro_rules! ranked_floats {
 ranked_floats! {
     f16, i16, f16::INFINITY, f16::from_bits(0x7e00);
     bf16, i16, bf16::INFINITY, bf16::from_bits(0x7fc0);
-    f32, i32, f32::INFINITY, <f32 as Float>::CANONICAL_NAN;
-    f64, i64, f64::INFINITY, <f64 as Float>::CANONICAL_NAN;
+    f32, i32, f32::INFINITY, <f32 as Float>::CANONICAL_NAN, i32;
+    f64, i64, f64::INFINITY, <f64 as Float>::CANONICAL_NAN, i64 best;
 }
 
 /// The first index of the minimum (`MAX`: maximum) of `values`; none if there are none.
@@ -125,26 +280,17 @@ impl<T: Ranked, const MAX: bool> Work for FirstExtremum<'_, T, MAX> {
 
     #[inline(always)]
     unsafe fn run<I: Isa>(self) -> Option<usize> {
-        Some(first_of::<T, MAX>(
-            self.values.first()?.order(),
-            self.values,
-        ))
+        (!self.values.is_empty()).then(|| first_of::<T, MAX>(self.values))
     }
 }
 
-/// The first index of the minimum or maximum of `values`, of which `first`'s is one's order.
+/// The first index of the minimum or maximum of `values`, of which there are some.
 #[inline(always)]
-fn first_of<T: Ranked, const MAX: bool>(first: T::Rank, values: &[T]) -> usize {
-    let (mut best, mut best_block) = (first, 0);
+fn first_of<T: Ranked, const MAX: bool>(values: &[T]) -> usize {
+    let (mut best, mut best_block) = (values[0].order(), 0);
     // Block by block: this vectorises. The place is searched for in one block.
     for (k, block) in values.chunks(LEAF).enumerate() {
-        let (mut least, mut greatest) = (best, best);
-        for value in block {
-            let order = value.order();
-            least = if order < least { order } else { least };
-            greatest = if order > greatest { order } else { greatest };
-        }
-        if T::has_nan(least, greatest) {
+        let Some(found) = T::best_order::<MAX>(block) else {
             let rank = block[0].rank::<MAX>();
             let lowest = block
                 .iter()
@@ -152,27 +298,41 @@ fn first_of<T: Ranked, const MAX: bool>(first: T::Rank, values: &[T]) -> usize {
             // The first block with a NaN has the first NaN.
             let place = block.iter().position(|value| value.rank::<MAX>() == lowest);
             return k * LEAF + place.unwrap_or(0);
-        }
-        let found = if MAX { greatest } else { least };
-        if found != best {
+        };
+        if if MAX { found > best } else { found < best } {
             (best, best_block) = (found, k);
         }
     }
-    let mut at = best_block * LEAF;
-    // Some at a time, so that the search vectorises, too.
-    for some in values[at..].chunks(64) {
-        let is_here = some
-            .iter()
-            .fold(false, |found, value| found | (value.order() == best));
+    let at = best_block * LEAF;
+    at + place_of(&values[at..], best)
+}
+
+/// The index of the first value with this order, of which there is one.
+#[inline(always)]
+fn place_of<T: Ranked>(values: &[T], order: T::Rank) -> usize {
+    // Some at a time, so that the search vectorises, and fewer and fewer.
+    let at = skip::<T, 64>(values, 0, order);
+    let mut at = skip::<T, 8>(values, at, order);
+    while at < values.len() && !values[at].has_order(order) {
+        at += 1;
+    }
+    at
+}
+
+/// From `at` on, where the first `N` values are with one of this order among them, or fewer are left.
+#[inline(always)]
+fn skip<T: Ranked, const N: usize>(values: &[T], mut at: usize, order: T::Rank) -> usize {
+    while let Some(some) = values.get(at..at + N) {
+        let mut is_here = false;
+        for value in some {
+            is_here |= value.has_order(order);
+        }
         if is_here {
             break;
         }
-        at += some.len();
+        at += N;
     }
-    let before = values[at..]
-        .iter()
-        .take_while(|value| value.order() != best);
-    at + before.count()
+    at
 }
 
 #[cfg(test)]

@@ -88,6 +88,11 @@ pub(crate) trait Integer: Copy + Send + Sync + 'static {
     fn low64(self) -> u64;
     /// Sum of at most [`LEAF`] values.
     fn block_sum(block: &[Self]) -> i128;
+    /// The same modulo 2^64: for 64 bits a quarter of the instructions.
+    #[inline(always)]
+    fn block_sum_modulo(block: &[Self]) -> u64 {
+        Self::block_sum(block) as u64
+    }
     /// Sum of the squares of at most [`LEAF`] values, as (low, high) of low + high · 2^64.
     fn block_squares(block: &[Self]) -> (i128, i128);
 }
@@ -155,6 +160,10 @@ macro_rules! wide_integers {
                 i128::from(low) + (i128::from(high) << 32)
             }
             #[inline(always)]
+            fn block_sum_modulo(block: &[Self]) -> u64 {
+                block.iter().fold(0, |sum: u64, &x| sum.wrapping_add(x as u64))
+            }
+            #[inline(always)]
             fn block_squares(block: &[Self]) -> (i128, i128) {
                 // Magnitudes are low + high · 2^32, and their products are added by halves in 64 bits. In most blocks
                 // there is nothing in the high halves.
@@ -195,6 +204,8 @@ wide_integers! {
 
 /// Exact sum of all values.
 pub(crate) struct IntegerSum<'a, T>(pub &'a [T]);
+/// Sum of all values modulo 2^64, as a total.
+pub(crate) struct IntegerSumModulo<'a, T>(pub &'a [T]);
 /// Exact sum of the squares of all values.
 pub(crate) struct IntegerSquares<'a, T>(pub &'a [T]);
 /// Product of all values modulo 2^64.
@@ -211,6 +222,17 @@ impl<T: Integer> Work for IntegerSum<'_, T> {
             .chunks(LEAF)
             .for_each(|block| total.add(T::block_sum(block), 0));
         total
+    }
+}
+
+impl<T: Integer> Work for IntegerSumModulo<'_, T> {
+    type Output = IntegerTotal;
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> IntegerTotal {
+        let sum = self.0.chunks(LEAF).map(T::block_sum_modulo);
+        IntegerTotal {
+            words: [sum.fold(0, u64::wrapping_add), 0, 0],
+        }
     }
 }
 
@@ -276,6 +298,8 @@ mod tests {
             .fold(BigInt::from(1), |a, b| wrapped(a * b));
         for simd in Simd::available() {
             assert_eq!(as_bigint(&simd.run(IntegerSum(values))), sum);
+            let modulo = as_bigint(&simd.run(IntegerSumModulo(values)));
+            assert_eq!(wrapped(modulo), wrapped(sum.clone()));
             assert_eq!(as_bigint(&simd.run(IntegerSquares(values))), squares);
             assert_eq!(BigInt::from(simd.run(IntegerProduct(values))), product);
             assert_eq!(

@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use crate::reduce::exchange::Exchange;
 use crate::reduce::integer_total::{
-    Integer, IntegerDot, IntegerProduct, IntegerSquares, IntegerSum, IntegerTotal,
+    Integer, IntegerDot, IntegerProduct, IntegerSquares, IntegerSum, IntegerSumModulo, IntegerTotal,
 };
 use crate::reduce::part::Part;
 use crate::simd::Work;
 use crate::threads::Cost;
-use crate::{Op, ReduceError, Simd};
+use crate::{Op, ReduceError, Simd, Value};
 
 /// The exact total over all PEs of what `work` makes of each thread's part of the values, or what a
 /// GPU calls `op`.
@@ -65,9 +65,22 @@ fn combine<T: Integer>(
         .fold(identity, combine))
 }
 
-/// [`Element::row`](crate::Element::row): there is no way of their own.
-pub fn row<T: Integer>(_: Simd, _: Op, _: &[&[T]], _: usize) -> Option<u64> {
-    None
+/// [`Element::row`](crate::Element::row) of all but extrema; `wrapped` makes a value of a number modulo 2^64.
+pub fn row<T: Integer>(
+    simd: Simd,
+    op: Op,
+    inputs: &[&[T]],
+    _: usize,
+    wrapped: fn(u64) -> Value,
+) -> Option<Value> {
+    let count = NonZeroU64::new(inputs[0].len() as u64)?;
+    Some(match op {
+        Op::Mean => simd.run(IntegerSum(inputs[0])).mean(count).into(),
+        Op::Norm2 => simd.run(IntegerSquares(inputs[0])).round().sqrt().into(),
+        Op::Prod => wrapped(simd.run(IntegerProduct(inputs[0]))),
+        Op::Dot => wrapped(simd.run(IntegerDot(inputs[0], inputs[1]))),
+        _ => wrapped(simd.run(IntegerSumModulo(inputs[0])).wrapped()),
+    })
 }
 
 /// [`Element::partial`](crate::Element::partial) of all but extrema.
@@ -81,7 +94,7 @@ pub fn partial<T: Integer>(simd: Simd, op: Op, inputs: &[&[T]]) -> Vec<u64> {
 }
 
 pub fn sum<T: Integer>(exchange: &Exchange<'_>, part: &Part<'_, T>) -> Result<u64, ReduceError> {
-    Ok(total(exchange, part, Op::Sum, IntegerSum)?.wrapped())
+    Ok(total(exchange, part, Op::Sum, IntegerSumModulo)?.wrapped())
 }
 
 pub fn exact_sum<T: Integer>(

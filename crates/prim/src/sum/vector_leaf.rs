@@ -148,12 +148,6 @@ pub(crate) struct Distance {
 }
 
 impl Distance {
-    /// In the first two levels.
-    pub const NEAR: Self = Self {
-        far: false,
-        very_far: false,
-    };
-
     /// Of arrays of `bytes` bytes each.
     pub fn of(bytes: usize, arrays: usize) -> Self {
         Self {
@@ -200,20 +194,56 @@ pub(crate) fn leaf_results<T: InVectors, O: LeafOp>(
     });
 }
 
-/// The result of one leaf of up to [`LEAF`] elements; missing ones are padded.
+/// The result of one leaf of up to [`LEAF`] elements. Those missing from its last row are padded; rows that are missing as
+/// a whole are left out, as they would add nothing.
+///
+/// # Panics
+/// If the inputs differ in length.
 pub(crate) fn partial_leaf_result<T: InVectors, O: LeafOp>(simd: Simd, inputs: &[&[T]]) -> T::Wide {
-    let pad = |k: usize| {
-        let mut padded = [O::padding(k); LEAF];
-        padded[..inputs[k].len()].copy_from_slice(inputs[k]);
-        padded
-    };
-    let mut result = [O::identity()];
-    if O::INPUTS == 2 {
-        leaf_results::<T, O>(simd, &[&pad(0), &pad(1)], Distance::NEAR, &mut result);
-    } else {
-        leaf_results::<T, O>(simd, &[&pad(0)], Distance::NEAR, &mut result);
+    let len = inputs[0].len();
+    assert!(len <= LEAF && inputs.iter().all(|input| input.len() == len));
+    let (whole, more) = (len - len % LANES, len % LANES);
+    let inputs = [0, O::INPUTS - 1].map(|k| (k, inputs[k]));
+    let last = inputs.map(|(k, input)| {
+        let mut row = [O::padding(k); LANES];
+        row[..more].copy_from_slice(&input[whole..]);
+        row
+    });
+    simd.run(PartialLeaf {
+        whole: inputs.map(|(_, input)| &input[..whole]),
+        last: (more > 0).then_some(&last),
+        op: core::marker::PhantomData::<O>,
+    })
+}
+
+/// Rows of a leaf, at most [`ROWS`] in all: whole ones, and one that is padded.
+struct PartialLeaf<'a, T, O> {
+    whole: [&'a [T]; 2],
+    last: Option<&'a [[T; LANES]; 2]>,
+    op: core::marker::PhantomData<O>,
+}
+
+impl<T: InVectors, O: LeafOp> Work for PartialLeaf<'_, T, O> {
+    type Output = T::Wide;
+
+    #[inline(always)]
+    unsafe fn run<I: Isa>(self) -> T::Wide {
+        let (width, registers) = (T::Vector::<I>::WIDTH, LANES / T::Vector::<I>::WIDTH);
+        let [x, y] = self.whole.map(|input| input.chunks_exact(LANES));
+        let last = self.last.map(|[x, y]| (&x[..], &y[..]));
+        // SAFETY: each row has LANES elements, of which every load reads WIDTH: k < registers. The vectors' functions need
+        // `I`, which the caller vouches for.
+        unsafe {
+            let mut lanes = [T::Vector::<I>::splat(O::identity()); MAX_REGISTERS];
+            for (x, y) in x.zip(y).chain(last) {
+                for (k, lane) in lanes[..registers].iter_mut().enumerate() {
+                    let term = terms::<I, T, O>(x.as_ptr(), y.as_ptr(), k * width);
+                    *lane = combine::<_, O>(*lane, term);
+                }
+            }
+            halved::<_, O>(&mut lanes)
+        }
     }
-    result[0]
 }
 
 /// `first` and `second` are valid for reads of the leaves of `results`; equal if there is one input.
@@ -320,15 +350,27 @@ unsafe fn one_leaf<I: Isa, T: InVectors, O: LeafOp, const ORDER: u8>(
             lanes[pass * pass_size..][..pass_size].copy_from_slice(&sums[..pass_size]);
         }
 
-        // Halving, as in `leaf::combine_lanes`: between registers, then within one.
-        let mut half = registers / 2;
+        halved::<_, O>(&mut lanes)
+    }
+}
+
+/// The lanes, which the first registers hold, combined by halving, as in `leaf::combine_lanes`: between registers, then
+/// within one.
+///
+/// # Safety
+/// As for [`Vector`].
+#[inline(always)]
+unsafe fn halved<V: Vector, O: LeafOp>(lanes: &mut [V; MAX_REGISTERS]) -> V::Lane {
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut half = LANES / V::WIDTH / 2;
         while half > 0 {
             for k in 0..half {
                 lanes[k] = combine::<_, O>(lanes[k], lanes[k + half]);
             }
             half /= 2;
         }
-        let mut step = width / 2;
+        let mut step = V::WIDTH / 2;
         let mut sum = lanes[0];
         while step > 0 {
             sum = combine::<_, O>(sum, sum.down(step));

@@ -27,7 +27,9 @@ def transpose(a: Any, out: Any = None, *, threads: int | None = None) -> Any:
            [2, 5]])
     """
     if out is None:
-        found = _native.transposed_tensor(a)
+        found = _native.transposed(a, threads_of(threads))
+        if found is None:
+            found = _native.transposed_tensor(a)
         if found is not None:
             return found
     view = _device.find(a)

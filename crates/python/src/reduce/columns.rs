@@ -190,9 +190,7 @@ impl Tiles<'_> {
                 let places: Vec<i64> = scratch.rows.iter().map(|&row| row.into()).collect();
                 self.output.write_all(to.start, &places);
             } else {
-                let ranks = scratch.ranks.iter();
-                let values: Vec<T> = ranks.map(|&rank| T::of_rank::<MAX>(rank)).collect();
-                self.output.write_all(to.start, &values);
+                self.output.write_all(to.start, &scratch.values);
             }
             Ok(())
         })

@@ -49,54 +49,37 @@ fn first_of<T: Element, const MAX: bool>(values: &[T]) -> u32 {
         }
         return best.1;
     }
-    let (mut least, mut greatest) = (values[0].order(), values[0].order());
-    for value in values {
-        let order = value.order();
-        least = if order < least { order } else { least };
-        greatest = if order > greatest { order } else { greatest };
-    }
-    if T::has_nan(least, greatest) {
+    let Some(best) = T::best_order::<MAX>(values) else {
         let nan = values.iter().map(|value| value.rank::<MAX>()).min();
         let before = values
             .iter()
             .take_while(|value| Some(value.rank::<MAX>()) != nan);
         return before.count() as u32;
-    }
-    let best = if MAX { greatest } else { least };
-    let mut at = 0;
-    // Some at a time, so that the search is made of vectors, too.
-    for some in values.chunks(64) {
-        let is_here = some
-            .iter()
-            .fold(false, |found, value| found | (value.order() == best));
-        if is_here {
-            break;
-        }
-        at += some.len();
-    }
-    let before = values[at..]
-        .iter()
-        .take_while(|value| value.order() != best);
-    (at + before.count()) as u32
+    };
+    T::place_of(values, best) as u32
 }
 
 /// What a thread needs to work on columns.
 pub struct Scratch<T: Element> {
-    pub ranks: Vec<T::Rank>,
+    /// The extrema.
+    pub values: Vec<T>,
+    /// In which rows they first are, if that was asked.
     pub rows: Vec<u32>,
+    ranks: Vec<T::Rank>,
 }
 
 impl<T: Element> Scratch<T> {
     pub fn new() -> Scratch<T> {
         Scratch {
-            ranks: Vec::new(),
+            values: Vec::new(),
             rows: Vec::new(),
+            ranks: Vec::new(),
         }
     }
 }
 
-/// The ranks of the extrema of columns, one for each element of `ranks`, or the rows in which they first are, of a
-/// matrix that begins `values` and whose rows, at least one, are `stride` elements apart.
+/// The extrema of `width` columns, and with `PLACES` the rows in which they first are, of a matrix that begins `values`
+/// and whose rows, at least one, are `stride` elements apart.
 ///
 /// Runs best in [`Simd::compile`](crosswarp::prim::Simd::compile).
 pub struct Columns<'a, T: Element, const MAX: bool, const PLACES: bool> {
@@ -104,7 +87,7 @@ pub struct Columns<'a, T: Element, const MAX: bool, const PLACES: bool> {
     pub rows: usize,
     pub stride: usize,
     pub width: usize,
-    /// What comes out: ranks, and with `PLACES` rows.
+    /// What comes out.
     pub scratch: &'a mut Scratch<T>,
 }
 
@@ -114,70 +97,145 @@ impl<T: Element, const MAX: bool, const PLACES: bool> Loop for Columns<'_, T, MA
     #[inline(always)]
     fn run(self) {
         let (width, values) = (self.width, self.values);
-        let Scratch { ranks, rows } = self.scratch;
-        ranks.clear();
+        let narrow = width == self.stride && width <= NARROW && self.rows >= FOLDED;
+        // Some rows are one long row, until the last few.
+        let (folded, long) = match narrow {
+            true => (self.rows / FOLDED, FOLDED * width),
+            false => (self.rows, width),
+        };
+        let stride = if narrow { long } else { self.stride };
+        let Scratch {
+            values: best,
+            rows,
+            ranks,
+        } = self.scratch;
+        best.clear();
+        best.extend(&values[..long]);
         rows.clear();
-        if width != self.stride || width > NARROW || self.rows < FOLDED {
-            ranks.extend(values[..width].iter().map(|value| value.rank::<MAX>()));
-            rows.resize(if PLACES { width } else { 0 }, 0);
-            best_of::<T, MAX, PLACES>(ranks, rows, values, self.stride, self.rows);
+        rows.resize(if PLACES { long } else { 0 }, 0);
+        let sure = best_of::<Quick<T, MAX>, T, PLACES>(best, rows, values, stride, folded);
+        if !sure {
+            ranks.clear();
+            ranks.extend(values[..long].iter().map(|value| value.rank::<MAX>()));
+            rows.fill(0);
+            best_of::<ByRank<T, MAX>, T, PLACES>(ranks, rows, values, stride, folded);
+            best.clear();
+            best.extend(ranks.iter().map(|&rank| T::of_rank::<MAX>(rank)));
+        }
+        if !narrow {
             return;
         }
-        // Some rows are one long row, until the last few.
-        let (folded, long) = (self.rows / FOLDED, FOLDED * width);
-        ranks.extend(values[..long].iter().map(|value| value.rank::<MAX>()));
-        rows.resize(if PLACES { long } else { 0 }, 0);
-        best_of::<T, MAX, PLACES>(ranks, rows, values, long, folded);
         for column in 0..width {
             let row_of = |at: usize| match PLACES {
                 true => rows[at] * FOLDED as u32 + (at / width) as u32,
                 false => 0,
             };
             let kept = (column..long).step_by(width);
-            let found = kept.map(|at| (ranks[at], row_of(at)));
+            let found = kept.map(|at| (best[at].rank::<MAX>(), row_of(at)));
             let rest = (folded * FOLDED..self.rows)
                 .map(|row| (values[row * width + column].rank::<MAX>(), row as u32));
             // The first of equals is the one in the first row.
             if let Some((rank, row)) = found.chain(rest).min() {
-                ranks[column] = rank;
+                best[column] = T::of_rank::<MAX>(rank);
                 if PLACES {
                     rows[column] = row;
                 }
             }
         }
-        ranks.truncate(width);
+        best.truncate(width);
         rows.truncate(width);
     }
 }
 
-/// Takes what is better of `rows` rows into `ranks`, and its row's number into `places`.
+/// A way to compare.
+trait Way<T> {
+    type Key: Copy;
+    fn key(value: T) -> Self::Key;
+    /// Whether the first comes before the second.
+    fn beats(first: Self::Key, second: Self::Key) -> bool;
+    /// Whether the way does not say all if a value is among the others,
+    fn is_nan(value: T) -> bool;
+    /// and if it comes before the others.
+    fn is_doubtful(key: Self::Key) -> bool;
+}
+
+struct Quick<T, const MAX: bool>(std::marker::PhantomData<T>);
+
+impl<T: Element, const MAX: bool> Way<T> for Quick<T, MAX> {
+    type Key = T;
+    #[inline(always)]
+    fn key(value: T) -> T {
+        value
+    }
+    #[inline(always)]
+    fn beats(first: T, second: T) -> bool {
+        first.beats::<MAX>(second)
+    }
+    #[inline(always)]
+    fn is_nan(value: T) -> bool {
+        value.is_a_nan()
+    }
+    #[inline(always)]
+    fn is_doubtful(key: T) -> bool {
+        key.is_a_zero()
+    }
+}
+
+struct ByRank<T, const MAX: bool>(std::marker::PhantomData<T>);
+
+impl<T: Element, const MAX: bool> Way<T> for ByRank<T, MAX> {
+    type Key = T::Rank;
+    #[inline(always)]
+    fn key(value: T) -> T::Rank {
+        value.rank::<MAX>()
+    }
+    #[inline(always)]
+    fn beats(first: T::Rank, second: T::Rank) -> bool {
+        first < second
+    }
+    #[inline(always)]
+    fn is_nan(_: T) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn is_doubtful(_: T::Rank) -> bool {
+        false
+    }
+}
+
+/// Takes what is better of `rows` rows into `best`, and its row's number into `places`; whether that is sure.
 #[inline(always)]
-fn best_of<T: Element, const MAX: bool, const PLACES: bool>(
-    ranks: &mut [T::Rank],
+fn best_of<W: Way<T>, T: Element, const PLACES: bool>(
+    best: &mut [W::Key],
     places: &mut [u32],
     values: &[T],
     stride: usize,
     rows: usize,
-) {
+) -> bool {
+    let mut nan = false;
     for first in (0..rows).step_by(ROWS) {
         let last = rows.min(first + ROWS);
-        let done = best_by::<T, MAX, PLACES, 32>(0, ranks, places, values, stride, first..last);
-        best_by::<T, MAX, PLACES, 1>(done, ranks, places, values, stride, first..last);
+        let (done, any) = best_by::<W, T, PLACES, 32>(0, best, places, values, stride, first..last);
+        let (_, more) = best_by::<W, T, PLACES, 1>(done, best, places, values, stride, first..last);
+        nan |= any | more;
     }
+    !best.iter().fold(nan, |any, &key| any | W::is_doubtful(key))
 }
 
+/// [`best_of`] from `at` on, `C` at a time, as long as there are so many: up to where, and whether there is a NaN.
 #[inline(always)]
-fn best_by<T: Element, const MAX: bool, const PLACES: bool, const C: usize>(
+fn best_by<W: Way<T>, T: Element, const PLACES: bool, const C: usize>(
     mut at: usize,
-    ranks: &mut [T::Rank],
+    best: &mut [W::Key],
     places: &mut [u32],
     values: &[T],
     stride: usize,
     rows: std::ops::Range<usize>,
-) -> usize {
-    while at + C <= ranks.len() {
-        let mut best = [ranks[at]; C];
-        best.copy_from_slice(&ranks[at..at + C]);
+) -> (usize, bool) {
+    let mut nan = false;
+    while at + C <= best.len() {
+        let mut keys = [best[at]; C];
+        keys.copy_from_slice(&best[at..at + C]);
         let mut place = [0; C];
         if PLACES {
             place.copy_from_slice(&places[at..at + C]);
@@ -185,19 +243,22 @@ fn best_by<T: Element, const MAX: bool, const PLACES: bool, const C: usize>(
         for row in rows.clone() {
             let values = &values[row * stride + at..row * stride + at + C];
             for j in 0..C {
-                let rank = values[j].rank::<MAX>();
-                let better = rank < best[j];
-                best[j] = if better { rank } else { best[j] };
+                let key = W::key(values[j]);
+                let better = W::beats(key, keys[j]);
+                keys[j] = if better { key } else { keys[j] };
                 if PLACES {
                     place[j] = if better { row as u32 } else { place[j] };
                 }
             }
+            nan |= values
+                .iter()
+                .fold(false, |any, &value| any | W::is_nan(value));
         }
-        ranks[at..at + C].copy_from_slice(&best);
+        best[at..at + C].copy_from_slice(&keys);
         if PLACES {
             places[at..at + C].copy_from_slice(&place);
         }
         at += C;
     }
-    at
+    (at, nan)
 }

@@ -3,8 +3,6 @@
 //!
 //! A mean or norm whose sum may be beyond 2^53 is not for this file: the caller takes the long way then.
 
-use std::ops::Range;
-
 use crosswarp::prim::{Loop, Op};
 
 /// Bytes of a row that are worked on at a time where rows are long: a page.
@@ -13,8 +11,9 @@ pub const WIDE_BYTES: usize = 4096;
 const FOLDED: usize = 64;
 /// Columns that are few.
 const NARROW: usize = 64;
-/// Rows that are looked at before what is kept is written back.
-const ROWS: usize = 16;
+/// Rows that are added at a time: what is kept is read and written once for so many. Of ten rows of 10^5 `i64` on Zen 4
+/// 0.64 ms become 0.29.
+const ROWS: usize = 4;
 /// Below it all integers are an `f64`.
 const EXACT: u128 = 1 << 53;
 
@@ -193,6 +192,12 @@ impl<T: Integer> Columns<'_, T> {
             let (sums, bits) = (&mut sums[..width], &mut bits[..width]);
             add_rows::<T, TERMS, BOUNDED>(sums, bits, rest, width, rows);
         }
+        if !narrow {
+            for ((out, &sum), &bits) in self.out.iter_mut().zip(&*sums).zip(&*bits) {
+                *out = (sum, bits);
+            }
+            return;
+        }
         for (column, out) in self.out.iter_mut().enumerate() {
             *out = (column..long)
                 .step_by(width)
@@ -203,7 +208,7 @@ impl<T: Integer> Columns<'_, T> {
     }
 }
 
-/// Adds `rows` rows to `sums`, and the bits of their elements to `bits`.
+/// Adds `rows` rows to `sums`, and, if `BOUNDED`, the bits of their elements to `bits`.
 #[inline(always)]
 fn add_rows<T: Integer, const TERMS: u8, const BOUNDED: bool>(
     sums: &mut [i64],
@@ -212,40 +217,42 @@ fn add_rows<T: Integer, const TERMS: u8, const BOUNDED: bool>(
     stride: usize,
     rows: usize,
 ) {
-    for first in (0..rows).step_by(ROWS) {
-        let rows = first..rows.min(first + ROWS);
-        let done = add_by::<T, TERMS, BOUNDED, 16>(0, sums, bits, inputs, stride, rows.clone());
-        add_by::<T, TERMS, BOUNDED, 1>(done, sums, bits, inputs, stride, rows);
+    let some = rows - rows % ROWS;
+    for row in (0..some).step_by(ROWS) {
+        add_some::<T, TERMS, BOUNDED, ROWS>(sums, bits, inputs, stride, row);
+    }
+    for row in some..rows {
+        add_some::<T, TERMS, BOUNDED, 1>(sums, bits, inputs, stride, row);
     }
 }
 
+/// [`add_rows`] of `R` rows from `row` on: each is read along.
 #[inline(always)]
-fn add_by<T: Integer, const TERMS: u8, const BOUNDED: bool, const C: usize>(
-    mut at: usize,
+fn add_some<T: Integer, const TERMS: u8, const BOUNDED: bool, const R: usize>(
     sums: &mut [i64],
     bits: &mut [u64],
-    [x, y]: [&[T]; 2],
+    inputs: [&[T]; 2],
     stride: usize,
-    rows: Range<usize>,
-) -> usize {
-    while at + C <= sums.len() {
-        let mut some = [0i64; C];
-        let mut all = [0; C];
-        for row in rows.clone() {
-            let from = row * stride + at;
-            let (x, y) = (&x[from..from + C], &y[from..from + C]);
-            for j in 0..C {
-                some[j] = some[j].wrapping_add(term::<T, TERMS>(x[j], y[j]));
-                if BOUNDED {
-                    all[j] |= x[j].magnitude();
-                }
+    row: usize,
+) {
+    let width = sums.len();
+    let [x, y] = inputs.map(|input| {
+        let mut rows = [&input[..0]; R];
+        for (k, place) in rows.iter_mut().enumerate() {
+            *place = &input[(row + k) * stride..][..width];
+        }
+        rows
+    });
+    for (j, sum) in sums.iter_mut().enumerate() {
+        for k in 0..R {
+            *sum = sum.wrapping_add(term::<T, TERMS>(x[k][j], y[k][j]));
+        }
+    }
+    if BOUNDED {
+        for (j, bits) in bits[..width].iter_mut().enumerate() {
+            for x in &x {
+                *bits |= x[j].magnitude();
             }
         }
-        for j in 0..C {
-            sums[at + j] = sums[at + j].wrapping_add(some[j]);
-            bits[at + j] |= all[j];
-        }
-        at += C;
     }
-    at
 }

@@ -14,6 +14,27 @@ fn reducers() -> impl Iterator<Item = Reducer<'static>> {
     Simd::available().flat_map(|simd| [1, 3].map(|n| Reducer::new().simd(simd).threads(n)))
 }
 
+/// The result by the method of this name: [`Reducer::reduce`] takes short arrays as rows.
+fn typed<T: Element>(reducer: &Reducer<'_>, op: Op, inputs: &[&[T]]) -> Value
+where
+    Value: From<T> + From<T::Sum> + From<T::Mean>,
+{
+    let values = inputs[0];
+    let found: Result<Value, ReduceError> = match op {
+        Op::Sum => reducer.sum(values).map(Value::from),
+        Op::ExactSum => reducer.exact_sum(values).map(Value::from),
+        Op::Prod => reducer.prod(values).map(Value::from),
+        Op::Min => reducer.min(values).map(Value::from),
+        Op::Max => reducer.max(values).map(Value::from),
+        Op::Argmin => reducer.argmin(values).map(Value::from),
+        Op::Argmax => reducer.argmax(values).map(Value::from),
+        Op::Mean => reducer.mean(values).map(Value::from),
+        Op::Norm2 => reducer.norm2(values).map(Value::from),
+        Op::Dot => reducer.dot(values, inputs[1]).map(Value::from),
+    };
+    found.unwrap()
+}
+
 fn check<T: Narrow>(values: &[T]) {
     let reversed: Vec<T> = values.iter().rev().copied().collect();
     for reducer in reducers() {
@@ -52,7 +73,7 @@ fn check<T: Narrow>(values: &[T]) {
             for bytes in [0, 100 << 20] {
                 if let Some(row) = T::row(Simd::detect(), op, inputs, bytes) {
                     // As text, for a NaN is not equal to itself.
-                    let all = reducer.reduce(op, inputs).unwrap();
+                    let all = typed(&reducer, op, inputs);
                     assert_eq!(
                         format!("{row:?}"),
                         format!("{all:?}"),
@@ -141,6 +162,27 @@ fn kinds() -> impl Strategy<Value = Kind> {
     ])
 }
 
+/// Rows of integers against the methods that share them among threads, and extrema of all types.
+fn check_rows<T: Element>(values: &[T])
+where
+    Value: From<T> + From<T::Sum> + From<T::Mean>,
+{
+    let reversed: Vec<T> = values.iter().rev().copied().collect();
+    let reducer = Reducer::new().threads(1);
+    for simd in Simd::available() {
+        for &op in Op::ALL {
+            let both = [values, &reversed];
+            let inputs = &both[..op.inputs()];
+            let Some(row) = T::row(simd, op, inputs, 0) else {
+                assert!(values.is_empty() || T::DTYPE.is_float(), "{op}");
+                continue;
+            };
+            let (row, all) = (format!("{row:?}"), format!("{:?}", typed(&reducer, op, inputs)));
+            assert_eq!(row, all, "{op} of {} of {}", values.len(), T::DTYPE);
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -152,6 +194,38 @@ proptest! {
         check(&make::<f64>(kind, len, seed));
         check(&make::<f16>(kind, len, seed));
         check(&make::<bf16>(kind, len, seed));
+    }
+}
+
+#[test]
+fn rows_of_integers_and_extrema() {
+    let mut state = 7u64;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    for len in [1, 2, 7, 15, 16, 17, 31, 63, 64, 65, 255, 300, 2048, 5001] {
+        let words: Vec<u64> = (0..len).map(|_| random()).collect();
+        check_rows::<u8>(&words.iter().map(|&word| word as u8).collect::<Vec<_>>());
+        check_rows::<u16>(&words.iter().map(|&word| word as u16).collect::<Vec<_>>());
+        check_rows::<u32>(&words.iter().map(|&word| word as u32).collect::<Vec<_>>());
+        check_rows::<u64>(&words);
+        check_rows::<i8>(&words.iter().map(|&word| word as i8).collect::<Vec<_>>());
+        check_rows::<i16>(&words.iter().map(|&word| word as i16).collect::<Vec<_>>());
+        check_rows::<i32>(&words.iter().map(|&word| word as i32).collect::<Vec<_>>());
+        check_rows::<i64>(&words.iter().map(|&word| word as i64).collect::<Vec<_>>());
+        // Few values, so that the first of several equal ones counts; zeros of both signs, NaNs and infinities.
+        let few = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        for kinds in 2..=few.len() {
+            let pick = |&word: &u64| few[(word >> 20) as usize % kinds];
+            check_rows::<f64>(&words.iter().map(pick).collect::<Vec<_>>());
+            let narrow: Vec<f32> = words.iter().map(|word| pick(word) as f32).collect();
+            check_rows::<f32>(&narrow);
+            check_rows::<f16>(&narrow.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
+            check_rows::<bf16>(&narrow.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+        }
     }
 }
 

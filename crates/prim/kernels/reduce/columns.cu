@@ -132,6 +132,8 @@ struct sum_of_column {
         double result = sum.high;
         if (a.all.finish == finish_norm) {
             result = sqrt(result);
+            // Two parts that are large may be more than there is where they are put together, and their root not.
+            if (!(fabs(result) <= 1.7976931348623157e308)) return false;
         } else {
             bool exact = rest == 0;
             if (a.all.finish == finish_mean && !divide(result, rest, double(a.all.n), exact)) return false;

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
 
@@ -28,12 +28,11 @@ use door::{Door, Doors, MOST_WANTED};
 /// How long a thread without work is kept.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// How long a thread that has been woken looks for its next job before it sleeps: as long as it takes to wake one. Then
-/// looking in vain costs no more than the waking did, and a program that makes a call now and then pays these microseconds
-/// of other processors for each.
+/// How long a thread that has been woken, or started, looks for a job before it sleeps: as long as it takes to wake one.
 const LOOK: Duration = Duration::from_micros(10);
-/// The same of one that has found its job by looking: calls follow one another, as in a loop, and what a loop of Python does
-/// in between, another library's call for example, takes some tens of microseconds.
+/// The same of one that has done a job: calls follow one another, as in a loop, and what a loop of Python does in between,
+/// another library's call for example, takes some tens of microseconds. A program that makes a call now and then pays these
+/// microseconds of other processors for each.
 pub const LOOK_AGAIN: Duration = Duration::from_micros(50);
 /// How long the owner of a job looks whether all are out before it sleeps: what is left are the last of equal parts.
 const LOOK_FOR_END: Duration = Duration::from_micros(20);
@@ -68,9 +67,13 @@ pub fn kept() -> [usize; 2] {
 /// keeps one that works from working. Of two processors another library's thread that spins has one, and who looks shares
 /// it, where a sleeper that is woken gets it: a dot product of 10^6 `f64` after one of NumPy's, 647 µs for 390.
 pub fn may_look(threads: usize) -> bool {
-    static PROCESSORS: OnceLock<usize> = OnceLock::new();
-    let processors =
-        *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from));
+    // 0: not asked yet. No lock, which a fork could leave taken.
+    static PROCESSORS: AtomicUsize = AtomicUsize::new(0);
+    let mut processors = PROCESSORS.load(Ordering::Relaxed);
+    if processors == 0 {
+        processors = thread::available_parallelism().map_or(1, usize::from);
+        PROCESSORS.store(processors, Ordering::Relaxed);
+    }
     processors > 2 && threads <= processors
 }
 

@@ -23,7 +23,7 @@ def as_array(value: object, function: str) -> Array:
     """The argument as an array of numbers; no copy of what is an array."""
     array = np.asarray(value)
     dtype = array.dtype
-    known = dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize <= 8)
+    known = dtype.kind in "biu" or (dtype.kind == "f" and dtype.num < 256 and dtype.itemsize <= 8)
     if not known and not is_bf16(dtype):
         raise DtypeError(
             f"{function} takes bool, integers, float16, bfloat16, float32 and float64, not {dtype}"

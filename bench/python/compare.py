@@ -36,7 +36,7 @@ def optional(name):
 
 numexpr, ndimage, torch = optional("numexpr"), optional("scipy.ndimage"), optional("torch")
 fft, sparse, linalg = (optional(f"scipy.{name}") for name in ("fft", "sparse", "sparse.linalg"))
-if not hasattr(sparse, "diags_array") or "rtol" not in inspect.signature(linalg.cg).parameters:
+if linalg and (not hasattr(sparse, "diags_array") or "rtol" not in inspect.signature(linalg.cg).parameters):
     # SciPy before 1.12.
     linalg = None
 

@@ -177,7 +177,10 @@ where
                 assert!(values.is_empty() || T::DTYPE.is_float(), "{op}");
                 continue;
             };
-            let (row, all) = (format!("{row:?}"), format!("{:?}", typed(&reducer, op, inputs)));
+            let (row, all) = (
+                format!("{row:?}"),
+                format!("{:?}", typed(&reducer, op, inputs)),
+            );
             assert_eq!(row, all, "{op} of {} of {}", values.len(), T::DTYPE);
         }
     }
@@ -217,14 +220,27 @@ fn rows_of_integers_and_extrema() {
         check_rows::<i32>(&words.iter().map(|&word| word as i32).collect::<Vec<_>>());
         check_rows::<i64>(&words.iter().map(|&word| word as i64).collect::<Vec<_>>());
         // Few values, so that the first of several equal ones counts; zeros of both signs, NaNs and infinities.
-        let few = [0.0, -0.0, 1.0, -1.0, f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
+        let few = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+            f64::NAN,
+        ];
         for kinds in 2..=few.len() {
             let pick = |&word: &u64| few[(word >> 20) as usize % kinds];
             check_rows::<f64>(&words.iter().map(pick).collect::<Vec<_>>());
             let narrow: Vec<f32> = words.iter().map(|word| pick(word) as f32).collect();
             check_rows::<f32>(&narrow);
             check_rows::<f16>(&narrow.iter().map(|&x| f16::from_f32(x)).collect::<Vec<_>>());
-            check_rows::<bf16>(&narrow.iter().map(|&x| bf16::from_f32(x)).collect::<Vec<_>>());
+            check_rows::<bf16>(
+                &narrow
+                    .iter()
+                    .map(|&x| bf16::from_f32(x))
+                    .collect::<Vec<_>>(),
+            );
         }
     }
 }

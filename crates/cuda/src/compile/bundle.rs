@@ -7,12 +7,12 @@
 //! after the other compressed as one XZ stream, a block. Cubins of one source for many types are alike: block by block
 //! they take a third of what they take one by one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytemuck::{Pod, Zeroable};
 use crosswarp_shmem::internal::library::{Owner, check, home};
@@ -30,6 +30,8 @@ const BOUND: u64 = 64 << 20;
 /// A block ends with the cubin that makes it this long: it takes some 50 ms to read. (4 MiB would take 25, and 5 % more of
 /// the file.)
 const BLOCK: usize = 8 << 20;
+/// Blocks that are kept.
+const RECENT: usize = 3;
 /// Bytes of an instruction.
 const INSTRUCTION: usize = 16;
 /// XZ's own default: 8 MiB to look back on.
@@ -83,9 +85,13 @@ pub struct Bundle {
     start: u64,
     entries: BTreeMap<Key, Entry>,
     archs: BTreeSet<Arch>,
-    /// The block that was read last, and where it is: what one command needs lies side by side.
-    last: Mutex<Option<(u64, Vec<u8>)>>,
+    /// The blocks that were asked for last, and where they are: what one command needs lies side by side. Threads read
+    /// different ones at the same time.
+    recent: Mutex<VecDeque<(u64, Arc<Block>)>>,
 }
+
+/// A block, once it is read; nothing if it can't be.
+type Block = OnceLock<Option<Vec<u8>>>;
 
 impl Bundle {
     /// Where it is below a prefix that has programs in `bin`.
@@ -129,7 +135,7 @@ impl Bundle {
                 .map(|[major, minor]| Arch::new(major, minor))
                 .collect(),
             entries: index.into_iter().map(|entry| (entry.key, entry)).collect(),
-            last: Mutex::new(None),
+            recent: Mutex::default(),
             path,
         })
     }
@@ -183,15 +189,24 @@ impl Bundle {
     fn entry(&self, key: &Key) -> Option<Vec<u8>> {
         let entry = self.entries.get(key)?;
         let block = u64::from_le(entry.block);
-        // A block is there whole or not at all, whoever failed while it was read.
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref().is_none_or(|(at, _)| *at != block) {
-            *last = Some((block, self.block(entry)?));
-        }
-        let (_, bytes) = last.as_ref()?;
+        let block = self.recent(block);
+        let bytes = block.get_or_init(|| self.block(entry)).as_ref()?;
         let [start, len] = [entry.start, entry.len].map(|number| u64::from_le(number) as usize);
         let cubin = bytes.get(start..start.checked_add(len)?)?;
         (Sha256::digest(cubin)[..] == entry.cubin_hash).then(|| cubin.to_vec())
+    }
+
+    /// The block at `at`, read or not.
+    fn recent(&self, at: u64) -> Arc<Block> {
+        // Whoever fails with the lock has left it as it was, or without a block.
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = recent.iter().position(|(of, _)| *of == at);
+        let found = place.and_then(|place| recent.remove(place));
+        let found = found.unwrap_or_else(|| (at, Arc::default()));
+        let block = Arc::clone(&found.1);
+        recent.truncate(RECENT - 1);
+        recent.push_front(found);
+        block
     }
 
     /// The block of `entry`.

@@ -33,8 +33,16 @@ const QUEUE_WORDS: usize = size_of::<LongSegment>() / size_of::<u64>();
 /// Segments of more leaves are long: if a warp takes one at a time, and if it takes 32, all of which may
 /// be as long as a short one can be.
 const LONG_LEAVES: [u64; 2] = [16, 4];
-/// Mean length from which on a warp takes one segment at a time instead of 32.
+/// Mean length from which on a warp takes one segment at a time instead of 32,
 const ALONE: usize = 512;
+/// and the same of so few segments that otherwise most warps had none. Up to this length a thread may take one.
+const TINY: usize = 16;
+
+/// Whether a warp takes one segment at a time, of `count` that have `n` elements, where `warps` are resident.
+fn one_at_a_time(n: usize, count: usize, warps: usize) -> bool {
+    let mean = n / count;
+    mean > ALONE || mean > TINY && count <= 32 * warps
+}
 
 /// The kernels of one operation on one type.
 pub(crate) struct SegmentProgram {
@@ -93,7 +101,8 @@ impl SegmentProgram {
         }
         workspace.keep(Arc::clone(self) as _);
 
-        let alone = n / count > ALONE;
+        let warps = self.resident[0] as usize * (THREADS as usize / 32);
+        let alone = one_at_a_time(n, count, warps);
         let long_leaves = LONG_LEAVES[usize::from(!alone)];
         let leaves = |elements: usize| elements.div_ceil(LEAF) as u64;
         // Whether segments may be long, and whether they may be short.
@@ -159,5 +168,26 @@ impl SegmentProgram {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_segments_keep_the_warps_busy() {
+        let warps = 4224;
+        for (n, count, expected) in [
+            (316 * 316, 316, true),
+            (31 * 31, 31, true),
+            (100 * 10, 100, false),
+            (16 * 300, 300, false),
+            (100 << 20, 1 << 20, false),
+            (1 << 30, 1 << 20, true),
+            (5, 10, false),
+        ] {
+            assert_eq!(one_at_a_time(n, count, warps), expected, "{count} of {n}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The native part of the Python package `crosswarp`. Shapes, axes and conversions are settled in Python
 //! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
 //!
-//! First `error`, `run` and `array`; then one file, or folder, a group of functions. `gpu` has what works on arrays that
+//! First `error`, `run`, `array` and `numbers`; then one file, or folder, a group of functions. `gpu` has what works on arrays that
 //! lie on a GPU.
 
 mod array;
@@ -10,6 +10,7 @@ mod gpu;
 mod hierarchy;
 mod histogram;
 mod models;
+mod numbers;
 mod reduce;
 mod run;
 mod solve;

@@ -14,9 +14,10 @@ use crate::array::Array;
 use crate::error::Failure;
 use crate::gpu::elements;
 use crate::gpu::queue::{Gpu, OnGpu, Place, lock, prepare};
-use crate::gpu::reduce::{element_type, extremes};
+use crate::gpu::reduce::extremes;
 use crate::gpu::tensor::known;
 use crate::histogram::{float_bins, integer_bins};
+use crate::numbers::element_type;
 use crate::run::guarded;
 
 /// Bins for which compiled histograms are kept, and streams for which memory is: loading one takes a millisecond.

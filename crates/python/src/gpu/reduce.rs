@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::error::Failure;
 use crate::gpu::elements;
 use crate::gpu::queue::{Gpu, Place, Workspace, lock, prepare};
-use crate::reduce::{of_type, operation};
+use crate::numbers::{element_type, of_type, operation};
 use crate::run::guarded;
 
 /// What is reduced: addresses of one input or two, and how.
@@ -239,12 +239,6 @@ pub fn extremes(
         })
     };
     Ok(py.detach(work)?)
-}
-
-/// The element type of this number.
-pub fn element_type(number: usize) -> Result<DType, Failure> {
-    let dtype = DType::ALL.get(number).copied();
-    dtype.ok_or_else(|| Failure::Internal(format!("no element type {number}")))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {

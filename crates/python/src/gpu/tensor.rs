@@ -15,8 +15,9 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple, PyType};
 use crate::error::Failure;
 use crate::gpu::exchange::{Exchange, Seen};
 use crate::gpu::queue::{Gpu, Place, gpu, lock};
-use crate::gpu::reduce::{Task, element_type, enqueue};
+use crate::gpu::reduce::{Task, enqueue};
 use crate::gpu::transpose;
+use crate::numbers::element_type;
 use crate::run::guarded;
 
 /// What is known of torch.

@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 use crate::array::{Array, Kind, empty, scalar, type_of};
 use crate::error::Failure;
 use crate::gpu::tensor;
+use crate::numbers::{of_type, operation};
 use crate::run::{Stop, guarded, threads, work};
 use columns::columns_of;
 use rows::{rows_of, short};
@@ -24,64 +25,6 @@ use rows::{rows_of, short};
 const LINE: usize = 64;
 /// Bytes that pay for a thread: see `Cost` of crosswarp-prim.
 const BYTES_PER_THREAD: usize = 1 << 20;
-
-/// Does something with the Rust type of an element type.
-macro_rules! of_type {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            DType::Bf16 => {
-                type $T = half::bf16;
-                $body
-            }
-            DType::F32 => {
-                type $T = f32;
-                $body
-            }
-            DType::F64 => {
-                type $T = f64;
-                $body
-            }
-            DType::I8 => {
-                type $T = i8;
-                $body
-            }
-            DType::I16 => {
-                type $T = i16;
-                $body
-            }
-            DType::I32 => {
-                type $T = i32;
-                $body
-            }
-            DType::I64 => {
-                type $T = i64;
-                $body
-            }
-            DType::U8 => {
-                type $T = u8;
-                $body
-            }
-            DType::U16 => {
-                type $T = u16;
-                $body
-            }
-            DType::U32 => {
-                type $T = u32;
-                $body
-            }
-            DType::U64 => {
-                type $T = u64;
-                $body
-            }
-        }
-    };
-}
-
-pub(crate) use of_type;
 
 /// As `of_type`, of the integers; `None` of others.
 macro_rules! of_integer_type {
@@ -128,12 +71,6 @@ fn cost(op: Op, bytes: usize) -> usize {
 fn reducer(threads: usize, stop: Stop<'_>) -> Reducer<'_> {
     let reducer = Reducer::new().threads(threads);
     stop.map_or(reducer, |stop| reducer.stop_when(stop))
-}
-
-/// The operation of this number.
-pub fn operation(number: usize) -> Result<Op, Failure> {
-    let op = Op::ALL.get(number).copied();
-    op.ok_or_else(|| Failure::Internal(format!("no operation {number}")))
 }
 
 /// The reduction of a whole array or tensor or along an axis, or, of anything that is no C-contiguous array of a known

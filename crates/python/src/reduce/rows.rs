@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 
 use crate::array::{Array, Kind};
 use crate::error::Failure;
+use crate::numbers::{of_type, operation};
 use crate::reduce::integers::Integer;
 use crate::reduce::{
-    BYTES_PER_THREAD, LINE, as_python_has_it, cost, extrema, integers, of_integer_type, of_type,
-    operation, prepared, reducer, sums,
+    BYTES_PER_THREAD, LINE, as_python_has_it, cost, extrema, integers, of_integer_type, prepared,
+    reducer, sums,
 };
 use crate::run::{Stop, guarded, share, threads, work};
 

@@ -3,7 +3,7 @@
 mod page;
 mod text;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
@@ -106,7 +106,12 @@ pub fn ladder(args: &LadderArgs) -> Result<i32, CommandError> {
     }
     if let Some(mut file) = html {
         let kernels = if ladder.gpu { subject.kernels() } else { &[] };
-        file.put(page::page(&ladder, kernels).as_bytes())?;
+        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        let command = format!(
+            "crosswarp {}",
+            arguments.join(OsStr::new(" ")).to_string_lossy()
+        );
+        file.put(page::page(&ladder, kernels, &command).as_bytes())?;
         file.commit()?;
     }
     if args.json {

@@ -54,8 +54,8 @@ const PAGE_STYLE: &str = "
   .key i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 6px; vertical-align: -1px }
 ";
 
-/// The whole page; `kernels` can be unfolded at its end.
-pub fn page(ladder: &Ladder, kernels: &[Source]) -> String {
+/// The whole page, made by `command`; `kernels` can be unfolded at its end.
+pub fn page(ladder: &Ladder, kernels: &[Source], command: &str) -> String {
     let title = format!("The {} ladder", ladder.subject);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -85,7 +85,7 @@ pub fn page(ladder: &Ladder, kernels: &[Source]) -> String {
     }
     out.push_str("<h2>Rung by rung</h2>\n");
     table(&mut out, ladder);
-    method(&mut out, ladder);
+    method(&mut out, ladder, command);
     if !kernels.is_empty() {
         out.push_str("<h2>The kernels</h2>\n");
     }
@@ -457,7 +457,7 @@ fn with_spread(time: &Timing) -> String {
     )
 }
 
-fn method(out: &mut String, ladder: &Ladder) {
+fn method(out: &mut String, ladder: &Ladder, command: &str) {
     out.push_str("<h2>How it was measured</h2>\n<ul>\n");
     let how = if ladder.gpu {
         "Times are medians of samples taken with the GPU's events around a graph of many calls; a call is everything \
@@ -479,9 +479,8 @@ fn method(out: &mut String, ladder: &Ladder) {
         item(note);
     }
     item(&format!(
-        "Crosswarp {}: crosswarp ladder {} --html report.html",
-        env!("CARGO_PKG_VERSION"),
-        ladder.subject
+        "Crosswarp {}: {command}",
+        env!("CARGO_PKG_VERSION")
     ));
     out.push_str("</ul>\n");
 }
@@ -494,6 +493,8 @@ mod tests {
 
     use super::super::text::table;
     use super::*;
+
+    const COMMAND: &str = "crosswarp ladder reduce --html report.html";
 
     fn rung(name: &str, kind: RungKind, us: f64, check: Check) -> Rung {
         let time = |us: f64| Timing {
@@ -572,7 +573,7 @@ mod tests {
     fn reports_are_stable() {
         insta::assert_snapshot!("table", table(&ladder()));
         // The style is no part of what a reader of the report would miss.
-        let page = page(&ladder(), &[source()])
+        let page = page(&ladder(), &[source()], COMMAND)
             .replace(PAGE_STYLE, "")
             .replace(&theme::style(), "");
         insta::assert_snapshot!("page", page);
@@ -580,7 +581,7 @@ mod tests {
 
     #[test]
     fn the_first_tiles_are_of_what_is_right() {
-        let page = page(&ladder(), &[]);
+        let page = page(&ladder(), &[], COMMAND);
         assert!(page.contains("the fastest rung: crosswarp"));
         assert!(page.contains("<b>1,965 ×</b><span>faster than atomic"));
     }

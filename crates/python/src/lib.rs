@@ -1,8 +1,8 @@
 //! The native part of the Python package `crosswarp`. Shapes, axes and conversions are settled in Python
 //! (`python/crosswarp`), which hands over C-contiguous NumPy arrays; here they are worked on without the interpreter.
 //!
-//! First `error`, `run`, `array` and `numbers`; then one file, or folder, a group of functions. `gpu` has what works on arrays that
-//! lie on a GPU.
+//! First `error`, `run`, `array` and `numbers`; then one file, or folder, a group of functions. `gpu` has what works on
+//! arrays that lie on a GPU.
 
 mod array;
 mod error;

@@ -157,8 +157,8 @@ def _histogram_on_device(
                 found_edges = _device.from_host(edges, view)
                 if type(bins) is int and type(span) is tuple and kind == view.dtype:
                     # The next time it is shorter.
-                    kept = getattr(found_edges, "dtype", None)
-                    _native.keep_even_bins(view.array, bins, *span, prepared(edges), kept, prepared(compared))
+                    kinds = (prepared(edges), found_edges.dtype, prepared(compared))
+                    _native.keep_even_bins(view.array, bins, *span, *kinds)
                 return counts, found_edges
             host = _device.to_host(_found(counts))
             return _device.from_host(_densities(host, edges), view), _device.from_host(edges, view)

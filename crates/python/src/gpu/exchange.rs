@@ -117,6 +117,11 @@ impl Exchange {
 }
 
 impl Seen<'_> {
+    /// The sizes.
+    pub fn sizes(&self) -> Vec<usize> {
+        self.shape.iter().map(|&size| size as usize).collect()
+    }
+
     /// Elements.
     pub fn len(&self) -> usize {
         self.shape.iter().map(|&size| size as usize).product()

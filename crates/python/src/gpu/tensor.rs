@@ -222,12 +222,7 @@ pub fn reduce(
         return Ok(None);
     };
     let len = tensor.seen.len();
-    let shape: Vec<usize> = tensor
-        .seen
-        .shape
-        .iter()
-        .map(|&size| size as usize)
-        .collect();
+    let shape = tensor.seen.sizes();
     let ndim = shape.len() as isize;
     let whole = axis.is_none_or(|axis| ndim == 1 && (axis == 0 || axis == -1));
     let (kept, matrices) = if whole {
@@ -298,7 +293,7 @@ fn transposed_tensor(py: Python<'_>, x: &Bound<'_, PyAny>) -> PyResult<Option<Py
             return Ok(None);
         };
         let seen = &tensor.seen;
-        let mut shape: Vec<usize> = seen.shape.iter().map(|&size| size as usize).collect();
+        let mut shape = seen.sizes();
         let &[ref outer @ .., rows, columns] = &shape[..] else {
             return Ok(None);
         };

@@ -4,8 +4,8 @@
     bench/python/compare.py [--most N] [--seconds S] [--read-rate PROGRAM] > rows.jsonl
 
 N: elements of the largest arrays, else 10^7; no new case after S seconds. A row a case: the least time of each library in
-seconds, over several turns in which each has one. The first row says with what, on what and when; the last ones are a
-table of those cases in which another library is faster. Ceiling: a reduction reads its input once, so the bytes over the
+seconds, over several turns in which each has one, after a rest. The first row says with what, on what and when; the last
+ones are a table of those cases in which another library is faster. Ceiling: a reduction reads its input once, so the bytes over the
 machine's read rate, which PROGRAM (bench/read_rate.c, compiled) measures with the threads there are, before and after:
 cases of 10^8 elements and more then say which part of it they reach.
 """
@@ -25,6 +25,11 @@ from pathlib import Path
 
 import crosswarp as cw
 import numpy as np
+
+
+# Before each turn, in seconds: until the threads of the library before have gone to sleep. Those of OpenBLAS, NumPy's, spin
+# for some 30 ms after a call, and keep whose turn it is from their processors.
+REST = 0.04
 
 
 def optional(name):
@@ -121,6 +126,7 @@ def main():
             if turn > 2 and time.monotonic() - start > 1.5:
                 break
             for library, call in calls.items():
+                time.sleep(REST)
                 least[library] = min(least.get(library, 1e9), timed(call))
         rows += 1
         digits = {k: float(f"{v:.4g}") for k, v in least.items()}

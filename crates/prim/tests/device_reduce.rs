@@ -532,9 +532,20 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
             check_segments::<$type>(&gpu, Kind::Ordinary, &rows(4096, 70), Some(4096));
             check_segments::<$type>(&gpu, Kind::Bits, &rows(300_001, 3), Some(300_001));
             check_segments::<$type>(&gpu, Kind::Finite, &rows(5, 300), Some(5));
+            // Few rows, which warps share.
+            check_segments::<$type>(&gpu, Kind::Ordinary, &rows(10_007, 10), Some(10_007));
         )*};
     }
     check!(f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
+    // Rows of a few leaves: so many that a warp has each, and few.
+    for kind in KINDS.into_iter().chain([Kind::Rare]) {
+        for count in [700, 9] {
+            check_segments::<f32>(&gpu, kind, &rows(4100, count), Some(4100));
+            check_segments::<f64>(&gpu, kind, &rows(4100, count), Some(4100));
+            check_segments::<f16>(&gpu, kind, &rows(5001, count), Some(5001));
+            check_segments::<i64>(&gpu, kind, &rows(4100, count), Some(4100));
+        }
+    }
 }
 
 /// Every operation of the columns of matrices of this shape.
@@ -612,6 +623,7 @@ fn columns_have_the_bits_of_arrays_of_their_own() {
                 check_columns::<$type>(&gpu, kind, [2, 10, 37]);
                 check_columns::<$type>(&gpu, kind, [2, 100, 37]);
                 check_columns::<$type>(&gpu, kind, [1, 5000, 3]);
+                check_columns::<$type>(&gpu, kind, [2, 5000, 3]);
                 check_columns::<$type>(&gpu, kind, [1, 5000, 37]);
             }
         )*};

@@ -3,6 +3,7 @@
 // ELEMENT names the element type, TERM what is summed up.
 #include "reduce/columns.cuh"
 #include "reduce/doubtful_leaf.cuh"
+#include "reduce/sum_of_two.cuh"
 
 #ifndef ELEMENT
 #define ELEMENT element_f32
@@ -10,34 +11,6 @@
 #endif
 
 namespace crosswarp {
-
-// a + b, and what rounding took away (Knuth's two-sum).
-__device__ inline double two_sum(double a, double b, double& error) {
-    const double sum = a + b, of_b = sum - a;
-    error = (a - (sum - of_b)) + (b - of_b);
-    return sum;
-}
-
-// A sum as two numbers, exact unless something was `lost`: then it takes a superaccumulator.
-struct sum_of_two {
-    double high = -0.0, low = 0;
-    bool lost = false;
-
-    __device__ void add(double value) {
-        double error, rest;
-        high = two_sum(high, value, error);
-        low = two_sum(low, error, rest);
-        // NaN, too, if it overflows.
-        lost = lost || rest != 0;
-    }
-    __device__ void merge(const sum_of_two& other) {
-        double rest;
-        lost = lost || other.lost;
-        add(other.high);
-        low = two_sum(low, other.low, rest);
-        lost = lost || rest != 0;
-    }
-};
 
 struct sum_of_column {
     using E = ELEMENT;
@@ -125,25 +98,7 @@ struct sum_of_column {
     };
 
     static __device__ bool quick(const column_arguments& a, total sum, u64& bits) {
-        if (sum.lost || sum.first < sum.end) return false;
-        // The nearest to the whole. The sign of a sum that is 0 stays.
-        double rest = 0;
-        if (sum.low != 0) sum.high = two_sum(sum.high, sum.low, rest);
-        double result = sum.high;
-        if (a.all.finish == finish_norm) {
-            result = sqrt(result);
-            // Two parts that are large may be more than there is where they are put together, and their root not.
-            if (!(fabs(result) <= 1.7976931348623157e308)) return false;
-        } else {
-            bool exact = rest == 0;
-            if (a.all.finish == finish_mean && !divide(result, rest, double(a.all.n), exact)) return false;
-            // In the middle between two f32 it matters what was rounded before, as do digits that numbers that are not
-            // normal have not.
-            const u64 cut = __double_as_longlong(result) & 0x1fffffff;
-            if (sizeof(T) == 4 && !exact && (cut == 0x10000000 || fabs(result) < 0x1p-126)) return false;
-        }
-        bits = F::to_bits(T(result));
-        return true;
+        return sum.first >= sum.end && quick_result<F>(sum, a.all.n, a.all.finish, bits);
     }
 
     static __device__ u64 slow(const column_arguments& a, u64 s, T found, unsigned char*) {
@@ -164,9 +119,7 @@ struct sum_of_column {
         if (known.lost) {
             known.first = 0, known.end = parts;
         } else if (my_warp == 0) {
-            add(sum, known.high);
-            // The sign of a sum that is 0 is that of `high`.
-            if (known.low != 0) add(sum, known.low);
+            add_exactly(sum, known);
         }
 #pragma unroll 1
         for (u32 first = known.first; first < known.end; first += 32 * warps) {
@@ -224,25 +177,6 @@ struct sum_of_column {
             if (__any_sync(0xffffffffu, seen & bit)) sum.seen |= bit | seen_not_neg_zero;
         }
         return sum.seen & (seen_nan | seen_infinity | seen_neg_infinity);
-    }
-
-    static __device__ void add(warp_accumulator<format32>& sum, double value) { sum.add_wide(value); }
-    static __device__ void add(warp_accumulator<format64>& sum, double value) { sum.add_finite(value); }
-
-    // Divides high + rest, high the nearest to it, by n: the nearest f64, or false. `exact`: of sum, then of quotient.
-    static __device__ bool divide(double& high, double rest, double n, bool& exact) {
-        const double nearest = high / n;
-        if (exact) {
-            high = nearest;
-            exact = nearest == 0;
-            return true;
-        }
-        const double size = fabs(high);
-        // The remainder is an f64 where nothing is too small or too large: what is missing is known to some 50 bits, so
-        // it does not matter where it is cut, unless that is near the middle between two f64.
-        const double missing = (__fma_rn(-nearest, n, high) + rest) / n, error = missing * 0x1p-40;
-        high = nearest + (missing - error);
-        return size > 0x1p-900 && size < 0x1p900 && high == nearest + (missing + error);
     }
 };
 

@@ -53,21 +53,21 @@ template <bool has_sign> __device__ inline i64 add_bytes(i64 a, u32 x, u32 y) {
 // What a thread adds up, for each kind of term.
 template <class E, class Term> struct integer_sum;
 
-// Values of up to 32 bits fit 2^31 times in 64 bits, and a thread has fewer; their squares too, half
-// by half.
+// Values of up to 32 bits, and halves of longer ones, fit 2^31 times in 64 bits, and a thread has fewer; their squares too,
+// half by half.
 template <class E> struct integer_sum<E, value_term> {
     using S = typename E::storage;
     // Whether the sum over a block fits in 63 bits: it has fewer than 2^30 values.
     static constexpr bool narrow = sizeof(S) < 8;
     i64 sum = 0;
-    total192 wide;
+    u64 low = 0, high = 0;
 
     __device__ void add(S x, S) {
         if (narrow) {
             sum += i64(x);
         } else {
-            u64 sign = E::has_sign && i64(x) < 0 ? ~0ull : 0;
-            wide.add(u64(x), sign, sign);
+            low += u32(x);
+            high += E::has_sign ? u64(i64(x) >> 32) : u64(x) >> 32;
         }
     }
     __device__ void add_vector(const S* x, const S* y) {
@@ -83,10 +83,15 @@ template <class E> struct integer_sum<E, value_term> {
         sum += part;
     }
     __device__ total192 total() const {
-        if (!narrow) return wide;
         total192 t;
-        u64 sign = sum < 0 ? ~0ull : 0;
-        t.add(u64(sum), sign, sign);
+        if (narrow) {
+            const u64 sign = sum < 0 ? ~0ull : 0;
+            t.add(u64(sum), sign, sign);
+        } else {
+            const u64 sign = E::has_sign && i64(high) < 0 ? ~0ull : 0;
+            t.add(low, 0, 0);
+            t.add(high << 32, high >> 32 | sign << 32, sign);
+        }
         return t;
     }
 };

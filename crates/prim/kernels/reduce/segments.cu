@@ -3,6 +3,7 @@
 // ELEMENT names the element type, TERM what is summed up.
 #include "reduce/segments.cuh"
 #include "reduce/sum.cuh"
+#include "reduce/sum_of_two.cuh"
 
 namespace crosswarp {
 
@@ -13,18 +14,44 @@ struct sum_of_segment {
     using storage = E::storage;
 
     const reduce_arguments& a;
+    // The sum is `known`, and `total` if it is `used`; each is the same in all lanes.
+    sum_of_two known;
     warp_accumulator<F> total;
+    bool used = false;
     // The value of the only leaf, not yet added, if it is `single`.
     T only = leaf_sum::identity<T>();
     bool single = true;
 
     explicit __device__ sum_of_segment(const reduce_arguments& a) : a(a) {}
 
+    // Adds the value of a leaf that is not doubtful.
+    __device__ void take(T value) {
+        // Two such numbers may overflow, and 2^30 that are smaller do not.
+        const bool large = sizeof(T) == 8 && !(fabs(double(value)) < 0x1p990);
+        const double rest = large ? double(value) : known.add_and_keep(value);
+        if (rest != 0) {
+            add_exactly(total, rest);
+            used = true;
+        }
+    }
+    __device__ void take_unit(const storage* x, const storage* y, u64 u, u64 count, T value) {
+        using L = leaf_layout<E>;
+        // One vote for all leaves: on the usual way there is nothing else to decide.
+        if (__any_sync(0xffffffffu, is_doubtful<TERM>(value))) {
+            total.merge(redo_leaves<E, TERM>(x, y, u, count, value));
+            used = true;
+            return;
+        }
+#pragma unroll
+        for (int leaf = 0; leaf < L::leaves; ++leaf) {
+            take(L::leaves == 1 ? value : __shfl_sync(0xffffffffu, value, leaf * L::lanes));
+        }
+    }
     template <bool aligned> __device__ void add_units(const storage* x, const storage* y, u64 count) {
         const warp_leaves<E, TERM, leaf_sum, aligned> pass(x, y);
         pass.run(count, 0, pass.first(0), 1, [&](u64 u, T value) {
             only = value;
-            if (!single) add_leaves<E, TERM>(total, value, x, y, u, count);
+            if (!single) take_unit(x, y, u, count, value);
         });
     }
     __device__ void add(const storage* x, const storage* y, u64 count, u64) {
@@ -38,22 +65,31 @@ struct sum_of_segment {
         only = __shfl_sync(0xffffffffu, only, 0);
         if (single && is_doubtful<TERM>(only)) {
             total.merge(redo_leaves<E, TERM>(x, y, u64(0), count, only));
+            used = true;
             single = false;
         }
     }
     __device__ u64 finish(const storage*, u64 n) {
         if (single) return leaf_result<F>(only, n, a.finish);
+        u64 bits;
+        if (!used && quick_result<F>(known, n, a.finish, bits)) return bits;
+        add_exactly(total, known);
         // Up to 2^19 leaves leave limbs below 2^52.
         if (n >> 30) total.carry();
         return sum_result<F>(total, n, a.finish);
     }
     __device__ void contribute(u64* slots, u64 owner, u64) {
-        if (single) total.add_finite(only);
+        if (single) {
+            total.add_finite(only);
+        } else {
+            add_exactly(total, known);
+        }
         total.carry();
         crosswarp::contribute(total, slots + segment_slot * owner);
     }
     __device__ void collect(u64* slots, u64 owner, u64 me) {
         crosswarp::collect(total, slots + segment_slot * owner, me - owner + 1);
+        used = true;
         single = false;
     }
 

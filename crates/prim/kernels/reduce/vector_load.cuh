@@ -80,7 +80,7 @@ __device__ inline void walk(const S* x, const S* y, u64 n, Use use, Rest rest) {
 template <class S, bool two, class Use, class Rest>
 __device__ inline void warp_walk(const S* x, const S* y, u64 n, Use use, Rest rest) {
     constexpr int width = 16 / sizeof(S);
-    constexpr int flight = 4;
+    constexpr int flight = walk_flight<two>;
     const int lane = warp::lane();
     const u64 x_address = reinterpret_cast<u64>(x), y_address = reinterpret_cast<u64>(y);
     // Elements before the first 16 bytes to load; all, if the inputs are out of step.

@@ -140,6 +140,11 @@ struct expression_term {
 #endif
 
 // Leaves that a warp computes: `L::leaves` of them side by side, called a unit.
+//
+// If one input is not `aligned` to 16 bytes, its elements are loaded from the first 16 bytes on that are: lane l of a
+// leaf then holds the leaf lanes width·l + c + s, where s is how many elements lie before these 16 bytes, and halving
+// combines the same ones, as they are all as far apart as before. What does not fit are the leaf lanes 0 to s − 1: the
+// last lane of the leaf holds them, and begins them with these s elements.
 template <class E, class Term, class Op, bool aligned> struct warp_leaves {
     using L = leaf_layout<E>;
     using T = typename E::format::type;
@@ -159,18 +164,24 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
     __device__ warp_leaves(const void* x, const void* y)
         : x(static_cast<const S*>(x)), y(static_cast<const S*>(y)) {}
 
+    static constexpr bool shifted = !aligned && !two;
+    // Elements before the first 16 bytes that are loaded together.
+    __device__ int ahead() const {
+        return shifted ? int(-reinterpret_cast<u64>(x) / sizeof(S) % L::width) : 0;
+    }
+
     // Where this lane's part of unit `u` begins.
-    static __device__ u64 first(u64 u) {
+    __device__ u64 first(u64 u) const {
         u32 lane = warp::lane();
         u32 leaf = L::leaves == 1 ? 0 : lane / L::lanes;
-        return u * unit + leaf * leaf_elements + lane % L::lanes * L::width;
+        return u * unit + leaf * leaf_elements + lane % L::lanes * L::width + ahead();
     }
 
     // A load of whole 16 bytes, or nothing if they are not `there`.
     template <bool whole> static __device__ void load_if(bool there, uint4& v, const S* from) {
         if (whole) {
             v = load_elements<S, aligned>(from);
-        } else if (aligned) {
+        } else if (aligned || shifted) {
             v = uint4();
             load16_if(there, v, from);
         } else {
@@ -186,7 +197,20 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
 #pragma unroll
         for (int c = 0; c < L::values; ++c) sum[c] = Op::template identity<T>();
         // Elements from there to the end of the leaf that are there.
-        const u64 of_leaf = leaf_elements - warp::lane() % L::lanes * L::width;
+        const u32 column = warp::lane() % L::lanes * L::width + ahead();
+        const u64 of_leaf = leaf_elements - column;
+        if (shifted && column + L::width > leaf_lanes / L::loads) {
+            // The last lane of the leaf.
+            constexpr int last = L::values - L::width;
+            const u64 begin = at - column;
+#pragma unroll
+            for (int c = 1; c < L::width; ++c) {
+                const int k = c - (L::width - ahead());
+                if (k < 0 || begin + k >= n) continue;
+                const T p = E::widen(__ldg(x + begin + k));
+                sum[last + c] = Op()(sum[last + c], Term::of(p, p));
+            }
+        }
         const int left = at < n ? int(min(n - at, of_leaf)) : 0;
         auto there = [&](int load) { return whole || left >= load * stride + L::width; };
         // The load that would reach beyond the end, element by element; it comes last in its lanes.
@@ -237,10 +261,11 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
     // Hands the values of the units of inputs of n elements that fall to this warp to `use`: unit
     // `from`, from + step, …; `at`: first(from).
     template <class Use> __device__ void run(u64 n, u64 from, u64 at, u64 step, Use use) const {
-        const u64 whole = n / unit;
+        // Of whole units each load is there, unless it reaches beyond what lies before the end.
+        const u64 whole = shifted ? 0 : n / unit, all = shifted ? (n + unit - 1) / unit : whole + (n % unit != 0);
         u64 u = from;
         for (; u < whole; u += step, at += step * unit) use(u, value<true>(at, n));
-        if (u == whole && n % unit) use(u, value<false>(at, n));
+        for (; u < all; u += step, at += step * unit) use(u, value<false>(at, n));
     }
 };
 

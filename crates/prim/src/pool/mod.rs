@@ -17,7 +17,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, ThreadId};
 use std::time::{Duration, Instant};
@@ -111,15 +111,14 @@ fn look<R>(time: Duration, mut found: impl FnMut() -> Option<R>) -> Option<R> {
 
 /// Work that some threads share. It lives on the stack of the thread that has it to do.
 ///
-/// Each thread has a seat, to which a group of neighbouring parts belongs, and in the next job, if it can, the same: so
+/// Each thread has a seat, to which a group of neighbouring parts belongs, and in the next job the same, so
 /// that arrays that are worked on again and again are found in the caches of the processors that had them. Who is done
 /// with its own group goes on with the next one's.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),
     parts: usize,
+    /// At least two: who has work sits at the first.
     seats: usize,
-    /// A bit for each seat that is taken. Who has work sits at the first.
-    taken: AtomicU64,
     /// Of each seat's group the first part that nobody has begun, counted from the group's first.
     next: [Line<AtomicUsize>; MOST_SEATS],
     panic: Mutex<Option<Box<dyn Any + Send>>>,
@@ -137,29 +136,14 @@ impl<'a> Job<'a> {
             work,
             parts,
             seats: seats.min(MOST_SEATS),
-            taken: AtomicU64::new(1),
             next: [const { Line(AtomicUsize::new(0)) }; MOST_SEATS],
             panic: Mutex::new(None),
         }
     }
 
-    /// The seat of this number, if nobody has it, else a free one; the first if there is none.
-    fn sit_down(&self, number: usize) -> usize {
-        let all = u64::MAX >> (64 - self.seats);
-        let mut wanted = number;
-        loop {
-            // Relaxed: which seat it is changes nothing but the order of the parts.
-            if wanted < self.seats
-                && self.taken.fetch_or(1 << wanted, Ordering::Relaxed) >> wanted & 1 == 0
-            {
-                return wanted;
-            }
-            let free = all & !self.taken.load(Ordering::Relaxed);
-            if free == 0 {
-                return 0;
-            }
-            wanted = free.trailing_zeros() as usize;
-        }
+    /// The seat of the thread of this number, which is at least 1. Two threads may have the same one: they share its parts.
+    fn seat(&self, number: usize) -> usize {
+        1 + (number - 1) % (self.seats - 1)
     }
 
     /// Does parts until there are no more.
@@ -318,7 +302,7 @@ impl Pool {
 
     /// Starts a thread; whether there was one to be had.
     fn start(&'static self, state: &mut State) -> bool {
-        // Its seat: who has work sits at 0. After others have left some may have the same, and one of them takes another.
+        // For its seat. After others have left some may have the same.
         let number = 1 + self.threads.load(Ordering::Relaxed);
         // Signals are for the threads of the program, which may block them to wait for them.
         let held = HeldSignals::but_faults();
@@ -393,7 +377,7 @@ impl Pool {
     fn help(&self, number: usize, (door, job): (&Door, *const ())) {
         // SAFETY: a job, as `publish` says, and this thread is inside until it goes out: rule 3 of `Door`.
         let job = unsafe { &*job.cast::<Job<'static>>() };
-        job.help(job.sit_down(number));
+        job.help(job.seat(number));
         if door.go_out() {
             // The owner holds the lock from its look until it sleeps.
             drop(lock(&self.state));

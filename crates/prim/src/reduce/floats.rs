@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::reduce::exchange::Exchange;
 use crate::reduce::part::Part;
@@ -17,6 +18,10 @@ use crate::{Float, Op, ReduceError, Scalar, Simd, Value};
 /// Leaf results taken at once, so that adding them does not stall the loop over the elements:
 /// at 2^16 `f32` on Zen 5, 148 GB/s one by one, 199 eight at a time.
 const BATCH: usize = 32;
+
+/// Leaves up to which threads leave results, and not totals, of which each has 600 bytes, to the one that adds them up:
+/// 10^6 `f64` on 12 threads of a Xeon 19 µs instead of 27.
+const FEW_LEAVES: usize = 1024;
 
 /// The exact total of the leaf results of all PEs. `op`: what a GPU calls `O`.
 fn total<T: InVectors + Scalar, O: LeafOp>(
@@ -57,12 +62,63 @@ fn total_of_slices<T: InVectors, O: LeafOp>(
     let simd = workers.simd;
     let distance = Distance::of(size_of_val(whole[0]), O::INPUTS);
     let bytes = size_of::<T>() * O::INPUTS;
+    if workers.threads > 1 && whole[0].len() / LEAF <= FEW_LEAVES {
+        return total_of_few::<T, O>(workers, whole, distance);
+    }
     let sums = workers.split(Cost::Streaming, bytes, whole[0].len(), |part| {
         let mut sum = LeafTotal::new();
         add_leaves::<T, O>(&mut sum, simd, whole, part, distance);
         sum
     });
     merge(&sums)
+}
+
+/// The same of so few leaves that it takes one thread less time to add their values than to get the totals of others.
+fn total_of_few<T: InVectors, O: LeafOp>(
+    workers: Workers<'_>,
+    whole: &[&[T]],
+    distance: Distance,
+) -> LeafTotal<T::Wide> {
+    let leaves = whole[0].len() / LEAF;
+    let values: Vec<AtomicU64> = (0..leaves).map(|_| AtomicU64::new(0)).collect();
+    let bytes = size_of::<T>() * O::INPUTS;
+    workers.split(Cost::Streaming, bytes, whole[0].len(), |part| {
+        for_leaves::<T, O>(workers.simd, whole, part, distance, |leaf, value| {
+            // Relaxed: they are read after all threads have left `split`.
+            values[leaf].store(value.to_bits64(), Ordering::Relaxed);
+        });
+    });
+    let value = |k: usize| <T::Wide as Float>::from_bits64(values[k].load(Ordering::Relaxed));
+    let mut sum = LeafTotal::new();
+    if sum.add_as_two((0..leaves).map(value)) {
+        return sum;
+    }
+    for k in 0..leaves {
+        let leaf = [0, O::INPUTS - 1].map(|input| &whole[input][k * LEAF..(k + 1) * LEAF]);
+        sum.add_leaf::<T, O>(value(k), &leaf[..O::INPUTS]);
+    }
+    sum
+}
+
+/// Gives the number and the result of each leaf of elements `part`, whole leaves, to `take`.
+#[inline(always)]
+fn for_leaves<T: InVectors, O: LeafOp>(
+    simd: Simd,
+    whole: &[&[T]],
+    part: Range<usize>,
+    distance: Distance,
+    mut take: impl FnMut(usize, T::Wide),
+) {
+    let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
+    for start in part.clone().step_by(BATCH * LEAF) {
+        let end = (start + BATCH * LEAF).min(part.end);
+        let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
+        let results = &mut results[..(end - start) / LEAF];
+        leaf_results::<T, O>(simd, &inputs[..O::INPUTS], distance, results);
+        for (k, &value) in results.iter().enumerate() {
+            take(start / LEAF + k, value);
+        }
+    }
 }
 
 /// Adds the leaf results of elements `part`, whole leaves.
@@ -73,17 +129,10 @@ fn add_leaves<T: InVectors, O: LeafOp>(
     part: Range<usize>,
     distance: Distance,
 ) {
-    let mut results = [<T::Wide as Float>::NEG_ZERO; BATCH];
-    for start in part.clone().step_by(BATCH * LEAF) {
-        let end = (start + BATCH * LEAF).min(part.end);
-        let inputs = [0, O::INPUTS - 1].map(|k| &whole[k][start..end]);
-        let results = &mut results[..(end - start) / LEAF];
-        leaf_results::<T, O>(simd, &inputs[..O::INPUTS], distance, results);
-        for (k, &value) in results.iter().enumerate() {
-            let leaf = inputs.map(|input| &input[k * LEAF..(k + 1) * LEAF]);
-            sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
-        }
-    }
+    for_leaves::<T, O>(simd, whole, part, distance, |k, value| {
+        let leaf = [0, O::INPUTS - 1].map(|input| &whole[input][k * LEAF..(k + 1) * LEAF]);
+        sum.add_leaf::<T, O>(value, &leaf[..O::INPUTS]);
+    });
 }
 
 /// [`Element::row`](crate::Element::row) of all but extrema; `value` makes a value of a result.

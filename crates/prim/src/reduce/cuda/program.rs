@@ -43,6 +43,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("reduce/segments.cuh", text!("reduce/segments.cuh")),
     ("reduce/columns.cuh", text!("reduce/columns.cuh")),
     ("reduce/sum.cuh", text!("reduce/sum.cuh")),
+    ("reduce/sum_of_two.cuh", text!("reduce/sum_of_two.cuh")),
     ("reduce/last_block.cuh", text!("reduce/last_block.cuh")),
     ("reduce/vector_load.cuh", text!("reduce/vector_load.cuh")),
 ];

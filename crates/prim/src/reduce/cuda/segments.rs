@@ -33,6 +33,10 @@ const QUEUE_WORDS: usize = size_of::<LongSegment>() / size_of::<u64>();
 /// Segments of more leaves are long: if a warp takes one at a time, and if it takes 32, all of which may
 /// be as long as a short one can be.
 const LONG_LEAVES: [u64; 2] = [16, 4];
+/// The same of rows of which there are so few that they leave most warps idle,
+const FEW_LEAVES: u64 = 2;
+/// which they do if each could have so many warps.
+const IDLE: usize = 4;
 /// Mean length from which on a warp takes one segment at a time instead of 32,
 const ALONE: usize = 512;
 /// and the same of so few segments that otherwise most warps had none. Up to this length a thread may take one.
@@ -103,7 +107,10 @@ impl SegmentProgram {
 
         let warps = self.resident[0] as usize * (THREADS as usize / 32);
         let alone = one_at_a_time(n, count, warps);
-        let long_leaves = LONG_LEAVES[usize::from(!alone)];
+        let long_leaves = match segments {
+            Segments::Rows(_) if IDLE * count <= warps => FEW_LEAVES,
+            _ => LONG_LEAVES[usize::from(!alone)],
+        };
         let leaves = |elements: usize| elements.div_ceil(LEAF) as u64;
         // Whether segments may be long, and whether they may be short.
         let (long, short) = match segments {
@@ -163,7 +170,13 @@ impl SegmentProgram {
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
             if long {
-                let launch = launch(&self.long, self.resident[1].min(LONG_BLOCKS))?;
+                // Of rows it is known how many parts there can be.
+                let parts = match segments {
+                    Segments::Rows(_) => count as u64 * leaves(columns.min(n)),
+                    Segments::Offsets(_) => u64::from(LONG_BLOCKS),
+                };
+                let blocks = u64::from(self.resident[1].min(LONG_BLOCKS)).min(parts);
+                let launch = launch(&self.long, blocks as u32)?;
                 launch.launch(&workspace.stream, (ByValue(arguments),))?;
             }
         }

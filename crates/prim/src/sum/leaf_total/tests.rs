@@ -78,3 +78,36 @@ fn narrow_totals_come_back_narrow() {
         assert_eq!(back.round().to_bits(), total.round().to_bits());
     }
 }
+
+#[test]
+fn a_sum_as_two_numbers_is_exact_or_refused() {
+    let mut taken = 0;
+    for values in [
+        vec![],
+        vec![-0.0, -0.0],
+        vec![0.0, -0.0],
+        vec![1e16, 1.0, -1e16],
+        vec![1e300, 1.0, 1e-300, -1e300],
+        vec![f64::MAX, f64::MAX, -f64::MAX],
+        vec![1.0, f64::NAN],
+        vec![f64::INFINITY, f64::NEG_INFINITY],
+        vec![5e-324, -1.0, 1.0],
+        (0..1000).map(|k| f64::from(k).sin()).collect(),
+    ] {
+        let mut total = LeafTotal::<f64>::new();
+        let mut exact = LeafTotal::<f64>::new();
+        exact.extend(values.iter().copied());
+        if total.add_as_two(values.iter().copied()) {
+            taken += 1;
+            assert_eq!(
+                total.round().to_bits(),
+                exact.round().to_bits(),
+                "{values:?}"
+            );
+        } else {
+            assert_eq!(total.to_words(), LeafTotal::<f64>::new().to_words());
+        }
+    }
+    // All but three numbers far apart, an overflow, NaN and infinities.
+    assert_eq!(taken, 6);
+}

@@ -250,6 +250,9 @@ pub(crate) fn place_of(element: usize) -> usize {
     element.trailing_zeros() as usize
 }
 
+/// Bytes up to which tiles of any kind take all of the matrices that whole ones do not fill: a launch more takes longer.
+const ONE_LAUNCH: usize = 16 << 20;
+
 /// Blocks of a grid.
 pub(crate) fn grid(blocks: Option<usize>) -> Result<u32, TransposeError> {
     blocks
@@ -362,7 +365,14 @@ impl DeviceTransposer {
         let down = whole.rows.max(any.rows);
         let across = whole.columns.max(any.columns);
         let (down, across) = (from.rows / down * down, from.columns / across * across);
-        if places.is_multiple_of(16) && down * across > 0 && self.fits(whole.bytes(element)) {
+        // Small ones have one launch.
+        let use_whole = (down, across) == (from.rows, from.columns)
+            || from.batch * from.rows * from.columns * element > ONE_LAUNCH;
+        if use_whole
+            && places.is_multiple_of(16)
+            && down * across > 0
+            && self.fits(whole.bytes(element))
+        {
             (matrices.whole_rows, matrices.whole_columns) = (down as u64, across as u64);
         }
         let blocks = |tile: Tile| {

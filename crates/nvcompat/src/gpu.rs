@@ -57,7 +57,7 @@ pub(crate) struct Gpu {
     turn: Mutex<()>,
     /// This PE is a thread in a world of which two share a GPU: what its kernels are told.
     threads_share: Option<Shown>,
-    told: Mutex<Told>,
+    told: Told,
 }
 
 /// Why threads whose kernels are units of the program need a GPU each.
@@ -198,7 +198,7 @@ impl Gpu {
             team_bytes,
             turn: Mutex::new(()),
             threads_share: None,
-            told: Mutex::default(),
+            told: Told::default(),
             world: device_world,
         };
         if threads {
@@ -207,7 +207,6 @@ impl Gpu {
         for &(index, shape) in teams {
             gpu.set_team(index, Some(shape)).map_err(internal)?;
         }
-        gpu.install_new_units();
         // Kernels of others may use this PE's part of teams when it is there.
         pe.barrier().map_err(internal)?;
         Ok(gpu)
@@ -382,10 +381,9 @@ impl Gpu {
         state
     }
 
-    /// Tells the kernels of units that were registered since who they are.
+    /// Tells the kernels of units that were registered since who they are. Nothing is locked: see [`units`].
     pub(crate) fn install_new_units(&self) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.misses_some() {
+        if !self.told.misses_some() {
             return;
         }
         if self.threads_share.is_some() {
@@ -394,9 +392,9 @@ impl Gpu {
                     "PEs are threads that share a GPU, and {SHARED_VARIABLE}"
                 ));
             }
-            return told.pass_over();
+            return self.told.pass_over();
         }
-        told.tell(|address| {
+        self.told.tell(|address| {
             let _guard = ContextGuard::keep();
             self.world
                 .device()

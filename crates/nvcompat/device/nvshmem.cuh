@@ -12,6 +12,7 @@ using crosswarp::thread;
 using crosswarp::u16;
 using crosswarp::u32;
 using crosswarp::u64;
+using crosswarp::u8;
 using crosswarp::warp;
 
 // 128 consecutive threads of a block, fewer in its last one. They meet at one of the block's upper eight barriers, which
@@ -54,7 +55,7 @@ __device__ inline void vendor_get_version_info(int* major, int* minor, int* patc
     *patch = NVSHMEM_VENDOR_PATCH_VERSION;
 }
 
-// The address of `pe`'s part, or null for what is in no symmetric heap.
+// The address of `pe`'s part, or null for what is in no symmetric heap, and for PEs of other hosts.
 __device__ inline void* ptr(const void* dest, int pe) {
     const u64 offset = reinterpret_cast<u64>(dest) - crosswarp_world.heap;
     if (offset >= crosswarp_world.heap_bytes || pe < 0 || pe >= n_pes()) return nullptr;

@@ -270,7 +270,7 @@ pub(crate) unsafe fn finalize() {
     }
     if let Some(gpu) = world.opened_gpu() {
         gpu.world.drain();
-        if let Err(reason) = gpu.wait() {
+        if let Err(reason) = gpu.quiet() {
             say(format_args!("{NAME}: {reason}"));
         }
     }

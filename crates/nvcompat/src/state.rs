@@ -111,7 +111,7 @@ impl World {
         Ok(Self {
             word: pe.alloc(2).map_err(|error| error.to_string())?,
             invitations: Mutex::new(Invitations::new(pe).map_err(|error| error.to_string())?),
-            teams: Mutex::new(Teams::new(pe)),
+            teams: Mutex::new(Teams::new(pe)?),
             pe,
             asked,
             gpu: Mutex::new(Opened::NotYet),

@@ -1,7 +1,7 @@
 //! Units of the program that have kernels: each has a variable in which these find their world.
 //!
 //! Threads load and unload libraries with units while others tell units which PE they are. The system's loader has a lock of
-//! its own, which it holds while it calls constructors and destructors, and so [`register`](nvshmem_cw_register_1) and
+//! its own, which it holds while it calls constructors and destructors, and so [`register`] and
 //! [`unregister`](nvshmem_cw_unregister_1); and who asks for a variable's address may come to that lock, too. So:
 //!
 //! 1. No lock of this crate's is held while a unit's address is asked for, or a library held or let go.
@@ -22,6 +22,8 @@ pub(crate) type Address = extern "C" fn() -> *mut c_void;
 #[derive(Clone)]
 struct Unit {
     address: Address,
+    /// Whether its kernels reach PEs of other hosts.
+    of_hosts: bool,
     /// No other unit ever has it.
     number: u64,
     /// The file of its library; `None` for the program's own, which stays.
@@ -61,11 +63,22 @@ fn library_of(address: Address) -> Option<Arc<CStr>> {
 /// A unit that has been loaded, before `main` or later.
 #[unsafe(no_mangle)]
 extern "C" fn nvshmem_cw_register_1(address: Address) {
+    register(address, false);
+}
+
+/// The same of one whose kernels reach PEs of other hosts.
+#[unsafe(no_mangle)]
+extern "C" fn nvshmem_cw_register_of_hosts_1(address: Address) {
+    register(address, true);
+}
+
+fn register(address: Address, of_hosts: bool) {
     let library = library_of(address);
     let mut units = units();
     let number = REGISTERED.load(Ordering::Relaxed);
     units.push(Unit {
         address,
+        of_hosts,
         number,
         library,
     });
@@ -82,6 +95,11 @@ extern "C" fn nvshmem_cw_unregister_1(address: Address) {
 /// Whether there are any.
 pub(crate) fn any() -> bool {
     !units().is_empty()
+}
+
+/// Whether there are any whose kernels reach PEs of one host alone.
+pub(crate) fn any_of_one_host() -> bool {
+    units().iter().any(|unit| !unit.of_hosts)
 }
 
 /// A library that stays loaded while this lives. Dropped, it may be unloaded, which runs its destructors: nothing may be
@@ -132,8 +150,9 @@ impl Told {
     }
 
     /// Tells units that do not know it yet, by `install`. Two threads may tell the same one at the same time: they tell it
-    /// the same, and none returns before the units know that it has found.
-    pub(crate) fn tell(&self, mut install: impl FnMut(Address) -> Result<(), String>) {
+    /// the same, and none returns before the units know that it has found. `install` hears, too, whether the unit's kernels
+    /// reach PEs of other hosts.
+    pub(crate) fn tell(&self, mut install: impl FnMut(Address, bool) -> Result<(), String>) {
         let all_of = REGISTERED.load(Ordering::Acquire);
         let mut missing = units().clone();
         missing.retain({
@@ -148,7 +167,7 @@ impl Told {
             if !units().iter().any(|there| there.number == unit.number) {
                 continue;
             }
-            match install(unit.address) {
+            match install(unit.address, unit.of_hosts) {
                 Ok(()) => self.known().numbers.push(unit.number),
                 Err(error) => {
                     say(format_args!(
@@ -218,7 +237,7 @@ mod tests {
         assert!(told.misses_some());
         // While one is told, another comes and goes, as by a thread that loads a library and has the loader's lock.
         let mut calls = 0;
-        told.tell(|address| {
+        told.tell(|address, _| {
             calls += 1;
             assert!(ptr::fn_addr_eq(address, first));
             let (done, waits) = channel();
@@ -233,7 +252,7 @@ mod tests {
         assert_eq!(calls, 1);
         // One has come since, and gone; no unit is told twice.
         assert!(told.misses_some());
-        told.tell(|_| panic!("nobody is left to tell"));
+        told.tell(|_, _| panic!("nobody is left to tell"));
         assert!(!told.misses_some());
 
         // A library that another thread lets go stays until its unit has been told.
@@ -242,7 +261,7 @@ mod tests {
         nvshmem_cw_register_1(unit);
         let mut only = Some(library.0.addr());
         std::mem::forget(library);
-        told.tell(|address| {
+        told.tell(|address, _| {
             let handle = only.take().expect("one unit");
             let closed = spawn(move || {
                 let handle = ptr::with_exposed_provenance_mut(handle.get());
@@ -259,9 +278,9 @@ mod tests {
         // next call tries again.
         nvshmem_cw_unregister_1(unit);
         nvshmem_cw_register_1(second);
-        told.tell(|_| Err("no address".into()));
+        told.tell(|_, _| Err("no address".into()));
         assert!(told.misses_some());
-        told.tell(|_| Ok(()));
+        told.tell(|_, _| Ok(()));
         assert!(!told.misses_some());
         nvshmem_cw_unregister_1(first);
         nvshmem_cw_unregister_1(second);

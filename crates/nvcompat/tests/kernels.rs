@@ -13,9 +13,13 @@ fn every_unit_compiles() {
     }
     let texts = units();
     let own = texts.iter().map(|(name, text)| Source::new(name, text));
+    // The own ones for several hosts, too.
+    let routed = || Options::new().define("CROSSWARP_ROUTED", 1);
     let units: Vec<_> = own
+        .clone()
         .chain(ON_STREAM.iter().copied())
         .map(|source| (source, Options::new()))
+        .chain(own.map(|source| (source, routed())))
         .collect();
     let cubins = compile_all(&Cache::of_user(), &units, &[Arch::new(9, 0)], &|_, _| ());
     let cubins = cubins.unwrap_or_else(|error| panic!("{error}"));

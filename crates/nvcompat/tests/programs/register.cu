@@ -107,7 +107,7 @@ static void use(int *own, const int *also, int *heap) {
     CUDA(cudaMallocManaged(&yes, sizeof(bool)));
     reaches<<<1, 1>>>(own, other, yes);
     CUDA(cudaDeviceSynchronize());
-    CHECK(*yes);
+    CHECK_EQ(*yes, is_near(other));
     CUDA(cudaFree(yes));
     nvshmem_barrier_all();
 }

@@ -13,7 +13,8 @@ struct alignas(8) nvshmem_cw_state {
     const crosswarp::team* teams;
     int n_teams;
     int pad;
-    unsigned long long reserved;
+    // What of a heap is memory, changed by the host as memory comes and goes: see `is_memory`. Null: not said.
+    const unsigned long long* memory;
 #ifdef NVSHMEM_CW_HOSTS
     crosswarp::route_state route;
     unsigned long long reserved_behind[3];

@@ -55,6 +55,8 @@ pub(crate) struct Gpu {
     table: usize,
     places: usize,
     team_bytes: usize,
+    /// What kernels know of where the heap has memory, and where they find it.
+    memory: Mutex<Memory>,
     /// Held while `out` is used.
     turn: Mutex<()>,
     /// This PE is a thread in a world of which two share a GPU: what its kernels are told.
@@ -98,6 +100,32 @@ const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
 
 /// Of an element type, by its name: the reduction and the scattered one.
 type Reductions = HashMap<&'static str, [Function; 2]>;
+
+/// The words that `is_memory` of `device/nvshmem.cuh` reads.
+struct Memory {
+    told: Vec<u64>,
+    place: Buffer<u64>,
+}
+
+impl Memory {
+    /// Those of a heap as [`DeviceHeap::memory`](crosswarp_cuda::DeviceHeap::memory) says, with `room` bytes for registered
+    /// memory.
+    fn words(
+        (mapped, limit, unit, pieces): (usize, usize, usize, Vec<(usize, usize)>),
+        room: usize,
+    ) -> Vec<u64> {
+        let bits = unit.trailing_zeros();
+        let mut words = vec![0; 3 + (room >> bits).div_ceil(64)];
+        words[..3].copy_from_slice(&[mapped as u64, limit as u64, u64::from(bits)]);
+        for (at, bytes) in pieces {
+            let first = (at - limit) >> bits;
+            for unit in first..first + (bytes >> bits) {
+                words[3 + unit / 64] |= 1 << (unit % 64);
+            }
+        }
+        words
+    }
+}
 
 struct Words {
     store: Function,
@@ -183,6 +211,12 @@ impl Gpu {
             .alloc_zeroed::<u8>(team_bytes * MOST_TEAMS)
             .map_err(internal)?;
         let stream = Stream::new(&device).map_err(internal)?;
+        let room = heap.stride() - heap.memory().1;
+        let words = Memory::words(heap.memory(), room).len();
+        let memory = Memory {
+            told: Vec::new(),
+            place: Buffer::zeroed(&stream, words).map_err(internal)?,
+        };
         let loaded = Self::load_words(&device_world, &stream).and_then(|words| {
             let all = match threads {
                 true => Self::load_reductions(&device_world, pe.my_pe())?,
@@ -211,8 +245,10 @@ impl Gpu {
             turn: Mutex::new(()),
             threads_share: None,
             told: Told::default(),
+            memory: Mutex::new(memory),
             world: device_world,
         };
+        gpu.tell_memory().map_err(internal)?;
         if threads {
             gpu.threads_share = Some(Shown::new(gpu.me, gpu.state()));
         }
@@ -337,7 +373,36 @@ impl Gpu {
         let object = heap.alloc_aligned::<u8>(bytes, align)?;
         let address = self.at(object.offset(), self.me);
         self.objects().insert(address, object);
+        self.say_memory();
         Ok(address)
+    }
+
+    /// Tells kernels where the heap has memory.
+    fn tell_memory(&self) -> Result<(), String> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let heap = self.world.heap();
+        let found = heap.memory();
+        let room = heap.stride() - found.1;
+        let words = Memory::words(found, room);
+        if words == memory.told {
+            return Ok(());
+        }
+        let _guard = ContextGuard::keep();
+        let device = self.world.device();
+        device.bind().map_err(|error| error.to_string())?;
+        let (at, bytes) = (memory.place.address(), bytemuck::cast_slice(&words));
+        // SAFETY: there are as many words there, on this device.
+        unsafe { driver::write(at, bytes, self.stream.handle()) }
+            .map_err(|error| error.to_string())?;
+        memory.told = words;
+        Ok(())
+    }
+
+    /// The same where it is too late to fail: kernels then have the answers of before.
+    fn say_memory(&self) {
+        if let Err(error) = self.tell_memory() {
+            say(format_args!("nvshmem_ptr of kernels: {error}"));
+        }
     }
 
     /// Clears `bytes` bytes of this PE's part from `address` on.
@@ -366,6 +431,7 @@ impl Gpu {
     pub(crate) fn register(&self, address: u64, bytes: usize) -> Result<u64, String> {
         let _guard = ContextGuard::keep();
         let registered = self.world.heap().register(address, bytes);
+        self.say_memory();
         registered.map_err(|error| error.to_string())
     }
 
@@ -373,6 +439,7 @@ impl Gpu {
     pub(crate) fn unregister(&self, address: u64, bytes: usize) -> Result<(), String> {
         let _guard = ContextGuard::keep();
         let done = self.world.heap().unregister(address, bytes);
+        self.say_memory();
         done.map_err(|error| error.to_string())
     }
 
@@ -431,6 +498,9 @@ impl Gpu {
         state[WORLD_BYTES..WORLD_BYTES + 8].copy_from_slice(&table.to_ne_bytes());
         let n = (MOST_TEAMS as i32).to_ne_bytes();
         state[WORLD_BYTES + 8..WORLD_BYTES + 12].copy_from_slice(&n);
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = memory.place.address().to_ne_bytes();
+        state[WORLD_BYTES + 16..WORLD_BYTES + 24].copy_from_slice(&place);
         state
     }
 
@@ -809,5 +879,23 @@ impl Gpu {
             Ok((of(i), functions))
         };
         (0..ELEMENTS.len()).map(load).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_told_of_each_unit_of_memory() {
+        // A heap of up to 640 bytes, of which 128 are there, and room for 70 units of 16 bytes behind it.
+        let pieces = vec![(640, 32), (640 + 63 * 16, 48)];
+        let words = Memory::words((128, 640, 16, pieces), 70 * 16);
+        assert_eq!(words, [128, 640, 4, 1 << 63 | 3, 3]);
+        // What is no power of two has smaller units.
+        let words = Memory::words((0, 48, 48, vec![(96, 48)]), 96);
+        assert_eq!(words, [0, 48, 4, 0b111000]);
+        // Without room there are none.
+        assert_eq!(Memory::words((7, 64, 64, Vec::new()), 0), [7, 64, 6]);
     }
 }

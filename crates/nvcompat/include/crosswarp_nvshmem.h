@@ -25,12 +25,12 @@ typedef long ptrdiff_t;
 #endif
 #include "non_abi/nvshmem_version.h"
 
-/* Programs count on the original's header to bring these, which wants relocatable device code. They want C++17, and take
- * two fifths of a unit's compilation, which units that are not for the original are spared. */
+/* Programs count on the original's header, which wants relocatable device code, to bring atomic references and what comes
+ * with them (cuda::std::swap). It wants C++17, and takes two fifths of a unit's compilation, which units that are not for
+ * the original are spared. */
 #if defined(__CUDACC_RDC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L && defined(__has_include)
-#if __has_include(<cuda/atomic>) && __has_include(<cuda/std/utility>)
+#if __has_include(<cuda/atomic>)
 #include <cuda/atomic>
-#include <cuda/std/utility>
 #define NVSHMEM_CW_LIBCUDACXX
 #endif
 #endif

@@ -25,7 +25,7 @@ if [ -n "${HOSTS-}" ]; then
     export CROSSWARP_FAKE_HOSTS=$HOSTS
     first=2 kind=-DNVSHMEM_CW_HOSTS
     # PEs of one host by what these are about.
-    [ $# -gt 0 ] || mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -vxE 'threads|shared_gpu|unique_id')
+    [ $# -gt 0 ] || mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -vxE 'threads|shared_gpu|unique_id|gone')
 fi
 programs=()
 for name in "${names[@]}"; do
@@ -67,6 +67,9 @@ for program in "${programs[@]}"; do
         start=$SECONDS
         if [ "$program" = unique_id ]; then
             by_id "$n" "$build/$program"
+        elif [ "$program" = gone ]; then
+            # It starts its own.
+            [ "$n" = 1 ] || timeout -k 5 "${LIMIT:-300}" "$build/$program" "$n"
         else
             timeout -k 5 "${LIMIT:-300}" "$prefix/bin/nvshmrun" -np "$n" "$build/$program"
         fi >"$build/out" 2>&1 && passed=passed || passed=FAILED

@@ -297,6 +297,81 @@ fn worlds_come_about_by_unique_id_one_after_the_other() {
     );
 }
 
+/// Two processes make a world by unique id, and meet once. Then PE 1 does what the first argument says, and PE 0 waits for it.
+const GONE: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+struct id { int version; char bytes[124]; };
+struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
+int nvshmemx_get_uniqueid(struct id *);
+int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
+int nvshmemx_init_attr(unsigned, struct attributes *);
+int nvshmem_team_split_strided(int, int, int, int, const void *, long, int *); void nvshmem_team_destroy(int);
+void nvshmem_finalize(void);
+#define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); exit(1); }
+int main(int count, char **words) {
+    struct id id;
+    int pipes[2], status, team;
+    char byte = 0;
+    CHECK(count == 2 && nvshmemx_get_uniqueid(&id) == 0 && pipe(pipes) == 0);
+    pid_t processes[2];
+    for (int rank = 0; rank < 2; ++rank) {
+        if ((processes[rank] = fork()) != 0) continue;
+        struct attributes attributes;
+        CHECK(nvshmemx_set_attr_uniqueid_args(rank, 2, &id, &attributes) == 0);
+        CHECK(nvshmemx_init_attr(8, &attributes) == 0);
+        CHECK(nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) == 0);
+        nvshmem_team_destroy(team);
+        if (rank == 0) {
+            /* In vain. */
+            CHECK(nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) != 0 && team == -1);
+            CHECK(write(pipes[1], &byte, 1) == 1);
+            _exit(0);
+        }
+        if (strcmp(words[1], "dies") == 0) kill(getpid(), SIGKILL);
+        if (strcmp(words[1], "leaves") == 0) { nvshmem_finalize(); _exit(0); }
+        /* Never comes, as long as PE 0 waits. */
+        close(pipes[1]);
+        if (read(pipes[0], &byte, 1) < 0) _exit(1);
+        _exit(0);
+    }
+    close(pipes[1]);
+    CHECK(waitpid(processes[0], &status, 0) == processes[0]);
+    /* By itself, or ended by the world, but not by what has gone wrong in this test. */
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+    CHECK(waitpid(processes[1], &status, 0) == processes[1]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_pe_that_is_gone_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "gone", GONE);
+    for (what, reason) in [
+        ("dies", "PE 1 (host 0) has ended without leaving the world"),
+        ("never comes", "PE 0: nvshmem_team_split_strided: "),
+        ("leaves", "PE 0: nvshmem_team_split_strided: "),
+    ] {
+        let mut command = Command::new(&program);
+        command.arg(what).env("CUDA_VISIBLE_DEVICES", "");
+        if what == "never comes" {
+            command.env("CROSSWARP_WAIT_TIMEOUT", "2");
+        }
+        let output = succeed(&mut command);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().find(|line| line.contains(reason));
+        assert!(
+            line.is_some_and(|line| line.contains("PE 1")),
+            "{what}: {said}"
+        );
+    }
+}
+
 const MEMORY: &str = r#"
 #include <stdio.h>
 void nvshmem_init(void); void nvshmem_finalize(void); void *nvshmem_malloc(unsigned long); void nvshmem_barrier_all(void);
@@ -392,8 +467,12 @@ fn programs_compile_and_run() {
                     .args(linked_by_nvcc()),
             );
         }
-        // That one has a launcher of its own to be.
+        // These have a launcher of their own to be, or are it.
         if gpus == 0 || name == "unique_id" {
+            continue;
+        }
+        if name == "gone" {
+            succeed(&mut Command::new(&program));
             continue;
         }
         for n in 1..=gpus {

@@ -142,8 +142,7 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
         }
         (WITH_COMMUNICATOR, Some(attributes)) => begin(NAME, Asked::OfCommunicator, || {
             // SAFETY: the caller's communicator.
-            let (rank, n, id) = unsafe { mpi::agree(attributes.mpi_comm, new_id()?) }?;
-            join_by_id(rank, n, id)
+            unsafe { mpi::join(attributes.mpi_comm) }
         }),
         _ => return refuse(Status::InvalidValue, "one way to start at a time"),
     };

@@ -12,12 +12,15 @@
 
 mod address;
 mod agent;
+mod by_exchange;
 mod by_id;
 mod host;
 mod pmi1;
 mod pmix;
 mod tree;
 mod variables;
+
+pub use by_exchange::AllGather;
 
 use crate::transport::beat::Life;
 use crate::transport::hosts::Hosts;
@@ -305,8 +308,23 @@ pub(crate) fn start_by_id(rank: usize, n: usize, id: [u8; 16]) -> Result<Handed,
     bring_together(|| Ok(Box::new(by_id::ById::open(rank, n, id, START)?)))
 }
 
-fn bring_together(
-    open: impl FnOnce() -> Result<Box<dyn Bootstrap>, BootstrapError>,
+/// Brings the `n` processes together of which this is number `rank`, and that exchange bytes by `gather`.
+///
+/// # Errors
+/// [`BootstrapError`].
+pub(crate) fn start_by_exchange<'a>(
+    rank: usize,
+    n: usize,
+    gather: &'a mut AllGather<'a>,
+) -> Result<Handed, BootstrapError> {
+    if n == 0 || n > MAX_PES || rank >= n {
+        return Err(BootstrapError::NumberOfPes { n_pes: n });
+    }
+    bring_together(|| Ok(Box::new(by_exchange::ByExchange::new(rank, n, gather))))
+}
+
+fn bring_together<'a>(
+    open: impl FnOnce() -> Result<Box<dyn Bootstrap + 'a>, BootstrapError>,
 ) -> Result<Handed, BootstrapError> {
     let network = Network::chosen()?;
     let life = Life::chosen()?;

@@ -125,8 +125,7 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
         (0, _) => by_launcher(NAME),
         (WITH_OPENSHMEM, _) => begin(NAME, Asked::OfOpenShmem, || {
             // SAFETY: the program has begun it, and all its PEs come here.
-            let (rank, n, id) = unsafe { openshmem::agree(new_id()?) }?;
-            join_by_id(rank, n, id)
+            unsafe { openshmem::join() }
         }),
         (_, None) => return refuse(Status::InvalidValue, "the attributes are null"),
         (WITH_ID, Some(attributes)) => {

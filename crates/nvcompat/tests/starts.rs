@@ -176,6 +176,7 @@ int main(void) {
     for (int round = 0; round < 2; ++round) {
         CHECK(nvshmemx_init_attr(4, NULL) == 0);
         CHECK(nvshmem_my_pe() == me && nvshmem_n_pes() == n);
+        CHECK(nvshmem_team_n_pes(2) == (getenv("CROSSWARP_HOST") == NULL ? n : me / 2 < n / 2 ? 2 : n % 2));
         *word = 10 * nvshmem_my_pe() + round;
         shmem_barrier_all();
         CHECK(shmem_long_g(word, (me + 1) % n) == 10 * ((me + 1) % n) + round);
@@ -203,13 +204,27 @@ fn a_world_comes_about_beside_openshmem() {
     let path = format!("-Wl,-rpath,{}", folder.path().display());
     let more = [named.to_str().unwrap(), &path];
     let program = compile("gcc", folder.path(), "beside", BESIDE_OPENSHMEM, &more);
-    for n in [1, 3] {
-        let outcome = Launch::new(n, &program)
+    // On one host, and on hosts of two PEs each, which this one plays.
+    let several = "[ -z \"$1\" ] || export CROSSWARP_HOST=$((CROSSWARP_PE / 2)); exec \"$0\"";
+    for (n, hosts) in [
+        (1, ""),
+        (3, ""),
+        (1, "several"),
+        (3, "several"),
+        (4, "several"),
+    ] {
+        let outcome = Launch::new(n, "sh")
+            .args([
+                "-c".as_ref(),
+                several.as_ref(),
+                program.as_os_str(),
+                hosts.as_ref(),
+            ])
             .heap_bytes(1 << 20)
             .timeout(WATCHDOG)
             .run()
             .unwrap();
-        assert_eq!(outcome.code(), 0, "{n} PEs: {outcome:?}");
+        assert_eq!(outcome.code(), 0, "{n} PEs, {hosts}: {outcome:?}");
     }
 }
 

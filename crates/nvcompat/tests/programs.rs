@@ -243,15 +243,17 @@ struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
 int nvshmemx_get_uniqueid(struct id *); int nvshmemx_init_status(void);
 int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
 int nvshmemx_init_attr(unsigned, struct attributes *);
-int nvshmem_my_pe(void); int nvshmem_n_pes(void); void nvshmem_finalize(void);
+int nvshmem_my_pe(void); int nvshmem_n_pes(void); void nvshmem_finalize(void); int nvshmem_team_n_pes(int);
 #define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); exit(1); }
-int main(void) {
+int main(int count, char **words) {
     struct id first, second, none;
     CHECK(nvshmemx_get_uniqueid(&first) == 0 && nvshmemx_get_uniqueid(&second) == 0 && memcmp(&first, &second, sizeof first));
     memset(&none, 0, sizeof none);
     int n = 3, status, failed = 0;
     for (int rank = 0; rank < n; ++rank) {
         if (fork() != 0) continue;
+        /* Hosts that this one plays: the first has rank 1 alone. */
+        if (count > 1) setenv("CROSSWARP_HOST", rank == 1 ? words[1] : "other", 1);
         struct attributes attributes;
         memset(&attributes, 0xa5, sizeof attributes);
         CHECK(nvshmemx_set_attr_uniqueid_args(rank, n, &none, &attributes) == 0);
@@ -259,6 +261,7 @@ int main(void) {
         CHECK(nvshmemx_set_attr_uniqueid_args(rank, n, &first, &attributes) == 0);
         CHECK(nvshmemx_init_attr(8, &attributes) == 0);
         CHECK(nvshmem_my_pe() == rank && nvshmem_n_pes() == n);
+        CHECK(nvshmem_team_n_pes(2) == (count == 1 ? n : rank == 1 ? 1 : 2));
         /* Once more, and in another way. */
         CHECK(nvshmemx_init_attr(8, &attributes) == 0);
         nvshmem_finalize();
@@ -283,18 +286,16 @@ int main(void) {
 fn worlds_come_about_by_unique_id_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), "by_id", BY_ID);
-    let output = succeed(&mut Command::new(program));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        said.matches("none of nvshmemx_get_uniqueid").count(),
-        3,
-        "{said}"
-    );
-    assert_eq!(
-        said.matches("asked for in another way").count(),
-        3,
-        "{said}"
-    );
+    for hosts in [&[][..], &["one"]] {
+        let output = succeed(Command::new(&program).args(hosts));
+        let said = String::from_utf8_lossy(&output.stderr);
+        for (text, times) in [
+            ("none of nvshmemx_get_uniqueid", 3),
+            ("asked for in another way", 3),
+        ] {
+            assert_eq!(said.matches(text).count(), times, "{hosts:?}: {said}");
+        }
+    }
 }
 
 /// Two processes make a world by unique id, and meet once. Then PE 1 does what the first argument says, and PE 0 waits for it.

@@ -3,7 +3,7 @@
 //! All make the same exchanges. One that fails says so in the next one, which all others have got to, or in the last, by
 //! which all say that they fare well. So nobody waits for it, and all fail.
 
-use super::{Bootstrap, BootstrapError, CARD, exchange, invalid};
+use super::{Bootstrap, BootstrapError, CARD, exchange, invalid, this_host};
 use std::io;
 
 /// Hands every process, in the order of their ranks, what each has brought. All bring as many bytes. All of them call it.
@@ -76,15 +76,8 @@ impl Bootstrap for ByExchange<'_> {
         self.n
     }
 
-    /// What shares memory here shares the system, its network and its files.
     fn host(&mut self) -> Result<String, BootstrapError> {
-        let system = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        let mut host = system.map_err(failed)?.trim().to_owned();
-        for space in ["net", "mnt"] {
-            let space = std::fs::read_link(format!("/proc/self/ns/{space}")).map_err(failed)?;
-            host += &format!(" {}", space.display());
-        }
-        Ok(host)
+        this_host().map_err(failed)
     }
 
     fn gather(&mut self, card: &[u8], from: &[usize]) -> Result<Vec<Vec<u8>>, BootstrapError> {

@@ -25,7 +25,7 @@ if [ -n "${HOSTS-}" ]; then
     export CROSSWARP_FAKE_HOSTS=$HOSTS
     first=2 kind=-DNVSHMEM_CW_HOSTS
     # PEs of one host by what these are about.
-    [ $# -gt 0 ] || mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -vxE 'threads|shared_gpu|unique_id|gone')
+    [ $# -gt 0 ] || mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -vxE 'threads|shared_gpu|library|unique_id|gone')
 fi
 programs=()
 for name in "${names[@]}"; do

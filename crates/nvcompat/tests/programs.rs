@@ -398,6 +398,32 @@ fn without_a_gpu_a_line_says_so() {
     assert_eq!(said.lines().count(), 1, "{said}");
 }
 
+#[test]
+fn variables_are_listed_and_those_without_meaning_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "memory", MEMORY);
+    let mut command = Command::new(&program);
+    let output = succeed(
+        command
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .env("NVSHMEM_INFO", "1")
+            .env("NVSHMEM_SYMMETRIC_SIZE", "1G")
+            .env("NVSHMEM_IB_ENABLE_IBGDA", "true"),
+    );
+    let said = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "Crosswarp ",
+        "NVSHMEM_MAX_MEMORY_PER_GPU",
+        "NVSHMEM_SYMMETRIC_SIZE      accepted",
+        "NVSHMEM_IB_ENABLE_IBGDA     is set, and means nothing here",
+    ] {
+        let found = said.lines().filter(|said| said.starts_with(line)).count();
+        assert_eq!(found, 1, "{line}: {said}");
+    }
+    let output = succeed(Command::new(program).env("CUDA_VISIBLE_DEVICES", ""));
+    assert_eq!(output.stdout, b"");
+}
+
 const UNITS: &str = "int nvshmem_my_pe(void); int main(void) { return nvshmem_my_pe() != -1; }";
 
 #[test]

@@ -3,6 +3,7 @@
 
 use crate::driver::{self, ContextGuard};
 use crate::environment;
+use crate::memory_words::Memory;
 use crate::say::say;
 use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::{ELEMENTS, Status};
@@ -100,32 +101,6 @@ const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
 
 /// Of an element type, by its name: the reduction and the scattered one.
 type Reductions = HashMap<&'static str, [Function; 2]>;
-
-/// The words that `is_memory` of `device/nvshmem.cuh` reads.
-struct Memory {
-    told: Vec<u64>,
-    place: Buffer<u64>,
-}
-
-impl Memory {
-    /// Those of a heap as [`DeviceHeap::memory`](crosswarp_cuda::DeviceHeap::memory) says, with `room` bytes for registered
-    /// memory.
-    fn words(
-        (mapped, limit, unit, pieces): (usize, usize, usize, Vec<(usize, usize)>),
-        room: usize,
-    ) -> Vec<u64> {
-        let bits = unit.trailing_zeros();
-        let mut words = vec![0; 3 + (room >> bits).div_ceil(64)];
-        words[..3].copy_from_slice(&[mapped as u64, limit as u64, u64::from(bits)]);
-        for (at, bytes) in pieces {
-            let first = (at - limit) >> bits;
-            for unit in first..first + (bytes >> bits) {
-                words[3 + unit / 64] |= 1 << (unit % 64);
-            }
-        }
-        words
-    }
-}
 
 struct Words {
     store: Function,
@@ -879,23 +854,5 @@ impl Gpu {
             Ok((of(i), functions))
         };
         (0..ELEMENTS.len()).map(load).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_are_told_of_each_unit_of_memory() {
-        // A heap of up to 640 bytes, of which 128 are there, and room for 70 units of 16 bytes behind it.
-        let pieces = vec![(640, 32), (640 + 63 * 16, 48)];
-        let words = Memory::words((128, 640, 16, pieces), 70 * 16);
-        assert_eq!(words, [128, 640, 4, 1 << 63 | 3, 3]);
-        // What is no power of two has smaller units.
-        let words = Memory::words((0, 48, 48, vec![(96, 48)]), 96);
-        assert_eq!(words, [0, 48, 4, 0b111000]);
-        // Without room there are none.
-        assert_eq!(Memory::words((7, 64, 64, Vec::new()), 0), [7, 64, 6]);
     }
 }

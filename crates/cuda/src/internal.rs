@@ -4,7 +4,7 @@
 pub use crate::compile::kernel_table::{compile_all, kernel_table_with};
 pub use crate::compile::module::compile_together;
 pub use crate::kernels::units;
-pub use crate::pe::by_address::{TEAM_BYTES, WORLD_BYTES};
+pub use crate::pe::by_address::{ROUTE_BYTES, TEAM_BYTES, WORLD_BYTES};
 
 /// Numbers and structures of Rust, and the text that declares them in CUDA C++.
 ///

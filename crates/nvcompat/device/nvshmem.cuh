@@ -12,6 +12,7 @@ using crosswarp::thread;
 using crosswarp::u16;
 using crosswarp::u32;
 using crosswarp::u64;
+using crosswarp::u8;
 using crosswarp::warp;
 
 // 128 consecutive threads of a block, fewer in its last one. They meet at one of the block's upper eight barriers, which
@@ -54,10 +55,22 @@ __device__ inline void vendor_get_version_info(int* major, int* minor, int* patc
     *patch = NVSHMEM_VENDOR_PATCH_VERSION;
 }
 
-// The address of `pe`'s part, or null for what is in no symmetric heap.
+// Whether there is memory at an offset of a heap, as the host has it in words: how many bytes there are from the beginning
+// on; from where on registered memory may be; the logarithm of a unit of that; and then a bit for each.
+__device__ inline bool is_memory(u64 offset) {
+    const u64* memory = nvshmem_cw_state_1.memory;
+    if (offset >= crosswarp_world.heap_bytes) return false;
+    if (memory == nullptr || offset < crosswarp::load_volatile(memory)) return true;
+    const u64 registered = crosswarp::load_volatile(memory + 1);
+    if (offset < registered) return false;
+    const u64 unit = (offset - registered) >> crosswarp::load_volatile(memory + 2);
+    return crosswarp::load_volatile(memory + 3 + unit / 64) >> unit % 64 & 1;
+}
+
+// The address of `pe`'s part, or null for what is no memory of a symmetric heap, and for PEs of other hosts.
 __device__ inline void* ptr(const void* dest, int pe) {
     const u64 offset = reinterpret_cast<u64>(dest) - crosswarp_world.heap;
-    if (offset >= crosswarp_world.heap_bytes || pe < 0 || pe >= n_pes()) return nullptr;
+    if (pe < 0 || pe >= n_pes() || !is_memory(offset)) return nullptr;
     return crosswarp::ptr(const_cast<char*>(static_cast<const char*>(dest)), pe);
 }
 // No multicast.

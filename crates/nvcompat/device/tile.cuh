@@ -57,22 +57,32 @@ __device__ inline void copy_rows_in(const tile_rows<R>& rows, u32 n, u32 bytes, 
     if (rest != 0) copy_row_words<U, Fresh, First>(rows, done, rest, n * rest, scope);
 }
 
-// Copies rows of `bytes`, a multiple of U's, to which everything is aligned.
-template <class U, bool Fresh, int First, int R, class S>
-__device__ inline int copy_rows(const tile_rows<R>& rows, u64 bytes, const S& scope) {
-    u64 n = 1, aligned = rows.to | rows.from;
+// How many rows there are of `bytes`, a multiple of U's; 0 if these are too many words.
+template <class U, int First, int R> __device__ inline u32 count_rows(const tile_rows<R>& rows, u64 bytes) {
+    u64 n = 1;
 #pragma unroll
     for (int d = First; d < R; ++d) {
         if (n >> 31 == 0) n *= rows.count[d];
+    }
+    return n >> 31 != 0 || bytes >> 32 != 0 || n * (bytes / sizeof(U)) >> 31 != 0 ? 0 : (u32)n;
+}
+
+// Copies rows of `bytes`, a multiple of U's, to which everything is aligned.
+template <class U, bool Fresh, int First, int R, class S>
+__device__ inline int copy_rows(const tile_rows<R>& rows, u64 bytes, const S& scope) {
+    const u32 n = count_rows<U, First>(rows, bytes);
+    if (n == 0) return NVSHMEMX_ERROR_INVALID_VALUE;
+    u64 aligned = rows.to | rows.from;
+#pragma unroll
+    for (int d = First; d < R; ++d) {
         if (rows.count[d] > 1) aligned |= (u64)rows.to_step[d] | (u64)rows.from_step[d];
     }
-    if (n >> 31 != 0 || bytes >> 32 != 0 || n * (bytes / sizeof(U)) >> 31 != 0) return NVSHMEMX_ERROR_INVALID_VALUE;
     if (aligned % 16 == 0) {
-        copy_rows_in<crosswarp::detail::vec16, U, Fresh, First>(rows, (u32)n, (u32)bytes, scope);
+        copy_rows_in<crosswarp::detail::vec16, U, Fresh, First>(rows, n, (u32)bytes, scope);
     } else if (sizeof(U) < 4 && aligned % 4 == 0) {
-        copy_rows_in<u32, U, Fresh, First>(rows, (u32)n, (u32)bytes, scope);
+        copy_rows_in<u32, U, Fresh, First>(rows, n, (u32)bytes, scope);
     } else {
-        copy_rows_in<U, U, Fresh, First>(rows, (u32)n, (u32)bytes, scope);
+        copy_rows_in<U, U, Fresh, First>(rows, n, (u32)bytes, scope);
     }
     return 0;
 }
@@ -112,10 +122,44 @@ __device__ inline bool lay_out(const Dest& dest, const Source& source, long long
     }
 }
 
-// Copies what is there of the tile at `from` to `to`, which lie as `source` and `dest` do.
+#ifdef CROSSWARP_ROUTED
+// Copies rows of `bytes` to or from `pe`, of another host, one after the other; what is there has the address that it has
+// here.
+template <class U, bool Gets, int First, int R, class S>
+__device__ inline __noinline__ int carry_rows(const tile_rows<R>& rows, u64 bytes, int pe, const S& scope) {
+    const u32 n = count_rows<U, First>(rows, bytes);
+    if (n == 0) return NVSHMEMX_ERROR_INVALID_VALUE;
+    for (u32 i = 0; scope.rank() == 0 && i < n; ++i) {
+        u32 row = i;
+        u64 to = rows.to, from = rows.from;
+        for (int d = First; d < R; ++d) {
+            const long long place = row % rows.count[d];
+            row /= rows.count[d];
+            to += place * rows.to_step[d];
+            from += place * rows.from_step[d];
+        }
+        u8* there = reinterpret_cast<u8*>(to);
+        const u8* here = reinterpret_cast<const u8*>(from);
+        Gets ? crosswarp::get(there, here, bytes, pe) : crosswarp::put(there, here, bytes, pe);
+    }
+    return 0;
+}
+#endif
+
+// Where `pe` has what is at `local` here; of a PE of another host that address.
+template <class T> __device__ inline T* tile_at(T* local, int pe) {
+    T* there = crosswarp::ptr(local, pe);
+#ifdef CROSSWARP_ROUTED
+    if (there == nullptr) return local;
+#endif
+    return there;
+}
+
+// Copies what is there of the tile at `from` to `to`, which lie as `source` and `dest` do; `pe`: whose the one or, if
+// `Fresh`, the other is.
 template <bool Fresh, class T, class Source, class Dest, class Tuple, class S>
 __device__ inline int copy_tile(T* to, const Dest& dest, const T* from, const Source& source, const Tuple& start,
-                                const Tuple& boundary, const S& scope) {
+                                const Tuple& boundary, int pe, const S& scope) {
     constexpr int R = nvshmemx::nvshmem_cw::rank_of<decltype(source.shape)>;
     static_assert(R > 0 && R == nvshmemx::nvshmem_cw::rank_of<decltype(dest.shape)>, "two tiles of the same dimensions");
     long long extent[R];
@@ -139,6 +183,12 @@ __device__ inline int copy_tile(T* to, const Dest& dest, const T* from, const So
         rows.from_step[0] = rows.from_step[d], rows.from_step[d] = from_step;
     }
     using U = crosswarp::unit_of<T>;
+#ifdef CROSSWARP_ROUTED
+    if (!crosswarp::detail::mapped(pe)) {
+        if (gaps) return carry_rows<U, Fresh, 0>(rows, sizeof(T), pe, scope);
+        return carry_rows<U, Fresh, 1>(rows, (u64)rows.count[0] * sizeof(T), pe, scope);
+    }
+#endif
     if (gaps) return copy_rows<U, Fresh, 0>(rows, sizeof(T), scope);
     return copy_rows<U, Fresh, 1>(rows, (u64)rows.count[0] * sizeof(T), scope);
 }
@@ -151,7 +201,7 @@ __device__ inline int tile_put(const Source& src, const Dest& dst, const Tuple& 
     S scope;
     scope.sync();
     const int status =
-        copy_tile<false>(crosswarp::ptr(dst.data, pe), dst.layout, src.data, src.layout, start, boundary, scope);
+        copy_tile<false>(tile_at(dst.data, pe), dst.layout, src.data, src.layout, start, boundary, pe, scope);
     scope.sync();
     return status;
 }
@@ -161,7 +211,7 @@ __device__ inline int tile_get(const Source& src, const Dest& dst, const Tuple& 
     S scope;
     scope.sync();
     const int status =
-        copy_tile<true>(dst.data, dst.layout, crosswarp::ptr(src.data, pe), src.layout, start, boundary, scope);
+        copy_tile<true>(dst.data, dst.layout, tile_at(src.data, pe), src.layout, start, boundary, pe, scope);
     scope.sync();
     return status;
 }
@@ -172,8 +222,8 @@ __device__ inline int tile_to_all(const crosswarp::team& t, const Source& src, T
                                   const Tuple& boundary, const S& scope) {
     int status = 0;
     for (int i = 1; i <= t.size; ++i) {
-        T* there = crosswarp::ptr(to, t.pe((t.me + i) % t.size));
-        status = copy_tile<false>(there, dst.layout, src.data, src.layout, start, boundary, scope);
+        const int pe = t.pe((t.me + i) % t.size);
+        status = copy_tile<false>(tile_at(to, pe), dst.layout, src.data, src.layout, start, boundary, pe, scope);
     }
     return status;
 }

@@ -2,7 +2,7 @@
  *
  * Every header of NVSHMEM's that programs include leads here. Nothing else is needed for kernels: no device library, and
  * no relocatable device code, though both modes work. Define NVSHMEM_HOSTLIB_ONLY before the first include to leave
- * kernels out. Words beginning with nvshmem_cw_ or NVSHMEM_CW_ are this implementation's own.
+ * kernels out, and NVSHMEM_CW_HOSTS, in all units of a program, to have kernels reach PEs of other hosts. Words beginning with nvshmem_cw_ or NVSHMEM_CW_ are this implementation's own.
  */
 #ifndef NVSHMEM_CW_HEADER
 #define NVSHMEM_CW_HEADER
@@ -25,12 +25,12 @@ typedef long ptrdiff_t;
 #endif
 #include "non_abi/nvshmem_version.h"
 
-/* Programs count on the original's header to bring these, which wants relocatable device code. They want C++17, and take
- * two fifths of a unit's compilation, which units that are not for the original are spared. */
+/* Programs count on the original's header, which wants relocatable device code, to bring atomic references and what comes
+ * with them (cuda::std::swap). It wants C++17, and takes two fifths of a unit's compilation, which units that are not for
+ * the original are spared. */
 #if defined(__CUDACC_RDC__) && !defined(NVSHMEM_HOSTLIB_ONLY) && __cplusplus >= 201703L && defined(__has_include)
-#if __has_include(<cuda/atomic>) && __has_include(<cuda/std/utility>)
+#if __has_include(<cuda/atomic>)
 #include <cuda/atomic>
-#include <cuda/std/utility>
 #define NVSHMEM_CW_LIBCUDACXX
 #endif
 #endif
@@ -160,6 +160,8 @@ typedef struct CUlib_st *CUlibrary;
 /* A variable of the program, in which kernels find their world, by its address on the current device. The 1 is the number
  * of the variable's layout: a library that writes another does not have these functions, and the loader says so. */
 NVSHMEM_CW_C void nvshmem_cw_register_1(void *(*address)(void));
+/* The same of a unit for several hosts, whose variable is larger. */
+NVSHMEM_CW_C void nvshmem_cw_register_of_hosts_1(void *(*address)(void));
 NVSHMEM_CW_C void nvshmem_cw_unregister_1(void *(*address)(void));
 /* Runs body(argument) on n_pes threads, each of which is a PE of one world: there nvshmem_init joins it, and all functions
  * of the host are that PE's. A process has one world at a time. Kernels of the program's own units are on a GPU for each
@@ -242,6 +244,14 @@ static inline int nvshmemx_collective_launch(const void *func, dim3 gridDims, di
 #define NVSHMEM_CW_VARIABLE __constant__
 #endif
 
+#ifdef NVSHMEM_CW_HOSTS
+#define NVSHMEM_CW_STATE_WORDS 32
+#define NVSHMEM_CW_REGISTER nvshmem_cw_register_of_hosts_1
+#else
+#define NVSHMEM_CW_STATE_WORDS 16
+#define NVSHMEM_CW_REGISTER nvshmem_cw_register_1
+#endif
+
 #if defined(__CUDA_ARCH__) || defined(__CUDACC_RTC__)
 
 #include "crosswarp_nvshmem_device.cuh"
@@ -259,7 +269,7 @@ struct alignas(16) nvshmem_cw_unit128 { unsigned long long bits[2]; };
 #define NVSHMEM_CW_KERNELS extern "C" __device__
 @KERNELS@
 /* As large as in kernels; who they are is none of the host's concern. */
-struct alignas(8) nvshmem_cw_state { unsigned long long words[16]; };
+struct alignas(8) nvshmem_cw_state { unsigned long long words[NVSHMEM_CW_STATE_WORDS]; };
 extern "C" {
 NVSHMEM_CW_VARIABLE nvshmem_cw_state nvshmem_cw_state_1;
 }
@@ -271,7 +281,7 @@ struct nvshmem_cw_registrar {
         void *at = nullptr;
         return cudaGetSymbolAddress(&at, nvshmem_cw_state_1) == cudaSuccess ? at : nullptr;
     }
-    nvshmem_cw_registrar() { nvshmem_cw_register_1(address); }
+    nvshmem_cw_registrar() { NVSHMEM_CW_REGISTER(address); }
     ~nvshmem_cw_registrar() { nvshmem_cw_unregister_1(address); }
 };
 __attribute__((used)) nvshmem_cw_registrar nvshmem_cw_registrar_of_this_unit;

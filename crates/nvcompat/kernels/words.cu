@@ -16,13 +16,13 @@ struct alignas(16) two_words {
     u64 word[2];
 };
 
-// The low bytes of `value` to the word at `at`, which may be of any PE: one store.
-KERNEL(store)(u64 at, u64 value, i32 bytes) {
+// The low bytes of `value` to the word at `at` on `pe`: one store.
+KERNEL(store)(u64 at, u64 value, i32 bytes, i32 pe) {
     switch (bytes) {
-        case 1: *reinterpret_cast<volatile u8*>(at) = (u8)value; break;
-        case 2: *reinterpret_cast<volatile u16*>(at) = (u16)value; break;
-        case 4: *reinterpret_cast<volatile u32*>(at) = (u32)value; break;
-        default: *reinterpret_cast<volatile u64*>(at) = value;
+        case 1: cw::p(reinterpret_cast<u8*>(at), (u8)value, pe); break;
+        case 2: cw::p(reinterpret_cast<u16*>(at), (u16)value, pe); break;
+        case 4: cw::p(reinterpret_cast<u32*>(at), (u32)value, pe); break;
+        default: cw::p(reinterpret_cast<u64*>(at), value, pe);
     }
 }
 

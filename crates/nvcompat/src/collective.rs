@@ -79,7 +79,7 @@ fn meet(on: On, team: c_int) -> c_int {
     };
     status(world_for(name).and_then(|world| {
         let gpu = world.gpu()?;
-        on.said(gpu.wait())?;
+        on.said(gpu.quiet())?;
         on.said(crate::team::meet(&world, team))
     }))
 }

@@ -191,6 +191,21 @@ pub(crate) unsafe fn variable_of_library(
     Ok((at, bytes))
 }
 
+/// Whether the driver knows the memory at `address`: its own, or the host's that was locked in its pages for it.
+pub(crate) fn is_known(address: u64) -> bool {
+    let mut kind = 0u32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
+    // SAFETY: writes one number of this size.
+    unsafe {
+        cu!(cuPointerGetAttribute(
+            (&raw mut kind).cast(),
+            attribute,
+            address
+        ))
+    }
+    .is_ok()
+}
+
 /// The function `name` of the program or of a library that it has loaded.
 pub(crate) fn of_program(name: &CStr) -> Option<*mut c_void> {
     // SAFETY: looks a name up, nothing is called.

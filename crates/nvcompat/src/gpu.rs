@@ -3,15 +3,15 @@
 
 use crate::driver::{self, ContextGuard};
 use crate::environment;
+use crate::memory_words::Memory;
 use crate::say::say;
 use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::{ELEMENTS, Status};
 use crate::units::{self, Told};
 use crosswarp_cuda::KernelArgs;
-use crosswarp_cuda::internal::{TEAM_BYTES, WORLD_BYTES};
+use crosswarp_cuda::internal::{ROUTE_BYTES, TEAM_BYTES, WORLD_BYTES};
 use crosswarp_cuda::{
-    Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Module, Options, Source,
-    Stream,
+    Buffer, Device, DeviceSym, DeviceTeam, DeviceWorld, Function, Launch, Source, Stream,
 };
 use crosswarp_shmem::{CollectiveError, Pe, WorldKind};
 use std::collections::HashMap;
@@ -21,7 +21,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the variable in which a unit's kernels find their world; see `device/state.cuh`.
 pub(crate) const STATE_BYTES: usize = 128;
+/// The same of units whose kernels reach PEs of other hosts: behind the rest there is the way to them.
+pub(crate) const HOSTS_STATE_BYTES: usize = 256;
 const _: () = assert!(WORLD_BYTES + 24 == STATE_BYTES);
+const _: () = assert!(STATE_BYTES + ROUTE_BYTES + 24 == HOSTS_STATE_BYTES);
 
 /// Single words and strided elements in stream order.
 pub(crate) const WORDS: Source<'static> =
@@ -53,11 +56,13 @@ pub(crate) struct Gpu {
     table: usize,
     places: usize,
     team_bytes: usize,
+    /// What kernels know of where the heap has memory, and where they find it.
+    memory: Mutex<Memory>,
     /// Held while `out` is used.
     turn: Mutex<()>,
     /// This PE is a thread in a world of which two share a GPU: what its kernels are told.
     threads_share: Option<Shown>,
-    told: Mutex<Told>,
+    told: Told,
 }
 
 /// Why threads whose kernels are units of the program need a GPU each.
@@ -87,6 +92,9 @@ impl Drop for Shown {
 
 const SHARED_VARIABLE: &str = "the program's own kernels find out which PE they are in a variable that is one for all of a \
     process on a GPU (kernels of modules that each PE loads have one each)";
+
+/// What is wrong with kernels in a world of several hosts.
+pub(crate) const OF_ONE_HOST: &str = "reach PEs of one host alone; compile all units with -DNVSHMEM_CW_HOSTS (NVCC_APPEND_FLAGS has nvcc do so)";
 
 /// What one block puts sooner than a copy engine and a kernel behind it.
 const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
@@ -118,6 +126,15 @@ impl Gpu {
         teams: &[(usize, Shape)],
         smallest: impl Fn(i64) -> Result<i64, CollectiveError>,
     ) -> Result<Self, Reason> {
+        let several = pe.shared_team().n_pes() < pe.n_pes();
+        let reach = !(several && units::any_of_one_host());
+        // One PE's failure is one of all, or the others would wait.
+        let all = smallest(reach.into()).map_err(internal)?;
+        if all == 0 || !reach {
+            let reason =
+                format!("PEs are on several hosts, and kernels of the program {OF_ONE_HOST}");
+            return Err((Status::NotSupported, reason));
+        }
         let found = || -> Result<_, Reason> {
             Device::count().map_err(|error| {
                 let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
@@ -130,13 +147,11 @@ impl Gpu {
             Ok((guard, device, limit))
         };
         let found = found();
-        // One PE's failure is one of all, or the others would wait.
         let ready = smallest(found.is_ok().into()).map_err(internal)?;
         let (_guard, device, limit) = found?;
         if ready == 0 {
             return Err((Status::GpuNotSelected, "another PE has found no GPU".into()));
         }
-        DeviceWorld::needs_one_host(pe, "a program written for NVSHMEM").map_err(internal)?;
         let mut device_world =
             DeviceWorld::with_room(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
         let shared = device_world.two_on_a_gpu();
@@ -171,6 +186,12 @@ impl Gpu {
             .alloc_zeroed::<u8>(team_bytes * MOST_TEAMS)
             .map_err(internal)?;
         let stream = Stream::new(&device).map_err(internal)?;
+        let room = heap.stride() - heap.memory().1;
+        let words = Memory::words(heap.memory(), room).len();
+        let memory = Memory {
+            told: Vec::new(),
+            place: Buffer::zeroed(&stream, words).map_err(internal)?,
+        };
         let loaded = Self::load_words(&device_world, &stream).and_then(|words| {
             let all = match threads {
                 true => Self::load_reductions(&device_world, pe.my_pe())?,
@@ -198,16 +219,17 @@ impl Gpu {
             team_bytes,
             turn: Mutex::new(()),
             threads_share: None,
-            told: Mutex::default(),
+            told: Told::default(),
+            memory: Mutex::new(memory),
             world: device_world,
         };
+        gpu.tell_memory().map_err(internal)?;
         if threads {
             gpu.threads_share = Some(Shown::new(gpu.me, gpu.state()));
         }
         for &(index, shape) in teams {
             gpu.set_team(index, Some(shape)).map_err(internal)?;
         }
-        gpu.install_new_units();
         // Kernels of others may use this PE's part of teams when it is there.
         pe.barrier().map_err(internal)?;
         Ok(gpu)
@@ -259,6 +281,47 @@ impl Gpu {
         Ok(self.at(offset, pe))
     }
 
+    /// Whether `pe`, which exists, is on another host: its part is not mapped here.
+    pub(crate) fn is_far(&self, pe: i32) -> bool {
+        driver::number(pe).is_some_and(|pe| !self.world.maps(pe))
+    }
+
+    /// Copies `n` elements of `width` bytes between `local`, memory that this PE's GPU reaches, and what `pe`, of another
+    /// host, has of the symmetric memory at `remote`: addresses, and bytes from one element to the next. `puts`: from here.
+    ///
+    /// # Safety
+    /// So much is at `local`, until the stream has come to it.
+    pub(crate) unsafe fn copy_over_hosts(
+        &self,
+        stream: &Stream,
+        puts: bool,
+        local: (u64, usize),
+        (remote, stride): (u64, usize),
+        (n, width): (usize, usize),
+        pe: i32,
+    ) -> Result<(), String> {
+        let bytes = match n {
+            0 => return Ok(()),
+            n => (n - 1).saturating_mul(stride).saturating_add(width),
+        };
+        self.remote(remote, bytes, pe)?;
+        // What the thread that carries it can't read or write would end the way for all.
+        if !driver::is_known(local.0) {
+            return Err(format!(
+                "the memory at {:#x} is none that a GPU reaches, and PE {pe} is on another host: use memory of the GPU, or \
+                 of cudaMallocHost or cudaHostRegister",
+                local.0
+            ));
+        }
+        let remote = ((remote - self.at(0, self.me)) as usize, stride);
+        // SAFETY: the remote side was checked, the local one is the caller's promise.
+        let given = unsafe {
+            self.world
+                .copy_over_hosts(stream, puts, local, remote, (n, width), pe as usize)
+        };
+        given.map_err(|error| error.to_string())
+    }
+
     /// An object of this PE's part for the verbs in stream order.
     pub(crate) fn object<T: crosswarp_cuda::Pod>(
         &self,
@@ -285,7 +348,36 @@ impl Gpu {
         let object = heap.alloc_aligned::<u8>(bytes, align)?;
         let address = self.at(object.offset(), self.me);
         self.objects().insert(address, object);
+        self.say_memory();
         Ok(address)
+    }
+
+    /// Tells kernels where the heap has memory.
+    fn tell_memory(&self) -> Result<(), String> {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let heap = self.world.heap();
+        let found = heap.memory();
+        let room = heap.stride() - found.1;
+        let words = Memory::words(found, room);
+        if words == memory.told {
+            return Ok(());
+        }
+        let _guard = ContextGuard::keep();
+        let device = self.world.device();
+        device.bind().map_err(|error| error.to_string())?;
+        let (at, bytes) = (memory.place.address(), bytemuck::cast_slice(&words));
+        // SAFETY: there are as many words there, on this device.
+        unsafe { driver::write(at, bytes, self.stream.handle()) }
+            .map_err(|error| error.to_string())?;
+        memory.told = words;
+        Ok(())
+    }
+
+    /// The same where it is too late to fail: kernels then have the answers of before.
+    fn say_memory(&self) {
+        if let Err(error) = self.tell_memory() {
+            say(format_args!("nvshmem_ptr of kernels: {error}"));
+        }
     }
 
     /// Clears `bytes` bytes of this PE's part from `address` on.
@@ -314,6 +406,7 @@ impl Gpu {
     pub(crate) fn register(&self, address: u64, bytes: usize) -> Result<u64, String> {
         let _guard = ContextGuard::keep();
         let registered = self.world.heap().register(address, bytes);
+        self.say_memory();
         registered.map_err(|error| error.to_string())
     }
 
@@ -321,6 +414,7 @@ impl Gpu {
     pub(crate) fn unregister(&self, address: u64, bytes: usize) -> Result<(), String> {
         let _guard = ContextGuard::keep();
         let done = self.world.heap().unregister(address, bytes);
+        self.say_memory();
         done.map_err(|error| error.to_string())
     }
 
@@ -379,13 +473,31 @@ impl Gpu {
         state[WORLD_BYTES..WORLD_BYTES + 8].copy_from_slice(&table.to_ne_bytes());
         let n = (MOST_TEAMS as i32).to_ne_bytes();
         state[WORLD_BYTES + 8..WORLD_BYTES + 12].copy_from_slice(&n);
+        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = memory.place.address().to_ne_bytes();
+        state[WORLD_BYTES + 16..WORLD_BYTES + 24].copy_from_slice(&place);
         state
     }
 
-    /// Tells the kernels of units that were registered since who they are.
+    /// Tells the kernels whose variable, of `bytes` bytes, is at `at`. The device is current.
+    ///
+    /// # Safety
+    /// There is such a variable.
+    unsafe fn write_state(&self, at: u64, bytes: usize) -> Result<(), String> {
+        let mut state = [0; HOSTS_STATE_BYTES];
+        state[..STATE_BYTES].copy_from_slice(&self.state());
+        // In a world of one host there is no way to others, and kernels look for none.
+        if let Some(route) = self.world.route_bytes() {
+            state[STATE_BYTES..STATE_BYTES + ROUTE_BYTES].copy_from_slice(&route);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { driver::write(at, &state[..bytes], self.stream.handle()) }
+            .map_err(|error| error.to_string())
+    }
+
+    /// Tells the kernels of units that were registered since who they are. Nothing is locked: see [`units`].
     pub(crate) fn install_new_units(&self) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if !told.misses_some() {
+        if !self.told.misses_some() {
             return;
         }
         if self.threads_share.is_some() {
@@ -394,9 +506,14 @@ impl Gpu {
                     "PEs are threads that share a GPU, and {SHARED_VARIABLE}"
                 ));
             }
-            return told.pass_over();
+            return self.told.pass_over();
         }
-        told.tell(|address| {
+        self.told.tell(|address, of_hosts| {
+            if self.world.route_bytes().is_some() && !of_hosts {
+                // It will not be otherwise at the next call.
+                say(format_args!("kernels that were loaded late {OF_ONE_HOST}"));
+                return Ok(());
+            }
             let _guard = ContextGuard::keep();
             self.world
                 .device()
@@ -406,17 +523,32 @@ impl Gpu {
             if at == 0 {
                 return Err("a unit's variable has no address on this device".into());
             }
-            // SAFETY: the variable has this many bytes: its layout is in the name of the function that registers it.
-            unsafe { driver::write(at, &self.state(), self.stream.handle()) }
-                .map_err(|error| error.to_string())
+            let bytes = if of_hosts {
+                HOSTS_STATE_BYTES
+            } else {
+                STATE_BYTES
+            };
+            // SAFETY: its layout is in the name of the function that registers it.
+            unsafe { self.write_state(at, bytes) }
         });
     }
 
-    /// Tells the kernels of the module whose variable is at `at` who they are. The device is current.
+    /// Tells the kernels of the module whose variable, of `bytes` bytes, is at `at` who they are. The device is current.
     ///
     /// # Safety
-    /// The variable has [`STATE_BYTES`] bytes on this device.
-    pub(crate) unsafe fn tell_module(&self, at: u64) -> Result<(), String> {
+    /// There is such a variable on this device.
+    pub(crate) unsafe fn tell_module(&self, at: u64, bytes: usize) -> Result<(), String> {
+        match bytes {
+            HOSTS_STATE_BYTES => {}
+            STATE_BYTES if self.world.route_bytes().is_none() => {}
+            STATE_BYTES => return Err(format!("its kernels {OF_ONE_HOST}")),
+            _ => {
+                return Err(format!(
+                    "its kernels expect {bytes} bytes where this library writes {STATE_BYTES}, or {HOSTS_STATE_BYTES} for \
+                     several hosts; compile it again"
+                ));
+            }
+        }
         let stream = self.stream.handle();
         // Held to the end: two PEs that bring the same variable at the same time are told from one another, too. What is
         // waited for under it are copies alone: a thread that is a PE is in one call at a time, so its own stream has
@@ -435,7 +567,7 @@ impl Gpu {
             }
         }
         // SAFETY: the caller's promise.
-        unsafe { driver::write(at, &self.state(), stream) }.map_err(|error| error.to_string())
+        unsafe { self.write_state(at, bytes) }
     }
 
     /// Refuses to wait for other PEs in a stream that work of a PE on the same GPU can hold up: these may be who it waits
@@ -478,6 +610,16 @@ impl Gpu {
         }
     }
 
+    /// Completes what was given to the library's own stream; and what went to PEs of other hosts, by kernels, too.
+    pub(crate) fn quiet(&self) -> Result<(), String> {
+        let _guard = ContextGuard::keep();
+        let device = self.world.device();
+        device.bind().map_err(|error| error.to_string())?;
+        let given = self.world.quiet_on_stream(&self.stream);
+        given.map_err(|error| error.to_string())?;
+        self.wait()
+    }
+
     /// Waits for the library's own stream.
     pub(crate) fn wait(&self) -> Result<(), String> {
         let _guard = ContextGuard::keep();
@@ -499,20 +641,24 @@ impl Gpu {
         unsafe { launch.launch(stream, args) }.map_err(|error| error.to_string())
     }
 
-    /// Stores the low `bytes` of `value` at `at`, an address of any PE's part.
+    /// Stores the low `bytes` of `value` at `address` on `pe`.
     pub(crate) fn store(
         &self,
         stream: &Stream,
-        at: u64,
-        value: u64,
-        bytes: usize,
+        address: u64,
+        (value, bytes): (u64, usize),
+        pe: i32,
     ) -> Result<(), String> {
-        // SAFETY: the address was checked.
-        if unsafe { stream.write_word(at, value, bytes) }.map_err(|error| error.to_string())? {
-            return Ok(());
+        let at = self.remote(address, bytes, pe)?;
+        if !self.is_far(pe) {
+            // SAFETY: the address was checked, and is mapped here.
+            let written = unsafe { stream.write_word(at, value, bytes) };
+            if written.map_err(|error| error.to_string())? {
+                return Ok(());
+            }
         }
-        let args = (at, value, bytes as i32);
-        // SAFETY: `store(u64, u64, i32)`; the address was checked.
+        let args = (address, value, bytes as i32, pe);
+        // SAFETY: `store(u64, u64, i32, i32)`; the address was checked.
         unsafe { self.launch(&self.words.store, (1, 1), stream, args) }
     }
 
@@ -525,8 +671,9 @@ impl Gpu {
         pe: i32,
     ) -> Result<(), String> {
         let at = self.remote(address, 8, pe)?;
-        // SAFETY: the address was checked.
-        if !adds && unsafe { stream.write_word(at, value, 8) }.map_err(|error| error.to_string())? {
+        let sets = !adds && !self.is_far(pe);
+        // SAFETY: the address was checked, and is mapped here.
+        if sets && unsafe { stream.write_word(at, value, 8) }.map_err(|error| error.to_string())? {
             return Ok(());
         }
         let args = (address, value, i32::from(adds), pe);
@@ -614,6 +761,22 @@ impl Gpu {
         unsafe { self.launch(&self.words.strided, (blocks, 256), stream, args) }
     }
 
+    /// The `bytes` bytes at `address` on `pe`, of another host, behind the stream's earlier work.
+    pub(crate) fn fetch(
+        &self,
+        stream: &Stream,
+        address: u64,
+        bytes: usize,
+        pe: i32,
+    ) -> Result<u64, String> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = (self.out.address(), bytes);
+        // SAFETY: the buffer is of 8 bytes, as the largest number.
+        unsafe { self.copy_over_hosts(stream, false, place, (address, bytes), (1, bytes), pe) }?;
+        let out = self.out.to_vec(stream).map_err(|error| error.to_string())?;
+        Ok(out[0])
+    }
+
     /// One atomic operation on the word at `address` on `pe`; what was there before.
     pub(crate) fn atomic(
         &self,
@@ -671,8 +834,7 @@ impl Gpu {
     ) -> Result<[Function; 2], Failure> {
         let (name, text) = reduction(element);
         let source = Source::new(&name, &text);
-        let module = Module::compile_with(&world.device(), &source, &Options::new())?;
-        world.install(&module)?;
+        let module = world.load(&source)?;
         Ok([
             module.function("reduce")?,
             module.function("reducescatter")?,

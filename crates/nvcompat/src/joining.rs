@@ -8,7 +8,7 @@ use crate::driver::number;
 use crate::say::say;
 use crate::setup::new_id;
 use crate::state::{World, world_for};
-use crate::teams::{Entry, Host, MOST_TEAMS, Shape};
+use crate::teams::{Entry, Host, MOST_TEAMS, row};
 use crate::types::{Status, TeamConfig, status};
 use std::ffi::{c_int, c_long};
 use std::sync::{Arc, PoisonError};
@@ -119,32 +119,4 @@ fn join(world: &World, id: u64, me: usize, size: usize) -> Result<c_int, Refusal
         return Err(fail(reason));
     }
     Ok(index as c_int)
-}
-
-/// Start, step and size of the PEs, if they are equally far from one another.
-fn row(pes: &[usize]) -> Option<Shape> {
-    let start = *pes.first()?;
-    let step = match pes.get(1) {
-        Some(second) => second.checked_sub(start).filter(|&step| step > 0)?,
-        None => 1,
-    };
-    let expected = (0..pes.len()).map(|i| start + i * step);
-    pes.iter()
-        .copied()
-        .eq(expected)
-        .then_some((start, step, pes.len()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rows_are_equal_steps_upwards() {
-        assert_eq!(row(&[3]), Some((3, 1, 1)));
-        assert_eq!(row(&[1, 3, 5]), Some((1, 2, 3)));
-        assert_eq!(row(&[0, 1, 3]), None);
-        assert_eq!(row(&[2, 1]), None);
-        assert_eq!(row(&[]), None);
-    }
 }

@@ -24,6 +24,7 @@ mod joining;
 #[doc(hidden)]
 pub mod kernels;
 mod memory;
+mod memory_words;
 mod module;
 mod mpi;
 mod on;

@@ -74,16 +74,19 @@ pub(crate) unsafe fn free(object: *mut c_void) {
     }
     let Ok(gpu) = world.gpu() else { return };
     // What this PE has under way may be for this memory, which others get next.
-    let freed = gpu.wait().and_then(|()| gpu.release(object.addr() as u64));
+    let freed = gpu.quiet().and_then(|()| gpu.release(object.addr() as u64));
     if let Err(error) = freed {
         say(format_args!("nvshmem_free: {error}"));
     }
 }
 
-/// `nvshmem_ptr`: null for what is not symmetric, and for PEs that do not exist.
+/// `nvshmem_ptr`: null for what is not symmetric, for PEs that do not exist, and for those of other hosts.
 pub(crate) unsafe fn ptr(dest: *const c_void, pe: c_int) -> *mut c_void {
     let gpu = world().and_then(|world| world.opened_gpu());
-    let address = gpu.and_then(|gpu| gpu.remote(dest.addr() as u64, 1, pe).ok());
+    let address = gpu.and_then(|gpu| {
+        let address = gpu.remote(dest.addr() as u64, 1, pe).ok()?;
+        (!gpu.is_far(pe)).then_some(address)
+    });
     address.map_or(ptr::null_mut(), |address| {
         ptr::with_exposed_provenance_mut(address as usize)
     })
@@ -134,7 +137,7 @@ pub(crate) unsafe fn buffer_unregister_symmetric(object: *mut c_void, size: usiz
     status(world_for(NAME).and_then(|world| {
         let gpu = world.gpu()?;
         // What this PE has under way may be for this memory.
-        let waited = gpu.wait();
+        let waited = gpu.quiet();
         let ended = gpu.unregister(object.addr() as u64, size);
         waited.and(ended).map_err(|error| {
             say(format_args!("{NAME}: {error}"));

@@ -2,7 +2,7 @@
 #![allow(unsafe_code)] // Reads handles of the driver.
 
 use crate::driver::{self, ContextGuard};
-use crate::gpu::{Gpu, STATE_BYTES};
+use crate::gpu::Gpu;
 use crate::say::say;
 use crate::state::{world, world_for};
 use crate::types::{Status, status};
@@ -55,13 +55,8 @@ fn install(
         let variable = VARIABLE.to_string_lossy();
         format!("it has no variable {variable} ({error}); compile it with Crosswarp's nvshmem.h, and load it on this device")
     })?;
-    if bytes != STATE_BYTES {
-        return Err(format!(
-            "its kernels expect {bytes} bytes where this library writes {STATE_BYTES}; compile it again"
-        ));
-    }
     // SAFETY: the variable has this many bytes.
-    unsafe { gpu.tell_module(at) }
+    unsafe { gpu.tell_module(at, bytes) }
 }
 
 pub(crate) unsafe fn cumodule_init(module: *mut c_void) -> c_int {

@@ -4,21 +4,26 @@
 use crate::on::On;
 use crate::state::world;
 
-/// One stream, so what is given to it keeps its order.
+/// One stream, so what is given to it keeps its order; what goes to another host, too.
 pub(crate) unsafe fn fence() {}
 
 /// Completes what was given to the library's own stream.
 pub(crate) unsafe fn quiet() {
     if let Some(gpu) = world().and_then(|world| world.opened_gpu()) {
-        let _ = On::Host("nvshmem_quiet").said(gpu.wait());
+        let _ = On::Host("nvshmem_quiet").said(gpu.quiet());
     }
 }
 
-/// A stream's puts are complete when what follows them in the stream begins; those of the library's own are waited for.
+/// A stream's puts are complete when what follows them in the stream begins, but those to other hosts, which the stream then
+/// waits for; those of the library's own are waited for.
 pub(crate) unsafe fn quiet_on(on: On) {
-    let _ = on.give(|gpu, stream| match stream.is_capturing() {
-        // No other stream may be asked meanwhile, and what a graph will do is not under way yet.
-        Ok(true) => Ok(()),
-        _ => gpu.wait(),
+    let _ = on.give(|gpu, stream| {
+        let given = gpu.world.quiet_on_stream(stream);
+        given.map_err(|error| error.to_string())?;
+        match stream.is_capturing() {
+            // No other stream may be asked meanwhile, and what a graph will do is not under way yet.
+            Ok(true) => Ok(()),
+            _ => gpu.wait(),
+        }
     });
 }

@@ -17,10 +17,8 @@ pub(crate) fn bytes_of<T>(n: usize) -> usize {
 pub(crate) unsafe fn p<T: Pod>(on: On, dest: *mut T, value: T, pe: c_int) {
     let mut word = [0; 8];
     word[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-    let _ = on.give(|gpu, stream| {
-        let at = gpu.remote(dest.addr() as u64, size_of::<T>(), pe)?;
-        gpu.store(stream, at, u64::from_ne_bytes(word), size_of::<T>())
-    });
+    let value = (u64::from_ne_bytes(word), size_of::<T>());
+    let _ = on.give(|gpu, stream| gpu.store(stream, dest.addr() as u64, value, pe));
 }
 
 /// `T_g`: waits for the stream.
@@ -28,6 +26,11 @@ pub(crate) unsafe fn g<T: Pod>(on: On, source: *const T, pe: c_int) -> T {
     let mut value = T::zeroed();
     let _ = on.give(|gpu, stream| {
         let from = gpu.remote(source.addr() as u64, size_of::<T>(), pe)?;
+        if gpu.is_far(pe) {
+            let word = gpu.fetch(stream, source.addr() as u64, size_of::<T>(), pe)?;
+            value = bytemuck::pod_read_unaligned(&word.to_ne_bytes()[..size_of::<T>()]);
+            return Ok(());
+        }
         let to = (&raw mut value).expose_provenance() as u64;
         // SAFETY: both are of this size, and the copy is waited for.
         unsafe { driver::copy(to, from, size_of::<T>(), stream.handle()) }
@@ -47,6 +50,11 @@ pub(crate) unsafe fn put_to<T>(
 ) -> Result<(), String> {
     let bytes = bytes_of::<T>(n);
     let to = gpu.remote(dest.addr() as u64, bytes, pe)?;
+    if gpu.is_far(pe) {
+        let (to, from) = ((dest.addr() as u64, 1), (source.addr() as u64, 1));
+        // SAFETY: as below.
+        return unsafe { gpu.copy_over_hosts(stream, true, from, to, (bytes, 1), pe) };
+    }
     // SAFETY: the destination is symmetric; the source is the program's, as long as it says.
     unsafe { driver::copy(to, source.addr() as u64, bytes, stream.handle()) }
         .map_err(|error| error.to_string())
@@ -62,6 +70,11 @@ unsafe fn get_from<T>(
 ) -> Result<(), String> {
     let bytes = bytes_of::<T>(n);
     let from = gpu.remote(source.addr() as u64, bytes, pe)?;
+    if gpu.is_far(pe) {
+        let (to, from) = ((dest.addr() as u64, 1), (source.addr() as u64, 1));
+        // SAFETY: as below.
+        return unsafe { gpu.copy_over_hosts(stream, false, to, from, (bytes, 1), pe) };
+    }
     // SAFETY: as above, the other way round.
     unsafe { driver::copy(dest.addr() as u64, from, bytes, stream.handle()) }
         .map_err(|error| error.to_string())
@@ -85,6 +98,11 @@ pub(crate) unsafe fn get<T>(on: On, dest: *mut T, source: *const T, n: usize, pe
 pub(crate) unsafe fn get_nbi<T>(on: On, dest: *mut T, source: *const T, n: usize, pe: c_int) {
     // SAFETY: by the caller.
     let _ = on.give_nbi(|gpu, stream| unsafe { get_from(gpu, stream, dest, source, n, pe) });
+}
+
+/// Bytes between elements `stride` apart, which is positive.
+fn apart<T>(stride: isize) -> usize {
+    bytes_of::<T>(stride.unsigned_abs())
 }
 
 /// Bytes from the first of `n` elements `stride` apart to the last, that one included.
@@ -112,6 +130,14 @@ pub(crate) unsafe fn iput<T>(
         span::<T>(n, sst)?;
         let to = gpu.remote(dest.addr() as u64, span::<T>(n, dst)?, pe)?;
         let from = source.addr() as u64;
+        if gpu.is_far(pe) {
+            let (to, from) = (
+                (dest.addr() as u64, apart::<T>(dst)),
+                (from, apart::<T>(sst)),
+            );
+            // SAFETY: the destination is symmetric; the source is the program's, as long as it says.
+            return unsafe { gpu.copy_over_hosts(stream, true, from, to, (n, size_of::<T>()), pe) };
+        }
         gpu.strided(stream, (to, dst), (from, sst), (n, size_of::<T>()))
     });
 }
@@ -129,6 +155,16 @@ pub(crate) unsafe fn iget<T>(
         span::<T>(n, dst)?;
         let from = gpu.remote(source.addr() as u64, span::<T>(n, sst)?, pe)?;
         let to = dest.addr() as u64;
+        if gpu.is_far(pe) {
+            let (to, from) = (
+                (to, apart::<T>(dst)),
+                (source.addr() as u64, apart::<T>(sst)),
+            );
+            // SAFETY: as above, the other way round.
+            return unsafe {
+                gpu.copy_over_hosts(stream, false, to, from, (n, size_of::<T>()), pe)
+            };
+        }
         gpu.strided(stream, (to, dst), (from, sst), (n, size_of::<T>()))
     });
 }

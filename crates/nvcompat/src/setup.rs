@@ -7,9 +7,9 @@ use crate::openshmem;
 use crate::say::say;
 use crate::state::{Asked, Thread, World, change, world, world_for};
 use crate::types::{InitAttributes, Status, UniqueId, status};
-use crosswarp_shmem::{Pe, init_by_id};
+use crosswarp_shmem::{IdListener, IdPlace, Pe, init_by_id, init_by_id_at};
 use std::ffi::{CStr, c_char, c_int, c_uint};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// `NVSHMEM_MAJOR_VERSION`, `NVSHMEM_MINOR_VERSION`.
 const SPECIFICATION: (c_int, c_int) = (1, 3);
@@ -125,36 +125,46 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
         (0, _) => by_launcher(NAME),
         (WITH_OPENSHMEM, _) => begin(NAME, Asked::OfOpenShmem, || {
             // SAFETY: the program has begun it, and all its PEs come here.
-            let (rank, n, id) = unsafe { openshmem::agree(new_id()?) }?;
-            join_by_id(rank, n, id)
+            unsafe { openshmem::join() }
         }),
         (_, None) => return refuse(Status::InvalidValue, "the attributes are null"),
         (WITH_ID, Some(attributes)) => {
             let (rank, n) = (attributes.rank, attributes.n_pes);
-            let Some(id) = attributes.uniqueid.id() else {
+            let Some((id, place)) = attributes.uniqueid.id() else {
                 let reason =
                     "the unique id is none of nvshmemx_get_uniqueid, or never reached this PE";
                 return refuse(Status::InvalidValue, reason);
             };
             begin(NAME, Asked::WithId { rank, n, id }, || {
-                join_by_id(rank, n, id)
+                join_by_id(rank, n, id, place)
             })
         }
         (WITH_COMMUNICATOR, Some(attributes)) => begin(NAME, Asked::OfCommunicator, || {
             // SAFETY: the caller's communicator.
-            let (rank, n, id) = unsafe { mpi::agree(attributes.mpi_comm, new_id()?) }?;
-            join_by_id(rank, n, id)
+            unsafe { mpi::join(attributes.mpi_comm) }
         }),
         _ => return refuse(Status::InvalidValue, "one way to start at a time"),
     };
     status(outcome)
 }
 
-fn join_by_id(rank: c_int, n: c_int, id: [u8; 16]) -> Result<Pe, String> {
+/// Those of the ids that this process has made. Programs make one on every PE and use that of PE 0, so the oldest go.
+static LISTENERS: Mutex<Vec<([u8; 16], IdListener)>> = Mutex::new(Vec::new());
+const MOST_LISTENERS: usize = 16;
+
+fn join_by_id(rank: c_int, n: c_int, id: [u8; 16], place: Option<IdPlace>) -> Result<Pe, String> {
     let (Ok(me), Ok(n_pes)) = (usize::try_from(rank), usize::try_from(n)) else {
         return Err(format!("rank {rank} of {n}"));
     };
-    init_by_id(me, n_pes, id).map_err(|error| error.to_string())
+    let Some(place) = place else {
+        return init_by_id(me, n_pes, id).map_err(|error| error.to_string());
+    };
+    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let own = listeners.iter().position(|(known, _)| *known == id);
+    let own = own.map(|index| listeners.remove(index).1);
+    // Others may make ids meanwhile.
+    drop(listeners);
+    init_by_id_at(me, n_pes, id, place, own).map_err(|error| error.to_string())
 }
 
 /// `nvshmemx_qp_create`: handles, each another, that mean nothing; the program frees the array.
@@ -198,12 +208,20 @@ pub(crate) fn new_id() -> Result<[u8; 16], String> {
     }
 }
 
-/// `nvshmemx_get_uniqueid`: a new one; any PE may ask, and only one that is sent to all is used.
+/// `nvshmemx_get_uniqueid`: a new one; any PE may ask, and only one that is sent to all is used. PEs of other hosts find that
+/// which asked, if this host has an address, and it is PE 0.
 pub(crate) unsafe fn get_uniqueid(uniqueid: *mut UniqueId) -> c_int {
     match new_id() {
         Ok(id) => {
+            let listener = IdListener::open().ok();
+            let place = listener.as_ref().map(IdListener::place);
+            let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+            listeners.extend(listener.map(|listener| (id, listener)));
+            if listeners.len() > MOST_LISTENERS {
+                listeners.remove(0);
+            }
             // SAFETY: valid for writing, by the caller.
-            unsafe { uniqueid.write(UniqueId::new(id)) };
+            unsafe { uniqueid.write(UniqueId::new(id, place)) };
             0
         }
         Err(reason) => {
@@ -270,7 +288,7 @@ pub(crate) unsafe fn finalize() {
     }
     if let Some(gpu) = world.opened_gpu() {
         gpu.world.drain();
-        if let Err(reason) = gpu.wait() {
+        if let Err(reason) = gpu.quiet() {
             say(format_args!("{NAME}: {reason}"));
         }
     }

@@ -111,7 +111,7 @@ impl World {
         Ok(Self {
             word: pe.alloc(2).map_err(|error| error.to_string())?,
             invitations: Mutex::new(Invitations::new(pe).map_err(|error| error.to_string())?),
-            teams: Mutex::new(Teams::new(pe)),
+            teams: Mutex::new(Teams::new(pe)?),
             pe,
             asked,
             gpu: Mutex::new(Opened::NotYet),
@@ -123,6 +123,13 @@ impl World {
     ///
     /// Errors: a status; the reason has been said.
     pub(crate) fn gpu(&self) -> Result<Arc<Gpu>, Status> {
+        let gpu = self.open()?;
+        // Without the lock: see `units`.
+        gpu.install_new_units();
+        Ok(gpu)
+    }
+
+    fn open(&self) -> Result<Arc<Gpu>, Status> {
         let mut opened = self.gpu.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*opened, Opened::NotYet) {
             let shapes = self.teams().shapes();
@@ -135,10 +142,7 @@ impl World {
             };
         }
         match &*opened {
-            Opened::Yes(gpu) => {
-                gpu.install_new_units();
-                Ok(gpu.clone())
-            }
+            Opened::Yes(gpu) => Ok(gpu.clone()),
             Opened::Failed(status) => Err(*status),
             Opened::NotYet => Err(Status::Internal),
         }

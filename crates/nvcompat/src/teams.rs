@@ -1,7 +1,7 @@
 //! The teams that this PE is in.
 
 use crate::driver::number;
-use crosswarp_shmem::{Pe, Team};
+use crosswarp_shmem::{Error, Pe, Team};
 use std::ffi::c_int;
 use std::sync::Arc;
 
@@ -48,9 +48,13 @@ impl Host {
 pub(crate) struct Teams(pub(crate) Vec<Option<Entry>>);
 
 impl Teams {
-    pub(crate) fn new(pe: &'static Pe) -> Self {
+    /// Collective.
+    pub(crate) fn new(pe: &'static Pe) -> Result<Self, String> {
         let mut all: Vec<Option<Entry>> = (0..MOST_TEAMS).map(|_| None).collect();
-        let shape_of = |team: &Team<'_>| (team.world_pe(0), 1, team.n_pes());
+        let shape_of = |team: &Team<'_>| {
+            let pes: Vec<usize> = (0..team.n_pes()).map(|rank| team.world_pe(rank)).collect();
+            row(&pes).expect("teams of the host are rows")
+        };
         all[WORLD] = Some(Entry {
             shape: shape_of(&pe.world()),
             team: Host::Of(Arc::new(pe.world())),
@@ -61,12 +65,33 @@ impl Teams {
                 team: Host::Of(Arc::new(pe.shared_team())),
             });
         }
-        // One host: nobody else has this PE's number there.
-        all[SAME_MYPE_NODE] = Some(Entry {
+        all[SAME_MYPE_NODE] = Self::same_number(pe)?;
+        Ok(Self(all))
+    }
+
+    /// The PEs that have this one's number on their hosts; `None` if they are no row, for hosts have different numbers of PEs.
+    fn same_number(pe: &'static Pe) -> Result<Option<Entry>, String> {
+        let host = pe.shared_team();
+        let alone = Entry {
             team: Host::Alone,
             shape: (pe.my_pe(), 1, 1),
-        });
-        Self(all)
+        };
+        // On one host nobody else has this PE's number.
+        if host.n_pes() == pe.n_pes() {
+            return Ok(Some(alone));
+        }
+        let numbers = numbers(pe, host.my_pe()).map_err(|error| error.to_string())?;
+        let same = (0..pe.n_pes()).filter(|&other| numbers[other] == host.my_pe() as u64);
+        let Some(shape) = row(&same.collect::<Vec<_>>()) else {
+            return Ok(None);
+        };
+        let (start, step, size) = shape;
+        if size == 1 {
+            return Ok(Some(alone));
+        }
+        let team = pe.raw().active_set(start, step as isize, size);
+        let team = Host::Kept(Arc::new(team.map_err(|error| error.to_string())?));
+        Ok(Some(Entry { team, shape }))
     }
 
     pub(crate) fn get(&self, handle: c_int) -> Option<&Entry> {
@@ -94,9 +119,49 @@ impl Teams {
     }
 }
 
+/// The `mine` of every PE. Collective.
+fn numbers(pe: &Pe, mine: usize) -> Result<Vec<u64>, Error> {
+    let (word, words) = (pe.alloc::<u64>(1)?, pe.alloc::<u64>(pe.n_pes())?);
+    pe.write(&word, &[mine as u64]);
+    pe.world().fcollect(&words, &word)?;
+    let mut all = vec![0; pe.n_pes()];
+    pe.read(&mut all, &words);
+    pe.free(words)?;
+    pe.free(word)?;
+    Ok(all)
+}
+
+/// Start, step and size of the PEs, if they are equally far from one another, upwards.
+pub(crate) fn row(pes: &[usize]) -> Option<Shape> {
+    let start = *pes.first()?;
+    let step = match pes.get(1) {
+        Some(second) => second.checked_sub(start).filter(|&step| step > 0)?,
+        None => 1,
+    };
+    let expected = (0..pes.len()).map(|i| start + i * step);
+    pes.iter()
+        .copied()
+        .eq(expected)
+        .then_some((start, step, pes.len()))
+}
+
 /// This PE's number in a team, from its number in the world.
 pub(crate) fn rank((start, stride, size): Shape, pe: usize) -> Option<usize> {
     let away = pe.checked_sub(start)?;
     let rank = away / stride;
     (away % stride == 0 && rank < size).then_some(rank)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_equal_steps_upwards() {
+        assert_eq!(row(&[3]), Some((3, 1, 1)));
+        assert_eq!(row(&[1, 3, 5]), Some((1, 2, 3)));
+        assert_eq!(row(&[0, 1, 3]), None);
+        assert_eq!(row(&[2, 1]), None);
+        assert_eq!(row(&[]), None);
+    }
 }

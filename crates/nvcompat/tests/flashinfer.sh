@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # flashinfer.sh PREFIX [SOURCES]: compiles the part of FlashInfer that is written for NVSHMEM, unchanged, against an
-# installation of `crosswarp install --nvshmem --prefix PREFIX`, and links it into a library.
+# installation of `crosswarp install --nvshmem --prefix PREFIX`, and links it into a library. Where there are GPUs, it runs
+# FlashInfer's all-reduce of four ranks on them, with the values checked (flashinfer.cu), and says "passed".
 #
 # FlashInfer (https://github.com/flashinfer-ai/flashinfer, Apache-2.0) is fetched at the commit below, or taken from the
 # folder SOURCES; nothing of it is kept here. Its kernels are templates that its build fills in by a generator; here two of
-# them, of those without multicast, in the way its generator does. nvcc is that of $CUDA_HOME or the PATH; headers of
-# tvm-ffi come by pip, or from the folder $TVM_FFI.
+# them, of those without multicast, in the way its generator does. nvcc is that of $CUDA_HOME or the PATH; tvm-ffi comes by
+# pip, or its headers from the folder $TVM_FFI, beside which its library is in lib. $LIMIT: seconds for the run (300).
+# $COMPILE_ONLY: if set, nothing is run.
 set -eu -o pipefail
 commit=fb28d7242b3506a2348265962041acc1fb56cca4
 [ $# -ge 1 ] && [ $# -le 2 ] || { sed -n '2p' "$0" >&2; exit 2; }
@@ -26,6 +28,7 @@ if [ -z "$tvm" ]; then
     python3 -m pip install --quiet --no-deps --target "$build/tvm" apache-tvm-ffi
     tvm=$build/tvm/tvm_ffi/include
 fi
+here=$(cd "$(dirname "$0")" && pwd)
 cat >"$build/kernels.cu" <<'KERNELS'
 #include "flashinfer/comm/mixed_comm.cuh"
 namespace flashinfer {
@@ -45,3 +48,12 @@ done
 "$nvcc" -arch=sm_90 -dlink -o "$build/linked.o" "$build/kernels.o" -L "$prefix/lib" -L "$cuda/lib64" -L "$cuda/lib" \
     -lnvshmem_device
 echo "FlashInfer's mixed collectives compile unchanged"
+"$nvcc" -std=c++17 -arch=sm_90 -rdc=true -I "$prefix/include" -I "$sources/include" -I "$sources/csrc" -I "$tvm" \
+    "$here/flashinfer.cu" -o "$build/flashinfer" -L "$prefix/lib" -L "$tvm/../lib" -L "$cuda/lib64" -L "$cuda/lib" \
+    -lnvshmem_host -lnvshmem_device -ltvm_ffi -Xlinker "-rpath=$prefix/lib" -Xlinker "-rpath=$tvm/../lib"
+gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+if [ -n "${COMPILE_ONLY-}" ] || [ "$gpus" = 0 ]; then
+    echo "not run: $gpus GPUs${COMPILE_ONLY:+, and COMPILE_ONLY is set}"
+else
+    timeout -k 5 "${LIMIT:-300}" "$build/flashinfer"
+fi

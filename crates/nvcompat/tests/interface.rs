@@ -103,6 +103,7 @@ fn the_library_exports_the_table() {
         [
             &"nvshmem_cw_prepare_1",
             &"nvshmem_cw_register_1",
+            &"nvshmem_cw_register_of_hosts_1",
             &"nvshmem_cw_smallest_1",
             &"nvshmem_cw_spmd",
             &"nvshmem_cw_unregister_1",
@@ -206,12 +207,18 @@ fn units_compile_in_both_modes() {
         false => &["-std=c++14"],
     };
     for standard in standards {
-        for mode in ["-rdc=false", "-rdc=true"] {
+        let forms = [
+            ("-rdc=false", "-DOF_ONE_HOST"),
+            ("-rdc=true", "-DOF_ONE_HOST"),
+            ("-rdc=false", "-DNVSHMEM_CW_HOSTS"),
+            ("-rdc=true", "-DNVSHMEM_CW_HOSTS"),
+        ];
+        for (mode, hosts) in forms {
             let mut objects = Vec::new();
             for (name, _) in units {
                 let object = folder.path().join(format!("{name}.o"));
                 silently(
-                    compiler(&nvcc, &[standard, mode, "-c", "-o"])
+                    compiler(&nvcc, &[standard, mode, hosts, "-c", "-o"])
                         .arg(&object)
                         .arg(folder.path().join(format!("{name}.cu"))),
                 );
@@ -230,10 +237,30 @@ fn units_compile_in_both_modes() {
             assert_eq!(
                 String::from_utf8_lossy(&output.stdout),
                 "0 of 1\n",
-                "{standard} {mode}"
+                "{standard} {mode} {hosts}"
             );
         }
     }
+    // The device linker keeps one of each function, so all units have to be for one host or for several.
+    let object = |name: &str, hosts: &str| {
+        let object = folder.path().join(format!("{name}.o"));
+        let arguments = ["-std=c++17", "-rdc=true", hosts, "-c", "-o"];
+        let source = folder.path().join(format!("{name}.cu"));
+        silently(compiler(&nvcc, &arguments).arg(&object).arg(source));
+        object
+    };
+    let objects = [
+        object("one", "-DOF_ONE_HOST"),
+        object("two", "-DNVSHMEM_CW_HOSTS"),
+    ];
+    let mut linker = compiler(&nvcc, &["-dlink", "-o", "/dev/null"]);
+    let output = linker.args(&objects).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "both kinds are linked");
+    assert!(
+        said.contains("Size doesn't match for 'nvshmem_cw_state_1'"),
+        "{said}"
+    );
 }
 
 /// Tiles are templates, and there from C++17 on: every form of every function, in both modes, without a warning.

@@ -3,7 +3,7 @@
 #
 # PREFIX: of `crosswarp install --nvshmem --prefix`. SETS: the folder of `sets.h`, the lists of types that the crate's build
 # makes (target/*/build/crosswarp-nvcompat-*/out). PES: the most PEs (as many as there are GPUs); each program runs on 1 to
-# so many. PROGRAM: a name without .cu; `matrix` is its eight parts, `matrix:4` one of them; all if not said. nvcc is that
+# so many. $HOSTS: play several hosts, as CROSSWARP_FAKE_HOSTS says; each then runs on 2 PEs and more. PROGRAM: a name without .cu; `matrix` is its eight parts, `matrix:4` one of them; all if not said. nvcc is that
 # of $CUDA_HOME or the PATH; $ARCH: what is compiled for (native); $LIMIT: seconds for a run (300). Ends with 1 if anything
 # failed, and names it.
 set -u -o pipefail
@@ -20,6 +20,13 @@ trap 'rm -rf "$build"' EXIT
 
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(cd "$here/programs" && printf '%s\n' *.cu | sed 's/\.cu$//')
+first=1 kind=
+if [ -n "${HOSTS-}" ]; then
+    export CROSSWARP_FAKE_HOSTS=$HOSTS
+    first=2 kind=-DNVSHMEM_CW_HOSTS
+    # PEs of one host by what these are about.
+    [ $# -gt 0 ] || mapfile -t names < <(printf '%s\n' "${names[@]}" | grep -vxE 'threads|shared_gpu|library|unique_id|gone')
+fi
 programs=()
 for name in "${names[@]}"; do
     case $name in
@@ -29,7 +36,7 @@ for name in "${names[@]}"; do
 done
 
 nvcc_with() { # NAME FILE ARGUMENT...
-    "$nvcc" -std=c++17 "-arch=${ARCH:-native}" -I "$prefix/include" -I "$sets" -o "$build/$2" "$here/programs/$1.cu" \
+    "$nvcc" -std=c++17 "-arch=${ARCH:-native}" $kind -I "$prefix/include" -I "$sets" -o "$build/$2" "$here/programs/$1.cu" \
         -L "$prefix/lib" -L "$cuda/lib64" -L "$cuda/lib" -lnvshmem_host -Xlinker "-rpath=$prefix/lib" "${@:3}" \
         >"$build/$2.log" 2>&1 || { echo "does not compile: $2"; head -5 "$build/$2.log"; }
 }
@@ -41,7 +48,7 @@ compile() { # NAME[:PART]
     [ "$1" != late ] || nvcc_with late late.unit.so -DPART=1 -shared -Xcompiler -fPIC
 }
 export -f compile nvcc_with
-export nvcc prefix sets build here cuda
+export nvcc prefix sets build here cuda kind
 printf '%s\n' "${programs[@]}" | xargs -P "$(nproc)" -I{} bash -c 'compile {}'
 
 # By unique ids it starts without a launcher.
@@ -56,10 +63,14 @@ by_id() { # N PROGRAM
 }
 failed=()
 for program in "${programs[@]}"; do
-    for ((n = 1; n <= pes; n++)); do
+    for ((n = first; n <= pes; n++)); do
+        # That one wants two, which it starts itself.
+        [ "$program" != gone ] || [ "$n" -gt 1 ] || continue
         start=$SECONDS
         if [ "$program" = unique_id ]; then
             by_id "$n" "$build/$program"
+        elif [ "$program" = gone ]; then
+            timeout -k 5 "${LIMIT:-300}" "$build/$program" "$n"
         else
             timeout -k 5 "${LIMIT:-300}" "$prefix/bin/nvshmrun" -np "$n" "$build/$program"
         fi >"$build/out" 2>&1 && passed=passed || passed=FAILED

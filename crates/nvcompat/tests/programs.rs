@@ -243,15 +243,17 @@ struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
 int nvshmemx_get_uniqueid(struct id *); int nvshmemx_init_status(void);
 int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
 int nvshmemx_init_attr(unsigned, struct attributes *);
-int nvshmem_my_pe(void); int nvshmem_n_pes(void); void nvshmem_finalize(void);
+int nvshmem_my_pe(void); int nvshmem_n_pes(void); void nvshmem_finalize(void); int nvshmem_team_n_pes(int);
 #define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); exit(1); }
-int main(void) {
+int main(int count, char **words) {
     struct id first, second, none;
     CHECK(nvshmemx_get_uniqueid(&first) == 0 && nvshmemx_get_uniqueid(&second) == 0 && memcmp(&first, &second, sizeof first));
     memset(&none, 0, sizeof none);
     int n = 3, status, failed = 0;
     for (int rank = 0; rank < n; ++rank) {
         if (fork() != 0) continue;
+        /* Hosts that this one plays: the first has rank 1 alone. */
+        if (count > 1) setenv("CROSSWARP_HOST", rank == 1 ? words[1] : "other", 1);
         struct attributes attributes;
         memset(&attributes, 0xa5, sizeof attributes);
         CHECK(nvshmemx_set_attr_uniqueid_args(rank, n, &none, &attributes) == 0);
@@ -259,6 +261,7 @@ int main(void) {
         CHECK(nvshmemx_set_attr_uniqueid_args(rank, n, &first, &attributes) == 0);
         CHECK(nvshmemx_init_attr(8, &attributes) == 0);
         CHECK(nvshmem_my_pe() == rank && nvshmem_n_pes() == n);
+        CHECK(nvshmem_team_n_pes(2) == (count == 1 ? n : rank == 1 ? 1 : 2));
         /* Once more, and in another way. */
         CHECK(nvshmemx_init_attr(8, &attributes) == 0);
         nvshmem_finalize();
@@ -283,18 +286,91 @@ int main(void) {
 fn worlds_come_about_by_unique_id_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), "by_id", BY_ID);
-    let output = succeed(&mut Command::new(program));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(
-        said.matches("none of nvshmemx_get_uniqueid").count(),
-        3,
-        "{said}"
-    );
-    assert_eq!(
-        said.matches("asked for in another way").count(),
-        3,
-        "{said}"
-    );
+    for hosts in [&[][..], &["one"]] {
+        let output = succeed(Command::new(&program).args(hosts));
+        let said = String::from_utf8_lossy(&output.stderr);
+        for (text, times) in [
+            ("none of nvshmemx_get_uniqueid", 3),
+            ("asked for in another way", 3),
+        ] {
+            assert_eq!(said.matches(text).count(), times, "{hosts:?}: {said}");
+        }
+    }
+}
+
+/// Two processes make a world by unique id, and meet once. Then PE 1 does what the first argument says, and PE 0 waits for it.
+const GONE: &str = r#"
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+struct id { int version; char bytes[124]; };
+struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
+int nvshmemx_get_uniqueid(struct id *);
+int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
+int nvshmemx_init_attr(unsigned, struct attributes *);
+int nvshmem_team_split_strided(int, int, int, int, const void *, long, int *); void nvshmem_team_destroy(int);
+void nvshmem_finalize(void);
+#define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); exit(1); }
+int main(int count, char **words) {
+    struct id id;
+    int pipes[2], status, team;
+    char byte = 0;
+    CHECK(count == 2 && nvshmemx_get_uniqueid(&id) == 0 && pipe(pipes) == 0);
+    pid_t processes[2];
+    for (int rank = 0; rank < 2; ++rank) {
+        if ((processes[rank] = fork()) != 0) continue;
+        struct attributes attributes;
+        CHECK(nvshmemx_set_attr_uniqueid_args(rank, 2, &id, &attributes) == 0);
+        CHECK(nvshmemx_init_attr(8, &attributes) == 0);
+        CHECK(nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) == 0);
+        nvshmem_team_destroy(team);
+        if (rank == 0) {
+            /* In vain. */
+            CHECK(nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) != 0 && team == -1);
+            CHECK(write(pipes[1], &byte, 1) == 1);
+            _exit(0);
+        }
+        if (strcmp(words[1], "dies") == 0) kill(getpid(), SIGKILL);
+        if (strcmp(words[1], "leaves") == 0) { nvshmem_finalize(); _exit(0); }
+        /* Never comes, as long as PE 0 waits. */
+        close(pipes[1]);
+        if (read(pipes[0], &byte, 1) < 0) _exit(1);
+        _exit(0);
+    }
+    close(pipes[1]);
+    CHECK(waitpid(processes[0], &status, 0) == processes[0]);
+    /* By itself, or ended by the world, but not by what has gone wrong in this test. */
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
+    CHECK(waitpid(processes[1], &status, 0) == processes[1]);
+    return 0;
+}
+"#;
+
+#[test]
+fn a_pe_that_is_gone_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "gone", GONE);
+    for (what, reason) in [
+        ("dies", "PE 1 (host 0) has ended without leaving the world"),
+        ("never comes", "PE 0: nvshmem_team_split_strided: "),
+        ("leaves", "PE 0: nvshmem_team_split_strided: "),
+    ] {
+        let mut command = Command::new(&program);
+        command.arg(what).env("CUDA_VISIBLE_DEVICES", "");
+        if what == "never comes" {
+            command.env("CROSSWARP_WAIT_TIMEOUT", "2");
+        }
+        let output = succeed(&mut command);
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().find(|line| line.contains(reason));
+        assert!(
+            line.is_some_and(|line| line.contains("PE 1")),
+            "{what}: {said}"
+        );
+    }
 }
 
 const MEMORY: &str = r#"
@@ -320,6 +396,32 @@ fn without_a_gpu_a_line_says_so() {
         "{said}"
     );
     assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn variables_are_listed_and_those_without_meaning_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "memory", MEMORY);
+    let mut command = Command::new(&program);
+    let output = succeed(
+        command
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .env("NVSHMEM_INFO", "1")
+            .env("NVSHMEM_SYMMETRIC_SIZE", "1G")
+            .env("NVSHMEM_IB_ENABLE_IBGDA", "true"),
+    );
+    let said = String::from_utf8_lossy(&output.stdout);
+    for line in [
+        "Crosswarp ",
+        "NVSHMEM_MAX_MEMORY_PER_GPU",
+        "NVSHMEM_SYMMETRIC_SIZE      accepted",
+        "NVSHMEM_IB_ENABLE_IBGDA     is set, and means nothing here",
+    ] {
+        let found = said.lines().filter(|said| said.starts_with(line)).count();
+        assert_eq!(found, 1, "{line}: {said}");
+    }
+    let output = succeed(Command::new(program).env("CUDA_VISIBLE_DEVICES", ""));
+    assert_eq!(output.stdout, b"");
 }
 
 const UNITS: &str = "int nvshmem_my_pe(void); int main(void) { return nvshmem_my_pe() != -1; }";
@@ -392,8 +494,12 @@ fn programs_compile_and_run() {
                     .args(linked_by_nvcc()),
             );
         }
-        // That one has a launcher of its own to be.
+        // These have a launcher of their own to be, or are it.
         if gpus == 0 || name == "unique_id" {
+            continue;
+        }
+        if name == "gone" {
+            succeed(&mut Command::new(&program));
             continue;
         }
         for n in 1..=gpus {

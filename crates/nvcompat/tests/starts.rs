@@ -56,7 +56,11 @@ int main(int count, char **words) {
     attributes.mpi_comm = &all;
     CHECK(nvshmemx_init_attr(2, &attributes) == 0);
     CHECK(nvshmem_my_pe() == rank && nvshmem_n_pes() == size);
-    CHECK(nvshmem_team_my_pe(2) == rank && nvshmem_team_n_pes(0) == size);
+    CHECK(nvshmem_team_n_pes(0) == size);
+    /* Of the host: two ranks at most where the test says so. */
+    int two = getenv("CROSSWARP_HOST") != NULL, here = nvshmem_team_n_pes(2);
+    CHECK(two ? here == (rank / 2 < size / 2 ? 2 : size % 2) : here == size);
+    CHECK(nvshmem_team_my_pe(2) == (two ? rank % 2 : rank));
     CHECK(nvshmem_team_split_strided(0, 0, 2, (size + 1) / 2, NULL, 0, &team) == 0);
     CHECK(rank % 2 == 0 ? nvshmem_team_my_pe(team) == rank / 2 : team == -1);
     nvshmem_finalize();
@@ -80,7 +84,7 @@ int main(int count, char **words) {
 "#;
 
 /// By an MPI with this compiler and launcher.
-fn by_communicator(test: &str, mpicc: &str, launcher: &[&str]) {
+fn by_communicator(test: &str, mpicc: &str, launcher: &[&str], rank: &str) {
     for tool in [mpicc, launcher[0]] {
         if let Err(reason) = find_program(tool) {
             return skip::skip_tool(test, reason);
@@ -94,11 +98,15 @@ fn by_communicator(test: &str, mpicc: &str, launcher: &[&str]) {
         BY_COMMUNICATOR,
         &[],
     );
-    for n in [1, 3, 4] {
+    // On one host, and on hosts of two ranks each, which this one plays.
+    let several = format!("exec env CROSSWARP_HOST=$(({rank} / 2)) \"$0\"");
+    let ways: [&[&str]; 2] = [&[], &["sh", "-c", &several]];
+    for (n, way) in [1, 3, 4].iter().flat_map(|n| ways.map(|way| (*n, way))) {
         let output = succeed(
             Command::new(launcher[0])
                 .args(&launcher[1..])
                 .arg(n.to_string())
+                .args(way)
                 .arg(&program)
                 // No driver would let itself be used with this.
                 .env("CUDA_VISIBLE_DEVICES", "")
@@ -106,7 +114,8 @@ fn by_communicator(test: &str, mpicc: &str, launcher: &[&str]) {
                 .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         );
         let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said.matches("came to the end").count(), n, "{said}");
+        let ended = said.matches("came to the end").count();
+        assert_eq!(ended, n, "{way:?}: {said}");
     }
 }
 
@@ -116,6 +125,7 @@ fn a_communicator_of_mpich_makes_a_world() {
         "a_communicator_of_mpich_makes_a_world",
         "mpicc.mpich",
         &["mpiexec.hydra", "-n"],
+        "PMI_RANK",
     );
 }
 
@@ -125,6 +135,7 @@ fn a_communicator_of_open_mpi_makes_a_world() {
         "a_communicator_of_open_mpi_makes_a_world",
         "mpicc.openmpi",
         &["mpirun.openmpi", "--oversubscribe", "-np"],
+        "OMPI_COMM_WORLD_RANK",
     );
 }
 
@@ -165,6 +176,7 @@ int main(void) {
     for (int round = 0; round < 2; ++round) {
         CHECK(nvshmemx_init_attr(4, NULL) == 0);
         CHECK(nvshmem_my_pe() == me && nvshmem_n_pes() == n);
+        CHECK(nvshmem_team_n_pes(2) == (getenv("CROSSWARP_HOST") == NULL ? n : me / 2 < n / 2 ? 2 : n % 2));
         *word = 10 * nvshmem_my_pe() + round;
         shmem_barrier_all();
         CHECK(shmem_long_g(word, (me + 1) % n) == 10 * ((me + 1) % n) + round);
@@ -192,13 +204,27 @@ fn a_world_comes_about_beside_openshmem() {
     let path = format!("-Wl,-rpath,{}", folder.path().display());
     let more = [named.to_str().unwrap(), &path];
     let program = compile("gcc", folder.path(), "beside", BESIDE_OPENSHMEM, &more);
-    for n in [1, 3] {
-        let outcome = Launch::new(n, &program)
+    // On one host, and on hosts of two PEs each, which this one plays.
+    let several = "[ -z \"$1\" ] || export CROSSWARP_HOST=$((CROSSWARP_PE / 2)); exec \"$0\"";
+    for (n, hosts) in [
+        (1, ""),
+        (3, ""),
+        (1, "several"),
+        (3, "several"),
+        (4, "several"),
+    ] {
+        let outcome = Launch::new(n, "sh")
+            .args([
+                "-c".as_ref(),
+                several.as_ref(),
+                program.as_os_str(),
+                hosts.as_ref(),
+            ])
             .heap_bytes(1 << 20)
             .timeout(WATCHDOG)
             .run()
             .unwrap();
-        assert_eq!(outcome.code(), 0, "{n} PEs: {outcome:?}");
+        assert_eq!(outcome.code(), 0, "{n} PEs, {hosts}: {outcome:?}");
     }
 }
 

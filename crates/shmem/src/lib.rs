@@ -68,7 +68,7 @@ mod world;
 #[cfg(all(test, loom))]
 mod loom_models;
 
-pub use bootstrap::BootstrapError;
+pub use bootstrap::{AllGather, BootstrapError, IdListener, IdPlace};
 pub use bytemuck::Pod;
 #[cfg(feature = "launch")]
 pub use launch::{Ended, Host, HostList, Launch, LaunchError, LostHost, Outcome, run_for_launcher};
@@ -93,7 +93,9 @@ pub use world::fds::ShareError;
 pub use world::mapped::WorldKind;
 pub use world::membership::Membership;
 pub use world::pe::{Pe, SPECIFICATION, ThreadLevel};
-pub use world::processes::{InitError, init, init_by_id, launched_pe, under_launcher};
+pub use world::processes::{
+    InitError, init, init_by_exchange, init_by_id, init_by_id_at, launched_pe, under_launcher,
+};
 pub use world::threads::{MAX_PES, ThreadWorld, WorldError, spmd};
 
 /// Public for the other crates of this workspace only; not part of the interface.

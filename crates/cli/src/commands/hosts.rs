@@ -10,13 +10,14 @@ use super::error::CommandError;
 use crate::args::run::{HostArg, RunArgs};
 
 /// Variables whose names begin so mean the same on every host.
-const SENT: [&str; 10] = [
+const SENT: [&str; 11] = [
     "CROSSWARP_",
     "SHMEM_",
     "SMA_",
     "OMP_",
     "RUST_",
     "UCX_",
+    "NVSHMEM_",
     "NCCL_",
     "CUDA_",
     "LD_LIBRARY_PATH",

@@ -19,15 +19,15 @@ class thread {
 
 }  // namespace crosswarp
 
+#ifdef CROSSWARP_WORLD
+// Who includes this keeps the world, and the way to PEs of other hosts, in variables of its own.
+#define crosswarp_world CROSSWARP_WORLD
+#define crosswarp_route CROSSWARP_WORLD_ROUTE
+#else
 // The host sees by this name which of the two a module was compiled for.
 #ifdef CROSSWARP_ROUTED
 #define crosswarp_world crosswarp_world_of_hosts
 #endif
-
-#ifdef CROSSWARP_WORLD
-// Who includes this keeps the world in a variable of its own.
-#define crosswarp_world CROSSWARP_WORLD
-#else
 extern "C" {
 // One for a module: with relocatable device code (`nvcc -rdc=true`) every unit defines it and the linker keeps one.
 #ifdef __CUDACC_RDC__

@@ -1,20 +1,26 @@
 //! Device worlds for the crates whose programs know addresses, and not this crate's objects: hidden from the
 //! documentation.
+#![allow(unsafe_code)] // Passes on copies by address.
 
 use std::time::Duration;
 
 use crosswarp_shmem::Pe;
 
 use crate::driver::device::Device;
-use crate::layout::{TeamState, WorldState};
+use crate::driver::stream::Stream;
+use crate::layout::{RouteState, TeamState, WorldState};
 use crate::pe::error::DeviceWorldError;
 use crate::pe::heap::DeviceHeap;
+use crate::pe::on_stream::routed::{Strided, Way};
 use crate::pe::team::DeviceTeam;
 use crate::pe::world::DeviceWorld;
 
 /// Bytes of what kernels find in the variable of their module.
 #[doc(hidden)]
 pub const WORLD_BYTES: usize = size_of::<WorldState>();
+/// Bytes of the way to PEs of other hosts, as kernels know it.
+#[doc(hidden)]
+pub const ROUTE_BYTES: usize = size_of::<RouteState>();
 /// Bytes of a team as kernels know it.
 #[doc(hidden)]
 pub const TEAM_BYTES: usize = size_of::<TeamState>();
@@ -40,6 +46,44 @@ impl DeviceWorld<'_> {
     #[doc(hidden)]
     pub fn state_bytes(&self) -> [u8; WORLD_BYTES] {
         bytemuck::cast(self.state())
+    }
+
+    /// The way of kernels to PEs of other hosts; `None` in a world of one host.
+    #[doc(hidden)]
+    pub fn route_bytes(&self) -> Option<[u8; ROUTE_BYTES]> {
+        self.route_state().map(bytemuck::cast)
+    }
+
+    /// Whether the memory of `pe`, which exists, is mapped here.
+    #[doc(hidden)]
+    pub fn maps(&self, pe: usize) -> bool {
+        self.is_mapped(pe)
+    }
+
+    /// Copies, in stream order, `n` elements of `width` bytes between `local`, which this PE's GPU reaches, and what `pe`,
+    /// of another host, has at `remote` of its heap: an address or offset, and bytes from one element to the next. `puts`:
+    /// from here.
+    ///
+    /// # Safety
+    /// They are at both places until the stream has come to it.
+    #[doc(hidden)]
+    pub unsafe fn copy_over_hosts(
+        &self,
+        stream: &Stream,
+        puts: bool,
+        local: (u64, usize),
+        remote: (usize, usize),
+        (n, width): (usize, usize),
+        pe: usize,
+    ) -> Result<(), DeviceWorldError> {
+        let way = if puts { Way::Put } else { Way::Get };
+        if (local.1, remote.1) == (width, width) {
+            // SAFETY: by the caller.
+            return unsafe { self.routed_copy(stream, way, (local.0, remote.0), n * width, pe) };
+        }
+        let local: Strided = local;
+        // SAFETY: by the caller.
+        unsafe { self.routed_strided(stream, way, local, remote, (n, width), pe) }
     }
 
     /// Lets processes that share a GPU wait for one another in its kernels: they then go on only when the driver has

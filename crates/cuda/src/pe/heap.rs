@@ -653,6 +653,16 @@ impl<'w> DeviceHeap<'w> {
         Ok(())
     }
 
+    /// What is memory: how many bytes from the beginning on; from where on registered memory may be, a multiple of which
+    /// bytes each piece of that is, and its pieces, by offset and bytes.
+    #[doc(hidden)]
+    pub fn memory(&self) -> (usize, usize, usize, Vec<(usize, usize)>) {
+        let registered = self.registered();
+        let pieces = registered.iter().map(|(&at, &(_, bytes))| (at, bytes));
+        let mapped = self.mapped.load(Ordering::Relaxed);
+        (mapped, self.limit, self.granularity, pieces.collect())
+    }
+
     /// Whether the `bytes` from `offset` on are memory: of the heap's part that is mapped, or registered.
     #[doc(hidden)]
     pub fn has(&self, offset: usize, bytes: usize) -> bool {

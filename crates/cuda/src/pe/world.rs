@@ -267,14 +267,13 @@ impl<'w> DeviceWorld<'w> {
                 global.size
             ))
         }?;
-        if let Some(route) = &self.route
+        if let Some(state) = self.route_state()
             && let Ok(global) = module.global(ROUTE_SYMBOL)
         {
             let (found, expected) = (global.size, size_of::<RouteState>());
             if found != expected {
                 return Err(DeviceWorldError::Layout { found, expected });
             }
-            let state = route.state();
             // SAFETY: as above.
             unsafe {
                 cu!(cuMemcpyHtoD_v2(
@@ -302,6 +301,11 @@ impl<'w> DeviceWorld<'w> {
             gone: self.waits.gone(),
             all: self.all.state(),
         }
+    }
+
+    /// What kernels find in the variable by which they reach PEs of other hosts.
+    pub(crate) fn route_state(&self) -> Option<RouteState> {
+        self.route.as_ref().map(Route::state)
     }
 
     /// What kernels that reach all PEs of this world are compiled with.

@@ -32,12 +32,18 @@ static std::atomic<int> failures{0};
             fprintf(stderr, "PE %d: %s:%d: %s is %.17g, expected %.17g\n", nvshmem_my_pe(), __FILE__, __LINE__, #a, a_, b_); \
     } while (0)
 
-// PE i of a node takes GPU i, around.
+// PE i of a node takes GPU i, around. Nodes that are played by one machine share its GPUs out.
 static void begin() {
     nvshmem_init();
     int devices = 0;
     CUDA(cudaGetDeviceCount(&devices));
-    CUDA(cudaSetDevice(nvshmem_team_my_pe(NVSHMEMX_TEAM_NODE) % devices));
+    const nvshmem_team_t node = getenv("CROSSWARP_FAKE_HOSTS") ? NVSHMEM_TEAM_WORLD : NVSHMEMX_TEAM_NODE;
+    CUDA(cudaSetDevice(nvshmem_team_my_pe(node) % devices));
+}
+
+// Whether `pe` is on this PE's node, so that its memory is mapped here.
+[[maybe_unused]] static bool is_near(int pe) {
+    return nvshmem_team_translate_pe(NVSHMEM_TEAM_WORLD, pe, NVSHMEMX_TEAM_NODE) >= 0;
 }
 
 static int end(const char *name) {

@@ -70,6 +70,27 @@ __global__ void moves(int *own, int *heap, size_t count, int other, int me) {
 }
 __global__ void reaches(int *own, int pe, bool *yes) { *yes = nvshmem_ptr(own, pe) != nullptr; }
 
+// Where kernels find `pe`'s part is where the host does, or neither finds one.
+__global__ void find(void *const *at, int n, int pe, void **found) {
+    for (int i = threadIdx.x; i < n; i += blockDim.x) found[i] = nvshmem_ptr(at[i], pe);
+}
+static void same_answers(const std::vector<void *> &places) {
+    const int count = (int)places.size();
+    void **at, **found;
+    CUDA(cudaMallocManaged(&at, count * sizeof(void *)));
+    CUDA(cudaMallocManaged(&found, count * sizeof(void *)));
+    memcpy(at, places.data(), count * sizeof(void *));
+    for (int pe = -1; pe <= n; ++pe) {
+        find<<<1, 32>>>(at, count, pe, found);
+        CUDA(cudaDeviceSynchronize());
+        for (int i = 0; i < count; ++i) CHECK_EQ((uintptr_t)found[i], (uintptr_t)nvshmem_ptr(places[i], pe));
+    }
+    CUDA(cudaFree(at));
+    CUDA(cudaFree(found));
+    nvshmem_barrier_all();
+}
+static void *behind(void *at, ptrdiff_t bytes) { return (char *)at + bytes; }
+
 // Uses the memory at `own`, which other PEs and the program's own address `also` see.
 static void use(int *own, const int *also, int *heap) {
     constexpr size_t count = 3001;
@@ -107,7 +128,7 @@ static void use(int *own, const int *also, int *heap) {
     CUDA(cudaMallocManaged(&yes, sizeof(bool)));
     reaches<<<1, 1>>>(own, other, yes);
     CUDA(cudaDeviceSynchronize());
-    CHECK(*yes);
+    CHECK_EQ(*yes, is_near(other));
     CUDA(cudaFree(yes));
     nvshmem_barrier_all();
 }
@@ -133,6 +154,12 @@ int main() {
         nvshmem_int_p(last, me + 10, (me + 1) % n);
         nvshmem_barrier_all();
         CHECK_EQ(host(last, 1)[0], (me + n - 1) % n + 10);
+        // Both ends of each, what the heap has not yet, and memory of others.
+        const std::vector<void *> places = {
+            heap, behind(heap, -1), behind(heap, (1 << 16) - 1), behind(heap, 3ull << 30), behind(heap, 1ull << 50),
+            first, behind(first, -1), behind(first, one.bytes - 1), behind(first, one.bytes),
+            second, behind(second, two.bytes - 1), behind(second, two.bytes), one.address(), &n, nullptr};
+        same_answers(places);
         // What is not so, and stays.
         CHECK(nvshmemx_buffer_unregister_symmetric(first, unit) != 0);
         CHECK(nvshmemx_buffer_unregister_symmetric(first + 1, 2 * unit) != 0);
@@ -146,6 +173,7 @@ int main() {
         use(first, (const int *)one.address(), heap);
         CHECK_EQ(nvshmemx_buffer_unregister_symmetric(first, one.bytes), 0);
         CHECK(nvshmem_ptr(first, me) == nullptr && nvshmem_ptr(second, me) == second);
+        same_answers(places);
         CHECK(nvshmemx_buffer_unregister_symmetric(first, one.bytes) != 0);
         use(second, (const int *)two.address(), heap);
         // Once more, with memory of the heap taken meanwhile.
@@ -154,6 +182,8 @@ int main() {
         CHECK(first != nullptr && more != nullptr);
         if (first != nullptr) use(first, (const int *)one.address(), heap);
         use(more, more, heap);
+        same_answers(places);
+        same_answers({more, behind(more, (100 << 20) - 1), behind(more, 100 << 20), behind(more, 1ull << 30)});
         nvshmem_free(more);
         if (first != nullptr) CHECK_EQ(nvshmemx_buffer_unregister_symmetric(first, one.bytes), 0);
         CHECK_EQ(nvshmemx_buffer_unregister_symmetric(second, two.bytes), 0);

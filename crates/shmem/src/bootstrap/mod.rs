@@ -12,12 +12,16 @@
 
 mod address;
 mod agent;
+mod by_exchange;
 mod by_id;
 mod host;
 mod pmi1;
 mod pmix;
 mod tree;
 mod variables;
+
+pub use by_exchange::AllGather;
+pub use by_id::{IdListener, IdPlace};
 
 use crate::transport::beat::Life;
 use crate::transport::hosts::Hosts;
@@ -294,19 +298,48 @@ pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
     bring_together(|| found.open())
 }
 
-/// Brings the `n` processes of one host together that have `id`, of which this is number `rank`.
+/// Brings the `n` processes together that have `id`, of which this is number `rank`: of one host, or, if the id was made with
+/// a place to meet at, of several. `own` listens there.
 ///
 /// # Errors
 /// [`BootstrapError`].
-pub(crate) fn start_by_id(rank: usize, n: usize, id: [u8; 16]) -> Result<Handed, BootstrapError> {
+pub(crate) fn start_by_id(
+    rank: usize,
+    n: usize,
+    id: [u8; 16],
+    (place, own): (Option<IdPlace>, Option<IdListener>),
+) -> Result<Handed, BootstrapError> {
     if n == 0 || n > MAX_PES || rank >= n {
         return Err(BootstrapError::NumberOfPes { n_pes: n });
     }
-    bring_together(|| Ok(Box::new(by_id::ById::open(rank, n, id, START)?)))
+    bring_together(|| {
+        Ok(Box::new(by_id::ById::open(
+            rank,
+            n,
+            id,
+            (place, own),
+            START,
+        )?))
+    })
 }
 
-fn bring_together(
-    open: impl FnOnce() -> Result<Box<dyn Bootstrap>, BootstrapError>,
+/// Brings the `n` processes together of which this is number `rank`, and that exchange bytes by `gather`.
+///
+/// # Errors
+/// [`BootstrapError`].
+pub(crate) fn start_by_exchange<'a>(
+    rank: usize,
+    n: usize,
+    gather: &'a mut AllGather<'a>,
+) -> Result<Handed, BootstrapError> {
+    if n == 0 || n > MAX_PES || rank >= n {
+        return Err(BootstrapError::NumberOfPes { n_pes: n });
+    }
+    bring_together(|| Ok(Box::new(by_exchange::ByExchange::new(rank, n, gather))))
+}
+
+fn bring_together<'a>(
+    open: impl FnOnce() -> Result<Box<dyn Bootstrap + 'a>, BootstrapError>,
 ) -> Result<Handed, BootstrapError> {
     let network = Network::chosen()?;
     let life = Life::chosen()?;
@@ -382,6 +415,17 @@ fn meet(
     }
     let fds = agent::receive(Path::new(cards[host].1), me, &hosts)?;
     Ok(fds.handed(me, hosts, agents))
+}
+
+/// A name for this host. What shares memory here shares the system, its network and its files.
+fn this_host() -> io::Result<String> {
+    let system = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+    let mut host = system.trim().to_owned();
+    for space in ["net", "mnt"] {
+        let space = std::fs::read_link(format!("/proc/self/ns/{space}"))?;
+        host += &format!(" {}", space.display());
+    }
+    Ok(host)
 }
 
 /// A PE that says what no PE says.

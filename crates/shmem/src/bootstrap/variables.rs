@@ -17,7 +17,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 /// How long a stranger may take to prove itself.
@@ -217,7 +217,7 @@ fn secret(path: String) -> Result<Key, ConfigError> {
 }
 
 /// Connects to rank 0 as soon as it listens.
-fn connect(place: SocketAddr, key: Key, rank: usize) -> io::Result<TcpStream> {
+pub(super) fn connect(place: SocketAddr, key: Key, rank: usize) -> io::Result<TcpStream> {
     let deadline = Instant::now() + START;
     loop {
         match TcpStream::connect_timeout(&place, PATIENCE) {
@@ -267,22 +267,42 @@ fn admit(
         let look =
             Timespec::try_from(LOOK).map_err(|_| failed(io::ErrorKind::InvalidInput.into()))?;
         let _ = poll(&mut watched, Some(&look));
-        while let Ok((link, _)) = listener.accept() {
-            if Arc::strong_count(&talks) > links.len() + MOST_STRANGERS {
-                continue;
-            }
-            let (sender, talk) = (sender.clone(), Arc::clone(&talks));
-            let talks = move || {
-                if let Ok(admitted) = open_door(link, key) {
-                    let _ = sender.send(admitted);
-                }
-                drop(talk);
-            };
-            let thread = std::thread::Builder::new().name("bootstrap".into());
-            thread.spawn(talks).map_err(failed)?;
-        }
+        talk_to_all(listener, key, &sender, (&talks, links.len())).map_err(failed)?;
     }
     Ok(())
+}
+
+/// Has a thread talk to each of those who have connected; who proves itself is sent, with its rank. `talks` counts the
+/// threads, `n` are awaited.
+pub(super) fn talk_to_all(
+    listener: &TcpListener,
+    key: Key,
+    sender: &Sender<(usize, TcpStream)>,
+    (talks, n): (&Arc<()>, usize),
+) -> io::Result<()> {
+    while let Ok((link, _)) = listener.accept() {
+        if Arc::strong_count(talks) > n + MOST_STRANGERS {
+            continue;
+        }
+        let (sender, talk) = (sender.clone(), Arc::clone(talks));
+        let talks = move || {
+            if let Ok(admitted) = open_door(link, key) {
+                let _ = sender.send(admitted);
+            }
+            drop(talk);
+        };
+        let thread = std::thread::Builder::new().name("bootstrap".into());
+        thread.spawn(talks)?;
+    }
+    Ok(())
+}
+
+/// The job's key, of a secret that is never sent and what rank 0 has said.
+pub(super) fn job_key(secret: Key, said: [u8; BYTES]) -> Key {
+    let mut hasher = SipHasher24::new_with_key(&secret.0);
+    hasher.write(b"job");
+    hasher.write(&said);
+    Key(hasher.finish128().as_bytes())
 }
 
 fn open_door(mut link: TcpStream, key: Key) -> io::Result<(usize, TcpStream)> {
@@ -322,13 +342,8 @@ impl Bootstrap for Variables {
     }
 
     fn key(&self, said: [u8; BYTES]) -> Key {
-        let Some(secret) = self.secret else {
-            return Key(said);
-        };
-        let mut hasher = SipHasher24::new_with_key(&secret.0);
-        hasher.write(b"job");
-        hasher.write(&said);
-        Key(hasher.finish128().as_bytes())
+        self.secret
+            .map_or(Key(said), |secret| job_key(secret, said))
     }
 
     fn address(&self) -> Option<IpAddr> {

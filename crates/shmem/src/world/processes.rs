@@ -6,7 +6,7 @@
 //! other launchers the [agent](crate::bootstrap) of the host hands the same over.
 #![allow(unsafe_code)] // takes ownership of inherited file descriptors
 
-use crate::bootstrap::{self, BootstrapError, Handed};
+use crate::bootstrap::{self, AllGather, BootstrapError, Handed, IdListener, IdPlace};
 use crate::memory::region::Region;
 use crate::transport::engine::Engine;
 use crate::transport::hosts::Hosts;
@@ -171,7 +171,47 @@ pub fn init_by_id(rank: usize, n_pes: usize, id: [u8; 16]) -> Result<Pe, InitErr
     if n_pes == 1 && rank == 0 {
         return Ok(Pe::join(ThreadWorld::one()?, 0, None));
     }
-    join(bootstrap::start_by_id(rank, n_pes, id)?)
+    join(bootstrap::start_by_id(rank, n_pes, id, (None, None))?)
+}
+
+/// The same for processes on one host or several: PE 0 has an [`IdListener`] from the making of the id on, whose place is
+/// passed on with the id. Processes of its host do not use the network, those of others prove that they know the id.
+///
+/// # Errors
+/// [`InitError`].
+pub fn init_by_id_at(
+    rank: usize,
+    n_pes: usize,
+    id: [u8; 16],
+    place: IdPlace,
+    own: Option<IdListener>,
+) -> Result<Pe, InitError> {
+    if n_pes == 1 && rank == 0 {
+        return Ok(Pe::join(ThreadWorld::one()?, 0, None));
+    }
+    join(bootstrap::start_by_id(rank, n_pes, id, (Some(place), own))?)
+}
+
+/// The same for processes, on one host or several, that can exchange bytes in a way of their own: `gather` hands each what
+/// every one has brought, by rank, and all call it as often. For programs that have MPI, say.
+///
+/// # Errors
+/// [`InitError`]; of one that fails, on all.
+///
+/// ```
+/// let mut alone = |mine: &[u8]| Ok(vec![mine.to_vec()]);
+/// let pe = crosswarp_shmem::init_by_exchange(0, 1, &mut alone).unwrap();
+/// assert_eq!((pe.my_pe(), pe.n_pes()), (0, 1));
+/// ```
+pub fn init_by_exchange<'a>(
+    rank: usize,
+    n_pes: usize,
+    gather: &'a mut AllGather<'a>,
+) -> Result<Pe, InitError> {
+    if n_pes == 1 && rank == 0 {
+        return Ok(Pe::join(ThreadWorld::one()?, 0, None));
+    }
+    join(bootstrap::start_by_exchange(rank, n_pes, gather)?)
 }
 
 fn only_once() -> Result<(), InitError> {

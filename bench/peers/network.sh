@@ -32,7 +32,7 @@ measure() { # IMPLEMENTATION PES_PER_HOST COMMAND...: adds PEs a host
   local impl=$1 each=$2
   shift 2
   timeout -k 5 "${LIMIT:-90}" "$@" 2>> "$build/log" |
-    sed -n "s/^{\(\"impl\":\"[^\"]*\",\)\?/{\"impl\":\"$impl\",\"pes_per_host\":$each,/p" ||
+    sed -n "s/^{\(\"impl\":\"[^\"]*\",\)\?/{\"impl\":\"$impl\",\"pes_per_host\":$each,\"run\":$run,/p" ||
     echo "$impl, $each PEs a host: ended with $?" >&2
 }
 
@@ -40,7 +40,7 @@ openmpi=(mpirun.openmpi --mca plm rsh --mca plm_rsh_agent "$rsh" --mca oob_tcp_i
   --mca btl_tcp_if_include "$interface" --oversubscribe --bind-to none -x UCX_TLS -x UCX_NET_DEVICES
   --mca pml ucx --mca pml_ucx_tls any --mca pml_ucx_devices any --mca spml ucx)
 
-for _ in $(seq "${TIMES:-3}"); do
+for run in $(seq "${TIMES:-3}"); do
   for each in "${pes[@]}"; do
     list=${hosts[0]}:$each,${hosts[1]}:$each
     count=$(rounds "$each")

@@ -47,11 +47,13 @@ int main(int argc, char **argv)
                 shmem_long_get_nbi(&got[i], words, 1, there);
             shmem_quiet();
         });
+#if SHMEM_MAJOR_VERSION > 1 || SHMEM_MINOR_VERSION >= 5
         ROUNDS("fetch_adds_of_100", rounds / 10, 100, {
             for (int i = 0; i < 100; i++)
                 shmem_long_atomic_fetch_add_nbi(&got[i], words, 1, there);
             shmem_quiet();
         });
+#endif
         ROUNDS("put_4_mib_quiet", rounds / 20, 1, (shmem_putmem(large, mine, LARGE, there), shmem_quiet()));
         ROUNDS("get_4_mib", rounds / 20, 1, shmem_getmem(mine, large, LARGE, there));
     }

@@ -26,7 +26,8 @@ pub const KERNELS: &[Source<'static>] = &{
 
 /// What is compiled for the verbs of this crate, in worlds of one host and of several.
 pub fn units() -> Vec<(Source<'static>, Options)> {
-    let over_hosts = (OVER_HOSTS, Options::new().define(ROUTED, 1));
+    let options = || Options::new().define(ROUTED, 1);
+    let over_hosts = OVER_HOSTS.iter().map(|&source| (source, options()));
     let plain = KERNELS.iter().map(|&source| (source, Options::new()));
-    plain.chain([over_hosts]).collect()
+    plain.chain(over_hosts).collect()
 }

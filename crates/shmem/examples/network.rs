@@ -5,26 +5,36 @@
 //!     CROSSWARP_NETWORK=ucx crosswarp run --hosts a,b -- target/release/examples/network
 //!
 //! PE 0 measures with the last PE, which is on another host, while others wait in a barrier; in rows that end in
-//! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. The programs
-//! in `bench/peers/network*` write the same rows for other libraries.
+//! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. In
+//! `put_signal_to_sleepers` PEs and agents have gone to sleep before each round. The last row is what a host's launcher,
+//! with the agent in it, takes of a processor while all PEs sleep, in percent. The programs in `bench/peers/network*` write
+//! the same rows for other libraries, but for these two.
 
 use crosswarp_shmem::{Cmp, DeliveryError, Pe, SignalOp};
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const LARGE: usize = 4 << 20;
+/// Long enough for everybody to have gone to sleep; a wait that lasts sleeps for half as long as it has lasted, or until it
+/// is woken.
+const NAP: Duration = Duration::from_millis(20);
+/// How long nobody does anything.
+const IDLE: Duration = Duration::from_secs(10);
 
 /// Median, first and third quartile and mean, in µs, of what `round` takes.
 fn rounds(n: usize, mut round: impl FnMut()) -> [f64; 4] {
-    let n = n.max(1);
-    let mut times: Vec<f64> = (0..n)
-        .map(|_| {
-            let start = Instant::now();
-            round();
-            start.elapsed().as_secs_f64() * 1e6
-        })
-        .collect();
+    let time = |_| {
+        let start = Instant::now();
+        round();
+        start.elapsed().as_secs_f64() * 1e6
+    };
+    summary((0..n.max(1)).map(time).collect())
+}
+
+/// The same of these times.
+fn summary(mut times: Vec<f64>) -> [f64; 4] {
+    let n = times.len();
     times.sort_by(f64::total_cmp);
     let mean = times.iter().sum::<f64>() / n as f64;
     [times[n / 2], times[n / 4], times[3 * n / 4], mean]
@@ -52,6 +62,18 @@ fn address(hosts: &str, agents: &str, pe: usize) -> IpAddr {
     });
     let agent = agents.split(',').nth(host.count()).unwrap();
     agent.parse::<std::net::SocketAddr>().unwrap().ip()
+}
+
+/// Processor time of all threads of a process so far, in seconds.
+fn processor_seconds(pid: u32) -> std::io::Result<f64> {
+    let mut nanoseconds = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        // Fields: time on a processor, time in a queue, time slices.
+        let times = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        let on = times.split(' ').next().and_then(|on| on.parse().ok());
+        nanoseconds += on.unwrap_or(0u64);
+    }
+    Ok(nanoseconds as f64 * 1e-9)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -204,6 +226,35 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     pe.barrier()?;
     let us = rounds(count, || pe.barrier().unwrap());
     row(&pe, "barrier", us);
+
+    let naps = count.div_ceil(20) as u64;
+    if me == 0 {
+        let mut times = Vec::new();
+        for _ in 0..naps {
+            round += 1;
+            std::thread::sleep(NAP);
+            let us = rounds(1, || {
+                pe.put_signal(at, &[round], signal, round, SignalOp::Set, there);
+                pe.signal_wait_until(back, Cmp::Eq, round).unwrap();
+            });
+            times.push(us[0]);
+        }
+        row(&pe, "put_signal_to_sleepers", summary(times));
+    } else if me == there {
+        for round in count as u64 + 1..=count as u64 + naps {
+            pe.signal_wait_until(signal, Cmp::Eq, round)?;
+            pe.put_signal(at, &[round], back, round, SignalOp::Set, 0);
+        }
+    }
+    pe.barrier()?;
+    // Who has started this PE has the agent in it.
+    let launcher = std::os::unix::process::parent_id();
+    let before = processor_seconds(launcher)?;
+    std::thread::sleep(IDLE);
+    let percent = 100.0 * (processor_seconds(launcher)? - before) / IDLE.as_secs_f64();
+    if me == 0 {
+        println!(r#"{{"what":"idle_launcher","percent":{percent:.3},"pes":{n}}}"#);
+    }
     pe.free(words)?;
     pe.free(large)?;
     Ok(())

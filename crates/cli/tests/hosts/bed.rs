@@ -68,6 +68,11 @@ impl Bed {
         Some(self.with("CROSSWARP_NETWORK", "ucx").with("UCX_TLS", "tcp"))
     }
 
+    /// What a host calls itself.
+    pub fn host_name(&self, host: usize) -> String {
+        format!("{}-{host}", self.name)
+    }
+
     fn path() -> &'static Path {
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/hosts/bed.sh"))
     }

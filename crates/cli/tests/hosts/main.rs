@@ -10,6 +10,7 @@ mod ends;
 mod intruders;
 mod others;
 mod roles;
+mod slurm;
 mod ssh;
 mod ucx;
 

@@ -3,6 +3,7 @@
 
 use crate::bed::{Bed, Run, address};
 use crate::common::{has_ended, signal, until};
+use crate::slurm::Slurm;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -18,9 +19,18 @@ enum By {
     Hydra,
     /// Open MPI's, which has PMIx.
     OpenMpi,
+    /// Slurm's, with this exchange.
+    Srun(&'static str),
 }
 
-const ALL: [By; 4] = [By::Variables, By::Torchrun, By::Hydra, By::OpenMpi];
+const ALL: [By; 6] = [
+    By::Variables,
+    By::Torchrun,
+    By::Hydra,
+    By::OpenMpi,
+    By::Srun("pmi2"),
+    By::Srun("pmix"),
+];
 
 impl By {
     fn is_there(self) -> bool {
@@ -29,9 +39,13 @@ impl By {
             Self::Torchrun => "torchrun",
             Self::Hydra => "mpiexec.hydra",
             Self::OpenMpi => "mpirun.openmpi",
+            Self::Srun(_) => "srun",
         };
-        // `torchrun` has no `--version`.
-        let there = Command::new(name).arg("--help").output().is_ok();
+        let there = match self {
+            Self::Srun(_) => Slurm::is_installed(),
+            // `torchrun` has no `--version`.
+            _ => Command::new(name).arg("--help").output().is_ok(),
+        };
         let required = std::env::var_os("CROSSWARP_REQUIRE_HOSTS").is_some();
         assert!(there || !required, "{name} is not there");
         if !there {
@@ -40,8 +54,20 @@ impl By {
         there
     }
 
+    /// What has to serve on the first hosts before it starts anything.
+    fn needs(self, bed: &Bed, folder: &Path, hosts: usize) -> Option<Slurm> {
+        matches!(self, Self::Srun(_)).then(|| Slurm::start(bed, folder, hosts))
+    }
+
     /// Starts PEs in `role` on the first hosts, so many on each: one run, or one for each PE.
-    fn start(self, bed: &Bed, folder: &Path, pes: &[usize], role: &str) -> Vec<Run> {
+    fn start(
+        self,
+        bed: &Bed,
+        folder: &Path,
+        pes: &[usize],
+        role: &str,
+        slurm: Option<&Slurm>,
+    ) -> Vec<Run> {
         let program = program(role);
         let n: usize = pes.iter().sum();
         let all = [
@@ -126,6 +152,22 @@ impl By {
                 command.args(["-H", &list.join(","), "-np", &n.to_string()]);
                 vec![Run::of(command.args(&program))]
             }
+            Self::Srun(exchange) => {
+                // A line for each process, which is where it goes.
+                let places = (1..)
+                    .zip(pes)
+                    .flat_map(|(host, &n)| vec![bed.host_name(host); n]);
+                let file = folder.join("places");
+                std::fs::write(&file, places.collect::<Vec<_>>().join("\n")).unwrap();
+                let slurm = slurm.expect("its daemons");
+                let mut command = on(1);
+                command.env("SLURM_CONF", slurm.conf(bed, 1));
+                command.env("SLURM_HOSTFILE", &file);
+                command.args(["srun", "--distribution=arbitrary", "-n", &n.to_string()]);
+                // As it may be set: who is alone then ends all.
+                command.args([&format!("--mpi={exchange}"), "--kill-on-bad-exit=1"]);
+                vec![Run::of(command.args(&program))]
+            }
         }
     }
 }
@@ -144,9 +186,13 @@ fn passes(by: By, pes: &[usize], role: &str) {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    for run in by.start(&bed, folder.path(), pes, role) {
+    let slurm = by.needs(&bed, folder.path(), pes.len());
+    for run in by.start(&bed, folder.path(), pes, role, slurm.as_ref()) {
         let (code, out, err) = run.end();
         assert_eq!(code, 0, "{role} on {pes:?} by {by:?}: {out}\n{err}");
+    }
+    if let Some(slurm) = slurm {
+        slurm.end(&bed, pes.len());
     }
     bed.is_empty();
 }
@@ -175,6 +221,14 @@ fn open_mpis_launcher_starts_worlds_over_hosts() {
     passes(By::OpenMpi, &[1, 1, 1], "order");
 }
 
+#[test]
+fn srun_starts_worlds_over_hosts() {
+    for exchange in ["pmi2", "pmix"] {
+        passes(By::Srun(exchange), &[2, 1], "sums");
+        passes(By::Srun(exchange), &[1, 1, 1], "order");
+    }
+}
+
 /// Two PEs that wait, one a host; `harm` is done to their hosts, given their processes. Both end, and one of `words` is
 /// said of it, unless a launcher that ends PEs by itself was quicker.
 fn ends(by: By, harm: impl Fn(&Bed, [u32; 2]), words: &[&str]) {
@@ -182,7 +236,8 @@ fn ends(by: By, harm: impl Fn(&Bed, [u32; 2]), words: &[&str]) {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let runs = by.start(&bed, folder.path(), &[1, 1], "wait");
+    let slurm = by.needs(&bed, folder.path(), 2);
+    let runs = by.start(&bed, folder.path(), &[1, 1], "wait", slurm.as_ref());
     let mut pids = [0; 2];
     for run in &runs {
         for ready in run.marked("ready", 2 / runs.len()) {
@@ -210,6 +265,9 @@ fn ends(by: By, harm: impl Fn(&Bed, [u32; 2]), words: &[&str]) {
         told || by != By::Variables,
         "none of {words:?}, started by {by:?}: {said}"
     );
+    if let Some(slurm) = slurm {
+        slurm.end(&bed, 2);
+    }
     bed.is_empty();
 }
 
@@ -230,6 +288,7 @@ fn a_host_that_is_cut_off_ends_worlds_of_variables() {
 fn a_host_that_is_cut_off_ends_worlds_of_other_launchers() {
     ends(By::Hydra, cut(&[(1, 2), (2, 1)]), LOST);
     ends(By::OpenMpi, cut(&[(1, 2), (2, 1)]), LOST);
+    ends(By::Srun("pmix"), cut(&[(1, 2), (2, 1)]), LOST);
 }
 
 #[test]

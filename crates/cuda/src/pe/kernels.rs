@@ -73,7 +73,7 @@ impl Kernels {
         over_hosts: bool,
         options: &Options,
     ) -> Result<Self, DeviceWorldError> {
-        let sources = if over_hosts { &[OVER_HOSTS] } else { ON_STREAM };
+        let sources = if over_hosts { OVER_HOSTS } else { ON_STREAM };
         let modules = Module::compile_all(device, sources, options)?;
         let multiprocessors = device.properties().multiprocessors;
         let blocks = (multiprocessors / sharing.max(1) as u32).max(1);

@@ -1,7 +1,7 @@
 //! The sources of the stream-ordered verbs' kernels.
 //!
-//! A world needs them all, and they take half a minute to compile. So those of a world of one host are many sources, which
-//! are compiled side by side.
+//! A world needs them all, and they take half a minute to compile, in a world of several hosts a minute. So they are many
+//! sources, which are compiled side by side.
 
 use crate::compile::source::{Shape, Source};
 
@@ -44,11 +44,10 @@ macro_rules! lines {
     };
 }
 
-/// A source for each of the collectives' lines, and one of all.
+/// A source for each of the collectives' lines.
 macro_rules! sources {
     ($($file:literal: $on:literal, $name:tt, $($type:literal)+;)+) => {
-        /// The kernels of the stream-ordered verbs, in a world of one host.
-        pub const ON_STREAM: &[Source<'static>] = &[
+        const SOURCES: &[Source<'static>] = &[
             Source::new(
                 "on_stream/points.cu",
                 include_str!("../../kernels/on_stream/points.cu"),
@@ -62,23 +61,21 @@ macro_rules! sources {
                     lines!($on, $name, $($type)+)
                 ),
             )
-            .with_headers(HEADERS)),+
-        ];
-
-        /// The kernels of the stream-ordered verbs, in a world of several hosts. All in one: what they call of the route
-        /// is compiled to other code where there are fewer of them.
-        pub(crate) const OVER_HOSTS: Source<'static> = Source::new(
-            "on_stream/over_hosts.cu",
-            concat!(
-                include_str!("../../kernels/on_stream/points.cu"),
-                $(lines!($on, $name, $($type)+),)+
+            .with_headers(HEADERS),)+
+            Source::new(
+                "on_stream/routed.cu",
                 include_str!("../../kernels/on_stream/routed.cu"),
-            ),
-        )
-        .with_headers(HEADERS)
-        .with_shapes(POINTS);
+            )
+            .with_headers(HEADERS),
+        ];
     };
 }
+
+/// The kernels of the stream-ordered verbs, in a world of several hosts.
+pub(crate) const OVER_HOSTS: &[Source<'static>] = SOURCES;
+
+/// The kernels of the stream-ordered verbs, in a world of one host: all but the last, which reach PEs of other hosts.
+pub const ON_STREAM: &[Source<'static>] = SOURCES.split_at(SOURCES.len() - 1).0;
 
 const POINTS: &[Shape<'_>] = &[
     shape("signal", 1),

@@ -1,6 +1,7 @@
 //! Why a collective did not come about.
 
 use crate::team::collective_call::{Call, Kind};
+use crate::transport::remote::DeliveryError;
 use crate::wait::waiter::WaitError;
 use thiserror::Error;
 
@@ -58,6 +59,9 @@ pub enum CollectiveError {
         /// How many bytes.
         bytes: usize,
     },
+    /// Of a barrier between hosts: what this PE has put may not have arrived. It did not begin.
+    #[error(transparent)]
+    Delivery(#[from] DeliveryError),
     /// The rendezvous itself failed.
     #[error(transparent)]
     Wait(#[from] WaitError),

@@ -5,8 +5,8 @@
 //! included, so atomic operations of local and remote PEs on one word are atomic to each other.
 //!
 //! # Order
-//! Messages come in any order. One that names others it is `after` is held until these are done. What is done for
-//! one PE happens before the reply to its flush and before what is done after it.
+//! Messages come in any order, and one that has come before does nothing. One that names others it is `after` is held
+//! until these are done. What is done for one PE happens before the reply to its flush and before what is done after it.
 #![allow(unsafe_code)] // reads and writes mapped heaps, at positions it has checked
 
 use crate::memory::copy::{get_bytes, put_bytes};
@@ -162,6 +162,9 @@ impl Agent {
         let bytes = HEAD + body.len();
         let kind = head.kind().ok_or(BadMessage::Head { bytes })?;
         self.check_pes(from, &head, kind)?;
+        if !self.is_new(&head) {
+            return Ok(());
+        }
         let sender = self.senders.entry(head.from).or_default();
         if head.after > sender.done {
             sender.held.push((head, body.to_vec()));

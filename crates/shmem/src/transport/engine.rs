@@ -19,7 +19,8 @@ pub(crate) enum EngineError {
 /// A PE's way to the agents of other hosts, and back for their replies. Object-safe: which one a world has is
 /// decided when it starts, and a message costs far more than the call.
 ///
-/// Messages may arrive in any order, each once. Several threads may call at the same time.
+/// Messages may arrive in any order, and more than once: the agent knows them by their numbers. So may replies, of which
+/// the second to a question is nobody's any more. Several threads may call at the same time.
 pub(crate) trait Engine: Send + Sync {
     /// Sends the bytes of `head` and `body`, one after the other, to the agent of `host`. Both may be reused on
     /// return; the message leaves without further calls.

@@ -1,4 +1,5 @@
-//! An engine for tests: hosts that are threads of one process, over a network that delays and reorders.
+//! An engine for tests: hosts that are threads of one process, over a network that delays, reorders and loses
+//! acknowledgements.
 //!
 //! A world of threads is cut into hosts by [`FAKE_HOSTS`](crate::world::config::FAKE_HOSTS). PEs of different hosts
 //! have none of each other's memory mapped, so whatever reaches a PE of another host has gone through messages and an
@@ -24,6 +25,20 @@ use thiserror::Error;
 const MOST_DELAY: Duration = Duration::from_micros(100);
 /// One message in so many is delayed.
 const DELAYED: u64 = 16;
+/// One acknowledgement in so many gets lost. Whoever does not get it sends again, so what it was for comes twice: a
+/// message to the agent, a reply to the PE.
+const LOST: u64 = 16;
+/// What is sent again is sent after this, or somewhat later.
+const AGAIN: Duration = Duration::from_micros(200);
+
+/// What is on its way.
+#[derive(Clone)]
+enum Way {
+    /// From a PE to the agent.
+    Message(usize, Vec<u8>),
+    /// From the agent to a PE.
+    Reply(usize, Vec<u8>),
+}
 
 /// Replies on their way to a PE.
 #[derive(Default)]
@@ -33,6 +48,11 @@ pub(crate) struct Mailbox {
 }
 
 impl Mailbox {
+    fn deliver(&self, reply: Vec<u8>) {
+        self.replies().push_back(reply);
+        self.came.notify_all();
+    }
+
     fn replies(&self) -> MutexGuard<'_, VecDeque<Vec<u8>>> {
         // A queue is whole whenever the lock is free.
         self.replies.lock().unwrap_or_else(PoisonError::into_inner)
@@ -148,7 +168,7 @@ impl Network {
 /// Serves what comes, in random order, until nobody can send any more.
 fn serve(mut agent: Agent, receiver: Receiver<(usize, Vec<u8>)>, mailboxes: &[Mailbox], seed: u64) {
     let mut random = Random(seed);
-    let mut waiting: Vec<(Instant, (usize, Vec<u8>))> = Vec::new();
+    let mut waiting: Vec<(Instant, Way)> = Vec::new();
     let mut open = true;
     while open || !waiting.is_empty() {
         let next = waiting.iter().map(|(due, _)| *due).min();
@@ -165,9 +185,13 @@ fn serve(mut agent: Agent, receiver: Receiver<(usize, Vec<u8>)>, mailboxes: &[Ma
             }
         };
         let now = Instant::now();
-        while let Some(message) = first.take().or_else(|| receiver.try_recv().ok()) {
+        while let Some((from, message)) = first.take().or_else(|| receiver.try_recv().ok()) {
+            let message = Way::Message(from, message);
+            if random.below(LOST) == 0 {
+                waiting.push((now + random.again(), message.clone()));
+            }
             let delay = match random.below(DELAYED) {
-                0 => Duration::from_nanos(random.below(MOST_DELAY.as_nanos() as u64)),
+                0 => random.duration(MOST_DELAY),
                 _ => Duration::ZERO,
             };
             waiting.push((now + delay, message));
@@ -176,11 +200,24 @@ fn serve(mut agent: Agent, receiver: Receiver<(usize, Vec<u8>)>, mailboxes: &[Ma
             waiting.drain(..).partition(|&(due, _)| due <= now);
         waiting = later;
         while !due.is_empty() {
-            let (_, (from, message)) = due.swap_remove(random.below(due.len() as u64) as usize);
+            let (from, message) = match due.swap_remove(random.below(due.len() as u64) as usize).1 {
+                Way::Message(from, message) => (from, message),
+                Way::Reply(to, reply) => {
+                    mailboxes[to].deliver(reply);
+                    continue;
+                }
+            };
             let mut reply = |head: &Reply, body: &[u8]| {
                 let reply = [head.bytes(), body].concat();
-                mailboxes[from].replies().push_back(reply);
-                mailboxes[from].came.notify_all();
+                // The reply is itself an acknowledgement, and has one: either may be what is lost.
+                let lost = random.below(LOST);
+                if lost < 2 {
+                    let again = Way::Reply(from, reply.clone());
+                    waiting.push((now + random.again(), again));
+                }
+                if lost != 0 {
+                    mailboxes[from].deliver(reply);
+                }
             };
             if let Err(error) = agent.serve(from, &message, &mut reply) {
                 panic!("the agent got {error}");
@@ -230,5 +267,52 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         self.0 % n
+    }
+
+    /// Shorter than `most`.
+    fn duration(&mut self, most: Duration) -> Duration {
+        Duration::from_nanos(self.below(most.as_nanos() as u64))
+    }
+
+    /// How long after the first time something is sent again.
+    fn again(&mut self) -> Duration {
+        AGAIN + self.duration(AGAIN)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::ThreadWorld;
+
+    /// Which of a thousand replies come once and late, on time and again, or just once: some of each.
+    #[test]
+    fn some_acknowledgements_get_lost() {
+        let mut random = Random(1);
+        let fates: Vec<u64> = (0..1000).map(|_| random.below(LOST)).collect();
+        for fate in 0..LOST {
+            assert!(fates.contains(&fate), "{fate}");
+        }
+    }
+
+    /// A message that comes again is not done again, and a reply that comes again, or late, is that to its own question.
+    #[test]
+    fn what_comes_twice_is_done_once() {
+        const TIMES: u64 = 2000;
+        let sums = ThreadWorld::new(2).heap_bytes(1 << 20).fake_hosts("2");
+        let sums = sums.spmd(|pe| {
+            let words = pe.alloc_zeroed::<u64>(2).unwrap();
+            let there = 1 - pe.my_pe();
+            for i in 0..TIMES {
+                assert_eq!(pe.atomic_fetch_add(words.at(0), 1, there), i);
+                pe.atomic_add(words.at(1), 1, there);
+            }
+            pe.barrier().unwrap();
+            let mut sums = [0; 2];
+            pe.read(&mut sums, &words);
+            pe.free(words).unwrap();
+            sums
+        });
+        assert_eq!(sums.unwrap(), [[TIMES; 2]; 2]);
     }
 }

@@ -309,7 +309,8 @@ impl Wire {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use crate::{DeliveryError, Pe, SymRef, ThreadWorld};
+    use crate::transport::message::{Head, Kind};
+    use crate::{CollectiveError, DeliveryError, Pe, SymRef, ThreadWorld, WaitError};
 
     /// Messages that it takes PE 0 to do this with a word of the other PE.
     fn messages_of(work: impl Fn(&Pe, SymRef<'_, u64>, usize) + Sync) -> u64 {
@@ -356,5 +357,51 @@ mod tests {
             .unwrap();
         });
         assert!((1..10_000).contains(&messages), "{messages}");
+    }
+
+    /// An agent that gets what no PE sends hears that PE no more. What the engine says of it stays said: by quiet, fence,
+    /// scopes and waits, again and again.
+    #[test]
+    fn what_the_engine_says_is_not_forgotten() {
+        let world = ThreadWorld::new(2).heap_bytes(1 << 20).fake_hosts("tcp:2");
+        let said = world.spmd(|pe| {
+            let word = pe.alloc_zeroed::<u64>(1).unwrap();
+            if pe.my_pe() == 0 {
+                let nowhere = Head {
+                    pe: 1,
+                    position: 1 << 40,
+                    ..Head::new(Kind::Put)
+                };
+                let wire = pe.endpoint.remote.as_ref().unwrap().wire();
+                wire.send(1, nowhere, &[1], false);
+            }
+            let all = (pe.my_pe() == 0).then(|| {
+                let quiet = pe.quiet();
+                let scope = pe.scope(|ops| {
+                    ops.put(&word, &[1], 1);
+                    Ok::<_, DeliveryError>(())
+                });
+                [quiet, pe.fence(), scope, pe.quiet()]
+            });
+            let waited = pe.wait_until(&word, crate::Cmp::Ne, 0);
+            (all, waited, pe.barrier())
+        });
+        let said = said.unwrap();
+        let (all, waited, met) = &said[0];
+        let [first, others @ ..] = &all.as_ref().unwrap()[..] else {
+            panic!("PE 0 had nothing to say: {said:?}");
+        };
+        let why = "the agent has closed the connection";
+        let told = matches!(first, Err(DeliveryError::Unreachable { me: 0, pe: 1, reason }) if reason.ends_with(why));
+        assert!(told, "{said:?}");
+        assert!(others.iter().all(|other| other == first), "{said:?}");
+        assert_eq!(
+            met.clone(),
+            first.clone().map_err(CollectiveError::Delivery),
+            "{said:?}"
+        );
+        let ended =
+            |waited: &Result<u64, WaitError>| matches!(waited, Err(WaitError::PeerFailed { .. }));
+        assert!(ended(waited) && ended(&said[1].1), "{said:?}");
     }
 }

@@ -51,6 +51,9 @@ impl Team<'_> {
     #[inline]
     pub fn barrier(&self) -> Result<(), CollectiveError> {
         self.endpoint.quiet();
+        if self.endpoint.remote.is_some() {
+            self.endpoint.can_deliver()?;
+        }
         self.rendezvous(&self.turn(Kind::Barrier)?, bare(Kind::Barrier))
     }
 

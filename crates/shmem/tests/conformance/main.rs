@@ -1,6 +1,6 @@
 //! One suite for all kinds of world: every case runs with 1, 2, 3, 4, 5 and 8 PEs, as threads and as processes, and
-//! on hosts that share nothing: threads over a network that delays and reorders, over TCP or over UCX, processes over TCP or
-//! over UCX.
+//! on hosts that share nothing: threads over a network that delays, reorders and loses acknowledgements, over TCP or over
+//! UCX, processes over TCP or over UCX.
 
 mod answers;
 mod cases;

@@ -1,5 +1,6 @@
 //! The way between hosts without a GPU: memory of the host and threads that do what `device/pe/route.cuh` and
-//! `device/pe/inbox.cuh` do play it. Hosts are played as everywhere, over a network that delays and reorders and over TCP.
+//! `device/pe/inbox.cuh` do play it. Hosts are played as everywhere, over a network that delays, reorders and loses
+//! acknowledgements, and over TCP.
 #![allow(unsafe_code)] // plays memory that the host knows by its address
 
 use std::ptr::NonNull;

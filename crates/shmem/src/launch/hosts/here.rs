@@ -15,7 +15,7 @@ use crate::world::created::World;
 use crate::world::mapped::Mapped;
 use crate::world::processes::AGENTS;
 use std::io::{self, Write};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{Shutdown, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -172,7 +172,11 @@ fn listen(mut root: TcpStream, events: &Events) -> Result<(), LaunchError> {
     let heard = events.sender();
     let listen = move || {
         loop {
-            let order = hear(&mut root).unwrap_or(Order::Kill);
+            let order = hear(&mut root).unwrap_or_else(|_| {
+                // Who waits for the connection's end once all PEs have ended need not wait as long again.
+                let _ = root.shutdown(Shutdown::Read);
+                Order::Kill
+            });
             let last = order == Order::Kill;
             if heard.send(Event::Order(order)).is_err() || last {
                 return;

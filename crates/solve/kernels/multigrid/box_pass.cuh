@@ -30,6 +30,57 @@ struct box_row {
     double across, north, south, up, down, excess;
 };
 
+// The same with 1 / the diagonal of one of its points.
+struct box_couplings {
+    box_row row;
+    double inverse;
+};
+
+// A number of point `at` of an axis.
+__device__ __forceinline__ double line_number(const box_pass& g, int axis, int part, int at) {
+    return read(g.lines[axis] + part * g.size[axis] + at);
+}
+
+// Of point (x, y, z). A function of its own, as the next one: near the ends there is little to do, and much code would be.
+__device__ __noinline__ inline box_couplings couplings_at(const box_pass& g, int x, int y, int z) {
+    const double y_mass = line_number(g, 1, line_mass, y), z_mass = line_number(g, 2, line_mass, z);
+    const i64 kind = read(g.inverse_of + ((i64)z * g.size[1] + y));
+    return {{y_mass * z_mass,
+             z_mass * line_number(g, 1, line_before, y),
+             z_mass * line_number(g, 1, line_after, y),
+             y_mass * line_number(g, 2, line_before, z),
+             y_mass * line_number(g, 2, line_after, z),
+             z_mass * line_number(g, 1, line_excess, y) + y_mass * line_number(g, 2, line_excess, z)},
+            read(g.inverses + (kind * g.size[0] + x))};
+}
+
+// What coarse column `coarse` gives row y of plane z; none (−1) gives nothing.
+__device__ __noinline__ inline double box_correction(const box_pass& g, int coarse, int y, int z) {
+    // The coarse points that point `at` takes from, and their weights.
+    auto parents = [&](int axis, int at, int (&places)[2], double (&weights)[2]) {
+        const int n = g.coarse_size[axis], j = at >> 1;
+        places[0] = j;
+        places[1] = j + 1 < n ? j + 1 : g.wraps[axis] ? 0 : j;
+        weights[0] = at & 1 ? read(g.weights[axis] + j) : 1.0;
+        weights[1] = at & 1 ? read(g.weights[axis] + n + j) : 0.0;
+    };
+    int rows[2], planes[2];
+    double across[2], down[2];
+    parents(1, y, rows, across);
+    parents(2, z, planes, down);
+    double sum = 0.0;
+#pragma unroll
+    for (int a = 0; a < 2; ++a) {
+#pragma unroll
+        for (int c = 0; c < 2; ++c) {
+            const double weight = across[a] * down[c];
+            if (weight == 0.0 || coarse < 0) continue;
+            sum += weight * read(g.correction + (planes[c] * g.coarse_plane + rows[a] * (g.coarse_size[0] + 2) + coarse + 1));
+        }
+    }
+    return sum;
+}
+
 // The next level's right side at column i of row j and plane k. `at(x, y, z)`: the residual of a point around the one of
 // this level there, by its distance from it. Rows and planes with weight 0 are not asked for.
 template <class At> __device__ __forceinline__ double box_restrict(const box_pass& g, int i, int j, int k, At at) {
@@ -90,12 +141,12 @@ template <int steps, class Work> struct box_walk {
     bool x_free, between, calm_rows;
     // The coarse column that this one, or the one before it, takes from; none: −1.
     int taken;
-    box_row calm_row{};
-    double calm_inverse = 0.0;
+    box_couplings calm_here{};
+    double calm_left = 0.0, calm_right = 0.0;
     // The own points of the plane before the two in memory, for each step; those of the plane that a step just wrote.
     double above[steps + 1][per], fresh[steps + 1][per];
-    // The right side, of the plane that the first step is at and of those before it; that of the next, and the field.
-    double b[steps + 1][per], next_b[per], next_u[per];
+    // The right side, of the plane that the first step is at and of those before it.
+    double b[steps + 1][per];
 
     __device__ __forceinline__ box_walk(const box_pass& g, double* memory)
         : g(g), nx(g.size[0]), ny(g.size[1]), nz(g.size[2]), stride(nx + 2),
@@ -138,36 +189,22 @@ template <int steps, class Work> struct box_walk {
         taken = behind < g.coarse_size[0] ? behind : wrap_x ? 0 : -1;
         calm_rows = g.calm_planes[0] < g.calm_planes[1] && y >= g.calm_rows[0] && y + per <= g.calm_rows[1];
         if (calm_rows) {
-            calm_row = row_at(0, g.calm_planes[0]);
-            calm_inverse = inverse_at(0, g.calm_planes[0]);
+            calm_here = couplings_at(g, column, row[0], g.calm_planes[0]);
+            if (start >= start_corrected) {
+                // Those of a row between two coarse ones.
+                calm_left = read(g.weights[1] + (row[0] >> 1));
+                calm_right = read(g.weights[1] + g.coarse_size[1] + (row[0] >> 1));
+            }
         }
 #pragma unroll
         for (int s = 0; s <= steps; ++s) {
 #pragma unroll
             for (int k = 0; k < per; ++k) above[s][k] = fresh[s][k] = b[s][k] = 0.0;
         }
-#pragma unroll
-        for (int k = 0; k < per; ++k) next_b[k] = next_u[k] = 0.0;
     }
 
-    // A number of point `at` of an axis.
-    __device__ __forceinline__ double of(int axis, int part, int at) const {
-        return read(g.lines[axis] + part * g.size[axis] + at);
-    }
+    __device__ __forceinline__ double of(int axis, int part, int at) const { return line_number(g, axis, part, at); }
     __device__ __forceinline__ bool plane_free(int z) const { return of(2, line_free, z) != 0.0; }
-    __device__ __forceinline__ box_row row_at(int k, int z) const {
-        const double y_mass = of(1, line_mass, row[k]), z_mass = of(2, line_mass, z);
-        return {y_mass * z_mass,
-                z_mass * of(1, line_before, row[k]),
-                z_mass * of(1, line_after, row[k]),
-                y_mass * of(2, line_before, z),
-                y_mass * of(2, line_after, z),
-                z_mass * of(1, line_excess, row[k]) + y_mass * of(2, line_excess, z)};
-    }
-    __device__ __forceinline__ double inverse_at(int k, int z) const {
-        const i64 kind = read(g.inverse_of + ((i64)z * ny + row[k]));
-        return read(g.inverses + (kind * nx + column));
-    }
     __device__ __forceinline__ bool is_calm(int z) const {
         return calm_rows && z >= g.calm_planes[0] && z < g.calm_planes[1];
     }
@@ -185,65 +222,93 @@ template <int steps, class Work> struct box_walk {
         return residuals + (z + 2 * box_residual_planes) % box_residual_planes * (rows_left + 1) * wide;
     }
 
-    // Asks for what the first step finds in plane z.
-    __device__ __forceinline__ void begin(int z) {
-        if (start == start_zero || z >= bottom) return;
-        const int inside = plane_of(z);
-        if (start != start_correction) {
+    // What the first step finds in plane z, to `fresh`.
+    template <bool calm> __device__ __forceinline__ void begin(int z) {
+        const int inside = calm ? z : plane_of(z);
+        if (start == start_correction) {
+#pragma unroll
+            for (int k = 0; k < per; ++k) fresh[0][k] = 0.0;
+        } else {
             const double* from = g.before + inside * g.plane;
 #pragma unroll
-            for (int k = 0; k < per; ++k) next_u[k] = read(from + offset(k));
-        } else {
-#pragma unroll
-            for (int k = 0; k < per; ++k) next_u[k] = 0.0;
+            for (int k = 0; k < per; ++k) fresh[0][k] = read(from + offset(k));
         }
-        if (start >= start_corrected && plane_free(inside)) {
-            const int j = inside >> 1, under = j + 1 < g.coarse_size[2] ? j + 1 : wrap_z ? 0 : j;
-            const bool deep = inside & 1;
-            const double down[2] = {deep ? read(g.weights[2] + j) : 1.0,
-                                    deep ? read(g.weights[2] + g.coarse_size[2] + j) : 0.0};
-            const double* planes[2] = {g.correction + j * g.coarse_plane, g.correction + under * g.coarse_plane};
+        if (start >= start_corrected) {
+            double by[per];
+            if constexpr (calm) {
+                correct_calm(z, by);
+            } else {
+                const bool plane_held = !plane_free(inside);
 #pragma unroll
-            for (int k = 0; k < per; ++k) {
-                // The same for the whole warp.
-                if (held >> k & 1) continue;
-                double mine = correction(k, taken, down, planes);
-                // The lane before has the coarse column before, if there is such a lane.
-                double before = __shfl_up_sync(0xffffffffu, mine, 1);
-                if (between && lane == 0) before = correction(k, column >> 1, down, planes);
-                double by = between ? to_left * before + to_right * mine : mine;
-                if (!x_free) by = 0.0 * by;
-                next_u[k] += by;
+                for (int k = 0; k < per; ++k) {
+                    // The same for the whole warp.
+                    if (plane_held || (held >> k & 1)) continue;
+                    by[k] = box_correction(g, taken, row[k], inside);
+                    const double before = __shfl_up_sync(0xffffffffu, by[k], 1);
+                    // The lane before has the coarse column before, if there is such a lane.
+                    if (between) by[k] = to_left * (lane > 0 ? before : box_correction(g, column >> 1, row[k], inside)) + to_right * by[k];
+                    fresh[0][k] += x_free ? by[k] : 0.0 * by[k];
+                }
+            }
+            if constexpr (calm) {
+#pragma unroll
+                for (int k = 0; k < per; ++k) {
+                    double before = __shfl_up_sync(0xffffffffu, by[k], 1);
+                    if (between && lane == 0) before = box_correction(g, column >> 1, row[k], z);
+                    if (between) by[k] = to_left * before + to_right * by[k];
+                    if (!x_free) by[k] = 0.0 * by[k];
+                    fresh[0][k] += by[k];
+                }
             }
         }
 #pragma unroll
-        for (int k = 0; k < per; ++k) next_u[k] = there ? next_u[k] : 0.0;
+        for (int k = 0; k < per; ++k) fresh[0][k] = there ? fresh[0][k] : 0.0;
     }
-
-    // What coarse column `coarse` gives row k, of the coarse planes with the weights `down`.
-    __device__ __forceinline__ double correction(int k, int coarse, const double (&down)[2],
-                                                 const double* const (&planes)[2]) const {
-        const int j = row[k] >> 1, under = j + 1 < g.coarse_size[1] ? j + 1 : wrap_y ? 0 : j;
-        const bool deep = row[k] & 1;
-        const double across[2] = {deep ? read(g.weights[1] + j) : 1.0, deep ? read(g.weights[1] + g.coarse_size[1] + j) : 0.0};
-        const int rows[2] = {j * (g.coarse_size[0] + 2) + 1, under * (g.coarse_size[0] + 2) + 1};
-        double sum = 0.0;
+    // As `box_correction`, of all rows, the first of which is a coarse one's.
+    __device__ __forceinline__ void correct_calm(int z, double (&by)[per]) const {
+        static_assert(per % 2 == 0, "pairs of rows");
+        const int j = z >> 1, under = j + 1 < g.coarse_size[2] ? j + 1 : 0;
+        const bool deep = z & 1, some = taken >= 0;
+        const double* const upper = g.correction + (j * g.coarse_plane + max(taken, 0) + 1);
+        const double* const lower = g.correction + (under * g.coarse_plane + max(taken, 0) + 1);
+        const double left = deep ? read(g.weights[2] + j) : 1.0, right = deep ? read(g.weights[2] + g.coarse_size[2] + j) : 0.0;
+        double above[2]{}, below[2];
 #pragma unroll
-        for (int a = 0; a < 2; ++a) {
-#pragma unroll
-            for (int c = 0; c < 2; ++c) {
-                const double weight = across[a] * down[c];
-                if (weight != 0.0 && coarse >= 0) sum += weight * read(planes[c] + (rows[a] + coarse));
+        for (int i = 0; i <= per / 2; ++i) {
+            const int at = (row[0] >> 1) + i, offset = (at < g.coarse_size[1] ? at : 0) * (g.coarse_size[0] + 2);
+            below[0] = some ? read(upper + offset) : 0.0;
+            below[1] = some && deep ? read(lower + offset) : 0.0;
+            if (i > 0) {
+                double sum = 0.0 + calm_left * left * above[0];
+                if (deep) sum += calm_left * right * above[1];
+                sum += calm_right * left * below[0];
+                if (deep) sum += calm_right * right * below[1];
+                by[2 * i - 1] = sum;
             }
+            if (i < per / 2) {
+                double sum = 0.0 + left * below[0];
+                if (deep) sum += right * below[1];
+                by[2 * i] = sum;
+            }
+            above[0] = below[0];
+            above[1] = below[1];
         }
-        return sum;
     }
 
-    __device__ __forceinline__ void ask_right_side(int z) {
-        if (z < top || z >= bottom) return;
+    __device__ __forceinline__ void load_right_side(int z) {
         const double* from = g.right_side + plane_of(z) * g.plane;
 #pragma unroll
-        for (int k = 0; k < per; ++k) next_b[k] = read(from + offset(k));
+        for (int k = 0; k < per; ++k) b[0][k] = read(from + offset(k));
+    }
+    // Asks for plane z, to be in the L2 cache by then; the right side is wanted a plane later than the field.
+    __device__ __forceinline__ void prefetch_plane(int z) const {
+        const int inside = min(z, bottom - 1);
+        if (inside < 1 || inside >= nz) return;
+#pragma unroll
+        for (int k = 0; k < per; ++k) {
+            if (start == start_field || start == start_corrected) prefetch(g.before + (inside * g.plane + offset(k)));
+            prefetch(g.right_side + ((inside - 1) * g.plane + offset(k)));
+        }
     }
 
     __device__ __forceinline__ void write(int s, int z) {
@@ -271,8 +336,7 @@ template <int steps, class Work> struct box_walk {
             double north = k > 0 ? here[k > 0 ? k - 1 : 0] : first > 0 ? from[-wide] : c;
             double south = k < per - 1 ? here[k < per - 1 ? k + 1 : k] : first < high - per ? from[per * wide] : c;
             double up = above[s][k], down = fresh[s][k];
-            box_row of = calm_row;
-            double inverse = calm_inverse;
+            box_couplings at = calm_here;
             if constexpr (!calm) {
                 // At an end of the grid the one on the other side, which couplings of zero make nothing of.
                 if (no_north >> k & 1) north = c;
@@ -280,17 +344,15 @@ template <int steps, class Work> struct box_walk {
                 const double over = up, under = down;
                 up = no_up ? (no_down ? c : under) : over;
                 down = no_down ? (no_up ? c : over) : under;
-                if (!is_calm(z)) {
-                    of = row_at(k, inside);
-                    inverse = inverse_at(k, inside);
-                }
+                if (!is_calm(z)) at = couplings_at(g, column, row[k], inside);
             }
+            const box_row& of = at.row;
             const double along = x_before * (from[k * wide + west] - c) + x_after * (from[k * wide + east] - c);
             const double beside = (of.north * (north - c) + of.south * (south - c)) + (of.up * (up - c) + of.down * (down - c));
             const double sum = of.across * (along - x_excess * c) + x_mass * (beside - of.excess * c);
             double found = b[k] + sum;
             if (!x_free) found = found * 0.0;
-            double after = c + (omega * inverse) * found;
+            double after = c + (omega * at.inverse) * found;
             if (!calm && (plane_held || (held >> k & 1))) {
                 found = 0.0;
                 after = c;
@@ -355,7 +417,7 @@ template <int steps, class Work> struct box_walk {
 #pragma unroll
             for (int k = 0; k < per; ++k) {
                 const bool keeps = !calm && (plane_held || (held >> k & 1));
-                const double inverse = calm || is_calm(z) ? calm_inverse : inverse_at(k, inside);
+                const double inverse = calm || is_calm(z) ? calm_here.inverse : couplings_at(g, column, row[k], inside).inverse;
                 fresh[s][k] = keeps || !there ? 0.0 : (g.omega[0] * inverse) * b[0][k];
             }
         } else {
@@ -375,25 +437,19 @@ template <int steps, class Work> struct box_walk {
 
     // Up to where all have read what was kept of the plane before.
     template <bool calm> __device__ __forceinline__ void first_half(int now) {
-        if (measures_late) add_squares(now - measured - 2);
-        if (restricts) restrict_behind(now - steps - 2);
 #pragma unroll
         for (int s = steps; s > 0; --s) {
 #pragma unroll
             for (int k = 0; k < per; ++k) b[s][k] = b[s - 1][k];
         }
-#pragma unroll
-        for (int k = 0; k < per; ++k) {
-            b[0][k] = next_b[k];
-            fresh[0][k] = next_u[k];
+        if (calm || (now > top && now <= bottom)) load_right_side(now - 1);
+        if (start != start_zero && (calm || now < bottom)) {
+            begin<calm>(now);
+            write(0, now);
         }
-        if (start != start_zero && now < bottom) write(0, now);
-        ask_right_side(now);
-        begin(now + 1);
         if constexpr (steps >= 1) relax<calm, 1>(now);
     }
     template <bool calm> __device__ __forceinline__ void second_half(int now) {
-        if (measures_early) add_squares(now - 1);
         if constexpr (steps >= 2) relax<calm, 2>(now);
         if (!then) return;
         const int z = now - steps - 1;
@@ -414,12 +470,14 @@ template <int steps, class Work> struct box_walk {
 template <int steps, class Work = as_launched> __device__ __forceinline__ void run_box_pass(const box_pass& g) {
     extern __shared__ double memory[];
     box_walk<steps, Work> walk(g, memory);
-    walk.begin(walk.top);
     // Where all planes under way are calm, and every step reaches its own.
     const int calm_from = max(max(walk.top, walk.z0 - walk.margin) + steps + 1, g.calm_planes[0]) + steps + 1;
     const int calm_to = min(walk.bottom, g.calm_planes[1]);
     for (int now = walk.top; now < walk.z1 + steps + 3; ++now) {
         const bool calm = walk.calm_rows && now >= calm_from && now < calm_to;
+        walk.prefetch_plane(now + 2);
+        if (walk.measures_late) walk.add_squares(now - walk.measured - 2);
+        if (walk.restricts) walk.restrict_behind(now - steps - 2);
         if (calm) {
             walk.template first_half<true>(now);
         } else {
@@ -427,6 +485,7 @@ template <int steps, class Work = as_launched> __device__ __forceinline__ void r
         }
         // Between what reads the residuals, or squares, that were kept and what writes them.
         if (walk.measured >= 0 || walk.restricts) __syncthreads();
+        if (walk.measures_early) walk.add_squares(now - 1);
         if (calm) {
             walk.template second_half<true>(now);
         } else {

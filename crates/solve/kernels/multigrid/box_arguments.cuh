@@ -8,9 +8,9 @@ namespace crosswarp {
 // Columns of a block's tile: a warp has them.
 constexpr int box_tile_x = 32;
 // Rows of a thread, an even number.
-constexpr int box_thread_rows = 10;
+constexpr int box_thread_rows = 4;
 // Warps of a block of a pass.
-constexpr int box_pass_warps = 4;
+constexpr int box_pass_warps = 10;
 // Most relaxations of a launch.
 constexpr int box_most_steps = 2;
 // Planes of the residual that are kept for the next level's right side.

@@ -11,7 +11,11 @@ __device__ inline void restrict_right_side(const box_pass& g) {
     if (i >= g.coarse_size[0]) return;
     // The point `at` of an axis; what is beyond an end that does not wrap around is asked for along x only.
     auto place = [&](int axis, int at) { return g.wraps[axis] ? wrapped(at, g.size[axis]) : at; };
-    const double value = box_restrict(g, i, j, k, [&](int x, int y, int z) {
+    double columns[2], rows[3], planes[3];
+    weights_beside(g, i, columns);
+    weights_around(g, 1, j, rows);
+    weights_around(g, 2, k, planes);
+    const double value = box_restrict(columns, rows, planes, [&](int x, int y, int z) {
         const int column = place(0, 2 * i + x);
         if (column < 0 || column >= g.size[0]) return 0.0;
         const int row = place(1, 2 * j + y), plane = place(2, 2 * k + z);

@@ -81,21 +81,27 @@ __device__ __noinline__ inline double box_correction(const box_pass& g, int coar
     return sum;
 }
 
-// The next level's right side at column i of row j and plane k. `at(x, y, z)`: the residual of a point around the one of
-// this level there, by its distance from it. Rows and planes with weight 0 are not asked for.
-template <class At> __device__ __forceinline__ double box_restrict(const box_pass& g, int i, int j, int k, At at) {
-    // The weights of the points before and behind along an axis; that of the one at the coarse point is 1.
-    auto around = [&](int axis, int at, double (&out)[3]) {
-        const int n = g.size[axis], coarse = g.coarse_size[axis];
-        const double* weights = g.weights[axis];
-        const bool before = at > 0 || (g.wraps[axis] && !(n & 1));
-        out[0] = before ? read(weights + coarse + (at > 0 ? at : coarse) - 1) : 0.0;
-        out[1] = 1.0;
-        out[2] = 2 * at + 1 < n ? read(weights + at) : 0.0;
-    };
-    double rows[3], planes[3], sum[3];
-    around(1, j, rows);
-    around(2, k, planes);
+// The weights in coarse point `at` of the points before it, at it and behind it, along an axis.
+__device__ __forceinline__ void weights_around(const box_pass& g, int axis, int at, double (&out)[3]) {
+    const int n = g.size[axis], coarse = g.coarse_size[axis];
+    const double* weights = g.weights[axis];
+    const bool before = at > 0 || (g.wraps[axis] && !(n & 1));
+    out[0] = before ? read(weights + coarse + (at > 0 ? at : coarse) - 1) : 0.0;
+    out[1] = 1.0;
+    out[2] = 2 * at + 1 < n ? read(weights + at) : 0.0;
+}
+// Those of the columns before and behind: what is not there is 0.
+__device__ __forceinline__ void weights_beside(const box_pass& g, int at, double (&out)[2]) {
+    out[0] = read(g.weights[0] + g.coarse_size[0] + (at > 0 ? at : g.coarse_size[0]) - 1);
+    out[1] = read(g.weights[0] + at);
+}
+
+// The next level's right side at a point, with the weights of what is around it. `at(x, y, z)`: the residual of a point of
+// this level, by its distance. Rows and planes with weight 0 are not asked for.
+template <class At>
+__device__ __forceinline__ double box_restrict(const double (&columns)[2], const double (&rows)[3], const double (&planes)[3],
+                                               At at) {
+    double sum[3];
 #pragma unroll
     for (int x = 0; x < 3; ++x) {
         sum[x] = 0.0;
@@ -108,9 +114,7 @@ template <class At> __device__ __forceinline__ double box_restrict(const box_pas
             }
         }
     }
-    const double* weights = g.weights[0];
-    const double right = read(weights + g.coarse_size[0] + (i > 0 ? i : g.coarse_size[0]) - 1);
-    return sum[1] + (right * sum[0] + read(weights + i) * sum[2]);
+    return sum[1] + (columns[0] * sum[0] + columns[1] * sum[2]);
 }
 
 // A thread's part of a block's way through the planes.
@@ -139,14 +143,20 @@ template <int steps, class Work> struct box_walk {
     // Along x; in what lies between coarse columns, with the weights of those.
     double x_before, x_after, x_excess, x_mass, to_left = 0.0, to_right = 0.0;
     bool x_free, between, calm_rows;
+    // Of the coarse point that the thread restricts to, if there is one: where its residuals and its value lie.
+    bool restricts_one = false;
+    int residual_at = 0, coarse_at = 0;
+    double coarse_columns[2]{}, coarse_rows[3]{};
     // The coarse column that this one, or the one before it, takes from; none: −1.
     int taken;
     box_couplings calm_here{};
     double calm_left = 0.0, calm_right = 0.0;
     // The own points of the plane before the two in memory, for each step; those of the plane that a step just wrote.
     double above[steps + 1][per], fresh[steps + 1][per];
-    // The right side, of the plane that the first step is at and of those before it.
-    double b[steps + 1][per];
+    // Where the newest plane begins; the right side of the one before it, and of those before that; what was asked for of
+    // the next.
+    i64 newest = 0;
+    double b[steps + 1][per], next_b[per], next_u[per];
 
     __device__ __forceinline__ box_walk(const box_pass& g, double* memory)
         : g(g), nx(g.size[0]), ny(g.size[1]), nz(g.size[2]), stride(nx + 2),
@@ -196,11 +206,26 @@ template <int steps, class Work> struct box_walk {
                 calm_right = read(g.weights[1] + g.coarse_size[1] + (row[0] >> 1));
             }
         }
+        if (restricts) {
+            static_assert(box_tile_x * box_tile_y / 4 <= box_pass_threads, "a thread for each coarse point of a tile");
+            const int at_x = threadIdx.x % (own_x / 2), at_y = threadIdx.x / (own_x / 2);
+            const int i = int(blockIdx.x) * (own_x / 2) + at_x, j = int(blockIdx.y) * (own_y / 2) + at_y;
+            restricts_one = at_y < own_y / 2 && i < g.coarse_size[0] && j < g.coarse_size[1];
+            if (restricts_one) {
+                weights_beside(g, i, coarse_columns);
+                weights_around(g, 1, j, coarse_rows);
+            }
+            // Rows are kept from the one before the own ones on.
+            residual_at = (2 * at_y + 1) * wide + side + 2 * at_x;
+            coarse_at = j * (g.coarse_size[0] + 2) + i + 1;
+        }
 #pragma unroll
         for (int s = 0; s <= steps; ++s) {
 #pragma unroll
             for (int k = 0; k < per; ++k) above[s][k] = fresh[s][k] = b[s][k] = 0.0;
         }
+#pragma unroll
+        for (int k = 0; k < per; ++k) next_b[k] = next_u[k] = 0.0;
     }
 
     __device__ __forceinline__ double of(int axis, int part, int at) const { return line_number(g, axis, part, at); }
@@ -208,7 +233,10 @@ template <int steps, class Work> struct box_walk {
     __device__ __forceinline__ bool is_calm(int z) const {
         return calm_rows && z >= g.calm_planes[0] && z < g.calm_planes[1];
     }
-    __device__ __forceinline__ int offset(int k) const { return row[k] * stride + column + 1; }
+    // Where the point of row k lies in a plane. Calm rows come one after the other.
+    template <bool calm> __device__ __forceinline__ int offset(int k) const {
+        return (calm ? row[0] + k : row[k]) * stride + column + 1;
+    }
     // A step more each, which planes there are a step less on both sides.
     __device__ __forceinline__ bool reaches(int s, int z) const {
         return wrap_z ? z >= top + s && z < bottom - s : z >= max(z0 - margin + s, 0) && z < min(z1 + margin - s, nz);
@@ -229,9 +257,8 @@ template <int steps, class Work> struct box_walk {
 #pragma unroll
             for (int k = 0; k < per; ++k) fresh[0][k] = 0.0;
         } else {
-            const double* from = g.before + inside * g.plane;
 #pragma unroll
-            for (int k = 0; k < per; ++k) fresh[0][k] = read(from + offset(k));
+            for (int k = 0; k < per; ++k) fresh[0][k] = next_u[k];
         }
         if (start >= start_corrected) {
             double by[per];
@@ -295,19 +322,17 @@ template <int steps, class Work> struct box_walk {
         }
     }
 
-    __device__ __forceinline__ void load_right_side(int z) {
-        const double* from = g.right_side + plane_of(z) * g.plane;
+    // Asks for plane z of the field, and the one before it of the right side: half a plane before they are needed.
+    template <bool calm> __device__ __forceinline__ void ask(int z) {
+        if (z < bottom && (start == start_field || start == start_corrected)) {
+            const double* from = g.before + (calm && z < nz ? newest + g.plane : plane_of(z) * g.plane);
 #pragma unroll
-        for (int k = 0; k < per; ++k) b[0][k] = read(from + offset(k));
-    }
-    // Asks for plane z, to be in the L2 cache by then; the right side is wanted a plane later than the field.
-    __device__ __forceinline__ void prefetch_plane(int z) const {
-        const int inside = min(z, bottom - 1);
-        if (inside < 1 || inside >= nz) return;
+            for (int k = 0; k < per; ++k) next_u[k] = read(from + offset<calm>(k));
+        }
+        if (z > top && z <= bottom) {
+            const double* from = g.right_side + (calm ? newest : plane_of(z - 1) * g.plane);
 #pragma unroll
-        for (int k = 0; k < per; ++k) {
-            if (start == start_field || start == start_corrected) prefetch(g.before + (inside * g.plane + offset(k)));
-            prefetch(g.right_side + ((inside - 1) * g.plane + offset(k)));
+            for (int k = 0; k < per; ++k) next_b[k] = read(from + offset<calm>(k));
         }
     }
 
@@ -387,7 +412,12 @@ template <int steps, class Work> struct box_walk {
             if (column >= nx || rows <= 0) continue;
             const double* from = squares + band * leaf_rows * wide + side + at;
             double sum = -0.0;
-            for (int i = 0; i < rows; ++i) sum += from[i * wide] * from[i * wide];
+            if (rows == leaf_rows) {
+#pragma unroll
+                for (int i = 0; i < leaf_rows; ++i) sum += from[i * wide] * from[i * wide];
+            } else {
+                for (int i = 0; i < rows; ++i) sum += from[i * wide] * from[i * wide];
+            }
             g.sums[((i64)(z - g.plane_start) * all + of_level) * g.sum_pitch + column] = sum;
         }
     }
@@ -395,16 +425,12 @@ template <int steps, class Work> struct box_walk {
     __device__ __forceinline__ void restrict_behind(int done) const {
         const int j = done >> 1;
         if (2 * j < z0 || 2 * j >= z1 || (done & 1) != int(2 * j + 1 < nz)) return;
+        if (!restricts_one) return;
         const double* planes[3] = {residual_plane(2 * j - 1), residual_plane(2 * j), residual_plane(2 * j + 1)};
-        for (int t = threadIdx.x; t < own_x / 2 * (own_y / 2); t += box_pass_threads) {
-            const int at_x = t % (own_x / 2), at_y = t / (own_x / 2);
-            const int i = int(blockIdx.x) * (own_x / 2) + at_x, row = int(blockIdx.y) * (own_y / 2) + at_y;
-            if (i >= g.coarse_size[0] || row >= g.coarse_size[1]) continue;
-            // Rows are kept from the one before the own ones on.
-            const int from = (2 * at_y + 1) * wide + side + 2 * at_x;
-            auto at = [&](int x, int y, int z) { return planes[z + 1][from + y * wide + x]; };
-            g.coarse_right_side[j * g.coarse_plane + row * (g.coarse_size[0] + 2) + i + 1] = box_restrict(g, i, row, j, at);
-        }
+        double weights[3];
+        weights_around(g, 2, j, weights);
+        auto at = [&](int x, int y, int z) { return planes[z + 1][residual_at + y * wide + x]; };
+        g.coarse_right_side[j * g.coarse_plane + coarse_at] = box_restrict(coarse_columns, coarse_rows, weights, at);
     }
 
     // Step s of plane now − s.
@@ -427,10 +453,10 @@ template <int steps, class Work> struct box_walk {
         }
         if (s < steps || then) write(s, z);
         if (s == steps && z >= z0 && z < z1) {
-            double* to = g.after + z * g.plane;
+            double* to = g.after + (newest - s * g.plane);
 #pragma unroll
             for (int k = 0; k < per; ++k) {
-                if (own >> k & 1) to[offset(k)] = fresh[s][k];
+                if (own >> k & 1) to[offset<calm>(k)] = fresh[s][k];
             }
         }
     }
@@ -442,7 +468,8 @@ template <int steps, class Work> struct box_walk {
 #pragma unroll
             for (int k = 0; k < per; ++k) b[s][k] = b[s - 1][k];
         }
-        if (calm || (now > top && now <= bottom)) load_right_side(now - 1);
+#pragma unroll
+        for (int k = 0; k < per; ++k) b[0][k] = next_b[k];
         if (start != start_zero && (calm || now < bottom)) {
             begin<calm>(now);
             write(0, now);
@@ -450,6 +477,7 @@ template <int steps, class Work> struct box_walk {
         if constexpr (steps >= 1) relax<calm, 1>(now);
     }
     template <bool calm> __device__ __forceinline__ void second_half(int now) {
+        ask<calm>(now + 1);
         if constexpr (steps >= 2) relax<calm, 2>(now);
         if (!then) return;
         const int z = now - steps - 1;
@@ -470,12 +498,13 @@ template <int steps, class Work> struct box_walk {
 template <int steps, class Work = as_launched> __device__ __forceinline__ void run_box_pass(const box_pass& g) {
     extern __shared__ double memory[];
     box_walk<steps, Work> walk(g, memory);
+    walk.template ask<false>(walk.top);
     // Where all planes under way are calm, and every step reaches its own.
     const int calm_from = max(max(walk.top, walk.z0 - walk.margin) + steps + 1, g.calm_planes[0]) + steps + 1;
     const int calm_to = min(walk.bottom, g.calm_planes[1]);
     for (int now = walk.top; now < walk.z1 + steps + 3; ++now) {
         const bool calm = walk.calm_rows && now >= calm_from && now < calm_to;
-        walk.prefetch_plane(now + 2);
+        walk.newest = now * g.plane;
         if (walk.measures_late) walk.add_squares(now - walk.measured - 2);
         if (walk.restricts) walk.restrict_behind(now - steps - 2);
         if (calm) {
@@ -498,7 +527,7 @@ template <int steps, class Work = as_launched> __device__ __forceinline__ void r
 
 // A kernel of passes over levels of boxes; behind it the arguments of `run_box_pass`.
 #define CROSSWARP_BOX_PASS(name, ...)                                     \
-    extern "C" __global__ void __launch_bounds__(cw::box_pass_threads, 2) \
+    extern "C" __global__ void __launch_bounds__(cw::box_pass_threads, 1) \
         name(const __grid_constant__ cw::box_pass g) {                    \
         cw::run_box_pass<__VA_ARGS__>(g);                                 \
     }

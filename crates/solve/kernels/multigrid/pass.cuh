@@ -19,6 +19,10 @@
 
 namespace crosswarp {
 
+__device__ inline void prefetch(const void* at) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
+}
+
 // Rows of a strip before each step, and of the residual: even columns and odd ones. Those of thread t are at t + 1.
 template <class Equation, int steps> struct strip_rows {
     using F = typename Equation::number;

@@ -7,11 +7,6 @@ namespace crosswarp {
 // What no kernel writes while others read it: loads that may be moved before stores.
 template <class T> __device__ inline T read(const T* from) { return __ldg(from); }
 
-// Asks for what is there to be brought into the L2 cache.
-__device__ inline void prefetch(const void* at) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
-}
-
 // Rows of a table of `Parts` parts for rows of `nx` columns; those −1 and up can be asked for.
 template <class F, int Parts> struct row_table {
     const u32* index;

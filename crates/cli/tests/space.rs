@@ -270,7 +270,7 @@ fn what_a_box_cannot_have_is_one_line() {
         (
             "--backend cuda",
             2,
-            "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --backend cuda".to_owned(),
+            "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --backend cuda".to_owned(),
         ),
         (
             "--boundary top=robin:1,2,x",

@@ -247,7 +247,7 @@ pub fn solve_3d<F: Real>(
 ) -> Result<Solution<F>, SolveError> {
     problem.check()?;
     options.check()?;
-    if options.gpu.is_some() {
+    if options.gpu.is_some() && problem.is_general() {
         return Err(OptionsError::SpaceOnGpu.into());
     }
     match &options.method {

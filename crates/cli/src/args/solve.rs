@@ -19,8 +19,7 @@ const SOLVE_AFTER: &str = "\
 Problems:
   laplace1d  points between two fixed ends, zero inside
   laplace2d  a plane with a boundary on each side, zero inside
-  laplace3d  a box with a boundary on each of its six sides, zero inside; on CPUs, by all but
-             jacobi
+  laplace3d  a box with a boundary on each of its six sides, zero inside; by all but jacobi
   fill       unknown cells of a field solved from the known ones
   FILE.toml  any of these, with a source, an initial field, fixed cells (see examples/)
 

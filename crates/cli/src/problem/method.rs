@@ -120,7 +120,9 @@ pub enum Contradiction {
     #[error("laplace1d is solved by Jacobi sweeps: it does not go with {0}")]
     Line(&'static str),
     /// A problem that nothing else solves.
-    #[error("laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with {0}")]
+    #[error(
+        "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with {0}"
+    )]
     Space(&'static str),
 }
 

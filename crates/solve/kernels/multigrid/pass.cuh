@@ -14,6 +14,7 @@
 // al., "Effective resource management for enhancing performance of 2D and 3D stencils on GPUs", GPGPU 2016.
 #pragma once
 #include "multigrid/neighbours.cuh"
+#include "multigrid/pass_kinds.cuh"
 #include "sum_layout.cuh"
 
 namespace crosswarp {
@@ -21,25 +22,6 @@ namespace crosswarp {
 __device__ inline void prefetch(const void* at) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(at)));
 }
-
-__device__ inline int wrapped(int at, int count) {
-    while (at < 0) at += count;
-    while (at >= count) at -= count;
-    return at;
-}
-
-// What a pass does: as the launch says,
-struct as_launched {
-    template <class G> static __device__ int start(const G& g) { return g.start; }
-    template <class G> static __device__ int measured(const G& g) { return g.measured; }
-    template <class G> static __device__ bool restricts(const G& g) { return g.coarse_right_side; }
-};
-// or as the compiler knows, where time matters most.
-template <int s, int m, bool r> struct as_known {
-    template <class G> static __device__ constexpr int start(const G&) { return s; }
-    template <class G> static __device__ constexpr int measured(const G&) { return m; }
-    template <class G> static __device__ constexpr bool restricts(const G&) { return r; }
-};
 
 // Rows of a strip before each step, and of the residual: even columns and odd ones. Those of thread t are at t + 1.
 template <class Equation, int steps> struct strip_rows {

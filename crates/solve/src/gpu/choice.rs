@@ -33,6 +33,14 @@ const REASON_BYTES: usize = 2048;
 const REASON_WORDS: usize = REASON_BYTES / 8;
 
 impl Choice {
+    /// Of multigrid: no strategy is chosen.
+    pub(crate) fn of_cycles() -> Choice {
+        Choice {
+            taken: "cycles",
+            ..Choice::default()
+        }
+    }
+
     /// `attempt`, or nothing, and why is noted. Collective: it fails on all PEs or on none.
     ///
     /// Errors: the world's.

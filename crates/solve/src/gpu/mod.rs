@@ -1,6 +1,7 @@
 //! The GPU of a PE: which one, how it is used, and what can go wrong.
 
 pub(crate) mod arguments;
+pub(crate) mod box_arguments;
 pub(crate) mod choice;
 pub(crate) mod error;
 pub(crate) mod level_arguments;

@@ -218,8 +218,11 @@ pub enum OptionsError {
         /// The method.
         method: &'static str,
     },
-    /// A GPU in three dimensions.
-    #[error("problems in three dimensions are solved on CPUs only: leave the GPU out")]
+    /// A GPU in three dimensions, with what makes couplings differ from point to point.
+    #[error(
+        "boxes with fixed points inside, a coefficient, a reaction or Robin sides are solved on CPUs only, those with fixed, \
+         Neumann and periodic sides on GPUs, too: leave the GPU out"
+    )]
     SpaceOnGpu,
     /// A method without levels from what has some.
     #[error(

@@ -145,15 +145,6 @@ pub fn from_args(args: &SolveArgs) -> Result<Asked, ProblemError> {
         other => return Err(ProblemError::Unknown(other.to_owned())),
     };
     let by_line = given(args)?;
-    if matches!(problem, Problem::Space(_)) {
-        let on_gpu = [
-            ("--backend cuda", args.backend.backend == BackendKind::Cuda),
-            ("--device", args.backend.device.is_some()),
-        ];
-        if let Some((name, _)) = on_gpu.iter().find(|(_, given)| *given) {
-            return Err(Contradiction::Space(name).into());
-        }
-    }
     let method = Method::decide(&problem, &by_line, &by_file).map_err(|refusal| match refusal {
         Refusal::Line(contradiction) => ProblemError::Contradiction(contradiction),
         Refusal::File(contradiction) => ProblemError::File(ProblemFileError::Contradiction {
@@ -519,6 +510,8 @@ mod tests {
             ("laplace2d --backend cpu", "mg"),
             ("laplace2d --device 0", "jacobi"),
             ("laplace2d --method mg --backend cuda", "mg"),
+            ("laplace3d --method mg --backend cuda", "mg"),
+            ("laplace3d --method mg --device 0", "mg"),
             ("laplace2d --method mg --device 0", "mg"),
             ("laplace2d --method cg", "cg"),
             ("laplace3d --method cg", "cg"),
@@ -567,7 +560,7 @@ mod tests {
             ),
             (
                 "laplace3d --method jacobi",
-                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --method jacobi",
+                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --method jacobi",
             ),
             (
                 "laplace2d --norm l2 --smooth 2,2",
@@ -587,15 +580,15 @@ mod tests {
             ),
             (
                 "laplace3d --backend cuda",
-                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --backend cuda",
+                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --backend cuda",
             ),
             (
-                "laplace3d --method mg --device 0",
-                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --device",
+                "laplace3d --device 0",
+                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --device",
             ),
             (
                 "laplace3d --tolerance 1e-4",
-                "laplace3d is solved on CPUs, and not by sweeps of Jacobi: it does not go with --tolerance",
+                "laplace3d is not solved by sweeps of Jacobi, and on GPUs by --method mg only: it does not go with --tolerance",
             ),
             (
                 "laplace1d --max-cycles 3",

@@ -5,13 +5,16 @@
 //! take as long.
 
 use crosswarp_cuda::{Shape, Source};
-use crosswarp_prim::leaf::LEAF;
+use crosswarp_prim::leaf::{LEAF, ROWS as LEAF_ROWS};
 
 use crate::engine::cuda::temporal::strips::PassShape;
 use crate::gpu::arguments::{
     self, BETWEEN_PASSES_THREADS, DEEP_HALO_SHARED, DEEP_HALO_WARPS_ONE_F32,
     DEEP_HALO_WARPS_ONE_F64, DEEP_HALO_WARPS_TWO_F32, EXCHANGE_THREADS, LINE_PASS_THREADS_F32,
     LINE_PASS_THREADS_F64, PLANE_TILE_SHARED_F32, PLANE_TILE_SHARED_F64, SWEEP_THREADS, TILE_WARPS,
+};
+use crate::gpu::box_arguments::{
+    self, BOX_THREADS, PASS_WARPS, RESIDUAL_PLANES, THREAD_ROWS, TILE_X,
 };
 use crate::gpu::level_arguments::{self, LEVEL_THREADS, PASS_THREADS, SMALL_SHARED, SMALL_THREADS};
 
@@ -48,10 +51,13 @@ const HEADERS: &[(&str, &str)] = &[
 
 const LEVEL_HEADERS: &[(&str, &str)] = &[
     ("multigrid/arguments.cuh", level_arguments::HEADER),
+    ("multigrid/box_arguments.cuh", box_arguments::HEADER),
+    header!("multigrid/box_pass.cuh"),
     header!("multigrid/five_point.cuh"),
     header!("multigrid/neighbours.cuh"),
     header!("multigrid/nine_point.cuh"),
     header!("multigrid/pass.cuh"),
+    header!("multigrid/pass_kinds.cuh"),
     header!("multigrid/small_levels.cuh"),
     header!("multigrid/transfer.cuh"),
 ];
@@ -165,6 +171,29 @@ macro_rules! coarse {
     };
 }
 
+/// Dynamic shared memory of passes over levels of boxes with `steps` relaxations, where a residual may follow: as
+/// `box_pass.cuh` has it.
+pub(crate) const fn box_pass_shared(steps: usize, then: bool) -> usize {
+    let tile_y = PASS_WARPS * THREAD_ROWS;
+    let residual_rows = tile_y - (steps + 2) / 2 * 4 + 1;
+    let measured_rows = tile_y / LEAF_ROWS * LEAF_ROWS;
+    let rows = match then {
+        true => (steps + 1) * 2 * tile_y + RESIDUAL_PLANES * residual_rows + measured_rows,
+        false => steps * 2 * tile_y,
+    };
+    rows * TILE_X * size_of::<f64>()
+}
+
+/// Passes over levels of boxes.
+macro_rules! box_pass {
+    ($kernel:literal, $steps:literal, $then:literal, $of:literal) => {
+        kernel!(
+            LEVEL_HEADERS, "multigrid" "box_pass.cuh":
+            "CROSSWARP_BOX_PASS" $kernel concat!($steps, $of), TILE_X * PASS_WARPS, box_pass_shared($steps, $then)
+        )
+    };
+}
+
 /// Every source of this crate that holds kernels.
 #[rustfmt::skip] // A table.
 pub const KERNELS: &[Source<'static>] = &[
@@ -274,6 +303,20 @@ pub const KERNELS: &[Source<'static>] = &[
         "level_restrict_right_side": LEVEL_THREADS, "level_square": LEVEL_THREADS,
         "level_add_leaves": LEVEL_THREADS, "level_publish_sum": LEVEL_THREADS
     ),
+    // Relaxations; whether a residual follows.
+    box_pass!("box_0", 0, true, ""),
+    box_pass!("box_1", 1, true, ""),
+    box_pass!("box_2", 2, true, ""),
+    // Two relaxations from zero, and down; the correction, and two; two that measure what they find, and down; the
+    // correction, two, and down.
+    box_pass!("box_down_2", 2, true, ", cw::as_known<cw::start_zero, -1, true>"),
+    box_pass!("box_up_2", 2, false, ", cw::as_known<cw::start_corrected, -1, false>"),
+    box_pass!("box_between_2", 2, true, ", cw::as_known<cw::start_field, 0, true>"),
+    box_pass!("box_up_down_2", 2, true, ", cw::as_known<cw::start_corrected, -1, true>"),
+    file!(
+        LEVEL_HEADERS, "multigrid/box_levels.cu",
+        "box_restrict_right_side": BOX_THREADS, "box_square": BOX_THREADS, "box_solve_coarsest": 32
+    ),
     file!(LEVEL_HEADERS, "multigrid/small_levels.cu", "level_cycle_small": SMALL_THREADS; SMALL_SHARED),
 ];
 
@@ -284,10 +327,11 @@ mod tests {
     use super::*;
 
     /// What may hold several kernels: together they are compiled as fast as one of the others.
-    const OF_SEVERAL: [&str; 3] = [
+    const OF_SEVERAL: [&str; 4] = [
         "jacobi/one_sweep/sweep.cu",
         "jacobi/between_passes.cu",
         "multigrid/levels.cu",
+        "multigrid/box_levels.cu",
     ];
 
     #[test]

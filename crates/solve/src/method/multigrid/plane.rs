@@ -303,10 +303,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             nx: problem.nx,
         };
         let ended = solver.solve(&mut u, &mut right_side, options, &mut observer)?;
-        let choice = options.gpu.is_some().then(|| Choice {
-            taken: "cycles",
-            ..Choice::default()
-        });
+        let choice = options.gpu.is_some().then(Choice::of_cycles);
         let levels = solver.levels.count();
         self.right_side = right_side;
         let (field, fits, norm) = solver.final_band(u)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use crc32fast::Hasher;
+use crosswarp_prim::Superaccumulator;
 use crosswarp_shmem::Pe;
 
 use super::gradients::Gradients;
@@ -24,11 +25,13 @@ use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
 use crate::engine::cpu::multigrid::space::line::Line;
 use crate::engine::cpu::multigrid::space::points::Points;
 use crate::engine::cpu::multigrid::sums::LeafSums;
+use crate::engine::cuda::multigrid::space::GpuBox;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::band::Band;
 use crate::field::checkpoint::{self, CheckpointKind, Identity, StepsState, mix};
 use crate::field::partition::Partition;
 use crate::field::storage::Field;
+use crate::gpu::choice::Choice;
 use crate::gpu::error::GpuError;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
@@ -52,6 +55,8 @@ pub(super) const DIAGONAL: f64 = 4.0;
 pub(super) struct Solver<'a, F, L> {
     problem: &'a Problem3d<F>,
     pub levels: L,
+    /// Where cycles are made, if not here. It has the field then.
+    gpu: Option<GpuBox>,
     pub rows: LevelRows<'a>,
     pub reduction: Reduction<'a>,
     pub totals: Totals,
@@ -173,6 +178,12 @@ impl Levels for Hierarchy {
             }
         }
         let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
+        if by_gradients && options.gpu.is_some() {
+            return Err(OptionsError::NotOnGpu {
+                method: "conjugate gradients",
+            }
+            .into());
+        }
         if by_gradients || ended.gradients_from.is_some() {
             if ended.norms.is_empty() {
                 let [norm, _] = solver.measure()?;
@@ -183,7 +194,12 @@ impl Levels for Hierarchy {
             ended.gradients_from.get_or_insert(ended.steps());
             return solver.conjugate_gradients(gradients, ended, options, observer);
         }
-        solver.cycles(cycles.first, ended, options, observer)
+        if let Some(gpu) = &options.gpu {
+            let made = GpuBox::new(gpu, &solver.levels);
+            solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
+        }
+        solver.cycles(cycles.first, ended, options, observer)?;
+        solver.leave_gpu()
     }
 }
 
@@ -288,6 +304,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
     let mut solver = Solver {
         problem,
         levels,
+        gpu: None,
         rows,
         reduction,
         totals: Totals::default(),
@@ -339,7 +356,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
-        choice: None,
+        choice: options.gpu.is_some().then(Choice::of_cycles),
         gradients_from: ended.gradients_from,
         seconds,
         setup_seconds,
@@ -362,8 +379,16 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
         sums: [LeafSums; N],
         interrupted: bool,
     ) -> Result<([f64; N], bool), PeError> {
+        self.total_of(sums.map(LeafSums::total), interrupted)
+    }
+
+    /// As [`total`](Self::total). Collective.
+    fn total_of<const N: usize>(
+        &mut self,
+        sums: [Superaccumulator<f64>; N],
+        interrupted: bool,
+    ) -> Result<([f64; N], bool), PeError> {
         let spread = self.levels.top().operator.shape.spread;
-        let sums = sums.map(LeafSums::total);
         self.totals.of(&self.reduction, sums, spread, interrupted)
     }
 
@@ -379,10 +404,16 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
     }
 
     /// The norm of the field, as [`Ended::stop`] takes it. Collective.
-    fn field_norm(&mut self) -> Result<f64, PeError> {
-        let [mut sum] = self.sums();
-        self.levels.top().add_field(&mut sum);
-        let ([sum], _) = self.total([sum], false)?;
+    fn field_norm(&mut self) -> Result<f64, GpuError> {
+        let sum = match &mut self.gpu {
+            Some(gpu) => gpu.square()?,
+            None => {
+                let [mut sum] = self.sums();
+                self.levels.top().add_field(&mut sum);
+                sum.total()
+            }
+        };
+        let ([sum], _) = self.total_of([sum], false)?;
         Ok(sum.sqrt() / DIAGONAL)
     }
 
@@ -572,6 +603,41 @@ impl<F: Real, L: Levels> Solver<'_, F, L> {
 pub(super) type Kept<'h> = (HeldRows<'h>, &'h Reduction<'h>, &'h Identity);
 
 impl<F: Real> Solver<'_, F, Hierarchy> {
+    /// Brings the field from the GPU.
+    fn fetch(&mut self) -> Result<(), GpuError> {
+        match &self.gpu {
+            Some(gpu) => gpu.save(self.levels.top_mut()),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the field back from the GPU, if it is there, and goes on without it.
+    fn leave_gpu(&mut self) -> Result<(), SolveError> {
+        self.fetch()?;
+        self.gpu = None;
+        Ok(())
+    }
+
+    /// See [`Hierarchy::begin`]. The sum of squares of this PE.
+    fn begin(&mut self, full: bool) -> Result<Superaccumulator<f64>, GpuError> {
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.begin(&mut self.rows, full);
+        }
+        let [mut sum] = self.sums();
+        self.levels.begin(&mut self.rows, full, &mut sum)?;
+        Ok(sum.total())
+    }
+
+    /// See [`Hierarchy::go_on`]. The sum of squares of this PE.
+    fn go_on(&mut self) -> Result<Superaccumulator<f64>, GpuError> {
+        if let Some(gpu) = &mut self.gpu {
+            return gpu.go_on(&mut self.rows);
+        }
+        let [mut sum] = self.sums();
+        self.levels.go_on(&mut self.rows, &mut sum)?;
+        Ok(sum.total())
+    }
+
     /// The norms of b − Au and of the field. Collective.
     pub fn measure(&mut self) -> Result<[f64; 2], PeError> {
         let mut sums = self.sums();
@@ -588,24 +654,25 @@ impl<F: Real> Solver<'_, F, Hierarchy> {
         observer: &mut impl FnMut(&Progress<'_>),
     ) -> Result<(), SolveError> {
         if ended.norms.is_empty() {
-            let [mut sum] = self.sums();
-            self.levels
-                .begin(&mut self.rows, first == First::Full, &mut sum)?;
-            let ([sum], _) = self.total([sum], false)?;
+            let sum = self.begin(first == First::Full)?;
+            let ([sum], _) = self.total_of([sum], false)?;
             if ended.begin(sum.sqrt(), self, options)? {
                 return Ok(());
             }
         } else {
-            self.levels.resume(&mut self.rows)?;
+            match &mut self.gpu {
+                Some(gpu) => gpu.resume(&mut self.rows)?,
+                None => self.levels.resume(&mut self.rows)?,
+            }
         }
         loop {
             if matches!(options.method, Method::Automatic(_)) && ended.was_slow(options) {
                 ended.gradients_from = Some(ended.steps());
+                self.leave_gpu()?;
                 return self.conjugate_gradients(None, ended, options, observer);
             }
-            let [mut sum] = self.sums();
-            self.levels.go_on(&mut self.rows, &mut sum)?;
-            let ([sum], interrupted) = self.total([sum], raised(options))?;
+            let sum = self.go_on()?;
+            let ([sum], interrupted) = self.total_of([sum], raised(options))?;
             let norm = sum.sqrt();
             // A cycle that shrinks the residual well says that the next one may keep a limit below twice the floor.
             let field = match ended.is_slow(ended.last(), norm, options) {
@@ -650,10 +717,12 @@ fn held<'h>(
 
 impl<F: Real> Holder for Solver<'_, F, Hierarchy> {
     fn state(&mut self) -> Result<Kept<'_>, GpuError> {
+        self.fetch()?;
         Ok(self.held(Vec::new()))
     }
 
     fn field(&mut self) -> Result<Band<f64>, SolveError> {
+        self.fetch()?;
         Ok(self.band()?.0)
     }
 

@@ -9,7 +9,7 @@ use crate::element::Real;
 use crate::engine::cpu::multigrid::space::hierarchy::Hierarchy;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::Options;
+use crate::method::options::{Options, OptionsError};
 use crate::problem::space::Problem3d;
 
 /// Solves by any method but Jacobi's. Collective; see [`solve_3d`](crate::solve_3d).
@@ -21,6 +21,10 @@ pub(crate) fn run<F: Real>(
 ) -> Result<Outcome<F>, SolveError> {
     match options.method.cycles() {
         Some(_) => run_by::<F, Hierarchy>(pe, problem, options, observer),
+        None if options.gpu.is_some() => {
+            let method = options.method.name();
+            Err(OptionsError::NotOnGpu { method }.into())
+        }
         None => run_by::<F, Alone>(pe, problem, options, observer),
     }
 }

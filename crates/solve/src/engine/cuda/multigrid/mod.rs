@@ -9,7 +9,10 @@
 mod exchange;
 mod level;
 mod small;
+pub(crate) mod space;
 mod storage;
+
+use std::ops::Range;
 
 use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
@@ -152,7 +155,8 @@ impl GpuCycles {
         let total = PinnedBuffer::zeroed(device, words)?;
         let next = levels.first().expect("there is a coarse level");
         let [operator, inverse] = tables(&coefficients);
-        let [calm_start, calm_end] = longest_run(&stored, |y| hierarchy.transfer.identity(y / 2));
+        let [calm_start, calm_end] =
+            longest_run(stored.inside(), |y| hierarchy.transfer.identity(y / 2));
         let [transfer_index, transfer_rows] = transfer.addresses();
         let arguments = LevelPass {
             right_side: right_side.as_ref().map_or(0, DeviceField::address),
@@ -464,9 +468,11 @@ impl GpuCycles {
     }
 }
 
-/// The longest stretch of stored rows of which all numbers that `identities` gives are the same.
-fn longest_run<I: PartialEq>(stored: &Stored, identities: impl Fn(isize) -> I) -> [i32; 2] {
-    let rows = stored.inside();
+/// The longest stretch of `rows` of which all numbers that `identities` gives are the same.
+fn longest_run<I: PartialEq>(rows: Range<isize>, identities: impl Fn(isize) -> I) -> [i32; 2] {
+    if rows.is_empty() {
+        return [0; 2];
+    }
     let (mut longest, mut start) = (0..0, rows.start);
     for y in rows.start + 1..=rows.end {
         if y == rows.end || identities(y) != identities(start) {
@@ -545,9 +551,9 @@ fn coarse_levels(
             _ => None,
         };
         let [calm_start, calm_end] = match &from.transfer {
-            Some(transfer) => {
-                longest_run(&stored, |y| (parts.identity(y), transfer.identity(y / 2)))
-            }
+            Some(transfer) => longest_run(stored.inside(), |y| {
+                (parts.identity(y), transfer.identity(y / 2))
+            }),
             None => [0; 2],
         };
         let right_side = DeviceField::new(stream, shape.x.len, &stored)?;

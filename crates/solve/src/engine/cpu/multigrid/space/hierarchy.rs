@@ -26,7 +26,7 @@ use crate::pes::reduction::Reduction;
 /// Points of the coarsest level, at most, along each axis.
 const COARSEST: usize = 5;
 /// Planes of a correction that the finer level needs beyond its own.
-const OF_CORRECTION: usize = 5;
+pub(crate) const OF_CORRECTION: usize = 5;
 /// Planes of the residual beyond the own ones that a restriction needs, and one more: see [`Pass`].
 const TO_RESTRICT: usize = 2;
 
@@ -34,8 +34,8 @@ const TO_RESTRICT: usize = 2;
 pub(crate) struct Hierarchy {
     pub levels: Vec<Level>,
     isa: Isa,
-    smoothing: Smoothing,
-    dense: Dense,
+    pub smoothing: Smoothing,
+    pub dense: Dense,
     ring: Field<f64>,
     rows: [Vec<f64>; 2],
     /// For the finest level by itself.

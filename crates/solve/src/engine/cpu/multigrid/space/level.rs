@@ -17,7 +17,7 @@ pub(crate) struct Level {
     pub u: Field<f64>,
     pub right_side: Field<f64>,
     /// To the next level; none on the last.
-    pub(super) weights: Option<Transfer>,
+    pub weights: Option<Transfer>,
     pub(super) kept: Kept<f64>,
 }
 

@@ -14,4 +14,4 @@ pub(crate) mod line;
 pub(crate) mod operator;
 pub(crate) mod points;
 mod points_transfer;
-mod transfer;
+pub(crate) mod transfer;

@@ -105,6 +105,11 @@ impl Operator {
         }
     }
 
+    /// All rows of 1 / the diagonal of an operator of lines, and which of them is that of a row of points: by z and y.
+    pub fn inverses(&self) -> (&[Vec<f64>], &[usize]) {
+        (&self.inverses, &self.inverse_of)
+    }
+
     /// The volume of a point.
     pub fn mass(&self, x: usize, y: usize, z: isize) -> f64 {
         self.lines[0].mass[x] * (self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)])

@@ -47,7 +47,7 @@ fn parents(axis: Axis, weights: &Weights, i: usize) -> [(usize, f64); 2] {
 }
 
 /// Between a level and the next.
-pub(super) enum Transfer {
+pub(crate) enum Transfer {
     /// Along each axis.
     Lines([Weights; 3]),
     Points(PointWeights),

@@ -1,0 +1,106 @@
+// What the kernels of multigrid in boxes are launched with.
+// Made from src/gpu/box_arguments.rs, which is to be changed instead.
+#pragma once
+#include "multigrid/arguments.cuh"
+
+namespace crosswarp {
+
+// Columns of a block's tile: a warp has them.
+constexpr int box_tile_x = 32;
+// Rows of a thread, an even number.
+constexpr int box_thread_rows = 4;
+// Warps of a block of a pass.
+constexpr int box_pass_warps = 10;
+// Most relaxations of a launch.
+constexpr int box_most_steps = 2;
+// Planes of the residual that are kept for the next level's right side.
+constexpr int box_residual_planes = 3;
+// Threads of a block of other kernels.
+constexpr int box_threads = 128;
+// Most points of the coarsest level that a lane solves for.
+constexpr int box_coarsest_of_lane = 4;
+
+// A pass over a level of a box, or another kernel's work on it. Planes of fields have `plane` elements, of which each
+// row has one more before its first point and one behind its last; addresses are those of plane 0, which need not be
+// stored where a PE has some planes only.
+struct alignas(8) box_pass {
+    // The field before; unused where a pass begins with zero or the correction alone.
+    const double* before;
+    // The field after, another array; null if nothing is relaxed.
+    double* after;
+    const double* right_side;
+    // The next level's field.
+    const double* correction;
+    // The next level's right side; null if the residual is not wanted.
+    double* coarse_right_side;
+    // Gets sums of squares over the rows of each leaf, by columns, from the first of the planes that this PE computes.
+    double* sums;
+    // Along x, y and z: couplings to the points before, then to those after, excess, mass, and 1 where there is an
+    // equation, else 0.
+    const double* lines[3];
+    // The weights of the next level's points in what lies behind them, then in what lies before the next.
+    const double* weights[3];
+    // Which row of 1 / the diagonal that of a row of points is, by z and y; then these rows.
+    const u32* inverse_of;
+    const double* inverses;
+    i64 plane;
+    i64 coarse_plane;
+    i64 sum_pitch;
+    // ω of each step.
+    double omega[box_most_steps];
+    // What the field is multiplied by before it is squared.
+    double diagonal;
+    // Of the coarsest level: its factor, by rows, and whether points have an equation.
+    const double* factor;
+    const u8* active;
+    i32 size[3];
+    i32 coarse_size[3];
+    // Whether the axes wrap around.
+    i32 wraps[3];
+    i32 start;
+    // The step before which the residual is measured; −1: it is not.
+    i32 measured;
+    // Planes of a block.
+    i32 planes;
+    // The planes that this PE computes; arrays have these and some more.
+    i32 plane_start;
+    i32 plane_end;
+    // Rows, and planes, of which all couplings are the same, with others on both sides.
+    i32 calm_rows[2];
+    i32 calm_planes[2];
+    // The coarse planes that this PE computes.
+    i32 coarse_start;
+    i32 coarse_end;
+};
+static_assert(sizeof(box_pass) == 256, "size of box_pass");
+static_assert(CROSSWARP_OFFSET(box_pass, before) == 0, "box_pass::before");
+static_assert(CROSSWARP_OFFSET(box_pass, after) == 8, "box_pass::after");
+static_assert(CROSSWARP_OFFSET(box_pass, right_side) == 16, "box_pass::right_side");
+static_assert(CROSSWARP_OFFSET(box_pass, correction) == 24, "box_pass::correction");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_right_side) == 32, "box_pass::coarse_right_side");
+static_assert(CROSSWARP_OFFSET(box_pass, sums) == 40, "box_pass::sums");
+static_assert(CROSSWARP_OFFSET(box_pass, lines) == 48, "box_pass::lines");
+static_assert(CROSSWARP_OFFSET(box_pass, weights) == 72, "box_pass::weights");
+static_assert(CROSSWARP_OFFSET(box_pass, inverse_of) == 96, "box_pass::inverse_of");
+static_assert(CROSSWARP_OFFSET(box_pass, inverses) == 104, "box_pass::inverses");
+static_assert(CROSSWARP_OFFSET(box_pass, plane) == 112, "box_pass::plane");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_plane) == 120, "box_pass::coarse_plane");
+static_assert(CROSSWARP_OFFSET(box_pass, sum_pitch) == 128, "box_pass::sum_pitch");
+static_assert(CROSSWARP_OFFSET(box_pass, omega) == 136, "box_pass::omega");
+static_assert(CROSSWARP_OFFSET(box_pass, diagonal) == 152, "box_pass::diagonal");
+static_assert(CROSSWARP_OFFSET(box_pass, factor) == 160, "box_pass::factor");
+static_assert(CROSSWARP_OFFSET(box_pass, active) == 168, "box_pass::active");
+static_assert(CROSSWARP_OFFSET(box_pass, size) == 176, "box_pass::size");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_size) == 188, "box_pass::coarse_size");
+static_assert(CROSSWARP_OFFSET(box_pass, wraps) == 200, "box_pass::wraps");
+static_assert(CROSSWARP_OFFSET(box_pass, start) == 212, "box_pass::start");
+static_assert(CROSSWARP_OFFSET(box_pass, measured) == 216, "box_pass::measured");
+static_assert(CROSSWARP_OFFSET(box_pass, planes) == 220, "box_pass::planes");
+static_assert(CROSSWARP_OFFSET(box_pass, plane_start) == 224, "box_pass::plane_start");
+static_assert(CROSSWARP_OFFSET(box_pass, plane_end) == 228, "box_pass::plane_end");
+static_assert(CROSSWARP_OFFSET(box_pass, calm_rows) == 232, "box_pass::calm_rows");
+static_assert(CROSSWARP_OFFSET(box_pass, calm_planes) == 240, "box_pass::calm_planes");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_start) == 248, "box_pass::coarse_start");
+static_assert(CROSSWARP_OFFSET(box_pass, coarse_end) == 252, "box_pass::coarse_end");
+
+}  // namespace crosswarp

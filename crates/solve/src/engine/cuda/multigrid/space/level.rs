@@ -1,0 +1,486 @@
+//! A level of a box in the memory of a GPU.
+#![allow(unsafe_code)] // Launches of kernels.
+
+use crosswarp_cuda::{Buffer, ByValue, Device, Function, Launch, Stream};
+use crosswarp_prim::leaf::ROWS as LEAF_ROWS;
+
+use crate::engine::cpu::multigrid::galerkin::computed_rows;
+use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::shape::Shape;
+use crate::engine::cpu::multigrid::space::level::{DEPTH, Level};
+use crate::engine::cpu::multigrid::space::line::Line;
+use crate::engine::cpu::multigrid::space::operator::Operator;
+use crate::engine::cpu::multigrid::space::transfer::Transfer;
+use crate::engine::cuda::kernels;
+use crate::engine::cuda::multigrid::storage::{DeviceField, Stored, pitch_of};
+use crate::engine::cuda::multigrid::{exchange, longest_run};
+use crate::engine::cuda::sources::box_pass_shared;
+use crate::exchange::level_rows::LevelRows;
+use crate::field::storage::Field;
+use crate::gpu::box_arguments::{BoxPass, MOST_STEPS, PASS_WARPS, THREAD_ROWS, TILE_X};
+use crate::gpu::error::GpuError;
+use crate::gpu::level_arguments::{START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO};
+
+/// Waves of blocks at most.
+const MOST_WAVES: usize = 6;
+/// Planes of a block, at least.
+const FEWEST_PLANES: usize = 2;
+const TILE_Y: usize = PASS_WARPS * THREAD_ROWS;
+
+/// A kernel that makes passes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct PassKernel {
+    pub name: &'static str,
+    /// Relaxations of a launch.
+    steps: usize,
+    /// Whether a residual can follow them.
+    then: bool,
+    /// What it is made for, if not for all.
+    only: Option<Known>,
+}
+
+/// What a launch does: where it begins, the step before which it measures, whether it restricts.
+type Known = (i32, Option<usize>, bool);
+
+const fn pass(name: &'static str, steps: usize, then: bool, only: Option<Known>) -> PassKernel {
+    PassKernel {
+        name,
+        steps,
+        then,
+        only,
+    }
+}
+
+/// Those for one kind of pass first.
+const KERNELS: [PassKernel; 7] = [
+    pass("box_down_2", 2, true, Some((START_ZERO, None, true))),
+    pass("box_up_2", 2, false, Some((START_CORRECTED, None, false))),
+    pass("box_between_2", 2, true, Some((START_FIELD, Some(0), true))),
+    pass(
+        "box_up_down_2",
+        2,
+        true,
+        Some((START_CORRECTED, None, true)),
+    ),
+    pass("box_2", 2, true, None),
+    pass("box_1", 1, true, None),
+    pass("box_0", 0, true, None),
+];
+
+fn place_of(steps: usize, known: Known) -> usize {
+    let fits =
+        |kernel: &PassKernel| kernel.steps == steps && kernel.only.is_none_or(|only| only == known);
+    KERNELS
+        .iter()
+        .position(fits)
+        .expect("there is one for any of these steps")
+}
+
+/// The launches of a pass with `count` relaxations: so many steps each, and what it does.
+fn launches(count: usize, known: Known) -> Vec<(usize, Known)> {
+    let (mut start, measured, restrict) = known;
+    let (mut done, mut made) = (0, Vec::new());
+    loop {
+        let steps = (count - done).min(MOST_STEPS);
+        let last = done + steps == count;
+        // What is measured after the last step of a launch is so before the first one of the next.
+        let measured = measured.and_then(|at| at.checked_sub(done));
+        let measured = measured.filter(|&at| at < steps || (last && at == steps));
+        made.push((steps, (start, measured, restrict && last)));
+        (done, start) = (done + steps, START_FIELD);
+        if last {
+            return made;
+        }
+    }
+}
+
+/// The kernels of passes that cycles launch.
+pub(super) fn pass_kernels(smoothing: &Smoothing) -> Vec<&'static PassKernel> {
+    let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
+    let passes = [
+        (0, (START_FIELD, Some(0), true)),
+        (pre, (START_FIELD, Some(0), true)),
+        (pre, (START_CORRECTED, None, true)),
+        (post + pre, (START_CORRECTED, Some(post), true)),
+        (pre, (START_ZERO, None, true)),
+        (pre, (START_CORRECTION, None, true)),
+        (post, (START_CORRECTED, None, false)),
+    ];
+    let all = passes
+        .iter()
+        .flat_map(|&(count, known)| launches(count, known));
+    let mut places: Vec<usize> = all.map(|(steps, known)| place_of(steps, known)).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().map(|place| &KERNELS[place]).collect()
+}
+
+/// Passes on a GPU, of any level.
+pub(super) struct Passes {
+    loaded: Vec<Option<Loaded>>,
+}
+
+/// Such a kernel on a GPU.
+struct Loaded {
+    function: Function,
+    shared: u32,
+    /// Blocks that run at once.
+    resident: usize,
+}
+
+impl Passes {
+    pub fn new(device: &Device, smoothing: &Smoothing) -> Result<Passes, GpuError> {
+        let wanted = pass_kernels(smoothing);
+        let load = |kernel: &PassKernel| -> Result<Option<Loaded>, GpuError> {
+            if !wanted.contains(&kernel) {
+                return Ok(None);
+            }
+            let function = kernels::find_plain(device, kernel.name)?;
+            let shared = box_pass_shared(kernel.steps, kernel.then) as u32;
+            let launch = Launch::new(&function)
+                .block((TILE_X * PASS_WARPS) as u32)
+                .shared(shared);
+            let resident = launch.max_resident()? as usize;
+            Ok(Some(Loaded {
+                function,
+                shared,
+                resident,
+            }))
+        };
+        let loaded = KERNELS.iter().map(load).collect::<Result<_, _>>()?;
+        Ok(Passes { loaded })
+    }
+}
+
+/// A pass: see `Plan` of the CPU's.
+#[derive(Clone, Copy)]
+pub(super) struct Plan<'a> {
+    pub start: i32,
+    pub omegas: &'a [f64],
+    /// The step before which the residual is measured.
+    pub measured: Option<usize>,
+    /// Whether the next level's right side is made.
+    pub restrict: bool,
+}
+
+/// Numbers of a level that kernels reach by address only.
+struct Tables {
+    _numbers: Vec<Buffer<f64>>,
+    _inverse_of: Buffer<u32>,
+}
+
+/// A level's fields, and what its kernels are told.
+pub(super) struct DeviceLevel {
+    pub shape: Shape,
+    fields: [DeviceField<f64>; 2],
+    pub right_side: DeviceField<f64>,
+    /// What is the same in every launch.
+    arguments: BoxPass,
+    _tables: Tables,
+}
+
+impl DeviceLevel {
+    /// The level as it is on the CPU, all fields zero; `next` is the one below it.
+    pub fn new(
+        stream: &Stream,
+        level: &Level,
+        next: Option<&DeviceLevel>,
+    ) -> Result<DeviceLevel, GpuError> {
+        let operator = &level.operator;
+        let shape = &operator.shape;
+        let stored = Stored::of(shape);
+        let columns = shape.x.len;
+        let field = || DeviceField::new(stream, columns, &stored);
+        let right_side = field()?;
+        let mut numbers = Vec::new();
+        let mut keep = |values: &[f64]| -> Result<u64, GpuError> {
+            let buffer = Buffer::from_slice(stream, values)?;
+            let address = buffer.address();
+            numbers.push(buffer);
+            Ok(address)
+        };
+        let mut lines = [0; 3];
+        for (address, line) in lines.iter_mut().zip(&operator.lines) {
+            *address = keep(&parts_of(line))?;
+        }
+        let mut weights = [0; 3];
+        if let Some(Transfer::Lines(of)) = &level.weights {
+            for (address, of) in weights.iter_mut().zip(of) {
+                *address = keep(&[&of.left[..], &of.right[..]].concat())?;
+            }
+        }
+        let (inverses, kinds) = operator.inverses();
+        let kinds: Vec<u32> = kinds.iter().map(|&kind| kind as u32).collect();
+        let inverse_of = Buffer::from_slice(stream, &kinds)?;
+        let inverses = keep(&inverses.concat())?;
+        let size = size_of_lines(&operator.lines);
+        let own = shape.own();
+        let calm = |axis: usize| calm_points(&operator.lines[axis]);
+        let below = next.map(|next| &next.arguments);
+        let coarse = next.map_or(0..0, |next| computed_rows(shape, &next.shape));
+        let arguments = BoxPass {
+            right_side: right_side.address(),
+            coarse_right_side: next.map_or(0, |next| next.right_side.address()),
+            lines,
+            weights,
+            inverse_of: inverse_of.address(),
+            inverses,
+            plane: pitch_of(columns) as i64,
+            coarse_plane: below.map_or(0, |below| below.plane),
+            diagonal: operator.diagonal_inside(),
+            size,
+            coarse_size: below.map_or([0; 3], |below| below.size),
+            wraps: operator.lines.each_ref().map(|line| line.axis.wraps.into()),
+            plane_start: own.start as i32,
+            plane_end: own.end as i32,
+            calm_rows: calm(1),
+            calm_planes: calm(2),
+            coarse_start: coarse.start as i32,
+            coarse_end: coarse.end as i32,
+            measured: -1,
+            ..bytemuck::Zeroable::zeroed()
+        };
+        Ok(DeviceLevel {
+            shape: shape.clone(),
+            fields: [field()?, field()?],
+            right_side,
+            arguments,
+            _tables: Tables {
+                _numbers: numbers,
+                _inverse_of: inverse_of,
+            },
+        })
+    }
+
+    /// Where sums of squares go, and with what row length.
+    pub fn measure_to(&mut self, sums: u64, pitch: usize) {
+        (self.arguments.sums, self.arguments.sum_pitch) = (sums, pitch as i64);
+    }
+
+    /// What solves the level directly: a factor, and which points have an equation.
+    pub fn solve_by(&mut self, factor: u64, active: u64) {
+        (self.arguments.factor, self.arguments.active) = (factor, active);
+    }
+
+    /// Where the field is now.
+    pub fn field(&self) -> &DeviceField<f64> {
+        &self.fields[0]
+    }
+
+    /// What kernels beside passes are told.
+    pub fn arguments(&self) -> BoxPass {
+        BoxPass {
+            before: self.fields[0].address(),
+            after: self.fields[0].address(),
+            ..self.arguments
+        }
+    }
+
+    /// Takes field and right side of the level.
+    pub fn upload(&self, stream: &Stream, level: &Level) -> Result<(), GpuError> {
+        let around = Stored::of(&self.shape).around(DEPTH);
+        self.fields[0].write(stream, around.clone(), |z| level.u.row(z))?;
+        self.right_side
+            .write(stream, around, |z| level.right_side.row(z))
+    }
+
+    /// Copies the own planes of the field to `u`.
+    pub fn save(
+        &self,
+        stream: &Stream,
+        operator: &Operator,
+        u: &mut Field<f64>,
+    ) -> Result<(), GpuError> {
+        self.fields[0].read(stream, self.shape.own(), |z, plane| {
+            u.row_mut(z).copy_from_slice(plane);
+            operator.beyond(u.row_mut(z));
+        })
+    }
+
+    /// Gives the launches of `plan` to `stream`, with `correction` as the next level's field. Collective if the level is
+    /// spread: each launch computes the own planes, from some more.
+    pub fn pass(
+        &mut self,
+        stream: &Stream,
+        rows: &mut LevelRows<'_>,
+        passes: &Passes,
+        plan: &Plan<'_>,
+        correction: u64,
+    ) -> Result<(), GpuError> {
+        let Plan {
+            start,
+            omegas,
+            measured,
+            restrict,
+        } = *plan;
+        let mut done = 0;
+        for (steps, known) in launches(omegas.len(), (start, measured, restrict)) {
+            let (start, measured, restrict) = known;
+            let loaded = passes.loaded[place_of(steps, known)].as_ref();
+            let Loaded {
+                function,
+                shared,
+                resident,
+            } = loaded.expect("it was loaded");
+            let margin = steps
+                + if restrict {
+                    2
+                } else {
+                    usize::from(measured == Some(steps))
+                };
+            if start == START_FIELD || start == START_CORRECTED {
+                exchange::halo(stream, rows, &self.shape, &self.fields[0], margin)?;
+            }
+            let mut omega = [0.0; MOST_STEPS];
+            omega[..steps].copy_from_slice(&omegas[done..done + steps]);
+            // As `box_pass.cuh` has it.
+            let side = margin.next_multiple_of(2);
+            let (wide, mut high) = (TILE_X - 2 * side, TILE_Y - 2 * side);
+            if measured.is_some() {
+                high = high / LEAF_ROWS * LEAF_ROWS;
+            }
+            let [nx, ny, _] = self.arguments.size.map(|n| n as usize);
+            let tiles = [nx.div_ceil(wide), ny.div_ceil(high)];
+            let planes = self.planes_of_a_block(tiles[0] * tiles[1], margin, steps, *resident);
+            let arguments = BoxPass {
+                before: self.fields[0].address(),
+                after: if steps > 0 {
+                    self.fields[1].address()
+                } else {
+                    0
+                },
+                correction,
+                coarse_right_side: if restrict {
+                    self.arguments.coarse_right_side
+                } else {
+                    0
+                },
+                omega,
+                start,
+                measured: measured.map_or(-1, |at| at as i32),
+                planes: planes as i32,
+                ..self.arguments
+            };
+            let blocks = self.shape.own().len().div_ceil(planes);
+            let launch = Launch::new(function)
+                .grid((tiles[0] as u32, tiles[1] as u32, blocks as u32))
+                .block((TILE_X * PASS_WARPS) as u32)
+                .shared(*shared);
+            // SAFETY: the parameter is a `box_pass`, made by `new` with arrays of its extent, which live until the stream
+            // has been waited for; what is read is not what is written.
+            unsafe { launch.launch(stream, (ByValue(arguments),)) }?;
+            if steps > 0 {
+                self.fields.swap(0, 1);
+            }
+            done += steps;
+        }
+        Ok(())
+    }
+
+    /// Planes of a block: those with which waves of `resident` blocks, all of them at once, go through the fewest planes.
+    /// The margins of a block are computed twice.
+    fn planes_of_a_block(
+        &self,
+        tiles: usize,
+        margin: usize,
+        steps: usize,
+        resident: usize,
+    ) -> usize {
+        let nz = self.shape.own().len();
+        let planes_in = |waves: usize| {
+            let parts = (waves * resident / tiles).max(1);
+            nz.div_ceil(parts).next_multiple_of(FEWEST_PLANES)
+        };
+        // Planes before and behind, and what the last step is behind the first.
+        let beyond = 2 * margin + steps + 3;
+        let cost = |&waves: &usize| {
+            let blocks = tiles * nz.div_ceil(planes_in(waves));
+            blocks.div_ceil(resident) * (planes_in(waves) + beyond)
+        };
+        planes_in((1..=MOST_WAVES).min_by_key(cost).unwrap_or(1))
+    }
+}
+
+/// A line as kernels have it.
+fn parts_of(line: &Line) -> Vec<f64> {
+    let n = line.axis.len;
+    let before: Vec<f64> = (0..n).map(|i| line.before(i)).collect();
+    let free: Vec<f64> = line
+        .free
+        .iter()
+        .map(|&free| f64::from(u8::from(free)))
+        .collect();
+    [&before[..], &line.coupling, &line.excess, &line.mass, &free].concat()
+}
+
+fn size_of_lines(lines: &[Line; 3]) -> [i32; 3] {
+    lines.each_ref().map(|line| line.axis.len as i32)
+}
+
+/// The longest stretch of points, not at an end, that have an equation and are all the same.
+fn calm_points(line: &Line) -> [i32; 2] {
+    let n = line.axis.len as isize;
+    let points = match line.axis.wraps {
+        true => 0..n,
+        false => 1..n - 1,
+    };
+    let identity = |i: isize| {
+        let i = i as usize;
+        let numbers = [
+            line.before(i),
+            line.coupling[i],
+            line.excess[i],
+            line.mass[i],
+        ];
+        (line.free[i], numbers.map(f64::to_bits))
+    };
+    let [start, end] = longest_run(points, identity);
+    match start < end && line.free[start as usize] {
+        true => [start, end],
+        false => [0, 0],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_that_passes_take_are_those_that_are_compiled() {
+        let names = |pre, post| -> Vec<&str> {
+            let smoothing = Smoothing::new(pre, post, [0.4, 2.0]);
+            let kernels = pass_kernels(&smoothing).into_iter();
+            kernels.map(|kernel| kernel.name).collect()
+        };
+        let known = ["box_down_2", "box_up_2", "box_between_2", "box_up_down_2"];
+        assert_eq!(names(2, 2), [&known[..], &["box_2", "box_0"]].concat());
+        assert_eq!(names(1, 1), ["box_2", "box_1", "box_0"]);
+        assert_eq!(
+            launches(5, (START_CORRECTED, Some(2), true)),
+            [
+                (2, (START_CORRECTED, None, false)),
+                (2, (START_FIELD, Some(0), false)),
+                (1, (START_FIELD, None, true)),
+            ]
+        );
+        assert_eq!(
+            launches(4, (START_CORRECTED, Some(1), true)),
+            [
+                (2, (START_CORRECTED, Some(1), false)),
+                (2, (START_FIELD, None, true)),
+            ]
+        );
+    }
+
+    #[test]
+    fn calm_points_are_inside_and_the_same() {
+        use crate::engine::cpu::multigrid::finest::End;
+        let line = Line::finest(20, [End::Fixed, End::Mirror], 0.5);
+        assert_eq!(calm_points(&line), [1, 19]);
+        let ring = Line::finest(20, [End::Wrap, End::Wrap], 0.5);
+        assert_eq!(calm_points(&ring), [0, 20]);
+        let small = Line::finest(3, [End::Fixed, End::Fixed], 0.5);
+        assert_eq!(calm_points(&small), [1, 2]);
+        assert_eq!(calm_points(&small.coarser().0.coarser().0), [0, 0]);
+    }
+}

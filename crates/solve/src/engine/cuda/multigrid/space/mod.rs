@@ -1,0 +1,341 @@
+//! Cycles in boxes on a GPU, with the bits of the CPU's: as those on planes.
+//!
+//! Operators are those of lines: a few numbers for each point of an axis. All fields stay in the GPU's memory, planes laid
+//! out as on the CPU; the coarsest level is solved there, too. After each cycle the host reads the sum of the squares of the
+//! residual, and decides.
+#![allow(unsafe_code)] // Launches of kernels.
+
+mod level;
+
+use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
+use crosswarp_prim::Superaccumulator;
+use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
+
+use self::level::{DeviceLevel, Passes, Plan, pass_kernels};
+use super::{ADD_LEAVES, ADDING_BLOCKS, PUBLISH_SUM, exchange};
+use crate::engine::cpu::multigrid::hierarchy::Smoothing;
+use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION};
+use crate::engine::cpu::multigrid::space::level::Level;
+use crate::engine::cuda::kernels;
+use crate::engine::cuda::sums::sum_of_squares;
+use crate::exchange::level_rows::LevelRows;
+use crate::gpu::Gpu;
+use crate::gpu::box_arguments::{BOX_THREADS, BoxPass, COARSEST_OF_LANE};
+use crate::gpu::error::GpuError;
+use crate::gpu::level_arguments::{
+    LEVEL_THREADS, LevelPass, START_CORRECTED, START_CORRECTION, START_FIELD, START_ZERO,
+    SUM_COPIES,
+};
+
+/// The kernels beside passes.
+const RESTRICT_RIGHT_SIDE: &str = "box_restrict_right_side";
+const SQUARE: &str = "box_square";
+const SOLVE_COARSEST: &str = "box_solve_coarsest";
+
+/// All levels of a box, in the memory of a GPU.
+pub(crate) struct GpuBox {
+    levels: Vec<DeviceLevel>,
+    passes: Passes,
+    smoothing: Smoothing,
+    restrict_right_side: Function,
+    square: Function,
+    solve_coarsest: Function,
+    add_leaves: Function,
+    publish_sum: Function,
+    /// What the last two are told.
+    leaves: LevelPass,
+    /// For the host: the words of a sum.
+    total: PinnedBuffer<u64>,
+    stream: Stream,
+    _kept: Kept,
+}
+
+/// What kernels reach by address only.
+struct Kept {
+    _sums: Buffer<f64>,
+    _words: Buffer<u64>,
+    _factor: Buffer<f64>,
+    _active: Buffer<u8>,
+}
+
+impl GpuBox {
+    /// Copies the levels, of operators of lines, with the field and the right side of the finest.
+    pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy) -> Result<GpuBox, GpuError> {
+        let finest = &hierarchy.levels[0].operator;
+        let sizes = finest.lines.each_ref().map(|line| line.axis.len);
+        let longest = (*sizes.iter().max().expect("there are three")).max(finest.shape.x.len);
+        if longest > i32::MAX as usize - 4096 {
+            return Err(GpuError::TooLong { longest });
+        }
+        let device = &gpu.device;
+        let stream = Stream::new(device)?;
+        let smoothing = hierarchy.smoothing.clone();
+        let names = pass_kernels(&smoothing).into_iter().map(|pass| pass.name);
+        let others = [
+            RESTRICT_RIGHT_SIDE,
+            SQUARE,
+            SOLVE_COARSEST,
+            ADD_LEAVES,
+            PUBLISH_SUM,
+        ];
+        kernels::compile_together(device, names.chain(others));
+        let mut levels: Vec<DeviceLevel> = Vec::new();
+        for level in hierarchy.levels.iter().rev() {
+            levels.push(DeviceLevel::new(&stream, level, levels.last())?);
+        }
+        levels.reverse();
+        let dense = &hierarchy.dense;
+        assert!(dense.points() <= 32 * COARSEST_OF_LANE);
+        let active: Vec<u8> = dense.active().iter().map(|&active| active.into()).collect();
+        let factor = Buffer::from_slice(&stream, dense.factor())?;
+        let active = Buffer::from_slice(&stream, &active)?;
+        let last = levels.last_mut().expect("there is a level");
+        last.solve_by(factor.address(), active.address());
+        let [nx, ny, _] = sizes;
+        let pitch = nx.next_multiple_of(LEAF_COLUMNS);
+        let bands = finest.shape.own().len() * ny.div_ceil(LEAF_ROWS);
+        let sums = Buffer::<f64>::new(device, bands * pitch)?;
+        levels[0].measure_to(sums.address(), pitch);
+        levels[0].upload(&stream, &hierarchy.levels[0])?;
+        let words = Superaccumulator::<f64>::WORDS;
+        let copies = Buffer::zeroed(&stream, SUM_COPIES * words)?;
+        let total = PinnedBuffer::zeroed(device, words)?;
+        let leaves = LevelPass {
+            sums: sums.address(),
+            sum_pitch: pitch as i64,
+            nx: nx as i32,
+            leaf_bands: bands as i32,
+            words: copies.address(),
+            total: total.address(),
+            ..bytemuck::Zeroable::zeroed()
+        };
+        let find = |name| kernels::find_plain(device, name);
+        Ok(GpuBox {
+            passes: Passes::new(device, &smoothing)?,
+            levels,
+            smoothing,
+            restrict_right_side: find(RESTRICT_RIGHT_SIDE)?,
+            square: find(SQUARE)?,
+            solve_coarsest: find(SOLVE_COARSEST)?,
+            add_leaves: find(ADD_LEAVES)?,
+            publish_sum: find(PUBLISH_SUM)?,
+            leaves,
+            total,
+            stream,
+            _kept: Kept {
+                _sums: sums,
+                _words: copies,
+                _factor: factor,
+                _active: active,
+            },
+        })
+    }
+
+    /// See `Hierarchy::begin`. The sum of squares.
+    pub(crate) fn begin(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        full: bool,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        let pre = self.smoothing.pre.clone();
+        let plan = Plan {
+            start: START_FIELD,
+            omegas: if full { &[] } else { &pre },
+            measured: Some(0),
+            restrict: true,
+        };
+        self.pass(rows, 0, &plan)?;
+        self.publish()?;
+        if full {
+            let count = self.levels.len();
+            for at in 1..count {
+                self.complete_right_side(rows, at)?;
+                if at + 1 < count {
+                    self.restrict_right_side(at)?;
+                }
+            }
+            self.solve_coarsest()?;
+            for at in (1..count - 1).rev() {
+                self.cycle_below(rows, at, START_CORRECTION)?;
+            }
+            let plan = Plan {
+                start: START_CORRECTED,
+                omegas: &pre,
+                measured: None,
+                ..plan
+            };
+            self.pass(rows, 0, &plan)?;
+        }
+        self.sum()
+    }
+
+    /// See `Hierarchy::resume`.
+    pub(crate) fn resume(&mut self, rows: &mut LevelRows<'_>) -> Result<(), GpuError> {
+        // It measures, too, for that no kernel is of its own.
+        let plan = Plan {
+            start: START_FIELD,
+            omegas: &[],
+            measured: Some(0),
+            restrict: true,
+        };
+        self.pass(rows, 0, &plan)
+    }
+
+    /// See `Hierarchy::go_on`. The sum of squares.
+    pub(crate) fn go_on(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+    ) -> Result<Superaccumulator<f64>, GpuError> {
+        self.cycle_below(rows, 1, START_ZERO)?;
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let plan = Plan {
+            start: START_CORRECTED,
+            omegas: &[&post[..], &pre[..]].concat(),
+            measured: Some(post.len()),
+            restrict: true,
+        };
+        self.pass(rows, 0, &plan)?;
+        self.publish()?;
+        self.sum()
+    }
+
+    /// The sum of squares of the field times its diagonal.
+    pub(crate) fn square(&mut self) -> Result<Superaccumulator<f64>, GpuError> {
+        let arguments = self.levels[0].arguments();
+        let chunks = (arguments.size[0] as usize).div_ceil(BOX_THREADS);
+        let blocks = chunks * self.leaves.leaf_bands as usize;
+        // SAFETY: the parameter is a `box_pass` whose arrays have its extent; blocks cover the columns of all leaves.
+        unsafe { self.launch(&self.square, blocks, BOX_THREADS, arguments) }?;
+        self.publish()?;
+        self.sum()
+    }
+
+    /// Copies the field to that of `level`, the finest.
+    pub(crate) fn save(&self, level: &mut Level) -> Result<(), GpuError> {
+        let Level { operator, u, .. } = level;
+        self.levels[0].save(&self.stream, operator, u)
+    }
+
+    /// # Safety
+    /// As of a launch; `kernel` takes a `box_pass`.
+    unsafe fn launch(
+        &self,
+        kernel: &Function,
+        blocks: usize,
+        threads: usize,
+        arguments: BoxPass,
+    ) -> Result<(), GpuError> {
+        let launch = Launch::new(kernel)
+            .grid(blocks as u32)
+            .block(threads as u32);
+        // SAFETY: the caller's.
+        Ok(unsafe { launch.launch(&self.stream, (ByValue(arguments),)) }?)
+    }
+
+    fn pass(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        at: usize,
+        plan: &Plan<'_>,
+    ) -> Result<(), GpuError> {
+        let correction = self.levels[at + 1].field().address();
+        self.levels[at].pass(&self.stream, rows, &self.passes, plan, correction)
+    }
+
+    /// Adds up what a pass has measured, for the host.
+    fn publish(&self) -> Result<(), GpuError> {
+        let across = (self.leaves.nx as usize).div_ceil(LEAF_COLUMNS);
+        let leaves = across * self.leaves.leaf_bands as usize;
+        let blocks = (leaves * 32).div_ceil(LEVEL_THREADS).min(ADDING_BLOCKS);
+        let add = Launch::new(&self.add_leaves)
+            .grid(blocks as u32)
+            .block(LEVEL_THREADS as u32);
+        let publish = Launch::new(&self.publish_sum).block(LEVEL_THREADS as u32);
+        // SAFETY: the parameters are `level_pass<double>`, whose sums a pass has set for all leaves, and whose words the
+        // host reads after it has waited.
+        unsafe {
+            add.launch(&self.stream, (ByValue(self.leaves),))?;
+            publish.launch(&self.stream, (ByValue(self.leaves),))?;
+        }
+        Ok(())
+    }
+
+    /// What [`publish`](Self::publish) has left. Waits for it.
+    fn sum(&self) -> Result<Superaccumulator<f64>, GpuError> {
+        self.stream.synchronize()?;
+        Ok(sum_of_squares::<f64>(&self.total))
+    }
+
+    fn restrict_right_side(&self, at: usize) -> Result<(), GpuError> {
+        let arguments = self.levels[at].arguments();
+        let [across, rows, _] = arguments.coarse_size.map(|n| n as usize);
+        let planes = (arguments.coarse_end - arguments.coarse_start) as usize;
+        let blocks = across.div_ceil(BOX_THREADS) * rows * planes;
+        // SAFETY: the parameter is a `box_pass` whose arrays have its extent, and the next level's right side that of its
+        // own; blocks cover the coarse planes that lie in the own ones.
+        unsafe { self.launch(&self.restrict_right_side, blocks, BOX_THREADS, arguments) }
+    }
+
+    /// As on the CPU.
+    fn complete_right_side(&mut self, rows: &mut LevelRows<'_>, at: usize) -> Result<(), GpuError> {
+        let (finer, level) = (&self.levels[at - 1].shape, &self.levels[at]);
+        let shape = &level.shape;
+        if finer.spread && !shape.spread {
+            exchange::gather(&self.stream, rows, shape, &level.right_side)?;
+        }
+        let depth = self.smoothing.pre.len().max(self.smoothing.post.len()) + 2;
+        exchange::halo(&self.stream, rows, shape, &level.right_side, depth)
+    }
+
+    /// As on the CPU.
+    fn cycle_below(
+        &mut self,
+        rows: &mut LevelRows<'_>,
+        first: usize,
+        start: i32,
+    ) -> Result<(), GpuError> {
+        let Smoothing { pre, post } = self.smoothing.clone();
+        let count = self.levels.len();
+        let down = Plan {
+            start,
+            omegas: &pre,
+            measured: None,
+            restrict: true,
+        };
+        for at in first..count {
+            let start = if at == first { start } else { START_ZERO };
+            if start == START_ZERO {
+                self.complete_right_side(rows, at)?;
+            }
+            if at + 1 < count {
+                self.pass(rows, at, &Plan { start, ..down })?;
+            }
+        }
+        self.solve_coarsest()?;
+        for at in (first..count - 1).rev() {
+            let up = Plan {
+                start: START_CORRECTED,
+                omegas: &post,
+                restrict: false,
+                ..down
+            };
+            self.pass(rows, at, &up)?;
+            let level = &self.levels[at];
+            exchange::halo(
+                &self.stream,
+                rows,
+                &level.shape,
+                level.field(),
+                OF_CORRECTION,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn solve_coarsest(&self) -> Result<(), GpuError> {
+        let last = self.levels.last().expect("there is a level");
+        // SAFETY: the parameter is a `box_pass` of the coarsest level, whose arrays have its extent, with its factor. Every
+        // PE has all of it.
+        unsafe { self.launch(&self.solve_coarsest, 1, 32, last.arguments()) }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the kernels of multigrid in boxes are launched with: the header `multigrid/box_arguments.cuh` is made from it.
+
+crosswarp_cuda::shared_structures! {
+    pub(crate) const HEADER = "// What the kernels of multigrid in boxes are launched with.
+// Made from src/gpu/box_arguments.rs, which is to be changed instead.
+#pragma once
+#include \"multigrid/arguments.cuh\"
+
+namespace crosswarp {
+
+", "}  // namespace crosswarp\n";
+
+    numbers {
+        /// Columns of a block's tile: a warp has them.
+        pub(crate) TILE_X: usize = "box_tile_x": "int" = 32;
+        /// Rows of a thread, an even number.
+        pub(crate) THREAD_ROWS: usize = "box_thread_rows": "int" = 4;
+        /// Warps of a block of a pass.
+        pub(crate) PASS_WARPS: usize = "box_pass_warps": "int" = 10;
+        /// Most relaxations of a launch.
+        pub(crate) MOST_STEPS: usize = "box_most_steps": "int" = 2;
+        /// Planes of the residual that are kept for the next level's right side.
+        pub(crate) RESIDUAL_PLANES: usize = "box_residual_planes": "int" = 3;
+        /// Threads of a block of other kernels.
+        pub(crate) BOX_THREADS: usize = "box_threads": "int" = 128;
+        /// Most points of the coarsest level that a lane solves for.
+        pub(crate) COARSEST_OF_LANE: usize = "box_coarsest_of_lane": "int" = 4;
+    }
+
+    /// A pass over a level of a box, or another kernel's work on it. Planes of fields have `plane` elements, of which each
+    /// row has one more before its first point and one behind its last; addresses are those of plane 0, which need not be
+    /// stored where a PE has some planes only.
+    pub(crate) BoxPass = "box_pass", align 8, size 256, with "": {
+        /// The field before; unused where a pass begins with zero or the correction alone.
+        0 pub before: u64 = "const double*",
+        /// The field after, another array; null if nothing is relaxed.
+        8 pub after: u64 = "double*",
+        16 pub right_side: u64 = "const double*",
+        /// The next level's field.
+        24 pub correction: u64 = "const double*",
+        /// The next level's right side; null if the residual is not wanted.
+        32 pub coarse_right_side: u64 = "double*",
+        /// Gets sums of squares over the rows of each leaf, by columns, from the first of the planes that this PE computes.
+        40 pub sums: u64 = "double*",
+        /// Along x, y and z: couplings to the points before, then to those after, excess, mass, and 1 where there is an
+        /// equation, else 0.
+        48 pub lines: [u64; 3] = "const double*"[3],
+        /// The weights of the next level's points in what lies behind them, then in what lies before the next.
+        72 pub weights: [u64; 3] = "const double*"[3],
+        /// Which row of 1 / the diagonal that of a row of points is, by z and y; then these rows.
+        96 pub inverse_of: u64 = "const u32*",
+        104 pub inverses: u64 = "const double*",
+        112 pub plane: i64 = "i64",
+        120 pub coarse_plane: i64 = "i64",
+        128 pub sum_pitch: i64 = "i64",
+        /// ω of each step.
+        136 pub omega: [f64; MOST_STEPS] = "double"["box_most_steps"],
+        /// What the field is multiplied by before it is squared.
+        152 pub diagonal: f64 = "double",
+        /// Of the coarsest level: its factor, by rows, and whether points have an equation.
+        160 pub factor: u64 = "const double*",
+        168 pub active: u64 = "const u8*",
+        176 pub size: [i32; 3] = "i32"[3],
+        188 pub coarse_size: [i32; 3] = "i32"[3],
+        /// Whether the axes wrap around.
+        200 pub wraps: [i32; 3] = "i32"[3],
+        212 pub start: i32 = "i32",
+        /// The step before which the residual is measured; −1: it is not.
+        216 pub measured: i32 = "i32",
+        /// Planes of a block.
+        220 pub planes: i32 = "i32",
+        /// The planes that this PE computes; arrays have these and some more.
+        224 pub plane_start: i32 = "i32",
+        228 pub plane_end: i32 = "i32",
+        /// Rows, and planes, of which all couplings are the same, with others on both sides.
+        232 pub calm_rows: [i32; 2] = "i32"[2],
+        240 pub calm_planes: [i32; 2] = "i32"[2],
+        /// The coarse planes that this PE computes.
+        248 pub coarse_start: i32 = "i32",
+        252 pub coarse_end: i32 = "i32",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_copy_of_the_header_is_what_is_made() {
+        let folder = env!("CARGO_MANIFEST_DIR");
+        crosswarp_cuda::internal::assert_copy(
+            folder,
+            "kernels/multigrid/box_arguments.cuh",
+            super::HEADER,
+        );
+    }
+}

@@ -1,0 +1,402 @@
+//! Cycles in boxes on a GPU have the bits of the CPU's: field, and residual after every cycle.
+//!
+//! Needs a GPU and NVRTC; where there is none the tests say so and pass, or fail with CROSSWARP_REQUIRE_GPU=1.
+
+mod boxes;
+mod cycles;
+
+use std::sync::Arc;
+
+use boxes::{by_point, mask};
+use crosswarp_cuda::{Device, Nvrtc, skip};
+use crosswarp_shmem::spmd;
+use crosswarp_solve::{
+    Checkpointing, Cycles, First, Gpu, Method, Options, OptionsError, PlaneSource, Problem3d, Real,
+    Side, SolveError, Strategy, solve_3d,
+};
+use cycles::{noise, options};
+
+/// A GPU, or nothing and a line that says why the test is skipped.
+fn gpu(test: &str) -> Option<Gpu> {
+    let reason = match (Device::get(0), Nvrtc::get()) {
+        (Ok(device), Ok(_)) => {
+            return Some(Gpu {
+                device,
+                strategy: Strategy::Auto,
+            });
+        }
+        (Err(reason), _) => reason.to_string(),
+        (_, Err(reason)) => reason.to_string(),
+    };
+    skip::skip_gpu(test, 1, reason);
+    None
+}
+
+/// The bits of the field and of the residuals, and how it ended.
+#[derive(Debug, PartialEq)]
+struct Solved {
+    history: Vec<f64>,
+    field: Vec<u64>,
+    ends: (bool, bool, Option<usize>),
+}
+
+/// On CPUs, or on `gpu` and the others that there are, by turns.
+fn solve<F: Real>(
+    gpu: Option<Gpu>,
+    problem: &Problem3d<F>,
+    options: &Options<'_>,
+    pes: usize,
+) -> Solved {
+    let devices: Vec<Device> = match gpu {
+        Some(_) => (0..).map_while(|at| Device::get(at).ok()).collect(),
+        None => Vec::new(),
+    };
+    let mut all = spmd(pes, |pe| {
+        let gpu = gpu.map(|gpu| Gpu {
+            device: devices[pe.my_pe() % devices.len()],
+            ..gpu
+        });
+        let options = Options {
+            gpu,
+            ..options.clone()
+        };
+        let solution = solve_3d(pe, problem, &options, |_| {}).unwrap();
+        let choice = solution.choice.as_ref().map(|choice| choice.taken);
+        assert_eq!(choice, gpu.map(|_| "cycles"));
+        let field = solution.gather_all(pe).unwrap();
+        let bits = field.iter().map(|value| value.to_f64().to_bits());
+        Solved {
+            history: solution.history.clone(),
+            field: bits.collect(),
+            ends: (
+                solution.converged,
+                solution.floor_reached,
+                solution.gradients_from,
+            ),
+        }
+    })
+    .unwrap();
+    all.swap_remove(0)
+}
+
+fn assert_same(found: &Solved, cpu: &Solved, name: &str) {
+    assert_eq!(found.history, cpu.history, "{name}");
+    let other = (found.field.iter().zip(&cpu.field)).position(|(a, b)| a != b);
+    assert_eq!(other, None, "{name}: another value at that point");
+    assert_eq!(found.ends, cpu.ends, "{name}");
+}
+
+/// Compares these numbers of PEs with the CPU, and gives the cycles.
+fn same<F: Real>(
+    gpu: Gpu,
+    name: &str,
+    problem: &Problem3d<F>,
+    options: &Options<'_>,
+    pes: &[usize],
+) -> usize {
+    let cpu = solve(None, problem, options, 1);
+    for &pes in pes {
+        let found = solve(Some(gpu), problem, options, pes);
+        assert_same(&found, &cpu, &format!("{name}, {pes} PEs"));
+    }
+    cpu.history.len()
+}
+
+fn values<F: Real>(seed: u64) -> PlaneSource<F> {
+    Arc::new(move |z, y, row: &mut [F]| {
+        for (x, value) in row.iter_mut().enumerate() {
+            let bits = noise(x, y + 1000 * z, seed) >> 11;
+            *value = F::from_f64(bits as f64 / (1u64 << 53) as f64 - 0.5);
+        }
+    })
+}
+
+/// Noise on the right, at the start, and on fixed sides.
+fn noisy<F: Real>(size: [usize; 3]) -> Problem3d<F> {
+    Problem3d {
+        source: Some(values(1)),
+        initial: Some(values(2)),
+        ..Problem3d::laplace(size)
+    }
+}
+
+const FIXED: [Side<f64>; 2] = [Side::Fixed; 2];
+const WRAPS: [Side<f64>; 2] = [Side::Periodic; 2];
+
+#[test]
+fn fixed_sides_at_every_size() {
+    let Some(gpu) = gpu("fixed_sides_at_every_size") else {
+        return;
+    };
+    for size in [
+        [3, 3, 3],
+        [33, 33, 33],
+        [65, 40, 97],
+        [18, 75, 34],
+        [130, 7, 9],
+        [4, 100, 5],
+        [6, 5, 90],
+    ] {
+        let name = format!("{size:?}");
+        let problem = noisy::<f64>(size);
+        same(gpu, &name, &problem, &options(1e-9), &[1, 2, 3]);
+        let problem = Problem3d {
+            spacing: [0.3, 0.4, 0.35],
+            ..noisy::<f32>(size)
+        };
+        same(
+            gpu,
+            &format!("{name}, f32"),
+            &problem,
+            &options(1e-7),
+            &[1, 2],
+        );
+    }
+}
+
+#[test]
+fn sides_of_every_kind() {
+    let Some(gpu) = gpu("sides_of_every_kind") else {
+        return;
+    };
+    let slopes = [Side::Neumann(0.5), Side::Fixed];
+    let other = [Side::Fixed, Side::Neumann(-1.0)];
+    for (which, size) in [[17, 24, 13], [50, 33, 40], [31, 66, 29]]
+        .into_iter()
+        .enumerate()
+    {
+        for (kind, sides) in [
+            [slopes, FIXED, other],
+            [WRAPS, FIXED, FIXED],
+            [FIXED, WRAPS, other],
+            [FIXED, slopes, WRAPS],
+            [WRAPS, WRAPS, FIXED],
+            [WRAPS, slopes, WRAPS],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let problem = Problem3d {
+                sides,
+                spacing: [1.0, 0.9, 1.1],
+                ..noisy::<f64>(size)
+            };
+            let name = format!("{size:?}, sides {kind}");
+            same(gpu, &name, &problem, &options(1e-8), &[1, 2 + which % 2]);
+        }
+        // Singular: a source of mean zero.
+        let [nx, ny, nz] = size;
+        let middle = |n: usize| (n - 1) as f64 / 2.0;
+        let problem = Problem3d {
+            sides: [WRAPS; 3],
+            source: Some(by_point(move |x, y, z| {
+                x as f64 - middle(nx) + (y as f64 - middle(ny)) * (z as f64 - middle(nz))
+            })),
+            ..Problem3d::laplace(size)
+        };
+        let name = format!("{size:?}, nothing fixed");
+        same(gpu, &name, &problem, &options(1e-8), &[1, 2]);
+    }
+}
+
+#[test]
+fn any_relaxations_and_first_cycles() {
+    let Some(gpu) = gpu("any_relaxations_and_first_cycles") else {
+        return;
+    };
+    for (pre, post) in [(1, 1), (1, 2), (2, 1), (3, 1), (2, 3), (3, 3)] {
+        for first in [First::V, First::Full] {
+            let options = Options {
+                method: Method::Multigrid(Cycles { pre, post, first }),
+                ..options(1e-8)
+            };
+            let name = format!("V({pre},{post}), first {first:?}");
+            let problem = noisy::<f64>([41, 37, 30]);
+            same(gpu, &name, &problem, &options, &[1, 2]);
+        }
+    }
+}
+
+/// Few cycles on few points: every kernel, for tools under which they take a hundred times as long.
+#[test]
+fn every_kernel_on_few_points() {
+    let Some(gpu) = gpu("every_kernel_on_few_points") else {
+        return;
+    };
+    let periodic = Problem3d {
+        sides: [WRAPS, FIXED, WRAPS],
+        ..noisy::<f64>([30, 19, 12])
+    };
+    for (name, problem) in [("plain", noisy([30, 19, 12])), ("periodic", periodic)] {
+        for (pre, post) in [(2, 2), (1, 2)] {
+            let cycles = Cycles {
+                pre,
+                post,
+                ..Cycles::default()
+            };
+            let options = Options {
+                method: Method::Multigrid(cycles),
+                ..Options::new(1e-30, 2)
+            };
+            same(gpu, name, &problem, &options, &[1]);
+        }
+    }
+}
+
+/// So many planes a PE that several levels are dealt to them.
+#[test]
+fn levels_are_dealt_to_any_number_of_pes() {
+    let Some(gpu) = gpu("levels_are_dealt_to_any_number_of_pes") else {
+        return;
+    };
+    for (name, z) in [("plain", FIXED), ("periodic", WRAPS)] {
+        let problem = Problem3d {
+            sides: [FIXED, FIXED, z],
+            ..noisy::<f64>([45, 38, 131])
+        };
+        for (pre, post) in [(2, 2), (3, 1)] {
+            let options = Options {
+                method: Method::Multigrid(Cycles {
+                    pre,
+                    post,
+                    ..Cycles::default()
+                }),
+                ..options(1e-8)
+            };
+            let name = format!("{name}, V({pre},{post})");
+            same(gpu, &name, &problem, &options, &[1, 2, 3, 5, 8]);
+        }
+    }
+}
+
+/// Checkpoints of cycles go from CPUs to GPUs and back.
+#[test]
+fn cycles_on_gpus_are_resumed_anywhere() {
+    let Some(gpu) = gpu("cycles_on_gpus_are_resumed_anywhere") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let problem = noisy::<f64>([35, 30, 60]);
+    let options = Options {
+        method: Method::Automatic(Cycles::default()),
+        ..options(1e-10)
+    };
+    let straight = solve(None, &problem, &options, 1);
+    let saving = Options {
+        checkpoint: Some(Checkpointing {
+            path: path.clone(),
+            every: 3,
+        }),
+        max_sweeps: 4,
+        ..options.clone()
+    };
+    let resuming = Options {
+        resume: Some(path.clone()),
+        ..options.clone()
+    };
+    for pes in [1, 3] {
+        solve(Some(gpu), &problem, &saving, pes);
+        let found = solve(None, &problem, &resuming, 2);
+        assert_same(&found, &straight, "from GPUs");
+        solve(None, &problem, &saving, 2);
+        let found = solve(Some(gpu), &problem, &resuming, pes);
+        assert_same(&found, &straight, "to GPUs");
+    }
+}
+
+#[test]
+fn extreme_magnitudes_and_the_floor() {
+    let Some(gpu) = gpu("extreme_magnitudes_and_the_floor") else {
+        return;
+    };
+    for size in [1e-170, 1e-20, 1e25, 1e200] {
+        let problem = Problem3d {
+            initial: Some(by_point(move |_, _, z| if z == 0 { size } else { 0.0 })),
+            ..Problem3d::laplace([27, 20, 24])
+        };
+        let name = format!("sides of {size}");
+        let cycles = same(gpu, &name, &problem, &options(1e-8), &[1]);
+        assert!(cycles <= 14, "{size}: {cycles} cycles");
+    }
+    // Less than rounding leaves; and where cycles are slow, conjugate gradients take over.
+    let cycles = same(
+        gpu,
+        "floor",
+        &noisy::<f64>([33; 3]),
+        &options(1e-18),
+        &[1, 2],
+    );
+    assert!(cycles < 40);
+    let automatic = Options {
+        method: Method::Automatic(Cycles::default()),
+        ..options(1e-9)
+    };
+    let flat = Problem3d {
+        spacing: [1.0, 1.0, 12.0],
+        ..noisy::<f64>([40, 33, 26])
+    };
+    same(gpu, "flat", &flat, &automatic, &[1, 2]);
+}
+
+#[test]
+fn what_gpus_do_not_do_is_said() {
+    let Some(gpu) = gpu("what_gpus_do_not_do_is_said") else {
+        return;
+    };
+    let plain = || Problem3d::<f64>::laplace([9, 10, 11]);
+    let refused = |problem: &Problem3d<f64>, method: Method| {
+        let options = Options {
+            method,
+            gpu: Some(gpu),
+            ..options(1e-8)
+        };
+        let ends = spmd(2, |pe| {
+            match solve_3d(pe, problem, &options, |_| {}).map(drop) {
+                Err(SolveError::Options(error)) => error,
+                other => panic!("{other:?}"),
+            }
+        });
+        ends.unwrap().remove(0)
+    };
+    for method in [
+        Method::ConjugateGradients(Cycles::default()),
+        Method::Chebyshev,
+        Method::PlainGradients,
+    ] {
+        let error = refused(&plain(), method);
+        assert!(matches!(error, OptionsError::NotOnGpu { .. }), "{error}");
+    }
+    assert_eq!(refused(&plain(), Method::Jacobi), OptionsError::NotInSpace);
+    let robin = Side::Robin {
+        value: 1.0,
+        derivative: 1.0,
+        right: 0.0,
+    };
+    for problem in [
+        Problem3d {
+            fixed: mask(|x, y, z| x + y + z == 12),
+            ..plain()
+        },
+        Problem3d {
+            coefficient: Some(by_point(|x, _, _| 1.0 + x as f64)),
+            ..plain()
+        },
+        Problem3d {
+            reaction: Some(by_point(|_, _, _| 1.0)),
+            ..plain()
+        },
+        Problem3d {
+            sides: [[robin, Side::Fixed], FIXED, FIXED],
+            ..plain()
+        },
+    ] {
+        let error = refused(&problem, Method::Multigrid(Cycles::default()));
+        assert_eq!(error, OptionsError::SpaceOnGpu);
+        let text = error.to_string();
+        assert!(
+            text.contains("Robin sides") && text.contains("on GPUs"),
+            "{text}"
+        );
+    }
+}

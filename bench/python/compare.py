@@ -5,9 +5,9 @@
 
 N: elements of the largest arrays, else 10^7; no new case after S seconds. A row a case: the least time of each library in
 seconds, over several turns in which each has one, after a rest. The first row says with what, on what and when; the last
-ones are a table of those cases in which another library is faster. Ceiling: a reduction reads its input once, so the bytes over the
-machine's read rate, which PROGRAM (bench/read_rate.c, compiled) measures with the threads there are, before and after:
-cases of 10^8 elements and more then say which part of it they reach.
+ones are a table of those cases in which another library is faster. Ceiling: a reduction reads its input once, so the bytes
+over the machine's read rate, which PROGRAM (bench/read_rate.c, compiled) measures with the threads there are, before and
+after: cases of 10^8 elements and more then say which part of it they reach.
 """
 
 import argparse

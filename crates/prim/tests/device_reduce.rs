@@ -540,8 +540,9 @@ fn segments_have_the_bits_of_arrays_of_their_own() {
     // Rows of a few leaves: so many that a warp has each, and few.
     for kind in KINDS.into_iter().chain([Kind::Rare]) {
         for count in [700, 9] {
-            check_segments::<f32>(&gpu, kind, &rows(4100, count), Some(4100));
-            check_segments::<f64>(&gpu, kind, &rows(4100, count), Some(4100));
+            // Most begin at no 16 bytes; the last leaf of the second is shorter than what lies before these.
+            check_segments::<f32>(&gpu, kind, &rows(4101, count), Some(4101));
+            check_segments::<f64>(&gpu, kind, &rows(4097, count), Some(4097));
             check_segments::<f16>(&gpu, kind, &rows(5001, count), Some(5001));
             check_segments::<i64>(&gpu, kind, &rows(4100, count), Some(4100));
         }

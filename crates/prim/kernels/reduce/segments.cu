@@ -36,8 +36,10 @@ struct sum_of_segment {
     }
     __device__ void take_unit(const storage* x, const storage* y, u64 u, u64 count, T value) {
         using L = leaf_layout<E>;
+        // A leaf without elements is no leaf: its -0.0 says nothing, and is doubtful of squares.
+        const bool there = L::leaves == 1 || (u * L::leaves + warp::lane() / L::lanes) * leaf_elements < count;
         // One vote for all leaves: on the usual way there is nothing else to decide.
-        if (__any_sync(0xffffffffu, is_doubtful<TERM>(value))) {
+        if (__any_sync(0xffffffffu, there && is_doubtful<TERM>(value))) {
             total.merge(redo_leaves<E, TERM>(x, y, u, count, value));
             used = true;
             return;

@@ -111,8 +111,8 @@ fn look<R>(time: Duration, mut found: impl FnMut() -> Option<R>) -> Option<R> {
 
 /// Work that some threads share. It lives on the stack of the thread that has it to do.
 ///
-/// Each thread has a seat, to which a group of neighbouring parts belongs, and in the next job the same, so
-/// that arrays that are worked on again and again are found in the caches of the processors that had them. Who is done
+/// Each thread has a seat, to which a group of neighbouring parts belongs, and in the next job of as many threads the same,
+/// so that arrays that are worked on again and again are found in the caches of the processors that had them. Who is done
 /// with its own group goes on with the next one's.
 struct Job<'a> {
     work: &'a (dyn Fn(usize) + Sync),

@@ -41,7 +41,7 @@ pub struct How {
     project_source: bool,
     pub threads: usize,
     progress: Option<Py<PyAny>>,
-    /// The number of the GPU that makes sweeps and cycles on planes and lines, and not the processor.
+    /// The number of the GPU that makes sweeps and cycles, and not the processor; in boxes, cycles of operators of lines.
     gpu: Option<usize>,
 }
 

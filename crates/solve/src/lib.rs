@@ -14,9 +14,10 @@
 //! pass, not once per sweep.
 //!
 //! [`Method::Multigrid`] solves planes and boxes on CPUs and GPUs (boxes whose couplings differ from point to point on CPUs
-//! only) to a small residual in about ten cycles, whatever their size, mask and sides ([`Method::ConjugateGradients`] in fewer steps), and keeps the promise about bits: all it does to
-//! a cell is a fixed expression of cells around it, on every level, and its norms are sums as above. So do
-//! [`Method::Chebyshev`] and [`Method::PlainGradients`], which know the grid itself only.
+//! only) to a small residual in about ten cycles, whatever their size, mask and sides
+//! ([`Method::ConjugateGradients`] in fewer steps), and keeps the promise about bits: all it does to a cell is a fixed
+//! expression of cells around it, on every level, and its norms are sums as above. So do [`Method::Chebyshev`] and
+//! [`Method::PlainGradients`], which know the grid itself only.
 
 mod element;
 mod engine;

@@ -11,8 +11,8 @@ use boxes::{by_point, mask};
 use crosswarp_cuda::{Device, Nvrtc, skip};
 use crosswarp_shmem::spmd;
 use crosswarp_solve::{
-    Checkpointing, Cycles, First, Gpu, Method, Options, OptionsError, PlaneSource, Problem3d, Real,
-    Side, SolveError, Strategy, solve_3d,
+    Checkpointing, Cycles, First, Gpu, GpuError, Method, Options, OptionsError, PlaneSource,
+    Problem3d, Real, Side, SolveError, Strategy, solve_3d,
 };
 use cycles::{noise, options};
 
@@ -305,6 +305,49 @@ fn cycles_on_gpus_are_resumed_anywhere() {
     }
 }
 
+/// What goes on by conjugate gradients, which CPUs make, does not say that GPUs made cycles.
+#[test]
+fn gradients_that_are_resumed_with_a_gpu_do_not_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state");
+    let problem = Problem3d {
+        spacing: [1.0, 1.0, 12.0],
+        ..noisy::<f64>([40, 33, 26])
+    };
+    let options = Options {
+        method: Method::Automatic(Cycles::default()),
+        ..options(1e-9)
+    };
+    let straight = solve(None, &problem, &options, 1);
+    let saving = Options {
+        checkpoint: Some(Checkpointing {
+            path: path.clone(),
+            every: 6,
+        }),
+        max_sweeps: 6,
+        ..options.clone()
+    };
+    let saved = solve(None, &problem, &saving, 2);
+    assert!(saved.ends.2.is_some_and(|from| from < 6), "{saved:?}");
+    assert!(straight.history.len() > 6);
+    let Some(gpu) = gpu("gradients_that_are_resumed_with_a_gpu_do_not_use_it") else {
+        return;
+    };
+    let resuming = Options {
+        resume: Some(path),
+        gpu: Some(gpu),
+        ..options
+    };
+    let ends = spmd(2, |pe| {
+        let solution = solve_3d(pe, &problem, &resuming, |_| {}).unwrap();
+        (solution.choice, solution.history)
+    });
+    for (choice, history) in ends.unwrap() {
+        assert_eq!(choice, None);
+        assert_eq!(history, straight.history);
+    }
+}
+
 #[test]
 fn extreme_magnitudes_and_the_floor() {
     let Some(gpu) = gpu("extreme_magnitudes_and_the_floor") else {
@@ -368,6 +411,27 @@ fn what_gpus_do_not_do_is_said() {
         assert!(matches!(error, OptionsError::NotOnGpu { .. }), "{error}");
     }
     assert_eq!(refused(&plain(), Method::Jacobi), OptionsError::NotInSpace);
+    let long = Options {
+        method: Method::Multigrid(Cycles::default()),
+        gpu: Some(gpu),
+        ..options(1e-8)
+    };
+    let ends = spmd(2, |pe| {
+        let problem = Problem3d::<f64>::laplace([3, 3_000_000, 3]);
+        solve_3d(pe, &problem, &long, |_| {}).map(drop)
+    });
+    for end in ends.unwrap() {
+        assert!(
+            matches!(
+                end,
+                Err(SolveError::Gpu(GpuError::TooManyRows {
+                    rows: 3_000_000,
+                    most: 2_097_120
+                }))
+            ),
+            "{end:?}"
+        );
+    }
     let robin = Side::Robin {
         value: 1.0,
         derivative: 1.0,

@@ -14,6 +14,16 @@ pub enum GpuError {
         /// Cells of the longer side.
         longest: usize,
     },
+    /// The box has more rows than a launch has room for.
+    #[error(
+        "a box of {rows} rows: on a GPU it has at most {most}, so let its columns or planes be so many, or leave the GPU out"
+    )]
+    TooManyRows {
+        /// Rows of a plane.
+        rows: usize,
+        /// As many as are possible.
+        most: usize,
+    },
     /// [`Strategy::Persistent`](crate::Strategy::Persistent) has no room for the field.
     #[error(
         "`persistent` keeps a PE's part on the chip: at most {most} cells of this problem, not {cells}"

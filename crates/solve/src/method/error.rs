@@ -52,6 +52,21 @@ pub enum SolveError {
     Pe(#[from] PeError),
 }
 
+impl SolveError {
+    /// Whether it may be one PE's own, or of PEs that are not all there: nothing is collective any more. All others are
+    /// the same on every PE.
+    pub(crate) fn is_of_one_pe(&self) -> bool {
+        match self {
+            SolveError::Memory(_) | SolveError::Gpu(_) | SolveError::Pe(_) => true,
+            SolveError::Problem(_)
+            | SolveError::Options(_)
+            | SolveError::Checkpoint(_)
+            | SolveError::NotFinite { .. }
+            | SolveError::OutOfRange { .. } => false,
+        }
+    }
+}
+
 fn not_finite(steps: &str, step: usize, norm: f64, pe: Option<usize>) -> String {
     let why = if norm.is_nan() {
         "the field holds values that are NaN or infinite"

@@ -3,6 +3,8 @@
 
 mod alone;
 mod chebyshev;
+#[cfg(test)]
+mod failing_gpu;
 mod gradients;
 mod held;
 mod least_eigenvalue;
@@ -523,6 +525,7 @@ impl Solver<'_, Hierarchy<f32>> {
             let first = self.layout.first[1];
             let made = GpuCycles::new(gpu, &self.levels, u, right_side, first);
             self.gpu = Some(all_ready_by(&self.reduction, made)?);
+            ended.on_gpu = true;
         }
         ended.setup_seconds = self.so_far();
         self.cycles(u, right_side, *first, ended, options, observer)

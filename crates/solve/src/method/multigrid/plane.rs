@@ -47,19 +47,21 @@ pub(crate) fn run<F: Real>(
     }
 }
 
-fn once<F: Real, L: Levels>(
+/// One solve, after which all is given back. Collective.
+pub(super) fn once<F: Real, L: Levels>(
     mut plane: Plane<'_, L>,
     problem: &Problem2d<F>,
     options: &Options<'_>,
     observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
     let outcome = plane.solve(problem, options, observer);
-    // One PE's own, or of PEs that are not all there: nothing is collective any more.
-    if matches!(outcome, Err(SolveError::Pe(_) | SolveError::Memory(_))) {
-        return outcome;
+    match outcome {
+        Err(error) if error.is_of_one_pe() => Err(error),
+        outcome => {
+            plane.free()?;
+            outcome
+        }
     }
-    plane.free()?;
-    outcome
 }
 
 /// A problem's operator and levels on this PE.
@@ -161,7 +163,7 @@ impl<'p> Plane<'p, Alone> {
 }
 
 /// What levels are made of, besides the equations.
-struct Made<'m> {
+pub(super) struct Made<'m> {
     layout: &'m Layout,
     shapes: &'m [Shape],
     singular: bool,
@@ -170,7 +172,7 @@ struct Made<'m> {
 
 impl<'p, L: Levels> Plane<'p, L> {
     /// `shapes`: those of the levels below the finest; `levels` makes them. Collective.
-    fn with<F: Real>(
+    pub(super) fn with<F: Real>(
         pe: &'p Pe,
         problem: &Problem2d<F>,
         shapes: impl FnOnce(&Shape) -> Vec<Shape>,
@@ -303,7 +305,6 @@ impl<'p, L: Levels> Plane<'p, L> {
             nx: problem.nx,
         };
         let ended = solver.solve(&mut u, &mut right_side, options, &mut observer)?;
-        let choice = options.gpu.is_some().then(Choice::of_cycles);
         let levels = solver.levels.count();
         self.right_side = right_side;
         let (field, fits, norm) = solver.final_band(u)?;
@@ -321,7 +322,7 @@ impl<'p, L: Levels> Plane<'p, L> {
             resumed_at: ended.resumed_at,
             checkpoint_failure: ended.checkpoint_failure,
             gradients_from: ended.gradients_from,
-            choice,
+            choice: ended.on_gpu.then(Choice::of_cycles),
             seconds: ended.seconds,
             setup_seconds: ended.setup_seconds,
             levels,

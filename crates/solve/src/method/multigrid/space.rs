@@ -178,12 +178,6 @@ impl Levels for Hierarchy {
             }
         }
         let by_gradients = matches!(options.method, Method::ConjugateGradients(_));
-        if by_gradients && options.gpu.is_some() {
-            return Err(OptionsError::NotOnGpu {
-                method: "conjugate gradients",
-            }
-            .into());
-        }
         if by_gradients || ended.gradients_from.is_some() {
             if ended.norms.is_empty() {
                 let [norm, _] = solver.measure()?;
@@ -197,6 +191,7 @@ impl Levels for Hierarchy {
         if let Some(gpu) = &options.gpu {
             let made = GpuBox::new(gpu, &solver.levels);
             solver.gpu = Some(all_ready_by(&solver.reduction, made)?);
+            ended.on_gpu = true;
         }
         solver.cycles(cycles.first, ended, options, observer)?;
         solver.leave_gpu()
@@ -326,10 +321,10 @@ pub(super) fn run_by<F: Real, L: Levels>(
     let mut ended = Ended::default();
     let setup_seconds = (set_up + start.elapsed()).as_secs_f64();
     let solved = solver.solve(&mut ended, options, &mut observer);
-    // One PE's own, or of PEs that are not all there: nothing is collective any more.
-    if let Err(error @ (SolveError::Pe(_) | SolveError::Memory(_))) = solved {
-        return Err(error);
-    }
+    let solved = match solved {
+        Err(error) if error.is_of_one_pe() => return Err(error),
+        solved => solved,
+    };
     let seconds = (set_up + start.elapsed()).as_secs_f64();
     let levels = solver.levels.count();
     let field = match solved {
@@ -356,7 +351,7 @@ pub(super) fn run_by<F: Real, L: Levels>(
         history: ended.history(),
         resumed_at: ended.resumed_at,
         checkpoint_failure: ended.checkpoint_failure,
-        choice: options.gpu.is_some().then(Choice::of_cycles),
+        choice: ended.on_gpu.then(Choice::of_cycles),
         gradients_from: ended.gradients_from,
         seconds,
         setup_seconds,

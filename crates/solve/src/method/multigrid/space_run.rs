@@ -7,9 +7,10 @@ use super::space::run_by;
 use super::space_alone::Alone;
 use crate::element::Real;
 use crate::engine::cpu::multigrid::space::hierarchy::Hierarchy;
+use crate::engine::cuda::multigrid::space::GpuBox;
 use crate::method::error::SolveError;
 use crate::method::jacobi::Progress;
-use crate::method::options::{Options, OptionsError};
+use crate::method::options::{Method, Options, OptionsError};
 use crate::problem::space::Problem3d;
 
 /// Solves by any method but Jacobi's. Collective; see [`solve_3d`](crate::solve_3d).
@@ -19,12 +20,16 @@ pub(crate) fn run<F: Real>(
     options: &Options<'_>,
     observer: impl FnMut(&Progress<'_>),
 ) -> Result<Outcome<F>, SolveError> {
-    match options.method.cycles() {
-        Some(_) => run_by::<F, Hierarchy>(pe, problem, options, observer),
-        None if options.gpu.is_some() => {
+    let by_cycles = options.method.cycles().is_some();
+    if options.gpu.is_some() {
+        if !by_cycles || matches!(options.method, Method::ConjugateGradients(_)) {
             let method = options.method.name();
-            Err(OptionsError::NotOnGpu { method }.into())
+            return Err(OptionsError::NotOnGpu { method }.into());
         }
-        None => run_by::<F, Alone>(pe, problem, options, observer),
+        GpuBox::check(problem.size)?;
+    }
+    match by_cycles {
+        true => run_by::<F, Hierarchy>(pe, problem, options, observer),
+        false => run_by::<F, Alone>(pe, problem, options, observer),
     }
 }

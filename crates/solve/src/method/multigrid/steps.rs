@@ -31,6 +31,8 @@ pub(crate) struct Ended {
     pub inner: f64,
     /// The number of cycles after which conjugate gradients were taken.
     pub gradients_from: Option<usize>,
+    /// Whether a GPU was given the levels, to make the cycles.
+    pub on_gpu: bool,
     /// By how much more rounding leaves than that of one step, where steps carry it along.
     pub carried: Option<f64>,
     /// What was taken away from an incompatible source: its sum, relative to the sum of its sizes.

@@ -26,6 +26,33 @@ const MOST_WAVES: usize = 6;
 /// Planes of a block, at least.
 const FEWEST_PLANES: usize = 2;
 const TILE_Y: usize = PASS_WARPS * THREAD_ROWS;
+/// Most rows of a level: a grid has at most 65,535 blocks in y, and no tile has fewer own rows than one of all steps whose
+/// residual is wanted.
+pub(super) const MOST_ROWS: usize = 65_535 * own_rows(MOST_STEPS + 2, true);
+
+/// Columns, and rows, of a tile on each side of its own ones, where a launch reads `margin` around these: as `box_pass.cuh`
+/// has it.
+const fn side_of(margin: usize) -> usize {
+    margin.next_multiple_of(2)
+}
+
+/// Own rows of a tile: whole leaves where squares are summed.
+const fn own_rows(margin: usize, measured: bool) -> usize {
+    let rows = TILE_Y - 2 * side_of(margin);
+    match measured {
+        true => rows / LEAF_ROWS * LEAF_ROWS,
+        false => rows,
+    }
+}
+
+/// Points around its own ones that a launch reads.
+fn margin_of(steps: usize, (_, measured, restrict): Known) -> usize {
+    let beyond = match restrict {
+        true => 2,
+        false => usize::from(measured == Some(steps)),
+    };
+    steps + beyond
+}
 
 /// A kernel that makes passes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,8 +121,8 @@ fn launches(count: usize, known: Known) -> Vec<(usize, Known)> {
     }
 }
 
-/// The kernels of passes that cycles launch.
-pub(super) fn pass_kernels(smoothing: &Smoothing) -> Vec<&'static PassKernel> {
+/// All launches of passes that cycles make.
+fn launches_of(smoothing: &Smoothing) -> Vec<(usize, Known)> {
     let (pre, post) = (smoothing.pre.len(), smoothing.post.len());
     let passes = [
         (0, (START_FIELD, Some(0), true)),
@@ -109,6 +136,12 @@ pub(super) fn pass_kernels(smoothing: &Smoothing) -> Vec<&'static PassKernel> {
     let all = passes
         .iter()
         .flat_map(|&(count, known)| launches(count, known));
+    all.collect()
+}
+
+/// The kernels of passes that cycles launch.
+pub(super) fn pass_kernels(smoothing: &Smoothing) -> Vec<&'static PassKernel> {
+    let all = launches_of(smoothing).into_iter();
     let mut places: Vec<usize> = all.map(|(steps, known)| place_of(steps, known)).collect();
     places.sort_unstable();
     places.dedup();
@@ -322,23 +355,14 @@ impl DeviceLevel {
                 shared,
                 resident,
             } = loaded.expect("it was loaded");
-            let margin = steps
-                + if restrict {
-                    2
-                } else {
-                    usize::from(measured == Some(steps))
-                };
+            let margin = margin_of(steps, known);
             if start == START_FIELD || start == START_CORRECTED {
                 exchange::halo(stream, rows, &self.shape, &self.fields[0], margin)?;
             }
             let mut omega = [0.0; MOST_STEPS];
             omega[..steps].copy_from_slice(&omegas[done..done + steps]);
-            // As `box_pass.cuh` has it.
-            let side = margin.next_multiple_of(2);
-            let (wide, mut high) = (TILE_X - 2 * side, TILE_Y - 2 * side);
-            if measured.is_some() {
-                high = high / LEAF_ROWS * LEAF_ROWS;
-            }
+            let wide = TILE_X - 2 * side_of(margin);
+            let high = own_rows(margin, measured.is_some());
             let [nx, ny, _] = self.arguments.size.map(|n| n as usize);
             let tiles = [nx.div_ceil(wide), ny.div_ceil(high)];
             let planes = self.planes_of_a_block(tiles[0] * tiles[1], margin, steps, *resident);
@@ -470,6 +494,17 @@ mod tests {
                 (2, (START_FIELD, None, true)),
             ]
         );
+    }
+
+    #[test]
+    fn as_many_rows_as_are_possible_are_so_for_all_launches() {
+        let blocks = |(steps, known): (usize, Known)| {
+            MOST_ROWS.div_ceil(own_rows(margin_of(steps, known), known.1.is_some()))
+        };
+        let relaxations = (1..=3).flat_map(|pre| (1..=3).map(move |post| (pre, post)));
+        let all =
+            relaxations.flat_map(|(pre, post)| launches_of(&Smoothing::new(pre, post, [0.4, 2.0])));
+        assert_eq!(all.map(blocks).max(), Some(65_535));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crosswarp_cuda::{Buffer, ByValue, Function, Launch, PinnedBuffer, Stream};
 use crosswarp_prim::Superaccumulator;
 use crosswarp_prim::leaf::{LANES as LEAF_COLUMNS, ROWS as LEAF_ROWS};
 
-use self::level::{DeviceLevel, Passes, Plan, pass_kernels};
+use self::level::{DeviceLevel, MOST_ROWS, Passes, Plan, pass_kernels};
 use super::{ADD_LEAVES, ADDING_BLOCKS, PUBLISH_SUM, exchange};
 use crate::engine::cpu::multigrid::hierarchy::Smoothing;
 use crate::engine::cpu::multigrid::space::hierarchy::{Hierarchy, OF_CORRECTION};
@@ -59,14 +59,27 @@ struct Kept {
 }
 
 impl GpuBox {
-    /// Copies the levels, of operators of lines, with the field and the right side of the finest.
-    pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy) -> Result<GpuBox, GpuError> {
-        let finest = &hierarchy.levels[0].operator;
-        let sizes = finest.lines.each_ref().map(|line| line.axis.len);
-        let longest = (*sizes.iter().max().expect("there are three")).max(finest.shape.x.len);
+    /// Whether kernels can number the points of a box of this size.
+    pub(crate) fn check(size: [usize; 3]) -> Result<(), GpuError> {
+        let [nx, ny, nz] = size;
+        let longest = nx.max(ny).max(nz);
         if longest > i32::MAX as usize - 4096 {
             return Err(GpuError::TooLong { longest });
         }
+        if ny > MOST_ROWS {
+            return Err(GpuError::TooManyRows {
+                rows: ny,
+                most: MOST_ROWS,
+            });
+        }
+        Ok(())
+    }
+
+    /// Copies the levels, of operators of lines, with the field and the right side of the finest. The size has been
+    /// [checked](Self::check).
+    pub(crate) fn new(gpu: &Gpu, hierarchy: &Hierarchy) -> Result<GpuBox, GpuError> {
+        let finest = &hierarchy.levels[0].operator;
+        let sizes = finest.lines.each_ref().map(|line| line.axis.len);
         let device = &gpu.device;
         let stream = Stream::new(device)?;
         let smoothing = hierarchy.smoothing.clone();
@@ -337,5 +350,23 @@ impl GpuBox {
         // SAFETY: the parameter is a `box_pass` of the coarsest level, whose arrays have its extent, with its factor. Every
         // PE has all of it.
         unsafe { self.launch(&self.solve_coarsest, 1, 32, last.arguments()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_that_launches_have_no_room_for_are_refused() {
+        let error = |size| GpuBox::check(size).expect_err("too large").to_string();
+        assert!(GpuBox::check([3, 2_097_120, 3]).is_ok());
+        assert!(GpuBox::check([3_000_000, 3, 3_000_000]).is_ok());
+        let text = error([3, 3_000_000, 3]);
+        assert!(
+            text.contains("3000000") && text.contains("2097120"),
+            "{text}"
+        );
+        assert!(error([1 << 31, 3, 3]).contains("2147483648"));
     }
 }

@@ -110,6 +110,8 @@ fn by_communicator(test: &str, mpicc: &str, launcher: &[&str], rank: &str) {
                 .arg(&program)
                 // No driver would let itself be used with this.
                 .env("CUDA_VISIBLE_DEVICES", "")
+                // An interface that every machine has.
+                .env("CROSSWARP_INTERFACE", "lo")
                 .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
                 .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         );

@@ -148,13 +148,16 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
     status(outcome)
 }
 
-/// Those of the ids that this process has made, in their order, or why PEs of other hosts can't come. Programs make one on
-/// every PE and use that of PE 0, so the oldest go.
-static LISTENERS: Mutex<Vec<([u8; 16], Result<IdListener, String>)>> = Mutex::new(Vec::new());
+/// What listens for PEs of other hosts, or why they can't come.
+type Listener = Result<IdListener, String>;
+
+/// Those of the ids that this process has made, in their order. Programs make one on every PE and use that of PE 0, so the
+/// oldest go.
+static LISTENERS: Mutex<Vec<([u8; 16], Listener)>> = Mutex::new(Vec::new());
 const MOST_LISTENERS: usize = 16;
 
 /// The listener of `id`. Those of earlier ids end with it, as all do if the id is another process's: none of them was used.
-fn listener_of(id: [u8; 16]) -> Option<Result<IdListener, String>> {
+fn listener_of(id: [u8; 16]) -> Option<Listener> {
     let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
     match listeners.iter().position(|(known, _)| *known == id) {
         Some(index) => listeners.drain(..=index).next_back().map(|(_, own)| own),

@@ -207,7 +207,7 @@ fn a_world_comes_about_beside_openshmem() {
     let more = [named.to_str().unwrap(), &path];
     let program = compile("gcc", folder.path(), "beside", BESIDE_OPENSHMEM, &more);
     // On one host, and on hosts of two PEs each, which this one plays.
-    let several = "[ -z \"$1\" ] || export CROSSWARP_HOST=$((CROSSWARP_PE / 2)); exec \"$0\"";
+    let several = "[ -z \"$1\" ] || export CROSSWARP_INTERFACE=lo CROSSWARP_HOST=$((CROSSWARP_PE / 2)); exec \"$0\"";
     for (n, hosts) in [
         (1, ""),
         (3, ""),

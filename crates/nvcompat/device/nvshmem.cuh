@@ -30,9 +30,13 @@ struct warpgroup {
     }
 };
 
-// Ends the kernel after a wait in vain.
+// Ends the kernel after a wait in vain, when the record of who waited for whom is there: another thread may still be at
+// it, and the trap ends that one, too. (A record is a few stores to the host; so many looks take milliseconds.)
 __device__ inline void came(bool came) {
-    if (!came) __trap();
+    if (came) return;
+    const volatile u32* state = &crosswarp_world.record->state;
+    for (int looks = 0; looks < 10000 && *state != crosswarp::record_complete; ++looks) {}
+    __trap();
 }
 
 __device__ inline int my_pe() { return crosswarp::my_pe(); }

@@ -2,7 +2,8 @@
  *
  * Every header of NVSHMEM's that programs include leads here. Nothing else is needed for kernels: no device library, and
  * no relocatable device code, though both modes work. Define NVSHMEM_HOSTLIB_ONLY before the first include to leave
- * kernels out, and NVSHMEM_CW_HOSTS, in all units of a program, to have kernels reach PEs of other hosts. Words beginning with nvshmem_cw_ or NVSHMEM_CW_ are this implementation's own.
+ * kernels out, and NVSHMEM_CW_HOSTS, in all units of a program, to have kernels reach PEs of other hosts. Words beginning
+ * with nvshmem_cw_ or NVSHMEM_CW_ are this implementation's own.
  */
 #ifndef NVSHMEM_CW_HEADER
 #define NVSHMEM_CW_HEADER

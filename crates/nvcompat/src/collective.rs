@@ -33,9 +33,10 @@ pub(crate) fn give(
 }
 
 pub(crate) unsafe fn barrier(on: On, team: c_int) -> c_int {
-    // What was given to the library's own stream is part of what a barrier completes.
     if let On::Stream(..) = on {
         return give(on, team, |gpu, stream, team| {
+            // What was given to the library's own stream is part of what a barrier completes.
+            crate::order::send_own(gpu, stream)?;
             gpu.world
                 .barrier_on_stream(stream, team)
                 .map_err(|error| error.to_string())

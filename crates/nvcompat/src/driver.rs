@@ -191,8 +191,14 @@ pub(crate) unsafe fn variable_of_library(
     Ok((at, bytes))
 }
 
+/// Whether the driver knows the `bytes` bytes (not 0) at `address`, by the first and the last of them.
+pub(crate) fn are_known(address: u64, bytes: usize) -> bool {
+    let last = address.checked_add(bytes as u64 - 1);
+    is_known(address) && last.is_some_and(is_known)
+}
+
 /// Whether the driver knows the memory at `address`: its own, or the host's that was locked in its pages for it.
-pub(crate) fn is_known(address: u64) -> bool {
+fn is_known(address: u64) -> bool {
     let mut kind = 0u32;
     let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_MEMORY_TYPE;
     // SAFETY: writes one number of this size.

@@ -65,7 +65,6 @@ pub(crate) struct Gpu {
     told: Told,
 }
 
-/// Why threads whose kernels are units of the program need a GPU each.
 /// See [`Shown`].
 static SHOWN: Mutex<Vec<(usize, [u8; STATE_BYTES])>> = Mutex::new(Vec::new());
 
@@ -90,11 +89,13 @@ impl Drop for Shown {
     }
 }
 
+/// Why threads whose kernels are units of the program need a GPU each.
 const SHARED_VARIABLE: &str = "the program's own kernels find out which PE they are in a variable that is one for all of a \
     process on a GPU (kernels of modules that each PE loads have one each)";
 
 /// What is wrong with kernels in a world of several hosts.
-pub(crate) const OF_ONE_HOST: &str = "reach PEs of one host alone; compile all units with -DNVSHMEM_CW_HOSTS (NVCC_APPEND_FLAGS has nvcc do so)";
+pub(crate) const OF_ONE_HOST: &str = "reach PEs of one host alone; compile all units with -DNVSHMEM_CW_HOSTS \
+     (NVCC_APPEND_FLAGS has nvcc do so)";
 
 /// What one block puts sooner than a copy engine and a kernel behind it.
 const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
@@ -185,22 +186,22 @@ impl Gpu {
         let places = heap
             .alloc_zeroed::<u8>(team_bytes * MOST_TEAMS)
             .map_err(internal)?;
-        let stream = Stream::new(&device).map_err(internal)?;
-        let room = heap.stride() - heap.memory().1;
-        let words = Memory::words(heap.memory(), room).len();
-        let memory = Memory {
-            told: Vec::new(),
-            place: Buffer::zeroed(&stream, words).map_err(internal)?,
-        };
-        let loaded = Self::load_words(&device_world, &stream).and_then(|words| {
+        // What can fail on one PE alone.
+        let load = || -> Result<_, Failure> {
+            let stream = Stream::new(&device)?;
+            let room = heap.stride() - heap.memory().1;
+            let told = Memory::words(heap.memory(), room);
+            let place = Buffer::from_slice(&stream, &told)?;
+            let words = Self::load_words(&device_world, &stream)?;
             let all = match threads {
                 true => Self::load_reductions(&device_world, pe.my_pe())?,
                 false => HashMap::new(),
             };
-            Ok((words, all))
-        });
+            Ok((stream, Memory { told, place }, words, all))
+        };
+        let loaded = load();
         let ready = smallest(loaded.is_ok().into()).map_err(internal)?;
-        let ((words, out), reductions) = loaded.map_err(internal)?;
+        let (stream, memory, (words, out), reductions) = loaded.map_err(internal)?;
         if ready == 0 {
             return Err((
                 Status::Internal,
@@ -223,7 +224,6 @@ impl Gpu {
             memory: Mutex::new(memory),
             world: device_world,
         };
-        gpu.tell_memory().map_err(internal)?;
         if threads {
             gpu.threads_share = Some(Shown::new(gpu.me, gpu.state()));
         }
@@ -306,10 +306,11 @@ impl Gpu {
         };
         self.remote(remote, bytes, pe)?;
         // What the thread that carries it can't read or write would end the way for all.
-        if !driver::is_known(local.0) {
+        let here = (n - 1).saturating_mul(local.1).saturating_add(width);
+        if !driver::are_known(local.0, here) {
             return Err(format!(
-                "the memory at {:#x} is none that a GPU reaches, and PE {pe} is on another host: use memory of the GPU, or \
-                 of cudaMallocHost or cudaHostRegister",
+                "the {here} bytes at {:#x} are not all memory that a GPU reaches, and PE {pe} is on another host: use \
+                 memory of the GPU, or of cudaMallocHost or cudaHostRegister",
                 local.0
             ));
         }
@@ -616,8 +617,9 @@ impl Gpu {
         let device = self.world.device();
         device.bind().map_err(|error| error.to_string())?;
         let given = self.world.quiet_on_stream(&self.stream);
-        given.map_err(|error| error.to_string())?;
-        self.wait()
+        // Where a kernel has ended in vain nothing can be given any more, and the wait knows why.
+        self.wait()?;
+        given.map_err(|error| error.to_string())
     }
 
     /// Waits for the library's own stream.
@@ -683,7 +685,8 @@ impl Gpu {
 
     /// Copies `bytes` from `source` to `dest` on `pe` and changes the signal at `address` there behind them, by one
     /// kernel: a copy engine and a kernel that wait for one another take twice as long. False, and nothing is done, where
-    /// that is slower or can't be: many bytes, or ones that lie differently, or a source outside this PE's part, which kernels may not reach.
+    /// that is slower or can't be: many bytes, or ones that lie differently, or a source outside this PE's part, which
+    /// kernels may not reach.
     pub(crate) fn put_signal(
         &self,
         stream: &Stream,

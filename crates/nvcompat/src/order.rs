@@ -1,8 +1,10 @@
 //! Order of what the host gives to the library's own stream.
 #![allow(unsafe_code)] // C's functions: the caller promises what NVSHMEM asks of the arguments
 
+use crate::gpu::Gpu;
 use crate::on::On;
 use crate::state::world;
+use crosswarp_cuda::Stream;
 
 /// One stream, so what is given to it keeps its order; what goes to another host, too.
 pub(crate) unsafe fn fence() {}
@@ -14,16 +16,23 @@ pub(crate) unsafe fn quiet() {
     }
 }
 
+/// What was given to the library's own stream has been sent when this returns, so that what is given to `stream` afterwards
+/// completes it, as it does what the stream itself has put. (Its work ends when the source of a put to another host was
+/// taken; that the bytes are there is for a later quiet to wait for.)
+pub(crate) fn send_own(gpu: &Gpu, stream: &Stream) -> Result<(), String> {
+    match stream.is_capturing() {
+        // No other stream may be asked meanwhile, and what a graph will do is not under way yet.
+        Ok(true) => Ok(()),
+        _ => gpu.wait(),
+    }
+}
+
 /// A stream's puts are complete when what follows them in the stream begins, but those to other hosts, which the stream then
-/// waits for; those of the library's own are waited for.
+/// waits for; with those of the library's own, which have to be on their way before.
 pub(crate) unsafe fn quiet_on(on: On) {
     let _ = on.give(|gpu, stream| {
+        send_own(gpu, stream)?;
         let given = gpu.world.quiet_on_stream(stream);
-        given.map_err(|error| error.to_string())?;
-        match stream.is_capturing() {
-            // No other stream may be asked meanwhile, and what a graph will do is not under way yet.
-            Ok(true) => Ok(()),
-            _ => gpu.wait(),
-        }
+        given.map_err(|error| error.to_string())
     });
 }

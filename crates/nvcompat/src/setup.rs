@@ -7,7 +7,7 @@ use crate::openshmem;
 use crate::say::say;
 use crate::state::{Asked, Thread, World, change, world, world_for};
 use crate::types::{InitAttributes, Status, UniqueId, status};
-use crosswarp_shmem::{IdListener, IdPlace, Pe, init_by_id, init_by_id_at};
+use crosswarp_shmem::{BootstrapError, IdListener, IdPlace, Pe, init_by_id, init_by_id_at};
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -148,23 +148,38 @@ pub(crate) unsafe fn init_attr(flags: c_uint, attributes: *mut InitAttributes) -
     status(outcome)
 }
 
-/// Those of the ids that this process has made. Programs make one on every PE and use that of PE 0, so the oldest go.
-static LISTENERS: Mutex<Vec<([u8; 16], IdListener)>> = Mutex::new(Vec::new());
+/// What listens for PEs of other hosts, or why they can't come.
+type Listener = Result<IdListener, String>;
+
+/// Those of the ids that this process has made, in their order. Programs make one on every PE and use that of PE 0, so the
+/// oldest go.
+static LISTENERS: Mutex<Vec<([u8; 16], Listener)>> = Mutex::new(Vec::new());
 const MOST_LISTENERS: usize = 16;
+
+/// The listener of `id`. Those of earlier ids end with it, as all do if the id is another process's: none of them was used.
+fn listener_of(id: [u8; 16]) -> Option<Listener> {
+    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+    match listeners.iter().position(|(known, _)| *known == id) {
+        Some(index) => listeners.drain(..=index).next_back().map(|(_, own)| own),
+        None => {
+            listeners.clear();
+            None
+        }
+    }
+}
 
 fn join_by_id(rank: c_int, n: c_int, id: [u8; 16], place: Option<IdPlace>) -> Result<Pe, String> {
     let (Ok(me), Ok(n_pes)) = (usize::try_from(rank), usize::try_from(n)) else {
         return Err(format!("rank {rank} of {n}"));
     };
+    let own = listener_of(id);
     let Some(place) = place else {
-        return init_by_id(me, n_pes, id).map_err(|error| error.to_string());
+        return init_by_id(me, n_pes, id).map_err(|error| match own {
+            Some(Err(reason)) => format!("{error} (PEs of other hosts could not come: {reason})"),
+            _ => error.to_string(),
+        });
     };
-    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
-    let own = listeners.iter().position(|(known, _)| *known == id);
-    let own = own.map(|index| listeners.remove(index).1);
-    // Others may make ids meanwhile.
-    drop(listeners);
-    init_by_id_at(me, n_pes, id, place, own).map_err(|error| error.to_string())
+    init_by_id_at(me, n_pes, id, place, own.and_then(Result::ok)).map_err(|error| error.to_string())
 }
 
 /// `nvshmemx_qp_create`: handles, each another, that mean nothing; the program frees the array.
@@ -211,14 +226,18 @@ pub(crate) fn new_id() -> Result<[u8; 16], String> {
 /// `nvshmemx_get_uniqueid`: a new one; any PE may ask, and only one that is sent to all is used. PEs of other hosts find that
 /// which asked, if this host has an address, and it is PE 0.
 pub(crate) unsafe fn get_uniqueid(uniqueid: *mut UniqueId) -> c_int {
-    match new_id() {
-        Ok(id) => {
-            let listener = IdListener::open().ok();
-            let place = listener.as_ref().map(IdListener::place);
+    let made = new_id().and_then(|id| match IdListener::open() {
+        // What the user has chosen is wrong.
+        Err(BootstrapError::Config(error)) => Err(error.to_string()),
+        opened => Ok((id, opened.map_err(|error| error.to_string()))),
+    });
+    match made {
+        Ok((id, listener)) => {
+            let place = listener.as_ref().ok().map(IdListener::place);
             let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
-            listeners.extend(listener.map(|listener| (id, listener)));
+            listeners.push((id, listener));
             if listeners.len() > MOST_LISTENERS {
-                listeners.remove(0);
+                drop(listeners.remove(0));
             }
             // SAFETY: valid for writing, by the caller.
             unsafe { uniqueid.write(UniqueId::new(id, place)) };

@@ -1,6 +1,7 @@
 //! The teams that this PE is in.
 
 use crate::driver::number;
+use crate::say::say;
 use crosswarp_shmem::{Error, Pe, Team};
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -59,29 +60,38 @@ impl Teams {
             shape: shape_of(&pe.world()),
             team: Host::Of(Arc::new(pe.world())),
         });
-        for handle in [SHARED, NODE] {
-            all[handle] = Some(Entry {
-                shape: shape_of(&pe.shared_team()),
-                team: Host::Of(Arc::new(pe.shared_team())),
-            });
+        let host = host(pe).map_err(|error| error.to_string())?;
+        if row(&host).is_some() {
+            for handle in [SHARED, NODE] {
+                all[handle] = Some(Entry {
+                    shape: shape_of(&pe.shared_team()),
+                    team: Host::Of(Arc::new(pe.shared_team())),
+                });
+            }
+        } else if host[0] == pe.my_pe() {
+            say(format_args!(
+                "the PEs of this host, {host:?}, are not equally far from one another, as those of a team are: \
+                 NVSHMEM_TEAM_SHARED and NVSHMEMX_TEAM_NODE are no teams here"
+            ));
         }
-        all[SAME_MYPE_NODE] = Self::same_number(pe)?;
+        all[SAME_MYPE_NODE] = Self::same_number(pe, &host)?;
         Ok(Self(all))
     }
 
-    /// The PEs that have this one's number on their hosts; `None` if they are no row, for hosts have different numbers of PEs.
-    fn same_number(pe: &'static Pe) -> Result<Option<Entry>, String> {
-        let host = pe.shared_team();
+    /// The PEs that have this one's number on their hosts, where this one's has the PEs `host`; `None` if they are no row,
+    /// for hosts have different numbers of PEs.
+    fn same_number(pe: &'static Pe, host: &[usize]) -> Result<Option<Entry>, String> {
         let alone = Entry {
             team: Host::Alone,
             shape: (pe.my_pe(), 1, 1),
         };
         // On one host nobody else has this PE's number.
-        if host.n_pes() == pe.n_pes() {
+        if host.len() == pe.n_pes() {
             return Ok(Some(alone));
         }
-        let numbers = numbers(pe, host.my_pe()).map_err(|error| error.to_string())?;
-        let same = (0..pe.n_pes()).filter(|&other| numbers[other] == host.my_pe() as u64);
+        let mine = host.iter().take_while(|&&other| other < pe.my_pe()).count();
+        let numbers = numbers(pe, mine).map_err(|error| error.to_string())?;
+        let same = (0..pe.n_pes()).filter(|&other| numbers[other] == mine as u64);
         let Some(shape) = row(&same.collect::<Vec<_>>()) else {
             return Ok(None);
         };
@@ -117,6 +127,15 @@ impl Teams {
             .filter(|&index| self.0[index].is_none())
             .fold(0, |bits, index| bits | 1 << index)
     }
+}
+
+/// The PEs of this one's host, upwards. Collective.
+fn host(pe: &Pe) -> Result<Vec<usize>, Error> {
+    let word = pe.alloc::<u64>(1)?;
+    let host = (0..pe.n_pes()).filter(|&other| !pe.ptr(&word, other).is_null());
+    let host = host.collect();
+    pe.free(word)?;
+    Ok(host)
 }
 
 /// The `mine` of every PE. Collective.

@@ -179,8 +179,13 @@ impl Told {
             }
             drop(held);
         }
+        // Of those that have gone nobody asks again. (One that came since, and that another thread has told, is told twice.)
+        let there: Vec<u64> = units().iter().map(|unit| unit.number).collect();
+        let mut known = self.known();
+        known.numbers.retain(|number| there.contains(number));
+        known.numbers.sort_unstable();
+        known.numbers.dedup();
         if all {
-            let mut known = self.known();
             known.all_of = known.all_of.max(all_of);
         }
     }
@@ -282,6 +287,11 @@ mod tests {
         assert!(told.misses_some());
         told.tell(|_, _| Ok(()));
         assert!(!told.misses_some());
+        assert_eq!(
+            told.known().numbers.len(),
+            2,
+            "those that have gone are forgotten"
+        );
         nvshmem_cw_unregister_1(first);
         nvshmem_cw_unregister_1(second);
         assert!(!any());

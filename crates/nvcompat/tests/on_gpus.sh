@@ -3,9 +3,9 @@
 #
 # PREFIX: of `crosswarp install --nvshmem --prefix`. SETS: the folder of `sets.h`, the lists of types that the crate's build
 # makes (target/*/build/crosswarp-nvcompat-*/out). PES: the most PEs (as many as there are GPUs); each program runs on 1 to
-# so many. $HOSTS: play several hosts, as CROSSWARP_FAKE_HOSTS says; each then runs on 2 PEs and more. PROGRAM: a name without .cu; `matrix` is its eight parts, `matrix:4` one of them; all if not said. nvcc is that
-# of $CUDA_HOME or the PATH; $ARCH: what is compiled for (native); $LIMIT: seconds for a run (300). Ends with 1 if anything
-# failed, and names it.
+# so many. $HOSTS: play several hosts, as CROSSWARP_FAKE_HOSTS says; each then runs on 2 PEs and more. PROGRAM: a name
+# without .cu; `matrix` is its eight parts, `matrix:4` one of them; all if not said. nvcc is that of $CUDA_HOME or the PATH;
+# $ARCH: what is compiled for (native); $LIMIT: seconds for a run (300). Ends with 1 if anything failed, and names it.
 set -u -o pipefail
 [ $# -ge 2 ] || { sed -n '2p' "$0" >&2; exit 2; }
 prefix=$(readlink -f "$1") sets=$(readlink -f "$2") pes=${3:-$(nvidia-smi -L | grep -c '^GPU')}

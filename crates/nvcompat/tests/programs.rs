@@ -287,7 +287,10 @@ fn worlds_come_about_by_unique_id_one_after_the_other() {
     let folder = tempfile::tempdir().unwrap();
     let program = compile(folder.path(), "by_id", BY_ID);
     for hosts in [&[][..], &["one"]] {
-        let output = succeed(Command::new(&program).args(hosts));
+        // An interface that every machine has.
+        let mut command = Command::new(&program);
+        command.args(hosts).env("CROSSWARP_INTERFACE", "lo");
+        let output = succeed(&mut command);
         let said = String::from_utf8_lossy(&output.stderr);
         for (text, times) in [
             ("none of nvshmemx_get_uniqueid", 3),
@@ -298,7 +301,86 @@ fn worlds_come_about_by_unique_id_one_after_the_other() {
     }
 }
 
+/// Hosts that this one plays: PE 2's is between those of another host, which are no team then.
+const NO_ROW: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <sys/wait.h>
+struct id { int version; char bytes[124]; };
+struct attributes { int version; void *mpi_comm; struct id id; int rank, n; };
+int nvshmemx_get_uniqueid(struct id *);
+int nvshmemx_set_attr_uniqueid_args(int, int, const struct id *, struct attributes *);
+int nvshmemx_init_attr(unsigned, struct attributes *);
+int nvshmem_team_my_pe(int); int nvshmem_team_n_pes(int); void nvshmem_finalize(void);
+#define CHECK(what) if (!(what)) { fprintf(stderr, "rank %d: not so: %s\n", rank, #what); exit(1); }
+enum { WORLD, SHARED, NODE, SAME };
+int main(void) {
+    struct id id;
+    int rank = -1, status, failed = 0;
+    CHECK(nvshmemx_get_uniqueid(&id) == 0);
+    for (rank = 0; rank < 4; ++rank) {
+        if (fork() != 0) continue;
+        setenv("CROSSWARP_HOST", rank == 2 ? "one" : "other", 1);
+        struct attributes attributes;
+        CHECK(nvshmemx_set_attr_uniqueid_args(rank, 4, &id, &attributes) == 0);
+        CHECK(nvshmemx_init_attr(8, &attributes) == 0);
+        CHECK(nvshmem_team_n_pes(WORLD) == 4);
+        for (int team = SHARED; team <= NODE; ++team) {
+            CHECK(nvshmem_team_my_pe(team) == (rank == 2 ? 0 : -1));
+            CHECK(nvshmem_team_n_pes(team) == (rank == 2 ? 1 : -1));
+        }
+        /* The first of each host, and then the others. */
+        CHECK(nvshmem_team_n_pes(SAME) == (rank % 2 == 0 ? 2 : 1));
+        CHECK(nvshmem_team_my_pe(SAME) == (rank == 2 ? 1 : 0));
+        nvshmem_finalize();
+        exit(0);
+    }
+    while (wait(&status) > 0) failed |= status != 0;
+    return failed;
+}
+"#;
+
+#[test]
+fn pes_of_a_host_that_are_no_row_are_no_team() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "no_row", NO_ROW);
+    let output = succeed(Command::new(&program).env("CROSSWARP_INTERFACE", "lo"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("the PEs of this host, [0, 1, 3], are not equally far from one another"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+const MAKES_AN_ID: &str = r#"
+int nvshmemx_get_uniqueid(void *);
+int main(void) {
+    char id[128];
+    return nvshmemx_get_uniqueid(id) != 0 ? 3 : 0;
+}
+"#;
+
+#[test]
+fn an_interface_that_is_not_there_fails_the_making_of_an_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "makes_an_id", MAKES_AN_ID);
+    let output = Command::new(&program)
+        .env("CROSSWARP_INTERFACE", "no such interface")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("nvshmemx_get_uniqueid: ") && said.contains("CROSSWARP_INTERFACE"),
+        "{said}"
+    );
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
 /// Two processes make a world by unique id, and meet once. Then PE 1 does what the first argument says, and PE 0 waits for it.
+/// Ends with 7 if a wait failed before that.
 const GONE: &str = r#"
 #include <signal.h>
 #include <stdio.h>
@@ -316,17 +398,23 @@ void nvshmem_finalize(void);
 #define CHECK(what) if (!(what)) { fprintf(stderr, "not so: %s\n", #what); exit(1); }
 int main(int count, char **words) {
     struct id id;
-    int pipes[2], status, team;
+    int pipes[2], met[2], status, ended, team;
     char byte = 0;
-    CHECK(count == 2 && nvshmemx_get_uniqueid(&id) == 0 && pipe(pipes) == 0);
+    CHECK(count == 2 && nvshmemx_get_uniqueid(&id) == 0 && pipe(pipes) == 0 && pipe(met) == 0);
     pid_t processes[2];
     for (int rank = 0; rank < 2; ++rank) {
         if ((processes[rank] = fork()) != 0) continue;
         struct attributes attributes;
         CHECK(nvshmemx_set_attr_uniqueid_args(rank, 2, &id, &attributes) == 0);
-        CHECK(nvshmemx_init_attr(8, &attributes) == 0);
-        CHECK(nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) == 0);
+        if (nvshmemx_init_attr(8, &attributes) != 0) _exit(7);
+        if (nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) != 0) _exit(7);
         nvshmem_team_destroy(team);
+        /* PE 0 has met it by then, and PE 1 is past its own waits when it hears of that. */
+        if (rank == 0) CHECK(write(met[1], &byte, 1) == 1);
+        if (rank == 1) {
+            close(met[1]);
+            if (read(met[0], &byte, 1) != 1) _exit(7);
+        }
         if (rank == 0) {
             /* In vain. */
             CHECK(nvshmem_team_split_strided(0, 0, 1, 2, NULL, 0, &team) != 0 && team == -1);
@@ -341,10 +429,11 @@ int main(int count, char **words) {
         _exit(0);
     }
     close(pipes[1]);
-    CHECK(waitpid(processes[0], &status, 0) == processes[0]);
+    close(met[1]);
+    CHECK(waitpid(processes[0], &status, 0) == processes[0] && waitpid(processes[1], &ended, 0) == processes[1]);
+    if ((WIFEXITED(status) && WEXITSTATUS(status) == 7) || (WIFEXITED(ended) && WEXITSTATUS(ended) == 7)) return 7;
     /* By itself, or ended by the world, but not by what has gone wrong in this test. */
     CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0) || (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM));
-    CHECK(waitpid(processes[1], &status, 0) == processes[1]);
     return 0;
 }
 "#;
@@ -358,12 +447,22 @@ fn a_pe_that_is_gone_is_named() {
         ("never comes", "PE 0: nvshmem_team_split_strided: "),
         ("leaves", "PE 0: nvshmem_team_split_strided: "),
     ] {
-        let mut command = Command::new(&program);
-        command.arg(what).env("CUDA_VISIBLE_DEVICES", "");
-        if what == "never comes" {
-            command.env("CROSSWARP_WAIT_TIMEOUT", "2");
-        }
-        let output = succeed(&mut command);
+        // The limit holds for all waits. On a busy machine one of those that are not in vain may take as long; then a
+        // longer one is tried.
+        let mut limits = [2, 8, 32, 128].into_iter();
+        let output = loop {
+            let mut command = Command::new(&program);
+            command.arg(what).env("CUDA_VISIBLE_DEVICES", "");
+            if what == "never comes" {
+                let limit = limits.next().expect("the PEs meet within minutes");
+                command.env("CROSSWARP_WAIT_TIMEOUT", limit.to_string());
+            }
+            let output = command.output().unwrap();
+            if what != "never comes" || output.status.code() != Some(7) {
+                assert!(output.status.success(), "{what}: {output:?}");
+                break output;
+            }
+        };
         let said = String::from_utf8_lossy(&output.stderr);
         let line = said.lines().find(|line| line.contains(reason));
         assert!(

@@ -110,6 +110,8 @@ fn by_communicator(test: &str, mpicc: &str, launcher: &[&str], rank: &str) {
                 .arg(&program)
                 // No driver would let itself be used with this.
                 .env("CUDA_VISIBLE_DEVICES", "")
+                // An interface that every machine has.
+                .env("CROSSWARP_INTERFACE", "lo")
                 .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
                 .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
         );
@@ -205,7 +207,7 @@ fn a_world_comes_about_beside_openshmem() {
     let more = [named.to_str().unwrap(), &path];
     let program = compile("gcc", folder.path(), "beside", BESIDE_OPENSHMEM, &more);
     // On one host, and on hosts of two PEs each, which this one plays.
-    let several = "[ -z \"$1\" ] || export CROSSWARP_HOST=$((CROSSWARP_PE / 2)); exec \"$0\"";
+    let several = "[ -z \"$1\" ] || export CROSSWARP_INTERFACE=lo CROSSWARP_HOST=$((CROSSWARP_PE / 2)); exec \"$0\"";
     for (n, hosts) in [
         (1, ""),
         (3, ""),

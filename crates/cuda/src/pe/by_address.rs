@@ -61,8 +61,7 @@ impl DeviceWorld<'_> {
     }
 
     /// Copies, in stream order, `n` elements of `width` bytes between `local`, which this PE's GPU reaches, and what `pe`,
-    /// of another host, has at `remote` of its heap: an address or offset, and bytes from one element to the next. `puts`:
-    /// from here.
+    /// of another host, has at `remote` of its heap: an offset, and bytes from one element to the next. `puts`: from here.
     ///
     /// # Safety
     /// They are at both places until the stream has come to it.

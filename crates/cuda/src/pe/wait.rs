@@ -386,6 +386,9 @@ impl Waits {
     ) -> Result<(), SyncError> {
         let start = Instant::now();
         let mut ending = None;
+        // Who traps after a wait in vain leaves a context in which every question fails. What was waited for is in the
+        // host's memory all the same.
+        let done = || done().map_err(|error| self.reported().unwrap_or(SyncError::Cuda(error)));
         while !done()? {
             if pe.n_pes() == 1 || start.elapsed() < SPIN {
                 std::hint::spin_loop();

@@ -250,6 +250,8 @@ struct team_case {
     const char *name;
     nvshmem_team_t team;
     std::vector<int> pes;
+    // All PEs meet around a team's collectives, those that are not in it, too.
+    bool has_me() const { return team != NVSHMEM_TEAM_INVALID; }
 };
 static std::vector<team_case> teams;
 [[maybe_unused]] static void make_teams() {
@@ -263,7 +265,7 @@ static std::vector<team_case> teams;
     teams.push_back({"world", NVSHMEM_TEAM_WORLD, all});
     teams.push_back({"duplicate", twin, all});
     teams.push_back({"row", x, row});
-    if (even != NVSHMEM_TEAM_INVALID && n_pes > 2) {
+    if (n_pes > 2) {
         std::vector<int> evens;
         for (int pe = 0; pe < n_pes; pe += 2) evens.push_back(pe);
         teams.push_back({"even", even, evens});
@@ -281,6 +283,10 @@ template <class T, class Kernel> static void move(const char *name, Kernel kerne
     CUDA(cudaMalloc(&result, sizeof(int)));
     for (const auto &team : teams)
         for (size_t n : sizes) {
+            if (!team.has_me()) {
+                finish(), finish();
+                continue;
+            }
             const size_t size = team.pes.size(), w = n * size + 16;
             const int rank = nvshmem_team_my_pe(team.team), root = (int)size - 1;
             T *d = (T *)heap, *s = d + 3 * w;
@@ -331,6 +337,11 @@ static void reduce(const char *name, const char *op, Kernel kernel, OnStream on_
     auto number_of = [=](int pe, size_t i) { return product ? value(pe, i) % 2 + 1 : value(pe, i); };
     for (const auto &team : teams)
         for (size_t n : sizes) {
+            if (!team.has_me()) {
+                finish(), finish();
+                if (in_stream) finish();
+                continue;
+            }
             const size_t size = team.pes.size(), w = n + 16;
             const int rank = nvshmem_team_my_pe(team.team);
             T *d = (T *)heap, *s = d + 3 * w;

@@ -5,6 +5,9 @@
 
 static int me, n;
 
+// What a PE is at. Of a run that hangs these are the last lines.
+static void at(const char *what) { fprintf(stderr, "PE %d: %s\n", me, what); }
+
 // ---- Queue pairs. Areas of 40 elements: put, put_nbi, put_signal, put_signal_nbi, get, get_nbi, and p and g; the eighth
 // is what gets read.
 constexpr size_t width = 40, count = 33;
@@ -105,6 +108,7 @@ int main() {
     nvshmemx_qp_handle_t *pairs = nullptr;
     CHECK_EQ(nvshmemx_qp_create(3, &pairs), 0);
     CHECK(pairs != nullptr && pairs[0] != pairs[1] && pairs[1] != pairs[2] && pairs[0] != pairs[2]);
+    at("queue pairs");
 #define RUN(NAME, T)                                             \
     qp<T>(#NAME, qp_##NAME, 1, heap, signals, pairs[0]);         \
     qp<T>(#NAME, qp_##NAME##_warp, 32, heap, signals, pairs[1]); \
@@ -115,6 +119,7 @@ int main() {
     CUDA(cudaMalloc(&wrong, sizeof(int)));
     CUDA(cudaMemset(wrong, 0, sizeof(int)));
     for (int group : {0, 1, 7}) {
+        at(group == 0 ? "a warpgroup alone" : "a warpgroup among others");
         warpgroups<<<1, group == 0 ? 128 : 1024>>>(NVSHMEM_TEAM_WORLD, box, 50, (me + 1) % n, group, wrong);
         CUDA(cudaDeviceSynchronize());
         nvshmem_barrier_all();
@@ -126,6 +131,7 @@ int main() {
     uint64_t *ids = (uint64_t *)nvshmem_calloc(6, 8);
     const int next = me + 1;
     CUDA(cudaMemcpy(source, &next, sizeof(int), cudaMemcpyHostToDevice));
+    at("ids");
     nvshmemx_team_uniqueid_t mine[3];
     for (auto &id : mine) CHECK_EQ(nvshmemx_team_get_uniqueid(&id), 0);
     if (me == 0) CUDA(cudaMemcpy(ids, mine, sizeof(mine), cudaMemcpyHostToDevice));
@@ -141,8 +147,11 @@ int main() {
         CHECK_EQ(nvshmem_team_n_pes(team), size);
         return team;
     };
+    at("a team of all");
     const nvshmem_team_t everyone = make(common[0], n, me);
+    at("its sum");
     sum_in(everyone, n * (n + 1) / 2, dest, source);
+    at("teams of some");
     if (me % 2 == 0) {
         const int evens = (n + 1) / 2;
         const nvshmem_team_t one = make(common[1], evens, me / 2), other = make(common[2], evens, me / 2);
@@ -158,6 +167,7 @@ int main() {
     nvshmem_team_destroy(alone);
     nvshmem_team_destroy(everyone);
 
+    at("the greatest");
     const size_t k = 300;
     double2 *from = (double2 *)nvshmem_calloc(k, sizeof(double2)), *to = (double2 *)nvshmem_calloc(k, sizeof(double2));
     // PE i % n has the greatest of place i; place 0 is the same for all: then the first PE's place counts.

@@ -29,17 +29,23 @@ pub(super) fn of_this_host(known: Option<IpAddr>) -> Result<IpAddr, BootstrapErr
     if let Some(known) = known {
         return Ok(known);
     }
+    let mut others: Vec<IpAddr> = all.iter().map(|&(_, address)| address).collect();
+    others.retain(reachable);
+    // Where there is no choice nobody is asked what this host's name stands for, which can take long.
+    if let [only] = others[..] {
+        return Ok(only);
+    }
     let uname = rustix::system::uname();
     let name = uname.nodename().to_string_lossy().into_owned();
     // A name may stand for a loopback address or one of days gone by.
     let named = (name.as_str(), 0).to_socket_addrs().into_iter().flatten();
     let mut named = named.map(|address| address.ip());
-    let ours = |address: &IpAddr| reachable(address) && all.iter().any(|(_, ip)| ip == address);
+    let ours = |address: &IpAddr| others.contains(address);
     let first = || {
-        let mut all: Vec<IpAddr> = all.iter().map(|&(_, address)| address).collect();
-        all.retain(reachable);
-        all.sort_by_key(IpAddr::is_ipv6);
-        all.first().copied()
+        others
+            .iter()
+            .min_by_key(|address| address.is_ipv6())
+            .copied()
     };
     named.find(ours).or_else(first).ok_or_else(|| {
         let what = "none is up; set CROSSWARP_INTERFACE";

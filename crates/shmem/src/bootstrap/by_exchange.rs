@@ -1,7 +1,8 @@
 //! Processes that the program itself lets exchange bytes, by its MPI, say: they may be on several hosts.
 //!
-//! All make the same exchanges. One that fails says so in the next one, which all others have got to, or in the last, by
-//! which all say that they fare well. So nobody waits for it, and all fail.
+//! All make the same exchanges. One that fails says so in the next one, which all others have got to, be it the first. So
+//! nobody waits for it, and all fail. What is said in the last one, when the others have got their memory, is not looked at:
+//! from there on the agents end the world of a PE that does not take part.
 
 use super::{Bootstrap, BootstrapError, CARD, exchange, invalid, this_host};
 use std::io;
@@ -153,6 +154,23 @@ mod tests {
             "no exchange with the other PEs through the program's own exchange: rank 1 has failed";
         let told = Some(told.to_owned());
         assert_eq!(outcomes, [told.clone(), None, told]);
+    }
+
+    /// Such as one whose variables make no sense: the others are in their first exchange by then.
+    #[test]
+    fn one_that_can_not_begin_fails_all() {
+        let outcomes = among(3, |this| {
+            let chosen = match this.rank {
+                1 => Err(failed(io::ErrorKind::Other.into())),
+                _ => super::super::chosen(),
+            };
+            let met = super::super::bring_together(|| Ok(Box::new(this)), chosen);
+            met.err().unwrap().to_string()
+        });
+        for rank in [0, 2] {
+            assert!(outcomes[rank].contains("rank 1 has failed"), "{outcomes:?}");
+        }
+        assert!(outcomes[1].contains("other error"), "{outcomes:?}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use rustix::net::sockopt::socket_peercred;
 use siphasher::sip128::{Hasher128, SipHasher24};
 use std::hash::Hasher;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::{IpAddr, Shutdown, TcpListener};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::sync::Arc;
@@ -57,11 +57,21 @@ impl IdListener {
     /// # Errors
     /// [`BootstrapError`]: no address, or none to listen at.
     pub fn open() -> Result<Self, BootstrapError> {
+        Self::at(address::of_this_host(None)?)
+    }
+
+    fn at(address: IpAddr) -> Result<Self, BootstrapError> {
         let host = tag().map_err(failed)?;
-        let socket = TcpListener::bind((address::of_this_host(None)?, 0)).map_err(failed)?;
+        let socket = TcpListener::bind((address, 0)).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
         let place = IdPlace { host, address };
         Ok(Self { socket, place })
+    }
+
+    /// One at the place of another that has ended, if nobody else listens there.
+    fn again(place: IdPlace) -> Option<Self> {
+        let socket = TcpListener::bind(place.address).ok()?;
+        Some(Self { socket, place })
     }
 
     /// What the others need to know beside the id.
@@ -99,7 +109,7 @@ pub(super) struct ById {
 }
 
 fn failed(error: io::Error) -> BootstrapError {
-    exchange("a socket named by their id")(error)
+    exchange("the sockets by which they meet")(error)
 }
 
 impl ById {
@@ -120,7 +130,15 @@ impl ById {
             && far.host != tag().map_err(failed)?
         {
             let link = variables::connect(far.address, Key(id), rank);
-            let link = link.map_err(exchange(format!("PE 0's address, {}", far.address)))?;
+            let link = link.map_err(|error| match error.kind() {
+                // Its process listens since it made the id, and has not begun.
+                io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => BootstrapError::Missing {
+                    missing: vec![0],
+                    n,
+                    seconds: super::START.as_secs(),
+                },
+                _ => exchange(format!("PE 0's address, {}", far.address))(error),
+            })?;
             return Ok(Self {
                 rank,
                 n,
@@ -135,6 +153,11 @@ impl ById {
         let links: Links = match rank {
             0 => {
                 let listener = UnixListener::bind_addr(&place).map_err(failed)?;
+                // Who has let its listener go, by making other ids, takes the address again. If that is another's by now,
+                // PEs of other hosts say so.
+                let here = place_of_id.filter(|place| tag().is_ok_and(|tag| tag == place.host));
+                let again = || IdListener::again(here?);
+                let own = own.or_else(again);
                 let far = own.as_ref().map(|own| (&own.socket, Key(id)));
                 admit(&listener, far, n, deadline)
                     .map_err(failed)?
@@ -301,6 +324,11 @@ mod tests {
         crate::transport::tcp::key::Key::random().unwrap().0
     }
 
+    /// At an address that every machine has.
+    fn listener() -> IdListener {
+        IdListener::at([127, 0, 0, 1].into()).unwrap()
+    }
+
     #[test]
     fn all_get_the_cards_of_those_who_are_asked() {
         let id = id();
@@ -367,7 +395,7 @@ mod tests {
     #[test]
     fn those_of_other_hosts_come_over_the_network() {
         let id = id();
-        let own = IdListener::open().unwrap();
+        let own = listener();
         let near = own.place();
         let far = IdPlace {
             host: [7; 16],
@@ -398,10 +426,11 @@ mod tests {
 
     #[test]
     fn who_has_another_id_is_turned_away() {
-        let (id, own) = (id(), IdListener::open().unwrap());
+        let (id, own) = (id(), listener());
+        let near = own.place();
         let far = IdPlace {
             host: [7; 16],
-            ..own.place()
+            ..near
         };
         let wrong =
             spawn(move || ById::open(1, 2, self::id(), (Some(far), None), LONG).map(|_| ()));
@@ -409,5 +438,18 @@ mod tests {
         assert!(wrong.join().unwrap().is_err());
         let one = ById::open(1, 2, id, (Some(far), None), LONG);
         assert!(one.is_ok() && zero.join().unwrap().is_ok());
+    }
+
+    /// Rank 0 has let its listener go, as after making many ids.
+    #[test]
+    fn rank_0_listens_again() {
+        let (id, near) = (id(), listener().place());
+        let far = IdPlace {
+            host: [7; 16],
+            ..near
+        };
+        let one = spawn(move || ById::open(1, 2, id, (Some(far), None), LONG).map(|_| ()));
+        let zero = ById::open(0, 2, id, (Some(near), None), LONG);
+        assert!(zero.is_ok() && one.join().unwrap().is_ok());
     }
 }

@@ -96,8 +96,8 @@ pub enum BootstrapError {
     },
     /// Processes that meet by an id have not all come.
     #[error(
-        "{n} PEs were to meet, and {} not come within {seconds} s: did each get the same id and a rank of its own, on \
-         one host?",
+        "{n} PEs were to meet, and {} not come within {seconds} s: did each get the same id and a rank of its own, and \
+         can those of other hosts reach rank 0's?",
         ranks(missing)
     )]
     Missing {
@@ -295,7 +295,7 @@ pub fn address_of_host() -> Result<IpAddr, BootstrapError> {
 /// # Errors
 /// [`BootstrapError`].
 pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
-    bring_together(|| found.open())
+    bring_together(|| found.open(), chosen())
 }
 
 /// Brings the `n` processes together that have `id`, of which this is number `rank`: of one host, or, if the id was made with
@@ -312,15 +312,11 @@ pub(crate) fn start_by_id(
     if n == 0 || n > MAX_PES || rank >= n {
         return Err(BootstrapError::NumberOfPes { n_pes: n });
     }
-    bring_together(|| {
-        Ok(Box::new(by_id::ById::open(
-            rank,
-            n,
-            id,
-            (place, own),
-            START,
-        )?))
-    })
+    let open = || -> Result<Box<dyn Bootstrap>, _> {
+        let this = by_id::ById::open(rank, n, id, (place, own), START)?;
+        Ok(Box::new(this))
+    };
+    bring_together(open, chosen())
 }
 
 /// Brings the `n` processes together of which this is number `rank`, and that exchange bytes by `gather`.
@@ -335,16 +331,24 @@ pub(crate) fn start_by_exchange<'a>(
     if n == 0 || n > MAX_PES || rank >= n {
         return Err(BootstrapError::NumberOfPes { n_pes: n });
     }
-    bring_together(|| Ok(Box::new(by_exchange::ByExchange::new(rank, n, gather))))
+    let this = by_exchange::ByExchange::new(rank, n, gather);
+    bring_together(|| Ok(Box::new(this)), chosen())
 }
 
+/// What the user has chosen for worlds of several hosts.
+type Chosen = Result<(Network, Life), BootstrapError>;
+
+fn chosen() -> Chosen {
+    Ok((Network::chosen()?, Life::chosen()?))
+}
+
+/// One that can't take part, be it for what is `chosen`, says so to the others, which wait for it.
 fn bring_together<'a>(
     open: impl FnOnce() -> Result<Box<dyn Bootstrap + 'a>, BootstrapError>,
+    chosen: Chosen,
 ) -> Result<Handed, BootstrapError> {
-    let network = Network::chosen()?;
-    let life = Life::chosen()?;
     let mut launcher = open()?;
-    let met = meet(&mut *launcher, network, life);
+    let met = chosen.and_then(|(network, life)| meet(&mut *launcher, network, life));
     match &met {
         Ok(_) => launcher.finish(),
         Err(error) => launcher.abort(error),

@@ -261,7 +261,7 @@ template <class E, class Term, class Op, bool aligned> struct warp_leaves {
     // Hands the values of the units of inputs of n elements that fall to this warp to `use`: unit
     // `from`, from + step, …; `at`: first(from).
     template <class Use> __device__ void run(u64 n, u64 from, u64 at, u64 step, Use use) const {
-        // Of whole units each load is there, unless it reaches beyond what lies before the end.
+        // Shifted, the last load of a whole unit reaches beyond it.
         const u64 whole = shifted ? 0 : n / unit, all = shifted ? (n + unit - 1) / unit : whole + (n % unit != 0);
         u64 u = from;
         for (; u < whole; u += step, at += step * unit) use(u, value<true>(at, n));

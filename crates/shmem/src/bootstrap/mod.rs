@@ -295,7 +295,12 @@ pub fn address_of_host() -> Result<IpAddr, BootstrapError> {
 /// # Errors
 /// [`BootstrapError`].
 pub(crate) fn start(found: Found) -> Result<Handed, BootstrapError> {
-    bring_together(|| found.open(), chosen())
+    let chosen = chosen();
+    if found == Found::Variables {
+        // Rank 0 that has listened and goes before the others come would be looked for by them to the end.
+        return bring_together(|| found.open(), Ok(chosen?));
+    }
+    bring_together(|| found.open(), chosen)
 }
 
 /// Brings the `n` processes together that have `id`, of which this is number `rank`: of one host, or, if the id was made with

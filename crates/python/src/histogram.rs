@@ -307,6 +307,8 @@ fn counts<T: Scalar + TryInto<usize> + Sync>(
 
 /// Values that are counted at once, without a thread more.
 const FEW: usize = 1 << 16;
+/// Counters of a second table.
+const SECOND: usize = 1 << 9;
 
 /// How often each number is in a few values; `None` of what is not a C-contiguous vector of a few integers that are
 /// not negative and small.
@@ -362,9 +364,25 @@ fn few<T: Scalar + Ord + TryInto<usize>>(
     let (counts, output) = empty(py, &[bins], NPY_TYPES::NPY_LONG as i32)?;
     let counters = output.words_mut::<u64>();
     counters.fill(0);
-    for &value in values {
+    let count = |counters: &mut [u64], value: T| {
         if let Some(counter) = value.try_into().ok().and_then(|bin| counters.get_mut(bin)) {
             *counter += 1;
+        }
+    };
+    // A second table: equal neighbours do not wait for one another. It has to be worth its clearing and adding up.
+    let mut second = [0; SECOND];
+    let (pairs, rest) = match 4 * bins <= values.len() && bins <= SECOND {
+        true => values.as_chunks::<2>(),
+        false => (&[][..], values),
+    };
+    for &[one, other] in pairs {
+        count(counters, one);
+        count(&mut second, other);
+    }
+    rest.iter().for_each(|&value| count(counters, value));
+    if !pairs.is_empty() {
+        for (counter, &more) in counters.iter_mut().zip(&second) {
+            *counter += more;
         }
     }
     Ok(Some(counts))

@@ -3,7 +3,8 @@
 # at PREFIX, on 2 and on 3 hosts, and by other launchers on 2: MPICH's and Open MPI's, where they are installed, and
 # whoever sets the variables of torchrun. Needs root and iproute2. CROSSWARP_SRUN, if it is set, is a command that
 # starts what follows as srun does, on two nodes that see these files. CROSSWARP_REQUIRE_TOOLS=1: a launcher that is
-# missing is a failure, but for srun.
+# missing is a failure, but for srun. Where CROSSWARP_SUITES names folders of sources, suites.sh runs these, too, on 2 PEs
+# and on 4.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 prefix=$(cd "$1" && pwd)
@@ -86,6 +87,15 @@ if [ -n "${CROSSWARP_SRUN-}" ]; then
     done
 else
     echo "skipped: CROSSWARP_SRUN names no srun"
+fi
+
+if [ -n "${CROSSWARP_SUITES-}" ]; then
+    # Folders are words. Some programs want more memory than the default of these.
+    # shellcheck disable=SC2086
+    env -u CROSSWARP_HEAP -u SEVERAL_HOSTS SUITE_HOSTS="10.67.0.1 10.67.0.2" SUITE_RSH="$rsh" \
+        "$bed" run 1 "$here/suites.sh" $CROSSWARP_SUITES 1+1 1+3 || failed=1
+else
+    echo "skipped: CROSSWARP_SUITES names no sources"
 fi
 
 for host in 1 2 3; do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # suites.sh SOURCE... [PES...]: builds every C and C++ program below the folders SOURCE with oshcc and oshc++,
 # runs each on so many PEs (without numbers: 2, 3 and 4) with oshrun, and prints what passed and what did not.
-# Ends with 1 if anything failed that is not named below.
+# PES is a number, or the PEs of each of several hosts, as in 1+3. Ends with 1 if anything failed that is not named below.
 #
 # Made for two public suites, of which nothing is kept here: tests-sos
 # (https://github.com/openshmem-org/tests-sos) and shmemvv (https://github.com/michael-beebe/shmemvv).
@@ -11,6 +11,8 @@
 #   OSHCC, OSHCXX, OSHRUN  (from PATH)  what compiles and runs
 #   SUITE_TIMEOUT          (300)        seconds for one run
 #   SUITE_ONLY                          a pattern of grep: only files whose path matches
+#   SUITE_HOSTS            (this machine, which plays them all)  names of hosts, and
+#   SUITE_RSH              (ssh)        what starts a command on one of them
 set -u
 oshcc=${OSHCC:-oshcc} oshcxx=${OSHCXX:-oshc++} oshrun=${OSHRUN:-oshrun}
 limit=${SUITE_TIMEOUT:-300}
@@ -49,7 +51,7 @@ END
 sources= pes=
 for argument in "$@"; do
     case $argument in
-    *[!0-9]*)
+    *[!0-9+]* | +* | *+ | *++*)
         [ -d "$argument" ] || { echo "suites.sh: no folder $argument" >&2; exit 2; }
         sources="$sources $(cd "$argument" && pwd)"
         ;;
@@ -65,12 +67,44 @@ mkdir "$work/logs"
 cd "$work" || exit 2
 passed=0 failed=0 known=0 skipped=0
 
+# How many PEs there are on all hosts.
+total() { echo $(($1)); }
+
 # Why a file's run on so many PEs is expected to fail; nothing if it is not.
 reason() {
+    case $2 in build) all_pes=build ;; *) all_pes=$(total "$2") ;; esac
     expected | while IFS='|' read -r path numbers why; do
         case $1 in *"$path") ;; *) continue ;; esac
-        case " $numbers " in *" $2 "* | " all ") echo "$why"; break ;; esac
+        for number in $numbers; do
+            case $number in "$all_pes" | all) echo "$why"; break 2 ;; esac
+        done
     done
+}
+
+# Runs what was made of a file on so many PEs.
+launch() {
+    case $2 in
+    *+*) ;;
+    *) "$oshrun" -n "$2" --timeout "$limit" ./program; return ;;
+    esac
+    # Benchmarks that move gigabytes, or wait for a million answers, one after the other: fewer of each.
+    case $1 in
+    */shmem_perf_suite/*) few='-p 5 -n 10 -e 65536' ;;
+    *) few= ;;
+    esac
+    if [ -z "${SUITE_HOSTS-}" ]; then
+        # shellcheck disable=SC2086 # options are words
+        CROSSWARP_FAKE_HOSTS=$2 "$oshrun" -n "$(total "$2")" --timeout "$limit" ./program $few
+        return
+    fi
+    hosts= left=$SUITE_HOSTS
+    for each in $(echo "$2" | tr + ' '); do
+        host=${left%% *} left=${left#"${left%% *}"} left=${left# }
+        [ -n "$host" ] || { echo "suites.sh: $2 wants more hosts than '$SUITE_HOSTS'"; return 2; }
+        hosts=$hosts${hosts:+,}$host:$each
+    done
+    # shellcheck disable=SC2086
+    "$oshrun" --rsh "${SUITE_RSH:-ssh}" --hosts "$hosts" --timeout "$limit" "$PWD/program" $few
 }
 
 # file with a macro, PEs, what happened
@@ -135,7 +169,7 @@ for source in $sources; do
                 continue
             fi
             for n in $pes; do
-                "$oshrun" -n "$n" --timeout "$limit" ./program </dev/null >output 2>&1
+                launch "$file" "$n" </dev/null >output 2>&1
                 code=$?
                 if [ $code -eq 77 ]; then
                     skipped=$((skipped + 1))

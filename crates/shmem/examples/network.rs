@@ -6,9 +6,9 @@
 //!
 //! PE 0 measures with the last PE, which is on another host, while others wait in a barrier; in rows that end in
 //! `by_all` every PE works on one of the other host. Medians and means over rounds (1000), in microseconds. In
-//! `put_signal_to_sleepers` PEs and agents have gone to sleep before each round. The last row is what a host's launcher,
-//! with the agent in it, takes of a processor while all PEs sleep, in percent. The programs in `bench/peers/network*` write
-//! the same rows for other libraries, but for these two.
+//! `…_after_300_us` and `…_to_sleepers` PEs and agents have gone to sleep before each round, 20 ms before in the latter, by when
+//! processors have, too. The last row is what a host's launcher, with the agent in it, takes of a processor while all PEs
+//! sleep, in percent. The programs in `bench/peers/network*` write the same rows for other libraries, but for these.
 
 use crosswarp_shmem::{Cmp, DeliveryError, Pe, SignalOp};
 use std::io::{Read, Write};
@@ -16,9 +16,12 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 const LARGE: usize = 4 << 20;
-/// Long enough for everybody to have gone to sleep; a wait that lasts sleeps for half as long as it has lasted, or until it
-/// is woken.
-const NAP: Duration = Duration::from_millis(20);
+/// After so long everybody has gone to sleep; a wait that lasts sleeps for half as long as it has lasted, or until it is
+/// woken. After the longer time processors have gone to sleep as well.
+const NAPS: [(&str, Duration); 2] = [
+    ("after_300_us", Duration::from_micros(300)),
+    ("to_sleepers", Duration::from_millis(20)),
+];
 /// How long nobody does anything.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -38,6 +41,22 @@ fn summary(mut times: Vec<f64>) -> [f64; 4] {
     times.sort_by(f64::total_cmp);
     let mean = times.iter().sum::<f64>() / n as f64;
     [times[n / 2], times[n / 4], times[3 * n / 4], mean]
+}
+
+/// Rounds with naps before them.
+fn naps(count: usize) -> usize {
+    count.div_ceil(20)
+}
+
+/// As [`rounds`], where PE 0 takes a nap before each, which the times leave out.
+fn after_naps(pe: &Pe, nap: Duration, n: usize, mut round: impl FnMut()) -> [f64; 4] {
+    let time = |_| {
+        if pe.my_pe() == 0 {
+            std::thread::sleep(nap);
+        }
+        rounds(1, &mut round)[0]
+    };
+    summary((0..n.max(1)).map(time).collect())
 }
 
 fn row(pe: &Pe, what: &str, us: [f64; 4]) {
@@ -120,6 +139,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         let us = rounds(count, || ping(me == 0));
         row(&pe, "tcp_round_trip", us);
+        for (name, nap) in NAPS {
+            let us = after_naps(&pe, nap, naps(count), || ping(me == 0));
+            row(&pe, &format!("tcp_round_trip_{name}"), us);
+        }
         let mut data = vec![0; LARGE];
         let us = rounds(count / 20, || {
             if me == 0 {
@@ -227,26 +250,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let us = rounds(count, || pe.barrier().unwrap());
     row(&pe, "barrier", us);
 
-    let naps = count.div_ceil(20) as u64;
-    if me == 0 {
-        let mut times = Vec::new();
-        for _ in 0..naps {
-            round += 1;
-            std::thread::sleep(NAP);
-            let us = rounds(1, || {
-                pe.put_signal(at, &[round], signal, round, SignalOp::Set, there);
-                pe.signal_wait_until(back, Cmp::Eq, round).unwrap();
-            });
-            times.push(us[0]);
-        }
-        row(&pe, "put_signal_to_sleepers", summary(times));
-    } else if me == there {
-        for round in count as u64 + 1..=count as u64 + naps {
-            pe.signal_wait_until(signal, Cmp::Eq, round)?;
-            pe.put_signal(at, &[round], back, round, SignalOp::Set, 0);
-        }
+    let mut last = count as u64;
+    for (name, nap) in NAPS {
+        let us = after_naps(&pe, nap, naps(count), || {
+            last += 1;
+            if me == 0 {
+                pe.put_signal(at, &[last], signal, last, SignalOp::Set, there);
+                pe.signal_wait_until(back, Cmp::Eq, last).unwrap();
+            } else if me == there {
+                pe.signal_wait_until(signal, Cmp::Eq, last).unwrap();
+                pe.put_signal(at, &[last], back, last, SignalOp::Set, 0);
+            }
+        });
+        row(&pe, &format!("put_signal_{name}"), us);
+        pe.barrier()?;
     }
-    pe.barrier()?;
     // Who has started this PE has the agent in it.
     let launcher = std::os::unix::process::parent_id();
     let before = processor_seconds(launcher)?;

@@ -9,26 +9,27 @@ impl Endpoint {
     /// Where `pe` has the symmetric byte that this PE has at `addr`, `None` if it is on another host, and what else
     /// the fast paths need of `pe`.
     ///
+    /// Not an `Option<NonNull<_>>`: the compiler would test for null again after the addition.
+    ///
     /// # Panics
     /// If `pe` does not exist or `addr` is not in symmetric memory.
     #[inline(always)]
-    pub(crate) fn locate(&self, addr: usize, pe: usize) -> (Option<NonNull<u8>>, &Peer) {
+    pub(crate) fn locate(&self, addr: usize, pe: usize) -> (Option<*mut u8>, &Peer) {
         let peer = self.peer(pe);
         let in_heap = addr.wrapping_sub(self.heap_start());
         if in_heap < self.heap_bytes() {
             // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            return (peer.heap.map(|heap| unsafe { heap.add(in_heap) }), peer);
+            let at = |heap: NonNull<u8>| unsafe { heap.as_ptr().add(in_heap) };
+            return (peer.heap.map(at), peer);
         }
         let in_first = addr.wrapping_sub(self.segments.first_start);
         if in_first < self.segments.first_len {
             // SAFETY: inside `pe`'s part of the first segment; all parts are equally long.
-            return (
-                peer.segment.map(|segment| unsafe { segment.add(in_first) }),
-                peer,
-            );
+            let at = |segment: NonNull<u8>| unsafe { segment.as_ptr().add(in_first) };
+            return (peer.segment.map(at), peer);
         }
         match self.locate_further(addr, pe) {
-            Some(place) => (place, peer),
+            Some(place) => (place.map(NonNull::as_ptr), peer),
             None => self.not_symmetric(addr),
         }
     }
@@ -43,12 +44,13 @@ impl Endpoint {
         addr: usize,
         bytes: usize,
         pe: usize,
-    ) -> (Option<NonNull<u8>>, &Peer) {
+    ) -> (Option<*mut u8>, &Peer) {
         let peer = self.peer(pe);
         let in_heap = addr.wrapping_sub(self.heap_start());
         if in_heap < self.heap_bytes() && bytes <= self.heap_bytes() - in_heap {
             // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            return (peer.heap.map(|heap| unsafe { heap.add(in_heap) }), peer);
+            let at = |heap: NonNull<u8>| unsafe { heap.as_ptr().add(in_heap) };
+            return (peer.heap.map(at), peer);
         }
         if !self.is_symmetric_beside_the_heap(addr, bytes) {
             self.bytes_not_symmetric(addr, bytes);

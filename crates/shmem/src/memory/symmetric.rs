@@ -2,11 +2,12 @@
 #![allow(unsafe_code)] // computes addresses in mapped heaps, after a bounds check
 
 use crate::memory::allocator::Block;
-use crate::world::endpoint::Endpoint;
+use crate::world::endpoint::{Endpoint, Peer};
 use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::ptr::NonNull;
 
 /// An array of `T` at the same heap offset on every PE; owns the allocation.
 ///
@@ -203,20 +204,25 @@ impl<'a, T: Pod> SymRef<'a, T> {
 }
 
 impl Endpoint {
-    /// Where `object` lies in the mapping of `pe`'s heap; `None` if `pe` is on another host.
+    /// Where `object` lies in the mapping of `pe`'s heap, `None` if `pe` is on another host, and what else the fast paths
+    /// need of `pe`.
     ///
     /// # Panics
     /// If `pe` does not exist, or the object lies outside the heap (it belongs to another world).
     #[inline(always)]
-    pub(crate) fn mapped<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) -> Option<*mut T> {
-        let (base, heap_bytes) = (self.peer(pe).heap, self.heap_bytes());
+    pub(crate) fn mapped<T: Pod>(
+        &self,
+        object: SymRef<'_, T>,
+        pe: usize,
+    ) -> Option<(*mut T, &Peer)> {
+        let (peer, heap_bytes) = (self.peer(pe), self.heap_bytes());
         let end = object.offset() + object.len() * size_of::<T>();
-        assert!(
-            end <= heap_bytes,
-            "a symmetric object of another world: its end {end} lies outside the heap of {heap_bytes} bytes"
-        );
+        if end > heap_bytes {
+            of_another_world(end, heap_bytes);
+        }
         // SAFETY: the offset was just checked to lie within (or at the end of) the mapping.
-        base.map(|base| unsafe { base.as_ptr().add(object.offset()).cast() })
+        let at = |base: NonNull<u8>| unsafe { base.as_ptr().add(object.offset()).cast() };
+        Some((peer.heap.map(at)?, peer))
     }
 
     /// Where this PE's own `object` lies.
@@ -226,19 +232,28 @@ impl Endpoint {
     #[inline(always)]
     pub(crate) fn own<T: Pod>(&self, object: SymRef<'_, T>) -> *mut T {
         let own = self.mapped(object, self.my_pe());
-        own.expect("a PE's own heap is mapped")
+        own.expect("a PE's own heap is mapped").0
     }
 
-    /// Wakes `pe` if it sleeps until something in `object` changes; called after every store there.
+    /// Wakes `peer` if it sleeps until something in `object` changes; called after every store there.
     #[inline(always)]
-    pub(crate) fn notify<T: Pod>(&self, object: SymRef<'_, T>, pe: usize) {
+    pub(crate) fn notify<T: Pod>(&self, object: SymRef<'_, T>, peer: &Peer) {
         let (start, end) = (
             object.offset(),
             object.offset() + object.len() * size_of::<T>(),
         );
-        let parker = &self.peer(pe).control().parker;
+        let parker = &peer.control().parker;
         parker.notify_store(start, end, self.shared());
     }
+}
+
+// Out of line, as all that is rare in verbs on one word: they are short enough then to become part of the program's loop.
+#[cold]
+#[inline(never)]
+fn of_another_world(end: usize, heap_bytes: usize) -> ! {
+    panic!(
+        "a symmetric object of another world: its end {end} lies outside the heap of {heap_bytes} bytes"
+    );
 }
 
 #[cfg(test)]

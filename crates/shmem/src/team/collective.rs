@@ -90,8 +90,7 @@ impl Team<'_> {
     #[inline(always)]
     fn peer_address(&self, addr: *const u8, member: usize) -> Option<*mut u8> {
         let pe = self.world_pe(member);
-        let (place, _) = self.endpoint.locate(addr.addr(), pe);
-        place.map(|place| place.as_ptr())
+        self.endpoint.locate(addr.addr(), pe).0
     }
 
     /// Copies `bytes` bytes of `member`, `offset` behind its symmetric `source`, to `dest`.

@@ -4,6 +4,7 @@
 use crate::memory::symmetric::SymRef;
 use crate::transport::message::Op;
 use crate::verbs::raw::atomic::{AtomicInt, AtomicValue};
+use crate::world::endpoint::Peer;
 use crate::world::pe::Pe;
 use std::sync::atomic::Ordering;
 
@@ -24,7 +25,7 @@ impl Pe {
     ) -> T {
         let source = source.into();
         match self.place(source, pe) {
-            Some(at) => T::load(at, Ordering::Acquire),
+            Some((at, _)) => T::load(at, Ordering::Acquire),
             None => self
                 .endpoint
                 .remote_fetch(Op::Fetch, (source.offset(), pe), None, None),
@@ -41,9 +42,9 @@ impl Pe {
     ) {
         let dest = dest.into();
         match self.place(dest, pe) {
-            Some(at) => {
+            Some((at, peer)) => {
                 T::store(at, value, Ordering::Release);
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
             }
             None => self
                 .endpoint
@@ -61,9 +62,9 @@ impl Pe {
     ) -> T {
         let dest = dest.into();
         match self.place(dest, pe) {
-            Some(at) => {
+            Some((at, peer)) => {
                 let old = T::swap(at, value, Ordering::AcqRel);
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
                 old
             }
             None => self
@@ -83,9 +84,9 @@ impl Pe {
     ) -> T {
         let dest = dest.into();
         match self.place(dest, pe) {
-            Some(at) => {
+            Some((at, peer)) => {
                 let old = T::compare_swap(at, expected, value, Ordering::AcqRel);
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
                 old
             }
             None => {
@@ -126,7 +127,7 @@ impl Pe {
     ) {
         let source = source.into();
         match self.place(source, pe) {
-            Some(at) => *fetched = T::load(at, Ordering::Acquire),
+            Some((at, _)) => *fetched = T::load(at, Ordering::Acquire),
             None => {
                 let place = (source.offset(), pe);
                 // SAFETY: by the caller.
@@ -149,9 +150,9 @@ impl Pe {
     ) {
         let dest = dest.into();
         match self.place(dest, pe) {
-            Some(at) => {
+            Some((at, peer)) => {
                 *fetched = T::swap(at, value, Ordering::AcqRel);
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
             }
             None => {
                 let (place, operands) = ((dest.offset(), pe), (Some(value), None));
@@ -177,9 +178,9 @@ impl Pe {
     ) {
         let dest = dest.into();
         match self.place(dest, pe) {
-            Some(at) => {
+            Some((at, peer)) => {
                 *fetched = T::compare_swap(at, expected, value, Ordering::AcqRel);
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
             }
             None => {
                 let (place, operands) = ((dest.offset(), pe), (Some(value), Some(expected)));
@@ -193,18 +194,26 @@ impl Pe {
 
     /// The one element `object` of `pe`, as the processor's atomic; `None` if `pe` is on another host.
     #[inline(always)]
-    fn place<T: AtomicValue>(&self, object: SymRef<'_, T>, pe: usize) -> Option<&T::Atomic> {
-        assert!(
-            object.len() == 1,
-            "an atomic operation on {} elements",
-            object.len()
-        );
-        let at = self.endpoint.mapped(object, pe)?;
+    fn place<T: AtomicValue>(
+        &self,
+        object: SymRef<'_, T>,
+        pe: usize,
+    ) -> Option<(&T::Atomic, &Peer)> {
+        if object.len() != 1 {
+            not_one(object.len());
+        }
+        let (at, peer) = self.endpoint.mapped(object, pe)?;
         // SAFETY: `mapped` checked that one T lies there inside the mapped heap, which outlives
         // `self`. Offsets of elements are multiples of their size from a 64-byte aligned start, so
         // the atomic, of the same size, is aligned. Atomics may be shared and any bits are valid.
-        Some(unsafe { &*at.cast::<T::Atomic>() })
+        Some((unsafe { &*at.cast::<T::Atomic>() }, peer))
     }
+}
+
+#[cold]
+#[inline(never)]
+fn not_one(n: usize) -> ! {
+    panic!("an atomic operation on {n} elements");
 }
 
 macro_rules! read_modify_write {
@@ -221,9 +230,9 @@ macro_rules! read_modify_write {
             ) -> T {
                 let dest = dest.into();
                 match self.place(dest, pe) {
-                    Some(at) => {
+                    Some((at, peer)) => {
                         let old = T::$op(at, value, Ordering::AcqRel);
-                        self.endpoint.notify(dest, pe);
+                        self.endpoint.notify(dest, peer);
                         old
                     }
                     None => {
@@ -247,9 +256,9 @@ macro_rules! read_modify_write {
             ) {
                 let dest = dest.into();
                 match self.place(dest, pe) {
-                    Some(at) => {
+                    Some((at, peer)) => {
                         *fetched = T::$op(at, value, Ordering::AcqRel);
-                        self.endpoint.notify(dest, pe);
+                        self.endpoint.notify(dest, peer);
                     }
                     None => {
                         let (place, operands) = ((dest.offset(), pe), (Some(value), None));
@@ -271,9 +280,9 @@ macro_rules! read_modify_write {
             ) {
                 let dest = dest.into();
                 match self.place(dest, pe) {
-                    Some(at) => {
+                    Some((at, peer)) => {
                         T::$op(at, value, Ordering::AcqRel);
-                        self.endpoint.notify(dest, pe);
+                        self.endpoint.notify(dest, peer);
                     }
                     None => self.endpoint.remote_change(Op::$remote, (dest.offset(), pe), value),
                 }

@@ -38,11 +38,11 @@ impl Pe {
         same_length(dest.len(), source.len());
         let (from, bytes) = (source.as_ptr().cast(), size_of_val(source));
         match self.endpoint.mapped(dest, pe) {
-            Some(to) => {
+            Some((to, peer)) => {
                 // SAFETY: `mapped` checked that `to` starts `dest.len()` elements inside the mapped heap of
                 // `pe`; the source is a valid slice of as many. A safe `&[T]` can not overlap the heap.
                 unsafe { put_bytes(to.cast(), from, bytes) };
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
             }
             // SAFETY: the source is a valid slice of so many bytes.
             None => unsafe { self.endpoint.remote_put(pe, dest.offset(), from, bytes) },
@@ -58,7 +58,7 @@ impl Pe {
         // SAFETY: as in `put`, with the roles exchanged; every bit pattern is a valid T.
         unsafe {
             match self.endpoint.mapped(source, pe) {
-                Some(from) => get_bytes(to, from.cast(), bytes),
+                Some((from, _)) => get_bytes(to, from.cast(), bytes),
                 None => self.endpoint.remote_get(pe, source.offset(), to, bytes),
             }
         }
@@ -81,7 +81,7 @@ impl Pe {
         // SAFETY: as in `get`; by the caller for as long as it takes.
         unsafe {
             match self.endpoint.mapped(source, pe) {
-                Some(from) => get_bytes(to, from.cast(), bytes),
+                Some((from, _)) => get_bytes(to, from.cast(), bytes),
                 None => (self.endpoint).remote_get_nbi(pe, source.offset(), to, bytes),
             }
         }
@@ -94,19 +94,12 @@ impl Pe {
         let dest = dest.into();
         same_length(dest.len(), 1);
         match self.endpoint.mapped(dest, pe) {
-            Some(to) => {
+            Some((to, peer)) => {
                 // SAFETY: `mapped` returns the place of one T inside the mapped heap of `pe`.
                 unsafe { store(to, value) };
-                self.endpoint.notify(dest, pe);
+                self.endpoint.notify(dest, peer);
             }
-            None => {
-                let from = (&raw const value).cast();
-                // SAFETY: one value.
-                unsafe {
-                    self.endpoint
-                        .remote_put(pe, dest.offset(), from, size_of::<T>())
-                };
-            }
+            None => self.endpoint.remote_p(pe, dest.offset(), value),
         }
     }
 
@@ -118,17 +111,8 @@ impl Pe {
         same_length(source.len(), 1);
         match self.endpoint.mapped(source, pe) {
             // SAFETY: `mapped` returns the place of one T inside the mapped heap of `pe`.
-            Some(from) => unsafe { load(from) },
-            None => {
-                let mut value = T::zeroed();
-                let to = (&raw mut value).cast();
-                // SAFETY: room for one value, of which any bits are valid.
-                unsafe {
-                    self.endpoint
-                        .remote_get(pe, source.offset(), to, size_of::<T>())
-                };
-                value
-            }
+            Some((from, _)) => unsafe { load(from) },
+            None => self.endpoint.remote_g(pe, source.offset()),
         }
     }
 
@@ -149,7 +133,7 @@ impl Pe {
         let dest = dest.into();
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
-        let Some(to) = self.endpoint.mapped(dest, pe) else {
+        let Some((to, peer)) = self.endpoint.mapped(dest, pe) else {
             let there = (dest.offset(), Spacing::of::<T>(dest_stride as isize));
             let here = (
                 source.as_ptr().cast(),
@@ -164,7 +148,7 @@ impl Pe {
             // all lie inside the mapped heap of `pe`.
             unsafe { store(to.add(i * dest_stride), source[i * source_stride]) };
         }
-        self.endpoint.notify(dest, pe);
+        self.endpoint.notify(dest, peer);
     }
 
     /// Strided get: `dest[i * dest_stride] = source[i * source_stride]` for `i` in `0..n`; strides
@@ -184,7 +168,7 @@ impl Pe {
         let source = source.into();
         spans(dest.len(), dest_stride, n);
         spans(source.len(), source_stride, n);
-        let Some(from) = self.endpoint.mapped(source, pe) else {
+        let Some((from, _)) = self.endpoint.mapped(source, pe) else {
             let there = (source.offset(), Spacing::of::<T>(source_stride as isize));
             let here = (
                 dest.as_mut_ptr().cast(),
@@ -263,10 +247,16 @@ impl Pe {
 
 #[inline(always)]
 fn same_length(dest: usize, source: usize) {
-    assert!(
-        dest == source,
-        "the destination has {dest} elements, the source {source}"
-    );
+    if dest != source {
+        unequal_lengths(dest, source);
+    }
+}
+
+// Out of line: see `of_another_world`.
+#[cold]
+#[inline(never)]
+fn unequal_lengths(dest: usize, source: usize) -> ! {
+    panic!("the destination has {dest} elements, the source {source}");
 }
 
 fn spans(len: usize, stride: usize, n: usize) {

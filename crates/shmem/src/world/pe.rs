@@ -103,7 +103,7 @@ impl Pe {
     /// If `pe` does not exist.
     pub fn ptr<'a, T: Pod>(&self, object: impl Into<SymRef<'a, T>>, pe: usize) -> *mut T {
         let place = self.endpoint.mapped(object.into(), pe);
-        place.unwrap_or(ptr::null_mut())
+        place.map_or(ptr::null_mut(), |(at, _)| at)
     }
 
     /// Bytes of each PE's symmetric heap.

@@ -323,7 +323,7 @@ impl Queue for PeLock<'_> {
         let (place, _) = self.endpoint.locate(self.addr, pe);
         // SAFETY: by the caller of `at`; two atomics, of which any bits are valid.
         #[allow(unsafe_code)]
-        place.map(|place| unsafe { place.cast::<LockWord>().as_ref() })
+        place.map(|place| unsafe { &*place.cast::<LockWord>() })
     }
 
     #[cold]

@@ -96,7 +96,7 @@ impl<'a> Raw<'a> {
     pub fn ptr<T>(self, addr: *const T, pe: usize) -> *mut T {
         if pe < self.endpoint.n_pes() && self.contains(addr, 1) {
             let (place, _) = self.endpoint.locate(addr.addr(), pe);
-            place.map_or(ptr::null_mut(), |place| place.as_ptr().cast())
+            place.map_or(ptr::null_mut(), <*mut u8>::cast)
         } else {
             ptr::null_mut()
         }
@@ -111,7 +111,7 @@ impl<'a> Raw<'a> {
     #[inline(always)]
     fn to<T>(self, addr: *const T, pe: usize) -> Option<(*mut T, &'a Peer)> {
         let (place, peer) = self.endpoint.locate(addr.addr(), pe);
-        Some((place?.as_ptr().cast(), peer))
+        Some((place?.cast(), peer))
     }
 
     /// Wakes the owner of `peer` if it sleeps on one of the `bytes` bytes that are symmetric with `addr`.
@@ -141,7 +141,7 @@ impl Raw<'_> {
             return unsafe { self.endpoint.remote_put(pe, position, source, bytes) };
         };
         // SAFETY: by the caller; `locate_bytes` maps symmetric bytes to mapped bytes.
-        unsafe { put_bytes(to.as_ptr(), source, bytes) };
+        unsafe { put_bytes(to, source, bytes) };
         self.notify(peer, dest, bytes);
     }
 
@@ -158,7 +158,7 @@ impl Raw<'_> {
         // SAFETY: as in `put`.
         unsafe {
             match from {
-                Some(from) => get_bytes(dest, from.as_ptr(), bytes),
+                Some(from) => get_bytes(dest, from, bytes),
                 None => {
                     let position = self.endpoint.position(source.addr());
                     self.endpoint.remote_get(pe, position, dest, bytes);
@@ -182,7 +182,7 @@ impl Raw<'_> {
         // SAFETY: as in `get`.
         unsafe {
             match from {
-                Some(from) => get_bytes(dest, from.as_ptr(), bytes),
+                Some(from) => get_bytes(dest, from, bytes),
                 None => {
                     let position = self.endpoint.position(source.addr());
                     (self.endpoint).remote_get_nbi(pe, position, dest, bytes);
@@ -198,8 +198,8 @@ impl Raw<'_> {
     #[inline(always)]
     pub unsafe fn p<T: Pod>(self, dest: *mut T, value: T, pe: usize) {
         let Some((to, peer)) = self.to(dest, pe) else {
-            // SAFETY: a value of `T`.
-            return unsafe { self.put(dest.cast(), (&raw const value).cast(), size_of::<T>(), pe) };
+            let position = self.endpoint.position(dest.addr());
+            return self.endpoint.remote_p(pe, position, value);
         };
         // SAFETY: by the caller.
         unsafe { store(to, value) };
@@ -213,11 +213,8 @@ impl Raw<'_> {
     #[inline(always)]
     pub unsafe fn g<T: Pod>(self, source: *const T, pe: usize) -> T {
         let Some((from, _)) = self.to(source, pe) else {
-            let mut value = T::zeroed();
-            let to = (&raw mut value).cast();
-            // SAFETY: room for a value of `T`, of which any bits are valid.
-            unsafe { self.get(to, source.cast(), size_of::<T>(), pe) };
-            return value;
+            let position = self.endpoint.position(source.addr());
+            return self.endpoint.remote_g(pe, position);
         };
         // SAFETY: by the caller.
         unsafe { load(from) }

@@ -30,6 +30,7 @@ use crate::transport::remote::combined::SMALL;
 use crate::transport::remote::{State, Wire};
 use crate::verbs::raw::atomic::AtomicValue;
 use crate::world::endpoint::Endpoint;
+use bytemuck::Pod;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -210,6 +211,22 @@ impl Endpoint {
             let body = unsafe { slice(source.add(start), CHUNK.min(bytes - start)) };
             self.send(host, head, body, false);
         }
+    }
+
+    /// Stores one value at `position` of `pe`.
+    #[cold]
+    pub(crate) fn remote_p<T: Pod>(&self, pe: usize, position: usize, value: T) {
+        // SAFETY: the bytes of a value.
+        unsafe { self.remote_put(pe, position, (&raw const value).cast(), size_of::<T>()) };
+    }
+
+    /// The value at `position` of `pe`; zero bytes if it can't be had.
+    #[cold]
+    pub(crate) fn remote_g<T: Pod>(&self, pe: usize, position: usize) -> T {
+        let mut value = T::zeroed();
+        // SAFETY: room for one value, of which any bits are valid.
+        unsafe { self.remote_get(pe, position, (&raw mut value).cast(), size_of::<T>()) };
+        value
     }
 
     /// Stores at most [`SMALL`] bytes, when this PE next deals with their host, or a little later.

@@ -13,7 +13,7 @@ use super::rows::{Around, NinePoint, from_zero, nine_point};
 use super::shape::{HALO, Shape};
 use super::wavefront::{Kept, Relaxation};
 use crate::element::Real;
-use crate::element::simd::prefetch;
+use crate::element::simd::{Isa, Work, on_unit, prefetch};
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
@@ -112,7 +112,7 @@ impl<T: Real> Operator<T> {
             rows.gather(&self.shape, &mut self.parts)?;
         }
         rows.halo_of(&self.shape, &mut self.parts, HALO)?;
-        let mut known = HashMap::new();
+        let (mut known, isa) = (HashMap::new(), Isa::widest());
         for y in self.shape.rows(HALO - 1) {
             let key = (self.parts.identity(y - 1), self.parts.identity(y));
             if let Some(&from) = known.get(&key) {
@@ -123,25 +123,12 @@ impl<T: Real> Operator<T> {
             self.packed.clear();
             self.packed.resize(self.shape.x.len + 2, T::ZERO);
             let part = |y: isize, part: usize| self.parts.part(y, part);
-            let (east, excess) = (part(y, EAST), part(y, EXCESS));
-            let (south, north) = (part(y, SOUTH), part(y - 1, SOUTH));
-            let (south_east, north_west) = (part(y, SOUTH_EAST), part(y - 1, SOUTH_EAST));
-            let (south_west, north_east) = (part(y, SOUTH_WEST), part(y - 1, SOUTH_WEST));
-            for at in 1..=self.shape.x.len {
-                let sum = |of: fn(f64) -> f64| {
-                    let pair = |one: T, other: T| of(one.to_f64()) + of(other.to_f64());
-                    (pair(east[at], east[at - 1]) + pair(south[at], north[at]))
-                        + (pair(south_east[at], north_west[at - 1])
-                            + pair(south_west[at], north_east[at + 1]))
-                };
-                let diagonal = sum(|coupling| coupling) + excess[at].to_f64();
-                // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
-                let bound = 0.5 * (diagonal + sum(f64::abs));
-                let diagonal = diagonal.max(bound);
-                if diagonal > 0.0 {
-                    self.packed[at] = T::from_f64(1.0 / diagonal);
-                }
-            }
+            let work = Inverses {
+                here: [EAST, SOUTH, SOUTH_EAST, SOUTH_WEST, EXCESS].map(|of| part(y, of)),
+                above: [SOUTH, SOUTH_EAST, SOUTH_WEST].map(|of| part(y - 1, of)),
+                out: &mut self.packed,
+            };
+            on_unit(isa, work);
             self.inverse.set(y, &self.packed);
         }
         Ok(())
@@ -173,6 +160,41 @@ impl<T: Real> Operator<T> {
         WithRightSide {
             operator: self,
             right_side,
+        }
+    }
+}
+
+/// 1 / the diagonal of a row; columns from −1 to nx, of which the outermost are left as they are.
+struct Inverses<'a, T> {
+    /// Couplings to the east, south, south-east and south-west, and the excess.
+    here: [&'a [T]; PARTS],
+    /// Of the row above, to the south, south-east and south-west.
+    above: [&'a [T]; 3],
+    out: &'a mut [T],
+}
+
+impl<T: Real> Work for Inverses<'_, T> {
+    #[inline(always)]
+    fn run(self) {
+        let n = self.out.len() - 2;
+        let [east, south, south_east, south_west, excess] = self.here.map(|row| &row[1..=n]);
+        let west = &self.here[EAST][..n];
+        let [north, north_west, north_east] = self.above;
+        let (north, north_west, north_east) = (&north[1..=n], &north_west[..n], &north_east[2..]);
+        assert!(north_east.len() == n);
+        let out = &mut self.out[1..=n];
+        for x in 0..n {
+            let sum = |of: fn(f64) -> f64| {
+                let pair = |one: T, other: T| of(one.to_f64()) + of(other.to_f64());
+                (pair(east[x], west[x]) + pair(south[x], north[x]))
+                    + (pair(south_east[x], north_west[x]) + pair(south_west[x], north_east[x]))
+            };
+            let diagonal = sum(|coupling| coupling) + excess[x].to_f64();
+            // By Gershgorin no eigenvalue of D⁻¹A is above 2 then, also where couplings are negative.
+            let bound = 0.5 * (diagonal + sum(f64::abs));
+            let diagonal = diagonal.max(bound);
+            let inverse = 1.0 / diagonal;
+            out[x] = T::from_f64(if diagonal > 0.0 { inverse } else { 0.0 });
         }
     }
 }

@@ -17,10 +17,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::interpolation::{AMID, BELOW, Maker, RIGHT, WEIGHTS, WeightRow};
+use super::interpolation::{AMID, BELOW, Maker, RIGHT, WEIGHTS, WeightRow, any_of};
 use super::operator_rows::{
     EAST, EXCESS, LANES, OperatorRow, OperatorRows, PARTS, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow,
-    load,
+    are_zero, load,
 };
 use super::row_table::RowTable;
 use super::shape::{Axis, Shape};
@@ -147,7 +147,9 @@ impl<O: OperatorRows> Maker<'_, O> {
         for place in -2..=2 {
             self.window.need(centre + along.step(place));
         }
+        let mut any = std::mem::take(&mut self.any);
         let rows = std::array::from_fn(|k| self.window.row(centre + along.step(k as isize - 2)));
+        any_of(&mut any, &rows);
         let weights = [self.at(j - 1), self.at(j), self.at(j + 1)];
         // At the ends of an axis that wraps around at an odd length, coarse points are neighbours.
         let seam = self.x.wraps && !self.x.has_between(-1);
@@ -157,6 +159,10 @@ impl<O: OperatorRows> Maker<'_, O> {
             0..self.columns
         };
         for i in inner.clone().step_by(LANES) {
+            // Where nothing is coupled, nor are the coarse points, and `out` has zeros.
+            if are_zero(&any, i) {
+                continue;
+            }
             let stencil = Stencil {
                 i,
                 rows,
@@ -187,6 +193,7 @@ impl<O: OperatorRows> Maker<'_, O> {
                 }
             }
         }
+        self.any = any;
     }
 }
 

@@ -1,7 +1,8 @@
 //! Interpolation that follows the operator: see `galerkin.rs`.
 
 use super::operator_rows::{
-    EAST, EXCESS, LANES, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow, Window,
+    EAST, EXCESS, LANES, OperatorRows, SOUTH, SOUTH_EAST, SOUTH_WEST, SplitRow, Window, are_zero,
+    load,
 };
 use super::shape::Axis;
 use crate::element::Real;
@@ -29,12 +30,24 @@ pub(super) struct WeightRow {
 /// that shares are at least 0 and come to 1 at most.
 #[inline(always)]
 fn share(part: f64, all: f64) -> f64 {
-    if part > 0.0 { part / all } else { 0.0 }
+    choose(part > 0.0, part / all, 0.0)
+}
+
+/// By bits, of which the compiler makes vectors: it would jump around a division.
+#[inline(always)]
+fn choose(first: bool, one: f64, other: f64) -> f64 {
+    let mask = 0u64.wrapping_sub(u64::from(first));
+    f64::from_bits((one.to_bits() & mask) | (other.to_bits() & !mask))
 }
 
 #[inline(always)]
 fn positive(value: f64) -> f64 {
     if value > 0.0 { value } else { 0.0 }
+}
+
+#[inline(always)]
+fn store(to: &mut [f64], at: usize, lanes: [f64; LANES]) {
+    to[at..at + LANES].copy_from_slice(&lanes);
 }
 
 /// The couplings of points x, x + 2, … summed towards each side, corners included, and their excess.
@@ -101,13 +114,21 @@ fn shares(along: [f64; 2], beside: [f64; 2], excess: f64) -> [f64; 3] {
         }
     };
     let (own, other) = (difference(along), difference(beside));
-    let part = if own + other > 0.0 {
-        own / (own + other)
-    } else {
-        1.0
-    };
+    let part = choose(own + other > 0.0, own / (own + other), 1.0);
     let all = (along[0] + along[1]) + part * positive(excess);
     [along[0], along[1], all]
+}
+
+/// Makes `any` what [`are_zero`] takes for `rows`.
+#[inline(always)]
+pub(super) fn any_of(any: &mut Vec<u64>, rows: &[&SplitRow]) {
+    any.clear();
+    any.extend_from_slice(rows[0].any());
+    for row in &rows[1..] {
+        for (any, more) in any.iter_mut().zip(row.any()) {
+            *any |= more;
+        }
+    }
 }
 
 /// Weights and products row by row.
@@ -118,6 +139,8 @@ pub(super) struct Maker<'a, O> {
     pub columns: usize,
     /// Of four coarse rows, and how much of them is there.
     weights: Vec<(isize, Made, WeightRow)>,
+    /// See [`are_zero`], for the rows that something depends on.
+    pub any: Vec<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +160,7 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
             window: Window::new(fine),
             columns,
             weights: vec![none; 4],
+            any: Vec::new(),
         }
     }
 
@@ -196,14 +220,25 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
             self.window.need(y - 1);
             self.window.need(y);
             let (above, here) = (self.window.row(y - 1), self.window.row(y));
+            any_of(&mut self.any, &[above, here]);
             for i in (0..self.columns).step_by(LANES) {
-                let sums = Sums::of::<LANES>(above, here, 2 * i as isize + 1);
-                for (k, at) in (i + 1..i + 1 + LANES).enumerate() {
-                    let [west, east, all] = sums.across(k);
-                    row.weights[RIGHT[0]][at] = share(west, all);
-                    row.weights[RIGHT[1]][at] = share(east, all);
-                    row.one[0][at] = share(west, all) + share(east, all);
+                // Where nothing is coupled, no share is more than 0.
+                if are_zero(&self.any, i) {
+                    continue;
                 }
+                let sums = Sums::of::<LANES>(above, here, 2 * i as isize + 1);
+                let mut lanes = [[0.0; LANES]; 3];
+                #[allow(clippy::needless_range_loop)] // Lanes of three arrays.
+                for k in 0..LANES {
+                    let [west, east, all] = sums.across(k);
+                    let shares = [share(west, all), share(east, all)];
+                    (lanes[0][k], lanes[1][k]) = (shares[0], shares[1]);
+                    lanes[2][k] = shares[0] + shares[1];
+                }
+                let [west, east] = RIGHT;
+                store(&mut row.weights[west], i + 1, lanes[0]);
+                store(&mut row.weights[east], i + 1, lanes[1]);
+                store(&mut row.one[0], i + 1, lanes[2]);
             }
             for part in RIGHT {
                 self.finish(&mut row.weights[part], true);
@@ -224,14 +259,24 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
             self.window.need(y - 1);
             self.window.need(y);
             let (above, here) = (self.window.row(y - 1), self.window.row(y));
+            any_of(&mut self.any, &[above, here]);
             for i in (0..self.columns).step_by(LANES) {
-                let sums = Sums::of::<LANES>(above, here, 2 * i as isize);
-                for (k, at) in (i + 1..i + 1 + LANES).enumerate() {
-                    let [north, south, all] = sums.down(k);
-                    row.weights[BELOW[0]][at] = share(north, all);
-                    row.weights[BELOW[1]][at] = share(south, all);
-                    row.one[1][at] = share(north, all) + share(south, all);
+                if are_zero(&self.any, i) {
+                    continue;
                 }
+                let sums = Sums::of::<LANES>(above, here, 2 * i as isize);
+                let mut lanes = [[0.0; LANES]; 3];
+                #[allow(clippy::needless_range_loop)] // Lanes of three arrays.
+                for k in 0..LANES {
+                    let [north, south, all] = sums.down(k);
+                    let shares = [share(north, all), share(south, all)];
+                    (lanes[0][k], lanes[1][k]) = (shares[0], shares[1]);
+                    lanes[2][k] = shares[0] + shares[1];
+                }
+                let [north, south] = BELOW;
+                store(&mut row.weights[north], i + 1, lanes[0]);
+                store(&mut row.weights[south], i + 1, lanes[1]);
+                store(&mut row.one[1], i + 1, lanes[2]);
             }
             for part in BELOW {
                 self.finish(&mut row.weights[part], false);
@@ -239,6 +284,9 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
             self.finish(&mut row.one[1], false);
             let lower = self.at(j + 1);
             for i in (0..self.columns).step_by(LANES) {
+                if are_zero(&self.any, i) {
+                    continue;
+                }
                 let x = 2 * i as isize + 1;
                 let sides = [here.at::<LANES>(EAST, x - 1), here.at(EAST, x)];
                 let across = [above.at::<LANES>(SOUTH, x), here.at(SOUTH, x)];
@@ -249,8 +297,16 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
                     here.at(SOUTH_EAST, x),
                 ];
                 let excess = here.at::<LANES>(EXCESS, x);
+                // From the points to the left and to the right of each, above and below.
+                let along = [
+                    RIGHT.map(|part| load::<LANES>(&row.weights[part], i + 1)),
+                    RIGHT.map(|part| load(&lower.weights[part], i + 1)),
+                ];
+                let beside = BELOW.map(|part| {
+                    [0, 1].map(|right| load::<LANES>(&row.weights[part], i + 1 + right))
+                });
+                let mut lanes = [[0.0; LANES]; 5];
                 for k in 0..LANES {
-                    let at = i + 1 + k;
                     let sides = sides.map(|side| positive(side[k]));
                     let across = across.map(|across| positive(across[k]));
                     let corners = corners.map(|corner| positive(corner[k]));
@@ -260,15 +316,19 @@ impl<'a, O: OperatorRows> Maker<'a, O> {
                     let mut one = 0.0;
                     for corner in 0..4 {
                         let (right, down) = (corner % 2, corner / 2);
-                        let along = [&row, lower][down].weights[RIGHT[right]][at];
-                        let beside = row.weights[BELOW[down]][at + right];
-                        let part = corners[corner] + (across[down] * along + sides[right] * beside);
+                        let part = corners[corner]
+                            + (across[down] * along[down][right][k]
+                                + sides[right] * beside[down][right][k]);
                         let weight = share(part, all);
-                        row.weights[AMID[corner]][at] = weight;
+                        lanes[corner][k] = weight;
                         one += weight;
                     }
-                    row.one[2][at] = one;
+                    lanes[4][k] = one;
                 }
+                for (corner, part) in AMID.into_iter().enumerate() {
+                    store(&mut row.weights[part], i + 1, lanes[corner]);
+                }
+                store(&mut row.one[2], i + 1, lanes[4]);
             }
             for part in AMID {
                 self.finish(&mut row.weights[part], true);

@@ -46,29 +46,62 @@ pub(super) const LANES: usize = 8;
 #[derive(Clone, Default)]
 pub(super) struct SplitRow {
     parts: [[Vec<f64>; 2]; PARTS],
+    /// For pairs of an even column and the odd one after it: not 0 where any part of either is not 0.
+    any: Vec<u64>,
 }
 
 impl SplitRow {
+    /// Elements of half a row of `nx` columns.
+    fn half(nx: usize) -> usize {
+        (nx + 2 * GHOSTS as usize) / 2 + 1 + LANES
+    }
+
     fn set(&mut self, row: &OperatorRow, wraps: bool) {
+        let nx = row.parts[0].len();
+        let (len, first) = (SplitRow::half(nx), GHOSTS as usize / 2);
+        let end = first + nx / 2;
+        self.any.clear();
+        self.any.resize(len, 0);
         for (halves, from) in self.parts.iter_mut().zip(&row.parts) {
-            let nx = from.len() as isize;
-            for (parity, half) in (0..).zip(halves) {
-                half.clear();
-                half.resize((nx + 2 * GHOSTS) as usize / 2 + 1 + LANES, 0.0);
-                for (x, at) in (parity - GHOSTS..nx + GHOSTS).step_by(2).zip(half) {
-                    if wraps || (0..nx).contains(&x) {
-                        *at = from[x.rem_euclid(nx) as usize];
-                    }
+            let [even, odd] = halves;
+            for half in [&mut *even, &mut *odd] {
+                half.resize(len, 0.0);
+                half[..first].fill(0.0);
+                half[end..].fill(0.0);
+            }
+            let halves = even[first..end].iter_mut().zip(&mut odd[first..end]);
+            for ((even, odd), pair) in halves.zip(from.chunks_exact(2)) {
+                (*even, *odd) = (pair[0], pair[1]);
+            }
+            if nx % 2 == 1 {
+                even[end] = from[nx - 1];
+            }
+            if wraps {
+                let nx = nx as isize;
+                for x in (-GHOSTS..0).chain(nx..nx + GHOSTS) {
+                    let half = if x & 1 == 0 { &mut *even } else { &mut *odd };
+                    half[((x + GHOSTS) >> 1) as usize] = from[x.rem_euclid(nx) as usize];
                 }
+            }
+            for (any, (even, odd)) in self.any.iter_mut().zip(even.iter().zip(&*odd)) {
+                *any |= even.to_bits() | odd.to_bits();
             }
         }
     }
 
     fn clear(&mut self, nx: usize) {
+        let len = SplitRow::half(nx);
         for half in self.parts.as_flattened_mut() {
             half.clear();
-            half.resize((nx + 2 * GHOSTS as usize) / 2 + 1 + LANES, 0.0);
+            half.resize(len, 0.0);
         }
+        self.any.clear();
+        self.any.resize(len, 0);
+    }
+
+    /// For the pairs of columns from −[`GHOSTS`] on: not 0 where any part is not 0.
+    pub(super) fn any(&self) -> &[u64] {
+        &self.any
     }
 
     /// Columns x, x + 2, … of a part.
@@ -77,6 +110,15 @@ impl SplitRow {
         let half = &self.parts[part][(x & 1) as usize];
         load(half, ((x + GHOSTS) >> 1) as usize)
     }
+}
+
+/// Whether all is 0 in the columns that [`LANES`] coarse points from `i` on, and what is around them, depend on. `any`: for
+/// all rows in question together, as [`SplitRow::any`] is for one.
+#[inline(always)]
+pub(super) fn are_zero(any: &[u64], i: usize) -> bool {
+    // Columns 2i − 4 to 2i + 2 · LANES + 3: two more on both sides than a product takes.
+    const PAIRS: usize = LANES + 4;
+    any[i..i + PAIRS].iter().fold(0, |all, any| all | any) == 0
 }
 
 #[inline(always)]

@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use super::line::Line;
 use super::points::Points;
 use crate::engine::cpu::multigrid::dense::Dense;
-use crate::engine::cpu::multigrid::rows::Around;
 use crate::engine::cpu::multigrid::shape::Shape;
-use crate::engine::cpu::multigrid::wavefront::Relaxation;
 use crate::field::storage::Field;
 
 /// The sum over the axes of the operator along one times the masses along the others.
@@ -24,6 +22,8 @@ pub(crate) struct Operator {
     inverses: Vec<Vec<f64>>,
     /// Which of them is that of a row: by z and y.
     inverse_of: Vec<usize>,
+    /// A row of zeros.
+    nothing: Vec<f64>,
     /// What holds instead where couplings differ from point to point.
     pub points: Option<Points>,
 }
@@ -61,6 +61,7 @@ impl Operator {
             free,
             inverses,
             inverse_of,
+            nothing: vec![0.0; x.axis.len],
             points: None,
             shape,
             lines,
@@ -146,13 +147,11 @@ impl Operator {
         }
     }
 
-    /// Completes planes that have an element more on both sides.
+    /// Row `y` of a plane that begins with row `first`.
     #[inline(always)]
-    fn complete_planes(&self, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
-        for plane in relaxed.into_iter().chain(residual) {
-            let end = plane.len() - 1;
-            self.beyond(&mut plane[1..end]);
-        }
+    fn row_of<'r>(&self, y: usize, first: usize, plane: &'r [f64]) -> &'r [f64] {
+        let stride = self.stride();
+        &plane[(y - first) * stride..][..stride]
     }
 
     /// With a right side b; none: zero.
@@ -255,177 +254,178 @@ impl Row<'_> {
     }
 }
 
+/// Planes around a plane, which begin with row `first`.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub first: usize,
+    pub up: &'a [f64],
+    pub here: &'a [f64],
+    pub down: &'a [f64],
+}
+
 /// An operator and a right side.
 pub(crate) struct WithRightSide<'a> {
-    operator: &'a Operator,
+    pub operator: &'a Operator,
     right_side: Option<&'a Field<f64>>,
 }
 
+/// Rows are as long as the stride: they have the points beyond both ends.
 impl WithRightSide<'_> {
-    /// For plane `z`: the residual to `residual`, the relaxed plane to `relaxed`, where there are such.
+    /// Row `y` of plane `z` of u + ω D⁻¹ (b − Au).
     #[inline(always)]
-    fn apply(
+    pub fn relax_row(
         &self,
         z: isize,
-        around: Around<'_, f64>,
+        y: usize,
+        around: Around<'_>,
         omega: f64,
-        mut relaxed: Option<&mut [f64]>,
-        mut residual: Option<&mut [f64]>,
+        relaxed: &mut [f64],
     ) {
         let operator = self.operator;
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
-            let (relaxed_plane, residual_plane) = (relaxed.as_deref_mut(), residual.as_deref_mut());
-            points.apply(z, around, b, omega, relaxed_plane, residual_plane);
-            operator.complete_planes(relaxed, residual);
-            return;
-        }
-        let [x, y, line_z] = &operator.lines;
-        let (nx, ny, stride) = (x.axis.len, y.axis.len, operator.stride());
-        let k = operator.inside(z);
-        let b = self.right_side.map(|field| field.row(z));
-        for j in 0..ny {
-            // One element before the plane comes with it.
-            let start = 1 + j * stride;
-            let points = start..start + stride;
-            let here = &around.here[points.clone()];
-            if operator.free(z, j).is_none() {
-                if let Some(relaxed) = &mut relaxed {
-                    relaxed[points.clone()].copy_from_slice(here);
-                }
-                if let Some(residual) = &mut residual {
-                    residual[points].fill(0.0);
-                }
-                continue;
+            points.relax_row(z, y, around, b, omega, relaxed);
+        } else if let Some((row, b, inverse)) = self.row(z, y, around) {
+            let nx = b.len();
+            let (out, centre, inverse) = (&mut relaxed[1..nx + 1], row.centre, &inverse[..nx]);
+            for i in 0..nx {
+                out[i] = centre[i] + (omega * inverse[i]) * row.residual(i, b[i]);
             }
-            let beside = |there: bool, to: usize| {
-                let to = if there { to } else { j };
-                &around.here[1 + to * stride..][..stride]
-            };
-            let (wraps, last) = (y.axis.wraps, ny - 1);
-            let north = beside(j > 0 || wraps, if j > 0 { j - 1 } else { last });
-            let south = beside(j < last || wraps, if j < last { j + 1 } else { 0 });
-            let (up, down) = (&around.up[points.clone()], &around.down[points]);
-            let [mass_y, mass_z] = [y.mass[j], line_z.mass[k]];
-            let of = RowOf {
-                across: mass_y * mass_z,
-                north: mass_z * y.before(j),
-                south: mass_z * y.coupling[j],
-                up: mass_y * line_z.before(k),
-                down: mass_y * line_z.coupling[k],
-                excess: mass_z * y.excess[j] + mass_y * line_z.excess[k],
-            };
-            let inverse = &operator.inverses[operator.inverse_of[k * ny + j]][..nx];
-            let [west, centre, east] = [&here[..nx], &here[1..nx + 1], &here[2..nx + 2]];
-            let inner = |row| &(row as &[f64])[1..nx + 1];
-            let (north, south, up, down) = (inner(north), inner(south), inner(up), inner(down));
-            let (before, after) = (&operator.before[..nx], &x.coupling[..nx]);
-            let (excess, mass, free) = (&x.excess[..nx], &x.mass[..nx], &operator.free[..nx]);
-            let row = Row {
-                of,
-                west,
-                centre,
-                east,
-                north,
-                south,
-                up,
-                down,
-                before,
-                after,
-                excess,
-                mass,
-                free,
-            };
-            let b = b.map(|plane| &plane[j * stride + 1..][..nx]);
-            let inner = 1 + start..1 + start + nx;
-            match (&mut relaxed, &mut residual) {
-                (Some(relaxed), Some(residual)) => {
-                    let (relaxed, residual) = (&mut relaxed[inner.clone()], &mut residual[inner]);
-                    for i in 0..nx {
-                        let r = row.residual(i, b.map_or(0.0, |b| b[i]));
-                        residual[i] = r;
-                        relaxed[i] = centre[i] + (omega * inverse[i]) * r;
-                    }
-                }
-                (Some(relaxed), None) => {
-                    let relaxed = &mut relaxed[inner];
-                    match b {
-                        Some(b) => {
-                            for i in 0..nx {
-                                relaxed[i] =
-                                    centre[i] + (omega * inverse[i]) * row.residual(i, b[i]);
-                            }
-                        }
-                        None => {
-                            for i in 0..nx {
-                                relaxed[i] =
-                                    centre[i] + (omega * inverse[i]) * row.residual(i, 0.0);
-                            }
-                        }
-                    }
-                }
-                (None, Some(residual)) => {
-                    let residual = &mut residual[inner];
-                    for i in 0..nx {
-                        residual[i] = row.residual(i, b.map_or(0.0, |b| b[i]));
-                    }
-                }
-                (None, None) => {}
-            }
+        } else {
+            relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
         }
-        operator.complete_planes(relaxed, residual);
-    }
-}
-
-impl Relaxation<f64> for WithRightSide<'_> {
-    #[inline(always)]
-    fn relax(&self, z: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
-        self.apply(z, around, omega, Some(out), None);
+        operator.beyond(relaxed);
     }
 
+    /// As [`relax_row`](Self::relax_row), with b − Au of before, too.
     #[inline(always)]
-    fn relax_and_residual(
+    pub fn relax_row_and_residual(
         &self,
         z: isize,
-        around: Around<'_, f64>,
+        y: usize,
+        around: Around<'_>,
         omega: f64,
-        out: &mut [f64],
+        relaxed: &mut [f64],
         residual: &mut [f64],
     ) {
-        self.apply(z, around, omega, Some(out), Some(residual));
-    }
-
-    #[inline(always)]
-    fn relax_from_zero(&self, z: isize, omega: f64, out: &mut [f64]) {
         let operator = self.operator;
-        let (ny, stride) = (operator.lines[1].axis.len, operator.stride());
-        out.fill(0.0);
-        let Some(b) = self.right_side.map(|field| field.row(z)) else {
-            return;
-        };
         if let Some(points) = &operator.points {
-            points.relax_from_zero(z, b, omega, out);
-            operator.complete_planes(Some(out), None);
-            return;
-        }
-        let k = operator.inside(z);
-        for j in (0..ny).filter(|&j| operator.free(z, j).is_some()) {
-            let inverse = &operator.inverses[operator.inverse_of[k * ny + j]];
-            let b = &b[j * stride + 1..];
-            let out = &mut out[1 + j * stride + 1..];
-            for ((out, &b), &inverse) in out.iter_mut().zip(b).zip(inverse) {
-                *out = (omega * inverse) * b;
+            let b = self.right_side.map(|field| field.row(z));
+            points.relax_row_and_residual(z, y, around, b, omega, [relaxed, residual]);
+        } else if let Some((row, b, inverse)) = self.row(z, y, around) {
+            let nx = b.len();
+            let (out, centre, inverse) = (&mut relaxed[1..nx + 1], row.centre, &inverse[..nx]);
+            let residual = &mut residual[1..nx + 1];
+            for i in 0..nx {
+                let r = row.residual(i, b[i]);
+                residual[i] = r;
+                out[i] = centre[i] + (omega * inverse[i]) * r;
             }
+        } else {
+            relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
+            residual.fill(0.0);
         }
-        let end = out.len() - 1;
-        operator.beyond(&mut out[1..end]);
+        operator.beyond(relaxed);
+        operator.beyond(residual);
     }
 
+    /// Row `y` of plane `z` of ω D⁻¹ b.
     #[inline(always)]
-    fn residual(&self, z: isize, around: Around<'_, f64>, out: &mut [f64]) {
-        self.apply(z, around, 0.0, None, Some(out));
+    pub fn relax_row_from_zero(&self, z: isize, y: usize, omega: f64, out: &mut [f64]) {
+        let operator = self.operator;
+        let held = operator.points.is_none() && operator.free(z, y).is_none();
+        match self.right_side {
+            Some(field) if !held => {
+                let nx = operator.lines[0].axis.len;
+                let b = &field.row(z)[y * operator.stride() + 1..][..nx];
+                let inverse = operator.inverse(y, z);
+                for ((out, &b), &inverse) in out[1..].iter_mut().zip(b).zip(inverse) {
+                    *out = (omega * inverse) * b;
+                }
+            }
+            _ => out.fill(0.0),
+        }
+        operator.beyond(out);
     }
 
-    /// Planes are long: the caches see by themselves what comes next.
-    fn prefetch(&self, _: isize, _: Option<&[f64]>) {}
+    /// Row `y` of plane `z` of b − Au.
+    #[inline(always)]
+    pub fn residual_row(&self, z: isize, y: usize, around: Around<'_>, residual: &mut [f64]) {
+        let operator = self.operator;
+        if let Some(points) = &operator.points {
+            let b = self.right_side.map(|field| field.row(z));
+            points.residual_row(z, y, around, b, residual);
+        } else if let Some((row, b, _)) = self.row(z, y, around) {
+            let nx = b.len();
+            let residual = &mut residual[1..nx + 1];
+            for i in 0..nx {
+                residual[i] = row.residual(i, b[i]);
+            }
+        } else {
+            residual.fill(0.0);
+        }
+        operator.beyond(residual);
+    }
+
+    /// Plane `z` of b − Au.
+    #[inline(always)]
+    pub fn residual(&self, z: isize, around: Around<'_>, out: &mut [f64]) {
+        let stride = self.operator.stride();
+        for (y, row) in out.chunks_exact_mut(stride).enumerate() {
+            self.residual_row(z, y, around, row);
+        }
+    }
+
+    /// What an operator of lines makes row `y` of plane `z` of, its right side, and 1 / the diagonal; none if the row has no
+    /// equation.
+    #[inline(always)]
+    fn row<'r>(
+        &'r self,
+        z: isize,
+        y: usize,
+        around: Around<'r>,
+    ) -> Option<(Row<'r>, &'r [f64], &'r [f64])> {
+        let operator = self.operator;
+        let free = operator.free(z, y)?;
+        let [x, line_y, line_z] = &operator.lines;
+        let nx = x.axis.len;
+        let k = operator.inside(z);
+        let row_of = |y: usize, plane: &'r [f64]| operator.row_of(y, around.first, plane);
+        let here = row_of(y, around.here);
+        let (wraps, last) = (line_y.axis.wraps, line_y.axis.len - 1);
+        let beside = |there: bool, to: usize| row_of(if there { to } else { y }, around.here);
+        let north = beside(y > 0 || wraps, if y > 0 { y - 1 } else { last });
+        let south = beside(y < last || wraps, if y < last { y + 1 } else { 0 });
+        let (up, down) = (row_of(y, around.up), row_of(y, around.down));
+        let [mass_y, mass_z] = [line_y.mass[y], line_z.mass[k]];
+        let of = RowOf {
+            across: mass_y * mass_z,
+            north: mass_z * line_y.before(y),
+            south: mass_z * line_y.coupling[y],
+            up: mass_y * line_z.before(k),
+            down: mass_y * line_z.coupling[k],
+            excess: mass_z * line_y.excess[y] + mass_y * line_z.excess[k],
+        };
+        let inner = |row: &'r [f64]| &row[1..nx + 1];
+        let row = Row {
+            of,
+            west: &here[..nx],
+            centre: inner(here),
+            east: &here[2..nx + 2],
+            north: inner(north),
+            south: inner(south),
+            up: inner(up),
+            down: inner(down),
+            before: &operator.before[..nx],
+            after: &x.coupling[..nx],
+            excess: &x.excess[..nx],
+            mass: &x.mass[..nx],
+            free: &free[..nx],
+        };
+        let b = match self.right_side {
+            Some(field) => &field.row(z)[y * operator.stride() + 1..][..nx],
+            None => &operator.nothing[..nx],
+        };
+        Some((row, b, operator.inverse(y, z)))
+    }
 }

@@ -1,6 +1,7 @@
 //! The operator of a level, and what passes need of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::line::Line;
 use super::points::Points;
@@ -22,6 +23,8 @@ pub(crate) struct Operator {
     inverses: Vec<Vec<f64>>,
     /// Which of them is that of a row: by z and y.
     inverse_of: Vec<usize>,
+    /// The columns that have the same neighbourhood as the one in the middle, and an equation.
+    same: Range<usize>,
     /// A row of zeros.
     nothing: Vec<f64>,
     /// What holds instead where couplings differ from point to point.
@@ -61,6 +64,7 @@ impl Operator {
             free,
             inverses,
             inverse_of,
+            same: same_columns(x),
             nothing: vec![0.0; x.axis.len],
             points: None,
             shape,
@@ -85,7 +89,7 @@ impl Operator {
     }
 
     /// Points that have an equation, in planes `planes`.
-    pub fn count_free(&self, planes: std::ops::Range<isize>) -> u64 {
+    pub fn count_free(&self, planes: Range<isize>) -> u64 {
         if let Some(points) = &self.points {
             return points.count_free(planes);
         }
@@ -113,11 +117,16 @@ impl Operator {
 
     /// The volume of a point.
     pub fn mass(&self, x: usize, y: usize, z: isize) -> f64 {
-        self.lines[0].mass[x] * (self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)])
+        self.lines[0].mass[x] * self.mass_of_row(y, z)
+    }
+
+    /// The volume of a point by that of its column.
+    pub fn mass_of_row(&self, y: usize, z: isize) -> f64 {
+        self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)]
     }
 
     /// The largest diagonal by volume, of points of `planes` that have an equation.
-    pub fn largest_diagonal(&self, planes: std::ops::Range<isize>) -> f64 {
+    pub fn largest_diagonal(&self, planes: Range<isize>) -> f64 {
         let (nx, ny) = (self.lines[0].axis.len, self.lines[1].axis.len);
         let mut largest = 0.0f64;
         for z in planes {
@@ -213,7 +222,24 @@ impl Operator {
     }
 }
 
+/// The columns around the middle one of an axis that are as that one.
+fn same_columns(x: &Line) -> Range<usize> {
+    let middle = x.axis.len / 2;
+    let of = |i: usize| {
+        let numbers = [x.before(i), x.coupling[i], x.excess[i], x.mass[i]];
+        (numbers.map(f64::to_bits), x.free[i])
+    };
+    if !x.free[middle] {
+        return 0..0;
+    }
+    let is_same = |i: &usize| of(*i) == of(middle);
+    let before = (0..middle).rev().take_while(is_same).count();
+    let after = (middle..x.axis.len).take_while(is_same).count();
+    middle - before..middle + after
+}
+
 /// What of a row of points does not depend on the column.
+#[derive(Clone, Copy)]
 struct RowOf {
     across: f64,
     north: f64,
@@ -223,9 +249,18 @@ struct RowOf {
     excess: f64,
 }
 
-/// A row of points and those around it, by column.
+/// What of a point depends on its column.
+#[derive(Clone, Copy)]
+struct ColumnOf {
+    before: f64,
+    after: f64,
+    excess: f64,
+    mass: f64,
+    free: f64,
+}
+
+/// Columns of a row of points and those around it.
 struct Row<'a> {
-    of: RowOf,
     west: &'a [f64],
     centre: &'a [f64],
     east: &'a [f64],
@@ -233,24 +268,109 @@ struct Row<'a> {
     south: &'a [f64],
     up: &'a [f64],
     down: &'a [f64],
-    before: &'a [f64],
-    after: &'a [f64],
-    excess: &'a [f64],
-    mass: &'a [f64],
-    free: &'a [f64],
+    right_side: &'a [f64],
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    fn columns(&self, columns: &Range<usize>) -> Row<'a> {
+        let of = |row: &'a [f64]| &row[columns.clone()][..columns.len()];
+        Row {
+            west: of(self.west),
+            centre: of(self.centre),
+            east: of(self.east),
+            north: of(self.north),
+            south: of(self.south),
+            up: of(self.up),
+            down: of(self.down),
+            right_side: of(self.right_side),
+        }
+    }
+
     /// b − Au at column `i`; 0 on fixed sides.
     #[inline(always)]
-    fn residual(&self, i: usize, b: f64) -> f64 {
+    fn residual(&self, i: usize, of: RowOf, column: ColumnOf) -> f64 {
         let c = self.centre[i];
-        let along = self.before[i] * (self.west[i] - c) + self.after[i] * (self.east[i] - c);
-        let beside = (self.of.north * (self.north[i] - c) + self.of.south * (self.south[i] - c))
-            + (self.of.up * (self.up[i] - c) + self.of.down * (self.down[i] - c));
-        let sum = self.of.across * (along - self.excess[i] * c)
-            + self.mass[i] * (beside - self.of.excess * c);
-        (b + sum) * self.free[i]
+        let along = column.before * (self.west[i] - c) + column.after * (self.east[i] - c);
+        let beside = (of.north * (self.north[i] - c) + of.south * (self.south[i] - c))
+            + (of.up * (self.up[i] - c) + of.down * (self.down[i] - c));
+        let sum = of.across * (along - column.excess * c) + column.mass * (beside - of.excess * c);
+        (self.right_side[i] + sum) * column.free
+    }
+}
+
+/// A row of an operator of lines, and what it is applied to.
+struct LineRow<'a> {
+    operator: &'a Operator,
+    of: RowOf,
+    row: Row<'a>,
+    inverse: &'a [f64],
+}
+
+impl LineRow<'_> {
+    #[inline(always)]
+    fn column(&self, i: usize) -> ColumnOf {
+        let x = &self.operator.lines[0];
+        ColumnOf {
+            before: self.operator.before[i],
+            after: x.coupling[i],
+            excess: x.excess[i],
+            mass: x.mass[i],
+            free: self.operator.free[i],
+        }
+    }
+
+    /// b − Au to `residual`, u + ω D⁻¹ (b − Au) to `relaxed`, where there are such; they have a point more on both sides.
+    ///
+    /// Most columns are the same: what they are multiplied by stays in registers.
+    #[inline(always)]
+    fn apply(&self, omega: f64, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
+        let (of, same) = (self.of, &self.operator.same);
+        let (nx, len) = (self.inverse.len(), same.len());
+        let mut relaxed = relaxed.map(|row| &mut row[1..nx + 1]);
+        let mut residual = residual.map(|row| &mut row[1..nx + 1]);
+        for i in (0..same.start).chain(same.end..nx) {
+            let r = self.row.residual(i, of, self.column(i));
+            if let Some(residual) = &mut residual {
+                residual[i] = r;
+            }
+            if let Some(relaxed) = &mut relaxed {
+                relaxed[i] = self.row.centre[i] + (omega * self.inverse[i]) * r;
+            }
+        }
+        if len == 0 {
+            return;
+        }
+        let row = self.row.columns(same);
+        // Times 1 is what it was.
+        let column = ColumnOf {
+            free: 1.0,
+            ..self.column(same.start)
+        };
+        let gain = omega * self.inverse[same.start];
+        match (relaxed, residual) {
+            (Some(relaxed), Some(residual)) => {
+                let relaxed = &mut relaxed[same.clone()][..len];
+                let residual = &mut residual[same.clone()][..len];
+                for i in 0..len {
+                    let r = row.residual(i, of, column);
+                    residual[i] = r;
+                    relaxed[i] = row.centre[i] + gain * r;
+                }
+            }
+            (Some(relaxed), None) => {
+                let relaxed = &mut relaxed[same.clone()][..len];
+                for i in 0..len {
+                    relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
+                }
+            }
+            (None, Some(residual)) => {
+                let residual = &mut residual[same.clone()][..len];
+                for i in 0..len {
+                    residual[i] = row.residual(i, of, column);
+                }
+            }
+            (None, None) => {}
+        }
     }
 }
 
@@ -285,12 +405,8 @@ impl WithRightSide<'_> {
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
             points.relax_row(z, y, around, b, omega, relaxed);
-        } else if let Some((row, b, inverse)) = self.row(z, y, around) {
-            let nx = b.len();
-            let (out, centre, inverse) = (&mut relaxed[1..nx + 1], row.centre, &inverse[..nx]);
-            for i in 0..nx {
-                out[i] = centre[i] + (omega * inverse[i]) * row.residual(i, b[i]);
-            }
+        } else if let Some(row) = self.row(z, y, around) {
+            row.apply(omega, Some(relaxed), None);
         } else {
             relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
         }
@@ -312,15 +428,8 @@ impl WithRightSide<'_> {
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
             points.relax_row_and_residual(z, y, around, b, omega, [relaxed, residual]);
-        } else if let Some((row, b, inverse)) = self.row(z, y, around) {
-            let nx = b.len();
-            let (out, centre, inverse) = (&mut relaxed[1..nx + 1], row.centre, &inverse[..nx]);
-            let residual = &mut residual[1..nx + 1];
-            for i in 0..nx {
-                let r = row.residual(i, b[i]);
-                residual[i] = r;
-                out[i] = centre[i] + (omega * inverse[i]) * r;
-            }
+        } else if let Some(row) = self.row(z, y, around) {
+            row.apply(omega, Some(relaxed), Some(residual));
         } else {
             relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
             residual.fill(0.0);
@@ -355,12 +464,8 @@ impl WithRightSide<'_> {
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
             points.residual_row(z, y, around, b, residual);
-        } else if let Some((row, b, _)) = self.row(z, y, around) {
-            let nx = b.len();
-            let residual = &mut residual[1..nx + 1];
-            for i in 0..nx {
-                residual[i] = row.residual(i, b[i]);
-            }
+        } else if let Some(row) = self.row(z, y, around) {
+            row.apply(0.0, None, Some(residual));
         } else {
             residual.fill(0.0);
         }
@@ -376,17 +481,11 @@ impl WithRightSide<'_> {
         }
     }
 
-    /// What an operator of lines makes row `y` of plane `z` of, its right side, and 1 / the diagonal; none if the row has no
-    /// equation.
+    /// Row `y` of plane `z` of an operator of lines; none if it has no equation.
     #[inline(always)]
-    fn row<'r>(
-        &'r self,
-        z: isize,
-        y: usize,
-        around: Around<'r>,
-    ) -> Option<(Row<'r>, &'r [f64], &'r [f64])> {
+    fn row<'r>(&'r self, z: isize, y: usize, around: Around<'r>) -> Option<LineRow<'r>> {
         let operator = self.operator;
-        let free = operator.free(z, y)?;
+        operator.free(z, y)?;
         let [x, line_y, line_z] = &operator.lines;
         let nx = x.axis.len;
         let k = operator.inside(z);
@@ -408,7 +507,6 @@ impl WithRightSide<'_> {
         };
         let inner = |row: &'r [f64]| &row[1..nx + 1];
         let row = Row {
-            of,
             west: &here[..nx],
             centre: inner(here),
             east: &here[2..nx + 2],
@@ -416,16 +514,16 @@ impl WithRightSide<'_> {
             south: inner(south),
             up: inner(up),
             down: inner(down),
-            before: &operator.before[..nx],
-            after: &x.coupling[..nx],
-            excess: &x.excess[..nx],
-            mass: &x.mass[..nx],
-            free: &free[..nx],
+            right_side: match self.right_side {
+                Some(field) => &field.row(z)[y * operator.stride() + 1..][..nx],
+                None => &operator.nothing,
+            },
         };
-        let b = match self.right_side {
-            Some(field) => &field.row(z)[y * operator.stride() + 1..][..nx],
-            None => &operator.nothing[..nx],
-        };
-        Some((row, b, operator.inverse(y, z)))
+        Some(LineRow {
+            operator,
+            of,
+            row,
+            inverse: operator.inverse(y, z),
+        })
     }
 }

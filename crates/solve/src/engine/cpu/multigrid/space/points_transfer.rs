@@ -651,7 +651,13 @@ mod tests {
             let mut plane = vec![0.0; points.shape.x.len];
             for &[x, y, z] in &all {
                 plane.fill(0.0);
-                weights.prolong(&field, z as isize, 0..lines[1].axis.len, &everywhere, &mut plane);
+                weights.prolong(
+                    &field,
+                    z as isize,
+                    0..lines[1].axis.len,
+                    &everywhere,
+                    &mut plane,
+                );
                 p[index(lines, [x, y, z])][column] = plane[y * stride + 1 + x];
             }
         }

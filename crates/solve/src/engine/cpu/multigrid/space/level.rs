@@ -40,4 +40,12 @@ impl Level {
             weights,
         })
     }
+
+    /// Gives back the memory of all but the operator and the field.
+    pub fn leave_field(&mut self) {
+        // Where there is no room for nothing, it stays.
+        if let Ok(nothing) = Field::lazy(0..0, 1) {
+            self.right_side = nothing;
+        }
+    }
 }

@@ -104,6 +104,9 @@ impl space::Levels for OfBox {
     fn count(&self) -> usize {
         self.0.count()
     }
+    fn leave_field(&mut self) {
+        self.0.leave_field();
+    }
     fn shapes(lines: &[Line; 3], finest: &Shape) -> Vec<Shape> {
         Alone::shapes(lines, finest)
     }

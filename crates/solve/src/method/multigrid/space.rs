@@ -76,6 +76,8 @@ pub(super) trait Levels: Sized {
     fn top_mut(&mut self) -> &mut Level;
     /// How many there are.
     fn count(&self) -> usize;
+    /// Gives back the memory of all but the finest level's operator and field.
+    fn leave_field(&mut self);
     /// The shapes of those below the finest.
     fn shapes(lines: &[Line; 3], finest: &Shape) -> Vec<Shape>;
     /// Makes them. Collective.
@@ -115,6 +117,10 @@ impl Levels for Hierarchy {
     }
     fn count(&self) -> usize {
         self.levels.len()
+    }
+    fn leave_field(&mut self) {
+        self.levels.truncate(1);
+        self.levels[0].leave_field();
     }
     fn shapes(lines: &[Line; 3], finest: &Shape) -> Vec<Shape> {
         coarser_shapes(lines, finest)
@@ -330,6 +336,8 @@ pub(super) fn run_by<F: Real, L: Levels>(
     let field = match solved {
         Ok(()) => {
             let floor = ended.relative_floor(solver.field_norm()?);
+            // What is given back has room where that was, in pages that the system need not make.
+            solver.levels.leave_field();
             Some((solver.band()?, floor))
         }
         Err(_) => None,

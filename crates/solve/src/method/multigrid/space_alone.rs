@@ -37,6 +37,9 @@ impl Levels for Alone {
     fn top_mut(&mut self) -> &mut Level {
         &mut self.top
     }
+    fn leave_field(&mut self) {
+        self.top.leave_field();
+    }
     fn count(&self) -> usize {
         0
     }

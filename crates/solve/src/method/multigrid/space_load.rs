@@ -10,7 +10,7 @@ use crate::engine::cpu::multigrid::space::points::{ALONG_AXES, Points};
 use crate::pes::error::PeError;
 use crate::pes::reduction::Reduction;
 use crate::problem::ProblemError;
-use crate::problem::scale::{Scale, largest_of};
+use crate::problem::scale::{Scale, are_finite, largest_magnitude, largest_of};
 use crate::problem::space::{PlaneSource, Problem3d, Side};
 
 /// What can be wrong at a point, in the order of their codes.
@@ -305,6 +305,8 @@ pub(super) fn load<F: Real>(
     let mut row = vec![F::ZERO; nx];
     let own = of.shape.own();
     let lines = of.lines.clone();
+    let crossed = (problem.sides.as_flattened().iter())
+        .any(|side| matches!(side, Side::Neumann(_) | Side::Robin { .. }));
     let mut window = Window::new(problem, &lines, operator);
     for (at, z) in planes(&of.shape, level.u.rows()) {
         let mine = own.contains(&at);
@@ -313,18 +315,19 @@ pub(super) fn load<F: Real>(
         }
         for y in 0..ny {
             let point = |x: usize| KINDS * ((z * ny + y) * nx + x) as u64;
-            row.fill(F::ZERO);
+            // Without initial values the field stays what it was made as.
             if let Some(initial) = &problem.initial {
+                row.fill(F::ZERO);
                 initial(z, y, &mut row);
-            }
-            if mine {
-                let wrong = row.iter().position(|value| !value.to_f64().is_finite());
-                read.bad = read.bad.min(wrong.map_or(u64::MAX, |x| point(x) + VALUE));
-                read.largest = read.largest.max(largest_of(F::ZERO, &row).to_f64());
-            }
-            let out = &mut level.u.row_mut(at)[y * stride + 1..][..nx];
-            for (out, &value) in out.iter_mut().zip(&row) {
-                *out = scale.down(value.to_f64());
+                if mine {
+                    let wrong = row.iter().position(|value| !value.to_f64().is_finite());
+                    read.bad = read.bad.min(wrong.map_or(u64::MAX, |x| point(x) + VALUE));
+                    read.largest = read.largest.max(largest_of(F::ZERO, &row).to_f64());
+                }
+                let out = &mut level.u.row_mut(at)[y * stride + 1..][..nx];
+                for (out, &value) in out.iter_mut().zip(&row) {
+                    *out = scale.down(value.to_f64());
+                }
             }
             let b = &mut level.right_side.row_mut(at)[y * stride + 1..][..nx];
             b.fill(0.0);
@@ -340,17 +343,39 @@ pub(super) fn load<F: Real>(
             if let Some(source) = &problem.source {
                 row.fill(F::ZERO);
                 source(z, y, &mut row);
-                for x in (0..nx).filter(has_equation) {
-                    let product = operator.down(of.mass(x, y, at) * row[x].to_f64());
-                    if mine && !product.is_finite() {
-                        read.bad = read.bad.min(point(x) + SOURCE);
+                let mass = of.mass_of_row(y, at);
+                for (x, b) in b.iter_mut().enumerate() {
+                    let product = (lines[0].mass[x] * mass) * row[x].to_f64();
+                    *b = if free[x] != 0.0 { product } else { 0.0 };
+                }
+                if of.points.is_some() {
+                    for x in (0..nx).filter(|x| !has_equation(x)) {
+                        b[x] = 0.0;
                     }
-                    read.largest = read.largest.max(product.abs());
-                    b[x] = -scale.down(product);
+                }
+                operator.all_down(b);
+                if mine && !are_finite(b) {
+                    let wrong = b.iter().position(|product| !product.is_finite());
+                    read.bad = read.bad.min(wrong.map_or(u64::MAX, |x| point(x) + SOURCE));
+                }
+                read.largest = read.largest.max(largest_magnitude(b.iter().copied()));
+                scale.all_down(b);
+                for b in &mut *b {
+                    *b = -*b;
+                }
+                // Where there is no equation, 0 without a sign.
+                for x in (0..nx).filter(|x| !has_equation(x)) {
+                    b[x] = 0.0;
                 }
             }
             let last = [nx - 1, ny - 1, nz - 1];
-            for x in (0..nx).filter(has_equation) {
+            if !crossed {
+                continue;
+            }
+            // Inside a plane and between the last ones, only the ends of a row are at sides.
+            let inside = (1..last[1]).contains(&y) && (1..last[2]).contains(&z);
+            let step = if inside { last[0].max(1) } else { 1 };
+            for x in (0..nx).step_by(step).filter(has_equation) {
                 let place = [x, y, z];
                 let (kappa, _) = kappa_and_fixed(x);
                 for axis in 0..3 {
@@ -372,7 +397,9 @@ pub(super) fn load<F: Real>(
                 }
             }
         }
-        of.beyond(level.u.row_mut(at));
+        if problem.initial.is_some() {
+            of.beyond(level.u.row_mut(at));
+        }
     }
     if of.points.is_some() {
         add_fixed(level, &mut window);

@@ -5,14 +5,13 @@ use std::io;
 
 use super::level::Level;
 use super::line::Line;
-use super::operator::Operator;
+use super::operator::{Around, Operator};
+use super::pass;
 use super::points::Points;
 use super::transfer::add_squares;
 use crate::element::simd::{Isa, Work, on_unit};
-use crate::engine::cpu::multigrid::rows::Around;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::engine::cpu::multigrid::sums::LeafSums;
-use crate::engine::cpu::multigrid::wavefront::Relaxation;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::error::PeError;
@@ -30,7 +29,6 @@ pub(crate) fn alone(lines: [Line; 3], shape: Shape, points: Option<Points>) -> i
 /// What works on a level: the vector unit, and a plane to work in.
 pub(crate) struct Workspace {
     isa: Isa,
-    /// With an element more on both sides.
     plane: Vec<f64>,
 }
 
@@ -39,7 +37,7 @@ impl Workspace {
     pub fn new(level: &Level) -> Workspace {
         Workspace {
             isa: Isa::widest(),
-            plane: vec![0.0; level.operator.shape.x.len + 2],
+            plane: vec![0.0; level.operator.shape.x.len],
         }
     }
 
@@ -279,15 +277,10 @@ fn residuals(
     );
 }
 
-/// The planes around plane `z`, with an element more on both sides.
+/// The planes around plane `z`.
 #[inline(always)]
-fn around<'a>(operator: &Operator, u: &'a Field<f64>, z: isize) -> Around<'a, f64> {
-    let (up, down) = operator.shape.y.neighbours(z);
-    Around {
-        up: u.with_padding(up, 1),
-        here: u.with_padding(z, 1),
-        down: u.with_padding(down, 1),
-    }
+fn around<'a>(operator: &Operator, u: &'a Field<f64>, z: isize) -> Around<'a> {
+    pass::around(u, operator.shape.y.neighbours(z), z)
 }
 
 struct Residuals<'a, T> {
@@ -304,7 +297,7 @@ impl<T: FnMut(isize, &[f64])> Work for Residuals<'_, T> {
         let equations = self.operator.with(self.right_side);
         for z in self.operator.shape.own() {
             equations.residual(z, around(self.operator, self.u, z), self.plane);
-            (self.take)(z, &self.plane[1..self.plane.len() - 1]);
+            (self.take)(z, self.plane);
         }
     }
 }
@@ -349,7 +342,7 @@ impl Work for ChebyshevStep<'_> {
                 self.go(z + 1);
             }
             equations.residual(z, around(operator, self.u, z), self.plane);
-            let residual = &self.plane[1..];
+            let residual = &*self.plane;
             let [of_residual, of_field] = &mut *self.sums;
             add_squares(of_residual, operator, residual);
             add_field(of_field, operator, z, self.u.row(z));

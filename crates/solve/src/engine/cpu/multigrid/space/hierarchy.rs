@@ -6,9 +6,10 @@ use super::finest_level::Workspace;
 use super::level::{DEPTH, Level};
 use super::line::Line;
 use super::operator::Operator;
+use super::pass::Pass;
 use super::points::{Points, STEPS};
 use super::points_transfer::PointWeights;
-use super::transfer::{Prolongation, RING, Restriction, Transfer, Transfers};
+use super::transfer::{Prolongation, Restriction, Transfer};
 use crate::element::simd::{Isa, Work, on_unit};
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::finest::End;
@@ -16,7 +17,7 @@ use crate::engine::cpu::multigrid::galerkin::computed_rows;
 use crate::engine::cpu::multigrid::hierarchy::{SetUpError, Smoothing};
 use crate::engine::cpu::multigrid::shape::{Axis, Shape};
 use crate::engine::cpu::multigrid::sums::LeafSums;
-use crate::engine::cpu::multigrid::wavefront::{Pass, Start};
+use crate::engine::cpu::multigrid::wavefront::Start;
 use crate::exchange::level_rows::LevelRows;
 use crate::field::storage::Field;
 use crate::pes::agree::all_ready_by;
@@ -36,7 +37,6 @@ pub(crate) struct Hierarchy {
     isa: Isa,
     pub smoothing: Smoothing,
     pub dense: Dense,
-    ring: Field<f64>,
     rows: [Vec<f64>; 2],
     /// For the finest level by itself.
     pub work: Workspace,
@@ -154,7 +154,6 @@ impl Hierarchy {
     fn of(levels: Vec<Level>, smoothing: Smoothing, dense: Dense) -> io::Result<Hierarchy> {
         let widest = levels[0].operator.stride();
         Ok(Hierarchy {
-            ring: Field::new(0..RING, levels[0].operator.shape.x.len)?,
             rows: [vec![0.0; widest], vec![0.0; widest]],
             work: Workspace::new(&levels[0]),
             levels,
@@ -180,7 +179,7 @@ impl Hierarchy {
             measured: 0,
             margin: TO_RESTRICT,
         };
-        self.pass::<true, true>(rows, 0, plan, Some(sum))?;
+        self.pass(rows, 0, plan, true, Some(sum))?;
         if full {
             let count = self.levels.len();
             for at in 1..count {
@@ -198,7 +197,7 @@ impl Hierarchy {
                 omegas: &pre,
                 ..plan
             };
-            self.pass::<false, true>(rows, 0, plan, None)?;
+            self.pass(rows, 0, plan, true, None)?;
         }
         Ok(())
     }
@@ -213,7 +212,7 @@ impl Hierarchy {
             measured: 0,
             margin: TO_RESTRICT,
         };
-        self.pass::<false, true>(rows, 0, plan, None)
+        self.pass(rows, 0, plan, true, None)
     }
 
     /// Ends a cycle and begins the next one; as [`begin`](Self::begin). Collective.
@@ -227,7 +226,7 @@ impl Hierarchy {
             measured: post.len(),
             margin: TO_RESTRICT,
         };
-        self.pass::<true, true>(rows, 0, plan, Some(sum))
+        self.pass(rows, 0, plan, true, Some(sum))
     }
 
     /// One cycle from zero for the right side `r`, to the own planes of `z`; both have [`DEPTH`] planes around those.
@@ -267,7 +266,7 @@ impl Hierarchy {
             measured: 0,
             margin,
         };
-        self.pass::<false, true>(rows, 0, down, None)?;
+        self.pass(rows, 0, down, true, None)?;
         self.cycle_below(rows, 1, Start::Zero)?;
         let up = Plan {
             start: Start::Corrected,
@@ -276,15 +275,16 @@ impl Hierarchy {
             measured: 0,
             margin: 0,
         };
-        self.pass::<false, false>(rows, 0, up, None)
+        self.pass(rows, 0, up, false, None)
     }
 
     /// A pass over level `at`. Who restricts from it starts from planes that are brought up to date.
-    fn pass<const MEASURE: bool, const RESTRICT: bool>(
+    fn pass(
         &mut self,
         rows: &mut LevelRows<'_>,
         at: usize,
         plan: Plan<'_>,
+        restrict: bool,
         sum: Option<&mut LeafSums>,
     ) -> Result<(), PeError> {
         let Plan {
@@ -299,7 +299,7 @@ impl Hierarchy {
         let (level, mut next) = (&mut before[at], after.first_mut());
         let operator = &level.operator;
         let shape = &operator.shape;
-        if at == 0 && RESTRICT && start != Start::Zero {
+        if at == 0 && restrict && start != Start::Zero {
             let depth = margin + omegas.len();
             rows.halo(shape, &mut level.u, depth)?;
         }
@@ -312,11 +312,10 @@ impl Hierarchy {
                     coarse: &next.u,
                     row: coarse_row,
                 });
-                let restriction = RESTRICT.then_some(Restriction {
+                let restriction = restrict.then_some(Restriction {
                     fine: operator,
                     weights,
                     computed: computed_rows(shape, &next.operator.shape),
-                    ring: &mut self.ring,
                     row: fine_row,
                     right_side: &mut next.right_side,
                 });
@@ -324,26 +323,20 @@ impl Hierarchy {
             }
             _ => (None, None),
         };
-        on_unit(
-            self.isa,
-            Pass {
-                shape,
-                operator: &operator.with(Some(&level.right_side)),
-                u: &mut level.u,
-                start,
-                omegas,
-                measured,
-                margin,
-                kept: &mut level.kept,
-                hooks: &mut Transfers::<MEASURE, RESTRICT> {
-                    operator,
-                    prolongation,
-                    fresh,
-                    restriction,
-                    sum,
-                },
-            },
-        );
+        let work = Pass {
+            equations: operator.with(Some(&level.right_side)),
+            u: &mut level.u,
+            start,
+            fresh,
+            omegas,
+            measured,
+            margin,
+            kept: &mut level.kept,
+            prolongation,
+            restriction,
+            sum,
+        };
+        on_unit(self.isa, work);
         Ok(())
     }
 
@@ -364,7 +357,6 @@ impl Hierarchy {
                     fine: operator,
                     weights,
                     computed: computed_rows(&operator.shape, &next.operator.shape),
-                    ring: &mut self.ring,
                     row: &mut self.rows[0],
                     right_side: &mut next.right_side,
                 },
@@ -413,7 +405,7 @@ impl Hierarchy {
                 measured: 0,
                 margin,
             };
-            self.pass::<false, true>(rows, at, plan, None)?;
+            self.pass(rows, at, plan, true, None)?;
         }
         self.solve_coarsest(rows)?;
         for at in (first..count - 1).rev() {
@@ -424,7 +416,7 @@ impl Hierarchy {
                 measured: 0,
                 margin: 0,
             };
-            self.pass::<false, false>(rows, at, plan, None)?;
+            self.pass(rows, at, plan, false, None)?;
             let level = &mut self.levels[at];
             rows.halo(&level.operator.shape, &mut level.u, OF_CORRECTION)?;
         }
@@ -467,8 +459,9 @@ impl Work for RestrictAll<'_> {
     #[inline(always)]
     fn run(self) {
         let RestrictAll { from, mut by } = self;
+        let rows = 0..by.fine.lines[1].axis.coarser().len;
         for z in by.fine.shape.rows(1) {
-            by.take(z, from.row(z));
+            by.take(z, rows.clone(), 0, |z| from.row(z));
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::io;
 
 use super::operator::Operator;
+use super::pass::Kept;
 use super::transfer::Transfer;
-use crate::engine::cpu::multigrid::wavefront::Kept;
 use crate::field::storage::Field;
 
 /// Planes around its own that a PE stores on every level.
@@ -18,7 +18,7 @@ pub(crate) struct Level {
     pub right_side: Field<f64>,
     /// To the next level; none on the last.
     pub weights: Option<Transfer>,
-    pub(super) kept: Kept<f64>,
+    pub(super) kept: Kept,
 }
 
 impl Level {
@@ -30,13 +30,22 @@ impl Level {
     ) -> io::Result<Level> {
         let (own, depth) = (operator.shape.own(), DEPTH as isize);
         let columns = operator.shape.x.len;
-        let field = || Field::lazy(own.start - depth..own.end + depth, columns);
+        let stored = own.start - depth..own.end + depth;
+        let field = || Field::lazy(stored.clone(), columns);
         Ok(Level {
             u: field()?,
             right_side: field()?,
-            kept: Kept::new(columns, steps)?,
+            kept: Kept::new(&operator, stored.clone(), steps)?,
             operator,
             weights,
         })
+    }
+
+    /// Gives back the memory of all but the operator and the field.
+    pub fn leave_field(&mut self) {
+        // Where there is no room for nothing, it stays.
+        if let Ok(nothing) = Field::lazy(0..0, 1) {
+            self.right_side = nothing;
+        }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod hierarchy;
 pub(crate) mod level;
 pub(crate) mod line;
 pub(crate) mod operator;
+mod pass;
 pub(crate) mod points;
 mod points_transfer;
 pub(crate) mod transfer;

@@ -1,13 +1,12 @@
 //! The operator of a level, and what passes need of it.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::line::Line;
 use super::points::Points;
 use crate::engine::cpu::multigrid::dense::Dense;
-use crate::engine::cpu::multigrid::rows::Around;
 use crate::engine::cpu::multigrid::shape::Shape;
-use crate::engine::cpu::multigrid::wavefront::Relaxation;
 use crate::field::storage::Field;
 
 /// The sum over the axes of the operator along one times the masses along the others.
@@ -24,6 +23,10 @@ pub(crate) struct Operator {
     inverses: Vec<Vec<f64>>,
     /// Which of them is that of a row: by z and y.
     inverse_of: Vec<usize>,
+    /// The columns that have the same neighbourhood as the one in the middle, and an equation.
+    same: Range<usize>,
+    /// A row of zeros.
+    nothing: Vec<f64>,
     /// What holds instead where couplings differ from point to point.
     pub points: Option<Points>,
 }
@@ -61,6 +64,8 @@ impl Operator {
             free,
             inverses,
             inverse_of,
+            same: same_columns(x),
+            nothing: vec![0.0; x.axis.len],
             points: None,
             shape,
             lines,
@@ -84,7 +89,7 @@ impl Operator {
     }
 
     /// Points that have an equation, in planes `planes`.
-    pub fn count_free(&self, planes: std::ops::Range<isize>) -> u64 {
+    pub fn count_free(&self, planes: Range<isize>) -> u64 {
         if let Some(points) = &self.points {
             return points.count_free(planes);
         }
@@ -112,11 +117,16 @@ impl Operator {
 
     /// The volume of a point.
     pub fn mass(&self, x: usize, y: usize, z: isize) -> f64 {
-        self.lines[0].mass[x] * (self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)])
+        self.lines[0].mass[x] * self.mass_of_row(y, z)
+    }
+
+    /// The volume of a point by that of its column.
+    pub fn mass_of_row(&self, y: usize, z: isize) -> f64 {
+        self.lines[1].mass[y] * self.lines[2].mass[self.inside(z)]
     }
 
     /// The largest diagonal by volume, of points of `planes` that have an equation.
-    pub fn largest_diagonal(&self, planes: std::ops::Range<isize>) -> f64 {
+    pub fn largest_diagonal(&self, planes: Range<isize>) -> f64 {
         let (nx, ny) = (self.lines[0].axis.len, self.lines[1].axis.len);
         let mut largest = 0.0f64;
         for z in planes {
@@ -146,13 +156,11 @@ impl Operator {
         }
     }
 
-    /// Completes planes that have an element more on both sides.
+    /// Row `y` of a plane that begins with row `first`.
     #[inline(always)]
-    fn complete_planes(&self, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
-        for plane in relaxed.into_iter().chain(residual) {
-            let end = plane.len() - 1;
-            self.beyond(&mut plane[1..end]);
-        }
+    fn row_of<'r>(&self, y: usize, first: usize, plane: &'r [f64]) -> &'r [f64] {
+        let stride = self.stride();
+        &plane[(y - first) * stride..][..stride]
     }
 
     /// With a right side b; none: zero.
@@ -214,7 +222,24 @@ impl Operator {
     }
 }
 
+/// The columns around the middle one of an axis that are as that one.
+fn same_columns(x: &Line) -> Range<usize> {
+    let middle = x.axis.len / 2;
+    let of = |i: usize| {
+        let numbers = [x.before(i), x.coupling[i], x.excess[i], x.mass[i]];
+        (numbers.map(f64::to_bits), x.free[i])
+    };
+    if !x.free[middle] {
+        return 0..0;
+    }
+    let is_same = |i: &usize| of(*i) == of(middle);
+    let before = (0..middle).rev().take_while(is_same).count();
+    let after = (middle..x.axis.len).take_while(is_same).count();
+    middle - before..middle + after
+}
+
 /// What of a row of points does not depend on the column.
+#[derive(Clone, Copy)]
 struct RowOf {
     across: f64,
     north: f64,
@@ -224,9 +249,18 @@ struct RowOf {
     excess: f64,
 }
 
-/// A row of points and those around it, by column.
+/// What of a point depends on its column.
+#[derive(Clone, Copy)]
+struct ColumnOf {
+    before: f64,
+    after: f64,
+    excess: f64,
+    mass: f64,
+    free: f64,
+}
+
+/// Columns of a row of points and those around it.
 struct Row<'a> {
-    of: RowOf,
     west: &'a [f64],
     centre: &'a [f64],
     east: &'a [f64],
@@ -234,198 +268,262 @@ struct Row<'a> {
     south: &'a [f64],
     up: &'a [f64],
     down: &'a [f64],
-    before: &'a [f64],
-    after: &'a [f64],
-    excess: &'a [f64],
-    mass: &'a [f64],
-    free: &'a [f64],
+    right_side: &'a [f64],
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    fn columns(&self, columns: &Range<usize>) -> Row<'a> {
+        let of = |row: &'a [f64]| &row[columns.clone()][..columns.len()];
+        Row {
+            west: of(self.west),
+            centre: of(self.centre),
+            east: of(self.east),
+            north: of(self.north),
+            south: of(self.south),
+            up: of(self.up),
+            down: of(self.down),
+            right_side: of(self.right_side),
+        }
+    }
+
     /// b − Au at column `i`; 0 on fixed sides.
     #[inline(always)]
-    fn residual(&self, i: usize, b: f64) -> f64 {
+    fn residual(&self, i: usize, of: RowOf, column: ColumnOf) -> f64 {
         let c = self.centre[i];
-        let along = self.before[i] * (self.west[i] - c) + self.after[i] * (self.east[i] - c);
-        let beside = (self.of.north * (self.north[i] - c) + self.of.south * (self.south[i] - c))
-            + (self.of.up * (self.up[i] - c) + self.of.down * (self.down[i] - c));
-        let sum = self.of.across * (along - self.excess[i] * c)
-            + self.mass[i] * (beside - self.of.excess * c);
-        (b + sum) * self.free[i]
+        let along = column.before * (self.west[i] - c) + column.after * (self.east[i] - c);
+        let beside = (of.north * (self.north[i] - c) + of.south * (self.south[i] - c))
+            + (of.up * (self.up[i] - c) + of.down * (self.down[i] - c));
+        let sum = of.across * (along - column.excess * c) + column.mass * (beside - of.excess * c);
+        (self.right_side[i] + sum) * column.free
     }
+}
+
+/// A row of an operator of lines, and what it is applied to.
+struct LineRow<'a> {
+    operator: &'a Operator,
+    of: RowOf,
+    row: Row<'a>,
+    inverse: &'a [f64],
+}
+
+impl LineRow<'_> {
+    #[inline(always)]
+    fn column(&self, i: usize) -> ColumnOf {
+        let x = &self.operator.lines[0];
+        ColumnOf {
+            before: self.operator.before[i],
+            after: x.coupling[i],
+            excess: x.excess[i],
+            mass: x.mass[i],
+            free: self.operator.free[i],
+        }
+    }
+
+    /// b − Au to `residual`, u + ω D⁻¹ (b − Au) to `relaxed`, where there are such; they have a point more on both sides.
+    ///
+    /// Most columns are the same: what they are multiplied by stays in registers.
+    #[inline(always)]
+    fn apply(&self, omega: f64, relaxed: Option<&mut [f64]>, residual: Option<&mut [f64]>) {
+        let (of, same) = (self.of, &self.operator.same);
+        let (nx, len) = (self.inverse.len(), same.len());
+        let mut relaxed = relaxed.map(|row| &mut row[1..nx + 1]);
+        let mut residual = residual.map(|row| &mut row[1..nx + 1]);
+        for i in (0..same.start).chain(same.end..nx) {
+            let r = self.row.residual(i, of, self.column(i));
+            if let Some(residual) = &mut residual {
+                residual[i] = r;
+            }
+            if let Some(relaxed) = &mut relaxed {
+                relaxed[i] = self.row.centre[i] + (omega * self.inverse[i]) * r;
+            }
+        }
+        if len == 0 {
+            return;
+        }
+        let row = self.row.columns(same);
+        // Times 1 is what it was.
+        let column = ColumnOf {
+            free: 1.0,
+            ..self.column(same.start)
+        };
+        let gain = omega * self.inverse[same.start];
+        match (relaxed, residual) {
+            (Some(relaxed), Some(residual)) => {
+                let relaxed = &mut relaxed[same.clone()][..len];
+                let residual = &mut residual[same.clone()][..len];
+                for i in 0..len {
+                    let r = row.residual(i, of, column);
+                    residual[i] = r;
+                    relaxed[i] = row.centre[i] + gain * r;
+                }
+            }
+            (Some(relaxed), None) => {
+                let relaxed = &mut relaxed[same.clone()][..len];
+                for i in 0..len {
+                    relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
+                }
+            }
+            (None, Some(residual)) => {
+                let residual = &mut residual[same.clone()][..len];
+                for i in 0..len {
+                    residual[i] = row.residual(i, of, column);
+                }
+            }
+            (None, None) => {}
+        }
+    }
+}
+
+/// Planes around a plane, which begin with row `first`.
+#[derive(Clone, Copy)]
+pub(crate) struct Around<'a> {
+    pub first: usize,
+    pub up: &'a [f64],
+    pub here: &'a [f64],
+    pub down: &'a [f64],
 }
 
 /// An operator and a right side.
 pub(crate) struct WithRightSide<'a> {
-    operator: &'a Operator,
+    pub operator: &'a Operator,
     right_side: Option<&'a Field<f64>>,
 }
 
+/// Rows are as long as the stride: they have the points beyond both ends.
 impl WithRightSide<'_> {
-    /// For plane `z`: the residual to `residual`, the relaxed plane to `relaxed`, where there are such.
+    /// Row `y` of plane `z` of u + ω D⁻¹ (b − Au).
     #[inline(always)]
-    fn apply(
+    pub fn relax_row(
         &self,
         z: isize,
-        around: Around<'_, f64>,
+        y: usize,
+        around: Around<'_>,
         omega: f64,
-        mut relaxed: Option<&mut [f64]>,
-        mut residual: Option<&mut [f64]>,
+        relaxed: &mut [f64],
     ) {
         let operator = self.operator;
         if let Some(points) = &operator.points {
             let b = self.right_side.map(|field| field.row(z));
-            let (relaxed_plane, residual_plane) = (relaxed.as_deref_mut(), residual.as_deref_mut());
-            points.apply(z, around, b, omega, relaxed_plane, residual_plane);
-            operator.complete_planes(relaxed, residual);
-            return;
+            points.relax_row(z, y, around, b, omega, relaxed);
+        } else if let Some(row) = self.row(z, y, around) {
+            row.apply(omega, Some(relaxed), None);
+        } else {
+            relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
         }
-        let [x, y, line_z] = &operator.lines;
-        let (nx, ny, stride) = (x.axis.len, y.axis.len, operator.stride());
-        let k = operator.inside(z);
-        let b = self.right_side.map(|field| field.row(z));
-        for j in 0..ny {
-            // One element before the plane comes with it.
-            let start = 1 + j * stride;
-            let points = start..start + stride;
-            let here = &around.here[points.clone()];
-            if operator.free(z, j).is_none() {
-                if let Some(relaxed) = &mut relaxed {
-                    relaxed[points.clone()].copy_from_slice(here);
-                }
-                if let Some(residual) = &mut residual {
-                    residual[points].fill(0.0);
-                }
-                continue;
-            }
-            let beside = |there: bool, to: usize| {
-                let to = if there { to } else { j };
-                &around.here[1 + to * stride..][..stride]
-            };
-            let (wraps, last) = (y.axis.wraps, ny - 1);
-            let north = beside(j > 0 || wraps, if j > 0 { j - 1 } else { last });
-            let south = beside(j < last || wraps, if j < last { j + 1 } else { 0 });
-            let (up, down) = (&around.up[points.clone()], &around.down[points]);
-            let [mass_y, mass_z] = [y.mass[j], line_z.mass[k]];
-            let of = RowOf {
-                across: mass_y * mass_z,
-                north: mass_z * y.before(j),
-                south: mass_z * y.coupling[j],
-                up: mass_y * line_z.before(k),
-                down: mass_y * line_z.coupling[k],
-                excess: mass_z * y.excess[j] + mass_y * line_z.excess[k],
-            };
-            let inverse = &operator.inverses[operator.inverse_of[k * ny + j]][..nx];
-            let [west, centre, east] = [&here[..nx], &here[1..nx + 1], &here[2..nx + 2]];
-            let inner = |row| &(row as &[f64])[1..nx + 1];
-            let (north, south, up, down) = (inner(north), inner(south), inner(up), inner(down));
-            let (before, after) = (&operator.before[..nx], &x.coupling[..nx]);
-            let (excess, mass, free) = (&x.excess[..nx], &x.mass[..nx], &operator.free[..nx]);
-            let row = Row {
-                of,
-                west,
-                centre,
-                east,
-                north,
-                south,
-                up,
-                down,
-                before,
-                after,
-                excess,
-                mass,
-                free,
-            };
-            let b = b.map(|plane| &plane[j * stride + 1..][..nx]);
-            let inner = 1 + start..1 + start + nx;
-            match (&mut relaxed, &mut residual) {
-                (Some(relaxed), Some(residual)) => {
-                    let (relaxed, residual) = (&mut relaxed[inner.clone()], &mut residual[inner]);
-                    for i in 0..nx {
-                        let r = row.residual(i, b.map_or(0.0, |b| b[i]));
-                        residual[i] = r;
-                        relaxed[i] = centre[i] + (omega * inverse[i]) * r;
-                    }
-                }
-                (Some(relaxed), None) => {
-                    let relaxed = &mut relaxed[inner];
-                    match b {
-                        Some(b) => {
-                            for i in 0..nx {
-                                relaxed[i] =
-                                    centre[i] + (omega * inverse[i]) * row.residual(i, b[i]);
-                            }
-                        }
-                        None => {
-                            for i in 0..nx {
-                                relaxed[i] =
-                                    centre[i] + (omega * inverse[i]) * row.residual(i, 0.0);
-                            }
-                        }
-                    }
-                }
-                (None, Some(residual)) => {
-                    let residual = &mut residual[inner];
-                    for i in 0..nx {
-                        residual[i] = row.residual(i, b.map_or(0.0, |b| b[i]));
-                    }
-                }
-                (None, None) => {}
-            }
-        }
-        operator.complete_planes(relaxed, residual);
-    }
-}
-
-impl Relaxation<f64> for WithRightSide<'_> {
-    #[inline(always)]
-    fn relax(&self, z: isize, around: Around<'_, f64>, omega: f64, out: &mut [f64]) {
-        self.apply(z, around, omega, Some(out), None);
+        operator.beyond(relaxed);
     }
 
+    /// As [`relax_row`](Self::relax_row), with b − Au of before, too.
     #[inline(always)]
-    fn relax_and_residual(
+    pub fn relax_row_and_residual(
         &self,
         z: isize,
-        around: Around<'_, f64>,
+        y: usize,
+        around: Around<'_>,
         omega: f64,
-        out: &mut [f64],
+        relaxed: &mut [f64],
         residual: &mut [f64],
     ) {
-        self.apply(z, around, omega, Some(out), Some(residual));
-    }
-
-    #[inline(always)]
-    fn relax_from_zero(&self, z: isize, omega: f64, out: &mut [f64]) {
         let operator = self.operator;
-        let (ny, stride) = (operator.lines[1].axis.len, operator.stride());
-        out.fill(0.0);
-        let Some(b) = self.right_side.map(|field| field.row(z)) else {
-            return;
-        };
         if let Some(points) = &operator.points {
-            points.relax_from_zero(z, b, omega, out);
-            operator.complete_planes(Some(out), None);
-            return;
+            let b = self.right_side.map(|field| field.row(z));
+            points.relax_row_and_residual(z, y, around, b, omega, [relaxed, residual]);
+        } else if let Some(row) = self.row(z, y, around) {
+            row.apply(omega, Some(relaxed), Some(residual));
+        } else {
+            relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
+            residual.fill(0.0);
         }
-        let k = operator.inside(z);
-        for j in (0..ny).filter(|&j| operator.free(z, j).is_some()) {
-            let inverse = &operator.inverses[operator.inverse_of[k * ny + j]];
-            let b = &b[j * stride + 1..];
-            let out = &mut out[1 + j * stride + 1..];
-            for ((out, &b), &inverse) in out.iter_mut().zip(b).zip(inverse) {
-                *out = (omega * inverse) * b;
-            }
-        }
-        let end = out.len() - 1;
-        operator.beyond(&mut out[1..end]);
+        operator.beyond(relaxed);
+        operator.beyond(residual);
     }
 
+    /// Row `y` of plane `z` of ω D⁻¹ b.
     #[inline(always)]
-    fn residual(&self, z: isize, around: Around<'_, f64>, out: &mut [f64]) {
-        self.apply(z, around, 0.0, None, Some(out));
+    pub fn relax_row_from_zero(&self, z: isize, y: usize, omega: f64, out: &mut [f64]) {
+        let operator = self.operator;
+        let held = operator.points.is_none() && operator.free(z, y).is_none();
+        match self.right_side {
+            Some(field) if !held => {
+                let nx = operator.lines[0].axis.len;
+                let b = &field.row(z)[y * operator.stride() + 1..][..nx];
+                let inverse = operator.inverse(y, z);
+                for ((out, &b), &inverse) in out[1..].iter_mut().zip(b).zip(inverse) {
+                    *out = (omega * inverse) * b;
+                }
+            }
+            _ => out.fill(0.0),
+        }
+        operator.beyond(out);
     }
 
-    /// Planes are long: the caches see by themselves what comes next.
-    fn prefetch(&self, _: isize, _: Option<&[f64]>) {}
+    /// Row `y` of plane `z` of b − Au.
+    #[inline(always)]
+    pub fn residual_row(&self, z: isize, y: usize, around: Around<'_>, residual: &mut [f64]) {
+        let operator = self.operator;
+        if let Some(points) = &operator.points {
+            let b = self.right_side.map(|field| field.row(z));
+            points.residual_row(z, y, around, b, residual);
+        } else if let Some(row) = self.row(z, y, around) {
+            row.apply(0.0, None, Some(residual));
+        } else {
+            residual.fill(0.0);
+        }
+        operator.beyond(residual);
+    }
+
+    /// Plane `z` of b − Au.
+    #[inline(always)]
+    pub fn residual(&self, z: isize, around: Around<'_>, out: &mut [f64]) {
+        let stride = self.operator.stride();
+        for (y, row) in out.chunks_exact_mut(stride).enumerate() {
+            self.residual_row(z, y, around, row);
+        }
+    }
+
+    /// Row `y` of plane `z` of an operator of lines; none if it has no equation.
+    #[inline(always)]
+    fn row<'r>(&'r self, z: isize, y: usize, around: Around<'r>) -> Option<LineRow<'r>> {
+        let operator = self.operator;
+        operator.free(z, y)?;
+        let [x, line_y, line_z] = &operator.lines;
+        let nx = x.axis.len;
+        let k = operator.inside(z);
+        let row_of = |y: usize, plane: &'r [f64]| operator.row_of(y, around.first, plane);
+        let here = row_of(y, around.here);
+        let (wraps, last) = (line_y.axis.wraps, line_y.axis.len - 1);
+        let beside = |there: bool, to: usize| row_of(if there { to } else { y }, around.here);
+        let north = beside(y > 0 || wraps, if y > 0 { y - 1 } else { last });
+        let south = beside(y < last || wraps, if y < last { y + 1 } else { 0 });
+        let (up, down) = (row_of(y, around.up), row_of(y, around.down));
+        let [mass_y, mass_z] = [line_y.mass[y], line_z.mass[k]];
+        let of = RowOf {
+            across: mass_y * mass_z,
+            north: mass_z * line_y.before(y),
+            south: mass_z * line_y.coupling[y],
+            up: mass_y * line_z.before(k),
+            down: mass_y * line_z.coupling[k],
+            excess: mass_z * line_y.excess[y] + mass_y * line_z.excess[k],
+        };
+        let inner = |row: &'r [f64]| &row[1..nx + 1];
+        let row = Row {
+            west: &here[..nx],
+            centre: inner(here),
+            east: &here[2..nx + 2],
+            north: inner(north),
+            south: inner(south),
+            up: inner(up),
+            down: inner(down),
+            right_side: match self.right_side {
+                Some(field) => &field.row(z)[y * operator.stride() + 1..][..nx],
+                None => &operator.nothing,
+            },
+        };
+        Some(LineRow {
+            operator,
+            of,
+            row,
+            inverse: operator.inverse(y, z),
+        })
+    }
 }

@@ -8,8 +8,8 @@
 use std::io;
 
 use super::line::Line;
+use super::operator::Around;
 use crate::engine::cpu::multigrid::dense::Dense;
-use crate::engine::cpu::multigrid::rows::Around;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::field::storage::Field;
 
@@ -169,28 +169,36 @@ impl Points {
         }
     }
 
-    /// b − Au in row `y` of plane `z`; `around` are planes with one element before them.
+    /// Row `y` of a plane that begins with row `first`.
     #[inline(always)]
-    fn residual_row(
+    fn row_of<'r>(&self, y: usize, first: usize, plane: &'r [f64]) -> &'r [f64] {
+        let stride = self.stride();
+        &plane[(y - first) * stride..][..stride]
+    }
+
+    /// b − Au in row `y` of plane `z`, but for the points beyond its ends.
+    #[inline(always)]
+    pub(super) fn residual_row(
         &self,
         z: isize,
         y: usize,
-        around: &Around<'_, f64>,
+        around: Around<'_>,
         b: Option<&[f64]>,
         out: &mut [f64],
     ) {
-        let here = self.at(0, y);
-        let centre = &around.here[1 + here..][..self.nx];
-        let excess = &self.excess.row(z)[here..][..self.nx];
+        let (here, nx) = (self.at(0, y), self.nx);
+        let centre = &self.row_of(y, around.first, around.here)[1..nx + 1];
+        let excess = &self.excess.row(z)[here..][..nx];
+        let out = &mut out[1..nx + 1];
         match b {
             Some(b) => {
-                let b = &b[here..][..self.nx];
-                for i in 0..self.nx {
+                let b = &b[here..][..nx];
+                for i in 0..nx {
                     out[i] = b[i] - excess[i] * centre[i];
                 }
             }
             None => {
-                for i in 0..self.nx {
+                for i in 0..nx {
                     out[i] = -(excess[i] * centre[i]);
                 }
             }
@@ -201,60 +209,53 @@ impl Points {
                 0 => around.here,
                 _ => around.down,
             };
-            let from = (1 + self.at(0, to)).wrapping_add_signed(dx);
-            let there = &plane[from..][..self.nx];
-            for i in 0..self.nx {
+            let from = 1usize.wrapping_add_signed(dx);
+            let there = &self.row_of(to, around.first, plane)[from..][..nx];
+            for i in 0..nx {
                 out[i] += couplings[i] * (there[i] - centre[i]);
             }
         });
     }
 
-    /// For plane `z`: the residual to `residual`, the relaxed plane to `relaxed`, where there are such.
+    /// u + ω D⁻¹ (b − Au) in row `y` of plane `z`, but for the points beyond its ends.
     #[inline(always)]
-    pub(super) fn apply(
+    pub(super) fn relax_row(
         &self,
         z: isize,
-        around: Around<'_, f64>,
+        y: usize,
+        around: Around<'_>,
         b: Option<&[f64]>,
         omega: f64,
-        mut relaxed: Option<&mut [f64]>,
-        mut residual: Option<&mut [f64]>,
+        out: &mut [f64],
     ) {
-        let inverse = self.inverse.row(z);
-        for y in 0..self.ny {
-            let here = self.at(0, y);
-            let points = 1 + here..1 + here + self.nx;
-            let (centre, inverse) = (&around.here[points.clone()], &inverse[here..][..self.nx]);
-            match (&mut relaxed, &mut residual) {
-                (Some(relaxed), Some(residual)) => {
-                    let residual = &mut residual[points.clone()];
-                    self.residual_row(z, y, &around, b, residual);
-                    let out = &mut relaxed[points];
-                    for i in 0..self.nx {
-                        out[i] = centre[i] + (omega * inverse[i]) * residual[i];
-                    }
-                }
-                (Some(relaxed), None) => {
-                    let out = &mut relaxed[points];
-                    self.residual_row(z, y, &around, b, out);
-                    for i in 0..self.nx {
-                        out[i] = centre[i] + (omega * inverse[i]) * out[i];
-                    }
-                }
-                (None, Some(residual)) => {
-                    self.residual_row(z, y, &around, b, &mut residual[points]);
-                }
-                (None, None) => {}
-            }
+        self.residual_row(z, y, around, b, out);
+        let nx = self.nx;
+        let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
+        let centre = &self.row_of(y, around.first, around.here)[1..nx + 1];
+        let out = &mut out[1..nx + 1];
+        for i in 0..nx {
+            out[i] = centre[i] + (omega * inverse[i]) * out[i];
         }
     }
 
-    /// The relaxed plane `z` from a field of zeros.
+    /// As [`relax_row`](Self::relax_row), with b − Au of before, too.
     #[inline(always)]
-    pub(super) fn relax_from_zero(&self, z: isize, b: &[f64], omega: f64, out: &mut [f64]) {
-        let inverse = self.inverse.row(z);
-        for ((out, &b), &inverse) in out[1..].iter_mut().zip(b).zip(inverse) {
-            *out = (omega * inverse) * b;
+    pub(super) fn relax_row_and_residual(
+        &self,
+        z: isize,
+        y: usize,
+        around: Around<'_>,
+        b: Option<&[f64]>,
+        omega: f64,
+        [relaxed, residual]: [&mut [f64]; 2],
+    ) {
+        self.residual_row(z, y, around, b, residual);
+        let nx = self.nx;
+        let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
+        let centre = &self.row_of(y, around.first, around.here)[1..nx + 1];
+        let (out, residual) = (&mut relaxed[1..nx + 1], &residual[1..nx + 1]);
+        for i in 0..nx {
+            out[i] = centre[i] + (omega * inverse[i]) * residual[i];
         }
     }
 

@@ -334,13 +334,21 @@ impl PointWeights {
         parents
     }
 
-    /// Adds the correction of plane `z` of the fine level to `plane`, where `inverse`, that of the diagonal, says that there
-    /// is an equation: a coarse point on one that keeps its value may stand for its neighbours alone.
-    pub fn prolong(&self, coarse: &Field<f64>, z: isize, inverse: &[f64], plane: &mut [f64]) {
-        let [x, y, axis] = self.fine;
+    /// Adds the correction of rows `rows` of plane `z` of the fine level to `plane`, where `inverse`, that of the diagonal,
+    /// says that there is an equation: a coarse point on one that keeps its value may stand for its neighbours alone.
+    #[inline(always)]
+    pub fn prolong(
+        &self,
+        coarse: &Field<f64>,
+        z: isize,
+        rows: Range<usize>,
+        inverse: &[f64],
+        plane: &mut [f64],
+    ) {
+        let [x, _, axis] = self.fine;
         let (k, between) = axis.coarse_of(z);
         let stride = x.len + 2;
-        for row in 0..y.len {
+        for row in rows {
             let (j, down) = (row / 2, row % 2);
             let out = &mut plane[row * stride + 1..][..x.len];
             let inverse = &inverse[row * stride + 1..][..x.len];
@@ -382,12 +390,21 @@ impl PointWeights {
         }
     }
 
-    /// The coarse plane `k` of the right side, of the residual's planes before, at and behind that plane.
-    pub fn restrict(&self, k: isize, planes: [&[f64]; 3], out: &mut [f64]) {
+    /// Rows `rows` of the coarse plane `k` of the right side, of the residual's planes before, at and behind that plane, which
+    /// begin with row `first`.
+    #[inline(always)]
+    pub fn restrict(
+        &self,
+        k: isize,
+        rows: Range<usize>,
+        first: usize,
+        planes: [&[f64]; 3],
+        out: &mut [f64],
+    ) {
         let [x, y, _] = self.fine;
         let (stride, columns) = (x.len + 2, self.coarse[0].len);
         let along_z = self.places(2, k);
-        for j in 0..self.coarse[1].len {
+        for j in rows {
             let along_y = self.places(1, j as isize);
             let out = &mut out[self.at(0, j)..][..columns];
             out.fill(0.0);
@@ -400,7 +417,7 @@ impl PointWeights {
                         continue;
                     }
                     let row = (2 * j as isize + py).rem_euclid(y.len as isize) as usize;
-                    let from = &planes[(pz + 1) as usize][row * stride..][..stride];
+                    let from = &planes[(pz + 1) as usize][(row - first) * stride..][..stride];
                     let (weight_row, weight_plane) = (
                         (j as isize + py.div_euclid(2)).rem_euclid(self.coarse[1].len as isize)
                             as usize,
@@ -634,7 +651,13 @@ mod tests {
             let mut plane = vec![0.0; points.shape.x.len];
             for &[x, y, z] in &all {
                 plane.fill(0.0);
-                weights.prolong(&field, z as isize, &everywhere, &mut plane);
+                weights.prolong(
+                    &field,
+                    z as isize,
+                    0..lines[1].axis.len,
+                    &everywhere,
+                    &mut plane,
+                );
                 p[index(lines, [x, y, z])][column] = plane[y * stride + 1 + x];
             }
         }
@@ -658,7 +681,7 @@ mod tests {
                 let centre = lines[2].axis.fine_of(k);
                 let planes = [centre - 1, centre, centre + 1].map(plane_of);
                 let planes = planes.each_ref().map(Vec::as_slice);
-                weights.restrict(k, planes, &mut out);
+                weights.restrict(k, 0..coarse[1].axis.len, 0, planes, &mut out);
                 for &[i, j, _] in coarse_all.iter().filter(|place| place[2] == k as usize) {
                     let expected = p[index(lines, [x, y, z])][index(&coarse, [i, j, k as usize])];
                     let is = out[product.at(i, j)];

@@ -7,11 +7,7 @@ use super::operator::Operator;
 use super::points_transfer::PointWeights;
 use crate::engine::cpu::multigrid::shape::Axis;
 use crate::engine::cpu::multigrid::sums::LeafSums;
-use crate::engine::cpu::multigrid::wavefront::Hooks;
 use crate::field::storage::Field;
-
-/// Planes of the residual that are kept.
-pub(super) const RING: isize = 4;
 
 /// The fine points around coarse point `j` of an axis, and with what they count: before, at, after. A point that is not
 /// there counts nothing, and stands for the one at `j`.
@@ -53,24 +49,66 @@ pub(crate) enum Transfer {
     Points(PointWeights),
 }
 
+/// Sums of rows times weights, added one after the other from 0 on.
+#[inline(always)]
+fn sum_rows<'r>(out: &mut [f64], parts: &[(&'r [f64], f64)]) {
+    let (mut groups, rest) = parts.as_chunks::<3>();
+    match (groups, rest) {
+        ([first, others @ ..], _) => {
+            add_rows::<3, true>(out, first);
+            groups = others;
+        }
+        ([], [one, other]) => return add_rows::<2, true>(out, &[*one, *other]),
+        ([], [one]) => return add_rows::<1, true>(out, &[*one]),
+        _ => return out.fill(0.0),
+    }
+    for group in groups {
+        add_rows::<3, false>(out, group);
+    }
+    match rest {
+        [one, other] => add_rows::<2, false>(out, &[*one, *other]),
+        [one] => add_rows::<1, false>(out, &[*one]),
+        _ => {}
+    }
+}
+
+/// Adds `N` rows times weights, to 0 if `FRESH`.
+#[inline(always)]
+fn add_rows<const N: usize, const FRESH: bool>(out: &mut [f64], parts: &[(&[f64], f64); N]) {
+    let len = out.len();
+    let rows = parts.map(|(row, _)| &row[..len]);
+    let weights = parts.map(|(_, weight)| weight);
+    for i in 0..len {
+        let mut sum = if FRESH { 0.0 } else { out[i] };
+        for part in 0..N {
+            sum += weights[part] * rows[part][i];
+        }
+        out[i] = sum;
+    }
+}
+
 /// Restricts residuals as they come.
 pub(super) struct Restriction<'a> {
     pub fine: &'a Operator,
     pub weights: &'a Transfer,
     /// The coarse planes that are wanted.
     pub computed: Range<isize>,
-    /// The last planes of the residual.
-    pub ring: &'a mut Field<f64>,
     /// A fine row.
     pub row: &'a mut Vec<f64>,
     pub right_side: &'a mut Field<f64>,
 }
 
 impl Restriction<'_> {
-    /// Takes plane `z` of the residual, and makes the coarse plane that it completes.
+    /// After plane `z` of the residual: makes `rows` of the coarse plane that it completes. `plane` has the last planes, which
+    /// begin with row `first`.
     #[inline(always)]
-    pub fn take(&mut self, z: isize, residual: &[f64]) {
-        self.ring.row_mut(z.rem_euclid(RING))[..residual.len()].copy_from_slice(residual);
+    pub fn take<'r>(
+        &mut self,
+        z: isize,
+        rows: Range<usize>,
+        first: usize,
+        plane: impl Fn(isize) -> &'r [f64],
+    ) {
         let [x, y, axis] = [0, 1, 2].map(|axis: usize| self.fine.lines[axis].axis);
         let (k, between) = axis.coarse_of(z);
         if (!between && axis.has_between(k)) || !self.computed.contains(&k) {
@@ -80,9 +118,10 @@ impl Restriction<'_> {
         let out = self.right_side.row_mut(k);
         let weights = match self.weights {
             Transfer::Points(weights) => {
-                let plane = |z: isize| self.ring.row(z.rem_euclid(RING));
-                let planes = [plane(centre - 1), plane(centre), plane(centre + 1)];
-                return weights.restrict(k, planes, out);
+                // A plane that is not there is not looked at.
+                let planes = [centre - 1, centre, centre + 1]
+                    .map(|at| plane(if axis.has(at) { at } else { centre }));
+                return weights.restrict(k, rows, first, planes, out);
             }
             Transfer::Lines(weights) => weights,
         };
@@ -90,20 +129,20 @@ impl Restriction<'_> {
         let [(_, above), _, (_, below)] = around(axis, &weights[2], inside);
         let planes = [(centre - 1, above), (centre, 1.0), (centre + 1, below)];
         let (stride, coarse_stride) = (x.len + 2, x.coarser().len + 2);
-        for j in 0..y.coarser().len {
-            self.row.fill(0.0);
+        for j in rows {
+            let mut parts = [(&[][..], 0.0); 9];
+            let mut count = 0;
             for (row, across) in around(y, &weights[1], j) {
-                for (plane, down) in planes {
+                for (at, down) in planes {
                     let weight = across * down;
                     if weight == 0.0 {
                         continue;
                     }
-                    let from = &self.ring.row(plane.rem_euclid(RING))[row * stride..][..stride];
-                    for (sum, &value) in self.row.iter_mut().zip(from) {
-                        *sum += weight * value;
-                    }
+                    parts[count] = (&plane(at)[(row - first) * stride..][..stride], weight);
+                    count += 1;
                 }
             }
+            sum_rows(self.row, &parts[..count]);
             let out = &mut out[j * coarse_stride + 1..][..x.coarser().len];
             let weights = &weights[0];
             let n = out.len();
@@ -128,53 +167,57 @@ pub(super) struct Prolongation<'a> {
 }
 
 impl Prolongation<'_> {
-    /// Adds the correction of plane `z` to `plane`.
+    /// Adds the correction of rows `rows` of plane `z` to `plane`.
     #[inline(always)]
-    fn add(&mut self, z: isize, plane: &mut [f64]) {
-        let weights = match self.weights {
+    pub fn add(&mut self, z: isize, rows: Range<usize>, plane: &mut [f64]) {
+        let stride = self.fine.stride();
+        let lines = match self.weights {
             Transfer::Points(weights) => {
                 let points = self
                     .fine
                     .points
                     .as_ref()
                     .expect("its weights are of points");
-                weights.prolong(self.coarse, z, points.inverse.row(z), plane);
-                return self.fine.beyond(plane);
+                let inverse = points.inverse.row(z);
+                weights.prolong(self.coarse, z, rows.clone(), inverse, plane);
+                return self
+                    .fine
+                    .beyond(&mut plane[rows.start * stride..rows.end * stride]);
             }
-            Transfer::Lines(weights) => weights,
+            Transfer::Lines(lines) => lines,
         };
         let [x, y, axis] = [0, 1, 2].map(|axis: usize| self.fine.lines[axis].axis);
         let (k, between) = axis.coarse_of(z);
         let inside = k.rem_euclid(axis.coarser().len as isize) as usize;
         let down = if between {
-            [
-                (k, weights[2].left[inside]),
-                (k + 1, weights[2].right[inside]),
-            ]
+            [(k, lines[2].left[inside]), (k + 1, lines[2].right[inside])]
         } else {
             [(k, 1.0), (k, 0.0)]
         };
-        let (stride, coarse_stride) = (x.len + 2, x.coarser().len + 2);
-        for j in 0..y.len {
+        let coarse_stride = x.coarser().len + 2;
+        for j in rows {
+            let line = &mut plane[j * stride..][..stride];
             let Some(free) = self.fine.free(z, j) else {
+                self.fine.beyond(line);
                 continue;
             };
-            let row = &mut self.row[..coarse_stride];
-            row.fill(0.0);
-            for (from, across) in parents(y, &weights[1], j) {
+            let mut parts = [(&[][..], 0.0); 4];
+            let mut count = 0;
+            for (from, across) in parents(y, &lines[1], j) {
                 for (plane, down) in down {
                     let weight = across * down;
                     if weight == 0.0 {
                         continue;
                     }
                     let from = &self.coarse.row(plane)[from * coarse_stride..][..coarse_stride];
-                    for (sum, &value) in row.iter_mut().zip(from) {
-                        *sum += weight * value;
-                    }
+                    parts[count] = (from, weight);
+                    count += 1;
                 }
             }
-            let out = &mut plane[j * stride + 1..][..x.len];
-            let weights = &weights[0];
+            let row = &mut self.row[..coarse_stride];
+            sum_rows(row, &parts[..count]);
+            let out = &mut line[1..x.len + 1];
+            let weights = &lines[0];
             let n = coarse_stride - 2;
             let (here, next) = (&row[1..n + 1], &row[2..n + 2]);
             let (left, right) = (&weights.left[..n], &weights.right[..n]);
@@ -186,51 +229,7 @@ impl Prolongation<'_> {
             if x.len % 2 == 1 {
                 out[x.len - 1] += free[x.len - 1] * here[n - 1];
             }
-        }
-        self.fine.beyond(plane);
-    }
-}
-
-/// What a pass does besides relaxing.
-pub(super) struct Transfers<'a, const MEASURE: bool, const RESTRICT: bool> {
-    pub operator: &'a Operator,
-    /// None where nothing is corrected.
-    pub prolongation: Option<Prolongation<'a>>,
-    /// Whether the field begins with the correction alone.
-    pub fresh: bool,
-    pub restriction: Option<Restriction<'a>>,
-    /// Gets the squares of the residual that is measured, in the own planes.
-    pub sum: Option<&'a mut LeafSums>,
-}
-
-impl<const MEASURE: bool, const RESTRICT: bool> Hooks<f64> for Transfers<'_, MEASURE, RESTRICT> {
-    const RESIDUAL: bool = RESTRICT;
-    const MEASURES: bool = MEASURE;
-
-    #[inline(always)]
-    fn correct(&mut self, z: isize, plane: &mut [f64]) {
-        if self.fresh {
-            plane.fill(0.0);
-        }
-        let end = plane.len() - 1;
-        if let Some(prolongation) = &mut self.prolongation {
-            prolongation.add(z, &mut plane[1..end]);
-        }
-    }
-
-    #[inline(always)]
-    fn measure(&mut self, z: isize, residual: &[f64]) {
-        let own = self.operator.shape.own();
-        if let (Some(sum), true) = (&mut self.sum, own.contains(&z)) {
-            add_squares(sum, self.operator, &residual[1..]);
-        }
-    }
-
-    #[inline(always)]
-    fn residual(&mut self, z: isize, residual: &mut [f64], _: &[f64]) {
-        let end = residual.len() - 1;
-        if let Some(restriction) = &mut self.restriction {
-            restriction.take(z, &residual[1..end]);
+            self.fine.beyond(line);
         }
     }
 }
@@ -240,7 +239,13 @@ impl<const MEASURE: bool, const RESTRICT: bool> Hooks<f64> for Transfers<'_, MEA
 pub(super) fn add_squares(sum: &mut LeafSums, operator: &Operator, plane: &[f64]) {
     let (nx, stride) = (operator.lines[0].axis.len, operator.stride());
     for y in 0..operator.lines[1].axis.len {
-        let row = &plane[y * stride + 1..][..nx];
-        sum.add_row(y as isize, nx, |x| row[x] * row[x]);
+        add_square_row(sum, y, &plane[y * stride..][..nx + 2]);
     }
+}
+
+/// The same of row `y`, which has a point more on both sides.
+#[inline(always)]
+pub(super) fn add_square_row(sum: &mut LeafSums, y: usize, row: &[f64]) {
+    let row = &row[1..row.len() - 1];
+    sum.add_row(y as isize, row.len(), |x| row[x] * row[x]);
 }

@@ -359,14 +359,14 @@ impl LineRow<'_> {
             }
             (Some(relaxed), None) => {
                 let relaxed = &mut relaxed[same.clone()][..len];
-                for i in 0..len {
-                    relaxed[i] = row.centre[i] + gain * row.residual(i, of, column);
+                for (i, relaxed) in relaxed.iter_mut().enumerate() {
+                    *relaxed = row.centre[i] + gain * row.residual(i, of, column);
                 }
             }
             (None, Some(residual)) => {
                 let residual = &mut residual[same.clone()][..len];
-                for i in 0..len {
-                    residual[i] = row.residual(i, of, column);
+                for (i, residual) in residual.iter_mut().enumerate() {
+                    *residual = row.residual(i, of, column);
                 }
             }
             (None, None) => {}

@@ -51,7 +51,7 @@ pub(crate) enum Transfer {
 
 /// Sums of rows times weights, added one after the other from 0 on.
 #[inline(always)]
-fn sum_rows<'r>(out: &mut [f64], parts: &[(&'r [f64], f64)]) {
+fn sum_rows(out: &mut [f64], parts: &[(&[f64], f64)]) {
     let (mut groups, rest) = parts.as_chunks::<3>();
     match (groups, rest) {
         ([first, others @ ..], _) => {

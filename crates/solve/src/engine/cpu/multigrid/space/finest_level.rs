@@ -3,9 +3,10 @@
 
 use std::io;
 
+use super::around::Around;
 use super::level::Level;
 use super::line::Line;
-use super::operator::{Around, Operator};
+use super::operator::Operator;
 use super::pass;
 use super::points::Points;
 use super::transfer::add_squares;

@@ -7,6 +7,7 @@
 //!
 //! A row of a field here is a plane of the grid: rows of points one after the other, with a point more at both ends.
 
+mod around;
 pub(crate) mod finest_level;
 pub(crate) mod hierarchy;
 pub(crate) mod level;

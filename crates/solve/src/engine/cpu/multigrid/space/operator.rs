@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::around::Around;
 use super::line::Line;
 use super::points::Points;
 use crate::engine::cpu::multigrid::dense::Dense;
@@ -374,15 +375,6 @@ impl LineRow<'_> {
             (None, None) => {}
         }
     }
-}
-
-/// Planes around a plane, which begin with row `first`.
-#[derive(Clone, Copy)]
-pub(crate) struct Around<'a> {
-    pub first: usize,
-    pub up: &'a [f64],
-    pub here: &'a [f64],
-    pub down: &'a [f64],
 }
 
 /// An operator and a right side.

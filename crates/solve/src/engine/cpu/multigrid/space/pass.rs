@@ -9,7 +9,8 @@
 use std::io;
 use std::ops::Range;
 
-use super::operator::{Around, Operator, WithRightSide};
+use super::around::Around;
+use super::operator::{Operator, WithRightSide};
 use super::transfer::{Prolongation, Restriction, add_square_row};
 use crate::element::simd::Work;
 use crate::engine::cpu::multigrid::sums::LeafSums;

@@ -7,8 +7,8 @@
 
 use std::io;
 
+use super::around::Around;
 use super::line::Line;
-use super::operator::Around;
 use crate::engine::cpu::multigrid::dense::Dense;
 use crate::engine::cpu::multigrid::shape::Shape;
 use crate::field::storage::Field;

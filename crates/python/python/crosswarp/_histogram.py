@@ -102,7 +102,7 @@ def _edges(
             raise InputError(f"{bins} bins: at most {_MOST_BINS} are possible")
         if span is None and size:
             # Edges depend on the extremes only, which are found faster here.
-            sketch = np.array([*ends()], samples.dtype)
+            sketch = np.array(ends(), samples.dtype)
         else:
             sketch = samples[:0]
     try:

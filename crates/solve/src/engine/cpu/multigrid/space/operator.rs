@@ -157,13 +157,6 @@ impl Operator {
         }
     }
 
-    /// Row `y` of a plane that begins with row `first`.
-    #[inline(always)]
-    fn row_of<'r>(&self, y: usize, first: usize, plane: &'r [f64]) -> &'r [f64] {
-        let stride = self.stride();
-        &plane[(y - first) * stride..][..stride]
-    }
-
     /// With a right side b; none: zero.
     pub fn with<'a>(&'a self, right_side: Option<&'a Field<f64>>) -> WithRightSide<'a> {
         WithRightSide {
@@ -402,7 +395,7 @@ impl WithRightSide<'_> {
         } else if let Some(row) = self.row(z, y, around) {
             row.apply(omega, Some(relaxed), None);
         } else {
-            relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
+            relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
         }
         operator.beyond(relaxed);
     }
@@ -425,7 +418,7 @@ impl WithRightSide<'_> {
         } else if let Some(row) = self.row(z, y, around) {
             row.apply(omega, Some(relaxed), Some(residual));
         } else {
-            relaxed.copy_from_slice(operator.row_of(y, around.first, around.here));
+            relaxed.copy_from_slice(around.row_of(y, operator.stride(), around.here));
             residual.fill(0.0);
         }
         operator.beyond(relaxed);
@@ -483,7 +476,7 @@ impl WithRightSide<'_> {
         let [x, line_y, line_z] = &operator.lines;
         let nx = x.axis.len;
         let k = operator.inside(z);
-        let row_of = |y: usize, plane: &'r [f64]| operator.row_of(y, around.first, plane);
+        let row_of = |y: usize, plane: &'r [f64]| around.row_of(y, operator.stride(), plane);
         let here = row_of(y, around.here);
         let (wraps, last) = (line_y.axis.wraps, line_y.axis.len - 1);
         let beside = |there: bool, to: usize| row_of(if there { to } else { y }, around.here);

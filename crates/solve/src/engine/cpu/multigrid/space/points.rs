@@ -169,13 +169,6 @@ impl Points {
         }
     }
 
-    /// Row `y` of a plane that begins with row `first`.
-    #[inline(always)]
-    fn row_of<'r>(&self, y: usize, first: usize, plane: &'r [f64]) -> &'r [f64] {
-        let stride = self.stride();
-        &plane[(y - first) * stride..][..stride]
-    }
-
     /// b − Au in row `y` of plane `z`, but for the points beyond its ends.
     #[inline(always)]
     pub(super) fn residual_row(
@@ -187,7 +180,7 @@ impl Points {
         out: &mut [f64],
     ) {
         let (here, nx) = (self.at(0, y), self.nx);
-        let centre = &self.row_of(y, around.first, around.here)[1..nx + 1];
+        let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
         let excess = &self.excess.row(z)[here..][..nx];
         let out = &mut out[1..nx + 1];
         match b {
@@ -210,7 +203,7 @@ impl Points {
                 _ => around.down,
             };
             let from = 1usize.wrapping_add_signed(dx);
-            let there = &self.row_of(to, around.first, plane)[from..][..nx];
+            let there = &around.row_of(to, self.stride(), plane)[from..][..nx];
             for i in 0..nx {
                 out[i] += couplings[i] * (there[i] - centre[i]);
             }
@@ -231,7 +224,7 @@ impl Points {
         self.residual_row(z, y, around, b, out);
         let nx = self.nx;
         let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
-        let centre = &self.row_of(y, around.first, around.here)[1..nx + 1];
+        let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
         let out = &mut out[1..nx + 1];
         for i in 0..nx {
             out[i] = centre[i] + (omega * inverse[i]) * out[i];
@@ -252,7 +245,7 @@ impl Points {
         self.residual_row(z, y, around, b, residual);
         let nx = self.nx;
         let inverse = &self.inverse.row(z)[self.at(0, y)..][..nx];
-        let centre = &self.row_of(y, around.first, around.here)[1..nx + 1];
+        let centre = &around.row_of(y, self.stride(), around.here)[1..nx + 1];
         let (out, residual) = (&mut relaxed[1..nx + 1], &residual[1..nx + 1]);
         for i in 0..nx {
             out[i] = centre[i] + (omega * inverse[i]) * residual[i];

@@ -12,7 +12,7 @@ use crosswarp_shmem::DeliveryError;
 use crosswarp_shmem::internal::Courier;
 
 use crate::driver::error::CudaError;
-use crate::layout::{InboxEntry, RouteOp};
+use crate::layout::{InboxEntry, ROUTE_ENTRIES, RouteOp};
 use crate::pe::route::board::Board;
 use crate::pe::route::channel::{Channel, Places};
 use crate::pe::route::gpu::{Gpu, Spread};
@@ -93,6 +93,9 @@ pub(super) struct Proxy<G: Gpu> {
     fetches: HashMap<u64, Fetch>,
     /// Values whose place has not been emptied: the entry's number and the value.
     values: Vec<(u64, u64)>,
+    /// Of each place for a value: whether a kernel has yet to be given one there. Race prevented: the entry of the ring's next
+    /// round, answered sooner by another PE, would give its value to who waits for this one.
+    promised: Box<[bool; ROUTE_ENTRIES]>,
     /// Room for a message.
     message: G::Message,
 }
@@ -126,6 +129,7 @@ impl<G: Gpu> Proxy<G> {
             outstanding: VecDeque::new(),
             fetches: HashMap::new(),
             values: Vec::new(),
+            promised: Box::new([false; ROUTE_ENTRIES]),
         }
     }
 
@@ -146,7 +150,13 @@ impl<G: Gpu> Proxy<G> {
                     membership.has_left(pe) || self.courier.word(self.places.left + 8 * pe) != 0;
                 if let Some(channel) = channel.as_mut().filter(|_| left) {
                     channel.give_up();
-                    self.fetches.retain(|_, fetch| fetch.pe != pe);
+                    let promised = &mut self.promised;
+                    self.fetches.retain(|token, fetch| {
+                        if fetch.pe == pe && fetch.to.is_none() {
+                            promised[place_of(token - 1)] = false;
+                        }
+                        fetch.pe != pe
+                    });
                 }
             }
             if self.board.stops() {
@@ -201,9 +211,12 @@ impl<G: Gpu> Proxy<G> {
             let Some(entry) = ring::read(self.board.ring(), self.taken) else {
                 return Ok(changed);
             };
-            if self.channel(entry.pe).is_full() {
+            let fetches = matches!(entry.op, RouteOp::Fetch | RouteOp::AtomicFetch);
+            let place = place_of(self.taken);
+            if self.channel(entry.pe).is_full() || fetches && self.promised[place] {
                 return Ok(changed);
             }
+            self.promised[place] |= fetches;
             changed = true;
             match self.take(&entry, self.taken + 1) {
                 Taken::Whole(until) => self.has_taken(until),
@@ -535,9 +548,12 @@ impl<G: Gpu> Proxy<G> {
                 }
             }
         }
-        let board = &self.board;
-        self.values
-            .retain(|&(number, value)| !give_fetched(board, number, value));
+        let (board, promised) = (&self.board, &mut self.promised);
+        self.values.retain(|&(number, value)| {
+            let given = give_fetched(board, number, value);
+            promised[place_of(number)] &= !given;
+            !given
+        });
     }
 
     /// Tells other PEs what of theirs is done.
@@ -576,6 +592,11 @@ impl<G: Gpu> Proxy<G> {
                 .store(self.completed, Ordering::Release);
         }
     }
+}
+
+/// The place for what entry `number` fetches.
+fn place_of(number: u64) -> usize {
+    number as usize % ROUTE_ENTRIES
 }
 
 /// Gives the kernel that waits for entry `number` its value; `false`: the place still has another one.

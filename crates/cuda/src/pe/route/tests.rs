@@ -632,6 +632,40 @@ fn large_puts_and_gets_pass_each_other() {
     });
 }
 
+/// An entry of the ring's next round has the same place for what it fetches; another PE may answer it before the earlier one
+/// is answered.
+#[test]
+fn who_is_answered_late_gets_what_was_meant_for_it() {
+    const ROUND: Duration = Duration::from_millis(200);
+    play(("3", 3), (8, 1 << 20), |pe, kernels| {
+        kernels.fill(0, &[100 + pe.my_pe() as u64]);
+        // Nobody executes what PE 1 is asked for.
+        kernels
+            .inbox_lock
+            .store((pe.my_pe() == 1).into(), Ordering::SeqCst);
+        pe.barrier().unwrap();
+        if pe.my_pe() == 0 {
+            let add = Entry {
+                operand: 1,
+                change: AtomicOp::Add as u64,
+                ..entry(RouteOp::AtomicFetch, 1)
+            };
+            let late = kernels.issue(add);
+            (1..ROUTE_ENTRIES).for_each(|_| kernels.p(2, 8, 0));
+            let early = kernels.issue(entry(RouteOp::Fetch, 2));
+            // As long as an answer takes, if one came.
+            let (start, [place, _]) = (Instant::now(), kernels.board.fetched(late));
+            kernels.wait(|| place.load(Ordering::Relaxed) != 0 || start.elapsed() > ROUND);
+            pe.barrier().unwrap();
+            assert_eq!(kernels.take_fetched(late), 101);
+            assert_eq!(kernels.take_fetched(early), 102);
+        } else {
+            pe.barrier().unwrap();
+            kernels.inbox_lock.store(0, Ordering::SeqCst);
+        }
+    });
+}
+
 /// Elements larger than a message, which no kernel asks for, are an error that names the sender, and no panic.
 #[test]
 fn elements_that_no_message_holds_are_refused() {

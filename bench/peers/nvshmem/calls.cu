@@ -10,32 +10,40 @@
 
 // ---- What is called. All take the same arguments ------------------------------------------------------
 //
-// dest, source, flag: symmetric. bytes: as in the row. base: iterations that earlier launches of the row have made, for
+// dest, source, flags: symmetric. bytes: as in the row. base: iterations that earlier launches of the row have made, for
 // the values of ping-pongs, which only grow.
+//
+// How long a word takes depends on where in memory it lies, by a tenth of what it takes. So each iteration has another one.
 
 #define KERNEL(name) \
-    __global__ void name(int* dest, const int* source, uint64_t* flag, size_t bytes, int iterations, uint64_t base)
+    __global__ void name(int* dest, const int* source, uint64_t* flags, size_t bytes, int iterations, uint64_t base)
 #define ONE_SENDS \
     if (nvshmem_my_pe() != 0) return
 #define TWO_TALK                    \
     const int me = nvshmem_my_pe(); \
     if (me > 1) return
 
+constexpr size_t line = 128;
+// The flag of an iteration.
+constexpr int flag_lines = 64;
+__host__ __device__ uint64_t* nth(uint64_t* flags, uint64_t i) { return flags + i % flag_lines * (line / sizeof(uint64_t)); }
+// The next place of `window` bytes, which is more than a first-level cache keeps (one of the two libraries reads through
+// it); `array` itself in the last iteration.
+constexpr size_t window = size_t(4) << 20;
+template <class T> __device__ T* further(T* array, int left, size_t bytes) {
+    const size_t step = (bytes + line - 1) / line * line;
+    return array + (size_t)left * step % window / sizeof(int);
+}
+
 // The last value is that of the source.
 KERNEL(p_thread) {
     ONE_SENDS;
     for (int i = iterations; i-- > 0;) {
-        nvshmem_int_p(dest, source[0] + i, 1);
+        nvshmem_int_p(further(dest, i, bytes), source[0] + i, 1);
         nvshmem_quiet();
     }
 }
-// Each asks where the last answer says, as far as a compiler knows: at the next of `window` bytes, which is more than a
-// first-level cache keeps (one of the two libraries reads through it), and at `source` itself in the last iteration.
-constexpr size_t window = size_t(4) << 20;
-__device__ const int* further(const int* source, int left, size_t bytes) {
-    const size_t line = 128, step = (bytes + line - 1) / line * line;
-    return source + (size_t)left * step % window / sizeof(int);
-}
+// Each asks where the last answer says, as far as a compiler knows.
 KERNEL(g_thread) {
     ONE_SENDS;
     int value = 0;
@@ -86,6 +94,7 @@ BANDWIDTH(bandwidth_get, nvshmemx_int_get_nbi_block(dest + first, source + first
 KERNEL(signal_pingpong) {
     TWO_TALK;
     for (uint64_t value = base + 1; value <= base + iterations; ++value) {
+        uint64_t* flag = nth(flags, value);
         if (me == 1) nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, value);
         nvshmemx_signal_op(flag, value, NVSHMEM_SIGNAL_SET, 1 - me);
         if (me == 0) nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, value);
@@ -95,6 +104,7 @@ KERNEL(signal_pingpong) {
     KERNEL(put_signal_pingpong_##scope) {                                                                             \
         TWO_TALK;                                                                                                     \
         for (uint64_t value = base + 1; value <= base + iterations; ++value) {                                        \
+            uint64_t* flag = nth(flags, value);                                                                       \
             if (me == 1 && threadIdx.x == 0) nvshmem_signal_wait_until(flag, NVSHMEM_CMP_GE, value);                  \
             __syncthreads();                                                                                          \
             nvshmemx_int_put_signal_##scope(dest, source, bytes / sizeof(int), flag, value, NVSHMEM_SIGNAL_SET, 1 - me); \
@@ -134,12 +144,16 @@ COLLECTIVE(alltoall_block, nvshmemx_int_alltoall_block(ALL, dest, source, n_each
 
 // The host's calls: the first stands for all, by `each`, of an iteration.
 #define ON_STREAM(name, each)                                                                                   \
-    static void name(int* dest, const int* source, uint64_t* flag, size_t bytes, int iterations, uint64_t base, \
+    static void name(int* dest, const int* source, uint64_t* flags, size_t bytes, int iterations, uint64_t base, \
                      cudaStream_t stream) {                                                                     \
         const int me = nvshmem_my_pe();                                                                         \
         const size_t n = bytes / sizeof(int), n_each = n / nvshmem_n_pes();                                     \
-        (void)me, (void)n, (void)n_each, (void)flag;                                                            \
-        for (uint64_t value = base + 1; value <= base + iterations; ++value) { each; }                          \
+        (void)me, (void)n, (void)n_each;                                                                        \
+        for (uint64_t value = base + 1; value <= base + iterations; ++value) {                                  \
+            uint64_t* flag = nth(flags, value);                                                                 \
+            (void)flag;                                                                                         \
+            each;                                                                                               \
+        }                                                                                                       \
     }
 ON_STREAM(stream_p, if (me == 0) nvshmemx_int_p_on_stream(dest, (int)(1000 + value - base), 1, stream))
 ON_STREAM(stream_put, if (me == 0) nvshmemx_int_put_on_stream(dest, source, n, 1, stream))
@@ -341,16 +355,16 @@ const char* library() {
 
 struct memory {
     int *ints, *floats, *dest;
-    uint64_t* flag;
+    uint64_t* flags;
     unsigned long long *print, *prints;
 };
 
 void measure(const row& r, const memory& m, cudaStream_t stream, int me, int pes) {
     int* dest = m.dest;
     const int* source = r.expected == result::sum_of_floats ? m.floats : m.ints;
-    uint64_t* flag = m.flag;
+    uint64_t* flags = m.flags;
     CHECK_CUDA(cudaMemset(dest, 0, std::max(r.bytes, sizeof(int))));
-    CHECK_CUDA(cudaMemset(flag, 0, sizeof(*flag)));
+    CHECK_CUDA(cudaMemset(flags, 0, flag_lines * line));
     CHECK_CUDA(cudaDeviceSynchronize());
     cudaEvent_t begin, end;
     CHECK_CUDA(cudaEventCreate(&begin));
@@ -358,7 +372,7 @@ void measure(const row& r, const memory& m, cudaStream_t stream, int me, int pes
     size_t bytes = r.bytes;
     int iterations = r.iterations;
     uint64_t base = 0;
-    void* arguments[] = {&dest, &source, &flag, &bytes, &iterations, &base};
+    void* arguments[] = {&dest, &source, &flags, &bytes, &iterations, &base};
     std::vector<double> times;
     for (int repetition = -warmups; repetition < counted; ++repetition) {
         nvshmem_barrier_all();
@@ -370,7 +384,7 @@ void measure(const row& r, const memory& m, cudaStream_t stream, int me, int pes
                 fail();
             }
         } else {
-            r.call(dest, source, flag, bytes, iterations, base, stream);
+            r.call(dest, source, flags, bytes, iterations, base, stream);
         }
         CHECK_CUDA(cudaEventRecord(end, stream));
         CHECK_CUDA(cudaStreamSynchronize(stream));
@@ -410,10 +424,10 @@ int run_pe(int me, int pes) {
     m.ints = (int*)nvshmem_malloc(largest);
     m.floats = (int*)nvshmem_malloc(largest);
     m.dest = (int*)nvshmem_malloc(largest);
-    m.flag = (uint64_t*)nvshmem_calloc(1, sizeof(uint64_t));
+    m.flags = (uint64_t*)nvshmem_calloc(flag_lines, line);
     m.print = (unsigned long long*)nvshmem_calloc(1, 8);
     m.prints = (unsigned long long*)nvshmem_calloc(pes, 8);
-    if (!m.ints || !m.floats || !m.dest || !m.flag || !m.print || !m.prints) {
+    if (!m.ints || !m.floats || !m.dest || !m.flags || !m.print || !m.prints) {
         fprintf(stderr, "PE %d has no symmetric memory\n", me);
         return 1;
     }
@@ -433,7 +447,7 @@ int run_pe(int me, int pes) {
     }
     for (const row& r : rows(pes)) measure(r, m, stream, me, pes);
     nvshmem_barrier_all();
-    for (void* one : {(void*)m.prints, (void*)m.print, (void*)m.flag, (void*)m.dest, (void*)m.floats, (void*)m.ints}) {
+    for (void* one : {(void*)m.prints, (void*)m.print, (void*)m.flags, (void*)m.dest, (void*)m.floats, (void*)m.ints}) {
         nvshmem_free(one);
     }
     return 0;

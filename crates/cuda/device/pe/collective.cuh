@@ -46,10 +46,10 @@ constexpr u64 staged_min_bytes = 16 << 20;
 namespace detail {
 
 // Units that a thread sends, or waits for, at a time. Fewer take fewer registers, see `copy_words`; functions of these
-// collectives that are called and not inlined took 250 with the larger numbers. That of a broadcast, which combines nothing,
-// takes 56 with two awaited, so that blocks of 1024 threads can call it.
+// collectives that are called and not inlined took 250 with the larger numbers. Blocks of 1024 threads can call what takes
+// at most 64.
 #ifdef CROSSWARP_FEW_REGISTERS
-constexpr int units_sent = 2, units_awaited = 1, root_units_awaited = 2;
+constexpr int units_sent = 2, units_awaited = 1, root_units_awaited = 4;
 #else
 constexpr int units_sent = 4, units_awaited = 8, root_units_awaited = 8;
 #endif
@@ -316,6 +316,20 @@ __device__ inline rendezvous send_to_all(const team& t, const opening& begins, i
     return m;
 }
 
+// Whether a unit of rank `r` is missing because that one is there for another collective, which is then reported.
+__device__ inline bool is_missing_for_another(const team& t, const rendezvous& m, const vec16* unit, int r) {
+    // In this order: who has arrived at this or a later rendezvous has sent before what it had to send in this
+    // one, and acquire makes that visible.
+    u64 arrival = load_acquire(arrivals_of(t) + r);
+    u64 data, word, first;
+    load_unit(unit, data, word);
+    load_unit(slots_of(t, m.number, r), data, first);
+    bool met = (arrival & number_mask) >= m.number && word != m.word();
+    if (!met && !m.differs(first)) return false;
+    m.report_mismatch(t.pe(r), unit, met ? arrival : first);
+    return true;
+}
+
 // Who a wait for some of `batch` units is for. It checks one that is missing, each time the next, so that the
 // code for this stays small.
 template <int batch> struct senders_of {
@@ -342,27 +356,16 @@ template <int batch> struct senders_of {
         if (pe < 0) turn = (turn + 1) % batch;
         return pe;
     }
-    __device__ bool mismatch() const {
-        int r = rank();
-        // In this order: who has arrived at this or a later rendezvous has sent before what it had to send in this
-        // one, and acquire makes that visible.
-        u64 arrival = load_acquire(arrivals_of(t) + r);
-        u64 data, word, first;
-        load_unit(unit(), data, word);
-        load_unit(slots_of(t, m.number, r), data, first);
-        bool met = (arrival & number_mask) >= m.number && word != m.word();
-        if (!met && !m.differs(first)) return false;
-        m.report_mismatch(t.pe(r), unit(), met ? arrival : first);
-        return true;
-    }
+    __device__ bool mismatch() const { return is_missing_for_another(t, m, unit(), rank()); }
 };
 
 // Takes `count` units, the threads of the scope side by side: waits for the one that `at(i)` names (a
 // sender's rank and a unit's number), then hands it to `take(i, data)`. Each thread calls both for its
 // own, once each and in order. Several loads are under way at a time, or each would cost a trip to the second-level
 // cache.
-template <int batch = units_awaited, class Scope, class At, class Take>
+template <class Scope, class At, class Take>
 __device__ inline void take_units(const team& t, const rendezvous& m, int count, const Scope& scope, At at, Take take) {
+    constexpr int batch = units_awaited;
     const u64 expected = m.word();
     for (int first = scope.rank(); first < count; first += batch * scope.size()) {
         const vec16* place[batch];
@@ -403,6 +406,89 @@ __device__ inline void take_units(const team& t, const rendezvous& m, int count,
 #pragma unroll
         for (int k = 0; k < batch; ++k) {
             if (k < n) take(first + k * scope.size(), data[k]);
+        }
+    }
+}
+
+// Ranks other than `me` and `root`, of which there are two less than of all, or one where they are the same.
+__device__ inline int beside(int i, int me, int root) {
+    const int low = root < me ? root : me, high = root < me ? me : root;
+    if (i >= low) ++i;
+    return low != high && i >= high ? i + 1 : i;
+}
+
+// Who a thread of a broadcast waits for: the root, for units of a row, or another rank, for its first one. It checks them
+// in turns.
+struct root_and_other {
+    const team& t;
+    const rendezvous& m;
+    const vec16* const& row;  // the first unit that may be missing
+    const int& apart;         // to the next
+    const int root, other;
+    const u32 other_bit;
+    const u32& missing;
+    bool turn;
+
+    __device__ bool is_other() const { return (missing & other_bit) != 0 && (turn || missing == other_bit); }
+    __device__ int rank() const { return is_other() ? other : root; }
+    __device__ int name() const { return t.pe(rank()); }
+    __device__ int gone() {
+        const int pe = gone_pe(name());
+        if (pe < 0) turn = !turn;
+        return pe;
+    }
+    __device__ bool mismatch() const {
+        const vec16* unit = is_other() ? slots_of(t, m.number, other) : row + (__ffs(missing) - 1) * apart;
+        return is_missing_for_another(t, m, unit, rank());
+    }
+};
+
+// Takes `units` units of the root's, the threads of the scope side by side, and waits for the first unit of each rank but
+// this one and the root: as `take_units`, but a thread knows where its units lie by one pointer. A unit of another rank is
+// awaited together with those of the root, for each trip to the second-level cache takes long.
+template <class Scope, class Take>
+__device__ inline void take_from_root(const team& t, const rendezvous& m, int root, int units, const Scope& scope,
+                                      Take take) {
+    constexpr int batch = root_units_awaited;
+    constexpr u32 other_bit = 1u << batch;
+    const u64 expected = m.word();
+    const int apart = scope.size(), others = t.size - (root == t.me ? 1 : 2);
+    const vec16* const from = slots_of(t, m.number, root);
+    for (int first = scope.rank(), i = first; first < units || i < others; first += batch * apart, i += apart) {
+        const vec16* row = from + first;
+        const int other = i < others ? beside(i, t.me, root) : root;
+        u64 data[batch];
+        u32 missing = i < others ? other_bit : 0;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            if (first + k * apart < units) missing |= 1u << k;
+        }
+        u64 last_seen = 0;
+        auto done = [&] {
+            u64 seen[batch], seen_of_other = 0, nothing;
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (missing >> k & 1) load_unit(row + k * apart, data[k], seen[k]);
+            }
+            if (missing & other_bit) load_unit(slots_of(t, m.number, other), nothing, seen_of_other);
+#pragma unroll
+            for (int k = 0; k < batch; ++k) {
+                if (missing >> k & 1) {
+                    if (seen[k] == expected) missing &= ~(1u << k);
+                    last_seen = seen[k];
+                }
+            }
+            if (missing & other_bit) {
+                if (seen_of_other == expected) missing &= ~other_bit;
+                last_seen = seen_of_other;
+            }
+            return missing == 0;
+        };
+        const root_and_other senders = {t, m, row, apart, root, other, other_bit, missing, false};
+        if (!spin_for(done, wait_rendezvous, senders, row, m.number, [&] { return last_seen & number_mask; })) return;
+#pragma unroll
+        for (int k = 0; k < batch; ++k) {
+            if (first + k * apart < units) take(first + k * apart, data[k]);
         }
     }
 }
@@ -455,23 +541,9 @@ __device__ inline bool broadcast(T* dest, const T* source, u64 n, int root, cons
                 return data;
             });
             detail::count_rendezvous(t, m, scope);
-            // One unit of each other PE, and all of the root's first.
-            const int first = sends ? 0 : units, low = root < t.me ? root : t.me, high = root < t.me ? t.me : root;
-            detail::take_units<detail::root_units_awaited>(
-                t, m, first + t.size - (sends ? 1 : 2), scope,
-                [=](int i, int& from, int& u) {
-                    from = i - first, u = 0;
-                    if (from < 0) {
-                        from = root, u = i;
-                    } else {
-                        // Past this PE and the root.
-                        if (from >= low) ++from;
-                        if (!sends && from >= high) ++from;
-                    }
-                },
-                [=](int i, u64 data) {
-                    if (i < first) detail::unpack(dest, (u64)i * detail::per_unit<T>, n, data);
-                });
+            detail::take_from_root(t, m, root, sends ? 0 : units, scope, [=](int u, u64 data) {
+                detail::unpack(dest, (u64)u * detail::per_unit<T>, n, data);
+            });
             return detail::end_rendezvous(t, scope);
         }
     }
@@ -549,6 +621,19 @@ __device__ inline bool alltoall(T* dest, const T* source, u64 n, const team& t =
 
 namespace detail {
 
+// Whether a grid combines an array through slots. The same answer on every PE: symmetric addresses are equally aligned.
+template <class T> __device__ inline bool is_staged(const T* dest, const T* source, u64 n, const team& t) {
+    const bool aligned = (((u64)dest | (u64)source) & 15) == 0;
+    return 16 % sizeof(T) == 0 && t.stage != 0 && aligned && n * sizeof(T) >= staged_min_bytes;
+}
+
+// Ranks whose loads a thread has under way at once.
+#ifdef CROSSWARP_FEW_REGISTERS
+constexpr int ranks_in_flight = 1;
+#else
+constexpr int ranks_in_flight = 4;
+#endif
+
 // One element of a reduction: the PEs' values in rank order.
 template <class T, class Op>
 __device__ inline T reduce_element(const T* source, Op op, const team& t) {
@@ -571,15 +656,22 @@ __device__ inline void reduce_span(T* dest, const T* source, u64 first, u64 last
         vec16* to = reinterpret_cast<vec16*>(dest + first - shift);
         for (u64 v = scope.rank(); v < vectors; v += scope.size()) {
             T total[per];
-            vec16 word = load_fresh(ptr(from + v, t.pe(0)));
-            memcpy(total, &word, 16);
-            for (int r = 1; r < t.size; ++r) {
-                T value[per];
-                word = load_fresh(ptr(from + v, t.pe(r)));
-                memcpy(value, &word, 16);
+            for (int r = 0; r < t.size; r += ranks_in_flight) {
+                vec16 words[ranks_in_flight];
 #pragma unroll
-                for (int j = 0; j < per; ++j) total[j] = op(total[j], value[j]);
+                for (int k = 0; k < ranks_in_flight; ++k) {
+                    if (r + k < t.size) words[k] = load_fresh(ptr(from + v, t.pe(r + k)));
+                }
+#pragma unroll
+                for (int k = 0; k < ranks_in_flight; ++k) {
+                    if (r + k >= t.size) break;
+                    T value[per];
+                    memcpy(value, &words[k], 16);
+#pragma unroll
+                    for (int j = 0; j < per; ++j) total[j] = r + k == 0 ? value[j] : op(total[j], value[j]);
+                }
             }
+            vec16 word;
             memcpy(&word, total, 16);
             for (int i = 0; i < (everywhere ? t.size : 1); ++i) {
                 *ptr(to + v, t.pe(everywhere ? (t.me + i) % t.size : t.me)) = word;
@@ -738,9 +830,7 @@ __device__ inline bool reduce(T* dest, const T* source, u64 n, Op op, const team
     // Two-shot: each PE combines its share for everyone. Of every share only its PE reads sources and
     // writes destinations, so dest == source is safe.
     if constexpr (16 % sizeof(T) == 0 && detail::is_grid<Scope>) {
-        // The same answer on every PE: symmetric addresses are equally aligned.
-        bool aligned = (((u64)dest | (u64)source) & 15) == 0;
-        if (t.stage != 0 && aligned && n * sizeof(T) >= staged_min_bytes) {
+        if (detail::is_staged(dest, source, n, t)) {
             const detail::stage here(t);
             for (int r = scope.rank(); r < t.size; r += scope.size()) {
                 detail::store_relaxed(ptr(here.grids() + t.me, t.pe(r)), (u64)scope.blocks().size());

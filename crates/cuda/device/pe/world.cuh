@@ -68,6 +68,12 @@ __device__ inline bool mapped(int pe) { return crosswarp_route.mapped == nullptr
 #define CROSSWARP_ROUTE(pe, call)
 #define CROSSWARP_CALLED
 #endif
+
+// The pointer to an address in a heap. The compiler learns that it is none of shared or local memory, and leaves out the
+// instructions that find out: 50 ns of a load from another PE.
+template <class T> __device__ inline T* in_global_memory(u64 address) {
+    return static_cast<T*>(__cvta_global_to_generic(address));
+}
 }  // namespace detail
 
 // Where `pe` keeps what this PE keeps at `local` (an address in my symmetric heap); null if `pe` is on another host.
@@ -76,12 +82,12 @@ template <class T> __device__ inline T* ptr(T* local, int pe) {
     if (!detail::mapped(pe)) return nullptr;
 #endif
     i64 away = (i64)(pe - my_pe()) * (i64)crosswarp_world.stride;
-    return reinterpret_cast<T*>(reinterpret_cast<u64>(local) + away);
+    return detail::in_global_memory<T>(reinterpret_cast<u64>(local) + away);
 }
 
 // The address on this PE of a heap offset.
 template <class T> __device__ inline T* at(u64 offset) {
-    return reinterpret_cast<T*>(crosswarp_world.heap + offset);
+    return detail::in_global_memory<T>(crosswarp_world.heap + offset);
 }
 
 }  // namespace crosswarp

@@ -2,11 +2,11 @@
 // any team.
 //
 // `_block` kernels serve payloads that travel in slots; their whole work is one block's. `_grid` kernels
-// are started with so few blocks that all are resident, and share the payload among them; `state` is the team's.
-// Both have one parameter list, so that the host launches them alike. Bytes are moved as the widest
-// units that sizes and places allow; the large kernels find them themselves.
+// are started with so few blocks that all are resident, as many on every PE, and share the payload among them; `state` and
+// `words` are the team's. Both have one parameter list, so that the host launches them alike. Bytes are moved as the
+// widest units that sizes and places allow; the large kernels find them themselves.
 #pragma once
-#include "pe.cuh"
+#include "on_stream/paired.cuh"
 
 using cw::i32;
 using cw::i64;
@@ -20,20 +20,19 @@ using cw::detail::vec16;
 // different PEs or streams fit beside each other.
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(cw::stream_threads, 2) name
 
-// `call` in terms of t, dest, source, n, root and scope. The host has chosen by size; knowing it, the
+// `call` in terms of t, dest, source, n, root and scope, or for a grid state and words. The host has chosen by size; knowing it, the
 // compiler leaves the other half of the collective out.
-#define ON_BLOCK(name, T, call)                                                                         \
-    KERNEL(name##_block_##T)(cw::team t, cw::grid_state*, T* dest, const T* source, u64 n, i32 root) {  \
-        cw::block scope;                                                                                \
-        if (n == 0 || !cw::detail::is_small<T>(n)) __builtin_unreachable();                             \
-        call;                                                                                           \
+#define PARAMETERS(T) (cw::team t, cw::grid_state * state, u64 * words, T * dest, const T* source, u64 n, i32 root)
+#define ON_BLOCK(name, T, call)                                             \
+    KERNEL(name##_block_##T) PARAMETERS(T) {                                \
+        cw::block scope;                                                    \
+        if (n == 0 || !cw::detail::is_small<T>(n)) __builtin_unreachable(); \
+        call;                                                               \
     }
-#define ON_GRID(name, T, call)                                                                               \
-    KERNEL(name##_grid_##T)(cw::team t, cw::grid_state* state, T* dest, const T* source, u64 n, i32 root) {  \
-        cw::grid grid(state);                                                                                \
-        cw::grid_threads scope(grid);                                                                        \
-        if (cw::detail::is_small<T>(n)) __builtin_unreachable();                                             \
-        call;                                                                                                \
+#define ON_GRID(name, T, call)                                   \
+    KERNEL(name##_grid_##T) PARAMETERS(T) {                      \
+        if (cw::detail::is_small<T>(n)) __builtin_unreachable(); \
+        call;                                                    \
     }
 
 // The operation as a parameter: one kernel per type instead of seven, which would take seven times as long

@@ -58,25 +58,24 @@ pub(crate) struct Kernels {
     pub(super) reduce: [Pair; 6],
     /// Units of 1, 2, 4, 8 and 16 bytes.
     strided: [Function; 5],
-    /// Blocks of a grid: this PE's share of one per SM. The launches are not cooperative: those exclude
+    /// Blocks of a grid, at most: a PE's share of one per SM, the smallest of all PEs, for the blocks of a number meet.
+    /// The launches are not cooperative: those exclude
     /// one another on a GPU, so two worlds or teams in two streams each could wait for the other.
     /// Instead the sizes see to it that the grids of two streams fit at once.
     pub(super) blocks: u32,
 }
 
 impl Kernels {
-    /// Compiles and loads all, on a GPU that `sharing` PEs share; `over_hosts`: in a world of several hosts. Not while a
-    /// kernel waits for another PE: loading may wait for it.
+    /// Compiles and loads all, on a GPU that `sharing` PEs share, for grids of up to `blocks` blocks; `over_hosts`: in a
+    /// world of several hosts. Not while a kernel waits for another PE: loading may wait for it.
     pub(crate) fn load(
         device: &Device,
-        sharing: usize,
+        (sharing, blocks): (usize, u32),
         over_hosts: bool,
         options: &Options,
     ) -> Result<Self, DeviceWorldError> {
         let sources = if over_hosts { OVER_HOSTS } else { ON_STREAM };
         let modules = Module::compile_all(device, sources, options)?;
-        let multiprocessors = device.properties().multiprocessors;
-        let blocks = (multiprocessors / sharing.max(1) as u32).max(1);
         let load = |name: &str, threads: u32, blocks: u32| -> Result<Function, DeviceWorldError> {
             let function = function_of(&modules, name)?;
             let launch = Launch::new(&function).grid(blocks).block(threads);

@@ -8,10 +8,16 @@ use crate::compile::source::{Shape, Source};
 /// Threads of a block of the barriers.
 pub(super) const WARP: u32 = 32;
 
-const HEADERS: &[(&str, &str)] = &[(
-    "on_stream/kernels.cuh",
-    include_str!("../../kernels/on_stream/kernels.cuh"),
-)];
+const HEADERS: &[(&str, &str)] = &[
+    (
+        "on_stream/kernels.cuh",
+        include_str!("../../kernels/on_stream/kernels.cuh"),
+    ),
+    (
+        "on_stream/paired.cuh",
+        include_str!("../../kernels/on_stream/paired.cuh"),
+    ),
+];
 
 const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
     Shape {
@@ -23,30 +29,37 @@ const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
 
 /// What a collective does, in terms of `ON_BLOCK` and `ON_GRID`.
 macro_rules! call {
-    ("broadcast") => {
+    ("ON_GRID", "reduce") => {
+        "cw::reduce_by_pairs(dest, source, n, any_op{root}, t, state, words)"
+    };
+    ("ON_GRID", $name:literal) => {
+        concat!(
+            "cw::",
+            $name,
+            "_by_pairs(dest, source, n, root, t, state, words)"
+        )
+    };
+    ("ON_BLOCK", "broadcast") => {
         "cw::broadcast(dest, source, n, root, t, scope)"
     };
-    ("reduce") => {
+    ("ON_BLOCK", "reduce") => {
         "cw::reduce(dest, source, n, any_op{root}, t, scope)"
     };
-    ("fcollect") => {
-        "cw::fcollect(dest, source, n, t, scope)"
-    };
-    ("alltoall") => {
-        "cw::alltoall(dest, source, n, t, scope)"
+    ("ON_BLOCK", $name:literal) => {
+        concat!("cw::", $name, "(dest, source, n, t, scope)")
     };
 }
 
 /// The kernels that `ON_BLOCK` or `ON_GRID` makes of a collective, for each of the types.
 macro_rules! lines {
-    ($on:literal, $name:tt, $($type:literal)+) => {
-        concat!($($on, "(", $name, ", ", $type, ", ", call!($name), ")\n"),+)
+    ($on:tt, $name:tt, $($type:literal)+) => {
+        concat!($($on, "(", $name, ", ", $type, ", ", call!($on, $name), ")\n"),+)
     };
 }
 
 /// A source for each of the collectives' lines.
 macro_rules! sources {
-    ($($file:literal: $on:literal, $name:tt, $($type:literal)+;)+) => {
+    ($($file:literal: $on:tt, $name:tt, $($type:literal)+;)+) => {
         const SOURCES: &[Source<'static>] = &[
             Source::new(
                 "on_stream/points.cu",

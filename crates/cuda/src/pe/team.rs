@@ -24,6 +24,17 @@ fn grid_at(size: usize) -> usize {
     scratch_bytes(size).next_multiple_of(128)
 }
 
+/// Where the words begin by which the blocks of such a grid meet those of other PEs, behind its state. `blocks`: most of a
+/// grid.
+fn pairs_at(size: usize, blocks: usize) -> usize {
+    (grid_at(size) + grid_state_bytes(blocks)).next_multiple_of(128)
+}
+
+/// Bytes of these words: for each block the number of its last rendezvous, and a word of each PE.
+fn pairs_bytes(size: usize, blocks: usize) -> usize {
+    8 * (1 + size) * blocks
+}
+
 impl TeamState {
     /// `pe`'s part in the team of `size` PEs from `start` on, `stride` apart; `None` if it has none.
     fn of(pe: usize, start: usize, stride: usize, size: usize, scratch: u64) -> Option<Self> {
@@ -118,6 +129,11 @@ impl DeviceTeam {
         self.state.scratch as usize + grid_at(self.n_pes())
     }
 
+    /// Heap offset of the words of these grids' blocks. `multiprocessors`: of the largest GPU.
+    pub(crate) fn pairs(&self, multiprocessors: usize) -> usize {
+        self.state.scratch as usize + pairs_at(self.n_pes(), multiprocessors)
+    }
+
     /// Whether it is a team of the world with this heap.
     pub(crate) fn is_of(&self, heap: &DeviceHeap<'_>) -> bool {
         self.heap == heap.id()
@@ -198,7 +214,7 @@ impl DeviceTeam {
 
     /// Bytes of the memory of a team.
     pub(crate) fn bytes(size: usize, multiprocessors: usize) -> usize {
-        grid_at(size) + grid_state_bytes(multiprocessors)
+        pairs_at(size, multiprocessors) + pairs_bytes(size, multiprocessors)
     }
 
     /// The team whose memory is at `scratch`.

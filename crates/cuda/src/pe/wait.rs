@@ -430,7 +430,7 @@ impl Waits {
     }
 
     /// What a complete record says.
-    fn reported(&self) -> Option<SyncError> {
+    pub(crate) fn reported(&self) -> Option<SyncError> {
         // Acquire: pairs with the kernel's system fence before it stored RECORD_COMPLETE.
         if self.memory.state().load(Ordering::Acquire) != RECORD_COMPLETE {
             return None;

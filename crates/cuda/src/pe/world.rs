@@ -53,6 +53,8 @@ pub struct DeviceWorld<'w> {
     shared_gpu: Option<(usize, usize)>,
     /// Multiprocessors of the largest GPU of the world.
     multiprocessors: usize,
+    /// Blocks of the grids that PEs start for one another, as many as every PE's share of its GPU has multiprocessors.
+    blocks: usize,
     /// The memory of teams, and how many PEs each has: the same ones on every PE.
     teams: Mutex<Vec<(DeviceSym<u8>, usize)>>,
     word: Sym<u64>,
@@ -126,10 +128,10 @@ impl<'w> DeviceWorld<'w> {
             .flat_map(|pe| (pe + 1..n).map(move |other| (pe, other)))
             .find(|&(pe, other)| gpus[pe] == gpus[other]);
         let blocks = gather(u64::from(device.properties().multiprocessors) / sharing.len() as u64)?;
-        let blocks = blocks.into_iter().min().unwrap_or(0);
+        let blocks = blocks.into_iter().min().unwrap_or(0).max(1) as usize;
         let multiprocessors = gather(u64::from(device.properties().multiprocessors))?;
         let multiprocessors = multiprocessors.into_iter().max().unwrap_or(0) as usize;
-        let all = DeviceTeam::of_all(&heap, blocks as usize, multiprocessors)?;
+        let all = DeviceTeam::of_all(&heap, blocks, multiprocessors)?;
         let left = pe.alloc_zeroed(n)?;
         let waits = Waits::new(pe, &device, wait_limit, left);
         // What fails on one PE alone fails on all.
@@ -156,6 +158,7 @@ impl<'w> DeviceWorld<'w> {
             sharing,
             shared_gpu,
             multiprocessors,
+            blocks,
             teams: Mutex::new(Vec::new()),
             word,
             words,
@@ -174,7 +177,8 @@ impl<'w> DeviceWorld<'w> {
     /// the others find the cache filled.
     fn load_kernels(&mut self) -> Result<(), DeviceWorldError> {
         let load = |world: &Self| {
-            let (device, sharing) = (world.device(), world.sharing.len());
+            let device = world.device();
+            let sharing = (world.sharing.len(), world.blocks as u32);
             let over_hosts = !world.is_of_one_host();
             let kernels = Kernels::load(&device, sharing, over_hosts, &world.options())?;
             for module in kernels.modules() {
@@ -449,6 +453,12 @@ impl<'w> DeviceWorld<'w> {
     pub fn synchronize(&self, stream: &Stream) -> Result<(), SyncError> {
         self.settle(stream)?;
         self.waits.outcome(stream)
+    }
+
+    /// What a kernel has waited for in vain and [`synchronize`](Self::synchronize) has not said yet; it still will.
+    #[doc(hidden)]
+    pub fn waited_in_vain(&self) -> Option<SyncError> {
+        self.waits.reported()
     }
 
     /// Waits until the GPU's work has ended, for half a minute at most; says whether it has. For drops of what kernels

@@ -24,6 +24,9 @@ use crate::pe::world::DeviceWorld;
 pub(crate) mod routed;
 mod strided;
 
+/// What a block of a collective moves at least, in bytes, before there are more of them.
+const PART_BYTES: usize = 512;
+
 /// The units, from widest to narrowest, that `bytes` and both places are multiples of: place in
 /// [`Move::block`] and size.
 fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
@@ -40,7 +43,8 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// be captured into a [`Graph`](crate::Graph).
 ///
 /// `put_on_stream` and `get_on_stream` are the copy engines' and take no SM, nor does a
-/// signal that is set on a PE of this host outside of captures. The others are kernels.
+/// signal that is set on a PE of this host outside of captures. The others are kernels. Of payloads beyond 2 KiB block b
+/// of every PE's grid moves the same part, and meets the others' blocks b alone (`kernels/on_stream/paired.cuh`).
 ///
 /// # Who calls
 /// `put_on_stream` to `signal_wait_on_stream`: any PE by itself. The collectives: all PEs of the team,
@@ -56,9 +60,11 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// - No PE whose help it needs may call what waits for all kernels of the GPU: freeing (dropping a
 ///   [`Buffer`](crate::Buffer), [`PinnedBuffer`](crate::PinnedBuffer), [`DeviceTeam`] or device world),
 ///   loading and unloading modules ([`Module`](crate::Module), [`load`](Self::load),
-///   [`new`](Self::new)), [`Device::synchronize`](crate::Device::synchronize), and the first launch of a
-///   kernel whose threads need more local memory than any before. Allocating, copies, clearing,
-///   streams, events and graphs do not wait (measured, driver 580).
+///   [`new`](Self::new)), [`Device::synchronize`](crate::Device::synchronize), the first launch of a kernel
+///   that was not loaded before ([`Launch::load`](crate::Launch::load)), and of one whose threads need more
+///   local memory than any before. Allocating, copies, clearing, streams, events and graphs do not wait
+///   (measured, driver 580). In a world of several hosts this holds for the PE that waits, too: a thread
+///   of its process copies for it.
 /// - At most 8 streams of a GPU, of all its PEs, may hold such kernels: the driver has 8 hardware queues
 ///   per process and GPU (`CUDA_DEVICE_MAX_CONNECTIONS`, up to 32, read when the process first uses
 ///   GPUs), and work in a queue waits for what is before it. Launches from several threads take turns,
@@ -350,9 +356,15 @@ impl DeviceWorld<'_> {
             // SAFETY: the parameters are (team, u64).
             return unsafe { kernels.launch(&kernels.nothing, (1, WARP), stream, (team, word)) };
         }
+        // Of what each block moves there should be some; all PEs come to the same number.
+        let part = match collective {
+            Collective::Reduce { .. } => n * size / team.n_pes(),
+            _ => n * size,
+        };
         let blocks = match n * size <= SMALL_BYTES {
             true => 1,
-            false => kernels.blocks,
+            false if !self.is_of_one_host() => kernels.blocks,
+            false => part.div_ceil(PART_BYTES).clamp(1, kernels.blocks as usize) as u32,
         };
         let me = self.pe().my_pe();
         let [dest, source] = places.map(|offset| self.heap().address(offset, me));
@@ -370,10 +382,11 @@ impl DeviceWorld<'_> {
             Collective::Fcollect | Collective::Alltoall => 0,
         };
         let grid = self.heap().address(team.grid(), me);
-        let args = (team, grid, dest, source, n as u64, root_or_op);
-        // SAFETY: the parameters are (team, grid_state*, T*, const T*, u64, i32). The views have the
-        // lengths that the collective asks for, by the callers; the grid state has room for a block
-        // per SM.
+        let words = self.heap().address(team.pairs(self.multiprocessors()), me);
+        let args = (team, grid, words, dest, source, n as u64, root_or_op);
+        // SAFETY: the parameters are (team, grid_state*, u64*, T*, const T*, u64, i32). The views have the
+        // lengths that the collective asks for, by the callers; the grid state and the words have room
+        // for a block per SM.
         unsafe { kernels.launch(function, (blocks, STREAM_THREADS), stream, args) }
     }
 

@@ -17,6 +17,7 @@ use crosswarp_shmem::{CollectiveError, Pe, WorldKind};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the variable in which a unit's kernels find their world; see `device/state.cuh`.
@@ -48,6 +49,8 @@ pub(crate) struct Gpu {
     out: Buffer<u64>,
     /// The library's own stream, for what is called without one.
     pub(crate) stream: Stream,
+    /// Whether it may have work that nobody has waited for.
+    under_way: AtomicBool,
     pub(crate) world: DeviceWorld<'static>,
     me: usize,
     /// By the address of this PE's part.
@@ -97,6 +100,10 @@ const SHARED_VARIABLE: &str = "the program's own kernels find out which PE they 
 pub(crate) const OF_ONE_HOST: &str = "reach PEs of one host alone; compile all units with -DNVSHMEM_CW_HOSTS \
      (NVCC_APPEND_FLAGS has nvcc do so)";
 
+/// What may hang in a world of several hosts.
+const LAZY: &str = "CUDA loads each kernel when it is first launched, which waits for kernels that run, and these may wait for \
+     PEs of other hosts; set CUDA_MODULE_LOADING=EAGER before the program starts";
+
 /// What one block puts sooner than a copy engine and a kernel behind it.
 const BYTES_OF_ONE_BLOCK: usize = 64 << 10;
 
@@ -135,6 +142,9 @@ impl Gpu {
             let reason =
                 format!("PEs are on several hosts, and kernels of the program {OF_ONE_HOST}");
             return Err((Status::NotSupported, reason));
+        }
+        if several && units::any() && !driver::loads_kernels_at_once() && pe.my_pe() == 0 {
+            say(format_args!("{LAZY}"));
         }
         let found = || -> Result<_, Reason> {
             Device::count().map_err(|error| {
@@ -213,6 +223,7 @@ impl Gpu {
             reductions: Mutex::new(reductions),
             out,
             stream,
+            under_way: AtomicBool::new(false),
             me: pe.my_pe(),
             objects: Mutex::default(),
             table: table.offset(),
@@ -625,8 +636,21 @@ impl Gpu {
     /// Waits for the library's own stream.
     pub(crate) fn wait(&self) -> Result<(), String> {
         let _guard = ContextGuard::keep();
+        // Before the wait: what another thread gives meanwhile is for a later one. Acquire: what this takes back was given.
+        self.under_way.swap(false, Ordering::Acquire);
         let ended = self.world.synchronize(&self.stream);
         ended.map_err(|error| error.to_string())
+    }
+
+    /// The library's own stream was given work that is waited for later.
+    pub(crate) fn has_given(&self) {
+        // Race prevented by the order of the two: a wait of another thread that begins in between must not take this back.
+        self.under_way.store(true, Ordering::Release);
+    }
+
+    /// Whether it may have some that this thread has given, or another thread that this one has heard from.
+    pub(crate) fn has_work_under_way(&self) -> bool {
+        self.under_way.load(Ordering::Relaxed)
     }
 
     /// # Safety
@@ -654,7 +678,12 @@ impl Gpu {
         let at = self.remote(address, bytes, pe)?;
         if !self.is_far(pe) {
             // SAFETY: the address was checked, and is mapped here.
-            let written = unsafe { stream.write_word(at, value, bytes) };
+            let written = unsafe {
+                match bytes {
+                    8 => stream.write_word(at, value, bytes),
+                    _ => stream.store_word(at, value, bytes),
+                }
+            };
             if written.map_err(|error| error.to_string())? {
                 return Ok(());
             }

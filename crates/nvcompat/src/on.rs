@@ -51,6 +51,9 @@ impl On {
             Self::Stream(_, handle) => handle,
         };
         let done = gpu.on(Some(handle), |stream| work(&gpu, stream));
+        if matches!(self, Self::Host(_)) {
+            gpu.has_given();
+        }
         self.said(done)
     }
 

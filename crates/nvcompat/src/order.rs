@@ -20,11 +20,11 @@ pub(crate) unsafe fn quiet() {
 /// completes it, as it does what the stream itself has put. (Its work ends when the source of a put to another host was
 /// taken; that the bytes are there is for a later quiet to wait for.)
 pub(crate) fn send_own(gpu: &Gpu, stream: &Stream) -> Result<(), String> {
-    match stream.is_capturing() {
-        // No other stream may be asked meanwhile, and what a graph will do is not under way yet.
-        Ok(true) => Ok(()),
-        _ => gpu.wait(),
+    // During a capture no other stream may be asked, and what a graph will do is not under way yet.
+    if !gpu.has_work_under_way() || matches!(stream.is_capturing(), Ok(true)) {
+        return Ok(());
     }
+    gpu.wait()
 }
 
 /// A stream's puts are complete when what follows them in the stream begins, but those to other hosts, which the stream then

@@ -15,7 +15,7 @@ use crate::types::Status;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
 
 /// One world.
 pub(crate) struct World {
@@ -100,6 +100,22 @@ thread_local! {
     static THREAD: RefCell<Option<Place>> = const { RefCell::new(None) };
 }
 
+/// What nobody asked for: a kernel that has waited in vain ends by a trap, and most programs then end with what the CUDA
+/// runtime calls that.
+extern "C" fn tell_of_vain_wait() {
+    // Whoever holds one of these may be the thread that ends the process.
+    let Ok(place) = PROCESS.try_read() else {
+        return;
+    };
+    if let Some(world) = &place.world
+        && let Ok(opened) = world.gpu.try_lock()
+        && let Opened::Yes(gpu) = &*opened
+        && let Some(wait) = gpu.world.waited_in_vain()
+    {
+        say(format_args!("{wait}"));
+    }
+}
+
 impl World {
     /// `of_thread`: the PE is the calling thread, and the world is taken by it alone.
     pub(crate) fn new(pe: Pe, asked: Asked, of_thread: bool) -> Result<Self, String> {
@@ -134,7 +150,12 @@ impl World {
         if matches!(*opened, Opened::NotYet) {
             let shapes = self.teams().shapes();
             *opened = match Gpu::open(self.pe, &shapes, |mine| self.smallest(mine)) {
-                Ok(gpu) => Opened::Yes(Arc::new(gpu)),
+                Ok(gpu) => {
+                    static AT_EXIT: Once = Once::new();
+                    // SAFETY: a function without arguments. What could not be registered only says less.
+                    AT_EXIT.call_once(|| unsafe { _ = libc::atexit(tell_of_vain_wait) });
+                    Opened::Yes(Arc::new(gpu))
+                }
                 Err((status, reason)) => {
                     say(format_args!("{reason}"));
                     Opened::Failed(status)

@@ -72,7 +72,24 @@ extern "C" fn nvshmem_cw_register_of_hosts_1(address: Address) {
     register(address, true);
 }
 
+/// Has the driver load all kernels of a module with it, unless the user has said how. Kernels that reach PEs of other hosts
+/// wait for a thread of this process, which copies for them; were a kernel loaded at its first launch, behind such a one
+/// that runs, the launch would wait for that, and the thread for the launch, which holds the driver.
+///
+/// The driver reads the variable when it begins, which is after the constructors of the program.
+fn load_kernels_at_once() {
+    const MODE: &str = "CUDA_MODULE_LOADING";
+    let alone = std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() == 1);
+    if alone && std::env::var_os(MODE).is_none() {
+        // SAFETY: there is no other thread that could read the environment.
+        unsafe { std::env::set_var(MODE, "EAGER") };
+    }
+}
+
 fn register(address: Address, of_hosts: bool) {
+    if of_hosts {
+        load_kernels_at_once();
+    }
     let library = library_of(address);
     let mut units = units();
     let number = REGISTERED.load(Ordering::Relaxed);

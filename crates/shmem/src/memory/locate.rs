@@ -9,29 +9,20 @@ impl Endpoint {
     /// Where `pe` has the symmetric byte that this PE has at `addr`, `None` if it is on another host, and what else
     /// the fast paths need of `pe`.
     ///
-    /// Not an `Option<NonNull<_>>`: the compiler would test for null again after the addition.
-    ///
     /// # Panics
     /// If `pe` does not exist or `addr` is not in symmetric memory.
     #[inline(always)]
     pub(crate) fn locate(&self, addr: usize, pe: usize) -> (Option<*mut u8>, &Peer) {
         let peer = self.peer(pe);
-        let in_heap = addr.wrapping_sub(self.heap_start());
-        if in_heap < self.heap_bytes() {
-            // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            let at = |heap: NonNull<u8>| unsafe { heap.as_ptr().add(in_heap) };
-            return (peer.heap.map(at), peer);
+        // Heaps are equally long, and so are the parts of a segment.
+        if let Some(at) = peer.heap.at(addr.wrapping_sub(self.heap_start()), 0) {
+            return (Some(at), peer);
         }
         let in_first = addr.wrapping_sub(self.segments.first_start);
-        if in_first < self.segments.first_len {
-            // SAFETY: inside `pe`'s part of the first segment; all parts are equally long.
-            let at = |segment: NonNull<u8>| unsafe { segment.as_ptr().add(in_first) };
-            return (peer.segment.map(at), peer);
+        if let Some(at) = peer.segment.at(in_first, 0) {
+            return (Some(at), peer);
         }
-        match self.locate_further(addr, pe) {
-            Some(place) => (place.map(NonNull::as_ptr), peer),
-            None => self.not_symmetric(addr),
-        }
+        (self.locate_further(addr, pe), peer)
     }
 
     /// As [`locate`](Self::locate) for `bytes` bytes, all of which have to be in one piece of symmetric memory.
@@ -47,23 +38,27 @@ impl Endpoint {
     ) -> (Option<*mut u8>, &Peer) {
         let peer = self.peer(pe);
         let in_heap = addr.wrapping_sub(self.heap_start());
-        if in_heap < self.heap_bytes() && bytes <= self.heap_bytes() - in_heap {
-            // SAFETY: inside the mapping of `pe`'s heap, which is as long as mine.
-            let at = |heap: NonNull<u8>| unsafe { heap.as_ptr().add(in_heap) };
-            return (peer.heap.map(at), peer);
+        if let Some(at) = peer.heap.at(in_heap, bytes) {
+            return (Some(at), peer);
         }
-        if !self.is_symmetric_beside_the_heap(addr, bytes) {
+        if !self.is_symmetric(addr, bytes) {
             self.bytes_not_symmetric(addr, bytes);
         }
         self.locate(addr, pe)
     }
 
-    /// The same for further segments.
+    /// The same for further segments, and for PEs of other hosts.
     #[cold]
-    fn locate_further(&self, addr: usize, pe: usize) -> Option<Option<NonNull<u8>>> {
-        let segment = self.segment_of(addr)?;
+    fn locate_further(&self, addr: usize, pe: usize) -> Option<*mut u8> {
+        if addr.wrapping_sub(self.heap_start()) < self.heap_bytes() {
+            return None;
+        }
+        let Some(segment) = self.segment_of(addr) else {
+            self.not_symmetric(addr)
+        };
         // SAFETY: inside `pe`'s part; all parts are equally long.
-        Some(segment.parts[pe].map(|part| unsafe { part.add(addr - segment.start) }))
+        let at = |part: NonNull<u8>| unsafe { part.as_ptr().add(addr - segment.start) };
+        segment.parts[pe].map(at)
     }
 
     fn segment_of(&self, addr: usize) -> Option<&Segment> {
@@ -114,7 +109,7 @@ impl Endpoint {
         bytes: usize,
         pe: usize,
     ) -> Option<Option<NonNull<u8>>> {
-        let (heap, all) = (self.peer(pe).heap, self.segments.all.iter());
+        let (heap, all) = (self.peer(pe).heap.start(), self.segments.all.iter());
         let segments = all.map(|s| (s.position, s.len, s.parts[pe]));
         let mut places = [(0, self.heap_bytes(), heap)].into_iter().chain(segments);
         let (first, _, start) =

@@ -5,7 +5,7 @@ use crate::memory::position::STATIC;
 use crate::memory::region::Region;
 use crate::memory::segment::Segment;
 use crate::team::collective_call::Kind;
-use crate::world::endpoint::Endpoint;
+use crate::world::endpoint::{Endpoint, Piece};
 use crate::world::fds::ShareError;
 use crate::world::lifeline::send_segment;
 use crate::world::mapped::{Mapped, Part};
@@ -59,7 +59,7 @@ impl Endpoint {
         drop(turn);
         if self.segments.all.is_empty() {
             for (peer, &part) in self.peers_mut().iter_mut().zip(&parts) {
-                peer.segment = part;
+                peer.segment = Piece::new(part, len);
             }
             self.segments.first_start = base.addr().get();
             self.segments.first_len = len;

@@ -7,7 +7,6 @@ use bytemuck::Pod;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
-use std::ptr::NonNull;
 
 /// An array of `T` at the same heap offset on every PE; owns the allocation.
 ///
@@ -217,12 +216,14 @@ impl Endpoint {
     ) -> Option<(*mut T, &Peer)> {
         let (peer, heap_bytes) = (self.peer(pe), self.heap_bytes());
         let end = object.offset() + object.len() * size_of::<T>();
+        // SAFETY: the object's end is not before its beginning.
+        if let Some(at) = unsafe { peer.heap.before(object.offset(), end) } {
+            return Some((at.cast(), peer));
+        }
         if end > heap_bytes {
             of_another_world(end, heap_bytes);
         }
-        // SAFETY: the offset was just checked to lie within (or at the end of) the mapping.
-        let at = |base: NonNull<u8>| unsafe { base.as_ptr().add(object.offset()).cast() };
-        Some((peer.heap.map(at)?, peer))
+        None
     }
 
     /// Where this PE's own `object` lies.

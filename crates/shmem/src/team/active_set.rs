@@ -99,7 +99,7 @@ impl Endpoint {
                 |from, to| control.calls(from, to),
                 |pe| {
                     control.pe(pe).parker.notify_arrival(self.shared());
-                    if self.peer(pe).heap.is_none() {
+                    if !self.peer(pe).heap.is_mapped() {
                         let number = control.calls(self.my_pe(), pe).load(Ordering::Relaxed);
                         // The second call of a handshake says nothing new.
                         let words = if number % 2 == 1 { &proposal[..] } else { &[] };

@@ -49,7 +49,7 @@ impl Pe {
         pe: usize,
     ) {
         let (dest, signal) = (dest.into(), signal.into());
-        if self.endpoint.peer(pe).heap.is_some() {
+        if self.endpoint.peer(pe).heap.is_mapped() {
             self.put(dest, source, pe);
             return self.signal(signal, value, op, pe);
         }
@@ -81,7 +81,7 @@ impl Pe {
         pe: usize,
     ) {
         let signal = signal.into();
-        if self.endpoint.peer(pe).heap.is_none() {
+        if !self.endpoint.peer(pe).heap.is_mapped() {
             let signal = (single(signal).offset(), op.into(), value);
             return self.endpoint.remote_signal(pe, signal);
         }

@@ -50,11 +50,68 @@ pub(crate) struct Endpoint {
 
 /// What the fast paths need of one PE.
 pub(crate) struct Peer {
-    /// Its heap; `None`: it is on another host.
-    pub(crate) heap: Option<NonNull<u8>>,
-    /// Its part of the first registered segment; means nothing before one is registered.
-    pub(crate) segment: Option<NonNull<u8>>,
+    /// Its heap.
+    pub(crate) heap: Piece,
+    /// Its part of the first registered segment.
+    pub(crate) segment: Piece,
     control: NonNull<PeControl>,
+}
+
+/// What is mapped here of a PE's symmetric memory. Nothing is where the PE is on another host, so that one comparison says
+/// whether there is a place here for a byte.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+/// As no element is more strictly.
+#[repr(align(4096))]
+struct Aligned;
+
+impl Piece {
+    pub(crate) const NONE: Self = Self {
+        start: NonNull::<Aligned>::dangling().cast(),
+        bytes: 0,
+    };
+
+    /// `bytes` bytes mapped from `start` on, if they are.
+    pub(crate) fn new(start: Option<NonNull<u8>>, bytes: usize) -> Self {
+        start.map_or(Self::NONE, |start| Self { start, bytes })
+    }
+
+    /// Where it begins, if there is any of it.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> Option<NonNull<u8>> {
+        self.is_mapped().then_some(self.start)
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.bytes != 0
+    }
+
+    /// Its byte `offset`, with `bytes` of them from there on.
+    ///
+    /// Not an `Option<NonNull<_>>`: the compiler would test for null again after the addition.
+    #[inline(always)]
+    pub(crate) fn at(&self, offset: usize, bytes: usize) -> Option<*mut u8> {
+        let fits = offset < self.bytes && bytes <= self.bytes - offset;
+        // SAFETY: inside the mapping.
+        #[allow(unsafe_code)]
+        fits.then(|| unsafe { self.start.as_ptr().add(offset) })
+    }
+
+    /// The same for bytes that end before `end`, of which there may be none: also at the piece's own end.
+    ///
+    /// # Safety
+    /// `offset` is not beyond `end`.
+    #[inline(always)]
+    #[allow(unsafe_code)]
+    pub(crate) unsafe fn before(&self, offset: usize, end: usize) -> Option<*mut u8> {
+        // SAFETY: inside the mapping, or its end.
+        (end <= self.bytes).then(|| unsafe { self.start.as_ptr().add(offset) })
+    }
 }
 
 impl Peer {
@@ -98,8 +155,8 @@ impl Endpoint {
             .map(|heap| heap.as_ref().map(Region::base));
         let peers = bases.enumerate();
         let peers = peers.map(|(pe, heap)| Peer {
-            heap,
-            segment: heap,
+            heap: Piece::new(heap, world.heap_bytes),
+            segment: Piece::NONE,
             control: NonNull::from(world.control.pe(pe)),
         });
         Self {

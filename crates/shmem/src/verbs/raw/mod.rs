@@ -104,7 +104,7 @@ impl<'a> Raw<'a> {
 
     /// Start of this PE's own heap.
     pub fn heap(self) -> *mut u8 {
-        let own = self.endpoint.peer(self.endpoint.my_pe()).heap;
+        let own = self.endpoint.peer(self.endpoint.my_pe()).heap.start();
         own.map_or(ptr::null_mut(), |heap| heap.as_ptr())
     }
 

@@ -41,7 +41,7 @@ impl Raw<'_> {
     ) {
         // SAFETY: by the caller.
         unsafe {
-            if self.endpoint.peer(pe).heap.is_some() {
+            if self.endpoint.peer(pe).heap.is_mapped() {
                 self.put(dest, source, bytes, pe);
                 return self.signal(signal, value, op, pe);
             }
@@ -60,7 +60,7 @@ impl Raw<'_> {
     /// See the [module](super).
     #[inline]
     pub unsafe fn signal(self, signal: *mut u64, value: u64, op: SignalOp, pe: usize) {
-        if self.endpoint.peer(pe).heap.is_none() {
+        if !self.endpoint.peer(pe).heap.is_mapped() {
             let signal = self.remote_signal(signal, value, op, pe);
             return self.endpoint.remote_signal(pe, signal);
         }

@@ -46,10 +46,10 @@ constexpr u64 staged_min_bytes = 16 << 20;
 namespace detail {
 
 // Units that a thread sends, or waits for, at a time. Fewer take fewer registers, see `copy_words`; functions of these
-// collectives that are called and not inlined took 250 with the larger numbers. Blocks of 1024 threads can call what takes
-// at most 64.
+// collectives that are called and not inlined took 250 with the larger numbers. That of a broadcast, which combines nothing,
+// takes 64 with three awaited, so that blocks of 1024 threads can call it.
 #ifdef CROSSWARP_FEW_REGISTERS
-constexpr int units_sent = 2, units_awaited = 1, root_units_awaited = 4;
+constexpr int units_sent = 2, units_awaited = 1, root_units_awaited = 3;
 #else
 constexpr int units_sent = 4, units_awaited = 8, root_units_awaited = 8;
 #endif

@@ -74,18 +74,13 @@ impl Drop for ContextGuard {
     }
 }
 
-/// Whether the driver loads the kernels of a module with it, and not each when it is first launched. True where it can't be
-/// asked: no driver, or one from before the question.
+/// Whether the driver, which has been initialised, loads the kernels of a module with it, and not each when it is first
+/// launched.
 pub(crate) fn loads_kernels_at_once() -> bool {
     let mut mode = sys::CUmoduleLoadingMode::CU_MODULE_EAGER_LOADING;
-    // SAFETY: whether there is a driver is looked at first; writes one value.
-    let lazy = unsafe {
-        sys::is_culib_present()
-            && cu!(cuInit(0)).is_ok()
-            && cu!(cuModuleGetLoadingMode(&mut mode)).is_ok()
-            && mode == sys::CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING
-    };
-    !lazy
+    // SAFETY: writes one value.
+    let asked = unsafe { cu!(cuModuleGetLoadingMode(&mut mode)) };
+    asked.is_err() || mode != sys::CUmoduleLoadingMode::CU_MODULE_LAZY_LOADING
 }
 
 /// Copies `bytes` in stream order; either side may be memory of a host or a device.

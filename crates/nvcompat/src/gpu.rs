@@ -7,6 +7,7 @@ use crate::memory_words::Memory;
 use crate::say::say;
 use crate::teams::{MOST_TEAMS, Shape};
 use crate::types::{ELEMENTS, Status};
+use crate::under_way::UnderWay;
 use crate::units::{self, Told};
 use crosswarp_cuda::KernelArgs;
 use crosswarp_cuda::internal::{ROUTE_BYTES, TEAM_BYTES, WORLD_BYTES};
@@ -17,7 +18,6 @@ use crosswarp_shmem::{CollectiveError, Pe, WorldKind};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::fmt::Display;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the variable in which a unit's kernels find their world; see `device/state.cuh`.
@@ -49,8 +49,8 @@ pub(crate) struct Gpu {
     out: Buffer<u64>,
     /// The library's own stream, for what is called without one.
     pub(crate) stream: Stream,
-    /// Whether it may have work that nobody has waited for.
-    under_way: AtomicBool,
+    /// Of that stream.
+    pub(crate) under_way: UnderWay,
     pub(crate) world: DeviceWorld<'static>,
     me: usize,
     /// By the address of this PE's part.
@@ -143,9 +143,6 @@ impl Gpu {
                 format!("PEs are on several hosts, and kernels of the program {OF_ONE_HOST}");
             return Err((Status::NotSupported, reason));
         }
-        if several && units::any() && !driver::loads_kernels_at_once() && pe.my_pe() == 0 {
-            say(format_args!("{LAZY}"));
-        }
         let found = || -> Result<_, Reason> {
             Device::count().map_err(|error| {
                 let reason = format!("NVSHMEM's functions that need a GPU find none: {error}");
@@ -162,6 +159,13 @@ impl Gpu {
         let (_guard, device, limit) = found?;
         if ready == 0 {
             return Err((Status::GpuNotSelected, "another PE has found no GPU".into()));
+        }
+        if several {
+            let at_once = !units::any() || driver::loads_kernels_at_once();
+            let all = smallest(at_once.into()).map_err(internal)?;
+            if all == 0 && pe.my_pe() == 0 {
+                say(format_args!("{LAZY}"));
+            }
         }
         let mut device_world =
             DeviceWorld::with_room(pe, device, limit, pe.wait_timeout()).map_err(internal)?;
@@ -223,7 +227,7 @@ impl Gpu {
             reductions: Mutex::new(reductions),
             out,
             stream,
-            under_way: AtomicBool::new(false),
+            under_way: UnderWay::default(),
             me: pe.my_pe(),
             objects: Mutex::default(),
             table: table.offset(),
@@ -616,7 +620,12 @@ impl Gpu {
                 give(&stream).map_err(|error| error.to_string())
             }
             None => {
-                give(&self.stream).map_err(|error| error.to_string())?;
+                let given = give(&self.stream).map_err(|error| error.to_string());
+                if given.is_err() {
+                    // What was given before it failed.
+                    self.under_way.has_given();
+                    return given;
+                }
                 self.wait()
             }
         }
@@ -636,21 +645,12 @@ impl Gpu {
     /// Waits for the library's own stream.
     pub(crate) fn wait(&self) -> Result<(), String> {
         let _guard = ContextGuard::keep();
-        // Before the wait: what another thread gives meanwhile is for a later one. Acquire: what this takes back was given.
-        self.under_way.swap(false, Ordering::Acquire);
-        let ended = self.world.synchronize(&self.stream);
-        ended.map_err(|error| error.to_string())
-    }
-
-    /// The library's own stream was given work that is waited for later.
-    pub(crate) fn has_given(&self) {
-        // Race prevented by the order of the two: a wait of another thread that begins in between must not take this back.
-        self.under_way.store(true, Ordering::Release);
-    }
-
-    /// Whether it may have some that this thread has given, or another thread that this one has heard from.
-    pub(crate) fn has_work_under_way(&self) -> bool {
-        self.under_way.load(Ordering::Relaxed)
+        let begun = self.under_way.begins();
+        self.world
+            .synchronize(&self.stream)
+            .map_err(|error| error.to_string())?;
+        self.under_way.ends(begun);
+        Ok(())
     }
 
     /// # Safety

@@ -40,5 +40,6 @@ mod team;
 mod teams;
 mod threads;
 mod types;
+mod under_way;
 mod units;
 mod wait;

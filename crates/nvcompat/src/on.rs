@@ -52,7 +52,7 @@ impl On {
         };
         let done = gpu.on(Some(handle), |stream| work(&gpu, stream));
         if matches!(self, Self::Host(_)) {
-            gpu.has_given();
+            gpu.under_way.has_given();
         }
         self.said(done)
     }

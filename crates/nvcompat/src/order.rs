@@ -21,7 +21,7 @@ pub(crate) unsafe fn quiet() {
 /// taken; that the bytes are there is for a later quiet to wait for.)
 pub(crate) fn send_own(gpu: &Gpu, stream: &Stream) -> Result<(), String> {
     // During a capture no other stream may be asked, and what a graph will do is not under way yet.
-    if !gpu.has_work_under_way() || matches!(stream.is_capturing(), Ok(true)) {
+    if !gpu.under_way.is_any() || matches!(stream.is_capturing(), Ok(true)) {
         return Ok(());
     }
     gpu.wait()

@@ -15,6 +15,7 @@ use crate::types::Status;
 use crosswarp_shmem::{CollectiveError, Pe, Sym, op};
 use std::cell::RefCell;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
 
 /// One world.
@@ -100,9 +101,16 @@ thread_local! {
     static THREAD: RefCell<Option<Place>> = const { RefCell::new(None) };
 }
 
+/// The process that opened its GPU.
+static OPENED_BY: AtomicU32 = AtomicU32::new(0);
+
 /// What nobody asked for: a kernel that has waited in vain ends by a trap, and most programs then end with what the CUDA
 /// runtime calls that.
 extern "C" fn tell_of_vain_wait() {
+    // A process that this one has forked ends by itself.
+    if OPENED_BY.load(Ordering::Relaxed) != std::process::id() {
+        return;
+    }
     // Whoever holds one of these may be the thread that ends the process.
     let Ok(place) = PROCESS.try_read() else {
         return;
@@ -152,6 +160,7 @@ impl World {
             *opened = match Gpu::open(self.pe, &shapes, |mine| self.smallest(mine)) {
                 Ok(gpu) => {
                     static AT_EXIT: Once = Once::new();
+                    OPENED_BY.store(std::process::id(), Ordering::Relaxed);
                     // SAFETY: a function without arguments. What could not be registered only says less.
                     AT_EXIT.call_once(|| unsafe { _ = libc::atexit(tell_of_vain_wait) });
                     Opened::Yes(Arc::new(gpu))

@@ -203,3 +203,42 @@ fn nvshmrun_takes_hosts() {
         assert!(said.contains(reason), "{said}");
     }
 }
+
+/// A unit's constructor, as the header makes it.
+const CONSTRUCTOR: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+void nvshmem_cw_register_1(void *(*)(void)); void nvshmem_cw_register_of_hosts_1(void *(*)(void));
+static void *address(void) { return NULL; }
+static void *idle(void *nothing) { pause(); return nothing; }
+__attribute__((constructor)) static void unit(void) {
+    pthread_t thread;
+    if (getenv("THREADS")) pthread_create(&thread, NULL, idle, NULL);
+    (getenv("ONE_HOST") ? nvshmem_cw_register_1 : nvshmem_cw_register_of_hosts_1)(address);
+}
+int main(void) {
+    const char *mode = getenv("CUDA_MODULE_LOADING");
+    puts(mode ? mode : "unset");
+}
+"#;
+
+#[test]
+fn units_of_several_hosts_have_their_kernels_loaded_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = compile(folder.path(), "unit", CONSTRUCTOR);
+    for (variable, expected) in [
+        (("NOTHING", ""), "EAGER\n"),
+        (("CUDA_MODULE_LOADING", "LAZY"), "LAZY\n"),
+        (("ONE_HOST", "1"), "unset\n"),
+        // Others may read the environment.
+        (("THREADS", "1"), "unset\n"),
+    ] {
+        let mut command = Command::new(&program);
+        command.env_remove("CUDA_MODULE_LOADING");
+        let output = command.env(variable.0, variable.1).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(said, expected, "{variable:?}");
+    }
+}

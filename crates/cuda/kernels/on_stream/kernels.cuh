@@ -6,7 +6,7 @@
 // `words` are the team's. Both have one parameter list, so that the host launches them alike. Bytes are moved as the
 // widest units that sizes and places allow; the large kernels find them themselves.
 #pragma once
-#include "on_stream/paired.cuh"
+#include "on_stream/by_blocks.cuh"
 
 using cw::i32;
 using cw::i64;

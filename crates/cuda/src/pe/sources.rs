@@ -14,8 +14,8 @@ const HEADERS: &[(&str, &str)] = &[
         include_str!("../../kernels/on_stream/kernels.cuh"),
     ),
     (
-        "on_stream/paired.cuh",
-        include_str!("../../kernels/on_stream/paired.cuh"),
+        "on_stream/by_blocks.cuh",
+        include_str!("../../kernels/on_stream/by_blocks.cuh"),
     ),
 ];
 
@@ -30,13 +30,13 @@ const fn shape(kernel: &str, threads: u32) -> Shape<'_> {
 /// What a collective does, in terms of `ON_BLOCK` and `ON_GRID`.
 macro_rules! call {
     ("ON_GRID", "reduce") => {
-        "cw::reduce_by_pairs(dest, source, n, any_op{root}, t, state, words)"
+        "cw::reduce_by_blocks(dest, source, n, any_op{root}, t, state, words)"
     };
     ("ON_GRID", $name:literal) => {
         concat!(
             "cw::",
             $name,
-            "_by_pairs(dest, source, n, root, t, state, words)"
+            "_by_blocks(dest, source, n, root, t, state, words)"
         )
     };
     ("ON_BLOCK", "broadcast") => {

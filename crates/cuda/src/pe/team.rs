@@ -26,12 +26,12 @@ fn grid_at(size: usize) -> usize {
 
 /// Where the words begin by which the blocks of such a grid meet those of other PEs, behind its state. `blocks`: most of a
 /// grid.
-fn pairs_at(size: usize, blocks: usize) -> usize {
+fn block_words_at(size: usize, blocks: usize) -> usize {
     (grid_at(size) + grid_state_bytes(blocks)).next_multiple_of(128)
 }
 
 /// Bytes of these words: for each block the number of its last rendezvous, and a word of each PE.
-fn pairs_bytes(size: usize, blocks: usize) -> usize {
+fn block_words_bytes(size: usize, blocks: usize) -> usize {
     8 * (1 + size) * blocks
 }
 
@@ -130,8 +130,8 @@ impl DeviceTeam {
     }
 
     /// Heap offset of the words of these grids' blocks. `multiprocessors`: of the largest GPU.
-    pub(crate) fn pairs(&self, multiprocessors: usize) -> usize {
-        self.state.scratch as usize + pairs_at(self.n_pes(), multiprocessors)
+    pub(crate) fn block_words(&self, multiprocessors: usize) -> usize {
+        self.state.scratch as usize + block_words_at(self.n_pes(), multiprocessors)
     }
 
     /// Whether it is a team of the world with this heap.
@@ -214,7 +214,7 @@ impl DeviceTeam {
 
     /// Bytes of the memory of a team.
     pub(crate) fn bytes(size: usize, multiprocessors: usize) -> usize {
-        pairs_at(size, multiprocessors) + pairs_bytes(size, multiprocessors)
+        block_words_at(size, multiprocessors) + block_words_bytes(size, multiprocessors)
     }
 
     /// The team whose memory is at `scratch`.

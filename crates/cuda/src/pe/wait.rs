@@ -280,6 +280,8 @@ pub(crate) struct Waits {
     // Ended first: it reads `left` and writes to the memory.
     _watcher: Option<Watcher>,
     memory: Arc<WaitMemory>,
+    /// Whether somebody has been told what the record says.
+    told: AtomicBool,
     limit: Option<Duration>,
     left: Sym<u64>,
 }
@@ -315,6 +317,7 @@ impl Waits {
         Ok(Waits {
             _watcher: watcher,
             memory,
+            told: AtomicBool::new(false),
             limit,
             left,
         })
@@ -424,13 +427,32 @@ impl Waits {
         };
         // In this order: who finds `gave_up` cleared writes the record.
         self.memory.state().store(RECORD_NONE, Ordering::Release);
+        self.told.store(false, Ordering::Relaxed);
         stream.zero(&self.memory.gave_up)?;
         stream.synchronize()?;
         Err(error)
     }
 
-    /// What a complete record says.
-    pub(crate) fn reported(&self) -> Option<SyncError> {
+    /// What a complete record says, for who asks.
+    fn reported(&self) -> Option<SyncError> {
+        let error = self.complete_record();
+        if error.is_some() {
+            self.told.store(true, Ordering::Relaxed);
+        }
+        error
+    }
+
+    /// What a complete record says that nobody has been told, at the end of the process: its memory may have been taken
+    /// away (`cudaDeviceReset`).
+    pub(crate) fn untold(&self) -> Option<SyncError> {
+        let there = || is_mapped(self.record(), size_of::<WaitRecord>() as u64);
+        if self.told.load(Ordering::Relaxed) || !there() {
+            return None;
+        }
+        self.complete_record()
+    }
+
+    fn complete_record(&self) -> Option<SyncError> {
         // Acquire: pairs with the kernel's system fence before it stored RECORD_COMPLETE.
         if self.memory.state().load(Ordering::Acquire) != RECORD_COMPLETE {
             return None;
@@ -439,6 +461,22 @@ impl Waits {
         let record = unsafe { (self.memory.record.address() as *const WaitRecord).read_volatile() };
         Some(record.error(self.limit.unwrap_or_default()))
     }
+}
+
+/// Whether this process has memory at these addresses, as the system says.
+fn is_mapped(address: u64, bytes: u64) -> bool {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().any(|line| {
+        let range = line
+            .split(' ')
+            .next()
+            .and_then(|range| range.split_once('-'));
+        let number = |text: &str| u64::from_str_radix(text, 16).ok();
+        range.is_some_and(|(first, end)| {
+            number(first).is_some_and(|first| first <= address)
+                && number(end).is_some_and(|end| address + bytes <= end)
+        })
+    })
 }
 
 impl WaitRecord {

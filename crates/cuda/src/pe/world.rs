@@ -69,7 +69,7 @@ impl<'w> DeviceWorld<'w> {
     /// `heap_limit`: most bytes of device heap per PE (default: the smallest GPU's memory).
     /// `wait_limit`: after how long waits inside kernels give up (default: never).
     ///
-    /// Of the heap it takes 8 KiB per PE, and for large reductions 64 KiB × SMs × PEs (divided by the PEs
+    /// Of the heap it takes 10 KiB per PE, and for large reductions 64 KiB × SMs × PEs (divided by the PEs
     /// on a GPU; 33 MiB for four H200s) if that is at most a quarter.
     ///
     /// Compiles (once per machine) and loads the kernels of the stream-ordered verbs, so that none of
@@ -455,10 +455,11 @@ impl<'w> DeviceWorld<'w> {
         self.waits.outcome(stream)
     }
 
-    /// What a kernel has waited for in vain and [`synchronize`](Self::synchronize) has not said yet; it still will.
+    /// What a kernel has waited for in vain and nobody has been told, for the end of the process: the world's memory may have
+    /// been taken away.
     #[doc(hidden)]
     pub fn waited_in_vain(&self) -> Option<SyncError> {
-        self.waits.reported()
+        self.waits.untold()
     }
 
     /// Waits until the GPU's work has ended, for half a minute at most; says whether it has. For drops of what kernels

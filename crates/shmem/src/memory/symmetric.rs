@@ -203,8 +203,8 @@ impl<'a, T: Pod> SymRef<'a, T> {
 }
 
 impl Endpoint {
-    /// Where `object` lies in the mapping of `pe`'s heap, `None` if `pe` is on another host, and what else the fast paths
-    /// need of `pe`.
+    /// Where `object` lies in the mapping of `pe`'s heap, `None` if `pe` is on another host (an object without elements may
+    /// be anywhere), and what else the fast paths need of `pe`.
     ///
     /// # Panics
     /// If `pe` does not exist, or the object lies outside the heap (it belongs to another world).

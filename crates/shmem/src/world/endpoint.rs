@@ -65,7 +65,7 @@ pub(crate) struct Piece {
     bytes: usize,
 }
 
-/// As no element is more strictly.
+/// At least as strictly as any element.
 #[repr(align(4096))]
 struct Aligned;
 

@@ -44,7 +44,7 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 ///
 /// `put_on_stream` and `get_on_stream` are the copy engines' and take no SM, nor does a
 /// signal that is set on a PE of this host outside of captures. The others are kernels. Of payloads beyond 2 KiB block b
-/// of every PE's grid moves the same part, and meets the others' blocks b alone (`kernels/on_stream/paired.cuh`).
+/// of every PE's grid moves the same part, and meets the others' blocks b alone (`kernels/on_stream/by_blocks.cuh`).
 ///
 /// # Who calls
 /// `put_on_stream` to `signal_wait_on_stream`: any PE by itself. The collectives: all PEs of the team,
@@ -382,7 +382,9 @@ impl DeviceWorld<'_> {
             Collective::Fcollect | Collective::Alltoall => 0,
         };
         let grid = self.heap().address(team.grid(), me);
-        let words = self.heap().address(team.pairs(self.multiprocessors()), me);
+        let words = self
+            .heap()
+            .address(team.block_words(self.multiprocessors()), me);
         let args = (team, grid, words, dest, source, n as u64, root_or_op);
         // SAFETY: the parameters are (team, grid_state*, u64*, T*, const T*, u64, i32). The views have the
         // lengths that the collective asks for, by the callers; the grid state and the words have room

@@ -93,8 +93,9 @@ pub(super) struct Proxy<G: Gpu> {
     fetches: HashMap<u64, Fetch>,
     /// Values whose place has not been emptied: the entry's number and the value.
     values: Vec<(u64, u64)>,
-    /// Of each place for a value: whether a kernel has yet to be given one there. Race prevented: the entry of the ring's next
-    /// round, answered sooner by another PE, would give its value to who waits for this one.
+    /// Of each place for a value: whether one has yet to come for it. Race prevented: the entry of the ring's next round,
+    /// answered sooner by another PE, would give its value to who waits for this one. (Those that have come are given in this
+    /// order.)
     promised: Box<[bool; ROUTE_ENTRIES]>,
     /// Room for a message.
     message: G::Message,
@@ -474,7 +475,9 @@ impl<G: Gpu> Proxy<G> {
             Kind::Data => self.store_data(pe, head.token, body, bytes)?,
             Kind::Value => {
                 if self.fetches.remove(&head.token).is_some() {
-                    self.values.push((head.token - 1, head.operand));
+                    let number = head.token - 1;
+                    self.promised[place_of(number)] = false;
+                    self.values.push((number, head.operand));
                 }
             }
         }
@@ -548,12 +551,9 @@ impl<G: Gpu> Proxy<G> {
                 }
             }
         }
-        let (board, promised) = (&self.board, &mut self.promised);
-        self.values.retain(|&(number, value)| {
-            let given = give_fetched(board, number, value);
-            promised[place_of(number)] &= !given;
-            !given
-        });
+        let board = &self.board;
+        self.values
+            .retain(|&(number, value)| !give_fetched(board, number, value));
     }
 
     /// Tells other PEs what of theirs is done.

@@ -4,17 +4,11 @@
 //
 // All PEs start the same number of blocks, all of them resident. Block 0 meets by the words of the team, so that PEs that
 // call different collectives are told apart as they are elsewhere, and the others end with it; each of these has words of
-// its own (`pair`), which only grow.
+// its own (`peer_blocks`), which only grow.
 #pragma once
 #include "pe.cuh"
 
 namespace crosswarp {
-
-// From how many bytes on the other PEs pass a broadcast on to one another, so that each byte leaves the root once.
-// Below, a further trip of the links costs more than that saves.
-constexpr u64 passed_on_min_bytes = 512 << 10;
-// What the root sends to a PE at a time, to be passed on while it sends the next.
-constexpr u64 passed_on_bytes = 8 << 10;
 
 namespace detail {
 
@@ -24,14 +18,14 @@ struct part {
 };
 
 // A block, and where it meets those of its number.
-struct pair {
+struct peer_blocks {
     const team& t;
     const u64 mine;  // the collective
     const int b;
     u64* number;    // of its last rendezvous
     u64* arrivals;  // a word for each rank, which that one writes
 
-    __device__ pair(const team& t, u64* words, u64 mine) : t(t), mine(mine), b(blockIdx.x) {
+    __device__ peer_blocks(const team& t, u64* words, u64 mine) : t(t), mine(mine), b(blockIdx.x) {
         u64* own = words + (u64)b * (t.size + 1);
         number = b == 0 ? &scratch_of(t)->generation : own;
         arrivals = b == 0 ? arrivals_of(t) : own + 1;
@@ -45,7 +39,7 @@ struct pair {
     }
 
     // The next rendezvous. No thread leaves it for the one after before all have called this.
-    __device__ rendezvous next(u64 after = 1) const { return {load_relaxed(number) + after, mine}; }
+    __device__ rendezvous next() const { return {load_relaxed(number) + 1, mine}; }
 
     // Tells rank `r` that this block is at `m`. Race prevented by the fence: the rank must not see that before what the
     // block's threads stored, which the block's sync has put before this thread's fence (it is cumulative).
@@ -83,8 +77,8 @@ struct pair {
 
 // `n` bytes each, as in pe/collective.cuh.
 
-__device__ inline void fcollect_paired(u8* dest, const u8* source, u64 n, const team& t, u64* words) {
-    const pair here(t, words, collective(kind::fcollect, n));
+__device__ inline void fcollect_of_blocks(u8* dest, const u8* source, u64 n, const team& t, u64* words) {
+    const peer_blocks here(t, words, collective(kind::fcollect, n));
     const part own = here.of(n, 128);
     if (own.count == 0 && here.b != 0) return;
     // Beginning behind me, so that the links fill evenly.
@@ -94,8 +88,8 @@ __device__ inline void fcollect_paired(u8* dest, const u8* source, u64 n, const 
     here.meet(here.next());
 }
 
-__device__ inline void alltoall_paired(u8* dest, const u8* source, u64 n, const team& t, u64* words) {
-    const pair here(t, words, collective(kind::alltoall, n));
+__device__ inline void alltoall_of_blocks(u8* dest, const u8* source, u64 n, const team& t, u64* words) {
+    const peer_blocks here(t, words, collective(kind::alltoall, n));
     const part own = here.of(n, 128);
     if (own.count == 0 && here.b != 0) return;
     for (int i = 1; i <= t.size; ++i) {
@@ -105,49 +99,10 @@ __device__ inline void alltoall_paired(u8* dest, const u8* source, u64 n, const 
     here.meet(here.next());
 }
 
-// The root sends each of the others a piece in turn, which these pass on to one another.
-__device__ inline void pass_on(u8* dest, const u8* source, const part& own, int root, const pair& here) {
-    const team& t = here.t;
-    const block threads;
-    const int others = t.size - 1;
-    const u64 at_a_time = passed_on_bytes * others;
-    const u64 rounds = (own.count + at_a_time - 1) / at_a_time;
-    // The piece that the `k`th of the others gets in a round.
-    auto piece = [&](u64 round, int k) {
-        const u64 first = round * at_a_time + k * passed_on_bytes;
-        const u64 left = first < own.count ? own.count - first : 0;
-        return part{own.first + first, left < passed_on_bytes ? left : passed_on_bytes};
-    };
-    auto other = [=](int k) { return k < root ? k : k + 1; };
-    const rendezvous first = here.next();
-    const int me = t.me < root ? t.me : t.me - 1;
-    for (u64 round = 0; round < rounds; ++round) {
-        const rendezvous m = {first.number + round, here.mine};
-        if (t.me == root) {
-            for (int k = 0; k < others; ++k) {
-                const part p = piece(round, k);
-                put(dest + p.first, source + p.first, p.count, t.pe(other(k)), threads);
-            }
-            threads.sync();
-            for (int k = threads.rank(); k < others; k += threads.size()) here.tell(m, other(k));
-        } else {
-            if (threads.rank() == 0) here.await(m, root);
-            threads.sync();
-            const part p = piece(round, me);
-            for (int i = 1; i < others; ++i) {
-                put(dest + p.first, dest + p.first, p.count, t.pe(other((me + i) % others)), threads);
-            }
-        }
-    }
-    if (t.me == root && dest != source) put(dest + own.first, source + own.first, own.count, t.pe(root), threads);
-    here.meet({first.number + rounds, here.mine});
-}
-
-__device__ inline void broadcast_paired(u8* dest, const u8* source, u64 n, int root, const team& t, u64* words) {
-    const pair here(t, words, collective(kind::broadcast, n, root));
+__device__ inline void broadcast_of_blocks(u8* dest, const u8* source, u64 n, int root, const team& t, u64* words) {
+    const peer_blocks here(t, words, collective(kind::broadcast, n, root));
     const part own = here.of(n, 128);
     if (own.count == 0 && here.b != 0) return;
-    if (t.size > 2 && n >= passed_on_min_bytes) return pass_on(dest, source, own, root, here);
     if (t.me == root) {
         for (int i = 1; i <= t.size; ++i) {
             put(dest + own.first, source + own.first, own.count, t.pe((root + i) % t.size), block());
@@ -157,8 +112,8 @@ __device__ inline void broadcast_paired(u8* dest, const u8* source, u64 n, int r
 }
 
 template <class T, class Op>
-__device__ inline void reduce_paired(T* dest, const T* source, u64 n, Op op, const team& t, u64* words) {
-    const pair here(t, words, collective(kind::reduce, n * sizeof(T), combines<T>(op, 0)));
+__device__ inline void reduce_of_blocks(T* dest, const T* source, u64 n, Op op, const team& t, u64* words) {
+    const peer_blocks here(t, words, collective(kind::reduce, n * sizeof(T), combines<T>(op, 0)));
     constexpr u64 unit = 128 / sizeof(T);
     // Each PE combines its share for all, as in `reduce`.
     const u64 share = ((n + t.size - 1) / t.size + unit - 1) / unit * unit;
@@ -176,36 +131,36 @@ __device__ inline void reduce_paired(T* dest, const T* source, u64 n, Op op, con
 // The collectives of a whole grid; `n` as in pe/collective.cuh, bytes where elements are. `state` is the grid's and
 // `words` are those of its blocks, both the team's. Where PEs are on other hosts, the grid meets them as one.
 
-template <class Paired, class Whole>
-__device__ inline void by_pairs(const team& t, grid_state* state, bool as_one, Paired paired, Whole whole) {
-    if (t.size > 1 && !as_one && !detail::routed(t)) return paired();
+template <class Blocks, class Whole>
+__device__ inline void by_blocks(const team& t, grid_state* state, bool as_one, Blocks of_blocks, Whole whole) {
+    if (t.size > 1 && !as_one && !detail::routed(t)) return of_blocks();
     const grid blocks(state);
     whole(grid_threads(blocks));
 }
 
-__device__ inline void broadcast_by_pairs(u8* dest, const u8* source, u64 n, int root, const team& t, grid_state* state,
+__device__ inline void broadcast_by_blocks(u8* dest, const u8* source, u64 n, int root, const team& t, grid_state* state,
                                           u64* words) {
-    by_pairs(
-        t, state, false, [&] { detail::broadcast_paired(dest, source, n, root, t, words); },
+    by_blocks(
+        t, state, false, [&] { detail::broadcast_of_blocks(dest, source, n, root, t, words); },
         [&](const grid_threads& scope) { broadcast(dest, source, n, root, t, scope); });
 }
-__device__ inline void fcollect_by_pairs(u8* dest, const u8* source, u64 n, int, const team& t, grid_state* state,
+__device__ inline void fcollect_by_blocks(u8* dest, const u8* source, u64 n, int, const team& t, grid_state* state,
                                          u64* words) {
-    by_pairs(
-        t, state, false, [&] { detail::fcollect_paired(dest, source, n, t, words); },
+    by_blocks(
+        t, state, false, [&] { detail::fcollect_of_blocks(dest, source, n, t, words); },
         [&](const grid_threads& scope) { fcollect(dest, source, n, t, scope); });
 }
-__device__ inline void alltoall_by_pairs(u8* dest, const u8* source, u64 n, int, const team& t, grid_state* state,
+__device__ inline void alltoall_by_blocks(u8* dest, const u8* source, u64 n, int, const team& t, grid_state* state,
                                          u64* words) {
-    by_pairs(
-        t, state, false, [&] { detail::alltoall_paired(dest, source, n, t, words); },
+    by_blocks(
+        t, state, false, [&] { detail::alltoall_of_blocks(dest, source, n, t, words); },
         [&](const grid_threads& scope) { alltoall(dest, source, n, t, scope); });
 }
 template <class T, class Op>
-__device__ inline void reduce_by_pairs(T* dest, const T* source, u64 n, Op op, const team& t, grid_state* state,
+__device__ inline void reduce_by_blocks(T* dest, const T* source, u64 n, Op op, const team& t, grid_state* state,
                                        u64* words) {
-    by_pairs(
-        t, state, detail::is_staged(dest, source, n, t), [&] { detail::reduce_paired(dest, source, n, op, t, words); },
+    by_blocks(
+        t, state, detail::is_staged(dest, source, n, t), [&] { detail::reduce_of_blocks(dest, source, n, op, t, words); },
         [&](const grid_threads& scope) { reduce(dest, source, n, op, t, scope); });
 }
 

@@ -520,6 +520,16 @@ mod tests {
     use crate::pe::collective::collective_word;
 
     #[test]
+    fn the_system_knows_what_memory_there_is() {
+        let here = [0u64; 6];
+        let (address, bytes) = (here.as_ptr() as u64, size_of_val(&here) as u64);
+        assert!(is_mapped(address, bytes));
+        assert!(!is_mapped(0, 1));
+        // More than any mapping has.
+        assert!(!is_mapped(address, 1 << 46));
+    }
+
+    #[test]
     fn records_say_what_was_waited_for_and_why_it_ended() {
         let record = WaitRecord {
             state: RECORD_COMPLETE,

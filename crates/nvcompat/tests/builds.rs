@@ -126,8 +126,8 @@ const KERNELS: [(&str, &str, u32); 8] = [
 ];
 
 /// A multiprocessor of compute capability 9.0 has 65,536 registers (CUDA programming guide, table of technical
-/// specifications): two blocks of 1024 threads have 32 each, one of 1024 alone 64, one of 512 128, one of 480 136. The compiler counts what a kernel's
-/// calls take; a kernel with more can't be launched, or half as many blocks run.
+/// specifications): two blocks of 1024 threads have 32 each, one of 1024 alone 64, one of 512 128, one of 480 136. The
+/// compiler counts what a kernel's calls take; a kernel with more can't be launched, or half as many blocks run.
 #[test]
 fn large_blocks_have_the_registers_that_calls_take() {
     let Some(nvcc) = nvcc("large_blocks_have_the_registers_that_calls_take") else {

@@ -69,8 +69,8 @@ __device__ inline bool mapped(int pe) { return crosswarp_route.mapped == nullptr
 #define CROSSWARP_CALLED
 #endif
 
-// The pointer to an address in a heap. The compiler learns that it is none of shared or local memory, and leaves out the
-// instructions that find out: 50 ns of a load from another PE.
+// The pointer to an address in a heap. The compiler learns that it is none of shared or local memory, and takes the
+// instructions for global memory instead of those that find out.
 template <class T> __device__ inline T* in_global_memory(u64 address) {
     return static_cast<T*>(__cvta_global_to_generic(address));
 }

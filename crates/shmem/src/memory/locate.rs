@@ -69,8 +69,11 @@ impl Endpoint {
     /// Whether the `bytes` bytes at `addr` lie in one piece of this PE's symmetric memory.
     #[inline]
     pub(crate) fn is_symmetric(&self, addr: usize, bytes: usize) -> bool {
+        let (start, len) = (self.segments.first_start, self.segments.first_len);
+        let mut all = self.segments.all.iter();
         fits(self.heap_start(), self.heap_bytes(), addr, bytes)
-            || self.is_symmetric_beside_the_heap(addr, bytes)
+            || fits(start, len, addr, bytes)
+            || all.any(|s| fits(s.start, s.len, addr, bytes))
     }
 
     /// How many symmetric bytes there are in one piece from `addr` on; `None` if it is not symmetric.
@@ -81,13 +84,6 @@ impl Endpoint {
             .chain(segments);
         let piece = pieces.find(|&(start, len)| fits(start, len, addr, 1));
         piece.map(|(start, len)| len - (addr - start))
-    }
-
-    #[inline]
-    fn is_symmetric_beside_the_heap(&self, addr: usize, bytes: usize) -> bool {
-        let (start, len) = (self.segments.first_start, self.segments.first_len);
-        let mut all = self.segments.all.iter();
-        fits(start, len, addr, bytes) || all.any(|s| fits(s.start, s.len, addr, bytes))
     }
 
     /// Position of the symmetric byte at `addr`; that of no byte if it is none.

@@ -43,8 +43,9 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// be captured into a [`Graph`](crate::Graph).
 ///
 /// `put_on_stream` and `get_on_stream` are the copy engines' and take no SM, nor does a
-/// signal that is set on a PE of this host outside of captures. The others are kernels. Of payloads beyond 2 KiB block b
-/// of every PE's grid moves the same part, and meets the others' blocks b alone (`kernels/on_stream/by_blocks.cuh`).
+/// signal that is set on a PE of this host outside of captures. The others are kernels. Of payloads beyond 2 KiB, on one
+/// host and but for sums and the like from 16 MiB on, block b of every PE's grid moves the same part, and meets the
+/// others' blocks b alone (`kernels/on_stream/by_blocks.cuh`).
 ///
 /// # Who calls
 /// `put_on_stream` to `signal_wait_on_stream`: any PE by itself. The collectives: all PEs of the team,
@@ -81,8 +82,9 @@ fn unit(bytes: usize, places: [usize; 2]) -> (usize, usize) {
 /// Those of the driver and of launching; [`DeviceWorldError::SharedByProcesses`] on every PE from verbs
 /// that wait, where PEs that are processes share a GPU. Waits that end in vain are reported by
 /// [`DeviceWorld::synchronize`], also collectives whose PEs do not call the same: every PE of the team gets a
-/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (NCCL does not
-/// compare, see [`use_nccl`](DeviceWorld::use_nccl).)
+/// [`KernelMismatch`](crate::KernelMismatch), if need be after a part of a large payload has moved. (A PE that moves
+/// more than 2 KiB and combines nothing may miss that another one is in a reduction of more. NCCL does not compare,
+/// see [`use_nccl`](DeviceWorld::use_nccl).)
 ///
 /// # Panics
 /// Views of different lengths where they must agree, PEs that do not exist, teams and symmetric objects of another
